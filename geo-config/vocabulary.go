@@ -142,10 +142,10 @@ type Member struct {
 
 // SliceRow is one entry of the slice table.
 type SliceRow struct {
-	ID     SliceID  `json:"id"`
-	Policy Policy   `json:"policy"`
-	Epoch  Epoch    `json:"epoch"`
-	Active NodeID   `json:"active"`
+	ID     SliceID `json:"id"`
+	Policy Policy  `json:"policy"`
+	Epoch  Epoch   `json:"epoch"`
+	Active NodeID  `json:"active"`
 	// Members lists every member once, the active among them.
 	Members []Member `json:"members"`
 	// Hear is h of DESIGN section 4: how many normal members a takeover must
