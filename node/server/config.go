@@ -1,0 +1,148 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Config is everything that a node's operator decides. DefaultConfig fills
+// what has a default; Validate reports every problem with its key.
+type Config struct {
+	// Version is the version of the configuration's form: 1.
+	Version int `koanf:"version"`
+	// Data is the directory of this node's disk, one per node.
+	Data string `koanf:"data"`
+	// Site is the name of the site that the node stands at.
+	Site string `koanf:"site"`
+	// Listen lists the multiaddresses to listen on.
+	Listen []string `koanf:"listen"`
+	// Advertise lists the addresses that others are told; empty: the ones listened on.
+	Advertise []string `koanf:"advertise"`
+	// GeoConfig lists the addresses of the geo-config server, each with its peer ID.
+	GeoConfig []string `koanf:"geo_config"`
+	// ExpectedNodes is how many nodes must have registered before the first
+	// of them makes the root slice of a new cluster.
+	ExpectedNodes int `koanf:"expected_nodes"`
+
+	// Lease is how long an answered beacon binds a standby.
+	Lease time.Duration `koanf:"lease"`
+	// Session is how long a client's cache outlives its last keep-alive.
+	Session time.Duration `koanf:"session"`
+	// FailedAfter is how long a member may be failed before another node
+	// takes its place.
+	FailedAfter time.Duration `koanf:"failed_after"`
+
+	// CapacityBytes bounds what the node stores; 0: what the disk has.
+	CapacityBytes int64 `koanf:"capacity_bytes"`
+	// ReserveBytes of the disk stay free: below them clients get "no space".
+	ReserveBytes int64 `koanf:"reserve_bytes"`
+	// MemoryBytes is the target of the garbage collector; caches are sized by it.
+	MemoryBytes int64 `koanf:"memory_bytes"`
+	// MaxSliceObjects closes a slice to creation.
+	MaxSliceObjects uint64 `koanf:"max_slice_objects"`
+	// MaxSessions bounds the clients at once; more are told "overloaded".
+	MaxSessions int `koanf:"max_sessions"`
+	// MaxLeases bounds the table of object leases; beyond it none is granted.
+	MaxLeases int `koanf:"max_leases"`
+	// QueueLimit bounds the operations waiting for the loop; beyond it
+	// callers wait.
+	QueueLimit int `koanf:"queue_limit"`
+
+	// Pprof is a loopback address or a socket's path for the profiler; empty: none.
+	Pprof string `koanf:"pprof"`
+	// LogLevel is debug, info, warn or error.
+	LogLevel string `koanf:"log_level"`
+	// LogFormat is text or json.
+	LogFormat string `koanf:"log_format"`
+}
+
+// ConfigVersion is the newest form of the configuration that this code reads.
+const ConfigVersion = 1
+
+// DefaultConfig returns the configuration before the operator's words.
+func DefaultConfig() Config {
+	return Config{
+		Version:         ConfigVersion,
+		Listen:          []string{"/ip4/0.0.0.0/tcp/7400"},
+		ExpectedNodes:   1,
+		Lease:           3 * time.Second,
+		Session:         3 * time.Second,
+		FailedAfter:     30 * time.Minute,
+		ReserveBytes:    256 << 20,
+		MemoryBytes:     220 << 20,
+		MaxSliceObjects: 1_000_000,
+		MaxSessions:     10_000,
+		MaxLeases:       200_000,
+		QueueLimit:      8192,
+		LogLevel:        "info",
+		LogFormat:       "text",
+	}
+}
+
+// Validate returns one error that lists every problem, or nil.
+func (c Config) Validate() error {
+	const op fault.Op = "server.Validate"
+	var p problems
+	p.check(c.Version >= 1 && c.Version <= ConfigVersion, "version", "is %d; this program reads up to %d", c.Version, ConfigVersion)
+	p.check(c.Data != "", "data", "is missing: name the node's directory")
+	p.check(c.Site != "", "site", "is missing: name the node's site")
+	p.check(validSite(c.Site) || c.Site == "", "site", "%q is no site name: letters, digits, '-' and '_', to 63", c.Site)
+	p.check(len(c.Listen) > 0, "listen", "is empty: give an address such as /ip4/0.0.0.0/tcp/7400")
+	for _, a := range c.Listen {
+		p.check(strings.HasPrefix(a, "/"), "listen", "%q is no multiaddress: write it as /ip4/ADDRESS/tcp/PORT", a)
+	}
+	for _, a := range c.Advertise {
+		p.check(strings.HasPrefix(a, "/"), "advertise", "%q is no multiaddress: write it as /ip4/ADDRESS/tcp/PORT", a)
+	}
+	for _, a := range c.GeoConfig {
+		p.check(strings.Contains(a, "/p2p/"), "geo_config", "%q lacks the server's identity: end it with /p2p/ID", a)
+	}
+	p.check(c.ExpectedNodes >= 1, "expected_nodes", "is %d; at least 1", c.ExpectedNodes)
+	p.check(c.Lease >= 100*time.Millisecond && c.Lease <= time.Minute, "lease", "is %v; between 100ms and 1m", c.Lease)
+	p.check(c.Session >= 100*time.Millisecond && c.Session <= time.Minute, "session", "is %v; between 100ms and 1m", c.Session)
+	p.check(c.FailedAfter >= time.Second, "failed_after", "is %v; at least 1s", c.FailedAfter)
+	p.check(c.CapacityBytes >= 0, "capacity_bytes", "is negative")
+	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
+	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
+	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
+	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
+	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)
+	p.check(c.QueueLimit >= 16, "queue_limit", "is %d; at least 16", c.QueueLimit)
+	p.check(oneOf(c.LogLevel, "debug", "info", "warn", "error"), "log_level", "is %q; debug, info, warn or error", c.LogLevel)
+	p.check(oneOf(c.LogFormat, "text", "json"), "log_format", "is %q; text or json", c.LogFormat)
+	p.check(c.Pprof == "" || strings.HasPrefix(c.Pprof, "/") || strings.HasPrefix(c.Pprof, "127.0.0.1:") || strings.HasPrefix(c.Pprof, "[::1]:"),
+		"pprof", "%q is neither a socket's path nor a loopback address", c.Pprof)
+	if len(p) == 0 {
+		return nil
+	}
+	return fault.E(fault.Invalid, op, "configuration", strings.Join(p, "; "))
+}
+
+func validSite(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+			return false
+		}
+	}
+	return len(name) <= 63
+}
+
+type problems []string
+
+func (p *problems) check(ok bool, key, format string, args ...any) {
+	if !ok {
+		*p = append(*p, key+" "+fmt.Sprintf(format, args...))
+	}
+}
+
+func oneOf(s string, words ...string) bool {
+	for _, w := range words {
+		if s == w {
+			return true
+		}
+	}
+	return false
+}

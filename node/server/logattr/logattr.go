@@ -1,0 +1,40 @@
+// Package logattr names the attributes of a node's log lines, so that one key
+// means one thing in every line. It is no logger: loggers are handed in where
+// they are used. All its functions are pure and may be called from anywhere.
+package logattr
+
+import (
+	"log/slog"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Node names a node.
+func Node(id geoconfig.NodeID) slog.Attr { return slog.String("node", string(id)) }
+
+// Site names a site.
+func Site(name geoconfig.SiteName) slog.Attr { return slog.String("site", string(name)) }
+
+// Slice names a slice.
+func Slice(id geoconfig.SliceID) slog.Attr { return slog.Uint64("slice", uint64(id)) }
+
+// Epoch numbers a slice's configuration.
+func Epoch(e geoconfig.Epoch) slog.Attr { return slog.Uint64("epoch", uint64(e)) }
+
+// Object names an object.
+func Object(id geoconfig.ObjectID) slog.Attr { return slog.String("object", id.String()) }
+
+// Client numbers a client.
+func Client(id uint64) slog.Attr { return slog.Uint64("client", id) }
+
+// Path names a file or directory of this machine.
+func Path(name string) slog.Attr { return slog.String("path", name) }
+
+// Err carries an error with its kind.
+func Err(err error) slog.Attr {
+	if err == nil {
+		return slog.String("error", "")
+	}
+	return slog.Group("error", slog.String("text", err.Error()), slog.String("kind", fault.KindOf(err).String()))
+}
