@@ -1,0 +1,10 @@
+package mount
+
+import "syscall"
+
+const (
+	errQuota       = syscall.EDQUOT
+	errStale       = syscall.ESTALE
+	errNoAttribute = syscall.ENODATA
+	errTextBusy    = syscall.ETXTBSY
+)

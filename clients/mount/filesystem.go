@@ -1,0 +1,190 @@
+// Package mount is the one contract between the client library and the
+// kernels: a file system addressed by node, as Linux carries it over FUSE. The
+// library implements FileSystem; the packages below bind it to go-fuse (Linux,
+// macOS) and to WinFsp (Windows); memfs is an in-memory twin and mounttest the
+// suite that every implementation passes. It is not a client of anything: no
+// I/O, no cache, no policy. All calls may come at once from many goroutines.
+package mount
+
+import "context"
+
+// FileSystem is what a binding calls. Errors are fault errors; their kinds
+// become errnos by the tables of this package.
+//
+// The context of a call ends when the caller was interrupted or the mount went
+// away; it is valid, like every buffer handed in, only until the call returns,
+// so work that outlives the call must not keep it. A call answers soon after
+// its context ends: Interrupted where nothing was done, else its result.
+type FileSystem interface {
+	Names
+	Attributes
+	Files
+	Directories
+	Locks
+	Xattrs
+
+	// Init is called once, before any other call, with the way to tell the
+	// kernel about changes made elsewhere.
+	Init(notifier Notifier)
+	// StatFS describes the space of the file system that holds node.
+	StatFS(ctx context.Context, c Caller, node NodeID) (Space, error)
+	// Destroy is called once, after the last other call returned; nodes and
+	// handles still known are void.
+	Destroy()
+}
+
+// Names is the part that changes and follows directory entries. Each Entry
+// answered with a Node other than 0 counts as one lookup of that node, which
+// stays known until Forget has returned as many.
+type Names interface {
+	// Lookup finds name in dir. "." and ".." may be asked for. An answer with
+	// Node 0 and no error is a negative one that the kernel may keep for
+	// EntryValid.
+	Lookup(ctx context.Context, c Caller, dir NodeID, name string) (Entry, error)
+	// Forget gives back count lookups; it must not block.
+	Forget(node NodeID, count uint64)
+	// Mknod makes a regular or special file; mode carries the type. The file
+	// system applies c.Umask, unless a default ACL of dir governs.
+	Mknod(ctx context.Context, c Caller, dir NodeID, name string, mode, rdev uint32) (Entry, error)
+	// Mkdir makes a directory, like Mknod.
+	Mkdir(ctx context.Context, c Caller, dir NodeID, name string, mode uint32) (Entry, error)
+	// Symlink makes a symbolic link to target.
+	Symlink(ctx context.Context, c Caller, dir NodeID, name, target string) (Entry, error)
+	// Readlink reads a symbolic link; the answer belongs to the caller of it.
+	Readlink(ctx context.Context, c Caller, node NodeID) ([]byte, error)
+	// Link gives node another name.
+	Link(ctx context.Context, c Caller, node, dir NodeID, name string) (Entry, error)
+	// Unlink removes the name of anything but a directory. Open handles of it
+	// stay good.
+	Unlink(ctx context.Context, c Caller, dir NodeID, name string) error
+	// Rmdir removes an empty directory.
+	Rmdir(ctx context.Context, c Caller, dir NodeID, name string) error
+	// Rename moves a name, atomically.
+	Rename(ctx context.Context, c Caller, dir NodeID, name string, newDir NodeID, newName string, flags RenameFlags) error
+}
+
+// Attributes is the part that reads and changes what stat shows.
+type Attributes interface {
+	// GetAttr reads attributes; h is 0 or an open handle of node.
+	GetAttr(ctx context.Context, c Caller, node NodeID, h Handle) (AttrReply, error)
+	// SetAttr changes the attributes named in change.Valid and answers all.
+	// It applies every rule of chown, chmod and truncate about set-id bits and
+	// ACL masks.
+	SetAttr(ctx context.Context, c Caller, node NodeID, change SetAttr) (AttrReply, error)
+	// Access checks permission for mask, a sum of AccessRead, AccessWrite and
+	// AccessExecute. Bindings call it only where the kernel does not check.
+	Access(ctx context.Context, c Caller, node NodeID, mask uint32) error
+}
+
+// Files is the part that works on content.
+type Files interface {
+	// Create makes and opens a regular file in one step. If the name exists
+	// and flags lack OpenExclusive, it is opened instead, and truncated if
+	// flags carry OpenTruncate.
+	Create(ctx context.Context, c Caller, dir NodeID, name string, mode uint32, flags OpenFlags) (Entry, Opened, error)
+	// Open opens a file; OpenTruncate empties it in the same step.
+	Open(ctx context.Context, c Caller, node NodeID, flags OpenFlags) (Opened, error)
+	// Read fills buf from offset on and answers how much it filled: less than
+	// len(buf) only at the end of the file.
+	Read(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, buf []byte) (int, error)
+	// Write writes all of data, or answers an error. With WriteAppend the
+	// data go to the end of the file, whatever offset says; if that end is
+	// elsewhere than offset, the file system invalidates the node, because the
+	// kernel's pages and size are then wrong.
+	Write(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, data []byte, flags WriteFlags) (int, error)
+	// Flush is called at each close of a descriptor, maybe several times for
+	// one handle; it reports what earlier writes came to, and gives up the
+	// POSIX locks of owner.
+	Flush(ctx context.Context, c Caller, node NodeID, h Handle, owner LockOwner) error
+	// Release ends a handle. Its flock locks go if unlock is set.
+	Release(node NodeID, h Handle, owner LockOwner, unlock bool)
+	// Fsync returns when everything written is on disk at the required
+	// members; with dataOnly, when the content is.
+	Fsync(ctx context.Context, c Caller, node NodeID, h Handle, dataOnly bool) error
+	// Seek finds the next data or hole at or after offset; NoDevice where
+	// there is none.
+	Seek(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, whence Whence) (int64, error)
+	// Allocate reserves, punches or zeroes a range.
+	Allocate(ctx context.Context, c Caller, node NodeID, h Handle, offset, length int64, mode AllocateMode) error
+}
+
+// Directories is the part that lists.
+type Directories interface {
+	// OpenDir opens a directory for reading.
+	OpenDir(ctx context.Context, c Caller, node NodeID) (Opened, error)
+	// ReadDir hands the entries behind cookie offset to sink, from 0 at the
+	// start, until sink refuses one or there are no more. With plus it hands
+	// over looked-up entries; the ones that sink took count as lookups. Names
+	// present throughout come exactly once between rewinds.
+	ReadDir(ctx context.Context, c Caller, node NodeID, h Handle, offset uint64, plus bool, sink DirSink) error
+	// ReleaseDir ends a directory handle.
+	ReleaseDir(node NodeID, h Handle)
+	// FsyncDir returns when every change of the directory is on disk.
+	FsyncDir(ctx context.Context, c Caller, node NodeID, h Handle, dataOnly bool) error
+}
+
+// DirSink takes directory entries. It keeps nothing that it was handed.
+type DirSink interface {
+	// Add takes an entry, or reports that it has no room for it.
+	Add(e DirEntry) bool
+	// AddPlus takes an entry with its lookup. If entry.Node is 0 the kernel
+	// learns the name only. If it reports no room, no lookup counts.
+	AddPlus(e DirEntry, entry *Entry) bool
+}
+
+// Locks is the part of advisory locks, both byte ranges and whole-file flocks.
+type Locks interface {
+	// GetLock answers a lock that conflicts with lock, or one of type Unlock.
+	GetLock(ctx context.Context, c Caller, node NodeID, h Handle, lock Lock) (Lock, error)
+	// SetLock takes, changes or gives up a lock. Where it conflicts it answers
+	// Again, or with wait blocks until it can be had, until ctx ends
+	// (Interrupted), or until a cycle of waiting is found (Deadlock).
+	SetLock(ctx context.Context, c Caller, node NodeID, h Handle, lock Lock, wait bool) error
+}
+
+// Xattrs is the part of extended attributes, POSIX ACLs among them: these are
+// the attributes AccessACL and DefaultACL in Linux's binary form, and setting
+// the first changes the mode bits too.
+type Xattrs interface {
+	// GetXattr reads a value into buf and answers its size. If buf is empty
+	// it answers the size only; if buf is too small, TooSmall.
+	GetXattr(ctx context.Context, c Caller, node NodeID, name string, buf []byte) (int, error)
+	// ListXattr reads all names, each ended by a zero byte, like GetXattr.
+	ListXattr(ctx context.Context, c Caller, node NodeID, buf []byte) (int, error)
+	// SetXattr sets a value, which the file system copies.
+	SetXattr(ctx context.Context, c Caller, node NodeID, name string, value []byte, flags XattrFlags) error
+	// RemoveXattr removes one; NoAttribute where there is none.
+	RemoveXattr(ctx context.Context, c Caller, node NodeID, name string) error
+}
+
+// NamelessCreator is implemented by file systems that can make a file with no
+// name (O_TMPFILE), which Link may name later unless OpenExclusive was given.
+type NamelessCreator interface {
+	CreateNameless(ctx context.Context, c Caller, dir NodeID, mode uint32, flags OpenFlags) (Entry, Opened, error)
+}
+
+// RangeCopier is implemented by file systems that copy between files without
+// the bytes passing through the kernel.
+type RangeCopier interface {
+	CopyRange(ctx context.Context, c Caller, from NodeID, fromHandle Handle, fromOffset int64,
+		to NodeID, toHandle Handle, toOffset int64, length int64) (int64, error)
+}
+
+// Notifier tells the kernel what changed elsewhere. Its methods only queue,
+// never block and never fail, so they may be called with locks held and inside
+// a call of FileSystem; a worker of the binding delivers in order. Nodes that
+// the kernel does not know are skipped. When too much is queued, entries
+// collapse into their directories as a whole, so that nothing stale survives.
+type Notifier interface {
+	// InvalidateInode drops the attributes of a node, and its pages in
+	// [offset, offset+length); length 0 or less: to the end of the file;
+	// offset < 0: attributes only.
+	InvalidateInode(node NodeID, offset, length int64)
+	// InvalidateEntry drops what the kernel knows of a name, be it there or not.
+	InvalidateEntry(dir NodeID, name string)
+	// Delete says that a name was removed, so that watchers hear of it.
+	Delete(dir, child NodeID, name string)
+	// Drained calls done once everything queued before it was delivered or
+	// dropped with the mount. done must not block.
+	Drained(done func())
+}
