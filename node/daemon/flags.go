@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"time"
+)
+
+// commands is the grammar of cartwheeld's command line.
+type commands struct {
+	Node      nodeCmd      `cmd:"" help:"Run a storage node."`
+	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Run the embedded configuration store's server, one for a cluster."`
+	Key       keyCmd       `cmd:"" help:"Make a data directory's key if it has none, and print its identity."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// nodeFlags are the configuration's keys as flags; nil means not given.
+type nodeFlags struct {
+	Config        string         `help:"Configuration file (YAML)." type:"path" short:"c"`
+	Data          *string        `help:"The node's directory."`
+	Site          *string        `help:"The site where the node stands."`
+	Listen        []string       `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/7400." sep:"none"`
+	Advertise     []string       `help:"Addresses that others are told." sep:"none"`
+	GeoConfig     []string       `help:"Address of the geo-config server, ending in /p2p/ID." sep:"none"`
+	ExpectedNodes *int           `help:"Nodes that must be there before the first one makes the root slice."`
+	Lease         *time.Duration `help:"How long an answered beacon binds."`
+	Session       *time.Duration `help:"How long a client's cache outlives its last keep-alive."`
+	FailedAfter   *time.Duration `help:"How long a member may be failed before it is replaced."`
+	CapacityBytes *int64         `help:"What the node may store; 0: what the disk has."`
+	ReserveBytes  *int64         `help:"What stays free on the disk."`
+	MemoryBytes   *int64         `help:"Memory to aim for."`
+	Pprof         *string        `help:"Serve the profiler on this socket path or loopback address."`
+	LogLevel      *string        `help:"debug, info, warn or error."`
+	LogFormat     *string        `help:"text or json."`
+}
+
+// values returns the flags given, by configuration key.
+func (f nodeFlags) values() map[string]any {
+	out := map[string]any{}
+	put(out, "data", f.Data)
+	put(out, "site", f.Site)
+	put(out, "expected_nodes", f.ExpectedNodes)
+	put(out, "lease", f.Lease)
+	put(out, "session", f.Session)
+	put(out, "failed_after", f.FailedAfter)
+	put(out, "capacity_bytes", f.CapacityBytes)
+	put(out, "reserve_bytes", f.ReserveBytes)
+	put(out, "memory_bytes", f.MemoryBytes)
+	put(out, "pprof", f.Pprof)
+	put(out, "log_level", f.LogLevel)
+	put(out, "log_format", f.LogFormat)
+	for key, list := range map[string][]string{"listen": f.Listen, "advertise": f.Advertise, "geo_config": f.GeoConfig} {
+		if len(list) > 0 {
+			out[key] = list
+		}
+	}
+	return out
+}
+
+func put[T any](out map[string]any, key string, value *T) {
+	if value != nil {
+		out[key] = *value
+	}
+}
