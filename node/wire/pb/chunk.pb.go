@@ -86,6 +86,7 @@ func (x *HaveRequest) GetClient() uint64 {
 type HaveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Missing       []byte                 `protobuf:"bytes,1,opt,name=missing,proto3" json:"missing,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,6 +124,13 @@ func (*HaveResponse) Descriptor() ([]byte, []int) {
 func (x *HaveResponse) GetMissing() []byte {
 	if x != nil {
 		return x.Missing
+	}
+	return nil
+}
+
+func (x *HaveResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -207,6 +215,7 @@ func (x *PutRequest) GetClient() uint64 {
 type PutResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stored        []string               `protobuf:"bytes,1,rep,name=stored,proto3" json:"stored,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,6 +253,13 @@ func (*PutResponse) Descriptor() ([]byte, []int) {
 func (x *PutResponse) GetStored() []string {
 	if x != nil {
 		return x.Stored
+	}
+	return nil
+}
+
+func (x *PutResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -312,6 +328,7 @@ type GetResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sizes         []uint32               `protobuf:"varint,1,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	Missing       []byte                 `protobuf:"bytes,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -356,6 +373,13 @@ func (x *GetResponse) GetSizes() []uint32 {
 func (x *GetResponse) GetMissing() []byte {
 	if x != nil {
 		return x.Missing
+	}
+	return nil
+}
+
+func (x *GetResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -457,6 +481,7 @@ type RangeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Extents       []byte                 `protobuf:"bytes,1,opt,name=extents,proto3" json:"extents,omitempty"` // chunk package's leaf encoding
 	DataLength    uint64                 `protobuf:"varint,2,opt,name=data_length,json=dataLength,proto3" json:"data_length,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +528,13 @@ func (x *RangeResponse) GetDataLength() uint64 {
 		return x.DataLength
 	}
 	return 0
+}
+
+func (x *RangeResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
 }
 
 type GetRequest_Part struct {
@@ -561,22 +593,24 @@ var File_chunk_proto protoreflect.FileDescriptor
 
 const file_chunk_proto_rawDesc = "" +
 	"\n" +
-	"\vchunk.proto\x12\fcartwheel.v1\"Y\n" +
+	"\vchunk.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"Y\n" +
 	"\vHaveRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x12\x16\n" +
-	"\x06client\x18\x03 \x01(\x06R\x06client\"(\n" +
+	"\x06client\x18\x03 \x01(\x06R\x06client\"Y\n" +
 	"\fHaveResponse\x12\x18\n" +
-	"\amissing\x18\x01 \x01(\fR\amissing\"\x84\x01\n" +
+	"\amissing\x18\x01 \x01(\fR\amissing\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x84\x01\n" +
 	"\n" +
 	"PutRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\rR\x05sizes\x12\x14\n" +
 	"\x05chain\x18\x04 \x03(\tR\x05chain\x12\x16\n" +
-	"\x06client\x18\x05 \x01(\x06R\x06client\"%\n" +
+	"\x06client\x18\x05 \x01(\x06R\x06client\"V\n" +
 	"\vPutResponse\x12\x16\n" +
-	"\x06stored\x18\x01 \x03(\tR\x06stored\"\xad\x01\n" +
+	"\x06stored\x18\x01 \x03(\tR\x06stored\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xad\x01\n" +
 	"\n" +
 	"GetRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
@@ -584,10 +618,11 @@ const file_chunk_proto_rawDesc = "" +
 	"\x05parts\x18\x03 \x03(\v2\x1d.cartwheel.v1.GetRequest.PartR\x05parts\x1a6\n" +
 	"\x04Part\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
-	"\x06length\x18\x02 \x01(\rR\x06length\"=\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\"n\n" +
 	"\vGetResponse\x12\x14\n" +
 	"\x05sizes\x18\x01 \x03(\rR\x05sizes\x12\x18\n" +
-	"\amissing\x18\x02 \x01(\fR\amissing\"\xb3\x01\n" +
+	"\amissing\x18\x02 \x01(\fR\amissing\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xb3\x01\n" +
 	"\fRangeRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\fR\x04root\x12\x16\n" +
@@ -596,11 +631,12 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06length\x18\x05 \x01(\x04R\x06length\x12\x12\n" +
 	"\x04data\x18\x06 \x01(\bR\x04data\x12\x1d\n" +
 	"\n" +
-	"data_limit\x18\a \x01(\x04R\tdataLimit\"J\n" +
+	"data_limit\x18\a \x01(\x04R\tdataLimit\"{\n" +
 	"\rRangeResponse\x12\x18\n" +
 	"\aextents\x18\x01 \x01(\fR\aextents\x12\x1f\n" +
 	"\vdata_length\x18\x02 \x01(\x04R\n" +
-	"dataLengthB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"dataLength\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusalB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_chunk_proto_rawDescOnce sync.Once
@@ -625,14 +661,19 @@ var file_chunk_proto_goTypes = []any{
 	(*RangeRequest)(nil),    // 6: cartwheel.v1.RangeRequest
 	(*RangeResponse)(nil),   // 7: cartwheel.v1.RangeResponse
 	(*GetRequest_Part)(nil), // 8: cartwheel.v1.GetRequest.Part
+	(*Refusal)(nil),         // 9: cartwheel.v1.Refusal
 }
 var file_chunk_proto_depIdxs = []int32{
-	8, // 0: cartwheel.v1.GetRequest.parts:type_name -> cartwheel.v1.GetRequest.Part
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	9, // 0: cartwheel.v1.HaveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	9, // 1: cartwheel.v1.PutResponse.refusal:type_name -> cartwheel.v1.Refusal
+	8, // 2: cartwheel.v1.GetRequest.parts:type_name -> cartwheel.v1.GetRequest.Part
+	9, // 3: cartwheel.v1.GetResponse.refusal:type_name -> cartwheel.v1.Refusal
+	9, // 4: cartwheel.v1.RangeResponse.refusal:type_name -> cartwheel.v1.Refusal
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_chunk_proto_init() }
@@ -640,6 +681,7 @@ func file_chunk_proto_init() {
 	if File_chunk_proto != nil {
 		return
 	}
+	file_common_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

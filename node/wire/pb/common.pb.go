@@ -763,6 +763,69 @@ func (*Extent_Hole) isExtent_Source() {}
 
 func (*Extent_BodyOffset) isExtent_Source() {}
 
+// Why a node does not act for a slice now, with the newest row that it knows
+// (JSON of geoconfig.SliceRow), so that the caller goes straight to the right
+// node. A response with a refusal holds nothing else.
+type Refusal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"` // fault kind: WrongEpoch, NotActive, NotFound
+	Row           []byte                 `protobuf:"bytes,2,opt,name=row,proto3" json:"row,omitempty"`
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refusal) Reset() {
+	*x = Refusal{}
+	mi := &file_common_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refusal) ProtoMessage() {}
+
+func (x *Refusal) ProtoReflect() protoreflect.Message {
+	mi := &file_common_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
+func (*Refusal) Descriptor() ([]byte, []int) {
+	return file_common_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Refusal) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Refusal) GetRow() []byte {
+	if x != nil {
+		return x.Row
+	}
+	return nil
+}
+
+func (x *Refusal) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 var File_common_proto protoreflect.FileDescriptor
 
 const file_common_proto_rawDesc = "" +
@@ -832,7 +895,11 @@ const file_common_proto_rawDesc = "" +
 	"\fchunk_offset\x18\x06 \x01(\x04R\vchunkOffset\x12\x1d\n" +
 	"\n" +
 	"chunk_size\x18\a \x01(\rR\tchunkSizeB\b\n" +
-	"\x06sourceB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"\x06source\"I\n" +
+	"\aRefusal\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
+	"\x03row\x18\x02 \x01(\fR\x03row\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessageB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_common_proto_rawDescOnce sync.Once
@@ -847,7 +914,7 @@ func file_common_proto_rawDescGZIP() []byte {
 }
 
 var file_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_common_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_common_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_common_proto_goTypes = []any{
 	(Grant_What)(0),   // 0: cartwheel.v1.Grant.What
 	(*Principal)(nil), // 1: cartwheel.v1.Principal
@@ -857,6 +924,7 @@ var file_common_proto_goTypes = []any{
 	(*Attr)(nil),      // 5: cartwheel.v1.Attr
 	(*Grant)(nil),     // 6: cartwheel.v1.Grant
 	(*Extent)(nil),    // 7: cartwheel.v1.Extent
+	(*Refusal)(nil),   // 8: cartwheel.v1.Refusal
 }
 var file_common_proto_depIdxs = []int32{
 	3, // 0: cartwheel.v1.Attr.cues:type_name -> cartwheel.v1.Cues
@@ -886,7 +954,7 @@ func file_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_common_proto_rawDesc), len(file_common_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

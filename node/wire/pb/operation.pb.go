@@ -212,6 +212,7 @@ type OperateResponse struct {
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Receipt       *Receipt               `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -270,6 +271,13 @@ func (x *OperateResponse) GetHlc() uint64 {
 func (x *OperateResponse) GetReceipt() *Receipt {
 	if x != nil {
 		return x.Receipt
+	}
+	return nil
+}
+
+func (x *OperateResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -1586,12 +1594,16 @@ func (x *Step) GetHlc() uint64 {
 	return 0
 }
 
+// Of the sweeper (tree.Sweep lists what it is for): fence at the directory's
+// slice, then reap or confirm at the object's; forget drops a mark.
 type Reap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
 	Fence         bool                   `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
 	Dir           uint64                 `protobuf:"fixed64,3,opt,name=dir,proto3" json:"dir,omitempty"`
 	Name          []byte                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Confirm       bool                   `protobuf:"varint,5,opt,name=confirm,proto3" json:"confirm,omitempty"`
+	Forget        bool                   `protobuf:"varint,6,opt,name=forget,proto3" json:"forget,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1654,6 +1666,141 @@ func (x *Reap) GetName() []byte {
 	return nil
 }
 
+func (x *Reap) GetConfirm() bool {
+	if x != nil {
+		return x.Confirm
+	}
+	return false
+}
+
+func (x *Reap) GetForget() bool {
+	if x != nil {
+		return x.Forget
+	}
+	return false
+}
+
+// Raw state that a coordinator asks of another slice's active (tree.ReadFacts).
+type FactsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Asks          []byte                 `protobuf:"bytes,3,opt,name=asks,proto3" json:"asks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FactsRequest) Reset() {
+	*x = FactsRequest{}
+	mi := &file_operation_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FactsRequest) ProtoMessage() {}
+
+func (x *FactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FactsRequest.ProtoReflect.Descriptor instead.
+func (*FactsRequest) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *FactsRequest) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *FactsRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *FactsRequest) GetAsks() []byte {
+	if x != nil {
+		return x.Asks
+	}
+	return nil
+}
+
+type FactsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Facts         []byte                 `protobuf:"bytes,1,opt,name=facts,proto3" json:"facts,omitempty"`
+	Hlc           uint64                 `protobuf:"fixed64,2,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	Kind          uint32                 `protobuf:"varint,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FactsResponse) Reset() {
+	*x = FactsResponse{}
+	mi := &file_operation_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FactsResponse) ProtoMessage() {}
+
+func (x *FactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FactsResponse.ProtoReflect.Descriptor instead.
+func (*FactsResponse) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FactsResponse) GetFacts() []byte {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *FactsResponse) GetHlc() uint64 {
+	if x != nil {
+		return x.Hlc
+	}
+	return 0
+}
+
+func (x *FactsResponse) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
 type GrantRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1665,7 +1812,7 @@ type GrantRange struct {
 
 func (x *GrantRange) Reset() {
 	*x = GrantRange{}
-	mi := &file_operation_proto_msgTypes[16]
+	mi := &file_operation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1824,7 @@ func (x *GrantRange) String() string {
 func (*GrantRange) ProtoMessage() {}
 
 func (x *GrantRange) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[16]
+	mi := &file_operation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1837,7 @@ func (x *GrantRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantRange.ProtoReflect.Descriptor instead.
 func (*GrantRange) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{16}
+	return file_operation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GrantRange) GetNode() string {
@@ -1732,7 +1879,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_operation_proto_msgTypes[17]
+	mi := &file_operation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1891,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[17]
+	mi := &file_operation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1904,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{17}
+	return file_operation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Result) GetKind() uint32 {
@@ -1848,12 +1995,13 @@ const file_operation_proto_rawDesc = "" +
 	"sync_level\x18\t \x01(\rR\tsyncLevel\x12\x10\n" +
 	"\x03hlc\x18\n" +
 	" \x01(\x06R\x03hlc\x12\x1b\n" +
-	"\tin_flight\x18\v \x01(\bR\binFlight\"\xaf\x01\n" +
+	"\tin_flight\x18\v \x01(\bR\binFlight\"\xe0\x01\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
-	"\areceipt\x18\x04 \x01(\v2\x15.cartwheel.v1.ReceiptR\areceipt\"u\n" +
+	"\areceipt\x18\x04 \x01(\v2\x15.cartwheel.v1.ReceiptR\areceipt\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"u\n" +
 	"\aReceipt\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x14\n" +
 	"\x05sites\x18\x02 \x03(\tR\x05sites\x12\x16\n" +
@@ -1985,12 +2133,22 @@ const file_operation_proto_rawDesc = "" +
 	"\x06COMMIT\x10\x03\x12\t\n" +
 	"\x05ABORT\x10\x04\x12\n" +
 	"\n" +
-	"\x06FINISH\x10\x05\"Z\n" +
+	"\x06FINISH\x10\x05\"\x8c\x01\n" +
 	"\x04Reap\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\bR\x05fence\x12\x10\n" +
 	"\x03dir\x18\x03 \x01(\x06R\x03dir\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\fR\x04name\"L\n" +
+	"\x04name\x18\x04 \x01(\fR\x04name\x12\x18\n" +
+	"\aconfirm\x18\x05 \x01(\bR\aconfirm\x12\x16\n" +
+	"\x06forget\x18\x06 \x01(\bR\x06forget\"N\n" +
+	"\fFactsRequest\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04asks\x18\x03 \x01(\fR\x04asks\"K\n" +
+	"\rFactsResponse\x12\x14\n" +
+	"\x05facts\x18\x01 \x01(\fR\x05facts\x12\x10\n" +
+	"\x03hlc\x18\x02 \x01(\x06R\x03hlc\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\"L\n" +
 	"\n" +
 	"GrantRange\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
@@ -2022,7 +2180,7 @@ func file_operation_proto_rawDescGZIP() []byte {
 }
 
 var file_operation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_operation_proto_goTypes = []any{
 	(Step_Phase)(0),         // 0: cartwheel.v1.Step.Phase
 	(*OperateRequest)(nil),  // 1: cartwheel.v1.OperateRequest
@@ -2041,49 +2199,53 @@ var file_operation_proto_goTypes = []any{
 	(*Hold)(nil),            // 14: cartwheel.v1.Hold
 	(*Step)(nil),            // 15: cartwheel.v1.Step
 	(*Reap)(nil),            // 16: cartwheel.v1.Reap
-	(*GrantRange)(nil),      // 17: cartwheel.v1.GrantRange
-	(*Result)(nil),          // 18: cartwheel.v1.Result
-	(*Principal)(nil),       // 19: cartwheel.v1.Principal
-	(*Grant)(nil),           // 20: cartwheel.v1.Grant
-	(*Cues)(nil),            // 21: cartwheel.v1.Cues
-	(*Content)(nil),         // 22: cartwheel.v1.Content
-	(*Xattr)(nil),           // 23: cartwheel.v1.Xattr
-	(*Extent)(nil),          // 24: cartwheel.v1.Extent
-	(*Attr)(nil),            // 25: cartwheel.v1.Attr
+	(*FactsRequest)(nil),    // 17: cartwheel.v1.FactsRequest
+	(*FactsResponse)(nil),   // 18: cartwheel.v1.FactsResponse
+	(*GrantRange)(nil),      // 19: cartwheel.v1.GrantRange
+	(*Result)(nil),          // 20: cartwheel.v1.Result
+	(*Principal)(nil),       // 21: cartwheel.v1.Principal
+	(*Grant)(nil),           // 22: cartwheel.v1.Grant
+	(*Refusal)(nil),         // 23: cartwheel.v1.Refusal
+	(*Cues)(nil),            // 24: cartwheel.v1.Cues
+	(*Content)(nil),         // 25: cartwheel.v1.Content
+	(*Xattr)(nil),           // 26: cartwheel.v1.Xattr
+	(*Extent)(nil),          // 27: cartwheel.v1.Extent
+	(*Attr)(nil),            // 28: cartwheel.v1.Attr
 }
 var file_operation_proto_depIdxs = []int32{
-	19, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
+	21, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
 	4,  // 1: cartwheel.v1.OperateRequest.operation:type_name -> cartwheel.v1.Operation
-	18, // 2: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
-	20, // 3: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
+	20, // 2: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
+	22, // 3: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
 	3,  // 4: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
-	5,  // 5: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
-	6,  // 6: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
-	7,  // 7: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
-	8,  // 8: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
-	9,  // 9: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
-	10, // 10: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
-	11, // 11: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
-	12, // 12: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
-	13, // 13: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
-	14, // 14: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
-	15, // 15: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
-	16, // 16: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
-	17, // 17: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
-	21, // 18: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
-	22, // 19: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	21, // 20: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	23, // 21: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	24, // 22: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 23: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	25, // 24: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	25, // 25: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	25, // 26: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	23, // 5: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
+	5,  // 6: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
+	6,  // 7: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
+	7,  // 8: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
+	8,  // 9: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
+	9,  // 10: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
+	10, // 11: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
+	11, // 12: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
+	12, // 13: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
+	13, // 14: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
+	14, // 15: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
+	15, // 16: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
+	16, // 17: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
+	19, // 18: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
+	24, // 19: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
+	25, // 20: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
+	24, // 21: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	26, // 22: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	27, // 23: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 24: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	28, // 25: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	28, // 26: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	28, // 27: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }
@@ -2115,7 +2277,7 @@ func file_operation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_operation_proto_rawDesc), len(file_operation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -174,6 +174,7 @@ type ResolveResponse struct {
 	Grants        []*Grant                `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                  `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Dir           *Attr                   `protobuf:"bytes,4,opt,name=dir,proto3" json:"dir,omitempty"`
+	Refusal       *Refusal                `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -232,6 +233,13 @@ func (x *ResolveResponse) GetHlc() uint64 {
 func (x *ResolveResponse) GetDir() *Attr {
 	if x != nil {
 		return x.Dir
+	}
+	return nil
+}
+
+func (x *ResolveResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -378,6 +386,7 @@ type ListResponse struct {
 	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,4,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -438,6 +447,13 @@ func (x *ListResponse) GetHlc() uint64 {
 		return x.Hlc
 	}
 	return 0
+}
+
+func (x *ListResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
 }
 
 type GetAttrRequest struct {
@@ -513,6 +529,7 @@ type GetAttrResponse struct {
 	Attr          *Attr                  `protobuf:"bytes,1,opt,name=attr,proto3" json:"attr,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +585,13 @@ func (x *GetAttrResponse) GetHlc() uint64 {
 	return 0
 }
 
+func (x *GetAttrResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
+}
+
 type StatfsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -618,6 +642,7 @@ type StatfsResponse struct {
 	FreeBytes     uint64                 `protobuf:"varint,2,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
 	Objects       uint64                 `protobuf:"varint,3,opt,name=objects,proto3" json:"objects,omitempty"`
 	FreeObjects   uint64                 `protobuf:"varint,4,opt,name=free_objects,json=freeObjects,proto3" json:"free_objects,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -678,6 +703,13 @@ func (x *StatfsResponse) GetFreeObjects() uint64 {
 		return x.FreeObjects
 	}
 	return 0
+}
+
+func (x *StatfsResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
 }
 
 // Where a new object goes (DESIGN section 4, last paragraph).
@@ -753,6 +785,7 @@ type PlaceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
 	Row           []byte                 `protobuf:"bytes,2,opt,name=row,proto3" json:"row,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -797,6 +830,13 @@ func (x *PlaceResponse) GetSlice() uint32 {
 func (x *PlaceResponse) GetRow() []byte {
 	if x != nil {
 		return x.Row
+	}
+	return nil
+}
+
+func (x *PlaceResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -1031,12 +1071,13 @@ const file_read_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
 	"\x05names\x18\x03 \x03(\fR\x05names\x12\x18\n" +
-	"\acontent\x18\x04 \x01(\bR\acontent\"\xa9\x02\n" +
+	"\acontent\x18\x04 \x01(\bR\acontent\"\xda\x02\n" +
 	"\x0fResolveResponse\x128\n" +
 	"\x05steps\x18\x01 \x03(\v2\".cartwheel.v1.ResolveResponse.StepR\x05steps\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12$\n" +
-	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x1aw\n" +
+	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1aw\n" +
 	"\x04Step\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x16\n" +
@@ -1051,38 +1092,42 @@ const file_read_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12&\n" +
-	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\"\x90\x01\n" +
+	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\"\xc1\x01\n" +
 	"\fListResponse\x12-\n" +
 	"\aentries\x18\x01 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12+\n" +
 	"\x06grants\x18\x03 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
-	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\"\x8c\x01\n" +
+	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x8c\x01\n" +
 	"\x0eGetAttrRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x18\n" +
 	"\acontent\x18\x03 \x01(\bR\acontent\x12\x16\n" +
-	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\"x\n" +
+	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\"\xa9\x01\n" +
 	"\x0fGetAttrResponse\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
-	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\"A\n" +
+	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"A\n" +
 	"\rStatfsRequest\x120\n" +
-	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\"\x8d\x01\n" +
+	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\"\xbe\x01\n" +
 	"\x0eStatfsResponse\x12\x1f\n" +
 	"\vtotal_bytes\x18\x01 \x01(\x04R\n" +
 	"totalBytes\x12\x1d\n" +
 	"\n" +
 	"free_bytes\x18\x02 \x01(\x04R\tfreeBytes\x12\x18\n" +
 	"\aobjects\x18\x03 \x01(\x04R\aobjects\x12!\n" +
-	"\ffree_objects\x18\x04 \x01(\x04R\vfreeObjects\"\xa3\x01\n" +
+	"\ffree_objects\x18\x04 \x01(\x04R\vfreeObjects\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xa3\x01\n" +
 	"\fPlaceRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\x06R\x06parent\x12&\n" +
 	"\x04cues\x18\x02 \x01(\v2\x12.cartwheel.v1.CuesR\x04cues\x12\x1c\n" +
 	"\tdirectory\x18\x03 \x01(\bR\tdirectory\x125\n" +
-	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\"7\n" +
+	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\"h\n" +
 	"\rPlaceResponse\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x10\n" +
-	"\x03row\x18\x02 \x01(\fR\x03row\"p\n" +
+	"\x03row\x18\x02 \x01(\fR\x03row\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"p\n" +
 	"\vRowsRequest\x12\x16\n" +
 	"\x06slices\x18\x01 \x03(\rR\x06slices\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\bR\x05nodes\x12\x1d\n" +
@@ -1128,7 +1173,8 @@ var file_read_proto_goTypes = []any{
 	(*Principal)(nil),            // 15: cartwheel.v1.Principal
 	(*Grant)(nil),                // 16: cartwheel.v1.Grant
 	(*Attr)(nil),                 // 17: cartwheel.v1.Attr
-	(*Cues)(nil),                 // 18: cartwheel.v1.Cues
+	(*Refusal)(nil),              // 18: cartwheel.v1.Refusal
+	(*Cues)(nil),                 // 19: cartwheel.v1.Cues
 }
 var file_read_proto_depIdxs = []int32{
 	15, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
@@ -1136,22 +1182,27 @@ var file_read_proto_depIdxs = []int32{
 	14, // 2: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
 	16, // 3: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
 	17, // 4: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
-	0,  // 5: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
-	17, // 6: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
-	4,  // 7: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
-	16, // 8: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
-	0,  // 9: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
-	17, // 10: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
-	16, // 11: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
-	0,  // 12: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
-	18, // 13: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
-	15, // 14: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
-	17, // 15: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	18, // 5: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 6: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
+	17, // 7: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
+	4,  // 8: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
+	16, // 9: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
+	18, // 10: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 11: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
+	17, // 12: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
+	16, // 13: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
+	18, // 14: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 15: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
+	18, // 16: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
+	19, // 17: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
+	15, // 18: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
+	18, // 19: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
+	17, // 20: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_read_proto_init() }

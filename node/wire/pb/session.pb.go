@@ -528,6 +528,7 @@ func (x *ClaimRequest) GetLocks() []*Lock {
 type ClaimResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lost          []*Lock                `protobuf:"bytes,1,rep,name=lost,proto3" json:"lost,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,6 +566,13 @@ func (*ClaimResponse) Descriptor() ([]byte, []int) {
 func (x *ClaimResponse) GetLost() []*Lock {
 	if x != nil {
 		return x.Lost
+	}
+	return nil
+}
+
+func (x *ClaimResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -757,6 +765,7 @@ type LockResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Granted       bool                   `protobuf:"varint,1,opt,name=granted,proto3" json:"granted,omitempty"`
 	Conflict      *Lock                  `protobuf:"bytes,2,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -801,6 +810,13 @@ func (x *LockResponse) GetGranted() bool {
 func (x *LockResponse) GetConflict() *Lock {
 	if x != nil {
 		return x.Conflict
+	}
+	return nil
+}
+
+func (x *LockResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -920,9 +936,10 @@ const file_session_proto_rawDesc = "" +
 	"\x06client\x18\x03 \x01(\x06R\x06client\x12\x18\n" +
 	"\asession\x18\x04 \x01(\x04R\asession\x12\x12\n" +
 	"\x04open\x18\x05 \x03(\x06R\x04open\x12(\n" +
-	"\x05locks\x18\x06 \x03(\v2\x12.cartwheel.v1.LockR\x05locks\"7\n" +
+	"\x05locks\x18\x06 \x03(\v2\x12.cartwheel.v1.LockR\x05locks\"h\n" +
 	"\rClaimResponse\x12&\n" +
-	"\x04lost\x18\x01 \x03(\v2\x12.cartwheel.v1.LockR\x04lost\"\x98\x01\n" +
+	"\x04lost\x18\x01 \x03(\v2\x12.cartwheel.v1.LockR\x04lost\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x98\x01\n" +
 	"\x04Lock\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\x06R\x05owner\x12\x14\n" +
@@ -938,10 +955,11 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x04 \x01(\x04R\asession\x12&\n" +
 	"\x04lock\x18\x05 \x01(\v2\x12.cartwheel.v1.LockR\x04lock\x12\x12\n" +
 	"\x04wait\x18\x06 \x01(\bR\x04wait\x12\x12\n" +
-	"\x04test\x18\a \x01(\bR\x04test\"X\n" +
+	"\x04test\x18\a \x01(\bR\x04test\"\x89\x01\n" +
 	"\fLockResponse\x12\x18\n" +
 	"\agranted\x18\x01 \x01(\bR\agranted\x12.\n" +
-	"\bconflict\x18\x02 \x01(\v2\x12.cartwheel.v1.LockR\bconflictB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"\bconflict\x18\x02 \x01(\v2\x12.cartwheel.v1.LockR\bconflict\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusalB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_session_proto_rawDescOnce sync.Once
@@ -969,20 +987,23 @@ var file_session_proto_goTypes = []any{
 	(*LockRequest)(nil),        // 9: cartwheel.v1.LockRequest
 	(*LockResponse)(nil),       // 10: cartwheel.v1.LockResponse
 	(*RevokeRequest_Item)(nil), // 11: cartwheel.v1.RevokeRequest.Item
-	(Grant_What)(0),            // 12: cartwheel.v1.Grant.What
+	(*Refusal)(nil),            // 12: cartwheel.v1.Refusal
+	(Grant_What)(0),            // 13: cartwheel.v1.Grant.What
 }
 var file_session_proto_depIdxs = []int32{
 	11, // 0: cartwheel.v1.RevokeRequest.items:type_name -> cartwheel.v1.RevokeRequest.Item
 	8,  // 1: cartwheel.v1.ClaimRequest.locks:type_name -> cartwheel.v1.Lock
 	8,  // 2: cartwheel.v1.ClaimResponse.lost:type_name -> cartwheel.v1.Lock
-	8,  // 3: cartwheel.v1.LockRequest.lock:type_name -> cartwheel.v1.Lock
-	8,  // 4: cartwheel.v1.LockResponse.conflict:type_name -> cartwheel.v1.Lock
-	12, // 5: cartwheel.v1.RevokeRequest.Item.what:type_name -> cartwheel.v1.Grant.What
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	12, // 3: cartwheel.v1.ClaimResponse.refusal:type_name -> cartwheel.v1.Refusal
+	8,  // 4: cartwheel.v1.LockRequest.lock:type_name -> cartwheel.v1.Lock
+	8,  // 5: cartwheel.v1.LockResponse.conflict:type_name -> cartwheel.v1.Lock
+	12, // 6: cartwheel.v1.LockResponse.refusal:type_name -> cartwheel.v1.Refusal
+	13, // 7: cartwheel.v1.RevokeRequest.Item.what:type_name -> cartwheel.v1.Grant.What
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }

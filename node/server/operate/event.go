@@ -1,0 +1,2 @@
+package operate
+type event struct{}

@@ -1,0 +1,59 @@
+// Package method numbers the calls and messages of Cartwheel's protocol and
+// says which class of connection each takes and what travels in it. It is the
+// one list that nodes and clients share; it sends nothing itself. Numbers are
+// fixed once sent: append, never renumber. Its values are constants.
+//
+// A node that does not act for the slice of a request answers not with an
+// error but with the response's Refusal, which holds the newest slice row that
+// it knows (JSON of geoconfig.SliceRow): the caller goes on with the node that
+// the row names. Every other failure of a call is a fault on the wire, except
+// that an operation's own outcome (exists, not found, ...) is the kind in its
+// Result, because it is remembered for retries.
+package method
+
+import "cartwheel.dev/node/wire"
+
+// Session calls, from clients; class Beacon except Hello.
+const (
+	Hello     wire.Method = 1 // HelloRequest: who the user is; first on every connection (class Operation)
+	KeepAlive wire.Method = 2 // KeepAliveRequest
+	Revoke    wire.Method = 3 // RevokeRequest, from the node to the client
+	Claim     wire.Method = 4 // ClaimRequest, after a takeover (class Operation)
+	Lock      wire.Method = 5 // LockRequest (class Operation)
+)
+
+// Operations and reads; class Operation.
+const (
+	Operate wire.Method = 16 // OperateRequest, body: bytes of body_offset extents
+	Resolve wire.Method = 17
+	List    wire.Method = 18
+	GetAttr wire.Method = 19
+	Statfs  wire.Method = 20
+	Place   wire.Method = 21
+	Rows    wire.Method = 22
+)
+
+// Content; class Chunk, except that small Range calls go by Operation.
+const (
+	Have  wire.Method = 32
+	Put   wire.Method = 33
+	Get   wire.Method = 34
+	Range wire.Method = 35
+)
+
+// Administration; class Operation.
+const (
+	Status     wire.Method = 48
+	SliceList  wire.Method = 49
+	Where      wire.Method = 50
+	HandOver   wire.Method = 51
+	DropCaches wire.Method = 52
+)
+
+// Between nodes.
+const (
+	Replica  wire.Method = 64 // one-way: a frame of replica messages (class Operation)
+	Beacon   wire.Method = 65 // one-way: a frame of beacons and answers (class Beacon)
+	Intent   wire.Method = 66 // IntentRequest: how an intent stands (class Operation)
+	Transfer wire.Method = 67 // state transfer to a junior (class Chunk)
+)
