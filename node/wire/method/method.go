@@ -56,4 +56,5 @@ const (
 	Beacon   wire.Method = 65 // one-way: a frame of beacons and answers (class Beacon)
 	Intent   wire.Method = 66 // IntentRequest: how an intent stands (class Operation)
 	Transfer wire.Method = 67 // state transfer to a junior (class Chunk)
+	Facts    wire.Method = 68 // FactsRequest: raw state that a coordinator needs (class Operation)
 )
