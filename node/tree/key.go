@@ -1,0 +1,80 @@
+package tree
+
+import (
+	"encoding/binary"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/chunk"
+)
+
+// The first byte of a key says what it holds. Upper half: the versioned part,
+// which snapshots and undelete read; the rest is only ever current.
+const (
+	keyInode   = 'i' // object -> record
+	keyContent = 'c' // object -> bytes of a small file
+	keyXattr   = 'x' // object, name -> value
+	keyEntry   = 'e' // directory, name -> children by creating operation
+
+	keyState  = 's' // the slice's counters
+	keyRange  = 'n' // node -> range of object numbers
+	keyRefs   = 'r' // address -> references of current versions
+	keyDead   = 'd' // time, serial, index -> manifest that lost its file
+	keyHold   = 'h' // object, client: has it open though it has no name
+	keyHeld   = 'H' // client, object: the same, by client
+	keyLock   = 'l' // object [, name] -> intent that holds it
+	keyIntent = 't' // intent -> coordinator's record
+	keyPart   = 'p' // intent -> participant's record
+	keyNoname = 'u' // object made for another slice's directory -> directory, time
+	keyNamed  = 'k' // object of another slice named here -> directory, time
+	keyFence  = 'f' // object of another slice never to be named here -> time
+)
+
+// Versioned reports whether a key is kept with its history.
+func Versioned(key []byte) bool {
+	switch key[0] {
+	case keyInode, keyContent, keyXattr, keyEntry:
+		return true
+	}
+	return false
+}
+
+func objectKey(kind byte, o geoconfig.ObjectID) []byte {
+	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), kind), uint64(o))
+}
+
+func nameKey(kind byte, o geoconfig.ObjectID, name []byte) []byte {
+	k := append(make([]byte, 0, 9+len(name)), kind)
+	return append(binary.BigEndian.AppendUint64(k, uint64(o)), name...)
+}
+
+func pairKey(kind byte, a, b uint64) []byte {
+	k := append(make([]byte, 0, 17), kind)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(k, a), b)
+}
+
+func refsKey(a *chunk.Address) []byte {
+	return append(append(make([]byte, 0, 33), keyRefs), a[:]...)
+}
+
+func rangeKey(n geoconfig.NodeID) []byte { return append([]byte{keyRange}, n...) }
+
+func intentKey(kind byte, i Intent) []byte { return objectKey(kind, geoconfig.ObjectID(i)) }
+
+// objectOf takes the object out of a key that begins with one.
+func objectOf(key []byte) geoconfig.ObjectID {
+	if len(key) < 9 {
+		return 0
+	}
+	return geoconfig.ObjectID(binary.BigEndian.Uint64(key[1:]))
+}
+
+// after returns the first key behind all that begin with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
