@@ -1,0 +1,107 @@
+package cue
+
+import (
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Persistent returns what a new object keeps of the set, or nil where that is
+// nothing.
+func (s Set) Persistent() *pb.Cues {
+	const kept = 1<<Site | 1<<KeepTogether | 1<<RepSites | 1<<RepLevel | 1<<WriteOnce | 1<<Coherence | 1<<EventualConsistency
+	if s.present&kept == 0 {
+		return nil
+	}
+	c := &pb.Cues{
+		KeepTogether:  s.Has(KeepTogether),
+		WriteOnce:     s.Has(WriteOnce),
+		EventualMerge: s.Has(EventualConsistency),
+	}
+	if s.Has(Site) {
+		c.Site = s.site
+	}
+	if s.Has(RepSites) {
+		c.RepSites = uint32(s.repSites)
+	}
+	if s.Has(RepLevel) {
+		c.RepLevel = uint32(s.repLevel)
+	}
+	if s.Has(Coherence) {
+		c.CoherenceNs = int64(s.coherence) * int64(time.Second)
+	}
+	return c
+}
+
+// Inherit returns what a new object keeps: its path's own persistent cues, and
+// its directory's where the path has none of that name. Either may be nil; the
+// result shares nothing with them and is nil where it is empty.
+func Inherit(parent, own *pb.Cues) *pb.Cues {
+	if none(parent) && none(own) {
+		return nil
+	}
+	c := &pb.Cues{
+		Site:          own.GetSite(),
+		RepSites:      own.GetRepSites(),
+		RepLevel:      own.GetRepLevel(),
+		CoherenceNs:   own.GetCoherenceNs(),
+		KeepTogether:  own.GetKeepTogether() || parent.GetKeepTogether(),
+		WriteOnce:     own.GetWriteOnce() || parent.GetWriteOnce(),
+		EventualMerge: own.GetEventualMerge() || parent.GetEventualMerge(),
+	}
+	if c.Site == "" {
+		c.Site = parent.GetSite()
+	}
+	if c.RepSites == 0 {
+		c.RepSites = parent.GetRepSites()
+	}
+	if c.RepLevel == 0 {
+		c.RepLevel = parent.GetRepLevel()
+	}
+	if c.CoherenceNs == 0 {
+		c.CoherenceNs = parent.GetCoherenceNs()
+	}
+	return c
+}
+
+func none(c *pb.Cues) bool {
+	return c.GetSite() == "" && !c.GetKeepTogether() && c.GetRepSites() == 0 && c.GetRepLevel() == 0 &&
+		!c.GetWriteOnce() && c.GetCoherenceNs() == 0 && !c.GetEventualMerge()
+}
+
+// Kept lists an object's persistent cues, to render them for people.
+func Kept(c *pb.Cues) []Cue {
+	var out []Cue
+	add := func(on bool, cue Cue) {
+		if on {
+			out = append(out, cue)
+		}
+	}
+	add(c.GetSite() != "", Cue{Name: Site, Text: c.GetSite()})
+	add(c.GetKeepTogether(), Cue{Name: KeepTogether})
+	add(c.GetRepSites() != 0, Cue{Name: RepSites, Number: int64(c.GetRepSites())})
+	add(c.GetRepLevel() != 0, Cue{Name: RepLevel, Number: int64(c.GetRepLevel())})
+	add(c.GetEventualMerge(), Cue{Name: EventualConsistency})
+	add(c.GetWriteOnce(), Cue{Name: WriteOnce})
+	add(c.GetCoherenceNs() != 0, Cue{Name: Coherence, Number: c.GetCoherenceNs() / int64(time.Second)})
+	return out
+}
+
+// Policy returns the policy that an object's persistent cues ask for, with home
+// where no site is named. `.Site=random` is the caller's to settle first.
+func Policy(c *pb.Cues, home geoconfig.SiteName) geoconfig.Policy {
+	p := geoconfig.Policy{Home: home, Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
+	if c.GetSite() != "" {
+		p.Home = geoconfig.SiteName(c.GetSite())
+	}
+	if c.GetRepLevel() != 0 {
+		p.Level = int(c.GetRepLevel())
+	}
+	p.Sites = min(int(c.GetRepSites()), p.Level)
+	if c.GetWriteOnce() {
+		p.Kind = geoconfig.WriteOnce
+	}
+	p.Coherence = time.Duration(c.GetCoherenceNs())
+	return p
+}

@@ -1,0 +1,163 @@
+package cue
+
+import (
+	"strings"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Set is the cues in force at one place of a path. It is a comparable value;
+// the zero Set is no cues.
+type Set struct {
+	site, snapshot     string
+	repSites, repLevel uint8
+	syncLevel          int8
+	coherence, maxTime int32
+	present            uint16 // one bit for each Name
+	count              uint8  // components taken, overridden ones too
+}
+
+// With returns the set with one more cue, which overrides an earlier one of
+// its name. More than MaxPerPath components are Invalid.
+func (s Set) With(c Cue) (Set, error) {
+	const op fault.Op = "cue.Set.With"
+	if c.Name == None || c.Name >= names {
+		return s, fault.E(fault.Invalid, op, "", "not a cue")
+	}
+	if s.count >= MaxPerPath {
+		return s, fault.Errorf(fault.Invalid, op, c.String(), "a path has at most %d cues", MaxPerPath)
+	}
+	s.count++
+	s.present |= 1 << c.Name
+	switch c.Name {
+	case Site:
+		s.site = c.Text
+	case Snapshot:
+		s.snapshot = c.Text
+	case RepSites:
+		s.repSites = uint8(c.Number)
+	case RepLevel:
+		s.repLevel = uint8(c.Number)
+	case SyncLevel:
+		s.syncLevel = int8(c.Number)
+	case MaxTime:
+		s.maxTime = int32(c.Number)
+	case Coherence:
+		s.coherence = int32(c.Number)
+	}
+	return s, nil
+}
+
+// Empty reports whether no cue is in force.
+func (s Set) Empty() bool { return s.present == 0 }
+
+// Has reports whether a cue is in force.
+func (s Set) Has(n Name) bool { return s.present&(1<<n) != 0 }
+
+// Get returns the cue in force of that name.
+func (s Set) Get(n Name) (Cue, bool) {
+	if !s.Has(n) {
+		return Cue{}, false
+	}
+	c := Cue{Name: n}
+	switch n {
+	case Site:
+		c.Text = s.site
+	case Snapshot:
+		c.Text = s.snapshot
+	case RepSites:
+		c.Number = int64(s.repSites)
+	case RepLevel:
+		c.Number = int64(s.repLevel)
+	case SyncLevel:
+		c.Number = int64(s.syncLevel)
+	case MaxTime:
+		c.Number = int64(s.maxTime)
+	case Coherence:
+		c.Number = int64(s.coherence)
+	}
+	return c, true
+}
+
+// All returns the cues in force, in the order of Names.
+func (s Set) All() []Cue {
+	var out []Cue
+	for n := Site; n < names; n++ {
+		if c, ok := s.Get(n); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// String renders the set as the path that makes it, such as
+// `.Site=tokyo/.RepLevel=2`.
+func (s Set) String() string { return Join(s.All()) }
+
+// Join renders cues as a path.
+func Join(cues []Cue) string {
+	parts := make([]string, len(cues))
+	for i, c := range cues {
+		parts[i] = c.String()
+	}
+	return strings.Join(parts, "/")
+}
+
+// ParsePath gathers the cues of a slash-separated path; what is no cue is
+// skipped.
+func ParsePath(path string) (Set, error) {
+	var s Set
+	for part := range strings.SplitSeq(path, "/") {
+		c, ok, err := Parse(part)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			if s, err = s.With(c); err != nil {
+				return s, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// Supported answers NotSupported where a cue in force does not work yet, so
+// that nothing asked for is silently left undone.
+func (s Set) Supported() error {
+	const op fault.Op = "cue.Set.Supported"
+	for n := Site; n < names; n++ {
+		if s.Has(n) && !n.Honoured() {
+			return fault.Errorf(fault.NotSupported, op, n.String(), "the cue %s is known but does not work yet", n)
+		}
+	}
+	return nil
+}
+
+// Only returns the part of the set that affects a call.
+func (s Set) Only(c Call) Set {
+	for n := Site; n < names; n++ {
+		if !n.Affects(c) {
+			s.present &^= 1 << n
+		}
+	}
+	return s
+}
+
+// Levels of OperateRequest.sync_level.
+const (
+	SyncAll    uint32 = 0
+	SyncQuorum uint32 = 0xffffffff
+)
+
+// Sync returns after how many acknowledgements an operation is answered, as
+// OperateRequest.sync_level counts.
+func (s Set) Sync() uint32 {
+	switch c, ok := s.Get(SyncLevel); {
+	case !ok:
+		return SyncAll
+	case c.Number == Quorum:
+		return SyncQuorum
+	default:
+		return uint32(c.Number)
+	}
+}
