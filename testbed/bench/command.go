@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+
+	"cartwheel.dev/geo-config/fault"
+	"github.com/alecthomas/kong"
+)
+
+type flags struct {
+	Dirs    []string `arg:"" name:"dir" help:"Folders to measure, in turns; ratios are to the first."`
+	Rounds  int      `help:"Rounds." default:"2"`
+	Size    int64    `help:"Bytes of the large file." default:"1073741824"`
+	Random  int      `help:"Random 4 KiB operations." default:"20000"`
+	Files   int      `help:"Small files." default:"8000"`
+	Mail    int      `help:"Operations of the mail mix." default:"9000"`
+	Quick   bool     `help:"Small sizes, one round: to see that it works."`
+	Only    string   `help:"Suites to run, joined by colons: stream, random, small, mail, postmark, andrew."`
+	JSON    string   `help:"Write every figure to this file." type:"path"`
+	Threads int      `help:"Threads." default:"8"`
+}
+
+// Main is the command: it parses args, runs, and prints the table to out.
+func Main(ctx context.Context, args []string, out, progress io.Writer) error {
+	const op fault.Op = "bench.Main"
+	var f flags
+	k, err := kong.New(&f, kong.Name("bench"), kong.Description("Does the same work in each folder and prints how fast each was."))
+	if err != nil {
+		return err
+	}
+	if _, err := k.Parse(args); err != nil {
+		return fault.Wrap(fault.Usage, op, "", err)
+	}
+	opt := Defaults()
+	opt.Rounds, opt.FileBytes, opt.RandomOps, opt.SmallFiles = f.Rounds, f.Size, f.Random, f.Files
+	opt.MailOps, opt.Only, opt.Threads = f.Mail, f.Only, f.Threads
+	if f.Quick {
+		opt.Rounds, opt.FileBytes, opt.RandomOps, opt.SmallFiles, opt.MailOps = 1, 32<<20, 500, 400, 300
+		opt.PostmarkFiles, opt.PostmarkTransactions, opt.AndrewClients = 500, 300, []int{1}
+	}
+	figures, err := Runner{Options: opt, Progress: progress}.Run(ctx, f.Dirs)
+	if len(figures) > 0 {
+		Table(out, f.Dirs, figures)
+	}
+	if err == nil && f.JSON != "" {
+		var data []byte
+		if data, err = json.MarshalIndent(figures, "", "  "); err == nil {
+			err = os.WriteFile(f.JSON, data, 0o644)
+		}
+	}
+	return err
+}

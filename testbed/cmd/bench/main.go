@@ -1,0 +1,22 @@
+// Command bench measures folders side by side; see package bench.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/bench"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := bench.Main(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(fault.ExitCode(fault.KindOf(err)))
+	}
+}
