@@ -1,0 +1,226 @@
+// Package journal is the node's one log: records of all its slices, framed in
+// batches, each batch one direct synced write into preallocated segments that
+// are used over and over. It knows nothing of what the records say, and it is
+// not a queue: nothing is read back but in Replay, after a start. Append may
+// be called by any goroutine; one writer goroutine owns the disk.
+package journal
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/store/disk"
+)
+
+// Position is a place in the log: it only grows, over all segments and lives.
+type Position uint64
+
+// Kind tells the records of different readers apart; the journal carries it.
+type Kind uint8
+
+// Record is one entry of the log. Pieces are joined; they must not change
+// until the append is done.
+type Record struct {
+	Slice  geoconfig.SliceID
+	Kind   Kind
+	Pieces [][]byte
+}
+
+// size is the length of the record's payload.
+func (r *Record) size() int {
+	n := 0
+	for _, p := range r.Pieces {
+		n += len(p)
+	}
+	return n
+}
+
+// Options configure a journal; zero values take the defaults.
+type Options struct {
+	// SegmentBytes is the length of a segment file, 64 MiB.
+	SegmentBytes int64
+	// BatchBytes is how much one write takes from the queue at most, 4 MiB.
+	BatchBytes int
+	// QueueBytes bounds what waits to be written, 64 MiB; beyond it Append is
+	// refused as Overloaded.
+	QueueBytes int
+	// TotalBytes bounds all segments together, 2 GiB; beyond it appends are
+	// refused as Overloaded until Trim.
+	TotalBytes int64
+	// Fatal hears of the first failed write; nothing is accepted after it.
+	Fatal func(error)
+}
+
+func (o Options) withDefaults() Options {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = 64 << 20
+	}
+	if o.BatchBytes == 0 {
+		o.BatchBytes = 4 << 20
+	}
+	if o.QueueBytes == 0 {
+		o.QueueBytes = 64 << 20
+	}
+	if o.TotalBytes == 0 {
+		o.TotalBytes = 2 << 30
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(error) {}
+	}
+	return o
+}
+
+// Done hears how an append ended and where its first record lies. It is called
+// by the writer goroutine, in the order of the appends: it must not block.
+type Done func(Position, error)
+
+// request is one waiting append.
+type request struct {
+	records []Record
+	bytes   int // framed length of the records
+	done    Done
+}
+
+// Journal is the open log.
+type Journal struct {
+	opts Options
+	d    disk.Disk
+
+	// mu guards what follows; it is never held across I/O.
+	mu       sync.Mutex
+	wake     *sync.Cond
+	queue    []request
+	queued   int // bytes in queue
+	replayed bool
+	closed   bool
+	failed   error // first failed write; final
+	end      Position
+	tail     Position // records before it are trimmed
+	live     []*segment
+	free     []*segment // ready for use again, zeroed once
+	key      uint64     // tells this journal's frames from any other bytes
+
+	making creator
+
+	// The writer alone uses these.
+	w       writer
+	stopped chan struct{}
+	prepare chan struct{} // asks for a spare segment
+	ready   chan struct{} // closed when the preparer has ended
+}
+
+// Open finds the segments of a journal, or makes a new one. Replay must run
+// before the first Append.
+func Open(d disk.Disk, o Options) (*Journal, error) {
+	o = o.withDefaults()
+	j := &Journal{opts: o, d: d, stopped: make(chan struct{}), prepare: make(chan struct{}, 1), ready: make(chan struct{})}
+	j.wake = sync.NewCond(&j.mu)
+	if err := j.load(); err != nil {
+		j.closeFiles()
+		return nil, err
+	}
+	if j.key == 0 {
+		j.key = rand.Uint64() | 1
+	}
+	go j.run()
+	go j.prepareSpares()
+	return j, nil
+}
+
+// Append queues records that are written together or not at all, and returns;
+// done is called when they are durable. An error returned means that done will
+// not be called: Overloaded, TooLarge, Closed, Invalid before Replay, or the
+// first failed write.
+func (j *Journal) Append(records []Record, done Done) error {
+	const op fault.Op = "journal.Append"
+	n := 0
+	for i := range records {
+		n += recordHeader + records[i].size()
+	}
+	if int64(n)+frameHeader > j.opts.SegmentBytes-disk.Block {
+		return fault.Errorf(fault.TooLarge, op, "", "%d bytes do not fit a segment", n)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.failed != nil:
+		return j.failed
+	case j.closed:
+		return fault.E(fault.Closed, op, "", "")
+	case !j.replayed:
+		return fault.E(fault.Invalid, op, "", "append before replay")
+	case j.queued > 0 && j.queued+n > j.opts.QueueBytes:
+		return fault.E(fault.Overloaded, op, "", "too much waits for the disk")
+	}
+	j.queue = append(j.queue, request{records: records, bytes: n, done: done})
+	j.queued += n
+	if len(j.queue) == 1 {
+		j.wake.Signal()
+	}
+	return nil
+}
+
+// End returns where the next record will lie at the earliest.
+func (j *Journal) End() Position {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.end
+}
+
+// Tail returns the place before which everything is trimmed.
+func (j *Journal) Tail() Position {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tail
+}
+
+// Bytes returns how much of the log lies behind Tail: what a replay reads.
+func (j *Journal) Bytes() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return int64(j.end - j.tail)
+}
+
+// Err returns the failed write that ended the journal, if any.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed
+}
+
+// Close writes what is queued, stops the writer and closes the files.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	already := j.closed
+	j.closed = true
+	j.wake.Broadcast()
+	j.mu.Unlock()
+	<-j.stopped
+	if already {
+		return nil
+	}
+	close(j.prepare)
+	<-j.ready
+	j.closeFiles()
+	return nil
+}
+
+// fail makes err final and answers everything that waits.
+func (j *Journal) fail(err error, batch []request) {
+	j.mu.Lock()
+	first := j.failed == nil
+	if first {
+		j.failed = err
+	}
+	rest := j.queue
+	j.queue, j.queued = nil, 0
+	j.mu.Unlock()
+	for _, r := range append(batch, rest...) {
+		r.done(0, err)
+	}
+	if first {
+		j.opts.Fatal(err)
+	}
+}

@@ -1,0 +1,178 @@
+// Package meta keeps a node's versioned metadata in Pebble: for each slice, keys
+// whose values carry the hybrid time at which they came to be, the newest under
+// the key itself and the older ones beside it, and a plain area without
+// versions. It keeps no log of its own: what was committed since the last Flush
+// is lost in a crash, always as a whole suffix of the batches, and the node's
+// journal is applied again behind the applied serial that every batch carries.
+// A DB may be used by any number of goroutines; batches are committed by one.
+package meta
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+const format = 1
+
+// Options configure a DB; zero values take the defaults.
+type Options struct {
+	// FS is the file system that Pebble uses; nil is the operating system's.
+	FS vfs.FS
+	// BlockCacheBytes bounds Pebble's cache of blocks, 32 MiB.
+	BlockCacheBytes int64
+	// ValueCacheBytes bounds the cache of values in front of it, 24 MiB;
+	// negative means none.
+	ValueCacheBytes int64
+	// MemtableBytes is the size of one memtable, 16 MiB; at most two and a
+	// half of them exist before writers wait.
+	MemtableBytes uint64
+	// Logger hears what Pebble has to say; nil is silence.
+	Logger *slog.Logger
+	// Fatal is called when Pebble cannot go on: the process must end, for
+	// what Pebble promised may not hold. It must not return; if it does, the
+	// calling goroutine panics.
+	Fatal func(error)
+}
+
+// DB is the open metadata.
+type DB struct {
+	p     *pebble.DB
+	cache *valueCache
+	fatal func(error)
+}
+
+// Open opens the metadata in a directory, or makes it.
+func Open(dir string, o Options) (*DB, error) {
+	const op fault.Op = "meta.Open"
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.ValueCacheBytes == 0 {
+		o.ValueCacheBytes = 24 << 20
+	}
+	blocks := pebble.NewCache(orDefault(o.BlockCacheBytes, 32<<20))
+	defer blocks.Unref()
+	p, err := pebble.Open(dir, pebbleOptions(o, blocks))
+	if err != nil {
+		return nil, fault.Wrap(fault.IO, op, dir, err)
+	}
+	db := &DB{p: p, cache: newValueCache(o.ValueCacheBytes), fatal: o.Fatal}
+	if err := db.checkFormat(dir); err != nil {
+		return nil, joinClose(err, p)
+	}
+	return db, nil
+}
+
+func orDefault(v, d int64) int64 {
+	if v == 0 {
+		return d
+	}
+	return v
+}
+
+func joinClose(err error, p *pebble.DB) error {
+	// The first error is the one to act on.
+	_ = p.Close()
+	return err
+}
+
+func pebbleOptions(o Options, blocks *pebble.Cache) *pebble.Options {
+	memtable := o.MemtableBytes
+	if memtable == 0 {
+		memtable = 16 << 20
+	}
+	p := &pebble.Options{
+		FS:                          o.FS,
+		Cache:                       blocks,
+		DisableWAL:                  true,
+		MemTableSize:                memtable,
+		MemTableStopWritesThreshold: 3,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       24,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                512,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      newLogger(o.Logger, o.Fatal),
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
+	}
+	for i := range p.Levels {
+		p.Levels[i].BlockSize = 8 << 10
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		p.Levels[i].FilterType = pebble.TableFilter
+		if i < 2 {
+			p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		}
+	}
+	return p
+}
+
+func (db *DB) checkFormat(dir string) error {
+	key := []byte{areaFormat}
+	v, closer, err := db.p.Get(key)
+	if err == pebble.ErrNotFound {
+		v := binary.LittleEndian.AppendUint32(nil, format)
+		return fault.Wrap(fault.IO, "meta.Open", dir, db.p.Set(key, v, pebble.NoSync))
+	}
+	if err != nil {
+		return fault.Wrap(fault.IO, "meta.Open", dir, err)
+	}
+	defer closer.Close()
+	if got := binary.LittleEndian.Uint32(v); got != format {
+		return fault.Errorf(fault.NewerVersion, "meta.Open", dir, "metadata of format %d, this program knows %d", got, format)
+	}
+	return nil
+}
+
+// Flush makes everything committed before it durable.
+func (db *DB) Flush() error {
+	return fault.Wrap(fault.IO, "meta.Flush", "", db.p.Flush())
+}
+
+// Applied returns the serial of the last entry of a slice that was applied, 0
+// for none.
+func (db *DB) Applied(s geoconfig.SliceID) (geoconfig.Serial, error) {
+	v, closer, err := db.p.Get(appendPrefix(nil, areaApplied, s))
+	if err == pebble.ErrNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fault.Wrap(fault.IO, "meta.Applied", fmt.Sprint(s), err)
+	}
+	defer closer.Close()
+	return geoconfig.Serial(binary.LittleEndian.Uint64(v)), nil
+}
+
+// Slices returns the slices that have an applied serial, ascending.
+func (db *DB) Slices() ([]geoconfig.SliceID, error) {
+	it, err := db.p.NewIter(&pebble.IterOptions{LowerBound: []byte{areaApplied}, UpperBound: []byte{areaApplied + 1}})
+	if err != nil {
+		return nil, fault.Wrap(fault.IO, "meta.Slices", "", err)
+	}
+	var out []geoconfig.SliceID
+	for ok := it.First(); ok; ok = it.Next() {
+		k := it.Key()
+		out = append(out, geoconfig.SliceID(k[1])<<16|geoconfig.SliceID(k[2])<<8|geoconfig.SliceID(k[3]))
+	}
+	return out, fault.Wrap(fault.IO, "meta.Slices", "", it.Close())
+}
+
+// Bytes returns how much disk the metadata takes.
+func (db *DB) Bytes() int64 { return int64(db.p.Metrics().DiskSpaceUsage()) }
+
+// Close flushes and closes.
+func (db *DB) Close() error {
+	err := db.p.Flush()
+	if e := db.p.Close(); err == nil {
+		err = e
+	}
+	return fault.Wrap(fault.IO, "meta.Close", "", err)
+}
