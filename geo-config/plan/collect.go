@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
+	"strconv"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -57,4 +59,38 @@ func Limit(limit int) int {
 		return geoconfig.MaxBatchRows
 	}
 	return limit
+}
+
+// FollowRows is how many rows in the order of their revisions a store has to
+// fetch to answer Follow with this limit.
+func FollowRows(limit int) int { return limit + geoconfig.MaxBatchRows + 1 }
+
+// Cut returns how many of the rows with these rising revisions go into one
+// answer of Follow: limit, and then to the end of the batch.
+func Cut(revs []geoconfig.Revision, limit int) int {
+	n := min(limit, len(revs))
+	for n > 0 && n < len(revs) && revs[n] == revs[n-1] {
+		n++
+	}
+	return n
+}
+
+// CompareKeys orders rows by table, slices by number and others by name.
+func CompareKeys(a, b geoconfig.RowKey) int {
+	if c := cmp.Compare(a.Table, b.Table); c != 0 {
+		return c
+	}
+	if a.Table == geoconfig.SlicesTable {
+		return cmp.Compare(SliceID(a), SliceID(b))
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+// SliceID returns the slice that a key of the slices' table names, 0 for none.
+func SliceID(key geoconfig.RowKey) geoconfig.SliceID {
+	n, err := strconv.ParseUint(key.Name, 10, geoconfig.SliceBits)
+	if err != nil || key.Table != geoconfig.SlicesTable {
+		return 0
+	}
+	return geoconfig.SliceID(n)
 }

@@ -47,10 +47,18 @@ func invalid(key geoconfig.RowKey, format string, args ...any) error {
 	return fault.Errorf(fault.Invalid, op, key.String(), format, args...)
 }
 
+// CheckKey checks a batch's key.
+func CheckKey(key string) error {
+	if key == "" || len(key) > maxKeyBytes {
+		return fault.Errorf(fault.Invalid, op, "", "a batch needs a key of 1 to %d bytes, this one has %d", maxKeyBytes, len(key))
+	}
+	return nil
+}
+
 // Shape checks what can be seen without the store.
 func Shape(b geoconfig.Batch) error {
-	if b.Key == "" || len(b.Key) > maxKeyBytes {
-		return fault.Errorf(fault.Invalid, op, "", "a batch needs a key of 1 to %d bytes, this one has %d", maxKeyBytes, len(b.Key))
+	if err := CheckKey(b.Key); err != nil {
+		return err
 	}
 	n := b.Len()
 	if n == 0 {
