@@ -1,0 +1,325 @@
+// Package cluster keeps a node's copy of the cluster's configuration: it
+// follows the store, learns newer slice rows from peers, and keeps everything
+// beside the data, so that a node starts and goes on without the store. It
+// changes no row and decides nothing. A Directory is safe for concurrent use;
+// what it returns belongs to the caller.
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"sort"
+	"sync"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/logattr"
+)
+
+// Options configure a Directory.
+type Options struct {
+	Store geoconfig.Store
+	// File keeps the rows between lives; empty: nothing is kept.
+	File string
+	// Slices hears of slice rows that are newer than what was known. It is
+	// called from one goroutine at a time, and in order for each slice.
+	Slices func([]geoconfig.SliceRow)
+	// Nodes hears that the nodes' table changed.
+	Nodes  func()
+	Logger *slog.Logger
+	// Retry is how long to wait after the store failed, at first; 250 ms.
+	Retry time.Duration
+}
+
+// Directory is the node's copy.
+type Directory struct {
+	o Options
+
+	notify sync.Mutex // held while o.Slices runs, taken before mu
+
+	mu      sync.Mutex // guards the rest; never held across I/O
+	rows    kept
+	slices  map[geoconfig.SliceID]geoconfig.SliceRow
+	nodes   map[geoconfig.NodeID]geoconfig.Node
+	sites   map[geoconfig.SiteName]geoconfig.Site
+	users   map[string]geoconfig.User // by key
+	away    time.Time                 // since when the store is not reachable; zero: it is
+	dirty   bool                      // something is not in the file yet
+	changed chan struct{}             // closed and replaced when rows change
+}
+
+// kept is what the file holds besides the tables.
+type kept struct {
+	Cluster  *geoconfig.Cluster `json:"cluster"`
+	Revision geoconfig.Revision `json:"revision"`
+}
+
+// New reads the file, if there is one. Run then follows the store.
+func New(o Options) (*Directory, error) {
+	if o.Retry == 0 {
+		o.Retry = 250 * time.Millisecond
+	}
+	d := &Directory{o: o, changed: make(chan struct{}),
+		slices: map[geoconfig.SliceID]geoconfig.SliceRow{}, nodes: map[geoconfig.NodeID]geoconfig.Node{},
+		sites: map[geoconfig.SiteName]geoconfig.Site{}, users: map[string]geoconfig.User{}}
+	return d, d.load()
+}
+
+// Run follows the store until ctx ends.
+func (d *Directory) Run(ctx context.Context) {
+	wait := d.o.Retry
+	for ctx.Err() == nil {
+		d.mu.Lock()
+		since := d.rows.Revision
+		d.mu.Unlock()
+		rows, err := d.o.Store.Follow(ctx, since, 0)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			d.failed(err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
+			wait = min(2*wait, 5*time.Second)
+			continue
+		}
+		wait = d.o.Retry
+		d.reached()
+		d.take(rows)
+		d.save()
+	}
+	d.save()
+}
+
+// Refresh reads everything once, so that a start with the store at hand knows
+// all before it serves.
+func (d *Directory) Refresh(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		since := d.rows.Revision
+		d.mu.Unlock()
+		q := geoconfig.Query{}
+		rows, err := d.o.Store.Read(ctx, q)
+		if err != nil {
+			d.failed(err)
+			return fault.Wrap(fault.Unreachable, "cluster.Refresh", "geo-config", err)
+		}
+		d.reached()
+		if rows.Revision <= since {
+			d.save()
+			return nil
+		}
+		if rows, err = d.o.Store.Follow(ctx, since, 0); err != nil {
+			return fault.Wrap(fault.Unreachable, "cluster.Refresh", "geo-config", err)
+		}
+		d.take(rows)
+	}
+}
+
+func (d *Directory) failed(err error) {
+	d.mu.Lock()
+	first := d.away.IsZero()
+	if first {
+		d.away = time.Now()
+	}
+	d.mu.Unlock()
+	if first {
+		d.o.Logger.Warn("geo-config is away: what is configured goes on, changes wait", logattr.Err(err))
+	}
+}
+
+func (d *Directory) reached() {
+	d.mu.Lock()
+	was := d.away
+	d.away = time.Time{}
+	d.mu.Unlock()
+	if !was.IsZero() {
+		d.o.Logger.Info("geo-config is back", slog.Duration("away", time.Since(was)))
+	}
+}
+
+// Away returns since when the store is not reachable; zero: it is.
+func (d *Directory) Away() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.away
+}
+
+// take joins rows of the store in.
+func (d *Directory) take(rows geoconfig.Rows) {
+	d.notify.Lock()
+	defer d.notify.Unlock()
+	d.mu.Lock()
+	if rows.Cluster != nil {
+		d.rows.Cluster = rows.Cluster
+	}
+	for _, s := range rows.Sites {
+		d.sites[s.Name] = s
+	}
+	for _, n := range rows.Nodes {
+		d.nodes[n.ID] = n
+	}
+	for _, u := range rows.Users {
+		d.dropUser(u.Name)
+		d.users[u.Key] = u
+	}
+	for _, r := range rows.Removed {
+		d.remove(r.Key)
+	}
+	newer := d.keepNewer(rows.Slices)
+	d.rows.Revision = max(d.rows.Revision, rows.Revision)
+	d.dirty = true
+	d.wake()
+	d.mu.Unlock()
+	if len(newer) > 0 && d.o.Slices != nil {
+		d.o.Slices(newer)
+	}
+	if (len(rows.Nodes) > 0 || len(rows.Removed) > 0) && d.o.Nodes != nil {
+		d.o.Nodes()
+	}
+}
+
+// keepNewer notes the rows of a newer epoch or revision and returns those of a
+// newer epoch. d.mu is held.
+func (d *Directory) keepNewer(rows []geoconfig.SliceRow) []geoconfig.SliceRow {
+	var newer []geoconfig.SliceRow
+	for _, r := range rows {
+		old, ok := d.slices[r.ID]
+		if ok && (r.Epoch < old.Epoch || r.Epoch == old.Epoch && r.Revision <= old.Revision) {
+			continue
+		}
+		d.slices[r.ID] = r.Clone()
+		d.dirty = true
+		if !ok || r.Epoch > old.Epoch {
+			newer = append(newer, r.Clone())
+		}
+	}
+	return newer
+}
+
+func (d *Directory) remove(key geoconfig.RowKey) {
+	switch key.Table {
+	case geoconfig.SitesTable:
+		delete(d.sites, geoconfig.SiteName(key.Name))
+	case geoconfig.NodesTable:
+		delete(d.nodes, geoconfig.NodeID(key.Name))
+	case geoconfig.UsersTable:
+		d.dropUser(geoconfig.UserName(key.Name))
+	}
+}
+
+func (d *Directory) dropUser(name geoconfig.UserName) {
+	for key, u := range d.users {
+		if u.Name == name {
+			delete(d.users, key)
+		}
+	}
+}
+
+// wake tells Changed's callers. d.mu is held.
+func (d *Directory) wake() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// Learn takes slice rows that a peer or an own swap brought.
+func (d *Directory) Learn(rows ...geoconfig.SliceRow) {
+	d.notify.Lock()
+	defer d.notify.Unlock()
+	d.mu.Lock()
+	newer := d.keepNewer(rows)
+	if len(newer) > 0 {
+		d.wake()
+	}
+	d.mu.Unlock()
+	if len(newer) > 0 && d.o.Slices != nil {
+		d.o.Slices(newer)
+	}
+}
+
+// Changed returns a channel that is closed at the next change of any row.
+func (d *Directory) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+// Cluster returns the cluster's row; ID "" while it is not known.
+func (d *Directory) Cluster() geoconfig.Cluster {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rows.Cluster == nil {
+		return geoconfig.Cluster{}
+	}
+	return *d.rows.Cluster
+}
+
+// Revision returns how far the store has been followed.
+func (d *Directory) Revision() geoconfig.Revision {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rows.Revision
+}
+
+// Slice returns a slice's row.
+func (d *Directory) Slice(id geoconfig.SliceID) (geoconfig.SliceRow, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, ok := d.slices[id]
+	return r.Clone(), ok
+}
+
+// Slices returns all slices' rows by ID.
+func (d *Directory) Slices() []geoconfig.SliceRow {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]geoconfig.SliceRow, 0, len(d.slices))
+	for _, r := range d.slices {
+		out = append(out, r.Clone())
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out
+}
+
+// Node returns a node's row.
+func (d *Directory) Node(id geoconfig.NodeID) (geoconfig.Node, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.nodes[id]
+	return n, ok
+}
+
+// Nodes returns all nodes' rows by ID.
+func (d *Directory) Nodes() []geoconfig.Node {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]geoconfig.Node, 0, len(d.nodes))
+	for _, n := range d.nodes {
+		out = append(out, n)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out
+}
+
+// Sites returns all sites' rows by name.
+func (d *Directory) Sites() []geoconfig.Site {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]geoconfig.Site, 0, len(d.sites))
+	for _, s := range d.sites {
+		out = append(out, s)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// User returns the user with a key, given as the key's peer ID.
+func (d *Directory) User(key string) (geoconfig.User, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u, ok := d.users[key]
+	return u, ok
+}

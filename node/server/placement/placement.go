@@ -1,0 +1,173 @@
+// Package placement decides where a slice's replicas go and which slice a new
+// object belongs to (DESIGN section 4, "Where a new object goes"). It is pure:
+// it knows only what it is told, asks nobody and changes nothing. All of it may
+// be called from anywhere.
+package placement
+
+import (
+	"sort"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Candidate is a node that could hold a replica.
+type Candidate struct {
+	Node geoconfig.NodeID
+	Site geoconfig.SiteName
+	// Load orders nodes of one site: the fewer the better.
+	Load int
+	// Away nodes do not answer now; they are taken last.
+	Away bool
+}
+
+// Choose picks the members of a new slice, the active first. The active is
+// prefer where that stands at the home site, else the least-loaded node there,
+// else, where the home site can take none, a node elsewhere. The others are
+// spread over as many sites as the policy asks for; where there are fewer
+// sites than replicas, the home site gets the first extra one. Fewer nodes
+// than replicas give fewer members.
+func Choose(p geoconfig.Policy, candidates []Candidate, prefer geoconfig.NodeID) ([]geoconfig.NodeID, error) {
+	const op fault.Op = "placement.Choose"
+	active, ok := chooseActive(p.Home, candidates, prefer)
+	if !ok {
+		return nil, fault.E(fault.Unreachable, op, string(p.Home), "no node can take a new slice now")
+	}
+	return Extend(p, candidates, []geoconfig.NodeID{active}, active), nil
+}
+
+func chooseActive(home geoconfig.SiteName, candidates []Candidate, prefer geoconfig.NodeID) (geoconfig.NodeID, bool) {
+	best, found := Candidate{}, false
+	rank := func(c Candidate) int {
+		switch {
+		case c.Away:
+			return 3
+		case c.Site == home && c.Node == prefer:
+			return 0
+		case c.Site == home:
+			return 1
+		}
+		return 2
+	}
+	for _, c := range candidates {
+		if !found || rank(c) < rank(best) || rank(c) == rank(best) && less(c, best) {
+			best, found = c, true
+		}
+	}
+	return best.Node, found && !best.Away
+}
+
+func less(a, b Candidate) bool {
+	if a.Away != b.Away {
+		return b.Away
+	}
+	if a.Load != b.Load {
+		return a.Load < b.Load
+	}
+	return a.Node < b.Node
+}
+
+// Extend adds members to those that a slice has until the policy's level is
+// met or the nodes run out, and returns all of them. A member is added at a
+// site that has the fewest, the home site first among equals once every site
+// has one; sites beyond the policy's number are left alone.
+func Extend(p geoconfig.Policy, candidates []Candidate, members []geoconfig.NodeID, active geoconfig.NodeID) []geoconfig.NodeID {
+	out := append([]geoconfig.NodeID(nil), members...)
+	taken := map[geoconfig.NodeID]bool{}
+	for _, m := range members {
+		taken[m] = true
+	}
+	perSite, all := map[geoconfig.SiteName]int{}, map[geoconfig.SiteName]bool{}
+	home := p.Home
+	for _, c := range candidates {
+		all[c.Site] = true
+		if taken[c.Node] {
+			perSite[c.Site]++
+		}
+		if c.Node == active {
+			home = c.Site // where the active is counts, should home have none
+		}
+	}
+	spread := p.Sites
+	if spread == 0 {
+		spread = p.Level
+	}
+	spread = min(spread, len(all))
+	for len(out) < p.Level {
+		next, ok := nextMember(candidates, taken, perSite, home, spread)
+		if !ok {
+			break
+		}
+		taken[next.Node] = true
+		perSite[next.Site]++
+		out = append(out, next.Node)
+	}
+	return out
+}
+
+func nextMember(candidates []Candidate, taken map[geoconfig.NodeID]bool, perSite map[geoconfig.SiteName]int, home geoconfig.SiteName, spread int) (Candidate, bool) {
+	var open []Candidate
+	used := 0
+	for _, n := range perSite {
+		if n > 0 {
+			used++
+		}
+	}
+	for _, c := range candidates {
+		fresh := perSite[c.Site] == 0
+		if !taken[c.Node] && (used < spread && fresh || used >= spread && !fresh) {
+			open = append(open, c)
+		}
+	}
+	if len(open) == 0 { // no node where the policy wants one: any other is better than none
+		for _, c := range candidates {
+			if !taken[c.Node] {
+				open = append(open, c)
+			}
+		}
+	}
+	sort.Slice(open, func(i, j int) bool {
+		a, b := open[i], open[j]
+		if a.Away != b.Away {
+			return b.Away
+		}
+		if perSite[a.Site] != perSite[b.Site] {
+			return perSite[a.Site] < perSite[b.Site]
+		}
+		if (a.Site == home) != (b.Site == home) {
+			return a.Site == home
+		}
+		return less(a, b)
+	})
+	if len(open) == 0 || open[0].Away {
+		return Candidate{}, false
+	}
+	return open[0], true
+}
+
+// Open returns the open slice of equal policy whose active is the given node,
+// the one with the highest ID where there are several.
+func Open(rows []geoconfig.SliceRow, p geoconfig.Policy, node geoconfig.NodeID) (geoconfig.SliceID, bool) {
+	var best geoconfig.SliceID
+	for i := range rows {
+		r := &rows[i]
+		if r.Active == node && !r.Closed && r.ID > best && equal(r.Policy, p) {
+			best = r.ID
+		}
+	}
+	return best, best != 0
+}
+
+// equal compares policies; 0 sites means as many as there are, up to the level.
+func equal(a, b geoconfig.Policy) bool {
+	norm := func(p geoconfig.Policy) geoconfig.Policy {
+		if p.Sites == 0 {
+			p.Sites = p.Level
+		}
+		if p.Kind == 0 {
+			p.Kind = geoconfig.Ordinary
+		}
+		return p
+	}
+	return norm(a) == norm(b)
+}
