@@ -17,6 +17,6 @@ func main() {
 	defer stop()
 	if err := bench.Main(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(fault.ExitCode(fault.KindOf(err)))
+		os.Exit(fault.KindOf(err).ExitCode())
 	}
 }
