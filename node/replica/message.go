@@ -1,0 +1,83 @@
+package replica
+
+import geoconfig "cartwheel.dev/geo-config"
+
+// MessageKind tells messages apart. The numbers are sent: never renumber.
+type MessageKind uint8
+
+// The kinds of messages.
+const (
+	// Beacon asks the peer not to take over for a lease.
+	Beacon MessageKind = 1
+	// Answer promises that, for the beacon with the same Sequence.
+	Answer MessageKind = 2
+	// Append carries entries from the active, or none.
+	Append MessageKind = 3
+	// Ack says that everything up to Serial is on the sender's disk and equal
+	// to the active's.
+	Ack MessageKind = 4
+	// Mismatch says that the entry before an Append is not here; Serial is the
+	// sender's last entry, Commit what it knows to be committed.
+	Mismatch MessageKind = 5
+	// Refuse says that the sender has another epoch; it carries its row.
+	Refuse MessageKind = 6
+	// Row only brings the row.
+	Row MessageKind = 7
+	// Query asks for the sender's last serial, before a takeover.
+	Query MessageKind = 8
+	// Tail answers it.
+	Tail MessageKind = 9
+	// Fetch asks for entries after Prev.
+	Fetch MessageKind = 10
+	// Fetched brings them.
+	Fetched MessageKind = 11
+	// Behind tells a junior that its missed operations are gone: it needs a
+	// state transfer.
+	Behind MessageKind = 12
+	// Offer brings a successor the object leases that are not answered.
+	Offer MessageKind = 13
+	// Taken says that the offer arrived.
+	Taken MessageKind = 14
+)
+
+// Message is what nodes say to each other. Which fields count depends on Kind.
+type Message struct {
+	Kind MessageKind
+	// Beacon, Answer: Boot is the sender's, To the receiver's as echoed.
+	Boot        uint64
+	To          uint64
+	Incarnation geoconfig.Incarnation
+	Sequence    uint64
+	Excepted    []geoconfig.SliceID
+	// All other kinds.
+	Slice geoconfig.SliceID
+	Epoch geoconfig.Epoch
+	Row   *geoconfig.SliceRow // of Epoch, or nil
+	// Flags, see the constants.
+	Flags       Flags
+	Serial      geoconfig.Serial
+	SerialEpoch geoconfig.Epoch
+	Prev        geoconfig.Serial
+	PrevEpoch   geoconfig.Epoch
+	Commit      geoconfig.Serial
+	CommitEpoch geoconfig.Epoch
+	Entries     []*Entry
+	Leases      []byte
+}
+
+// Flags of a message.
+type Flags uint8
+
+// The flags.
+const (
+	// FlagProbe asks for an Ack or Mismatch even if there is nothing new.
+	FlagProbe Flags = 1 << iota
+	// FlagIncomplete: the sender's state is being transferred.
+	FlagIncomplete
+	// FlagDiverged: the sender committed what the active does not have.
+	FlagDiverged
+)
+
+// Control reports whether the message belongs on the connection that nothing
+// queues on.
+func (m *Message) Control() bool { return m.Kind == Beacon || m.Kind == Answer }

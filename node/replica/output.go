@@ -1,0 +1,158 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/hlc"
+)
+
+// RecordKind tells journal records apart. The numbers are stored.
+type RecordKind uint8
+
+// The kinds of journal records.
+const (
+	// RecordEntry holds Entry: it takes the place of every earlier record of
+	// the slice with an equal or higher serial.
+	RecordEntry RecordKind = 1
+	// RecordRow holds Row, the newest row seen; a row that does not list this
+	// node is a tombstone, to be kept for good.
+	RecordRow RecordKind = 2
+	// RecordIntent says that a swap that may make other members normal is about
+	// to be sent, at epoch Row.Epoch.
+	RecordIntent RecordKind = 3
+	// RecordReset says that the slice's entries and state so far are void: its
+	// log now follows Base (with BaseEpoch), its state is being transferred.
+	RecordReset RecordKind = 4
+	// RecordComplete says that the state at Base has arrived.
+	RecordComplete RecordKind = 5
+)
+
+// Record is one thing to journal. Encode it with AppendRecord.
+type Record struct {
+	Position  Position
+	Kind      RecordKind
+	Slice     geoconfig.SliceID
+	Entry     *Entry
+	Row       *geoconfig.SliceRow
+	Base      geoconfig.Serial
+	BaseEpoch geoconfig.Epoch
+	BaseTime  hlc.Time
+}
+
+// Outgoing is a message for a peer. Control messages (beacons and their
+// answers) must not queue behind anything else.
+type Outgoing struct {
+	To      geoconfig.NodeID
+	Message *Message
+}
+
+// RoleKind is what a node is in a slice.
+type RoleKind uint8
+
+// The roles.
+const (
+	RoleNone     RoleKind = iota // removed, failed, or not to be trusted
+	RoleStandby                  // holds every committed operation
+	RoleJunior                   // catching up
+	RoleActive                   // named by the row, not yet serving: recovering or waiting
+	RoleLeading                  // serving, while the lease holds
+	RoleYielding                 // handing over: revoke object leases, then call Yield
+)
+
+func (r RoleKind) String() string {
+	return [...]string{"none", "standby", "junior", "active", "leading", "yielding"}[r]
+}
+
+// Role tells that this node's part in a slice changed, or its row. When
+// a role other than RoleLeading follows RoleLeading or RoleYielding, the
+// server voids the slice's object leases and locks and clears its overlay;
+// all proposals not yet answered have got their replies in the same Outputs.
+type Role struct {
+	Slice geoconfig.SliceID
+	Kind  RoleKind
+	Row   *geoconfig.SliceRow
+	// Leases and Wait come with RoleLeading after a hand-over: Leases is what
+	// the old active gave to Yield (its times left count from LeasesAge ago).
+	// Wait, where not 0, is how long no leased object may be changed because
+	// the old active's list did not arrive.
+	Leases    []byte
+	LeasesAge Time
+	Wait      Time
+	// Removed: the row does not list this node any more; its data may go, the
+	// row itself must be kept.
+	Removed bool
+}
+
+// Apply hands over committed entries of one slice, in order, each once. Serial
+// is the last one's.
+type Apply struct {
+	Slice   geoconfig.SliceID
+	Entries []*Entry
+}
+
+// Read asks for entries From..To of a slice out of the journal; fewer will do,
+// as long as they begin with From.
+type Read struct {
+	Slice    geoconfig.SliceID
+	From, To geoconfig.Serial
+	MaxBytes int
+}
+
+// Transfer asks for a copy of the slice's state from one of Sources, the best
+// first. It is asked again after a failure.
+type Transfer struct {
+	Slice   geoconfig.SliceID
+	Row     *geoconfig.SliceRow
+	Sources []geoconfig.NodeID
+	// Diverged: what is here must be thrown away, it holds operations that
+	// were never committed.
+	Diverged bool
+}
+
+// Event is for the log: something a person may want to know.
+type Event struct {
+	Slice geoconfig.SliceID
+	What  string
+	Node  geoconfig.NodeID
+	Epoch geoconfig.Epoch
+}
+
+// Lease tells until when this node may act for a slice.
+type Lease struct {
+	Slice geoconfig.SliceID
+	Epoch geoconfig.Epoch
+	Until Time
+}
+
+// Outputs is what the inputs since the last Flush led to. Valid until the next.
+type Outputs struct {
+	Records   []Record
+	Messages  []Outgoing
+	Applied   []Apply
+	Replies   []Reply
+	Swaps     []Swap
+	Reads     []Read
+	Transfers []Transfer
+	Roles     []Role
+	Leases    []Lease
+	Events    []Event
+}
+
+func (o *Outputs) reset() {
+	clear(o.Records)
+	clear(o.Messages)
+	clear(o.Applied)
+	clear(o.Replies)
+	clear(o.Swaps)
+	clear(o.Transfers)
+	clear(o.Roles)
+	o.Records, o.Messages, o.Applied = o.Records[:0], o.Messages[:0], o.Applied[:0]
+	o.Replies, o.Swaps, o.Reads = o.Replies[:0], o.Swaps[:0], o.Reads[:0]
+	o.Transfers, o.Roles = o.Transfers[:0], o.Roles[:0]
+	o.Leases, o.Events = o.Leases[:0], o.Events[:0]
+}
+
+// Empty reports whether there is nothing to do.
+func (o *Outputs) Empty() bool {
+	return len(o.Records)+len(o.Messages)+len(o.Applied)+len(o.Replies)+len(o.Swaps)+len(o.Reads)+
+		len(o.Transfers)+len(o.Roles)+len(o.Leases)+len(o.Events) == 0
+}

@@ -1,0 +1,206 @@
+package replica
+
+import (
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
+)
+
+// Time is a reading of this node's boottime clock; it means nothing elsewhere.
+type Time = time.Duration
+
+// Position numbers the records that a Node hands out, over all slices, from 1
+// in each life of the process.
+type Position uint64
+
+// Config is fixed for the life of a Node. Zero limits get their defaults.
+type Config struct {
+	Self        geoconfig.NodeID
+	Incarnation geoconfig.Incarnation // of the data directory
+	// Boot tells apart the lives of the process: never the same twice for one
+	// node; random or counted.
+	Boot  uint64
+	Start Time // when the process started
+	Lease time.Duration
+	// Wait is how long a standby hears nothing before it takes over, and how
+	// long a node keeps quiet after it started: 1.2 x Lease.
+	Wait        time.Duration
+	BeaconEvery time.Duration
+	// TickEvery is how often the driver means to call Tick; a gap of half a
+	// lease counts as having been suspended.
+	TickEvery   time.Duration
+	ResendAfter time.Duration // unanswered messages are sent again after this
+	// StuckAfter is how long a record may stay unpersisted before the node
+	// stops beaconing and answering.
+	StuckAfter time.Duration
+	// SwapRetry is how long after an undecided or refused swap it is tried again.
+	SwapRetry time.Duration
+	Limits    Limits
+}
+
+// Limits bound what a Node keeps in memory.
+type Limits struct {
+	// KeepBytes bounds the entries kept for resending, over all slices; older
+	// ones are read back from the journal (Outputs.Reads).
+	KeepBytes int
+	// UncommittedBytes and UncommittedEntries bound what an active has proposed
+	// and not yet committed, per slice; Propose answers Overloaded beyond.
+	UncommittedBytes   int
+	UncommittedEntries int
+	// FlightBytes bounds what is sent to one member of one slice and not yet
+	// acknowledged; more waits.
+	FlightBytes int
+	// MessageBytes is where an append is cut into several messages.
+	MessageBytes int
+	// Clients bounds the registrations of a slice; a new one is refused with
+	// Overloaded beyond.
+	Clients int
+	// Results is how many results are remembered per client.
+	Results int
+	// ClientLife is how long a registration lasts after its last operation, in
+	// journal time.
+	ClientLife time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	d := func(p *time.Duration, v time.Duration) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	i := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	d(&c.Lease, 3*time.Second)
+	d(&c.Wait, c.Lease*6/5)
+	d(&c.BeaconEvery, c.Lease/6)
+	d(&c.TickEvery, c.Lease/60)
+	d(&c.ResendAfter, c.Lease/6)
+	d(&c.StuckAfter, c.Lease)
+	d(&c.SwapRetry, c.Lease/6)
+	l := &c.Limits
+	i(&l.KeepBytes, 64<<20)
+	i(&l.UncommittedBytes, 32<<20)
+	i(&l.UncommittedEntries, 8192)
+	i(&l.FlightBytes, 16<<20)
+	i(&l.MessageBytes, 1<<20)
+	i(&l.Clients, 65536)
+	i(&l.Results, 1024)
+	d(&l.ClientLife, 24*time.Hour)
+	return c
+}
+
+// Proposal asks the active of a slice for one more entry.
+type Proposal struct {
+	// Token comes back in the Reply.
+	Token uint64
+	// Entry to order. Serial, if not 0, must be what Next gave, since the data
+	// was made for it; Time must be above that of every earlier entry. Epoch
+	// is set by the core. Level 0 asks for all standbys.
+	Entry Entry
+}
+
+// Reply answers a Proposal. With Kind None, Entry is committed and Result is
+// what the client gets: of the first run, where the operation was run before.
+// TimedOut means unknown: the entry may or may not be committed later; the
+// same client and number may be proposed again, here or at the next active.
+// NotActive, WrongEpoch, Overloaded, Again and Invalid mean that nothing was
+// proposed; Expired that the client is not registered or the number is below
+// its lowest outstanding one, so that it must never run.
+type Reply struct {
+	Slice  geoconfig.SliceID
+	Token  uint64
+	Kind   fault.Kind
+	Serial geoconfig.Serial
+	Epoch  geoconfig.Epoch
+	Time   hlc.Time
+	Result []byte
+}
+
+// Known is what the results' table says of an operation.
+type Known uint8
+
+// What Lookup answers.
+const (
+	Unseen       Known = iota // not seen: evaluate and propose it
+	Done                      // committed: the result is returned
+	Pending                   // proposed here, not yet committed: propose again to wait for it
+	Unregistered              // the client must register anew; never run the operation
+	Forgotten                 // below the client's lowest outstanding number; never run it
+)
+
+// Outcome is how a swap ended.
+type Outcome uint8
+
+// The outcomes of a swap.
+const (
+	// Won: the row is in geo-config.
+	Won Outcome = iota
+	// Lost: another row was there; Row carries it.
+	Lost
+	// Void: not applied, and never will be (Settle said so, or it was not sent).
+	Void
+	// Unknown: the swap will be asked for again, with the same content.
+	Unknown
+)
+
+// Swap asks for a compare-and-swap of a slice row: From is the epoch it must
+// have, After the new row. A Swap with equal From and After is the same swap
+// asked again: use a key made of slice, From and Attempt.
+type Swap struct {
+	Slice geoconfig.SliceID
+	From  geoconfig.Epoch
+	After geoconfig.SliceRow
+	// Attempt tells apart swaps that this node proposed at the same epoch.
+	Attempt uint64
+	// Why is for the log and the audit record: takeover, member.failed, ...
+	Why string
+}
+
+// Change is what maintenance asks an active to change in its row.
+type Change struct {
+	Add    []geoconfig.Member // joins as M (state is set); one that is F joins anew
+	Remove []geoconfig.NodeID // leaves; a standby only where enough copies stay
+	Close  bool               // no new objects
+	Policy *geoconfig.Policy  // replaces the policy
+}
+
+// Restored is what a driver found on disk about one slice.
+type Restored struct {
+	// Row is the newest row that was persisted; a tombstone has no such member
+	// as this node.
+	Row geoconfig.SliceRow
+	// Intent is set if the last intent record (RecordIntent) is of Row's epoch.
+	Intent bool
+	// Base is the serial that the entries follow, with its epoch and time: that
+	// of the state in the store if the journal has nothing older.
+	Base      geoconfig.Serial
+	BaseEpoch geoconfig.Epoch
+	BaseTime  hlc.Time
+	// Entries follow Base without a gap, as the journal's records replay: an
+	// entry takes the place of all earlier ones of equal or higher serials.
+	// Those above Applied must be there, those below may.
+	Entries []*Entry
+	// Applied is the serial that the store's state has; it was committed.
+	Applied geoconfig.Serial
+	// Clients is a table as Snapshot.Clients gave it at ClientsAt (nil: empty
+	// at 0); Entries must reach back to ClientsAt.
+	Clients   []byte
+	ClientsAt geoconfig.Serial
+	// Incomplete: a state transfer had begun (RecordReset) and not ended.
+	Incomplete bool
+}
+
+// Snapshot describes a slice's committed state at one serial: what a driver
+// that serves a state transfer sends along with the store's content, and what
+// it saves at a checkpoint.
+type Snapshot struct {
+	Serial  geoconfig.Serial
+	Epoch   geoconfig.Epoch // of the entry with that serial
+	Time    hlc.Time
+	Clients []byte
+}
