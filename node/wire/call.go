@@ -1,0 +1,305 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// call waits for one answer.
+type call struct {
+	id       uint64
+	class    Class
+	sent     int64 // host clock, ns
+	deadline int64 // host clock, ns; 0: the waiting goroutine watches its context
+	header   *Buffer
+	body     *Buffer
+	err      error
+	done     chan struct{} // capacity 1, reused
+	then     func(*Answer) // instead of done
+}
+
+// finish delivers the answer. Whoever took the call out of pending calls it.
+func (c *call) finish(header, body *Buffer, err error) {
+	if c.then != nil {
+		a := Answer{header: header, Body: body, Err: err}
+		c.then(&a)
+		header.Release()
+		return
+	}
+	c.header, c.body, c.err = header, body, err
+	c.done <- struct{}{}
+}
+
+// Answer is what Start's callback gets. Body is the callback's to keep.
+type Answer struct {
+	Err    error
+	Body   *Buffer
+	header *Buffer
+}
+
+// Decode reads the answer's message. It works only within the callback.
+func (a *Answer) Decode(m proto.Message) error { return decode(a.header.Bytes(), m) }
+
+func decode(b []byte, m proto.Message) error {
+	if m == nil {
+		return nil
+	}
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
+		return &fault.Error{Kind: fault.Corrupt, Op: opFrame, Public: "a message that cannot be decoded", Cause: err}
+	}
+	return nil
+}
+
+const opCall fault.Op = "wire.Host.Call"
+
+// Call sends a request and waits for the answer, which it decodes into answer
+// unless that is nil. The body returned is the caller's to Release; it is nil
+// if there was none. The context's deadline and cancellation reach the peer.
+//
+// The slices of body are read until the call has been answered: after an error
+// that is not Answered they may be read for a while longer, so leave them to
+// the garbage collector and do not write to them again.
+func (h *Host) Call(ctx context.Context, peer string, class Class, method Method,
+	request proto.Message, body [][]byte, answer proto.Message) (*Buffer, error) {
+	l, err := h.link(ctx, peer, class)
+	if err != nil {
+		return nil, err
+	}
+	c := h.newCall(class)
+	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
+	if deadline, ok := ctx.Deadline(); ok {
+		o.time = millis(time.Until(deadline))
+	}
+	if err := l.start(c, &o); err != nil {
+		h.freeCall(c)
+		return nil, err
+	}
+	if err := l.sendCall(ctx, &o); err != nil && l.abandon(c) {
+		h.freeCall(c)
+		return nil, err
+	} // not abandoned: the link failed meanwhile and delivers that
+	return l.await(ctx, c, answer)
+}
+
+// sendCall queues a call's frame, waiting for room.
+func (l *link) sendCall(ctx context.Context, o *outgoing) error {
+	for {
+		result, err := l.send(o, true)
+		switch result {
+		case sendDone:
+			return nil
+		case sendBad:
+			return err
+		case sendDead:
+			return unreachable(l.peer.id, nil)
+		}
+		if err := l.queue.wait(ctx); err != nil {
+			return ctxFault(l.peer.id, err)
+		}
+	}
+}
+
+// await waits for the answer of a call that was sent.
+func (l *link) await(ctx context.Context, c *call, answer proto.Message) (*Buffer, error) {
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		if l.abandon(c) {
+			l.cancelRemote(c.id)
+			l.host.freeCall(c)
+			return nil, ctxFault(l.peer.id, ctx.Err())
+		}
+		<-c.done // the answer is just being delivered
+	}
+	header, body, err := c.header, c.body, c.err
+	l.host.freeCall(c)
+	if err == nil {
+		err = decode(header.Bytes(), answer)
+	}
+	header.Release()
+	if err != nil {
+		body.Release()
+		return nil, err
+	}
+	return body, nil
+}
+
+// Start sends a request and returns at once. Then then is called exactly once,
+// on a goroutine that must not be blocked: with the answer, or with an error
+// when the timeout ends or the connection does. An error returned by Start
+// itself means that nothing was sent and then is not called; where there is no
+// connection yet, one is dialled meanwhile. Bodies as in Call; they may be
+// written to again once then was called with an Answered error or none.
+func (h *Host) Start(peer string, class Class, method Method, request proto.Message, body [][]byte,
+	timeout time.Duration, then func(*Answer)) error {
+	l := h.linkNow(peer, class)
+	if l == nil {
+		return unreachable(peer, nil)
+	}
+	c := &call{class: class, then: then}
+	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
+	if timeout > 0 {
+		o.time = millis(timeout)
+		c.deadline = h.now() + int64(timeout)
+	}
+	if err := l.start(c, &o); err != nil {
+		return err
+	}
+	result, err := l.send(&o, true)
+	if result == sendDone || !l.abandon(c) {
+		return nil
+	}
+	switch result {
+	case sendFull:
+		return overloaded(peer)
+	case sendDead:
+		return unreachable(peer, nil)
+	}
+	return err
+}
+
+// start registers a call before its frame can be answered.
+func (l *link) start(c *call, o *outgoing) error {
+	c.id = l.lastID.Add(1)
+	c.sent = l.host.now()
+	o.id = c.id
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return l.failed
+	}
+	l.pending[c.id] = c
+	if c.deadline != 0 {
+		l.timed++
+	}
+	return nil
+}
+
+// abandon takes a call back; false means that somebody is about to finish it.
+func (l *link) abandon(c *call) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pending[c.id] != c {
+		return false
+	}
+	l.forget(c)
+	return true
+}
+
+func (l *link) forget(c *call) {
+	delete(l.pending, c.id)
+	if c.deadline != 0 {
+		l.timed--
+	}
+}
+
+// cancelRemote tells the peer that nobody waits. Where the queue is closed,
+// the peer learns it from the connection.
+func (l *link) cancelRemote(id uint64) {
+	_, _ = l.send(&outgoing{frame: frame{kind: kindCancel, id: id}}, false)
+}
+
+// expire fails the calls of Start whose time is over.
+func (l *link) expire(now int64) {
+	l.mu.Lock()
+	if l.timed == 0 {
+		l.mu.Unlock()
+		return
+	}
+	var over []*call
+	for _, c := range l.pending {
+		if c.deadline != 0 && c.deadline <= now {
+			over = append(over, c)
+		}
+	}
+	for _, c := range over {
+		l.forget(c)
+	}
+	l.mu.Unlock()
+	for _, c := range over {
+		l.cancelRemote(c.id)
+		c.finish(nil, nil, ctxFault(l.peer.id, context.DeadlineExceeded))
+	}
+}
+
+// readAnswer reads an answer and delivers it to its call, if it still waits.
+// The call stays pending while the body comes in, so that its context ends it
+// even when the body never does.
+func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
+	header, body, err := l.readBuffers(r, f)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	c := l.pending[f.id]
+	if c != nil {
+		l.forget(c)
+	}
+	l.mu.Unlock()
+	if c == nil { // gave up waiting
+		header.Release()
+		body.Release()
+		return nil
+	}
+	l.sample(c, f)
+	if f.kind == kindError {
+		err = parseFault(header.Bytes(), l.peer.id)
+		header.Release()
+		body.Release()
+		header, body = nil, nil
+	}
+	c.finish(header, body, err)
+	return nil
+}
+
+// sample reports the round trip. Chunks are left out: they measure bandwidth.
+func (l *link) sample(c *call, f *frame) {
+	on := l.host.options.OnSample
+	if on == nil || c.class == Chunk {
+		return
+	}
+	rtt := time.Duration(l.host.now()-c.sent) - time.Duration(f.time)*time.Microsecond
+	if rtt <= 0 {
+		return
+	}
+	var at *Coordinate
+	if f.flags&flagCoordinate != 0 {
+		at = &f.coordinate
+	}
+	on(l.peer.id, rtt, at)
+}
+
+func (h *Host) newCall(class Class) *call {
+	c, ok := h.calls.Get().(*call)
+	if !ok {
+		c = &call{done: make(chan struct{}, 1)}
+	}
+	c.class = class
+	return c
+}
+
+func (h *Host) freeCall(c *call) {
+	*c = call{done: c.done}
+	h.calls.Put(c)
+}
+
+// callPool pools calls with their channels.
+type callPool struct{ sync.Pool }
+
+func ctxFault(peer string, err error) error {
+	return &fault.Error{Kind: fault.KindOf(err), Op: opCall, Subject: peer, Cause: err}
+}
+
+func unreachable(peer string, cause error) error {
+	return &fault.Error{Kind: fault.Unreachable, Op: opCall, Subject: peer, Cause: cause}
+}
+
+func overloaded(peer string) error {
+	return fault.E(fault.Overloaded, opCall, peer, "too much waits to be sent to this peer")
+}

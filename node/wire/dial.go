@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	libp2p "github.com/libp2p/go-libp2p/core/transport"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// dial is an attempt to connect that several calls may wait for.
+type dial struct {
+	done chan struct{}
+	link *link // valid after done
+	err  error
+}
+
+// stagger is the head start of one address over the next.
+const stagger = 100 * time.Millisecond
+
+var errNoAddress = errors.New("no connection and no address")
+
+// link returns the connection for a new call, dialling if there is none.
+func (h *Host) link(ctx context.Context, id string, class Class) (*link, error) {
+	if l := h.currentLink(id, class); l != nil {
+		return l, nil
+	}
+	if class >= classes {
+		return nil, fault.E(fault.Invalid, opCall, id, class.String())
+	}
+	d, l, err := h.dial(id, class, false)
+	if d == nil {
+		return l, err
+	}
+	select {
+	case <-d.done:
+		if d.link == nil {
+			return nil, d.err
+		}
+		return d.link, nil
+	case <-ctx.Done():
+		return nil, ctxFault(id, ctx.Err())
+	}
+}
+
+// linkNow returns the current connection or nil, and then dials meanwhile.
+func (h *Host) linkNow(id string, class Class) *link {
+	l := h.currentLink(id, class)
+	if l == nil && class < classes {
+		_, l, _ = h.dial(id, class, false) // the error is known to whoever waits
+	}
+	return l
+}
+
+// dial starts or joins an attempt. Exactly one result is not nil: an attempt,
+// a connection made meanwhile, or the reason for not trying. A probe tries even
+// right after a failure.
+func (h *Host) dial(id string, class Class, probe bool) (*dial, *link, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, nil, fault.E(fault.Closed, opCall, h.id, "this host was closed")
+	}
+	p := h.peers[id]
+	if p == nil {
+		return nil, nil, unreachable(id, errNoAddress)
+	}
+	if l := p.current[class].Load(); l != nil {
+		return nil, l, nil
+	}
+	if d := p.dials[class]; d != nil {
+		return d, nil, nil
+	}
+	if len(p.addresses) == 0 {
+		return nil, nil, unreachable(id, errNoAddress)
+	}
+	if f := p.failures[class]; !probe && f.err != nil && time.Since(f.at) < h.options.Times.Redial {
+		return nil, nil, f.err
+	}
+	d := &dial{done: make(chan struct{})}
+	p.dials[class] = d
+	addresses := p.addresses
+	h.spawnLocked(func() { h.runDial(p, class, d, addresses) })
+	return d, nil, nil
+}
+
+func (h *Host) runDial(p *peerState, class Class, d *dial, addresses []ma.Multiaddr) {
+	c, err := h.connectAny(p, class, addresses)
+	if err == nil {
+		if d.link = h.adopt(c, true); d.link == nil {
+			err = fault.E(fault.Closed, opCall, h.id, "this host was closed")
+		}
+	}
+	h.mu.Lock()
+	p.dials[class] = nil
+	if err != nil {
+		d.err = unreachable(p.id, err)
+		p.failures[class] = failure{time.Now(), d.err}
+	}
+	h.forgetLocked(p)
+	h.mu.Unlock()
+	close(d.done)
+}
+
+// connectAny tries all addresses, each a little after the one before, and
+// takes the first that answers. It returns when no attempt is left running.
+func (h *Host) connectAny(p *peerState, class Class, addresses []ma.Multiaddr) (libp2p.CapableConn, error) {
+	if filter := h.filter.Load(); filter != nil && (*filter)(p.id, class, MethodDial).Drop {
+		return nil, errors.New("dropped by a filter")
+	}
+	if err := h.admit(p.id); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	type result struct {
+		conn libp2p.CapableConn
+		err  error
+	}
+	results := make(chan result, len(addresses))
+	for i, a := range addresses {
+		go func() { // joined below
+			c, err := h.connectAfter(ctx, time.Duration(i)*stagger, p, class, a)
+			results <- result{c, err}
+		}()
+	}
+	var won libp2p.CapableConn
+	var errs []error
+	for range addresses {
+		r := <-results
+		switch {
+		case r.err != nil:
+			errs = append(errs, r.err)
+		case won == nil:
+			won = r.conn
+			cancel()
+		default:
+			_ = r.conn.Close() // a second one is not needed
+		}
+	}
+	if won == nil {
+		return nil, errors.Join(errs...)
+	}
+	return won, nil
+}
+
+func (h *Host) connectAfter(ctx context.Context, wait time.Duration, p *peerState, class Class, a ma.Multiaddr) (libp2p.CapableConn, error) {
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.options.Times.Dial)
+	defer cancel()
+	return h.transport.connect(ctx, a, p.peer, class)
+}

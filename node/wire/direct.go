@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// direct stands where libp2p has a stream multiplexer and multiplexes nothing:
+// a connection is one stream of one class.
+type direct struct{ class Class }
+
+var errNoStreams = errors.New("a connection of this protocol has no streams")
+
+// NewConn implements network.Multiplexer.
+func (d direct) NewConn(c net.Conn, _ bool, _ network.PeerScope) (network.MuxedConn, error) {
+	s, ok := c.(*securedConn)
+	if !ok {
+		return nil, errors.New("a connection that this host did not secure")
+	}
+	return &directConn{Conn: s, raw: s.raw, class: d.class}, nil
+}
+
+// directConn is the secured connection. Its Close closes the socket at once:
+// nothing waits for a peer that may be gone.
+type directConn struct {
+	net.Conn
+	raw    *raw
+	class  Class
+	closed atomic.Bool
+}
+
+var _ network.MuxedConn = (*directConn)(nil)
+
+func (c *directConn) Close() error {
+	c.closed.Store(true)
+	return c.raw.Close()
+}
+
+func (c *directConn) CloseWithError(network.ConnErrorCode) error { return c.Close() }
+func (c *directConn) IsClosed() bool                             { return c.closed.Load() }
+func (c *directConn) OpenStream(context.Context) (network.MuxedStream, error) {
+	return nil, errNoStreams
+}
+func (c *directConn) AcceptStream() (network.MuxedStream, error) { return nil, errNoStreams }
+
+func (c *directConn) As(target any) bool {
+	t, ok := target.(**directConn)
+	if ok {
+		*t = c
+	}
+	return ok
+}
+
+// rawBuffer is how much is gathered before a system call. TLS writes records
+// of 16 KiB; gathered, they cost a quarter of the calls and wake-ups.
+const rawBuffer = 64 << 10
+
+// raw is the socket below the encryption. After hold, writes gather until
+// flush; it notes traffic, so that silence is told from a slow large frame.
+type raw struct {
+	manet.Conn
+	heard, sent atomic.Bool
+
+	mu   sync.Mutex // guards below; held while writing to the socket
+	held bool
+	out  []byte
+}
+
+func newRaw(c manet.Conn) *raw {
+	return &raw{Conn: c}
+}
+
+func (r *raw) hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held, r.out = true, make([]byte, 0, rawBuffer)
+}
+
+func (r *raw) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	if n > 0 && !r.heard.Load() {
+		r.heard.Store(true)
+	}
+	return n, err
+}
+
+func (r *raw) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.held {
+		return r.Conn.Write(b)
+	}
+	if len(r.out)+len(b) > cap(r.out) {
+		if err := r.flushLocked(); err != nil {
+			return 0, err
+		}
+	}
+	if len(b) >= cap(r.out) {
+		r.sent.Store(true)
+		return r.Conn.Write(b)
+	}
+	r.out = append(r.out, b...)
+	return len(b), nil
+}
+
+func (r *raw) flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flushLocked()
+}
+
+func (r *raw) flushLocked() error {
+	if len(r.out) == 0 {
+		return nil
+	}
+	_, err := r.Conn.Write(r.out)
+	r.out = r.out[:0]
+	r.sent.Store(true)
+	return err
+}
+
+// rawListener accepts connections as raw ones.
+type rawListener struct{ manet.Listener }
+
+func (l rawListener) Accept() (manet.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return newRaw(c), nil
+}

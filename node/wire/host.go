@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	libp2p "github.com/libp2p/go-libp2p/core/transport"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Host is one end of every connection of a process.
+type Host struct {
+	options    Options
+	id         string
+	epoch      time.Time // zero of the host clock
+	transport  *transport
+	methods    [MaxMethod]atomic.Pointer[method]
+	filter     atomic.Pointer[Filter]
+	coordinate atomic.Pointer[Coordinate]
+	buffers    buffers
+	calls      callPool
+	workers    [classes]*workers
+	ctx        context.Context // of dials; ends at Close
+	end        context.CancelFunc
+	wg         sync.WaitGroup // every goroutine of the host
+
+	mu        sync.RWMutex // guards below; never held across I/O
+	closed    bool
+	listeners []libp2p.Listener
+	peers     map[string]*peerState
+	links     map[*link]struct{}
+}
+
+// method is a registered handler; exactly one field is set.
+type method struct {
+	inline  func(*Request)
+	spawn   func(context.Context, *Request)
+	message func(Message)
+}
+
+// New makes a host that can dial at once. Register handlers, then Listen.
+func New(o Options) (*Host, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	h := &Host{options: o, id: o.Key.KeyID(), epoch: time.Now(),
+		peers: map[string]*peerState{}, links: map[*link]struct{}{}}
+	t, err := newTransport(h)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, opNew, "", err)
+	}
+	h.transport = t
+	h.ctx, h.end = context.WithCancel(context.Background())
+	for class := range h.workers {
+		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, &h.wg)
+	}
+	h.wg.Add(1)
+	go h.tick()
+	return h, nil
+}
+
+// KeyID returns this host's peer ID.
+func (h *Host) KeyID() string { return h.id }
+
+// Inline registers a handler that runs on the goroutine that reads the
+// connection: it must not block, and may answer later, from elsewhere.
+func (h *Host) Inline(m Method, handler func(*Request)) { h.register(m, &method{inline: handler}) }
+
+// Spawn registers a handler that may block; a pool runs it. The context is the
+// request's. It must answer before it returns.
+func (h *Host) Spawn(m Method, handler func(context.Context, *Request)) {
+	h.register(m, &method{spawn: handler})
+}
+
+// Message registers a handler for one-way frames. It runs on the goroutine that
+// reads the connection and must not block.
+func (h *Host) Message(m Method, handler func(Message)) { h.register(m, &method{message: handler}) }
+
+// register replaces what was registered before. A method that is not below
+// MaxMethod is a mistake in the program and panics.
+func (h *Host) register(number Method, m *method) { h.methods[number].Store(m) }
+
+// SetCoordinate sets what this host's calls and answers carry.
+func (h *Host) SetCoordinate(c Coordinate) { h.coordinate.Store(&c) }
+
+const opListen fault.Op = "wire.Host.Listen"
+
+// Listen starts accepting connections at Options.Listen. Where one address
+// fails, those before it stay open until Close.
+func (h *Host) Listen() error {
+	for _, text := range h.options.Listen {
+		address, err := ma.NewMultiaddr(text)
+		if err != nil {
+			return fault.Wrap(fault.Invalid, opListen, text, err)
+		}
+		if !h.transport.CanDial(address) {
+			return fault.E(fault.Invalid, opListen, text, "not a TCP address")
+		}
+		l, err := h.transport.Listen(address)
+		if err != nil {
+			return fault.Wrap(fault.IO, opListen, text, err)
+		}
+		h.mu.Lock()
+		closed := h.closed
+		if !closed {
+			h.listeners = append(h.listeners, l)
+			h.wg.Add(1)
+			go h.accept(l)
+		}
+		h.mu.Unlock()
+		if closed {
+			return errors.Join(fault.E(fault.Closed, opListen, text, ""), l.Close())
+		}
+	}
+	return nil
+}
+
+func (h *Host) accept(l libp2p.Listener) {
+	defer h.wg.Done()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if !errors.Is(err, libp2p.ErrListenerClosed) {
+				h.options.Logger.Error("listening ended", "address", l.Multiaddr().String(), "error", err)
+			}
+			return
+		}
+		h.adopt(c, false)
+	}
+}
+
+// Addresses returns where this host listens, with unspecified addresses
+// replaced by those of the interfaces. One address serves all classes.
+func (h *Host) Addresses() []string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var out []string
+	for _, l := range h.listeners {
+		resolved, err := manet.ResolveUnspecifiedAddress(l.Multiaddr(), nil)
+		if err != nil {
+			resolved = []ma.Multiaddr{l.Multiaddr()}
+		}
+		for _, a := range resolved {
+			out = append(out, a.String())
+		}
+	}
+	return out
+}
+
+// admit asks the gater, and refuses this host's own key.
+func (h *Host) admit(id string) error {
+	if id == h.id {
+		return fault.E(fault.Unauthorized, "wire.Host", id, "a peer with this host's own key")
+	}
+	if h.options.Gater == nil {
+		return nil
+	}
+	err := h.options.Gater(id)
+	if err != nil {
+		h.options.Logger.Debug("peer refused", "peer", id, "error", err)
+	}
+	return err
+}
+
+// now is the host clock: nanoseconds since New, monotonic.
+func (h *Host) now() int64 { return int64(time.Since(h.epoch)) }
+
+// spawn starts a goroutine that Close waits for; false once closed.
+func (h *Host) spawn(f func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.spawnLocked(f)
+}
+
+func (h *Host) spawnLocked(f func()) bool {
+	if h.closed {
+		return false
+	}
+	h.wg.Add(1)
+	go func() {
+		defer h.wg.Done()
+		f()
+	}()
+	return true
+}
+
+// Close ends all connections and waits for every goroutine, including
+// handlers, whose contexts end. Calls under way fail with Closed. What was
+// queued before is sent if the peer takes it at once.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		h.wg.Wait()
+		return nil
+	}
+	h.closed = true
+	listeners := h.listeners
+	h.mu.Unlock()
+	h.end()
+	var err error
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	why := fault.E(fault.Closed, "wire.Host.Close", h.id, "this host was closed")
+	for _, l := range h.snapshot() {
+		l.fail(why)
+	}
+	for _, w := range h.workers {
+		w.close()
+	}
+	h.wg.Wait()
+	return errors.Join(err, h.transport.limits.Close())
+}
+
+func (h *Host) snapshot() []*link {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	out := make([]*link, 0, len(h.links))
+	for l := range h.links {
+		out = append(out, l)
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package wire
+
+import (
+	"bufio"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	libp2p "github.com/libp2p/go-libp2p/core/transport"
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// readBuffer holds many small frames; bodies larger than what is in it are
+// read past it, straight to where they stay.
+const readBuffer = 64 << 10
+
+// link is one connection of one class to one peer.
+type link struct {
+	host     *Host
+	peer     *peerState
+	class    Class
+	limits   *ClassLimits
+	conn     *directConn
+	capable  libp2p.CapableConn // the same connection with libp2p's accounting
+	outbound bool
+	born     time.Time
+	queue    *queue
+	lastID   atomic.Uint64
+	traffic  atomic.Uint64 // frames other than heartbeats, both ways
+	dead     atomic.Bool
+	delays   delays
+
+	mu      sync.Mutex // guards below; never held with the queue's
+	failed  error      // why the link is dead
+	pending map[uint64]*call
+	serving map[uint64]*Request
+	held    int // bytes of bodies in serving
+	timed   int // calls in pending that have a deadline of their own
+
+	// The ticker's own.
+	silent, quiet, idle int
+	lastTraffic         uint64
+}
+
+func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outbound bool) *link {
+	limits := &h.options.Limits.Class[d.class]
+	return &link{host: h, peer: p, class: d.class, limits: limits, conn: d, capable: c, outbound: outbound,
+		born: time.Now(), queue: newQueue(limits.Queue),
+		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
+}
+
+// run reads frames until the connection ends.
+func (l *link) run() {
+	r := bufio.NewReaderSize(l.conn, readBuffer)
+	var err error
+	for err == nil {
+		err = l.readFrame(r)
+	}
+	l.fail(&fault.Error{Kind: fault.Unreachable, Op: opLink, Subject: l.peer.id, Public: "the connection ended", Cause: err})
+}
+
+// drain writes what is queued until the link fails.
+func (l *link) drain() {
+	defer l.queue.drop()
+	for {
+		b, ok := l.queue.take()
+		if !ok {
+			return
+		}
+		err := l.queue.write(b, l.conn)
+		if err == nil && l.queue.empty() {
+			err = l.conn.raw.flush()
+		}
+		if err != nil {
+			l.fail(&fault.Error{Kind: fault.Unreachable, Op: opLink, Subject: l.peer.id, Public: "the connection broke", Cause: err})
+		}
+	}
+}
+
+const opLink fault.Op = "wire.link"
+
+func (l *link) readFrame(r *bufio.Reader) error {
+	var f frame
+	b, err := r.Peek(frameSize)
+	if err != nil {
+		return err
+	}
+	if err := f.parse(b, l.limits); err != nil {
+		return err
+	}
+	size := frameSize
+	if f.flags&flagCoordinate != 0 {
+		size += coordinateSize
+		if b, err = r.Peek(size); err != nil {
+			return err
+		}
+		f.parseCoordinate(b[frameSize:])
+	}
+	if _, err := r.Discard(size); err != nil {
+		return err
+	}
+	if f.hlc != 0 && l.host.options.OnHLC != nil {
+		l.host.options.OnHLC(l.peer.id, f.hlc)
+	}
+	if f.kind != kindHeartbeat {
+		l.traffic.Add(1)
+	}
+	switch f.kind {
+	case kindCall:
+		return l.readCall(r, &f)
+	case kindAnswer, kindError:
+		return l.readAnswer(r, &f)
+	case kindMessage:
+		return l.readMessage(r, &f)
+	case kindCancel:
+		l.canceled(f.id)
+	}
+	return nil
+}
+
+// readBuffers reads a frame's header and body; either may be empty, then nil.
+func (l *link) readBuffers(r *bufio.Reader, f *frame) (header, body *Buffer, err error) {
+	if header, err = l.readBuffer(r, f.header); err != nil {
+		return nil, nil, err
+	}
+	if body, err = l.readBuffer(r, f.body); err != nil {
+		header.Release()
+		return nil, nil, err
+	}
+	return header, body, nil
+}
+
+func (l *link) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	b := l.host.buffers.get(int(n))
+	if _, err := io.ReadFull(r, b.data); err != nil {
+		b.Release()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (l *link) readMessage(r *bufio.Reader, f *frame) error {
+	m := l.host.methods[f.method].Load()
+	if m == nil || m.message == nil {
+		_, err := r.Discard(int(f.header) + int(f.body))
+		return err
+	}
+	header, body, err := l.readBuffers(r, f)
+	if err != nil {
+		return err
+	}
+	header.Release() // one-way frames have none
+	m.message(Message{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, Payload: body})
+	return nil
+}
+
+// outgoing is one frame to send: the message is either proto or encoded.
+type outgoing struct {
+	frame
+	message proto.Message
+	encoded []byte
+	body    [][]byte
+	done    func() // called once when body is no longer needed; may be nil
+}
+
+// finish calls done for a frame that will not be sent.
+func (o *outgoing) finish() {
+	if o.done != nil {
+		o.done()
+	}
+}
+
+// result of send.
+type sendResult int
+
+const (
+	sendDone sendResult = iota
+	sendDead
+	sendFull
+	sendBad
+)
+
+// send queues a frame, encoding it straight into the batch that is written
+// next. With bounded, it refuses when the queue is full. On sendDone the
+// link calls o.done, otherwise the caller does.
+func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
+	if filter := l.host.filter.Load(); filter != nil {
+		switch v := (*filter)(l.peer.id, l.class, o.method); {
+		case v.Drop:
+			o.finish()
+			return sendDone, nil
+		case v.Delay > 0:
+			return l.sendLater(o, v.Delay)
+		}
+	}
+	l.stamp(&o.frame)
+	q := l.queue
+	if !q.begin() {
+		return sendDead, nil
+	}
+	if bounded && q.size >= q.limit {
+		q.mu.Unlock()
+		return sendFull, nil
+	}
+	start := len(q.batch.arena)
+	arena, body, err := l.encode(q.batch.arena, o)
+	if err != nil {
+		q.batch.arena = arena[:start]
+		q.mu.Unlock()
+		return sendBad, err
+	}
+	q.batch.arena = arena
+	n := len(arena) - start + body
+	q.attach(o.body, o.done)
+	q.commit(n)
+	if o.kind != kindHeartbeat {
+		l.traffic.Add(1)
+	}
+	return sendDone, nil
+}
+
+// encode appends the frame and its message to the arena, not the body, whose
+// length it returns.
+func (l *link) encode(arena []byte, o *outgoing) ([]byte, int, error) {
+	body := 0
+	for _, part := range o.body {
+		body += len(part)
+	}
+	if body > int(l.limits.Body) {
+		return arena, 0, fault.Errorf(fault.TooLarge, opFrame, l.peer.id, "a body of %d bytes; at most %d", body, l.limits.Body)
+	}
+	start := len(arena)
+	o.frame.body = uint32(body)
+	arena = o.frame.append(arena)
+	head := len(arena)
+	if o.message != nil {
+		var err error
+		if arena, err = (proto.MarshalOptions{}).MarshalAppend(arena, o.message); err != nil {
+			return arena, 0, &fault.Error{Kind: fault.Invalid, Op: opFrame, Public: "a message that cannot be encoded", Cause: err}
+		}
+	} else {
+		arena = append(arena, o.encoded...)
+	}
+	n := len(arena) - head
+	if n > int(l.limits.Header) {
+		return arena, 0, fault.Errorf(fault.TooLarge, opFrame, l.peer.id, "a message of %d bytes; at most %d", n, l.limits.Header)
+	}
+	patchHeader(arena[start:], uint32(n))
+	return arena, body, nil
+}
+
+// stamp adds what every frame carries.
+func (l *link) stamp(f *frame) {
+	if l.host.options.HLC != nil {
+		f.hlc = l.host.options.HLC()
+	}
+	if c := l.host.coordinate.Load(); c != nil && (f.kind == kindCall || f.kind == kindAnswer) {
+		f.flags |= flagCoordinate
+		f.coordinate = *c
+	}
+}
+
+// fail ends the link, once: calls under way get err, requests under way lose
+// their caller.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	if l.failed != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.failed = err
+	l.dead.Store(true)
+	pending, serving := l.pending, l.serving
+	l.pending, l.serving, l.held, l.timed = nil, nil, 0, 0
+	l.mu.Unlock()
+
+	// Nobody waits for a socket: its goroutines see it closed.
+	if closeErr := l.capable.Close(); closeErr != nil {
+		l.host.options.Logger.Debug("closing a connection", "peer", l.peer.id, "error", closeErr)
+	}
+	l.queue.close()
+	l.delays.stop()
+	l.host.drop(l, err)
+	for _, c := range pending {
+		c.finish(nil, nil, err)
+	}
+	for _, r := range serving {
+		r.cancel(err)
+	}
+}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"log/slog"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// ClassLimits bound the frames of one class.
+type ClassLimits struct {
+	Header uint32 // bytes of a message; a longer frame is refused before it is read, and the connection closed
+	Body   uint32 // bytes of a body or payload, likewise
+	Queue  int    // bytes waiting to be sent to one peer: calls wait for room, Send answers Overloaded
+	Held   int    // bytes of request bodies from one peer under way here: further ones are answered Overloaded
+	Calls  int    // requests from one connection under way here: further ones are answered Overloaded
+}
+
+// Limits bound what peers can make this host hold.
+type Limits struct {
+	Class       [classes]ClassLimits
+	Workers     int // goroutines for Spawn handlers
+	Backlog     int // requests waiting for a worker: further ones are answered Overloaded
+	Connections int // all of them
+	PerPeer     int // connections of one peer
+	PerAddress  int // connections from one source address; many clients may sit behind one gateway
+	Handshakes  int // connections whose handshake is under way
+}
+
+// DefaultLimits are for a node.
+func DefaultLimits() Limits {
+	const kib, mib = 1 << 10, 1 << 20
+	return Limits{
+		Class: [classes]ClassLimits{
+			Beacon:    {Header: 256 * kib, Body: 256 * kib, Queue: 1 * mib, Held: 4 * mib, Calls: 1024},
+			Operation: {Header: 4 * mib, Body: 8 * mib, Queue: 32 * mib, Held: 64 * mib, Calls: 8192},
+			Chunk:     {Header: 1 * mib, Body: 8 * mib, Queue: 64 * mib, Held: 128 * mib, Calls: 1024},
+		},
+		Workers: 256, Backlog: 4096,
+		Connections: 16384, PerPeer: 24, PerAddress: 4096, Handshakes: 512,
+	}
+}
+
+// Times are the periods after which things happen without being asked.
+type Times struct {
+	Dial      time.Duration // one attempt at one address
+	Redial    time.Duration // after a failed dial, calls fail at once for this long; it never grows
+	Probe     time.Duration // between attempts to reach a peer that KeepConnected names
+	Heartbeat time.Duration // a connection on which nothing was sent for this long sends a heartbeat
+	Silence   time.Duration // a connection on which nothing was heard for this long is cut
+}
+
+// DefaultTimes suit a wide area.
+func DefaultTimes() Times {
+	return Times{Dial: 3 * time.Second, Redial: 200 * time.Millisecond, Probe: time.Second,
+		Heartbeat: time.Second, Silence: 5 * time.Second}
+}
+
+// Options configure a Host. Only Key is needed.
+type Options struct {
+	Key    Key
+	Listen []string // multiaddresses such as /ip4/0.0.0.0/tcp/4001; none for a client
+	// Gater admits or refuses an authenticated peer, inbound and outbound,
+	// before any frame is read. It must not block. Nil admits everybody.
+	Gater  func(peer string) error
+	Noise  bool // offer Noise beside TLS, and prefer it when dialling
+	Limits Limits
+	Times  Times
+	Logger *slog.Logger
+
+	// HLC stamps outgoing frames; OnHLC sees the stamps of others. Both run on
+	// hot paths and must not block.
+	HLC   func() uint64
+	OnHLC func(peer string, hlc uint64)
+	// OnSample sees a round trip time, less the time that the peer says it
+	// spent, and the peer's coordinate if it sent one. It must not block.
+	OnSample func(peer string, rtt time.Duration, coordinate *Coordinate)
+	// OnConnect sees a peer's connections come and go. It must not block.
+	OnConnect func(peer string, class Class, up bool)
+}
+
+const opNew fault.Op = "wire.New"
+
+func (o *Options) fill() error {
+	if o.Key.private == nil {
+		return fault.E(fault.Invalid, opNew, "key", "a host needs a key")
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	if o.Times == (Times{}) {
+		o.Times = DefaultTimes()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for c, l := range o.Limits.Class {
+		if l.Header == 0 || l.Body == 0 || l.Queue <= 0 || l.Held <= 0 || l.Calls <= 0 {
+			return fault.E(fault.Invalid, opNew, Class(c).String(), "every limit of a class must be set")
+		}
+	}
+	t := o.Times
+	if t.Dial <= 0 || t.Probe <= 0 || t.Heartbeat <= 0 || t.Silence <= t.Heartbeat {
+		return fault.E(fault.Invalid, opNew, "times", "all must be positive, and silence longer than heartbeat")
+	}
+	if o.Limits.Workers <= 0 || o.Limits.Backlog <= 0 {
+		return fault.E(fault.Invalid, opNew, "workers", "workers and backlog must be positive")
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	libp2p "github.com/libp2p/go-libp2p/core/transport"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// peerState is what the host knows of one peer. Fields other than current are
+// guarded by Host.mu.
+type peerState struct {
+	id        string
+	peer      peer.ID
+	current   [classes]atomic.Pointer[link] // where new frames go
+	links     [classes][]*link              // all live ones, oldest first
+	addresses []ma.Multiaddr
+	keep      bool
+	dials     [classes]*dial
+	failures  [classes]failure
+}
+
+// failure is the last dial that failed.
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// crossing is how close together two connections must be made for them to
+// count as dialled by both ends at once.
+const crossing = 3 * time.Second
+
+// maxPerClass bounds the live connections of one peer and class; the oldest go.
+const maxPerClass = 4
+
+const opPeer fault.Op = "wire.Host.AddPeer"
+
+// AddPeer sets where a peer listens, instead of what was known before.
+func (h *Host) AddPeer(id string, addresses []string) error {
+	p, err := peer.Decode(id)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, opPeer, id, err)
+	}
+	parsed := make([]ma.Multiaddr, 0, len(addresses))
+	for _, text := range addresses {
+		a, err := ma.NewMultiaddr(text)
+		if err != nil || !h.transport.CanDial(a) {
+			return &fault.Error{Kind: fault.Invalid, Op: opPeer, Subject: id, Public: "not a TCP multiaddress: " + text, Cause: err}
+		}
+		parsed = append(parsed, a)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := h.stateLocked(p)
+	if !slices.EqualFunc(state.addresses, parsed, ma.Multiaddr.Equal) {
+		state.addresses = parsed
+		state.failures = [classes]failure{}
+	}
+	h.forgetLocked(state)
+	return nil
+}
+
+// Keep keeps the connections for beacons and operations to a peer up, trying
+// once in Times.Probe, or stops that. The peer's addresses come from AddPeer.
+func (h *Host) Keep(id string, keep bool) error {
+	p, err := peer.Decode(id)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, "wire.Host.Keep", id, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := h.stateLocked(p)
+	state.keep = keep
+	h.forgetLocked(state)
+	return nil
+}
+
+func (h *Host) stateLocked(p peer.ID) *peerState {
+	id := p.String()
+	state := h.peers[id]
+	if state == nil {
+		state = &peerState{id: id, peer: p}
+		h.peers[id] = state
+	}
+	return state
+}
+
+// forgetLocked drops what carries no knowledge, so that clients that came and
+// went leave nothing.
+func (h *Host) forgetLocked(p *peerState) {
+	if p.keep || len(p.addresses) > 0 {
+		return
+	}
+	for class := range p.links {
+		if len(p.links[class]) > 0 || p.dials[class] != nil {
+			return
+		}
+	}
+	delete(h.peers, p.id)
+}
+
+// Connected reports whether there is a connection of that class.
+func (h *Host) Connected(id string, class Class) bool {
+	return h.currentLink(id, class) != nil
+}
+
+// Peers returns the peers with at least one connection, sorted.
+func (h *Host) Peers() []string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var out []string
+	for id, p := range h.peers {
+		for class := range p.links {
+			if len(p.links[class]) > 0 {
+				out = append(out, id)
+				break
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Disconnect cuts all connections of a peer. It may come back unless the gater
+// refuses it.
+func (h *Host) Disconnect(id string) {
+	for _, l := range h.snapshot() {
+		if l.peer.id == id {
+			l.fail(fault.E(fault.Unreachable, "wire.Host.Disconnect", id, "disconnected by this host"))
+		}
+	}
+}
+
+// Recheck asks the gater about every connected peer again and cuts those that
+// it refuses now.
+func (h *Host) Recheck() {
+	for _, id := range h.Peers() {
+		if h.admit(id) != nil {
+			h.Disconnect(id)
+		}
+	}
+}
+
+func (h *Host) currentLink(id string, class Class) *link {
+	if class >= classes {
+		return nil
+	}
+	h.mu.RLock()
+	p := h.peers[id]
+	h.mu.RUnlock()
+	if p == nil {
+		return nil
+	}
+	return p.current[class].Load()
+}
+
+// adopt takes a new connection into use; nil when the host is closed.
+func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
+	var d *directConn
+	if !c.As(&d) {
+		_ = c.Close() // it is not ours and there is nobody to tell
+		return nil
+	}
+	d.raw.hold()
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		_ = c.Close() // the host is closing
+		return nil
+	}
+	p := h.stateLocked(c.RemotePeer())
+	l := newLink(h, p, c, d, outbound)
+	h.links[l] = struct{}{}
+	p.links[l.class] = append(p.links[l.class], l)
+	p.failures[l.class] = failure{}
+	var oldest *link
+	if len(p.links[l.class]) > maxPerClass {
+		oldest = p.links[l.class][0]
+	}
+	if h.preferLocked(p, l) {
+		p.current[l.class].Store(l)
+	}
+	h.spawnLocked(l.run)
+	h.spawnLocked(l.drain)
+	h.mu.Unlock()
+	if oldest != nil {
+		oldest.fail(fault.E(fault.Unreachable, opLink, p.id, "replaced by newer connections"))
+	}
+	if h.options.OnConnect != nil {
+		h.options.OnConnect(p.id, l.class, true)
+	}
+	return l
+}
+
+// preferLocked reports whether new frames should take l instead of the current
+// link. The newest is best, because an older one may be dead without our
+// knowing; but when both ends dialled at once, both must choose the same: the
+// one dialled by the smaller ID.
+func (h *Host) preferLocked(p *peerState, l *link) bool {
+	old := p.current[l.class].Load()
+	if old == nil || old.dead.Load() {
+		return true
+	}
+	crossed := old.outbound != l.outbound && l.born.Sub(old.born) < crossing
+	return !crossed || l.outbound == (h.id < p.id)
+}
+
+// drop takes a failed link out of use.
+func (h *Host) drop(l *link, why error) {
+	h.mu.Lock()
+	delete(h.links, l)
+	p := l.peer
+	live := slices.DeleteFunc(p.links[l.class], func(o *link) bool { return o == l })
+	p.links[l.class] = live
+	if p.current[l.class].Load() == l {
+		var next *link
+		if len(live) > 0 {
+			next = live[len(live)-1]
+		}
+		p.current[l.class].Store(next)
+	}
+	gone := len(live) == 0
+	h.forgetLocked(p)
+	h.mu.Unlock()
+	h.options.Logger.Debug("connection ended", "peer", p.id, "class", l.class.String(), "error", why)
+	if gone && h.options.OnConnect != nil {
+		h.options.OnConnect(p.id, l.class, false)
+	}
+}

@@ -1,0 +1,206 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"sync"
+)
+
+// copyBody is the size up to which a body is copied behind its frame; larger
+// ones are written from where they are.
+const copyBody = 16 << 10
+
+// keepArena is the largest encoding buffer that a queue keeps.
+const keepArena = 1 << 20
+
+// queue is what waits to be written to one connection: encoded frames end to
+// end, and references to large bodies that stand between them.
+type queue struct {
+	limit int
+
+	mu      sync.Mutex // guards all below
+	batch   batch
+	size    int  // bytes in batch and being written
+	asleep  bool // the writer waits for wake
+	closed  bool
+	room    chan struct{} // closed when size falls below limit; nil when nobody waits
+	wake    chan struct{} // capacity 1
+	writing batch         // the writer's own; only swapped under mu
+}
+
+type batch struct {
+	arena []byte
+	refs  []ref
+}
+
+// ref is a body that belongs at position at of the arena.
+type ref struct {
+	at   int
+	data []byte
+	done func() // called once when data is no longer needed; may be nil
+}
+
+func newQueue(limit int) *queue {
+	return &queue{limit: limit, wake: make(chan struct{}, 1)}
+}
+
+// begin locks the queue for appending a frame; false means that it is closed
+// and stays unlocked. The caller appends to q.batch and calls commit.
+func (q *queue) begin() bool {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// commit ends what begin began. n is how many bytes were added.
+func (q *queue) commit(n int) {
+	q.size += n
+	wake := q.asleep
+	q.asleep = false
+	q.mu.Unlock()
+	if wake {
+		q.wake <- struct{}{}
+	}
+}
+
+// attach adds a body at the end of the batch; done may be nil. It must be
+// called between begin and commit.
+func (q *queue) attach(body [][]byte, done func()) {
+	b := &q.batch
+	last := -1
+	for _, part := range body {
+		if len(part) <= copyBody {
+			b.arena = append(b.arena, part...)
+			continue
+		}
+		b.refs = append(b.refs, ref{at: len(b.arena), data: part})
+		last = len(b.refs) - 1
+	}
+	switch {
+	case done == nil:
+	case last >= 0:
+		b.refs[last].done = done
+	default:
+		b.refs = append(b.refs, ref{at: len(b.arena), done: done})
+	}
+}
+
+// wait blocks until there is room, the queue is closed or ctx ends.
+func (q *queue) wait(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		if q.closed || q.size < q.limit {
+			q.mu.Unlock()
+			return nil
+		}
+		if q.room == nil {
+			q.room = make(chan struct{})
+		}
+		room := q.room
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take returns the next batch to write, waiting for one; false means closed.
+func (q *queue) take() (*batch, bool) {
+	for {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return nil, false
+		}
+		if len(q.batch.arena)+len(q.batch.refs) > 0 {
+			q.batch, q.writing = q.writing, q.batch
+			q.mu.Unlock()
+			return &q.writing, true
+		}
+		q.asleep = true
+		q.mu.Unlock()
+		<-q.wake
+	}
+}
+
+// empty reports whether nothing waits.
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.batch.arena)+len(q.batch.refs) == 0
+}
+
+// write sends a batch and gives back the bodies, also those of a failed write.
+func (q *queue) write(b *batch, w io.Writer) error {
+	var err error
+	at := 0
+	send := func(p []byte) {
+		if err == nil && len(p) > 0 {
+			_, err = w.Write(p)
+			q.written(len(p))
+		}
+	}
+	for i := range b.refs {
+		r := &b.refs[i]
+		send(b.arena[at:r.at])
+		at = r.at
+		send(r.data)
+		if r.done != nil {
+			r.done()
+		}
+		*r = ref{}
+	}
+	send(b.arena[at:])
+	b.refs = b.refs[:0]
+	if b.arena = b.arena[:0]; cap(b.arena) > keepArena {
+		b.arena = nil
+	}
+	return err
+}
+
+func (q *queue) written(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.size -= n
+	if q.room != nil && q.size < q.limit {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// close refuses further frames and wakes everybody. The writer calls drop
+// afterwards.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.closed = true
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+	if q.asleep {
+		q.asleep = false
+		q.wake <- struct{}{}
+	}
+}
+
+// drop gives back bodies that were never written.
+func (q *queue) drop() {
+	q.mu.Lock()
+	refs := q.batch.refs
+	q.batch = batch{}
+	q.mu.Unlock()
+	for _, r := range refs {
+		if r.done != nil {
+			r.done()
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Message is a one-way frame. Payload is the handler's to Release.
+type Message struct {
+	Peer    string
+	Class   Class
+	Method  Method
+	HLC     uint64
+	Payload *Buffer
+}
+
+// Request is a call from a peer. Exactly one of Reply, ReplyOwned and Fail
+// must be called, from any goroutine, after which nothing of it may be used;
+// a second one does nothing.
+type Request struct {
+	Peer   string
+	Class  Class
+	Method Method
+	HLC    uint64
+
+	link     *link
+	id       uint64
+	received int64 // host clock, ns
+	left     time.Duration
+	header   *Buffer
+	body     *Buffer
+	bodySize int
+
+	mu       sync.Mutex // guards below
+	answered bool
+	cause    error // why it is cancelled
+	ctx      context.Context
+	end      context.CancelCauseFunc
+}
+
+// Decode reads the request's message.
+func (r *Request) Decode(m proto.Message) error { return decode(r.header.Bytes(), m) }
+
+// Header returns the encoded message, valid until the request is answered.
+func (r *Request) Header() []byte { return r.header.Bytes() }
+
+// Body returns the body, valid until the request is answered.
+func (r *Request) Body() []byte { return r.body.Bytes() }
+
+// TakeBody gives the body to the caller, who Releases it; nil if there is none.
+func (r *Request) TakeBody() *Buffer {
+	b := r.body
+	r.body = nil
+	return b
+}
+
+// Deadline returns when the caller stops waiting, if it said so.
+func (r *Request) Deadline() (time.Time, bool) {
+	if r.left == 0 {
+		return time.Time{}, false
+	}
+	return r.link.host.epoch.Add(time.Duration(r.received) + r.left), true
+}
+
+// Canceled reports whether nobody waits for the answer any more.
+func (r *Request) Canceled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cause != nil || r.left != 0 && r.link.host.now() > r.received+int64(r.left)
+}
+
+// Context ends when the caller cancels, its deadline passes, the connection
+// breaks or the request has been answered. It is made on first use.
+func (r *Request) Context() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx != nil {
+		return r.ctx
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	r.ctx, r.end = ctx, end
+	if deadline, ok := r.Deadline(); ok {
+		timed, stop := context.WithDeadline(ctx, deadline)
+		r.ctx, r.end = timed, func(cause error) { end(cause); stop() }
+	}
+	if r.cause != nil {
+		r.end(r.cause)
+	} else if r.answered {
+		r.end(context.Canceled)
+	}
+	return r.ctx
+}
+
+func (r *Request) cancel(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		r.cause = cause
+	}
+	if r.end != nil {
+		r.end(cause)
+	}
+}
+
+// Reply answers. The slices of body are read until they are written to the
+// connection, so they must not be written to again; see ReplyOwned.
+func (r *Request) Reply(answer proto.Message, body ...[]byte) { r.ReplyOwned(nil, answer, body...) }
+
+// ReplyOwned answers like Reply and calls done, from some goroutine and once,
+// when the slices of body are no longer needed.
+func (r *Request) ReplyOwned(done func(), answer proto.Message, body ...[]byte) {
+	r.answer(outgoing{frame: frame{kind: kindAnswer}, message: answer, body: body, done: done})
+}
+
+// Fail answers with an error: kind, op, subject and public text cross the wire.
+func (r *Request) Fail(err error) {
+	r.answer(outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, err)})
+}
+
+func (r *Request) answer(o outgoing) {
+	r.mu.Lock()
+	if r.answered {
+		r.mu.Unlock()
+		o.finish()
+		return
+	}
+	r.answered = true
+	end := r.end
+	r.mu.Unlock()
+	if end != nil {
+		end(context.Canceled)
+	}
+	l := r.link
+	l.mu.Lock()
+	_, waited := l.serving[r.id]
+	if waited {
+		delete(l.serving, r.id)
+		l.held -= r.bodySize
+	}
+	l.mu.Unlock()
+	r.header.Release()
+	r.body.Release()
+	r.header, r.body = nil, nil
+	if !waited {
+		o.finish()
+		return
+	}
+	l.respond(r.id, r.Method, r.received, &o)
+}
+
+// respond sends an answer; one that cannot be sent becomes the error why.
+func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
+	o.id, o.method = id, method
+	o.time = micros(time.Duration(l.host.now() - received))
+	result, err := l.send(o, false)
+	if result == sendDone {
+		return
+	}
+	o.finish()
+	if result == sendBad {
+		l.respond(id, method, received, &outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, err)})
+	}
+}
+
+// canceled ends the context of a request whose caller gave up.
+func (l *link) canceled(id uint64) {
+	l.mu.Lock()
+	r := l.serving[id]
+	l.mu.Unlock()
+	if r != nil {
+		r.cancel(context.Canceled)
+	}
+}
+
+// readCall reads a request and hands it to its handler, or refuses it.
+func (l *link) readCall(r *bufio.Reader, f *frame) error {
+	now := l.host.now()
+	m := l.host.methods[f.method].Load()
+	if m == nil || m.message != nil {
+		return l.refuse(r, f, now, fault.E(fault.NotSupported, opServe, "", "no such method"))
+	}
+	if !l.admit(int(f.body)) {
+		return l.refuse(r, f, now, fault.E(fault.Overloaded, opServe, "", "too many requests of this peer are under way"))
+	}
+	header, body, err := l.readBuffers(r, f)
+	if err != nil {
+		return err
+	}
+	q := &Request{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, link: l, id: f.id, received: now,
+		left: time.Duration(f.time) * time.Millisecond, header: header, body: body, bodySize: int(f.body)}
+	l.mu.Lock()
+	_, twice := l.serving[f.id]
+	ended := l.failed != nil
+	if !ended && !twice {
+		l.serving[f.id] = q
+		l.held += q.bodySize
+	}
+	l.mu.Unlock()
+	switch {
+	case twice:
+		return fault.E(fault.Invalid, opServe, l.peer.id, "a request number used twice")
+	case ended:
+		return fault.E(fault.Closed, opServe, l.peer.id, "")
+	case m.inline != nil:
+		m.inline(q)
+	case !l.host.workers[l.class].submit(work{q, m.spawn}):
+		q.Fail(fault.E(fault.Overloaded, opServe, "", "too many requests are waiting"))
+	}
+	return nil
+}
+
+const opServe fault.Op = "wire.serve"
+
+// admit reports whether another request with so large a body may be read.
+func (l *link) admit(body int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.serving) < l.limits.Calls && (l.held == 0 || l.held+body <= l.limits.Held)
+}
+
+// refuse answers a request without reading it.
+func (l *link) refuse(r *bufio.Reader, f *frame, now int64, why error) error {
+	if _, err := r.Discard(int(f.header) + int(f.body)); err != nil {
+		return err
+	}
+	l.respond(f.id, f.method, now, &outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, why)})
+	return nil
+}
+
+// serve runs a spawned handler; a request that it left unanswered fails.
+func (w work) serve() {
+	w.handler(w.request.Context(), w.request)
+	w.request.Fail(fault.E(fault.Other, opServe, fmt.Sprintf("method %d", w.request.Method), "the handler gave no answer"))
+}

@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// retireAfter is how long a connection that is not the current one of its peer
+// and class may carry nothing but heartbeats.
+const retireAfter = 10 * time.Second
+
+// maxTick bounds the time between two looks at all connections, and so how late
+// a timeout of Start is noticed.
+const maxTick = 100 * time.Millisecond
+
+// tick sends heartbeats, cuts silent connections, ends calls whose time is
+// over and dials the peers to keep. Silence is counted in ticks that this
+// process really ran, so that a suspended process does not take its own absence
+// for its peers'.
+func (h *Host) tick() {
+	defer h.wg.Done()
+	t := h.options.Times
+	period := min(t.Heartbeat/2, t.Silence/4, t.Probe, maxTick)
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	lastProbe := time.Time{}
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := h.now()
+		for _, l := range h.snapshot() {
+			l.tick(now, period)
+		}
+		if time.Since(lastProbe) >= t.Probe {
+			lastProbe = time.Now()
+			h.probe()
+		}
+	}
+}
+
+func (l *link) tick(now int64, period time.Duration) {
+	l.expire(now)
+	t := l.host.options.Times
+	raw := l.conn.raw
+	if raw.sent.Swap(false) {
+		l.quiet = 0
+	} else if l.quiet++; l.quiet >= int(t.Heartbeat/period) {
+		l.quiet = 0
+		// A full queue is the peer's silence or our own traffic: both show.
+		_, _ = l.send(&outgoing{frame: frame{kind: kindHeartbeat}}, true)
+	}
+	if raw.heard.Swap(false) {
+		l.silent = 0
+	} else if l.silent++; l.silent > int(t.Silence/period) {
+		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "nothing heard from the peer"))
+		return
+	}
+	traffic := l.traffic.Load()
+	if traffic != l.lastTraffic || l.peer.current[l.class].Load() == l || l.busy() {
+		l.lastTraffic, l.idle = traffic, 0
+	} else if l.idle++; l.idle > int(retireAfter/period) {
+		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "a newer connection is in use"))
+	}
+}
+
+func (l *link) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pending)+len(l.serving) > 0
+}
+
+// probe dials the peers to keep that are not connected.
+func (h *Host) probe() {
+	var missing []struct {
+		id    string
+		class Class
+	}
+	h.mu.RLock()
+	for id, p := range h.peers {
+		for _, class := range [...]Class{Beacon, Operation} {
+			if p.keep && p.current[class].Load() == nil {
+				missing = append(missing, struct {
+					id    string
+					class Class
+				}{id, class})
+			}
+		}
+	}
+	h.mu.RUnlock()
+	for _, m := range missing {
+		_, _, _ = h.dial(m.id, m.class, true) // the next probe tries again
+	}
+}

@@ -1,0 +1,178 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/sec"
+	libp2p "github.com/libp2p/go-libp2p/core/transport"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// protocols are what is negotiated as stream multiplexer: the class of the
+// connection and the version of the frames on it.
+var protocols = [classes]protocol.ID{"/cartwheel/1/beacon", "/cartwheel/1/operation", "/cartwheel/1/chunk"}
+
+// transport dials and accepts connections of every class through libp2p's
+// upgraders: one that offers all classes for listening, one each for dialling.
+type transport struct {
+	host   *Host
+	accept libp2p.Upgrader
+	dial   [classes]libp2p.Upgrader
+	limits network.ResourceManager
+}
+
+var _ libp2p.Transport = (*transport)(nil)
+
+func newTransport(h *Host) (*transport, error) {
+	limits, err := newResources(h.options.Limits)
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{host: h, limits: limits}
+	all := make([]upgrader.StreamMuxer, 0, classes)
+	for class, id := range protocols {
+		one := upgrader.StreamMuxer{ID: id, Muxer: direct{Class(class)}}
+		all = append(all, one)
+		if t.dial[class], err = t.newUpgrader([]upgrader.StreamMuxer{one}); err != nil {
+			return nil, errors.Join(err, limits.Close())
+		}
+	}
+	if t.accept, err = t.newUpgrader(all); err != nil {
+		return nil, errors.Join(err, limits.Close())
+	}
+	return t, nil
+}
+
+func (t *transport) newUpgrader(muxers []upgrader.StreamMuxer) (libp2p.Upgrader, error) {
+	key := t.host.options.Key.private
+	tls, err := libp2ptls.New(libp2ptls.ID, key, muxers)
+	if err != nil {
+		return nil, err
+	}
+	security := []sec.SecureTransport{tracked{tls}}
+	if t.host.options.Noise {
+		n, err := noise.New(noise.ID, key, muxers)
+		if err != nil {
+			return nil, err
+		}
+		security = []sec.SecureTransport{tracked{n}, tracked{tls}}
+	}
+	return upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(10*time.Second))
+}
+
+// newResources turns Limits into libp2p's resource manager, which counts
+// connections; streams and memory are bounded by the frames' own limits.
+func newResources(l Limits) (network.ResourceManager, error) {
+	const unlimited = rcmgr.Unlimited
+	connections := func(n int) rcmgr.ResourceLimits {
+		v := rcmgr.LimitVal(n)
+		return rcmgr.ResourceLimits{Streams: unlimited, StreamsInbound: unlimited, StreamsOutbound: unlimited,
+			Conns: v, ConnsInbound: v, ConnsOutbound: v, FD: v, Memory: rcmgr.Unlimited64}
+	}
+	limits := rcmgr.PartialLimitConfig{
+		System:      connections(l.Connections),
+		Transient:   connections(l.Handshakes),
+		PeerDefault: connections(l.PerPeer),
+	}.Build(rcmgr.InfiniteLimits)
+	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits), rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: l.PerAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: l.PerAddress}}))
+}
+
+// connect dials one address for one class.
+func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.ID, class Class) (libp2p.CapableConn, error) {
+	scope, err := t.limits.OpenConnection(network.DirOutbound, true, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := scope.SetPeer(id); err != nil {
+		scope.Done()
+		return nil, err
+	}
+	var d manet.Dialer
+	c, err := d.DialContext(ctx, address)
+	if err != nil {
+		scope.Done()
+		return nil, err
+	}
+	return t.dial[class].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
+}
+
+// Dial is libp2p's; the host itself dials with connect, which knows the class.
+func (t *transport) Dial(ctx context.Context, address ma.Multiaddr, id peer.ID) (libp2p.CapableConn, error) {
+	return t.connect(ctx, address, id, Operation)
+}
+
+// CanDial reports whether address is TCP.
+func (t *transport) CanDial(address ma.Multiaddr) bool {
+	_, err := address.ValueForProtocol(ma.P_TCP)
+	return err == nil
+}
+
+// Listen accepts connections of all classes on one address.
+func (t *transport) Listen(address ma.Multiaddr) (libp2p.Listener, error) {
+	l, err := manet.Listen(address)
+	if err != nil {
+		return nil, err
+	}
+	return t.accept.UpgradeGatedMaListener(t, t.accept.GateMaListener(rawListener{l})), nil
+}
+
+// Protocols names TCP.
+func (t *transport) Protocols() []int { return []int{ma.P_TCP} }
+
+// Proxy is false.
+func (t *transport) Proxy() bool { return false }
+
+// gater asks Options.Gater once the peer is authenticated.
+type gater struct{ host *Host }
+
+func (g gater) InterceptPeerDial(peer.ID) bool               { return true }
+func (g gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
+func (g gater) InterceptAccept(network.ConnMultiaddrs) bool  { return true }
+func (g gater) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnMultiaddrs) bool {
+	return g.host.admit(id.String()) == nil
+}
+func (g gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
+
+// tracked hands the raw connection below a secured one up to direct.NewConn.
+type tracked struct{ sec.SecureTransport }
+
+func (t tracked) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	s, err := t.SecureTransport.SecureInbound(ctx, c, id)
+	return secured(s, c, err)
+}
+
+func (t tracked) SecureOutbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	s, err := t.SecureTransport.SecureOutbound(ctx, c, id)
+	return secured(s, c, err)
+}
+
+func secured(s sec.SecureConn, c net.Conn, err error) (sec.SecureConn, error) {
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := c.(*raw)
+	if !ok {
+		return nil, errors.Join(errors.New("a connection that this host did not open"), s.Close())
+	}
+	return &securedConn{s, raw}, nil
+}
+
+type securedConn struct {
+	sec.SecureConn
+	raw *raw
+}
