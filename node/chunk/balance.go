@@ -1,6 +1,10 @@
 package chunk
 
-import "cartwheel.dev/geo-config/fault"
+import (
+	"slices"
+
+	"cartwheel.dev/geo-config/fault"
+)
 
 // balance brings the touched ones among siblings to between a quarter of the
 // fan-out and the whole of it in children or extents, and encodes them. An untouched sibling stays as it is,
@@ -121,6 +125,7 @@ func (s *splicer) grow(top child, height int) (Root, error) {
 	if top.mem.count() == 0 {
 		return Root{}, nil
 	}
+	s.growing = true
 	for height > 0 && len(top.mem.kids) == 1 {
 		only := top.mem.kids[0]
 		if height--; height == 0 {
@@ -132,6 +137,7 @@ func (s *splicer) grow(top child, height int) (Root, error) {
 		if len(only.mem.kids) > 1 {
 			return rootOf(only.ref, height), nil
 		}
+		s.forget(only.address)
 		top = only
 	}
 	kids, err := s.balance([]child{top}, height)
@@ -146,6 +152,18 @@ func (s *splicer) grow(top child, height int) (Root, error) {
 		return Root{}, fault.E(fault.TooLarge, op, "", "a manifest is too high")
 	}
 	return rootOf(kids[0].ref, height), nil
+}
+
+// made finds a node of this Splice.
+func (s *splicer) made(a Address) int {
+	return slices.IndexFunc(s.nodes, func(n NewNode) bool { return n.Address == a })
+}
+
+// forget drops a node of this Splice that nothing names after all.
+func (s *splicer) forget(a Address) {
+	if i := s.made(a); i >= 0 {
+		s.nodes = slices.Delete(s.nodes, i, i+1)
+	}
 }
 
 func rootOf(r ref, height int) Root {

@@ -66,6 +66,17 @@ func (e Extent) Validate() error {
 	return nil
 }
 
+// valid is Validate for decoders, which need no reason.
+func (e *Extent) valid() bool {
+	if e.Length == 0 || e.Offset > MaxFileSize || e.Length > MaxFileSize-e.Offset {
+		return false
+	}
+	if e.IsHole() {
+		return e.ChunkOffset == 0 && e.ChunkSize == 0
+	}
+	return e.ChunkSize <= MaxSize && uint64(e.ChunkOffset)+e.Length <= uint64(e.ChunkSize)
+}
+
 // joins reports whether b continues a, so that one extent can stand for both.
 func (e Extent) joins(b Extent) bool {
 	if e.End() != b.Offset || e.Chunk != b.Chunk {

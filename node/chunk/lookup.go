@@ -53,17 +53,11 @@ func (w *walker) walk(a Address, height int, base, length uint64) error {
 	if height == 0 {
 		return w.leaf(a, data, base, length)
 	}
-	kids, err := decodeInner(make([]ref, 0, MaxFan), data)
-	if err != nil {
-		return err
-	}
+	d := decoder{data: data}
 	at := base
-	for i := range kids {
-		k := &kids[i]
-		if at >= w.to {
-			return nil
-		}
-		if at+k.length > base+length {
+	for range d.header(innerKind, AddressSize+2) {
+		k := d.ref(at - base)
+		if d.bad || at >= w.to || at+k.length > base+length {
 			break
 		}
 		if at+k.length > w.from {
@@ -74,25 +68,32 @@ func (w *walker) walk(a Address, height int, base, length uint64) error {
 		at += k.length
 	}
 	if at < min(w.to, base+length) {
-		return fault.E(fault.Corrupt, op, a.String(), "a manifest node has another length than its parent says")
+		return fault.E(fault.Corrupt, op, a.String(), "a manifest node is malformed or shorter than its parent says")
 	}
 	return nil
 }
 
+// leaf gives the extents of a leaf that lie in the range to fn. It decodes no
+// further than it must: a store proves nodes by their address.
 func (w *walker) leaf(a Address, data []byte, base, length uint64) error {
 	const op fault.Op = "chunk.leaf"
-	extents, err := DecodeExtents(make([]Extent, 0, MaxFan), data, base)
-	if err != nil {
-		return err
-	}
-	if n := len(extents); n == 0 || extents[n-1].End() != base+length {
-		return fault.E(fault.Corrupt, op, a.String(), "a manifest leaf has another length than its parent says")
-	}
-	for i := range extents {
-		e := extents[i].Clip(w.from, w.to)
-		if e.Length > 0 && !w.fn(e) {
+	d := decoder{data: data}
+	at := base
+	for range d.header(leafKind, 3) {
+		e := d.extent(at)
+		if d.bad || at >= w.to || e.End() > base+length {
+			break
+		}
+		at = e.End()
+		if at <= w.from {
+			continue
+		}
+		if e = e.Clip(w.from, w.to); !w.fn(e) {
 			return errStop
 		}
+	}
+	if at < min(w.to, base+length) {
+		return fault.E(fault.Corrupt, op, a.String(), "a manifest leaf is malformed or shorter than its parent says")
 	}
 	return nil
 }

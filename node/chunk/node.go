@@ -85,23 +85,9 @@ func DecodeExtents(dst []Extent, data []byte, offset uint64) ([]Extent, error) {
 	d := decoder{data: data}
 	count := d.header(leafKind, 3)
 	for range count {
-		e := Extent{Offset: offset}
-		tag := d.byte()
-		e.Length = d.uvarint()
-		if tag != tagHole {
-			e.Chunk = d.address()
-		}
-		switch tag {
-		case tagHole:
-		case tagWhole:
-			e.ChunkSize = uint32(min(e.Length, MaxSize+1))
-		case tagPart:
-			e.ChunkOffset, e.ChunkSize = d.small(), d.small()
-		default:
-			d.bad = true
-		}
-		if d.bad || (tag != tagHole && e.IsHole()) || e.Validate() != nil {
-			return dst, fault.E(fault.Corrupt, op, "", "extents are malformed")
+		e := d.extent(offset)
+		if d.bad {
+			break
 		}
 		offset = e.End()
 		dst = append(dst, e)
@@ -131,9 +117,9 @@ func decodeInner(dst []ref, data []byte) ([]ref, error) {
 	count := d.header(innerKind, AddressSize+2)
 	var total uint64
 	for range count {
-		k := ref{address: d.address(), length: d.uvarint(), stored: d.uvarint()}
-		if d.bad || k.address.IsZero() || k.length == 0 || k.stored > k.length || k.length > MaxFileSize-total {
-			return dst, fault.E(fault.Corrupt, op, "", "an inner node is malformed")
+		k := d.ref(total)
+		if d.bad {
+			break
 		}
 		total += k.length
 		dst = append(dst, k)
@@ -169,6 +155,38 @@ func Refs(node []byte, fn func(a Address, isNode bool)) error {
 type decoder struct {
 	data []byte
 	bad  bool
+}
+
+// extent reads one extent of a leaf; where it is not valid the decoder is bad.
+func (d *decoder) extent(offset uint64) Extent {
+	e := Extent{Offset: offset}
+	tag := d.byte()
+	e.Length = d.uvarint()
+	if tag != tagHole {
+		e.Chunk = d.address()
+	}
+	switch tag {
+	case tagHole:
+	case tagWhole:
+		e.ChunkSize = uint32(min(e.Length, MaxSize+1))
+	case tagPart:
+		e.ChunkOffset, e.ChunkSize = d.small(), d.small()
+	default:
+		d.bad = true
+	}
+	if (tag != tagHole && e.IsHole()) || !e.valid() {
+		d.bad = true
+	}
+	return e
+}
+
+// ref reads one child of an inner node, which total bytes of the file precede.
+func (d *decoder) ref(total uint64) ref {
+	k := ref{address: d.address(), length: d.uvarint(), stored: d.uvarint()}
+	if k.address.IsZero() || k.length == 0 || k.stored > k.length || k.length > MaxFileSize-total {
+		d.bad = true
+	}
+	return k
 }
 
 func (d *decoder) byte() byte {

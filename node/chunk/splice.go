@@ -92,6 +92,8 @@ type splicer struct {
 	limit  uint64
 	fan    int
 	nodes  []NewNode
+	// growing is set once the edits are applied and levels are added or removed.
+	growing bool
 }
 
 // node is a manifest node in memory: extents at height 0, else kids.
@@ -115,7 +117,7 @@ func (s *splicer) load(c *child, height int, base uint64) error {
 	if c.mem != nil {
 		return nil
 	}
-	data, err := s.reader.Node(c.address)
+	data, err := s.read(c.address)
 	if err != nil {
 		return err
 	}
@@ -139,6 +141,16 @@ func (s *splicer) load(c *child, height int, base uint64) error {
 	}
 	c.mem = n
 	return err
+}
+
+// read finds a node; once all edits are applied it may be one of this Splice's.
+func (s *splicer) read(a Address) ([]byte, error) {
+	if s.growing {
+		if i := s.made(a); i >= 0 {
+			return s.nodes[i].Data, nil
+		}
+	}
+	return s.reader.Node(a)
 }
 
 // apply puts edits over the child that begins at base. Edits behind the

@@ -6,8 +6,8 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// Set is the cues in force at one place of a path. It is a comparable value;
-// the zero Set is no cues.
+// Set is the cues in force at one place of a path: a plain value; the zero Set
+// is no cues.
 type Set struct {
 	site, snapshot     string
 	repSites, repLevel uint8

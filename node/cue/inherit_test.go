@@ -1,0 +1,67 @@
+package cue
+
+import (
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+func persistent(t *testing.T, path string) *pb.Cues {
+	t.Helper()
+	s, err := ParsePath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Persistent()
+}
+
+func TestChildrenInheritWhatTheirPathDoesNotName(t *testing.T) {
+	tests := []struct{ parent, own, want string }{
+		{"", "", ""},
+		{"", ".SyncLevel=2/.MaxTime=5/.WholeFile", ""},
+		{".Site=a/.RepLevel=2", "", ".Site=a/.RepLevel=2"},
+		{"", ".Site=b", ".Site=b"},
+		{".Site=a/.RepLevel=2", ".Site=b", ".Site=b/.RepLevel=2"},
+		{".KeepTogether", ".RepSites=2", ".KeepTogether/.RepSites=2"},
+		{".Coherence=5/.WriteOnce", ".Coherence=9", ".WriteOnce/.Coherence=9"},
+		{".EventualConsistency", ".RepLevel=1", ".RepLevel=1/.EventualConsistency"},
+	}
+	for _, tt := range tests {
+		parent, own := persistent(t, tt.parent), persistent(t, tt.own)
+		before := proto.Clone(parent)
+		got := Inherit(parent, own)
+		if text := Join(Kept(got)); text != tt.want {
+			t.Errorf("%q under %q keeps %q, want %q", tt.own, tt.parent, text, tt.want)
+		}
+		if (got == nil) != (tt.want == "") {
+			t.Errorf("%q under %q: got nil %v", tt.own, tt.parent, got == nil)
+		}
+		if got != nil {
+			got.Site = "changed"
+		}
+		if parent != nil && !proto.Equal(parent, before) {
+			t.Errorf("%q under %q changed the parent", tt.own, tt.parent)
+		}
+	}
+}
+
+func TestPolicyOfPersistentCues(t *testing.T) {
+	tests := []struct {
+		path string
+		want geoconfig.Policy
+	}{
+		{"", geoconfig.Policy{Home: "here", Level: 3, Kind: geoconfig.Ordinary}},
+		{".Site=B/.RepLevel=2", geoconfig.Policy{Home: "B", Level: 2, Kind: geoconfig.Ordinary}},
+		{".RepSites=2", geoconfig.Policy{Home: "here", Level: 3, Sites: 2, Kind: geoconfig.Ordinary}},
+		{".RepSites=5/.RepLevel=2", geoconfig.Policy{Home: "here", Level: 2, Sites: 2, Kind: geoconfig.Ordinary}},
+		{".WriteOnce/.Coherence=2", geoconfig.Policy{Home: "here", Level: 3, Kind: geoconfig.WriteOnce, Coherence: 2 * time.Second}},
+	}
+	for _, tt := range tests {
+		if got := Policy(persistent(t, tt.path), "here"); got != tt.want {
+			t.Errorf("%q: got %+v, want %+v", tt.path, got, tt.want)
+		}
+	}
+}
