@@ -102,3 +102,14 @@ func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }
 func Errorf(kind Kind, op Op, subject, format string, args ...any) *Error {
 	return E(kind, op, subject, fmt.Sprintf(format, args...))
 }
+
+// SubjectOf returns the first subject in err's chain.
+func SubjectOf(err error) string {
+	var e *Error
+	for cause := err; errors.As(cause, &e); cause = e.Cause {
+		if e.Subject != "" {
+			return e.Subject
+		}
+	}
+	return ""
+}
