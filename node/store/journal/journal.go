@@ -224,3 +224,10 @@ func (j *Journal) fail(err error, batch []request) {
 		j.opts.Fatal(err)
 	}
 }
+
+// Segments returns how many segment files there are.
+func (j *Journal) Segments() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.live) + len(j.free)
+}

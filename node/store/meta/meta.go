@@ -8,6 +8,7 @@
 package meta
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -45,9 +46,9 @@ type Options struct {
 
 // DB is the open metadata.
 type DB struct {
-	p     *pebble.DB
-	cache *valueCache
-	fatal func(error)
+	p       *pebble.DB
+	cache   *valueCache
+	trouble *trouble
 }
 
 // Open opens the metadata in a directory, or makes it.
@@ -61,11 +62,12 @@ func Open(dir string, o Options) (*DB, error) {
 	}
 	blocks := pebble.NewCache(orDefault(o.BlockCacheBytes, 32<<20))
 	defer blocks.Unref()
-	p, err := pebble.Open(dir, pebbleOptions(o, blocks))
+	t := newTrouble()
+	p, err := pebble.Open(dir, pebbleOptions(o, blocks, t))
 	if err != nil {
-		return nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, fault.Wrap(kindOf(err), op, dir, err)
 	}
-	db := &DB{p: p, cache: newValueCache(o.ValueCacheBytes), fatal: o.Fatal}
+	db := &DB{p: p, cache: newValueCache(o.ValueCacheBytes), trouble: t}
 	if err := db.checkFormat(dir); err != nil {
 		return nil, joinClose(err, p)
 	}
@@ -85,7 +87,7 @@ func joinClose(err error, p *pebble.DB) error {
 	return err
 }
 
-func pebbleOptions(o Options, blocks *pebble.Cache) *pebble.Options {
+func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble) *pebble.Options {
 	memtable := o.MemtableBytes
 	if memtable == 0 {
 		memtable = 16 << 20
@@ -102,6 +104,7 @@ func pebbleOptions(o Options, blocks *pebble.Cache) *pebble.Options {
 		MaxOpenFiles:                512,
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      newLogger(o.Logger, o.Fatal),
+		EventListener:               &pebble.EventListener{BackgroundError: t.note},
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 	}
 	for i := range p.Levels {
@@ -132,9 +135,23 @@ func (db *DB) checkFormat(dir string) error {
 	return nil
 }
 
-// Flush makes everything committed before it durable.
-func (db *DB) Flush() error {
-	return fault.Wrap(fault.IO, "meta.Flush", "", db.p.Flush())
+// Flush makes everything committed before it durable. A failed flush is tried
+// again by the next one; until then Pebble holds the changes in memory.
+func (db *DB) Flush(ctx context.Context) error {
+	const op fault.Op = "meta.Flush"
+	failed := db.trouble.watch()
+	flushed, err := db.p.AsyncFlush()
+	if err != nil {
+		return fault.Wrap(fault.IO, op, "", err)
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-failed:
+		return fault.Wrap(kindOf(db.trouble.last()), op, "", db.trouble.last())
+	case <-ctx.Done():
+		return fault.Wrap(fault.Canceled, op, "", ctx.Err())
+	}
 }
 
 // Applied returns the serial of the last entry of a slice that was applied, 0

@@ -1,0 +1,237 @@
+package pack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/store/disk"
+)
+
+const folder = "packs"
+
+// file is one pack.
+type file struct {
+	id   uint32
+	key  uint64
+	size int64
+	r    disk.File // through the page cache
+
+	mu     sync.Mutex // guards what follows; not held across I/O
+	turn   *sync.Cond
+	w      disk.File // direct; nil once sealed
+	next   int64     // sector for the next batch
+	flying int       // batches reserved and not published
+	full   bool      // takes no more batches
+	chunks []placed  // what an index of the pack lists, until it is sealed
+	// A sync covers what was written before it started.
+	started, done uint64
+	running       bool
+	dirty         bool
+}
+
+// placed is a chunk in a pack.
+type placed struct {
+	address chunk.Address
+	offset  int64
+	length  uint32
+}
+
+func packName(id uint32) string  { return fmt.Sprintf("%s/%06d.pack", folder, id) }
+func indexName(id uint32) string { return fmt.Sprintf("%s/%06d.idx", folder, id) }
+
+// reserve finds a place for a batch, beginning a new pack where the current is
+// full.
+func (p *Packs) reserve(b *batch) (*file, error) {
+	const op fault.Op = "pack.Put"
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed != nil {
+		return nil, p.failed
+	}
+	if p.closed {
+		return nil, fault.E(fault.Closed, op, "", "")
+	}
+	if f := p.current; f != nil {
+		if f.place(b) {
+			return f, nil
+		}
+		if f.finish() {
+			p.sealer.Go(func() { p.seal(f) })
+		}
+		p.current = nil
+	}
+	f, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	p.current = f
+	if !f.place(b) {
+		return nil, fault.E(fault.TooLarge, op, "", "a batch is larger than a pack")
+	}
+	return f, nil
+}
+
+// place gives the batch its sectors, if there is room.
+func (f *file) place(b *batch) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.full || f.w == nil {
+		return false
+	}
+	offsets, sectors := layout(f.next*sectorData, func(i int) int { return len(b.bodies[i]) }, len(b.bodies))
+	if (f.next+sectors)*sectorSize > f.size {
+		return false
+	}
+	b.offsets, b.sector, b.sectors = offsets, f.next, sectors
+	f.next += sectors
+	f.flying++
+	f.dirty = true
+	return true
+}
+
+// finish lets no batch in any more; it reports whether none is in flight, and
+// the pack can be sealed by the caller.
+func (f *file) finish() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = true
+	return f.flying == 0
+}
+
+// release ends a batch's flight; it reports whether the pack is to be sealed.
+func (f *file) release() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.flying--
+	return f.full && f.flying == 0
+}
+
+// note remembers a published batch for the pack's index.
+func (f *file) note(b *batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range b.addresses {
+		f.chunks = append(f.chunks, placed{b.addresses[i], b.offsets[i], uint32(len(b.bodies[i]))})
+	}
+}
+
+// begin makes the next pack. Callers hold p.mu.
+func (p *Packs) begin() (*file, error) {
+	if m, ok := p.d.(disk.Measurer); ok && p.opts.ReserveBytes > 0 {
+		if u, err := m.Usage(); err == nil && u.Free < p.opts.ReserveBytes+p.opts.PackBytes {
+			return nil, fault.Errorf(fault.NoSpace, "pack.Put", packName(p.last+1),
+				"%d MiB are free and %d stay in reserve; free some space", u.Free>>20, p.opts.ReserveBytes>>20)
+		}
+	}
+	id := p.last + 1
+	f := &file{id: id, key: rand.Uint64(), size: p.opts.PackBytes, next: 1}
+	f.turn = sync.NewCond(&f.mu)
+	w, err := p.d.Open(disk.PackOpen, packName(id), disk.Create|disk.Direct)
+	if err != nil {
+		return nil, err
+	}
+	head := disk.Aligned(sectorSize)
+	packHead{id: id, key: f.key}.encode(head)
+	if err = w.Allocate(disk.PackAllocate, f.size); err == nil {
+		err = w.WriteAt(disk.PackHeader, head, 0)
+	}
+	if err == nil {
+		err = w.Sync(disk.PackSync)
+	}
+	if err == nil {
+		err = p.d.SyncDir(disk.PackSyncDir, folder)
+	}
+	if err == nil {
+		f.r, err = p.d.Open(disk.PackOpen, packName(id), disk.ReadOnly)
+	}
+	if err != nil {
+		w.Close()
+		// Best effort: a pack without batches is harmless.
+		_ = p.d.Remove(disk.PackOpen, packName(id))
+		return nil, err
+	}
+	f.w = w
+	p.last = id
+	p.addFile(f)
+	return f, nil
+}
+
+// addFile makes a pack known to readers. Callers hold p.mu or are alone.
+func (p *Packs) addFile(f *file) {
+	old := *p.files.Load()
+	files := make(map[uint32]*file, len(old)+1)
+	for id, o := range old {
+		files[id] = o
+	}
+	files[f.id] = f
+	p.files.Store(&files)
+}
+
+// syncFile returns when all that was written to the pack before is durable.
+// Callers that arrive during one sync share the next.
+func (p *Packs) syncFile(f *file) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := f.started + 1
+	for f.done < want {
+		if f.w == nil {
+			return p.Err() // sealed: synced before that
+		}
+		if f.running {
+			f.turn.Wait()
+			continue
+		}
+		f.running = true
+		f.started++
+		mine, w := f.started, f.w
+		f.dirty = false
+		f.mu.Unlock()
+		err := p.Err()
+		if err == nil {
+			if err = w.Sync(disk.PackSync); err != nil {
+				err = p.fail(err)
+			}
+		}
+		f.mu.Lock()
+		f.running = false
+		f.turn.Broadcast()
+		if err != nil {
+			return err
+		}
+		f.done = mine
+	}
+	return nil
+}
+
+// Sync makes everything put lazily before it durable.
+func (p *Packs) Sync() error {
+	if err := p.stage.flush(); err != nil {
+		return err
+	}
+	for _, f := range *p.files.Load() {
+		f.mu.Lock()
+		needed := f.dirty && f.w != nil
+		f.mu.Unlock()
+		if needed {
+			if err := p.syncFile(f); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Err()
+}
+
+func (f *file) closeAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.w != nil {
+		f.w.Close()
+		f.w = nil
+	}
+	if f.r != nil {
+		f.r.Close()
+	}
+}
