@@ -232,6 +232,13 @@ func (l *link) expire(now int64) {
 // The call stays pending while the body comes in, so that its context ends it
 // even when the body never does.
 func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
+	l.mu.Lock()
+	waiting := l.pending[f.id] != nil
+	l.mu.Unlock()
+	if !waiting { // gave up, or never asked
+		_, err := r.Discard(int(f.header) + int(f.body))
+		return err
+	}
 	header, body, err := l.readBuffers(r, f)
 	if err != nil {
 		return err
@@ -242,7 +249,7 @@ func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
 		l.forget(c)
 	}
 	l.mu.Unlock()
-	if c == nil { // gave up waiting
+	if c == nil { // gave up while it came in
 		header.Release()
 		body.Release()
 		return nil

@@ -109,6 +109,15 @@ func (r *raw) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// waiting reports whether anything is gathered or being written.
+func (r *raw) waiting() bool {
+	if !r.mu.TryLock() { // held while writing
+		return true
+	}
+	defer r.mu.Unlock()
+	return len(r.out) > 0
+}
+
 func (r *raw) flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,6 +132,13 @@ func (r *raw) flushLocked() error {
 	r.out = r.out[:0]
 	r.sent.Store(true)
 	return err
+}
+
+// abort makes the next Close throw away what the peer has not taken.
+func (r *raw) abort() {
+	if c, ok := r.Conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = c.SetLinger(0) // without it the kernel keeps trying for a while
+	}
 }
 
 // rawListener accepts connections as raw ones.

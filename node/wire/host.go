@@ -142,7 +142,7 @@ func (h *Host) Addresses() []string {
 	defer h.mu.RUnlock()
 	var out []string
 	for _, l := range h.listeners {
-		resolved, err := manet.ResolveUnspecifiedAddress(l.Multiaddr(), nil)
+		resolved, err := manet.ResolveUnspecifiedAddresses([]ma.Multiaddr{l.Multiaddr()}, nil)
 		if err != nil {
 			resolved = []ma.Multiaddr{l.Multiaddr()}
 		}
@@ -192,7 +192,7 @@ func (h *Host) spawnLocked(f func()) bool {
 
 // Close ends all connections and waits for every goroutine, including
 // handlers, whose contexts end. Calls under way fail with Closed. What was
-// queued before is sent if the peer takes it at once.
+// queued before is sent if the peers take it within flushTime.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -203,20 +203,39 @@ func (h *Host) Close() error {
 	h.closed = true
 	listeners := h.listeners
 	h.mu.Unlock()
-	h.end()
 	var err error
 	for _, l := range listeners {
 		err = errors.Join(err, l.Close())
 	}
+	h.flush()
 	why := fault.E(fault.Closed, "wire.Host.Close", h.id, "this host was closed")
 	for _, l := range h.snapshot() {
 		l.fail(why)
 	}
+	h.end()
 	for _, w := range h.workers {
 		w.close()
 	}
 	h.wg.Wait()
 	return errors.Join(err, h.transport.limits.Close())
+}
+
+// flushTime bounds how long Close waits for peers to take what is queued.
+const flushTime = 100 * time.Millisecond
+
+func (h *Host) flush() {
+	poll := time.NewTicker(flushTime / 20)
+	defer poll.Stop()
+	for range 20 {
+		waiting := false
+		for _, l := range h.snapshot() {
+			waiting = waiting || l.queue.waiting() || l.conn.raw.waiting()
+		}
+		if !waiting {
+			return
+		}
+		<-poll.C
+	}
 }
 
 func (h *Host) snapshot() []*link {

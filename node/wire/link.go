@@ -30,6 +30,7 @@ type link struct {
 	queue    *queue
 	lastID   atomic.Uint64
 	traffic  atomic.Uint64 // frames other than heartbeats, both ways
+	welcome  atomic.Bool   // a frame came from the peer
 	dead     atomic.Bool
 	delays   delays
 
@@ -101,6 +102,9 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	}
 	if _, err := r.Discard(size); err != nil {
 		return err
+	}
+	if !l.welcome.Load() {
+		l.welcome.Store(true)
 	}
 	if f.hlc != 0 && l.host.options.OnHLC != nil {
 		l.host.options.OnHLC(l.peer.id, f.hlc)
@@ -280,7 +284,8 @@ func (l *link) fail(err error) {
 	l.pending, l.serving, l.held, l.timed = nil, nil, 0, 0
 	l.mu.Unlock()
 
-	// Nobody waits for a socket: its goroutines see it closed.
+	// Nobody waits for a socket: its goroutines see it closed, and what a
+	// silent peer did not take is thrown away.
 	if closeErr := l.capable.Close(); closeErr != nil {
 		l.host.options.Logger.Debug("closing a connection", "peer", l.peer.id, "error", closeErr)
 	}

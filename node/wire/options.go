@@ -24,6 +24,7 @@ type Limits struct {
 	Connections int // all of them
 	PerPeer     int // connections of one peer
 	PerAddress  int // connections from one source address; many clients may sit behind one gateway
+	AddressRate int // new connections a second from one address, after a first burst of PerAddress
 	Handshakes  int // connections whose handshake is under way
 }
 
@@ -37,7 +38,7 @@ func DefaultLimits() Limits {
 			Chunk:     {Header: 1 * mib, Body: 8 * mib, Queue: 64 * mib, Held: 128 * mib, Calls: 1024},
 		},
 		Workers: 256, Backlog: 4096,
-		Connections: 16384, PerPeer: 24, PerAddress: 4096, Handshakes: 512,
+		Connections: 16384, PerPeer: 24, PerAddress: 4096, AddressRate: 100, Handshakes: 512,
 	}
 }
 

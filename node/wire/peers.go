@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,13 @@ type failure struct {
 // crossing is how close together two connections must be made for them to
 // count as dialled by both ends at once.
 const crossing = 3 * time.Second
+
+// refused is how soon a connection that this host dialled must end, without a
+// frame from the peer, for that to count as a failed dial: a peer whose gater
+// refuses this host hangs up only after the handshake.
+const refused = 2 * time.Second
+
+var errRefused = errors.New("the peer hung up at once: it may not know this host's key")
 
 // maxPerClass bounds the live connections of one peer and class; the oldest go.
 const maxPerClass = 4
@@ -223,6 +231,9 @@ func (h *Host) drop(l *link, why error) {
 			next = live[len(live)-1]
 		}
 		p.current[l.class].Store(next)
+	}
+	if l.outbound && !l.welcome.Load() && time.Since(l.born) < refused {
+		p.failures[l.class] = failure{time.Now(), unreachable(p.id, errRefused)}
 	}
 	gone := len(live) == 0
 	h.forgetLocked(p)

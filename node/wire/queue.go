@@ -135,6 +135,13 @@ func (q *queue) empty() bool {
 	return len(q.batch.arena)+len(q.batch.refs) == 0
 }
 
+// waiting reports whether anything is queued or being written.
+func (q *queue) waiting() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size > 0 && !q.closed
+}
+
 // write sends a batch and gives back the bodies, also those of a failed write.
 func (q *queue) write(b *batch, w io.Writer) error {
 	var err error

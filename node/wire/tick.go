@@ -56,6 +56,7 @@ func (l *link) tick(now int64, period time.Duration) {
 	if raw.heard.Swap(false) {
 		l.silent = 0
 	} else if l.silent++; l.silent > int(t.Silence/period) {
+		raw.abort()
 		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "nothing heard from the peer"))
 		return
 	}

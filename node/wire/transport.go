@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
@@ -86,7 +87,14 @@ func newResources(l Limits) (network.ResourceManager, error) {
 		Transient:   connections(l.Handshakes),
 		PeerDefault: connections(l.PerPeer),
 	}.Build(rcmgr.InfiniteLimits)
+	// libp2p's own default is one connection in five seconds from an address.
+	pace := rate.Limit{RPS: float64(l.AddressRate), Burst: l.PerAddress}
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits), rcmgr.WithMetricsDisabled(),
+		rcmgr.WithConnRateLimiters(&rate.Limiter{SubnetRateLimiter: rate.SubnetLimiter{
+			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: pace}},
+			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 64, Limit: pace}},
+			GracePeriod:      time.Minute,
+		}}),
 		rcmgr.WithLimitPerSubnet(
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: l.PerAddress}},
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: l.PerAddress}}))
