@@ -96,7 +96,9 @@ type Files interface {
 	// one handle; it reports what earlier writes came to, and gives up the
 	// POSIX locks of owner.
 	Flush(ctx context.Context, c Caller, node NodeID, h Handle, owner LockOwner) error
-	// Release ends a handle. Its flock locks go if unlock is set.
+	// Release ends a handle. It gives up every lock still held through it (an
+	// open file description's, of which no Flush tells), and with unlock the
+	// flock of owner.
 	Release(node NodeID, h Handle, owner LockOwner, unlock bool)
 	// Fsync returns when everything written is on disk at the required
 	// members; with dataOnly, when the content is.
@@ -173,8 +175,10 @@ type RangeCopier interface {
 // Notifier tells the kernel what changed elsewhere. Its methods only queue,
 // never block and never fail, so they may be called with locks held and inside
 // a call of FileSystem; a worker of the binding delivers in order. Nodes that
-// the kernel does not know are skipped. When too much is queued, entries
-// collapse into their directories as a whole, so that nothing stale survives.
+// the kernel does not know are skipped. What is queued twice is delivered once;
+// when much is queued, ranges collapse into their files as a whole. Names never
+// collapse, because a kernel cannot drop all of a directory's: the file system
+// notifies only about those that it has told the kernel of.
 type Notifier interface {
 	// InvalidateInode drops the attributes of a node, and its pages in
 	// [offset, offset+length); length 0 or less: to the end of the file;

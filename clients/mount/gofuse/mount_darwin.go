@@ -1,0 +1,77 @@
+package gofuse
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+const macFUSE = "/Library/Filesystems/macfuse.fs"
+
+// direct is false: macFUSE's own helper mounts.
+func direct() bool { return false }
+
+func preparePoint(o mount.Options) (string, error) {
+	point, err := filepath.Abs(o.Point)
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, opMount, o.Point, err)
+	}
+	if _, err := os.Stat(macFUSE); err != nil {
+		return "", fault.E(fault.NoDevice, opMount, "macFUSE", "not installed: get it from macfuse.io and approve its system extension")
+	}
+	info, err := os.Stat(point)
+	switch {
+	case os.IsNotExist(err):
+		return "", fault.E(fault.NotFound, opMount, point, "the mount point does not exist: mkdir -p "+point)
+	case err != nil:
+		return "", fault.Wrap(fault.IO, opMount, point, err)
+	case !info.IsDir():
+		return "", fault.E(fault.NotDirectory, opMount, point, "the mount point is not a directory")
+	}
+	return point, nil
+}
+
+// clearFailed has nothing to do: macFUSE's helper cleans up after itself.
+func clearFailed(string) {}
+
+func explainMount(_ mount.Options, point string, err error) error {
+	return &fault.Error{Kind: fault.NotOwner, Op: opMount, Subject: point,
+		Public: "macFUSE refused: its system extension must be approved in the system settings", Cause: err}
+}
+
+// setMountFlags hands the options to macFUSE's helper, by its names.
+func setMountFlags(f *fuse.MountOptions, o mount.Options, _ bool) {
+	f.Options = append(f.Options, "default_permissions", "volname="+f.FsName)
+	for _, each := range []struct {
+		on   bool
+		word string
+	}{{o.ReadOnly, "rdonly"}, {!o.SetID, "nosuid"}, {!o.Devices, "nodev"}, {o.NoExecute, "noexec"}} {
+		if each.on {
+			f.Options = append(f.Options, each.word)
+		}
+	}
+}
+
+// waitReady waits for the helper, which ends once the kernel has been answered.
+func waitReady(s *fuse.Server) error { return s.WaitMount() }
+
+func (m *Server) takeAway(how manner) error {
+	flags := 0
+	if how != polite {
+		flags = mntForce
+	}
+	return syscall.Unmount(m.point, flags)
+}
+
+// mntForce is MNT_FORCE.
+const mntForce = 0x80000
+
+func deviceOf(string) string { return "" }
+
+func setReadAhead(string, int) {}
+
+func abortConnection(string) {}

@@ -1,0 +1,241 @@
+//go:build linux || darwin
+
+package gofuse
+
+import (
+	"sync"
+
+	"cartwheel.dev/clients/mount"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// kernel is what the queue delivers to; *fuse.Server in life.
+type kernel interface {
+	InodeNotify(node uint64, offset, length int64) fuse.Status
+	EntryNotify(parent uint64, name string) fuse.Status
+	DeleteNotify(parent, child uint64, name string) fuse.Status
+}
+
+// workers deliver at once, each for its share of the nodes: dropping a name
+// waits for the kernel's lock on the directory, which a process may hold while
+// it waits for a request of its own, and others should not wait behind it.
+const workers = 4
+
+// collapseAt is the length of a worker's queue from which on ranges become
+// whole files.
+const collapseAt = 1024
+
+// notifier implements mount.Notifier.
+type notifier struct {
+	shards [workers]shard
+	ended  sync.WaitGroup
+}
+
+var _ mount.Notifier = (*notifier)(nil)
+
+type noticeKind uint8
+
+const (
+	dropAttr noticeKind = iota
+	dropPages
+	dropEntry
+	tellDelete
+	barrier
+)
+
+// notice is one message to the kernel. It is comparable, so that the same one
+// is queued only once.
+type notice struct {
+	kind           noticeKind
+	node           mount.NodeID // the directory of names
+	child          mount.NodeID // of tellDelete
+	offset, length int64        // of dropPages
+	name           string
+}
+
+// shard is the queue of one worker.
+type shard struct {
+	mu      sync.Mutex
+	queue   []notice // waiting; the worker takes all of it at once
+	queued  map[notice]struct{}
+	drained []func() // one for each barrier in queue and at the worker
+	wake    chan struct{}
+	closed  bool
+}
+
+func newNotifier() *notifier {
+	n := &notifier{}
+	for i := range n.shards {
+		n.shards[i].queued = map[notice]struct{}{}
+		n.shards[i].wake = make(chan struct{}, 1)
+	}
+	return n
+}
+
+// start begins to deliver; close ends it.
+func (n *notifier) start(k kernel) {
+	for i := range n.shards {
+		n.ended.Add(1)
+		go func() {
+			defer n.ended.Done()
+			n.shards[i].deliver(k)
+		}()
+	}
+}
+
+// close drops what is queued. It does not wait for a worker that the kernel
+// holds up; that one ends with the connection, which wait waits for.
+func (n *notifier) close() {
+	for i := range n.shards {
+		s := &n.shards[i]
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.signal()
+	}
+}
+
+func (n *notifier) wait() { n.ended.Wait() }
+
+func (n *notifier) shard(node mount.NodeID) *shard {
+	h := uint64(node) * 0x9e3779b97f4a7c15
+	return &n.shards[h>>62]
+}
+
+// InvalidateInode implements mount.Notifier.
+func (n *notifier) InvalidateInode(node mount.NodeID, offset, length int64) {
+	if offset < 0 {
+		n.shard(node).add(notice{kind: dropAttr, node: node})
+		return
+	}
+	n.shard(node).add(notice{kind: dropPages, node: node, offset: offset, length: max(0, length)})
+}
+
+// InvalidateEntry implements mount.Notifier.
+func (n *notifier) InvalidateEntry(dir mount.NodeID, name string) {
+	n.shard(dir).add(notice{kind: dropEntry, node: dir, name: name})
+}
+
+// Delete implements mount.Notifier.
+func (n *notifier) Delete(dir, child mount.NodeID, name string) {
+	n.shard(dir).add(notice{kind: tellDelete, node: dir, child: child, name: name})
+}
+
+// Drained implements mount.Notifier.
+func (n *notifier) Drained(done func()) {
+	var left sync.Mutex
+	missing := workers
+	one := func() {
+		left.Lock()
+		missing--
+		last := missing == 0
+		left.Unlock()
+		if last {
+			done()
+		}
+	}
+	for i := range n.shards {
+		n.shards[i].addBarrier(one)
+	}
+}
+
+func (s *shard) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *shard) add(m notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if m.kind == dropPages && len(s.queue) >= collapseAt {
+		m.offset, m.length = 0, 0
+	}
+	if _, there := s.queued[m]; there {
+		return
+	}
+	s.queued[m] = struct{}{}
+	s.queue = append(s.queue, m)
+	s.signal()
+}
+
+func (s *shard) addBarrier(done func()) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		done()
+		return
+	}
+	s.queue = append(s.queue, notice{kind: barrier})
+	s.drained = append(s.drained, done)
+	s.mu.Unlock()
+	s.signal()
+}
+
+// deliver hands notices to the kernel until the shard is closed. A notice that
+// is taken leaves the set first, so that a change during its delivery queues
+// another.
+func (s *shard) deliver(k kernel) {
+	var batch []notice
+	for {
+		<-s.wake
+		for {
+			s.mu.Lock()
+			batch, s.queue = s.queue, batch[:0]
+			clear(s.queued)
+			closed := s.closed
+			s.mu.Unlock()
+			if closed {
+				s.abandon()
+				return
+			}
+			if len(batch) == 0 {
+				break
+			}
+			for i := range batch {
+				s.send(k, &batch[i])
+			}
+			clear(batch)
+		}
+	}
+}
+
+// abandon answers the barriers that nobody will deliver any more.
+func (s *shard) abandon() {
+	s.mu.Lock()
+	left := s.drained
+	s.drained, s.queue = nil, nil
+	s.mu.Unlock()
+	for _, done := range left {
+		done()
+	}
+}
+
+// send delivers one notice. A kernel that does not know the node or the name
+// says so, which is as good; one that is gone ends the worker by close.
+func (s *shard) send(k kernel, m *notice) {
+	switch m.kind {
+	case dropAttr:
+		k.InodeNotify(uint64(m.node), -1, 0)
+	case dropPages:
+		k.InodeNotify(uint64(m.node), m.offset, m.length)
+	case dropEntry:
+		k.EntryNotify(uint64(m.node), m.name)
+	case tellDelete:
+		k.DeleteNotify(uint64(m.node), uint64(m.child), m.name)
+	case barrier:
+		s.mu.Lock()
+		var done func()
+		if len(s.drained) > 0 {
+			done, s.drained = s.drained[0], s.drained[1:]
+		}
+		s.mu.Unlock()
+		if done != nil {
+			done()
+		}
+	}
+}
