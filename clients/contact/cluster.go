@@ -1,0 +1,324 @@
+package contact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Options configure a Cluster.
+type Options struct {
+	File File
+	// Site is where this client stands; empty: unknown.
+	Site geoconfig.SiteName
+	// Name is shown to people: host and mount point.
+	Name   string
+	Logger *slog.Logger
+	// HLC and OnHLC carry the client's clock, as wire.Options has them.
+	HLC   func() uint64
+	OnHLC func(peer string, hlc uint64)
+	// OnUp hears that a node was introduced to, newly or again.
+	OnUp func(node geoconfig.NodeID)
+	// Random chooses among equals; nil: seeded by the system.
+	Random *rand.Rand
+}
+
+// protocol is the version that introductions carry.
+const protocol = 1
+
+// helloLimit bounds one introduction; the nodes behind a broken link must not
+// hold up the others.
+const helloLimit = 5 * time.Second
+
+// Cluster is the nodes, as this client knows them.
+type Cluster struct {
+	opt    Options
+	host   *wire.Host
+	user   wire.Key
+	client uint64
+	logger *slog.Logger
+
+	mu    sync.Mutex // guards below
+	nodes map[geoconfig.NodeID]*node
+	order []geoconfig.NodeID // as they became known
+	sites []geoconfig.Site
+	who   *pb.HelloResponse
+}
+
+type node struct {
+	row geoconfig.Node
+	rtt time.Duration // smoothed; 0: not known
+
+	hello  sync.Mutex // one introduction at a time
+	mu     sync.Mutex // guards below
+	known  bool       // introduced on the connection that is there now
+	number uint64     // of the connection: an introduction holds for one
+}
+
+// New makes a Cluster that has not spoken with anybody yet: register handlers
+// on Host, then Connect. The client takes a new identity for this process, so
+// that several mounts of one user do not break one another's connections; the
+// user's key proves who it acts for.
+func New(opt Options) (*Cluster, error) {
+	const op fault.Op = "contact.New"
+	user, err := wire.LoadKey(opt.File.UserKey)
+	if err != nil {
+		return nil, fault.Wrap(fault.IO, op, opt.File.UserKey, err)
+	}
+	self, err := wire.NewKey(nil)
+	if err != nil {
+		return nil, fault.Wrap(fault.IO, op, "", err)
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Random == nil {
+		opt.Random = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(len(self.KeyID())))) //nolint:forbidigo // the seed itself
+	}
+	c := &Cluster{opt: opt, user: user, client: opt.Random.Uint64() | 1, logger: opt.Logger, nodes: map[geoconfig.NodeID]*node{}}
+	c.host, err = wire.New(wire.Options{
+		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected,
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.IO, op, "", err)
+	}
+	for _, address := range opt.File.Nodes {
+		where, id, err := SplitAddress(address)
+		if err == nil {
+			err = c.learn(geoconfig.Node{ID: id, Addresses: []string{where}})
+		}
+		if err != nil {
+			c.host.Close()
+			return nil, fault.Wrap(fault.Invalid, op, address, err)
+		}
+	}
+	return c, nil
+}
+
+// Host is the client's end of the wire, for registering handlers.
+func (c *Cluster) Host() *wire.Host { return c.host }
+
+// Client is this process's number, never 0; its registrations carry it.
+func (c *Cluster) Client() uint64 { return c.client }
+
+// Site is where the client stands.
+func (c *Cluster) Site() geoconfig.SiteName { return c.opt.Site }
+
+// gate admits only nodes that this client knows: it listens nowhere, so this
+// is for whom it dials.
+func (c *Cluster) gate(peer string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.nodes[geoconfig.NodeID(peer)]; !ok {
+		return fault.E(fault.Unauthorized, "contact.gate", peer, "is no node of this cluster")
+	}
+	return nil
+}
+
+func (c *Cluster) learn(row geoconfig.Node) error {
+	c.mu.Lock()
+	n, ok := c.nodes[row.ID]
+	if !ok {
+		n = &node{}
+		c.nodes[row.ID] = n
+		c.order = append(c.order, row.ID)
+	}
+	if row.Site != "" || n.row.ID == "" {
+		n.row = row
+	}
+	c.mu.Unlock()
+	return c.host.AddPeer(string(row.ID), row.Addresses)
+}
+
+// sampleWeight is the share of a new sample in the smoothed round trip.
+const sampleWeight = 8
+
+func (c *Cluster) sample(peer string, rtt time.Duration, _ *wire.Coordinate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n, ok := c.nodes[geoconfig.NodeID(peer)]; ok {
+		if n.rtt == 0 {
+			n.rtt = rtt
+		}
+		n.rtt += (rtt - n.rtt) / sampleWeight
+	}
+}
+
+func (c *Cluster) connected(peer string, class wire.Class, _ bool) {
+	if class != wire.Operation {
+		return
+	}
+	c.mu.Lock()
+	n := c.nodes[geoconfig.NodeID(peer)]
+	c.mu.Unlock()
+	if n != nil {
+		n.mu.Lock()
+		n.known = false
+		n.number++
+		n.mu.Unlock()
+	}
+}
+
+// Connect introduces the client to the first node that answers, and learns the
+// others from it. Its error says what each node answered.
+func (c *Cluster) Connect(ctx context.Context) error {
+	const op fault.Op = "contact.Connect"
+	var failed []error
+	for _, id := range c.Nearest() {
+		err := c.introduce(ctx, id)
+		if err == nil {
+			err = c.Refresh(ctx, id)
+		}
+		if err == nil {
+			return nil
+		}
+		failed = append(failed, fault.Wrap(fault.Unreachable, "", string(id), err))
+		switch fault.KindOf(err) {
+		case fault.Unauthorized, fault.WrongCluster, fault.NewerVersion:
+			return fault.Wrap(fault.Unreachable, op, "", errors.Join(failed...)) // the others will say the same
+		}
+	}
+	return &fault.Error{Kind: fault.Unreachable, Op: op, Public: "no node of the cluster answers; are the addresses right, and do the nodes run?", Cause: errors.Join(failed...)}
+}
+
+// Refresh learns all nodes and sites from one node.
+func (c *Cluster) Refresh(ctx context.Context, from geoconfig.NodeID) error {
+	const op fault.Op = "contact.Refresh"
+	var rows pb.RowsResponse
+	if _, err := c.Call(ctx, from, wire.Operation, method.Rows, &pb.RowsRequest{Nodes: true, Sites: true}, nil, &rows); err != nil {
+		return fault.Wrap(fault.Unreachable, op, string(from), err)
+	}
+	var sites []geoconfig.Site
+	for _, data := range rows.Sites {
+		var s geoconfig.Site
+		if err := json.Unmarshal(data, &s); err != nil {
+			return fault.Wrap(fault.Corrupt, op, string(from), err)
+		}
+		sites = append(sites, s)
+	}
+	for _, data := range rows.Nodes {
+		var n geoconfig.Node
+		if err := json.Unmarshal(data, &n); err != nil {
+			return fault.Wrap(fault.Corrupt, op, string(from), err)
+		}
+		if len(n.Addresses) == 0 {
+			continue // registered, but it never ran
+		}
+		if err := c.learn(n); err != nil {
+			c.logger.Warn("a node's address is of no use", "node", n.ID, "err", err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sites = sites
+	return nil
+}
+
+// Call sends a request to one node, after an introduction where the connection
+// is new. The body belongs to the caller, as with wire.Host.Call; so do the
+// errors.
+func (c *Cluster) Call(ctx context.Context, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
+	for again := false; ; again = true {
+		if err := c.introduce(ctx, to); err != nil {
+			return nil, err
+		}
+		out, err := c.host.Call(ctx, string(to), class, m, req, body, resp)
+		if again || !wire.Answered(err) || fault.KindOf(err) != fault.Unauthorized {
+			return out, err
+		}
+		c.forget(to) // the node was started again: it has not done anything
+	}
+}
+
+func (c *Cluster) find(id geoconfig.NodeID) (*node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, ok := c.nodes[id]
+	if !ok {
+		return nil, fault.E(fault.Unreachable, "contact.find", string(id), "no address of this node is known")
+	}
+	return n, nil
+}
+
+func (c *Cluster) forget(id geoconfig.NodeID) {
+	if n, err := c.find(id); err == nil {
+		n.mu.Lock()
+		n.known = false
+		n.mu.Unlock()
+	}
+}
+
+// introduce says Hello once on each connection.
+func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) error {
+	const op fault.Op = "contact.introduce"
+	n, err := c.find(id)
+	if err != nil {
+		return err
+	}
+	if n.introduced() {
+		return nil
+	}
+	n.hello.Lock()
+	defer n.hello.Unlock()
+	if n.introduced() {
+		return nil
+	}
+	signature, err := c.user.Sign(method.HelloProof(c.host.KeyID(), string(id)))
+	if err != nil {
+		return fault.Wrap(fault.IO, op, string(id), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	defer cancel()
+	var who pb.HelloResponse
+	n.mu.Lock()
+	before := n.number
+	n.mu.Unlock()
+	_, err = c.host.Call(ctx, string(id), wire.Operation, method.Hello, &pb.HelloRequest{
+		Cluster: string(c.opt.File.Cluster), UserKey: c.user.Public(), Signature: signature, Version: protocol, Client: c.client, Name: c.opt.Name,
+	}, nil, &who)
+	if err != nil {
+		return fault.Wrap(fault.Unreachable, op, string(id), err)
+	}
+	n.mu.Lock()
+	// A connection that came up for this call counts; one that was replaced
+	// meanwhile does not.
+	n.known = n.number <= before+1
+	n.mu.Unlock()
+	c.mu.Lock()
+	c.who = &who
+	if c.opt.File.Cluster == "" {
+		c.opt.File.Cluster = geoconfig.ClusterID(who.Cluster)
+	}
+	c.mu.Unlock()
+	if c.opt.OnUp != nil {
+		c.opt.OnUp(id)
+	}
+	return nil
+}
+
+func (n *node) introduced() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known
+}
+
+// Who is what the nodes know of this client: uid, trusted or not.
+func (c *Cluster) Who() *pb.HelloResponse {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.who
+}
+
+// Close ends every connection.
+func (c *Cluster) Close() error { return c.host.Close() }

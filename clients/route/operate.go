@@ -1,0 +1,118 @@
+package route
+
+import (
+	"context"
+	"sync"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// inFlightLimit bounds the operations under way on one slice: others wait. The
+// journal keeps the last 1,024 results of a client, so this must stay below.
+const inFlightLimit = 512
+
+// numbers gives the operations of one slice their numbers and remembers the
+// lowest whose result is still awaited.
+type numbers struct {
+	room chan struct{} // one token for each operation under way
+
+	mu      sync.Mutex // guards below
+	next    uint64
+	waiting map[uint64]struct{}
+	lowest  uint64
+}
+
+// Operator sends operations with this process's registration, each exactly
+// once however often it travels. It is safe for use by many goroutines.
+type Operator struct {
+	router *Router
+
+	mu     sync.Mutex // guards slices
+	slices map[geoconfig.SliceID]*numbers
+}
+
+// NewOperator makes an Operator.
+func NewOperator(r *Router) *Operator {
+	return &Operator{router: r, slices: map[geoconfig.SliceID]*numbers{}}
+}
+
+func (o *Operator) numbers(id geoconfig.SliceID) *numbers {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, ok := o.slices[id]
+	if !ok {
+		n = &numbers{room: make(chan struct{}, inFlightLimit), next: 1, lowest: 1, waiting: map[uint64]struct{}{}}
+		o.slices[id] = n
+	}
+	return n
+}
+
+func (n *numbers) begin(ctx context.Context) (number uint64, err error) {
+	select {
+	case n.room <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err() // nothing was sent
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	number = n.next
+	n.next++
+	n.waiting[number] = struct{}{}
+	return number, nil
+}
+
+func (n *numbers) end(number uint64) {
+	n.mu.Lock()
+	delete(n.waiting, number)
+	for n.lowest < n.next {
+		if _, ok := n.waiting[n.lowest]; ok {
+			break
+		}
+		n.lowest++
+	}
+	n.mu.Unlock()
+	<-n.room
+}
+
+func (n *numbers) low() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lowest
+}
+
+// Operate sends one operation to the active of its slice and returns the
+// answer with the node that gave it. Client, number, lowest, slice and epoch of
+// the request are filled in here; session, if not nil, names the session with
+// the node at each attempt. An operation that could not be done has its kind in
+// the result, not in the error; an error means that the outcome is not known,
+// or that nothing was sent.
+func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.OperateRequest, body [][]byte,
+	session func(geoconfig.NodeID) uint64) (*pb.OperateResponse, geoconfig.NodeID, error) {
+	n := o.numbers(id)
+	number, err := n.begin(ctx)
+	if err != nil {
+		return nil, "", fault.Wrap(fault.Canceled, "route.Operate", "", err)
+	}
+	defer n.end(number)
+	req.Slice, req.Client, req.Number = uint32(id), o.router.cluster.Client(), number
+	var resp *pb.OperateResponse
+	var by geoconfig.NodeID
+	err = o.router.Active(ctx, id, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+		req.Epoch, req.Lowest = uint64(epoch), n.low()
+		if session != nil {
+			req.Session = session(node)
+		}
+		by, resp = node, &pb.OperateResponse{}
+		buffer, err := o.router.cluster.Call(ctx, node, wire.Operation, method.Operate, req, body, resp)
+		buffer.Release()
+		return resp.GetRefusal(), err
+	})
+	if err != nil {
+		return nil, by, err
+	}
+	return resp, by, nil
+}

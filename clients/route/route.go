@@ -1,0 +1,288 @@
+// Package route brings requests to the node that acts for a slice: it keeps the
+// slice rows that were needed, goes where a refusal points, and tries again
+// through failovers and broken links until the caller's limit. It never turns
+// one operation into two: what is sent again is the same request. A Router is
+// safe for use by many goroutines; Close joins those of its own.
+package route
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Limits of patience.
+const (
+	// DefaultLimit ends a request whose context has no deadline.
+	DefaultLimit = 60 * time.Second
+	// suspicion is how long an answer may take before the other members are
+	// asked whether somebody else acts for the slice by now.
+	suspicion = time.Second
+	// askAgain is the time between such questions.
+	askAgain = 500 * time.Millisecond
+	// rowsLimit bounds one such question.
+	rowsLimit = 2 * time.Second
+	// firstWait and lastWait bound the pause before the same node is asked again.
+	firstWait = 20 * time.Millisecond
+	lastWait  = 500 * time.Millisecond
+)
+
+// Router knows who acts for which slice.
+type Router struct {
+	cluster *contact.Cluster
+	logger  *slog.Logger
+	// onRow hears of every newer row; it must not block.
+	onRow func(old, row geoconfig.SliceRow)
+
+	mu   sync.Mutex // guards rows
+	rows map[geoconfig.SliceID]geoconfig.SliceRow
+
+	watchers sync.WaitGroup
+}
+
+// New makes a Router. onRow, if not nil, hears of each row that is newer than
+// the one before, which is the zero row at first.
+func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
+	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[geoconfig.SliceID]geoconfig.SliceRow{}}
+}
+
+// Learn keeps a row if it is newer than the known one, and reports whether it was.
+func (r *Router) Learn(row geoconfig.SliceRow) bool {
+	r.mu.Lock()
+	old, known := r.rows[row.ID]
+	if known && (row.Generation < old.Generation || row.Generation == old.Generation && row.Epoch <= old.Epoch) {
+		r.mu.Unlock()
+		return false
+	}
+	r.rows[row.ID] = row.Clone()
+	r.mu.Unlock()
+	if r.onRow != nil {
+		r.onRow(old, row)
+	}
+	return true
+}
+
+// Known returns a slice's row if it has been needed before.
+func (r *Router) Known(id geoconfig.SliceID) (geoconfig.SliceRow, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row, ok := r.rows[id]
+	return row, ok
+}
+
+// Row returns a slice's row, asking the nodes if it is not known.
+func (r *Router) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.SliceRow, error) {
+	if row, ok := r.Known(id); ok {
+		return row, nil
+	}
+	err := r.ask(ctx, id, r.cluster.Nearest(), "")
+	if row, ok := r.Known(id); ok {
+		return row, nil
+	}
+	if err == nil {
+		err = fault.Errorf(fault.NotFound, "route.Row", "", "no node knows slice %d", id)
+	}
+	return geoconfig.SliceRow{}, err
+}
+
+// ask learns a slice's row from the first of the nodes that has a newer one, or
+// from all that answer. It fails if nobody answered.
+func (r *Router) ask(ctx context.Context, id geoconfig.SliceID, nodes []geoconfig.NodeID, except geoconfig.NodeID) error {
+	var failed error
+	answered := false
+	for _, n := range nodes {
+		if n == except {
+			continue
+		}
+		newer, err := r.askOne(ctx, id, n)
+		if err != nil {
+			failed = err
+			continue
+		}
+		answered = true
+		if newer {
+			return nil
+		}
+	}
+	if answered {
+		return nil
+	}
+	return failed
+}
+
+func (r *Router) askOne(ctx context.Context, id geoconfig.SliceID, from geoconfig.NodeID) (newer bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rowsLimit)
+	defer cancel()
+	var rows pb.RowsResponse
+	if _, err := r.cluster.Call(ctx, from, wire.Operation, method.Rows, &pb.RowsRequest{Slices: []uint32{uint32(id)}}, nil, &rows); err != nil {
+		return false, err
+	}
+	for _, data := range rows.Slices {
+		newer = r.learnJSON(data) || newer
+	}
+	return newer, nil
+}
+
+func (r *Router) learnJSON(data []byte) bool {
+	var row geoconfig.SliceRow
+	if err := json.Unmarshal(data, &row); err != nil {
+		r.logger.Warn("a node sent a slice row that cannot be read", "err", err)
+		return false
+	}
+	return r.Learn(row)
+}
+
+// Attempt sends the request once, to one node, as of an epoch. It is called
+// again, with the same request, until it returns neither a refusal nor an
+// error worth trying again.
+type Attempt func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error)
+
+// Active runs attempts at the node that acts for the slice until one is
+// answered. Kinds besides the node's own answer: TimedOut and Canceled, after
+// which the outcome is unknown if any attempt was sent, and NotFound for a
+// slice that nobody knows.
+func (r *Router) Active(ctx context.Context, id geoconfig.SliceID, attempt Attempt) error {
+	const op fault.Op = "route.Active"
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, DefaultLimit)
+		defer cancel()
+	}
+	wait := firstWait
+	var last error
+	for {
+		row, err := r.Row(ctx, id)
+		if err == nil {
+			var refusal *pb.Refusal
+			refusal, err = r.watched(ctx, row, attempt)
+			if err == nil && refusal == nil {
+				return nil
+			}
+			if err == nil {
+				err = fault.E(fault.Kind(refusal.Kind), op, string(row.Active), refusal.Message)
+				if len(refusal.Row) > 0 && r.learnJSON(refusal.Row) {
+					continue // it points to somebody else: no need to wait
+				}
+			} else if !again(err) {
+				return err
+			}
+		} else if fault.Is(err, fault.NotFound) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return r.giveUp(ctx, id, err, last)
+		}
+		last = err
+		if now, ok := r.Known(id); ok && now.Epoch != row.Epoch {
+			continue // learned while waiting
+		}
+		if err := r.pause(ctx, wait); err != nil {
+			return r.giveUp(ctx, id, err, last)
+		}
+		wait = min(2*wait, lastWait)
+		if row.ID != 0 {
+			_ = r.ask(ctx, id, r.others(row), "") // nobody knows better yet: the next attempt will tell
+		}
+	}
+}
+
+// again reports whether an attempt that failed so may be made again: nobody
+// answered, or the answer asks for it.
+func again(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Unreachable, fault.Overloaded, fault.Again, fault.NotActive, fault.WrongEpoch, fault.Closed:
+		return true
+	case fault.TimedOut, fault.Canceled:
+		return true // by the watcher; the caller's own context is looked at apart
+	}
+	return false
+}
+
+func (r *Router) giveUp(ctx context.Context, id geoconfig.SliceID, err, last error) error {
+	kind := fault.TimedOut
+	if fault.Is(context.Cause(ctx), fault.Canceled) {
+		kind = fault.Canceled
+	}
+	if last == nil {
+		last = err
+	}
+	return &fault.Error{Kind: kind, Op: "route.Active", Subject: r.subject(id), Public: "no answer within the limit; whether it was done is not known", Cause: last}
+}
+
+func (r *Router) subject(id geoconfig.SliceID) string {
+	row, _ := r.Known(id)
+	return "slice " + row.ID.RowKey().Name + " at " + string(row.Active)
+}
+
+// pause waits, with jitter, so that clients do not come back all at once.
+func (r *Router) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d/2 + rand.N(d)) //nolint:forbidigo // jitter needs no seed
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// others are the members besides the active, the nearest first, then the
+// active itself.
+func (r *Router) others(row geoconfig.SliceRow) []geoconfig.NodeID {
+	var out []geoconfig.NodeID
+	for _, m := range row.Members {
+		if m.Node != row.Active {
+			out = append(out, m.Node)
+		}
+	}
+	r.cluster.Sort(out)
+	return append(out, row.Active)
+}
+
+// watched runs one attempt. If it takes long, the other members are asked for
+// a newer row, and one that names another active ends the attempt.
+func (r *Router) watched(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.watchers.Add(1)
+	timer := time.AfterFunc(suspicion, func() {
+		defer r.watchers.Done()
+		r.suspect(ctx, row, cancel)
+	})
+	refusal, err := attempt(ctx, row.Active, row.Epoch)
+	if timer.Stop() {
+		r.watchers.Done()
+	}
+	return refusal, err
+}
+
+func (r *Router) suspect(ctx context.Context, row geoconfig.SliceRow, cancel context.CancelFunc) {
+	t := time.NewTicker(askAgain)
+	defer t.Stop()
+	for {
+		_ = r.ask(ctx, row.ID, r.others(row), row.Active) // nobody answers: the attempt goes on
+		if now, ok := r.Known(row.ID); ok && (now.Epoch > row.Epoch || now.Generation > row.Generation) && now.Active != row.Active {
+			cancel()
+			return
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close waits for the goroutines that watch attempts; the attempts must have
+// ended.
+func (r *Router) Close() { r.watchers.Wait() }
