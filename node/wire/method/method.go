@@ -58,3 +58,12 @@ const (
 	Transfer wire.Method = 67 // state transfer to a junior (class Chunk)
 	Facts    wire.Method = 68 // FactsRequest: raw state that a coordinator needs (class Operation)
 )
+
+// The configuration store's server; class Operation.
+const (
+	GeoRead       wire.Method = 80
+	GeoApply      wire.Method = 81
+	GeoSettle     wire.Method = 82
+	GeoFollow     wire.Method = 83
+	GeoProperties wire.Method = 84
+)

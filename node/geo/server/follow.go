@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// follow gives each follower a goroutine of its own: waiting for a change on
+// the host's workers would use them up.
+func (s *Server) follow(r *wire.Request) {
+	m := new(pb.GeoFollowRequest)
+	if err := r.Decode(m); err != nil {
+		r.Fail(err)
+		return
+	}
+	s.mu.Lock()
+	full, closed := s.followers >= s.options.Followers, s.closed
+	if !full && !closed {
+		s.followers++
+		s.wg.Add(1)
+	}
+	s.mu.Unlock()
+	switch {
+	case closed:
+		r.Fail(context.Cause(s.ctx))
+	case full:
+		r.Fail(fault.E(fault.Overloaded, op, "", "too many followers are waiting"))
+	default:
+		go s.wait(r, m)
+	}
+}
+
+// wait answers one follower.
+func (s *Server) wait(r *wire.Request, m *pb.GeoFollowRequest) {
+	defer s.wg.Done()
+	defer func() {
+		s.mu.Lock()
+		s.followers--
+		s.mu.Unlock()
+	}()
+	hold := min(max(time.Duration(m.HoldNs), 0), MaxHold)
+	ctx, stop := context.WithTimeout(r.Context(), hold)
+	defer stop()
+	defer context.AfterFunc(s.ctx, stop)()
+	if err := s.admit(ctx, r.Peer, m.Cluster, false); err != nil {
+		r.Fail(err)
+		return
+	}
+	body, err := s.page(ctx, m)
+	switch {
+	case err == nil:
+		r.Reply(&pb.GeoFollowResponse{}, body)
+	case s.ctx.Err() != nil:
+		r.Fail(context.Cause(s.ctx))
+	default:
+		r.Fail(err)
+	}
+}
+
+// page waits for rows and encodes as many of them as one answer can carry. A
+// single batch always fits: its limit is below the frame's.
+func (s *Server) page(ctx context.Context, m *pb.GeoFollowRequest) ([]byte, error) {
+	limit := int(min(m.Limit, geoconfig.MaxBatchRows))
+	if limit == 0 {
+		limit = geoconfig.MaxBatchRows
+	}
+	for {
+		rows, err := s.store.Follow(ctx, geoconfig.Revision(m.Since), limit)
+		if fault.Is(err, fault.TimedOut) {
+			rows, err = geoconfig.Rows{Revision: geoconfig.Revision(m.Since)}, nil // the hold is over
+		}
+		if err != nil {
+			return nil, err
+		}
+		body, err := encode(rows)
+		if err != nil || len(body) <= s.most {
+			return body, err
+		}
+		if limit == 1 {
+			return nil, fault.Errorf(fault.TooLarge, op, "", "one batch takes %d bytes", len(body))
+		}
+		limit /= 2
+	}
+}
