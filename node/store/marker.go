@@ -73,6 +73,9 @@ func (s *Store) writeMarker() error {
 		return fault.Wrap(fault.Invalid, "store.Open", s.opts.Dir, err)
 	}
 	const temp = markerName + ".tmp"
+	if err := s.d.Remove(disk.MarkerOpen, temp); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
 	f, err := s.d.Open(disk.MarkerOpen, temp, disk.Create)
 	if err != nil {
 		return err
