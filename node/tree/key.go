@@ -68,8 +68,8 @@ func objectOf(key []byte) geoconfig.ObjectID {
 	return geoconfig.ObjectID(binary.BigEndian.Uint64(key[1:]))
 }
 
-// after returns the first key behind all that begin with prefix.
-func after(prefix []byte) []byte {
+// endOf returns the first key behind all that begin with prefix.
+func endOf(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {

@@ -81,6 +81,8 @@ type Outcome struct {
 	// Needs are addresses of chunks, end to end, that must be on a member's
 	// disk before it acknowledges.
 	Needs []byte
+	// Touched are the leases of other sessions to revoke before it is proposed.
+	Touched []Touch
 	// Blocked is the intent whose lock the operation met.
 	Blocked Intent
 	Across  bool

@@ -949,6 +949,7 @@ type Unlink struct {
 	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Directory     bool                   `protobuf:"varint,3,opt,name=directory,proto3" json:"directory,omitempty"` // rmdir
 	Object        uint64                 `protobuf:"fixed64,4,opt,name=object,proto3" json:"object,omitempty"`      // 0, or what the caller saw: another one answers Stale
+	Open          bool                   `protobuf:"varint,5,opt,name=open,proto3" json:"open,omitempty"`           // the caller has the object open itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,6 +1012,13 @@ func (x *Unlink) GetObject() uint64 {
 	return 0
 }
 
+func (x *Unlink) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
 type Rename struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dir           uint64                 `protobuf:"fixed64,1,opt,name=dir,proto3" json:"dir,omitempty"`
@@ -1019,6 +1027,7 @@ type Rename struct {
 	NewName       []byte                 `protobuf:"bytes,4,opt,name=new_name,json=newName,proto3" json:"new_name,omitempty"`
 	NoReplace     bool                   `protobuf:"varint,5,opt,name=no_replace,json=noReplace,proto3" json:"no_replace,omitempty"`
 	Exchange      bool                   `protobuf:"varint,6,opt,name=exchange,proto3" json:"exchange,omitempty"`
+	Open          bool                   `protobuf:"varint,7,opt,name=open,proto3" json:"open,omitempty"` // the caller has the object that is replaced open itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,6 +1100,13 @@ func (x *Rename) GetNoReplace() bool {
 func (x *Rename) GetExchange() bool {
 	if x != nil {
 		return x.Exchange
+	}
+	return false
+}
+
+func (x *Rename) GetOpen() bool {
+	if x != nil {
+		return x.Open
 	}
 	return false
 }
@@ -2058,12 +2074,13 @@ const file_operation_proto_rawDesc = "" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
 	"\x06object\x18\x03 \x01(\x06R\x06object\x12\x12\n" +
-	"\x04mode\x18\x04 \x01(\rR\x04mode\"d\n" +
+	"\x04mode\x18\x04 \x01(\rR\x04mode\"x\n" +
 	"\x06Unlink\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x1c\n" +
 	"\tdirectory\x18\x03 \x01(\bR\tdirectory\x12\x16\n" +
-	"\x06object\x18\x04 \x01(\x06R\x06object\"\x9d\x01\n" +
+	"\x06object\x18\x04 \x01(\x06R\x06object\x12\x12\n" +
+	"\x04open\x18\x05 \x01(\bR\x04open\"\xb1\x01\n" +
 	"\x06Rename\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x17\n" +
@@ -2071,7 +2088,8 @@ const file_operation_proto_rawDesc = "" +
 	"\bnew_name\x18\x04 \x01(\fR\anewName\x12\x1d\n" +
 	"\n" +
 	"no_replace\x18\x05 \x01(\bR\tnoReplace\x12\x1a\n" +
-	"\bexchange\x18\x06 \x01(\bR\bexchange\"D\n" +
+	"\bexchange\x18\x06 \x01(\bR\bexchange\x12\x12\n" +
+	"\x04open\x18\a \x01(\bR\x04open\"D\n" +
 	"\x04Link\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x12\n" +

@@ -1,0 +1,531 @@
+package tree
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Action is something that a Coordinator wants done: a question to a slice's
+// active (Asks is set, for ReadFacts there) or a step to be proposed there.
+type Action struct {
+	Slice geoconfig.SliceID
+	Asks  []byte
+	Step  *pb.Step
+	// Final marks the step that decides: its entry carries the client's number
+	// and Result, which a retry is answered with.
+	Final  bool
+	Result *pb.Result
+}
+
+// Answer is what became of an action. Err means that it is not known whether
+// the action was done. Time is the hybrid time of the step's entry.
+type Answer struct {
+	Facts  []byte
+	Result *pb.Result
+	Time   hlc.Time
+	Err    error
+}
+
+type phase uint8
+
+const (
+	exploring phase = iota
+	beginning
+	preparing
+	reading // under the locks
+	deciding
+	committing
+	aborting
+	finishing
+	done
+)
+
+// maxAttempts bounds how often an operation over several slices starts again
+// because it met another one.
+const maxAttempts = 24
+
+// maxStale bounds how often an object that just went is looked for again.
+const maxStale = 3
+
+// Coordinator runs one operation over several slices as an intent: it reads
+// without locks to learn what takes part, locks that in ascending object ID,
+// reads again, evaluates, decides, and lets everybody know. It is pure: the
+// server does its actions and answers. One goroutine at a time.
+//
+//	for !c.Done() { actions := c.Next(); ...do all of them...; c.Answer(answers) }
+type Coordinator struct {
+	c      Context
+	op     *pb.Operation
+	phase  phase
+	facts  *facts
+	asks   []ask
+	intent Intent
+	begun  bool
+	locks  []LockKey
+	// participants in ascending order, and how many of them were asked to prepare.
+	slices   []geoconfig.SliceID
+	prepared int
+	time     hlc.Time
+	parts    []part
+	result   *pb.Result
+	outcome  *pb.Result
+	again    bool
+	attempts int
+	stale    int
+}
+
+// NewCoordinator starts an operation whose evaluation answered Across. The
+// context is that of the evaluation; its serial does not matter.
+func NewCoordinator(c Context, op *pb.Operation) *Coordinator {
+	k := &Coordinator{c: c, op: op}
+	k.explore()
+	return k
+}
+
+// Resume goes on with an intent of a coordinator that is gone: a decided one
+// is completed, another given up. Its steps must go through the slice's
+// present active, which is the one that calls.
+func Resume(c Context, o OpenIntent) *Coordinator {
+	k := &Coordinator{c: c, intent: o.Intent, begun: true, slices: o.rec.Participants, attempts: maxAttempts}
+	k.prepared = len(k.slices)
+	if o.Decided {
+		k.parts, k.time, k.phase = o.rec.Parts, o.rec.Time, committing
+		k.result = &pb.Result{}
+		if len(k.parts) == 0 {
+			k.phase = finishing
+		}
+		return k
+	}
+	k.outcome = &pb.Result{Kind: uint32(fault.Again)}
+	k.giveUp()
+	return k
+}
+
+// Done reports whether the coordinator is at its end; then Result is valid.
+func (k *Coordinator) Done() bool { return k.phase == done }
+
+// Result is the operation's, for the client. Again means that other operations
+// were in the way every time; TimedOut that the outcome is not known: the
+// intent stays open, and whoever is active resumes it (OpenIntents).
+func (k *Coordinator) Result() *pb.Result {
+	if k.outcome != nil {
+		return k.outcome
+	}
+	return k.result
+}
+
+// Intent is the intent's ID once it has begun, else 0.
+func (k *Coordinator) Intent() Intent { return k.intent }
+
+// Decided reports whether the intent was decided: its result stands, and the
+// rest is telling the others.
+func (k *Coordinator) Decided() bool { return k.phase > deciding && k.outcome == nil }
+
+func (k *Coordinator) explore() {
+	k.phase, k.facts, k.again = exploring, newFacts(), false
+	k.locks, k.slices, k.prepared, k.parts, k.begun, k.time, k.intent = nil, nil, 0, nil, false, 0, 0
+	k.asks = k.seeds()
+}
+
+// seeds are the questions that any evaluation of the operation will ask.
+func (k *Coordinator) seeds() []ask {
+	key := func(o uint64) ask { return ask{askKey, objectKey(keyInode, geoconfig.ObjectID(o))} }
+	name := func(o uint64, n []byte) ask { return ask{askKey, nameKey(keyEntry, geoconfig.ObjectID(o), n)} }
+	switch o := k.op.Op.(type) {
+	case *pb.Operation_Unlink:
+		return []ask{key(o.Unlink.Dir), name(o.Unlink.Dir, o.Unlink.Name)}
+	case *pb.Operation_Link:
+		return []ask{key(o.Link.Dir), name(o.Link.Dir, o.Link.Name), key(o.Link.Object)}
+	case *pb.Operation_Rename:
+		r := o.Rename
+		return []ask{key(r.Dir), name(r.Dir, r.Name), {askChain, objectKey(keyInode, geoconfig.ObjectID(r.NewDir))}, name(r.NewDir, r.NewName)}
+	}
+	return nil
+}
+
+// Next returns what to do now; the actions may be done at once.
+func (k *Coordinator) Next() []Action {
+	switch k.phase {
+	case exploring, reading:
+		return k.questions()
+	case beginning:
+		rec := record{Client: k.c.Client, Number: k.c.Number, Participants: k.slices}
+		detail := appendLocks(appendRecord(nil, &rec), k.firstLocks())
+		return []Action{k.stepTo(k.c.Slice, pb.Step_BEGIN, detail)}
+	case preparing:
+		s := k.slices[k.prepared]
+		return []Action{k.stepTo(s, pb.Step_PREPARE, appendLocks(nil, k.locksOf(s)))}
+	case deciding:
+		return []Action{k.decision()}
+	case committing:
+		out := make([]Action, len(k.parts))
+		for i := range k.parts {
+			out[i] = k.stepTo(k.parts[i].Slice, pb.Step_COMMIT, appendPart(nil, &k.parts[i]))
+		}
+		return out
+	case aborting:
+		var out []Action
+		for _, s := range k.slices[:min(k.prepared+1, len(k.slices))] {
+			if s != k.c.Slice {
+				out = append(out, k.stepTo(s, pb.Step_ABORT, nil))
+			}
+		}
+		return out
+	case finishing:
+		return []Action{k.stepTo(k.c.Slice, pb.Step_FINISH, nil)}
+	}
+	return nil
+}
+
+func (k *Coordinator) stepTo(s geoconfig.SliceID, p pb.Step_Phase, detail []byte) Action {
+	return Action{Slice: s, Step: &pb.Step{Intent: uint64(k.intent), Phase: p, Detail: detail, Hlc: uint64(k.time)}}
+}
+
+func (k *Coordinator) questions() []Action {
+	by := map[geoconfig.SliceID][]ask{}
+	for _, a := range k.asks {
+		by[a.slice()] = append(by[a.slice()], a)
+	}
+	var out []Action
+	for s, asks := range by {
+		out = append(out, Action{Slice: s, Asks: appendAsks(nil, k.intent, asks)})
+	}
+	slices.SortFunc(out, func(a, b Action) int { return int(a.Slice) - int(b.Slice) })
+	return out
+}
+
+// firstLocks are the coordinator's own, where its slice is the lowest that
+// takes part; else they are taken in their turn.
+func (k *Coordinator) firstLocks() []LockKey {
+	if len(k.slices) > 0 && k.slices[0] == k.c.Slice {
+		return k.locksOf(k.c.Slice)
+	}
+	return nil
+}
+
+func (k *Coordinator) locksOf(s geoconfig.SliceID) []LockKey {
+	var out []LockKey
+	for _, l := range k.locks {
+		if l.Object.Slice() == s {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Answer takes the answers to the actions of Next, in their order.
+func (k *Coordinator) Answer(answers []Answer) {
+	switch k.phase {
+	case exploring, reading:
+		k.answerFacts(answers)
+	case beginning:
+		k.answerBegin(answers[0])
+	case preparing:
+		k.answerPrepare(answers[0])
+	case deciding:
+		if k.settled(answers[0]) {
+			k.phase = committing
+			k.parts = slices.DeleteFunc(k.parts, func(p part) bool { return p.Slice == k.c.Slice })
+			if len(k.parts) == 0 {
+				k.phase = finishing
+			}
+		}
+	case committing:
+		if allDone(answers) {
+			k.phase = finishing
+		} else {
+			k.phase = done // decided: the result stands, the rest is resumed
+		}
+	case aborting:
+		if allDone(answers) {
+			k.phase = finishing
+		} else {
+			k.phase = done
+		}
+	case finishing:
+		k.phase = done
+		if k.again && answers[0].Err == nil {
+			k.restart()
+		}
+	}
+}
+
+func allDone(answers []Answer) bool {
+	for _, a := range answers {
+		if a.Err != nil || (a.Result != nil && a.Result.Kind != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// settled ends the coordinator where a step at its own slice was not done or
+// nobody knows: it must not go on, whoever is active now resumes the intent.
+func (k *Coordinator) settled(a Answer) bool {
+	if a.Err == nil && (a.Result == nil || a.Result.Kind == 0) {
+		return true
+	}
+	kind := fault.TimedOut
+	if a.Err != nil && !k.begun {
+		kind = fault.KindOf(a.Err)
+	}
+	k.outcome, k.phase = &pb.Result{Kind: uint32(kind), Message: kind.String()}, done
+	return false
+}
+
+func (k *Coordinator) answerFacts(answers []Answer) {
+	for _, a := range answers {
+		err := a.Err
+		if err == nil {
+			err = k.facts.learn(a.Facts)
+		}
+		if err != nil {
+			if k.again = k.phase == exploring && fault.Is(err, fault.Busy); k.again && k.restart() {
+				return
+			}
+			k.refuse(fault.KindOf(err))
+			return
+		}
+	}
+	k.asks = nil
+	k.evaluate()
+}
+
+// evaluate runs the operation over the facts, until it asks for no more.
+func (k *Coordinator) evaluate() {
+	t := txn{view: k.facts, c: &k.c, now: k.op.TimeNs, wide: true, result: &pb.Result{}}
+	if t.now == 0 {
+		t.now = int64(k.c.Time)
+	}
+	t.inodes = t.room[:0]
+	c := k.c // holders are the participants' business
+	c.Holders, c.Serial = nil, geoconfig.Serial(geoconfig.ObjectID(k.intent).Number())
+	t.c = &c
+	err := t.dispatch(k.op, nil)
+	if err == nil {
+		err = t.finish()
+	}
+	var q unknown
+	var refused refusal
+	switch {
+	case errors.As(err, &q):
+		k.asks = append(k.asks, k.follow(ask(q))...)
+	case errors.As(err, &refused):
+		k.refuse(fault.Kind(refused))
+	case err != nil:
+		k.refuse(fault.Corrupt)
+	case k.phase == exploring:
+		k.plan(&t)
+	default:
+		k.decide(&t)
+	}
+}
+
+// follow widens a question to what will be asked next, so that one round trip
+// answers it: a child's emptiness with its record, the way to the root in one.
+func (k *Coordinator) follow(a ask) []ask {
+	if a.kind != askKey || a.key[0] != keyInode {
+		return []ask{a}
+	}
+	if _, seen := k.facts.values[string(a.key)]; seen {
+		return []ask{a}
+	}
+	out := []ask{{askChain, a.key}}
+	return append(out, ask{askEmpty, a.key})
+}
+
+// refuse ends the operation with a failure. What was met without locks may be
+// out of date: where the object had just gone, it is looked at again.
+func (k *Coordinator) refuse(kind fault.Kind) {
+	k.outcome = &pb.Result{Kind: uint32(kind), Message: kind.String()}
+	if k.begun {
+		k.giveUp()
+		return
+	}
+	k.phase = done
+	if kind == fault.Stale && k.stale < maxStale {
+		k.stale++
+		k.again = true
+		k.restart()
+	}
+}
+
+// restart begins again from the start, unless that was tried often enough.
+func (k *Coordinator) restart() bool {
+	if !k.again || k.attempts >= maxAttempts {
+		return false
+	}
+	k.outcome = nil
+	k.attempts++
+	k.explore()
+	return true
+}
+
+// plan derives from an evaluation without locks what must be locked.
+func (k *Coordinator) plan(t *txn) {
+	k.locks = locksFor(t, k.op)
+	for _, l := range k.locks {
+		if s := l.Object.Slice(); !slices.Contains(k.slices, s) {
+			k.slices = append(k.slices, s)
+		}
+	}
+	if len(k.locks) == 0 { // nothing changes: two names of one object
+		k.result, k.phase = t.result, done
+		return
+	}
+	slices.Sort(k.slices)
+	k.phase = beginning
+}
+
+// locksFor lists what an evaluation changes, in ascending order.
+func locksFor(t *txn, op *pb.Operation) []LockKey {
+	var out []LockKey
+	for i := range t.inodes {
+		if n := &t.inodes[i]; n.dirty && n.whole {
+			out = append(out, LockKey{Object: n.Object})
+		}
+	}
+	for i := range t.mutations {
+		if key := t.mutations[i].Key; key[0] == keyEntry {
+			out = append(out, LockKey{Object: objectOf(key), Name: key[9:]})
+		}
+	}
+	if r := op.GetRename(); r != nil && r.Dir != r.NewDir {
+		for i := range t.inodes {
+			if n := &t.inodes[i]; n.dirty && n.whole && n.IsDir() && n.Nlink > 0 {
+				out = append(out, LockKey{Object: treeLock})
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b LockKey) int { return bytes.Compare(a.key(), b.key()) })
+	return out
+}
+
+func (k *Coordinator) answerBegin(a Answer) {
+	if a.Err == nil && a.Result.GetKind() != 0 { // not begun: something was in the way
+		k.outcome, k.phase, k.again = a.Result, done, true
+		k.restart()
+		return
+	}
+	if !k.settled(a) {
+		return
+	}
+	k.begun, k.intent = true, NewIntent(k.c.Slice, geoconfig.Serial(a.Result.GetSerial()))
+	k.time = max(k.time, a.Time)
+	k.phase = preparing
+	if len(k.firstLocks()) > 0 {
+		k.prepared = 1
+	}
+	k.afterPrepare()
+}
+
+func (k *Coordinator) answerPrepare(a Answer) {
+	if a.Err != nil || a.Result.GetKind() != 0 {
+		kind := fault.Kind(a.Result.GetKind())
+		if a.Err != nil {
+			kind = fault.KindOf(a.Err)
+		}
+		k.again = kind == fault.Busy || kind == fault.Again || kind == fault.Stale
+		k.outcome = &pb.Result{Kind: uint32(kind), Message: kind.String()}
+		k.giveUp()
+		return
+	}
+	k.time = max(k.time, a.Time)
+	k.prepared++
+	k.afterPrepare()
+}
+
+func (k *Coordinator) afterPrepare() {
+	if k.prepared < len(k.slices) {
+		return
+	}
+	old := k.facts
+	k.phase, k.facts, k.asks = reading, newFacts(), nil
+	for key := range old.values {
+		k.asks = append(k.asks, ask{askKey, []byte(key)})
+	}
+	for key := range old.empty {
+		k.asks = append(k.asks, ask{askEmpty, []byte(key)})
+	}
+	if len(k.asks) > maxAsks { // a long way to the root: ask as at first
+		k.asks = k.seeds()
+	}
+}
+
+// decide settles the operation under its locks.
+func (k *Coordinator) decide(t *txn) {
+	for _, l := range locksFor(t, k.op) {
+		if !slices.ContainsFunc(k.locks, func(h LockKey) bool { return h.Object == l.Object && bytes.Equal(h.Name, l.Name) }) {
+			k.again = true
+			k.outcome = &pb.Result{Kind: uint32(fault.Again), Message: fault.Again.String()}
+			k.giveUp()
+			return
+		}
+	}
+	k.parts, k.result = k.partition(t), t.result
+	k.time++
+	k.phase = deciding
+}
+
+// partition gives every slice its share of what the evaluation changes.
+func (k *Coordinator) partition(t *txn) []part {
+	out := make([]part, len(k.slices))
+	for i, s := range k.slices {
+		p := part{Slice: s, Openers: t.c.Holders}
+		for j := range t.inodes {
+			n := &t.inodes[j]
+			if n.dirty && !n.whole && n.Object.Slice() == s {
+				p.Deltas = append(p.Deltas, delta{Dir: n.Object, Links: int64(n.delta), Time: t.now})
+			}
+		}
+		for _, m := range t.mutations {
+			o := objectOf(m.Key)
+			if o.Slice() != s || (m.Key[0] == keyInode && !whole(t, o)) {
+				continue
+			}
+			p.Mutations = append(p.Mutations, m)
+		}
+		out[i] = p
+	}
+	return out
+}
+
+func whole(t *txn, o geoconfig.ObjectID) bool {
+	for i := range t.inodes {
+		if t.inodes[i].Object == o {
+			return t.inodes[i].whole
+		}
+	}
+	return false
+}
+
+func (k *Coordinator) decision() Action {
+	result, err := proto.Marshal(k.result)
+	if err != nil { // a message of our own always encodes
+		result = nil
+	}
+	detail := appendBytes(nil, result)
+	detail = append(detail, byte(len(k.parts)))
+	for i := range k.parts {
+		detail = appendPart(detail, &k.parts[i])
+	}
+	a := k.stepTo(k.c.Slice, pb.Step_COMMIT, detail)
+	a.Final, a.Result = true, k.result
+	return a
+}
+
+// giveUp lets go of what was locked.
+func (k *Coordinator) giveUp() {
+	k.phase = aborting
+	if len(k.Next()) == 0 {
+		k.phase = finishing
+	}
+}

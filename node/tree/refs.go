@@ -1,0 +1,209 @@
+package tree
+
+import (
+	"encoding/binary"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/hlc"
+)
+
+// References are counted by occurrence: how often an address stands in the
+// manifests of the slice's files as they are now, as a root, a node or a
+// chunk. A splice reads every old node on its way and writes every new one, so
+// the difference of what those name is the difference of the counts. Subtrees
+// that go without having been read, and the manifests of removed files, are
+// noted as dead instead: the collector walks them later, and an unlink costs
+// the same for every size. A count of zero stays with the time it became so,
+// for the collector to find once no retained version can need the chunk.
+
+// recorder remembers the nodes that a splice reads.
+type recorder struct {
+	under chunk.Reader
+	read  []chunk.NewNode
+}
+
+func (r *recorder) Node(a chunk.Address) ([]byte, error) {
+	data, err := r.under.Node(a)
+	if err == nil {
+		r.read = append(r.read, chunk.NewNode{Address: a, Data: data})
+	}
+	return data, err
+}
+
+// refChange is what happens to one address.
+type refChange struct {
+	address chunk.Address
+	total   int // occurrences
+	walked  int // of them, those whose node was written less those read
+	node    bool
+}
+
+// refChanges is a small set; most commits change two or three addresses.
+type refChanges struct {
+	list  []refChange
+	index map[chunk.Address]int // once there are many
+}
+
+func (c *refChanges) at(a chunk.Address) *refChange {
+	if c.index != nil {
+		if i, ok := c.index[a]; ok {
+			return &c.list[i]
+		}
+		c.index[a] = len(c.list)
+	} else {
+		for i := range c.list {
+			if c.list[i].address == a {
+				return &c.list[i]
+			}
+		}
+		if len(c.list) == 16 {
+			c.index = make(map[chunk.Address]int, 600)
+			for i := range c.list {
+				c.index[c.list[i].address] = i
+			}
+			c.index[a] = len(c.list)
+		}
+	}
+	c.list = append(c.list, refChange{address: a})
+	return &c.list[len(c.list)-1]
+}
+
+// count adds by for everything that the nodes name.
+func (c *refChanges) count(nodes []chunk.NewNode, by int) error {
+	for i := range nodes {
+		r := c.at(nodes[i].Address)
+		r.node = true
+		r.walked += by
+		err := chunk.Refs(nodes[i].Data, func(a chunk.Address, isNode bool) {
+			r := c.at(a)
+			r.node = r.node || isNode
+			r.total += by
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countRefs writes the counts that change between two versions of a file.
+func (t *txn) countRefs(before, after chunk.Root, read, written []chunk.NewNode) error {
+	if before.Address == after.Address {
+		return nil
+	}
+	c := refChanges{list: make([]refChange, 0, 8)}
+	if !before.Address.IsZero() {
+		r := c.at(before.Address)
+		r.node, r.total = true, r.total-1
+	}
+	if !after.Address.IsZero() {
+		r := c.at(after.Address)
+		r.node, r.total = true, r.total+1
+	}
+	if err := c.count(read, -1); err != nil {
+		return err
+	}
+	if err := c.count(written, +1); err != nil {
+		return err
+	}
+	for i := range c.list {
+		r := &c.list[i]
+		by := r.total
+		if r.node && by < r.walked { // some went without being read
+			t.dead(r.address, r.walked-by)
+			by = r.walked
+		}
+		if err := t.addRefs(&r.address, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *txn) addRefs(a *chunk.Address, by int) error {
+	if by == 0 {
+		return nil
+	}
+	key := refsKey(a)
+	value, ok, err := t.view.Get(key)
+	if err != nil {
+		return err
+	}
+	var refs Refs
+	if ok {
+		if refs, err = DecodeRefs(value); err != nil {
+			return err
+		}
+	}
+	refs.Count = uint64(max(int64(refs.Count)+int64(by), 0))
+	refs.Time = t.c.Time
+	t.put(key, appendRefs(make([]byte, 0, 12), refs))
+	return nil
+}
+
+// dead notes manifests that lost a file, for the collector.
+func (t *txn) dead(a chunk.Address, count int) {
+	key := append(pairKey(keyDead, uint64(t.c.Time), uint64(t.c.Serial)), byte(len(t.mutations)>>8), byte(len(t.mutations)))
+	t.put(key, binary.AppendUvarint(append(make([]byte, 0, 34), a[:]...), uint64(count)))
+}
+
+// Refs is how often the slice's current files use an address, and when that
+// last changed.
+type Refs struct {
+	Count uint64
+	Time  hlc.Time
+}
+
+func appendRefs(dst []byte, r Refs) []byte {
+	return binary.BigEndian.AppendUint64(binary.AppendUvarint(dst, r.Count), uint64(r.Time))
+}
+
+// DecodeRefs reads the value of a count.
+func DecodeRefs(value []byte) (Refs, error) {
+	r := reader{data: value}
+	out := Refs{Count: r.uvarint(), Time: hlc.Time(r.uint64())}
+	if !r.done() {
+		return out, fault.E(fault.Corrupt, "tree.DecodeRefs", "", "a count of references is malformed")
+	}
+	return out, nil
+}
+
+// ReadRefs returns the count of one address; zero where it was never used.
+func ReadRefs(v View, a chunk.Address) (Refs, error) {
+	value, ok, err := v.Get(refsKey(&a))
+	if err != nil || !ok {
+		return Refs{}, fault.Wrap(fault.IO, "tree.ReadRefs", a.String(), err)
+	}
+	return DecodeRefs(value)
+}
+
+// Dead is a manifest (or a subtree of one) that so many files lost at a time:
+// when no retained version needs it, its nodes' and chunks' counts go down.
+type Dead struct {
+	Key   []byte
+	Root  chunk.Address
+	Count uint64
+	Time  hlc.Time
+}
+
+// ListDead calls fn for the dead manifests, the oldest first, until it returns
+// false.
+func ListDead(v View, fn func(Dead) bool) error {
+	const op fault.Op = "tree.ListDead"
+	var bad error
+	err := v.Scan([]byte{keyDead}, []byte{keyDead + 1}, func(key, value []byte) bool {
+		r := reader{data: value}
+		d := Dead{Key: append([]byte(nil), key...), Root: chunk.Address(r.take(chunk.AddressSize)), Count: r.uvarint()}
+		if len(key) < 9 || !r.done() {
+			bad = fault.E(fault.Corrupt, op, "", "a dead manifest is malformed")
+			return false
+		}
+		d.Time = hlc.Time(binary.BigEndian.Uint64(key[1:]))
+		return fn(d)
+	})
+	if err == nil {
+		err = bad
+	}
+	return fault.Wrap(fault.IO, op, "", err)
+}

@@ -1,0 +1,277 @@
+package tree
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// treeLock is what a move of a directory to another parent holds: no object,
+// but the lowest number of the root's slice, so that it is locked first.
+const treeLock = geoconfig.ObjectID(uint64(geoconfig.RootSlice) << geoconfig.NumberBits)
+
+// maxDepth bounds the walk to the root; no path of the kernels is deeper.
+const maxDepth = 8192
+
+// move is a rename while it is checked.
+type move struct {
+	op               *pb.Rename
+	from, to         *loaded
+	source, target   *loaded // target nil: the new name is free
+	fromOld, toOld   []byte  // what the names' keys hold
+	acrossDirs       bool
+	sourceUp, tgtUp  bool // a directory gets another parent
+	sourceE, targetE Entry
+}
+
+// rename moves a name, replaces or exchanges another. The order of the checks
+// is that of Linux: names, ancestry, permissions, then the directories' state.
+func (t *txn) rename(op *pb.Rename) error {
+	m := &move{op: op}
+	if done, err := t.findMove(m); err != nil || done {
+		return err
+	}
+	if err := t.checkMove(m); err != nil {
+		return err
+	}
+	if err := t.needTreeLock(m); err != nil {
+		return err
+	}
+	if op.Exchange {
+		return t.exchange(m)
+	}
+	return t.replace(m)
+}
+
+// findMove looks both names up; done is set where there is nothing to do.
+func (t *txn) findMove(m *move) (done bool, err error) {
+	op := m.op
+	if err = checkName(op.Name); err == nil {
+		err = checkName(op.NewName)
+	}
+	if err == nil && op.NoReplace && op.Exchange {
+		err = refusal(fault.Invalid)
+	}
+	if err != nil {
+		return false, err
+	}
+	if m.from, err = t.directory(geoconfig.ObjectID(op.Dir)); err != nil {
+		return false, err
+	}
+	if m.to, err = t.directory(geoconfig.ObjectID(op.NewDir)); err != nil {
+		return false, err
+	}
+	m.acrossDirs = m.from != m.to
+	if err = t.access(m.from, mayExec); err == nil {
+		err = t.access(m.to, mayExec)
+	}
+	if err != nil {
+		return false, err
+	}
+	var found bool
+	if m.sourceE, m.fromOld, found, err = t.lookup(m.from.Object, op.Name); err != nil {
+		return false, err
+	}
+	if !found {
+		return false, refusal(fault.NotFound)
+	}
+	if m.targetE, m.toOld, found, err = t.lookup(m.to.Object, op.NewName); err != nil {
+		return false, err
+	}
+	switch {
+	case found && op.NoReplace:
+		return false, refusal(fault.Exists)
+	case !found && op.Exchange:
+		return false, refusal(fault.NotFound)
+	}
+	if m.source, err = t.inode(m.sourceE.Object); err != nil {
+		return false, err
+	}
+	if found {
+		if m.target, err = t.inode(m.targetE.Object); err != nil {
+			return false, err
+		}
+	}
+	if err = t.checkAncestry(m); err != nil {
+		return false, err
+	}
+	if m.source == m.target { // two names of one object: nothing happens
+		t.result.Attr, t.result.Dir, t.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
+		return true, nil
+	}
+	return false, nil
+}
+
+// checkAncestry refuses to move a directory below itself, or onto one of its
+// ancestors.
+func (t *txn) checkAncestry(m *move) error {
+	m.sourceUp = m.acrossDirs && m.source.IsDir()
+	m.tgtUp = m.acrossDirs && m.op.Exchange && m.target.IsDir()
+	if m.source.IsDir() {
+		if m.source.Object == m.to.Object {
+			return refusal(fault.Invalid)
+		}
+		if m.sourceUp {
+			if below, err := t.isBelow(m.to.Inode, m.source.Object); err != nil || below {
+				return orKind(err, fault.Invalid)
+			}
+		}
+	}
+	if m.target == nil || !m.target.IsDir() || m.target == m.source {
+		return nil
+	}
+	kind := fault.NotEmpty
+	if m.op.Exchange {
+		kind = fault.Invalid
+	}
+	if m.target.Object == m.from.Object {
+		return refusal(kind)
+	}
+	if m.acrossDirs && m.op.Exchange {
+		if below, err := t.isBelow(m.from.Inode, m.target.Object); err != nil || below {
+			return orKind(err, kind)
+		}
+	}
+	return nil // an ancestor of the source is not empty: dropLink says so
+}
+
+func orKind(err error, kind fault.Kind) error {
+	if err != nil {
+		return err
+	}
+	return refusal(kind)
+}
+
+// isBelow walks from a directory to the root and reports whether it meets an
+// ancestor. The records of the way are read without being locked: no
+// directory gets another parent while the caller holds the tree lock.
+func (t *txn) isBelow(d *Inode, ancestor geoconfig.ObjectID) (bool, error) {
+	for range maxDepth {
+		if d.Object == ancestor {
+			return true, nil
+		}
+		if d.Parent == d.Object || d.Parent == 0 {
+			return false, nil
+		}
+		if err := t.local(d.Parent); err != nil {
+			return false, err
+		}
+		up, err := readInode(t.view, d.Parent)
+		if err != nil {
+			return false, err
+		}
+		if up == nil {
+			return false, refusal(fault.Stale)
+		}
+		d = up
+	}
+	return false, refusal(fault.Loop)
+}
+
+// checkMove checks permissions as the kernels do.
+func (t *txn) checkMove(m *move) error {
+	if err := t.mayRemove(m.from, m.source, m.source.IsDir()); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case m.target == nil:
+		err = t.mayAdd(m.to)
+	case m.op.Exchange:
+		err = t.mayRemove(m.to, m.target, m.target.IsDir())
+	default:
+		err = t.mayRemove(m.to, m.target, m.source.IsDir())
+	}
+	if err == nil && m.sourceUp { // its ".." changes
+		err = t.access(m.source, mayWrite)
+	}
+	if err == nil && m.tgtUp {
+		err = t.access(m.target, mayWrite)
+	}
+	return err
+}
+
+// needTreeLock makes a move of a directory to another parent an intent, unless
+// everything happens in the root's slice, where the lock itself is.
+func (t *txn) needTreeLock(m *move) error {
+	if t.wide || (!m.sourceUp && !m.tgtUp) {
+		return nil
+	}
+	if t.c.Slice != geoconfig.RootSlice {
+		return acrossSlices{}
+	}
+	return t.unlocked(treeLock, nil)
+}
+
+func (t *txn) replace(m *move) error {
+	toLinks, fromLinks := 0, 0
+	if m.source.IsDir() {
+		fromLinks, toLinks = -1, 1
+	}
+	t.opener(m.op.Open)
+	if m.target != nil {
+		links, err := t.dropLink(m.target)
+		if err != nil {
+			return err
+		}
+		toLinks += links
+		t.result.Removed = uint64(m.target.Object)
+	}
+	if toLinks > 0 && m.acrossDirs && m.to.Nlink >= MaxLinks {
+		return refusal(fault.TooManyLinks)
+	}
+	t.dropEntry(m.from.Object, m.op.Name, m.fromOld)
+	t.setEntry(m.to.Object, m.op.NewName, m.toOld, m.source.Object, m.source.Mode)
+	t.reparent(m.source, m.from, m.to)
+	t.change(m.source)
+	if m.acrossDirs {
+		t.touchDir(m.from, fromLinks)
+		t.touchDir(m.to, toLinks)
+	} else {
+		t.touchDir(m.from, fromLinks+toLinks)
+	}
+	t.moved(m)
+	return nil
+}
+
+func (t *txn) exchange(m *move) error {
+	links := 0 // what the directories exchange
+	if m.source.IsDir() {
+		links++
+	}
+	if m.target.IsDir() {
+		links--
+	}
+	if m.acrossDirs && ((links > 0 && m.to.Nlink >= MaxLinks) || (links < 0 && m.from.Nlink >= MaxLinks)) {
+		return refusal(fault.TooManyLinks)
+	}
+	t.setEntry(m.from.Object, m.op.Name, m.fromOld, m.target.Object, m.target.Mode)
+	t.setEntry(m.to.Object, m.op.NewName, m.toOld, m.source.Object, m.source.Mode)
+	t.reparent(m.source, m.from, m.to)
+	t.reparent(m.target, m.to, m.from)
+	t.change(m.source)
+	t.change(m.target)
+	if m.acrossDirs {
+		t.touchDir(m.from, -links)
+		t.touchDir(m.to, links)
+	} else {
+		t.touchDir(m.from, 0)
+	}
+	t.moved(m)
+	return nil
+}
+
+// reparent notes where an object is named now.
+func (t *txn) reparent(n, from, to *loaded) {
+	switch {
+	case n.IsDir() || (n.Nlink == 1 && to.Object.Slice() == n.Object.Slice()):
+		n.Parent = to.Object
+	case n.Parent == from.Object || to.Object.Slice() != n.Object.Slice():
+		n.Parent = 0
+	}
+}
+
+func (t *txn) moved(m *move) {
+	t.result.Attr, t.result.Dir, t.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
+	t.result.Creation = t.creation()
+}

@@ -1,0 +1,243 @@
+package tree
+
+import (
+	"bytes"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// refusal is an ordinary failure of an operation: it becomes a result.
+type refusal fault.Kind
+
+func (r refusal) Error() string { return fault.Kind(r).String() }
+
+// blocked is a lock that an intent holds.
+type blocked Intent
+
+func (blocked) Error() string { return "held by an intent" }
+
+// acrossSlices is met where an operation reaches out of its slice.
+type acrossSlices struct{}
+
+func (acrossSlices) Error() string { return "needs several slices" }
+
+// loaded is an inode as one evaluation sees it.
+type loaded struct {
+	*Inode
+	before geoconfig.ObjectID // its parent as it was read
+	fresh  bool               // made by this operation
+	dirty  bool
+	// delta counts what touchDir did; whole is set when anything else changed.
+	delta int
+	whole bool
+}
+
+// txn is one evaluation: what it read, what it will write.
+type txn struct {
+	view  View
+	nodes Nodes
+	c     *Context
+	now   int64
+	// wide views hold several slices: the coordinator's evaluation, which holds
+	// all locks already.
+	wide bool
+
+	state      State
+	stateDirty bool
+	inodes     []loaded // of room: pointers into it stay good
+	room       [8]loaded
+	mutations  []Mutation
+	inline     []Chunk
+	needs      []byte
+	touched    []Touch
+	result     *pb.Result
+}
+
+func (t *txn) put(key, value []byte) {
+	t.mutations = append(t.mutations, Mutation{Key: key, Value: value})
+}
+
+func (t *txn) remove(key []byte) { t.put(key, nil) }
+
+// creation is this operation's ID, as entries keep it.
+func (t *txn) creation() uint64 { return uint64(NewIntent(t.c.Slice, t.c.Serial)) }
+
+// local answers acrossSlices where the view has nothing of the object's slice.
+func (t *txn) local(o geoconfig.ObjectID) error {
+	if !t.wide && o.Slice() != t.c.Slice {
+		return acrossSlices{}
+	}
+	return nil
+}
+
+// inode reads an object for this evaluation. One that does not exist is Stale.
+func (t *txn) inode(o geoconfig.ObjectID) (*loaded, error) {
+	for i := range t.inodes {
+		if t.inodes[i].Object == o {
+			return &t.inodes[i], nil
+		}
+	}
+	if err := t.local(o); err != nil {
+		return nil, err
+	}
+	if err := t.unlocked(o, nil); err != nil {
+		return nil, err
+	}
+	n, err := readInode(t.view, o)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, refusal(fault.Stale)
+	}
+	if len(t.inodes) == len(t.room) {
+		return nil, refusal(fault.TooLarge)
+	}
+	t.inodes = append(t.inodes, loaded{Inode: n, before: n.Parent})
+	return &t.inodes[len(t.inodes)-1], nil
+}
+
+// directory reads an object that must be a directory with a name.
+func (t *txn) directory(o geoconfig.ObjectID) (*loaded, error) {
+	d, err := t.inode(o)
+	if err != nil {
+		return nil, err
+	}
+	if !d.IsDir() {
+		return nil, refusal(fault.NotDirectory)
+	}
+	return d, nil
+}
+
+func readInode(v View, o geoconfig.ObjectID) (*Inode, error) {
+	var buf [9]byte
+	key := append(buf[:0], objectKey(keyInode, o)...)
+	value, ok, err := v.Get(key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return DecodeInode(o, value)
+}
+
+// add takes in an object that this operation makes.
+func (t *txn) add(n *Inode) *loaded {
+	t.inodes = append(t.inodes, loaded{Inode: n, fresh: true, dirty: true, whole: true})
+	return &t.inodes[len(t.inodes)-1]
+}
+
+// change marks an object as written: its ctime and change number move.
+func (t *txn) change(n *loaded) {
+	n.dirty, n.whole = true, true
+	n.Ctime, n.Change = t.now, uint64(t.c.Serial)
+}
+
+// touchDir marks a directory whose names changed.
+func (t *txn) touchDir(d *loaded, links int) {
+	d.dirty = true
+	d.delta += links
+	d.Nlink = uint32(int(d.Nlink) + links)
+	d.Mtime, d.Ctime, d.Change = t.now, t.now, uint64(t.c.Serial)
+}
+
+// lookup finds a name; value is what the key holds, for replacing it.
+func (t *txn) lookup(d geoconfig.ObjectID, name []byte) (e Entry, value []byte, ok bool, err error) {
+	if err = t.unlocked(d, name); err != nil {
+		return e, nil, false, err
+	}
+	value, ok, err = t.view.Get(nameKey(keyEntry, d, name))
+	if err != nil || !ok {
+		return e, nil, false, err
+	}
+	e, ok, err = firstEntry(value)
+	return e, value, ok, err
+}
+
+// setEntry gives a name a new first entry.
+func (t *txn) setEntry(d geoconfig.ObjectID, name []byte, old []byte, object geoconfig.ObjectID, mode uint32) {
+	e := Entry{Object: object, Creation: t.creation(), Type: mode & TypeMask}
+	value := appendEntries(make([]byte, 0, 1+entrySize), e)
+	if rest := otherEntries(old); rest != nil {
+		value = append(value, rest[1:]...)
+	}
+	t.put(nameKey(keyEntry, d, name), value)
+	t.touched = append(t.touched, Touch{Object: d, What: pb.Grant_NAMES, Name: bytes.Clone(name)})
+}
+
+// dropEntry takes a name's first entry away.
+func (t *txn) dropEntry(d geoconfig.ObjectID, name []byte, old []byte) {
+	t.put(nameKey(keyEntry, d, name), otherEntries(old))
+	t.touched = append(t.touched, Touch{Object: d, What: pb.Grant_NAMES, Name: bytes.Clone(name)})
+}
+
+// isEmpty reports whether a directory has no names; one whose names are locked
+// blocks.
+func (t *txn) isEmpty(d geoconfig.ObjectID) (bool, error) {
+	if t.state.Locks > 0 && !t.wide {
+		if err := t.noNameLocked(d); err != nil {
+			return false, err
+		}
+	}
+	empty := true
+	prefix := objectKey(keyEntry, d)
+	err := t.view.Scan(prefix, endOf(prefix), func(_, _ []byte) bool {
+		empty = false
+		return false
+	})
+	return empty, err
+}
+
+// finish turns what changed into mutations and touches.
+func (t *txn) finish() error {
+	for i := range t.inodes {
+		n := &t.inodes[i]
+		if !n.dirty {
+			continue
+		}
+		if !n.fresh {
+			t.touch(n)
+		}
+		if n.Nlink == 0 && !t.wide {
+			held, err := t.holdOrHeld(n.Object)
+			if err != nil {
+				return err
+			}
+			if !held {
+				if err := t.reapNow(n.Inode); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		t.put(objectKey(keyInode, n.Object), AppendInode(make([]byte, 0, 160), n.Inode))
+	}
+	if t.stateDirty {
+		t.put([]byte{keyState}, appendState(make([]byte, 0, 32), &t.state))
+	}
+	return nil
+}
+
+// touch says which leases cover what changed of an object.
+func (t *txn) touch(n *loaded) {
+	if n.IsDir() {
+		if n.Nlink > 0 {
+			for i := range t.touched {
+				if t.touched[i].Object == n.Object && t.touched[i].What == pb.Grant_NAMES {
+					return
+				}
+			}
+		}
+		t.touched = append(t.touched, Touch{Object: n.Object, What: pb.Grant_NAMES, Unlinked: n.Nlink == 0})
+		return
+	}
+	t.touched = append(t.touched, Touch{Object: n.Object, What: pb.Grant_FILE, Unlinked: n.Nlink == 0})
+	if n.before != 0 {
+		for i := range t.touched {
+			if t.touched[i].Object == n.before {
+				return
+			}
+		}
+		t.touched = append(t.touched, Touch{Object: n.before, What: pb.Grant_NAMES})
+	}
+}
