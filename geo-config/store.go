@@ -8,10 +8,10 @@ import (
 // Store holds the configuration of one cluster. All methods may be called from
 // many goroutines at once; none keeps what it is given, and what it returns
 // belongs to the caller. Errors are of package fault. Those that every method
-// may return: Unreachable and TimedOut (no answer: of Apply the outcome is
-// then unknown, and Settle finds it out), Canceled, Closed, IO, Corrupt,
-// Overloaded. After an IO or Corrupt error of an embedded store its process
-// should end.
+// may return: Unreachable, TimedOut and Canceled (no answer: of Apply the
+// outcome is then unknown, and repeating it or Settle finds it out), Closed,
+// Overloaded, NoSpace, IO, Corrupt. An embedded store that met IO or Corrupt
+// answers nothing else from then on; its process should end.
 type Store interface {
 	// Read returns the rows that q asks for, all as of one revision; rows that
 	// do not exist are left out. It does not block on anything but the store.
@@ -57,6 +57,9 @@ const (
 	MaxBatchRows = 1000
 	// MaxRowBytes bounds one row's JSON.
 	MaxRowBytes = 64 << 10
+	// MaxBatchBytes bounds the JSON of all rows of a batch together, so that
+	// one batch always fits into one answer of Follow.
+	MaxBatchBytes = 4 << 20
 	// KeptKeys is how many keys of batches a store remembers at least.
 	KeptKeys = 100_000
 )

@@ -70,8 +70,8 @@ func createTables(tx *sql.Tx) error {
 	return nil
 }
 
-// prepare takes the lock, checks that the file is ours, and brings it to
-// schemaVersion.
+// prepare checks that the file is ours and sound, brings it to schemaVersion,
+// and takes the lock. A file that it refuses it leaves as it is.
 func prepare(ctx context.Context, db *sql.DB, path string) error {
 	var application, version, objects int
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&application); err != nil {
@@ -91,10 +91,10 @@ func prepare(ctx context.Context, db *sql.DB, path string) error {
 		return fault.Errorf(fault.NewerVersion, op, path,
 			"the database is of version %d and this program knows up to %d: install the newer program", version, schemaVersion)
 	}
-	if err := migrate(ctx, db, version); err != nil {
-		return failure(op, path, err)
+	if err := check(ctx, db, path); err != nil {
+		return err
 	}
-	return check(ctx, db, path)
+	return failure(op, path, migrate(ctx, db, version))
 }
 
 // migrate writes even when there is nothing to migrate: in exclusive locking

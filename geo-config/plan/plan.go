@@ -58,10 +58,11 @@ type planner struct {
 	rev        geoconfig.Revision
 	generation geoconfig.Generation
 	writes     []Write
+	bytes      int                      // of their bodies
 	at         map[geoconfig.RowKey]int // index in writes
 }
 
-// put adds a write. The store's body is checked by its size only here.
+// put adds a write and bounds its size.
 func (p *planner) put(key geoconfig.RowKey, row any) error {
 	if _, twice := p.at[key]; twice {
 		return invalid(key, "the row is in the batch twice")
@@ -75,6 +76,9 @@ func (p *planner) put(key geoconfig.RowKey, row any) error {
 		if len(body) > geoconfig.MaxRowBytes {
 			return fault.Errorf(fault.TooLarge, op, key.String(), "the row takes %d bytes, more than %d", len(body), geoconfig.MaxRowBytes)
 		}
+	}
+	if p.bytes += len(body); p.bytes > geoconfig.MaxBatchBytes {
+		return fault.Errorf(fault.TooLarge, op, key.String(), "the batch takes more than %d bytes: split it", geoconfig.MaxBatchBytes)
 	}
 	p.at[key] = len(p.writes)
 	p.writes = append(p.writes, Write{key, body})

@@ -55,6 +55,11 @@ func testValidation(f *fixture) {
 	f.refuse(fault.Invalid, "slices/5", create(5, 6, 5))
 	f.refuse(fault.Invalid, "", geoconfig.Batch{Key: strings.Repeat("k", 129), Sites: []geoconfig.Site{{Name: "rome"}}})
 	f.refuse(fault.TooLarge, "", geoconfig.Batch{Audit: make([]geoconfig.AuditRecord, geoconfig.MaxBatchRows+1)})
+	var big geoconfig.Batch
+	for i := range 200 { // JSON writes six bytes for each of these
+		big.Sites = append(big.Sites, geoconfig.Site{Name: geoconfig.SiteName(fmt.Sprint("s", i)), Location: strings.Repeat("<", 4096)})
+	}
+	f.refuse(fault.TooLarge, "", big)
 	if after := f.read(geoconfig.Query{Sites: true, Nodes: true, Users: true, Slices: 10}); !reflect.DeepEqual(after, before) {
 		f.Errorf("refused batches left %+v, want %+v", after, before)
 	}
