@@ -89,6 +89,9 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
+	if !l.welcome.Load() {
+		l.welcome.Store(true)
+	}
 	if err := f.parse(b, l.limits); err != nil {
 		return err
 	}
@@ -102,9 +105,6 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	}
 	if _, err := r.Discard(size); err != nil {
 		return err
-	}
-	if !l.welcome.Load() {
-		l.welcome.Store(true)
 	}
 	if f.hlc != 0 && l.host.options.OnHLC != nil {
 		l.host.options.OnHLC(l.peer.id, f.hlc)

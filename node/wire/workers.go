@@ -22,6 +22,7 @@ type workers struct {
 	queue   []work
 	next    int // of queue
 	started int
+	busy    int // running a handler
 	idle    int
 	closed  bool
 }
@@ -37,7 +38,7 @@ func (w *workers) submit(k work) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	waiting := len(w.queue) - w.next
-	if w.closed || waiting >= w.backlog {
+	if w.closed || waiting+w.busy >= w.limit+w.backlog {
 		return false
 	}
 	if w.next > 0 && len(w.queue) == cap(w.queue) {
@@ -73,8 +74,12 @@ func (w *workers) run() {
 		k := w.queue[w.next]
 		w.queue[w.next] = work{}
 		w.next++
+		w.busy++
 		w.mu.Unlock()
 		k.serve()
+		w.mu.Lock()
+		w.busy--
+		w.mu.Unlock()
 	}
 }
 
