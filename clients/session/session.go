@@ -1,0 +1,312 @@
+// Package session is the client's half of sessions: one keep-alive for each node
+// that it talks to, the time that is left, and what the leases that the node
+// granted are still worth. It caches nothing itself; the caches keep the Stamp
+// that Accept gave them and ask Valid. A Manager is safe for use by many
+// goroutines; Close joins those of its own.
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Times of the keep-alive. A session lasts 3 s by default, so that two
+// keep-alives may be lost.
+const (
+	period      = 800 * time.Millisecond
+	retryPeriod = 200 * time.Millisecond
+	callLimit   = 2 * time.Second
+	// margin is taken off what is left, for clocks that run apart.
+	margin = 20 * time.Millisecond
+)
+
+// maxRevoked bounds the objects whose last revocation a session remembers one
+// by one; of those forgotten, no grant older than any of them is taken.
+const maxRevoked = 4096
+
+// Handlers are what the caches do when leases end. They are called from the
+// Manager's goroutines and must not call back into it, except Void, Accept,
+// Valid and Left.
+type Handlers struct {
+	// Lapsed: every lease of the node is void.
+	Lapsed func(geoconfig.NodeID)
+	// Revoke gives up the items. It calls done once the kernel knows, or at
+	// once where an operation in flight stands in the way, with those of the
+	// unlinked objects that are open here.
+	Revoke func(node geoconfig.NodeID, items []*pb.RevokeRequest_Item, done func(held []uint64))
+}
+
+// Stamp is what a cached thing keeps of the lease that covers it. The zero
+// Stamp is never valid.
+type Stamp struct {
+	node   *nodeSession
+	number uint64
+	void   uint64 // of the slice's voids
+	slice  geoconfig.SliceID
+}
+
+// Manager keeps the sessions.
+type Manager struct {
+	cluster  *contact.Cluster
+	now      boottime.Func
+	handlers Handlers
+	logger   *slog.Logger
+	ctx      context.Context
+	stop     context.CancelFunc
+	loops    sync.WaitGroup
+
+	mu    sync.RWMutex // guards below
+	nodes map[geoconfig.NodeID]*nodeSession
+	voids map[geoconfig.SliceID]*atomic.Uint64
+}
+
+// nodeSession is the session with one node.
+type nodeSession struct {
+	id geoconfig.NodeID
+
+	number  atomic.Uint64 // 0: none
+	expires atomic.Int64  // boot time, ns
+	excepts atomic.Pointer[map[geoconfig.SliceID]bool]
+
+	mu      sync.Mutex // guards below
+	seen    uint64     // highest serial of a revocation
+	revoked map[uint64]uint64
+	floor   uint64 // grants at or below it are not taken
+	opened  chan struct{}
+	isOpen  bool
+}
+
+// New makes a Manager. It answers the nodes' revocations from then on.
+func New(cluster *contact.Cluster, now boottime.Func, handlers Handlers, logger *slog.Logger) *Manager {
+	ctx, stop := context.WithCancel(context.Background())
+	m := &Manager{
+		cluster: cluster, now: now, handlers: handlers, logger: logger, ctx: ctx, stop: stop,
+		nodes: map[geoconfig.NodeID]*nodeSession{}, voids: map[geoconfig.SliceID]*atomic.Uint64{},
+	}
+	cluster.Host().Inline(method.Revoke, m.revoke)
+	return m
+}
+
+// With returns the number of the session with a node, 0 where none is open
+// yet; the first call opens it and waits for that, within ctx.
+func (m *Manager) With(ctx context.Context, id geoconfig.NodeID) uint64 {
+	s := m.session(id)
+	if n := s.number.Load(); n != 0 {
+		return n
+	}
+	select {
+	case <-s.opened:
+	case <-ctx.Done():
+	case <-time.After(callLimit): // the request does without leases
+	}
+	return s.number.Load()
+}
+
+func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
+	m.mu.RLock()
+	s, ok := m.nodes[id]
+	m.mu.RUnlock()
+	if ok {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, ok = m.nodes[id]; ok {
+		return s
+	}
+	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, opened: make(chan struct{})}
+	m.nodes[id] = s
+	if m.ctx.Err() == nil {
+		m.loops.Add(1)
+		go func() { defer m.loops.Done(); m.keep(s) }()
+	}
+	return s
+}
+
+// keep renews one session until the Manager closes.
+func (m *Manager) keep(s *nodeSession) {
+	for {
+		wait := period
+		if err := m.renew(s); err != nil {
+			wait = retryPeriod
+			if s.number.Load() != 0 && m.now() >= time.Duration(s.expires.Load()) {
+				m.lapse(s, 0)
+			}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-m.ctx.Done():
+			t.Stop()
+			m.end(s)
+			return
+		}
+	}
+}
+
+func (m *Manager) renew(s *nodeSession) error {
+	ctx, cancel := context.WithTimeout(m.ctx, callLimit)
+	defer cancel()
+	sent := m.now()
+	s.mu.Lock()
+	seen := s.seen
+	s.mu.Unlock()
+	number := s.number.Load()
+	var a pb.KeepAliveResponse
+	_, err := m.cluster.Call(ctx, s.id, wire.Beacon, method.KeepAlive,
+		&pb.KeepAliveRequest{Session: number, Client: m.cluster.Client(), RevocationsSeen: seen}, nil, &a)
+	if err != nil {
+		return err
+	}
+	if a.Session != number {
+		m.lapse(s, a.Session)
+	}
+	excepted := make(map[geoconfig.SliceID]bool, len(a.Excepted))
+	for _, id := range a.Excepted {
+		excepted[geoconfig.SliceID(id)] = true
+		if old := s.excepts.Load(); old == nil || !(*old)[geoconfig.SliceID(id)] {
+			m.Void(geoconfig.SliceID(id))
+		}
+	}
+	s.excepts.Store(&excepted)
+	// The time counts from the sending.
+	s.expires.Store(int64(sent) + a.LeftNs - int64(margin))
+	s.mu.Lock()
+	if !s.isOpen {
+		s.isOpen = true
+		close(s.opened)
+	}
+	s.mu.Unlock()
+	return nil
+}
+
+// lapse voids every lease of the session and goes on with a new number.
+func (m *Manager) lapse(s *nodeSession, number uint64) {
+	s.mu.Lock()
+	old := s.number.Swap(number)
+	s.seen, s.floor = 0, 0
+	clear(s.revoked)
+	s.mu.Unlock()
+	if old != 0 {
+		m.logger.Info("a session lapsed: what it covered is looked at anew", "node", s.id)
+		m.handlers.Lapsed(s.id)
+	}
+}
+
+// end tells the node that nobody will come back.
+func (m *Manager) end(s *nodeSession) {
+	number := s.number.Swap(0)
+	if number == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
+	// If it does not arrive, the session runs out by itself.
+	_, _ = m.cluster.Call(ctx, s.id, wire.Beacon, method.KeepAlive,
+		&pb.KeepAliveRequest{Session: number, Client: m.cluster.Client(), Close: true}, nil, &pb.KeepAliveResponse{})
+}
+
+// Close ends every session and joins the goroutines.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.stop()
+	m.mu.Unlock()
+	m.loops.Wait()
+}
+
+func (m *Manager) voidsOf(id geoconfig.SliceID) *atomic.Uint64 {
+	m.mu.RLock()
+	v, ok := m.voids[id]
+	m.mu.RUnlock()
+	if ok {
+		return v
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v, ok = m.voids[id]; !ok {
+		v = &atomic.Uint64{}
+		m.voids[id] = v
+	}
+	return v
+}
+
+// Void voids every lease on a slice: it has another active.
+func (m *Manager) Void(id geoconfig.SliceID) { m.voidsOf(id).Add(1) }
+
+// Before returns a mark to be taken before a request is sent; Accept refuses
+// the grants of an answer across which the slice's leases were voided.
+func (m *Manager) Before(id geoconfig.SliceID) uint64 { return m.voidsOf(id).Load() }
+
+// Accept takes a grant that came from node, and returns the stamp for what it
+// covers; false where the grant is older than a revocation already seen, or of
+// another session.
+func (m *Manager) Accept(node geoconfig.NodeID, before uint64, g *pb.Grant) (Stamp, bool) {
+	s := m.session(node)
+	slice := geoconfig.ObjectID(g.Object).Slice()
+	s.mu.Lock()
+	number := s.number.Load()
+	old := g.Serial <= s.floor || g.Serial <= s.revoked[g.Object]
+	s.mu.Unlock()
+	if old || number == 0 || g.Session != number {
+		return Stamp{}, false
+	}
+	stamp := Stamp{node: s, number: number, void: before, slice: slice}
+	return stamp, m.Valid(stamp)
+}
+
+// Valid reports whether what the stamp covers may be served now.
+func (m *Manager) Valid(st Stamp) bool { return m.Left(st) > 0 }
+
+// Left is how long the stamp is good for if nothing more is heard, 0 if it is
+// void.
+func (m *Manager) Left(st Stamp) time.Duration {
+	if st.node == nil || st.node.number.Load() != st.number || m.voidsOf(st.slice).Load() != st.void {
+		return 0
+	}
+	if e := st.node.excepts.Load(); e != nil && (*e)[st.slice] {
+		return 0
+	}
+	return max(0, time.Duration(st.node.expires.Load())-m.now())
+}
+
+// revoke answers a node's request to give leases up.
+func (m *Manager) revoke(r *wire.Request) {
+	var req pb.RevokeRequest
+	if err := r.Decode(&req); err != nil {
+		r.Fail(err)
+		return
+	}
+	id := geoconfig.NodeID(r.Peer)
+	s := m.session(id)
+	s.mu.Lock()
+	if s.number.Load() == req.Session {
+		s.seen = max(s.seen, req.Serial)
+		for _, item := range req.Items {
+			s.noteLocked(item.Object, req.Serial)
+		}
+	}
+	s.mu.Unlock()
+	// A request of an older session finds nothing cached under it; giving up
+	// what the new one covers does no harm.
+	m.handlers.Revoke(id, req.Items, func(held []uint64) { r.Reply(&pb.RevokeResponse{Held: held}) })
+}
+
+func (s *nodeSession) noteLocked(object, serial uint64) {
+	if _, ok := s.revoked[object]; !ok && len(s.revoked) >= maxRevoked {
+		for o, old := range s.revoked {
+			s.floor = max(s.floor, old)
+			delete(s.revoked, o)
+		}
+	}
+	s.revoked[object] = max(s.revoked[object], serial)
+}
