@@ -1,2 +1,86 @@
 package operate
-type event struct{}
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// eventKind says what happened; which fields of the event count depends on it.
+type eventKind uint8
+
+const (
+	eventOperation eventKind = iota // op: evaluate and propose it
+	eventMessages                   // from, messages
+	eventPersisted                  // position
+	eventHeld                       // slice, serial, epoch
+	eventRows                       // rows
+	eventCall                       // call: runs on the loop
+)
+
+// event is one input of the loop.
+type event struct {
+	kind     eventKind
+	op       *Operation
+	from     geoconfig.NodeID
+	messages []*replica.Message
+	position replica.Position
+	slice    geoconfig.SliceID
+	serial   geoconfig.Serial
+	epoch    geoconfig.Epoch
+	rows     []geoconfig.SliceRow
+	call     func()
+}
+
+// Operation is a client's operation on its way through the loop. The caller
+// fills the first part and leaves it alone until Done has been called.
+type Operation struct {
+	Slice   geoconfig.SliceID
+	Epoch   geoconfig.Epoch // of the row that the caller went by; 0: any
+	Client  uint64          // 0: the node itself
+	Number  uint64
+	Lowest  uint64
+	Session uint64 // whose own leases are not revoked
+	Level   uint32 // as OperateRequest.sync_level
+	Op      *pb.Operation
+	Body    []byte
+	// Principal acts; Trusted as in tree.Context.
+	Principal tree.Principal
+	Trusted   bool
+	// Done is called once, on the loop's goroutine: it must not block.
+	Done func(*Operation, Answer)
+
+	// The loop's own.
+	holders []uint64     // clients that have the object open, from revocations
+	change  uint64       // of the Leases, while one is under way; 0: none
+	freed   bool         // the revocations are answered: the leases are marked
+	touched []tree.Touch // what change marks
+	outcome tree.Outcome // while proposed
+	serial  geoconfig.Serial
+	blocked tree.Intent // the intent that it waits for
+	since   replica.Time
+}
+
+// Answer is how an operation ended. Exactly one of Result, Refused and Err is
+// set, or Across.
+type Answer struct {
+	Result *pb.Result
+	// Encoded is the result of an earlier run, where it was found.
+	Encoded []byte
+	Serial  geoconfig.Serial
+	Epoch   geoconfig.Epoch
+	Time    uint64 // hybrid
+	// Row is set in a refusal: this node does not act for the slice.
+	Refused *Refusal
+	// Across: the operation needs several slices; nothing was done.
+	Across bool
+	Err    error
+}
+
+// Refusal says why this node does not act for a slice now.
+type Refusal struct {
+	Kind uint32
+	Row  *geoconfig.SliceRow // nil where none is known
+	Why  string
+}

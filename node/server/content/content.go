@@ -1,0 +1,220 @@
+// Package content serves chunks by address: it says which are here, takes new
+// ones and passes them on along a chain of members while it writes them, and
+// reads ranges of files so that one round trip answers a read. It knows no
+// names and no permissions. A Server is safe for concurrent use.
+package content
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/store/pack"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Caller reaches other nodes.
+type Caller interface {
+	Call(ctx context.Context, peer string, class wire.Class, m wire.Method, request proto.Message, body [][]byte, answer proto.Message) (*wire.Buffer, error)
+}
+
+// Server serves the content of one node.
+type Server struct {
+	Self   string
+	Packs  *pack.Packs
+	Nodes  *Nodes
+	Caller Caller
+	// Full reports whether the disk takes no more.
+	Full func() bool
+
+	buffers sync.Pool // *[]byte for answers
+}
+
+// The limits of one call.
+const (
+	// maxChunks bounds the addresses of one request.
+	maxChunks = 64 << 10
+	// maxAnswer bounds the bytes of one answer.
+	maxAnswer = 4 << 20
+)
+
+// Have says which chunks are missing here, and pins those that are not.
+func (s *Server) Have(req *pb.HaveRequest) (*pb.HaveResponse, error) {
+	addresses, err := addressesOf("content.Have", req.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	has := s.Packs.Has(addresses)
+	missing := make([]byte, (len(addresses)+7)/8)
+	for i, ok := range has {
+		if !ok {
+			missing[i/8] |= 1 << (i % 8)
+		}
+	}
+	return &pb.HaveResponse{Missing: missing}, nil
+}
+
+func addressesOf(op fault.Op, encoded []byte) ([]chunk.Address, error) {
+	addresses, err := chunk.Addresses(encoded)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, op, "", err)
+	}
+	if len(addresses) > maxChunks {
+		return nil, fault.Errorf(fault.TooLarge, op, "", "%d addresses in one request", len(addresses))
+	}
+	return addresses, nil
+}
+
+// Put checks chunks, stores them, and meanwhile passes them on along the
+// chain. Stored names the nodes that hold them on disk.
+func (s *Server) Put(ctx context.Context, req *pb.PutRequest, body []byte) (*pb.PutResponse, error) {
+	const op fault.Op = "content.Put"
+	addresses, err := addressesOf(op, req.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := cut(addresses, req.Sizes, body)
+	if err != nil {
+		return nil, err
+	}
+	if s.Full() {
+		return nil, fault.E(fault.NoSpace, op, s.Self, "the node's disk is full")
+	}
+	next := s.passOn(ctx, req, body)
+	for i := range bodies {
+		if err := chunk.Verify(addresses[i], bodies[i]); err != nil {
+			<-next
+			return nil, fault.Wrap(fault.Corrupt, op, "", err)
+		}
+	}
+	if err := s.Packs.Put(ctx, addresses, bodies); err != nil {
+		<-next // the body is the request's
+		return nil, fault.Wrap(fault.IO, op, s.Self, err)
+	}
+	return &pb.PutResponse{Stored: append([]string{s.Self}, <-next...)}, nil
+}
+
+// cut takes the body apart.
+func cut(addresses []chunk.Address, sizes []uint32, body []byte) ([][]byte, error) {
+	const op fault.Op = "content.Put"
+	if len(sizes) != len(addresses) {
+		return nil, fault.Errorf(fault.Invalid, op, "", "%d sizes for %d addresses", len(sizes), len(addresses))
+	}
+	out := make([][]byte, len(sizes))
+	for i, n := range sizes {
+		if n > chunk.MaxSize || int(n) > len(body) {
+			return nil, fault.E(fault.Invalid, op, addresses[i].String(), "the chunk is larger than allowed, or than the body")
+		}
+		out[i], body = body[:n:n], body[n:]
+	}
+	if len(body) > 0 {
+		return nil, fault.E(fault.Invalid, op, "", "the body is longer than its chunks")
+	}
+	return out, nil
+}
+
+// passOn sends the chunks to the next node of the chain. The channel gives the
+// nodes that stored them; where the chain breaks, the rest fetches later.
+func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-chan []string {
+	done := make(chan []string, 1)
+	if len(req.Chain) == 0 {
+		done <- nil
+		return done
+	}
+	onward := &pb.PutRequest{Slice: req.Slice, Addresses: req.Addresses, Sizes: req.Sizes, Chain: req.Chain[1:], Client: req.Client}
+	go func() {
+		var answer pb.PutResponse
+		b, err := s.Caller.Call(ctx, req.Chain[0], wire.Chunk, method.Put, onward, [][]byte{body}, &answer)
+		b.Release()
+		if err != nil {
+			done <- nil
+			return
+		}
+		done <- answer.Stored
+	}()
+	return done
+}
+
+// Get reads chunks or parts of them. What is missing is marked; sizes are those
+// of the parts in the body. done gives the body's memory back.
+func (s *Server) Get(ctx context.Context, req *pb.GetRequest) (answer *pb.GetResponse, body []byte, done func(), err error) {
+	const op fault.Op = "content.Get"
+	addresses, err := addressesOf(op, req.Addresses)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if len(req.Parts) != 0 && len(req.Parts) != len(addresses) {
+		return nil, nil, nil, fault.Errorf(fault.Invalid, op, "", "%d parts for %d addresses", len(req.Parts), len(addresses))
+	}
+	answer = &pb.GetResponse{Sizes: make([]uint32, len(addresses))}
+	total := 0
+	for i := range addresses {
+		n, err := s.partLength(addresses[i], req, i)
+		if fault.Is(err, fault.Missing) {
+			if answer.Missing == nil {
+				answer.Missing = make([]byte, (len(addresses)+7)/8)
+			}
+			answer.Missing[i/8] |= 1 << (i % 8)
+			continue
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if total += n; total > maxAnswer {
+			return nil, nil, nil, fault.E(fault.TooLarge, op, "", "more than one answer holds: ask for fewer chunks at once")
+		}
+		answer.Sizes[i] = uint32(n)
+	}
+	body, done = s.buffer(total)
+	var ranges []pack.Range
+	at := 0
+	for i := range addresses {
+		if n := int(answer.Sizes[i]); n > 0 {
+			r := pack.Range{Address: addresses[i], Into: body[at : at+n : at+n]}
+			if len(req.Parts) > 0 {
+				r.Offset = int(req.Parts[i].Offset)
+			}
+			ranges = append(ranges, r)
+			at += n
+		}
+	}
+	if err := s.Packs.Read(ctx, ranges); err != nil {
+		done()
+		return nil, nil, nil, fault.Wrap(fault.IO, op, "", err)
+	}
+	return answer, body, done, nil
+}
+
+func (s *Server) partLength(a chunk.Address, req *pb.GetRequest, i int) (int, error) {
+	const op fault.Op = "content.Get"
+	length, ok := s.Packs.Length(a)
+	if !ok {
+		return 0, fault.E(fault.Missing, op, a.String(), "")
+	}
+	if len(req.Parts) == 0 {
+		return length, nil
+	}
+	p := req.Parts[i]
+	if int64(p.Offset)+int64(p.Length) > int64(length) {
+		return 0, fault.E(fault.Invalid, op, a.String(), "the part leaves its chunk")
+	}
+	if p.Length == 0 {
+		return length - int(p.Offset), nil
+	}
+	return int(p.Length), nil
+}
+
+// buffer returns pooled memory of n bytes and what gives it back.
+func (s *Server) buffer(n int) ([]byte, func()) {
+	p, ok := s.buffers.Get().(*[]byte)
+	if !ok || cap(*p) < n {
+		b := make([]byte, max(n, 256<<10))
+		p = &b
+	}
+	return (*p)[:n], func() { s.buffers.Put(p) }
+}

@@ -1,0 +1,307 @@
+package operate
+
+import (
+	"log/slog"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/logattr"
+	"cartwheel.dev/node/store/meta"
+	"cartwheel.dev/node/tree"
+)
+
+// flush carries out what the core wants, in the order that it asks for, until
+// it wants nothing more.
+func (l *Loop) flush() {
+	for {
+		out := l.o.Core.Flush(l.now)
+		if !out.Empty() {
+			l.carryOut(out)
+		}
+		if len(l.retry) == 0 {
+			return
+		}
+		again := l.retry
+		l.retry = nil
+		for _, op := range again {
+			l.operate(op)
+		}
+	}
+}
+
+func (l *Loop) carryOut(out *replica.Outputs) {
+	l.journal(out.Records)
+	l.out.send(l, out.Messages)
+	for i := range out.Leases {
+		e := &out.Leases[i]
+		if s := l.slices[e.Slice]; s != nil && s.role == replica.RoleLeading {
+			s.pub.until.Store(int64(e.Until))
+		}
+	}
+	l.apply(out.Applied)
+	l.reply(out.Replies)
+	for i := range out.Swaps {
+		l.o.Helpers.Swap(out.Swaps[i])
+	}
+	for i := range out.Reads {
+		l.o.Helpers.Read(out.Reads[i])
+	}
+	for i := range out.Transfers {
+		l.o.Helpers.Transfer(out.Transfers[i])
+	}
+	for i := range out.Roles {
+		l.role(&out.Roles[i])
+	}
+	for i := range out.Events {
+		e := &out.Events[i]
+		l.o.Logger.Info("slice", logattr.Slice(e.Slice), logattr.Epoch(e.Epoch), logattr.Node(e.Node), slog.String("what", e.What))
+	}
+}
+
+// journal appends the records, and has the chunks fetched that entries name
+// and this node lacks.
+func (l *Loop) journal(records []replica.Record) {
+	if len(records) == 0 {
+		return
+	}
+	last := records[len(records)-1].Position
+	err := l.o.Disk.Append(records, func(err error) {
+		if err != nil {
+			l.o.Fatal(err)
+			return
+		}
+		l.in.put(event{kind: eventPersisted, position: last})
+	})
+	if err != nil {
+		l.o.Fatal(fault.Wrap(fault.IO, "operate.journal", string(l.o.Self), err))
+		return
+	}
+	for i := range records {
+		if e := records[i].Entry; e != nil && len(e.Chunks) > 0 {
+			l.hold(e)
+		}
+	}
+}
+
+// hold tells the core that an entry's chunks are here, or has them fetched.
+func (l *Loop) hold(e *replica.Entry) {
+	if s := l.slices[e.Slice]; s != nil && s.proposed[e.Serial] != nil {
+		return // proposed here: looked for before
+	}
+	missing := l.missing(e.Chunks)
+	if len(missing) == 0 {
+		l.in.put(event{kind: eventHeld, slice: e.Slice, serial: e.Serial, epoch: e.Epoch})
+		return
+	}
+	l.o.Helpers.Fetch(e.Slice, e.Serial, e.Epoch, missing)
+}
+
+// apply brings committed entries into the metadata, all in one batch.
+func (l *Loop) apply(applied []replica.Apply) {
+	if len(applied) == 0 {
+		return
+	}
+	b := l.o.Meta.NewBatch()
+	for i := range applied {
+		if err := l.applySlice(b, &applied[i]); err != nil {
+			b.Abandon()
+			l.o.Fatal(err)
+			return
+		}
+	}
+	if err := b.Commit(); err != nil {
+		l.o.Fatal(err)
+		return
+	}
+	for i := range applied {
+		l.afterApply(&applied[i])
+	}
+}
+
+func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
+	s := l.slice(a.Slice)
+	for _, e := range a.Entries {
+		if len(e.Data) == 0 {
+			continue
+		}
+		var mutations []tree.Mutation
+		var inline []tree.Chunk
+		if op := s.proposed[e.Serial]; op != nil {
+			mutations, inline = op.outcome.Mutations, op.outcome.Inline
+		} else {
+			var err error
+			if mutations, inline, err = tree.DecodeData(e.Data); err != nil {
+				return fault.Wrap(fault.Corrupt, "operate.apply", a.Slice.String(), err)
+			}
+		}
+		if err := ApplyEntry(b, l.o.Chunks, e, mutations, inline); err != nil {
+			return err
+		}
+		l.o.HLC.Raise(e.Time)
+	}
+	return b.SetApplied(a.Slice, a.Entries[len(a.Entries)-1].Serial)
+}
+
+// ApplyEntry brings one committed entry into a batch and its chunks to the
+// packs. A start that replays the journal does the same.
+func ApplyEntry(b *meta.Batch, chunks Chunks, e *replica.Entry, mutations []tree.Mutation, inline []tree.Chunk) error {
+	if len(inline) > 0 {
+		if err := chunks.PutInline(inline); err != nil {
+			return err
+		}
+	}
+	for i := range mutations {
+		m := &mutations[i]
+		at := uint64(m.Time)
+		if at == 0 {
+			at = uint64(e.Time)
+		}
+		var err error
+		switch versioned := tree.Versioned(m.Key); {
+		case versioned && m.Value != nil:
+			err = b.Put(e.Slice, m.Key, m.Value, at)
+		case versioned:
+			err = b.Delete(e.Slice, m.Key, at)
+		case m.Value != nil:
+			err = b.Set(e.Slice, m.Key, m.Value)
+		default:
+			err = b.Unset(e.Slice, m.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// afterApply forgets what the metadata now shows, and lets go on what waited.
+func (l *Loop) afterApply(a *replica.Apply) {
+	s := l.slice(a.Slice)
+	steps := false
+	for _, e := range a.Entries {
+		steps = steps || e.Client == 0
+		if e.Registers() {
+			delete(s.registering, e.Client)
+		}
+		op := s.proposed[e.Serial]
+		if op == nil {
+			continue
+		}
+		l.dropInline(op)
+		delete(s.proposed, e.Serial)
+		for i := range op.outcome.Mutations {
+			s.over.applied(op.outcome.Mutations[i].Key, e.Serial)
+		}
+	}
+	s.applied = a.Entries[len(a.Entries)-1].Serial
+	s.pub.Applied.Store(uint64(s.applied))
+	done := 0
+	for done < len(s.answers) && s.answers[done].after <= s.applied {
+		l.finish(s.answers[done].op, s.answers[done].a)
+		done++
+	}
+	if done > 0 {
+		rest := copy(s.answers, s.answers[done:])
+		clear(s.answers[rest:])
+		s.answers = s.answers[:rest]
+	}
+	if steps && len(s.parked) > 0 { // only steps of intents give locks back
+		l.unpark(s)
+	}
+}
+
+// reply answers proposals.
+func (l *Loop) reply(replies []replica.Reply) {
+	for i := range replies {
+		r := &replies[i]
+		op := l.waiting[r.Token]
+		if op == nil {
+			continue
+		}
+		delete(l.waiting, r.Token)
+		l.finish(op, l.answer(op, r))
+	}
+}
+
+// answer turns the core's reply into the operation's.
+func (l *Loop) answer(op *Operation, r *replica.Reply) Answer {
+	a := Answer{Serial: r.Serial, Epoch: r.Epoch, Time: uint64(r.Time)}
+	switch r.Kind {
+	case fault.None:
+		if op.serial != 0 && op.serial == r.Serial {
+			a.Result = op.outcome.Result
+		} else {
+			a.Encoded = r.Result
+		}
+	case fault.NotActive, fault.WrongEpoch, fault.TimedOut:
+		// Unknown ones too: the client asks the next active under the same number.
+		a.Refused = &Refusal{Kind: uint32(fault.NotActive), Row: l.slice(op.Slice).row, Why: "the slice's active changed or its lease lapsed"}
+	case fault.Expired:
+		a.Err = fault.E(r.Kind, "operate.Operate", "", "the client's registration has expired: register under a new number")
+	default:
+		a.Err = fault.E(r.Kind, "operate.Operate", op.Slice.String(), "")
+	}
+	return a
+}
+
+// role notes this node's new part in a slice.
+func (l *Loop) role(r *replica.Role) {
+	s := l.slice(r.Slice)
+	was := s.role
+	s.role = r.Kind
+	if r.Row != nil {
+		s.row = r.Row
+		if l.o.Rows != nil {
+			l.o.Rows(*r.Row)
+		}
+	}
+	led := was == replica.RoleLeading || was == replica.RoleYielding
+	if led && r.Kind != replica.RoleLeading && r.Kind != replica.RoleYielding {
+		l.stepDown(s)
+	}
+	if r.Kind == replica.RoleLeading && was != replica.RoleLeading {
+		s.notBefore = 0
+		if r.Wait > 0 {
+			s.notBefore = l.now + r.Wait
+		}
+	}
+	l.publish(s)
+	if was != r.Kind {
+		l.o.Logger.Info("part in a slice", logattr.Slice(s.id), slog.String("was", was.String()), slog.String("is", r.Kind.String()), logattr.Epoch(epochOf(s.row)))
+	}
+	if r.Kind == replica.RoleYielding {
+		l.o.Helpers.Yield(s.id)
+	}
+	l.o.Helpers.Role(*r)
+	if r.Removed {
+		l.o.Helpers.Removed(s.id)
+	}
+}
+
+// stepDown forgets what only the active keeps.
+func (l *Loop) stepDown(s *slice) {
+	s.over.clear()
+	for _, op := range s.proposed {
+		l.dropInline(op)
+	}
+	clear(s.proposed)
+	clear(s.registering)
+	refused := Answer{Refused: &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "this node acts for the slice no more"}}
+	for _, a := range s.answers {
+		l.finish(a.op, refused)
+	}
+	s.answers = nil
+	for _, op := range s.parked {
+		l.finish(op, refused)
+	}
+	s.parked = nil
+	l.o.Leases.Void(s.id)
+}
+
+func epochOf(row *geoconfig.SliceRow) geoconfig.Epoch {
+	if row == nil {
+		return 0
+	}
+	return row.Epoch
+}
