@@ -65,9 +65,9 @@ func (t *txn) addHold(o geoconfig.ObjectID, client uint64) error {
 // holdOrHeld notes the holders that the context names, and reports whether
 // anybody has the object open.
 func (t *txn) holdOrHeld(o geoconfig.ObjectID) (bool, error) {
-	slices.Sort(t.c.Holders)
-	t.c.Holders = slices.Compact(t.c.Holders)
-	for _, client := range t.c.Holders {
+	holders := slices.Clone(t.c.Holders)
+	slices.Sort(holders)
+	for _, client := range slices.Compact(holders) {
 		if err := t.addHold(o, client); err != nil {
 			return false, err
 		}
