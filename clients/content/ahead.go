@@ -1,0 +1,108 @@
+package content
+
+import (
+	"context"
+	"sync"
+)
+
+const (
+	// firstWindow is the read-ahead when a stream is recognised; it doubles
+	// with each block read, up to Options.ReadAhead.
+	firstWindow = 1 << 20
+	// slack is how far from where a stream stands a read may begin and still
+	// belong to it: kernels send reads of a stream side by side.
+	slack = 1 << 20
+	// enough is how much must be read in order to be a stream.
+	enough = 128 << 10
+)
+
+// ahead recognises a handle's sequential reads and fetches before them.
+type ahead struct {
+	mu     sync.Mutex
+	root   key    // of the version that the rest is about
+	next   uint64 // where the stream stands
+	run    uint64 // bytes read in order
+	window uint64
+	issued uint64 // up to where was fetched ahead
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// note takes down a read and reports whether it belongs to a stream. It starts
+// fetching what comes next.
+func (a *ahead) note(r *reader, off, n uint64) bool {
+	e := r.engine()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if root := (key{address: r.v.root.Address}); a.root != root {
+		a.root, a.run, a.window, a.issued = root, 0, 0, 0
+	}
+	near := off <= a.next+slack && off+slack >= a.next
+	if a.run == 0 {
+		near = off == a.next
+	}
+	if !near {
+		a.next, a.run, a.window, a.issued = off+n, n, 0, 0
+		if off != 0 {
+			a.run = 1 // the next read must continue it
+		}
+		return false
+	}
+	a.next, a.run = max(a.next, off+n), a.run+n
+	if a.run < enough {
+		return false
+	}
+	if e.opt.ReadAhead < 0 {
+		return false
+	}
+	a.window = min(max(2*a.window, firstWindow), uint64(e.opt.ReadAhead))
+	a.fetch(r)
+	return true
+}
+
+// fetch asks for what lies in the window and was not asked for yet.
+func (a *ahead) fetch(r *reader) {
+	e := r.engine()
+	to := min(a.next+a.window, r.v.size)
+	a.issued = max(a.issued, a.next)
+	if a.ctx == nil {
+		a.ctx, a.cancel = context.WithCancel(e.ctx)
+	}
+	for a.issued < to {
+		end := min((a.issued/blockSize+1)*blockSize, r.v.size)
+		if end > to && end < r.v.size {
+			return // a block at a time
+		}
+		from := a.issued
+		a.issued = end
+		bg := &reader{handle: r.handle, ctx: a.ctx, v: r.v}
+		if e.opt.NoRangeMap {
+			own := bg.reserveBlock(key{r.v.root.Address, from / blockSize}, blockSize, true)
+			if own != nil && !e.start(func() { bg.fetchBlock(a.ctx, own, blockSize) }) {
+				e.cache.settle(own, nil, 0, context.Canceled)
+			}
+			continue
+		}
+		k := key{r.v.root.Address, from/windowSize | windowBit}
+		if s := e.cache.get(k); s != nil && isClosed(s.entry.done) {
+			bg.fetchChunks(a.ctx, s.entry.extents, from, end, true)
+			continue
+		}
+		if !e.start(func() {
+			if extents, err := bg.window(from, true); err == nil && extents != nil {
+				bg.fetchChunks(a.ctx, extents, from, end, true)
+			}
+		}) {
+			return
+		}
+	}
+}
+
+// stop ends fetching ahead: the handle is closed.
+func (a *ahead) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel != nil {
+		a.cancel()
+	}
+}

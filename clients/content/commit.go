@@ -1,0 +1,219 @@
+package content
+
+import (
+	"context"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Bounds of one commit.
+const (
+	// smallLayer is up to how many bytes a layer travels in the commit's body.
+	smallLayer = 256 << 10
+	// maxBody and maxExtents bound a commit; a layer above them is committed
+	// in several, in order.
+	maxBody    = 1 << 20
+	maxExtents = 1000
+	// minRun is the shortest run of bytes of a large layer that is cut into
+	// chunks here; shorter ones travel in commits' bodies.
+	minRun = 128 << 10
+	// retries bounds how often chunks that went missing are sent again.
+	retries = 3
+	// inFlight is how many layers of a file are uploaded or committed at once.
+	inFlight = 3
+)
+
+// run commits the file's frozen layers, oldest first, until there is none. One
+// goroutine does so for a file at a time: it cuts and hashes, while earlier
+// layers are still on their way.
+func (f *file) run() {
+	slots := make(chan struct{}, inFlight)
+	var last chan struct{} // done of the layer before
+	for {
+		l, idle := f.take()
+		switch {
+		case idle:
+			f.drop()
+			return
+		case l == nil:
+			select {
+			case <-last:
+			case <-f.wake:
+			}
+			continue
+		}
+		up := f.prepare(l)
+		if len(up.puts) == 0 && (last == nil || isClosed(last)) {
+			last = l.done
+			f.finish(l, up) // nothing to overlap with: no goroutine
+			continue
+		}
+		slots <- struct{}{}
+		before := last
+		last = l.done
+		f.engine.work.Go(func() {
+			defer func() { <-slots }()
+			up.wait()
+			if before != nil {
+				<-before
+			}
+			f.finish(l, up)
+		})
+	}
+}
+
+// take returns the next frozen layer, or nil while earlier ones are on their
+// way, or idle, and then the goroutine must end.
+func (f *file) take() (l *layer, idle bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.taken < len(f.layers) && f.layers[f.taken].frozen {
+		f.taken++
+		return f.layers[f.taken-1], false
+	}
+	f.running = f.taken > 0
+	return nil, !f.running
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// finish sends a prepared layer's commits, takes the layer off the file and
+// tells those who wait. The layer is the oldest.
+func (f *file) finish(l *layer, up *upload) {
+	e := f.engine
+	err := up.err
+	var attr *pb.Attr
+	if err == nil && !l.empty() {
+		attr, err = f.commit(l, up)
+	}
+	f.mu.Lock()
+	switch {
+	case err != nil:
+		f.failed, f.err, f.told = f.failed+1, err, false
+		f.base = nil
+	case attr != nil:
+		f.learn(attr)
+	}
+	f.layers = f.layers[1:]
+	f.taken--
+	if len(f.layers) == 0 {
+		f.layers = nil
+	}
+	if f.base != nil {
+		f.rebase()
+	}
+	l.err = err
+	newest := f.newest
+	f.mu.Unlock()
+	if j := e.opt.Journal; j != nil && l.settle > 0 && !unsettled(err) {
+		j.Done(f.object, l.settle, newest)
+	}
+	e.budget.charge(-l.bytes)
+	close(l.done)
+	if err != nil {
+		e.opt.Log.Warn("a write could not be committed", "object", f.object.String(), "err", err)
+	}
+}
+
+// unsettled reports whether a failed commit may be tried again at the next
+// start: its outcome is unknown or it was never sent. A refusal is final: the
+// writer was told.
+func unsettled(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.TimedOut, fault.Canceled, fault.Unreachable, fault.Closed:
+		return true
+	}
+	return false
+}
+
+// commit sends the commits of a layer in order and returns the attributes
+// after the last.
+func (f *file) commit(l *layer, up *upload) (attr *pb.Attr, err error) {
+	e := f.engine
+	if j := e.opt.Journal; j != nil && l.number > 0 {
+		if err := j.Begin(f.object, l.number); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, e.opt.CommitTimeout)
+	defer cancel()
+	for _, c := range f.splices(l, up.pieces) {
+		var res *pb.Result
+		for try := 0; ; try++ {
+			res, err = e.remote.Commit(ctx, c)
+			if !fault.Is(err, fault.Missing) || try == retries {
+				break
+			}
+			if err := up.again(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if attr = res.GetAttr(); attr == nil {
+			f.invalidate()
+		}
+	}
+	return attr, nil
+}
+
+// piece is one extent of a commit to be: a chunk, bytes for the body, or a
+// hole where both are missing. Those of an append layer count from its start.
+type piece struct {
+	off, n  uint64
+	address chunk.Address
+	size    uint32 // of the whole chunk
+	body    [][]byte
+}
+
+// splices parts a layer's pieces into commits.
+func (f *file) splices(l *layer, pieces []piece) []Commit {
+	var out []Commit
+	fresh := func() *Commit {
+		out = append(out, Commit{Object: f.object, As: l.as, Splice: &pb.Commit{
+			Object: uint64(f.object), Append: l.appends, MtimeNs: l.mtime.UnixNano(), ClearSetid: l.setid,
+		}})
+		return &out[len(out)-1]
+	}
+	c := fresh()
+	if l.cut {
+		c.Splice.Size = &l.truncate
+	}
+	body, shift := uint64(0), uint64(0)
+	for i := range pieces {
+		p := &pieces[i]
+		if len(c.Splice.Extents) == maxExtents || (p.body != nil && body > 0 && body+p.n > maxBody) {
+			if l.appends { // the next commit counts from its own end of file
+				shift = p.off
+			}
+			c, body = fresh(), 0
+		}
+		x := &pb.Extent{Offset: p.off - shift, Length: p.n}
+		switch {
+		case p.body != nil:
+			x.Source = &pb.Extent_BodyOffset{BodyOffset: body}
+			c.Body = append(c.Body, p.body...)
+			body += p.n
+		case p.size > 0:
+			x.Source = &pb.Extent_Chunk{Chunk: p.address[:]}
+			x.ChunkSize = p.size
+		default:
+			x.Source = &pb.Extent_Hole{Hole: true}
+		}
+		c.Splice.Extents = append(c.Splice.Extents, x)
+	}
+	if l.extend > 0 {
+		c.Splice.Extend = &l.extend
+	}
+	return out
+}

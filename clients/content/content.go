@@ -1,0 +1,290 @@
+// Package content is a client's content engine: it stands between the reads
+// and writes of open files and the cluster's commits and chunks. It keeps
+// dirty bytes (write-behind with bounded memory), cuts and uploads streams,
+// gathers small overwrites into commits, reads ahead, remembers which chunk
+// holds which range, and caches. It knows objects, not names, and nothing of
+// kernels; sessions and leases are its caller's, who tells it by SetVersion and
+// Invalidate what it may still believe.
+//
+// An Engine and its Handles may be used from many goroutines. Each file has one
+// mutex that guards its layers and its version and is never held across I/O;
+// lock order is file, then cache or budget. Commits of one file are made one
+// after the other, by goroutines that Close joins.
+package content
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Options sets up an Engine. The zero value of a field takes its default.
+type Options struct {
+	// DirtyBytes bounds the bytes written and not yet committed, over all
+	// files (64 MiB). A writer that meets the bound waits for commits.
+	DirtyBytes int64
+	// CacheBytes bounds the memory of cached content and range maps (64 MiB).
+	// What was used least recently goes first, content before maps.
+	CacheBytes int64
+	// StreamBytes is after how many dirty bytes of one file a commit of them
+	// begins in the background (8 MiB).
+	StreamBytes int64
+	// FlushAfter is the age at which dirty bytes are committed without being
+	// asked for (5 s).
+	FlushAfter time.Duration
+	// CommitTimeout bounds one commit or upload with all of Remote's retries
+	// (5 min). When it is hit, the outcome is unknown and the writer is told.
+	CommitTimeout time.Duration
+	// ReadAhead bounds the read-ahead window of one handle (8 MiB); negative
+	// switches read-ahead off.
+	ReadAhead int64
+	// NoRangeMap switches the range map off: each read is resolved at the node.
+	NoRangeMap bool
+	// Disk is the disk cache of content, or nil.
+	Disk DiskCache
+	// Journal is the write journal, or nil.
+	Journal Journal
+	// Now is the clock that stamps writes.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// DiskCache keeps immutable content on this machine's disk.
+type DiskCache interface {
+	// Get returns the content of a key, verified, or false.
+	Get(key []byte) ([]byte, bool)
+	// Put keeps content; it may decline and never blocks on the disk.
+	Put(key, data []byte)
+}
+
+// Journal keeps what was written and is not yet committed, so that it survives
+// a crash of this process.
+type Journal interface {
+	// Write keeps a write before it is acknowledged and numbers it. An append
+	// has no place; Truncate and holes have no data.
+	Write(w Written) (number uint64, err error)
+	// Begin notes that a commit of these writes is on its way.
+	Begin(object geoconfig.ObjectID, upto uint64) error
+	// Done gives back the room of the object's writes up to a number; version
+	// is the object's afterwards.
+	Done(object geoconfig.ObjectID, upto uint64, version uint64)
+	// Sync makes what was written survive a crash of the machine.
+	Sync() error
+}
+
+// Written is one acknowledged change of a file.
+type Written struct {
+	Object  geoconfig.ObjectID
+	Version uint64 // what it was made on top of; 0: unknown
+	Kind    WriteKind
+	Offset  uint64
+	Length  uint64 // of a hole
+	Data    []byte
+}
+
+// WriteKind says what a Written does. The numbers are stored: never renumber.
+type WriteKind uint8
+
+// The kinds of Written.
+const (
+	WriteData     WriteKind = 1 // Data at Offset
+	WriteAppend   WriteKind = 2 // Data at the end
+	WriteHole     WriteKind = 3 // zeros at Offset for Length, the size unchanged
+	WriteTruncate WriteKind = 4 // the size becomes Offset
+	WriteExtend   WriteKind = 5 // the size becomes at least Offset
+)
+
+// Defaults of Options.
+const (
+	defaultDirty   = 64 << 20
+	defaultCache   = 64 << 20
+	defaultStream  = 8 << 20
+	defaultAhead   = 8 << 20
+	defaultAge     = 5 * time.Second
+	defaultTimeout = 5 * time.Minute
+)
+
+func (o Options) filled() Options {
+	set := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	set(&o.DirtyBytes, defaultDirty)
+	set(&o.CacheBytes, defaultCache)
+	set(&o.StreamBytes, min(defaultStream, max(o.DirtyBytes/4, 1)))
+	set(&o.ReadAhead, defaultAhead)
+	set((*int64)(&o.FlushAfter), int64(defaultAge))
+	set((*int64)(&o.CommitTimeout), int64(defaultTimeout))
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Engine is the content engine of one client.
+type Engine struct {
+	remote Remote
+	opt    Options
+	budget *budget
+	cache  *cache
+
+	// ctx is what background work runs under; Close ends it.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // every goroutine of the engine
+
+	mu      sync.Mutex
+	files   map[geoconfig.ObjectID]*file // open, or with uncommitted writes
+	closed  bool
+	stopped bool // no goroutine starts any more; guarded by life
+	life    sync.Mutex
+}
+
+// New returns an engine over a remote. Close it.
+func New(remote Remote, o Options) *Engine {
+	o = o.filled()
+	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}}
+	e.budget = newBudget(o.DirtyBytes)
+	e.cache = newCache(o.CacheBytes)
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	e.start(e.keep)
+	return e
+}
+
+// Close commits what is dirty, as far as ctx allows, and ends the engine's
+// goroutines. What could not be committed stays in the journal, if there is
+// one; the error says that there was something. It is idempotent.
+func (e *Engine) Close(ctx context.Context) error {
+	const op fault.Op = "content.Engine.Close"
+	e.mu.Lock()
+	again := e.closed
+	e.closed = true
+	e.mu.Unlock()
+	var err error
+	if !again {
+		err = e.FlushAll(ctx)
+	}
+	e.life.Lock()
+	e.stopped = true
+	e.life.Unlock()
+	e.cancel(fault.E(fault.Closed, op, "", "the engine was closed"))
+	e.work.Wait()
+	return fault.Wrap(fault.IO, op, "", err)
+}
+
+// start runs fn in a goroutine that Close joins; false: it is too late.
+func (e *Engine) start(fn func()) bool {
+	e.life.Lock()
+	defer e.life.Unlock()
+	if e.stopped {
+		return false
+	}
+	e.work.Go(fn)
+	return true
+}
+
+// keep commits dirty bytes that are old.
+func (e *Engine) keep() {
+	tick := time.NewTicker(max(e.opt.FlushAfter/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-tick.C:
+			old := e.opt.Now().Add(-e.opt.FlushAfter)
+			for _, f := range e.dirtyFiles() {
+				f.freezeIf(func(l *layer) bool { return l.since.Before(old) })
+			}
+		}
+	}
+}
+
+// dirtyFiles returns the files at hand.
+func (e *Engine) dirtyFiles() []*file {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]*file, 0, len(e.files))
+	for _, f := range e.files {
+		out = append(out, f)
+	}
+	return out
+}
+
+// FlushAll commits everything that is dirty and returns the first failure.
+func (e *Engine) FlushAll(ctx context.Context) error {
+	var first error
+	files := e.dirtyFiles()
+	waits := make([]*layer, len(files))
+	for i, f := range files {
+		waits[i] = f.freeze()
+	}
+	for _, l := range waits {
+		if err := l.wait(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// find returns the state of an object that is open or dirty, or nil.
+func (e *Engine) find(object geoconfig.ObjectID) *file {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.files[object]
+}
+
+// SetVersion tells the engine an object's newer version. Older ones than it
+// knows are ignored, and objects that are neither open nor dirty.
+func (e *Engine) SetVersion(attr *pb.Attr) {
+	if f := e.find(geoconfig.ObjectID(attr.GetObject())); f != nil {
+		f.setVersion(attr)
+	}
+}
+
+// Invalidate makes the engine ask Version before it reads the object again. It
+// touches no dirty bytes.
+func (e *Engine) Invalidate(object geoconfig.ObjectID) {
+	if f := e.find(object); f != nil {
+		f.invalidate()
+	}
+}
+
+// FlushObject commits what is dirty of an object, whoever wrote it. The errors
+// stay with the handles.
+func (e *Engine) FlushObject(ctx context.Context, object geoconfig.ObjectID) error {
+	if f := e.find(object); f != nil {
+		return f.freeze().wait(ctx)
+	}
+	return nil
+}
+
+// Overlay puts what is dirty over an object's attributes: the size, and the
+// time of the last write. It reports whether there is anything.
+func (e *Engine) Overlay(attr *pb.Attr) bool {
+	f := e.find(geoconfig.ObjectID(attr.GetObject()))
+	return f != nil && f.overlay(attr)
+}
+
+// Usage is what the engine holds in memory.
+type Usage struct {
+	DirtyBytes, CacheBytes int64
+	Files                  int
+}
+
+// Usage reports what the engine holds now.
+func (e *Engine) Usage() Usage {
+	e.mu.Lock()
+	n := len(e.files)
+	e.mu.Unlock()
+	return Usage{DirtyBytes: e.budget.held(), CacheBytes: e.cache.held(), Files: n}
+}

@@ -1,0 +1,329 @@
+package content
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+)
+
+const (
+	// windowSize is the part of a file that one window of its range map covers.
+	windowSize = 64 << 20
+	// blockSize is the unit of read-ahead, and of what is cached where there is
+	// no range map.
+	blockSize = 1 << 20
+)
+
+// reader reads ranges of one version for one call.
+type reader struct {
+	handle *Handle
+	ctx    context.Context
+	v      *version
+}
+
+func (r *reader) engine() *Engine { return r.handle.file.engine }
+
+// read fills p from off; the range lies inside the version.
+func (r *reader) read(p []byte, off uint64) error {
+	e := r.engine()
+	if r.v.size <= smallFile {
+		return r.blocks(p, off, r.v.size)
+	}
+	sequential := r.handle.ahead.note(r, off, uint64(len(p)))
+	if e.opt.NoRangeMap {
+		if sequential {
+			return r.blocks(p, off, blockSize)
+		}
+		return r.direct(p, off)
+	}
+	for len(p) > 0 {
+		n := min(uint64(len(p)), windowSize-off%windowSize)
+		extents, err := r.window(off, sequential)
+		switch {
+		case err != nil:
+			return err
+		case extents == nil:
+			err = r.direct(p[:n], off)
+		default:
+			err = r.mapped(p[:n], off, extents, sequential)
+		}
+		if err != nil {
+			return err
+		}
+		p, off = p[n:], off+n
+	}
+	return nil
+}
+
+// direct asks for exactly the range: one round trip.
+func (r *reader) direct(p []byte, off uint64) error {
+	a, err := r.engine().remote.Range(r.ctx, r.handle.file.object, Query{Root: r.v.root, Offset: off, Length: uint64(len(p)), Data: true})
+	if err != nil {
+		return err
+	}
+	return fill(p, a.Data)
+}
+
+func fill(p, data []byte) error {
+	const op fault.Op = "content.fill"
+	if len(data) < len(p) {
+		return fault.Errorf(fault.Corrupt, op, "", "%d bytes were asked for, %d came", len(p), len(data))
+	}
+	copy(p, data)
+	return nil
+}
+
+// blocks reads through the cache in blocks of the version's bytes.
+func (r *reader) blocks(p []byte, off, size uint64) error {
+	e := r.engine()
+	for len(p) > 0 {
+		index := off / size
+		n := min(uint64(len(p)), (index+1)*size-off)
+		k := key{r.v.root.Address, index}
+		if own := r.reserveBlock(k, size, false); own != nil {
+			r.fetchBlock(r.ctx, own, size)
+		}
+		data, ok := r.await(e.cache.get(k))
+		if ok {
+			if err := fill(p[:n], data[off-index*size:]); err != nil {
+				return err
+			}
+		} else if err := r.direct(p[:n], off); err != nil {
+			return err
+		}
+		p, off = p[n:], off+n
+	}
+	return nil
+}
+
+// await returns a span's bytes when its request is done; false where it failed
+// or there is none, and then the caller asks by itself.
+func (r *reader) await(s *span) ([]byte, bool) {
+	if s == nil {
+		return nil, false
+	}
+	select {
+	case <-s.entry.done:
+		return s.data, s.entry.err == nil
+	case <-r.ctx.Done():
+		return nil, false
+	}
+}
+
+func (r *reader) reserveBlock(k key, size uint64, optional bool) *entry {
+	length := int64(min(size, r.v.size-k.index*size))
+	return r.engine().cache.reserve(false, optional, func(int) int64 { return length }, k)
+}
+
+// fetchBlock fetches a reserved block.
+func (r *reader) fetchBlock(ctx context.Context, own *entry, size uint64) {
+	e := r.engine()
+	k := own.keys[0]
+	off := k.index * size
+	length := min(size, r.v.size-off)
+	if data, ok := e.fromDisk(k); ok && uint64(len(data)) == length {
+		e.cache.settle(own, [][]byte{data}, int64(len(data)), nil)
+		return
+	}
+	a, err := e.remote.Range(ctx, r.handle.file.object, Query{Root: r.v.root, Offset: off, Length: length, Data: true})
+	if err == nil && uint64(len(a.Data)) != length {
+		const op fault.Op = "content.fetchBlock"
+		err = fault.Errorf(fault.Corrupt, op, "", "%d bytes were asked for, %d came", length, len(a.Data))
+	}
+	e.cache.settle(own, [][]byte{a.Data}, int64(len(a.Data)), err)
+	if err == nil {
+		e.toDisk(k, a.Data)
+	}
+}
+
+// window returns the range map's window at off, loading it where that pays:
+// for sequential reads, and when a window is read a second time.
+func (r *reader) window(off uint64, load bool) ([]chunk.Extent, error) {
+	e, f := r.engine(), r.handle.file
+	k := key{r.v.root.Address, off/windowSize | windowBit}
+	s := e.cache.get(k)
+	if s == nil {
+		if !load && !f.touch(k.index) {
+			return nil, nil
+		}
+		if own := e.cache.reserve(true, false, func(int) int64 { return 4096 }, k); own != nil {
+			e.loadWindow(r, own, off-off%windowSize)
+		}
+		if s = e.cache.get(k); s == nil {
+			return nil, nil // evicted at once, or it failed: do without
+		}
+	}
+	if _, ok := r.await(s); !ok {
+		return nil, nil
+	}
+	return s.entry.extents, nil
+}
+
+// loadWindow fetches the extents of a window.
+func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
+	length := min(windowSize, r.v.size-from)
+	a, err := e.remote.Range(r.ctx, r.handle.file.object, Query{Root: r.v.root, Offset: from, Length: length, Extents: true})
+	if err == nil {
+		own.extents, err = chunk.DecodeExtents(nil, a.Extents, from)
+	}
+	if n := len(own.extents); err == nil && (n == 0 || own.extents[n-1].End() != from+length) {
+		const op fault.Op = "content.loadWindow"
+		err = fault.E(fault.Corrupt, op, "", "the extents do not cover the range")
+	}
+	e.cache.settle(own, nil, int64(len(own.extents))*64, err)
+}
+
+// touch counts a random read of a window and reports whether to load it.
+func (f *file) touch(window uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.touched == nil || len(f.touched) > 4096 {
+		f.touched = map[uint64]uint8{}
+	}
+	if f.touched[window] > 0 {
+		return true
+	}
+	f.touched[window]++
+	return false
+}
+
+// extentAt returns the index of the extent that holds off.
+func extentAt(extents []chunk.Extent, off uint64) int {
+	i, _ := slices.BinarySearchFunc(extents, off, func(x chunk.Extent, off uint64) int {
+		if x.End() <= off {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// mapped reads a range by its extents: from the cache, from the disk cache, and
+// what is in neither in one request: whole chunks, to be kept, for sequential
+// reads, exactly the bytes else.
+func (r *reader) mapped(p []byte, off uint64, extents []chunk.Extent, sequential bool) error {
+	e := r.engine()
+	end := off + uint64(len(p))
+	if sequential {
+		r.fetchChunks(r.ctx, extents, off, end, false)
+	}
+	var parts []Part
+	var into [][]byte
+	for i := extentAt(extents, off); i < len(extents) && extents[i].Offset < end; i++ {
+		x := extents[i].Clip(off, end)
+		dst := p[x.Offset-off : x.End()-off]
+		if x.IsHole() {
+			clear(dst)
+			continue
+		}
+		k := key{x.Chunk, wholeChunk}
+		data, ok := r.await(e.cache.get(k))
+		if !ok && e.opt.Disk != nil {
+			data, ok = e.fromDisk(k)
+		}
+		if ok && len(data) == int(x.ChunkSize) {
+			copy(dst, data[x.ChunkOffset:])
+			continue
+		}
+		parts = append(parts, Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize})
+		into = append(into, dst)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	data, err := e.remote.GetChunks(r.ctx, r.handle.file.object, parts)
+	for i := range into {
+		if err != nil {
+			break
+		}
+		err = fill(into[i], data)
+		data = data[min(len(into[i]), len(data)):]
+	}
+	return err
+}
+
+// fetchChunks fetches the whole chunks of a range that are not here and not on
+// their way, in one request.
+func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, end uint64, ahead bool) {
+	e := r.engine()
+	var keys []key
+	var sizes []uint32
+	for i := extentAt(extents, off); i < len(extents) && extents[i].Offset < end; i++ {
+		if x := &extents[i]; !x.IsHole() {
+			keys = append(keys, key{x.Chunk, wholeChunk})
+			sizes = append(sizes, x.ChunkSize)
+		}
+	}
+	own := e.cache.reserve(false, ahead, func(i int) int64 { return int64(sizes[i]) }, keys...)
+	if own == nil {
+		return
+	}
+	size := map[key]uint32{}
+	for i, k := range keys {
+		size[k] = sizes[i]
+	}
+	get := func() { r.getWhole(ctx, own, size) }
+	if !ahead {
+		get()
+	} else if !e.start(get) {
+		e.cache.settle(own, nil, 0, context.Canceled)
+	}
+}
+
+// getWhole brings the chunks of a reserved entry.
+func (r *reader) getWhole(ctx context.Context, own *entry, size map[key]uint32) {
+	const op fault.Op = "content.getWhole"
+	e := r.engine()
+	data := make([][]byte, len(own.keys))
+	var parts []Part
+	var cost int64
+	for i, k := range own.keys {
+		cost += int64(size[k])
+		if d, ok := e.fromDisk(k); ok && len(d) == int(size[k]) {
+			data[i] = d
+			continue
+		}
+		parts = append(parts, Part{Address: k.address, Length: size[k], Size: size[k]})
+	}
+	var body []byte
+	var err error
+	if len(parts) > 0 {
+		body, err = e.remote.GetChunks(ctx, r.handle.file.object, parts)
+	}
+	for i, k := range own.keys {
+		if data[i] != nil || err != nil {
+			continue
+		}
+		n := int(size[k])
+		if len(body) < n {
+			err = fault.E(fault.Corrupt, op, "", "fewer bytes came than were asked for")
+			break
+		}
+		data[i], body = body[:n:n], body[n:]
+		e.toDisk(k, data[i])
+	}
+	e.cache.settle(own, data, cost, err)
+}
+
+// fromDisk and toDisk speak to the disk cache, where there is one.
+func (e *Engine) fromDisk(k key) ([]byte, bool) {
+	if e.opt.Disk == nil {
+		return nil, false
+	}
+	return e.opt.Disk.Get(k.bytes())
+}
+
+func (e *Engine) toDisk(k key, data []byte) {
+	if e.opt.Disk != nil {
+		e.opt.Disk.Put(k.bytes(), data)
+	}
+}
+
+// bytes is the key as the disk cache knows it.
+func (k key) bytes() []byte {
+	out := make([]byte, 0, chunk.AddressSize+8)
+	return binary.BigEndian.AppendUint64(append(out, k.address[:]...), k.index)
+}

@@ -1,0 +1,339 @@
+package content
+
+import (
+	"context"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Limits that bound what one file can pile up before it is committed.
+const (
+	maxSegments = 1024 // of a layer
+	maxLayers   = 32   // a writer that would add one waits for the oldest
+)
+
+// Open tells how a handle writes.
+type Open struct {
+	// As goes with every commit of this handle's writes: principal, cues.
+	As any
+	// ClearSetID makes commits clear set-id bits: the writer is not privileged.
+	ClearSetID bool
+}
+
+// Handle is one open file. Close it.
+type Handle struct {
+	file  *file
+	as    any
+	setid bool
+
+	seen   uint64 // deferred errors already told; guarded by file.mu
+	closed bool   // guarded by file.mu
+	ahead  ahead
+}
+
+// Open returns a handle of an object; attr, with Content, may be nil.
+func (e *Engine) Open(object geoconfig.ObjectID, attr *pb.Attr, o Open) *Handle {
+	f := e.open(object)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if attr != nil {
+		f.learn(attr)
+	}
+	h := &Handle{file: f, as: o.As, setid: o.ClearSetID, seen: f.failed}
+	if f.failed > 0 && !f.told {
+		h.seen-- // nobody was told of the last failure: whoever opens next is
+	}
+	return h
+}
+
+// Object is the object that the handle has open.
+func (h *Handle) Object() geoconfig.ObjectID { return h.file.object }
+
+// Close lets the handle go. It commits nothing by itself: Flush does, and what
+// is dirty is committed in the background. It is idempotent.
+func (h *Handle) Close() {
+	f := h.file
+	f.mu.Lock()
+	if h.closed {
+		f.mu.Unlock()
+		return
+	}
+	h.closed = true
+	f.handles--
+	f.mu.Unlock()
+	h.ahead.stop()
+	f.freezeIf(func(*layer) bool { return true })
+	f.drop()
+}
+
+// deferred returns an error of an earlier write that this handle was not told
+// of yet; the file's mutex is held.
+func (h *Handle) deferred() error {
+	if h.seen == h.file.failed {
+		return nil
+	}
+	h.seen, h.file.told = h.file.failed, true
+	return h.file.err
+}
+
+// check refuses closed handles and tells of deferred errors.
+func (h *Handle) check() error {
+	const op fault.Op = "content.Handle"
+	h.file.mu.Lock()
+	defer h.file.mu.Unlock()
+	if h.closed {
+		return fault.E(fault.BadHandle, op, h.file.object.String(), "the handle is closed")
+	}
+	return h.deferred()
+}
+
+// WriteAt puts p at off. When it returns, p is kept in memory (and in the
+// journal, if there is one), not yet committed; the caller may use p again. It
+// waits where too much is dirty. An error of an earlier write is told here,
+// and then nothing of this one was taken.
+func (h *Handle) WriteAt(ctx context.Context, p []byte, off uint64) error {
+	const op fault.Op = "content.Handle.WriteAt"
+	if off > chunk.MaxFileSize || uint64(len(p)) > chunk.MaxFileSize-off {
+		return fault.E(fault.TooLarge, op, h.file.object.String(), "larger than the largest file")
+	}
+	return h.pieces(ctx, p, func(l *layer, piece []byte) (int64, error) {
+		err := h.journal(l, Written{Kind: WriteData, Offset: off, Data: piece})
+		if err != nil {
+			return 0, err
+		}
+		grown := l.write(piece, off)
+		off += uint64(len(piece))
+		return grown, nil
+	}, false)
+}
+
+// Append puts p at the end of the file, wherever that is when it is committed:
+// appends of other clients are not overwritten. One call of up to 1 MiB goes
+// in one piece. It returns where p stands for now.
+func (h *Handle) Append(ctx context.Context, p []byte) (off uint64, err error) {
+	first := true
+	err = h.pieces(ctx, p, func(l *layer, piece []byte) (int64, error) {
+		at := l.base + l.length()
+		if first {
+			off, first = at, false
+		}
+		if err := h.journal(l, Written{Kind: WriteAppend, Data: piece}); err != nil {
+			return 0, err
+		}
+		return l.write(piece, at), nil
+	}, true)
+	return off, err
+}
+
+// pieces charges the budget for each piece of p and gives it to put under the
+// file's mutex.
+func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) (int64, error), appends bool) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	f, e := h.file, h.file.engine
+	for len(p) > 0 {
+		piece := p[:min(len(p), bufferSize)]
+		if err := e.admit(ctx, int64(len(piece))); err != nil {
+			return err
+		}
+		if err := f.room(ctx); err != nil {
+			e.budget.charge(-int64(len(piece)))
+			return err
+		}
+		f.mu.Lock()
+		l := f.active(appends, h)
+		grown, err := put(l, piece)
+		if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments) {
+			f.seal(l, l.bytes >= e.opt.StreamBytes)
+		}
+		f.mu.Unlock()
+		if d := grown - int64(len(piece)); d != 0 {
+			e.budget.charge(d)
+		}
+		if err != nil {
+			return err
+		}
+		p = p[len(piece):]
+	}
+	return nil
+}
+
+// admit charges n; where there is no room it starts committing all that is
+// dirty and waits.
+func (e *Engine) admit(ctx context.Context, n int64) error {
+	if e.budget.try(n) {
+		return nil
+	}
+	for _, f := range e.dirtyFiles() {
+		f.freezeIf(func(*layer) bool { return true })
+	}
+	return e.budget.admit(ctx, e.ctx, n)
+}
+
+// room waits while the file has too many uncommitted layers.
+func (f *file) room(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		if len(f.layers) < maxLayers {
+			f.mu.Unlock()
+			return nil
+		}
+		oldest := f.layers[0]
+		f.mu.Unlock()
+		if err := oldest.wait(ctx); err != nil && !isClosed(oldest.done) {
+			return err
+		}
+	}
+}
+
+// journal keeps a change in the write journal, if there is one.
+func (h *Handle) journal(l *layer, w Written) error {
+	const op fault.Op = "content.Handle.journal"
+	f := h.file
+	j := f.engine.opt.Journal
+	if j == nil {
+		return nil
+	}
+	w.Object, w.Version = f.object, f.newest
+	number, err := j.Write(w)
+	if err != nil {
+		return fault.Wrap(fault.IO, op, f.object.String(), err)
+	}
+	l.number, l.settle = number, number
+	return nil
+}
+
+// change makes one change of size or holes under the file's mutex.
+func (h *Handle) change(ctx context.Context, w Written, apply func(*layer)) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	f := h.file
+	if err := f.room(ctx); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.active(false, h)
+	if err := h.journal(l, w); err != nil {
+		return err
+	}
+	apply(l)
+	return nil
+}
+
+// Truncate makes the file size bytes long.
+func (h *Handle) Truncate(ctx context.Context, size uint64) error {
+	const op fault.Op = "content.Handle.Truncate"
+	if size > chunk.MaxFileSize {
+		return fault.E(fault.TooLarge, op, h.file.object.String(), "larger than the largest file")
+	}
+	return h.change(ctx, Written{Kind: WriteTruncate, Offset: size}, func(l *layer) { l.resize(size) })
+}
+
+// Mode bits of Allocate, as fallocate has them.
+const (
+	KeepSize  = 1
+	PunchHole = 2
+	ZeroRange = 16
+)
+
+// Allocate is fallocate: it grows the file, punches holes or zeroes ranges.
+// Room is not reserved. Other modes are NotSupported.
+func (h *Handle) Allocate(ctx context.Context, mode uint32, off, length uint64) error {
+	const op fault.Op = "content.Handle.Allocate"
+	subject := h.file.object.String()
+	if length == 0 {
+		return fault.E(fault.Invalid, op, subject, "the length is 0")
+	}
+	if off > chunk.MaxFileSize || length > chunk.MaxFileSize-off {
+		return fault.E(fault.TooLarge, op, subject, "larger than the largest file")
+	}
+	end := off + length
+	switch mode {
+	case 0:
+		return h.change(ctx, Written{Kind: WriteExtend, Offset: end}, func(l *layer) { l.extend = max(l.extend, end) })
+	case KeepSize:
+		return h.check()
+	case PunchHole | KeepSize, ZeroRange | KeepSize:
+		return h.zero(ctx, off, end)
+	case ZeroRange:
+		if err := h.change(ctx, Written{Kind: WriteExtend, Offset: end}, func(l *layer) { l.extend = max(l.extend, end) }); err != nil {
+			return err
+		}
+		return h.zero(ctx, off, end)
+	}
+	return fault.Errorf(fault.NotSupported, op, subject, "fallocate mode %#x", mode)
+}
+
+// zero makes [off, end) zeros as far as the file goes.
+func (h *Handle) zero(ctx context.Context, off, end uint64) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	f := h.file
+	if err := f.room(ctx); err != nil {
+		return err
+	}
+	if err := f.lockKnown(ctx); err != nil {
+		return err
+	}
+	defer f.mu.Unlock()
+	if end = min(end, f.size()); off >= end {
+		return nil
+	}
+	l := f.active(false, h)
+	if err := h.journal(l, Written{Kind: WriteHole, Offset: off, Length: end - off}); err != nil {
+		return err
+	}
+	l.hole(off, end)
+	if len(l.segs) >= maxSegments {
+		f.seal(l, false)
+	}
+	return nil
+}
+
+// Flush commits everything dirty of the file and tells of deferred errors: what
+// close does. When it returns nil, all writes are on disk at the required
+// members.
+func (h *Handle) Flush(ctx context.Context) error {
+	f := h.file
+	l := f.freeze()
+	if err := l.wait(ctx); err != nil && !isClosed(l.done) {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return h.deferred()
+}
+
+// Sync is fsync; as every commit is on disk, it is Flush.
+func (h *Handle) Sync(ctx context.Context) error {
+	if j := h.file.engine.opt.Journal; j != nil {
+		if err := j.Sync(); err != nil {
+			return err
+		}
+	}
+	return h.Flush(ctx)
+}
+
+// Size is the file's size with everything dirty.
+func (h *Handle) Size(ctx context.Context) (uint64, error) {
+	f := h.file
+	if err := f.lockKnown(ctx); err != nil {
+		return 0, err
+	}
+	defer f.mu.Unlock()
+	return f.size(), nil
+}
+
+// Dirty reports whether the file has uncommitted changes.
+func (h *Handle) Dirty() bool {
+	h.file.mu.Lock()
+	defer h.file.mu.Unlock()
+	return len(h.file.layers) > 0
+}

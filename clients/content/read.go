@@ -1,0 +1,117 @@
+package content
+
+import (
+	"context"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// smallFile is up to what size a file is read whole at the first miss.
+const smallFile = 128 << 10
+
+// gap is a part of a read that the last known version must fill.
+type gap struct {
+	off uint64
+	p   []byte
+}
+
+// ReadAt reads into p from off and returns how much there was before the end
+// of the file; the end is no error. Dirty bytes are seen as they are written.
+func (h *Handle) ReadAt(ctx context.Context, p []byte, off uint64) (int, error) {
+	const op fault.Op = "content.Handle.ReadAt"
+	f := h.file
+	if err := f.lockKnown(ctx); err != nil {
+		return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+	}
+	size := f.size()
+	if off >= size {
+		f.mu.Unlock()
+		return 0, nil
+	}
+	p = p[:min(uint64(len(p)), size-off)]
+	base := f.base
+	var few [4]gap
+	gaps := f.cover(len(f.layers)-1, p, off, few[:0])
+	f.mu.Unlock()
+	for _, g := range gaps {
+		if err := h.readVersion(ctx, base, g.p, g.off); err != nil {
+			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+		}
+	}
+	return len(p), nil
+}
+
+// lockKnown locks the file's mutex with the current version known, asking for
+// it where need be.
+func (f *file) lockKnown(ctx context.Context) error {
+	const op fault.Op = "content.lockKnown"
+	for {
+		f.mu.Lock()
+		if f.base != nil {
+			return nil
+		}
+		f.mu.Unlock()
+		attr, err := f.engine.remote.Version(ctx, f.object)
+		if err != nil {
+			return err
+		}
+		if _, ok := versionOf(attr); !ok {
+			return fault.E(fault.Corrupt, op, f.object.String(), "the version's content is missing in the answer")
+		}
+		f.setVersion(attr)
+		if err := ctx.Err(); err != nil {
+			return fault.Wrap(fault.Interrupted, op, f.object.String(), err)
+		}
+	}
+}
+
+// cover fills p from layer i and those below it, and adds what the version
+// below all must fill.
+func (f *file) cover(i int, p []byte, off uint64, gaps []gap) []gap {
+	if i < 0 {
+		n := uint64(0)
+		if off < f.base.size {
+			n = min(uint64(len(p)), f.base.size-off)
+			gaps = append(gaps, gap{off, p[:n]})
+		}
+		clear(p[n:])
+		return gaps
+	}
+	l := f.layers[i]
+	visible := l.visible()
+	for j := l.at(off); len(p) > 0; {
+		n := uint64(len(p))
+		if j < len(l.segs) && l.segs[j].off <= off {
+			s := &l.segs[j]
+			n = min(n, s.end()-off)
+			if s.buf != nil {
+				copy(p[:n], s.buf[off-s.off:])
+			} else {
+				clear(p[:n])
+			}
+			j++
+		} else {
+			if j < len(l.segs) {
+				n = min(n, l.segs[j].off-off)
+			}
+			below := uint64(0)
+			if off < visible {
+				below = min(n, visible-off)
+				gaps = f.cover(i-1, p[:below], off, gaps)
+			}
+			clear(p[below:n])
+		}
+		p, off = p[n:], off+n
+	}
+	return gaps
+}
+
+// readVersion reads a range that lies inside one version.
+func (h *Handle) readVersion(ctx context.Context, v *version, p []byte, off uint64) error {
+	if v.root.Address.IsZero() {
+		copy(p, v.inline[off:])
+		return nil
+	}
+	r := reader{handle: h, ctx: ctx, v: v}
+	return r.read(p, off)
+}

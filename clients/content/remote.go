@@ -1,0 +1,69 @@
+package content
+
+import (
+	"context"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Remote is the cluster as the engine sees it. Its methods may be called from
+// many goroutines. They end when ctx does. Errors are faults.
+//
+// What the engine hands in (bodies, addresses) is not changed by it until the
+// call has returned; what comes back belongs to the engine.
+type Remote interface {
+	// Commit runs one splice exactly once: the implementation numbers the
+	// operation and retries it under the same number until it knows the
+	// outcome or ctx ends. Any error is taken for final: the engine never
+	// sends the same bytes again, except after a fault of kind Missing, which
+	// says that it was not run because chunks were not there. The result's
+	// Attr should carry Content; without it the engine asks Version later.
+	Commit(ctx context.Context, c Commit) (*pb.Result, error)
+	// HaveChunks answers for each address whether the object's slice lacks it.
+	HaveChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address) (missing []bool, err error)
+	// PutChunks stores chunks with the members of the object's slice; on
+	// return they are on disk there. Chunks lie in the parts of body end to
+	// end, whatever the parts' boundaries.
+	PutChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error
+	// GetChunks returns the parts end to end, all of them or an error.
+	GetChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part) ([]byte, error)
+	// Range resolves a range of one version and reads it, if wanted.
+	Range(ctx context.Context, object geoconfig.ObjectID, q Query) (Answer, error)
+	// Version returns the object's current attributes with Content, from the
+	// active or from what a lease still covers.
+	Version(ctx context.Context, object geoconfig.ObjectID) (*pb.Attr, error)
+}
+
+// Commit is one splice on its way to the active.
+type Commit struct {
+	Object geoconfig.ObjectID
+	Splice *pb.Commit
+	// Body is the bytes of the extents with a body_offset, end to end.
+	Body [][]byte
+	// As is what the last writing handle was opened with.
+	As any
+}
+
+// Part asks for [Offset, Offset+Length) of a chunk of Size bytes.
+type Part struct {
+	Address        chunk.Address
+	Offset, Length uint32
+	Size           uint32
+}
+
+// Query asks for [Offset, Offset+Length) of a version; Data asks for the bytes,
+// and Extents for the extents. The range lies inside the version's size.
+type Query struct {
+	Root           chunk.Root
+	Offset, Length uint64
+	Data, Extents  bool
+}
+
+// Answer holds extents in chunk.AppendExtents' encoding and the range's bytes,
+// holes as zeros; each where it was asked for.
+type Answer struct {
+	Extents []byte
+	Data    []byte
+}

@@ -1,0 +1,108 @@
+package content
+
+import (
+	"context"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+)
+
+// SeekData returns the first offset from off on that is not in a hole; NoDevice
+// where there is none or off lies behind the end, as lseek has it.
+func (h *Handle) SeekData(ctx context.Context, off uint64) (uint64, error) {
+	return h.seek(ctx, off, true)
+}
+
+// SeekHole returns the first offset from off on that is in a hole; the end of
+// the file counts as one.
+func (h *Handle) SeekHole(ctx context.Context, off uint64) (uint64, error) {
+	return h.seek(ctx, off, false)
+}
+
+func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error) {
+	const op fault.Op = "content.Handle.Seek"
+	f := h.file
+	for {
+		if err := f.lockKnown(ctx); err != nil {
+			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+		}
+		base, size := f.base, f.size()
+		at := off
+		var is bool
+		known := true
+		for at < size {
+			var until uint64
+			if is, until, known = f.kind(len(f.layers)-1, at); !known || is == data {
+				break
+			}
+			at = until
+		}
+		f.mu.Unlock()
+		switch {
+		case off >= size:
+			return 0, fault.E(fault.NoDevice, op, f.object.String(), "behind the end of the file")
+		case !known: // the range map must be loaded, without the mutex
+			r := reader{handle: h, ctx: ctx, v: base}
+			if extents, err := r.window(at, true); err != nil || extents == nil {
+				return r.seekRemote(at, data, err)
+			}
+		case at < size:
+			return at, nil
+		case data:
+			return 0, fault.E(fault.NoDevice, op, f.object.String(), "only a hole follows")
+		default:
+			return size, nil
+		}
+	}
+}
+
+// seekRemote says why a window could not be loaded.
+func (r *reader) seekRemote(at uint64, _ bool, err error) (uint64, error) {
+	const op fault.Op = "content.Handle.Seek"
+	if err == nil {
+		err = r.ctx.Err()
+	}
+	if err == nil {
+		err = fault.Errorf(fault.IO, op, "", "the extents at %d could not be read", at)
+	}
+	return 0, fault.Wrap(fault.IO, op, r.handle.file.object.String(), err)
+}
+
+// kind says whether off is data in layer i and those below it, and up to where
+// at least that holds; known is false where the range map is not here.
+func (f *file) kind(i int, off uint64) (data bool, until uint64, known bool) {
+	if i < 0 {
+		return f.baseKind(off)
+	}
+	l := f.layers[i]
+	j := l.at(off)
+	next := uint64(chunk.MaxFileSize)
+	if j < len(l.segs) {
+		if s := &l.segs[j]; s.off <= off {
+			return s.buf != nil, s.end(), true
+		}
+		next = l.segs[j].off
+	}
+	visible := l.visible()
+	if off >= visible {
+		return false, next, true
+	}
+	data, until, known = f.kind(i-1, off)
+	return data, min(until, next, visible), known
+}
+
+func (f *file) baseKind(off uint64) (data bool, until uint64, known bool) {
+	b := f.base
+	switch {
+	case off >= b.size:
+		return false, chunk.MaxFileSize, true
+	case b.root.Address.IsZero():
+		return true, b.size, true
+	}
+	s := f.engine.cache.get(key{b.root.Address, off/windowSize | windowBit})
+	if s == nil || !isClosed(s.entry.done) || s.entry.err != nil {
+		return false, 0, false
+	}
+	x := s.entry.extents[extentAt(s.entry.extents, off)]
+	return !x.IsHole(), x.End(), true
+}

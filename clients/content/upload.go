@@ -1,0 +1,278 @@
+package content
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"cartwheel.dev/node/chunk"
+)
+
+// batchBytes is about how much travels in one PutChunks.
+const batchBytes = 2 << 20
+
+// dedup decides whether to ask before sending: always at the start of a file,
+// then as long as the cluster has some of it, then now and again. It belongs
+// to the file's committing goroutine.
+type dedup struct {
+	asked bool
+	sent  int // batches
+	hit   atomic.Bool
+}
+
+// probeEvery is every how many batches the question is asked again.
+const probeEvery = 16
+
+func (d *dedup) ask() bool {
+	d.sent++
+	return !d.asked || d.hit.Load() || d.sent%probeEvery == 0
+}
+
+// upload is a layer on its way: its pieces in order of offset, and the batches
+// of chunks that must be stored before they are committed.
+type upload struct {
+	file   *file
+	pieces []piece
+	puts   []*put
+	err    error
+}
+
+// put is one batch of chunks.
+type put struct {
+	addresses []chunk.Address
+	sizes     []uint32
+	body      [][]byte // of each chunk its parts
+	parts     []int    // how many parts of body each chunk has
+	bytes     int
+	done      chan struct{}
+	err       error
+}
+
+// prepare turns a frozen layer into pieces. Small layers travel in the commit;
+// of large ones the long runs are cut into chunks, and batches of these are on
+// their way when it returns.
+func (f *file) prepare(l *layer) *upload {
+	up := &upload{file: f}
+	segs, total := f.segments(l)
+	p := preparer{up: up, layer: l, splitter: chunk.NewSplitter()}
+	for i := 0; i < len(segs); {
+		j, n := i+1, segs[i].n
+		for j < len(segs) && segs[i].buf != nil && segs[j].buf != nil && segs[j-1].end() == segs[j].off {
+			n += segs[j].n
+			j++
+		}
+		switch run := segs[i:j]; {
+		case run[0].buf == nil:
+			up.pieces = append(up.pieces, piece{off: run[0].off, n: n})
+		case total <= smallLayer || n < minRun:
+			up.inBody(run)
+		default:
+			p.run(run, j == len(segs))
+		}
+		i = j
+	}
+	p.send()
+	return up
+}
+
+// segments copies the list of a frozen layer's segments, those of an append
+// layer counted from its start, and adds up their bytes.
+func (f *file) segments(l *layer) (segs []segment, total uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	segs = slices.Clone(l.segs)
+	for i := range segs {
+		if l.appends {
+			segs[i].off -= l.base
+		}
+		if segs[i].buf != nil {
+			total += segs[i].n
+		}
+	}
+	return segs, total
+}
+
+// inBody makes pieces of a short run's bytes.
+func (u *upload) inBody(run []segment) {
+	var open *piece
+	for _, s := range run {
+		for rest, off := s.buf[:s.n], s.off; len(rest) > 0; {
+			if open == nil || open.n == chunk.MaxSize {
+				u.pieces = append(u.pieces, piece{off: off})
+				open = &u.pieces[len(u.pieces)-1]
+			}
+			n := min(uint64(len(rest)), chunk.MaxSize-open.n)
+			open.body = append(open.body, rest[:n])
+			open.n += n
+			rest, off = rest[n:], off+n
+		}
+	}
+}
+
+// preparer cuts the runs of one layer.
+type preparer struct {
+	up       *upload
+	layer    *layer
+	splitter *chunk.Splitter
+	batch    *put
+}
+
+// run cuts one run of contiguous segments. The bytes behind the last boundary
+// of a stream move to the next layer, so that boundaries depend on content
+// only, and not on where layers end.
+func (p *preparer) run(run []segment, last bool) {
+	p.splitter.Reset()
+	off := run[0].off
+	var parts [][]byte
+	pending := uint64(0)
+	for _, s := range run {
+		for rest := s.buf[:s.n]; len(rest) > 0; {
+			n, boundary := p.splitter.Next(rest)
+			if n > 0 {
+				parts = append(parts, rest[:n:n])
+				pending += uint64(n)
+				rest = rest[n:]
+			}
+			if boundary {
+				p.chunk(off, pending, parts)
+				off += pending
+				parts, pending = nil, 0
+			}
+		}
+	}
+	if pending > 0 && !(last && p.up.file.carry(p.layer, off, parts)) {
+		p.chunk(off, pending, parts)
+	}
+}
+
+// carry moves the bytes from off on, the layer's last, to the next layer, if
+// nobody waits for them.
+func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !l.stream || l.extend > off || off == l.segs[0].off {
+		return false
+	}
+	var next *layer
+	if f.taken < len(f.layers) {
+		next = f.layers[f.taken]
+	}
+	switch {
+	case next == nil:
+		next = newLayer(l.since)
+		f.layers = append(f.layers, next)
+	case next.appends:
+		return false
+	}
+	next.as, next.setid = l.as, next.setid || l.setid
+	if next.mtime.Before(l.mtime) {
+		next.mtime = l.mtime
+	}
+	next.number, next.settle, l.settle = max(next.number, l.number), max(next.settle, l.settle), 0
+	grown := int64(0)
+	at := off
+	for _, part := range parts {
+		grown += next.under(part, at)
+		at += uint64(len(part))
+	}
+	l.clear(off, chunk.MaxFileSize)
+	f.engine.budget.charge(grown)
+	return true
+}
+
+// chunk adds one chunk to the pieces and to the batch.
+func (p *preparer) chunk(off, n uint64, parts [][]byte) {
+	a := chunk.SumParts(parts...)
+	p.up.pieces = append(p.up.pieces, piece{off: off, n: n, address: a, size: uint32(n)})
+	if p.batch == nil {
+		p.batch = &put{done: make(chan struct{})}
+	}
+	b := p.batch
+	b.addresses = append(b.addresses, a)
+	b.sizes = append(b.sizes, uint32(n))
+	b.body = append(b.body, parts...)
+	b.parts = append(b.parts, len(parts))
+	if b.bytes += int(n); b.bytes >= batchBytes {
+		p.send()
+	}
+}
+
+// send starts the batch on its way.
+func (p *preparer) send() {
+	b := p.batch
+	if p.batch = nil; b == nil {
+		return
+	}
+	p.up.puts = append(p.up.puts, b)
+	f := p.up.file
+	ask, first := f.dedup.ask(), !f.dedup.asked
+	f.dedup.asked = true
+	store := func() {
+		ctx, cancel := context.WithTimeout(f.engine.ctx, f.engine.opt.CommitTimeout)
+		defer cancel()
+		defer close(b.done)
+		b.err = f.store(ctx, b, ask)
+	}
+	if first { // whether what follows is asked for depends on this answer
+		store()
+		return
+	}
+	f.engine.work.Go(store)
+}
+
+// store sends a batch, or, where it asks first, what is missing of it.
+func (f *file) store(ctx context.Context, b *put, ask bool) error {
+	if ask {
+		rest, err := f.lacking(ctx, b)
+		if err != nil || len(rest.addresses) == 0 {
+			return err
+		}
+		b = rest
+	}
+	return f.engine.remote.PutChunks(ctx, f.object, b.addresses, b.sizes, b.body)
+}
+
+// lacking returns the part of a batch that the members lack.
+func (f *file) lacking(ctx context.Context, b *put) (*put, error) {
+	missing, err := f.engine.remote.HaveChunks(ctx, f.object, b.addresses)
+	if err != nil {
+		return nil, err
+	}
+	rest := &put{}
+	at := 0
+	for i := range b.addresses {
+		parts := b.body[at : at+b.parts[i]]
+		at += b.parts[i]
+		if i >= len(missing) || missing[i] {
+			rest.addresses = append(rest.addresses, b.addresses[i])
+			rest.sizes = append(rest.sizes, b.sizes[i])
+			rest.body = append(rest.body, parts...)
+			rest.parts = append(rest.parts, b.parts[i])
+		}
+	}
+	f.dedup.hit.Store(len(rest.addresses) < len(b.addresses))
+	return rest, nil
+}
+
+// wait waits for the batches and keeps the first failure.
+func (u *upload) wait() {
+	for _, b := range u.puts {
+		<-b.done
+		if b.err != nil && u.err == nil {
+			u.err = b.err
+		}
+	}
+}
+
+// again asks for each batch what is missing now, and sends that.
+func (u *upload) again(ctx context.Context) error {
+	var group sync.WaitGroup
+	for _, b := range u.puts {
+		group.Go(func() { b.err = u.file.store(ctx, b, true) })
+	}
+	group.Wait()
+	u.err = nil
+	u.wait()
+	return u.err
+}
