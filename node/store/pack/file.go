@@ -29,7 +29,9 @@ type file struct {
 	// A sync covers what was written before it started.
 	started, done uint64
 	running       bool
-	dirty         bool
+	// written counts the batches that were written, covered those that a sync
+	// has made durable.
+	written, covered uint64
 }
 
 // placed is a chunk in a pack.
@@ -88,7 +90,6 @@ func (f *file) place(b *batch) bool {
 	b.offsets, b.sector, b.sectors = offsets, f.next, sectors
 	f.next += sectors
 	f.flying++
-	f.dirty = true
 	return true
 }
 
@@ -186,8 +187,7 @@ func (p *Packs) syncFile(f *file) error {
 		}
 		f.running = true
 		f.started++
-		mine, w := f.started, f.w
-		f.dirty = false
+		mine, covers, w := f.started, f.written, f.w
 		f.mu.Unlock()
 		err := p.Err()
 		if err == nil {
@@ -201,7 +201,7 @@ func (p *Packs) syncFile(f *file) error {
 		if err != nil {
 			return err
 		}
-		f.done = mine
+		f.done, f.covered = mine, covers
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (p *Packs) Sync() error {
 	}
 	for _, f := range *p.files.Load() {
 		f.mu.Lock()
-		needed := f.dirty && f.w != nil
+		needed := f.covered < f.written && f.w != nil
 		f.mu.Unlock()
 		if needed {
 			if err := p.syncFile(f); err != nil {

@@ -47,11 +47,9 @@ func opened(t *testing.T, d disk.Disk, o Options) *Packs {
 
 // body makes the i-th chunk.
 func body(i int) (chunk.Address, []byte) {
-	rng := rand.New(rand.NewPCG(uint64(i), 9))
-	b := make([]byte, 1+rng.IntN(20000))
-	for k := range b {
-		b[k] = byte(rng.Uint32())
-	}
+	rng := rand.NewChaCha8([32]byte{byte(i), byte(i >> 8), 9})
+	b := make([]byte, 1+rng.Uint64()%20000)
+	rng.Read(b)
 	return chunk.Sum(b), b
 }
 
@@ -196,7 +194,7 @@ func TestCrashAtEverySite(t *testing.T) {
 	for _, site := range sites {
 		t.Run(string(site), func(t *testing.T) {
 			stopped := 0
-			for seed := range uint64(16) {
+			for seed := range uint64(8) {
 				if crashOnce(t, site, seed) {
 					stopped++
 				}
@@ -212,7 +210,7 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
 	d := disk.NewMemory()
-	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + int(seed)), Kind: fault.IO, Keep: rng.IntN(40) * 512, Crash: true})
+	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 2*int(seed)), Kind: fault.IO, Keep: rng.IntN(40) * 512, Crash: true})
 	var safe, lazy [][2]int // ranges of chunks that must survive
 	if p, err := Open(d, small()); err == nil {
 		for i := range 30 {
@@ -322,7 +320,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	put(t, p, 0, 15)
 	rng := rand.New(rand.NewPCG(7, 7))
 	found := 0
-	for range 200 {
+	for range 60 {
 		damaged := d.Clone()
 		damaged.Damage("packs/000001.pack", rng.Int64N(100<<10)*8+rng.Int64N(8))
 		q, err := Open(damaged, small())

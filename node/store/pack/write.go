@@ -30,6 +30,9 @@ func (p *Packs) write(b *batch) (*file, error) {
 		}
 		return nil, p.fail(err)
 	}
+	f.mu.Lock()
+	f.written++
+	f.mu.Unlock()
 	return f, nil
 }
 

@@ -1,0 +1,91 @@
+package meta
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"cartwheel.dev/geo-config"
+)
+
+func objectKey(i int) []byte {
+	return binary.BigEndian.AppendUint64([]byte("o"), uint64(i))
+}
+
+func benchDB(b *testing.B, cache int64) *DB {
+	b.Helper()
+	db, err := Open(b.TempDir(), Options{ValueCacheBytes: cache})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	return db
+}
+
+// BenchmarkApply applies creates as a server does: per entry a new name, a new
+// object, the directory changed, and a result; 50 entries to a batch.
+func BenchmarkApply(b *testing.B) {
+	db := benchDB(b, 0)
+	value := make([]byte, 160)
+	for i := 0; i < b.N; {
+		batch := db.NewBatch()
+		for range 50 {
+			i++
+			ts := uint64(i)
+			for _, k := range [][]byte{fmt.Appendf(nil, "e%d", i), objectKey(i), objectKey(i % 20)} {
+				if err := batch.Put(1, k, value, ts); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := batch.Set(1, []byte("result"), value[:40]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := batch.SetApplied(1, geoconfig.Serial(i)); err != nil {
+			b.Fatal(err)
+		}
+		if err := batch.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+// BenchmarkGet reads among 200,000 keys, with and without the value cache.
+func BenchmarkGet(b *testing.B) {
+	for _, cache := range []int64{-1, 0} {
+		for _, hot := range []int{2000, 200000} {
+			b.Run(fmt.Sprintf("cache=%v/keys=%d", cache == 0, hot), func(b *testing.B) { benchGet(b, cache, hot) })
+		}
+	}
+}
+
+func benchGet(b *testing.B, cache int64, hot int) {
+	db := benchDB(b, cache)
+	for i := 0; i < 200000; {
+		batch := db.NewBatch()
+		for range 1000 {
+			if err := batch.Put(1, objectKey(i), make([]byte, 160), 1); err != nil {
+				b.Fatal(err)
+			}
+			i++
+		}
+		if err := batch.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := db.Flush(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	view := db.Slice(1)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, ok, err := view.Get(objectKey(rng.IntN(hot))); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+	}
+}
