@@ -198,28 +198,13 @@ func FuzzFault(f *testing.F) {
 }
 
 func TestPeersThatLeaveAreForgotten(t *testing.T) {
-	key := func() Key {
-		k, err := NewKey(nil)
+	node := testHost(t)
+	for range 3 {
+		key, err := NewKey(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return k
-	}
-	node, err := New(Options{Key: key(), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := node.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	node.Inline(1, func(r *Request) { r.Reply(nil) })
-	for range 3 {
-		client, err := New(Options{Key: key()})
+		client, err := New(Options{Key: key})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,16 +218,9 @@ func TestPeersThatLeaveAreForgotten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 1000 {
+	eventually(t, "peers that left to be forgotten", func() bool {
 		node.mu.RLock()
-		n := len(node.peers) + len(node.links)
-		node.mu.RUnlock()
-		if n == 0 {
-			return
-		}
-		<-tick.C
-	}
-	t.Error("peers that left are still known")
+		defer node.mu.RUnlock()
+		return len(node.peers)+len(node.links) == 0
+	})
 }

@@ -11,9 +11,13 @@ import (
 type ClassLimits struct {
 	Header uint32 // bytes of a message; a longer frame is refused before it is read, and the connection closed
 	Body   uint32 // bytes of a body or payload, likewise
-	Queue  int    // bytes waiting to be sent to one peer: calls wait for room, Send answers Overloaded
-	Held   int    // bytes of request bodies from one peer under way here: further ones are answered Overloaded
-	Calls  int    // requests from one connection under way here: further ones are answered Overloaded
+	// Queue bounds the bytes waiting to be sent on a connection: calls wait for
+	// room, Send answers Overloaded, and the peer's further requests are
+	// answered Overloaded. Answers are always taken; at four times as many
+	// bytes the connection is cut.
+	Queue int
+	Held  int // bytes of request bodies from one peer under way here: further ones are answered Overloaded
+	Calls int // requests from one connection under way here: further ones are answered Overloaded
 }
 
 // Limits bound what peers can make this host hold.
@@ -96,8 +100,8 @@ func (o *Options) fill() error {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	for c, l := range o.Limits.Class {
-		if l.Header == 0 || l.Body == 0 || l.Queue <= 0 || l.Held <= 0 || l.Calls <= 0 {
-			return fault.E(fault.Invalid, opNew, Class(c).String(), "every limit of a class must be set")
+		if l.Header == 0 || l.Body == 0 || l.Queue < int(l.Body) || l.Held <= 0 || l.Calls <= 0 {
+			return fault.E(fault.Invalid, opNew, Class(c).String(), "every limit of a class must be set, and a queue must have room for a body")
 		}
 	}
 	t := o.Times

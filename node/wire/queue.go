@@ -135,6 +135,23 @@ func (q *queue) empty() bool {
 	return len(q.batch.arena)+len(q.batch.refs) == 0
 }
 
+// full reports whether no more should be added.
+func (q *queue) full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size >= q.limit
+}
+
+// maxOverfull is how many times its limit a queue may hold of answers, which
+// do not wait for room, before the connection is given up.
+const maxOverfull = 4
+
+func (q *queue) overfull() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size >= maxOverfull*q.limit
+}
+
 // waiting reports whether anything is queued or being written.
 func (q *queue) waiting() bool {
 	q.mu.Lock()

@@ -161,6 +161,9 @@ func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
 	o.time = micros(time.Duration(l.host.now() - received))
 	result, err := l.send(o, false)
 	if result == sendDone {
+		if l.queue.overfull() {
+			l.fail(fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers"))
+		}
 		return
 	}
 	o.finish()
@@ -218,8 +221,12 @@ func (l *link) readCall(r *bufio.Reader, f *frame) error {
 
 const opServe fault.Op = "wire.serve"
 
-// admit reports whether another request with so large a body may be read.
+// admit reports whether another request with so large a body may be read: not
+// while answers pile up that the peer does not take.
 func (l *link) admit(body int) bool {
+	if l.queue.full() {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.serving) < l.limits.Calls && (l.held == 0 || l.held+body <= l.limits.Held)

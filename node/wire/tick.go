@@ -6,9 +6,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// retireAfter is how long a connection that is not the current one of its peer
-// and class may carry nothing but heartbeats.
-const retireAfter = 10 * time.Second
+// retireAfter is for how many times Times.Silence a connection that is not the
+// current one of its peer and class may carry nothing but heartbeats.
+const retireAfter = 2
 
 // maxTick bounds the time between two looks at all connections, and so how late
 // a timeout of Start is noticed.
@@ -63,7 +63,7 @@ func (l *link) tick(now int64, period time.Duration) {
 	traffic := l.traffic.Load()
 	if traffic != l.lastTraffic || l.peer.current[l.class].Load() == l || l.busy() {
 		l.lastTraffic, l.idle = traffic, 0
-	} else if l.idle++; l.idle > int(retireAfter/period) {
+	} else if l.idle++; l.idle > int(retireAfter*t.Silence/period) {
 		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "a newer connection is in use"))
 	}
 }
