@@ -82,28 +82,21 @@ func (s *Store) transaction(ctx context.Context, op fault.Op, work func(*sql.Tx)
 		return s.note(failure(op, s.path, err))
 	}
 	if err := work(tx); err != nil {
-		err = failure(op, s.path, err)
-		if back := tx.Rollback(); back != nil {
-			return s.fail(failure(op, s.path, back))
-		}
-		return s.note(err)
+		// Where the disk was full SQLite has rolled back already, and says so by
+		// an error here. Were the transaction still open, the next one would
+		// fail to begin, and fail the store.
+		_ = tx.Rollback()
+		return s.note(failure(op, s.path, err))
 	}
 	if err := tx.Commit(); err != nil {
-		return s.uncommitted(failure(op, s.path, err))
-	}
-	return nil
-}
-
-// uncommitted clears up after a commit that failed. A full disk fails it before
-// anything counts, so that the store can go on when there is space again.
-func (s *Store) uncommitted(err error) error {
-	if !fault.Is(err, fault.NoSpace) {
+		// A full disk fails a commit before anything counts, and the driver
+		// has rolled back: the store goes on when there is space again.
+		if err = failure(op, s.path, err); fault.Is(err, fault.NoSpace) {
+			return err
+		}
 		return s.fail(err)
 	}
-	// The one connection may still be inside the transaction. An error here
-	// means that it is not.
-	_, _ = s.db.Exec("ROLLBACK")
-	return err
+	return nil
 }
 
 // note stops the store if an error means that its file cannot be trusted.
