@@ -258,9 +258,13 @@ func TestManyCallersShareAConnection(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for j := range 60 {
-				body := pattern((i*60+j)*37%70_000, byte(j))
+				class, size := wire.Class(j%3), (i*60+j)*37%70_000
+				if class == wire.Beacon {
+					size /= 16 // its queues are short
+				}
+				body := pattern(size, byte(j))
 				var out pb.ReadHeader
-				got, err := from.Call(ctx, to.KeyID(), wire.Class(j%3), m, &pb.ReadHeader{Epoch: uint64(j)}, [][]byte{body}, &out)
+				got, err := from.Call(ctx, to.KeyID(), class, m, &pb.ReadHeader{Epoch: uint64(j)}, [][]byte{body}, &out)
 				if err != nil || out.Epoch != uint64(j) || !bytes.Equal(got.Bytes(), body) {
 					t.Errorf("caller %d call %d: got %v, epoch %d, %d of %d bytes", i, j, err, out.Epoch, got.Len(), len(body))
 					return
