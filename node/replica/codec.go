@@ -39,6 +39,7 @@ func AppendMessage(b []byte, m *Message) []byte {
 		return b
 	}
 	b = append(b, byte(m.Flags))
+	b = binary.LittleEndian.AppendUint64(b, m.Boot)
 	for _, v := range [...]uint64{uint64(m.Slice), uint64(m.Epoch), uint64(m.Serial), uint64(m.SerialEpoch),
 		uint64(m.Prev), uint64(m.PrevEpoch), uint64(m.Commit), uint64(m.CommitEpoch)} {
 		b = binary.AppendUvarint(b, v)
@@ -92,6 +93,7 @@ func (r *reader) control(m *Message) {
 
 func (r *reader) message(m *Message, row bool) {
 	m.Flags = Flags(r.byte())
+	m.Boot = r.uint64()
 	m.Slice = geoconfig.SliceID(r.uvarint(uint64(geoconfig.MaxSlice)))
 	m.Epoch = geoconfig.Epoch(r.number())
 	m.Serial, m.SerialEpoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())

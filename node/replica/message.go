@@ -14,10 +14,10 @@ const (
 	// Append carries entries from the active, or none.
 	Append MessageKind = 3
 	// Ack says that everything up to Serial is on the sender's disk and equal
-	// to the active's.
+	// to the active's. Prev is the sender's last entry, Commit what it knows
+	// to be committed; so in a Mismatch.
 	Ack MessageKind = 4
-	// Mismatch says that the entry before an Append is not here; Serial is the
-	// sender's last entry, Commit what it knows to be committed.
+	// Mismatch says that the entry before an Append is not here.
 	Mismatch MessageKind = 5
 	// Refuse says that the sender has another epoch; it carries its row.
 	Refuse MessageKind = 6
@@ -43,8 +43,10 @@ const (
 // Message is what nodes say to each other. Which fields count depends on Kind.
 type Message struct {
 	Kind MessageKind
-	// Beacon, Answer: Boot is the sender's, To the receiver's as echoed.
-	Boot        uint64
+	// Boot is the sender's life; so that what one life of a node said is not
+	// taken for a word of the next.
+	Boot uint64
+	// Beacon, Answer: To is the receiver's boot, as echoed.
 	To          uint64
 	Incarnation geoconfig.Incarnation
 	Sequence    uint64

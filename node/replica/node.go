@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"math"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/hlc"
@@ -11,100 +13,273 @@ import (
 type Node struct {
 	c   Config
 	now Time
-	out Outputs
+	// two takes turns: one is being filled, the other is with the driver.
+	two     [2]Outputs
+	out     *Outputs
+	groups  map[geoconfig.SliceID]*group
+	order   []*group // as they were made: what happens must not depend on a map's order
+	removed []*group // this node has no part in them any more
+	peers   map[geoconfig.NodeID]*peer
+	lined   []*peer // as they were made
+	dirty   []*group
+
+	position  Position
+	persisted Position
+	pending   fifo[pendingRecord]
+	kept      fifo[keptEntry] // committed entries in memory, oldest first
+	keptBytes int
+
+	stuck      bool // the driver says so
+	ticked     Time
+	nextBeacon Time
+}
+
+type pendingRecord struct {
+	position Position
+	at       Time
+	group    *group
+	serial   geoconfig.Serial // 0: not an entry
+	epoch    geoconfig.Epoch
+}
+
+type keptEntry struct {
+	group  *group
+	serial geoconfig.Serial
+	cost   int
 }
 
 // New makes a Node without slices.
-func New(c Config) *Node { return &Node{c: c.withDefaults()} }
+func New(c Config) *Node {
+	n := &Node{c: c.withDefaults(), groups: map[geoconfig.SliceID]*group{}, peers: map[geoconfig.NodeID]*peer{}}
+	n.out = &n.two[0]
+	n.now, n.ticked = c.Start, c.Start
+	return n
+}
+
+func (n *Node) step(now Time) { n.now = max(n.now, now) }
+
+// quiet reports whether the node started so recently that it takes nothing
+// over and changes nothing in what it was active for.
+func (n *Node) quiet() bool { return n.now < n.c.Start+n.c.Wait }
+
+// halted reports whether the node makes no progress, by its driver's word or
+// because its journal does not follow.
+func (n *Node) halted() bool {
+	if n.stuck {
+		return true
+	}
+	oldest := n.pending.front()
+	return oldest != nil && n.now-oldest.at > n.c.StuckAfter
+}
 
 // Restore brings back a slice that was found on disk; before the first input.
-func (n *Node) Restore(now Time, r Restored) error { return nil }
+func (n *Node) Restore(now Time, r Restored) error {
+	n.step(now)
+	if n.groups[r.Row.ID] != nil || r.Row.ID == 0 {
+		return fault.Errorf(fault.Invalid, "replica.Restore", "", "slice %d twice", r.Row.ID)
+	}
+	return n.newGroup(r.Row.ID).restore(r)
+}
 
 // Tick makes time pass.
-func (n *Node) Tick(now Time) {}
+func (n *Node) Tick(now Time) {
+	n.step(now)
+	suspended := n.now-n.ticked > max(n.c.Lease/2, 4*n.c.TickEvery)
+	n.ticked = n.now
+	for _, g := range n.order {
+		if suspended {
+			g.heardAt, g.graceFrom = n.now, n.now
+		}
+		g.tick()
+	}
+	if n.now >= n.nextBeacon {
+		n.nextBeacon = n.now + n.c.BeaconEvery
+		for _, p := range n.lined {
+			p.beaconDue = true
+		}
+	}
+}
+
+// Persisted says that all records up to a position are on disk.
+func (n *Node) Persisted(now Time, upTo Position) {
+	n.step(now)
+	n.persisted = max(n.persisted, upTo)
+	for p := n.pending.front(); p != nil && p.position <= upTo; p = n.pending.front() {
+		g := p.group
+		if p.serial > g.durable && p.serial <= g.log.last && g.log.epochAt(p.serial) == p.epoch {
+			g.durable = p.serial
+			g.afterDurable()
+		}
+		g.touch()
+		n.pending.pop()
+	}
+}
+
+// record journals something for a group.
+func (n *Node) record(g *group, r Record) Position {
+	n.position++
+	r.Position, r.Slice = n.position, g.id
+	p := pendingRecord{position: n.position, at: n.now, group: g}
+	if r.Entry != nil {
+		p.serial, p.epoch = r.Entry.Serial, r.Entry.Epoch
+	}
+	n.pending.push(p)
+	n.out.Records = append(n.out.Records, r)
+	return n.position
+}
+
+// Held says that all chunks of an entry are on this node's disk.
+func (n *Node) Held(now Time, s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) {
+	n.step(now)
+	if g := n.groups[s]; g != nil && g.log.epochAt(serial) == epoch {
+		g.held(serial)
+		g.touch()
+	}
+}
 
 // Receive takes a message from a peer that the connection has authenticated.
 // The message belongs to the core from now on.
-func (n *Node) Receive(now Time, from geoconfig.NodeID, m *Message) {}
-
-// Persisted says that all records up to a position are on disk.
-func (n *Node) Persisted(now Time, upTo Position) {}
-
-// Held says that all chunks of an entry are on this node's disk.
-func (n *Node) Held(now Time, s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) {}
-
-// Propose asks for an entry. The reply comes in this or a later Outputs.
-func (n *Node) Propose(now Time, p Proposal) {}
-
-// Next returns the serial that the next proposal of a slice gets, and the time
-// that its own must be above.
-func (n *Node) Next(s geoconfig.SliceID) (geoconfig.Serial, hlc.Time) { return 0, 0 }
-
-// Lookup says what is known of an operation, before it is evaluated.
-func (n *Node) Lookup(s geoconfig.SliceID, client, number uint64) (Known, Reply) {
-	return Unseen, Reply{}
+func (n *Node) Receive(now Time, from geoconfig.NodeID, m *Message) {
+	n.step(now)
+	if from == n.c.Self {
+		return
+	}
+	switch m.Kind {
+	case Beacon:
+		n.onBeacon(n.peer(from), m)
+	case Answer:
+		n.onAnswer(n.peer(from), m)
+	default:
+		n.onSlice(from, m)
+	}
 }
 
 // Learn brings a slice row from geo-config.
-func (n *Node) Learn(now Time, row *geoconfig.SliceRow) {}
-
-// Swapped tells how a Swap ended; row is what is in geo-config, for Won and Lost.
-func (n *Node) Swapped(now Time, s Swap, o Outcome, row *geoconfig.SliceRow) {}
-
-// PeerUp and PeerDown are hints that a connection was made or broke.
-func (n *Node) PeerUp(now Time, peer geoconfig.NodeID) {}
-
-// PeerDown tells that a connection broke: what was under way may be lost.
-func (n *Node) PeerDown(now Time, peer geoconfig.NodeID) {}
-
-// Stuck says whether this node makes no progress; it then loses its slices.
-func (n *Node) Stuck(now Time, stuck bool) {}
-
-// SliceStuck says the same of one slice.
-func (n *Node) SliceStuck(now Time, s geoconfig.SliceID, stuck bool) {}
-
-// HandOver begins a planned hand-over to a standby: no more is proposed, what
-// was proposed drains, then RoleYielding asks the server to revoke the object
-// leases and to call Yield.
-func (n *Node) HandOver(now Time, s geoconfig.SliceID, to geoconfig.NodeID) fault.Kind {
-	return fault.None
+func (n *Node) Learn(now Time, row *geoconfig.SliceRow) {
+	n.step(now)
+	n.learn(row)
 }
 
-// Yield goes on with a hand-over; leases are those not yet answered, for the
-// successor, in the server's own encoding.
-func (n *Node) Yield(now Time, s geoconfig.SliceID, leases []byte) {}
+func (n *Node) learn(row *geoconfig.SliceRow) *group {
+	g := n.groups[row.ID]
+	if g == nil {
+		if _, in := row.Member(n.c.Self); !in || row.ID == 0 || row.Epoch == 0 {
+			return nil
+		}
+		g = n.newGroup(row.ID)
+	}
+	g.setRow(row)
+	return g
+}
 
-// Reconfigure asks the active to change the row. None means that a swap is
-// under way; Again that another one is, or that it cannot be now.
-func (n *Node) Reconfigure(now Time, s geoconfig.SliceID, c Change) fault.Kind { return fault.None }
+// PeerUp hints that a connection was made: what waits is sent again at once.
+func (n *Node) PeerUp(now Time, peer geoconfig.NodeID) {
+	n.step(now)
+	if p := n.peers[peer]; p != nil {
+		p.beaconDue = true
+		for _, s := range p.seats {
+			s.group.members[s.index].sentAt = 0
+			s.group.touch()
+		}
+	}
+}
 
-// ReadDone answers a Read: entries in order from Read.From on; none means that
-// the journal does not have them any more.
-func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {}
+// PeerDown hints that a connection broke: what was under way may be lost.
+// Nobody is silent before a lease has passed, so it only makes the next
+// message a probe.
+func (n *Node) PeerDown(now Time, peer geoconfig.NodeID) {
+	n.step(now)
+	if p := n.peers[peer]; p != nil {
+		for _, s := range p.seats {
+			s.group.members[s.index].probe = true
+		}
+	}
+}
 
-// TransferBegun says that a source gives the state as of a serial; entries
-// after it are wanted from now on. base.Clients is not looked at.
-func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) {}
+// Stuck says whether this node makes no progress; it then loses its slices.
+func (n *Node) Stuck(now Time, stuck bool) {
+	n.step(now)
+	n.stuck = stuck
+}
 
-// TransferDone says that the state as of TransferBegun's serial is on disk,
-// chunks and all.
-func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) {}
+// SliceStuck says the same of one slice.
+func (n *Node) SliceStuck(now Time, s geoconfig.SliceID, stuck bool) {
+	n.step(now)
+	if g := n.groups[s]; g != nil {
+		g.stuck = stuck
+	}
+}
 
-// TransferFailed says that the transfer ended without; it is asked for again.
-func (n *Node) TransferFailed(now Time, s geoconfig.SliceID) {}
+// Flush returns what is to be done for the inputs so far. It is where queued
+// entries become messages, so that a batch of inputs makes one message.
+func (n *Node) Flush(now Time) *Outputs {
+	n.step(now)
+	for i := 0; i < len(n.dirty); i++ {
+		g := n.dirty[i]
+		g.dirty = false
+		g.flush()
+	}
+	n.dirty = n.dirty[:0]
+	for _, p := range n.lined {
+		if p.beaconDue {
+			p.beaconDue = false
+			n.beacon(p)
+		}
+	}
+	n.trim()
+	out := n.out
+	if n.out == &n.two[0] {
+		n.out = &n.two[1]
+	} else {
+		n.out = &n.two[0]
+	}
+	n.out.reset()
+	return out
+}
 
-// Flush returns what is to be done for the inputs so far.
-func (n *Node) Flush(now Time) *Outputs { return &n.out }
+// trim gives up the oldest committed entries in memory beyond the limit.
+func (n *Node) trim() {
+	for n.keptBytes > n.c.Limits.KeepBytes {
+		k := n.kept.front()
+		if k == nil {
+			return
+		}
+		if k.serial >= k.group.log.first && k.serial <= k.group.applied {
+			k.group.log.forget(k.serial)
+		}
+		n.keptBytes -= k.cost
+		n.kept.pop()
+	}
+}
+
+// Next returns the serial that the next proposal of a slice gets, and the time
+// that its own must be above.
+func (n *Node) Next(s geoconfig.SliceID) (geoconfig.Serial, hlc.Time) {
+	g := n.groups[s]
+	if g == nil {
+		return 0, 0
+	}
+	return g.log.last + 1, g.log.time
+}
 
 // Until returns until when this node may acknowledge, read and grant sessions
 // for a slice; not at all if that is not after now.
-func (n *Node) Until(s geoconfig.SliceID) Time { return 0 }
+func (n *Node) Until(s geoconfig.SliceID) Time {
+	g := n.groups[s]
+	if g == nil || g.phase != phaseLead {
+		return math.MinInt64
+	}
+	return g.until()
+}
 
 // Snapshot describes a slice's state at the last serial in Outputs.Applied.
-func (n *Node) Snapshot(s geoconfig.SliceID) (Snapshot, bool) { return Snapshot{}, false }
-
-// Status tells where a slice stands.
-func (n *Node) Status(s geoconfig.SliceID) (Status, bool) { return Status{}, false }
+func (n *Node) Snapshot(s geoconfig.SliceID) (Snapshot, bool) {
+	g := n.groups[s]
+	if g == nil || g.incomplete {
+		return Snapshot{}, false
+	}
+	return Snapshot{Serial: g.applied, Epoch: g.appliedEpoch, Time: g.appliedTime, Clients: g.clients.encode(nil)}, true
+}
 
 // Status is a slice's state for reports.
 type Status struct {
@@ -123,4 +298,59 @@ type MemberStatus struct {
 	State geoconfig.MemberState
 	Match geoconfig.Serial // on its disk and equal to the active's
 	Heard Time             // when the last beacon that it answered was sent
+}
+
+// Status tells where a slice stands.
+func (n *Node) Status(s geoconfig.SliceID) (Status, bool) {
+	g := n.groups[s]
+	if g == nil {
+		return Status{}, false
+	}
+	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil}
+	if g.acting() {
+		for i := range g.members {
+			m := &g.members[i]
+			v := MemberStatus{Node: m.node, State: m.state, Match: m.match, Heard: m.wouldAt}
+			if m.peer == nil {
+				v.Match, v.Heard = g.durable, n.now
+			}
+			st.Members = append(st.Members, v)
+		}
+	}
+	return st, true
+}
+
+func (n *Node) event(g *group, what string, node geoconfig.NodeID) {
+	n.out.Events = append(n.out.Events, Event{Slice: g.id, What: what, Node: node, Epoch: g.row.Epoch})
+}
+
+// fifo is a queue that does not give its memory back.
+type fifo[T any] struct {
+	items []T
+	head  int
+}
+
+func (f *fifo[T]) push(v T) {
+	if f.head > 256 && f.head*2 > len(f.items) {
+		k := copy(f.items, f.items[f.head:])
+		clear(f.items[k:])
+		f.items, f.head = f.items[:k], 0
+	}
+	f.items = append(f.items, v)
+}
+
+func (f *fifo[T]) front() *T {
+	if f.head == len(f.items) {
+		return nil
+	}
+	return &f.items[f.head]
+}
+
+func (f *fifo[T]) pop() {
+	var zero T
+	f.items[f.head] = zero
+	f.head++
+	if f.head == len(f.items) {
+		f.items, f.head = f.items[:0], 0
+	}
 }

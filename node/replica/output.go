@@ -135,9 +135,15 @@ type Outputs struct {
 	Roles     []Role
 	Leases    []Lease
 	Events    []Event
+
+	slab    []Message // what Messages point into
+	entries []*Entry  // what Entries of messages and applies are cut from
 }
 
 func (o *Outputs) reset() {
+	clear(o.slab)
+	clear(o.entries)
+	o.slab, o.entries = o.slab[:0], o.entries[:0]
 	clear(o.Records)
 	clear(o.Messages)
 	clear(o.Applied)
@@ -155,4 +161,12 @@ func (o *Outputs) reset() {
 func (o *Outputs) Empty() bool {
 	return len(o.Records)+len(o.Messages)+len(o.Applied)+len(o.Replies)+len(o.Swaps)+len(o.Reads)+
 		len(o.Transfers)+len(o.Roles)+len(o.Leases)+len(o.Events) == 0
+}
+
+// send adds a message and returns it to be filled in.
+func (o *Outputs) send(to geoconfig.NodeID, kind MessageKind) *Message {
+	o.slab = append(o.slab, Message{Kind: kind})
+	m := &o.slab[len(o.slab)-1]
+	o.Messages = append(o.Messages, Outgoing{To: to, Message: m})
+	return m
 }

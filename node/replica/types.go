@@ -6,6 +6,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/replica/internal/bug"
 )
 
 // Time is a reading of this node's boottime clock; it means nothing elsewhere.
@@ -38,6 +39,8 @@ type Config struct {
 	// SwapRetry is how long after an undecided or refused swap it is tried again.
 	SwapRetry time.Duration
 	Limits    Limits
+	// Bugs is empty, except in tests of the simulator.
+	Bugs bug.Set
 }
 
 // Limits bound what a Node keeps in memory.

@@ -1,0 +1,327 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// progress moves an active on as far as it can go.
+func (g *group) progress() {
+	if g.phase == phaseRecover && (!g.adopt || g.adopted()) {
+		g.phase = phaseSync
+		g.noop = g.log.last + 1
+		e := &Entry{Slice: g.id, Serial: g.noop, Epoch: g.row.Epoch, Time: g.log.time + 1}
+		for i := range g.members {
+			g.members[i].probe = true
+		}
+		g.uncommitted += e.cost()
+		g.store(e)
+	}
+	if g.phase == phaseSync && g.commit >= g.noop && g.applied == g.commit && g.until() > g.n.now {
+		g.phase = phaseLead
+		g.lastUntil = g.until()
+		g.n.event(g, "leading", g.n.c.Self)
+		g.publish()
+	}
+	if g.phase == phaseLead {
+		g.progressYield()
+		g.progressHear()
+	}
+}
+
+// advance raises the commit serial: everything up to it is on this disk and on
+// those of all members required, or of as many as the operation asked for.
+func (g *group) advance() {
+	if (g.phase != phaseSync && g.phase != phaseLead) || g.until() <= g.n.now {
+		return
+	}
+	all := g.have()
+	for i := range g.members {
+		if m := &g.members[i]; m.peer != nil && g.required(m) {
+			all = min(all, m.match)
+		}
+	}
+	c, stable := all, all
+	if g.phase == phaseLead && g.swap == nil {
+		c, stable = g.below(all)
+	}
+	if stable > g.stable {
+		g.stable = stable
+	}
+	if c > g.commit {
+		g.commitTo(c)
+	}
+	if g.phase == phaseSync && g.commit >= g.noop {
+		g.touch()
+	}
+}
+
+// below finds how far beyond what all have the levels asked for reach: c may
+// be acknowledged, stable is what a takeover will hear of.
+func (g *group) below(all geoconfig.Serial) (c, stable geoconfig.Serial) {
+	c, stable = all, all
+	n, have := g.normals(), g.have()
+	for s := max(all, g.commit) + 1; s <= have; s++ {
+		e := g.log.get(s)
+		if e == nil || e.Level == 0 || int(e.Level) >= n {
+			break
+		}
+		q := int(e.Level)
+		if q > 1 {
+			if g.row.Hear < n-q+1 {
+				g.wantHear = max(g.wantHear, n-q+1)
+				g.touch()
+				break
+			}
+			if g.holders(s) < q {
+				break
+			}
+			stable = s
+		}
+		c = s
+	}
+	if c > all {
+		g.belowMax, g.belowAt = max(g.belowMax, c), g.n.now
+	}
+	return c, stable
+}
+
+// holders counts the normal members that have an entry on disk, this one
+// among them.
+func (g *group) holders(s geoconfig.Serial) int {
+	k := 0
+	for i := range g.members {
+		m := &g.members[i]
+		if m.state == geoconfig.Normal && (m.peer == nil || m.match >= s) {
+			k++
+		}
+	}
+	return k
+}
+
+// commitTo commits, applies and answers.
+func (g *group) commitTo(c geoconfig.Serial) {
+	for s := g.commit + 1; s <= c; s++ {
+		if e := g.log.get(s); e != nil {
+			g.uncommitted = max(0, g.uncommitted-e.cost())
+		}
+	}
+	g.commit = c
+	g.apply(c)
+	for len(g.waits) > 0 && g.waits[0].serial <= c {
+		g.answer(g.waits[0])
+		g.waits = g.waits[1:]
+	}
+	kept := g.late[:0]
+	for _, w := range g.late {
+		if w.serial <= c {
+			g.answer(w)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	g.late = kept
+	g.touch()
+}
+
+func (g *group) answer(w waiter) {
+	e := g.log.get(w.serial)
+	if e == nil {
+		g.n.out.Replies = append(g.n.out.Replies, Reply{Slice: g.id, Token: w.token, Kind: fault.TimedOut})
+		return
+	}
+	delete(g.inflight, operation{e.Client, e.Number})
+	g.n.out.Replies = append(g.n.out.Replies, Reply{Slice: g.id, Token: w.token, Serial: e.Serial, Epoch: e.Epoch,
+		Time: e.Time, Result: e.Result})
+}
+
+// feed sends a member what it does not have, within bounds. A member not known
+// to have this epoch gets the row and a question first.
+func (g *group) feed(m *member) {
+	if m.peer == nil || m.state == geoconfig.Failed || g.foreign(m) {
+		return
+	}
+	due := m.sentAt == 0 || g.n.now-m.sentAt >= g.n.c.ResendAfter
+	if !m.confirmed {
+		if due {
+			g.ask(m)
+		}
+		return
+	}
+	if g.phase == phaseRecover {
+		return
+	}
+	if m.behind {
+		if due {
+			m.sentAt = g.n.now
+			b := g.message(m.node, Behind)
+			b.Serial = g.log.base
+			if m.lost {
+				b.Flags |= FlagDiverged
+			}
+		}
+		return
+	}
+	for m.next <= g.log.last && m.flight < g.n.c.Limits.FlightBytes {
+		if !g.feedOne(m) {
+			break
+		}
+	}
+	if m.probe {
+		g.ask(m)
+	}
+}
+
+// foreign reports whether the peer's data directory is not the one in the row.
+func (g *group) foreign(m *member) bool {
+	return m.peer != nil && m.peer.incarnation != 0 && m.peer.incarnation != m.incarnation
+}
+
+// feedOne sends one message of entries; false if there are none to send now.
+func (g *group) feedOne(m *member) bool {
+	if m.next <= g.log.base {
+		m.behind, m.sentAt = true, 0
+		g.touch()
+		return false
+	}
+	out := g.n.out
+	start, size := len(out.entries), 0
+	prev := m.next - 1
+	for m.next <= g.log.last && size < g.n.c.Limits.MessageBytes {
+		e := g.entry(m.next)
+		if e == nil {
+			g.wantRead(m.next, g.log.last)
+			break
+		}
+		out.entries = append(out.entries, e)
+		size += e.cost()
+		m.next++
+	}
+	k := len(out.entries)
+	if k == start {
+		return false
+	}
+	if prev == m.match {
+		m.progressAt = g.n.now
+	}
+	m.flight += size
+	a := g.append(m, prev)
+	a.Entries = out.entries[start:k:k]
+	return true
+}
+
+// ask sends an append without entries that wants an answer.
+func (g *group) ask(m *member) {
+	prev := m.next - 1
+	if !m.confirmed {
+		prev = g.commit // what no adoption replaces
+		if g.phase != phaseRecover {
+			prev = g.log.last
+		}
+	}
+	a := g.append(m, max(prev, g.log.base))
+	a.Flags |= FlagProbe
+}
+
+func (g *group) append(m *member, prev geoconfig.Serial) *Message {
+	a := g.message(m.node, Append)
+	a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
+	a.Commit = g.stable
+	if !m.confirmed {
+		a.Row = g.row
+	}
+	if m.probe {
+		a.Flags |= FlagProbe
+		m.probe = false
+	}
+	m.sentAt = g.n.now
+	return a
+}
+
+// onAck learns what a member has.
+func (g *group) onAck(from geoconfig.NodeID, a *Message) {
+	m := g.memberOf(from)
+	if m == nil || m.peer == nil || !g.acting() || g.foreign(m) {
+		return
+	}
+	if m.peer.boot == 0 {
+		m.peer.boot = a.Boot
+	}
+	if m.peer.boot != a.Boot {
+		return // of an earlier life, or of one whose first beacon is still to come
+	}
+	if !m.confirmed {
+		m.confirmed, m.confirmedAt = true, m.peer.sequence
+		m.wouldAt = g.n.now
+		m.peer.beaconDue = true
+		g.hurry()
+	}
+	if !m.tailHeard {
+		m.tailHeard, m.tail, m.tailEpoch = true, a.Prev, a.PrevEpoch
+	}
+	if g.phase == phaseRecover {
+		return
+	}
+	m.incomplete, m.knows = a.Flags&FlagIncomplete != 0, a.Commit
+	if a.Kind == Mismatch {
+		g.onMismatch(m, a)
+		return
+	}
+	m.behind = false
+	if a.Serial > m.match && a.Serial <= g.log.last {
+		if outstanding := int(m.next - 1 - m.match); outstanding > 0 {
+			m.flight -= int(int64(m.flight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
+		}
+		m.match, m.progressAt = a.Serial, g.n.now
+	}
+	if m.next <= m.match {
+		m.next = m.match + 1
+	}
+	if m.next == m.match+1 {
+		m.flight = 0
+	}
+	g.advance()
+}
+
+// onMismatch finds where to go on with a member.
+func (g *group) onMismatch(m *member, a *Message) {
+	lost := a.Commit > g.log.last || (a.Commit >= g.log.base && g.log.epochAt(a.Commit) != a.CommitEpoch)
+	if m.lost = lost; a.Flags&FlagDiverged != 0 || lost {
+		if !m.behind {
+			m.behind, m.sentAt = true, 0
+		}
+		return
+	}
+	m.behind = false
+	if a.Prev <= g.log.last && a.Prev >= g.log.base && g.log.epochAt(a.Prev) == a.PrevEpoch {
+		m.next = a.Prev + 1
+	} else {
+		m.next = min(a.Commit, g.log.last) + 1
+	}
+	m.next = max(m.next, m.match+1)
+	m.flight = 0
+}
+
+// tickActive resends, pushes the commit serial, and looks after the members.
+func (g *group) tickActive() {
+	g.touch()
+	for i := range g.members {
+		m := &g.members[i]
+		if m.peer == nil || m.state == geoconfig.Failed || !m.confirmed || m.behind || g.phase == phaseRecover {
+			continue
+		}
+		late := g.n.now-max(m.sentAt, m.progressAt) >= g.n.c.ResendAfter
+		// A junior is asked even where nothing is under way, so that no lost
+		// message leaves it behind.
+		if late && (m.next > m.match+1 || m.state.Junior() || m.knows < g.stable) {
+			m.probe = true
+		} else if g.told < g.stable && m.next > g.log.last && !g.mute() {
+			g.append(m, m.next-1)
+		}
+	}
+	g.told = g.stable
+	if g.phase != phaseRecover || g.adopt {
+		g.tickMembers()
+	}
+	g.advance()
+}

@@ -1,0 +1,183 @@
+package replica
+
+import (
+	"bytes"
+	"encoding/binary"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
+)
+
+// clients is the table that makes operations run once: the registrations of a
+// slice with the results of their last operations. It is part of the slice's
+// state: it changes only with committed entries, in their order, so that it is
+// equal on all members at one serial.
+type clients struct {
+	byID map[uint64]*client
+	// oldest and newest end a list in the order of last use.
+	oldest, newest *client
+	life           time.Duration
+}
+
+type client struct {
+	id         uint64
+	lowest     uint64
+	last       hlc.Time
+	results    []result // ascending numbers
+	prev, next *client
+}
+
+type result struct {
+	number uint64
+	serial geoconfig.Serial
+	epoch  geoconfig.Epoch
+	time   hlc.Time
+	bytes  []byte
+}
+
+func (t *clients) init(life time.Duration) {
+	*t = clients{byID: map[uint64]*client{}, life: life}
+}
+
+// find returns a registration that has not expired at a time.
+func (t *clients) find(id uint64, at hlc.Time) *client {
+	c := t.byID[id]
+	if c == nil || t.expired(c, at) {
+		return nil
+	}
+	return c
+}
+
+func (t *clients) expired(c *client, at hlc.Time) bool {
+	return uint64(c.last)+uint64(t.life) < uint64(at)
+}
+
+func (c *client) result(number uint64) *result {
+	for i := len(c.results) - 1; i >= 0 && c.results[i].number >= number; i-- {
+		if c.results[i].number == number {
+			return &c.results[i]
+		}
+	}
+	return nil
+}
+
+// apply brings the table past a committed entry.
+func (t *clients) apply(e *Entry) {
+	for t.oldest != nil && t.expired(t.oldest, e.Time) {
+		delete(t.byID, t.oldest.id)
+		t.unlink(t.oldest)
+	}
+	if e.Client == 0 {
+		return
+	}
+	c := t.byID[e.Client]
+	if c == nil {
+		if !e.Registers() {
+			return
+		}
+		c = &client{id: e.Client, lowest: 1}
+		t.byID[e.Client] = c
+	} else {
+		t.unlink(c)
+	}
+	c.last = e.Time
+	t.link(c)
+	if !e.Registers() {
+		c.record(e)
+	}
+}
+
+func (c *client) record(e *Entry) {
+	c.lowest = max(c.lowest, e.Lowest)
+	drop := 0
+	for drop < len(c.results) && c.results[drop].number < c.lowest {
+		drop++
+	}
+	if drop > 0 {
+		n := copy(c.results, c.results[drop:])
+		clear(c.results[n:])
+		c.results = c.results[:n]
+	}
+	if e.Number < c.lowest {
+		return
+	}
+	i := len(c.results)
+	for i > 0 && c.results[i-1].number > e.Number {
+		i--
+	}
+	c.results = append(c.results, result{})
+	copy(c.results[i+1:], c.results[i:])
+	c.results[i] = result{e.Number, e.Serial, e.Epoch, e.Time, bytes.Clone(e.Result)} // not the frame that it came in
+}
+
+func (t *clients) link(c *client) {
+	c.prev, c.next = t.newest, nil
+	if t.newest != nil {
+		t.newest.next = c
+	} else {
+		t.oldest = c
+	}
+	t.newest = c
+}
+
+func (t *clients) unlink(c *client) {
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		t.oldest = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	} else {
+		t.newest = c.prev
+	}
+}
+
+// encode appends the table, oldest client first.
+func (t *clients) encode(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(t.byID)))
+	for c := t.oldest; c != nil; c = c.next {
+		b = binary.LittleEndian.AppendUint64(b, c.id)
+		b = binary.AppendUvarint(b, c.lowest)
+		b = binary.LittleEndian.AppendUint64(b, uint64(c.last))
+		b = binary.AppendUvarint(b, uint64(len(c.results)))
+		for _, r := range c.results {
+			b = binary.AppendUvarint(b, r.number)
+			b = binary.AppendUvarint(b, uint64(r.serial))
+			b = binary.AppendUvarint(b, uint64(r.epoch))
+			b = binary.LittleEndian.AppendUint64(b, uint64(r.time))
+			b = appendBytes(b, r.bytes)
+		}
+	}
+	return b
+}
+
+// decode replaces the table by one that encode made; nil makes it empty.
+func (t *clients) decode(b []byte) error {
+	t.init(t.life)
+	if len(b) == 0 {
+		return nil
+	}
+	r := reader{b: b}
+	for n := r.number(); n > 0 && !r.bad; n-- {
+		c := &client{id: r.uint64(), lowest: r.number(), last: hlc.Time(r.uint64())}
+		for k := r.uvarint(1 << 20); k > 0 && !r.bad; k-- {
+			v := result{number: r.number()}
+			v.serial, v.epoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
+			v.time, v.bytes = hlc.Time(r.uint64()), r.bytes(MaxEntryBytes)
+			c.results = append(c.results, v)
+		}
+		if t.byID[c.id] != nil {
+			r.fail()
+			break
+		}
+		t.byID[c.id] = c
+		t.link(c)
+	}
+	if r.bad || len(r.b) > 0 {
+		return fault.E(fault.Corrupt, "replica.Restore", "", "not a table of clients")
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+)
+
+// onAppend takes what the active sends.
+func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
+	if from != g.row.Active && !g.n.c.Bugs.NoEpochCheck {
+		return
+	}
+	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.decided() {
+		return
+	}
+	g.leader = from
+	if a.Flags&FlagProbe != 0 {
+		g.ackWanted = true
+	}
+	if g.diverged || (g.incomplete && !g.begun) {
+		g.mismatch(from, FlagDiverged|FlagIncomplete)
+		return
+	}
+	prev, entries := a.Prev, a.Entries
+	for len(entries) > 0 && prev < g.log.base {
+		prev++
+		entries = entries[1:]
+	}
+	if prev < g.log.base {
+		if a.Flags&FlagProbe != 0 {
+			g.mismatch(from, 0)
+		}
+		return
+	}
+	if prev > g.log.last {
+		g.mismatch(from, 0)
+		return
+	}
+	if prev == a.Prev && g.log.epochAt(prev) != a.PrevEpoch {
+		if prev <= g.commit {
+			g.diverge()
+		}
+		g.mismatch(from, g.divergedFlag())
+		return
+	}
+	if !g.take(entries) {
+		g.mismatch(from, g.divergedFlag())
+		return
+	}
+	g.matched = max(g.matched, prev+geoconfig.Serial(len(entries)))
+	g.leaderSaid = max(g.leaderSaid, a.Commit)
+	g.follow()
+}
+
+// take stores the entries that are not here yet. Where one of another epoch
+// stands in an entry's place, it and what follows were never committed and go;
+// if they were, this member diverged and false is returned.
+func (g *group) take(entries []*Entry) bool {
+	for _, e := range entries {
+		if e.Serial <= g.log.last {
+			if g.log.epochAt(e.Serial) == e.Epoch || e.Serial <= g.log.base {
+				continue
+			}
+			if e.Serial <= g.commit {
+				g.diverge()
+				return false
+			}
+			g.cut(e.Serial)
+		}
+		g.store(e)
+		if len(e.Chunks) > 0 {
+			g.unheld = append(g.unheld, e.Serial)
+		}
+	}
+	return true
+}
+
+// diverge notes that this member committed what the group did not: it had
+// acknowledged it alone, as the client asked (level 1), or lost its disk's
+// newest content. Its state must be replaced.
+func (g *group) diverge() {
+	g.diverged = true
+	g.n.event(g, "diverged", g.n.c.Self)
+	if g.phase == phaseStandby {
+		g.phase = phaseNone
+		g.publish()
+	}
+}
+
+func (g *group) divergedFlag() Flags {
+	if g.diverged {
+		return FlagDiverged | FlagIncomplete
+	}
+	return 0
+}
+
+// follow applies what is committed and on this disk, and answers.
+func (g *group) follow() {
+	c := min(g.leaderSaid, g.matched, g.durable)
+	if c > g.commit {
+		g.commit = c
+		g.stable = max(g.stable, c)
+	}
+	g.apply(g.commit)
+	if g.incomplete {
+		// The delayed-operations log is in the journal; it need not be in memory.
+		g.log.forget(g.durable)
+	}
+	g.touch()
+}
+
+// acknowledge tells the active what is on this disk, if that is news.
+func (g *group) acknowledge() {
+	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.decided() || g.diverged {
+		return
+	}
+	s := min(g.have(), g.matched)
+	if s <= g.ackSent && !g.ackWanted || g.matched == 0 && !g.ackWanted {
+		return
+	}
+	g.ackSent = max(g.ackSent, s)
+	g.ackWanted = false
+	a := g.message(g.leader, Ack)
+	a.Serial = s
+	g.describe(a)
+	if g.incomplete {
+		a.Flags |= FlagIncomplete
+	}
+}
+
+// describe adds this member's last entry and what it knows to be committed.
+func (g *group) describe(m *Message) {
+	m.Prev, m.PrevEpoch = g.log.last, g.log.epochAt(g.log.last)
+	m.Commit = max(g.commit, g.log.base)
+	m.CommitEpoch = g.log.epochAt(m.Commit)
+}
+
+func (g *group) mismatch(to geoconfig.NodeID, flags Flags) {
+	if g.mute() {
+		return
+	}
+	g.ackWanted = false
+	m := g.message(to, Mismatch)
+	m.Flags |= flags
+	if g.incomplete {
+		m.Flags |= FlagIncomplete
+	}
+	g.describe(m)
+}

@@ -1,0 +1,13 @@
+// Package bug lists the mistakes that the simulator's tests plant in the core,
+// to show that its checkers find them. It is internal to package replica, so
+// that nothing else can switch one on; a Set is a plain value, and the empty
+// one, which every product uses, is no bug at all.
+package bug
+
+// Set says which mistakes to make.
+type Set struct {
+	AckBeforeSync    bool // acknowledge what is not on disk
+	NoEpochCheck     bool // take messages of any epoch
+	LeaseFromAnswer  bool // count a lease from the answer's arrival
+	TakeoverHearsOne bool // take over without hearing the members that the row demands
+}

@@ -1,0 +1,126 @@
+package replica
+
+import geoconfig "cartwheel.dev/geo-config"
+
+// tickMembers looks after the members: one swap at a time takes out who is
+// silent, brings back who answers again, and makes equal juniors normal.
+func (g *group) tickMembers() {
+	if g.swap != nil || g.yield != nil || g.mute() {
+		return
+	}
+	if g.dropSilent() || g.phase != phaseLead || g.until() <= g.n.now {
+		return
+	}
+	for i := range g.members {
+		m := &g.members[i]
+		if g.equal(m) {
+			row := g.nextRow()
+			setState(&row, m.node, geoconfig.Normal)
+			g.propose(row, "member.normal")
+			return
+		}
+		if g.returned(m) {
+			row := g.nextRow()
+			back := geoconfig.Member{Node: m.node, State: geoconfig.Recovering, Incarnation: m.incarnation}
+			if g.foreign(m) {
+				back.State, back.Incarnation = geoconfig.Migrating, m.peer.incarnation
+			}
+			setMember(&row, back)
+			g.propose(row, "member.returned")
+			return
+		}
+	}
+	if g.row.Hear > 1 && g.n.now-g.belowAt > 2*g.n.c.Lease {
+		row := g.nextRow()
+		if g.settleHear(&row); row.Hear == 0 {
+			g.propose(row, "slice.hear")
+		}
+	}
+}
+
+// silent reports whether a standby answered no beacon for a lease, made no
+// progress on its oldest operation for one, or lost its disk.
+func (g *group) silent(m *member) bool {
+	if g.foreign(m) {
+		return true
+	}
+	now, lease := g.n.now, g.n.c.Lease
+	if now-max(m.leaseAt, m.since, g.graceFrom) > lease && !g.reachable(m) {
+		return true
+	}
+	waiting := m.behind || !m.confirmed || (m.next > m.match+1)
+	return waiting && now-max(m.progressAt, m.since, g.graceFrom) > lease
+}
+
+// reachable reports whether a member would promise just now.
+func (g *group) reachable(m *member) bool {
+	return m.confirmed && !g.foreign(m) && g.n.now-m.wouldAt <= g.n.c.Lease/2
+}
+
+// dropSilent takes a silent standby out, if those that can be counted on
+// afterwards are enough; an equal junior takes its place if there is one.
+// Where they are not enough the active stops: its lease has ended, it excepts
+// the slice, and the others may take over.
+func (g *group) dropSilent() bool {
+	var drop *member
+	sound := 1
+	for i := range g.members {
+		m := &g.members[i]
+		if m.peer == nil || m.state != geoconfig.Normal {
+			continue
+		}
+		if g.silent(m) {
+			if drop == nil {
+				drop = m
+			}
+		} else if g.reachable(m) {
+			sound++
+		}
+	}
+	if drop == nil || !g.heardEnough() {
+		return false
+	}
+	row := g.nextRow()
+	setState(&row, drop.node, geoconfig.Failed)
+	why := "member.failed"
+	if g.row.Policy.Level >= 3 && sound < 2 {
+		j := g.substitute()
+		if j == nil {
+			return false
+		}
+		setState(&row, j.node, geoconfig.Normal)
+		why = "member.replaced"
+	}
+	if !enough(&row) {
+		return false
+	}
+	g.settleHear(&row)
+	return g.propose(row, why)
+}
+
+func (g *group) substitute() *member {
+	for i := range g.members {
+		if m := &g.members[i]; g.equal(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// equal reports whether a junior holds everything acknowledged, so that the
+// swap that makes it normal may be sent.
+func (g *group) equal(m *member) bool {
+	return m.peer != nil && m.state.Junior() && g.phase == phaseLead && g.reachable(m) && !m.incomplete && !m.behind &&
+		m.match >= g.commit && m.match >= g.noop
+}
+
+// returned reports whether a failed member has answered without a gap for a
+// lease. It stays out for two leases at least, so that a bad link does not
+// make the row change all the time.
+func (g *group) returned(m *member) bool {
+	if m.peer == nil || (m.state != geoconfig.Failed && !(m.state.Junior() && g.foreign(m))) {
+		return false
+	}
+	p, now, lease := m.peer, g.n.now, g.n.c.Lease
+	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= lease && now-m.since >= 2*lease
+}

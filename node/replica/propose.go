@@ -1,0 +1,128 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Propose asks for an entry. The reply comes in this or a later Outputs.
+func (n *Node) Propose(now Time, p Proposal) {
+	n.step(now)
+	g := n.groups[p.Entry.Slice]
+	if g == nil {
+		n.reply(p, fault.NotActive)
+		return
+	}
+	if kind := g.admit(&p); kind != fault.None {
+		n.reply(p, kind)
+	}
+}
+
+func (n *Node) reply(p Proposal, kind fault.Kind) {
+	n.out.Replies = append(n.out.Replies, Reply{Slice: p.Entry.Slice, Token: p.Token, Kind: kind})
+}
+
+// admit orders an operation, or finds the one that it repeats. A kind other
+// than None is the reply; otherwise the reply was given or will be.
+func (g *group) admit(p *Proposal) fault.Kind {
+	switch {
+	case g.phase < phaseQuiet:
+		return fault.NotActive
+	case g.phase != phaseLead || g.yield != nil || g.until() <= g.n.now:
+		return fault.Again
+	}
+	known, r := g.lookup(p.Entry.Client, p.Entry.Number)
+	switch known {
+	case Done:
+		r.Token = p.Token
+		g.n.out.Replies = append(g.n.out.Replies, r)
+		return fault.None
+	case Pending:
+		g.late = append(g.late, waiter{r.Serial, p.Token})
+		return fault.None
+	case Unregistered, Forgotten:
+		return fault.Expired
+	}
+	if kind := g.check(&p.Entry); kind != fault.None {
+		return kind
+	}
+	e := new(Entry)
+	*e = p.Entry
+	e.Serial, e.Epoch = g.log.last+1, g.row.Epoch
+	if e.Client != 0 {
+		if g.inflight == nil {
+			g.inflight = map[operation]geoconfig.Serial{}
+		}
+		g.inflight[operation{e.Client, e.Number}] = e.Serial
+	}
+	g.waits = append(g.waits, waiter{e.Serial, p.Token})
+	g.uncommitted += e.cost()
+	g.store(e)
+	return fault.None
+}
+
+// check refuses what cannot be ordered now or at all.
+func (g *group) check(e *Entry) fault.Kind {
+	l := &g.n.c.Limits
+	switch {
+	case e.Serial != 0 && e.Serial != g.log.last+1, e.Time <= g.log.time, len(e.Chunks)%AddressSize != 0:
+		return fault.Invalid
+	case e.cost() > MaxEntryBytes:
+		return fault.TooLarge
+	case g.log.last-g.commit >= geoconfig.Serial(l.UncommittedEntries), g.uncommitted >= l.UncommittedBytes:
+		return fault.Overloaded
+	}
+	if e.Client == 0 {
+		return fault.None
+	}
+	if e.Registers() {
+		if len(g.clients.byID) >= l.Clients {
+			return fault.Overloaded
+		}
+		return fault.None
+	}
+	c := g.clients.find(e.Client, e.Time)
+	switch {
+	case c == nil:
+		return fault.Expired
+	case e.Lowest > e.Number, e.Number >= max(c.lowest, e.Lowest)+uint64(l.Results):
+		return fault.Invalid
+	}
+	return fault.None
+}
+
+// Lookup says what is known of an operation, before it is evaluated. For Done
+// the reply is the first one's.
+func (n *Node) Lookup(s geoconfig.SliceID, client, number uint64) (Known, Reply) {
+	g := n.groups[s]
+	if g == nil || g.phase != phaseLead {
+		return Unseen, Reply{}
+	}
+	return g.lookup(client, number)
+}
+
+func (g *group) lookup(client, number uint64) (Known, Reply) {
+	if client == 0 {
+		return Unseen, Reply{}
+	}
+	if s, under := g.inflight[operation{client, number}]; under {
+		return Pending, Reply{Slice: g.id, Serial: s}
+	}
+	c := g.clients.find(client, g.log.time)
+	if number == 0 {
+		if c == nil {
+			return Unseen, Reply{}
+		}
+		return Done, Reply{Slice: g.id, Epoch: g.row.Epoch, Time: c.last}
+	}
+	switch {
+	case c == nil:
+		return Unregistered, Reply{}
+	case number < c.lowest:
+		return Forgotten, Reply{}
+	}
+	if r := c.result(number); r != nil {
+		return Done, Reply{Slice: g.id, Serial: r.serial, Epoch: r.epoch, Time: r.time, Result: r.bytes}
+	}
+	return Unseen, Reply{}
+}

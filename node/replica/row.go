@@ -1,0 +1,280 @@
+package replica
+
+import (
+	"slices"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// restore brings back what an earlier life left on disk.
+func (g *group) restore(r Restored) error {
+	row := r.Row.Clone()
+	g.row = &row
+	if err := g.clients.decode(r.Clients); err != nil {
+		return err
+	}
+	g.log.reset(r.Base, r.BaseEpoch, r.BaseTime)
+	g.applied, g.appliedEpoch, g.appliedTime = r.Base, r.BaseEpoch, r.BaseTime
+	for _, e := range r.Entries {
+		if e.Serial != g.log.last+1 {
+			return fault.Errorf(fault.Corrupt, "replica.Restore", "", "slice %d: entry %d follows %d", g.id, e.Serial, g.log.last)
+		}
+		g.log.append(e)
+		if e.Serial > r.ClientsAt && e.Serial <= r.Applied {
+			g.clients.apply(e)
+		}
+		if e.Serial <= r.Applied {
+			g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
+			g.n.keep(g, e)
+		} else if len(e.Chunks) > 0 {
+			g.unheld = append(g.unheld, e.Serial)
+		}
+	}
+	if r.Applied > g.log.last && !r.Incomplete {
+		return fault.Errorf(fault.Corrupt, "replica.Restore", "", "slice %d: %d applied, %d in the journal", g.id, r.Applied, g.log.last)
+	}
+	g.durable, g.commit, g.stable, g.told = g.log.last, g.applied, g.applied, g.applied
+	g.incomplete, g.intent = r.Incomplete, r.Intent
+	g.seat(nil)
+	g.phase = g.phaseByRow()
+	if g.phase >= phaseQuiet {
+		g.phase = phaseQuiet
+	}
+	if g.self < 0 {
+		g.n.removed = append(g.n.removed, g)
+	}
+	g.publish()
+	return nil
+}
+
+// phaseByRow tells what the row makes of this node.
+func (g *group) phaseByRow() phase {
+	if g.self < 0 || g.members[g.self].incarnation != g.n.c.Incarnation {
+		return phaseNone
+	}
+	switch s := g.members[g.self].state; {
+	case s.Junior():
+		return phaseJunior
+	case s != geoconfig.Normal || g.incomplete || g.diverged:
+		return phaseNone
+	case g.row.Active == g.n.c.Self:
+		return phaseRecover
+	}
+	return phaseStandby
+}
+
+// setRow makes a newer row this group's; anything that was waiting for the
+// older epoch ends here.
+func (g *group) setRow(row *geoconfig.SliceRow) {
+	if row.Epoch <= g.row.Epoch {
+		return
+	}
+	old, was := g.row, g.phase
+	mine := g.swap != nil && g.swap.From == old.Epoch && sameRow(&g.swap.After, row)
+	g.row = row
+	g.rowAt = g.n.record(g, Record{Kind: RecordRow, Row: row})
+	removed := g.self < 0 && old.Epoch > 0
+	// The same active goes on if nobody else can have been it in between.
+	stays := was >= phaseRecover && row.Active == g.n.c.Self && row.Epoch == old.Epoch+1
+	g.distrust(old)
+	before := g.members
+	g.seat(before)
+	g.phase = g.phaseByRow()
+	if g.phase == phaseRecover && stays {
+		g.phase = was
+	} else {
+		g.newTerm(old, mine)
+	}
+	g.swap, g.candidate, g.leader = nil, nil, row.Active
+	g.intent = false
+	g.heardAt = g.n.now
+	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
+	if g.self < 0 && !removed {
+		g.n.removed = append(g.n.removed, g)
+	} else if g.self >= 0 && removed {
+		g.n.removed = slices.DeleteFunc(g.n.removed, func(r *group) bool { return r == g })
+	}
+	g.publish()
+	g.touch()
+}
+
+// newTerm ends what this node was and begins what the new row makes it.
+func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
+	g.refuseAll()
+	g.yield, g.inherited = nil, nil
+	g.noop, g.wantHear = 0, 0
+	g.lastUntil = 0
+	for i := range g.members {
+		m := &g.members[i]
+		m.leaseAt, m.wouldAt, m.tailHeard, m.behind = 0, 0, false, false
+		m.match, m.next, m.flight = 0, g.log.last+1, 0
+		m.since, m.progressAt = g.n.now, g.n.now
+	}
+	if g.phase != phaseRecover {
+		return
+	}
+	g.adopt = g.row.Hear > 1 || old.Active == g.n.c.Self
+	if g.n.c.Bugs.TakeoverHearsOne {
+		g.adopt = false
+	}
+	g.belowMax = g.log.last
+	g.wasActive = true
+	g.graceFrom = g.n.now
+	prior, _ := g.row.Member(old.Active)
+	switch {
+	case old.Epoch == 0 && g.row.Epoch == 1, mine:
+	case g.offer.epoch == old.Epoch && g.offer.epoch > 0 && g.row.Epoch == old.Epoch+1:
+		g.inherited = &Role{Leases: g.offer.leases, LeasesAge: g.offer.at}
+	case prior.State == geoconfig.Normal || g.row.Epoch != old.Epoch+1:
+		g.inherited = &Role{Wait: g.n.c.Lease, LeasesAge: g.n.now}
+	}
+	g.offer = offer{}
+}
+
+// distrust remembers who may count on promises of the epoch that ends.
+func (g *group) distrust(old *geoconfig.SliceRow) {
+	for _, id := range []geoconfig.NodeID{old.Active, g.row.Active} {
+		if id == "" || id == g.n.c.Self {
+			continue
+		}
+		if p := g.n.peer(id); !slices.Contains(g.doubt, p) {
+			g.doubt = append(g.doubt, p)
+		}
+	}
+	// Who became normal after having been a junior has acknowledged a later epoch.
+	g.doubt = slices.DeleteFunc(g.doubt, func(p *peer) bool {
+		before, _ := old.Member(p.id)
+		now, _ := g.row.Member(p.id)
+		return before.State.Junior() && now.State == geoconfig.Normal
+	})
+}
+
+// seat lays out the members of the row, keeping what is known of those that
+// were members before.
+func (g *group) seat(before []member) {
+	for i := range before {
+		if p := before[i].peer; p != nil {
+			p.seats = slices.DeleteFunc(p.seats, func(s seat) bool { return s.group == g })
+		}
+	}
+	g.members = make([]member, 0, len(g.row.Members))
+	g.self = -1
+	for i, rm := range g.row.Members {
+		m := member{node: rm.Node, since: g.n.now, progressAt: g.n.now, next: g.log.last + 1}
+		for k := range before {
+			if before[k].node == rm.Node {
+				m = before[k]
+			}
+		}
+		if m.state != rm.State {
+			m.since, m.progressAt = g.n.now, g.n.now
+		}
+		m.state, m.incarnation = rm.State, rm.Incarnation
+		if m.state == geoconfig.Failed {
+			m.match, m.behind, m.incomplete = 0, false, false
+		}
+		m.unconfirm(g.n.now)
+		if rm.Node == g.n.c.Self {
+			g.self = i
+		} else {
+			m.peer = g.n.peer(rm.Node)
+		}
+		g.members = append(g.members, m)
+	}
+	if g.self < 0 {
+		return
+	}
+	for i := range g.members {
+		if p := g.members[i].peer; p != nil {
+			p.seats = append(p.seats, seat{g, i})
+			p.beaconDue = true
+		}
+	}
+}
+
+// sameRow reports whether two rows say the same, whatever the store adds.
+func sameRow(a, b *geoconfig.SliceRow) bool {
+	return a.Epoch == b.Epoch && a.Active == b.Active && a.Hear == b.Hear && a.Closed == b.Closed &&
+		a.Policy == b.Policy && slices.Equal(a.Members, b.Members)
+}
+
+// onSlice takes a message about one slice: first both sides get the same
+// epoch, then it is looked at.
+func (n *Node) onSlice(from geoconfig.NodeID, m *Message) {
+	g := n.groups[m.Slice]
+	if m.Row != nil && m.Row.Epoch >= m.Epoch && (g == nil || m.Row.Epoch > g.row.Epoch) {
+		g = n.learn(m.Row)
+	}
+	if g == nil {
+		return
+	}
+	if m.Kind == Refuse || m.Kind == Row {
+		g.onRefuse(from, m)
+		return
+	}
+	if m.Epoch != g.row.Epoch && !n.c.Bugs.NoEpochCheck {
+		// State matching: this node's row goes along, and the sender's comes
+		// with its next message if it is the newer.
+		g.tell(from, Refuse)
+		return
+	}
+	if m.Epoch == g.row.Epoch {
+		g.agree(from)
+	}
+	g.dispatch(from, m)
+}
+
+func (g *group) dispatch(from geoconfig.NodeID, m *Message) {
+	switch m.Kind {
+	case Append:
+		g.onAppend(from, m)
+	case Ack, Mismatch:
+		g.onAck(from, m)
+	case Query:
+		g.onQuery(from)
+	case Tail:
+		g.onTail(from, m)
+	case Fetch:
+		g.onFetch(from, m)
+	case Fetched:
+		g.onFetched(from, m)
+	case Behind:
+		g.onBehind(from, m)
+	case Offer:
+		g.onOffer(from, m)
+	case Taken:
+		g.onTaken(from, m)
+	}
+	g.touch()
+}
+
+// agree notes that a peer has this epoch: promises to it mean what they say.
+func (g *group) agree(from geoconfig.NodeID) {
+	if len(g.doubt) > 0 {
+		g.doubt = slices.DeleteFunc(g.doubt, func(p *peer) bool { return p.id == from })
+	}
+}
+
+// onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
+func (g *group) onRefuse(from geoconfig.NodeID, m *Message) {
+	if m.Epoch < g.row.Epoch {
+		g.tell(from, Row)
+	}
+	g.touch()
+}
+
+// tell sends the row. What is not on disk yet is not told.
+func (g *group) tell(to geoconfig.NodeID, kind MessageKind) {
+	if g.mute() {
+		return
+	}
+	m := g.message(to, kind)
+	m.Row = g.row
+}
+
+func (g *group) message(to geoconfig.NodeID, kind MessageKind) *Message {
+	m := g.n.out.send(to, kind)
+	m.Slice, m.Epoch, m.Boot = g.id, g.row.Epoch, g.n.c.Boot
+	return m
+}

@@ -1,0 +1,187 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// pendingSwap is a compare-and-swap whose outcome is not known yet. While it
+// is pending, either row may be in force.
+type pendingSwap struct {
+	Swap
+	after   Position // sent once this record is on disk
+	sent    bool
+	retryAt Time
+}
+
+// propose sends a swap to geo-config, unless one is under way.
+func (g *group) propose(row geoconfig.SliceRow, why string) bool {
+	if g.swap != nil || g.n.now < g.swapAfter || g.mute() {
+		return false
+	}
+	row.Epoch = g.row.Epoch + 1
+	g.attempts++
+	g.swap = &pendingSwap{Swap: Swap{Slice: g.id, From: g.row.Epoch, After: row, Attempt: g.attempts, Why: why}}
+	if g.acting() {
+		g.mayPromote()
+	}
+	g.tickSwap()
+	return true
+}
+
+// mayPromote prepares for a swap that makes members normal. Such a one may
+// take over when it has waited, and it waits from when it learns the row, so
+// its promise counts from now on; and an active that restarts must remember
+// that it may not be alone any more.
+func (g *group) mayPromote() {
+	for i := range g.members {
+		m := &g.members[i]
+		if m.peer != nil && m.state != geoconfig.Normal && g.required(m) {
+			m.leaseAt = g.n.now
+			g.swap.after = g.n.record(g, Record{Kind: RecordIntent, Row: g.row})
+			g.intent = true
+		}
+	}
+}
+
+func (g *group) tickSwap() {
+	s := g.swap
+	if s == nil || s.after > g.n.persisted || (s.sent && (s.retryAt == 0 || g.n.now < s.retryAt)) {
+		return
+	}
+	s.sent, s.retryAt = true, 0
+	g.n.out.Swaps = append(g.n.out.Swaps, s.Swap)
+}
+
+// Swapped tells how a Swap ended; row is what is in geo-config, for Won and Lost.
+func (n *Node) Swapped(now Time, s Swap, o Outcome, row *geoconfig.SliceRow) {
+	n.step(now)
+	g := n.groups[s.Slice]
+	if g == nil {
+		return
+	}
+	if row != nil && (o == Won || o == Lost) {
+		g.setRow(row)
+	} else if o == Won {
+		g.setRow(&s.After)
+	}
+	p := g.swap
+	if p == nil || p.From != s.From || p.Attempt != s.Attempt {
+		return
+	}
+	if o == Unknown {
+		p.retryAt = n.now + n.c.SwapRetry
+		return
+	}
+	// It was not applied and never will be.
+	g.swap, g.candidate = nil, nil
+	g.swapAfter = n.now + n.c.SwapRetry
+	g.wantYieldBack()
+	g.advance()
+	g.touch()
+}
+
+// enough reports whether a row leaves as many copies as its policy demands: two
+// normal members where it asks for three or more.
+func enough(row *geoconfig.SliceRow) bool {
+	n := 0
+	for _, m := range row.Members {
+		if m.State == geoconfig.Normal {
+			n++
+		}
+	}
+	return n >= 2 || (n == 1 && row.Policy.Level < 3)
+}
+
+func setState(row *geoconfig.SliceRow, node geoconfig.NodeID, s geoconfig.MemberState) {
+	for i := range row.Members {
+		if row.Members[i].Node == node {
+			row.Members[i].State = s
+		}
+	}
+}
+
+// next returns a copy of the row to be changed. How many members a takeover
+// must hear stays, until all that are normal have everything.
+func (g *group) nextRow() geoconfig.SliceRow { return g.row.Clone() }
+
+// settleHear lowers Hear in a row to be swapped in if everything acknowledged
+// below all is on all its normal members. While the swap is undecided nothing
+// is acknowledged below all.
+func (g *group) settleHear(row *geoconfig.SliceRow) {
+	for i := range g.members {
+		m := &g.members[i]
+		if rm, _ := row.Member(m.node); rm.State == geoconfig.Normal && m.peer != nil && m.match < max(g.belowMax, g.noop) {
+			return
+		}
+	}
+	row.Hear = 0
+}
+
+// progressHear records how many members a takeover must hear before anything
+// is acknowledged below all.
+func (g *group) progressHear() {
+	if g.wantHear <= g.row.Hear {
+		g.wantHear = 0
+		return
+	}
+	row := g.nextRow()
+	row.Hear = g.wantHear
+	g.propose(row, "slice.hear")
+}
+
+// Reconfigure asks the active to change the row. None means that a swap is
+// under way; Again that another one is, or that it cannot be now.
+func (n *Node) Reconfigure(now Time, s geoconfig.SliceID, c Change) fault.Kind {
+	n.step(now)
+	g := n.groups[s]
+	if g == nil || g.phase != phaseLead {
+		return fault.NotActive
+	}
+	if g.swap != nil || g.yield != nil || g.until() <= n.now {
+		return fault.Again
+	}
+	row := g.nextRow()
+	for _, id := range c.Remove {
+		if id == n.c.Self {
+			return fault.Invalid // hand over first
+		}
+		for i, m := range row.Members {
+			if m.Node == id {
+				row.Members = append(row.Members[:i], row.Members[i+1:]...)
+				break
+			}
+		}
+	}
+	for _, a := range c.Add {
+		a.State = geoconfig.Migrating
+		if have, in := row.Member(a.Node); !in {
+			row.Members = append(row.Members, a)
+		} else if have.State == geoconfig.Failed {
+			setMember(&row, a)
+		}
+	}
+	row.Closed = row.Closed || c.Close
+	if c.Policy != nil {
+		row.Policy = *c.Policy
+	}
+	if len(c.Remove) > 0 {
+		if !enough(&row) {
+			return fault.Again
+		}
+		g.settleHear(&row)
+	}
+	if !g.propose(row, "slice.change") {
+		return fault.Again
+	}
+	g.touch()
+	return fault.None
+}
+
+func setMember(row *geoconfig.SliceRow, m geoconfig.Member) {
+	for i := range row.Members {
+		if row.Members[i].Node == m.Node {
+			row.Members[i] = m
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+)
+
+// entry returns an entry that is in memory, among those read back too.
+func (g *group) entry(s geoconfig.Serial) *Entry {
+	if e := g.log.get(s); e != nil {
+		return e
+	}
+	if len(g.readBack) == 0 || s < g.readBack[0].Serial {
+		return nil
+	}
+	i := int(s - g.readBack[0].Serial)
+	if i >= len(g.readBack) || g.readBack[i].Epoch != g.log.epochAt(s) {
+		return nil
+	}
+	return g.readBack[i]
+}
+
+// wantRead asks for entries out of the journal, one read at a time.
+func (g *group) wantRead(from, to geoconfig.Serial) {
+	if g.read.From != 0 {
+		return
+	}
+	g.read = Read{Slice: g.id, From: from, To: min(to, max(from, g.log.first-1)), MaxBytes: 4 * g.n.c.Limits.MessageBytes}
+	g.readAt = g.n.now
+	g.n.out.Reads = append(g.n.out.Reads, g.read)
+}
+
+// ReadDone answers a Read: entries in order from Read.From on; none means that
+// the journal does not have them any more.
+func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {
+	n.step(now)
+	g := n.groups[r.Slice]
+	if g == nil || g.read != r {
+		return
+	}
+	g.read.From = 0
+	g.readBack = entries
+	if len(entries) == 0 {
+		g.log.rebase(min(r.To, g.applied))
+		n.event(g, "missed operations are gone", n.c.Self)
+	}
+	if g.acting() {
+		g.apply(g.commit)
+	} else {
+		g.follow()
+	}
+	g.touch()
+}
+
+// onBehind tells a junior that its missed operations are gone.
+func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
+	if g.phase != phaseJunior || from != g.row.Active {
+		return
+	}
+	g.diverged = g.diverged || (m.Flags&FlagDiverged != 0 && !g.incomplete)
+	if g.begun || (!g.incomplete && !g.diverged && g.log.last >= m.Serial) {
+		g.mismatch(from, 0) // an old message, or the active does not know yet
+		return
+	}
+	g.transferNeeded = true
+	g.tickJunior()
+}
+
+// tickJunior asks for a state transfer where one is needed, again after each
+// failure.
+func (g *group) tickJunior() {
+	if !g.transferNeeded && !g.incomplete || g.transferAsked || g.n.now < g.transferAfter {
+		return
+	}
+	t := Transfer{Slice: g.id, Row: g.row, Diverged: g.diverged}
+	for i := range g.members {
+		if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal && m.node != g.row.Active {
+			t.Sources = append(t.Sources, m.node)
+		}
+	}
+	t.Sources = append(t.Sources, g.row.Active)
+	g.transferAsked = true
+	g.n.out.Transfers = append(g.n.out.Transfers, t)
+}
+
+// TransferBegun says that a source gives the state as of a serial; entries
+// after it are wanted from now on, and wait in the journal (the
+// delayed-operations log). base.Clients is not looked at.
+func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) {
+	n.step(now)
+	g := n.groups[s]
+	if g == nil || g.phase != phaseJunior || !g.transferAsked {
+		return
+	}
+	g.log.reset(base.Serial, base.Epoch, base.Time)
+	g.readBack, g.unheld = nil, nil
+	g.incomplete, g.begun, g.diverged = true, true, false
+	g.durable, g.commit, g.stable = base.Serial, base.Serial, base.Serial
+	g.applied = base.Serial
+	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
+	n.record(g, Record{Kind: RecordReset, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
+	g.touch()
+}
+
+// TransferDone says that the state as of TransferBegun's serial is on disk,
+// chunks and all.
+func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) error {
+	n.step(now)
+	g := n.groups[s]
+	if g == nil || !g.begun || base.Serial != g.log.base || base.Epoch != g.log.baseEpoch {
+		return nil // overtaken by a newer row or transfer
+	}
+	if err := g.clients.decode(base.Clients); err != nil {
+		return err
+	}
+	g.incomplete, g.begun, g.transferNeeded, g.transferAsked = false, false, false, false
+	g.applied, g.appliedEpoch, g.appliedTime = base.Serial, base.Epoch, base.Time
+	g.rowAt = n.record(g, Record{Kind: RecordComplete, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
+	g.ackWanted = true
+	g.follow()
+	return nil
+}
+
+// TransferFailed says that the transfer ended without; it is asked for again.
+func (n *Node) TransferFailed(now Time, s geoconfig.SliceID) {
+	n.step(now)
+	if g := n.groups[s]; g != nil {
+		g.transferAsked, g.begun = false, false
+		g.transferAfter = n.now + n.c.SwapRetry
+	}
+}
