@@ -115,17 +115,17 @@ func (k RowKey) String() string { return k.Table.String() + "/" + k.Name }
 // ClusterKey names the cluster's row.
 func ClusterKey() RowKey { return RowKey{ClusterTable, "cluster"} }
 
-// RowKey names the site's row.
-func (s Site) RowKey() RowKey { return RowKey{SitesTable, string(s.Name)} }
+// Key names the site's row.
+func (s Site) Key() RowKey { return RowKey{SitesTable, string(s.Name)} }
 
-// RowKey names the node's row.
-func (n Node) RowKey() RowKey { return RowKey{NodesTable, string(n.ID)} }
+// Key names the node's row.
+func (n Node) Key() RowKey { return RowKey{NodesTable, string(n.ID)} }
 
-// RowKey names the user's row.
+// RowKey names the user's row; Key is the public key.
 func (u User) RowKey() RowKey { return RowKey{UsersTable, string(u.Name)} }
 
-// RowKey names the slice's row.
-func (s SliceID) RowKey() RowKey { return RowKey{SlicesTable, fmt.Sprint(uint32(s))} }
+// Key names the slice's row.
+func (s SliceID) Key() RowKey { return RowKey{SlicesTable, fmt.Sprint(uint32(s))} }
 
 // Cluster is the row that says whose configuration this is.
 type Cluster struct {

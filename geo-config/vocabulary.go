@@ -19,6 +19,9 @@ type SiteName string
 // NodeID names a storage node: its libp2p peer ID in text form.
 type NodeID string
 
+// Short returns the end of the ID, for people: peer IDs all begin alike.
+func (n NodeID) Short() string { return string(n[max(len(n)-8, 0):]) }
+
 // UserName names a principal of the roster.
 type UserName string
 

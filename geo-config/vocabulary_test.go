@@ -93,15 +93,23 @@ func TestRowsKeepTheirForm(t *testing.T) {
 	}
 }
 
+func TestShortIDsShowWhatDiffers(t *testing.T) {
+	for id, want := range map[geoconfig.NodeID]string{"": "", "n1": "n1", "12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp": "vnc6iDEp"} {
+		if got := id.Short(); got != want {
+			t.Errorf("%s: got %q, want %q", id, got, want)
+		}
+	}
+}
+
 func TestRowKeysAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		key  geoconfig.RowKey
 		want string
 	}{
 		{geoconfig.ClusterKey(), "cluster/cluster"},
-		{geoconfig.Site{Name: "paris"}.RowKey(), "sites/paris"},
-		{geoconfig.Node{ID: "n1"}.RowKey(), "nodes/n1"},
-		{geoconfig.SliceID(7).RowKey(), "slices/7"},
+		{geoconfig.Site{Name: "paris"}.Key(), "sites/paris"},
+		{geoconfig.Node{ID: "n1"}.Key(), "nodes/n1"},
+		{geoconfig.SliceID(7).Key(), "slices/7"},
 		{geoconfig.User{Name: "ann"}.RowKey(), "users/ann"},
 	} {
 		if got := c.key.String(); got != c.want {

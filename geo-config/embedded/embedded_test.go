@@ -59,7 +59,7 @@ func TestEverythingIsThereAfterAReopening(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by open")
 	s := open(t, dir)
 	rev := apply(t, s, first())
-	gone := geoconfig.Removal{Key: geoconfig.Site{Name: "tokyo"}.RowKey(), Revision: rev}
+	gone := geoconfig.Removal{Key: geoconfig.Site{Name: "tokyo"}.Key(), Revision: rev}
 	last := apply(t, s, geoconfig.Batch{Key: "second", Remove: []geoconfig.Removal{gone}})
 	if _, _, err := s.Settle(t.Context(), "never"); err != nil {
 		t.Fatal(err)

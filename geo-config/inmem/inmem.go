@@ -194,13 +194,13 @@ func (s *Store) sliceKeys(q geoconfig.Query) (keys []geoconfig.RowKey, more bool
 		ids, more = ids[:q.Slices], true
 	}
 	for _, id := range q.SliceIDs {
-		if _, ok := s.rows[id.RowKey()]; ok {
+		if _, ok := s.rows[id.Key()]; ok {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		keys = append(keys, id.RowKey())
+		keys = append(keys, id.Key())
 	}
 	return keys, more
 }

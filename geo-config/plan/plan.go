@@ -156,12 +156,12 @@ func (p *planner) cluster(c *geoconfig.Cluster) error {
 // puts swaps sites, nodes and users.
 func (p *planner) puts(b geoconfig.Batch) error {
 	for _, s := range b.Sites {
-		if err := swap(p, s.RowKey(), s.Revision, checkSite(s), func() any { s.Revision = p.rev; return s }); err != nil {
+		if err := swap(p, s.Key(), s.Revision, checkSite(s), func() any { s.Revision = p.rev; return s }); err != nil {
 			return err
 		}
 	}
 	for _, n := range b.Nodes {
-		if err := swap(p, n.RowKey(), n.Revision, checkNode(n), func() any { n.Revision = p.rev; return n }); err != nil {
+		if err := swap(p, n.Key(), n.Revision, checkNode(n), func() any { n.Revision = p.rev; return n }); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func swap(p *planner, key geoconfig.RowKey, want geoconfig.Revision, bad error, 
 }
 
 func (p *planner) slice(s geoconfig.SliceSwap) error {
-	row, key := s.Row, s.Row.ID.RowKey()
+	row, key := s.Row, s.Row.ID.Key()
 	if err := checkSlice(row); err != nil {
 		return err
 	}

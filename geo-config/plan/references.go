@@ -12,13 +12,13 @@ import (
 // to a removed row.
 func (p *planner) references(b geoconfig.Batch) error {
 	for _, n := range b.Nodes {
-		if err := p.needs(n.RowKey(), geoconfig.Site{Name: n.Site}.RowKey()); err != nil {
+		if err := p.needs(n.Key(), geoconfig.Site{Name: n.Site}.Key()); err != nil {
 			return err
 		}
 	}
 	for _, s := range b.Slices {
 		for _, m := range s.Row.Members {
-			if err := p.needs(s.Row.ID.RowKey(), geoconfig.Node{ID: m.Node}.RowKey()); err != nil {
+			if err := p.needs(s.Row.ID.Key(), geoconfig.Node{ID: m.Node}.Key()); err != nil {
 				return err
 			}
 		}
@@ -82,12 +82,12 @@ func References(t geoconfig.Table, body []byte) ([]geoconfig.RowKey, error) {
 	case geoconfig.NodesTable:
 		var n geoconfig.Node
 		err = json.Unmarshal(body, &n)
-		refs = append(refs, geoconfig.Site{Name: n.Site}.RowKey())
+		refs = append(refs, geoconfig.Site{Name: n.Site}.Key())
 	case geoconfig.SlicesTable:
 		var s geoconfig.SliceRow
 		err = json.Unmarshal(body, &s)
 		for _, m := range s.Members {
-			refs = append(refs, geoconfig.Node{ID: m.Node}.RowKey())
+			refs = append(refs, geoconfig.Node{ID: m.Node}.Key())
 		}
 	}
 	return refs, fault.Wrap(fault.Corrupt, op, t.String(), err)

@@ -84,36 +84,36 @@ func checkCluster(c geoconfig.Cluster) error {
 
 func checkSite(s geoconfig.Site) error {
 	if !sane(string(s.Name), siteMarks, maxNameBytes) {
-		return invalid(s.RowKey(), "%q is no site name: letters, digits, and ._- after the first, 63 at most", s.Name)
+		return invalid(s.Key(), "%q is no site name: letters, digits, and ._- after the first, 63 at most", s.Name)
 	}
 	if strings.EqualFold(string(s.Name), "random") {
-		return invalid(s.RowKey(), "%q has a meaning of its own in the cue .Site=: take another name", s.Name)
+		return invalid(s.Key(), "%q has a meaning of its own in the cue .Site=: take another name", s.Name)
 	}
 	if len(s.Location) > maxTextBytes || !utf8.ValidString(s.Location) {
-		return invalid(s.RowKey(), "the location is no text of at most %d bytes", maxTextBytes)
+		return invalid(s.Key(), "the location is no text of at most %d bytes", maxTextBytes)
 	}
 	return nil
 }
 
 func checkNode(n geoconfig.Node) error {
 	if !sane(string(n.ID), idMarks, maxIDBytes) {
-		return invalid(n.RowKey(), "%q is no peer ID", n.ID)
+		return invalid(n.Key(), "%q is no peer ID", n.ID)
 	}
 	if len(n.Addresses) > maxAddresses {
-		return invalid(n.RowKey(), "%d addresses, more than %d", len(n.Addresses), maxAddresses)
+		return invalid(n.Key(), "%d addresses, more than %d", len(n.Addresses), maxAddresses)
 	}
 	for _, a := range n.Addresses {
 		if !strings.HasPrefix(a, "/") || len(a) > maxAddressBytes {
-			return invalid(n.RowKey(), "%q is no multiaddress", a)
+			return invalid(n.Key(), "%q is no multiaddress", a)
 		}
 	}
 	for _, v := range append([]float64{n.Coordinate.Height, n.Coordinate.Error}, n.Coordinate.Vector...) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return invalid(n.RowKey(), "the coordinate is not finite")
+			return invalid(n.Key(), "the coordinate is not finite")
 		}
 	}
 	if n.CapacityBytes < 0 || n.UsedBytes < 0 || len(n.Version) > maxKeyBytes {
-		return invalid(n.RowKey(), "a size is negative or the version is no version")
+		return invalid(n.Key(), "a size is negative or the version is no version")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func checkUser(u geoconfig.User) error {
 
 // checkSlice checks a new slice row by itself.
 func checkSlice(r geoconfig.SliceRow) error {
-	key, p := r.ID.RowKey(), r.Policy
+	key, p := r.ID.Key(), r.Policy
 	switch {
 	case r.ID == 0 || r.ID > geoconfig.MaxSlice:
 		return invalid(key, "slices are numbered 1 to %d", geoconfig.MaxSlice)

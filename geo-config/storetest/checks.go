@@ -70,14 +70,14 @@ func testValidation(f *fixture) {
 func testReferences(f *fixture) {
 	rev := f.seed()
 	f.apply(create(1))
-	paris := geoconfig.Removal{Key: geoconfig.Site{Name: "paris"}.RowKey(), Revision: rev}
-	n1 := geoconfig.Removal{Key: geoconfig.Node{ID: "n1"}.RowKey(), Revision: rev}
+	paris := geoconfig.Removal{Key: geoconfig.Site{Name: "paris"}.Key(), Revision: rev}
+	n1 := geoconfig.Removal{Key: geoconfig.Node{ID: "n1"}.Key(), Revision: rev}
 	f.refuse(fault.NotEmpty, "sites/paris", geoconfig.Batch{Remove: []geoconfig.Removal{paris}})
 	f.refuse(fault.NotEmpty, "nodes/n1", geoconfig.Batch{Remove: []geoconfig.Removal{n1}})
 	f.refuse(fault.NotEmpty, "nodes/n1", geoconfig.Batch{Remove: []geoconfig.Removal{n1, paris}})
 	add := create(2)
 	add.Slices[0].Row.Active, add.Slices[0].Row.Members = "n3", add.Slices[0].Row.Members[2:]
-	add.Remove = []geoconfig.Removal{{Key: geoconfig.Node{ID: "n3"}.RowKey(), Revision: rev}}
+	add.Remove = []geoconfig.Removal{{Key: geoconfig.Node{ID: "n3"}.Key(), Revision: rev}}
 	f.refuse(fault.NotEmpty, "nodes/n3", add)
 	leave := swap(1, 1, func(r *geoconfig.SliceRow) { r.Active, r.Members = "n2", r.Members[1:] })
 	leave.Remove = []geoconfig.Removal{n1, paris}

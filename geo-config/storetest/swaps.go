@@ -101,7 +101,7 @@ func testEpochs(f *fixture) {
 	if got := f.slice(1); got.Epoch != 10 || got.Active != "n2" {
 		f.Errorf("got %+v, want epoch 10 with active n2", got)
 	}
-	f.refuse(fault.Invalid, "slices/1", geoconfig.Batch{Remove: []geoconfig.Removal{{Key: geoconfig.SliceID(1).RowKey(), Revision: 4}}})
+	f.refuse(fault.Invalid, "slices/1", geoconfig.Batch{Remove: []geoconfig.Removal{{Key: geoconfig.SliceID(1).Key(), Revision: 4}}})
 }
 
 func testAtomic(f *fixture) {
