@@ -221,7 +221,7 @@ func (r *Router) giveUp(ctx context.Context, id geoconfig.SliceID, err, last err
 
 func (r *Router) subject(id geoconfig.SliceID) string {
 	row, _ := r.Known(id)
-	return "slice " + row.ID.RowKey().Name + " at " + string(row.Active)
+	return "slice " + row.ID.Key().Name + " at " + string(row.Active)
 }
 
 // pause waits, with jitter, so that clients do not come back all at once.
