@@ -1,0 +1,342 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/store/disk"
+	"cartwheel.dev/node/store/journal"
+	"cartwheel.dev/node/store/meta"
+	"cartwheel.dev/node/store/pack"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func small(d disk.Disk, fs vfs.FS) Options {
+	return Options{Dir: "data", Disk: d, MetaFS: fs, ClusterID: "c1", NodeID: "n1",
+		Journal: journal.Options{SegmentBytes: 128 << 10, TotalBytes: 8 << 20},
+		Pack:    pack.Options{PackBytes: 256 << 10, StageBytes: 32 << 10, ReserveBytes: -1},
+		Meta:    meta.Options{MemtableBytes: 256 << 10}, CheckpointBytes: 200 << 10}
+}
+
+// machine is a node in small: entries go to the log, then to metadata and,
+// with their content, to the packs; as the server does it.
+type machine struct {
+	s       *Store
+	serial  geoconfig.Serial
+	last    journal.Position
+	trouble error
+}
+
+func content(i geoconfig.Serial) []byte {
+	return bytes.Repeat(fmt.Appendf(nil, "content %d ", i), 1+int(i)*7%300)
+}
+
+// start opens and recovers.
+func start(o Options) (*machine, error) {
+	s, err := Open(o)
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{s: s}
+	err = s.Recover(func(_ journal.Position, r journal.Record) error {
+		serial := geoconfig.Serial(binary.LittleEndian.Uint64(r.Pieces[0]))
+		return m.apply(serial, bytes.Clone(r.Pieces[0][8:]))
+	})
+	if err == nil {
+		m.serial, err = s.Meta().Applied(1)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// apply is idempotent: content always, metadata only where it is new.
+func (m *machine) apply(serial geoconfig.Serial, body []byte) error {
+	a := chunk.Sum(body)
+	if err := m.s.Packs().PutLazy([]chunk.Address{a}, [][]byte{body}); err != nil {
+		return err
+	}
+	applied, err := m.s.Meta().Applied(1)
+	if err != nil || serial <= applied {
+		return err
+	}
+	b := m.s.Meta().NewBatch()
+	if err := b.Put(1, fmt.Appendf(nil, "file %d", serial), a[:], uint64(serial)); err != nil {
+		return err
+	}
+	if err := b.SetApplied(1, serial); err != nil {
+		return err
+	}
+	return b.Commit()
+}
+
+// create does one operation and reports whether it was acknowledged.
+func (m *machine) create() bool {
+	serial, body := m.serial+1, content(m.serial+1)
+	done := make(chan error, 1)
+	err := m.s.Journal().Append([]journal.Record{{Slice: 1, Kind: 1,
+		Pieces: [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(serial)), body}}},
+		func(p journal.Position, err error) { m.last = p; done <- err })
+	if err == nil {
+		err = <-done
+	}
+	if err == nil {
+		m.serial = serial
+		m.trouble = m.apply(serial, body)
+	}
+	return err == nil
+}
+
+func (m *machine) checkpoint() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return m.s.Checkpoint(ctx, m.last)
+}
+
+// holds reports whether the first n operations are all there.
+func (m *machine) holds(n geoconfig.Serial) error {
+	for i := geoconfig.Serial(1); i <= n; i++ {
+		address, ok, err := m.s.Meta().Slice(1).Get(fmt.Appendf(nil, "file %d", i))
+		if err != nil || !ok {
+			return fmt.Errorf("file %d of %d: %v %v", i, n, ok, err)
+		}
+		want := content(i)
+		r := []pack.Range{{Address: chunk.Address(address), Into: make([]byte, len(want))}}
+		if err := m.s.Packs().Read(context.Background(), r); err != nil {
+			return fmt.Errorf("content %d of %d: %w", i, n, err)
+		}
+		if !bytes.Equal(r[0].Into, want) {
+			return fmt.Errorf("content %d differs", i)
+		}
+	}
+	return nil
+}
+
+// TestCrashAtEverySite stops the machine at every site there is, with torn
+// writes, cuts the power, starts again, and looks for every acknowledged
+// operation; then it does so once more from there.
+func TestCrashAtEverySite(t *testing.T) {
+	for _, site := range disk.Sites() {
+		t.Run(string(site), func(t *testing.T) {
+			stopped := 0
+			for seed := range uint64(6) {
+				if crashOnce(t, site, seed) {
+					stopped++
+				}
+			}
+			if stopped == 0 {
+				t.Errorf("the machine was never stopped at %s", site)
+			}
+		})
+	}
+}
+
+func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 11))
+	d, fs := disk.NewMemory(), vfs.NewCrashableMem()
+	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 3*int(seed)), Kind: fault.IO, Keep: rng.IntN(20) * 512, Crash: true})
+	acked := geoconfig.Serial(0)
+	if m, err := start(small(d, fs)); err == nil {
+		acked = m.work(150, rng)
+		// The log and the packs end first, as with the power.
+		fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+		m.s.Close()
+	} else {
+		fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+	}
+	after := d.CrashClone(rng)
+	for life := range 2 {
+		m, err := start(small(after, fs))
+		if err != nil {
+			t.Fatalf("seed %d at %s: start %d after the crash: %v", seed, site, life, err)
+		}
+		if m.serial < acked {
+			t.Fatalf("seed %d at %s: %d acknowledged, %d there", seed, site, acked, m.serial)
+		}
+		if err := m.holds(m.serial); err != nil {
+			t.Fatalf("seed %d at %s life %d: acknowledged %d: %v", seed, site, life, acked, err)
+		}
+		acked = m.work(30, rng)
+		if m.trouble != nil {
+			t.Fatalf("seed %d at %s: after the crash: %v", seed, site, m.trouble)
+		}
+		fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+		next := after.CrashClone(rng)
+		m.s.Close()
+		after = next
+	}
+	return d.Crashed()
+}
+
+// work does operations with checkpoints between them until the disk stops; it
+// returns how many are acknowledged altogether.
+func (m *machine) work(n int, rng *rand.Rand) geoconfig.Serial {
+	for range n {
+		if !m.create() || m.trouble != nil {
+			break
+		}
+		if m.s.NeedsCheckpoint() || rng.IntN(40) == 0 {
+			if m.checkpoint() != nil {
+				break
+			}
+		}
+	}
+	return m.serial
+}
+
+func TestCheckpointBoundsTheLog(t *testing.T) {
+	d, fs := disk.NewMemory(), vfs.NewMem()
+	m, err := start(small(d, fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.s.Close()
+	for range 600 {
+		if !m.create() {
+			t.Fatal("not acknowledged")
+		}
+		if m.s.NeedsCheckpoint() {
+			if err := m.checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := m.s.Journal().Bytes(); got > 400<<10 {
+		t.Errorf("got %d bytes of log", got)
+	}
+	if n := m.s.Journal().Segments(); n > 6 {
+		t.Errorf("got %d segments", n)
+	}
+}
+
+func TestFaultsOfADataDirectoryAreClear(t *testing.T) {
+	base := func(t *testing.T) (*disk.Memory, vfs.FS) {
+		d, fs := disk.NewMemory(), vfs.NewMem()
+		m, err := start(small(d, fs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.create()
+		if err := m.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return d, fs
+	}
+	cases := []struct {
+		name  string
+		spoil func(d *disk.Memory, o *Options)
+		kind  fault.Kind
+		says  string
+	}{
+		{"another cluster", func(_ *disk.Memory, o *Options) { o.ClusterID = "c2" }, fault.WrongCluster, `"c1"`},
+		{"another node", func(_ *disk.Memory, o *Options) { o.NodeID = "n2" }, fault.Unauthorized, "n1"},
+		{"a newer version", func(d *disk.Memory, _ *Options) {
+			rewrite(d, markerName, `"format": 1`, `"format": 2`)
+		}, fault.NewerVersion, "format 2"},
+		{"a damaged marker", func(d *disk.Memory, _ *Options) { rewrite(d, markerName, `"cluster"`, `"cluster `) }, fault.Corrupt, markerName},
+		{"a log that is gone", func(d *disk.Memory, _ *Options) {
+			names, _ := d.List("journal")
+			for _, n := range names {
+				_ = d.Remove(disk.JournalOpen, "journal/"+n)
+			}
+		}, fault.Corrupt, "log is gone"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d, fs := base(t)
+			o := small(d, fs)
+			c.spoil(d, &o)
+			s, err := Open(o)
+			if err == nil {
+				s.Close()
+			}
+			if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %v (%v), want %v with %q", err, fault.KindOf(err), c.kind, c.says)
+			}
+		})
+	}
+}
+
+// rewrite replaces text in a file.
+func rewrite(d *disk.Memory, name, from, to string) {
+	f, _ := d.Open(disk.MarkerOpen, name, 0)
+	b := make([]byte, 4096)
+	n, _ := f.ReadAt(b, 0)
+	_ = f.WriteAt(disk.MarkerWrite, bytes.Replace(b[:n], []byte(from), []byte(to), 1), 0)
+}
+
+// TestSecondDaemonIsToldWhoIsThere runs on the real file system.
+func TestSecondDaemonIsToldWhoIsThere(t *testing.T) {
+	o := small(nil, nil)
+	o.Dir = t.TempDir()
+	m, err := start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := m.s.Incarnation()
+	_, err = Open(o)
+	if !fault.Is(err, fault.Busy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) {
+		t.Errorf("got %v, want Busy with the process", err)
+	}
+	for range 50 {
+		if !m.create() {
+			t.Fatal("not acknowledged")
+		}
+	}
+	if err := m.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.s.Close()
+	if err := again.holds(50); err != nil {
+		t.Error(err)
+	}
+	if again.s.Incarnation() != first || first == 0 {
+		t.Errorf("got incarnation %d, want %d", again.s.Incarnation(), first)
+	}
+}
+
+func TestFailedLogIsTheStoresError(t *testing.T) {
+	d := disk.NewMemory()
+	heard := make(chan error, 4)
+	o := small(d, vfs.NewMem())
+	o.Fatal = func(err error) { heard <- err }
+	m, err := start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.s.Close()
+	d.Fail(disk.Rule{Site: disk.JournalAppend, Kind: fault.IO})
+	if m.create() {
+		t.Fatal("acknowledged over a failed write")
+	}
+	select {
+	case err := <-heard:
+		if !errors.Is(m.s.Err(), err) {
+			t.Errorf("got %v, Fatal heard %v", m.s.Err(), err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Fatal heard nothing")
+	}
+}
