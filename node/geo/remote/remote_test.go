@@ -2,6 +2,8 @@ package remote_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,5 +196,38 @@ func TestTooManyFollowersComeAgain(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestAnswersThatWouldNotFitAFrameComeInPieces(t *testing.T) {
+	r := newRig(t, func(o *remote.Options) { o.Attempt = 10 * time.Second }, server.Options{})
+	ctx := within(t, 20*time.Second)
+	if _, err := r.store.Apply(ctx, first()); err != nil {
+		t.Fatal(err)
+	}
+	const batches, each = 4, 150
+	for i := range batches {
+		b := geoconfig.Batch{Key: fmt.Sprint("big", i)}
+		for j := range each { // 24 KiB of JSON in each row
+			b.Sites = append(b.Sites, geoconfig.Site{Name: geoconfig.SiteName(fmt.Sprintf("s%d-%d", i, j)), Location: strings.Repeat("<", 4096)})
+		}
+		if _, err := r.store.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := 0
+	for since, more := geoconfig.Revision(1), true; more; {
+		rows, err := r.store.Follow(ctx, since, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(rows.Sites)
+		since, more = rows.Revision, rows.More
+	}
+	if got != batches*each {
+		t.Fatalf("got %d rows, want %d", got, batches*each)
+	}
+	if _, err := r.store.Read(ctx, geoconfig.Query{Sites: true}); !fault.Is(err, fault.TooLarge) {
+		t.Fatalf("reading them at once: got %v, want too large", err)
 	}
 }

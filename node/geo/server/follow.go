@@ -43,8 +43,7 @@ func (s *Server) wait(r *wire.Request, m *pb.GeoFollowRequest) {
 		s.followers--
 		s.mu.Unlock()
 	}()
-	hold := min(max(time.Duration(m.HoldNs), 0), MaxHold)
-	ctx, stop := context.WithTimeout(r.Context(), hold)
+	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	defer context.AfterFunc(s.ctx, stop)()
 	if err := s.admit(ctx, r.Peer, m.Cluster, false); err != nil {
@@ -69,14 +68,11 @@ func (s *Server) page(ctx context.Context, m *pb.GeoFollowRequest) ([]byte, erro
 	if limit == 0 {
 		limit = geoconfig.MaxBatchRows
 	}
+	rows, err := s.held(ctx, m, limit)
+	if err != nil {
+		return nil, err
+	}
 	for {
-		rows, err := s.store.Follow(ctx, geoconfig.Revision(m.Since), limit)
-		if fault.Is(err, fault.TimedOut) {
-			rows, err = geoconfig.Rows{Revision: geoconfig.Revision(m.Since)}, nil // the hold is over
-		}
-		if err != nil {
-			return nil, err
-		}
 		body, err := encode(rows)
 		if err != nil || len(body) <= s.most {
 			return body, err
@@ -85,5 +81,28 @@ func (s *Server) page(ctx context.Context, m *pb.GeoFollowRequest) ([]byte, erro
 			return nil, fault.Errorf(fault.TooLarge, op, "", "one batch takes %d bytes", len(body))
 		}
 		limit /= 2
+		if rows, err = s.store.Follow(ctx, geoconfig.Revision(m.Since), limit); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// held waits for the first change, for as long as the hold. Rows that are there
+// already are read without it, so that a short hold never cuts that off.
+func (s *Server) held(ctx context.Context, m *pb.GeoFollowRequest, limit int) (geoconfig.Rows, error) {
+	since := geoconfig.Revision(m.Since)
+	now, err := s.store.Read(ctx, geoconfig.Query{})
+	if err != nil {
+		return geoconfig.Rows{}, err
+	}
+	if now.Revision > since {
+		return s.store.Follow(ctx, since, limit)
+	}
+	short, stop := context.WithTimeout(ctx, min(max(time.Duration(m.HoldNs), 0), MaxHold))
+	defer stop()
+	rows, err := s.store.Follow(short, since, limit)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		return geoconfig.Rows{Revision: since}, nil
+	}
+	return rows, err
 }
