@@ -68,6 +68,9 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if m.from.Nlink == 0 || m.to.Nlink == 0 { // removed: no name is found there
+		return false, refusal(fault.NotFound)
+	}
 	var found bool
 	if m.sourceE, m.fromOld, found, err = t.lookup(m.from.Object, op.Name); err != nil {
 		return false, err
