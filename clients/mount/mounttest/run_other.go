@@ -1,0 +1,14 @@
+//go:build !linux
+
+package mounttest
+
+import "testing"
+
+// Factory mounts a file system once or twice and answers the mount points.
+type Factory func(t *testing.T) []string
+
+// Run skips: the cases are written for Linux.
+func Run(t *testing.T, _ Factory) { t.Skip("the suite of mounts runs on Linux") }
+
+// NeedFUSE skips the test.
+func NeedFUSE(t *testing.T) { t.Skip("the suite of mounts runs on Linux") }
