@@ -181,10 +181,29 @@ func TestAWrongKeyAtTheAddressIsRefused(t *testing.T) {
 	}
 }
 
-func TestStrangersDoNotHurt(t *testing.T) {
-	a, b := wiretest.Pair(t)
-	serveEcho(b)
-	address, err := ma.NewMultiaddr(b.Addresses()[0])
+func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
+	const limit = 5
+	_, b := wiretest.Pair(t, func(_ int, o *wire.Options) { o.Limits.PerAddress, o.Limits.AddressRate = limit, 1 })
+	refused := 0
+	for range 3 * limit {
+		c := dialRaw(t, b)
+		if err := c.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Read(make([]byte, 1)) // the other end's greeting
+		if err != nil {
+			refused++
+		}
+	}
+	if refused != 2*limit {
+		t.Errorf("%d of %d connections were refused, want %d", refused, 3*limit, 2*limit)
+	}
+}
+
+// dialRaw connects without any handshake.
+func dialRaw(t *testing.T, h *wire.Host) net.Conn {
+	t.Helper()
+	address, err := ma.NewMultiaddr(h.Addresses()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +211,19 @@ func TestStrangersDoNotHurt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, err := net.DialTimeout(network, target, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestStrangersDoNotHurt(t *testing.T) {
+	a, b := wiretest.Pair(t)
+	serveEcho(b)
 	for i := range 100 {
-		c, err := net.DialTimeout(network, target, time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
+		c := dialRaw(t, b)
 		if i%2 == 0 {
 			_, _ = io.WriteString(c, strings.Repeat("\x13/multistream/9.9.9\n", i)) // refused or not, both are fine
 		}

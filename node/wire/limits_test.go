@@ -315,6 +315,9 @@ func TestAPeerThatTakesNoAnswersGetsNoMore(t *testing.T) {
 		same++
 		return same > 50 // a quarter of a second
 	})
+	if !b.Connected(a.KeyID(), wire.Chunk) {
+		t.Error("the peer was cut, not refused")
+	}
 	if last < 3 || last > 100 {
 		t.Errorf("%d of %d requests were answered to a peer that takes nothing", last, cap(ended))
 	}

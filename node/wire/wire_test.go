@@ -116,6 +116,9 @@ func TestEitherEndCallsTheOtherOverOneConnection(t *testing.T) {
 	if _, err := node.Call(ctx, client.KeyID(), wire.Operation, echo, nil, nil, nil); err != nil {
 		t.Fatalf("calling back: %v", err)
 	}
+	if s := node.Status(); len(s) != 1 || s[0].Peer != client.KeyID() || s[0].Class != wire.Operation || s[0].Outbound || !s[0].Current || s[0].Frames != 4 {
+		t.Errorf("status: got %+v", s)
+	}
 	if got := node.Peers(); len(got) != 1 || got[0] != client.KeyID() {
 		t.Fatalf("peers: got %v", got)
 	}

@@ -1,0 +1,42 @@
+package wire
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Status describes one connection, for people and for tests.
+type Status struct {
+	Peer     string
+	Class    Class
+	Address  string // the peer's end, as a multiaddress
+	Outbound bool   // this host dialled it
+	Current  bool   // new frames take it
+	Since    time.Time
+	Queued   int // bytes waiting to be sent
+	Calls    int // of this host, waiting for an answer
+	Requests int // of the peer, under way here
+	Frames   uint64
+}
+
+// Status returns all connections, sorted by peer, class and age.
+func (h *Host) Status() []Status {
+	links := h.snapshot()
+	out := make([]Status, 0, len(links))
+	for _, l := range links {
+		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound,
+			Current: l.peer.current[l.class].Load() == l, Since: l.born, Frames: l.traffic.Load()}
+		l.queue.mu.Lock()
+		s.Queued = l.queue.size
+		l.queue.mu.Unlock()
+		l.mu.Lock()
+		s.Calls, s.Requests = len(l.pending), len(l.serving)
+		l.mu.Unlock()
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Class, b.Class), a.Since.Compare(b.Since))
+	})
+	return out
+}
