@@ -87,7 +87,7 @@ func testFollowWaits(f *fixture) {
 // have to be equal to the store in the end.
 func testFollowConverges(f *fixture) {
 	rev := f.seed()
-	const slices, changes = 6, 60
+	const slices, changes = 6, 40
 	ids := []geoconfig.SliceID{1, 2, 3, 4, 5, 6}
 	f.apply(create(ids...))
 	seed := uint64(time.Now().UnixNano())

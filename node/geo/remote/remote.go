@@ -94,6 +94,9 @@ func (s *Store) call(ctx context.Context, r request) error {
 	if err := ctx.Err(); err != nil {
 		return fault.Wrap(fault.Canceled, r.op, "", err)
 	}
+	if s.ctx.Err() != nil {
+		return s.closed(r.op)
+	}
 	ctx, stop := context.WithTimeout(ctx, s.options.Patience+r.hold)
 	defer stop()
 	defer context.AfterFunc(s.ctx, stop)()
@@ -107,12 +110,16 @@ func (s *Store) call(ctx context.Context, r request) error {
 			pause = min(2*pause, lastPause)
 		}
 		if s.ctx.Err() != nil {
-			return fault.E(fault.Closed, r.op, s.options.Peer, "the store was closed")
+			return s.closed(r.op)
 		}
 		if ctx.Err() != nil {
 			return s.gaveUp(ctx, r.op, err)
 		}
 	}
+}
+
+func (s *Store) closed(op fault.Op) error {
+	return fault.E(fault.Closed, op, s.options.Peer, "the store was closed")
 }
 
 // gaveUp says why there is no answer: the caller's word where it gave one,

@@ -205,7 +205,7 @@ func TestAnswersThatWouldNotFitAFrameComeInPieces(t *testing.T) {
 	if _, err := r.store.Apply(ctx, first()); err != nil {
 		t.Fatal(err)
 	}
-	const batches, each = 4, 150
+	const batches, each = 3, 130
 	for i := range batches {
 		b := geoconfig.Batch{Key: fmt.Sprint("big", i)}
 		for j := range each { // 24 KiB of JSON in each row

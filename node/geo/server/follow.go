@@ -80,11 +80,15 @@ func (s *Server) page(ctx context.Context, m *pb.GeoFollowRequest) ([]byte, erro
 		if limit == 1 {
 			return nil, fault.Errorf(fault.TooLarge, op, "", "one batch takes %d bytes", len(body))
 		}
-		limit /= 2
+		limit = max(1, min(limit/2, count(rows)*s.most/len(body)/2)) // the end of a batch comes on top
 		if rows, err = s.store.Follow(ctx, geoconfig.Revision(m.Since), limit); err != nil {
 			return nil, err
 		}
 	}
+}
+
+func count(rows geoconfig.Rows) int {
+	return len(rows.Sites) + len(rows.Nodes) + len(rows.Slices) + len(rows.Users) + len(rows.Removed)
 }
 
 // held waits for the first change, for as long as the hold. Rows that are there
