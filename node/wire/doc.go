@@ -12,6 +12,9 @@
 // stand between a frame and the socket. Either end may call the other,
 // whoever dialled.
 //
+// The package is larger than most because reading, writing, calling, serving and
+// keeping connections share one state, the link.
+//
 // A Host is safe for use by many goroutines. Each connection has one goroutine
 // that reads and one that writes; handlers registered with Host.Inline and
 // Host.Message run on the reading one and must not block.
