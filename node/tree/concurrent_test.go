@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -20,13 +21,12 @@ type flight struct {
 // applies each to the twin at the moment that it is decided.
 func TestConcurrent(t *testing.T) {
 	met := map[string]int{}
-	for seed := range uint64(12) {
+	for seed := range uint64(16) {
 		p := newPair(t, seed, 3)
 		p.crash = 0
-		for range 60 { // a tree to work on
-			p.step()
-		}
-		p.concurrent(1200)
+		p.users = []Principal{{}}
+		p.plant()
+		p.concurrent(2500)
 		p.compare()
 		for k, n := range p.done {
 			met[k] += n
@@ -45,16 +45,39 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// plant makes a tree over all slices to work on.
+func (p *pair) plant() {
+	p.t.Helper()
+	dirs := []*thing{p.twin.root}
+	for i := range 24 {
+		d := dirs[p.rng.IntN(len(dirs))]
+		mode := uint32(TypeDir | 0o777)
+		if i%3 == 2 {
+			mode = TypeRegular | 0o666
+		}
+		before := len(p.twin.all)
+		p.createAcross(Principal{}, d, fmt.Sprintf("n%d", p.rng.IntN(6)), mode, 0, "", geoconfig.SliceID(1+(int(d.id.Slice())+p.rng.IntN(2))%3))
+		if len(p.twin.all) > before && mode&TypeMask == TypeDir {
+			for _, n := range d.kids {
+				if n.dir() && n.nlink == 2 {
+					dirs = append(dirs, n)
+				}
+			}
+		}
+	}
+	p.sweep()
+}
+
 func (p *pair) concurrent(steps int) {
 	p.t.Helper()
 	var flights []*flight
 	for i := range steps {
-		if len(flights) < 4 && p.rng.IntN(3) == 0 {
+		if len(flights) < 5 && p.rng.IntN(2) == 0 {
 			if f := p.launch(); f != nil {
 				flights = append(flights, f)
 			}
 		}
-		if len(flights) > 0 && p.rng.IntN(3) > 0 {
+		if len(flights) > 0 && p.rng.IntN(6) > 0 {
 			k := p.rng.IntN(len(flights))
 			if !p.advance(flights[k]) {
 				flights = append(flights[:k], flights[k+1:]...)
@@ -63,7 +86,7 @@ func (p *pair) concurrent(steps int) {
 		if p.t.Failed() {
 			return
 		}
-		if i%100 == 99 { // all die at once
+		if i%250 == 249 { // all die at once
 			flights = nil
 			p.done["crashed"]++
 			p.recover()
@@ -81,7 +104,7 @@ func (p *pair) launch() *flight {
 	d, e := p.dir(), p.dir()
 	var op *pb.Operation
 	var model func() fault.Kind
-	switch p.rng.IntN(4) {
+	switch p.rng.IntN(6) {
 	case 0:
 		name := p.name(d)
 		dir := p.rng.IntN(2) == 0

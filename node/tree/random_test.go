@@ -357,6 +357,9 @@ func (p *pair) stepWrite(who Principal) {
 	data := make([]byte, 1+p.rng.IntN(5000))
 	fill(p.rng, data)
 	offset := p.rng.IntN(len(n.data) + 4000)
+	if p.rng.IntN(4) == 0 {
+		offset = 0
+	}
 	c := &pb.Commit{Object: uint64(n.id)}
 	x := &pb.Extent{Offset: uint64(offset), Length: uint64(len(data)), Source: &pb.Extent_BodyOffset{}}
 	c.Extents = []*pb.Extent{x}
