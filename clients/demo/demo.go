@@ -1,0 +1,198 @@
+// Package demo runs a whole Cartwheel on one machine: three sites of one node
+// each, the embedded geo-config, and a mount per site, every one a process of
+// its own, so that killing one is what losing a site is. It supervises and
+// nothing more: the processes are the real ones. One goroutine owns the
+// processes; the control socket only sends it requests.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// GeoConfigName is what fail and heal call the geo-config process.
+const GeoConfigName = "geo-config"
+
+// Options are what a person can choose.
+type Options struct {
+	Dir        string // the mounts are DIR/SITE, everything else under DIR/.state
+	Sites      []string
+	Mounts     bool
+	Keep       bool // leave DIR/.state for the next start
+	Lease      time.Duration
+	Cartwheeld string // program
+	Cartwheel  string // program
+	Out        io.Writer
+}
+
+// SiteState is one site in demo.json.
+type SiteState struct {
+	Name     string `json:"name"`
+	Mount    string `json:"mount,omitempty"`
+	Node     string `json:"node"`
+	NodePID  int    `json:"node_pid"`
+	MountPID int    `json:"mount_pid,omitempty"`
+	NodeLog  string `json:"node_log"`
+	MountLog string `json:"mount_log,omitempty"`
+}
+
+// State is demo.json: what runs, for tests and scripts.
+type State struct {
+	PID       int         `json:"pid"`
+	Contact   string      `json:"contact"`
+	Sites     []SiteState `json:"sites"`
+	GeoConfig struct {
+		PID int `json:"pid"`
+	} `json:"geo_config"`
+}
+
+// Demo is a running demo. Run owns it.
+type Demo struct {
+	opt      Options
+	family   *family
+	geo      *child
+	sites    []*siteOf
+	contact  string
+	cluster  geoconfig.ClusterID
+	requests chan request
+	gone     chan *child
+
+	geoListen  string // kept over a restart
+	geoAddress string // with its identity
+}
+
+type siteOf struct {
+	name, id    string
+	listen      string // kept over a restart
+	node, mount *child
+	mountPoint  string
+}
+
+// Limits of waiting for a child.
+const (
+	readyLimit = 40 * time.Second
+	stopLimit  = 20 * time.Second
+)
+
+// Run starts everything, says what to try, and serves until ctx ends; then it
+// stops everything in order. A failed start leaves nothing behind.
+func Run(ctx context.Context, opt Options) (err error) {
+	const op fault.Op = "demo.Run"
+	if opt.Dir, err = filepath.Abs(opt.Dir); err != nil {
+		return fault.Wrap(fault.Invalid, op, opt.Dir, err)
+	}
+	if err := checkSites(opt.Sites); err != nil {
+		return err
+	}
+	if err := prepare(opt); err != nil {
+		return err
+	}
+	d := &Demo{
+		opt: opt, family: newFamily(), requests: make(chan request), gone: make(chan *child, 16),
+		contact: filepath.Join(opt.Dir, "contact.json"),
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	control, err := listen(d.path("control.sock"), d.requests)
+	if err != nil {
+		return fault.Wrap(fault.IO, op, opt.Dir, err)
+	}
+	defer control.close()
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	if err := d.save(); err != nil {
+		return fault.Wrap(fault.IO, op, opt.Dir, err)
+	}
+	d.welcome()
+	d.serve(ctx)
+	return nil
+}
+
+func (d *Demo) path(parts ...string) string {
+	return filepath.Join(append([]string{d.opt.Dir, ".state"}, parts...)...)
+}
+
+func (d *Demo) say(format string, args ...any) { fmt.Fprintf(d.opt.Out, format+"\n", args...) }
+
+// serve answers requests and reports deaths until ctx ends.
+func (d *Demo) serve(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-d.requests:
+			r.answer <- d.handle(ctx, r)
+			if err := d.save(); err != nil {
+				d.say("cannot write demo.json: %v", err)
+			}
+		case c := <-d.gone:
+			if !c.expected() {
+				d.say("%s ended by itself: %v (log: %s); `cartwheel demo heal %s` starts it again", c.name, c.err(), c.logPath, c.owner)
+			}
+		}
+	}
+}
+
+func (d *Demo) save() error {
+	s := State{PID: os.Getpid(), Contact: d.contact}
+	s.GeoConfig.PID = d.geo.pid()
+	for _, site := range d.sites {
+		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.pid(), NodeLog: site.node.logPath}
+		if site.mount != nil {
+			out.Mount, out.MountPID, out.MountLog = site.mountPoint, site.mount.pid(), site.mount.logPath
+		}
+		s.Sites = append(s.Sites, out)
+	}
+	return writeJSON(filepath.Join(d.opt.Dir, "demo.json"), s)
+}
+
+// Load reads demo.json of a running demo.
+func Load(dir string) (State, error) {
+	const op fault.Op = "demo.Load"
+	var s State
+	data, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, fault.E(fault.NotFound, op, dir, "no demo runs there: start one with `cartwheel demo`, or name its folder with --dir")
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	return s, fault.Wrap(fault.IO, op, dir, err)
+}
+
+func (d *Demo) welcome() {
+	first := d.sites[0]
+	last := d.sites[len(d.sites)-1]
+	d.say("")
+	d.say("Cartwheel runs at %d sites on this machine:", len(d.sites))
+	for _, s := range d.sites {
+		if s.mount != nil {
+			d.say("  %-10s mounted at %s", s.name, s.mountPoint)
+		} else {
+			d.say("  %-10s node %s (no mount)", s.name, s.id)
+		}
+	}
+	program := d.opt.Cartwheel
+	d.say("")
+	d.say("Try, in another terminal:")
+	if first.mount != nil {
+		d.say("  echo hello > %s/hello", first.mountPoint)
+		d.say("  cat %s/hello", last.mountPoint)
+		d.say("  %s where %s/hello", program, first.mountPoint)
+		d.say("  mkdir -p %s/.Site=%s/.RepLevel=2/near", first.mountPoint, last.name)
+	}
+	d.say("  %s status --contact %s", program, d.contact)
+	d.say("  %s demo fail %s --dir %s    (kill -9 its node; the others go on)", program, first.name, d.opt.Dir)
+	d.say("  %s demo heal %s --dir %s", program, first.name, d.opt.Dir)
+	d.say("")
+	d.say("ready; Ctrl-C ends it all")
+}

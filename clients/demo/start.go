@@ -1,0 +1,213 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+const maxSites = 9
+
+func checkSites(sites []string) error {
+	const op fault.Op = "demo.Run"
+	if len(sites) < 1 || len(sites) > maxSites {
+		return fault.Errorf(fault.Usage, op, "--sites", "names %d sites; between 1 and %d", len(sites), maxSites)
+	}
+	seen := map[string]bool{GeoConfigName: true}
+	for _, s := range sites {
+		if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" || seen[s] {
+			return fault.Errorf(fault.Usage, op, s, "is no site name, or is named twice: letters, digits, '-' and '_'")
+		}
+		seen[s] = true
+	}
+	return nil
+}
+
+// prepare makes the folders, and takes away what a demo that was killed left.
+func prepare(opt Options) error {
+	const op fault.Op = "demo.Run"
+	if s, err := Load(opt.Dir); err == nil {
+		if alive(s.PID) {
+			return fault.Errorf(fault.Busy, op, opt.Dir, "a demo runs there already, process %d; stop it or name another folder with --dir", s.PID)
+		}
+		fmt.Fprintf(opt.Out, "a demo that ran in %s was killed; cleaning up after it\n", opt.Dir)
+		for _, site := range s.Sites {
+			if site.Mount != "" {
+				_ = detach(site.Mount) // it may be gone already
+			}
+		}
+	}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+		return fault.Wrap(fault.IO, op, opt.Dir, err)
+	}
+	if !opt.Keep {
+		if err := os.RemoveAll(filepath.Join(opt.Dir, ".state")); err != nil {
+			return fault.Wrap(fault.IO, op, opt.Dir, err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(opt.Dir, ".state"), 0o700); err != nil {
+		return fault.Wrap(fault.IO, op, opt.Dir, err)
+	}
+	for _, name := range opt.Sites {
+		point := filepath.Join(opt.Dir, name)
+		if !opt.Mounts {
+			continue
+		}
+		_ = detach(point) // nothing is mounted there, mostly
+		if err := os.MkdirAll(point, 0o755); err != nil {
+			return fault.Wrap(fault.IO, op, point, err)
+		}
+		left, err := os.ReadDir(point)
+		if err != nil {
+			return fault.Wrap(fault.IO, op, point, err)
+		}
+		if len(left) > 0 {
+			return fault.E(fault.Busy, op, point, "is not empty, and a mount would hide what is in it; move it away or name another folder with --dir")
+		}
+	}
+	return nil
+}
+
+func (d *Demo) start(ctx context.Context) error {
+	d.say("starting geo-config")
+	if err := d.startGeoConfig(ctx); err != nil {
+		return err
+	}
+	d.say("starting %d nodes", len(d.opt.Sites))
+	for _, name := range d.opt.Sites {
+		s := &siteOf{name: name, mountPoint: filepath.Join(d.opt.Dir, name)}
+		d.sites = append(d.sites, s)
+		if err := os.MkdirAll(d.path(name), 0o700); err != nil {
+			return fault.Wrap(fault.IO, "demo.start", name, err)
+		}
+		id, err := identity(d.path(name, "node.key"))
+		if err != nil {
+			return err
+		}
+		s.id = id
+		if s.listen, err = freeAddress(); err != nil {
+			return err
+		}
+	}
+	if err := d.register(ctx); err != nil {
+		return err
+	}
+	var spawned []*siteOf
+	for _, s := range d.sites {
+		if err := d.spawnNode(s); err != nil {
+			return err
+		}
+		spawned = append(spawned, s)
+	}
+	var nodes []string
+	for _, s := range spawned {
+		r, err := s.node.ready(ctx)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, r.Addresses...)
+	}
+	if err := d.writeContact(nodes); err != nil {
+		return err
+	}
+	if !d.opt.Mounts {
+		return nil
+	}
+	d.say("mounting")
+	for _, s := range d.sites {
+		if err := d.startMount(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Demo) startNode(ctx context.Context, s *siteOf) error {
+	if err := d.spawnNode(s); err != nil {
+		return err
+	}
+	_, err := s.node.ready(ctx)
+	return err
+}
+
+func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
+	_ = detach(s.mountPoint) // of a mount that was killed
+	s.mount, err = d.family.spawn("mount at "+s.name, s.name, d.path(s.name, "mount.log"), d.gone, d.opt.Cartwheel,
+		"mount", d.contact, s.mountPoint, "--site", s.name, "--report-ready")
+	if err != nil {
+		return err
+	}
+	_, err = s.mount.ready(ctx)
+	return err
+}
+
+// stop ends everything, the mounts first, so that they can flush.
+func (d *Demo) stop() error {
+	var errs []error
+	for _, s := range d.sites {
+		if s.mount.running() {
+			errs = append(errs, s.mount.end())
+		}
+		if s.mount != nil {
+			_ = detach(s.mountPoint)    // the mount has done it, mostly
+			_ = os.Remove(s.mountPoint) // only if empty
+		}
+	}
+	done := make(chan error, len(d.sites))
+	n := 0
+	for _, s := range d.sites {
+		if s.node.running() {
+			n++
+			go func() { done <- s.node.end() }()
+		}
+	}
+	for range n {
+		errs = append(errs, <-done)
+	}
+	if d.geo.running() {
+		errs = append(errs, d.geo.end())
+	}
+	d.family.close()
+	_ = os.Remove(filepath.Join(d.opt.Dir, "demo.json")) // never written, if the start failed
+	if err := errors.Join(errs...); err != nil {
+		d.say("logs are left in %s", d.path())
+		return err
+	}
+	if !d.opt.Keep {
+		_ = os.Remove(d.contact)
+		if err := os.RemoveAll(d.path()); err != nil {
+			return fault.Wrap(fault.IO, "demo.stop", d.path(), err)
+		}
+		_ = os.Remove(d.opt.Dir) // only if empty
+	}
+	d.say("everything has stopped")
+	return nil
+}
+
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && signalZero(p) == nil
+}
+
+// writeJSON replaces a file in one step.
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// registerLimit bounds the first words with geo-config.
+const registerLimit = 20 * time.Second
