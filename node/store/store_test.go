@@ -136,7 +136,7 @@ func TestCrashAtEverySite(t *testing.T) {
 	for _, site := range disk.Sites() {
 		t.Run(string(site), func(t *testing.T) {
 			stopped := 0
-			for seed := range uint64(6) {
+			for seed := range seeds(6) {
 				if crashOnce(t, site, seed) {
 					stopped++
 				}
@@ -152,10 +152,10 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 11))
 	d, fs := disk.NewMemory(), vfs.NewCrashableMem()
-	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 3*int(seed)), Kind: fault.IO, Keep: rng.IntN(20) * 512, Crash: true})
+	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 6*int(seed)), Kind: fault.IO, Keep: rng.IntN(20) * 512, Crash: true})
 	acked := geoconfig.Serial(0)
 	if m, err := start(small(d, fs)); err == nil {
-		acked = m.work(150, rng)
+		acked = m.work(80, rng)
 		// The log and the packs end first, as with the power.
 		fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
 		m.s.Close()
@@ -174,7 +174,7 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 		if err := m.holds(m.serial); err != nil {
 			t.Fatalf("seed %d at %s life %d: acknowledged %d: %v", seed, site, life, acked, err)
 		}
-		acked = m.work(30, rng)
+		acked = m.work(15, rng)
 		if m.trouble != nil {
 			t.Fatalf("seed %d at %s: after the crash: %v", seed, site, m.trouble)
 		}
@@ -339,4 +339,12 @@ func TestFailedLogIsTheStoresError(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Fatal heard nothing")
 	}
+}
+
+// seeds returns how many seeds to try.
+func seeds(n uint64) uint64 {
+	if raced {
+		return max(2, n/4)
+	}
+	return n
 }

@@ -109,6 +109,8 @@ func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble) *pebble.Options 
 	}
 	for i := range p.Levels {
 		p.Levels[i].BlockSize = 8 << 10
+		// Large enough that a table has one index: a Get looks up one block less.
+		p.Levels[i].IndexBlockSize = 512 << 10
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		p.Levels[i].FilterType = pebble.TableFilter
 		if i < 2 {
@@ -144,13 +146,20 @@ func (db *DB) Flush(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.IO, op, "", err)
 	}
-	select {
-	case <-flushed:
-		return nil
-	case <-failed:
-		return fault.Wrap(kindOf(db.trouble.last()), op, "", db.trouble.last())
-	case <-ctx.Done():
-		return fault.Wrap(fault.Canceled, op, "", ctx.Err())
+	// Pebble tries again by itself. The first error may be of a try that
+	// began before this call; the second is not.
+	for errors := 0; ; {
+		select {
+		case <-flushed:
+			return nil
+		case <-failed:
+			if errors++; errors == 2 {
+				return fault.Wrap(kindOf(db.trouble.last()), op, "", db.trouble.last())
+			}
+			failed = db.trouble.watch()
+		case <-ctx.Done():
+			return fault.Wrap(fault.Canceled, op, "", ctx.Err())
+		}
 	}
 }
 

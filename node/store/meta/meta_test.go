@@ -67,7 +67,7 @@ var keys = []string{"", "a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "b", "b\x0
 // TestVersionsAgainstTwin plays random batches and compares reads of now, of
 // any time, and scans with the model.
 func TestVersionsAgainstTwin(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range seeds(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playVersions(t, seed) })
 	}
 }
@@ -79,7 +79,7 @@ func playVersions(t *testing.T, seed uint64) {
 	w := twin{1: {}, 2: {}, geoconfig.MaxSlice: {}}
 	ids := []geoconfig.SliceID{1, 2, geoconfig.MaxSlice}
 	ts := uint64(10)
-	for range 150 {
+	for range 50 {
 		b := db.NewBatch()
 		for range 1 + rng.IntN(6) {
 			s, k := ids[rng.IntN(3)], keys[rng.IntN(len(keys))]
@@ -90,7 +90,7 @@ func playVersions(t *testing.T, seed uint64) {
 		if rng.IntN(20) == 0 {
 			must(t, db.Flush(context.Background()))
 		}
-		for range 5 {
+		for range 3 {
 			at := ts - uint64(rng.IntN(int(min(ts, 60))))
 			if rng.IntN(3) == 0 {
 				at = Newest
@@ -143,12 +143,12 @@ func compare(t *testing.T, db *DB, w twin, s geoconfig.SliceID, at uint64, rng *
 // TestCrashLosesAWholeSuffixOfBatches cuts the power at many moments: what is
 // left is exactly the batches up to some one, which the applied serial tells.
 func TestCrashLosesAWholeSuffixOfBatches(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range seeds(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		fs := vfs.NewCrashableMem()
 		db := opened(t, fs)
 		flushed := geoconfig.Serial(0)
-		n := geoconfig.Serial(100 + rng.IntN(400))
+		n := geoconfig.Serial(100 + rng.IntN(200))
 		for i := geoconfig.Serial(1); i <= n; i++ {
 			b := db.NewBatch()
 			must(t, b.Put(1, fmt.Appendf(nil, "key %d", i), make([]byte, 2000), uint64(i)))
@@ -156,7 +156,7 @@ func TestCrashLosesAWholeSuffixOfBatches(t *testing.T) {
 			must(t, b.SetApplied(1, i))
 			must(t, b.SetApplied(2, i))
 			must(t, b.Commit())
-			if rng.IntN(100) == 0 {
+			if rng.IntN(60) == 0 {
 				must(t, db.Flush(context.Background()))
 				flushed = i
 			}
@@ -282,4 +282,12 @@ func TestFatalOfTheEngineDoesNotReturn(t *testing.T) {
 		}
 	}()
 	l.Fatalf("commit failed: %d", 7)
+}
+
+// seeds returns how many seeds to try.
+func seeds(n uint64) uint64 {
+	if raced {
+		return max(2, n/4)
+	}
+	return n
 }

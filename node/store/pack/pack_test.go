@@ -194,7 +194,7 @@ func TestCrashAtEverySite(t *testing.T) {
 	for _, site := range sites {
 		t.Run(string(site), func(t *testing.T) {
 			stopped := 0
-			for seed := range uint64(8) {
+			for seed := range seeds(12) {
 				if crashOnce(t, site, seed) {
 					stopped++
 				}
@@ -210,10 +210,10 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
 	d := disk.NewMemory()
-	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 2*int(seed)), Kind: fault.IO, Keep: rng.IntN(40) * 512, Crash: true})
+	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 3*int(seed)), Kind: fault.IO, Keep: rng.IntN(40) * 512, Crash: true})
 	var safe, lazy [][2]int // ranges of chunks that must survive
 	if p, err := Open(d, small()); err == nil {
-		for i := range 30 {
+		for i := range 20 {
 			as, bs := bodies(i*4, 4)
 			switch {
 			case i%3 == 1:
@@ -405,4 +405,12 @@ func TestPackUnderAnotherNameIsRefused(t *testing.T) {
 	if _, err := Open(d, small()); !fault.Is(err, fault.Corrupt) {
 		t.Fatalf("got %v, want Corrupt", err)
 	}
+}
+
+// seeds returns how many seeds to try.
+func seeds(n uint64) uint64 {
+	if raced {
+		return max(2, n/4)
+	}
+	return n
 }

@@ -16,7 +16,7 @@ func TestTableAgainstMap(t *testing.T) {
 		binary.LittleEndian.PutUint64(a[:], uint64(rng.IntN(3000)))
 		return a
 	}
-	for i := range 200000 {
+	for i := range 40000 {
 		a := address()
 		at := newLocation(uint32(1+rng.IntN(1000)), int64(rng.IntN(1<<24))*unit, 1+rng.IntN(MaxChunk))
 		switch rng.IntN(4) {

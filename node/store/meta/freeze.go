@@ -1,0 +1,74 @@
+package meta
+
+import (
+	"bytes"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Frozen is the metadata as it was at one moment, for copying a slice to
+// another node. It must be closed. One goroutine uses it at a time.
+type Frozen struct{ snap *pebble.Snapshot }
+
+// Freeze returns the metadata as it is now.
+func (db *DB) Freeze() *Frozen { return &Frozen{snap: db.p.NewSnapshot()} }
+
+// Close lets the state go.
+func (f *Frozen) Close() error { return fault.Wrap(fault.IO, "meta.Frozen.Close", "", f.snap.Close()) }
+
+// Row is one row of a slice as it is kept: Area and Key name it, Value has
+// whatever the area keeps with it.
+type Row struct {
+	Area       byte
+	Key, Value []byte
+}
+
+// Rows returns the rows of a slice behind a row (the zero Row: from the
+// start), up to about limit bytes; none are left where it returns none.
+func (f *Frozen) Rows(s geoconfig.SliceID, behind Row, limit int) ([]Row, error) {
+	var out []Row
+	for _, area := range []byte{areaCurrent, areaHistory, areaPlain} {
+		if area != behind.Area && behind.Area != 0 && len(out) == 0 && !follows(area, behind.Area) {
+			continue
+		}
+		from := appendPrefix(nil, area, s)
+		if area == behind.Area {
+			from = append(append(from, behind.Key...), 0)
+		}
+		it, err := f.snap.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(area, s)})
+		if err != nil {
+			return nil, fault.Wrap(fault.IO, "meta.Frozen.Rows", "", err)
+		}
+		for ok := it.First(); ok && limit > 0; ok = it.Next() {
+			out = append(out, Row{Area: area, Key: bytes.Clone(it.Key()[prefixLen:]), Value: bytes.Clone(it.Value())})
+			limit -= len(it.Key()) + len(it.Value())
+		}
+		if err := it.Close(); err != nil {
+			return nil, fault.Wrap(fault.IO, "meta.Frozen.Rows", "", err)
+		}
+		if limit <= 0 {
+			break
+		}
+	}
+	return out, nil
+}
+
+// follows reports whether an area comes after another in Rows.
+func follows(area, other byte) bool {
+	return bytes.IndexByte([]byte{areaCurrent, areaHistory, areaPlain}, area) > bytes.IndexByte([]byte{areaCurrent, areaHistory, areaPlain}, other)
+}
+
+// Plain reports whether a row is one of the unversioned ones.
+func (r *Row) Plain() bool { return r.Area == areaPlain }
+
+// Restore writes a row of Frozen.Rows into a slice that was dropped before.
+func (b *Batch) Restore(s geoconfig.SliceID, r Row) error {
+	if r.Area != areaCurrent && r.Area != areaHistory && r.Area != areaPlain {
+		return fault.E(fault.Corrupt, "meta.Restore", "", "a row of no known area")
+	}
+	b.dropped = true // what the cache knows of the slice is void
+	return fault.Wrap(fault.IO, "meta.Restore", "", b.b.Set(append(appendPrefix(nil, r.Area, s), r.Key...), r.Value, nil))
+}
