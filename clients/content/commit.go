@@ -144,6 +144,9 @@ func (f *file) commit(l *layer, up *upload) (attr *pb.Attr, err error) {
 			return nil, err
 		}
 	}
+	f.mu.Lock()
+	l.sent = true
+	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(e.ctx, e.opt.CommitTimeout)
 	defer cancel()
 	for _, c := range f.splices(l, up.pieces) {

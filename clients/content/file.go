@@ -91,7 +91,21 @@ func (f *file) drop() {
 func (f *file) setVersion(attr *pb.Attr) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.appending() != nil {
+		// Whether this version has the append that is on its way, nobody can
+		// tell: ask again when it is done.
+		f.base = nil
+		return
+	}
 	f.learn(attr)
+}
+
+// appending returns the append layer whose commit is on its way, or nil.
+func (f *file) appending() *layer {
+	if len(f.layers) > 0 && f.layers[0].appends && f.layers[0].sent {
+		return f.layers[0]
+	}
+	return nil
 }
 
 // learn takes a version where it is not older than the newest seen.

@@ -39,8 +39,10 @@ func (e *Engine) Open(object geoconfig.ObjectID, attr *pb.Attr, o Open) *Handle 
 	f := e.open(object)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if attr != nil {
+	if attr != nil && f.appending() == nil {
 		f.learn(attr)
+	} else if attr != nil {
+		f.base = nil
 	}
 	h := &Handle{file: f, as: o.As, setid: o.ClearSetID, seen: f.failed}
 	if f.failed > 0 && !f.told {
@@ -112,7 +114,8 @@ func (h *Handle) WriteAt(ctx context.Context, p []byte, off uint64) error {
 
 // Append puts p at the end of the file, wherever that is when it is committed:
 // appends of other clients are not overwritten. One call of up to 1 MiB goes
-// in one piece. It returns where p stands for now.
+// in one piece. It returns where p stands for now, which is only a guess while
+// the current version is unknown.
 func (h *Handle) Append(ctx context.Context, p []byte) (off uint64, err error) {
 	first := true
 	err = h.pieces(ctx, p, func(l *layer, piece []byte) (int64, error) {

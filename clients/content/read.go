@@ -50,7 +50,11 @@ func (f *file) lockKnown(ctx context.Context) error {
 		if f.base != nil {
 			return nil
 		}
+		busy := f.appending()
 		f.mu.Unlock()
+		if err := busy.wait(ctx); err != nil && !isClosed(busy.done) {
+			return err
+		}
 		attr, err := f.engine.remote.Version(ctx, f.object)
 		if err != nil {
 			return err
