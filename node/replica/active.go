@@ -41,6 +41,7 @@ func (g *group) advance() {
 			all = min(all, m.match)
 		}
 	}
+	g.everywhere = max(g.everywhere, all)
 	c, stable := all, all
 	if g.phase == phaseLead && g.swap == nil {
 		c, stable = g.below(all)
@@ -155,7 +156,7 @@ func (g *group) feed(m *member) {
 		if due {
 			m.sentAt = g.n.now
 			b := g.message(m.node, Behind)
-			b.Serial = g.log.base
+			b.Serial, b.SerialEpoch = g.log.base, g.log.baseEpoch
 			if m.lost {
 				b.Flags |= FlagDiverged
 			}
@@ -180,8 +181,7 @@ func (g *group) foreign(m *member) bool {
 // feedOne sends one message of entries; false if there are none to send now.
 func (g *group) feedOne(m *member) bool {
 	if m.next <= g.log.base {
-		m.behind, m.sentAt = true, 0
-		g.touch()
+		m.behind = true // said when the next message is due
 		return false
 	}
 	out := g.n.out
@@ -226,7 +226,7 @@ func (g *group) ask(m *member) {
 func (g *group) append(m *member, prev geoconfig.Serial) *Message {
 	a := g.message(m.node, Append)
 	a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
-	a.Commit = g.stable
+	a.Commit, a.Serial = g.stable, g.everywhere
 	if !m.confirmed {
 		a.Row = g.row
 	}
@@ -251,6 +251,9 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 		return // of an earlier life, or of one whose first beacon is still to come
 	}
 	if !m.confirmed {
+		if a.Prev <= g.log.last && g.log.epochAt(a.Prev) == a.PrevEpoch {
+			m.next = max(m.match, a.Prev) + 1 // all before is equal, if not yet on its disk
+		}
 		m.confirmed, m.confirmedAt = true, m.peer.sequence
 		m.wouldAt = g.n.now
 		m.peer.beaconDue = true
@@ -287,16 +290,16 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 func (g *group) onMismatch(m *member, a *Message) {
 	lost := a.Commit > g.log.last || (a.Commit >= g.log.base && g.log.epochAt(a.Commit) != a.CommitEpoch)
 	if m.lost = lost; a.Flags&FlagDiverged != 0 || lost {
-		if !m.behind {
-			m.behind, m.sentAt = true, 0
-		}
+		m.behind = true
 		return
 	}
-	m.behind = false
-	if a.Prev <= g.log.last && a.Prev >= g.log.base && g.log.epochAt(a.Prev) == a.PrevEpoch {
+	base := g.log.base
+	// Serial is what it was asked for, if it has another entry there.
+	m.behind = a.Prev < base || (a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch)
+	if a.Prev <= g.log.last && a.Prev >= base && g.log.epochAt(a.Prev) == a.PrevEpoch {
 		m.next = a.Prev + 1
 	} else {
-		m.next = min(a.Commit, g.log.last) + 1
+		m.next = max(min(a.Commit, g.log.last), base) + 1
 	}
 	m.next = max(m.next, m.match+1)
 	m.flight = 0

@@ -39,7 +39,9 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 		if prev <= g.commit {
 			g.diverge()
 		}
-		g.mismatch(from, g.divergedFlag())
+		if m := g.mismatch(from, g.divergedFlag()); m != nil {
+			m.Serial, m.SerialEpoch = prev, g.log.epochAt(prev)
+		}
 		return
 	}
 	if !g.take(entries) {
@@ -48,6 +50,7 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 	}
 	g.matched = max(g.matched, prev+geoconfig.Serial(len(entries)))
 	g.leaderSaid = max(g.leaderSaid, a.Commit)
+	g.everywhere = max(g.everywhere, min(a.Serial, g.matched))
 	g.follow()
 }
 
@@ -134,9 +137,9 @@ func (g *group) describe(m *Message) {
 	m.CommitEpoch = g.log.epochAt(m.Commit)
 }
 
-func (g *group) mismatch(to geoconfig.NodeID, flags Flags) {
+func (g *group) mismatch(to geoconfig.NodeID, flags Flags) *Message {
 	if g.mute() {
-		return
+		return nil
 	}
 	g.ackWanted = false
 	m := g.message(to, Mismatch)
@@ -145,4 +148,5 @@ func (g *group) mismatch(to geoconfig.NodeID, flags Flags) {
 		m.Flags |= FlagIncomplete
 	}
 	g.describe(m)
+	return m
 }

@@ -44,6 +44,7 @@ type group struct {
 	// stable is what a takeover cannot lose: commit less what was acknowledged
 	// at level 1 alone. Members are told this.
 	stable       geoconfig.Serial
+	everywhere   geoconfig.Serial // what all normal members have
 	told         geoconfig.Serial // the stable serial that all have been sent
 	applied      geoconfig.Serial
 	appliedEpoch geoconfig.Epoch
@@ -58,6 +59,7 @@ type group struct {
 	// As a standby or junior.
 	heardAt    Time
 	leader     geoconfig.NodeID // who sent the last append
+	leaderBoot uint64           // its life that showed to have this epoch
 	matched    geoconfig.Serial // equal to the active's, in this epoch
 	leaderSaid geoconfig.Serial // its commit serial
 	ackSent    geoconfig.Serial
@@ -69,6 +71,7 @@ type group struct {
 	transferNeeded, transferAsked bool
 	transferAfter                 Time // not asked for before
 	candidate                     *candidate
+	rousedAt                      Time
 	offer                         offer
 
 	// As the active.

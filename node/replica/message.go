@@ -11,13 +11,15 @@ const (
 	Beacon MessageKind = 1
 	// Answer promises that, for the beacon with the same Sequence.
 	Answer MessageKind = 2
-	// Append carries entries from the active, or none.
+	// Append carries entries from the active, or none: those after Prev.
+	// Commit is its commit serial, Serial what all normal members have.
 	Append MessageKind = 3
 	// Ack says that everything up to Serial is on the sender's disk and equal
 	// to the active's. Prev is the sender's last entry, Commit what it knows
 	// to be committed; so in a Mismatch.
 	Ack MessageKind = 4
-	// Mismatch says that the entry before an Append is not here.
+	// Mismatch says that the entry before an Append is not here; Serial is its
+	// serial if another entry has it.
 	Mismatch MessageKind = 5
 	// Refuse says that the sender has another epoch; it carries its row.
 	Refuse MessageKind = 6

@@ -272,6 +272,17 @@ func (n *Node) Until(s geoconfig.SliceID) Time {
 	return g.until()
 }
 
+// Retain returns the first serial that the journal must keep whatever its
+// limits say, since a normal member may still need it from there. What is
+// before it is kept for members that are away, bounded by bytes and age.
+func (n *Node) Retain(s geoconfig.SliceID) geoconfig.Serial {
+	g := n.groups[s]
+	if g == nil {
+		return 0
+	}
+	return min(g.everywhere, g.applied) + 1
+}
+
 // Snapshot describes a slice's state at the last serial in Outputs.Applied.
 func (n *Node) Snapshot(s geoconfig.SliceID) (Snapshot, bool) {
 	g := n.groups[s]

@@ -135,6 +135,9 @@ func (n *Node) meet(p *peer, m *Message) {
 	for _, s := range p.seats {
 		s.group.members[s.index].unconfirm(n.now)
 		s.group.touch()
+		if s.group.row.Active == p.id && s.group.leaderBoot != m.Boot {
+			s.group.suspect(p) // it may not know that it is the active
+		}
 	}
 }
 
@@ -181,6 +184,13 @@ func (g *group) hurry() {
 // epoch, so that it may count on a promise that was never meant.
 func (g *group) exceptAnswer(p *peer) bool {
 	return g.stuck || g.decided() || g.doubts(p)
+}
+
+// suspect gives a peer no more promises, until it shows that it has this epoch.
+func (g *group) suspect(p *peer) {
+	if !g.doubts(p) {
+		g.doubt = append(g.doubt, p)
+	}
 }
 
 func (g *group) doubts(p *peer) bool { return slices.Contains(g.doubt, p) }

@@ -35,6 +35,7 @@ func (g *group) restore(r Restored) error {
 		return fault.Errorf(fault.Corrupt, "replica.Restore", "", "slice %d: %d applied, %d in the journal", g.id, r.Applied, g.log.last)
 	}
 	g.durable, g.commit, g.stable, g.told = g.log.last, g.applied, g.applied, g.applied
+	g.everywhere = g.log.base
 	g.incomplete, g.intent = r.Incomplete, r.Intent
 	g.seat(nil)
 	g.phase = g.phaseByRow()
@@ -43,6 +44,9 @@ func (g *group) restore(r Restored) error {
 	}
 	if g.self < 0 {
 		g.n.removed = append(g.n.removed, g)
+	}
+	if row.Active != g.n.c.Self {
+		g.suspect(g.n.peer(row.Active))
 	}
 	g.publish()
 	return nil
@@ -87,6 +91,7 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 		g.newTerm(old, mine)
 	}
 	g.swap, g.candidate, g.leader = nil, nil, row.Active
+	g.leaderBoot = 0
 	g.intent = false
 	g.heardAt = g.n.now
 	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
@@ -138,9 +143,7 @@ func (g *group) distrust(old *geoconfig.SliceRow) {
 		if id == "" || id == g.n.c.Self {
 			continue
 		}
-		if p := g.n.peer(id); !slices.Contains(g.doubt, p) {
-			g.doubt = append(g.doubt, p)
-		}
+		g.suspect(g.n.peer(id))
 	}
 	// Who became normal after having been a junior has acknowledged a later epoch.
 	g.doubt = slices.DeleteFunc(g.doubt, func(p *peer) bool {
@@ -221,6 +224,9 @@ func (n *Node) onSlice(from geoconfig.NodeID, m *Message) {
 	}
 	if m.Epoch == g.row.Epoch {
 		g.agree(from)
+		if from == g.row.Active {
+			g.leaderBoot = m.Boot
+		}
 	}
 	g.dispatch(from, m)
 }
@@ -260,6 +266,8 @@ func (g *group) agree(from geoconfig.NodeID) {
 func (g *group) onRefuse(from geoconfig.NodeID, m *Message) {
 	if m.Epoch < g.row.Epoch {
 		g.tell(from, Row)
+	} else if mb := g.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == g.row.Epoch && g.acting() {
+		mb.probe = true // a standby that does not hear this active
 	}
 	g.touch()
 }

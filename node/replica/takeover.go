@@ -25,6 +25,7 @@ func (g *group) tickStandby() {
 	if n.now-g.heardAt <= n.c.Wait+g.rank()*2*n.c.TickEvery {
 		return
 	}
+	g.rouse()
 	row := g.nextRow()
 	setState(&row, row.Active, geoconfig.Failed)
 	row.Active = n.c.Self
@@ -35,6 +36,20 @@ func (g *group) tickStandby() {
 		return
 	}
 	g.propose(row, "slice.takeover")
+}
+
+// rouse tells the row to the others while the active is not heard: it may not
+// know that it is the active, or that another one is.
+func (g *group) rouse() {
+	if g.n.now-g.rousedAt < g.n.c.ResendAfter {
+		return
+	}
+	g.rousedAt = g.n.now
+	for i := range g.members {
+		if m := &g.members[i]; m.peer != nil && m.state != geoconfig.Failed {
+			g.tell(m.node, Row)
+		}
+	}
 }
 
 // rank spreads the standbys' attempts, so that one usually wins at once.

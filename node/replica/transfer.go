@@ -57,8 +57,12 @@ func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
 		return
 	}
 	g.diverged = g.diverged || (m.Flags&FlagDiverged != 0 && !g.incomplete)
-	if g.begun || (!g.incomplete && !g.diverged && g.log.last >= m.Serial) {
-		g.mismatch(from, 0) // an old message, or the active does not know yet
+	if g.begun || (!g.incomplete && !g.diverged && g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch) {
+		// An old message, or what follows the active's base is another's.
+		if !g.begun && m.Serial >= g.commit {
+			g.cut(m.Serial + 1)
+		}
+		g.mismatch(from, 0)
 		return
 	}
 	g.transferNeeded = true
@@ -95,7 +99,7 @@ func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) {
 	g.readBack, g.unheld = nil, nil
 	g.incomplete, g.begun, g.diverged = true, true, false
 	g.durable, g.commit, g.stable = base.Serial, base.Serial, base.Serial
-	g.applied = base.Serial
+	g.applied, g.everywhere = base.Serial, base.Serial
 	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
 	n.record(g, Record{Kind: RecordReset, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
 	g.touch()

@@ -179,8 +179,10 @@ type Restored struct {
 	Row geoconfig.SliceRow
 	// Intent is set if the last intent record (RecordIntent) is of Row's epoch.
 	Intent bool
-	// Base is the serial that the entries follow, with its epoch and time: that
-	// of the state in the store if the journal has nothing older.
+	// Base is the serial that the entries follow, with its epoch and time: of
+	// the oldest entry that the journal has (which need not be in Entries), or
+	// of the state in the store if the journal has nothing older; 0 from the
+	// slice's beginning.
 	Base      geoconfig.Serial
 	BaseEpoch geoconfig.Epoch
 	BaseTime  hlc.Time

@@ -1,0 +1,70 @@
+package replicatest
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// options draws the shape of a cluster from a seed.
+func options(seed uint64) Options {
+	o := Options{Seed: seed, Nodes: 3, Level: 3, Clients: 3, Faults: 20 * Lease, Loss: int(seed % 4 * 15)}
+	switch seed % 8 {
+	case 1:
+		o.Level = 2
+	case 2:
+		o.Nodes = 4
+	case 3:
+		o.Nodes, o.Level = 5, 5
+	case 4:
+		o.Nodes, o.Level = 3, 1
+	}
+	if o.Level > 2 && seed%3 == 0 {
+		o.LevelTwo = 128
+	}
+	return o
+}
+
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return v
+}
+
+func TestManySeedsKeepThePromises(t *testing.T) {
+	if seed := number(t, "CARTWHEEL_SEED", 0); seed > 0 {
+		o := options(seed)
+		o.Trace = func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+		for _, e := range Play(o).Errors {
+			t.Error(e)
+		}
+		return
+	}
+	count := number(t, "CARTWHEEL_SEEDS", 200)
+	acknowledged, epochs, broken := 0, 0, 0
+	start := time.Now()
+	for seed := uint64(1); seed <= count; seed++ {
+		r := Play(options(seed))
+		acknowledged += r.Acknowledged
+		epochs += r.Epochs
+		if len(r.Errors) > 0 {
+			t.Errorf("seed %d: %s\nreplay: CARTWHEEL_SEED=%d go test -run TestManySeeds ./replica/replicatest", seed, r.Errors[0], seed)
+			if broken++; broken == 10 {
+				t.FailNow()
+			}
+		}
+	}
+	t.Logf("%d seeds, %d writes acknowledged, %d epochs, %v", count, acknowledged, epochs, time.Since(start))
+	if acknowledged < int(count)*10 {
+		t.Errorf("only %d writes acknowledged in %d seeds", acknowledged, count)
+	}
+}

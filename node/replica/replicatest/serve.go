@@ -1,0 +1,169 @@
+package replicatest
+
+import (
+	"fmt"
+	"strconv"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/replica"
+)
+
+// takeRole does what a server does when its part in the slice changes.
+func (m *machine) takeRole(r replica.Role) {
+	serving := m.role == replica.RoleLeading || m.role == replica.RoleYielding
+	m.role = r.Kind
+	switch r.Kind {
+	case replica.RoleLeading:
+		m.inherit(r)
+	case replica.RoleYielding:
+		m.later(m.w.between(0, tickEvery), func() { m.core.Yield(m.clock(), Slice, m.encodeLeases()) })
+	default:
+		if serving {
+			m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
+		}
+	}
+}
+
+// inherit takes over the object leases that a hand-over left unanswered.
+func (m *machine) inherit(r replica.Role) {
+	now := m.clock()
+	if r.Wait > 0 {
+		for k := range keys {
+			m.lease(keyName(k), -1, now+r.Wait)
+		}
+	}
+	for i := 0; i+2 < len(r.Leases); i += 3 {
+		left := Time(r.Leases[i+2]) * tickEvery
+		m.lease(keyName(int(r.Leases[i])), int(r.Leases[i+1]), now+max(0, left-r.LeasesAge))
+	}
+}
+
+func (m *machine) encodeLeases() []byte {
+	var b []byte
+	for k := range keys {
+		for c := range m.w.clients {
+			if end := m.leases[keyName(k)][c]; end > m.clock() {
+				b = append(b, byte(k), byte(c), byte((end-m.clock())/tickEvery+1))
+			}
+		}
+	}
+	return b
+}
+
+func (m *machine) lease(key string, client int, end Time) {
+	if m.leases[key] == nil {
+		m.leases[key] = map[int]Time{}
+	}
+	m.leases[key][client] = max(m.leases[key][client], end)
+}
+
+func (m *machine) leased(key string) bool {
+	for _, end := range m.leases[key] {
+		if end > m.clock() {
+			return true
+		}
+	}
+	return false
+}
+
+// endLeases lets go on what waited for leases that have ended.
+func (m *machine) endLeases() {
+	for k := range keys {
+		key := keyName(k)
+		if len(m.blocked[key]) > 0 && !m.leased(key) {
+			waiting := m.blocked[key]
+			delete(m.blocked, key)
+			for _, f := range waiting {
+				m.do(f)
+			}
+		}
+	}
+}
+
+// answer is what a client hears.
+type answer struct {
+	kind   fault.Kind
+	value  string
+	serial uint64
+	left   Time // of the object lease
+}
+
+// read serves the current value to who asks, under the active's lease, and
+// grants an object lease that ends with it.
+func (m *machine) read(client int, key string, reply func(answer)) {
+	until, now := m.core.Until(Slice), m.clock()
+	if m.role != replica.RoleLeading || until <= now {
+		reply(answer{kind: fault.NotActive})
+		return
+	}
+	left := until - now
+	if len(m.blocked[key]) > 0 || m.changing[key] > 0 {
+		left = 0 // it is about to change
+	} else {
+		m.lease(key, client, until)
+	}
+	reply(answer{value: m.state[key], left: left})
+}
+
+// write revokes the key's object leases, then proposes.
+func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)) {
+	if m.role != replica.RoleLeading || m.core.Until(Slice) <= m.clock() {
+		reply(answer{kind: fault.NotActive})
+		return
+	}
+	if m.leased(op.key) {
+		for _, c := range m.w.clients {
+			if m.leases[op.key][c.index] > m.clock() {
+				m.revoke(c, op.key)
+			}
+		}
+		boot := m.boot
+		m.blocked[op.key] = append(m.blocked[op.key], func() {
+			if m.boot == boot {
+				m.write(op, number, lowest, reply)
+			}
+		})
+		return
+	}
+	m.tokens++
+	m.changing[op.key]++
+	m.calls[m.tokens] = func(r replica.Reply) {
+		m.changing[op.key]--
+		reply(answer{kind: r.Kind, serial: uint64(r.Serial), value: string(r.Result)})
+	}
+	e := replica.Entry{Slice: Slice, Time: m.timestamp(), Client: op.id, Number: number, Lowest: lowest, Level: op.level}
+	if number > 0 {
+		e.Data = fmt.Appendf(nil, "%s=%s", op.key, op.value)
+		e.Result = []byte(op.value)
+	}
+	if m.w.chance(200) {
+		e.Chunks = make([]byte, replica.AddressSize)
+	}
+	m.core.Propose(m.clock(), replica.Proposal{Token: m.tokens, Entry: e})
+}
+
+// revoke tells a client to forget a key; its answer frees the key.
+func (m *machine) revoke(c *client, key string) {
+	d, ok := m.w.pass(m.index, c.network())
+	if !ok {
+		return
+	}
+	granted := m.leases[key][c.index] // a later grant outlives a late answer
+	m.w.after(d, func() {
+		delete(c.cache, key)
+		c.revoked[key] = m.w.now
+		back, ok := m.w.pass(c.network(), m.index)
+		if ok {
+			m.later(back, func() {
+				if m.leases[key][c.index] == granted {
+					delete(m.leases[key], c.index)
+				}
+				m.endLeases()
+			})
+		}
+	})
+}
+
+const keys = 3
+
+func keyName(i int) string { return "k" + strconv.Itoa(i) }
