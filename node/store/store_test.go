@@ -348,3 +348,45 @@ func seeds(n uint64) uint64 {
 	}
 	return n
 }
+
+// TestFullDiskAtEverySite lets each site find the disk full for a while. What
+// was acknowledged stays, what was not fails cleanly, and with room again the
+// store goes on, at the latest after a restart.
+func TestFullDiskAtEverySite(t *testing.T) {
+	for _, site := range disk.Sites() {
+		t.Run(string(site), func(t *testing.T) {
+			for seed := range seeds(4) {
+				fullOnce(t, site, seed)
+			}
+		})
+	}
+}
+
+func fullOnce(t *testing.T, site disk.Site, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 12))
+	d, fs := disk.NewMemory(), vfs.NewMem()
+	m, err := start(small(d, fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.work(20, rng)
+	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(8), Times: 1 + rng.IntN(3), Kind: fault.NoSpace})
+	m.work(60, rng)
+	acked := m.serial
+	d.Heal()
+	if m.trouble != nil || m.s.Err() != nil { // the process ends and comes back
+		m.s.Close()
+		if m, err = start(small(d, fs)); err != nil {
+			t.Fatalf("seed %d at %s: start with room again: %v", seed, site, err)
+		}
+	}
+	defer m.s.Close()
+	more := m.work(20, rng)
+	if m.trouble != nil || more < acked+20 {
+		t.Fatalf("seed %d at %s: with room again: %d of %d, %v", seed, site, more-acked, 20, m.trouble)
+	}
+	if err := m.holds(more); err != nil {
+		t.Fatalf("seed %d at %s: %v", seed, site, err)
+	}
+}
