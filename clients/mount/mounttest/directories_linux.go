@@ -96,7 +96,7 @@ func bigSize() int {
 	if os.Getenv(wholeSize) == "1" {
 		return 100_000
 	}
-	return 5_000
+	return 5_000 / scale
 }
 
 func largeDirectory(e *env) {
@@ -146,14 +146,14 @@ func largeDirectory(e *env) {
 // listWhileChanging removes half of the names during a listing, and adds
 // others: those that stay come exactly once.
 func listWhileChanging(e *env) {
-	const size = 1000
+	const size, batch = 1000 / scale, 10
 	for n := range size {
 		e.write(e.at(fmt.Sprintf("old %04d", n)), "")
 	}
 	d := e.open(e.dir, os.O_RDONLY, 0)
 	seen := map[string]int{}
 	for step := 0; ; step++ {
-		names, err := d.Readdirnames(50)
+		names, err := d.Readdirnames(batch)
 		if len(names) == 0 {
 			break
 		}
@@ -161,7 +161,7 @@ func listWhileChanging(e *env) {
 		for _, name := range names {
 			seen[name]++
 		}
-		for n := step * 50; n < min(size, step*50+50); n += 2 {
+		for n := step * batch; n < min(size, step*batch+batch); n += 2 {
 			e.ok(os.Remove(e.at(fmt.Sprintf("old %04d", n))))
 		}
 		if step < 100 {
@@ -176,7 +176,7 @@ func listWhileChanging(e *env) {
 }
 
 func createAtOnce(e *env) {
-	const makers, each = 8, 100
+	const makers, each = 8, 100 / scale
 	e.all(makers, func(i int) error {
 		for n := range each {
 			path := e.at(fmt.Sprintf("%d-%d", i, n))

@@ -270,7 +270,7 @@ func unlinkedElsewhere(e *env) {
 }
 
 func makersFromTwo(e *env) {
-	const each = 150
+	const each = 150 / scale
 	dirs := []string{e.dir, e.peer}
 	e.all(4, func(i int) error {
 		for n := range each {
@@ -289,12 +289,12 @@ func makersFromTwo(e *env) {
 	for _, dir := range dirs {
 		e.eventually("both list all", func() error {
 			list, err := os.ReadDir(dir)
-			if err == nil && len(list) != 4*each*2/3 {
+			if err == nil && len(list) != 4*(each-(each+2)/3) {
 				err = fmt.Errorf("%d names", len(list))
 			}
 			return err
 		})
 		e.read(filepath.Join(dir, "3-1"), "3 1")
-		e.read(filepath.Join(dir, "0-149"), "0 149")
+		e.read(filepath.Join(dir, fmt.Sprint("0-", each-1)), fmt.Sprint(0, each-1))
 	}
 }

@@ -108,7 +108,8 @@ func runCase(t *testing.T, dirs []string) {
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.v", "-test.count=1", "-test.run="+pattern(t.Name()),
 		"-test.timeout="+limitOf().String())
-	cmd.Env = append(os.Environ(), childDirs+"="+strings.Join(dirs, "\n"))
+	// A race detector would sleep a second at the end of each process.
+	cmd.Env = append(os.Environ(), childDirs+"="+strings.Join(dirs, "\n"), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 2 * time.Second
 	var out bytes.Buffer
