@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"sort"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -46,12 +47,20 @@ func (l *Ledger) save(b *meta.Batch, s *State) error {
 	if s.Gone {
 		return nil
 	}
-	v := make([]byte, 0, 24+len(s.Snapshot.Clients))
-	v = binary.LittleEndian.AppendUint64(v, uint64(s.Snapshot.Serial))
-	v = binary.LittleEndian.AppendUint64(v, uint64(s.Snapshot.Epoch))
-	v = binary.LittleEndian.AppendUint64(v, uint64(s.Snapshot.Time))
-	return b.Set(s.Slice, []byte(keyCheckpoint), append(v, s.Snapshot.Clients...))
+	return SaveBase(b, s.Slice, s.Snapshot)
 }
+
+// SaveBase notes in the metadata where a slice's state stands.
+func SaveBase(b *meta.Batch, s geoconfig.SliceID, at replica.Snapshot) error {
+	v := make([]byte, 0, 24+len(at.Clients))
+	v = binary.LittleEndian.AppendUint64(v, uint64(at.Serial))
+	v = binary.LittleEndian.AppendUint64(v, uint64(at.Epoch))
+	v = binary.LittleEndian.AppendUint64(v, uint64(at.Time))
+	return b.Set(s, []byte(keyCheckpoint), append(v, at.Clients...))
+}
+
+// Own reports whether a key of the plain area is the ledger's, not the tree's.
+func Own(key []byte) bool { return len(key) > 0 && key[0] == 0 }
 
 // loadRows reads the rows that save wrote.
 func loadRows(db *meta.DB, restored func(geoconfig.SliceID) (*replica.Restored, error)) error {
@@ -90,7 +99,7 @@ func load(db *meta.DB, s geoconfig.SliceID, r *replica.Restored) error {
 		return err
 	}
 	if len(v) < 24 {
-		return fault.E(fault.Corrupt, op, s.Key().String(), "a checkpoint is malformed")
+		return fault.E(fault.Corrupt, op, fmt.Sprintf("slices/%d", s), "a checkpoint is malformed")
 	}
 	r.Base = geoconfig.Serial(binary.LittleEndian.Uint64(v))
 	r.BaseEpoch = geoconfig.Epoch(binary.LittleEndian.Uint64(v[8:]))
@@ -126,7 +135,7 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 	}
 	for _, s := range known {
 		if _, err := restored(s); err != nil {
-			return nil, fault.Wrap(fault.IO, op, s.Key().String(), err)
+			return nil, fault.Wrap(fault.IO, op, fmt.Sprintf("slices/%d", s), err)
 		}
 	}
 	err = l.store.Recover(func(at journal.Position, jr journal.Record) error {
@@ -189,9 +198,12 @@ func replay(r *replica.Restored, rec *replica.Record, packs *pack.Packs) error {
 		if rec.Base < r.Base {
 			return nil // a checkpoint has gone past it
 		}
+		saved := rec.Base == r.Base && rec.BaseEpoch == r.BaseEpoch && r.Clients != nil
 		r.Base, r.BaseEpoch, r.BaseTime = rec.Base, rec.BaseEpoch, rec.BaseTime
 		r.Entries, r.Incomplete = nil, true
-		r.Clients, r.ClientsAt = nil, rec.Base
+		if !saved { // else the copy got as far as its clients' table
+			r.Clients, r.ClientsAt = nil, rec.Base
+		}
 	case replica.RecordComplete:
 		r.Incomplete = false
 	}

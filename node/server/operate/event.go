@@ -45,6 +45,9 @@ type Operation struct {
 	Level   uint32 // as OperateRequest.sync_level
 	Op      *pb.Operation
 	Body    []byte
+	// Internal operations are a node's: Client and Number, if set, are those
+	// of the client operation that this step decides.
+	Internal bool
 	// Principal acts; Trusted as in tree.Context.
 	Principal tree.Principal
 	Trusted   bool

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"fmt"
 	"log/slog"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -132,7 +133,7 @@ func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
 		} else {
 			var err error
 			if mutations, inline, err = tree.DecodeData(e.Data); err != nil {
-				return fault.Wrap(fault.Corrupt, "operate.apply", a.Slice.String(), err)
+				return fault.Wrap(fault.Corrupt, "operate.apply", fmt.Sprintf("slices/%d", a.Slice), err)
 			}
 		}
 		if err := ApplyEntry(b, l.o.Chunks, e, mutations, inline); err != nil {
@@ -182,6 +183,7 @@ func (l *Loop) afterApply(a *replica.Apply) {
 	for _, e := range a.Entries {
 		steps = steps || e.Client == 0
 		if e.Registers() {
+			l.retry = append(l.retry, s.registering[e.Client]...)
 			delete(s.registering, e.Client)
 		}
 		op := s.proposed[e.Serial]
@@ -240,7 +242,7 @@ func (l *Loop) answer(op *Operation, r *replica.Reply) Answer {
 	case fault.Expired:
 		a.Err = fault.E(r.Kind, "operate.Operate", "", "the client's registration has expired: register under a new number")
 	default:
-		a.Err = fault.E(r.Kind, "operate.Operate", op.Slice.String(), "")
+		a.Err = fault.E(r.Kind, "operate.Operate", fmt.Sprintf("slices/%d", op.Slice), "")
 	}
 	return a
 }
@@ -261,6 +263,8 @@ func (l *Loop) role(r *replica.Role) {
 		l.stepDown(s)
 	}
 	if r.Kind == replica.RoleLeading && was != replica.RoleLeading {
+		next, _ := l.o.Core.Next(s.id)
+		s.since = uint64(next) - 1
 		s.notBefore = 0
 		if r.Wait > 0 {
 			s.notBefore = l.now + r.Wait
@@ -273,7 +277,7 @@ func (l *Loop) role(r *replica.Role) {
 	if r.Kind == replica.RoleYielding {
 		l.o.Helpers.Yield(s.id)
 	}
-	l.o.Helpers.Role(*r)
+	l.o.Helpers.Role(*r, led)
 	if r.Removed {
 		l.o.Helpers.Removed(s.id)
 	}
@@ -286,7 +290,6 @@ func (l *Loop) stepDown(s *slice) {
 		l.dropInline(op)
 	}
 	clear(s.proposed)
-	clear(s.registering)
 	refused := Answer{Refused: &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "this node acts for the slice no more"}}
 	for _, a := range s.answers {
 		l.finish(a.op, refused)
@@ -296,6 +299,12 @@ func (l *Loop) stepDown(s *slice) {
 		l.finish(op, refused)
 	}
 	s.parked = nil
+	for _, waiting := range s.registering {
+		for _, op := range waiting {
+			l.finish(op, refused)
+		}
+	}
+	clear(s.registering)
 	l.o.Leases.Void(s.id)
 }
 

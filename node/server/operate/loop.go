@@ -66,8 +66,9 @@ type Helpers interface {
 	Transfer(t replica.Transfer)
 	// Yield revokes the leases of a slice that is handed over; then Loop.Yielded.
 	Yield(slice geoconfig.SliceID)
-	// Role tells that this node's part in a slice changed.
-	Role(r replica.Role)
+	// Role tells that this node's part in a slice changed; led says whether it
+	// led the slice until now.
+	Role(r replica.Role, led bool)
 	// Removed tells that a slice's data may go.
 	Removed(slice geoconfig.SliceID)
 }
@@ -210,6 +211,14 @@ func (l *Loop) shut() {
 	for _, s := range l.slices {
 		for _, op := range s.parked {
 			l.finish(op, closed)
+		}
+		for _, a := range s.answers {
+			l.finish(a.op, closed)
+		}
+		for _, waiting := range s.registering {
+			for _, op := range waiting {
+				l.finish(op, closed)
+			}
 		}
 	}
 	l.published.Clear()

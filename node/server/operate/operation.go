@@ -27,8 +27,12 @@ func (l *Loop) operate(op *Operation) {
 	}
 	serial, floor := l.o.Core.Next(s.id)
 	at := l.timeAbove(floor)
+	client := op.Client
+	if op.Internal {
+		client = 0
+	}
 	op.outcome = tree.Evaluate(s.view, l, tree.Context{
-		Slice: s.id, Serial: serial, Time: at, Node: l.o.Self, Client: op.Client, Number: op.Number,
+		Slice: s.id, Serial: serial, Time: at, Node: l.o.Self, Client: client, Number: op.Number,
 		Principal: op.Principal, Trusted: op.Trusted, Holders: op.holders, Closed: s.row != nil && s.row.Closed,
 	}, op.Op, op.Body)
 	switch out := &op.outcome; {
@@ -77,29 +81,31 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 		l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the operation was settled before and its result is no longer kept")})
 		return false
 	case replica.Unregistered:
-		if s.registering[op.Client] {
-			return true // its registration was proposed and comes first
+		if waiting, under := s.registering[op.Client]; under {
+			s.registering[op.Client] = append(waiting, op)
+			return false
 		}
 		if op.Lowest > 1 {
 			l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the client's registration has expired: register under a new number")})
 			return false
 		}
-		return l.register(s, op)
+		l.register(s, op)
+		return false
 	}
 	return true
 }
 
-// register proposes the client's registration, before its first operation.
-func (l *Loop) register(s *slice, op *Operation) bool {
+// register proposes the client's registration; its operations go on when that
+// is committed.
+func (l *Loop) register(s *slice, op *Operation) {
 	serial, floor := l.o.Core.Next(s.id)
 	l.o.Core.Propose(l.now, replica.Proposal{Entry: replica.Entry{
 		Slice: s.id, Serial: serial, Time: l.timeAbove(floor), Client: op.Client}})
 	if next, _ := l.o.Core.Next(s.id); next == serial {
 		l.finish(op, Answer{Err: fault.E(fault.Overloaded, "operate.register", "", "the slice takes no more clients now")})
-		return false
+		return
 	}
-	s.registering[op.Client] = true
-	return true
+	s.registering[op.Client] = []*Operation{op}
 }
 
 // timeAbove returns a hybrid time above floor and all that this node gave.
@@ -233,7 +239,7 @@ func (l *Loop) level(s *slice, asked uint32) uint32 {
 // some goes on.
 func grows(op *Operation) bool {
 	o := op.Op
-	return op.Client != 0 && (o.GetCreate() != nil || o.GetMakeObject() != nil || o.GetCommit() != nil || o.GetLink() != nil ||
+	return !op.Internal && (o.GetCreate() != nil || o.GetMakeObject() != nil || o.GetCommit() != nil || o.GetLink() != nil ||
 		o.GetLinkName() != nil || o.GetSetXattr() != nil && !o.GetSetXattr().Remove)
 }
 
@@ -302,5 +308,59 @@ func (l *Loop) finish(op *Operation, a Answer) {
 	op.Done = nil
 	if done != nil {
 		done(op, a)
+	}
+}
+
+// Format proposes the first entry of an empty slice; done is called with what
+// became of it.
+func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
+	ok := l.in.put(event{kind: eventCall, call: func() {
+		s := l.slice(id)
+		serial, floor := l.o.Core.Next(id)
+		if s.role != replica.RoleLeading || len(s.proposed) > 0 {
+			done(fault.E(fault.NotActive, "operate.Format", "", "this node does not act for the slice now"))
+			return
+		}
+		state, err := tree.ReadState(s.view)
+		if err != nil || state.Next != 0 {
+			done(err)
+			return
+		}
+		at := l.timeAbove(floor)
+		op := &Operation{Slice: id, Internal: true, Done: func(_ *Operation, a Answer) {
+			if a.Refused != nil {
+				a.Err = fault.E(fault.Kind(a.Refused.Kind), "operate.Format", "", a.Refused.Why)
+			}
+			done(a.Err)
+		}}
+		op.outcome.Mutations = tree.Format(tree.Context{Slice: id, Serial: serial, Time: at, Node: l.o.Self}, nil, wall)
+		l.wait(op, replica.Entry{Slice: id, Serial: serial, Time: at, Data: tree.AppendData(nil, op.outcome.Mutations, nil)})
+		if next, _ := l.o.Core.Next(id); next == serial {
+			return
+		}
+		op.serial = serial
+		s.proposed[serial] = op
+		for _, m := range op.outcome.Mutations {
+			s.over.set(m.Key, m.Value, serial)
+		}
+	}})
+	if !ok {
+		done(fault.E(fault.Closed, "operate.Format", "", "the node stops"))
+	}
+}
+
+// Reset forgets what was applied of a slice whose state is copied anew; on the
+// loop's goroutine only (Do, Ask).
+func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
+	s := l.slice(id)
+	s.over.clear()
+	s.applied = base
+	s.pub.Applied.Store(uint64(base))
+}
+
+// EachSlice calls f for the slices known; on the loop's goroutine only (Do, Ask).
+func (l *Loop) EachSlice(f func(geoconfig.SliceID)) {
+	for id := range l.slices {
+		f(id)
 	}
 }

@@ -20,12 +20,14 @@ type slice struct {
 	applied geoconfig.Serial
 	// proposed are the operations under way here, by serial.
 	proposed map[geoconfig.Serial]*Operation
-	// registering are the clients whose registration was proposed here.
-	registering map[uint64]bool
+	// registering are the clients whose registration was proposed here, with
+	// the operations that wait for it.
+	registering map[uint64][]*Operation
 	// answers wait for everything up to a serial to be applied.
 	answers []lateAnswer
 	// parked operations wait for an intent, or for the time of notBefore.
 	parked []*Operation
+	since  uint64 // see Published
 	// notBefore is until when no leased object may be changed (after a
 	// hand-over whose list of leases did not arrive).
 	notBefore replica.Time
@@ -44,6 +46,9 @@ type Published struct {
 	Role  replica.RoleKind
 	Row   *geoconfig.SliceRow // must not be changed; nil: unknown
 	until atomic.Int64        // boottime
+	// Since is the last serial that this node did not lead itself; valid while
+	// it leads.
+	Since uint64
 	// Applied is the serial of the last entry in the metadata.
 	Applied atomic.Uint64
 }
@@ -75,7 +80,7 @@ func (l *Loop) slice(id geoconfig.SliceID) *slice {
 	if s == nil {
 		over := newOverlay()
 		s = &slice{id: id, over: over, view: view{over: over, base: Committed(l.o.Meta, id)},
-			proposed: map[geoconfig.Serial]*Operation{}, registering: map[uint64]bool{}, pub: &Published{Slice: id}}
+			proposed: map[geoconfig.Serial]*Operation{}, registering: map[uint64][]*Operation{}, pub: &Published{Slice: id}}
 		l.slices[id] = s
 		l.published.Store(id, s.pub)
 	}
@@ -84,7 +89,7 @@ func (l *Loop) slice(id geoconfig.SliceID) *slice {
 
 // publish replaces what others see, after the role or the row changed.
 func (l *Loop) publish(s *slice) {
-	p := &Published{Slice: s.id, Role: s.role, Row: s.row}
+	p := &Published{Slice: s.id, Role: s.role, Row: s.row, Since: s.since}
 	p.Applied.Store(uint64(s.applied))
 	if s.role == replica.RoleLeading {
 		p.until.Store(int64(l.o.Core.Until(s.id)))

@@ -53,7 +53,7 @@ func (r *Runner) swap(ctx context.Context, s replica.Swap) (replica.Outcome, *ge
 		Key:    key,
 		Slices: []geoconfig.SliceSwap{{From: s.From, Row: s.After}},
 		Audit: []geoconfig.AuditRecord{{AtNS: r.Wall().UnixNano(), Who: string(r.Self), Action: "slice." + s.Why,
-			Subject: s.Slice.Key().String(), Detail: fmt.Sprintf("epoch %d", s.After.Epoch)}},
+			Subject: fmt.Sprintf("slices/%d", s.Slice), Detail: fmt.Sprintf("epoch %d", s.After.Epoch)}},
 	})
 	switch fault.KindOf(err) {
 	case fault.None:

@@ -30,9 +30,9 @@ type Row struct {
 // start), up to about limit bytes; none are left where it returns none.
 func (f *Frozen) Rows(s geoconfig.SliceID, behind Row, limit int) ([]Row, error) {
 	var out []Row
-	for _, area := range []byte{areaCurrent, areaHistory, areaPlain} {
-		if area != behind.Area && behind.Area != 0 && len(out) == 0 && !follows(area, behind.Area) {
-			continue
+	for _, area := range [...]byte{areaCurrent, areaHistory, areaPlain} {
+		if area < behind.Area {
+			continue // the areas' numbers ascend
 		}
 		from := appendPrefix(nil, area, s)
 		if area == behind.Area {
@@ -54,11 +54,6 @@ func (f *Frozen) Rows(s geoconfig.SliceID, behind Row, limit int) ([]Row, error)
 		}
 	}
 	return out, nil
-}
-
-// follows reports whether an area comes after another in Rows.
-func follows(area, other byte) bool {
-	return bytes.IndexByte([]byte{areaCurrent, areaHistory, areaPlain}, area) > bytes.IndexByte([]byte{areaCurrent, areaHistory, areaPlain}, other)
 }
 
 // Plain reports whether a row is one of the unversioned ones.

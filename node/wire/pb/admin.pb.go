@@ -532,6 +532,162 @@ func (x *IntentResponse) GetPhase() uint32 {
 	return 0
 }
 
+// Copies a slice's state to a junior, page by page. Token 0 begins: the state
+// of one moment is kept for the copy until the last page or a time without
+// calls. The body of an answer holds rows: area, key, value (each but the area
+// with its length as uvarint before it).
+type TransferRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Token         uint64                 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
+	Page          uint64                 `protobuf:"varint,3,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransferRequest) Reset() {
+	*x = TransferRequest{}
+	mi := &file_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransferRequest) ProtoMessage() {}
+
+func (x *TransferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
+func (*TransferRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *TransferRequest) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *TransferRequest) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *TransferRequest) GetPage() uint64 {
+	if x != nil {
+		return x.Page
+	}
+	return 0
+}
+
+type TransferResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         uint64                 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`
+	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	Serial        uint64                 `protobuf:"varint,3,opt,name=serial,proto3" json:"serial,omitempty"` // with the first page
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Time          uint64                 `protobuf:"fixed64,5,opt,name=time,proto3" json:"time,omitempty"`
+	Clients       []byte                 `protobuf:"bytes,6,opt,name=clients,proto3" json:"clients,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,7,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransferResponse) Reset() {
+	*x = TransferResponse{}
+	mi := &file_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransferResponse) ProtoMessage() {}
+
+func (x *TransferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
+func (*TransferResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *TransferResponse) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *TransferResponse) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+func (x *TransferResponse) GetSerial() uint64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *TransferResponse) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *TransferResponse) GetTime() uint64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *TransferResponse) GetClients() []byte {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *TransferResponse) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 var File_admin_proto protoreflect.FileDescriptor
 
 const file_admin_proto_rawDesc = "" +
@@ -557,7 +713,19 @@ const file_admin_proto_rawDesc = "" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
 	"\x0eIntentResponse\x12\x14\n" +
-	"\x05phase\x18\x01 \x01(\rR\x05phaseB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"\x05phase\x18\x01 \x01(\rR\x05phase\"Q\n" +
+	"\x0fTransferRequest\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x12\n" +
+	"\x04page\x18\x03 \x01(\x04R\x04page\"\xba\x01\n" +
+	"\x10TransferResponse\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\x12\x16\n" +
+	"\x06serial\x18\x03 \x01(\x04R\x06serial\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04time\x18\x05 \x01(\x06R\x04time\x12\x18\n" +
+	"\aclients\x18\x06 \x01(\fR\aclients\x12 \n" +
+	"\vincarnation\x18\a \x01(\x04R\vincarnationB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_admin_proto_rawDescOnce sync.Once
@@ -571,7 +739,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -585,6 +753,8 @@ var file_admin_proto_goTypes = []any{
 	(*DropCachesResponse)(nil), // 9: cartwheel.v1.DropCachesResponse
 	(*IntentRequest)(nil),      // 10: cartwheel.v1.IntentRequest
 	(*IntentResponse)(nil),     // 11: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 12: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 13: cartwheel.v1.TransferResponse
 }
 var file_admin_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -605,7 +775,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

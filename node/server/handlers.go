@@ -1,0 +1,300 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// handle registers everything that the node answers.
+func (s *Server) handle() {
+	h := s.host
+	h.Inline(method.Hello, s.hello)
+	h.Inline(method.KeepAlive, s.keepAlive)
+	h.Inline(method.Operate, s.operate)
+	h.Message(method.Replica, s.frame)
+	h.Message(method.Beacon, s.frame)
+
+	h.Spawn(method.Resolve, client(s, func(ctx context.Context, w *identity.Who, req *pb.ResolveRequest) (proto.Message, error) {
+		return s.reading.Resolve(ctx, asker(w, req.Header), req)
+	}))
+	h.Spawn(method.List, client(s, func(ctx context.Context, w *identity.Who, req *pb.ListRequest) (proto.Message, error) {
+		return s.reading.List(ctx, asker(w, req.Header), req)
+	}))
+	h.Spawn(method.GetAttr, client(s, func(ctx context.Context, _ *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
+		return s.reading.GetAttr(ctx, req)
+	}))
+	h.Spawn(method.Statfs, client(s, s.statfs))
+	h.Spawn(method.Place, client(s, s.place))
+	h.Spawn(method.Rows, client(s, s.rows))
+	h.Spawn(method.Claim, client(s, s.claim))
+	h.Spawn(method.Lock, s.lock)
+
+	h.Inline(method.Have, s.have)
+	h.Spawn(method.Put, s.put)
+	h.Spawn(method.Get, s.get)
+	h.Spawn(method.Range, s.ranges)
+
+	h.Spawn(method.Status, client(s, s.status))
+	h.Spawn(method.SliceList, client(s, s.sliceList))
+	h.Spawn(method.Where, client(s, s.where))
+	h.Spawn(method.HandOver, client(s, s.handOver))
+	h.Spawn(method.DropCaches, client(s, s.dropCaches))
+
+	h.Spawn(method.Intent, node(s, s.intent))
+	h.Spawn(method.Facts, node(s, s.factsOf))
+	h.Spawn(method.Transfer, s.giveTransfer)
+}
+
+// request is a message that a handler decodes.
+type request[T any] interface {
+	*T
+	proto.Message
+}
+
+// client makes a handler for clients that said hello, and for nodes, which
+// come without a Who.
+func client[T any, M request[T]](s *Server, f func(context.Context, *identity.Who, M) (proto.Message, error)) func(context.Context, *wire.Request) {
+	return func(ctx context.Context, r *wire.Request) {
+		w, err := s.who.Client(r.Peer)
+		if err != nil {
+			if w, err = s.system(r.Peer); err != nil {
+				r.Fail(err)
+				return
+			}
+		}
+		serve(ctx, r, func(ctx context.Context, m M) (proto.Message, error) { return f(ctx, w, m) })
+	}
+}
+
+// node makes a handler for nodes alone.
+func node[T any, M request[T]](s *Server, f func(context.Context, M) (proto.Message, error)) func(context.Context, *wire.Request) {
+	return func(ctx context.Context, r *wire.Request) {
+		if err := s.who.Node(r.Peer); err != nil {
+			r.Fail(err)
+			return
+		}
+		serve(ctx, r, f)
+	}
+}
+
+func serve[T any, M request[T]](ctx context.Context, r *wire.Request, f func(context.Context, M) (proto.Message, error)) {
+	m := M(new(T))
+	if err := r.Decode(m); err != nil {
+		r.Fail(err)
+		return
+	}
+	answer, err := f(ctx, m)
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	r.Reply(answer)
+}
+
+// system is who a node acts as.
+func (s *Server) system(peer string) (*identity.Who, error) {
+	if err := s.who.Node(peer); err != nil {
+		return nil, fault.E(fault.Unauthorized, "server.handle", peer, "say hello first")
+	}
+	return &identity.Who{User: "node", Trusted: true}, nil
+}
+
+func asker(w *identity.Who, h *pb.ReadHeader) reading.Asker {
+	return reading.Asker{Principal: principal(w, h.GetPrincipal()), Trusted: w.Trusted}
+}
+
+func principal(w *identity.Who, p *pb.Principal) tree.Principal {
+	uid, gid, groups := w.Acts(p)
+	return tree.Principal{UID: uid, GID: gid, Groups: groups}
+}
+
+func (s *Server) hello(r *wire.Request) {
+	var req pb.HelloRequest
+	if err := r.Decode(&req); err != nil {
+		r.Fail(err)
+		return
+	}
+	w, err := s.who.Hello(r.Peer, &req)
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	r.Reply(&pb.HelloResponse{Cluster: string(s.Cluster()), Node: string(s.id), Site: s.config.Site, Version: method.ProtocolVersion,
+		Trusted: w.Trusted, Uid: w.UID, MaxSessionNs: uint64(s.config.Session)})
+}
+
+func (s *Server) keepAlive(r *wire.Request) {
+	w, err := s.who.Client(r.Peer)
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	var req pb.KeepAliveRequest
+	if err := r.Decode(&req); err != nil {
+		r.Fail(err)
+		return
+	}
+	if req.Client == 0 {
+		req.Client = w.Client
+	}
+	answer, err := s.sessions.KeepAlive(r.Peer, req.Client, &req)
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	r.Reply(answer)
+}
+
+// frame takes replica messages in. They share the payload's memory, which is
+// therefore left to the garbage collector.
+func (s *Server) frame(m wire.Message) {
+	if s.who.Node(m.Peer) != nil {
+		m.Payload.Release()
+		return
+	}
+	messages, err := operate.DecodeFrame(m.Payload.Bytes())
+	if err != nil {
+		s.log.Warn("a frame of a peer makes no sense", "peer", m.Peer, "error", err)
+		return
+	}
+	s.loop.Receive(geoconfig.NodeID(m.Peer), messages)
+}
+
+// operate takes an operation in, on the goroutine that reads the connection.
+func (s *Server) operate(r *wire.Request) {
+	req := &pb.OperateRequest{}
+	if err := r.Decode(req); err != nil {
+		r.Fail(err)
+		return
+	}
+	op, err := s.operation(r.Peer, req)
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	if s.lostLock(op) {
+		r.Fail(fault.E(fault.LostLock, "server.Operate", "", "a lock on the file was lost: what it protected may have changed"))
+		return
+	}
+	op.Body = r.Body()
+	op.Done = func(op *operate.Operation, a operate.Answer) {
+		if a.Across {
+			s.intents.start(op, func(a operate.Answer) { s.answer(r, op, a) })
+			return
+		}
+		s.answer(r, op, a)
+	}
+	s.loop.Operate(op)
+}
+
+// operation checks who asks and makes the loop's operation of the request.
+func (s *Server) operation(peer string, req *pb.OperateRequest) (*operate.Operation, error) {
+	const op fault.Op = "server.Operate"
+	if req.Operation == nil || req.Slice == 0 {
+		return nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
+	}
+	out := &operate.Operation{Slice: geoconfig.SliceID(req.Slice), Epoch: geoconfig.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
+		Lowest: req.Lowest, Session: req.Session, Level: req.SyncLevel, Op: req.Operation}
+	if w, err := s.who.Client(peer); err == nil {
+		out.Principal, out.Trusted = principal(w, req.Principal), w.Trusted
+		if req.Client == 0 || req.Number == 0 {
+			return nil, fault.E(fault.Invalid, op, "", "an operation needs the client's number and its own")
+		}
+		return out, nil
+	}
+	if err := s.who.Node(peer); err != nil {
+		return nil, fault.E(fault.Unauthorized, op, peer, "say hello first")
+	}
+	out.Trusted, out.Internal = true, true
+	return out, nil
+}
+
+// answer ends a request with what became of its operation.
+func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer) {
+	out := &pb.OperateResponse{Hlc: uint64(s.hlc.Last())}
+	switch {
+	case a.Err != nil:
+		r.Fail(a.Err)
+		return
+	case a.Refused != nil:
+		row := a.Refused.Row
+		if known, ok := s.directory.Slice(op.Slice); ok && (row == nil || known.Epoch > row.Epoch) {
+			row = &known
+		}
+		out.Refusal = reading.Refusal(fault.Kind(a.Refused.Kind), row, a.Refused.Why)
+	case a.Result != nil:
+		out.Result = a.Result
+	default:
+		out.Result = &pb.Result{}
+		if err := proto.Unmarshal(a.Encoded, out.Result); err != nil {
+			r.Fail(fault.Wrap(fault.Corrupt, "server.Operate", "", err))
+			return
+		}
+	}
+	if out.Refusal == nil {
+		out.Receipt = &pb.Receipt{Serial: uint64(a.Serial), Epoch: uint64(a.Epoch), Hlc: a.Time}
+		s.grantOwn(op, out, a)
+	}
+	r.Reply(out)
+}
+
+// grantOwn gives the caller's session a lease on a file that it made or opened.
+func (s *Server) grantOwn(op *operate.Operation, out *pb.OperateResponse, a operate.Answer) {
+	create := op.Op.GetCreate()
+	if op.Session == 0 || create == nil || out.Result.Kind != 0 || out.Result.Attr == nil || out.Result.Existed {
+		return
+	}
+	o := geoconfig.ObjectID(out.Result.Attr.Object)
+	what := pb.Grant_FILE
+	if out.Result.Attr.Mode&tree.TypeMask == tree.TypeDir {
+		what = pb.Grant_NAMES
+	}
+	if g := s.sessions.Grant(op.Session, o.Slice(), a.Epoch, o, what); g != nil {
+		out.Grants = append(out.Grants, g)
+	}
+}
+
+func (s *Server) rows(_ context.Context, _ *identity.Who, req *pb.RowsRequest) (proto.Message, error) {
+	out := &pb.RowsResponse{Revision: uint64(s.directory.Revision()), Cluster: string(s.Cluster())}
+	var err error
+	add := func(list *[][]byte, row any) {
+		encoded, e := json.Marshal(row)
+		if e != nil {
+			err = e
+		}
+		*list = append(*list, encoded)
+	}
+	if req.AllSlices {
+		for _, r := range s.directory.Slices() {
+			add(&out.Slices, r)
+		}
+	}
+	for _, id := range req.Slices {
+		if r, ok := s.directory.Slice(geoconfig.SliceID(id)); ok {
+			add(&out.Slices, r)
+		}
+	}
+	if req.Nodes {
+		for _, n := range s.directory.Nodes() {
+			add(&out.Nodes, n)
+		}
+	}
+	if req.Sites {
+		for _, x := range s.directory.Sites() {
+			add(&out.Sites, x)
+		}
+	}
+	return out, fault.Wrap(fault.Corrupt, "server.Rows", "", err)
+}

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// intents runs operations over several slices as their coordinator, and
+// finishes those that another coordinator left.
+type intents struct {
+	s     *Server
+	queue chan geoconfig.SliceID // slices whose open intents are to be finished
+
+	mu   sync.Mutex // guards below
+	own  map[tree.Intent]bool
+	seen map[tree.Intent]replica.Time // when a sweep first met it
+}
+
+func newIntents(s *Server) *intents {
+	return &intents{s: s, queue: make(chan geoconfig.SliceID, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]replica.Time{}}
+}
+
+// sweepEvery is how often intents and marks that were left are looked for.
+const sweepEvery = 5 * time.Second
+
+// stepPatience bounds one step; a coordinator that cannot reach a participant
+// leaves the intent to be finished later.
+const stepPatience = 5 * time.Second
+
+// start runs an operation whose evaluation answered Across.
+func (i *intents) start(op *operate.Operation, done func(operate.Answer)) {
+	i.s.goRun(func(ctx context.Context) { done(i.run1(ctx, op)) })
+}
+
+func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answer {
+	k := tree.NewCoordinator(tree.Context{Slice: op.Slice, Node: i.s.id, Client: op.Client, Number: op.Number,
+		Time: i.s.hlc.Now(), Principal: op.Principal, Trusted: op.Trusted}, op.Op)
+	i.drive(ctx, k, op)
+	result := k.Result()
+	if result == nil {
+		return operate.Answer{Err: fault.E(fault.TimedOut, "server.intents", "", "the operation was not finished")}
+	}
+	if fault.Kind(result.Kind) == fault.NotActive || fault.Kind(result.Kind) == fault.TimedOut {
+		row, _ := i.s.directory.Slice(op.Slice)
+		return operate.Answer{Refused: &operate.Refusal{Kind: uint32(fault.NotActive), Row: &row, Why: "an operation over several slices did not get through: try again"}}
+	}
+	return operate.Answer{Result: result, Epoch: op.Epoch, Time: uint64(i.s.hlc.Last())}
+}
+
+// drive does a coordinator's actions until it is at its end. op is nil for an
+// intent that is resumed.
+func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Operation) {
+	for round := 0; !k.Done() && ctx.Err() == nil; round++ {
+		if round > 0 && k.Intent() == 0 {
+			i.pause(ctx, round)
+		}
+		actions := k.Next()
+		answers := make([]tree.Answer, len(actions))
+		var wg sync.WaitGroup
+		for n := range actions {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				answers[n] = i.act(ctx, &actions[n], op)
+			}()
+		}
+		wg.Wait()
+		k.Answer(answers)
+		i.note(k.Intent())
+	}
+	i.forget(k.Intent())
+}
+
+// pause spreads operations that met each other: the more often, the longer.
+func (i *intents) pause(ctx context.Context, round int) {
+	if round < 3 {
+		return
+	}
+	span := min(time.Millisecond<<min(round, 6), 50*time.Millisecond)
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(i.s.random() % uint64(span))):
+	}
+}
+
+// note marks an intent as run by this process, so that nobody resumes it.
+func (i *intents) note(id tree.Intent) {
+	if id == 0 {
+		return
+	}
+	i.mu.Lock()
+	i.own[id] = true
+	i.mu.Unlock()
+}
+
+func (i *intents) forget(id tree.Intent) {
+	i.mu.Lock()
+	delete(i.own, id)
+	delete(i.seen, id)
+	i.mu.Unlock()
+}
+
+// act does one action: here, or at the node that acts for its slice.
+func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation) tree.Answer {
+	ctx, cancel := context.WithTimeout(ctx, stepPatience)
+	defer cancel()
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		var out tree.Answer
+		if i.s.loop.Published(a.Slice).Serves(i.s.clock()) {
+			out = i.here(ctx, a, op)
+		} else {
+			out = i.there(ctx, a)
+		}
+		kind := fault.KindOf(out.Err)
+		again := kind == fault.NotActive || kind == fault.WrongEpoch || kind == fault.Unreachable || kind == fault.Overloaded || kind == fault.Busy
+		if !again {
+			return out
+		}
+		select {
+		case <-ctx.Done():
+			return out
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operation) tree.Answer {
+	if a.Step == nil {
+		facts, err := i.s.facts(a.Slice, a.Asks)
+		return tree.Answer{Facts: facts, Err: err}
+	}
+	var client, number uint64
+	if a.Final && op != nil {
+		client, number = op.Client, op.Number
+	}
+	step := &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}
+	got, err := i.s.propose(ctx, a.Slice, step, client, number)
+	if err != nil {
+		return tree.Answer{Err: err}
+	}
+	return stepAnswer(got.Result, got.Encoded, got.Time)
+}
+
+func stepAnswer(result *pb.Result, encoded []byte, at uint64) tree.Answer {
+	if result == nil {
+		result = &pb.Result{}
+		if err := proto.Unmarshal(encoded, result); err != nil {
+			return tree.Answer{Err: fault.Wrap(fault.Corrupt, "server.intents", "", err)}
+		}
+	}
+	return tree.Answer{Result: result, Time: hlc.Time(at)}
+}
+
+func (i *intents) there(ctx context.Context, a *tree.Action) tree.Answer {
+	const op fault.Op = "server.intents"
+	row, ok := i.s.directory.Slice(a.Slice)
+	if !ok || row.Active == i.s.id {
+		return tree.Answer{Err: fault.E(fault.NotActive, op, "", "no node acts for the slice now")}
+	}
+	if a.Step == nil {
+		var answer pb.FactsResponse
+		b, err := i.s.host.Call(ctx, string(row.Active), wire.Operation, method.Facts, &pb.FactsRequest{Slice: uint32(a.Slice), Asks: a.Asks}, nil, &answer)
+		b.Release()
+		if err == nil && answer.Kind != 0 {
+			err = fault.E(fault.Kind(answer.Kind), op, "", "the slice's active could not answer")
+		}
+		return tree.Answer{Facts: answer.Facts, Err: err}
+	}
+	var answer pb.OperateResponse
+	req := &pb.OperateRequest{Slice: uint32(a.Slice), Operation: &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}, Hlc: uint64(i.s.hlc.Now())}
+	b, err := i.s.host.Call(ctx, string(row.Active), wire.Operation, method.Operate, req, nil, &answer)
+	b.Release()
+	switch {
+	case err != nil:
+		return tree.Answer{Err: err}
+	case answer.Refusal != nil:
+		return tree.Answer{Err: fault.E(fault.Kind(answer.Refusal.Kind), op, "", answer.Refusal.Message)}
+	}
+	return tree.Answer{Result: answer.Result, Time: hlc.Time(answer.Receipt.GetHlc())}
+}
+
+// facts reads what a coordinator asks, while this node may act.
+func (s *Server) facts(id geoconfig.SliceID, asks []byte) ([]byte, error) {
+	const op fault.Op = "server.Facts"
+	if !s.loop.Published(id).Serves(s.clock()) {
+		return nil, fault.E(fault.NotActive, op, "", "this node does not act for the slice now")
+	}
+	facts, err := tree.ReadFacts(operate.Committed(s.store.Meta(), id), asks)
+	if err == nil && !s.loop.Published(id).Serves(s.clock()) {
+		err = fault.E(fault.NotActive, op, "", "the lease lapsed meanwhile")
+	}
+	return facts, err
+}
+
+func (s *Server) factsOf(_ context.Context, req *pb.FactsRequest) (proto.Message, error) {
+	facts, err := s.facts(geoconfig.SliceID(req.Slice), req.Asks)
+	return &pb.FactsResponse{Facts: facts, Hlc: uint64(s.hlc.Now()), Kind: uint32(fault.KindOf(err))}, nil
+}
+
+// intent answers whether this node, as coordinator, still knows an intent:
+// phase 1 if so, 0 if not.
+func (s *Server) intent(_ context.Context, req *pb.IntentRequest) (proto.Message, error) {
+	id := tree.Intent(req.Intent)
+	if !s.loop.Published(id.Slice()).Serves(s.clock()) {
+		return nil, fault.E(fault.NotActive, "server.Intent", "", "this node does not act for the slice now")
+	}
+	open, err := tree.IsOpen(operate.Committed(s.store.Meta(), id.Slice()), id)
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.IntentResponse{}
+	if open {
+		out.Phase = 1
+	}
+	return out, nil
+}

@@ -1,0 +1,258 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/placement"
+	"cartwheel.dev/node/wire"
+)
+
+// maintainEvery is how often a node looks after what it is responsible for.
+const maintainEvery = 250 * time.Millisecond
+
+// maintain looks after the node's part until ctx ends: checkpoints, the disk's
+// space, its own row, the root slice of a new cluster, and missing members.
+func (s *Server) maintain(ctx context.Context) {
+	tick := time.NewTicker(maintainEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.watchSpace()
+		if s.store.NeedsCheckpoint() {
+			s.checkpoint(ctx)
+		}
+		if _, ok := s.directory.Slice(geoconfig.RootSlice); !ok && s.directory.Away().IsZero() {
+			s.makeRoot(ctx)
+		}
+		if n%4 == 0 {
+			s.refill(ctx)
+		}
+		if n%40 == 0 {
+			s.refreshRow(ctx)
+		}
+	}
+}
+
+// watchSpace notes whether the disk has room for more. It has again once
+// there is an eighth more than the reserve.
+func (s *Server) watchSpace() {
+	u := s.store.Usage()
+	used := u.Journal + u.Chunks + u.Meta
+	free := u.Disk.Free
+	if s.config.CapacityBytes > 0 {
+		free = min(free, s.config.CapacityBytes-used)
+	} else if u.Disk.Total == 0 {
+		return // the system does not say
+	}
+	was := s.full.Load()
+	limit := s.config.ReserveBytes
+	if was {
+		limit += limit / 8
+	}
+	if full := free < limit; full != was {
+		s.full.Store(full)
+		if full {
+			s.log.Error("the disk is full: writes are refused, reading goes on", "free_bytes", free, "reserve_bytes", s.config.ReserveBytes)
+		} else {
+			s.log.Info("the disk has room again", "free_bytes", free)
+		}
+	}
+}
+
+// checkpoint saves the slices' states and trims the journal.
+func (s *Server) checkpoint(ctx context.Context) {
+	var states []ledger.State
+	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
+		s.loop.EachSlice(func(id geoconfig.SliceID) {
+			st := ledger.State{Slice: id}
+			if status, ok := core.Status(id); ok {
+				st.Row = status.Row
+			}
+			if st.Snapshot, st.Known = core.Snapshot(id); !st.Known && st.Row != nil {
+				_, member := st.Row.Member(s.id)
+				st.Gone = !member
+			}
+			if st.Row != nil {
+				states = append(states, st)
+			}
+		})
+	})
+	if err == nil {
+		err = s.ledger.Checkpoint(ctx, states)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("a checkpoint failed", "error", err)
+	}
+}
+
+// refreshRow tells the configuration store how full the node is.
+func (s *Server) refreshRow(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := s.putNode(call); err != nil && ctx.Err() == nil {
+		s.log.Debug("the node's row could not be refreshed", "error", err)
+	}
+}
+
+// candidates lists the nodes that could take replicas.
+func (s *Server) candidates() []placement.Candidate {
+	load := map[geoconfig.NodeID]int{}
+	for _, row := range s.directory.Slices() {
+		for _, m := range row.Members {
+			load[m.Node]++
+			if m.Node == row.Active {
+				load[m.Node]++
+			}
+		}
+	}
+	var out []placement.Candidate
+	for _, n := range s.directory.Nodes() {
+		out = append(out, placement.Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID],
+			Away: n.ID != s.id && !s.host.Connected(string(n.ID), wire.Beacon)})
+	}
+	return out
+}
+
+// makeRoot makes the root slice of a new cluster, once all expected nodes are
+// there. The node with the lowest ID does it; the store lets only one win.
+func (s *Server) makeRoot(ctx context.Context) {
+	nodes := s.directory.Nodes()
+	if len(nodes) < s.config.ExpectedNodes || len(nodes) == 0 || nodes[0].ID != s.id {
+		return
+	}
+	candidates := s.candidates()
+	if slices.ContainsFunc(candidates, func(c placement.Candidate) bool { return c.Away }) {
+		return
+	}
+	policy := geoconfig.Policy{Home: geoconfig.SiteName(s.config.Site), Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
+	_, err := s.makeSlice(ctx, geoconfig.RootSlice, policy, candidates)
+	if err != nil && !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
+		s.log.Warn("the root slice could not be made", "error", err)
+	}
+}
+
+// makeSlice writes the row of a new slice.
+func (s *Server) makeSlice(ctx context.Context, id geoconfig.SliceID, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
+	members, err := placement.Choose(policy, candidates, s.id)
+	if err != nil {
+		return geoconfig.SliceRow{}, err
+	}
+	row := geoconfig.SliceRow{ID: id, Policy: policy, Epoch: 1, Active: members[0]}
+	for _, m := range members {
+		node, _ := s.directory.Node(m)
+		row.Members = append(row.Members, geoconfig.Member{Node: m, State: geoconfig.Normal, Incarnation: node.Incarnation})
+	}
+	rev, err := s.geo.Apply(ctx, geoconfig.Batch{
+		Key:    fmt.Sprintf("slice/%s/%x/%d", s.id, s.boot, s.random()),
+		Slices: []geoconfig.SliceSwap{{Row: row}},
+		Audit: []geoconfig.AuditRecord{{AtNS: s.deps.Wall().UnixNano(), Who: string(s.id), Action: "slice.create",
+			Subject: fmt.Sprintf("slices/%d", id), Detail: fmt.Sprintf("home %s, level %d", policy.Home, policy.Level)}},
+	})
+	if err != nil {
+		return row, err
+	}
+	row.Revision = rev
+	s.directory.Learn(row)
+	return row, nil
+}
+
+// refill asks the core for one more member where a slice that this node leads
+// has fewer than its policy says and a node can take one; and for those that
+// failed too long to be replaced.
+func (s *Server) refill(ctx context.Context) {
+	if !s.directory.Away().IsZero() {
+		return
+	}
+	candidates := s.candidates()
+	for _, row := range s.directory.Slices() {
+		if row.Active != s.id || ctx.Err() != nil || !s.loop.Published(row.ID).Serves(s.clock()) {
+			continue
+		}
+		if add, ok := s.missingMember(row, candidates); ok {
+			s.loop.Do(func(core *replica.Node, now replica.Time) {
+				core.Reconfigure(now, row.ID, replica.Change{Add: []geoconfig.Member{add}})
+			})
+		}
+	}
+}
+
+// missingMember picks the member that a slice lacks.
+func (s *Server) missingMember(row geoconfig.SliceRow, candidates []placement.Candidate) (geoconfig.Member, bool) {
+	if len(row.Members) >= row.Policy.Level {
+		return geoconfig.Member{}, false
+	}
+	var members []geoconfig.NodeID
+	for _, m := range row.Members {
+		members = append(members, m.Node)
+	}
+	policy := row.Policy
+	policy.Level = len(members) + 1
+	wanted := placement.Extend(policy, candidates, members, row.Active)
+	if len(wanted) == len(members) {
+		return geoconfig.Member{}, false
+	}
+	node, ok := s.directory.Node(wanted[len(wanted)-1])
+	return geoconfig.Member{Node: node.ID, State: geoconfig.Migrating, Incarnation: node.Incarnation}, ok
+}
+
+// leave passes on the slices that this node leads, so that a stop is no
+// failure: clients wait for a hand-over, not for a lease.
+func (s *Server) leave() {
+	ctx, cancel := context.WithTimeout(s.ctx, s.config.Session+s.config.Lease/2)
+	defer cancel()
+	s.host.SetFilter(nil)
+	for {
+		leading := s.leading()
+		asked := false
+		for _, row := range leading {
+			if to, ok := successor(row, s.id); ok && s.host.Connected(string(to), wire.Operation) {
+				asked = true
+				s.loop.Do(func(core *replica.Node, now replica.Time) { core.HandOver(now, row.ID, to) })
+			}
+		}
+		if !asked {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case err := <-s.failure:
+			s.failure <- err
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// leading lists the rows of the slices that this node acts for.
+func (s *Server) leading() []geoconfig.SliceRow {
+	var out []geoconfig.SliceRow
+	now := s.clock()
+	for _, row := range s.directory.Slices() {
+		if row.Active == s.id && s.loop.Published(row.ID).Serves(now) {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// successor names another normal member.
+func successor(row geoconfig.SliceRow, self geoconfig.NodeID) (geoconfig.NodeID, bool) {
+	for _, m := range row.Members {
+		if m.Node != self && m.State == geoconfig.Normal {
+			return m.Node, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/placement"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// place says which slice a new object goes to (DESIGN section 4), and makes a
+// slice where none fits.
+func (s *Server) place(ctx context.Context, _ *identity.Who, req *pb.PlaceRequest) (proto.Message, error) {
+	const op fault.Op = "server.Place"
+	parent := geoconfig.ObjectID(req.Parent)
+	if req.Cues.GetKeepTogether() {
+		if row, ok := s.directory.Slice(parent.Slice()); ok && !row.Closed {
+			return placed(row)
+		}
+	}
+	policy, err := s.policy(req.Cues)
+	if err != nil {
+		return nil, err
+	}
+	s.placing.Lock() // one slice is made where many ask at once
+	defer s.placing.Unlock()
+	rows := s.directory.Slices()
+	if parentRow, ok := s.directory.Slice(parent.Slice()); ok && s.fits(parentRow, policy) {
+		return placed(parentRow)
+	}
+	for _, node := range s.nearest(policy.Home) {
+		if id, ok := placement.Open(rows, policy, node); ok {
+			row, _ := s.directory.Slice(id)
+			return placed(row)
+		}
+	}
+	row, err := s.newSlice(ctx, policy, rows)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unreachable, op, string(policy.Home), err)
+	}
+	return placed(row)
+}
+
+func placed(row geoconfig.SliceRow) (proto.Message, error) {
+	encoded, err := json.Marshal(row)
+	return &pb.PlaceResponse{Slice: uint32(row.ID), Row: encoded}, fault.Wrap(fault.Corrupt, "server.Place", "", err)
+}
+
+// policy turns cues into a policy; without a site the slice is at home here.
+func (s *Server) policy(cues *pb.Cues) (geoconfig.Policy, error) {
+	const op fault.Op = "server.Place"
+	sites := s.directory.Sites()
+	home := geoconfig.SiteName(s.config.Site)
+	p := cue.Policy(cues, home)
+	if p.Home == "random" && len(sites) > 0 {
+		p.Home = sites[s.random()%uint64(len(sites))].Name
+	}
+	known := false
+	for _, x := range sites {
+		known = known || x.Name == p.Home
+	}
+	if !known {
+		return p, fault.E(fault.Invalid, op, string(p.Home), "there is no such site")
+	}
+	if p.Sites > len(sites) {
+		return p, fault.Errorf(fault.Invalid, op, "", "there are only %d sites", len(sites))
+	}
+	return p, nil
+}
+
+// fits reports whether the parent's slice will do: its policy is the same and
+// its active is this node or at the home site.
+func (s *Server) fits(row geoconfig.SliceRow, p geoconfig.Policy) bool {
+	_, open := placement.Open([]geoconfig.SliceRow{row}, p, row.Active)
+	if !open {
+		return false
+	}
+	return row.Active == s.id || s.siteOf(row.Active) == p.Home && p.Home != geoconfig.SiteName(s.config.Site)
+}
+
+func (s *Server) siteOf(id geoconfig.NodeID) geoconfig.SiteName {
+	n, _ := s.directory.Node(id)
+	return n.Site
+}
+
+// nearest lists the nodes at a site, this one first, then the least loaded.
+func (s *Server) nearest(site geoconfig.SiteName) []geoconfig.NodeID {
+	var out []geoconfig.NodeID
+	if site == geoconfig.SiteName(s.config.Site) {
+		out = append(out, s.id)
+	}
+	for _, c := range s.candidates() {
+		if c.Site == site && !c.Away && c.Node != s.id {
+			out = append(out, c.Node)
+		}
+	}
+	return out
+}
+
+// newSlice makes a slice with the next free ID and waits until it is led.
+func (s *Server) newSlice(ctx context.Context, policy geoconfig.Policy, rows []geoconfig.SliceRow) (geoconfig.SliceRow, error) {
+	next := geoconfig.RootSlice + 1
+	for _, r := range rows {
+		next = max(next, r.ID+1)
+	}
+	for ; next <= geoconfig.MaxSlice; next++ {
+		row, err := s.makeSlice(ctx, next, policy, s.candidates())
+		if fault.Is(err, fault.Conflict) {
+			continue
+		}
+		if err != nil {
+			return row, err
+		}
+		s.log.Info("made a slice", "slice", uint32(row.ID), "home", policy.Home, "level", policy.Level)
+		return row, s.awaitLeader(ctx, row)
+	}
+	return geoconfig.SliceRow{}, fault.E(fault.NoSpace, "server.newSlice", "", "no slice ID is left")
+}
+
+// awaitLeader waits a moment for the new active, so that the caller's first
+// operation finds it ready; it tries again by itself if not.
+func (s *Server) awaitLeader(ctx context.Context, row geoconfig.SliceRow) error {
+	if row.Active != s.id {
+		return nil
+	}
+	limit, cancel := context.WithTimeout(ctx, s.config.Lease)
+	defer cancel()
+	for !s.loop.Published(row.ID).Serves(s.clock()) {
+		select {
+		case <-limit.Done():
+			return nil
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// statfs says how much room there is, and closes what is full.
+func (s *Server) statfs(context.Context, *identity.Who, *pb.StatfsRequest) (proto.Message, error) {
+	u := s.store.Usage()
+	used := u.Journal + u.Chunks + u.Meta
+	total, free := s.capacity(u), u.Disk.Free
+	if s.config.CapacityBytes > 0 {
+		free = min(free, s.config.CapacityBytes-used)
+	}
+	free = max(free-s.config.ReserveBytes, 0)
+	var objects uint64
+	for _, row := range s.leading() {
+		state, err := tree.ReadState(operate.Committed(s.store.Meta(), row.ID))
+		if err != nil {
+			return nil, fault.Wrap(fault.IO, "server.Statfs", "", err)
+		}
+		objects += state.Objects
+	}
+	// Another slice can always be made: what bounds objects is space.
+	return &pb.StatfsResponse{TotalBytes: uint64(max(total, 0)), FreeBytes: uint64(free), Objects: objects, FreeObjects: uint64(free) / 512}, nil
+}

@@ -1,0 +1,255 @@
+// Package reading answers what clients ask about objects, on the goroutines of
+// their requests, from the committed state: names, attributes, listings. It
+// reads only while the node may act for the slice, which it checks before and
+// after. It grants leases before it reads, so that a change that comes between
+// revokes them. A Server is safe for concurrent use.
+package reading
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Leases grants sessions what they may cache.
+type Leases interface {
+	// Grant gives a session a lease on an object, or nil where it cannot have
+	// one now: no such session, too many leases, or a change is under way.
+	Grant(session uint64, slice geoconfig.SliceID, epoch geoconfig.Epoch, object geoconfig.ObjectID, what pb.Grant_What) *pb.Grant
+}
+
+// Server reads.
+type Server struct {
+	Published func(geoconfig.SliceID) *operate.Published
+	Committed func(geoconfig.SliceID) tree.View
+	Row       func(geoconfig.SliceID) (geoconfig.SliceRow, bool)
+	Clock     boottime.Func
+	HLC       *hlc.Clock
+	Leases    Leases
+}
+
+// Asker is who asks, as the connection proves it.
+type Asker struct {
+	Principal tree.Principal
+	Trusted   bool
+}
+
+// maxNames bounds one walk.
+const maxNames = 256
+
+// busyFor is how long a reading waits for an operation over several slices.
+const busyFor = 2 * time.Second
+
+// admit answers with the slice's row unless this node may act for it now.
+func (s *Server) admit(slice geoconfig.SliceID, epoch uint64) (*operate.Published, *pb.Refusal) {
+	p := s.Published(slice)
+	switch {
+	case !p.Serves(s.Clock()):
+		return nil, s.refusal(slice, p, fault.NotActive, "this node does not act for the slice now")
+	case epoch != 0 && p.Row != nil && geoconfig.Epoch(epoch) != p.Row.Epoch:
+		return nil, s.refusal(slice, p, fault.WrongEpoch, "the slice has another epoch")
+	}
+	return p, nil
+}
+
+// still reports whether what was read under an admission counts.
+func (s *Server) still(slice geoconfig.SliceID) bool {
+	return s.Published(slice).Serves(s.Clock())
+}
+
+func (s *Server) refusal(slice geoconfig.SliceID, p *operate.Published, kind fault.Kind, why string) *pb.Refusal {
+	var row *geoconfig.SliceRow
+	if p != nil {
+		row = p.Row
+	}
+	if known, ok := s.Row(slice); ok && (row == nil || known.Epoch > row.Epoch) {
+		row = &known
+	}
+	return Refusal(kind, row, why)
+}
+
+// Refusal builds a refusal with the row, where one is known.
+func Refusal(kind fault.Kind, row *geoconfig.SliceRow, why string) *pb.Refusal {
+	r := &pb.Refusal{Kind: uint32(kind), Message: why}
+	if row != nil {
+		if encoded, err := json.Marshal(row); err == nil { // a row always encodes
+			r.Row = encoded
+		}
+	}
+	return r
+}
+
+// again runs a reading until no operation over several slices is in its way.
+func again(ctx context.Context, read func() error) error {
+	err := read()
+	if !fault.Is(err, fault.Busy) {
+		return err
+	}
+	limit, cancel := context.WithTimeout(ctx, busyFor)
+	defer cancel()
+	for wait := time.Millisecond; fault.Is(err, fault.Busy); wait = min(2*wait, 50*time.Millisecond) {
+		select {
+		case <-limit.Done():
+			return fault.Wrap(fault.Again, "reading.again", "", fault.E(fault.Again, "", "", "an operation over several slices takes long"))
+		case <-time.After(wait):
+		}
+		err = read()
+	}
+	return err
+}
+
+// Resolve walks names from a directory, as far as this node acts for the
+// slices met.
+func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest) (*pb.ResolveResponse, error) {
+	const op fault.Op = "reading.Resolve"
+	h := header(req.Header)
+	if len(req.Names) > maxNames {
+		return nil, fault.Errorf(fault.TooLarge, op, "", "%d names in one request", len(req.Names))
+	}
+	var out *pb.ResolveResponse
+	for range 3 { // the role may change meanwhile; twice is rare
+		admitted, refused := s.admit(geoconfig.ObjectID(req.Dir).Slice(), h.Epoch)
+		if refused != nil {
+			return &pb.ResolveResponse{Refusal: refused}, nil
+		}
+		w := walk{s: s, who: who, h: h, content: req.Content, out: &pb.ResolveResponse{}}
+		err := again(ctx, func() error {
+			w.reset()
+			return w.run(geoconfig.ObjectID(req.Dir), req.Names, admitted)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if w.stands() {
+			out = w.out
+			break
+		}
+	}
+	if out == nil {
+		return &pb.ResolveResponse{Refusal: s.refusal(geoconfig.ObjectID(req.Dir).Slice(), nil, fault.NotActive, "the slice changes hands")}, nil
+	}
+	out.Hlc = uint64(s.HLC.Last())
+	return out, nil
+}
+
+func header(h *pb.ReadHeader) *pb.ReadHeader {
+	if h == nil {
+		return &pb.ReadHeader{}
+	}
+	return h
+}
+
+// GetAttr reads one object's attributes.
+func (s *Server) GetAttr(ctx context.Context, req *pb.GetAttrRequest) (*pb.GetAttrResponse, error) {
+	h, o := header(req.Header), geoconfig.ObjectID(req.Object)
+	out := &pb.GetAttrResponse{}
+	err := again(ctx, func() error {
+		p, refused := s.admit(o.Slice(), h.Epoch)
+		if refused != nil {
+			out = &pb.GetAttrResponse{Refusal: refused}
+			return nil
+		}
+		out.Grants = s.grant(nil, h, p, o, pb.Grant_FILE)
+		attr, err := tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
+		if err == nil && attr.Mode&tree.TypeMask == tree.TypeDir && h.Session != 0 {
+			out.Grants = s.grant(nil, h, p, o, pb.Grant_NAMES)
+			attr, err = tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
+		}
+		if err != nil {
+			return err
+		}
+		out.Attr = attr
+		if !s.still(o.Slice()) {
+			out = &pb.GetAttrResponse{Refusal: s.refusal(o.Slice(), p, fault.NotActive, "the lease has lapsed")}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Hlc = uint64(s.HLC.Last())
+	return out, nil
+}
+
+// grant adds a lease for the caller's session to grants, where it gets one.
+func (s *Server) grant(grants []*pb.Grant, h *pb.ReadHeader, p *operate.Published, o geoconfig.ObjectID, what pb.Grant_What) []*pb.Grant {
+	if h.Session == 0 {
+		return grants
+	}
+	if g := s.Leases.Grant(h.Session, o.Slice(), p.Row.Epoch, o, what); g != nil {
+		grants = append(grants, g)
+	}
+	return grants
+}
+
+// List returns a page of a directory, with the attributes of the children that
+// live in the same slice.
+func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.ListResponse, error) {
+	h, o := header(req.Header), geoconfig.ObjectID(req.Dir)
+	limit := int(req.Limit)
+	if limit <= 0 || limit > maxPage {
+		limit = maxPage
+	}
+	out := &pb.ListResponse{}
+	err := again(ctx, func() error {
+		p, refused := s.admit(o.Slice(), h.Epoch)
+		if refused != nil {
+			out = &pb.ListResponse{Refusal: refused}
+			return nil
+		}
+		page := &pb.ListResponse{Grants: s.grant(nil, h, p, o, pb.Grant_NAMES)}
+		if err := s.page(page, who, o, req.After, limit); err != nil {
+			return err
+		}
+		out = page
+		if !s.still(o.Slice()) {
+			out = &pb.ListResponse{Refusal: s.refusal(o.Slice(), p, fault.NotActive, "the lease has lapsed")}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Hlc = uint64(s.HLC.Last())
+	return out, nil
+}
+
+// maxPage bounds the entries of one answer.
+const maxPage = 4096
+
+// page reads one page.
+func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, after []byte, limit int) error {
+	v := s.Committed(dir.Slice())
+	if _, err := tree.Directory(v, dir, &who.Principal, 4); err != nil {
+		return err
+	}
+	names, more, err := tree.List(v, dir, after, limit)
+	if err != nil {
+		return err
+	}
+	out.More = more
+	out.Entries = make([]*pb.Entry, 0, len(names))
+	for i := range names {
+		n := &names[i]
+		e := &pb.Entry{Name: n.Name, Object: uint64(n.Object), Mode: n.Type}
+		if n.Object.Slice() == dir.Slice() {
+			e.Attr, err = tree.GetAttr(v, n.Object, false, false)
+			if fault.Is(err, fault.Stale) {
+				continue // removed since the names were read
+			}
+			if err != nil {
+				return err
+			}
+		}
+		out.Entries = append(out.Entries, e)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package reading
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// walk is one Resolve.
+type walk struct {
+	s       *Server
+	who     Asker
+	h       *pb.ReadHeader
+	content bool
+	out     *pb.ResolveResponse
+	met     []geoconfig.SliceID
+}
+
+func (w *walk) reset() {
+	w.out = &pb.ResolveResponse{}
+	w.met = w.met[:0]
+}
+
+// stands reports whether the node still acts for everything that was read.
+func (w *walk) stands() bool {
+	for _, slice := range w.met {
+		if !w.s.still(slice) {
+			return false
+		}
+	}
+	return true
+}
+
+// run walks. It ends early at a name that does not exist, at what is no
+// directory, and where another node acts.
+func (w *walk) run(dir geoconfig.ObjectID, names [][]byte, p *operate.Published) error {
+	v := w.enter(dir.Slice())
+	w.out.Grants = w.s.grant(w.out.Grants, w.h, p, dir, pb.Grant_NAMES)
+	d, err := tree.Directory(v, dir, &w.who.Principal, 1)
+	if err != nil {
+		return err
+	}
+	w.out.Dir = d.Attr()
+	for i, name := range names {
+		last := i == len(names)-1
+		e, err := tree.Lookup(v, dir, name)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.NameTooLong) {
+			w.out.Steps = append(w.out.Steps, &pb.ResolveResponse_Step{Kind: uint32(fault.KindOf(err))})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		step := &pb.ResolveResponse_Step{Object: uint64(e.Object), TypeMode: e.Type}
+		w.out.Steps = append(w.out.Steps, step)
+		if e.Object.Slice() != dir.Slice() {
+			if p = w.s.Published(e.Object.Slice()); !p.Serves(w.s.Clock()) {
+				return nil // only its ID is known here
+			}
+			v = w.enter(e.Object.Slice())
+		}
+		isDir := e.Type == tree.TypeDir
+		if isDir {
+			w.out.Grants = w.s.grant(w.out.Grants, w.h, p, e.Object, pb.Grant_NAMES)
+		} else if e.Object.Slice() != dir.Slice() || last && w.content {
+			w.out.Grants = w.s.grant(w.out.Grants, w.h, p, e.Object, pb.Grant_FILE)
+		}
+		if step.Attr, err = tree.GetAttr(v, e.Object, last && w.content, false); err != nil {
+			return err
+		}
+		if last {
+			return nil
+		}
+		if e.Type == tree.TypeLink {
+			return nil // the caller follows it
+		}
+		if stop := w.search(v, e.Object, isDir); stop != fault.None {
+			w.out.Steps = append(w.out.Steps, &pb.ResolveResponse_Step{Kind: uint32(stop)})
+			return nil
+		}
+		dir = e.Object
+	}
+	return nil
+}
+
+// search says why the walk cannot go below an object, or None.
+func (w *walk) search(v tree.View, o geoconfig.ObjectID, isDir bool) fault.Kind {
+	if !isDir {
+		return fault.NotDirectory
+	}
+	if _, err := tree.Directory(v, o, &w.who.Principal, 1); err != nil {
+		return fault.KindOf(err)
+	}
+	return fault.None
+}
+
+func (w *walk) enter(slice geoconfig.SliceID) tree.View {
+	w.met = append(w.met, slice)
+	return w.s.Committed(slice)
+}

@@ -1,0 +1,227 @@
+// Package server is one storage node, assembled: its disk, its loop, its
+// connections, its copy of the configuration, and what it answers to clients
+// and other nodes. It holds no protocol of its own: the packages below it do
+// the work, and this one wires them together, starts them and stops them. A
+// Server is safe for concurrent use.
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/cluster"
+	"cartwheel.dev/node/server/content"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/sessions"
+	"cartwheel.dev/node/server/swaps"
+	"cartwheel.dev/node/store"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+// Deps are what a node is given; nil ones get the machine's own.
+type Deps struct {
+	Key wire.Key
+	// Store opens the configuration store, which may use the node's host.
+	Store   func(*wire.Host) (geoconfig.Store, error)
+	Version string
+	Clock   boottime.Func
+	Wall    func() time.Time
+	Random  *rand.Rand
+	Logger  *slog.Logger
+	// Times and Limits are wire's; zero values take its defaults.
+	Times  wire.Times
+	Limits wire.Limits
+}
+
+// Server is a running node.
+type Server struct {
+	config Config
+	deps   Deps
+	id     geoconfig.NodeID
+	log    *slog.Logger
+	clock  boottime.Func
+	hlc    *hlc.Clock
+	boot   uint64
+	began  time.Duration
+
+	host      *wire.Host
+	geo       geoconfig.Store
+	directory *cluster.Directory
+	store     *store.Store
+	ledger    *ledger.Ledger
+	loop      *operate.Loop
+	who       *identity.Registry
+	content   *content.Server
+	reading   *reading.Server
+	sessions  *sessions.Sessions
+	locks     locks
+	giving    giving
+	swaps     *swaps.Runner
+	intents   *intents
+	placing   sync.Mutex // held while a slice is chosen or made
+
+	chance  sync.Mutex // guards deps.Random
+	full    atomic.Bool
+	failure chan error // the first fatal one
+
+	ctx context.Context // of everything that runs; ends at Close
+	end context.CancelFunc
+	wg  sync.WaitGroup
+	// starting is held while a goroutine is started, so that Close misses none.
+	starting sync.Mutex
+	closing  sync.Once
+	closed   error
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.Clock == nil {
+		d.Clock = boottime.Default()
+	}
+	if d.Wall == nil {
+		d.Wall = time.Now
+	}
+	if d.Random == nil {
+		d.Random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	return d
+}
+
+// Open starts a node and returns when it serves. The context bounds the start
+// alone.
+func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	d = d.withDefaults()
+	s := &Server{config: c, deps: d, id: geoconfig.NodeID(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
+		boot: d.Random.Uint64(), failure: make(chan error, 1), giving: giving{copies: map[uint64]*givenCopy{}}}
+	s.log = d.Logger.With("node", shortID(s.id))
+	s.began = s.clock()
+	s.ctx, s.end = context.WithCancel(context.Background())
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// shortID is the end of a node's ID, which tells nodes apart in a log.
+func shortID(id geoconfig.NodeID) string { return string(id[max(0, len(id)-8):]) }
+
+// ID names the node.
+func (s *Server) ID() geoconfig.NodeID { return s.id }
+
+// Addresses returns where the node listens.
+func (s *Server) Addresses() []string { return s.host.Addresses() }
+
+// Cluster names the cluster that the node belongs to.
+func (s *Server) Cluster() geoconfig.ClusterID { return s.directory.Cluster().ID }
+
+// CheckRoot answers nil once this node leads the root slice and the root is
+// there.
+func (s *Server) CheckRoot() error {
+	p := s.loop.Published(geoconfig.RootSlice)
+	if !p.Serves(s.clock()) {
+		return fault.E(fault.NotActive, "server.CheckRoot", string(s.id), "this node does not act for the root slice now")
+	}
+	_, err := tree.GetAttr(operate.Committed(s.store.Meta(), geoconfig.RootSlice), geoconfig.RootObject, false, false)
+	return err
+}
+
+// Failed gives the error after which the node must end; its owner calls Close.
+func (s *Server) Failed() <-chan error { return s.failure }
+
+// Host returns the node's connections, for tests that disturb them.
+func (s *Server) Host() *wire.Host { return s.host }
+
+// fail notes the first failure that ends the node. It does not block.
+func (s *Server) fail(err error) {
+	select {
+	case s.failure <- err:
+		s.log.Error("the node must end", "error", err)
+	default:
+	}
+	// From here on nothing is acknowledged or promised.
+	if s.loop != nil {
+		s.loop.Do(func(core *replica.Node, now replica.Time) { core.Stuck(now, true) })
+	}
+}
+
+// random returns a random number.
+func (s *Server) random() uint64 {
+	s.chance.Lock()
+	defer s.chance.Unlock()
+	return s.deps.Random.Uint64()
+}
+
+// goRun runs f on a goroutine that Close waits for.
+func (s *Server) goRun(f func(context.Context)) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		f(s.ctx)
+	}()
+}
+
+// Close stops the node: no more requests, the loop, then the disk.
+func (s *Server) Close() error {
+	s.closing.Do(func() { s.closed = s.close() })
+	return s.closed
+}
+
+func (s *Server) close() error {
+	var err error
+	if s.host != nil && s.loop != nil {
+		s.leave()
+	}
+	s.starting.Lock()
+	s.end()
+	s.starting.Unlock()
+	if s.geo != nil {
+		err = errors.Join(err, s.geo.Close())
+	}
+	if s.host != nil {
+		err = errors.Join(err, s.host.Close())
+	}
+	s.wg.Wait()
+	if s.swaps != nil {
+		s.swaps.Wait()
+	}
+	s.giving.close()
+	if s.store != nil {
+		err = errors.Join(err, closeQuietly(s.store))
+	}
+	return err
+}
+
+// closeQuietly closes the disk; after a failed write, closing fails too, and
+// the first failure was told already.
+func closeQuietly(c io.Closer) error {
+	err := c.Close()
+	if fault.Is(err, fault.Closed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+// Package sessions gives the table of package session its clock, its mutex and
+// its connections: it keeps sessions alive, sends revocations and tells the
+// loop when everybody has answered. What is promised to whom is decided by the
+// table. A Sessions is safe for concurrent use.
+package sessions
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/session"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Caller reaches clients.
+type Caller interface {
+	Start(peer string, class wire.Class, m wire.Method, request proto.Message, body [][]byte, timeout time.Duration, then func(*wire.Answer)) error
+}
+
+// Options are what a Sessions works with.
+type Options struct {
+	Config session.Config
+	First  uint64 // where session numbers start: random
+	Clock  boottime.Func
+	Caller Caller
+	// Each calls f for every slice known here, until it returns false.
+	Each func(f func(*operate.Published) bool)
+	// Published is one slice's.
+	Published func(geoconfig.SliceID) *operate.Published
+	// Ended hears of clients whose sessions lapsed or were closed.
+	Ended  func(client uint64)
+	Logger *slog.Logger
+}
+
+// Sessions is a node's sessions.
+type Sessions struct {
+	o Options
+
+	mu    sync.Mutex // guards the rest; never held while anything is called back
+	table *session.Table
+	live  map[session.ID]*living
+	marks map[uint64]*session.Change
+	mark  uint64
+}
+
+// living is what the table does not keep of a session.
+type living struct {
+	peer string
+	end  int64
+}
+
+// waiting is the Tag of a change that waits.
+type waiting struct{ then func(holders []uint64) }
+
+// New returns a Sessions without sessions.
+func New(o Options) *Sessions {
+	return &Sessions{o: o, table: session.New(o.Config, o.First), live: map[session.ID]*living{}, marks: map[uint64]*session.Change{}}
+}
+
+func (s *Sessions) now() int64 { return int64(s.o.Clock()) }
+
+// KeepAlive opens, prolongs or closes a peer's session.
+func (s *Sessions) KeepAlive(peer string, client uint64, req *pb.KeepAliveRequest) (*pb.KeepAliveResponse, error) {
+	if req.Close {
+		s.mu.Lock()
+		ready := s.table.Close(session.ID(req.Session), client)
+		delete(s.live, session.ID(req.Session))
+		s.mu.Unlock()
+		run(ready)
+		s.o.Ended(client)
+		return &pb.KeepAliveResponse{}, nil
+	}
+	out := &pb.KeepAliveResponse{}
+	now := s.now()
+	limit := s.o.Config.Length
+	s.o.Each(func(p *operate.Published) bool {
+		switch until := int64(p.Until()); {
+		case p.Serves(time.Duration(now)) && until-now > s.o.Config.Length/8:
+			out.Active = append(out.Active, uint32(p.Slice))
+			limit = min(limit, until-now)
+		case p.Row != nil:
+			out.Excepted = append(out.Excepted, uint32(p.Slice))
+		}
+		return true
+	})
+	s.mu.Lock()
+	id, left, ready, err := s.table.KeepAlive(session.ID(req.Session), client, limit, now)
+	if err == nil {
+		l := s.live[id]
+		if l == nil {
+			l = &living{}
+			s.live[id] = l
+		}
+		l.peer, l.end = peer, max(l.end, now+left)
+		if req.Session != 0 && session.ID(req.Session) != id {
+			delete(s.live, session.ID(req.Session))
+		}
+	}
+	s.mu.Unlock()
+	run(ready)
+	if err != nil {
+		return nil, err
+	}
+	out.Session, out.LeftNs = uint64(id), left
+	return out, nil
+}
+
+// run lets changes go on that wait for nobody any more.
+func run(ready []*session.Change) {
+	for _, c := range ready {
+		if w, ok := c.Tag.(*waiting); ok {
+			w.then(c.Holders())
+		}
+	}
+}
+
+// Grant implements reading.Leases.
+func (s *Sessions) Grant(id uint64, slice geoconfig.SliceID, epoch geoconfig.Epoch, object geoconfig.ObjectID, what pb.Grant_What) *pb.Grant {
+	p := s.o.Published(slice)
+	now := s.now()
+	if !p.Serves(time.Duration(now)) {
+		return nil
+	}
+	s.mu.Lock()
+	l := s.live[session.ID(id)]
+	var serial uint64
+	ok := l != nil && int64(p.Until()) >= l.end // a lease never outlives the node's right to act
+	if ok {
+		serial, ok = s.table.Grant(session.ID(id), object, what, now)
+	}
+	evicted := s.table.Evict()
+	s.mu.Unlock()
+	s.send(evicted)
+	if !ok {
+		return nil
+	}
+	return &pb.Grant{Object: uint64(object), What: what, Serial: serial, Session: id, Epoch: uint64(epoch)}
+}
+
+// Change implements operate.Leases.
+func (s *Sessions) Change(_ geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready bool) {
+	s.mu.Lock()
+	c, revocations := s.table.Begin(nil, touched, session.ID(except))
+	s.mark++
+	mark = s.mark
+	s.marks[mark] = c
+	if ready = c.Ready(); !ready {
+		c.Tag = &waiting{then: then}
+	}
+	s.mu.Unlock()
+	s.send(revocations)
+	return mark, ready
+}
+
+// Changed implements operate.Leases.
+func (s *Sessions) Changed(mark uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table.End(s.marks[mark])
+	delete(s.marks, mark)
+}
+
+// Void implements operate.Leases.
+func (s *Sessions) Void(slice geoconfig.SliceID) {
+	s.mu.Lock()
+	ready := s.table.Void(slice, s.now())
+	s.mu.Unlock()
+	run(ready)
+}
+
+// resend is how long after a revocation that got no answer it is sent again.
+const resend = 200 * time.Millisecond
+
+// send sends revocations. One without an answer is sent again as long as the
+// session lives: its end answers too.
+func (s *Sessions) send(revocations []session.Revocation) {
+	for _, r := range revocations {
+		s.sendOne(r)
+	}
+}
+
+func (s *Sessions) sendOne(r session.Revocation) {
+	s.mu.Lock()
+	l := s.live[r.Session]
+	peer := ""
+	if l != nil && l.end > s.now() {
+		peer = l.peer
+	}
+	s.mu.Unlock()
+	if peer == "" {
+		return
+	}
+	request := &pb.RevokeRequest{Session: uint64(r.Session), Serial: r.Serial, Items: r.Items}
+	err := s.o.Caller.Start(peer, wire.Beacon, method.Revoke, request, nil, time.Second, func(a *wire.Answer) {
+		var answer pb.RevokeResponse
+		if err := a.Err; err != nil || a.Decode(&answer) != nil {
+			time.AfterFunc(resend, func() { s.sendOne(r) })
+			return
+		}
+		a.Body.Release()
+		held := make([]geoconfig.ObjectID, len(answer.Held))
+		for i, o := range answer.Held {
+			held[i] = geoconfig.ObjectID(o)
+		}
+		s.mu.Lock()
+		ready := s.table.Answer(r.Session, r.Serial, held)
+		s.mu.Unlock()
+		run(ready)
+	})
+	if err != nil {
+		time.AfterFunc(resend, func() { s.sendOne(r) })
+	}
+}
+
+// Run ends sessions whose time is over, until ctx ends.
+func (s *Sessions) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Duration(max(s.o.Config.Length/100, int64(5*time.Millisecond))))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.expire()
+		}
+	}
+}
+
+func (s *Sessions) expire() {
+	s.mu.Lock()
+	ended, ready := s.table.Expire(s.now())
+	for _, e := range ended {
+		delete(s.live, e.Session)
+	}
+	s.mu.Unlock()
+	run(ready)
+	for _, e := range ended {
+		s.o.Logger.Debug("a session ended", "client", e.Client)
+		s.o.Ended(e.Client)
+	}
+}
+
+// Live reports whether a client has a session here.
+func (s *Sessions) Live(client uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Live(client, s.now())
+}
+
+// Valid answers Expired unless the session lives and is the client's.
+func (s *Sessions) Valid(id, client uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.table.Valid(session.ID(id), client, s.now()) {
+		return fault.E(fault.Expired, "sessions.Valid", "", "the session has ended: open another with a keep-alive")
+	}
+	return nil
+}
+
+// RevokeSlice takes back all leases of a slice; then is called when all are
+// answered or have run out.
+func (s *Sessions) RevokeSlice(ctx context.Context, slice geoconfig.SliceID, then func()) {
+	s.mu.Lock()
+	revocations := s.table.RevokeSlice(slice)
+	s.mu.Unlock()
+	s.send(revocations)
+	go func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			s.mu.Lock()
+			left := len(s.table.Handover(slice, s.now()))
+			s.mu.Unlock()
+			if left == 0 {
+				then()
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+}
+
+// Len returns how many sessions and leases there are.
+func (s *Sessions) Len() (sessions, leases int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Len()
+}

@@ -1,0 +1,294 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/lock"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/cluster"
+	"cartwheel.dev/node/server/content"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/sessions"
+	"cartwheel.dev/node/server/swaps"
+	"cartwheel.dev/node/session"
+	"cartwheel.dev/node/store"
+	"cartwheel.dev/node/store/meta"
+	"cartwheel.dev/node/store/pack"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+// configurationFile keeps the cluster's configuration beside the data.
+const configurationFile = "configuration.json"
+
+// start brings the node up, step by step; close takes down what there is.
+func (s *Server) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		s.openConfiguration, s.openStore, s.openLoop, s.openServices, s.listen, s.register,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	s.goRun(s.directory.Run)
+	s.goRun(s.maintain)
+	return nil
+}
+
+// openConfiguration makes the host and reads the cluster's configuration, from
+// the store or, if that is away, from beside the data.
+func (s *Server) openConfiguration(ctx context.Context) error {
+	const op fault.Op = "server.Open"
+	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
+		return &fault.Error{Kind: fault.Permission, Op: op, Subject: s.config.Data, Public: "the data directory cannot be made", Cause: err}
+	}
+	host, err := wire.New(wire.Options{
+		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.deps.Limits, Times: s.deps.Times, Logger: s.log,
+		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
+		OnHLC:     s.observe,
+		OnConnect: s.connected,
+	})
+	if err != nil {
+		return err
+	}
+	s.host = host
+	if s.geo, err = s.deps.Store(host); err != nil {
+		return err
+	}
+	s.directory, err = cluster.New(cluster.Options{
+		Store: s.geo, File: filepath.Join(s.config.Data, configurationFile), Logger: s.log,
+		Slices: s.learn, Nodes: s.meet,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.awaitCluster(ctx); err != nil {
+		return err
+	}
+	s.who = identity.New(string(s.id), s.directory)
+	return nil
+}
+
+// awaitCluster returns once it is known which cluster this is.
+func (s *Server) awaitCluster(ctx context.Context) error {
+	const op fault.Op = "server.Open"
+	for {
+		err := s.directory.Refresh(ctx)
+		if s.directory.Cluster().ID != "" {
+			return nil // if the store is away, what is beside the data will do
+		}
+		if err == nil {
+			err = fault.E(fault.NotFound, op, "geo-config", "it knows of no cluster yet")
+		}
+		select {
+		case <-ctx.Done():
+			return &fault.Error{Kind: fault.Unreachable, Op: op, Subject: fmt.Sprint(s.config.GeoConfig),
+				Public: "the geo-config server does not answer: check its address and that it runs", Cause: err}
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) observe(peer string, stamp uint64) {
+	if err := s.hlc.Observe(hlc.Time(stamp)); err != nil {
+		s.log.Warn("a peer's clock is ahead", "peer", peer, "error", err)
+	}
+}
+
+// openStore opens the data directory.
+func (s *Server) openStore(context.Context) error {
+	memory := s.config.MemoryBytes
+	var err error
+	s.store, err = store.Open(store.Options{
+		Dir: s.config.Data, ClusterID: s.directory.Cluster().ID, NodeID: s.id,
+		Meta:            meta.Options{BlockCacheBytes: memory / 10, ValueCacheBytes: memory / 8, MemtableBytes: 12 << 20},
+		Pack:            pack.Options{ReserveBytes: max(s.config.ReserveBytes/2, 1)},
+		CheckpointBytes: 48 << 20,
+		Clock:           s.clock, Wall: s.deps.Wall, Logger: s.log, Fatal: s.fail,
+	})
+	return err
+}
+
+// openLoop brings the replica core back and makes the loop.
+func (s *Server) openLoop(context.Context) error {
+	s.ledger = ledger.New(s.store)
+	restored, err := s.ledger.Recover()
+	if err != nil {
+		return err
+	}
+	core := replica.New(replica.Config{
+		Self: s.id, Incarnation: s.store.Incarnation(), Boot: s.boot, Start: s.clock(), Lease: s.config.Lease,
+		Limits: replica.Limits{KeepBytes: 32 << 20},
+	})
+	for i := range restored {
+		if err := core.Restore(s.clock(), restored[i]); err != nil {
+			return err
+		}
+		s.hlc.Raise(restored[i].BaseTime)
+	}
+	nodes := content.NewNodes(s.store.Packs(), 8<<20)
+	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load}
+	limits := session.DefaultConfig()
+	limits.Length, limits.MaxSessions, limits.MaxLeases = int64(s.config.Session), s.config.MaxSessions, s.config.MaxLeases
+	s.sessions = sessions.New(sessions.Options{
+		Config: limits, First: s.random(), Clock: s.clock, Caller: s.host, Logger: s.log,
+		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
+		Published: func(id geoconfig.SliceID) *operate.Published { return s.loop.Published(id) },
+		Ended:     s.sessionEnded,
+	})
+	s.locks.table = lock.New(lock.DefaultConfig())
+	s.loop = operate.New(operate.Options{
+		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
+		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
+		Full: s.full.Load, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, Logger: s.log,
+	})
+	s.swaps = &swaps.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
+		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
+			s.loop.Do(func(core *replica.Node, now replica.Time) { core.Swapped(now, sw, o, row) })
+			if row != nil {
+				s.directory.Learn(*row)
+			}
+		}}
+	return nil
+}
+
+// openServices registers what the node answers, and starts the loop.
+func (s *Server) openServices(context.Context) error {
+	s.reading = &reading.Server{
+		Published: s.loop.Published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
+		Committed: func(id geoconfig.SliceID) tree.View { return operate.Committed(s.store.Meta(), id) },
+	}
+	s.intents = newIntents(s)
+	s.handle()
+	s.goRun(s.loop.Run)
+	s.goRun(s.sessions.Run)
+	s.goRun(s.intents.run)
+	s.loop.Learn(s.directory.Slices())
+	return nil
+}
+
+func (s *Server) listen(context.Context) error {
+	if err := s.host.Listen(); err != nil {
+		return &fault.Error{Kind: fault.KindOf(err), Op: "server.Open", Subject: fmt.Sprint(s.config.Listen),
+			Public: "the node cannot listen there: another program may use the port", Cause: err}
+	}
+	return nil
+}
+
+// learn passes newer slice rows on to the core.
+func (s *Server) learn(rows []geoconfig.SliceRow) {
+	if s.loop != nil {
+		s.loop.Learn(rows)
+	}
+}
+
+// meet tells the host where the other nodes are, and keeps connections up.
+func (s *Server) meet() {
+	for _, n := range s.directory.Nodes() {
+		if n.ID == s.id {
+			continue
+		}
+		err := s.host.AddPeer(string(n.ID), n.Addresses)
+		if err == nil {
+			err = s.host.Keep(string(n.ID), true)
+		}
+		if err != nil {
+			s.log.Warn("a node's row names no usable address", "peer", n.ID, "error", err)
+		}
+	}
+}
+
+// connected passes connections' comings and goings on to the core.
+func (s *Server) connected(peer string, class wire.Class, up bool) {
+	if class != wire.Operation || s.loop == nil {
+		return
+	}
+	id := geoconfig.NodeID(peer)
+	if !s.who.IsNode(peer) {
+		if !up {
+			s.who.Forget(peer)
+		}
+		return
+	}
+	s.loop.Do(func(core *replica.Node, now replica.Time) {
+		if up {
+			core.PeerUp(now, id)
+		} else {
+			core.PeerDown(now, id)
+		}
+	})
+}
+
+// register brings the node's row up to date. With the store away, a node that
+// it knows goes on; the row follows later.
+func (s *Server) register(ctx context.Context) error {
+	s.meet()
+	err := s.putNode(ctx)
+	if err != nil && fault.Is(err, fault.Unreachable) || fault.Is(err, fault.TimedOut) {
+		if _, known := s.directory.Node(s.id); known {
+			return nil
+		}
+	}
+	return err
+}
+
+// putNode writes the site's and the node's rows where they differ.
+func (s *Server) putNode(ctx context.Context) error {
+	const op fault.Op = "server.register"
+	for try := 0; ; try++ {
+		rows, err := s.geo.Read(ctx, geoconfig.Query{Sites: true, Nodes: true})
+		if err != nil {
+			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
+		}
+		b := geoconfig.Batch{Key: fmt.Sprintf("register/%s/%x/%d", s.id, s.boot, s.random())}
+		site := geoconfig.SiteName(s.config.Site)
+		known := false
+		for _, x := range rows.Sites {
+			known = known || x.Name == site
+		}
+		if !known {
+			b.Sites = append(b.Sites, geoconfig.Site{Name: site})
+		}
+		b.Nodes = append(b.Nodes, s.nodeRow(rows.Nodes))
+		_, err = s.geo.Apply(ctx, b)
+		if err == nil || !fault.Is(err, fault.Conflict) || try > 20 {
+			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
+		}
+	}
+}
+
+// nodeRow is this node's row, on top of the one that the store has.
+func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
+	n := geoconfig.Node{ID: s.id}
+	for _, x := range rows {
+		if x.ID == s.id {
+			n = x
+		}
+	}
+	usage := s.store.Usage()
+	n.Site = geoconfig.SiteName(s.config.Site)
+	n.Addresses = s.config.Advertise
+	if len(n.Addresses) == 0 {
+		n.Addresses = s.host.Addresses()
+	}
+	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
+	n.CapacityBytes, n.UsedBytes = s.capacity(usage), usage.Journal+usage.Chunks+usage.Meta
+	return n
+}
+
+func (s *Server) capacity(u store.Usage) int64 {
+	if s.config.CapacityBytes > 0 {
+		return s.config.CapacityBytes
+	}
+	return u.Disk.Total
+}
