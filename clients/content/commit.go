@@ -115,7 +115,7 @@ func (f *file) finish(l *layer, up *upload) {
 	newest := f.newest
 	f.mu.Unlock()
 	if j := e.opt.Journal; j != nil && l.settle > 0 && !unsettled(err) {
-		j.Done(f.object, l.settle, newest)
+		j.Done(f.object, l.from, l.settle, newest)
 	}
 	e.budget.charge(-l.bytes)
 	close(l.done)

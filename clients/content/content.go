@@ -65,14 +65,14 @@ type DiskCache interface {
 // Journal keeps what was written and is not yet committed, so that it survives
 // a crash of this process.
 type Journal interface {
-	// Write keeps a write before it is acknowledged and numbers it. An append
-	// has no place; Truncate and holes have no data.
+	// Write keeps a write before it is acknowledged and numbers it. An append's
+	// offset is where it stood for its writer.
 	Write(w Written) (number uint64, err error)
 	// Begin notes that a commit of these writes is on its way.
 	Begin(object geoconfig.ObjectID, upto uint64) error
-	// Done gives back the room of the object's writes up to a number; version
-	// is the object's afterwards.
-	Done(object geoconfig.ObjectID, upto uint64, version uint64)
+	// Done gives back the room of the object's writes from..upto, which are
+	// committed, or refused and told; version is the object's afterwards.
+	Done(object geoconfig.ObjectID, from, upto uint64, version uint64)
 	// Sync makes what was written survive a crash of the machine.
 	Sync() error
 }

@@ -123,7 +123,7 @@ func (h *Handle) Append(ctx context.Context, p []byte) (off uint64, err error) {
 		if first {
 			off, first = at, false
 		}
-		if err := h.journal(l, Written{Kind: WriteAppend, Data: piece}); err != nil {
+		if err := h.journal(l, Written{Kind: WriteAppend, Offset: at, Data: piece}); err != nil {
 			return 0, err
 		}
 		return l.write(piece, at), nil
@@ -207,6 +207,9 @@ func (h *Handle) journal(l *layer, w Written) error {
 		return fault.Wrap(fault.IO, op, f.object.String(), err)
 	}
 	l.number, l.settle = number, number
+	if l.from == 0 {
+		l.from = number
+	}
 	return nil
 }
 

@@ -42,9 +42,10 @@ type layer struct {
 	as     any
 	setid  bool
 	number uint64 // of the last write in the journal
-	settle uint64 // the journal's writes that are done when this layer is
-	frozen bool
-	sent   bool // its commit may have been run
+	// from..settle are the journal's writes that are done when this layer is.
+	from, settle uint64
+	frozen       bool
+	sent         bool // its commit may have been run
 	// stream is set where the layer was frozen because it is large: its last
 	// bytes, behind the last chunk boundary, move to the next layer.
 	stream bool

@@ -170,6 +170,9 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 		next.mtime = l.mtime
 	}
 	next.number, next.settle, l.settle = max(next.number, l.number), max(next.settle, l.settle), 0
+	if next.from == 0 || (l.from > 0 && l.from < next.from) {
+		next.from = l.from
+	}
 	grown := int64(0)
 	at := off
 	for _, part := range parts {

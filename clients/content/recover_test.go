@@ -1,0 +1,196 @@
+package content_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/content/contenttest"
+	"cartwheel.dev/clients/content/writelog"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// crashed plays writes on a mount whose process dies before or while they are
+// committed, and returns what the next start finds.
+func crashed(t *testing.T, cluster *contenttest.Cluster, lost bool, play func(context.Context, *content.Handle)) (*writelog.Log, content.Leftover) {
+	t.Helper()
+	ctx := within(t)
+	dir := t.TempDir()
+	log, _, err := writelog.Open(dir, writelog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.SetFaults(func(call contenttest.Call) contenttest.Outcome {
+		dead := fault.E(fault.Canceled, "test", "", "the process died")
+		switch {
+		case call != contenttest.Commit:
+			return contenttest.Outcome{}
+		case lost:
+			return contenttest.Outcome{After: dead}
+		}
+		return contenttest.Outcome{Before: dead}
+	})
+	engine := content.New(cluster, content.Options{Journal: log})
+	h := engine.Open(object, cluster.Attr(object), content.Open{})
+	play(ctx, h)
+	_ = h.Flush(ctx) // fails: nobody hears of it
+	h.Close()
+	_ = engine.Close(ctx) // likewise
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cluster.SetFaults(nil)
+	log, left, err := writelog.Open(dir, writelog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() }) // the directory goes
+	if len(left) != 1 {
+		t.Fatalf("%d objects are left over, want 1", len(left))
+	}
+	return log, left[0]
+}
+
+func TestRecoveryAfterACrash(t *testing.T) {
+	base := bytes.Repeat([]byte("base "), 20000)
+	patch := bytes.Repeat([]byte("PATCH"), 3000)
+	overwrite := func(ctx context.Context, h *content.Handle) {
+		if err := h.WriteAt(ctx, patch, 5000); err != nil {
+			t.Error(err)
+		}
+	}
+	tests := []struct {
+		name   string
+		lost   bool // the commit was run, its answer lost
+		play   func(context.Context, *content.Handle)
+		others bool // another client wrote meanwhile
+		want   func(twin) twin
+		parks  bool
+	}{
+		{"an overwrite never sent", false, overwrite, false, func(w twin) twin { w.write(patch, 5000); return w }, false},
+		{"an overwrite that was run", true, overwrite, false, func(w twin) twin { w.write(patch, 5000); return w }, false},
+		{"an overwrite and another's", false, overwrite, true, nil, true},
+		{"an append never sent", false, func(ctx context.Context, h *content.Handle) {
+			if _, err := h.Append(ctx, patch); err != nil {
+				t.Error(err)
+			}
+		}, false, func(w twin) twin { w.write(patch, len(w)); return w }, false},
+		{"an append that was run", true, func(ctx context.Context, h *content.Handle) {
+			if _, err := h.Append(ctx, patch); err != nil {
+				t.Error(err)
+			}
+		}, false, func(w twin) twin { w.write(patch, len(w)); return w }, false},
+		{"a truncation and a hole", false, func(ctx context.Context, h *content.Handle) {
+			if err := h.Truncate(ctx, 50000); err != nil {
+				t.Error(err)
+			}
+			if err := h.Allocate(ctx, content.PunchHole|content.KeepSize, 100, 40000); err != nil {
+				t.Error(err)
+			}
+			if err := h.Allocate(ctx, 0, 0, 60000); err != nil {
+				t.Error(err)
+			}
+		}, false, func(w twin) twin { w.resize(50000); w.zero(100, 40100); w.resize(60000); return w }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := within(t)
+			cluster := contenttest.New()
+			cluster.Write(object, 0, base)
+			log, left := crashed(t, cluster, tt.lost, tt.play)
+			want := append(twin(nil), base...)
+			if tt.others {
+				cluster.Write(object, 6000, []byte("another client's"))
+				want.write([]byte("another client's"), 6000)
+			}
+			conflict := append(twin(nil), want...)
+			if tt.want != nil {
+				want = tt.want(want)
+			} else {
+				conflict.write(patch, 5000)
+			}
+			engine := content.New(cluster, content.Options{Journal: log})
+			defer engine.Close(ctx)
+			parked := false
+			err := engine.Recover(ctx, left, content.Open{}, func(ctx context.Context, p *content.Parked) error {
+				parked = true
+				got := make([]byte, p.Size())
+				if _, err := p.ReadAt(ctx, got, 0); err != nil || !bytes.Equal(got, conflict) {
+					t.Errorf("the conflict copy is wrong: %d bytes, %v", len(got), err)
+				}
+				return nil
+			})
+			if err != nil || parked != tt.parks {
+				t.Fatalf("got %v, parked %v, want %v", err, parked, tt.parks)
+			}
+			if got := cluster.Contents(object); !bytes.Equal(got, want) {
+				t.Errorf("the cluster has %d bytes, want %d others", len(got), len(want))
+			}
+			log.Forget(object)
+			if err := engine.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
+	for kind, parks := range map[fault.Kind]bool{fault.NoSpace: true, fault.Unreachable: false} {
+		ctx := within(t)
+		cluster := contenttest.New()
+		_, left := crashed(t, cluster, false, func(ctx context.Context, h *content.Handle) {
+			if err := h.WriteAt(ctx, []byte("data"), 0); err != nil {
+				t.Error(err)
+			}
+		})
+		cluster.SetFaults(func(call contenttest.Call) contenttest.Outcome {
+			if call == contenttest.Commit {
+				return contenttest.Outcome{Before: fault.E(kind, "test", "", "")}
+			}
+			return contenttest.Outcome{}
+		})
+		engine := content.New(cluster, content.Options{})
+		parked := false
+		err := engine.Recover(ctx, left, content.Open{}, func(context.Context, *content.Parked) error {
+			parked = true
+			return nil
+		})
+		if parked != parks || (err == nil) != parks {
+			t.Errorf("%v: parked %v, %v", kind, parked, err)
+		}
+		_ = engine.Close(ctx)
+	}
+}
+
+func TestTheJournalIsEmptyWhenAllIsCommitted(t *testing.T) {
+	ctx := within(t)
+	dir := t.TempDir()
+	log, _, err := writelog.Open(dir, writelog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := content.New(contenttest.New(), content.Options{Journal: log, StreamBytes: 1 << 20})
+	h := engine.Open(object, nil, content.Open{})
+	piece := make([]byte, 128<<10)
+	for i := range 200 {
+		piece[0] = byte(i)
+		if err := h.WriteAt(ctx, piece, uint64(i*len(piece))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.Bytes(); got > 20<<20 {
+		t.Errorf("all is committed, but the journal has %d bytes", got)
+	}
+	h.Close()
+	_ = engine.Close(ctx)
+	_ = log.Close()
+	log, left, err := writelog.Open(dir, writelog.Options{})
+	if err != nil || len(left) != 0 {
+		t.Errorf("left over: %d objects, %v", len(left), err)
+	}
+	_ = log.Close()
+}

@@ -1,0 +1,183 @@
+package writelog
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cartwheel.dev/clients/content"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+func open(t *testing.T, dir string, o Options) (*Log, []content.Leftover) {
+	t.Helper()
+	l, left, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // the test closed it, or the directory goes
+	return l, left
+}
+
+func write(t *testing.T, l *Log, o geoconfig.ObjectID, off uint64, data string) uint64 {
+	t.Helper()
+	n, err := l.Write(content.Written{Object: o, Version: 7, Kind: content.WriteData, Offset: off, Data: []byte(data)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// crash ends a Log as the death of its process does: files and lock are let go.
+func crash(l *Log) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.segments {
+		_ = s.file.Close()
+	}
+	l.closed = true
+	_ = l.lock.Close()
+}
+
+func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
+	dir := t.TempDir()
+	l, left := open(t, dir, Options{})
+	if len(left) != 0 {
+		t.Fatalf("a new journal has %d leftovers", len(left))
+	}
+	write(t, l, 1, 0, "one")
+	two := write(t, l, 2, 10, "two")
+	one := write(t, l, 1, 3, "more")
+	write(t, l, 1, 9, "last")
+	if _, err := l.Write(content.Written{Object: 2, Version: 9, Kind: content.WriteTruncate, Offset: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Begin(2, two); err != nil {
+		t.Fatal(err)
+	}
+	l.Done(1, 1, one, 8)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	crash(l)
+	l, left = open(t, dir, Options{})
+	if len(left) != 2 || left[0].Object != 1 || left[1].Object != 2 {
+		t.Fatalf("got %+v", left)
+	}
+	a, b := left[0], left[1]
+	if len(a.Writes) != 1 || string(a.Writes[0].Data) != "last" || a.Writes[0].Offset != 9 || a.Known != 8 || a.Begun != 0 {
+		t.Errorf("object 1: got %+v", a)
+	}
+	if len(b.Writes) != 2 || b.Writes[1].Kind != content.WriteTruncate || b.Writes[1].Offset != 5 || b.Known != 9 || b.Begun != two {
+		t.Errorf("object 2: got %+v", b)
+	}
+	fresh := write(t, l, 1, 0, "fresh")
+	l.Done(1, 0, fresh, 20) // must not touch what is left over
+	crash(l)
+	l, left = open(t, dir, Options{})
+	if len(left) != 2 || len(left[0].Writes) != 1 || string(left[0].Writes[0].Data) != "last" {
+		t.Fatalf("after a second crash: got %+v", left)
+	}
+	l.Forget(1)
+	l.Forget(2)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, left = open(t, dir, Options{}); len(left) != 0 {
+		t.Errorf("all is done, yet %+v is left", left)
+	}
+}
+
+func TestRoomIsGivenBack(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, Options{SegmentBytes: 10000})
+	old := write(t, l, 99, 0, "held for long")
+	for i := range 100 {
+		n := write(t, l, geoconfig.ObjectID(i+1), 0, string(make([]byte, 1000)))
+		if i != 98 { // object 99 is the one that is held
+			l.Done(geoconfig.ObjectID(i+1), n, n, 1)
+		}
+	}
+	if l.Bytes() < 100000 {
+		t.Errorf("the oldest write is not done, but only %d bytes are kept", l.Bytes())
+	}
+	l.Done(99, old, old, 1)
+	write(t, l, 1, 0, "x")
+	if got := l.Bytes(); got > 20000 {
+		t.Errorf("nearly all is done, but %d bytes are kept", got)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.wlog"))
+	if len(files) > 2 {
+		t.Errorf("%d files are left", len(files))
+	}
+}
+
+func TestATornEndIsCutOff(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, Options{})
+	write(t, l, 1, 0, "first")
+	write(t, l, 1, 5, "second")
+	crash(l)
+	name := filepath.Join(dir, segmentName(1))
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 1; cut < len("second")+headSize; cut++ {
+		if err := os.WriteFile(name, raw[:len(raw)-cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, left, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) != 1 || len(left[0].Writes) != 1 || string(left[0].Writes[0].Data) != "first" {
+			t.Fatalf("%d bytes cut off: got %+v", cut, left)
+		}
+		crash(l)
+		_ = os.Remove(filepath.Join(dir, segmentName(2)))
+	}
+}
+
+func TestForeignAndNewerFilesAreRefused(t *testing.T) {
+	for content, kind := range map[string]fault.Kind{
+		"cartwheel wlog 2": fault.NewerVersion, "something else, which is longer": fault.Corrupt,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, segmentName(1)), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Open(dir, Options{}); !fault.Is(err, kind) {
+			t.Errorf("%q: got %v, want %v", content, err, kind)
+		}
+	}
+	dir := t.TempDir()
+	open(t, dir, Options{})
+	if _, _, err := Open(dir, Options{}); !fault.Is(err, fault.Busy) {
+		t.Errorf("a second process: got %v, want Busy", err)
+	}
+}
+
+func TestAClosedJournalRefuses(t *testing.T) {
+	l, _ := open(t, t.TempDir(), Options{})
+	_ = l.Close()
+	if _, err := l.Write(content.Written{Object: 1, Kind: content.WriteData}); !fault.Is(err, fault.Closed) {
+		t.Errorf("got %v, want Closed", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	r := record{kind: 1, object: 5, number: 6, version: 7, offset: 8, length: 9, data: []byte("data")}
+	f.Add(append(r.head(nil), r.data...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, n := decode(b)
+		if n == 0 {
+			return
+		}
+		if again := append(r.head(nil), r.data...); !bytes.Equal(again, b[:n]) {
+			t.Fatal("encoded again it is another")
+		}
+	})
+}
