@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -71,6 +72,13 @@ func (t *Table) free(l *lease) (ready []*Change) {
 		obj.leases = slices.Delete(obj.leases, i, i+1)
 	}
 	t.tidy(l.key, obj)
+	if asked := l.session.asked[l.revoking]; len(asked) > 0 {
+		if asked = slices.DeleteFunc(asked, func(o *lease) bool { return o == l }); len(asked) == 0 {
+			delete(l.session.asked, l.revoking)
+		} else {
+			l.session.asked[l.revoking] = asked
+		}
+	}
 	for _, c := range l.waiters {
 		if c.pending--; c.pending == 0 && !c.ended {
 			ready = append(ready, c)
@@ -121,6 +129,29 @@ func (r *revocations) item(l *lease, name []byte, unlinked bool) {
 	r.list[i].Items = append(r.list[i].Items, &pb.RevokeRequest_Item{
 		Object: uint64(l.object), What: l.what, Name: name, Unlinked: unlinked,
 	})
+}
+
+// Unanswered rebuilds the revocations that a session has not answered and may
+// not have received, to be sent again when it keeps alive having seen only up
+// to a serial.
+func (t *Table) Unanswered(id ID, seen uint64) []Revocation {
+	s := t.sessions[id]
+	if s == nil || s.client == 0 {
+		return nil
+	}
+	var out []Revocation
+	for serial, leases := range s.asked {
+		if serial <= seen {
+			continue
+		}
+		v := Revocation{Session: id, Client: s.client, Serial: serial}
+		for _, l := range leases {
+			v.Items = append(v.Items, &pb.RevokeRequest_Item{Object: uint64(l.object), What: l.what, Unlinked: true})
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b Revocation) int { return cmp.Compare(a.Serial, b.Serial) })
+	return out
 }
 
 // Evict begins to take back the oldest leases where the table is over fifteen

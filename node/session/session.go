@@ -56,6 +56,10 @@ type session struct {
 	leases map[key]*lease
 	open   map[geoconfig.ObjectID]struct{}
 	asked  map[uint64][]*lease // by serial of the revocation under way
+	// owes is the oldest revocation not answered at a keep-alive, and until the
+	// time up to which keep-alives still prolong the session beside it.
+	owes  uint64
+	until int64
 }
 
 // lease is one session's lease on one thing. It is in the table until its
@@ -104,7 +108,9 @@ func (t *Table) Len() (sessions, leases int) { return len(t.sessions), t.leases 
 // KeepAlive prolongs a session and returns its number and the time left. One
 // that is unknown or has lapsed gets a new number, and with that the client
 // knows that all its leases are void. The session never outlives limit, the
-// time for which the node itself may act. Ready are changes that a lapse let go on.
+// time for which the node itself may act. A client that keeps alive but owes the
+// answer to a revocation is prolonged for one more length, then lapses, so that
+// it cannot hold up a writer. Ready are changes that a lapse let go on.
 func (t *Table) KeepAlive(id ID, client uint64, limit, now int64) (ID, int64, []*Change, error) {
 	const op fault.Op = "session.KeepAlive"
 	left := min(t.config.Length, limit)
@@ -125,8 +131,26 @@ func (t *Table) KeepAlive(id ID, client uint64, limit, now int64) (ID, int64, []
 		}
 		s = t.add(client, now)
 	}
+	if oldest := s.oldestAsked(); oldest == 0 {
+		s.owes = 0
+	} else if oldest != s.owes {
+		s.owes, s.until = oldest, now+t.config.Length
+	}
+	if s.owes != 0 {
+		left = min(left, s.until-now)
+	}
 	s.end = max(s.end, now+left)
-	return s.id, left, ready, nil
+	return s.id, s.end - now, ready, nil
+}
+
+// oldestAsked is the serial of the oldest revocation under way, 0 for none.
+func (s *session) oldestAsked() (oldest uint64) {
+	for serial := range s.asked {
+		if oldest == 0 || serial < oldest {
+			oldest = serial
+		}
+	}
+	return oldest
 }
 
 func (t *Table) add(client uint64, now int64) *session {
