@@ -344,7 +344,7 @@ func TestFailedLogIsTheStoresError(t *testing.T) {
 // seeds returns how many seeds to try.
 func seeds(n uint64) uint64 {
 	if raced {
-		return max(2, n/4)
+		return max(1, n/4)
 	}
 	return n
 }
