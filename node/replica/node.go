@@ -14,14 +14,13 @@ type Node struct {
 	c   Config
 	now Time
 	// two takes turns: one is being filled, the other is with the driver.
-	two     [2]Outputs
-	out     *Outputs
-	groups  map[geoconfig.SliceID]*group
-	order   []*group // as they were made: what happens must not depend on a map's order
-	removed []*group // this node has no part in them any more
-	peers   map[geoconfig.NodeID]*peer
-	lined   []*peer // as they were made
-	dirty   []*group
+	two    [2]Outputs
+	out    *Outputs
+	groups map[geoconfig.SliceID]*group
+	order  []*group // as they were made: what happens must not depend on a map's order
+	peers  map[geoconfig.NodeID]*peer
+	lined  []*peer // as they were made
+	dirty  []*group
 
 	position  Position
 	persisted Position
@@ -273,14 +272,15 @@ func (n *Node) Until(s geoconfig.SliceID) Time {
 }
 
 // Retain returns the first serial that the journal must keep whatever its
-// limits say, since a normal member may still need it from there. What is
-// before it is kept for members that are away, bounded by bytes and age.
+// limits say: a normal member may still need what follows it, and its own
+// epoch must be known then (Restored.BaseEpoch). What is before it is kept for
+// members that are away, bounded by bytes and age.
 func (n *Node) Retain(s geoconfig.SliceID) geoconfig.Serial {
 	g := n.groups[s]
 	if g == nil {
 		return 0
 	}
-	return min(g.everywhere, g.applied) + 1
+	return min(g.everywhere, g.applied)
 }
 
 // Snapshot describes a slice's state at the last serial in Outputs.Applied.

@@ -13,6 +13,7 @@ type peer struct {
 	boot        uint64 // of its present life, 0 unknown
 	incarnation geoconfig.Incarnation
 	seats       []seat
+	doubted     []*group // those that have it in doubt
 	beaconDue   bool
 	sequence    uint64 // of the last beacon sent
 	sent        [32]sentBeacon
@@ -70,9 +71,15 @@ func (n *Node) onBeacon(p *peer, m *Message) {
 	a := n.out.send(p.id, Answer)
 	a.Boot, a.To, a.Incarnation, a.Sequence = n.c.Boot, m.Boot, n.c.Incarnation, m.Sequence
 	slices.Sort(m.Excepted)
+	for _, g := range p.doubted { // it may count on groups that it has no seat in any more
+		a.Excepted = append(a.Excepted, g.id)
+	}
 	for _, s := range p.seats {
 		g := s.group
-		if g.exceptAnswer(p) {
+		if g.doubts(p) {
+			continue
+		}
+		if g.stuck || g.decided() {
 			a.Excepted = append(a.Excepted, g.id)
 			continue
 		}
@@ -80,11 +87,6 @@ func (n *Node) onBeacon(p *peer, m *Message) {
 			if _, excepted := slices.BinarySearch(m.Excepted, g.id); !excepted {
 				g.heard()
 			}
-		}
-	}
-	for _, g := range n.removed { // they have no seats, yet make no promises
-		if g.doubts(p) {
-			a.Excepted = append(a.Excepted, g.id)
 		}
 	}
 }
@@ -179,18 +181,18 @@ func (g *group) hurry() {
 	}
 }
 
-// exceptAnswer reports whether this node gives a peer no promise for the
-// slice: it decided to take over, it is stuck, or the peer may hold another
-// epoch, so that it may count on a promise that was never meant.
-func (g *group) exceptAnswer(p *peer) bool {
-	return g.stuck || g.decided() || g.doubts(p)
-}
-
 // suspect gives a peer no more promises, until it shows that it has this epoch.
 func (g *group) suspect(p *peer) {
 	if !g.doubts(p) {
 		g.doubt = append(g.doubt, p)
+		p.doubted = append(p.doubted, g)
 	}
+}
+
+// trust ends that.
+func (g *group) trust(p *peer) {
+	g.doubt = slices.DeleteFunc(g.doubt, func(q *peer) bool { return q == p })
+	p.doubted = slices.DeleteFunc(p.doubted, func(h *group) bool { return h == g })
 }
 
 func (g *group) doubts(p *peer) bool { return slices.Contains(g.doubt, p) }

@@ -42,9 +42,6 @@ func (g *group) restore(r Restored) error {
 	if g.phase >= phaseQuiet {
 		g.phase = phaseQuiet
 	}
-	if g.self < 0 {
-		g.n.removed = append(g.n.removed, g)
-	}
 	if row.Active != g.n.c.Self {
 		g.suspect(g.n.peer(row.Active))
 	}
@@ -78,7 +75,6 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	mine := g.swap != nil && g.swap.From == old.Epoch && sameRow(&g.swap.After, row)
 	g.row = row
 	g.rowAt = g.n.record(g, Record{Kind: RecordRow, Row: row})
-	removed := g.self < 0 && old.Epoch > 0
 	// The same active goes on if nobody else can have been it in between.
 	stays := was >= phaseRecover && row.Active == g.n.c.Self && row.Epoch == old.Epoch+1
 	g.distrust(old)
@@ -95,11 +91,6 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	g.intent = false
 	g.heardAt = g.n.now
 	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
-	if g.self < 0 && !removed {
-		g.n.removed = append(g.n.removed, g)
-	} else if g.self >= 0 && removed {
-		g.n.removed = slices.DeleteFunc(g.n.removed, func(r *group) bool { return r == g })
-	}
 	g.publish()
 	g.touch()
 }
@@ -146,11 +137,13 @@ func (g *group) distrust(old *geoconfig.SliceRow) {
 		g.suspect(g.n.peer(id))
 	}
 	// Who became normal after having been a junior has acknowledged a later epoch.
-	g.doubt = slices.DeleteFunc(g.doubt, func(p *peer) bool {
+	for _, p := range slices.Clone(g.doubt) {
 		before, _ := old.Member(p.id)
 		now, _ := g.row.Member(p.id)
-		return before.State.Junior() && now.State == geoconfig.Normal
-	})
+		if before.State.Junior() && now.State == geoconfig.Normal && p.id != g.row.Active {
+			g.trust(p)
+		}
+	}
 }
 
 // seat lays out the members of the row, keeping what is known of those that
@@ -258,7 +251,7 @@ func (g *group) dispatch(from geoconfig.NodeID, m *Message) {
 // agree notes that a peer has this epoch: promises to it mean what they say.
 func (g *group) agree(from geoconfig.NodeID) {
 	if len(g.doubt) > 0 {
-		g.doubt = slices.DeleteFunc(g.doubt, func(p *peer) bool { return p.id == from })
+		g.trust(g.n.peer(from))
 	}
 }
 

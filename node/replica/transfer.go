@@ -72,6 +72,9 @@ func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
 // tickJunior asks for a state transfer where one is needed, again after each
 // failure.
 func (g *group) tickJunior() {
+	if g.n.now-g.heardAt > g.n.c.Wait {
+		g.rouse()
+	}
 	if !g.transferNeeded && !g.incomplete || g.transferAsked || g.n.now < g.transferAfter {
 		return
 	}

@@ -13,7 +13,8 @@ import (
 type config struct {
 	w       *World
 	row     *geoconfig.SliceRow
-	away    Time // until
+	away    Time             // until
+	asked   map[swapKey]bool // sent, so that it may be applied yet
 	applied map[swapKey]bool
 	active  map[geoconfig.Epoch]geoconfig.NodeID
 }
@@ -27,7 +28,7 @@ type swapKey struct {
 const configIndex = 99
 
 func (c *config) init(w *World, row *geoconfig.SliceRow) {
-	*c = config{w: w, row: row, applied: map[swapKey]bool{}, active: map[geoconfig.Epoch]geoconfig.NodeID{1: row.Active}}
+	*c = config{w: w, row: row, asked: map[swapKey]bool{}, applied: map[swapKey]bool{}, active: map[geoconfig.Epoch]geoconfig.NodeID{1: row.Active}}
 }
 
 // swap carries one compare-and-swap there and its outcome back.
@@ -39,9 +40,10 @@ func (c *config) swap(m *machine, s replica.Swap) {
 			m.core.Swapped(m.clock(), s, o, row)
 		}
 	}
+	key := swapKey{m.id, m.boot, s.Attempt, s.From}
 	d, ok := w.pass(m.index, configIndex)
 	if w.now < c.away || !ok {
-		if w.chance(500) {
+		if w.chance(500) && !c.asked[key] {
 			m.later(10*time.Millisecond, done(replica.Void, nil)) // the connection was refused
 		} else {
 			m.later(Lease/2, done(replica.Unknown, nil))
@@ -51,7 +53,7 @@ func (c *config) swap(m *machine, s replica.Swap) {
 	if !w.calm && w.chance(30) {
 		d += w.between(0, 2*Lease)
 	}
-	key := swapKey{m.id, m.boot, s.Attempt, s.From}
+	c.asked[key] = true
 	boot := m.boot
 	w.after(d, func() {
 		won := c.apply(key, s)

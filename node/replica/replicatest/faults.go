@@ -38,8 +38,12 @@ func (w *World) fault() {
 		w.trace("geo-config is away")
 		w.config.away = w.now + w.between(Lease/2, 4*Lease)
 	case 9:
-		m.stallTo = w.now + w.between(Lease/20, 2*Lease)
+		d := w.between(Lease/20, 2*Lease)
+		m.stallTo = w.now + d
 		w.trace("%s: the disk stalls", m.id)
+		if w.chance(400) {
+			w.after(w.between(0, d), func() { w.restart(m, w.between(time.Millisecond, Lease)) })
+		}
 	case 10:
 		w.handOver()
 	case 11:
@@ -63,9 +67,9 @@ func (w *World) restart(m *machine, after Time) {
 
 func (w *World) isolate(m *machine, d Time) {
 	w.trace("%s is isolated", m.id)
-	config := w.chance(500)
+	config, clients := w.chance(500), w.chance(500)
 	for i := range 100 + len(w.clients) {
-		if i == configIndex && !config {
+		if (i == configIndex && !config) || (i > configIndex && !clients) {
 			continue
 		}
 		w.cut[[2]int{m.index, i}] = w.now + d

@@ -28,8 +28,13 @@ type Options struct {
 	// LevelTwo is the share of writes, of 256, that ask for two replicas only.
 	LevelTwo int
 	Loss     int // messages of 1000 that are lost while faults go on
-	Bugs     Bugs
-	Trace    func(format string, args ...any)
+	// SlowAnswers delays beacons' answers, one way, by up to a lease.
+	SlowAnswers bool
+	// Late is how many messages of 1000 come late, by up to LateBy.
+	Late   int
+	LateBy Time
+	Bugs   Bugs
+	Trace  func(format string, args ...any)
 }
 
 // World is a simulated cluster with one slice.
@@ -80,6 +85,9 @@ func (h *eventHeap) Pop() any {
 // New makes a cluster whose slice is on the first Level machines.
 func New(o Options) *World {
 	w := &World{o: o, rng: rand.New(rand.NewPCG(o.Seed, 7)), now: time.Hour, byID: map[geoconfig.NodeID]*machine{}, cut: map[[2]int]Time{}, delays: 3000}
+	if o.LateBy == 0 {
+		w.o.Late, w.o.LateBy = 20, Lease
+	}
 	w.check.init(w)
 	row := &geoconfig.SliceRow{ID: Slice, Epoch: 1, Policy: geoconfig.Policy{Level: o.Level, Kind: geoconfig.Ordinary}}
 	for i := range o.Nodes {
@@ -150,8 +158,8 @@ func (w *World) pass(from, to int) (Time, bool) {
 	if w.chance(w.o.Loss) {
 		return 0, false
 	}
-	if w.chance(20) {
-		d += w.between(0, Lease) // late, and after others
+	if w.chance(w.o.Late) {
+		d += w.between(0, w.o.LateBy) // and so after others
 	}
 	return d, true
 }
@@ -171,6 +179,9 @@ func (w *World) send(from *machine, to geoconfig.NodeID, m *replica.Message) {
 		d, ok := w.pass(from.index, dest.index)
 		if !ok {
 			continue
+		}
+		if w.o.SlowAnswers && m.Kind == replica.Answer && !w.calm && w.chance(500) {
+			d += w.between(0, 2*Lease)
 		}
 		w.after(d, func() { dest.deliver(from.id, bytes) })
 	}
