@@ -8,13 +8,13 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// Attr returns what stat answers, without content and extended attributes. It
-// shares the record's memory: pass it on at once or clone it.
+// Attr returns what stat answers, without content and extended attributes, in
+// memory of its own.
 func (n *Inode) Attr() *pb.Attr {
 	return &pb.Attr{
 		Object: uint64(n.Object), Mode: n.Mode, Uid: n.UID, Gid: n.GID, Nlink: n.Nlink, Rdev: n.Rdev,
 		Size: n.Size, Stored: n.Stored, AtimeNs: n.Atime, MtimeNs: n.Mtime, CtimeNs: n.Ctime, BtimeNs: n.Btime,
-		Target: n.Target, Version: n.Version, Change: n.Change, Cues: n.Cues, Parent: uint64(n.Parent),
+		Target: bytes.Clone(n.Target), Version: n.Version, Change: n.Change, Cues: n.Cues, Parent: uint64(n.Parent),
 		HasAcl: len(n.ACL) > 0 || len(n.DefaultACL) > 0, Xattrs: n.acls(),
 	}
 }
@@ -23,10 +23,10 @@ func (n *Inode) Attr() *pb.Attr {
 func (n *Inode) acls() []*pb.Xattr {
 	var out []*pb.Xattr
 	if len(n.ACL) > 0 {
-		out = append(out, &pb.Xattr{Name: XattrACL, Value: n.ACL})
+		out = append(out, &pb.Xattr{Name: XattrACL, Value: bytes.Clone(n.ACL)})
 	}
 	if len(n.DefaultACL) > 0 {
-		out = append(out, &pb.Xattr{Name: XattrDefaultACL, Value: n.DefaultACL})
+		out = append(out, &pb.Xattr{Name: XattrDefaultACL, Value: bytes.Clone(n.DefaultACL)})
 	}
 	return out
 }
@@ -90,7 +90,6 @@ func GetAttr(v View, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, erro
 	if n == nil {
 		return nil, fault.E(fault.Stale, op, o.String(), "the object does not exist")
 	}
-	n.own()
 	a := n.Attr()
 	if content {
 		if err := addContent(v, n, a); err != nil {

@@ -22,6 +22,7 @@ func (t *txn) run(op *pb.Operation, body []byte) Outcome {
 	}
 	t.inodes = t.room[:0]
 	t.result = &pb.Result{}
+	t.mutations, t.touched = make([]Mutation, 0, 6), make([]Touch, 0, 3)
 	var err error
 	if !t.wide {
 		t.state, err = ReadState(t.view)

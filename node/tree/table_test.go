@@ -368,3 +368,40 @@ func TestXattrs(t *testing.T) {
 		}
 	}
 }
+
+// counting counts what a scan visits.
+type counting struct {
+	View
+	visited int
+}
+
+func (c *counting) Scan(from, to []byte, fn func(key, value []byte) bool) error {
+	return c.View.Scan(from, to, func(key, value []byte) bool {
+		c.visited++
+		return fn(key, value)
+	})
+}
+
+// TestListCost checks that a page of a large directory costs what it returns.
+func TestListCost(t *testing.T) {
+	d := newDesk(t)
+	const names = 2000
+	for i := range names {
+		d.make(super, fmt.Sprintf("/n%06d", i), TypeRegular|0o644)
+	}
+	d.flush(d.places[1])
+	v := &counting{View: d.places[1].state}
+	var after []byte
+	seen := 0
+	for more := true; more; {
+		page, again, err := List(v, rootID, after, 100)
+		if err != nil || len(page) == 0 {
+			t.Fatalf("%d names after %q: %v", len(page), after, err)
+		}
+		more, after = again, page[len(page)-1].Name
+		seen += len(page)
+	}
+	if seen != names || v.visited > names+names/100 {
+		t.Errorf("listed %d names and visited %d, want %d", seen, v.visited, names)
+	}
+}
