@@ -20,14 +20,15 @@ import (
 type binding struct {
 	fuse.RawFileSystem // answers ENOSYS to what is not bound, such as ioctl
 	fs                 mount.FileSystem
+	notifier           mount.Notifier
 	nameless           mount.NamelessCreator // nil: not offered
 	copier             mount.RangeCopier     // nil: not offered
 }
 
 var _ fuse.RawFileSystem = (*binding)(nil)
 
-func newBinding(fs mount.FileSystem) *binding {
-	b := &binding{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs}
+func newBinding(fs mount.FileSystem, n mount.Notifier) *binding {
+	b := &binding{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, notifier: n}
 	b.nameless, _ = fs.(mount.NamelessCreator)
 	b.copier, _ = fs.(mount.RangeCopier)
 	return b
@@ -123,8 +124,14 @@ func putReply(out *fuse.AttrOut, r *mount.AttrReply) {
 	putAttr(&out.Attr, &r.Attr)
 }
 
-func putOpened(out *fuse.OpenOut, o mount.Opened) {
+// putOpened answers an open. Descriptors that append go past the kernel's
+// pages, because it cuts a write through them at the borders of its pages, and
+// then another mount's record could come between the two halves.
+func putOpened(out *fuse.OpenOut, o mount.Opened, flags mount.OpenFlags) {
 	out.Fh = uint64(o.Handle)
+	if flags&mount.OpenAppend != 0 && flags.Writes() {
+		o.DirectIO = true
+	}
 	if o.KeepCache {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 	}

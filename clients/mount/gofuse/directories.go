@@ -12,7 +12,7 @@ func (b *binding) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 	if err != nil {
 		return status(err)
 	}
-	putOpened(out, o)
+	putOpened(out, o, mount.OpenRead)
 	return fuse.OK
 }
 

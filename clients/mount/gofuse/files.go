@@ -10,12 +10,13 @@ import (
 )
 
 func (b *binding) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	e, o, err := b.fs.Create(request{cancel}, caller(&in.InHeader, in.Umask), node(&in.InHeader), name, in.Mode, createFlags(in))
+	flags := createFlags(in)
+	e, o, err := b.fs.Create(request{cancel}, caller(&in.InHeader, in.Umask), node(&in.InHeader), name, in.Mode, flags)
 	if err != nil {
 		return status(err)
 	}
 	putEntry(&out.EntryOut, &e)
-	putOpened(&out.OpenOut, o)
+	putOpened(&out.OpenOut, o, flags)
 	return fuse.OK
 }
 
@@ -23,12 +24,13 @@ func (b *binding) Tmpfile(cancel <-chan struct{}, in *fuse.CreateIn, out *fuse.C
 	if b.nameless == nil {
 		return fuse.ENOSYS
 	}
-	e, o, err := b.nameless.CreateNameless(request{cancel}, caller(&in.InHeader, in.Umask), node(&in.InHeader), in.Mode, createFlags(in))
+	flags := createFlags(in)
+	e, o, err := b.nameless.CreateNameless(request{cancel}, caller(&in.InHeader, in.Umask), node(&in.InHeader), in.Mode, flags)
 	if err != nil {
 		return status(err)
 	}
 	putEntry(&out.EntryOut, &e)
-	putOpened(&out.OpenOut, o)
+	putOpened(&out.OpenOut, o, flags)
 	return fuse.OK
 }
 
@@ -49,7 +51,7 @@ func (b *binding) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOu
 	if err != nil {
 		return status(err)
 	}
-	putOpened(out, o)
+	putOpened(out, o, flags)
 	return fuse.OK
 }
 
@@ -71,10 +73,16 @@ func (b *binding) Writev(cancel <-chan struct{}, in *fuse.WriteIn, data [][]byte
 }
 
 func (b *binding) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	flags := writeFlags(in)
 	n, err := b.fs.Write(request{cancel}, caller(&in.InHeader, 0), node(&in.InHeader), mount.Handle(in.Fh),
-		int64(in.Offset), data, writeFlags(in))
+		int64(in.Offset), data, flags)
 	if err != nil {
 		return 0, status(err)
+	}
+	if flags&mount.WriteAppend != 0 {
+		// The kernel dropped its pages before it asked, and a reader may have
+		// filled one again in between, which ends where the file ended then.
+		b.notifier.InvalidateInode(node(&in.InHeader), int64(in.Offset), int64(n))
 	}
 	return uint32(n), fuse.OK
 }

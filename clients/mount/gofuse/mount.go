@@ -55,8 +55,8 @@ func Mount(fs mount.FileSystem, o mount.Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := newBinding(fs)
 	m := &Server{notifier: newNotifier(), point: point, direct: direct(), done: make(chan struct{})}
+	b := newBinding(fs, m.notifier)
 	fs.Init(m.notifier)
 	server, err := fuse.NewServer(b, point, m.options(o))
 	if err != nil {

@@ -105,11 +105,26 @@ func checkRecords(e *env, got []byte, writers, records int) {
 	for i := range writers {
 		for n := range records {
 			if line := fmt.Sprintf("writer %02d record %04d", i, n); seen[line] != 1 {
-				e.Fatalf("%q is there %d times", line, seen[line])
+				e.Fatalf("%q is there %d times; odd lines: %q", line, seen[line], oddLines(lines))
 			}
 		}
 	}
 	equal(e, len(lines), writers*records)
+}
+
+// oddLines answers the first lines that no writer wrote, and where they are.
+func oddLines(lines [][]byte) []string {
+	var odd []string
+	at := 0
+	for _, line := range lines {
+		writer, record := 0, 0
+		n, err := fmt.Sscanf(string(line), "writer %02d record %04d", &writer, &record)
+		if (n != 2 || err != nil) && len(odd) < 3 {
+			odd = append(odd, fmt.Sprintf("%d: %.60s", at, line))
+		}
+		at += len(line) + 1
+	}
+	return odd
 }
 
 func writeAnywhere(e *env) {
