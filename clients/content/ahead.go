@@ -55,7 +55,7 @@ func (a *ahead) note(r *reader, off, n uint64) bool {
 	if e.opt.ReadAhead < 0 {
 		return false
 	}
-	a.window = min(max(2*a.window, firstWindow), uint64(e.opt.ReadAhead))
+	a.window = min(max(2*a.window, firstWindow), uint64(e.opt.ReadAhead), uint64(e.opt.CacheBytes)/4)
 	a.fetch(r)
 	return true
 }

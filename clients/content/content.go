@@ -40,8 +40,8 @@ type Options struct {
 	// CommitTimeout bounds one commit or upload with all of Remote's retries
 	// (5 min). When it is hit, the outcome is unknown and the writer is told.
 	CommitTimeout time.Duration
-	// ReadAhead bounds the read-ahead window of one handle (8 MiB); negative
-	// switches read-ahead off.
+	// ReadAhead bounds the read-ahead window of one handle (8 MiB, and a quarter
+	// of the cache); negative switches read-ahead off.
 	ReadAhead int64
 	// NoRangeMap switches the range map off: each read is resolved at the node.
 	NoRangeMap bool

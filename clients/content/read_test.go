@@ -1,0 +1,243 @@
+package content_test
+
+import (
+	"bytes"
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/content/contenttest"
+	"cartwheel.dev/clients/content/diskcache"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// big stores a file as a client writes it, in chunks.
+func big(t *testing.T, cluster *contenttest.Cluster, size int) []byte {
+	t.Helper()
+	data := random(9, size)
+	e := content.New(cluster, content.Options{})
+	h := e.Open(object, nil, content.Open{})
+	stream(within(t), t, h, data)
+	must(t, h.Flush(within(t)))
+	h.Close()
+	must(t, e.Close(within(t)))
+	return data
+}
+
+// readAll reads a file in order and compares it.
+func readAll(ctx context.Context, t *testing.T, e *content.Engine, cluster *contenttest.Cluster, want []byte) {
+	t.Helper()
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	defer h.Close()
+	buf := make([]byte, 128<<10)
+	for off := 0; off < len(want); off += len(buf) {
+		n, err := h.ReadAt(ctx, buf, uint64(off))
+		must(t, err)
+		if !bytes.Equal(buf[:n], want[off:min(off+len(buf), len(want))]) {
+			t.Fatalf("the bytes at %d are wrong", off)
+		}
+	}
+}
+
+func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
+	tests := []struct {
+		name    string
+		o       content.Options
+		data    contenttest.Call // that brings the bytes
+		overlap bool
+	}{
+		{"range map and read-ahead", content.Options{}, contenttest.GetChunks, true},
+		{"read-ahead alone", content.Options{NoRangeMap: true}, contenttest.Range, true},
+		{"range map alone", content.Options{ReadAhead: -1}, contenttest.GetChunks, false},
+		{"neither", content.Options{ReadAhead: -1, NoRangeMap: true}, contenttest.Range, false},
+		{"a small cache", content.Options{CacheBytes: 6 << 20}, contenttest.GetChunks, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cluster := contenttest.New()
+			want := big(t, cluster, 40<<20)
+			var now, most atomic.Int32
+			cluster.SetFaults(func(c contenttest.Call) contenttest.Outcome {
+				if c != tt.data {
+					return contenttest.Outcome{}
+				}
+				most.Store(max(most.Load(), now.Add(1)))
+				wait := make(chan struct{})
+				time.AfterFunc(2*time.Millisecond, func() { now.Add(-1); close(wait) })
+				return contenttest.Outcome{Wait: wait}
+			})
+			e, ctx := newEngine(t, cluster, tt.o)
+			readAll(ctx, t, e, cluster, want)
+			var moved int64
+			for _, c := range []contenttest.Call{contenttest.GetChunks, contenttest.Range} {
+				_, n := cluster.Calls(c)
+				moved += n
+			}
+			if moved > int64(len(want))+int64(len(want))/20 {
+				t.Errorf("%d bytes were fetched for %d", moved, len(want))
+			}
+			if got := most.Load() > 1; got != tt.overlap {
+				t.Errorf("at most %d requests at once", most.Load())
+			}
+			limit := tt.o.CacheBytes
+			if limit == 0 {
+				limit = 64 << 20
+			}
+			if got := e.Usage().CacheBytes; got > limit {
+				t.Errorf("the cache has %d bytes, the bound is %d", got, limit)
+			}
+		})
+	}
+}
+
+func TestARandomReadAsksForExactlyItsBytes(t *testing.T) {
+	cluster := contenttest.New()
+	want := big(t, cluster, 20<<20)
+	e, ctx := newEngine(t, cluster, content.Options{})
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	defer h.Close()
+	buf := make([]byte, 4096)
+	const reads = 200
+	for i := range reads {
+		off := i * 7919 % (20 << 8) * 4096
+		_, err := h.ReadAt(ctx, buf, uint64(off))
+		must(t, err)
+		if !bytes.Equal(buf, want[off:off+4096]) {
+			t.Fatalf("the bytes at %d are wrong", off)
+		}
+	}
+	ranges, a := cluster.Calls(contenttest.Range)
+	gets, b := cluster.Calls(contenttest.GetChunks)
+	if a+b > reads*4096 || ranges > 2 || gets > reads {
+		t.Errorf("%d reads of 4 KiB: %d ranges, %d gets, %d bytes", reads, ranges, gets, a+b)
+	}
+}
+
+func TestASmallFileIsReadOnce(t *testing.T) {
+	cluster := contenttest.New()
+	want := random(5, 16<<10)
+	cluster.Write(object, 0, want)
+	e, ctx := newEngine(t, cluster, content.Options{})
+	for range 10 {
+		h := e.Open(object, cluster.Attr(object), content.Open{})
+		got := make([]byte, 20<<10)
+		n, err := h.ReadAt(ctx, got, 0)
+		if err != nil || !bytes.Equal(got[:n], want) {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		h.Close()
+	}
+	if n, _ := cluster.Calls(contenttest.Range); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestReadsSurviveFailedReadAhead(t *testing.T) {
+	cluster := contenttest.New()
+	want := big(t, cluster, 8<<20)
+	var n atomic.Int32
+	cluster.SetFaults(func(c contenttest.Call) contenttest.Outcome {
+		if c == contenttest.GetChunks && n.Add(1)%2 == 1 {
+			return contenttest.Outcome{Before: fault.E(fault.Unreachable, "test", "", "")}
+		}
+		return contenttest.Outcome{}
+	})
+	e, ctx := newEngine(t, cluster, content.Options{})
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	defer h.Close()
+	buf := make([]byte, 128<<10)
+	failed := 0
+	for off := 0; off < len(want); off += len(buf) {
+		for try := 0; ; try++ {
+			_, err := h.ReadAt(ctx, buf, uint64(off))
+			if err == nil {
+				break
+			}
+			if failed++; try == 20 {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(buf, want[off:off+len(buf)]) {
+			t.Fatalf("the bytes at %d are wrong", off)
+		}
+	}
+	t.Logf("%d reads failed and were repeated", failed)
+}
+
+func TestAHangingReadEndsWithItsContext(t *testing.T) {
+	for _, call := range []contenttest.Call{contenttest.Range, contenttest.GetChunks, contenttest.Version} {
+		cluster := contenttest.New()
+		big(t, cluster, 4<<20)
+		attr := cluster.Attr(object)
+		cluster.SetFaults(on(call, contenttest.Outcome{Wait: make(chan struct{})}))
+		e, _ := newEngine(t, cluster, content.Options{})
+		if call == contenttest.Version {
+			attr = nil
+		}
+		h := e.Open(object, attr, content.Open{})
+		ctx, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
+		buf := make([]byte, 256<<10)
+		var err error
+		for off := 0; err == nil && off < 4<<20; off += len(buf) {
+			_, err = h.ReadAt(ctx, buf, uint64(off))
+		}
+		if err == nil {
+			t.Errorf("%s hangs, but the read does not fail", call)
+		}
+		cancel()
+		h.Close()
+	}
+}
+
+func TestTheDiskCacheServesAfterARestart(t *testing.T) {
+	cluster := contenttest.New()
+	want := big(t, cluster, 10<<20)
+	dir := t.TempDir()
+	for round := range 2 {
+		disk, err := diskcache.Open(dir, diskcache.Options{Limit: 64 << 20})
+		must(t, err)
+		e, ctx := newEngine(t, cluster, content.Options{Disk: disk})
+		_, before := cluster.Calls(contenttest.GetChunks)
+		readAll(ctx, t, e, cluster, want)
+		must(t, e.Close(ctx))
+		disk.Wait()
+		must(t, disk.Close())
+		if _, after := cluster.Calls(contenttest.GetChunks); round == 1 && after != before {
+			t.Errorf("%d bytes were fetched although the disk has them", after-before)
+		}
+	}
+}
+
+func TestSeekFindsHolesInVersionsAndInDirtyBytes(t *testing.T) {
+	cluster := contenttest.New()
+	cluster.Write(object, 0, random(1, 10000))
+	cluster.Write(object, 200000, random(2, 10000))
+	e, ctx := newEngine(t, cluster, content.Options{})
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	defer h.Close()
+	must(t, h.WriteAt(ctx, []byte("dirty"), 100000))
+	must(t, h.Allocate(ctx, content.PunchHole|content.KeepSize, 203000, 1000))
+	tests := []struct{ off, data, hole uint64 }{
+		{0, 0, 10000}, {10000, 100000, 10000}, {100000, 100000, 100005}, {100005, 200000, 100005},
+		{200000, 200000, 203000}, {203500, 204000, 203500}, {204000, 204000, 210000},
+	}
+	for range 2 { // dirty, then committed
+		for _, tt := range tests {
+			data, err := h.SeekData(ctx, tt.off)
+			hole, err2 := h.SeekHole(ctx, tt.off)
+			if err != nil || err2 != nil || data != tt.data || hole != tt.hole {
+				t.Errorf("from %d: data %d, %v, hole %d, %v, want %d and %d", tt.off, data, err, hole, err2, tt.data, tt.hole)
+			}
+		}
+		if _, err := h.SeekData(ctx, 210000); !fault.Is(err, fault.NoDevice) {
+			t.Errorf("behind the end: got %v, want NoDevice", err)
+		}
+		must(t, h.Flush(ctx))
+	}
+	must(t, h.Truncate(ctx, 1<<40))
+	if _, err := h.SeekData(ctx, 210000); !fault.Is(err, fault.NoDevice) {
+		t.Errorf("only a hole follows: got %v, want NoDevice", err)
+	}
+}
