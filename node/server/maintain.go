@@ -119,7 +119,7 @@ func (s *Server) candidates() []placement.Candidate {
 	var out []placement.Candidate
 	for _, n := range s.directory.Nodes() {
 		out = append(out, placement.Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID],
-			Away: n.ID != s.id && !s.host.Connected(string(n.ID), wire.Beacon)})
+			Away: n.Incarnation == 0 || n.ID != s.id && !s.host.Connected(string(n.ID), wire.Beacon)})
 	}
 	return out
 }

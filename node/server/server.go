@@ -77,6 +77,7 @@ type Server struct {
 
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool
+	aborted atomic.Bool
 	failure chan error // the first fatal one
 
 	ctx context.Context // of everything that runs; ends at Close
@@ -185,6 +186,12 @@ func (s *Server) goRun(f func(context.Context)) {
 	}()
 }
 
+// Abort stops the node as a crash would: nothing is handed over, nobody is told.
+func (s *Server) Abort() error {
+	s.aborted.Store(true)
+	return s.Close()
+}
+
 // Close stops the node: no more requests, the loop, then the disk.
 func (s *Server) Close() error {
 	s.closing.Do(func() { s.closed = s.close() })
@@ -193,7 +200,7 @@ func (s *Server) Close() error {
 
 func (s *Server) close() error {
 	var err error
-	if s.host != nil && s.loop != nil {
+	if s.host != nil && s.loop != nil && !s.aborted.Load() {
 		s.leave()
 	}
 	s.starting.Lock()

@@ -143,7 +143,12 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 // Stop stops a node as SIGTERM does; a stopped one stays so.
-func (n *Node) Stop() {
+func (n *Node) Stop() { n.end((*server.Server).Close) }
+
+// Kill stops a node without a word to anybody, as a crash of its process does.
+func (n *Node) Kill() { n.end((*server.Server).Abort) }
+
+func (n *Node) end(how func(*server.Server) error) {
 	n.mu.Lock()
 	s := n.server
 	n.server = nil
@@ -151,7 +156,7 @@ func (n *Node) Stop() {
 	if s == nil {
 		return
 	}
-	if err := s.Close(); err != nil {
+	if err := how(s); err != nil {
 		n.c.t.Errorf("node %d: closing: %v", n.Index, err)
 	}
 }

@@ -1,0 +1,101 @@
+// Package daemon is the process around a node or the geo-config server: its
+// command line, configuration, keys, logging, readiness and exit codes. What a
+// node does is package server's matter. Run may be called once at a time.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Version is what the node's row and `cartwheeld version` say.
+const Version = "0.1"
+
+// description ends the help with what scripts rely on.
+const description = `A Cartwheel storage node, or the embedded geo-config server.
+
+Exit codes: 0 stopped as asked, 2 wrong words or configuration, 3 not found, 5 geo-config not reachable,
+6 data of another cluster, 7 not permitted, 8 the data directory is in use, 9 corrupt data or a failing disk,
+10 data of a newer version, 11 no space.
+
+  cartwheeld key --data /var/lib/cartwheel
+  cartwheeld geo-config --data /var/lib/cartwheel-geo --listen /ip4/0.0.0.0/tcp/7300 --admin ID ...
+  cartwheeld node --data /var/lib/cartwheel --site tokyo --geo-config /ip4/10.0.0.1/tcp/7300/p2p/ID`
+
+// Run runs the command that args name until ctx ends, and returns the
+// process's exit code. Errors are told on Stdio.Err.
+func Run(ctx context.Context, args []string, io Stdio) int {
+	var c commands
+	code := -1
+	parser, err := kong.New(&c, kong.Name("cartwheeld"), kong.Description(description), kong.Writers(io.Out, io.Err),
+		kong.Exit(func(n int) { code = n }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io))
+	if err != nil {
+		return tell(io, fault.Wrap(fault.Usage, "daemon.Run", "", err))
+	}
+	parsed, err := parser.Parse(args)
+	if code >= 0 { // help was asked for
+		return code
+	}
+	if err != nil {
+		return tell(io, &fault.Error{Kind: fault.Usage, Public: "see cartwheeld --help", Cause: err})
+	}
+	return tell(io, parsed.Run())
+}
+
+// tell prints an error for people and returns its exit code.
+func tell(io Stdio, err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(io.Err, "cartwheeld: %v\n", err)
+	return fault.KindOf(err).ExitCode()
+}
+
+// logger returns the process's logger.
+func logger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fault.Wrap(fault.Usage, "daemon.logger", "log_level", err)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, o)), nil
+}
+
+// limitMemory makes the garbage collector aim below a limit.
+func limitMemory(bytes int64) { debug.SetMemoryLimit(bytes) }
+
+// versionCmd prints the version.
+type versionCmd struct{}
+
+// Run implements the command.
+func (versionCmd) Run(io Stdio) error {
+	_, err := fmt.Fprintln(io.Out, "cartwheeld", Version)
+	return err
+}
+
+// first returns the first error that is not merely the asked-for end.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run implements the command.
+func (c *geoConfigCmd) Run(ctx context.Context, io Stdio) error { return c.run(ctx, io) }
+
+// Run implements the command.
+func (c *keyCmd) Run(io Stdio) error { return c.run(io) }

@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/geo/remote"
+	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/wire"
+)
+
+// startPatience is how long a start waits for geo-config.
+const startPatience = 30 * time.Second
+
+// nodeCmd runs a storage node.
+type nodeCmd struct {
+	nodeFlags `embed:""`
+}
+
+// Run implements the command.
+func (c nodeCmd) Run(ctx context.Context, io Stdio) error {
+	config, err := LoadConfig(c.Config, io.Environ, c.values())
+	if err != nil {
+		return err
+	}
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	if len(config.GeoConfig) == 0 {
+		return fault.E(fault.Invalid, "daemon.node", "geo_config", "is missing: give the geo-config server's address, ending in /p2p/ID")
+	}
+	log, err := logger(io.Err, config.LogLevel, config.LogFormat)
+	if err != nil {
+		return err
+	}
+	limitMemory(config.MemoryBytes)
+	key, err := loadKey(config.Data)
+	if err != nil {
+		return err
+	}
+	stop, err := profile(config.Pprof, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	start, cancel := context.WithTimeout(ctx, startPatience)
+	s, err := server.Open(start, config, server.Deps{
+		Key: key, Version: Version, Logger: log,
+		Store: func(h *wire.Host) (geoconfig.Store, error) { return dialStore(h, config.GeoConfig) },
+	})
+	cancel()
+	if err != nil {
+		return err
+	}
+	if err := io.ready(s.Host(), string(s.Cluster())); err != nil {
+		return first(err, s.Close())
+	}
+	var failed error
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+	case failed = <-s.Failed():
+	}
+	return first(failed, s.Close())
+}
+
+// dialStore reaches the geo-config server at the addresses given, which all
+// name one peer.
+func dialStore(h *wire.Host, addresses []string) (geoconfig.Store, error) {
+	const op fault.Op = "daemon.dialStore"
+	peer := ""
+	var plain []string
+	for _, a := range addresses {
+		at, id, ok := strings.Cut(a, "/p2p/")
+		if !ok || peer != "" && id != peer {
+			return nil, fault.E(fault.Invalid, op, a, "the geo-config addresses must name one server: end each with the same /p2p/ID")
+		}
+		peer, plain = id, append(plain, at)
+	}
+	if err := h.AddPeer(peer, plain); err != nil {
+		return nil, err
+	}
+	return remote.Open(h, remote.Options{Peer: peer}), nil
+}
+
+// loadKey reads or makes the node's key, and its directory.
+func loadKey(dir string) (wire.Key, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return wire.Key{}, &fault.Error{Kind: fault.Permission, Op: "daemon.loadKey", Subject: dir, Public: "the data directory cannot be made", Cause: err}
+	}
+	return wire.LoadKey(filepath.Join(dir, keyFile))
+}

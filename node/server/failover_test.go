@@ -1,0 +1,166 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+const quickLease = 600 * time.Millisecond
+
+func quick(_ int, c *server.Config) { c.Lease, c.Session = quickLease, quickLease }
+
+// makeFiles makes files with one byte of content, as long as go on, and
+// returns the names that were acknowledged and the longest that one took.
+func makeFiles(ctx context.Context, t *testing.T, cl *servertest.Client, prefix string, n int) (names []string, longest time.Duration) {
+	t.Helper()
+	for i := range n {
+		name := fmt.Sprintf("%s%04d", prefix, i)
+		began := time.Now()
+		made, err := cl.Operate(ctx, geoconfig.RootSlice, create(name), nil)
+		if err != nil || made.Kind != 0 {
+			t.Fatalf("create %s: %v %v", name, made, err)
+		}
+		body := make([]byte, 9000+i)
+		if wrote, err := cl.Operate(ctx, geoconfig.RootSlice, commit(made.Attr.Object, len(body)), body); err != nil || wrote.Kind != 0 {
+			t.Fatalf("commit %s: %v %v", name, wrote, err)
+		}
+		names = append(names, name)
+		longest = max(longest, time.Since(began))
+	}
+	return names, longest
+}
+
+// checkFiles reads all names back from whoever acts now.
+func checkFiles(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *servertest.Client, names []string) {
+	t.Helper()
+	for _, name := range names {
+		servertest.Await(ctx, t, name, func() error {
+			var found pb.ResolveResponse
+			_, err := cl.Call(ctx, c.Active(geoconfig.RootSlice).ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{
+				Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}}, Dir: uint64(geoconfig.RootObject), Names: [][]byte{[]byte(name)}, Content: true}, nil, &found)
+			switch {
+			case err != nil:
+				return err
+			case found.Refusal != nil:
+				return fmt.Errorf("refused: %s", found.Refusal.Message)
+			case len(found.Steps) != 1 || found.Steps[0].Attr.GetSize() < 9000:
+				t.Fatalf("%s: got %v, want the file with its content", name, &found)
+			}
+			return nil
+		})
+	}
+}
+
+// awaitState waits until a node has a state in the root slice's row.
+func awaitState(ctx context.Context, t *testing.T, c *servertest.Cluster, n *servertest.Node, want geoconfig.MemberState) {
+	t.Helper()
+	servertest.Await(ctx, t, fmt.Sprintf("node %d to be %v", n.Index, want), func() error {
+		row, err := c.Row(ctx, geoconfig.RootSlice)
+		if err != nil {
+			return err
+		}
+		if m, _ := row.Member(n.ID()); m.State != want {
+			return fmt.Errorf("it is %v in %+v", m.State, row)
+		}
+		return nil
+	})
+}
+
+func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cl := c.Connect("root")
+	before, _ := makeFiles(ctx, t, cl, "before", 20)
+	active := c.Active(geoconfig.RootSlice)
+	active.Kill()
+	after, longest := makeFiles(ctx, t, cl, "after", 20)
+	if limit := quickLease*6/5 + 2*time.Second; longest > limit {
+		t.Errorf("the longest pause was %v, want under %v", longest, limit)
+	}
+	checkFiles(ctx, t, c, cl, append(before, after...))
+	active.Start()
+	awaitState(ctx, t, c, active, geoconfig.Normal)
+	last, _ := makeFiles(ctx, t, cl, "last", 5)
+	c.Active(geoconfig.RootSlice).Kill()
+	checkFiles(ctx, t, c, cl, append(append(before, after...), last...))
+}
+
+func TestAStopHandsOverWithoutWaitingForALease(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cl := c.Connect("root")
+	names, _ := makeFiles(ctx, t, cl, "x", 5)
+	active := c.Active(geoconfig.RootSlice)
+	stopped := make(chan struct{})
+	go func() { active.Stop(); close(stopped) }()
+	more, longest := makeFiles(ctx, t, cl, "y", 20)
+	if longest > 2*time.Second {
+		t.Errorf("the longest pause was %v, want less than a lease of 3 s", longest)
+	}
+	<-stopped
+	if now := c.Active(geoconfig.RootSlice); now == active {
+		t.Error("the stopped node is still the active")
+	}
+	checkFiles(ctx, t, c, cl, append(names, more...))
+}
+
+func TestAllNodesRestartedHaveWhatWasAcknowledged(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	names, _ := makeFiles(ctx, t, c.Connect("root"), "x", 30)
+	for _, n := range c.Nodes {
+		n.Kill()
+	}
+	for _, n := range c.Nodes {
+		n.Start()
+	}
+	c.AwaitRoot(ctx)
+	checkFiles(ctx, t, c, c.Connect("root"), names)
+}
+
+func TestAWriterWaitsForTheLeasesOfOthers(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	active := c.Active(geoconfig.RootSlice)
+	reader, writer := c.Connect("root"), c.Connect("root")
+	revoked := make(chan *pb.RevokeRequest, 16)
+	reader.Revoked = func(r *pb.RevokeRequest) *pb.RevokeResponse {
+		revoked <- r
+		return &pb.RevokeResponse{}
+	}
+	session, err := reader.Session(ctx, active.ID())
+	if err != nil || session.Session == 0 || session.LeftNs <= 0 {
+		t.Fatalf("keep-alive: %v %v", session, err)
+	}
+	var found pb.ResolveResponse
+	_, err = reader.Call(ctx, active.ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{Header: &pb.ReadHeader{Slice: 1, Session: session.Session,
+		Principal: &pb.Principal{}}, Dir: uint64(geoconfig.RootObject), Names: [][]byte{[]byte("new")}}, nil, &found)
+	if err != nil || len(found.Grants) == 0 || found.Grants[0].What != pb.Grant_NAMES || fault.Kind(found.Steps[0].Kind) != fault.NotFound {
+		t.Fatalf("resolve: %v %v, want a lease on the names and no such name", &found, err)
+	}
+	if made, err := writer.Operate(ctx, geoconfig.RootSlice, create("new"), nil); err != nil || made.Kind != 0 {
+		t.Fatalf("create: %v %v", made, err)
+	}
+	select {
+	case r := <-revoked:
+		if len(r.Items) == 0 || r.Items[0].Object != uint64(geoconfig.RootObject) {
+			t.Errorf("got revocation %v, want one of the root's names", r)
+		}
+	default:
+		t.Error("the directory changed and nobody asked who had a lease on it")
+	}
+}
