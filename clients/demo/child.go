@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -117,25 +116,34 @@ func (c *child) read(out io.Reader) {
 }
 
 // ready waits for the line.
-func (c *child) ready(ctx context.Context) (readiness, error) {
+func (c *child) ready(parent context.Context) (readiness, error) {
 	const op fault.Op = "demo.ready"
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	ctx, cancel := context.WithTimeout(parent, readyLimit)
 	defer cancel()
 	select {
 	case r := <-c.line:
 		return r, nil
 	case <-c.exited:
 		return readiness{}, fault.Errorf(fault.Other, op, c.name, "ended before it was ready (%v); its log ends:\n%s", c.exitErr, lastLines(c.logPath))
+	case <-parent.Done():
+		return readiness{}, fault.Wrap(fault.Canceled, op, c.name, context.Cause(parent))
 	case <-ctx.Done():
 		return readiness{}, fault.Errorf(fault.TimedOut, op, c.name, "was not ready within %v; its log ends:\n%s", readyLimit, lastLines(c.logPath))
 	}
 }
 
 func (c *child) pid() int {
-	if c == nil || c.cmd.Process == nil {
+	if c == nil {
 		return 0
 	}
 	return c.cmd.Process.Pid
+}
+
+func (c *child) log() string {
+	if c == nil {
+		return ""
+	}
+	return c.logPath
 }
 
 func (c *child) running() bool {
@@ -160,21 +168,29 @@ func (c *child) kill() {
 	<-c.exited
 }
 
-// end asks it to stop and kills it when it does not.
-func (c *child) end() error {
+// end asks it to stop, and kills it when it does not within the limit or when
+// force closes.
+func (c *child) end(force <-chan struct{}) error {
+	const op fault.Op = "demo.end"
 	if !c.running() {
 		return nil
 	}
 	c.wanted.Store(true)
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	if err := askToStop(c.cmd.Process); err != nil && c.running() {
+		c.kill()
+		return nil // this system has no way to ask
+	}
 	timer := time.NewTimer(stopLimit)
 	defer timer.Stop()
 	select {
 	case <-c.exited:
 		return nil
+	case <-force:
+		c.kill()
+		return fault.E(fault.Interrupted, op, c.name, "was killed before it had stopped")
 	case <-timer.C:
 		c.kill()
-		return fault.Errorf(fault.TimedOut, "demo.end", c.name, "did not stop within %v and was killed; log: %s", stopLimit, c.logPath)
+		return fault.Errorf(fault.TimedOut, op, c.name, "did not stop within %v and was killed; log: %s", stopLimit, c.logPath)
 	}
 }
 

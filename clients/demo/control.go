@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,24 +23,36 @@ type request struct {
 }
 
 type reply struct {
-	Kind    fault.Kind `json:"kind"`
-	Message string     `json:"message,omitempty"`
+	Fault []byte `json:"fault"` // fault.Encode
 }
 
 // control serves the socket by which other processes steer the demo.
 type control struct {
+	path     string
 	listener net.Listener
 	done     sync.WaitGroup
-	closed   chan struct{}
+	ctx      context.Context // ends with close
+	cancel   context.CancelFunc
 }
 
+// maxSocketPath is less than the shortest limit that a system has.
+const maxSocketPath = 100
+
 func listen(path string, requests chan<- request) (*control, error) {
+	if len(path) > maxSocketPath {
+		dir, err := os.MkdirTemp(shortTemp(), "cartwheel-demo-")
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, "control.sock")
+	}
 	_ = os.Remove(path) // of a demo that was killed
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
 	}
-	c := &control{listener: l, closed: make(chan struct{})}
+	c := &control{path: path, listener: l}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.done.Add(1)
 	go func() {
 		defer c.done.Done()
@@ -59,6 +73,8 @@ const controlLimit = 90 * time.Second
 
 func (c *control) one(conn net.Conn, requests chan<- request) {
 	defer conn.Close()
+	stop := context.AfterFunc(c.ctx, func() { conn.Close() })
+	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(controlLimit)) // a socket that cannot have one fails below
 	r := request{answer: make(chan reply, 1)}
 	if err := json.NewDecoder(conn).Decode(&r); err != nil {
@@ -66,35 +82,48 @@ func (c *control) one(conn net.Conn, requests chan<- request) {
 	}
 	select {
 	case requests <- r:
-	case <-c.closed:
+	case <-c.ctx.Done():
 		return
 	}
 	select {
 	case a := <-r.answer:
 		_ = json.NewEncoder(conn).Encode(a) // whoever asked may have gone
-	case <-c.closed:
+	case <-c.ctx.Done():
 	}
 }
 
 func (c *control) close() {
-	close(c.closed)
+	c.cancel()
 	c.listener.Close()
 	c.done.Wait()
+	if dir := filepath.Dir(c.path); strings.HasPrefix(filepath.Base(dir), "cartwheel-demo-") {
+		_ = os.Remove(dir) // made by listen; empty now
+	}
+}
+
+// shortTemp is a temporary folder whose name leaves room for a socket's.
+func shortTemp() string {
+	if dir := os.TempDir(); len(dir) < maxSocketPath/2 || runtime.GOOS == "windows" {
+		return dir
+	}
+	return "/tmp"
 }
 
 // Ask sends a request to the demo in dir: do is "fail" or "heal", name a site or
 // GeoConfigName.
 func Ask(ctx context.Context, dir, do, name string) error {
 	const op fault.Op = "demo.Ask"
-	if _, err := Load(dir); err != nil {
+	state, err := Load(dir)
+	if err != nil {
 		return err
 	}
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", filepath.Join(dir, ".state", "control.sock"))
+	conn, err := dialer.DialContext(ctx, "unix", state.Control)
 	if err != nil {
 		return &fault.Error{Kind: fault.Unreachable, Op: op, Subject: dir, Public: "the demo there does not answer; start it again with `cartwheel demo`", Cause: err}
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(controlLimit)) // a socket that cannot have one fails below
 	if err := json.NewEncoder(conn).Encode(request{Do: do, Name: name}); err != nil {
 		return fault.Wrap(fault.Unreachable, op, dir, err)
@@ -103,10 +132,11 @@ func Ask(ctx context.Context, dir, do, name string) error {
 	if err := json.NewDecoder(conn).Decode(&a); err != nil {
 		return fault.Wrap(fault.Unreachable, op, dir, err)
 	}
-	if a.Kind != fault.None {
-		return fault.E(a.Kind, op, name, a.Message)
+	failed, err := fault.Decode(a.Fault)
+	if err != nil {
+		return fault.Wrap(fault.Corrupt, op, dir, err)
 	}
-	return nil
+	return failed
 }
 
 func (d *Demo) handle(ctx context.Context, r request) reply {
@@ -119,10 +149,7 @@ func (d *Demo) handle(ctx context.Context, r request) reply {
 	default:
 		err = fault.E(fault.Usage, "demo.handle", r.Do, "is neither fail nor heal")
 	}
-	if err != nil {
-		return reply{Kind: fault.KindOf(err), Message: err.Error()}
-	}
-	return reply{}
+	return reply{Fault: fault.Encode(nil, err)}
 }
 
 func (d *Demo) find(name string) (*siteOf, error) {
@@ -162,7 +189,11 @@ func (d *Demo) healOne(ctx context.Context, name string) error {
 		if d.geo.running() {
 			return nil
 		}
-		return d.startGeoConfig(ctx)
+		if err := d.startGeoConfig(ctx); err != nil {
+			return err
+		}
+		d.say("started %s again", name)
+		return nil
 	}
 	s, err := d.find(name)
 	if err != nil {

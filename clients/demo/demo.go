@@ -32,6 +32,8 @@ type Options struct {
 	Cartwheeld string // program
 	Cartwheel  string // program
 	Out        io.Writer
+	// Force, when it closes, ends an orderly stop: what still runs is killed.
+	Force <-chan struct{}
 }
 
 // SiteState is one site in demo.json.
@@ -49,6 +51,7 @@ type SiteState struct {
 type State struct {
 	PID       int         `json:"pid"`
 	Contact   string      `json:"contact"`
+	Control   string      `json:"control"` // the socket of fail and heal
 	Sites     []SiteState `json:"sites"`
 	GeoConfig struct {
 		PID int `json:"pid"`
@@ -62,6 +65,7 @@ type Demo struct {
 	geo      *child
 	sites    []*siteOf
 	contact  string
+	control  *control
 	cluster  geoconfig.ClusterID
 	requests chan request
 	gone     chan *child
@@ -101,11 +105,13 @@ func Run(ctx context.Context, opt Options) (err error) {
 		contact: filepath.Join(opt.Dir, "contact.json"),
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	control, err := listen(d.path("control.sock"), d.requests)
-	if err != nil {
+	if d.control, err = listen(d.path("control.sock"), d.requests); err != nil {
 		return fault.Wrap(fault.IO, op, opt.Dir, err)
 	}
-	defer control.close()
+	defer d.control.close()
+	if err := d.save(); err != nil { // so that what is started is found if this process is killed
+		return fault.Wrap(fault.IO, op, opt.Dir, err)
+	}
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -143,12 +149,12 @@ func (d *Demo) serve(ctx context.Context) {
 }
 
 func (d *Demo) save() error {
-	s := State{PID: os.Getpid(), Contact: d.contact}
+	s := State{PID: os.Getpid(), Contact: d.contact, Control: d.control.path}
 	s.GeoConfig.PID = d.geo.pid()
 	for _, site := range d.sites {
-		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.pid(), NodeLog: site.node.logPath}
-		if site.mount != nil {
-			out.Mount, out.MountPID, out.MountLog = site.mountPoint, site.mount.pid(), site.mount.logPath
+		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.pid(), NodeLog: site.node.log()}
+		if d.opt.Mounts {
+			out.Mount, out.MountPID, out.MountLog = site.mountPoint, site.mount.pid(), site.mount.log()
 		}
 		s.Sites = append(s.Sites, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func checkSites(sites []string) error {
 func prepare(opt Options) error {
 	const op fault.Op = "demo.Run"
 	if s, err := Load(opt.Dir); err == nil {
-		if alive(s.PID) {
+		if answers(s.Control) {
 			return fault.Errorf(fault.Busy, op, opt.Dir, "a demo runs there already, process %d; stop it or name another folder with --dir", s.PID)
 		}
 		fmt.Fprintf(opt.Out, "a demo that ran in %s was killed; cleaning up after it\n", opt.Dir)
@@ -151,33 +152,22 @@ func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
 // stop ends everything, the mounts first, so that they can flush.
 func (d *Demo) stop() error {
 	var errs []error
+	var mounts, nodes []*child
 	for _, s := range d.sites {
-		if s.mount.running() {
-			errs = append(errs, s.mount.end())
-		}
+		mounts, nodes = append(mounts, s.mount), append(nodes, s.node)
+	}
+	errs = append(errs, d.endAll(mounts))
+	for _, s := range d.sites {
 		if s.mount != nil {
-			_ = detach(s.mountPoint)    // the mount has done it, mostly
-			_ = os.Remove(s.mountPoint) // only if empty
+			_ = detach(s.mountPoint) // the mount has done it, mostly
 		}
+		_ = os.Remove(s.mountPoint) // only if empty
 	}
-	done := make(chan error, len(d.sites))
-	n := 0
-	for _, s := range d.sites {
-		if s.node.running() {
-			n++
-			go func() { done <- s.node.end() }()
-		}
-	}
-	for range n {
-		errs = append(errs, <-done)
-	}
-	if d.geo.running() {
-		errs = append(errs, d.geo.end())
-	}
+	errs = append(errs, d.endAll(nodes), d.endAll([]*child{d.geo}))
 	d.family.close()
 	_ = os.Remove(filepath.Join(d.opt.Dir, "demo.json")) // never written, if the start failed
 	if err := errors.Join(errs...); err != nil {
-		d.say("logs are left in %s", d.path())
+		d.say("not everything stopped in order; logs are left in %s", d.path())
 		return err
 	}
 	if !d.opt.Keep {
@@ -191,10 +181,31 @@ func (d *Demo) stop() error {
 	return nil
 }
 
-func alive(pid int) bool {
-	p, err := os.FindProcess(pid)
-	return err == nil && signalZero(p) == nil
+// endAll ends children at once, and waits for all of them.
+func (d *Demo) endAll(children []*child) error {
+	done := make(chan error, len(children))
+	for _, c := range children {
+		go func() { done <- c.end(d.opt.Force) }()
+	}
+	var errs []error
+	for range children {
+		errs = append(errs, <-done)
+	}
+	return errors.Join(errs...)
 }
+
+// answers reports whether a demo listens on its socket. A process number could
+// be another process's by now.
+func answers(socket string) bool {
+	conn, err := dial(socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+func dial(socket string) (net.Conn, error) { return net.DialTimeout("unix", socket, time.Second) }
 
 // writeJSON replaces a file in one step.
 func writeJSON(path string, v any) error {
