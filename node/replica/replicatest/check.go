@@ -33,6 +33,7 @@ type content struct {
 	client uint64
 	number uint64
 	data   string
+	level  uint32
 	by     geoconfig.NodeID
 }
 
@@ -52,9 +53,9 @@ func (c *checker) begin(op *operation) { c.history = append(c.history, op) }
 
 // applied checks that a serial has one content for ever (ONE).
 func (c *checker) applied(m *machine, e *replica.Entry) {
-	v := content{e.Epoch, e.Client, e.Number, string(e.Data), m.id}
+	v := content{e.Epoch, e.Client, e.Number, string(e.Data), e.Level, m.id}
 	had, ok := c.chosen[e.Serial]
-	if !ok {
+	if !ok || had.level == 1 { // what one machine alone had may be lost with it
 		c.chosen[e.Serial] = v
 		return
 	}

@@ -115,6 +115,13 @@ func (w *World) reconfigure() {
 	m.do(func() { m.core.Reconfigure(m.clock(), Slice, c) })
 }
 
+// add asks the active to take in a machine.
+func (w *World) add(spare *machine) {
+	m := w.byID[w.config.row.Active]
+	c := replica.Change{Add: []geoconfig.Member{{Node: spare.id, Incarnation: 1}}}
+	m.do(func() { m.core.Reconfigure(m.clock(), Slice, c) })
+}
+
 // heal ends all faults.
 func (w *World) heal() {
 	w.trace("no more faults")
