@@ -76,6 +76,13 @@ func TestNameLockKeepsDirectory(t *testing.T) {
 	if len(o.Touched) != 1 || o.Touched[0].Object != dir || string(o.Touched[0].Name) != "x" {
 		t.Errorf("a lock on a name touches %v", o.Touched)
 	}
+	if at, ok, err := OldestPrepared(p.over); err != nil || !ok || uint64(at) != d.clock {
+		t.Errorf("oldest prepared: %d %v %v, want %d", at, ok, err, d.clock)
+	}
+	early := &pb.Step{Intent: uint64(i), Phase: pb.Step_COMMIT, Hlc: d.clock + 2}
+	if o := Evaluate(p.over, d.world, d.context(p, super), &pb.Operation{Op: &pb.Operation_Step{Step: early}}, nil); fault.Kind(o.Result.GetKind()) != fault.ClockSkew {
+		t.Errorf("a step of a later time: %v", o.Result)
+	}
 	evaluate := func(op *pb.Operation) Intent {
 		return Evaluate(p.over, d.world, d.context(p, super), op, nil).Blocked
 	}

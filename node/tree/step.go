@@ -116,6 +116,9 @@ func (t *txn) step(op *pb.Step) error {
 	}
 	i := Intent(op.Intent)
 	mine := i.Slice() == t.c.Slice
+	if hlc.Time(op.Hlc) > t.c.Time { // versions at the intent's time come before what follows it
+		return refusal(fault.ClockSkew)
+	}
 	switch op.Phase {
 	case pb.Step_BEGIN:
 		return t.begin(op.Detail)
@@ -147,7 +150,7 @@ func (t *txn) begin(detail []byte) error {
 	if len(locks) == 0 {
 		return nil
 	}
-	t.put(intentKey(keyPart, i), appendLocks(nil, locks))
+	t.put(intentKey(keyPart, i), t.prepared(locks))
 	return t.takeLocks(i, locks)
 }
 
@@ -167,8 +170,13 @@ func (t *txn) prepare(i Intent, detail []byte) error {
 			return orKind(err, fault.Stale)
 		}
 	}
-	t.put(key, appendLocks(nil, locks))
+	t.put(key, t.prepared(locks))
 	return t.takeLocks(i, locks)
+}
+
+// prepared is a participant's record: when, and what is locked.
+func (t *txn) prepared(locks []LockKey) []byte {
+	return appendLocks(binary.BigEndian.AppendUint64(nil, uint64(t.c.Time)), locks)
 }
 
 // release drops the locks that an intent holds here; held is false where it
@@ -180,6 +188,7 @@ func (t *txn) release(i Intent) (held bool, err error) {
 		return false, err
 	}
 	r := reader{data: value}
+	r.uint64()
 	locks := r.locks()
 	if !r.done() {
 		return false, fault.E(fault.Corrupt, "tree.Evaluate", "", "a participant's record is malformed")
@@ -370,4 +379,18 @@ func Prepared(v View) ([]Intent, error) {
 		return true
 	})
 	return out, fault.Wrap(fault.IO, "tree.Prepared", "", err)
+}
+
+// OldestPrepared returns the lowest time at which an intent that is still open
+// locked something here, and whether there is any: its versions will be above
+// that time, so that no time from there on may be closed.
+func OldestPrepared(v View) (oldest hlc.Time, ok bool, err error) {
+	err = v.Scan([]byte{keyPart}, []byte{keyPart + 1}, func(_, value []byte) bool {
+		r := reader{data: value}
+		if at := hlc.Time(r.uint64()); !r.bad && (!ok || at < oldest) {
+			oldest, ok = at, true
+		}
+		return true
+	})
+	return oldest, ok, fault.Wrap(fault.IO, "tree.OldestPrepared", "", err)
 }

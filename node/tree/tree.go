@@ -54,7 +54,7 @@ type Principal struct {
 type Context struct {
 	Slice  geoconfig.SliceID
 	Serial geoconfig.Serial // that the operation will have
-	Time   hlc.Time         // of the operation; above all earlier ones of the slice
+	Time   hlc.Time         // of the operation; above all earlier ones of the slice, and not below a Step's
 	Node   geoconfig.NodeID // whose range new object IDs come from: the active
 	Client uint64           // 0: the node itself
 	Number uint64           // of the client's operation, remembered in intents

@@ -26,6 +26,9 @@ func (l *Loop) operate(op *Operation) {
 		return
 	}
 	serial, floor := l.o.Core.Next(s.id)
+	if step := op.Op.GetStep(); step != nil { // an intent's time is below that of the steps that write it
+		floor = max(floor, hlc.Time(step.Hlc))
+	}
 	at := l.timeAbove(floor)
 	client := op.Client
 	if op.Internal {
