@@ -41,6 +41,9 @@ type Config struct {
 	ReserveBytes int64 `koanf:"reserve_bytes"`
 	// MemoryBytes is the target of the garbage collector; caches are sized by it.
 	MemoryBytes int64 `koanf:"memory_bytes"`
+	// MissedBytes bounds the operations kept in memory for members that miss
+	// them; one that missed more gets the slice's state instead.
+	MissedBytes int `koanf:"missed_bytes"`
 	// MaxSliceObjects closes a slice to creation.
 	MaxSliceObjects uint64 `koanf:"max_slice_objects"`
 	// MaxSessions bounds the clients at once; more are told "overloaded".
@@ -73,6 +76,7 @@ func DefaultConfig() Config {
 		FailedAfter:     30 * time.Minute,
 		ReserveBytes:    256 << 20,
 		MemoryBytes:     220 << 20,
+		MissedBytes:     32 << 20,
 		MaxSliceObjects: 1_000_000,
 		MaxSessions:     10_000,
 		MaxLeases:       200_000,
@@ -107,6 +111,7 @@ func (c Config) Validate() error {
 	p.check(c.CapacityBytes >= 0, "capacity_bytes", "is negative")
 	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
 	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
+	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
 	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
 	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)

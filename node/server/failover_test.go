@@ -96,24 +96,71 @@ func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(append(before, after...), last...))
 }
 
-func TestAStopHandsOverWithoutWaitingForALease(t *testing.T) {
+func TestAHandOverWaitsForNoLease(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cl := c.Connect("root")
 	names, _ := makeFiles(ctx, t, cl, "x", 5)
 	active := c.Active(geoconfig.RootSlice)
-	stopped := make(chan struct{})
-	go func() { active.Stop(); close(stopped) }()
-	more, longest := makeFiles(ctx, t, cl, "y", 20)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Connect("root").Call(ctx, active.ID(), wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: 1}, nil, &pb.HandOverResponse{})
+		done <- err
+	}()
+	more, longest := makeFiles(ctx, t, cl, "y", 50)
+	if err := <-done; err != nil {
+		t.Fatalf("hand-over: %v", err)
+	}
 	if longest > 2*time.Second {
 		t.Errorf("the longest pause was %v, want less than a lease of 3 s", longest)
 	}
-	<-stopped
 	if now := c.Active(geoconfig.RootSlice); now == active {
-		t.Error("the stopped node is still the active")
+		t.Error("the node that handed over is still the active")
 	}
 	checkFiles(ctx, t, c, cl, append(names, more...))
+}
+
+func TestWhoMissedMoreThanIsKeptGetsTheState(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Configure: func(i int, c *server.Config) {
+		quick(i, c)
+		c.MissedBytes = 64 << 10
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	cl := c.Connect("root")
+	names, _ := makeFiles(ctx, t, cl, "x", 10)
+	var standby *servertest.Node
+	for _, n := range c.Nodes {
+		if n != c.Active(geoconfig.RootSlice) {
+			standby = n
+		}
+	}
+	standby.Kill()
+	more, _ := makeFiles(ctx, t, cl, "y", 60)
+	standby.Start()
+	awaitState(ctx, t, c, standby, geoconfig.Normal)
+	last, _ := makeFiles(ctx, t, cl, "z", 5)
+	names = append(append(names, more...), last...)
+	for _, n := range c.Nodes { // only the one that got the state is left
+		if n != standby {
+			n.Kill()
+		}
+	}
+	checkCopy(ctx, t, standby, names)
+}
+
+// checkCopy reads names and content from a node's own copy.
+func checkCopy(ctx context.Context, t *testing.T, n *servertest.Node, names []string) {
+	t.Helper()
+	servertest.Await(ctx, t, "the copy to hold everything", func() error {
+		for i, name := range names {
+			if err := n.Server().CheckCopy(geoconfig.RootObject, []byte(name)); err != nil {
+				return fmt.Errorf("%d of %d, %s: %w", i, len(names), name, err)
+			}
+		}
+		return nil
+	})
 }
 
 func TestAllNodesRestartedHaveWhatWasAcknowledged(t *testing.T) {

@@ -31,6 +31,7 @@ import (
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/pb"
 )
 
 // Deps are what a node is given; nil ones get the machine's own.
@@ -143,6 +144,25 @@ func (s *Server) CheckRoot() error {
 		return fault.E(fault.NotActive, "server.CheckRoot", string(s.id), "this node does not act for the root slice now")
 	}
 	_, err := tree.GetAttr(operate.Committed(s.store.Meta(), geoconfig.RootSlice), geoconfig.RootObject, false, false)
+	return err
+}
+
+// CheckCopy answers nil if this node's own copy, whatever its part, has a name
+// and all the content of the file that it names.
+func (s *Server) CheckCopy(dir geoconfig.ObjectID, name []byte) error {
+	v := operate.Committed(s.store.Meta(), dir.Slice())
+	e, err := tree.Lookup(v, dir, name)
+	if err != nil {
+		return err
+	}
+	attr, err := tree.GetAttr(v, e.Object, true, false)
+	if err != nil || attr.Content == nil || len(attr.Content.Root) == 0 {
+		return err
+	}
+	_, _, done, err := s.content.Range(s.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true})
+	if done != nil {
+		done()
+	}
 	return err
 }
 
