@@ -18,14 +18,14 @@ func TestManifests(t *testing.T) {
 	r, _ := p.run(p.twin.root.id, Principal{}, 0, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{
 		Dir: uint64(p.twin.root.id), Name: []byte("big"), Mode: n.mode, Exclusive: true}}}, nil)
 	p.named(n, r.Attr.Object)
-	for i := range 120 {
+	for i := range 60 {
 		switch {
 		case i%10 == 9:
 			size := uint64(p.rng.IntN(len(n.data) + 1))
 			p.both("truncate", func() fault.Kind { return p.twin.truncate(Principal{}, n, int(size)) },
 				Principal{}, 0, n.id, setAttr(n, &pb.SetAttr{Size: &size}), nil)
 		default:
-			p.spliceMany(n, 1+p.rng.IntN(900))
+			p.spliceMany(n, 1+p.rng.IntN(700))
 		}
 		if i%20 == 19 {
 			p.compare()

@@ -50,10 +50,11 @@ func (t *txn) maySetAttr(n *loaded, op *pb.SetAttr) error {
 	if op.Gid != nil && !t.c.root() && (t.c.UID != n.UID || (*op.Gid != n.GID && !t.c.in(*op.Gid))) {
 		return refusal(fault.NotOwner)
 	}
-	if (op.Mode != nil || op.CtimeNs != nil) && !owns {
+	if (op.Mode != nil || op.AtimeNs != nil) && !owns {
 		return refusal(fault.NotOwner)
 	}
-	if (op.AtimeNs != nil || op.MtimeNs != nil) && !owns {
+	// a kernel that buffers writes sends their times, by whoever may write
+	if (op.MtimeNs != nil || op.CtimeNs != nil) && !owns && op.Size == nil && (!op.ByHandle || t.mayWriteOpen(n) != nil) {
 		return refusal(fault.NotOwner)
 	}
 	if (op.AtimeNow || op.MtimeNow) && !owns {

@@ -245,6 +245,10 @@ func TestTimes(t *testing.T) {
 	at := int64(77)
 	d.do(bob, fault.NotOwner, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(d.id("/d/f")), MtimeNs: &at}}})
 	d.do(bob, fault.Permission, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(d.id("/d/f")), MtimeNow: true}}})
+	buffered := &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(d.id("/d/f")), MtimeNs: &at, ByHandle: true}}}
+	d.do(bob, fault.NotOwner, buffered)
+	d.do(super, fault.None, setMode(uint64(d.id("/d/f")), 0o666))
+	d.do(bob, fault.None, buffered)
 }
 
 // TestSetID checks when set-id bits go.
