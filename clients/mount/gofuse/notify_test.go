@@ -1,0 +1,150 @@
+//go:build linux || darwin
+
+package gofuse
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/mount"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// recorder is a kernel that notes what it is told, and may hold it up.
+type recorder struct {
+	mu   sync.Mutex
+	told []string
+	gate chan struct{} // nil: open
+}
+
+func (r *recorder) note(format string, args ...any) fuse.Status {
+	if r.gate != nil {
+		<-r.gate
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = append(r.told, fmt.Sprintf(format, args...))
+	return fuse.ENOENT
+}
+
+func (r *recorder) InodeNotify(node uint64, offset, length int64) fuse.Status {
+	return r.note("inode %d %d %d", node, offset, length)
+}
+
+func (r *recorder) EntryNotify(parent uint64, name string) fuse.Status {
+	return r.note("entry %d %s", parent, name)
+}
+
+func (r *recorder) DeleteNotify(parent, child uint64, name string) fuse.Status {
+	return r.note("delete %d %d %s", parent, child, name)
+}
+
+func drained(t *testing.T, n *notifier) {
+	t.Helper()
+	done := make(chan struct{})
+	n.Drained(func() { close(done) })
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the queue is never drained")
+	}
+}
+
+func TestNoticesReachTheKernelInOrder(t *testing.T) {
+	n, k := newNotifier(), &recorder{}
+	n.start(k)
+	n.InvalidateInode(7, -1, 0)
+	n.InvalidateInode(7, 4096, 10)
+	n.InvalidateEntry(7, "a")
+	n.Delete(7, 8, "b")
+	drained(t, n)
+	want := []string{"inode 7 -1 0", "inode 7 4096 10", "entry 7 a", "delete 7 8 b"}
+	if fmt.Sprint(k.told) != fmt.Sprint(want) {
+		t.Errorf("got %q, want %q", k.told, want)
+	}
+	n.close()
+	n.wait()
+	drained(t, n) // of a closed one: at once
+}
+
+func TestHeldUpNoticesAreQueuedOnceAndCollapse(t *testing.T) {
+	n, k := newNotifier(), &recorder{gate: make(chan struct{})}
+	n.start(k)
+	const node = mount.NodeID(5)
+	n.InvalidateInode(node, 0, 1) // the worker takes this one and is held up
+	for range 3 {
+		for i := range 10 * collapseAt {
+			n.InvalidateInode(node, int64(i)*4096, 4096)
+		}
+		n.InvalidateEntry(node, "name")
+	}
+	s := n.shard(node)
+	s.mu.Lock()
+	queued := len(s.queue)
+	s.mu.Unlock()
+	if queued > 2*collapseAt {
+		t.Errorf("%d notices are queued", queued)
+	}
+	close(k.gate)
+	drained(t, n)
+	whole, names := 0, 0
+	for _, told := range k.told {
+		switch told {
+		case "inode 5 0 0":
+			whole++
+		case "entry 5 name":
+			names++
+		}
+	}
+	if whole == 0 || names == 0 {
+		t.Errorf("the whole file was dropped %d times, the name %d times", whole, names)
+	}
+	n.close()
+	n.wait()
+}
+
+// TestHeldUpDirectory: one directory whose lock a process holds does not keep
+// the others' notices, nor those who queue.
+func TestHeldUpDirectory(t *testing.T) {
+	n := newNotifier()
+	k := &choosy{held: 3, gate: make(chan struct{}), told: make(chan uint64, 100)}
+	n.start(k)
+	n.InvalidateEntry(3, "held up")
+	other := mount.NodeID(4)
+	for n.shard(other) == n.shard(3) {
+		other++
+	}
+	n.InvalidateEntry(other, "free")
+	select {
+	case got := <-k.told:
+		if got != uint64(other) {
+			t.Errorf("told of %d", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("another directory's notice waits")
+	}
+	close(k.gate)
+	drained(t, n)
+	n.close()
+	n.wait()
+}
+
+type choosy struct {
+	held uint64
+	gate chan struct{}
+	told chan uint64
+}
+
+func (c *choosy) EntryNotify(parent uint64, _ string) fuse.Status {
+	if parent == c.held {
+		<-c.gate
+	}
+	c.told <- parent
+	return fuse.OK
+}
+
+func (c *choosy) InodeNotify(uint64, int64, int64) fuse.Status { return fuse.OK }
+
+func (c *choosy) DeleteNotify(uint64, uint64, string) fuse.Status { return fuse.OK }
