@@ -159,6 +159,7 @@ func (g *group) feed(m *member) {
 			b.Serial, b.SerialEpoch = g.log.base, g.log.baseEpoch
 			if m.lost {
 				b.Flags |= FlagDiverged
+				b.Commit, b.CommitEpoch = m.lostAt, m.lostEpoch
 			}
 		}
 		return
@@ -253,6 +254,8 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 	if !m.confirmed {
 		if a.Prev <= g.log.last && g.log.epochAt(a.Prev) == a.PrevEpoch {
 			m.next = max(m.match, a.Prev) + 1 // all before is equal, if not yet on its disk
+		} else {
+			m.next = max(m.match, min(a.Commit, g.log.last), g.log.base) + 1
 		}
 		m.confirmed, m.confirmedAt = true, m.peer.sequence
 		m.wouldAt = g.n.now
@@ -266,11 +269,27 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 		return
 	}
 	m.incomplete, m.knows = a.Flags&FlagIncomplete != 0, a.Commit
+	if m.incomplete {
+		m.match = 0
+	}
 	if a.Kind == Mismatch {
 		g.onMismatch(m, a)
 		return
 	}
+	if r := uint64(a.SerialEpoch); r != m.resets {
+		if r < m.resets {
+			return
+		}
+		m.resets, m.match = r, 0
+	}
 	m.behind = false
+	if m.incomplete {
+		// It may yet begin anew; it counts for nothing until it is whole.
+		if a.Prev+1 >= m.next {
+			m.flight = 0
+		}
+		return
+	}
 	if a.Serial > m.match && a.Serial <= g.log.last {
 		if outstanding := int(m.next - 1 - m.match); outstanding > 0 {
 			m.flight -= int(int64(m.flight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
@@ -289,7 +308,8 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 // onMismatch finds where to go on with a member.
 func (g *group) onMismatch(m *member, a *Message) {
 	lost := a.Commit > g.log.last || (a.Commit >= g.log.base && g.log.epochAt(a.Commit) != a.CommitEpoch)
-	if m.lost = lost; a.Flags&FlagDiverged != 0 || lost {
+	m.lost, m.lostAt, m.lostEpoch = lost, a.Commit, a.CommitEpoch
+	if a.Flags&FlagDiverged != 0 || lost {
 		m.behind = true
 		return
 	}

@@ -39,15 +39,16 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 		if prev <= g.commit {
 			g.diverge()
 		}
-		if m := g.mismatch(from, g.divergedFlag()); m != nil {
+		if m := g.mismatch(from, 0); m != nil {
 			m.Serial, m.SerialEpoch = prev, g.log.epochAt(prev)
 		}
 		return
 	}
 	if !g.take(entries) {
-		g.mismatch(from, g.divergedFlag())
+		g.mismatch(from, 0)
 		return
 	}
+	g.verified = true
 	g.matched = max(g.matched, prev+geoconfig.Serial(len(entries)))
 	g.leaderSaid = max(g.leaderSaid, a.Commit)
 	g.everywhere = max(g.everywhere, min(a.Serial, g.matched))
@@ -113,17 +114,21 @@ func (g *group) follow() {
 
 // acknowledge tells the active what is on this disk, if that is news.
 func (g *group) acknowledge() {
-	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.decided() || g.diverged {
+	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.decided() {
 		return
 	}
+	if g.misfit {
+		g.misfit = false
+		g.mismatch(g.leader, 0)
+	}
 	s := min(g.have(), g.matched)
-	if s <= g.ackSent && !g.ackWanted || g.matched == 0 && !g.ackWanted {
+	if !g.verified || g.diverged || (s <= g.ackSent && !g.ackWanted) {
 		return
 	}
 	g.ackSent = max(g.ackSent, s)
 	g.ackWanted = false
 	a := g.message(g.leader, Ack)
-	a.Serial = s
+	a.Serial, a.SerialEpoch = s, geoconfig.Epoch(g.resets)
 	g.describe(a)
 	if g.incomplete {
 		a.Flags |= FlagIncomplete
@@ -139,6 +144,7 @@ func (g *group) describe(m *Message) {
 
 func (g *group) mismatch(to geoconfig.NodeID, flags Flags) *Message {
 	if g.mute() {
+		g.misfit = true
 		return nil
 	}
 	g.ackWanted = false
@@ -147,6 +153,7 @@ func (g *group) mismatch(to geoconfig.NodeID, flags Flags) *Message {
 	if g.incomplete {
 		m.Flags |= FlagIncomplete
 	}
+	m.Flags |= g.divergedFlag()
 	g.describe(m)
 	return m
 }

@@ -64,8 +64,11 @@ type group struct {
 	leaderSaid geoconfig.Serial // its commit serial
 	ackSent    geoconfig.Serial
 	ackWanted  bool
-	incomplete bool // the state at log.base is being transferred
-	begun      bool // and its serial is known
+	verified   bool   // matched means something
+	misfit     bool   // a Mismatch is to be sent when the row is on disk
+	incomplete bool   // the state at log.base is being transferred
+	resets     uint64 // transfers begun in this life
+	begun      bool   // and its serial is known
 	diverged   bool
 	// needed: the missed operations are gone; asked: the driver knows.
 	transferNeeded, transferAsked bool
@@ -122,9 +125,12 @@ type member struct {
 	sentAt     Time
 	progressAt Time             // match rose, or nothing was outstanding
 	probe      bool             // the next message asks for an answer
+	resets     uint64           // transfers it began; what it said before the last is void
 	knows      geoconfig.Serial // what it knows to be committed
 	incomplete bool
-	lost       bool // it committed what is not here
+	lost       bool // it committed what is not here, namely
+	lostAt     geoconfig.Serial
+	lostEpoch  geoconfig.Epoch
 	behind     bool // its missed operations are gone, or it diverged
 	// Its last entry when it first spoke in this activeship.
 	tailHeard bool

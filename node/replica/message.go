@@ -17,6 +17,8 @@ const (
 	// Ack says that everything up to Serial is on the sender's disk and equal
 	// to the active's. Prev is the sender's last entry, Commit what it knows
 	// to be committed; so in a Mismatch.
+	// SerialEpoch counts the state transfers that it began in this life: an Ack
+	// from before the last is void.
 	Ack MessageKind = 4
 	// Mismatch says that the entry before an Append is not here; Serial is its
 	// serial if another entry has it.
@@ -33,8 +35,8 @@ const (
 	Fetch MessageKind = 10
 	// Fetched brings them.
 	Fetched MessageKind = 11
-	// Behind tells a junior that its missed operations are gone: it needs a
-	// state transfer.
+	// Behind tells a junior that its missed operations are gone: the active's
+	// begin after Serial. With FlagDiverged, that Commit is what it has wrong.
 	Behind MessageKind = 12
 	// Offer brings a successor the object leases that are not answered.
 	Offer MessageKind = 13

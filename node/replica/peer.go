@@ -136,6 +136,7 @@ func (n *Node) meet(p *peer, m *Message) {
 	p.steadyFrom = n.now
 	for _, s := range p.seats {
 		s.group.members[s.index].unconfirm(n.now)
+		s.group.members[s.index].resets = 0
 		s.group.touch()
 		if s.group.row.Active == p.id && s.group.leaderBoot != m.Boot {
 			s.group.suspect(p) // it may not know that it is the active

@@ -87,7 +87,7 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 		g.newTerm(old, mine)
 	}
 	g.swap, g.candidate, g.leader = nil, nil, row.Active
-	g.leaderBoot = 0
+	g.leaderBoot, g.verified, g.misfit = 0, false, false
 	g.intent = false
 	g.heardAt = g.n.now
 	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0

@@ -56,8 +56,11 @@ func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
 	if g.phase != phaseJunior || from != g.row.Active {
 		return
 	}
-	g.diverged = g.diverged || (m.Flags&FlagDiverged != 0 && !g.incomplete)
-	if g.begun || (!g.incomplete && !g.diverged && g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch) {
+	if m.Flags&FlagDiverged != 0 && !g.incomplete && g.log.epochAt(m.Commit) == m.CommitEpoch {
+		g.diverged = true // it still has what the active means
+	}
+	ahead := m.Serial < g.log.base // its state, once copied, holds more than the active's log begins with
+	if g.begun || (!g.incomplete && !g.diverged && (ahead || g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch)) {
 		// An old message, or what follows the active's base is another's.
 		if !g.begun && m.Serial >= g.commit {
 			g.cut(m.Serial + 1)
@@ -100,10 +103,11 @@ func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) {
 	}
 	g.log.reset(base.Serial, base.Epoch, base.Time)
 	g.readBack, g.unheld = nil, nil
+	g.resets++
 	g.incomplete, g.begun, g.diverged = true, true, false
 	g.durable, g.commit, g.stable = base.Serial, base.Serial, base.Serial
 	g.applied, g.everywhere = base.Serial, base.Serial
-	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
+	g.matched, g.ackSent, g.leaderSaid, g.verified = 0, 0, 0, false
 	n.record(g, Record{Kind: RecordReset, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
 	g.touch()
 }

@@ -16,7 +16,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		shape func(*Options)
 	}{
 		{"acknowledge before sync", Bugs{Core: bug.Set{AckBeforeSync: true}}, 400, func(o *Options) { o.Level = 2 }},
-		{"no epoch check", Bugs{Core: bug.Set{NoEpochCheck: true}}, 400, func(o *Options) { o.Late, o.LateBy = 150, 2*Lease }},
+		{"no epoch check", Bugs{Core: bug.Set{NoEpochCheck: true}}, 1000, func(o *Options) { o.Late, o.LateBy = 300, 4*Lease }},
 		{"lease counted from the answer", Bugs{Core: bug.Set{LeaseFromAnswer: true}}, 1500, func(o *Options) { o.Level, o.SlowAnswers = 2, true }},
 		{"object lease honoured after a takeover", Bugs{LeaseOutlivesActive: true}, 400, func(o *Options) {}},
 		{"takeover hears too few", Bugs{Core: bug.Set{TakeoverHearsOne: true}}, 400, func(o *Options) { o.LevelTwo = 220 }},

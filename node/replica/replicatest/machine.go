@@ -75,6 +75,9 @@ func (m *machine) start() {
 	boot := m.boot
 	m.w.after(m.w.between(0, tickEvery), func() { m.tick(boot) })
 	m.flush()
+	if d, ok := m.w.pass(configIndex, m.index); ok && m.w.now >= m.w.config.away {
+		m.later(d+m.w.between(0, Lease), func() { m.core.Learn(m.clock(), m.w.config.row) })
+	}
 }
 
 func (m *machine) crash() {

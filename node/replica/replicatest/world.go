@@ -100,6 +100,7 @@ func New(o Options) *World {
 	}
 	row.Active = w.machines[0].id
 	w.config.init(w, row)
+	w.config.away = w.now + 1
 	for _, m := range w.machines {
 		m.start()
 		m.learn(row)
