@@ -30,9 +30,21 @@ const (
 // the only place where the test mounts anything.
 type Factory func(t *testing.T) []string
 
+// Except names a case that a binding cannot pass, and why.
+type Except struct{ Case, Reason string }
+
+func excepted(except []Except, name string) string {
+	for _, e := range except {
+		if e.Case == name {
+			return e.Reason
+		}
+	}
+	return ""
+}
+
 // Run runs the suite as subtests of t. The test that calls it is run again in
 // a new process for each case, where the factory is not called.
-func Run(t *testing.T, factory Factory) {
+func Run(t *testing.T, factory Factory, except ...Except) {
 	t.Helper()
 	if dirs := os.Getenv(childDirs); dirs != "" {
 		runChild(t, strings.Split(dirs, "\n"))
@@ -42,6 +54,9 @@ func Run(t *testing.T, factory Factory) {
 	dirs := factory(t)
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
+			if reason := excepted(except, c.name); reason != "" {
+				t.Skip(reason)
+			}
 			if c.mounts > len(dirs) {
 				t.Skip("the factory makes one mount only")
 			}

@@ -121,14 +121,32 @@ func (b *binding) Chown(path string, uid, gid uint32) int {
 	return b.setAttr(path, 0, change)
 }
 
+// The nanoseconds that stand for now and for no change.
+const (
+	utimeNow  = 1<<30 - 1
+	utimeOmit = 1<<30 - 2
+)
+
 func (b *binding) Utimens(path string, times []fuse.Timespec) int {
-	change := mount.SetAttr{Valid: mount.SetAtime | mount.SetMtime}
+	change := mount.SetAttr{}
 	if len(times) < 2 {
-		change.Valid |= mount.SetAtimeNow | mount.SetMtimeNow
-	} else {
-		change.Atime, change.Mtime = times[0].Sec*1e9+times[0].Nsec, times[1].Sec*1e9+times[1].Nsec
+		change.Valid = mount.SetAtime | mount.SetMtime | mount.SetAtimeNow | mount.SetMtimeNow
+		return b.setAttr(path, 0, change)
 	}
+	change.Atime = setTime(&change, times[0], mount.SetAtime, mount.SetAtimeNow)
+	change.Mtime = setTime(&change, times[1], mount.SetMtime, mount.SetMtimeNow)
 	return b.setAttr(path, 0, change)
+}
+
+func setTime(change *mount.SetAttr, t fuse.Timespec, set, now uint32) int64 {
+	switch t.Nsec {
+	case utimeOmit:
+		return 0
+	case utimeNow:
+		set |= now
+	}
+	change.Valid |= set
+	return t.Sec*1e9 + t.Nsec
 }
 
 func (b *binding) Truncate(path string, size int64, fh uint64) int {
