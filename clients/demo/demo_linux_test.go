@@ -428,6 +428,11 @@ func TestWhatAKilledDemoLeftIsCleanedUp(t *testing.T) {
 	if s, err = Load(dir); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // where the test fails
+		for _, pid := range []int{s.Sites[0].NodePID, s.Sites[0].MountPID, s.GeoConfig.PID} {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,238 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/mount/native"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+type mountCmd struct {
+	Cluster    string        `arg:"" help:"Contact file, or a node's address (/ip4/…/tcp/…/p2p/ID)."`
+	Mountpoint string        `arg:"" help:"An empty directory; on Windows a drive letter, or a directory that is not there yet."`
+	Site       string        `help:"Site where this machine stands." env:"CARTWHEEL_SITE"`
+	UserKey    string        `help:"File of the user's key, where the contact file names none." type:"path" env:"CARTWHEEL_USER_KEY"`
+	CacheDir   string        `help:"Keep chunks and unsent writes here; one process a folder." type:"path" env:"CARTWHEEL_CACHE_DIR"`
+	CacheSize  int64         `help:"Bytes that the cache folder may hold." default:"10737418240"`
+	OpTimeout  time.Duration `help:"How long an operation may look for a node that answers." default:"60s"`
+	AllowOther bool          `help:"Let other users in; root's mounts always do."`
+	ReadOnly   bool          `help:"Refuse every change."`
+	NoExec     bool          `help:"Refuse to run programs from the mount."`
+	Suid       bool          `help:"Honour set-id bits (root)."`
+	Dev        bool          `help:"Honour device files (root)."`
+	FSName     string        `name:"fsname" help:"First column of df." default:"cartwheel"`
+	Background int           `name:"max-background" help:"Requests of the kernel's own, such as read-ahead, in flight at once." default:"64"`
+	Ahead      int           `name:"kernel-read-ahead" help:"Bytes that the kernel reads ahead." default:"1048576"`
+	Daemon     bool          `help:"Go to the background once the mount answers."`
+	DaemonWait time.Duration `name:"daemon-timeout" help:"How long the first answer of a node may take." default:"30s"`
+	PIDFile    string        `name:"pid-file" help:"Write the process's number here while it is mounted." type:"path"`
+	LogFile    string        `name:"log-file" help:"Where a mount in the background writes what goes wrong (default: beside its record)." type:"path"`
+	PrintUnit  bool          `help:"Print what starts this mount with the machine (systemd units; a launchd job on macOS), and do nothing."`
+	Fstab      bool          `name:"update-fstab" help:"Write this mount into /etc/fstab, link /sbin/mount.cartwheel to this program, and mount."`
+	FstabFile  string        `name:"fstab" hidden:"" default:"/etc/fstab" type:"path"`
+	Helper     string        `name:"mount-helper" hidden:"" default:"/sbin/mount.cartwheel" type:"path"`
+	NoReadhead bool          `name:"no-read-ahead" help:"For measurements: read only what is asked for."`
+	NoRangeMap bool          `name:"no-range-map" help:"For measurements: look every range up anew."`
+	Debug      bool          `help:"Log every request of the kernel."`
+	Options    []string      `short:"o" help:"Options as mount(8) gives them: a_b=c is --a-b=c, env.A=b sets a variable." sep:"none"`
+	Ready      bool          `name:"report-ready" hidden:"" help:"Print a line of JSON once the mount answers."`
+	Child      bool          `name:"in-background" hidden:"" help:"This is the process that --daemon started."`
+}
+
+// Help shows how it is called.
+func (*mountCmd) Help() string {
+	return help(`cartwheel mount cartwheel-demo/contact.json /mnt --site tokyo --daemon
+
+Ctrl-C or SIGTERM sends what is unsent and unmounts; a second one does not wait. SIGHUP drops the caches.
+As /sbin/mount.cartwheel it is mount(8)'s helper: mount -t cartwheel CONTACT /mnt -o site=tokyo,cache_dir=/var/cache/cartwheel`)
+}
+
+// Run mounts and serves until a signal or an unmount; in the background with
+// --daemon.
+func (c *mountCmd) Run(e *env) (err error) {
+	if c.Mountpoint, err = placeOf(c.Mountpoint); err != nil {
+		return fault.Wrap(fault.Invalid, "command.mount", c.Mountpoint, err)
+	}
+	if c.Cluster, err = wholeTree(c.Cluster); err != nil {
+		return err
+	}
+	if e.g.Contact != "" {
+		c.Cluster = e.g.Contact
+	}
+	if c.PrintUnit {
+		return c.printUnit(e)
+	}
+	if err := checkPlace(c.Mountpoint); err != nil {
+		return err
+	}
+	file, err := c.file()
+	if err != nil {
+		return err
+	}
+	if c.Fstab && !c.Child {
+		if err := c.updateFstab(e); err != nil {
+			return err
+		}
+	}
+	if c.Daemon && !c.Child {
+		return c.daemon(e)
+	}
+	return c.serve(e, file)
+}
+
+// wholeTree takes the path off CLUSTER:/path. Only the whole tree can be
+// mounted.
+func wholeTree(cluster string) (string, error) {
+	at := strings.LastIndex(cluster, ":/")
+	if at <= 1 { // 1: a drive of Windows
+		return cluster, nil
+	}
+	if cluster[at:] != ":/" {
+		return "", fault.E(fault.NotSupported, "command.mount", cluster, "the whole tree is mounted; leave the path out and use a bind mount of the part")
+	}
+	return cluster[:at], nil
+}
+
+// file reads the contact file, or makes one of a node's address.
+func (c *mountCmd) file() (contact.File, error) {
+	const op fault.Op = "command.mount"
+	if !strings.HasPrefix(c.Cluster, "/ip") && !strings.HasPrefix(c.Cluster, "/dns") {
+		f, err := contact.Load(c.Cluster)
+		if c.UserKey != "" {
+			f.UserKey = c.UserKey
+		}
+		return f, err
+	}
+	if _, _, err := contact.SplitAddress(c.Cluster); err != nil {
+		return contact.File{}, err
+	}
+	key := c.UserKey
+	if key == "" {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return contact.File{}, fault.E(fault.Usage, op, "--user-key", "is needed: there is no HOME to find a key in")
+		}
+		key = filepath.Join(dir, "cartwheel", "user.key")
+	}
+	if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
+		return contact.File{}, fault.FromOS(op, key, err)
+	}
+	return contact.File{Nodes: []string{c.Cluster}, UserKey: key}, nil
+}
+
+// open reaches the cluster.
+func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger) (*cartwheel.Client, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, c.DaemonWait)
+	defer cancel()
+	defer e.progress("looking for a node that answers")()
+	return cartwheel.Open(ctx, cartwheel.Options{
+		Contact: file, Site: geoconfig.SiteName(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize,
+		OpTimeout: c.OpTimeout, NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap, Logger: logger,
+	})
+}
+
+func (c *mountCmd) serve(e *env, file contact.File) error {
+	const op fault.Op = "command.mount"
+	logger := slog.New(slog.NewTextHandler(e.stdio.Err, nil))
+	fs, err := c.open(e, file, logger)
+	if err != nil {
+		return fault.Wrap(fault.Unreachable, op, c.Cluster, err)
+	}
+	m, err := native.Mount(fs, mount.Options{
+		Point: c.Mountpoint, FSName: c.FSName, Subtype: "cartwheel", AllowOther: c.AllowOther || os.Geteuid() == 0, ReadOnly: c.ReadOnly,
+		SetID: c.Suid, Devices: c.Dev, NoExecute: c.NoExec, MaxBackground: c.Background, ReadAhead: c.Ahead, Debug: c.Debug, Logger: logger,
+	})
+	if err != nil {
+		return errors.Join(err, fs.Close())
+	}
+	r, err := e.record(c)
+	if err != nil {
+		logger.Warn("umount cannot wait for this mount", "err", err)
+	}
+	defer r.remove()
+	if c.Ready || c.Child {
+		if err := json.NewEncoder(e.stdio.Out).Encode(map[string]any{"ready": true, "mountpoint": c.Mountpoint}); err != nil {
+			logger.Warn("nobody reads the line that says the mount is ready", "err", err)
+		}
+	}
+	notifyReady(e)
+	c.wait(e, m, fs)
+	return fault.Wrap(fault.IO, op, c.Mountpoint, c.end(e, m, fs))
+}
+
+// wait serves until the mount is gone or a signal says stop.
+func (c *mountCmd) wait(e *env, m mount.Mounted, fs *cartwheel.Client) {
+	hup := make(chan os.Signal, 1)
+	if len(hangup) > 0 {
+		signal.Notify(hup, hangup...)
+		defer signal.Stop(hup)
+	}
+	for {
+		select {
+		case <-hup:
+			fs.DropCaches()
+		case <-m.Done():
+			return
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// end takes the mount away and sends what is unsent. After a second signal it
+// waits for neither.
+func (c *mountCmd) end(e *env, m mount.Mounted, fs *cartwheel.Client) error {
+	defer e.progress("sending what is unsent")()
+	ended := make(chan error, 1)
+	go func() { ended <- errors.Join(m.Unmount(mount.UnmountLimit), fs.Close()) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-e.stdio.Again:
+		return errors.Join(m.Unmount(0), fault.E(fault.Interrupted, "", "", "ended before everything was sent"))
+	}
+}
+
+func (c *mountCmd) name() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + ":" + c.Mountpoint
+}
+
+// daemon starts the same mount in a process of its own, and returns when it
+// answers.
+func (c *mountCmd) daemon(e *env) error {
+	const op fault.Op = "command.mount"
+	self, err := os.Executable()
+	if err != nil {
+		return fault.Wrap(fault.IO, op, "", err)
+	}
+	log := c.LogFile
+	if log == "" {
+		dir, err := e.recordDir()
+		if err != nil {
+			return fault.Wrap(fault.IO, op, "--log-file", err)
+		}
+		log = filepath.Join(dir, recordName(c.Mountpoint)+".log")
+	}
+	defer e.progress("waiting for the mount to answer")()
+	return startDetached(e.ctx, self, append(e.words, "--in-background"), log, c.DaemonWait+daemonGrace)
+}
+
+// daemonGrace is what a mount in the background may take beyond the first
+// answer of a node.
+const daemonGrace = 10 * time.Second

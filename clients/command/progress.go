@@ -1,0 +1,38 @@
+package command
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	quietFor   = time.Second      // nothing is said of what takes less
+	sayAgainIn = 10 * time.Second // and then this often
+)
+
+// progress says on standard error what is going on, once it has taken a second
+// and every ten seconds after. The function returned ends it.
+func (e *env) progress(format string, args ...any) func() {
+	what := fmt.Sprintf(format, args...)
+	end := make(chan struct{})
+	var saying sync.WaitGroup
+	saying.Add(1)
+	go func() {
+		defer saying.Done()
+		start := time.Now() //nolint:forbidigo // shown to a person
+		wait := time.NewTimer(quietFor)
+		defer wait.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-wait.C:
+				fmt.Fprintf(e.stdio.Err, "%s (%v)\n", what, time.Since(start).Round(time.Second)) //nolint:forbidigo // likewise
+				wait.Reset(sayAgainIn)
+			}
+		}
+	}()
+	var once sync.Once
+	return func() { once.Do(func() { close(end) }); saying.Wait() }
+}

@@ -1,0 +1,143 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	gslices "slices"
+	"strings"
+	"text/tabwriter"
+
+	"cartwheel.dev/clients/contact"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/wire/report"
+)
+
+type sliceCmd struct {
+	Ls       sliceLsCmd       `cmd:"" help:"List the slices with their members."`
+	HandOver sliceHandOverCmd `cmd:"" name:"hand-over" help:"Make another member the active, without waiting for a lease to end."`
+}
+
+// sliceView is one slice in the list.
+type sliceView struct {
+	ID      geoconfig.SliceID `json:"id"`
+	Epoch   geoconfig.Epoch   `json:"epoch"`
+	Active  member            `json:"active"`
+	Members []member          `json:"members"`
+	Policy  geoconfig.Policy  `json:"policy"`
+	Closed  bool              `json:"closed"`
+	// Serving says whether its active acts for it now; nobody answered for it
+	// where that is not known.
+	Serving *bool            `json:"serving,omitempty"`
+	Why     string           `json:"why,omitempty"`
+	Objects uint64           `json:"objects"`
+	Commit  geoconfig.Serial `json:"commit"`
+}
+
+type sliceLsCmd struct{}
+
+// Help shows how it is called.
+func (sliceLsCmd) Help() string { return help("cartwheel slice ls --json") }
+
+// Run lists what the nodes know, the newest row of each slice.
+func (sliceLsCmd) Run(e *env) error {
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	views := sliceViews(c, askAll(e.ctx, c, slices))
+	return e.print(views, func(w io.Writer) {
+		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "SLICE\tEPOCH\tACTIVE\tMEMBERS\tHOME\tLEVEL\tOBJECTS\tSTATE")
+		for _, v := range views {
+			fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", v.ID, v.Epoch, v.Active.Site, strip(v.Members), v.Policy.Home, v.Policy.Level, v.Objects, v.state())
+		}
+		t.Flush()
+	})
+}
+
+func (v sliceView) state() string {
+	switch {
+	case v.Serving == nil:
+		return "its active does not answer"
+	case !*v.Serving:
+		return "waits: " + v.Why
+	case v.Closed:
+		return "serves, closed to new objects"
+	}
+	return "serves"
+}
+
+func strip(members []member) string {
+	var out []string
+	for _, m := range members {
+		out = append(out, fmt.Sprintf("%s:%s", m.Site, m.State))
+	}
+	return strings.Join(out, " ")
+}
+
+func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView {
+	best := map[geoconfig.SliceID]report.Slice{}
+	for _, a := range answers {
+		for _, s := range a.value {
+			old, ok := best[s.ID]
+			if !ok || s.Epoch > old.Epoch || s.Epoch == old.Epoch && a.id == s.Active {
+				best[s.ID] = s
+			}
+		}
+	}
+	out := []sliceView{}
+	for _, s := range best {
+		v := sliceView{ID: s.ID, Epoch: s.Epoch, Policy: s.Policy, Closed: s.Closed, Objects: s.Objects, Commit: s.Commit}
+		v.Active = member{Node: s.Active, Site: siteOf(c, s.Active), State: geoconfig.Normal.String()}
+		for _, m := range s.SliceRow.Members {
+			v.Members = append(v.Members, member{Node: m.Node, Site: siteOf(c, m.Node), State: m.State.String()})
+		}
+		if s.Role == "active" {
+			v.Serving, v.Why = &s.Serving, s.Why
+		}
+		out = append(out, v)
+	}
+	gslices.SortFunc(out, func(a, b sliceView) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+type sliceHandOverCmd struct {
+	Slice uint32 `arg:"" help:"The slice's number."`
+	To    string `help:"Site whose member becomes the active; the active chooses if it is not given."`
+}
+
+// Help shows how it is called.
+func (sliceHandOverCmd) Help() string { return help("cartwheel slice hand-over 1 --to boston") }
+
+// Run asks the active to pass its part on.
+func (h sliceHandOverCmd) Run(e *env) error {
+	const op fault.Op = "command.handOver"
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, v := range sliceViews(c, askAll(e.ctx, c, slices)) {
+		if v.ID != geoconfig.SliceID(h.Slice) {
+			continue
+		}
+		to := ""
+		for _, m := range v.Members {
+			if h.To != "" && string(m.Site) == h.To {
+				to = string(m.Node)
+			}
+		}
+		if h.To != "" && to == "" {
+			return fault.Errorf(fault.NotFound, op, h.To, "has no member of slice %d: %s", h.Slice, strip(v.Members))
+		}
+		_, err := c.Call(e.ctx, v.Active.Node, wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: h.Slice, To: to}, nil, &pb.HandOverResponse{})
+		return fault.Wrap(fault.Other, op, fmt.Sprint("slice ", h.Slice), err)
+	}
+	return fault.Errorf(fault.NotFound, op, fmt.Sprint("slice ", h.Slice), "no node knows it; `cartwheel slice ls` lists them")
+}

@@ -1,0 +1,153 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/report"
+)
+
+type statusCmd struct{}
+
+// nodeView is one node in the status.
+type nodeView struct {
+	ID        geoconfig.NodeID   `json:"id"`
+	Site      geoconfig.SiteName `json:"site"`
+	Addresses []string           `json:"addresses"`
+	Reachable bool               `json:"reachable"`
+	Error     string             `json:"error,omitempty"`
+	Version   string             `json:"version,omitempty"`
+	Used      int64              `json:"used_bytes"`
+	Capacity  int64              `json:"capacity_bytes"`
+	ReadOnly  bool               `json:"read_only,omitempty"`
+	Active    int                `json:"slices_active"`
+	Standby   int                `json:"slices_standby"`
+	Junior    int                `json:"slices_junior"`
+	Sessions  int                `json:"sessions"`
+}
+
+// statusView is what status prints.
+type statusView struct {
+	Cluster   geoconfig.ClusterID `json:"cluster"`
+	Healthy   bool                `json:"healthy"`
+	Sentence  string              `json:"sentence"`
+	GeoConfig struct {
+		Reachable   bool   `json:"reachable"`
+		SinglePoint bool   `json:"single_point"`
+		Warning     string `json:"warning,omitempty"`
+	} `json:"geo_config"`
+	Nodes []nodeView       `json:"nodes"`
+	Sites []geoconfig.Site `json:"sites"`
+}
+
+// Help shows how it is called.
+func (statusCmd) Help() string { return help("cartwheel status --json") }
+
+// Run asks every node and sums up.
+func (statusCmd) Run(e *env) error {
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var v statusView
+	v.Sites = c.Sites()
+	v.GeoConfig.Reachable = true
+	var troubles []string
+	answered := false
+	for _, a := range askAll(e.ctx, c, status) {
+		row, _ := c.Node(a.id)
+		n := nodeView{ID: a.id, Site: row.Site, Addresses: row.Addresses}
+		if a.err != nil {
+			n.Error = a.err.Error()
+			troubles = append(troubles, fmt.Sprintf("the node at %s does not answer", row.Site))
+		} else {
+			answered = true
+			v.Cluster = a.value.Cluster
+			fill(&n, a.value)
+			if !a.value.GeoConfig.Reachable {
+				v.GeoConfig.Reachable = false
+			}
+			if w := a.value.GeoConfig.Warning; w != "" {
+				v.GeoConfig.Warning, v.GeoConfig.SinglePoint = w, true
+			}
+			if n.ReadOnly {
+				troubles = append(troubles, fmt.Sprintf("the node at %s is full and read-only", row.Site))
+			}
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	if answered && !v.GeoConfig.Reachable {
+		troubles = append(troubles, "geo-config is away: reads and writes go on, but nobody can take over and no slice can be made")
+	}
+	for _, s := range sliceViews(c, askAll(e.ctx, c, slices)) {
+		if lacks := s.lacks(); lacks != "" {
+			troubles = append(troubles, fmt.Sprintf("slice %d %s", s.ID, lacks))
+		}
+	}
+	v.Healthy = len(troubles) == 0
+	v.Sentence = fmt.Sprintf("All well: %d nodes at %d sites, every slice fully protected.", len(v.Nodes), len(v.Sites))
+	if !v.Healthy {
+		v.Sentence = "Not all is well: " + strings.Join(troubles, "; ") + "."
+	}
+	return e.print(v, v.text)
+}
+
+func fill(n *nodeView, r report.Node) {
+	n.Reachable, n.Version = true, r.Version
+	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
+	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions
+}
+
+// lacks says what a slice's protection is short of, empty if nothing.
+func (v sliceView) lacks() string {
+	normal := 0
+	for _, m := range v.Members {
+		if m.State == geoconfig.Normal.String() {
+			normal++
+		}
+	}
+	switch {
+	case v.Serving == nil:
+		return "has no active that answers"
+	case normal < v.Policy.Level:
+		return fmt.Sprintf("has %d of %d copies (%s)", normal, v.Policy.Level, strip(v.Members))
+	}
+	return ""
+}
+
+func (v statusView) text(w io.Writer) {
+	fmt.Fprintln(w, v.Sentence)
+	if v.GeoConfig.Warning != "" {
+		fmt.Fprintln(w, "Note:", v.GeoConfig.Warning)
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "SITE\tNODE\tSTATE\tACTIVE\tSTANDBY\tJUNIOR\tCLIENTS\tUSED\tOF\tVERSION")
+	for _, n := range v.Nodes {
+		state := "up"
+		if !n.Reachable {
+			state = "does not answer"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", n.Site, short(n.ID), state, n.Active, n.Standby, n.Junior, n.Sessions, size(n.Used), size(n.Capacity), n.Version)
+	}
+	t.Flush()
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n), "KMGTPE"
+	i := -1
+	for v >= unit {
+		v /= unit
+		i++
+	}
+	return fmt.Sprintf("%.1f %ciB", v, units[i])
+}

@@ -1,0 +1,8 @@
+//go:build !linux && !darwin
+
+package command
+
+import "errors"
+
+// getxattr answers that this system has no such attributes.
+func getxattr(string, string) ([]byte, error) { return nil, errors.ErrUnsupported }
