@@ -41,6 +41,13 @@ func readAll(ctx context.Context, t *testing.T, e *content.Engine, cluster *cont
 	}
 }
 
+// movedBytes is how much content was fetched so far.
+func movedBytes(cluster *contenttest.Cluster) int64 {
+	_, a := cluster.Calls(contenttest.GetChunks)
+	_, b := cluster.Calls(contenttest.Range)
+	return a + b
+}
+
 func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -54,10 +61,11 @@ func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
 		{"neither", content.Options{ReadAhead: -1, NoRangeMap: true}, contenttest.Range, false},
 		{"a small cache", content.Options{CacheBytes: 6 << 20}, contenttest.GetChunks, true},
 	}
+	cluster := contenttest.New()
+	want := big(t, cluster, 12<<20)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cluster := contenttest.New()
-			want := big(t, cluster, 40<<20)
+			moved := -movedBytes(cluster)
 			var now, most atomic.Int32
 			cluster.SetFaults(func(c contenttest.Call) contenttest.Outcome {
 				if c != tt.data {
@@ -65,17 +73,12 @@ func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
 				}
 				most.Store(max(most.Load(), now.Add(1)))
 				wait := make(chan struct{})
-				time.AfterFunc(2*time.Millisecond, func() { now.Add(-1); close(wait) })
+				time.AfterFunc(time.Millisecond, func() { now.Add(-1); close(wait) })
 				return contenttest.Outcome{Wait: wait}
 			})
 			e, ctx := newEngine(t, cluster, tt.o)
 			readAll(ctx, t, e, cluster, want)
-			var moved int64
-			for _, c := range []contenttest.Call{contenttest.GetChunks, contenttest.Range} {
-				_, n := cluster.Calls(c)
-				moved += n
-			}
-			if moved > int64(len(want))+int64(len(want))/20 {
+			if moved += movedBytes(cluster); moved > int64(len(want))+int64(len(want))/20 {
 				t.Errorf("%d bytes were fetched for %d", moved, len(want))
 			}
 			if got := most.Load() > 1; got != tt.overlap {
@@ -94,14 +97,14 @@ func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
 
 func TestARandomReadAsksForExactlyItsBytes(t *testing.T) {
 	cluster := contenttest.New()
-	want := big(t, cluster, 20<<20)
+	want := big(t, cluster, 8<<20)
 	e, ctx := newEngine(t, cluster, content.Options{})
 	h := e.Open(object, cluster.Attr(object), content.Open{})
 	defer h.Close()
 	buf := make([]byte, 4096)
 	const reads = 200
 	for i := range reads {
-		off := i * 7919 % (20 << 8) * 4096
+		off := i * 7919 % (8 << 8) * 4096
 		_, err := h.ReadAt(ctx, buf, uint64(off))
 		must(t, err)
 		if !bytes.Equal(buf, want[off:off+4096]) {

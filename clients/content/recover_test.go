@@ -166,14 +166,14 @@ func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
 func TestTheJournalIsEmptyWhenAllIsCommitted(t *testing.T) {
 	ctx := within(t)
 	dir := t.TempDir()
-	log, _, err := writelog.Open(dir, writelog.Options{})
+	log, _, err := writelog.Open(dir, writelog.Options{SegmentBytes: 2 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	engine := content.New(contenttest.New(), content.Options{Journal: log, StreamBytes: 1 << 20})
 	h := engine.Open(object, nil, content.Open{})
 	piece := make([]byte, 128<<10)
-	for i := range 200 {
+	for i := range 80 {
 		piece[0] = byte(i)
 		if err := h.WriteAt(ctx, piece, uint64(i*len(piece))); err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ func TestTheJournalIsEmptyWhenAllIsCommitted(t *testing.T) {
 	if err := h.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := log.Bytes(); got > 20<<20 {
+	if got := log.Bytes(); got > 8<<20 {
 		t.Errorf("all is committed, but the journal has %d bytes", got)
 	}
 	h.Close()

@@ -148,12 +148,12 @@ func (p *play) step() {
 	size := len(p.twin)
 	switch rapid.IntRange(0, 15).Draw(p.T, "op") {
 	case 0, 1, 2:
-		off, data := p.size("offset", size+5000), p.bytes(p.size("length", 700000))
+		off, data := p.size("offset", size+5000), p.bytes(p.size("length", 500000))
 		if p.settle(h.WriteAt(p.ctx, data, uint64(off))) && len(data) > 0 {
 			p.twin.write(data, off)
 		}
 	case 3, 4:
-		data := p.bytes(p.size("length", 300000))
+		data := p.bytes(p.size("length", 200000))
 		off, err := h.Append(p.ctx, data)
 		if p.settle(err) {
 			if len(data) > 0 && int(off) != size && h.Dirty() {
@@ -282,7 +282,7 @@ func TestEngineAgreesWithAFlatTwin(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(rt, "handles") {
 			p.handles = append(p.handles, p.engine.Open(object, nil, content.Open{}))
 		}
-		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 			p.step()
 		}
 		p.settle(p.handles[0].Flush(p.ctx))

@@ -211,17 +211,22 @@ func (p *preparer) send() {
 	f := p.up.file
 	ask, first := f.dedup.ask(), !f.dedup.asked
 	f.dedup.asked = true
-	store := func() {
+	todo := b
+	if first { // whether what follows is asked for depends on this answer
+		ctx, cancel := context.WithTimeout(f.engine.ctx, f.engine.opt.CommitTimeout)
+		defer cancel()
+		ask = false
+		if todo, b.err = f.lacking(ctx, b); b.err != nil || len(todo.addresses) == 0 {
+			close(b.done)
+			return
+		}
+	}
+	f.engine.work.Go(func() {
 		ctx, cancel := context.WithTimeout(f.engine.ctx, f.engine.opt.CommitTimeout)
 		defer cancel()
 		defer close(b.done)
-		b.err = f.store(ctx, b, ask)
-	}
-	if first { // whether what follows is asked for depends on this answer
-		store()
-		return
-	}
-	f.engine.work.Go(store)
+		b.err = f.store(ctx, todo, ask)
+	})
 }
 
 // store sends a batch, or, where it asks first, what is missing of it.

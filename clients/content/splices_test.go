@@ -1,0 +1,39 @@
+package content
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSplicesOfAnAppendCountFromTheirOwnEnd checks the commits that a large
+// append layer is parted into: each goes to the end that the one before made.
+func TestSplicesOfAnAppendCountFromTheirOwnEnd(t *testing.T) {
+	for _, appends := range []bool{true, false} {
+		l := newLayer(time.Unix(1, 0))
+		l.appends, l.extend = appends, 30000
+		pieces := make([]piece, 2500)
+		for i := range pieces {
+			pieces[i] = piece{off: uint64(i * 10), n: 10, body: [][]byte{make([]byte, 10)}}
+		}
+		f := &file{object: 1}
+		commits := f.splices(l, pieces)
+		if len(commits) != 3 {
+			t.Fatalf("%d commits, want 3", len(commits))
+		}
+		at := uint64(0)
+		for i, c := range commits {
+			if appends {
+				at = 0
+			}
+			for j, x := range c.Splice.Extents {
+				if x.Offset != at || x.GetBodyOffset() != uint64(j*10) || len(c.Body) != len(c.Splice.Extents) {
+					t.Fatalf("commit %d, extent %d: got %v, want offset %d", i, j, x, at)
+				}
+				at += 10
+			}
+			if (c.Splice.Extend != nil) != (i == 2) || c.Splice.Append != appends {
+				t.Errorf("commit %d: %v", i, c.Splice.Extend)
+			}
+		}
+	}
+}
