@@ -42,6 +42,9 @@ type GeoConfig struct {
 	Reachable bool          `json:"reachable"`
 	AwayNS    time.Duration `json:"away_ns,omitempty"`
 	Warning   string        `json:"warning,omitempty"`
+	// Kind and SinglePoint are the store's own words, empty while it is away.
+	Kind        string `json:"kind,omitempty"`
+	SinglePoint bool   `json:"single_point,omitempty"`
 }
 
 // Peer is another node as this one sees it.
