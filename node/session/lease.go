@@ -197,6 +197,15 @@ func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready [
 	return ready
 }
 
+// Opened notes that a session has an object open, so that it is asked when the
+// object loses its last name, whether or not it has a lease then. For creates
+// that open, and claims.
+func (t *Table) Opened(id ID, o geoconfig.ObjectID) {
+	if s := t.sessions[id]; s != nil && s.client != 0 {
+		t.rememberOpen(s, o)
+	}
+}
+
 func (t *Table) rememberOpen(s *session, o geoconfig.ObjectID) {
 	if _, known := s.open[o]; known {
 		return

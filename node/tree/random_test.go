@@ -162,10 +162,26 @@ func (p *pair) both(what string, model func() fault.Kind, who Principal, client 
 	want := model()
 	p.log = append(p.log, fmt.Sprintf("%s %v by %d: %v", what, op, who.UID, fault.Kind(r.Kind)))
 	p.done[fmt.Sprintf("%s %d", what, r.Kind)]++
+	p.numbered(r)
 	if fault.Kind(r.Kind) != want {
 		p.t.Errorf("%s %v by uid %d: got %v, want %v", what, op, who.UID, fault.Kind(r.Kind), want)
 	}
 	return r
+}
+
+// numbered checks that no answer claims a later change than the record has:
+// a client that keeps the latest would never take in what follows.
+func (p *pair) numbered(r *pb.Result) {
+	p.t.Helper()
+	for _, a := range []*pb.Attr{r.Attr, r.Dir, r.NewDir} {
+		if a == nil {
+			continue
+		}
+		o := geoconfig.ObjectID(a.Object)
+		if n, err := GetAttr(p.places[o.Slice()].over, o, false, false); err == nil && n.Change < a.Change {
+			p.t.Errorf("%v: the answer says change %d, the record %d", o, a.Change, n.Change)
+		}
+	}
 }
 
 // settled recovers after a crash and reports whether the intent had been decided.

@@ -130,7 +130,17 @@ func (t *txn) add(n *Inode) *loaded {
 // change marks an object as written: its ctime and change number move.
 func (t *txn) change(n *loaded) {
 	n.dirty, n.whole = true, true
-	n.Ctime, n.Change = t.now, uint64(t.c.Serial)
+	n.Ctime = t.now
+	t.number(n)
+}
+
+// number gives a changed object this operation's serial. Serials of two slices
+// do not compare: what an intent changes elsewhere gets its number there, when
+// it is applied, and the answer has the one before.
+func (t *txn) number(n *loaded) {
+	if n.Object.Slice() == t.c.Slice {
+		n.Change = uint64(t.c.Serial)
+	}
 }
 
 // touchDir marks a directory whose names changed.
@@ -138,7 +148,8 @@ func (t *txn) touchDir(d *loaded, links int) {
 	d.dirty = true
 	d.delta += links
 	d.Nlink = uint32(int(d.Nlink) + links)
-	d.Mtime, d.Ctime, d.Change = t.now, t.now, uint64(t.c.Serial)
+	d.Mtime, d.Ctime = t.now, t.now
+	t.number(d)
 }
 
 // lookup finds a name; value is what the key holds, for replacing it.
