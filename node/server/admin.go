@@ -31,7 +31,10 @@ func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusReques
 	out.GeoConfig.Reachable = true
 	if away := s.directory.Away(); !away.IsZero() {
 		out.GeoConfig = report.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}
-	} else if p, err := s.geo.Properties(ctx); err == nil && p.SinglePoint {
+	} else if p, err := s.geo.Properties(ctx); err == nil {
+		out.GeoConfig.Kind, out.GeoConfig.SinglePoint = p.Name, p.SinglePoint
+	}
+	if out.GeoConfig.SinglePoint {
 		out.GeoConfig.Warning = "the configuration store is a single process: while it is away, changes wait"
 	}
 	s.loop.EachPublished(func(p *operate.Published) bool {

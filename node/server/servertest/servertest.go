@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/wire"
@@ -39,6 +41,7 @@ type Cluster struct {
 	t     testing.TB
 	o     Options
 	Store *inmem.Store
+	away  atomic.Bool
 	// Users has a key that acts as any user (a trusted host) under "root", and
 	// one that acts as uid 1000 under "ann".
 	Users map[string]wire.Key
@@ -103,10 +106,67 @@ func newKey(t testing.TB) wire.Key {
 	return k
 }
 
-// kept is a store whose Close is left to the cluster.
-type kept struct{ geoconfig.Store }
+// far is the cluster's store as a node reaches it: it may be away, and closing
+// it is left to the cluster.
+type far struct{ c *Cluster }
 
-func (kept) Close() error { return nil }
+func (f far) check() error {
+	if f.c.away.Load() {
+		return fault.E(fault.Unreachable, "servertest.far", "geo-config", "it is away")
+	}
+	return nil
+}
+
+// Read implements geoconfig.Store.
+func (f far) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, error) {
+	if err := f.check(); err != nil {
+		return geoconfig.Rows{}, err
+	}
+	return f.c.Store.Read(ctx, q)
+}
+
+// Apply implements geoconfig.Store.
+func (f far) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+	if err := f.check(); err != nil {
+		return 0, err
+	}
+	return f.c.Store.Apply(ctx, b)
+}
+
+// Settle implements geoconfig.Store.
+func (f far) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+	if err := f.check(); err != nil {
+		return 0, false, err
+	}
+	return f.c.Store.Settle(ctx, key)
+}
+
+// Follow implements geoconfig.Store.
+func (f far) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+	if err := f.check(); err != nil {
+		return geoconfig.Rows{}, err
+	}
+	rows, err := f.c.Store.Follow(ctx, since, limit)
+	if gone := f.check(); gone != nil {
+		return geoconfig.Rows{}, gone
+	}
+	return rows, err
+}
+
+// Properties implements geoconfig.Store.
+func (f far) Properties(ctx context.Context) (geoconfig.Properties, error) {
+	if err := f.check(); err != nil {
+		return geoconfig.Properties{}, err
+	}
+	return f.c.Store.Properties(ctx)
+}
+
+// Close implements geoconfig.Store.
+func (far) Close() error { return nil }
+
+// Away makes the configuration store unreachable for the nodes, or brings it
+// back.
+func (c *Cluster) Away(away bool) { c.away.Store(away) }
 
 // Start starts a stopped node, on the address that it had.
 func (n *Node) Start() {
@@ -123,7 +183,7 @@ func (n *Node) Start() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	s, err := server.Open(ctx, c, server.Deps{
-		Key: n.Key, Store: func(*wire.Host) (geoconfig.Store, error) { return kept{n.c.Store}, nil },
+		Key: n.Key, Store: func(*wire.Host) (geoconfig.Store, error) { return far{n.c}, nil },
 		Version: "test", Logger: logger, Random: rand.New(rand.NewPCG(uint64(n.Index), uint64(time.Now().UnixNano()))),
 	})
 	if err != nil {
