@@ -90,7 +90,7 @@ func (c Config) withDefaults() Config {
 	i(&l.UncommittedBytes, 32<<20)
 	i(&l.UncommittedEntries, 8192)
 	i(&l.FlightBytes, 16<<20)
-	i(&l.MessageBytes, 1<<20)
+	i(&l.MessageBytes, 256<<10)
 	i(&l.Clients, 65536)
 	i(&l.Results, 1024)
 	d(&l.ClientLife, 24*time.Hour)

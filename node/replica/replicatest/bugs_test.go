@@ -3,6 +3,7 @@ package replicatest
 import (
 	"testing"
 
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/replica/internal/bug"
 )
 
@@ -16,8 +17,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		shape func(*Options)
 	}{
 		{"acknowledge before sync", Bugs{Core: bug.Set{AckBeforeSync: true}}, 400, func(o *Options) { o.Level = 2 }},
-		{"no epoch check", Bugs{Core: bug.Set{NoEpochCheck: true}}, 1000, func(o *Options) { o.Late, o.LateBy = 300, 4*Lease }},
-		{"lease counted from the answer", Bugs{Core: bug.Set{LeaseFromAnswer: true}}, 1500, func(o *Options) { o.Level, o.SlowAnswers = 2, true }},
+		{"no epoch check", Bugs{Core: bug.Set{NoEpochCheck: true}}, 1000, func(o *Options) {
+			o.Level, o.Members = 2, 3
+			o.Slow, o.SlowShare, o.SlowBy = replica.Append, 150, 4*Lease
+		}},
+		{"lease counted from the answer", Bugs{Core: bug.Set{LeaseFromAnswer: true}}, 1500, func(o *Options) { o.Level = 2; o.Slow, o.SlowShare, o.SlowBy = replica.Answer, 500, 2*Lease }},
 		{"object lease honoured after a takeover", Bugs{LeaseOutlivesActive: true}, 400, func(o *Options) {}},
 		{"takeover hears too few", Bugs{Core: bug.Set{TakeoverHearsOne: true}}, 400, func(o *Options) { o.LevelTwo = 220 }},
 	} {
@@ -27,8 +31,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				o.Nodes, o.Level = 3, 3
 				o.Bugs = c.bugs
 				c.shape(&o)
-				if r := Play(o); len(r.Errors) > 0 {
-					t.Logf("found by seed %d: %s", seed, r.Errors[0])
+				if broken := Play(o).Broken; len(broken) > 0 {
+					t.Logf("found by seed %d: %s", seed, broken[0])
 					o.Bugs = Bugs{}
 					if r := Play(o); len(r.Errors) > 0 {
 						t.Errorf("and so without the bug: %s", r.Errors[0])

@@ -26,6 +26,7 @@ type checker struct {
 	chosen  map[geoconfig.Serial]content
 	epochs  map[geoconfig.NodeID]geoconfig.Epoch
 	errors  []string
+	broken  []string // of which those about safety
 }
 
 type content struct {
@@ -46,6 +47,7 @@ func (c *checker) fail(format string, args ...any) {
 	c.w.trace("FAIL %s", s)
 	if len(c.errors) < 8 {
 		c.errors = append(c.errors, s)
+		c.broken = append(c.broken, s)
 	}
 }
 

@@ -141,6 +141,7 @@ func (w *World) heal() {
 // Result of a run: what was broken, and how much was done.
 type Result struct {
 	Errors       []string
+	Broken       []string // those of Errors that are more than a want of progress
 	Acknowledged int
 	Epochs       int
 }
@@ -160,11 +161,13 @@ func Play(o Options) Result {
 		}
 	}
 	if what != "" {
+		broken := w.check.broken
 		w.check.fail("not converged: %s", what)
+		w.check.broken = broken
 	}
 	w.check.acknowledged()
 	w.check.linearizable()
-	r := Result{Errors: w.check.errors, Epochs: int(w.config.row.Epoch)}
+	r := Result{Errors: w.check.errors, Broken: w.check.broken, Epochs: int(w.config.row.Epoch)}
 	for _, op := range w.check.history {
 		if op.write && op.ret > 0 {
 			r.Acknowledged++

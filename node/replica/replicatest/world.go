@@ -23,13 +23,16 @@ type Options struct {
 	Seed    uint64
 	Nodes   int // machines; those beyond Level are spare
 	Level   int
+	Members int // of the slice at first; 0 is Level
 	Clients int
 	Faults  Time // how long faults and load go on
 	// LevelTwo is the share of writes, of 256, that ask for two replicas only.
 	LevelTwo int
 	Loss     int // messages of 1000 that are lost while faults go on
-	// SlowAnswers delays beacons' answers, one way, by up to a lease.
-	SlowAnswers bool
+	// Slow messages come late by up to SlowBy, SlowShare of 1000 of them.
+	Slow      replica.MessageKind
+	SlowShare int
+	SlowBy    Time
 	// Late is how many messages of 1000 come late, by up to LateBy.
 	Late   int
 	LateBy Time
@@ -94,7 +97,7 @@ func New(o Options) *World {
 		m := newMachine(w, i)
 		w.machines = append(w.machines, m)
 		w.byID[m.id] = m
-		if i < o.Level {
+		if i < max(o.Level, o.Members) {
 			row.Members = append(row.Members, geoconfig.Member{Node: m.id, State: geoconfig.Normal, Incarnation: 1})
 		}
 	}
@@ -181,8 +184,8 @@ func (w *World) send(from *machine, to geoconfig.NodeID, m *replica.Message) {
 		if !ok {
 			continue
 		}
-		if w.o.SlowAnswers && m.Kind == replica.Answer && !w.calm && w.chance(500) {
-			d += w.between(0, 2*Lease)
+		if m.Kind == w.o.Slow && !w.calm && w.chance(w.o.SlowShare) {
+			d += w.between(0, w.o.SlowBy)
 		}
 		w.after(d, func() { dest.deliver(from.id, bytes) })
 	}
