@@ -15,6 +15,8 @@ const (
 	// blockSize is the unit of read-ahead, and of what is cached where there is
 	// no range map.
 	blockSize = 1 << 20
+	// windowAnswers bounds the answers that a window is gathered from.
+	windowAnswers = 8
 )
 
 // reader reads ranges of one version for one call.
@@ -58,13 +60,22 @@ func (r *reader) read(p []byte, off uint64) error {
 	return nil
 }
 
-// direct asks for exactly the range: one round trip.
+// direct asks for exactly the range, up to a block at a time: one round trip
+// for each.
 func (r *reader) direct(p []byte, off uint64) error {
-	a, err := r.engine().remote.Range(r.ctx, r.handle.file.object, Query{Root: r.v.root, Offset: off, Length: uint64(len(p)), Data: true})
-	if err != nil {
-		return err
+	for len(p) > 0 {
+		n := min(len(p), blockSize)
+		q := Query{Root: r.v.root, Offset: off, Length: uint64(n), Data: true}
+		a, err := r.engine().remote.Range(r.ctx, r.handle.file.object, q)
+		if err == nil {
+			err = fill(p[:n], a.Data)
+		}
+		if err != nil {
+			return err
+		}
+		p, off = p[n:], off+uint64(n)
 	}
-	return fill(p, a.Data)
+	return nil
 }
 
 func fill(p, data []byte) error {
@@ -139,57 +150,6 @@ func (r *reader) fetchBlock(ctx context.Context, own *entry, size uint64) {
 	}
 }
 
-// window returns the range map's window at off, loading it where that pays:
-// for sequential reads, and when a window is read a second time.
-func (r *reader) window(off uint64, load bool) ([]chunk.Extent, error) {
-	e, f := r.engine(), r.handle.file
-	k := key{r.v.root.Address, off/windowSize | windowBit}
-	s := e.cache.get(k)
-	if s == nil {
-		if !load && !f.touch(k.index) {
-			return nil, nil
-		}
-		if own := e.cache.reserve(true, false, func(int) int64 { return 4096 }, k); own != nil {
-			e.loadWindow(r, own, off-off%windowSize)
-		}
-		if s = e.cache.get(k); s == nil {
-			return nil, nil // evicted at once, or it failed: do without
-		}
-	}
-	if _, ok := r.await(s); !ok {
-		return nil, nil
-	}
-	return s.entry.extents, nil
-}
-
-// loadWindow fetches the extents of a window.
-func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
-	length := min(windowSize, r.v.size-from)
-	a, err := e.remote.Range(r.ctx, r.handle.file.object, Query{Root: r.v.root, Offset: from, Length: length, Extents: true})
-	if err == nil {
-		own.extents, err = chunk.DecodeExtents(nil, a.Extents, from)
-	}
-	if n := len(own.extents); err == nil && (n == 0 || own.extents[n-1].End() != from+length) {
-		const op fault.Op = "content.loadWindow"
-		err = fault.E(fault.Corrupt, op, "", "the extents do not cover the range")
-	}
-	e.cache.settle(own, nil, int64(len(own.extents))*64, err)
-}
-
-// touch counts a random read of a window and reports whether to load it.
-func (f *file) touch(window uint64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.touched == nil || len(f.touched) > 4096 {
-		f.touched = map[uint64]uint8{}
-	}
-	if f.touched[window] > 0 {
-		return true
-	}
-	f.touched[window]++
-	return false
-}
-
 // extentAt returns the index of the extent that holds off.
 func extentAt(extents []chunk.Extent, off uint64) int {
 	i, _ := slices.BinarySearchFunc(extents, off, func(x chunk.Extent, off uint64) int {
@@ -201,10 +161,22 @@ func extentAt(extents []chunk.Extent, off uint64) int {
 	return i
 }
 
-// mapped reads a range by its extents: from the cache, from the disk cache, and
-// what is in neither in one request: whole chunks, to be kept, for sequential
-// reads, exactly the bytes else.
+// mapped reads a range by its extents, a block at a time.
 func (r *reader) mapped(p []byte, off uint64, extents []chunk.Extent, sequential bool) error {
+	for len(p) > 0 {
+		n := min(len(p), blockSize)
+		if err := r.mappedBlock(p[:n], off, extents, sequential); err != nil {
+			return err
+		}
+		p, off = p[n:], off+uint64(n)
+	}
+	return nil
+}
+
+// mappedBlock takes from the cache, from the disk cache, and what is in neither
+// in one request: whole chunks, to be kept, for sequential reads, exactly the
+// bytes else.
+func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, sequential bool) error {
 	e := r.engine()
 	end := off + uint64(len(p))
 	if sequential {
