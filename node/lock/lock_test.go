@@ -82,7 +82,7 @@ func TestAgainstBytes(t *testing.T) {
 		}
 		for n := range owners {
 			for f := range files {
-				m.woken(m.table.ReleaseOwner(geoconfig.ObjectID(f+1), owner(n)), nil, owner(n), f+1)
+				m.woken(m.table.ReleaseOwner(geoconfig.ObjectID(f+1), owner(n)), owner(n), f+1)
 			}
 		}
 		if held, waiting := m.table.Len(); held != 0 || waiting != 0 || len(m.table.files) != 0 || len(m.table.clients) != 0 || len(m.table.waiting) != 0 {
@@ -232,7 +232,7 @@ func (m *model) granted(woken []*Waiter) {
 	}
 }
 
-func (m *model) woken(woken []*Waiter, _ any, o Owner, file int) {
+func (m *model) woken(woken []*Waiter, o Owner, file int) {
 	for kind := range 2 {
 		for _, c := range m.twin[file-1][kind] {
 			delete(c, o)
