@@ -16,6 +16,7 @@ import (
 // TestTwin runs the suite on the twin, mounted twice. Nothing stays in the
 // kernels' caches, so that what one mount does the other sees at once.
 func TestTwin(t *testing.T) {
+	t.Parallel()
 	mounttest.Run(t, func(t *testing.T) []string {
 		store := memfs.New(memfs.Options{})
 		return []string{put(t, store), put(t, store)}
@@ -25,6 +26,7 @@ func TestTwin(t *testing.T) {
 // TestTwinCached runs the suite on one mount whose kernel keeps everything for
 // an hour: the binding alone must keep it true.
 func TestTwinCached(t *testing.T) {
+	t.Parallel()
 	mounttest.Run(t, func(t *testing.T) []string {
 		return []string{put(t, memfs.New(memfs.Options{Valid: time.Hour}))}
 	})

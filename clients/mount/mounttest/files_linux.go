@@ -373,7 +373,7 @@ func manyDescriptors(e *env) {
 }
 
 func largeFile(e *env) {
-	want := make([]byte, 24<<20)
+	want := make([]byte, 24<<20/scale)
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(want) // never fails
 	e.ok(os.WriteFile(e.at("f"), want, 0o644))
