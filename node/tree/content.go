@@ -314,7 +314,6 @@ func (s *splice) moveOut() error {
 		return nil // nothing of the old bytes is left
 	}
 	whole := s.newChunk(0, append([]byte(nil), old...))
-	at = 0
 	for i := range kept {
 		if e := &kept[i]; e.Chunk.IsZero() && e.ChunkSize == 0 && !s.isHole(e.Offset) {
 			*e = chunk.Extent{Offset: e.Offset, Length: e.Length, Chunk: whole.Chunk, ChunkOffset: uint32(e.Offset), ChunkSize: whole.ChunkSize}

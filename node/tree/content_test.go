@@ -19,8 +19,8 @@ func TestManifests(t *testing.T) {
 		Dir: uint64(p.twin.root.id), Name: []byte("big"), Mode: n.mode, Exclusive: true}}}, nil)
 	p.named(n, r.Attr.Object)
 	for i := range 60 {
-		switch {
-		case i%10 == 9:
+		switch i % 10 {
+		case 9:
 			size := uint64(p.rng.IntN(len(n.data) + 1))
 			p.both("truncate", func() fault.Kind { return p.twin.truncate(Principal{}, n, int(size)) },
 				Principal{}, 0, n.id, setAttr(n, &pb.SetAttr{Size: &size}), nil)

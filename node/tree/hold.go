@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -39,7 +40,7 @@ func (t *txn) hold(op *pb.Hold) error {
 	t.stateDirty = true
 	n, err := t.inode(o)
 	if err != nil {
-		if err == error(refusal(fault.Stale)) {
+		if errors.Is(err, refusal(fault.Stale)) {
 			return nil
 		}
 		return err

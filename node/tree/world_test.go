@@ -310,6 +310,7 @@ func (w *world) content(a *pb.Attr) []byte {
 	c := a.Content
 	if c == nil {
 		w.t.Fatalf("%d has no content", a.Object)
+		return nil
 	}
 	out := make([]byte, c.Size)
 	if len(c.Root) == 0 {
