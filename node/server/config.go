@@ -44,6 +44,9 @@ type Config struct {
 	// MissedBytes bounds the operations kept in memory for members that miss
 	// them; one that missed more gets the slice's state instead.
 	MissedBytes int `koanf:"missed_bytes"`
+	// CheckpointBytes is the length of journal from which a checkpoint trims
+	// it; it bounds what a start replays and holds in memory.
+	CheckpointBytes int64 `koanf:"checkpoint_bytes"`
 	// MaxSliceObjects closes a slice to creation.
 	MaxSliceObjects uint64 `koanf:"max_slice_objects"`
 	// MaxSessions bounds the clients at once; more are told "overloaded".
@@ -77,6 +80,7 @@ func DefaultConfig() Config {
 		ReserveBytes:    256 << 20,
 		MemoryBytes:     220 << 20,
 		MissedBytes:     32 << 20,
+		CheckpointBytes: 48 << 20,
 		MaxSliceObjects: 1_000_000,
 		MaxSessions:     10_000,
 		MaxLeases:       200_000,
@@ -112,6 +116,7 @@ func (c Config) Validate() error {
 	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
 	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
 	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
+	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
 	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
 	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)

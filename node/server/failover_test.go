@@ -178,6 +178,34 @@ func TestAllNodesRestartedHaveWhatWasAcknowledged(t *testing.T) {
 	checkFiles(ctx, t, c, c.Connect("root"), names)
 }
 
+func TestACheckpointTrimsTheJournalAndLosesNothing(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Configure: func(i int, c *server.Config) {
+		quick(i, c)
+		c.CheckpointBytes = 256 << 10
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cl := c.Connect("root")
+	names, _ := makeFiles(ctx, t, cl, "x", 100)
+	servertest.Await(ctx, t, "checkpoints everywhere", func() error {
+		for _, n := range c.Nodes {
+			if left := n.Server().JournalBytes(); left > 700<<10 {
+				return fmt.Errorf("node %d has %d bytes of journal", n.Index, left)
+			}
+		}
+		return nil
+	})
+	more, _ := makeFiles(ctx, t, cl, "y", 5)
+	for _, n := range c.Nodes {
+		n.Kill()
+	}
+	for _, n := range c.Nodes {
+		n.Start()
+	}
+	c.AwaitRoot(ctx)
+	checkFiles(ctx, t, c, c.Connect("root"), append(names, more...))
+}
+
 func TestAWriterWaitsForTheLeasesOfOthers(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -10,7 +10,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/placement"
+	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
 
@@ -167,24 +169,81 @@ func (s *Server) makeSlice(ctx context.Context, id geoconfig.SliceID, policy geo
 	return row, nil
 }
 
-// refill asks the core for one more member where a slice that this node leads
-// has fewer than its policy says and a node can take one; and for those that
-// failed too long to be replaced.
+// refill looks after the slices that this node leads: one that is full is
+// closed, one that has fewer members than its policy says gets another where a
+// node can take it, and a member that failed for too long is replaced.
 func (s *Server) refill(ctx context.Context) {
 	if !s.directory.Away().IsZero() {
 		return
 	}
 	candidates := s.candidates()
-	for _, row := range s.directory.Slices() {
-		if row.Active != s.id || ctx.Err() != nil || !s.loop.Published(row.ID).Serves(s.clock()) {
+	for _, row := range s.leading() {
+		if ctx.Err() != nil {
+			return
+		}
+		change, ok := s.wanted(row, candidates)
+		if !ok {
 			continue
 		}
-		if add, ok := s.missingMember(row, candidates); ok {
-			s.loop.Do(func(core *replica.Node, now replica.Time) {
-				core.Reconfigure(now, row.ID, replica.Change{Add: []geoconfig.Member{add}})
-			})
+		s.loop.Do(func(core *replica.Node, now replica.Time) {
+			if kind := core.Reconfigure(now, row.ID, change); kind != fault.None && kind != fault.Again {
+				s.log.Debug("a slice could not be changed now", "slice", uint32(row.ID), "why", kind.String())
+			}
+		})
+	}
+}
+
+// wanted says what to change in a slice's row, if anything.
+func (s *Server) wanted(row geoconfig.SliceRow, candidates []placement.Candidate) (replica.Change, bool) {
+	if !row.Closed && s.isFull(row.ID) {
+		return replica.Change{Close: true}, true
+	}
+	if dead, ok := s.longFailed(row); ok {
+		kept := row.Clone()
+		kept.Members = slices.DeleteFunc(kept.Members, func(m geoconfig.Member) bool { return m.Node == dead })
+		others := slices.DeleteFunc(slices.Clone(candidates), func(c placement.Candidate) bool { return c.Node == dead })
+		if add, ok := s.missingMember(kept, others); ok {
+			return replica.Change{Add: []geoconfig.Member{add}, Remove: []geoconfig.NodeID{dead}}, true
 		}
 	}
+	if add, ok := s.missingMember(row, candidates); ok {
+		return replica.Change{Add: []geoconfig.Member{add}}, true
+	}
+	return replica.Change{}, false
+}
+
+// maxSliceBytes closes a slice to creation, as its number of objects does.
+const maxSliceBytes = 64 << 30
+
+func (s *Server) isFull(id geoconfig.SliceID) bool {
+	state, err := tree.ReadState(operate.Committed(s.store.Meta(), id))
+	return err == nil && id != geoconfig.RootSlice && (state.Objects >= s.config.MaxSliceObjects || state.Stored >= maxSliceBytes)
+}
+
+// longFailed returns a member that has been failed for longer than the limit,
+// as far as this process has seen.
+func (s *Server) longFailed(row geoconfig.SliceRow) (geoconfig.NodeID, bool) {
+	now := s.clock()
+	for _, m := range row.Members {
+		key := failedMember{row.ID, m.Node}
+		if m.State != geoconfig.Failed {
+			delete(s.failedSince, key)
+			continue
+		}
+		since, seen := s.failedSince[key]
+		if !seen {
+			s.failedSince[key] = now
+		} else if now-since > s.config.FailedAfter {
+			return m.Node, true
+		}
+	}
+	return "", false
+}
+
+// failedMember names a member of a slice.
+type failedMember struct {
+	slice geoconfig.SliceID
+	node  geoconfig.NodeID
 }
 
 // missingMember picks the member that a slice lacks.

@@ -74,7 +74,10 @@ type Server struct {
 	giving    giving
 	swaps     *swaps.Runner
 	intents   *intents
-	placing   sync.Mutex // held while a slice is chosen or made
+	// failedSince is when members were first seen failed; the maintenance
+	// goroutine's own.
+	failedSince map[failedMember]time.Duration
+	placing     sync.Mutex // held while a slice is chosen or made
 
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool
@@ -114,7 +117,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: geoconfig.NodeID(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), giving: giving{copies: map[uint64]*givenCopy{}}}
+		boot: d.Random.Uint64(), failure: make(chan error, 1), failedSince: map[failedMember]time.Duration{}, giving: giving{copies: map[uint64]*givenCopy{}}}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -165,6 +168,9 @@ func (s *Server) CheckCopy(dir geoconfig.ObjectID, name []byte) error {
 	}
 	return err
 }
+
+// JournalBytes returns how much of the journal a start would read.
+func (s *Server) JournalBytes() int64 { return s.store.Journal().Bytes() }
 
 // Failed gives the error after which the node must end; its owner calls Close.
 func (s *Server) Failed() <-chan error { return s.failure }

@@ -113,7 +113,7 @@ func (s *Server) openStore(context.Context) error {
 		Dir: s.config.Data, ClusterID: s.directory.Cluster().ID, NodeID: s.id,
 		Meta:            meta.Options{BlockCacheBytes: memory / 10, ValueCacheBytes: memory / 8, MemtableBytes: 12 << 20},
 		Pack:            pack.Options{ReserveBytes: max(s.config.ReserveBytes/2, 1)},
-		CheckpointBytes: 48 << 20,
+		CheckpointBytes: s.config.CheckpointBytes,
 		Clock:           s.clock, Wall: s.deps.Wall, Logger: s.log, Fatal: s.fail,
 	})
 	return err
