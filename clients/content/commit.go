@@ -29,7 +29,7 @@ const (
 // goroutine does so for a file at a time: it cuts and hashes, while earlier
 // layers are still on their way.
 func (f *file) run() {
-	slots := make(chan struct{}, inFlight)
+	var slots chan struct{}
 	var last chan struct{} // done of the layer before
 	for {
 		l, idle := f.take()
@@ -49,6 +49,9 @@ func (f *file) run() {
 			last = l.done
 			f.finish(l, up) // nothing to overlap with: no goroutine
 			continue
+		}
+		if slots == nil {
+			slots = make(chan struct{}, inFlight)
 		}
 		slots <- struct{}{}
 		before := last

@@ -12,6 +12,9 @@ import (
 // bufferSize is the largest buffer of dirty bytes.
 const bufferSize = 1 << 20
 
+// largePiece is from what length on a write gets a buffer of its own size.
+const largePiece = 64 << 10
+
 // segment is a run of dirty bytes, or of a hole where buf is nil. No two
 // segments share bytes that either may still grow into or write to.
 type segment struct {
@@ -161,10 +164,13 @@ func (l *layer) fill(i int, p []byte, off uint64) (n int, grown int64, inserted 
 		}
 		size = max(size, 2*cap(s.buf)) // a stream: larger buffers
 	}
-	size = min(size, bufferSize)
-	n = min(size, len(p))
-	buf := make([]byte, n, size)
-	copy(buf, p)
+	var buf []byte
+	if n = min(len(p), bufferSize); n >= largePiece {
+		buf = append(buf, p[:n]...) // as it is: spare room would have to be cleared
+	} else {
+		buf = append(make([]byte, 0, min(size, bufferSize)), p[:n]...)
+	}
+	size = cap(buf)
 	l.segs = slices.Insert(l.segs, i, segment{off: off, n: uint64(n), buf: buf})
 	return n, int64(size), true
 }

@@ -9,6 +9,10 @@ import (
 // smallFile is up to what size a file is read whole at the first miss.
 const smallFile = 128 << 10
 
+// versionTries bounds how often a version is asked for that turns out to be
+// older than what this client's own commits made meanwhile.
+const versionTries = 20
+
 // gap is a part of a read that the last known version must fill.
 type gap struct {
 	off uint64
@@ -45,7 +49,7 @@ func (h *Handle) ReadAt(ctx context.Context, p []byte, off uint64) (int, error) 
 // it where need be.
 func (f *file) lockKnown(ctx context.Context) error {
 	const op fault.Op = "content.lockKnown"
-	for {
+	for try := 0; ; try++ {
 		f.mu.Lock()
 		if f.base != nil {
 			return nil
@@ -65,6 +69,9 @@ func (f *file) lockKnown(ctx context.Context) error {
 		f.setVersion(attr)
 		if err := ctx.Err(); err != nil {
 			return fault.Wrap(fault.Interrupted, op, f.object.String(), err)
+		}
+		if try == versionTries {
+			return fault.Errorf(fault.Stale, op, f.object.String(), "the version answered, %d, is older than one seen before", attr.GetVersion())
 		}
 	}
 }

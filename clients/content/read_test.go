@@ -213,6 +213,19 @@ func TestTheDiskCacheServesAfterARestart(t *testing.T) {
 	}
 }
 
+func TestAVersionThatStaysTooOldIsAnErrorAndNoLoop(t *testing.T) {
+	cluster := contenttest.New()
+	e, ctx := newEngine(t, cluster, content.Options{})
+	newer := cluster.Write(object, 0, []byte("x"))
+	newer.Version += 5 // the cluster was rolled back, say
+	h := e.Open(object, newer, content.Open{})
+	defer h.Close()
+	e.Invalidate(object)
+	if _, err := h.ReadAt(ctx, make([]byte, 1), 0); !fault.Is(err, fault.Stale) {
+		t.Errorf("got %v, want Stale", err)
+	}
+}
+
 func TestSeekFindsHolesInVersionsAndInDirtyBytes(t *testing.T) {
 	cluster := contenttest.New()
 	cluster.Write(object, 0, random(1, 10000))

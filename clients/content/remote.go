@@ -27,9 +27,12 @@ type Remote interface {
 	// return they are on disk there. Chunks lie in the parts of body end to
 	// end, whatever the parts' boundaries.
 	PutChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error
-	// GetChunks returns the parts end to end, all of them or an error.
+	// GetChunks returns the parts end to end, all of them or an error. It asks
+	// for less than 2 MiB at a time.
 	GetChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part) ([]byte, error)
-	// Range resolves a range of one version and reads it, if wanted.
+	// Range resolves a range of one version and reads it, if wanted. At most
+	// 1 MiB of data is asked for, and all of it is needed; extents may end
+	// before the range does.
 	Range(ctx context.Context, object geoconfig.ObjectID, q Query) (Answer, error)
 	// Version returns the object's current attributes with Content, from the
 	// active or from what a lease still covers.

@@ -55,7 +55,7 @@ type put struct {
 func (f *file) prepare(l *layer) *upload {
 	up := &upload{file: f}
 	segs, total := f.segments(l)
-	p := preparer{up: up, layer: l, splitter: chunk.NewSplitter()}
+	p := preparer{up: up, layer: l}
 	for i := 0; i < len(segs); {
 		j, n := i+1, segs[i].n
 		for j < len(segs) && segs[i].buf != nil && segs[j].buf != nil && segs[j-1].end() == segs[j].off {
@@ -115,6 +115,7 @@ type preparer struct {
 	up       *upload
 	layer    *layer
 	splitter *chunk.Splitter
+	hasher   *chunk.Hasher
 	batch    *put
 }
 
@@ -122,6 +123,9 @@ type preparer struct {
 // of a stream move to the next layer, so that boundaries depend on content
 // only, and not on where layers end.
 func (p *preparer) run(run []segment, last bool) {
+	if p.splitter == nil {
+		p.splitter, p.hasher = chunk.NewSplitter(), chunk.NewHasher()
+	}
 	p.splitter.Reset()
 	off := run[0].off
 	var parts [][]byte
@@ -186,7 +190,7 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 
 // chunk adds one chunk to the pieces and to the batch.
 func (p *preparer) chunk(off, n uint64, parts [][]byte) {
-	a := chunk.SumParts(parts...)
+	a := p.hasher.Sum(parts)
 	p.up.pieces = append(p.up.pieces, piece{off: off, n: n, address: a, size: uint32(n)})
 	if p.batch == nil {
 		p.batch = &put{done: make(chan struct{})}

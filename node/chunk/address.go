@@ -31,12 +31,27 @@ func SumParts(parts ...[]byte) Address {
 	if len(parts) == 1 {
 		return Sum(parts[0])
 	}
-	var h = blake3.New()
+	return NewHasher().Sum(parts)
+}
+
+// Hasher sums content that lies in several parts, time and again without an
+// allocation. It belongs to one goroutine at a time.
+type Hasher struct{ state *blake3.Hasher }
+
+// NewHasher returns a Hasher.
+func NewHasher() *Hasher { return &Hasher{blake3.New()} }
+
+// Sum returns the address of the parts joined end to end.
+func (h *Hasher) Sum(parts [][]byte) Address {
+	if len(parts) == 1 {
+		return Sum(parts[0])
+	}
+	h.state.Reset()
 	for _, p := range parts {
-		_, _ = h.Write(p) // a hash never fails
+		_, _ = h.state.Write(p) // a hash never fails
 	}
 	var a Address
-	h.Sum(a[:0])
+	h.state.Sum(a[:0])
 	return a
 }
 
