@@ -12,9 +12,10 @@ import (
 )
 
 // benchPair makes two connected hosts that echo.
-func benchPair(b *testing.B) (from, to *wire.Host) {
+func benchPair(b *testing.B, options ...wiretest.Option) (from, to *wire.Host) {
 	b.Helper()
-	from, to = wiretest.Pair(b, func(_ int, o *wire.Options) { o.Times = wire.DefaultTimes() })
+	options = append(options, func(_ int, o *wire.Options) { o.Times = wire.DefaultTimes() })
+	from, to = wiretest.Pair(b, options...)
 	for _, h := range []*wire.Host{from, to} {
 		serveEcho(h)
 		h.Inline(failing, func(r *wire.Request) { r.Reply(nil) }) // takes a body, gives none
@@ -27,8 +28,8 @@ func benchPair(b *testing.B) (from, to *wire.Host) {
 	return from, to
 }
 
-func benchCalls(b *testing.B, inFlight int, method wire.Method) {
-	from, to := benchPair(b)
+func benchCalls(b *testing.B, inFlight int, method wire.Method, options ...wiretest.Option) {
+	from, to := benchPair(b, options...)
 	id := to.KeyID()
 	request := &pb.ReadHeader{Slice: 3, Epoch: 17, Session: 5, Client: 1 << 60}
 	b.ReportAllocs()
@@ -61,9 +62,21 @@ func BenchmarkChunkPut256K(b *testing.B)  { benchChunks(b, failing, 256<<10) }
 func BenchmarkChunkBoth256K(b *testing.B) { benchChunks(b, echo, 256<<10) }
 func BenchmarkChunkPut4M(b *testing.B)    { benchChunks(b, failing, 4<<20) }
 
+// The same over Unix sockets.
+func BenchmarkLocalCall1(b *testing.B)  { benchCalls(b, 1, echo, wiretest.Local(b)) }
+func BenchmarkLocalCall8(b *testing.B)  { benchCalls(b, 8, echo, wiretest.Local(b)) }
+func BenchmarkLocalCall64(b *testing.B) { benchCalls(b, 64, echo, wiretest.Local(b)) }
+func BenchmarkLocalChunkPut256K(b *testing.B) {
+	benchChunks(b, failing, 256<<10, wiretest.Local(b))
+}
+func BenchmarkLocalChunkBoth256K(b *testing.B) {
+	benchChunks(b, echo, 256<<10, wiretest.Local(b))
+}
+func BenchmarkLocalChunkPut4M(b *testing.B) { benchChunks(b, failing, 4<<20, wiretest.Local(b)) }
+
 // benchChunks counts the bytes of bodies one way; echo sends as many back.
-func benchChunks(b *testing.B, method wire.Method, size int) {
-	from, to := benchPair(b)
+func benchChunks(b *testing.B, method wire.Method, size int, options ...wiretest.Option) {
+	from, to := benchPair(b, options...)
 	id := to.KeyID()
 	body := [][]byte{pattern(size, 1)}
 	b.SetBytes(int64(size))

@@ -105,8 +105,9 @@ func (h *Host) runDial(p *peerState, class Class, d *dial, addresses []ma.Multia
 	close(d.done)
 }
 
-// connectAny tries all addresses, each a little after the one before, and
-// takes the first that answers. It returns when no attempt is left running.
+// connectAny tries all addresses, Unix sockets first, and takes the first that
+// answers. Each is tried a little after the one before, or once that failed. It
+// returns when no attempt is left running.
 func (h *Host) connectAny(p *peerState, class Class, addresses []ma.Multiaddr) (libp2p.CapableConn, error) {
 	if filter := h.filter.Load(); filter != nil && (*filter)(p.id, class, MethodDial).Drop {
 		return nil, errors.New("dropped by a filter")
@@ -121,9 +122,15 @@ func (h *Host) connectAny(p *peerState, class Class, addresses []ma.Multiaddr) (
 		err  error
 	}
 	results := make(chan result, len(addresses))
-	for i, a := range addresses {
+	var before chan struct{} // closed when the attempt before failed
+	for i, a := range localFirst(addresses) {
+		previous, failed := before, make(chan struct{})
+		before = failed
 		go func() { // joined below
-			c, err := h.connectAfter(ctx, time.Duration(i)*stagger, p, class, a)
+			c, err := h.connectAfter(ctx, time.Duration(i)*stagger, previous, p, class, a)
+			if err != nil {
+				close(failed)
+			}
 			results <- result{c, err}
 		}()
 	}
@@ -147,12 +154,35 @@ func (h *Host) connectAny(p *peerState, class Class, addresses []ma.Multiaddr) (
 	return won, nil
 }
 
-func (h *Host) connectAfter(ctx context.Context, wait time.Duration, p *peerState, class Class, a ma.Multiaddr) (libp2p.CapableConn, error) {
+// localFirst returns the addresses with Unix sockets in front.
+func localFirst(addresses []ma.Multiaddr) []ma.Multiaddr {
+	out := make([]ma.Multiaddr, 0, len(addresses))
+	for _, local := range [...]bool{true, false} {
+		for _, a := range addresses {
+			if isLocal(a) == local {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// moveToLocal dials Unix sockets that were learned of while a connection over
+// TCP was up, which the new one then replaces. That it fails is no harm.
+func (h *Host) moveToLocal(p *peerState, class Class, addresses []ma.Multiaddr) {
+	if c, err := h.connectAny(p, class, addresses); err == nil {
+		h.adopt(c, true)
+	}
+}
+
+// connectAfter dials when the time is over or the attempt before has failed.
+func (h *Host) connectAfter(ctx context.Context, wait time.Duration, failed <-chan struct{}, p *peerState, class Class, a ma.Multiaddr) (libp2p.CapableConn, error) {
 	if wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
 		select {
 		case <-t.C:
+		case <-failed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

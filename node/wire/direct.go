@@ -65,6 +65,7 @@ const rawBuffer = 64 << 10
 // flush; it notes traffic, so that silence is told from a slow large frame.
 type raw struct {
 	manet.Conn
+	local       *localSocket // the same, where it is a Unix socket
 	heard, sent atomic.Bool
 
 	mu   sync.Mutex // guards below; held while writing to the socket
@@ -73,13 +74,16 @@ type raw struct {
 }
 
 func newRaw(c manet.Conn) *raw {
-	return &raw{Conn: c}
+	local, _ := c.(*localSocket)
+	return &raw{Conn: c, local: local}
 }
 
 func (r *raw) hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held, r.out = true, make([]byte, 0, rawBuffer)
+	if r.local == nil { // there, frames are gathered before they come here
+		r.held, r.out = true, make([]byte, 0, rawBuffer)
+	}
 }
 
 func (r *raw) Read(b []byte) (int, error) {
@@ -94,6 +98,7 @@ func (r *raw) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.held {
+		r.sent.Store(true)
 		return r.Conn.Write(b)
 	}
 	if len(r.out)+len(b) > cap(r.out) {
@@ -107,6 +112,16 @@ func (r *raw) Write(b []byte) (int, error) {
 	}
 	r.out = append(r.out, b...)
 	return len(b), nil
+}
+
+// writev writes several slices in one system call, to a Unix socket only. It
+// empties v.
+func (r *raw) writev(v *net.Buffers) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent.Store(true)
+	_, err := v.WriteTo(r.local.UnixConn)
+	return err
 }
 
 // waiting reports whether anything is gathered or being written.

@@ -20,6 +20,8 @@ type Host struct {
 	id         string
 	epoch      time.Time // zero of the host clock
 	transport  *transport
+	local      bool // this system has local connections
+	place      [placeSize]byte
 	methods    [MaxMethod]atomic.Pointer[method]
 	filter     atomic.Pointer[Filter]
 	coordinate atomic.Pointer[Coordinate]
@@ -51,6 +53,11 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{options: o, id: o.Key.KeyID(), epoch: time.Now(),
 		peers: map[string]*peerState{}, links: map[*link]struct{}{}}
+	place, err := readPlace()
+	h.place, h.local = place, err == nil
+	if err != nil {
+		o.Logger.Debug("no local connections", "error", err)
+	}
 	t, err := newTransport(h)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, opNew, "", err)
@@ -91,17 +98,28 @@ func (h *Host) SetCoordinate(c Coordinate) { h.coordinate.Store(&c) }
 
 const opListen fault.Op = "wire.Host.Listen"
 
-// Listen starts accepting connections at Options.Listen. Where one address
-// fails, those before it stay open until Close.
+// Listen starts accepting connections at Options.Listen, at Unix sockets
+// first, so that peers who wait for this host find the better way. Where one
+// address fails, those before it stay open until Close.
 func (h *Host) Listen() error {
+	var local, other []ma.Multiaddr
 	for _, text := range h.options.Listen {
 		address, err := ma.NewMultiaddr(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return fault.Wrap(fault.Invalid, opListen, text, err)
+		case isLocal(address) && !h.local:
+			return fault.E(fault.NotSupported, opListen, text, "no local connections on this system")
+		case isLocal(address):
+			local = append(local, address)
+		case h.transport.CanDial(address):
+			other = append(other, address)
+		default:
+			return fault.E(fault.Invalid, opListen, text, "neither a TCP address nor a Unix socket's")
 		}
-		if !h.transport.CanDial(address) {
-			return fault.E(fault.Invalid, opListen, text, "not a TCP address")
-		}
+	}
+	for _, address := range append(local, other...) {
+		text := address.String()
 		l, err := h.transport.Listen(address)
 		if err != nil {
 			return fault.Wrap(fault.IO, opListen, text, err)
@@ -136,12 +154,18 @@ func (h *Host) accept(l libp2p.Listener) {
 }
 
 // Addresses returns where this host listens, with unspecified addresses
-// replaced by those of the interfaces. One address serves all classes.
+// replaced by those of the interfaces, Unix sockets last. One address serves
+// all classes. A Unix socket's may be told to hosts on other machines: they try
+// it, find nothing there or not this host, and take another one.
 func (h *Host) Addresses() []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	var out []string
+	var out, local []string
 	for _, l := range h.listeners {
+		if isLocal(l.Multiaddr()) {
+			local = append(local, l.Multiaddr().String())
+			continue
+		}
 		resolved, err := manet.ResolveUnspecifiedAddresses([]ma.Multiaddr{l.Multiaddr()}, nil)
 		if err != nil {
 			resolved = []ma.Multiaddr{l.Multiaddr()}
@@ -150,7 +174,7 @@ func (h *Host) Addresses() []string {
 			out = append(out, a.String())
 		}
 	}
-	return out
+	return append(out, local...)
 }
 
 // admit asks the gater, and refuses this host's own key.

@@ -17,6 +17,10 @@ import (
 // read past it, straight to where they stay.
 const readBuffer = 64 << 10
 
+// localReadBuffer is smaller, because less of a large body should be copied
+// where there is no encryption that copies it anyway.
+const localReadBuffer = 16 << 10
+
 // link is one connection of one class to one peer.
 type link struct {
 	host     *Host
@@ -53,9 +57,16 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
 }
 
+// local reports whether the connection is a Unix socket.
+func (l *link) local() bool { return l.conn.raw.local != nil }
+
 // run reads frames until the connection ends.
 func (l *link) run() {
-	r := bufio.NewReaderSize(l.conn, readBuffer)
+	size := readBuffer
+	if l.local() {
+		size = localReadBuffer
+	}
+	r := bufio.NewReaderSize(l.conn, size)
 	var err error
 	for err == nil {
 		err = l.readFrame(r)
@@ -71,7 +82,12 @@ func (l *link) drain() {
 		if !ok {
 			return
 		}
-		err := l.queue.write(b, l.conn)
+		var err error
+		if l.local() {
+			err = l.queue.gather(b, l.conn.raw)
+		} else {
+			err = l.queue.write(b, l.conn)
+		}
 		if err == nil && l.queue.empty() {
 			err = l.conn.raw.flush()
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -64,7 +65,10 @@ func DefaultTimes() Times {
 // Options configure a Host. Only Key is needed.
 type Options struct {
 	Key    Key
-	Listen []string // multiaddresses such as /ip4/0.0.0.0/tcp/4001; none for a client
+	Listen []string // multiaddresses such as /ip4/0.0.0.0/tcp/4001 and /unix/PATH; none for a client
+	// SocketMode is that of the Unix sockets in Listen: PrivateSocket, which is
+	// the default, or SharedSocket.
+	SocketMode fs.FileMode
 	// Gater admits or refuses an authenticated peer, inbound and outbound,
 	// before any frame is read. It must not block. Nil admits everybody.
 	Gater  func(peer string) error
@@ -95,6 +99,12 @@ func (o *Options) fill() error {
 	}
 	if o.Times == (Times{}) {
 		o.Times = DefaultTimes()
+	}
+	if o.SocketMode == 0 {
+		o.SocketMode = PrivateSocket
+	}
+	if o.SocketMode != PrivateSocket && o.SocketMode != SharedSocket {
+		return fault.E(fault.Invalid, opNew, "socket mode", "must be 0600 or 0666")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

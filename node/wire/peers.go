@@ -48,7 +48,9 @@ const maxPerClass = 4
 
 const opPeer fault.Op = "wire.Host.AddPeer"
 
-// AddPeer sets where a peer listens, instead of what was known before.
+// AddPeer sets where a peer listens, instead of what was known before. Unix
+// sockets (/unix/PATH) of this machine are preferred; those of others, and all
+// on systems without them, do no harm.
 func (h *Host) AddPeer(id string, addresses []string) error {
 	p, err := peer.Decode(id)
 	if err != nil {
@@ -57,8 +59,11 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 	parsed := make([]ma.Multiaddr, 0, len(addresses))
 	for _, text := range addresses {
 		a, err := ma.NewMultiaddr(text)
+		if err == nil && isLocal(a) && !h.local {
+			continue
+		}
 		if err != nil || !h.transport.CanDial(a) {
-			return &fault.Error{Kind: fault.Invalid, Op: opPeer, Subject: id, Public: "not a TCP multiaddress: " + text, Cause: err}
+			return &fault.Error{Kind: fault.Invalid, Op: opPeer, Subject: id, Public: "neither a TCP address nor a Unix socket's: " + text, Cause: err}
 		}
 		parsed = append(parsed, a)
 	}
@@ -66,11 +71,27 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 	defer h.mu.Unlock()
 	state := h.stateLocked(p)
 	if !slices.EqualFunc(state.addresses, parsed, ma.Multiaddr.Equal) {
+		h.moveLocked(state, parsed)
 		state.addresses = parsed
 		state.failures = [classes]failure{}
 	}
 	h.forgetLocked(state)
 	return nil
+}
+
+// moveLocked tries sockets that are news while there is a connection over TCP.
+func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
+	var news []ma.Multiaddr
+	for _, a := range addresses {
+		if isLocal(a) && !slices.ContainsFunc(p.addresses, a.Equal) {
+			news = append(news, a)
+		}
+	}
+	for class := range p.current {
+		if l := p.current[class].Load(); l != nil && !l.local() && len(news) > 0 {
+			h.spawnLocked(func() { h.moveToLocal(p, Class(class), news) })
+		}
+	}
 }
 
 // Keep keeps the connections for beacons and operations to a peer up, trying
@@ -208,11 +229,15 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 // preferLocked reports whether new frames should take l instead of the current
 // link. The newest is best, because an older one may be dead without our
 // knowing; but when both ends dialled at once, both must choose the same: the
-// one dialled by the smaller ID.
+// one dialled by the smaller ID. A Unix socket is better than TCP, whichever is
+// newer: the kernel tells at once when the process at its other end is gone.
 func (h *Host) preferLocked(p *peerState, l *link) bool {
 	old := p.current[l.class].Load()
 	if old == nil || old.dead.Load() {
 		return true
+	}
+	if l.local() != old.local() {
+		return l.local()
 	}
 	crossed := old.outbound != l.outbound && l.born.Sub(old.born) < crossing
 	return !crossed || l.outbound == (h.id < p.id)

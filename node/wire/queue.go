@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"io"
+	"net"
 	"sync"
 )
 
@@ -26,6 +27,7 @@ type queue struct {
 	room    chan struct{} // closed when size falls below limit; nil when nobody waits
 	wake    chan struct{} // capacity 1
 	writing batch         // the writer's own; only swapped under mu
+	parts   net.Buffers   // the writer's own
 }
 
 type batch struct {
@@ -180,11 +182,69 @@ func (q *queue) write(b *batch, w io.Writer) error {
 		*r = ref{}
 	}
 	send(b.arena[at:])
+	b.reset()
+	return err
+}
+
+// reset empties a batch that was written.
+func (b *batch) reset() {
 	b.refs = b.refs[:0]
 	if b.arena = b.arena[:0]; cap(b.arena) > keepArena {
 		b.arena = nil
 	}
+}
+
+// gatherSize is about how much one system call of gather writes; the bodies in
+// it are given back and room is made when it is done.
+const gatherSize = 1 << 20
+
+// gather does what write does, with frames and bodies side by side in one
+// system call where write makes one for each.
+func (q *queue) gather(b *batch, w *raw) error {
+	var err error
+	parts, size := q.parts[:0], 0
+	add := func(p []byte) {
+		if len(p) > 0 {
+			parts = append(parts, p)
+			size += len(p)
+		}
+	}
+	flush := func() {
+		if err == nil && size > 0 {
+			q.parts = parts
+			err = w.writev(&q.parts)
+			q.written(size)
+		}
+		parts, size = parts[:0], 0
+	}
+	at, first := 0, 0
+	for i := range b.refs {
+		r := &b.refs[i]
+		add(b.arena[at:r.at])
+		add(r.data)
+		if at = r.at; size >= gatherSize {
+			flush()
+			b.give(first, i+1)
+			first = i + 1
+		}
+	}
+	add(b.arena[at:])
+	flush()
+	b.give(first, len(b.refs))
+	q.parts = parts
+	b.reset()
 	return err
+}
+
+// give gives back bodies.
+func (b *batch) give(from, to int) {
+	for i := from; i < to; i++ {
+		r := &b.refs[i]
+		if r.done != nil {
+			r.done()
+		}
+		*r = ref{}
+	}
 }
 
 func (q *queue) written(n int) {

@@ -25,13 +25,16 @@ import (
 // connection and the version of the frames on it.
 var protocols = [classes]protocol.ID{"/cartwheel/1/beacon", "/cartwheel/1/operation", "/cartwheel/1/chunk"}
 
-// transport dials and accepts connections of every class through libp2p's
+// transport dials and accepts connections of every class, over TCP and Unix
+// sockets, through libp2p's
 // upgraders: one that offers all classes for listening, one each for dialling.
 type transport struct {
-	host   *Host
-	accept libp2p.Upgrader
-	dial   [classes]libp2p.Upgrader
-	limits network.ResourceManager
+	host        *Host
+	accept      libp2p.Upgrader
+	dial        [classes]libp2p.Upgrader
+	localAccept libp2p.Upgrader // the same over Unix sockets
+	localDial   [classes]libp2p.Upgrader
+	limits      network.ResourceManager
 }
 
 var _ libp2p.Transport = (*transport)(nil)
@@ -46,14 +49,25 @@ func newTransport(h *Host) (*transport, error) {
 	for class, id := range protocols {
 		one := upgrader.StreamMuxer{ID: id, Muxer: direct{Class(class)}}
 		all = append(all, one)
-		if t.dial[class], err = t.newUpgrader([]upgrader.StreamMuxer{one}); err != nil {
+		if t.dial[class], t.localDial[class], err = t.newUpgraders([]upgrader.StreamMuxer{one}, Class(class)); err != nil {
 			return nil, errors.Join(err, limits.Close())
 		}
 	}
-	if t.accept, err = t.newUpgrader(all); err != nil {
+	if t.accept, t.localAccept, err = t.newUpgraders(all, 0); err != nil {
 		return nil, errors.Join(err, limits.Close())
 	}
 	return t, nil
+}
+
+// newUpgraders makes one for TCP and one for Unix sockets; the class is of
+// those that dial.
+func (t *transport) newUpgraders(muxers []upgrader.StreamMuxer, class Class) (tcp, local libp2p.Upgrader, err error) {
+	if tcp, err = t.newUpgrader(muxers); err != nil {
+		return nil, nil, err
+	}
+	security := []sec.SecureTransport{tracked{localSecurity{t.host, class}}}
+	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(localTime))
+	return tcp, local, err
 }
 
 func (t *transport) newUpgrader(muxers []upgrader.StreamMuxer) (libp2p.Upgrader, error) {
@@ -110,6 +124,14 @@ func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.I
 		scope.Done()
 		return nil, err
 	}
+	if isLocal(address) {
+		c, err := dialLocal(ctx, address)
+		if err != nil {
+			scope.Done()
+			return nil, err
+		}
+		return t.localDial[class].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
+	}
 	var d manet.Dialer
 	c, err := d.DialContext(ctx, address)
 	if err != nil {
@@ -124,14 +146,25 @@ func (t *transport) Dial(ctx context.Context, address ma.Multiaddr, id peer.ID) 
 	return t.connect(ctx, address, id, Operation)
 }
 
-// CanDial reports whether address is TCP.
+// CanDial reports whether address is TCP, or a Unix socket's where this system
+// has local connections.
 func (t *transport) CanDial(address ma.Multiaddr) bool {
+	if isLocal(address) {
+		return t.host.local
+	}
 	_, err := address.ValueForProtocol(ma.P_TCP)
 	return err == nil
 }
 
 // Listen accepts connections of all classes on one address.
 func (t *transport) Listen(address ma.Multiaddr) (libp2p.Listener, error) {
+	if isLocal(address) {
+		l, err := listenLocal(t.host, address)
+		if err != nil {
+			return nil, err
+		}
+		return t.localAccept.UpgradeGatedMaListener(t, t.localAccept.GateMaListener(l)), nil
+	}
 	l, err := manet.Listen(address)
 	if err != nil {
 		return nil, err
@@ -139,8 +172,8 @@ func (t *transport) Listen(address ma.Multiaddr) (libp2p.Listener, error) {
 	return t.accept.UpgradeGatedMaListener(t, t.accept.GateMaListener(rawListener{l})), nil
 }
 
-// Protocols names TCP.
-func (t *transport) Protocols() []int { return []int{ma.P_TCP} }
+// Protocols names TCP and Unix sockets.
+func (t *transport) Protocols() []int { return []int{ma.P_TCP, ma.P_UNIX} }
 
 // Proxy is false.
 func (t *transport) Proxy() bool { return false }

@@ -6,6 +6,8 @@ package wiretest
 import (
 	"context"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +68,26 @@ func Open(t testing.TB, o wire.Options) *wire.Host {
 		t.Fatalf("listening: %v", err)
 	}
 	return h
+}
+
+// Socket returns the address of a Unix socket that a host may listen at.
+func Socket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wire") // t.TempDir's may be too long for one
+	if err != nil {
+		t.Fatalf("making a directory for a socket: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing a socket's directory: %v", err)
+		}
+	})
+	return "/unix" + filepath.ToSlash(filepath.Join(dir, "sock"))
+}
+
+// Local is an Option that makes hosts listen on a Unix socket too.
+func Local(t testing.TB) Option {
+	return func(_ int, o *wire.Options) { o.Listen = append(o.Listen, Socket(t)) }
 }
 
 // Key returns the same key for the same seed.

@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxLocalPath is what fits a socket's address with its final zero.
+const maxLocalPath = 103
+
+// socketUser returns the user that was at the other end when it connected or
+// listened.
+func socketUser(c *net.UnixConn) (uint32, error) {
+	var user uint32
+	err := onSocket(c, func(fd int) error {
+		cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+		if err == nil {
+			user = cred.Uid
+		}
+		return err
+	})
+	return user, err
+}
+
+// widen enlarges a socket's buffers as far as the system lets it.
+func widen(c *net.UnixConn, n int) {
+	_ = c.SetWriteBuffer(n) // it works with small ones too
+	_ = c.SetReadBuffer(n)
+}
+
+// readPlace names this boot of this machine.
+func readPlace() ([placeSize]byte, error) {
+	boot, err := unix.Sysctl("kern.bootsessionuuid")
+	return sha256.Sum256([]byte(boot)), err
+}
