@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"cartwheel.dev/geo-config/fault"
 )
@@ -10,7 +11,8 @@ import (
 // budget bounds the bytes of dirty buffers. Who would exceed it waits, in
 // order; a single charge larger than the bound gets in alone.
 type budget struct {
-	limit int64
+	limit   int64
+	waiters atomic.Int32 // len(waiting), to look at without the mutex
 
 	mu      sync.Mutex
 	used    int64
@@ -31,8 +33,8 @@ func (b *budget) held() int64 {
 	return b.used
 }
 
-// tight reports whether more than half is charged.
-func (b *budget) tight() bool { return b.held() > b.limit/2 }
+// crowded reports whether somebody waits for room.
+func (b *budget) crowded() bool { return b.waiters.Load() > 0 }
 
 // try charges n where there is room and nobody waits.
 func (b *budget) try(n int64) bool {
@@ -45,9 +47,9 @@ func (b *budget) try(n int64) bool {
 	return true
 }
 
-// admit charges n as soon as there is room; the caller has seen to it that
-// room will be made.
-func (b *budget) admit(ctx, life context.Context, n int64) error {
+// admit charges n as soon as there is room. Where it must wait it calls press
+// once it stands in line, to have room made.
+func (b *budget) admit(ctx, life context.Context, n int64, press func()) error {
 	const op fault.Op = "content.budget.admit"
 	b.mu.Lock()
 	if len(b.waiting) == 0 && (b.used == 0 || b.used+n <= b.limit) {
@@ -57,7 +59,9 @@ func (b *budget) admit(ctx, life context.Context, n int64) error {
 	}
 	a := &admission{n: n, ready: make(chan struct{})}
 	b.waiting = append(b.waiting, a)
+	b.waiters.Store(int32(len(b.waiting)))
 	b.mu.Unlock()
+	press()
 	select {
 	case <-a.ready:
 		return nil
@@ -76,6 +80,7 @@ func (b *budget) leave(a *admission) {
 	for i, w := range b.waiting {
 		if w == a {
 			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			b.waiters.Store(int32(len(b.waiting)))
 			b.mu.Unlock()
 			b.charge(0) // those behind may fit now
 			return
@@ -97,6 +102,7 @@ func (b *budget) charge(n int64) {
 		}
 		b.used += a.n
 		b.waiting = b.waiting[1:]
+		b.waiters.Store(int32(len(b.waiting)))
 		close(a.ready)
 	}
 }

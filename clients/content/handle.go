@@ -150,7 +150,7 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 		f.mu.Lock()
 		l := f.active(appends, h)
 		grown, err := put(l, piece)
-		if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments) {
+		if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments || e.budget.crowded()) {
 			f.seal(l, l.bytes >= e.opt.StreamBytes)
 		}
 		f.mu.Unlock()
@@ -166,15 +166,17 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 }
 
 // admit charges n; where there is no room it starts committing all that is
-// dirty and waits.
+// dirty and waits. Who was let in before and writes now sees that somebody
+// waits and starts committing by himself.
 func (e *Engine) admit(ctx context.Context, n int64) error {
 	if e.budget.try(n) {
 		return nil
 	}
-	for _, f := range e.dirtyFiles() {
-		f.freezeIf(func(*layer) bool { return true })
-	}
-	return e.budget.admit(ctx, e.ctx, n)
+	return e.budget.admit(ctx, e.ctx, n, func() {
+		for _, f := range e.dirtyFiles() {
+			f.freezeIf(func(*layer) bool { return true })
+		}
+	})
 }
 
 // room waits while the file has too many uncommitted layers.

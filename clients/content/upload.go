@@ -185,6 +185,9 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 	}
 	l.clear(off, chunk.MaxFileSize)
 	f.engine.budget.charge(grown)
+	if f.engine.budget.crowded() && !next.frozen {
+		f.seal(next, false)
+	}
 	return true
 }
 
