@@ -286,3 +286,14 @@ func (r *Router) suspect(ctx context.Context, row geoconfig.SliceRow, cancel con
 // Close waits for the goroutines that watch attempts; the attempts must have
 // ended.
 func (r *Router) Close() { r.watchers.Wait() }
+
+// Amend changes what is believed of a slice without a newer epoch: that it is
+// closed, which raises none.
+func (r *Router) Amend(row geoconfig.SliceRow) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.rows[row.ID]; ok && old.Epoch == row.Epoch {
+		old.Closed = row.Closed
+		r.rows[row.ID] = old
+	}
+}

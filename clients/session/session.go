@@ -65,6 +65,10 @@ type Manager struct {
 	stop     context.CancelFunc
 	loops    sync.WaitGroup
 
+	// voided counts the voids of all slices. Void raises it before the slice's
+	// own count, and Accept reads it after, so that none slips between.
+	voided atomic.Uint64
+
 	mu    sync.RWMutex // guards below
 	nodes map[geoconfig.NodeID]*nodeSession
 	voids map[geoconfig.SliceID]*atomic.Uint64
@@ -241,11 +245,14 @@ func (m *Manager) voidsOf(id geoconfig.SliceID) *atomic.Uint64 {
 }
 
 // Void voids every lease on a slice: it has another active.
-func (m *Manager) Void(id geoconfig.SliceID) { m.voidsOf(id).Add(1) }
+func (m *Manager) Void(id geoconfig.SliceID) {
+	m.voided.Add(1)
+	m.voidsOf(id).Add(1)
+}
 
 // Before returns a mark to be taken before a request is sent; Accept refuses
-// the grants of an answer across which the slice's leases were voided.
-func (m *Manager) Before(id geoconfig.SliceID) uint64 { return m.voidsOf(id).Load() }
+// the grants of an answer across which any slice's leases were voided.
+func (m *Manager) Before() uint64 { return m.voided.Load() }
 
 // Accept takes a grant that came from node, and returns the stamp for what it
 // covers; false where the grant is older than a revocation already seen, or of
@@ -257,10 +264,11 @@ func (m *Manager) Accept(node geoconfig.NodeID, before uint64, g *pb.Grant) (Sta
 	number := s.number.Load()
 	old := g.Serial <= s.floor || g.Serial <= s.revoked[g.Object]
 	s.mu.Unlock()
-	if old || number == 0 || g.Session != number {
+	void := m.voidsOf(slice).Load()
+	if old || number == 0 || g.Session != number || m.voided.Load() != before {
 		return Stamp{}, false
 	}
-	stamp := Stamp{node: s, number: number, void: before, slice: slice}
+	stamp := Stamp{node: s, number: number, void: void, slice: slice}
 	return stamp, m.Valid(stamp)
 }
 

@@ -1,0 +1,236 @@
+package cartwheel
+
+import (
+	"context"
+	"time"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/pb"
+)
+
+const (
+	blockSize     = 512
+	directorySize = 4096
+)
+
+// stat turns attributes into what stat shows, with what is written and not yet
+// committed.
+func (c *Client) stat(a *pb.Attr) mount.Attr {
+	out := mount.Attr{
+		Ino: a.Object, Size: a.Size, Blocks: (a.Stored + blockSize - 1) / blockSize,
+		Atime: a.AtimeNs, Mtime: a.MtimeNs, Ctime: a.CtimeNs, Btime: a.BtimeNs,
+		Mode: a.Mode, Nlink: a.Nlink, UID: a.Uid, GID: a.Gid, Rdev: a.Rdev,
+	}
+	switch a.Mode & mount.TypeMask {
+	case mount.TypeDir:
+		out.Size = directorySize
+	case mount.TypeRegular:
+		dirty := pb.Attr{Object: a.Object, Size: a.Size, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
+		if c.engine.Overlay(&dirty) {
+			out.Size, out.Mtime, out.Ctime = dirty.Size, dirty.MtimeNs, dirty.CtimeNs
+			out.Blocks = max(out.Blocks, (min(out.Size, 1)*a.Stored+blockSize-1)/blockSize)
+		}
+	}
+	return out
+}
+
+// reply answers attributes with how long the kernel may keep them.
+func (c *Client) reply(a *pb.Attr) mount.AttrReply {
+	_, left, _ := c.names.Attr(geoconfig.ObjectID(a.Object))
+	return mount.AttrReply{Attr: c.stat(a), Valid: left}
+}
+
+// GetAttr implements mount.Attributes.
+func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.NodeID, _ mount.Handle) (mount.AttrReply, error) {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return mount.AttrReply{}, staleNode
+	}
+	if a, left, ok := c.names.Attr(o); ok {
+		return mount.AttrReply{Attr: c.stat(a), Valid: left}, nil
+	}
+	a, err := c.fetch(ctx, o, true, false)
+	if err != nil {
+		return mount.AttrReply{}, err
+	}
+	return c.reply(a), nil
+}
+
+// staleNode answers for nodes that nobody knows.
+var staleNode = fault.E(fault.Stale, "cartwheel", "", "the node is not known")
+
+// SetAttr implements mount.Attributes. What is dirty is committed first, so
+// that a time that is set stands, and a size is cut from what was written.
+func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.NodeID, change mount.SetAttr) (mount.AttrReply, error) {
+	o, cues, ok := c.nodes.find(id)
+	if !ok {
+		return mount.AttrReply{}, staleNode
+	}
+	if cues.Empty() {
+		cues = c.nodes.hinted(o, who.PID, c.boot())
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	if err := c.engine.FlushObject(out, o); err != nil {
+		return mount.AttrReply{}, err
+	}
+	set := setAttr(o, &change)
+	if change.Valid&(mount.SetMode|mount.SetOwner|mount.SetGroup) != 0 {
+		a, err := c.setAttr(out, withGroups(who), o, set, cues)
+		return a, err
+	}
+	var r mount.AttrReply
+	err := asCaller(who, func(p *pb.Principal) (err error) {
+		r, err = c.setAttr(out, p, o, set, cues)
+		return err
+	})
+	return r, err
+}
+
+// setAttr builds the operation's message.
+func setAttr(o geoconfig.ObjectID, change *mount.SetAttr) *pb.SetAttr {
+	s := &pb.SetAttr{Object: uint64(o), ByHandle: change.Handle != 0}
+	has := func(bit uint32) bool { return change.Valid&bit != 0 }
+	if has(mount.SetMode) {
+		s.Mode = &change.Mode
+	}
+	if has(mount.SetOwner) {
+		s.Uid = &change.UID
+	}
+	if has(mount.SetGroup) {
+		s.Gid = &change.GID
+	}
+	if has(mount.SetSize) {
+		s.Size = &change.Size
+	}
+	switch {
+	case has(mount.SetAtimeNow):
+		s.AtimeNow = true
+	case has(mount.SetAtime):
+		s.AtimeNs = &change.Atime
+	}
+	switch {
+	case has(mount.SetMtimeNow):
+		s.MtimeNow = true
+	case has(mount.SetMtime):
+		s.MtimeNs = &change.Mtime
+	}
+	return s
+}
+
+func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o geoconfig.ObjectID, set *pb.SetAttr, cues cue.Set) (mount.AttrReply, error) {
+	a, err := c.change(ctx, o, operation{p: p, level: cues.Only(cue.Chmod).Sync(), op: &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}})
+	if err != nil {
+		return mount.AttrReply{}, err
+	}
+	if set.Size != nil {
+		c.engine.SetVersion(a)
+	}
+	return c.reply(a), nil
+}
+
+// change runs an operation on one object and learns the attributes that it
+// answers.
+func (c *Client) change(ctx context.Context, o geoconfig.ObjectID, run operation) (*pb.Attr, error) {
+	mark := c.names.MarkObject(o)
+	run.slice = o.Slice()
+	resp, by, err := c.operate(ctx, run)
+	if err != nil {
+		if unknown(err) {
+			c.doubt(o)
+		}
+		return nil, err
+	}
+	a := resp.Result.Attr
+	if a == nil {
+		return nil, fault.E(fault.Corrupt, "cartwheel.change", o.String(), "the answer has no attributes")
+	}
+	c.learn(&mark, by, resp, a)
+	return a, nil
+}
+
+// learn takes the attributes that an operation of our own left behind. The
+// kernel's pages stay good where nobody else can have changed the file since.
+func (c *Client) learn(mark *names.Mark, by geoconfig.NodeID, resp *pb.OperateResponse, a *pb.Attr) {
+	o := geoconfig.ObjectID(a.Object)
+	old, _, known := c.names.Attr(o)
+	c.names.Learn(mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, false) })
+	if known && old.Version != a.Version {
+		c.nodes.advance(o, old.Version, a.Version)
+	}
+	c.receipts.note(o, resp.Receipt)
+}
+
+// advance moves the version of the kernel's pages on.
+func (t *nodes) advance(o geoconfig.ObjectID, from, to uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.known(o); n != nil && n.pages == from {
+		n.pages = to
+	}
+}
+
+// doubt forgets objects of which an operation's outcome is not known.
+func (c *Client) doubt(objects ...geoconfig.ObjectID) {
+	for _, o := range objects {
+		if o == 0 {
+			continue
+		}
+		c.names.Forget(o)
+		c.engine.Invalidate(o)
+		c.tellKernel(c.untell(o), false, nil)
+	}
+}
+
+// Access implements mount.Attributes.
+func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.NodeID, mask uint32) error {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return staleNode
+	}
+	a, err := c.attr(ctx, o)
+	if err != nil {
+		return err
+	}
+	if allowed(a, who, mask) {
+		return nil
+	}
+	return fault.E(fault.Permission, "cartwheel.Access", o.String(), "")
+}
+
+// allowed goes by the mode alone: where it is asked for, there are no ACLs.
+func allowed(a *pb.Attr, who mount.Caller, mask uint32) bool {
+	if who.UID == 0 {
+		return mask&mount.AccessExecute == 0 || a.Mode&mount.TypeMask == mount.TypeDir || a.Mode&0o111 != 0
+	}
+	mode := a.Mode
+	switch {
+	case who.UID == a.Uid:
+		mode >>= 6
+	case who.GID == a.Gid || contains(mount.Groups(who), a.Gid):
+		mode >>= 3
+	}
+	return mode&mask == mask
+}
+
+func contains(list []uint32, x uint32) bool {
+	for _, y := range list {
+		if y == x {
+			return true
+		}
+	}
+	return false
+}
+
+// StatFS implements mount.FileSystem.
+func (c *Client) StatFS(ctx context.Context, _ mount.Caller, _ mount.NodeID) (mount.Space, error) {
+	return c.space.get(ctx, c)
+}
+
+// spaceFor is how long the answer to statfs is kept: some programs ask all the
+// time.
+const spaceFor = time.Second

@@ -1,0 +1,193 @@
+package cartwheel
+
+import (
+	"context"
+	"errors"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// principal is who a request acts as. Supplementary groups cost a look into
+// the process table, so they come only where the answer may depend on them.
+func principal(c mount.Caller) *pb.Principal { return &pb.Principal{Uid: c.UID, Gid: c.GID} }
+
+func withGroups(c mount.Caller) *pb.Principal {
+	p := principal(c)
+	if c.UID != 0 {
+		p.Groups = mount.Groups(c)
+	}
+	return p
+}
+
+// denied reports whether a refusal may be for want of groups.
+func denied(err error) bool {
+	k := fault.KindOf(err)
+	return k == fault.Permission || k == fault.NotOwner
+}
+
+// asCaller runs fn with the caller's principal, and once more with its groups
+// where it was refused without them. A refusal changed nothing, so that the
+// second is an operation of its own.
+func asCaller(c mount.Caller, fn func(p *pb.Principal) error) error {
+	err := fn(principal(c))
+	if err == nil || c.UID == 0 || !denied(err) {
+		return err
+	}
+	p := withGroups(c)
+	if len(p.Groups) == 0 {
+		return err
+	}
+	return fn(p)
+}
+
+// answer is what a read's response has.
+type answer interface {
+	proto.Message
+	GetRefusal() *pb.Refusal
+}
+
+// ask sends a read to the active of a slice: make builds the request for the
+// header of each attempt, and returns where the answer goes.
+func (c *Client) ask(ctx context.Context, slice geoconfig.SliceID, p *pb.Principal, m wire.Method,
+	build func(*pb.ReadHeader) (proto.Message, answer)) (geoconfig.NodeID, error) {
+	ctx, cancel := c.remotely(ctx)
+	defer cancel()
+	var by geoconfig.NodeID
+	err := c.router.Active(ctx, slice, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+		h := &pb.ReadHeader{Slice: uint32(slice), Epoch: uint64(epoch), Session: c.sessions.With(ctx, node), Principal: p, Client: c.cluster.Client()}
+		req, resp := build(h)
+		by = node
+		body, err := c.cluster.Call(ctx, node, wire.Operation, m, req, nil, resp)
+		body.Release()
+		return resp.GetRefusal(), err
+	})
+	return by, err
+}
+
+// fetch reads an object's attributes from its active and learns them.
+func (c *Client) fetch(ctx context.Context, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, error) {
+	var mark names.Mark
+	var resp *pb.GetAttrResponse
+	by, err := c.ask(ctx, o.Slice(), nil, method.GetAttr, func(h *pb.ReadHeader) (proto.Message, answer) {
+		mark, resp = c.names.MarkObject(o), &pb.GetAttrResponse{}
+		return &pb.GetAttrRequest{Header: h, Object: uint64(o), Content: content, Xattrs: xattrs}, resp
+	})
+	if err != nil {
+		return nil, err
+	}
+	if resp.Attr == nil {
+		return nil, fault.E(fault.Corrupt, "cartwheel.fetch", o.String(), "the answer has no attributes")
+	}
+	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(resp.Attr, xattrs) })
+	return resp.Attr, nil
+}
+
+// attr returns an object's attributes, from the cache where a lease covers them.
+func (c *Client) attr(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+	if a, _, ok := c.names.Attr(o); ok {
+		return a, nil
+	}
+	return c.fetch(ctx, o, true, false)
+}
+
+// whole is attr with Content, of a regular file.
+func (c *Client) whole(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+	if a, _, ok := c.names.Attr(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
+		return a, nil
+	}
+	return c.fetch(ctx, o, true, false)
+}
+
+// resolve asks the active of a directory for one name, and learns the answer.
+func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (names.Entry, error) {
+	const op fault.Op = "cartwheel.Lookup"
+	var mark names.Mark
+	var resp *pb.ResolveResponse
+	var by geoconfig.NodeID
+	err := asCaller(who, func(p *pb.Principal) (err error) {
+		by, err = c.ask(ctx, dir.Slice(), p, method.Resolve, func(h *pb.ReadHeader) (proto.Message, answer) {
+			mark, resp = c.names.MarkDir(dir), &pb.ResolveResponse{}
+			return &pb.ResolveRequest{Header: h, Dir: uint64(dir), Names: [][]byte{[]byte(name)}, Content: true}, resp
+		})
+		return err
+	})
+	if err != nil {
+		return names.Entry{}, err
+	}
+	var e names.Entry
+	var step *pb.ResolveResponse_Step
+	if len(resp.Steps) > 0 {
+		step = resp.Steps[0]
+		e = names.Entry{Object: geoconfig.ObjectID(step.Object), Type: step.TypeMode}
+	}
+	switch {
+	case step == nil:
+		return e, fault.E(fault.Corrupt, op, dir.String(), "the answer has no steps")
+	case step.Kind != 0 && fault.Kind(step.Kind) != fault.NotFound:
+		return e, fault.E(fault.Kind(step.Kind), op, dir.String(), "")
+	case step.Kind != 0:
+		e = names.Entry{}
+	}
+	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
+		l.Attr(resp.Dir, false)
+		l.Attr(step.Attr, false)
+		l.Entry(dir, name, e)
+	})
+	if step.Attr != nil && e.Object == 0 {
+		return e, fault.E(fault.Corrupt, op, dir.String(), "the answer names no object")
+	}
+	return e, nil
+}
+
+// operation is one operation on its way.
+type operation struct {
+	slice geoconfig.SliceID
+	p     *pb.Principal
+	op    *pb.Operation
+	body  [][]byte
+	level uint32
+}
+
+// operate runs one operation exactly once. A failure that the active decided
+// has its kind; any other means that the outcome is not known: see unknown.
+func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse, geoconfig.NodeID, error) {
+	const op fault.Op = "cartwheel.operate"
+	if o.op.TimeNs == 0 {
+		o.op.TimeNs = c.opt.Now().UnixNano()
+	}
+	req := &pb.OperateRequest{Principal: o.p, Operation: o.op, SyncLevel: o.level, Hlc: uint64(c.hlc.Last())}
+	resp, by, err := c.operator.Operate(ctx, o.slice, req, o.body, func(node geoconfig.NodeID) uint64 { return c.sessions.With(ctx, node) })
+	if err != nil {
+		return nil, by, &outcome{err}
+	}
+	if k := fault.Kind(resp.Result.GetKind()); k != fault.None {
+		return nil, by, fault.E(k, op, "", resp.Result.Message)
+	}
+	return resp, by, nil
+}
+
+// outcome marks an error after which nobody knows whether the operation was
+// done.
+type outcome struct{ error }
+
+func (o *outcome) Unwrap() error { return o.error }
+
+// unknown reports whether an operation that failed may have been done.
+func unknown(err error) bool {
+	var o *outcome
+	if !errors.As(err, &o) {
+		return false
+	}
+	switch fault.KindOf(err) {
+	case fault.TimedOut, fault.Canceled, fault.Expired, fault.Other, fault.Unreachable, fault.IO, fault.Corrupt, fault.Again, fault.Overloaded:
+		return true
+	}
+	return false
+}

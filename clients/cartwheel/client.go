@@ -1,0 +1,238 @@
+// Package cartwheel is the client library: the whole tree as a
+// mount.FileSystem, over names and attributes cached under leases (names), the
+// bytes of files (content), and operations that reach the active of each slice
+// exactly once (route, session). It stores nothing itself, and knows kernels
+// only through package mount. A Client is safe for use by many goroutines;
+// Close joins all of its own.
+//
+// Lock order: node table, then nothing; the caches below have locks of their
+// own and call nobody. No lock is held across a call to a node.
+package cartwheel
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
+	"cartwheel.dev/clients/session"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/hlc"
+)
+
+// Options set up a Client.
+type Options struct {
+	Contact contact.File
+	// Site is where this machine stands; empty: unknown, then what is made goes
+	// to its parent's slice.
+	Site geoconfig.SiteName
+	// Name is shown to people: host and mount point.
+	Name string
+	// CacheDir is the folder of the disk cache and the write journal; empty:
+	// none. One process a folder.
+	CacheDir   string
+	CacheBytes int64
+	// OpTimeout bounds one operation with all of its retries (60 s).
+	OpTimeout time.Duration
+	// NoReadAhead and NoRangeMap are for measurements.
+	NoReadAhead, NoRangeMap bool
+	Logger                  *slog.Logger
+	// Now is wall time, BootTime the clock of leases; nil: the system's.
+	Now      func() time.Time
+	BootTime boottime.Func
+}
+
+// Client is one mount's view of the tree.
+type Client struct {
+	opt      Options
+	log      *slog.Logger
+	cluster  *contact.Cluster
+	router   *route.Router
+	operator *route.Operator
+	sessions *session.Manager
+	names    *names.Cache
+	engine   *content.Engine
+	hlc      *hlc.Clock
+	boot     boottime.Func
+	disk     *disk // nil: no cache folder
+
+	// ctx is what calls to nodes run under; Close ends it.
+	ctx  context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	nodes    nodes
+	handles  handles
+	locks    locks
+	placed   placements
+	space    spaceCache
+	receipts receipts
+	notifier atomic.Pointer[mount.Notifier]
+	closing  sync.Once
+	closed   error
+}
+
+var _ mount.FileSystem = (*Client)(nil)
+
+// Open connects to the cluster. It fails with a clear fault where no node
+// answers, the key is unknown or the cluster is another one.
+func Open(ctx context.Context, o Options) (*Client, error) {
+	const op fault.Op = "cartwheel.Open"
+	o = o.filled()
+	c := &Client{opt: o, log: o.Logger, boot: o.BootTime, hlc: hlc.New(o.Now)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.nodes.init()
+	c.handles.init()
+	c.locks.init()
+	cluster, err := contact.New(contact.Options{
+		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger,
+		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe,
+	})
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	c.cluster = cluster
+	c.router = route.New(cluster, o.Logger, c.onRow)
+	c.operator = route.NewOperator(c.router)
+	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
+	c.names = names.New(c.sessions)
+	if err := c.start(ctx); err != nil {
+		c.abandon()
+		return nil, fault.Wrap(fault.Unreachable, op, "", err)
+	}
+	return c, nil
+}
+
+// start does the part of Open that talks.
+func (c *Client) start(ctx context.Context) error {
+	const op fault.Op = "cartwheel.Open"
+	if err := c.cluster.Connect(ctx); err != nil {
+		return err
+	}
+	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
+		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
+	}
+	o := content.Options{CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log}
+	if c.opt.NoReadAhead {
+		o.ReadAhead = -1
+	}
+	if err := c.openDisk(&o); err != nil {
+		return err
+	}
+	c.engine = content.New((*remote)(c), o)
+	return c.recover(ctx)
+}
+
+func (o Options) filled() Options {
+	if o.OpTimeout == 0 {
+		o.OpTimeout = route.DefaultLimit
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.BootTime == nil {
+		o.BootTime = boottime.Default()
+	}
+	return o
+}
+
+// observe follows the nodes' clocks. One that is far ahead is not followed:
+// the nodes report each other.
+func (c *Client) observe(_ string, t uint64) { _ = c.hlc.Observe(hlc.Time(t)) }
+
+func (c *Client) siteKnown(site geoconfig.SiteName) bool {
+	for _, s := range c.cluster.Sites() {
+		if s.Name == site {
+			return true
+		}
+	}
+	return false
+}
+
+// flushLimit bounds how long Close tries to commit what is dirty.
+const flushLimit = 30 * time.Second
+
+// Close commits what was written, gives up sessions and with them leases and
+// locks, and joins all goroutines. It is idempotent.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), min(flushLimit, c.opt.OpTimeout))
+		defer cancel()
+		flushed := c.engine.Close(ctx)
+		c.closed = errors.Join(flushed, c.end())
+	})
+	return c.closed
+}
+
+// abandon ends a Client that never opened.
+func (c *Client) abandon() {
+	if c.engine != nil {
+		_ = c.engine.Close(c.ctx) // nothing was written
+	}
+	_ = c.end() // the caller hears why it did not open
+}
+
+func (c *Client) end() error {
+	c.notifier.Store(nil)
+	c.stop()
+	c.work.Wait()
+	c.sessions.Close()
+	c.router.Close()
+	return errors.Join(c.cluster.Close(), c.closeDisk())
+}
+
+// Init implements mount.FileSystem.
+func (c *Client) Init(n mount.Notifier) { c.notifier.Store(&n) }
+
+// Destroy implements mount.FileSystem; Close does the rest.
+func (c *Client) Destroy() { c.notifier.Store(nil) }
+
+// kernel runs fn on the notifier, if somebody has mounted the Client.
+func (c *Client) kernel(fn func(mount.Notifier)) {
+	if n := c.notifier.Load(); n != nil {
+		fn(*n)
+	}
+}
+
+// interruptGrace is how long a call to a node goes on after its caller was
+// interrupted: longer than a takeover, because signals are frequent and an
+// operation that was sent should have its answer.
+const interruptGrace = 10 * time.Second
+
+// remotely returns the context for calls to nodes on behalf of one request.
+func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	timer := time.AfterFunc(interruptGrace, func() {
+		select {
+		case <-ctx.Done():
+			cancel()
+		case <-out.Done():
+		}
+	})
+	return out, func() { timer.Stop(); cancel() }
+}
+
+// DropCaches forgets everything that can be asked for again.
+func (c *Client) DropCaches() {
+	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	defer cancel()
+	if err := c.engine.FlushAll(ctx); err != nil {
+		c.log.Warn("not everything could be committed before the caches were dropped", "err", err)
+	}
+	c.names.Clear()
+	c.engine.DropCaches()
+	c.dropKernel(func(*node) bool { return true })
+}

@@ -1,0 +1,80 @@
+//go:build linux
+
+package cartwheel_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/mount/gofuse"
+	"cartwheel.dev/clients/mount/mounttest"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/server/servertest"
+)
+
+// clientOf opens a client at a site of the cluster, as the user who may act as
+// any.
+func clientOf(t testing.TB, c *servertest.Cluster, site string) *cartwheel.Client {
+	t.Helper()
+	key := filepath.Join(t.TempDir(), "user.key")
+	encoded, err := c.Users["root"].Marshal()
+	if err == nil {
+		err = os.WriteFile(key, encoded, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := contact.File{Cluster: servertest.ClusterID, UserKey: key}
+	for _, n := range c.Nodes {
+		file.Nodes = append(file.Nodes, n.Address()+"/p2p/"+string(n.ID()))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	level := slog.LevelWarn
+	if os.Getenv("CARTWHEEL_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	cl, err := cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: geoconfig.SiteName(site), Name: t.Name(),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cl
+}
+
+// mounted mounts a client and answers the mount point.
+func mounted(t testing.TB, cl *cartwheel.Client) string {
+	t.Helper()
+	point := mounttest.Point(t.(*testing.T))
+	m, err := gofuse.Mount(cl, mount.Options{Point: point, AllowOther: true, SetID: true, Devices: true, FSName: "cartwheel",
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Unmount(mount.UnmountLimit); err != nil {
+			t.Error(err)
+		}
+	})
+	return m.Point()
+}
+
+// TestMounts runs the suite on two mounts of one cluster, at two sites.
+func TestMounts(t *testing.T) {
+	mounttest.Run(t, func(t *testing.T) []string {
+		c := servertest.Start(t, servertest.Options{})
+		return []string{mounted(t, clientOf(t, c, "a")), mounted(t, clientOf(t, c, "b"))}
+	})
+}

@@ -1,0 +1,232 @@
+package cartwheel
+
+import (
+	"context"
+	"sync"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Pages of listings.
+const (
+	pageEntries = 2048
+	// eagerPages bounds what is read of a directory ahead of being asked for.
+	eagerPages = 8
+)
+
+// listing is an open directory: the names as they were read, from the first
+// ask or the last rewind on. A cookie is a place in it.
+type listing struct {
+	mu    sync.Mutex // guards below; held while a page is read
+	names []names.Named
+	more  bool // there are pages behind
+	begun bool
+	mark  names.Mark
+	kept  bool // every page so far was learned
+}
+
+// firstName is the cookie of the first name: "." and ".." are before it.
+const firstName = 2
+
+// OpenDir implements mount.Directories.
+func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.NodeID) (mount.Opened, error) {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return mount.Opened{}, staleNode
+	}
+	return mount.Opened{Handle: c.handles.add(&handle{object: o, node: id, listing: &listing{}})}, nil
+}
+
+// ReleaseDir implements mount.Directories.
+func (c *Client) ReleaseDir(_ mount.NodeID, id mount.Handle) { c.handles.remove(id) }
+
+// FsyncDir implements mount.Directories: what changes a directory is on disk
+// before it returns.
+func (c *Client) FsyncDir(context.Context, mount.Caller, mount.NodeID, mount.Handle, bool) error {
+	return nil
+}
+
+// ReadDir implements mount.Directories.
+func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.NodeID, hid mount.Handle, offset uint64, plus bool, sink mount.DirSink) error {
+	h, err := c.handles.get(hid)
+	if err != nil {
+		return err
+	}
+	if h.listing == nil {
+		return fault.E(fault.BadHandle, "cartwheel.ReadDir", "", "")
+	}
+	_, cues, ok := c.nodes.find(id)
+	if !ok {
+		return staleNode
+	}
+	l := h.listing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if offset == 0 {
+		l.names, l.more, l.begun = nil, false, false
+	}
+	if full, err := c.dots(ctx, h.object, offset, plus, sink); full || err != nil {
+		return err
+	}
+	r := reading{c: c, id: id, cues: cues, plus: plus, sink: sink, dir: h.object}
+	for at := max(offset, firstName) - firstName; ; at++ {
+		for at >= uint64(len(l.names)) {
+			if l.begun && !l.more {
+				return nil
+			}
+			if err := c.nextPage(ctx, who, h.object, l); err != nil {
+				if fault.Is(err, fault.Stale) { // removed: nothing is in it
+					l.begun, l.more = true, false
+					return nil
+				}
+				return err
+			}
+		}
+		if !r.hand(&l.names[at], at+firstName+1) {
+			return nil
+		}
+	}
+}
+
+// dots hands "." and ".." over.
+func (c *Client) dots(ctx context.Context, dir geoconfig.ObjectID, offset uint64, plus bool, sink mount.DirSink) (full bool, err error) {
+	if offset >= firstName {
+		return false, nil
+	}
+	parent := uint64(dir)
+	a, err := c.attr(ctx, dir)
+	switch {
+	case fault.Is(err, fault.Stale):
+	case err != nil:
+		return true, err
+	case a.Parent != 0:
+		parent = a.Parent
+	}
+	for i, e := range []mount.DirEntry{
+		{Name: ".", Ino: uint64(dir), Type: mount.TypeDir, Offset: 1}, {Name: "..", Ino: parent, Type: mount.TypeDir, Offset: firstName},
+	} {
+		if offset > uint64(i) {
+			continue
+		}
+		ok := false
+		if plus {
+			ok = sink.AddPlus(e, &mount.Entry{})
+		} else {
+			ok = sink.Add(e)
+		}
+		if !ok {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// reading hands names over.
+type reading struct {
+	c    *Client
+	id   mount.NodeID
+	cues cue.Set
+	dir  geoconfig.ObjectID
+	plus bool
+	sink mount.DirSink
+}
+
+// hand gives the kernel one name, looked up where the attributes are at hand.
+func (r *reading) hand(n *names.Named, cookie uint64) bool {
+	e := mount.DirEntry{Name: n.Name, Ino: uint64(n.Object), Type: n.Type, Offset: cookie}
+	if !r.plus {
+		return r.sink.Add(e)
+	}
+	c := r.c
+	now, left, ok := c.names.Lookup(r.dir, n.Name)
+	a, _, known := c.names.Attr(n.Object)
+	if !ok || !known || now.Object != n.Object || !r.cues.Empty() && n.Type == mount.TypeRegular {
+		return r.sink.AddPlus(e, &mount.Entry{})
+	}
+	looked := c.entry(a, r.cues)
+	if looked.EntryValid = c.told(r.id, n.Name, looked.Node, left); r.sink.AddPlus(e, &looked) {
+		return true
+	}
+	c.nodes.forget(looked.Node, 1)
+	return false
+}
+
+// nextPage reads on in a directory: all of it at once where it is known.
+func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing) error {
+	if !l.begun {
+		if all, ok := c.names.Listing(dir); ok {
+			l.names, l.begun, l.more = all, true, false
+			return nil
+		}
+		l.kept = true
+	}
+	after := ""
+	if len(l.names) > 0 {
+		after = l.names[len(l.names)-1].Name
+	}
+	page, more, err := c.list(ctx, who, dir, after, l.begun, &l.mark, &l.kept)
+	if err != nil {
+		return err
+	}
+	l.names, l.begun, l.more = append(l.names, page...), true, more
+	return nil
+}
+
+// list reads a page behind a name and learns it. The mark is that of the first
+// page: when the last comes and nothing was in between, all is known.
+func (c *Client) list(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, after string, going bool, first *names.Mark, kept *bool) ([]names.Named, bool, error) {
+	var resp *pb.ListResponse
+	var mark names.Mark
+	var by geoconfig.NodeID
+	err := asCaller(who, func(p *pb.Principal) (err error) {
+		by, err = c.ask(ctx, dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) {
+			mark, resp = c.names.MarkDir(dir), &pb.ListResponse{}
+			return &pb.ListRequest{Header: h, Dir: uint64(dir), After: []byte(after), Limit: pageEntries}, resp
+		})
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	out := make([]names.Named, len(resp.Entries))
+	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
+		if !going {
+			*first = l.Anchor(dir)
+		}
+		*kept = *kept && l.Unbroken(first, dir)
+		for i, e := range resp.Entries {
+			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode}}
+			l.Attr(e.Attr, false)
+			l.Entry(dir, out[i].Name, out[i].Entry)
+		}
+		if *kept && !resp.More {
+			l.Complete(dir)
+		}
+	})
+	return out, resp.More, nil
+}
+
+// prefetch reads a directory whose names are asked for one by one, as far as
+// that is not too much.
+func (c *Client) prefetch(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID) {
+	var mark names.Mark
+	kept, after := true, ""
+	for page := range eagerPages {
+		got, more, err := c.list(ctx, who, dir, after, page > 0, &mark, &kept)
+		if err != nil {
+			break // it may not be read: names are asked for one by one
+		}
+		if !more || len(got) == 0 {
+			return
+		}
+		after = got[len(got)-1].Name
+	}
+	c.names.Tried(dir)
+}

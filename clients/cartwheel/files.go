@@ -1,0 +1,339 @@
+package cartwheel
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// as is what goes with every commit of a handle's writes.
+type as struct {
+	p     *pb.Principal
+	level uint32
+}
+
+// handle is an open file or directory.
+type handle struct {
+	object  geoconfig.ObjectID
+	node    mount.NodeID
+	content *content.Handle // of a file
+	flags   mount.OpenFlags
+	listing *listing // of a directory
+}
+
+// handles is the table of what is open.
+type handles struct {
+	mu    sync.RWMutex // guards below
+	byID  map[mount.Handle]*handle
+	last  mount.Handle
+	files int
+}
+
+func (t *handles) init() { t.byID = map[mount.Handle]*handle{} }
+
+func (t *handles) add(h *handle) mount.Handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	t.byID[t.last] = h
+	if h.content != nil {
+		t.files++
+	}
+	return t.last
+}
+
+func (t *handles) get(id mount.Handle) (*handle, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if h := t.byID[id]; h != nil {
+		return h, nil
+	}
+	return nil, fault.E(fault.BadHandle, "cartwheel", "", "")
+}
+
+func (t *handles) file(id mount.Handle) (*handle, error) {
+	h, err := t.get(id)
+	if err == nil && h.content == nil {
+		err = fault.E(fault.BadHandle, "cartwheel", "", "")
+	}
+	return h, err
+}
+
+func (t *handles) remove(id mount.Handle) *handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.byID[id]
+	if h != nil && h.content != nil {
+		t.files--
+	}
+	delete(t.byID, id)
+	return h
+}
+
+// any reports whether a file is open.
+func (t *handles) any() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.files > 0
+}
+
+// Create implements mount.Files.
+func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
+	dir, cues, ok := c.nodes.find(id)
+	if !ok {
+		return mount.Entry{}, mount.Opened{}, staleNode
+	}
+	m, err := c.make(ctx, making{dir: dir, cues: cues, name: name, who: who, call: cue.Open, create: &pb.Create{
+		Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
+		Truncate: flags&mount.OpenTruncate != 0, Open: true}})
+	if err != nil {
+		return mount.Entry{}, mount.Opened{}, err
+	}
+	if m.attr.Mode&mount.TypeMask != mount.TypeRegular {
+		// The kernel opens what is no regular file itself.
+		return mount.Entry{}, mount.Opened{}, fault.E(fault.Stale, "cartwheel.Create", name, "is no regular file")
+	}
+	e := c.named(id, cues, name, m.attr, dir)
+	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
+		out, cancel := c.remotely(ctx)
+		m.attr, err = c.truncate(out, who, geoconfig.ObjectID(m.attr.Object), cues)
+		cancel()
+		if err != nil {
+			c.nodes.forget(e.Node, 1)
+			return mount.Entry{}, mount.Opened{}, err
+		}
+		e.Attr = c.stat(m.attr)
+	}
+	return e, c.opened(who, m.attr, flags, cues), nil
+}
+
+func (c *Client) truncate(ctx context.Context, who mount.Caller, o geoconfig.ObjectID, cues cue.Set) (*pb.Attr, error) {
+	var zero uint64
+	var a *pb.Attr
+	if err := c.engine.FlushObject(ctx, o); err != nil {
+		return nil, err
+	}
+	err := asCaller(who, func(p *pb.Principal) (err error) {
+		a, err = c.change(ctx, o, operation{p: p, level: cues.Only(cue.Open).Sync(), op: &pb.Operation{
+			Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(o), Size: &zero}}}})
+		return err
+	})
+	if err == nil {
+		c.engine.SetVersion(a)
+	}
+	return a, err
+}
+
+// opened makes a handle of a file whose current attributes are known.
+func (c *Client) opened(who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
+	o := geoconfig.ObjectID(a.Object)
+	h := &handle{object: o, node: plain(o), flags: flags}
+	how := content.Open{As: &as{p: c.writer(who, flags), level: cues.Only(cue.Write).Sync()}, ClearSetID: who.UID != 0}
+	h.content = c.engine.Open(o, a, how)
+	t := &c.nodes
+	t.mu.Lock()
+	n := t.get(h.node, o)
+	n.opens++
+	keep := n.pages != 0 && n.pages == a.Version && n.untold == 0
+	n.pages = a.Version
+	t.mu.Unlock()
+	return mount.Opened{Handle: c.handles.add(h), KeepCache: keep, DirectIO: flags&mount.OpenDirect != 0}
+}
+
+// writer is who a handle's commits act as.
+func (c *Client) writer(who mount.Caller, flags mount.OpenFlags) *pb.Principal {
+	if !flags.Writes() {
+		return principal(who)
+	}
+	if w := c.cluster.Who(); w != nil && w.Trusted {
+		return principal(who) // what it may write, its kernel checked
+	}
+	return withGroups(who)
+}
+
+// Open implements mount.Files.
+func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, flags mount.OpenFlags) (mount.Opened, error) {
+	const op fault.Op = "cartwheel.Open"
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return mount.Opened{}, staleNode
+	}
+	t := &c.nodes
+	t.mu.Lock()
+	n := t.byID[id]
+	untold := n != nil && n.untold > 0
+	t.mu.Unlock()
+	if untold {
+		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
+	}
+	cues := t.hinted(o, who.PID, c.boot())
+	var a *pb.Attr
+	var err error
+	if flags&mount.OpenTruncate != 0 {
+		out, cancel := c.remotely(ctx)
+		a, err = c.truncate(out, who, o, cues)
+		cancel()
+	} else {
+		a, err = c.whole(ctx, o)
+	}
+	if err != nil {
+		return mount.Opened{}, err
+	}
+	if a.Mode&mount.TypeMask == mount.TypeDir {
+		return mount.Opened{}, fault.E(fault.IsDirectory, op, o.String(), "")
+	}
+	return c.opened(who, a, flags, cues), nil
+}
+
+// Read implements mount.Files.
+func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, buf []byte) (int, error) {
+	h, err := c.handles.file(id)
+	if err != nil {
+		return 0, err
+	}
+	if offset < 0 {
+		return 0, fault.E(fault.Invalid, "cartwheel.Read", "", "")
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	if h.flags&mount.OpenDirect != 0 {
+		if _, _, ok := c.names.Attr(h.object); !ok {
+			c.engine.Invalidate(h.object)
+		}
+	}
+	return h.content.ReadAt(out, buf, uint64(offset))
+}
+
+// Write implements mount.Files.
+func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid mount.Handle, offset int64, data []byte, flags mount.WriteFlags) (int, error) {
+	h, err := c.handles.file(hid)
+	if err != nil {
+		return 0, err
+	}
+	if offset < 0 || offset > math.MaxInt64-int64(len(data)) {
+		return 0, fault.E(fault.TooLarge, "cartwheel.Write", "", "")
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	if flags&mount.WriteAppend != 0 {
+		var at uint64
+		if at, err = h.content.Append(out, data); err == nil && at != uint64(offset) {
+			c.kernel(func(n mount.Notifier) { n.InvalidateInode(id, 0, 0) })
+		}
+	} else {
+		err = h.content.WriteAt(out, data, uint64(offset))
+	}
+	if err == nil && (flags&(mount.WriteSync|mount.WriteDirect) != 0 || h.flags&(mount.OpenSync|mount.OpenDirect) != 0) {
+		err = h.content.Flush(out)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// Flush implements mount.Files.
+func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, owner mount.LockOwner) error {
+	h, err := c.handles.file(id)
+	if err != nil {
+		return err
+	}
+	if h.flags.Writes() {
+		out, cancel := c.remotely(ctx)
+		err = h.content.Flush(out)
+		cancel()
+	}
+	c.unlockOwner(h.object, owner, false)
+	return err
+}
+
+// Release implements mount.Files.
+func (c *Client) Release(_ mount.NodeID, id mount.Handle, owner mount.LockOwner, unlock bool) {
+	h := c.handles.remove(id)
+	if h == nil || h.content == nil {
+		return
+	}
+	if unlock {
+		c.unlockOwner(h.object, owner, true)
+	}
+	c.unlockHandle(h.object, id)
+	h.content.Close()
+	t := &c.nodes
+	t.mu.Lock()
+	n := t.byID[h.node]
+	letGo := false
+	if n != nil {
+		n.opens--
+		if n.opens == 0 && n.held {
+			n.held, letGo = false, true
+		}
+		t.settle(n)
+	}
+	t.mu.Unlock()
+	if letGo {
+		c.names.Forget(h.object)
+		c.letGo(h.object)
+	}
+}
+
+// Fsync implements mount.Files.
+func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, _ bool) error {
+	h, err := c.handles.file(id)
+	if err != nil {
+		return err
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	return h.content.Sync(out)
+}
+
+// Seek implements mount.Files.
+func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, whence mount.Whence) (int64, error) {
+	h, err := c.handles.file(id)
+	if err != nil {
+		return 0, err
+	}
+	if offset < 0 {
+		return 0, fault.E(fault.NoDevice, "cartwheel.Seek", "", "")
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	var at uint64
+	if whence == mount.SeekData {
+		at, err = h.content.SeekData(out, uint64(offset))
+	} else {
+		at, err = h.content.SeekHole(out, uint64(offset))
+	}
+	return int64(at), err
+}
+
+// Allocate implements mount.Files.
+func (c *Client) Allocate(ctx context.Context, _ mount.Caller, id mount.NodeID, hid mount.Handle, offset, length int64, mode mount.AllocateMode) error {
+	const op fault.Op = "cartwheel.Allocate"
+	h, err := c.handles.file(hid)
+	if err != nil {
+		return err
+	}
+	if offset < 0 || length <= 0 {
+		return fault.E(fault.Invalid, op, "", "")
+	}
+	if offset > math.MaxInt64-length {
+		return fault.E(fault.TooLarge, op, "", "")
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	if err := h.content.Allocate(out, uint32(mode), uint64(offset), uint64(length)); err != nil {
+		return err
+	}
+	if mode&(mount.AllocatePunchHole|mount.AllocateZeroRange) != 0 {
+		c.kernel(func(n mount.Notifier) { n.InvalidateInode(id, offset, length) })
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package cartwheel
+
+import (
+	"context"
+	"time"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// eagerAfter is how many names of one directory are asked for one by one before
+// all of it is read.
+const eagerAfter = 3
+
+// Lookup implements mount.Names.
+func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, name string) (mount.Entry, error) {
+	const op fault.Op = "cartwheel.Lookup"
+	dir, cues, ok := c.nodes.find(id)
+	if !ok {
+		return mount.Entry{}, staleNode
+	}
+	if len(name) > mount.NameMax {
+		return mount.Entry{}, fault.E(fault.NameTooLong, op, "", "")
+	}
+	if name == "." || name == ".." {
+		return c.dot(ctx, dir, cues, name)
+	}
+	if name[0] == '.' {
+		if q, is, err := cue.Parse(name); is {
+			return c.lookupCue(ctx, id, dir, cues, name, q, err)
+		}
+	}
+	a, e, err := c.find(ctx, who, dir, name)
+	if err != nil {
+		return mount.Entry{}, err
+	}
+	if e.Object == 0 {
+		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Left(dir))}, nil
+	}
+	out := c.entry(a, cues)
+	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
+		c.nodes.note(e.Object, who.PID, cues, c.boot())
+		return out, nil // asked for again at each open, so that it is known by which path
+	}
+	c.nodes.note(e.Object, who.PID, cues, c.boot())
+	out.EntryValid = c.told(id, name, out.Node, c.names.Left(dir))
+	return out, nil
+}
+
+// told bounds how long the kernel may believe a name, and remembers that it
+// does.
+func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left time.Duration) time.Duration {
+	if left <= 0 {
+		return 0
+	}
+	now := c.boot()
+	if !c.nodes.tell(dir, name, child, now, now+left) {
+		return 0
+	}
+	return left
+}
+
+// find returns what a name means and the attributes of what it names.
+func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (*pb.Attr, names.Entry, error) {
+	for try := 0; ; try++ {
+		e, _, ok := c.names.Lookup(dir, name)
+		if !ok && try == 0 && c.names.Misses(dir) >= eagerAfter {
+			c.prefetch(ctx, who, dir)
+			e, _, ok = c.names.Lookup(dir, name)
+		}
+		var err error
+		if !ok {
+			if e, err = c.resolve(ctx, who, dir, name); err != nil {
+				return nil, e, err
+			}
+		}
+		if e.Object == 0 {
+			return nil, e, nil
+		}
+		a, err := c.attr(ctx, e.Object)
+		if fault.Is(err, fault.Stale) && try < 3 {
+			continue // it was removed between the two questions
+		}
+		return a, e, err
+	}
+}
+
+// entry answers a lookup and counts it.
+func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
+	o := geoconfig.ObjectID(a.Object)
+	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
+	_, left, _ := c.names.Attr(o)
+	return mount.Entry{Node: id, Generation: 1, Attr: c.stat(a), AttrValid: left}
+}
+
+// dot answers the lookups of "." and "..", which exported mounts ask for.
+func (c *Client) dot(ctx context.Context, dir geoconfig.ObjectID, cues cue.Set, name string) (mount.Entry, error) {
+	a, err := c.attr(ctx, dir)
+	if err == nil && name == ".." {
+		a, err = c.attr(ctx, geoconfig.ObjectID(a.Parent))
+	}
+	if err != nil {
+		return mount.Entry{}, err
+	}
+	return c.entry(a, cues), nil
+}
+
+// lookupCue answers for a component that is a cue: its directory's other name.
+func (c *Client) lookupCue(ctx context.Context, id mount.NodeID, dir geoconfig.ObjectID, cues cue.Set, name string, q cue.Cue, err error) (mount.Entry, error) {
+	const op fault.Op = "cartwheel.Lookup"
+	if err == nil {
+		cues, err = cues.With(q)
+	}
+	if err == nil {
+		err = cues.Supported()
+	}
+	if err == nil && q.Name == cue.Site && q.Text != cue.RandomSite && !c.siteNamed(ctx, geoconfig.SiteName(q.Text)) {
+		err = fault.E(fault.Invalid, op, name, "there is no such site; `cartwheel status` lists them")
+	}
+	if err != nil {
+		c.log.Warn("a cue cannot be honoured", "cue", name, "err", err)
+		return mount.Entry{}, err
+	}
+	a, err := c.attr(ctx, dir)
+	if err != nil {
+		return mount.Entry{}, err
+	}
+	if a.Mode&mount.TypeMask != mount.TypeDir {
+		return mount.Entry{}, fault.E(fault.NotDirectory, op, name, "")
+	}
+	out := c.entry(a, cues)
+	out.EntryValid = c.told(id, name, out.Node, c.names.Left(dir))
+	return out, nil
+}
+
+// siteNamed reports whether there is such a site, asking once where it is not
+// known.
+func (c *Client) siteNamed(ctx context.Context, site geoconfig.SiteName) bool {
+	if c.siteKnown(site) {
+		return true
+	}
+	ctx, cancel := c.remotely(ctx)
+	defer cancel()
+	for _, n := range c.cluster.Nearest() {
+		if c.cluster.Refresh(ctx, n) == nil {
+			break
+		}
+	}
+	return c.siteKnown(site)
+}
+
+// Forget implements mount.Names.
+func (c *Client) Forget(id mount.NodeID, count uint64) { c.nodes.forget(id, count) }
+
+// Readlink implements mount.Names.
+func (c *Client) Readlink(ctx context.Context, _ mount.Caller, id mount.NodeID) ([]byte, error) {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return nil, staleNode
+	}
+	a, err := c.attr(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if a.Mode&mount.TypeMask != mount.TypeSymlink {
+		return nil, fault.E(fault.Invalid, "cartwheel.Readlink", o.String(), "")
+	}
+	return append([]byte(nil), a.Target...), nil
+}

@@ -1,0 +1,253 @@
+package cartwheel
+
+import (
+	"sync"
+	"time"
+
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/cue"
+)
+
+// maxTold bounds the names of one directory that the kernel is let keep; of
+// more it asks each time.
+const maxTold = 1 << 14
+
+// hintLife is how long a lookup below cues counts for an open by the same
+// thread.
+const hintLife = time.Second
+
+// told is a name that the kernel may still believe in.
+type told struct {
+	child mount.NodeID // 0: that it is not there
+	until time.Duration
+}
+
+// node is what the kernel knows, or has open.
+type node struct {
+	id      mount.NodeID
+	object  geoconfig.ObjectID
+	cues    cue.Set // of a directory reached below cues
+	lookups uint64
+	opens   int
+	// pages is the version that the kernel's pages are of; 0: not known.
+	pages uint64
+	// untold counts revocations that were acknowledged before the kernel knew.
+	untold int
+	// held: the active knows that the object is open here though it may have
+	// no name.
+	held bool
+	told map[string]told
+	hint *hint
+}
+
+// hint remembers under which cues a file was looked up last, and by whom:
+// opens of files do not say by which path they came.
+type hint struct {
+	pid  uint32
+	at   time.Duration
+	cues cue.Set
+}
+
+// below names a directory under cues.
+type below struct {
+	object geoconfig.ObjectID
+	cues   cue.Set
+}
+
+// nodes is the table of nodes.
+type nodes struct {
+	mu      sync.Mutex // guards the rest, and all nodes
+	byID    map[mount.NodeID]*node
+	virtual map[below]mount.NodeID
+	aliases map[geoconfig.ObjectID][]mount.NodeID
+	next    mount.NodeID
+}
+
+func (t *nodes) init() {
+	t.byID = map[mount.NodeID]*node{}
+	t.virtual = map[below]mount.NodeID{}
+	t.aliases = map[geoconfig.ObjectID][]mount.NodeID{}
+	t.next = mount.Root + 1
+}
+
+// plain is the node of an object that was not reached as a directory below cues.
+func plain(o geoconfig.ObjectID) mount.NodeID {
+	if o == geoconfig.RootObject {
+		return mount.Root
+	}
+	return mount.NodeID(o)
+}
+
+// objectOf returns a node's object where the number alone tells.
+func objectOf(id mount.NodeID) (geoconfig.ObjectID, bool) {
+	if id == mount.Root {
+		return geoconfig.RootObject, true
+	}
+	o := geoconfig.ObjectID(id)
+	return o, o.Slice() != 0
+}
+
+// find returns what a node stands for.
+func (t *nodes) find(id mount.NodeID) (geoconfig.ObjectID, cue.Set, bool) {
+	if o, ok := objectOf(id); ok {
+		return o, cue.Set{}, true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	if n == nil {
+		return 0, cue.Set{}, false
+	}
+	return n.object, n.cues, true
+}
+
+// get returns a node, made where there is none; the mutex is held.
+func (t *nodes) get(id mount.NodeID, o geoconfig.ObjectID) *node {
+	n := t.byID[id]
+	if n == nil {
+		n = &node{id: id, object: o}
+		t.byID[id] = n
+	}
+	return n
+}
+
+// known returns an object's plain node, or nil; the mutex is held.
+func (t *nodes) known(o geoconfig.ObjectID) *node { return t.byID[plain(o)] }
+
+// look counts one lookup of an object, reached under cues, and returns its
+// node.
+func (t *nodes) look(o geoconfig.ObjectID, cues cue.Set, dir bool) mount.NodeID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := plain(o)
+	if dir && !cues.Empty() {
+		id = t.alias(below{o, cues})
+	}
+	n := t.get(id, o)
+	if dir {
+		n.cues = cues
+	}
+	n.lookups++
+	return id
+}
+
+// alias returns the node of a directory under cues.
+func (t *nodes) alias(b below) mount.NodeID {
+	id, ok := t.virtual[b]
+	if !ok {
+		id = t.next
+		t.next++
+		t.virtual[b] = id
+		t.aliases[b.object] = append(t.aliases[b.object], id)
+	}
+	return id
+}
+
+// forget gives back lookups.
+func (t *nodes) forget(id mount.NodeID, count uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byID[id]; n != nil {
+		n.lookups -= min(count, n.lookups)
+		t.settle(n)
+	}
+}
+
+// settle drops a node that nobody knows or has open.
+func (t *nodes) settle(n *node) {
+	if n.lookups > 0 || n.opens > 0 || n.untold > 0 || n.id == mount.Root {
+		return
+	}
+	delete(t.byID, n.id)
+	if _, is := objectOf(n.id); is {
+		return
+	}
+	delete(t.virtual, below{n.object, n.cues})
+	list := t.aliases[n.object]
+	for i, id := range list {
+		if id == n.id {
+			list = append(list[:i], list[i+1:]...)
+			break
+		}
+	}
+	if t.aliases[n.object] = list; len(list) == 0 {
+		delete(t.aliases, n.object)
+	}
+}
+
+// tell notes that the kernel may believe a name until a time, and reports
+// whether it may.
+func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, until time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[dir]
+	if n == nil {
+		if dir != mount.Root {
+			return false
+		}
+		n = t.get(mount.Root, geoconfig.RootObject)
+	}
+	if n.told == nil {
+		n.told = map[string]told{}
+	}
+	if len(n.told) >= maxTold {
+		for old, x := range n.told {
+			if x.until <= now {
+				delete(n.told, old)
+			}
+		}
+		if len(n.told) >= maxTold {
+			return false
+		}
+	}
+	n.told[name] = told{child, until}
+	return true
+}
+
+// of returns the nodes of an object: the plain one and those below cues; the
+// mutex is held.
+func (t *nodes) of(o geoconfig.ObjectID) []*node {
+	var out []*node
+	if n := t.known(o); n != nil {
+		out = append(out, n)
+	}
+	for _, id := range t.aliases[o] {
+		if n := t.byID[id]; n != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// isOpen reports whether an object is open here.
+func (t *nodes) isOpen(o geoconfig.ObjectID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.known(o)
+	return n != nil && n.opens > 0
+}
+
+// note remembers under which cues a file was looked up.
+func (t *nodes) note(o geoconfig.ObjectID, pid uint32, cues cue.Set, now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.known(o)
+	switch {
+	case n == nil:
+	case !cues.Empty():
+		n.hint = &hint{pid: pid, at: now, cues: cues}
+	case n.hint != nil && n.hint.pid == pid:
+		n.hint = nil
+	}
+}
+
+// hinted returns the cues under which a thread just looked a file up.
+func (t *nodes) hinted(o geoconfig.ObjectID, pid uint32, now time.Duration) cue.Set {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.known(o); n != nil && n.hint != nil && n.hint.pid == pid && now-n.hint.at < hintLife {
+		return n.hint.cues
+	}
+	return cue.Set{}
+}

@@ -1,0 +1,182 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// remote is the Client as the content engine sees it.
+type remote Client
+
+var _ content.Remote = (*remote)(nil)
+
+// Commit implements content.Remote.
+func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result, error) {
+	c, o := (*Client)(r), commit.Object
+	how, _ := commit.As.(*as)
+	if how == nil {
+		how = &as{p: &pb.Principal{}}
+	}
+	before, _, known := c.names.Attr(o)
+	mark := c.names.MarkObject(o)
+	resp, by, err := c.operate(ctx, operation{slice: o.Slice(), p: how.p, body: commit.Body, level: how.level,
+		op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
+	if err != nil {
+		if unknown(err) {
+			c.doubt(o)
+		}
+		return nil, err
+	}
+	if a := resp.Result.Attr; a != nil {
+		c.learn(&mark, by, resp, a)
+		if commit.Splice.Append && (!known || before.Size != resp.Result.Offset) {
+			// The kernel put the pages where it took the end to be.
+			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+		}
+	}
+	return resp.Result, nil
+}
+
+// bulk sends a request about content to the active of a slice and returns the
+// body of the answer. Small ones go beside operations, large ones apart.
+func (r *remote) bulk(ctx context.Context, slice geoconfig.SliceID, class wire.Class, m wire.Method, req answerless, body [][]byte,
+	fresh func() answer) ([]byte, error) {
+	c := (*Client)(r)
+	var out []byte
+	err := c.router.Active(ctx, slice, func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+		resp := fresh()
+		buffer, err := c.cluster.Call(ctx, node, class, m, req, body, resp)
+		if err == nil {
+			out = buffer.Bytes() // left to the garbage collector: it is kept
+		}
+		return resp.GetRefusal(), err
+	})
+	return out, err
+}
+
+// answerless is a request.
+type answerless = protoMessage
+
+// HaveChunks implements content.Remote.
+func (r *remote) HaveChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address) ([]bool, error) {
+	var resp *pb.HaveResponse
+	_, err := r.bulk(ctx, o.Slice(), wire.Operation, method.Have,
+		&pb.HaveRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Client: (*Client)(r).cluster.Client()}, nil,
+		func() answer { resp = &pb.HaveResponse{}; return resp })
+	if err != nil {
+		return nil, err
+	}
+	missing := make([]bool, len(addresses))
+	for i := range missing {
+		missing[i] = i/8 >= len(resp.Missing) || resp.Missing[i/8]&(1<<(i%8)) != 0
+	}
+	return missing, nil
+}
+
+func join(addresses []chunk.Address) []byte {
+	out := make([]byte, 0, len(addresses)*chunk.AddressSize)
+	for i := range addresses {
+		out = append(out, addresses[i][:]...)
+	}
+	return out
+}
+
+// PutChunks implements content.Remote: the active takes them and passes them on
+// along the chain of the other normal members.
+func (r *remote) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
+	c := (*Client)(r)
+	return c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+		req := &pb.PutRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Sizes: sizes, Client: c.cluster.Client()}
+		if row, ok := c.router.Known(o.Slice()); ok {
+			var chain []geoconfig.NodeID
+			for _, n := range row.Normals() {
+				if n != node {
+					chain = append(chain, n)
+				}
+			}
+			c.cluster.Sort(chain)
+			for _, n := range chain {
+				req.Chain = append(req.Chain, string(n))
+			}
+		}
+		resp := &pb.PutResponse{}
+		buffer, err := c.cluster.Call(ctx, node, wire.Chunk, method.Put, req, body, resp)
+		buffer.Release()
+		return resp.Refusal, err
+	})
+}
+
+// GetChunks implements content.Remote.
+func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []content.Part) ([]byte, error) {
+	const op fault.Op = "cartwheel.GetChunks"
+	req := &pb.GetRequest{Slice: uint32(o.Slice()), Addresses: make([]byte, 0, len(parts)*chunk.AddressSize)}
+	size := 0
+	for i := range parts {
+		req.Addresses = append(req.Addresses, parts[i].Address[:]...)
+		req.Parts = append(req.Parts, &pb.GetRequest_Part{Offset: parts[i].Offset, Length: parts[i].Length})
+		size += int(parts[i].Length)
+	}
+	var resp *pb.GetResponse
+	body, err := r.bulk(ctx, o.Slice(), wire.Chunk, method.Get, req, nil, func() answer { resp = &pb.GetResponse{}; return resp })
+	if err != nil {
+		return nil, err
+	}
+	if len(body) != size {
+		return nil, fault.Errorf(fault.Missing, op, o.String(), "%d bytes of %d came", len(body), size)
+	}
+	return body, nil
+}
+
+// smallRange is up to what size a range travels beside operations.
+const smallRange = 64 << 10
+
+// Range implements content.Remote. A node answers at most so many bytes at
+// once; the rest is asked for.
+func (r *remote) Range(ctx context.Context, o geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+	const op fault.Op = "cartwheel.Range"
+	var out content.Answer
+	class := wire.Chunk
+	if !q.Data || q.Length <= smallRange {
+		class = wire.Operation
+	}
+	for done := uint64(0); ; {
+		var resp *pb.RangeResponse
+		req := &pb.RangeRequest{Slice: uint32(o.Slice()), Root: q.Root.Address[:], Height: uint32(q.Root.Height), Offset: q.Offset + done, Length: q.Length - done, Data: q.Data}
+		body, err := r.bulk(ctx, o.Slice(), class, method.Range, req, nil, func() answer { resp = &pb.RangeResponse{}; return resp })
+		if err != nil {
+			return out, err
+		}
+		if done == 0 {
+			out.Extents = resp.Extents
+		} else if q.Extents {
+			out.Extents = append(out.Extents, resp.Extents...)
+		}
+		if !q.Data {
+			return out, nil
+		}
+		if len(body) == 0 && done < q.Length {
+			return out, fault.Errorf(fault.Corrupt, op, o.String(), "%d bytes of %d came", done, q.Length)
+		}
+		if done == 0 {
+			out.Data = body
+		} else {
+			out.Data = append(out.Data, body...)
+		}
+		if done += uint64(len(body)); done >= q.Length {
+			return out, nil
+		}
+	}
+}
+
+// Version implements content.Remote.
+func (r *remote) Version(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+	return (*Client)(r).whole(ctx, o)
+}

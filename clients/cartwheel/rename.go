@@ -1,0 +1,269 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Unlink implements mount.Names.
+func (c *Client) Unlink(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) error {
+	return c.remove(ctx, who, dir, name, false)
+}
+
+// Rmdir implements mount.Names.
+func (c *Client) Rmdir(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) error {
+	return c.remove(ctx, who, dir, name, true)
+}
+
+// refuseCue answers for cues where a name is removed or moved.
+func refuseCue(list ...string) error {
+	for _, name := range list {
+		if _, is, _ := cue.Parse(name); is { // a bad value is as little to be moved
+			return fault.E(fault.Busy, "cartwheel.names", name, "is a cue, not a name")
+		}
+	}
+	return nil
+}
+
+// victim returns what a name meant last, and whether to tell the active that it
+// is open here: also where it is not known, because a file that is open must
+// not go; a hold too many is given back.
+func (c *Client) victim(dir geoconfig.ObjectID, name string) (o geoconfig.ObjectID, open bool) {
+	if e, _, ok := c.names.Lookup(dir, name); ok {
+		return e.Object, e.Object != 0 && c.nodes.isOpen(e.Object)
+	}
+	return 0, c.handles.any()
+}
+
+func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, name string, directory bool) error {
+	dir, cues, ok := c.nodes.find(id)
+	if !ok {
+		return staleNode
+	}
+	if err := refuseCue(name); err != nil {
+		return err
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	o, open := c.victim(dir, name)
+	call := cue.Unlink
+	if directory {
+		call = cue.Rmdir
+	}
+	return asCaller(who, func(p *pb.Principal) error {
+		mark := c.names.Begin(dir, 0, o)
+		defer c.names.End(&mark)
+		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(call).Sync(), op: &pb.Operation{
+			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Open: open}}}})
+		if err != nil {
+			if unknown(err) {
+				c.doubt(dir, o)
+			}
+			return err
+		}
+		r := resp.Result
+		c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
+			l.Attr(r.Dir, false)
+			l.Attr(r.Attr, false)
+			l.Entry(dir, name, names.Entry{})
+		})
+		c.gone(geoconfig.ObjectID(r.Removed), r.Attr, open)
+		c.tellAliases(dir, cues, name)
+		return nil
+	})
+}
+
+// gone settles what lost a name: what is open here is held at the active until
+// it is closed.
+func (c *Client) gone(o geoconfig.ObjectID, a *pb.Attr, told bool) {
+	if o == 0 {
+		return
+	}
+	if a != nil && a.Nlink > 0 && a.Mode&mount.TypeMask != mount.TypeDir {
+		return
+	}
+	if !told {
+		if a != nil {
+			c.names.Forget(o)
+		}
+		return
+	}
+	t := &c.nodes
+	t.mu.Lock()
+	n := t.known(o)
+	open := n != nil && n.opens > 0
+	if open {
+		n.held = true
+	}
+	t.mu.Unlock()
+	if !open {
+		c.names.Forget(o)
+		c.letGo(o)
+	}
+}
+
+// letGo tells an object's active, in the background, that it is no longer open
+// here. If that fails, the end of the session does it.
+func (c *Client) letGo(o geoconfig.ObjectID) {
+	c.work.Add(1)
+	go func() {
+		defer c.work.Done()
+		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+		defer cancel()
+		_, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
+			Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
+		if err != nil && c.ctx.Err() == nil {
+			c.log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
+		}
+	}()
+}
+
+// Link implements mount.Names.
+func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.NodeID, name string) (mount.Entry, error) {
+	o, _, ok := c.nodes.find(id)
+	dir, cues, ok2 := c.nodes.find(dirID)
+	if !ok || !ok2 {
+		return mount.Entry{}, staleNode
+	}
+	if err := checkNew(name); err != nil {
+		return mount.Entry{}, err
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	var e mount.Entry
+	err := asCaller(who, func(p *pb.Principal) error {
+		mark := c.names.Begin(dir, 0, o)
+		defer c.names.End(&mark)
+		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(cue.Link).Sync(), op: &pb.Operation{
+			Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(o), Dir: uint64(dir), Name: []byte(name)}}}})
+		if err != nil {
+			if unknown(err) {
+				c.doubt(dir, o)
+			}
+			return err
+		}
+		r := resp.Result
+		c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
+			l.Attr(r.Dir, false)
+			l.Attr(r.Attr, false)
+			l.Entry(dir, name, names.Entry{Object: o, Type: r.Attr.GetMode() & mount.TypeMask})
+		})
+		a := r.Attr
+		if a == nil {
+			if a, err = c.attr(out, o); err != nil {
+				return err
+			}
+		}
+		e = c.named(dirID, cues, name, a, dir)
+		c.tellAliases(dir, cues, name)
+		return nil
+	})
+	return e, err
+}
+
+// Rename implements mount.Names.
+func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.NodeID, name string, newID mount.NodeID, newName string, flags mount.RenameFlags) error {
+	const op fault.Op = "cartwheel.Rename"
+	dir, cues, ok := c.nodes.find(id)
+	to, toCues, ok2 := c.nodes.find(newID)
+	if !ok || !ok2 {
+		return staleNode
+	}
+	if flags&^(mount.RenameNoReplace|mount.RenameExchange) != 0 {
+		return fault.E(fault.Invalid, op, name, "")
+	}
+	if err := refuseCue(name, newName); err != nil {
+		return err
+	}
+	if len(newName) > mount.NameMax {
+		return fault.E(fault.NameTooLong, op, "", "")
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	return asCaller(who, func(p *pb.Principal) error {
+		return c.rename(out, renaming{p: p, dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues})
+	})
+}
+
+type renaming struct {
+	p             *pb.Principal
+	dir, to       geoconfig.ObjectID
+	name, newName string
+	flags         mount.RenameFlags
+	cues, toCues  cue.Set
+}
+
+func (c *Client) rename(ctx context.Context, r renaming) error {
+	source, _, _ := c.names.Lookup(r.dir, r.name)
+	target, open := c.victim(r.to, r.newName)
+	exchange := r.flags&mount.RenameExchange != 0
+	if exchange {
+		open = false
+	}
+	mark := c.names.Begin(r.dir, r.to, source.Object)
+	defer c.names.End(&mark)
+	resp, by, err := c.operate(ctx, operation{slice: r.dir.Slice(), p: r.p, level: r.toCues.Only(cue.Link).Sync(), op: &pb.Operation{
+		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),
+			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: open}}}})
+	if err != nil {
+		if unknown(err) {
+			c.doubt(r.dir, r.to, source.Object, target)
+		}
+		return err
+	}
+	c.learnRename(&mark, by, resp, &r, source.Object, target, exchange)
+	if removed := geoconfig.ObjectID(resp.Result.Removed); removed != 0 && !exchange {
+		c.goneTarget(removed, open)
+	}
+	c.tellAliases(r.dir, r.cues, r.name)
+	c.tellAliases(r.to, r.toCues, r.newName)
+	return nil
+}
+
+func (c *Client) learnRename(mark *names.Mark, by geoconfig.NodeID, resp *pb.OperateResponse, r *renaming, source, target geoconfig.ObjectID, exchange bool) {
+	res := resp.Result
+	moved := geoconfig.ObjectID(res.Attr.GetObject())
+	same := moved != 0 && moved == target && !exchange // two names of one object: nothing happened
+	if exchange {
+		// Parents and change numbers of both moved on.
+		c.names.Forget(source)
+		c.names.Forget(target)
+	}
+	c.names.Learn(mark, by, resp.Grants, func(l *names.Learner) {
+		l.Attr(res.Dir, false)
+		l.Attr(res.NewDir, false)
+		if !exchange {
+			l.Attr(res.Attr, false)
+		}
+		switch {
+		case same:
+		case moved == 0 || exchange && target == 0:
+			l.Unknown(r.dir, r.name)
+			l.Unknown(r.to, r.newName)
+		case exchange:
+			l.Unknown(r.dir, r.name)
+			l.Unknown(r.to, r.newName)
+		default:
+			l.Entry(r.dir, r.name, names.Entry{})
+			l.Entry(r.to, r.newName, names.Entry{Object: moved, Type: res.Attr.Mode & mount.TypeMask})
+		}
+	})
+	if a := res.Attr; a != nil && a.Mode&mount.TypeMask != mount.TypeDir {
+		return
+	}
+}
+
+// goneTarget settles what a rename replaced; how many names it still has, the
+// answer does not say.
+func (c *Client) goneTarget(o geoconfig.ObjectID, told bool) {
+	c.names.Forget(o)
+	if told {
+		c.gone(o, nil, true)
+	}
+}

@@ -1,0 +1,349 @@
+package names
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// typeMask and typeDir are st_mode's.
+const (
+	typeMask = 0o170000
+	typeDir  = 0o040000
+)
+
+// Mark is the state before a request. What its answer says is kept only under
+// leases that were held from the mark on, or that came with the answer: one
+// that was lost and granted again meanwhile may hide a newer state.
+type Mark struct {
+	before uint64
+	held   [6]*lease
+	n      int
+	// dirs are those whose names the request asks about or changes.
+	dirs  [2]geoconfig.ObjectID
+	ops   [2]uint64
+	quiet bool // no operation of our own on them was under way
+	op    bool // the request is such an operation
+}
+
+func (m *Mark) hold(l *lease) {
+	if l != nil && m.n < len(m.held) {
+		m.held[m.n] = l
+		m.n++
+	}
+}
+
+// MarkDir is taken before names of a directory are read.
+func (c *Cache) MarkDir(dir geoconfig.ObjectID) Mark {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := Mark{before: c.sessions.Before(), quiet: true}
+	m.dirs[0] = dir
+	if d := c.dirs[dir]; d != nil {
+		m.hold(d.lease)
+		m.ops[0], m.quiet = d.ops, d.inflight == 0
+	}
+	return m
+}
+
+// MarkObject is taken before an object's attributes are read or changed.
+func (c *Cache) MarkObject(o geoconfig.ObjectID) Mark {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := Mark{before: c.sessions.Before(), quiet: true}
+	c.markObject(&m, o)
+	return m
+}
+
+func (c *Cache) markObject(m *Mark, o geoconfig.ObjectID) {
+	if x := c.objects[o]; x != nil {
+		m.hold(x.own)
+		if x.cover != x.own {
+			m.hold(x.cover)
+		}
+	}
+	if d := c.dirs[o]; d != nil {
+		m.hold(d.lease)
+	}
+}
+
+// Begin is taken before an operation changes names of one directory or two (to
+// is 0 for one), and attributes of an object (0 for none). End it.
+func (c *Cache) Begin(dir, to, o geoconfig.ObjectID) Mark {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := Mark{before: c.sessions.Before(), op: true, dirs: [2]geoconfig.ObjectID{dir, to}}
+	for i, id := range m.dirs {
+		if id == 0 || i == 1 && to == dir {
+			m.dirs[i] = 0
+			continue
+		}
+		d := c.directory(id)
+		d.inflight++
+		d.ops++
+		m.hold(d.lease)
+	}
+	if o != 0 {
+		c.markObject(&m, o)
+	}
+	return m
+}
+
+// End ends what Begin began, after the answer was learned.
+func (c *Cache) End(m *Mark) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range m.dirs {
+		if d := c.dirs[id]; id != 0 && d != nil {
+			d.inflight--
+			d.ops++
+			if d.inflight == 0 && d.lease == nil {
+				delete(c.dirs, id)
+			}
+		}
+	}
+}
+
+func (c *Cache) directory(id geoconfig.ObjectID) *directory {
+	d := c.dirs[id]
+	if d == nil {
+		d = &directory{}
+		c.dirs[id] = d
+	}
+	return d
+}
+
+// Learner takes what one answer says.
+type Learner struct {
+	c *Cache
+	m *Mark
+	// more are leases beside those of the mark.
+	more []*lease
+}
+
+// Learn takes the grants of an answer and then what fn says of its content, as
+// one step.
+func (c *Cache) Learn(m *Mark, from geoconfig.NodeID, grants []*pb.Grant, fn func(*Learner)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := Learner{c: c, m: m}
+	for _, g := range grants {
+		l.grant(from, g)
+	}
+	fn(&l)
+	c.shrink()
+}
+
+func (l *Learner) grant(from geoconfig.NodeID, g *pb.Grant) {
+	stamp, ok := l.c.sessions.Accept(from, l.m.before, g)
+	if !ok {
+		return
+	}
+	o := geoconfig.ObjectID(g.Object)
+	var at **lease
+	if g.What == pb.Grant_NAMES {
+		d := l.c.directory(o)
+		if l.c.left(d.lease) <= 0 {
+			l.c.entries -= len(d.entries)
+			d.entries, d.complete, d.misses = nil, false, 0
+		}
+		at = &d.lease
+	} else {
+		x := l.c.objects[o]
+		if x == nil {
+			x = &object{}
+			l.c.objects[o] = x
+		}
+		at = &x.own
+	}
+	if l.c.left(*at) <= 0 {
+		*at = &lease{}
+	}
+	(*at).stamp = stamp
+	l.more = append(l.more, *at)
+}
+
+// covers reports whether a lease is good for what the answer says.
+func (l *Learner) covers(x *lease) bool {
+	if l.c.left(x) <= 0 {
+		return false
+	}
+	for i := range l.m.n {
+		if l.m.held[i] == x {
+			return true
+		}
+	}
+	for _, y := range l.more {
+		if y == x {
+			return true
+		}
+	}
+	return false
+}
+
+// Attr takes attributes, which then belong to the cache; all says that they
+// have every extended attribute.
+func (l *Learner) Attr(attr *pb.Attr, all bool) {
+	if attr == nil {
+		return
+	}
+	c, o := l.c, geoconfig.ObjectID(attr.Object)
+	x := c.objects[o]
+	cover := l.cover(x, attr)
+	if x == nil {
+		if cover == nil {
+			return
+		}
+		x = &object{}
+		c.objects[o] = x
+	}
+	old := x.attr
+	known := old != nil && c.left(x.cover) > 0
+	switch {
+	case known && old.Change > attr.Change:
+		return
+	case known && old.Change == attr.Change:
+		if attr.Content == nil && old.Content != nil {
+			attr.Content = old.Content
+		}
+		if x.xattrs && !all {
+			attr.Xattrs, all = old.Xattrs, true
+		}
+	case known && old.Version == attr.Version && attr.Content == nil:
+		attr.Content = old.Content
+	}
+	if cover == nil {
+		if x.own == nil {
+			c.drop(o, x)
+		} else {
+			c.inline -= len(old.GetContent().GetInline())
+			x.attr, x.cover = nil, nil
+		}
+		return
+	}
+	c.inline += len(attr.GetContent().GetInline()) - len(old.GetContent().GetInline())
+	x.attr, x.cover, x.xattrs = attr, cover, all
+}
+
+// cover finds the lease that attributes are good under.
+func (l *Learner) cover(x *object, attr *pb.Attr) *lease {
+	o := geoconfig.ObjectID(attr.Object)
+	if attr.Mode&typeMask == typeDir {
+		if d := l.c.dirs[o]; d != nil && l.covers(d.lease) {
+			return d.lease
+		}
+		return nil
+	}
+	if x != nil && l.covers(x.own) {
+		return x.own
+	}
+	if d := l.c.dirs[geoconfig.ObjectID(attr.Parent)]; d != nil && l.covers(d.lease) {
+		return d.lease
+	}
+	return nil
+}
+
+// Entry takes what a name means.
+func (l *Learner) Entry(dir geoconfig.ObjectID, name string, e Entry) {
+	d := l.c.dirs[dir]
+	if d == nil || !l.covers(d.lease) || !l.settled(dir, d) {
+		return
+	}
+	if e.Object == 0 && d.complete {
+		if _, there := d.entries[name]; there {
+			delete(d.entries, name)
+			l.c.entries--
+		}
+		return
+	}
+	if d.entries == nil {
+		d.entries = map[string]Entry{}
+	}
+	before := len(d.entries)
+	d.entries[name] = e
+	l.c.entries += len(d.entries) - before
+}
+
+// settled reports whether no operation of our own came between that may have
+// changed the directory's names after they were read.
+func (l *Learner) settled(dir geoconfig.ObjectID, d *directory) bool {
+	if l.m.op {
+		return dir == l.m.dirs[0] || dir == l.m.dirs[1]
+	}
+	if dir != l.m.dirs[0] {
+		return d.inflight == 0
+	}
+	return l.m.quiet && d.ops == l.m.ops[0]
+}
+
+// Complete says that every name of the directory was told; a directory that
+// was just made has none.
+func (l *Learner) Complete(dir geoconfig.ObjectID) {
+	if d := l.c.dirs[dir]; d != nil && l.covers(d.lease) && (l.m.op || l.settled(dir, d)) {
+		d.complete = true
+	}
+}
+
+// shrink drops some of what is kept where that is too much.
+func (c *Cache) shrink() {
+	if len(c.objects) > MaxObjects || c.inline > MaxInline {
+		for o, x := range c.objects {
+			c.drop(o, x)
+			if len(c.objects) <= MaxObjects*15/16 && c.inline <= MaxInline*15/16 {
+				break
+			}
+		}
+	}
+	if c.entries > MaxEntries {
+		for o, d := range c.dirs {
+			if d.inflight == 0 {
+				c.empty(o, d)
+			}
+			if c.entries <= MaxEntries*15/16 {
+				break
+			}
+		}
+	}
+}
+
+// Unknown forgets what a name means: it changed, and to what is not told.
+func (l *Learner) Unknown(dir geoconfig.ObjectID, name string) {
+	d := l.c.dirs[dir]
+	if d == nil {
+		return
+	}
+	if _, there := d.entries[name]; there {
+		delete(d.entries, name)
+		l.c.entries--
+	}
+	d.complete = false
+}
+
+// Anchor returns the mark of a directory's names as they stand with this
+// answer, for Unbroken of later pages.
+func (l *Learner) Anchor(dir geoconfig.ObjectID) Mark {
+	m := Mark{op: l.m.op, quiet: l.m.quiet}
+	m.dirs[0] = dir
+	if d := l.c.dirs[dir]; d != nil && l.covers(d.lease) {
+		m.hold(d.lease)
+		m.ops[0] = l.m.ops[0]
+	}
+	return m
+}
+
+// Unbroken reports whether the directory has been under one lease since the
+// anchor, without an operation of our own on its names.
+func (l *Learner) Unbroken(anchor *Mark, dir geoconfig.ObjectID) bool {
+	d := l.c.dirs[dir]
+	return d != nil && anchor.n > 0 && anchor.quiet && d.lease == anchor.held[0] && l.c.left(d.lease) > 0 &&
+		d.inflight == 0 && d.ops == anchor.ops[0] && l.covers(d.lease)
+}
+
+// Tried notes that a directory was read ahead in vain, so that it is not tried
+// again under this lease.
+func (c *Cache) Tried(dir geoconfig.ObjectID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.dirs[dir]; d != nil {
+		d.misses = -1 << 30
+	}
+}

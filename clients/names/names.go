@@ -1,0 +1,247 @@
+// Package names is a client's cache of names and attributes: what the leases
+// that nodes granted let it answer without asking. It holds entries (there or
+// known not to be), whole listings and attributes, bounded; it asks nobody and
+// tells no kernel. What it is told, it keeps only as long as a lease covers it:
+// a lease that was revoked, or whose session or slice is void, takes all that
+// it covered with it. A Cache is safe for use by many goroutines.
+package names
+
+import (
+	"sync"
+	"time"
+
+	"cartwheel.dev/clients/session"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Sessions judges leases; *session.Manager in life.
+type Sessions interface {
+	Before() uint64
+	Accept(node geoconfig.NodeID, before uint64, g *pb.Grant) (session.Stamp, bool)
+	Left(session.Stamp) time.Duration
+}
+
+// Limits of what is kept. When one is met, some of the old is dropped, without
+// an order; it is asked for again when needed.
+const (
+	// MaxObjects bounds the attributes, MaxEntries the names.
+	MaxObjects = 1 << 16
+	MaxEntries = 1 << 17
+	// MaxInline bounds the bytes of small files' content.
+	MaxInline = 32 << 20
+)
+
+// lease is one lease, from when it was granted until it ends without a gap.
+// Everything that it covers points to it. The Cache's mutex guards it.
+type lease struct {
+	stamp session.Stamp
+	gone  bool
+}
+
+// Entry is what a name means: Object 0 says that it is not there.
+type Entry struct {
+	Object geoconfig.ObjectID
+	Type   uint32 // type bits of the mode
+}
+
+type object struct {
+	attr   *pb.Attr // never changed, only replaced
+	cover  *lease   // of attr
+	own    *lease   // of the object alone, if held
+	xattrs bool     // attr has every extended attribute
+}
+
+type directory struct {
+	lease    *lease
+	entries  map[string]Entry
+	complete bool // what is not in entries is not there
+	misses   int
+	inflight int    // own operations on its names under way
+	ops      uint64 // and how many there were
+}
+
+// Cache is the cache.
+type Cache struct {
+	sessions Sessions
+
+	mu      sync.Mutex // guards the rest
+	objects map[geoconfig.ObjectID]*object
+	dirs    map[geoconfig.ObjectID]*directory
+	entries int
+	inline  int
+}
+
+// New returns an empty Cache.
+func New(s Sessions) *Cache {
+	return &Cache{sessions: s, objects: map[geoconfig.ObjectID]*object{}, dirs: map[geoconfig.ObjectID]*directory{}}
+}
+
+func (c *Cache) left(l *lease) time.Duration {
+	if l == nil || l.gone {
+		return 0
+	}
+	return c.sessions.Left(l.stamp)
+}
+
+// Attr returns an object's attributes, which must not be changed, and how long
+// they stay good if nothing is heard; false where they are not known.
+func (c *Cache) Attr(o geoconfig.ObjectID) (*pb.Attr, time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.objects[o]
+	if x == nil || x.attr == nil {
+		return nil, 0, false
+	}
+	left := c.left(x.cover)
+	return x.attr, left, left > 0
+}
+
+// Xattrs is Attr with every extended attribute.
+func (c *Cache) Xattrs(o geoconfig.ObjectID) (*pb.Attr, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.objects[o]
+	if x == nil || x.attr == nil || !x.xattrs || c.left(x.cover) <= 0 {
+		return nil, false
+	}
+	return x.attr, true
+}
+
+// Lookup returns what a name means, and how long that stays good; false where
+// it is not known.
+func (c *Cache) Lookup(dir geoconfig.ObjectID, name string) (Entry, time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.dirs[dir]
+	if d == nil {
+		return Entry{}, 0, false
+	}
+	left := c.left(d.lease)
+	if left <= 0 {
+		return Entry{}, 0, false
+	}
+	e, ok := d.entries[name]
+	if !ok && !d.complete {
+		d.misses++
+	}
+	return e, left, ok || d.complete
+}
+
+// Left is how long what is known of a directory stays good, 0 if nothing is.
+func (c *Cache) Left(dir geoconfig.ObjectID) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.dirs[dir]; d != nil {
+		return c.left(d.lease)
+	}
+	return 0
+}
+
+// Misses is how many names were asked for in vain since the directory's lease
+// was granted.
+func (c *Cache) Misses(dir geoconfig.ObjectID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.dirs[dir]; d != nil && !d.complete && c.left(d.lease) > 0 {
+		return d.misses
+	}
+	return 0
+}
+
+// Named is one name of a listing.
+type Named struct {
+	Name string
+	Entry
+}
+
+// Listing returns every name of a directory, in no order; false where not all
+// are known.
+func (c *Cache) Listing(dir geoconfig.ObjectID) ([]Named, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.dirs[dir]
+	if d == nil || !d.complete || c.left(d.lease) <= 0 {
+		return nil, false
+	}
+	out := make([]Named, 0, len(d.entries))
+	for name, e := range d.entries {
+		if e.Object != 0 {
+			out = append(out, Named{name, e})
+		}
+	}
+	return out, true
+}
+
+// Revoke gives a lease up with all that it covers, and reports whether an
+// operation on the directory's names is under way.
+func (c *Cache) Revoke(o geoconfig.ObjectID, what pb.Grant_What) (busy bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if what == pb.Grant_FILE {
+		if x := c.objects[o]; x != nil {
+			if x.own != nil {
+				x.own.gone = true
+			}
+			c.drop(o, x)
+		}
+		return false
+	}
+	d := c.dirs[o]
+	if d == nil {
+		return false
+	}
+	if d.lease != nil {
+		d.lease.gone = true
+	}
+	c.empty(o, d)
+	return d.inflight > 0
+}
+
+// Forget drops what is known of an object and, if it is a directory, of its
+// names: the outcome of an operation is not known. Leases stay.
+func (c *Cache) Forget(o geoconfig.ObjectID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x := c.objects[o]; x != nil {
+		c.drop(o, x)
+	}
+	if d := c.dirs[o]; d != nil {
+		d.ops++
+		c.entries -= len(d.entries)
+		d.entries, d.complete = nil, false
+	}
+}
+
+// Clear drops everything.
+func (c *Cache) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for o, x := range c.objects {
+		c.drop(o, x)
+	}
+	for o, d := range c.dirs {
+		c.empty(o, d)
+	}
+}
+
+func (c *Cache) drop(o geoconfig.ObjectID, x *object) {
+	c.inline -= len(x.attr.GetContent().GetInline())
+	delete(c.objects, o)
+}
+
+// empty drops a directory's names, and the directory where nothing is under way.
+func (c *Cache) empty(o geoconfig.ObjectID, d *directory) {
+	c.entries -= len(d.entries)
+	d.entries, d.complete, d.misses, d.lease = nil, false, 0, nil
+	if d.inflight == 0 {
+		delete(c.dirs, o)
+	}
+}
+
+// Len returns how many attributes and names are kept.
+func (c *Cache) Len() (objects, entries int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.objects), c.entries
+}
