@@ -28,8 +28,6 @@ const (
 )
 
 const (
-	// localTime bounds the handshake on a Unix socket, at both ends.
-	localTime = 3 * time.Second
 	// localHandshakes is how many handshakes of one user may be under way:
 	// further connections are hung up on, and go over TCP.
 	localHandshakes = 32
@@ -51,12 +49,13 @@ type localSocket struct {
 	seat    *seat  // nil where this host dialled
 }
 
-func newLocalSocket(c *net.UnixConn, address ma.Multiaddr) (*localSocket, error) {
+// newLocalSocket gives a connection limit for its handshake.
+func newLocalSocket(c *net.UnixConn, address ma.Multiaddr, limit time.Duration) (*localSocket, error) {
 	user, err := socketUser(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.SetDeadline(time.Now().Add(localTime)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
 	widen(c, localBuffer)
@@ -72,7 +71,7 @@ func (s *localSocket) Close() error {
 }
 
 // dialLocal connects to a socket of this machine.
-func dialLocal(ctx context.Context, address ma.Multiaddr) (*localSocket, error) {
+func dialLocal(ctx context.Context, address ma.Multiaddr, limit time.Duration) (*localSocket, error) {
 	path := localPath(address)
 	if len(path) > maxLocalPath {
 		return nil, errors.New("a path too long for a socket of this system")
@@ -86,7 +85,7 @@ func dialLocal(ctx context.Context, address ma.Multiaddr) (*localSocket, error) 
 	if !ok {
 		return nil, errors.Join(errors.New("not a Unix socket"), c.Close())
 	}
-	s, err := newLocalSocket(u, address)
+	s, err := newLocalSocket(u, address, limit)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -116,7 +115,7 @@ func listenLocal(h *Host, address ma.Multiaddr) (*localListener, error) {
 	if err := prepareSocketDir(filepath.Dir(path), mode); err != nil {
 		return nil, err
 	}
-	if err := removeStale(path); err != nil {
+	if err := removeStale(path, h.options.Times.Dial); err != nil {
 		return nil, err
 	}
 	u, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -162,7 +161,7 @@ func prepareSocketDir(dir string, mode fs.FileMode) error {
 }
 
 // removeStale removes a socket that nobody listens on.
-func removeStale(path string) error {
+func removeStale(path string, limit time.Duration) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -172,7 +171,7 @@ func removeStale(path string) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return fault.E(fault.Exists, opListen, path, "there is a file that is not a socket")
 	}
-	c, err := net.DialTimeout("unix", path, localTime)
+	c, err := net.DialTimeout("unix", path, limit)
 	if err == nil {
 		_ = c.Close() // it was to see whether somebody answers
 		return fault.E(fault.Exists, opListen, path, "another process listens on this socket")
@@ -190,7 +189,7 @@ func (l *localListener) Accept() (manet.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := newLocalSocket(c, l.address)
+		s, err := newLocalSocket(c, l.address, l.host.options.Times.Dial)
 		if err == nil {
 			s.seat, err = l.sit(s.user)
 		}

@@ -49,7 +49,7 @@ func DefaultLimits() Limits {
 
 // Times are the periods after which things happen without being asked.
 type Times struct {
-	Dial      time.Duration // one attempt at one address
+	Dial      time.Duration // one attempt at one address; also a handshake accepted on a Unix socket
 	Redial    time.Duration // after a failed dial, calls fail at once for this long; it never grows
 	Probe     time.Duration // between attempts to reach a peer that KeepConnected names
 	Heartbeat time.Duration // a connection on which nothing was sent for this long sends a heartbeat

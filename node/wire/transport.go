@@ -66,7 +66,7 @@ func (t *transport) newUpgraders(muxers []upgrader.StreamMuxer, class Class) (tc
 		return nil, nil, err
 	}
 	security := []sec.SecureTransport{tracked{localSecurity{t.host, class}}}
-	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(localTime))
+	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Dial))
 	return tcp, local, err
 }
 
@@ -125,7 +125,7 @@ func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.I
 		return nil, err
 	}
 	if isLocal(address) {
-		c, err := dialLocal(ctx, address)
+		c, err := dialLocal(ctx, address, t.host.options.Times.Dial)
 		if err != nil {
 			scope.Done()
 			return nil, err
