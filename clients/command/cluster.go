@@ -39,15 +39,16 @@ func (e *env) connect() (*contact.Cluster, error) {
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, 2*askLimit)
 	defer cancel()
+	defer e.progress("looking for a node that answers")()
 	if err := c.Connect(ctx); err != nil {
 		c.Close()
-		return nil, err
+		return nil, fault.Wrap(fault.Unreachable, "command.connect", file, err)
 	}
 	return c, nil
 }
 
-// reach checks that the cluster of a contact file answers.
-func (e *env) reach(string) error {
+// reach checks that the cluster answers.
+func (e *env) reach() error {
 	c, err := e.connect()
 	if err != nil {
 		return err
@@ -94,13 +95,14 @@ type asked[T any] struct {
 }
 
 // askAll asks every node at once; the answers come in the order of the nodes.
-func askAll[T any](ctx context.Context, c *contact.Cluster, ask func(context.Context, *contact.Cluster, geoconfig.NodeID) (T, error)) []asked[T] {
+func askAll[T any](e *env, c *contact.Cluster, ask func(context.Context, *contact.Cluster, geoconfig.NodeID) (T, error)) []asked[T] {
+	defer e.progress("asking the nodes")()
 	nodes := c.Nodes()
 	out := make([]asked[T], len(nodes))
 	done := make(chan struct{})
 	for i, n := range nodes {
 		go func() {
-			v, err := ask(ctx, c, n.ID)
+			v, err := ask(e.ctx, c, n.ID)
 			out[i] = asked[T]{n.ID, v, err}
 			done <- struct{}{}
 		}()

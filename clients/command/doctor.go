@@ -106,11 +106,11 @@ func (e *env) contactCheck() check {
 	c := check{Name: "cluster"}
 	file, err := e.contactFile()
 	if err != nil {
-		c.Detail = err.Error()
+		c.Detail = explain(err)
 		return c
 	}
-	if err := e.reach(file); err != nil {
-		c.Detail = fmt.Sprintf("%s: %v", file, err)
+	if err := e.reach(); err != nil {
+		c.Detail = explain(err)
 		return c
 	}
 	c.OK, c.Detail = true, "answers ("+file+")"

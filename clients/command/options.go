@@ -20,23 +20,25 @@ func ourWords(argv []string) []string {
 	}
 	words, background := []string{"mount"}, true
 	for rest := argv[1:]; len(rest) > 0; rest = rest[1:] {
-		switch w := rest[0]; w {
-		case "-f":
-			background = false
-		case "-d":
-			background = false
-			words = append(words, "--debug")
-		case "-h":
-			words = append(words, "--help")
-		case "-V":
+		switch w := rest[0]; {
+		case w == "-V":
 			return []string{"version"}
-		case "-r":
-			words = append(words, "--read-only")
-		case "-s", "-n", "-v", "-w", "-i":
-			// of mount(8) itself
-		case "-t", "-N":
+		case w == "-h":
+			words = append(words, "--help")
+		case w == "-t" || w == "-N":
 			if len(rest) > 1 {
 				rest = rest[1:]
+			}
+		case len(w) > 1 && strings.Trim(w[1:], "fdrsnvwi") == "" && w[0] == '-':
+			// s, n, v, w and i are of mount(8) itself
+			if strings.ContainsAny(w, "fd") {
+				background = false
+			}
+			if strings.Contains(w, "d") {
+				words = append(words, "--debug")
+			}
+			if strings.Contains(w, "r") {
+				words = append(words, "--read-only")
 			}
 		default:
 			words = append(words, w)

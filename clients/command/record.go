@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"cartwheel.dev/geo-config/fault"
 )
@@ -26,11 +27,15 @@ type record struct {
 	pidFile string
 }
 
-// recordDir is where the records of this user's mounts lie.
+// recordDir is where the records of this user's mounts lie, root's in one place
+// whatever the session.
 func (e *env) recordDir() (string, error) {
+	if dir := e.getenv("CARTWHEEL_RUN_DIR"); dir != "" {
+		return dir, os.MkdirAll(dir, 0o700)
+	}
 	dir := e.getenv("XDG_RUNTIME_DIR")
 	switch {
-	case os.Geteuid() == 0:
+	case os.Geteuid() == 0 && runtime.GOOS == "linux":
 		dir = "/run"
 	case dir == "":
 		var err error

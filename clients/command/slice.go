@@ -2,11 +2,13 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	gslices "slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
@@ -50,7 +52,7 @@ func (sliceLsCmd) Run(e *env) error {
 		return err
 	}
 	defer c.Close()
-	views := sliceViews(c, askAll(e.ctx, c, slices))
+	views := sliceViews(c, askAll(e, c, slices))
 	return e.print(views, func(w io.Writer) {
 		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "SLICE\tEPOCH\tACTIVE\tMEMBERS\tHOME\tLEVEL\tOBJECTS\tSTATE")
@@ -115,6 +117,9 @@ type sliceHandOverCmd struct {
 // Help shows how it is called.
 func (sliceHandOverCmd) Help() string { return help("cartwheel slice hand-over 1 --to boston") }
 
+// handOverLimit bounds a hand-over, object leases waited out included.
+const handOverLimit = 30 * time.Second
+
 // Run asks the active to pass its part on.
 func (h sliceHandOverCmd) Run(e *env) error {
 	const op fault.Op = "command.handOver"
@@ -123,7 +128,7 @@ func (h sliceHandOverCmd) Run(e *env) error {
 		return err
 	}
 	defer c.Close()
-	for _, v := range sliceViews(c, askAll(e.ctx, c, slices)) {
+	for _, v := range sliceViews(c, askAll(e, c, slices)) {
 		if v.ID != geoconfig.SliceID(h.Slice) {
 			continue
 		}
@@ -136,8 +141,14 @@ func (h sliceHandOverCmd) Run(e *env) error {
 		if h.To != "" && to == "" {
 			return fault.Errorf(fault.NotFound, op, h.To, "has no member of slice %d: %s", h.Slice, strip(v.Members))
 		}
-		_, err := c.Call(e.ctx, v.Active.Node, wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: h.Slice, To: to}, nil, &pb.HandOverResponse{})
-		return fault.Wrap(fault.Other, op, fmt.Sprint("slice ", h.Slice), err)
+		defer e.progress("handing slice %d over", h.Slice)()
+		ctx, cancel := context.WithTimeout(e.ctx, handOverLimit)
+		defer cancel()
+		_, err := c.Call(ctx, v.Active.Node, wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: h.Slice, To: to}, nil, &pb.HandOverResponse{})
+		if err != nil {
+			return fault.Wrap(fault.Other, op, fmt.Sprint("slice ", h.Slice), err)
+		}
+		return e.done(map[string]any{"slice": h.Slice, "from": v.Active.Site}, "slice %d was handed over by %s", h.Slice, v.Active.Site)
 	}
 	return fault.Errorf(fault.NotFound, op, fmt.Sprint("slice ", h.Slice), "no node knows it; `cartwheel slice ls` lists them")
 }

@@ -36,6 +36,7 @@ type statusView struct {
 	Sentence  string              `json:"sentence"`
 	GeoConfig struct {
 		Reachable   bool   `json:"reachable"`
+		Kind        string `json:"kind"`
 		SinglePoint bool   `json:"single_point"`
 		Warning     string `json:"warning,omitempty"`
 	} `json:"geo_config"`
@@ -58,22 +59,17 @@ func (statusCmd) Run(e *env) error {
 	v.GeoConfig.Reachable = true
 	var troubles []string
 	answered := false
-	for _, a := range askAll(e.ctx, c, status) {
+	for _, a := range askAll(e, c, status) {
 		row, _ := c.Node(a.id)
 		n := nodeView{ID: a.id, Site: row.Site, Addresses: row.Addresses}
 		if a.err != nil {
-			n.Error = a.err.Error()
+			n.Error = explain(a.err)
 			troubles = append(troubles, fmt.Sprintf("the node at %s does not answer", row.Site))
 		} else {
 			answered = true
 			v.Cluster = a.value.Cluster
 			fill(&n, a.value)
-			if !a.value.GeoConfig.Reachable {
-				v.GeoConfig.Reachable = false
-			}
-			if w := a.value.GeoConfig.Warning; w != "" {
-				v.GeoConfig.Warning, v.GeoConfig.SinglePoint = w, true
-			}
+			v.geoConfig(a.value.GeoConfig)
 			if n.ReadOnly {
 				troubles = append(troubles, fmt.Sprintf("the node at %s is full and read-only", row.Site))
 			}
@@ -83,7 +79,7 @@ func (statusCmd) Run(e *env) error {
 	if answered && !v.GeoConfig.Reachable {
 		troubles = append(troubles, "geo-config is away: reads and writes go on, but nobody can take over and no slice can be made")
 	}
-	for _, s := range sliceViews(c, askAll(e.ctx, c, slices)) {
+	for _, s := range sliceViews(c, askAll(e, c, slices)) {
 		if lacks := s.lacks(); lacks != "" {
 			troubles = append(troubles, fmt.Sprintf("slice %d %s", s.ID, lacks))
 		}
@@ -94,6 +90,19 @@ func (statusCmd) Run(e *env) error {
 		v.Sentence = "Not all is well: " + strings.Join(troubles, "; ") + "."
 	}
 	return e.print(v, v.text)
+}
+
+// geoConfig takes in what one node says of the configuration store.
+func (v *statusView) geoConfig(g report.GeoConfig) {
+	if !g.Reachable {
+		v.GeoConfig.Reachable = false
+	}
+	if g.Kind != "" {
+		v.GeoConfig.Kind, v.GeoConfig.SinglePoint = g.Kind, g.SinglePoint
+	}
+	if g.Warning != "" {
+		v.GeoConfig.Warning = g.Warning
+	}
 }
 
 func fill(n *nodeView, r report.Node) {

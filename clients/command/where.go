@@ -47,12 +47,10 @@ func (w whereCmd) Run(e *env) error {
 	const op fault.Op = "command.where"
 	data, err := getxattr(w.Path, whereAttribute)
 	if err != nil {
-		switch k := fault.KindOf(fault.FromOS(op, w.Path, err)); {
-		case k == fault.NoAttribute || k == fault.NotSupported || errors.Is(err, errors.ErrUnsupported):
+		if errors.Is(err, fault.NoAttribute.Errno()) || errors.Is(err, errors.ErrUnsupported) {
 			return fault.E(fault.NotFound, op, w.Path, "is not below a Cartwheel mount")
-		default:
-			return fault.FromOS(op, w.Path, err)
 		}
+		return fault.FromOS(op, w.Path, err)
 	}
 	var r report.Where
 	if err := json.Unmarshal(data, &r); err != nil {

@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 
 	"cartwheel.dev/geo-config/fault"
 	"github.com/alecthomas/kong"
 )
 
 type flags struct {
-	Dirs    []string `arg:"" name:"dir" help:"Folders to measure, in turns; ratios are to the first."`
+	Dirs    []string `arg:"" optional:"" name:"dir" help:"Folders to measure, in turns; ratios are to the first."`
+	Demo    bool     `help:"Start a demo, and measure its first mount too; beside a local folder, where none is named."`
+	In      string   `help:"Where --demo makes its folder." type:"existingdir"`
+	Bin     string   `help:"Folder of the cartwheel command (default: this command's)." type:"path"`
 	Rounds  int      `help:"Rounds." default:"2"`
 	Size    int64    `help:"Bytes of the large file." default:"1073741824"`
 	Random  int      `help:"Random 4 KiB operations." default:"20000"`
@@ -34,6 +38,9 @@ func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 	if _, err := k.Parse(args); err != nil {
 		return fault.Wrap(fault.Usage, op, "", err)
 	}
+	if len(f.Dirs) == 0 && !f.Demo {
+		return fault.E(fault.Usage, op, "DIR", "name folders to measure, or --demo")
+	}
 	opt := Defaults()
 	opt.Rounds, opt.FileBytes, opt.RandomOps, opt.SmallFiles = f.Rounds, f.Size, f.Random, f.Files
 	opt.MailOps, opt.Only, opt.Threads = f.Mail, f.Only, f.Threads
@@ -41,14 +48,32 @@ func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 		opt.Rounds, opt.FileBytes, opt.RandomOps, opt.SmallFiles, opt.MailOps = 1, 32<<20, 500, 400, 300
 		opt.PostmarkFiles, opt.PostmarkTransactions, opt.AndrewClients = 500, 300, []int{1}
 	}
-	figures, err := Runner{Options: opt, Progress: progress}.Run(ctx, f.Dirs)
-	if len(figures) > 0 {
-		Table(out, f.Dirs, figures)
+	if f.Demo {
+		return withDemo(ctx, f.Bin, f.In, progress, func(d *demoRun) error {
+			dirs := f.Dirs
+			if len(dirs) == 0 {
+				local := filepath.Join(d.tmp, "local")
+				if err := os.Mkdir(local, 0o755); err != nil {
+					return err
+				}
+				dirs = []string{local}
+			}
+			return measure(ctx, opt, append(dirs, d.Sites[0].Mount), f.JSON, out, progress)
+		})
 	}
-	if err == nil && f.JSON != "" {
+	return measure(ctx, opt, f.Dirs, f.JSON, out, progress)
+}
+
+// measure runs, prints the table, and writes the figures where that was asked.
+func measure(ctx context.Context, opt Options, dirs []string, jsonFile string, out, progress io.Writer) error {
+	figures, err := Runner{Options: opt, Progress: progress}.Run(ctx, dirs)
+	if len(figures) > 0 {
+		Table(out, dirs, figures)
+	}
+	if err == nil && jsonFile != "" {
 		var data []byte
 		if data, err = json.MarshalIndent(figures, "", "  "); err == nil {
-			err = os.WriteFile(f.JSON, data, 0o644)
+			err = os.WriteFile(jsonFile, data, 0o644)
 		}
 	}
 	return err

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -17,41 +18,47 @@ const (
 // noise fills b with bytes that neither compress nor repeat.
 func noise(r *rand.Rand, b []byte) {
 	for i := 0; i+8 <= len(b); i += 8 {
-		v := r.Uint64()
-		for j := range 8 {
-			b[i+j] = byte(v >> (8 * j))
-		}
+		binary.LittleEndian.PutUint64(b[i:], r.Uint64())
 	}
 }
 
 func (p place) random(salt uint64) *rand.Rand { return rand.New(rand.NewPCG(p.opt.Seed, salt)) }
 
+// large makes n bytes that never repeat and hands them on in pieces of 1 MiB,
+// which fn must not keep.
+func large(ctx context.Context, r *rand.Rand, n int64, fn func(piece []byte) error) error {
+	buf := make([]byte, streamBuffer)
+	noise(r, buf)
+	for done := int64(0); done < n; done += streamBuffer {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// One word in 32 anew: no chunk is as it was, and little time is spent.
+		for i := 0; i < len(buf); i += 256 {
+			binary.LittleEndian.PutUint64(buf[i:], r.Uint64())
+		}
+		if err := fn(buf[:min(streamBuffer, n-done)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeLarge makes a file of n bytes and syncs it.
-func (p place) writeLarge(path string, n int64) error {
+func (p place) writeLarge(ctx context.Context, path string, n int64) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r := p.random(uint64(n))
-	buf := make([]byte, 8*streamBuffer)
-	noise(r, buf)
-	for done := int64(0); done < n; {
-		// A new start in the noise and a new counter: no two pieces are equal.
-		part := buf[:streamBuffer]
-		noise(r, part[:64<<10])
-		at := r.IntN(7) * streamBuffer
-		copy(buf[at:], part[:64<<10])
-		m, err := f.Write(buf[at : at+streamBuffer][:min(streamBuffer, n-done)])
-		done += int64(m)
-		if err != nil {
-			return err
-		}
+	err = large(ctx, p.random(uint64(n)), n, func(piece []byte) error { _, err := f.Write(piece); return err })
+	if err != nil {
+		return err
 	}
 	return f.Sync()
 }
 
-func readLarge(path string) (int64, error) {
+func readLarge(ctx context.Context, path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
@@ -60,6 +67,9 @@ func readLarge(path string) (int64, error) {
 	buf := make([]byte, streamBuffer)
 	var n int64
 	for {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
 		m, err := f.Read(buf)
 		n += int64(m)
 		if errors.Is(err, io.EOF) {
@@ -72,10 +82,10 @@ func readLarge(path string) (int64, error) {
 }
 
 // stream: sequential write with a sync at the end, then cold and warm reading.
-func stream(_ context.Context, p place) error {
+func stream(ctx context.Context, p place) error {
 	path := filepath.Join(p.dir, "large")
 	mb := float64(p.opt.FileBytes) / 1e6
-	took, err := timed(func() error { return p.writeLarge(path, p.opt.FileBytes) })
+	took, err := timed(func() error { return p.writeLarge(ctx, path, p.opt.FileBytes) })
 	if err != nil {
 		return err
 	}
@@ -86,7 +96,7 @@ func stream(_ context.Context, p place) error {
 				return err
 			}
 		}
-		took, err = timed(func() error { _, err := readLarge(path); return err })
+		took, err = timed(func() error { _, err := readLarge(ctx, path); return err })
 		if err != nil {
 			return err
 		}
@@ -96,9 +106,9 @@ func stream(_ context.Context, p place) error {
 }
 
 // random: 4 KiB reads from a cold large file, then overwrites with one sync.
-func random(_ context.Context, p place) error {
+func random(ctx context.Context, p place) error {
 	path := filepath.Join(p.dir, "large")
-	if err := p.writeLarge(path, p.opt.FileBytes); err != nil {
+	if err := p.writeLarge(ctx, path, p.opt.FileBytes); err != nil {
 		return err
 	}
 	if err := p.cold(); err != nil {
@@ -114,6 +124,9 @@ func random(_ context.Context, p place) error {
 	buf := make([]byte, randomBlock)
 	took, err := timed(func() error {
 		for range p.opt.RandomOps {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if _, err := f.ReadAt(buf, r.Int64N(blocks)*randomBlock); err != nil {
 				return err
 			}
@@ -126,6 +139,9 @@ func random(_ context.Context, p place) error {
 	p.out("random 4 KiB read cold", "/s", float64(p.opt.RandomOps)/took)
 	took, err = timed(func() error {
 		for range p.opt.RandomOps {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			noise(r, buf)
 			if _, err := f.WriteAt(buf, r.Int64N(blocks)*randomBlock); err != nil {
 				return err
