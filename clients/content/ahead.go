@@ -28,9 +28,9 @@ type ahead struct {
 	cancel context.CancelFunc
 }
 
-// note takes down a read and reports whether it belongs to a stream. It starts
-// fetching what comes next.
-func (a *ahead) note(r *reader, off, n uint64) bool {
+// note takes down a read and reports whether it belongs to a stream, and whether
+// that was recognised just now. It starts fetching what comes next.
+func (a *ahead) note(r *reader, off, n uint64) (stream, first bool) {
 	e := r.engine()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,18 +46,16 @@ func (a *ahead) note(r *reader, off, n uint64) bool {
 		if off != 0 {
 			a.run = 1 // the next read must continue it
 		}
-		return false
+		return false, false
 	}
 	a.next, a.run = max(a.next, off+n), a.run+n
-	if a.run < enough {
-		return false
+	if a.run < enough || e.opt.ReadAhead < 0 {
+		return false, false
 	}
-	if e.opt.ReadAhead < 0 {
-		return false
-	}
+	first = a.window == 0
 	a.window = min(max(2*a.window, firstWindow), uint64(e.opt.ReadAhead), uint64(e.opt.CacheBytes)/4)
 	a.fetch(r)
-	return true
+	return true, first
 }
 
 // fetch asks for what lies in the window and was not asked for yet.
@@ -89,7 +87,7 @@ func (a *ahead) fetch(r *reader) {
 			continue
 		}
 		if !e.start(func() {
-			if extents, err := bg.window(from, true); err == nil && extents != nil {
+			if extents := bg.window(from, end-from, true); extents != nil {
 				bg.fetchChunks(a.ctx, extents, from, end, true)
 			}
 		}) {

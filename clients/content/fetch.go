@@ -34,7 +34,7 @@ func (r *reader) read(p []byte, off uint64) error {
 	if r.v.size <= smallFile {
 		return r.blocks(p, off, r.v.size)
 	}
-	sequential := r.handle.ahead.note(r, off, uint64(len(p)))
+	sequential, first := r.handle.ahead.note(r, off, uint64(len(p)))
 	if e.opt.NoRangeMap {
 		if sequential {
 			return r.blocks(p, off, blockSize)
@@ -43,13 +43,16 @@ func (r *reader) read(p []byte, off uint64) error {
 	}
 	for len(p) > 0 {
 		n := min(uint64(len(p)), windowSize-off%windowSize)
-		extents, err := r.window(off, sequential)
-		switch {
-		case err != nil:
-			return err
-		case extents == nil:
+		var extents []chunk.Extent
+		if sequential || r.handle.file.touch(off/windowSize) {
+			// The first read of a stream does not wait for the map, which is
+			// on its way for those that follow.
+			extents = r.window(off, n, !first)
+		}
+		var err error
+		if extents == nil {
 			err = r.direct(p[:n], off)
-		default:
+		} else {
 			err = r.mapped(p[:n], off, extents, sequential)
 		}
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // smallFile is up to what size a file is read whole at the first miss.
-const smallFile = 128 << 10
+const smallFile = 256 << 10
 
 // versionTries bounds how often a version is asked for that turns out to be
 // older than what this client's own commits made meanwhile.

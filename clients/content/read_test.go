@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/diskcache"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -256,4 +257,29 @@ func TestSeekFindsHolesInVersionsAndInDirtyBytes(t *testing.T) {
 	if _, err := h.SeekData(ctx, 210000); !fault.Is(err, fault.NoDevice) {
 		t.Errorf("only a hole follows: got %v, want NoDevice", err)
 	}
+}
+
+// mapless is a cluster whose range maps never come.
+type mapless struct{ *contenttest.Cluster }
+
+func (m mapless) Range(ctx context.Context, o geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+	if q.Extents {
+		<-ctx.Done()
+		return content.Answer{}, ctx.Err()
+	}
+	return m.Cluster.Range(ctx, o, q)
+}
+
+func TestTheFirstReadOfAStreamDoesNotWaitForTheMap(t *testing.T) {
+	cluster := contenttest.New()
+	want := big(t, cluster, 2<<20)
+	e := content.New(mapless{cluster}, content.Options{})
+	ctx := within(t)
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	buf := make([]byte, 128<<10)
+	if _, err := h.ReadAt(ctx, buf, 0); err != nil || !bytes.Equal(buf, want[:len(buf)]) {
+		t.Errorf("the first bytes are wrong: %v", err)
+	}
+	h.Close()
+	must(t, e.Close(ctx))
 }

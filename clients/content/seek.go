@@ -43,8 +43,8 @@ func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error
 			return 0, fault.E(fault.NoDevice, op, f.object.String(), "behind the end of the file")
 		case !known: // the range map must be loaded, without the mutex
 			r := reader{handle: h, ctx: ctx, v: base}
-			if extents, err := r.window(at, true); err != nil || extents == nil {
-				return r.seekRemote(at, data, err)
+			if r.window(at, 1, true) == nil {
+				return r.seekFailed(at)
 			}
 		case at < size:
 			return at, nil
@@ -56,12 +56,10 @@ func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error
 	}
 }
 
-// seekRemote says why a window could not be loaded.
-func (r *reader) seekRemote(at uint64, _ bool, err error) (uint64, error) {
+// seekFailed says why a window could not be loaded.
+func (r *reader) seekFailed(at uint64) (uint64, error) {
 	const op fault.Op = "content.Handle.Seek"
-	if err == nil {
-		err = r.ctx.Err()
-	}
+	err := r.ctx.Err()
 	if err == nil {
 		err = fault.Errorf(fault.IO, op, "", "the extents at %d could not be read", at)
 	}
@@ -103,6 +101,10 @@ func (f *file) baseKind(off uint64) (data bool, until uint64, known bool) {
 	if s == nil || !isClosed(s.entry.done) || s.entry.err != nil {
 		return false, 0, false
 	}
-	x := s.entry.extents[extentAt(s.entry.extents, off)]
+	i := extentAt(s.entry.extents, off)
+	if i == len(s.entry.extents) {
+		return false, 0, false // a part of the window that is left out
+	}
+	x := s.entry.extents[i]
 	return !x.IsHole(), x.End(), true
 }

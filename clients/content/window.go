@@ -1,40 +1,54 @@
 package content
 
 import (
+	"context"
+
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 )
 
-// window returns the range map's window at off, loading it where that pays:
-// for sequential reads, and when a window is read a second time.
-func (r *reader) window(off uint64, load bool) ([]chunk.Extent, error) {
-	e, f := r.engine(), r.handle.file
+// window returns the range map's window that holds n bytes at off, or nil. Where it is not here it
+// is loaded, and waited for where wait is set.
+func (r *reader) window(off, n uint64, wait bool) []chunk.Extent {
+	e := r.engine()
 	k := key{r.v.root.Address, off/windowSize | windowBit}
 	s := e.cache.get(k)
 	if s == nil {
-		if !load && !f.touch(k.index) {
-			return nil, nil
-		}
 		if own := e.cache.reserve(true, false, func(int) int64 { return 4096 }, k); own != nil {
-			e.loadWindow(r, own, off-off%windowSize)
+			bg := &reader{handle: r.handle, v: r.v}
+			load := func() {
+				ctx, cancel := context.WithTimeout(e.ctx, e.opt.CommitTimeout)
+				defer cancel()
+				bg.ctx = ctx
+				e.loadWindow(bg, own, off-off%windowSize)
+			}
+			if !e.start(load) {
+				e.cache.settle(own, nil, 0, context.Canceled)
+			}
 		}
 		if s = e.cache.get(k); s == nil {
-			return nil, nil // evicted at once, or it failed: do without
+			return nil // it failed, or was evicted at once: do without
 		}
 	}
-	if _, ok := r.await(s); !ok {
-		return nil, nil
+	if !wait && !isClosed(s.entry.done) {
+		return nil
 	}
-	return s.entry.extents, nil
+	if _, ok := r.await(s); !ok {
+		return nil
+	}
+	if x := s.entry.extents; x[len(x)-1].End() >= off+n {
+		return x
+	}
+	return nil
 }
 
 // loadWindow fetches the extents of a window. A node answers as many as it
-// likes: a window that takes more than a few answers is done without.
+// likes: of a window that takes more than a few answers the rest is left out.
 func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
 	const op fault.Op = "content.loadWindow"
 	end := min(from+windowSize, r.v.size)
 	var err error
-	for try := 0; from < end && err == nil; try++ {
+	for try := 0; from < end && err == nil && try < windowAnswers; try++ {
 		var a Answer
 		a, err = e.remote.Range(r.ctx, r.handle.file.object, Query{Root: r.v.root, Offset: from, Length: end - from, Extents: true})
 		if err == nil {
@@ -44,9 +58,6 @@ func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
 			from = own.extents[n-1].End()
 		} else if err == nil {
 			err = fault.E(fault.Corrupt, op, "", "the extents are not those of the range")
-		}
-		if try == windowAnswers && from < end && err == nil {
-			err = fault.E(fault.TooLarge, op, "", "too many extents")
 		}
 	}
 	e.cache.settle(own, nil, int64(len(own.extents))*64, err)
