@@ -136,7 +136,7 @@ func testFollowConverges(f *fixture) {
 		}
 	}
 	final <- last
-	last = f.apply(geoconfig.Batch{Audit: []geoconfig.AuditRecord{{Who: "ann", Action: "test.end"}}})
+	f.apply(geoconfig.Batch{Audit: []geoconfig.AuditRecord{{Who: "ann", Action: "test.end"}}})
 	want := make(map[string]geoconfig.Revision)
 	note(want, f.read(geoconfig.Query{Users: true, Slices: 100}))
 	got := <-copies

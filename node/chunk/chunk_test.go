@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -54,7 +55,7 @@ func TestSplitAgreesWithTheLibrary(t *testing.T) {
 			if len(piece) > 0 {
 				want = append(want, len(piece))
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -186,7 +187,7 @@ func (s *Store) holder() string {
 	defer f.Close()
 	b := make([]byte, 32)
 	n, err := f.ReadAt(b, 0)
-	if err != nil && err != io.EOF || n == 0 {
+	if err != nil && !errors.Is(err, io.EOF) || n == 0 {
 		return "(unknown)"
 	}
 	return strings.TrimSpace(string(b[:n]))

@@ -115,7 +115,7 @@ func (m *machine) holds(n geoconfig.Serial) error {
 	for i := geoconfig.Serial(1); i <= n; i++ {
 		address, ok, err := m.s.Meta().Slice(1).Get(fmt.Appendf(nil, "file %d", i))
 		if err != nil || !ok {
-			return fmt.Errorf("file %d of %d: %v %v", i, n, ok, err)
+			return fmt.Errorf("file %d of %d: %v %w", i, n, ok, err)
 		}
 		want := content(i)
 		r := []pack.Range{{Address: chunk.Address(address), Into: make([]byte, len(want))}}

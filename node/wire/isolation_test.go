@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -108,7 +109,7 @@ func (s *slowLink) forward(from, to net.Conn) {
 		wait := s.free.Sub(now)
 		s.mu.Unlock()
 		time.Sleep(wait)
-		if _, err := to.Write(packet[:n]); err != nil && err != io.EOF {
+		if _, err := to.Write(packet[:n]); err != nil && !errors.Is(err, io.EOF) {
 			return
 		}
 	}

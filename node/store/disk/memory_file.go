@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"path"
 	"slices"
@@ -167,7 +168,7 @@ func (f *memoryFile) WriteAt(site Site, p []byte, off int64) error {
 	}
 	v := f.m.visit(site, f.name)
 	if v.err != nil {
-		if v.err != error(errCrashed) && f.mode&ReadOnly == 0 {
+		if !errors.Is(v.err, errCrashed) && f.mode&ReadOnly == 0 {
 			kept := p[:min(v.keep, len(p))]
 			// What an interrupted write leaves is on the medium for good.
 			_ = f.d.write(kept, off, true)

@@ -121,7 +121,7 @@ func (d *Real) Lock(name string, content []byte) (func() error, error) {
 		}
 		return nil, translate(op, path, err)
 	}
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt(content, 0)
 	}
 	if err != nil {

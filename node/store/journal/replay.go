@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"hash/crc32"
 	"io"
 
@@ -103,7 +104,7 @@ func (r *replay) read(s *segment, off int64, n int) ([]byte, error) {
 		r.buf = disk.Aligned(want)
 	}
 	r.of = nil
-	if _, err := s.f.ReadAt(r.buf[:want], off); err != nil && err != io.EOF {
+	if _, err := s.f.ReadAt(r.buf[:want], off); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fault.Wrap(fault.IO, "journal.Replay", s.name(), err)
 	}
 	r.of, r.start, r.window = s, off, r.buf[:want]

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -69,7 +70,7 @@ func (j *Journal) loadSegment(number int) error {
 		f.Close()
 		return j.d.Remove(disk.JournalOpen, s.name())
 	}
-	if _, err := f.ReadAt(block, 0); err != nil && err != io.EOF {
+	if _, err := f.ReadAt(block, 0); err != nil && !errors.Is(err, io.EOF) {
 		f.Close()
 		return fault.Wrap(fault.IO, "journal.Open", s.name(), err)
 	}

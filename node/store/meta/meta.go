@@ -10,6 +10,7 @@ package meta
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -123,7 +124,7 @@ func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble) *pebble.Options 
 func (db *DB) checkFormat(dir string) error {
 	key := []byte{areaFormat}
 	v, closer, err := db.p.Get(key)
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		v := binary.LittleEndian.AppendUint32(nil, format)
 		return fault.Wrap(fault.IO, "meta.Open", dir, db.p.Set(key, v, pebble.NoSync))
 	}
@@ -167,7 +168,7 @@ func (db *DB) Flush(ctx context.Context) error {
 // for none.
 func (db *DB) Applied(s geoconfig.SliceID) (geoconfig.Serial, error) {
 	v, closer, err := db.p.Get(appendPrefix(nil, areaApplied, s))
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package meta
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -61,7 +62,7 @@ func (db *DB) current(full []byte) ([]byte, error) {
 		return value, nil
 	}
 	raw, closer, err := db.p.Get(full)
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		shard.put(full, nil, gen)
 		return nil, nil
 	}
@@ -105,7 +106,7 @@ func (db *DB) older(s geoconfig.SliceID, key []byte, at uint64) ([]byte, uint64,
 func (db *DB) Plain(s geoconfig.SliceID, key []byte) ([]byte, bool, error) {
 	var space [128]byte
 	raw, closer, err := db.p.Get(appendKey(space[:0], areaPlain, s, key))
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
 	}
 	if err != nil {
