@@ -19,11 +19,11 @@ type Lock struct{ file *os.File }
 func Take(dir string) (*Lock, error) {
 	const op fault.Op = "dirlock.Take"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, fault.FromOS(op, dir, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, fault.FromOS(op, dir, err)
 	}
 	busy, err := lock(f)
 	if err == nil && !busy {
@@ -33,11 +33,11 @@ func Take(dir string) (*Lock, error) {
 	if busy {
 		return nil, fault.E(fault.Busy, op, dir, "another process uses this directory: give each mount its own")
 	}
-	return nil, fault.Wrap(fault.IO, op, dir, err)
+	return nil, fault.FromOS(op, dir, err)
 }
 
 // Close gives the lock back.
 func (l *Lock) Close() error {
 	const op fault.Op = "dirlock.Close"
-	return fault.Wrap(fault.IO, op, l.file.Name(), l.file.Close())
+	return fault.FromOS(op, l.file.Name(), l.file.Close())
 }

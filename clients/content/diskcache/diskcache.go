@@ -84,7 +84,7 @@ func Open(dir string, o Options) (*Cache, error) {
 	}
 	lock, err := dirlock.Take(dir)
 	if err != nil {
-		return nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, fault.FromOS(op, dir, err)
 	}
 	c := &Cache{
 		dir: dir, limit: o.Limit, segment: min(max(o.Limit/16, 256<<10), 64<<20), lock: lock, log: o.Log,
@@ -96,7 +96,7 @@ func Open(dir string, o Options) (*Cache, error) {
 	c.work = sync.NewCond(&c.mu)
 	if err := c.load(); err != nil {
 		_ = lock.Close() // the first error counts
-		return nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, fault.FromOS(op, dir, err)
 	}
 	go c.write()
 	return c, nil
@@ -120,7 +120,7 @@ func (c *Cache) Close() error {
 		c.retire(s, false)
 	}
 	c.segments, c.index = nil, map[string]place{}
-	return fault.Wrap(fault.IO, op, c.dir, c.lock.Close())
+	return fault.FromOS(op, c.dir, c.lock.Close())
 }
 
 // Put queues content to be kept; what is there already, and what the queue has

@@ -72,7 +72,7 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 	const op fault.Op = "writelog.Open"
 	lock, err := dirlock.Take(dir)
 	if err != nil {
-		return nil, nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, nil, fault.FromOS(op, dir, err)
 	}
 	l := &Log{dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, live: map[geoconfig.ObjectID][]liveWrite{}, next: 1}
 	if l.limit <= 0 {
@@ -89,7 +89,7 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 	if err != nil {
 		l.closeFiles()
 		_ = lock.Close() // the first error counts
-		return nil, nil, fault.Wrap(fault.IO, op, dir, err)
+		return nil, nil, fault.FromOS(op, dir, err)
 	}
 	return l, left, nil
 }
@@ -105,7 +105,7 @@ func (l *Log) Close() error {
 	}
 	l.closed = true
 	l.closeFiles()
-	return fault.Wrap(fault.IO, op, l.dir, l.lock.Close())
+	return fault.FromOS(op, l.dir, l.lock.Close())
 }
 
 func (l *Log) closeFiles() {
@@ -126,7 +126,7 @@ func (l *Log) Write(w content.Written) (uint64, error) {
 	r := record{kind: byte(w.Kind), object: w.Object, number: l.next, version: w.Version, offset: w.Offset, length: w.Length, data: w.Data}
 	s, err := l.put(&r)
 	if err != nil {
-		return 0, fault.Wrap(fault.IO, op, l.dir, err)
+		return 0, fault.FromOS(op, l.dir, err)
 	}
 	l.next++
 	s.live++
@@ -140,7 +140,7 @@ func (l *Log) Begin(object geoconfig.ObjectID, upto uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.put(&record{kind: kindBegin, object: object, number: upto})
-	return fault.Wrap(fault.IO, op, l.dir, err)
+	return fault.FromOS(op, l.dir, err)
 }
 
 // Done implements content.Journal. It leaves alone what was left over by
@@ -218,7 +218,7 @@ func (l *Log) Sync() error {
 		}
 		l.mu.Unlock()
 		if err != nil {
-			return fault.Wrap(fault.IO, op, l.dir, err)
+			return fault.FromOS(op, l.dir, err)
 		}
 	}
 	return nil
@@ -237,7 +237,7 @@ func (l *Log) removed(f *os.File) bool {
 // state says why nothing more is taken; the mutex is held.
 func (l *Log) state(op fault.Op) error {
 	if l.err != nil {
-		return fault.Wrap(fault.IO, op, l.dir, l.err)
+		return fault.FromOS(op, l.dir, l.err)
 	}
 	return fault.E(fault.Closed, op, l.dir, "the write journal is closed")
 }
