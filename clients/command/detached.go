@@ -43,8 +43,8 @@ func startDetached(ctx context.Context, program string, args []string, logName s
 		if strings.Contains(text, `"ready":true`) {
 			return cmd.Process.Release()
 		}
-		cause := cmd.Wait()
-		return &fault.Error{Kind: exitKind(cmd.ProcessState.ExitCode()), Op: op, Public: lastWords(logName), Cause: cause}
+		_ = cmd.Wait() // its words and exit code say more
+		return fault.E(exitKind(cmd.ProcessState.ExitCode()), op, "", lastWords(logName))
 	case <-timer.C:
 		_ = cmd.Process.Kill() // it may have ended meanwhile
 		_ = cmd.Wait()         // it was killed

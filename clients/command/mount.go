@@ -230,7 +230,11 @@ func (c *mountCmd) daemon(e *env) error {
 		log = filepath.Join(dir, recordName(c.Mountpoint)+".log")
 	}
 	defer e.progress("waiting for the mount to answer")()
-	return startDetached(e.ctx, self, append(e.words, "--in-background"), log, c.DaemonWait+daemonGrace)
+	err = startDetached(e.ctx, self, append(e.words, "--in-background"), log, c.DaemonWait+daemonGrace)
+	if err != nil && c.LogFile == "" && !fault.Is(err, fault.TimedOut) {
+		_ = os.Remove(log) // it has been quoted
+	}
+	return err
 }
 
 // daemonGrace is what a mount in the background may take beyond the first

@@ -83,13 +83,19 @@ func strip(members []member) string {
 	return strings.Join(out, " ")
 }
 
+// sliceViews joins what the nodes answered: the newest row of each slice, and of
+// equal ones the active's own.
 func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView {
-	best := map[geoconfig.SliceID]report.Slice{}
+	type answer struct {
+		report.Slice
+		ofActive bool
+	}
+	best := map[geoconfig.SliceID]answer{}
 	for _, a := range answers {
 		for _, s := range a.value {
 			old, ok := best[s.ID]
 			if !ok || s.Epoch > old.Epoch || s.Epoch == old.Epoch && a.id == s.Active {
-				best[s.ID] = s
+				best[s.ID] = answer{s, a.id == s.Active}
 			}
 		}
 	}
@@ -100,7 +106,7 @@ func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView
 		for _, m := range s.SliceRow.Members {
 			v.Members = append(v.Members, member{Node: m.Node, Site: siteOf(c, m.Node), State: m.State.String()})
 		}
-		if s.Role == "active" {
+		if s.ofActive {
 			v.Serving, v.Why = &s.Serving, s.Why
 		}
 		out = append(out, v)

@@ -159,7 +159,6 @@ func (c *child) running() bool {
 }
 
 func (c *child) expected() bool { return c.wanted.Load() }
-func (c *child) err() error     { return c.exitErr }
 
 // kill ends it at once, as a loss of power would.
 func (c *child) kill() {

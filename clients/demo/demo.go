@@ -142,7 +142,7 @@ func (d *Demo) serve(ctx context.Context) {
 			}
 		case c := <-d.gone:
 			if !c.expected() {
-				d.say("%s ended by itself: %v (log: %s); `cartwheel demo heal %s` starts it again", c.name, c.err(), c.logPath, c.owner)
+				d.say("%s ended by itself (%s; log: %s); `cartwheel demo heal %s` starts it again", c.name, c.cmd.ProcessState, c.logPath, c.owner)
 			}
 		}
 	}
