@@ -66,7 +66,7 @@ type dialler struct {
 func newDialler(t *testing.T, to *Host, as *Host) *dialler {
 	t.Helper()
 	address := ma.StringCast(to.Addresses()[0])
-	s, err := dialLocal(t.Context(), address, 5*time.Second)
+	s, err := dialLocal(t.Context(), address, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (d *dialler) greetings(change func(encoded []byte)) (ours, theirs *greeting
 }
 
 func TestOnlyAWholeHandshakeIsLetIn(t *testing.T) {
-	h, served := localHost(t, nil)
+	h, served := localHost(t, func(o *Options) { o.Times.Dial = 20 * time.Second })
 	as, _ := localHost(t, nil)
 	other, _ := localHost(t, nil)
 	const (
@@ -193,13 +193,16 @@ func TestOnlyAWholeHandshakeIsLetIn(t *testing.T) {
 		{"a greeting too short", func(d *dialler) bool { d.write([]byte{1, 0, 1}); return d.readsOne() }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := served.Load()
+			before, start := served.Load(), time.Now()
 			d := newDialler(t, h, as)
 			if err := d.selectProtocol(localID); err != nil {
 				t.Fatal(err)
 			}
 			if got := tt.act(d); got != tt.want {
 				t.Errorf("got let in %v, want %v", got, tt.want)
+			}
+			if d := time.Since(start); d > h.options.Times.Dial/2 {
+				t.Errorf("refused after %v, not at once", d)
 			}
 			if got := served.Load() > before; got != tt.want {
 				t.Errorf("served a call: %v", got)

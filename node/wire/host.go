@@ -3,6 +3,8 @@ package wire
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,39 +104,57 @@ const opListen fault.Op = "wire.Host.Listen"
 // first, so that peers who wait for this host find the better way. Where one
 // address fails, those before it stay open until Close.
 func (h *Host) Listen() error {
-	var local, other []ma.Multiaddr
+	parsed := make([]ma.Multiaddr, 0, len(h.options.Listen))
 	for _, text := range h.options.Listen {
 		address, err := ma.NewMultiaddr(text)
-		switch {
-		case err != nil:
+		if err != nil {
 			return fault.Wrap(fault.Invalid, opListen, text, err)
-		case isLocal(address) && !h.local:
-			return fault.E(fault.NotSupported, opListen, text, "no local connections on this system")
-		case isLocal(address):
-			local = append(local, address)
-		case h.transport.CanDial(address):
-			other = append(other, address)
-		default:
-			return fault.E(fault.Invalid, opListen, text, "neither a TCP address nor a Unix socket's")
+		}
+		parsed = append(parsed, address)
+	}
+	for _, address := range localFirst(parsed) {
+		if err := h.listenAt(address, h.options.SocketMode); err != nil {
+			return err
 		}
 	}
-	for _, address := range append(local, other...) {
-		text := address.String()
-		l, err := h.transport.Listen(address)
-		if err != nil {
-			return fault.Wrap(fault.IO, opListen, text, err)
-		}
-		h.mu.Lock()
-		closed := h.closed
-		if !closed {
-			h.listeners = append(h.listeners, l)
-			h.wg.Add(1)
-			go h.accept(l)
-		}
-		h.mu.Unlock()
-		if closed {
-			return errors.Join(fault.E(fault.Closed, opListen, text, ""), l.Close())
-		}
+	return nil
+}
+
+// ListenLocal starts accepting connections at one more Unix socket, whose mode
+// is PrivateSocket or SharedSocket. NotSupported: this system has none.
+func (h *Host) ListenLocal(path string, mode fs.FileMode) error {
+	if mode != PrivateSocket && mode != SharedSocket {
+		return fault.E(fault.Invalid, opListen, path, badSocketMode)
+	}
+	address, err := ma.NewMultiaddr("/unix" + filepath.ToSlash(path))
+	if err != nil || !filepath.IsAbs(path) {
+		return &fault.Error{Kind: fault.Invalid, Op: opListen, Subject: path, Public: "not an absolute path", Cause: err}
+	}
+	return h.listenAt(address, mode)
+}
+
+func (h *Host) listenAt(address ma.Multiaddr, mode fs.FileMode) error {
+	text := address.String()
+	switch {
+	case isLocal(address) && !h.local:
+		return fault.E(fault.NotSupported, opListen, text, "no local connections on this system")
+	case !h.transport.CanDial(address):
+		return fault.E(fault.Invalid, opListen, text, "neither a TCP address nor a Unix socket's")
+	}
+	l, err := h.transport.listen(address, mode)
+	if err != nil {
+		return fault.Wrap(fault.IO, opListen, text, err)
+	}
+	h.mu.Lock()
+	closed := h.closed
+	if !closed {
+		h.listeners = append(h.listeners, l)
+		h.wg.Add(1)
+		go h.accept(l)
+	}
+	h.mu.Unlock()
+	if closed {
+		return errors.Join(fault.E(fault.Closed, opListen, text, ""), l.Close())
 	}
 	return nil
 }

@@ -27,6 +27,12 @@ const (
 	SharedSocket  fs.FileMode = 0o666
 )
 
+// MaxSocketPath is how many bytes the path of a Unix socket may have on this
+// system; 0: it has none.
+const MaxSocketPath = maxLocalPath
+
+const badSocketMode = "a socket's mode must be 0600 or 0666"
+
 const (
 	// localHandshakes is how many handshakes of one user may be under way:
 	// further connections are hung up on, and go over TCP.
@@ -98,6 +104,7 @@ type localListener struct {
 	host    *Host
 	address ma.Multiaddr
 	file    fs.FileInfo // the socket that this listener made
+	madeDir bool        // and its directory
 
 	mu    sync.Mutex // guards below
 	users map[uint32]*userSeats
@@ -107,12 +114,13 @@ type localListener struct {
 type userSeats struct{ open, unproven int }
 
 // listenLocal makes the socket. One that a dead process left is replaced.
-func listenLocal(h *Host, address ma.Multiaddr) (*localListener, error) {
-	path, mode := localPath(address), h.options.SocketMode
+func listenLocal(h *Host, address ma.Multiaddr, mode fs.FileMode) (*localListener, error) {
+	path := localPath(address)
 	if len(path) > maxLocalPath {
 		return nil, fault.Errorf(fault.Invalid, opListen, path, "a socket's path has at most %d bytes on this system, this one %d", maxLocalPath, len(path))
 	}
-	if err := prepareSocketDir(filepath.Dir(path), mode); err != nil {
+	madeDir, err := prepareSocketDir(filepath.Dir(path), mode)
+	if err != nil {
 		return nil, err
 	}
 	if err := removeStale(path, h.options.Times.Dial); err != nil {
@@ -123,7 +131,7 @@ func listenLocal(h *Host, address ma.Multiaddr) (*localListener, error) {
 		return nil, fault.Wrap(fault.IO, opListen, path, err)
 	}
 	u.SetUnlinkOnClose(false) // by then another process may have taken the path
-	l := &localListener{UnixListener: u, host: h, address: address, users: map[uint32]*userSeats{}}
+	l := &localListener{UnixListener: u, host: h, address: address, madeDir: madeDir, users: map[uint32]*userSeats{}}
 	if err = os.Chmod(path, mode); err == nil {
 		l.file, err = os.Lstat(path)
 	}
@@ -134,30 +142,29 @@ func listenLocal(h *Host, address ma.Multiaddr) (*localListener, error) {
 }
 
 // prepareSocketDir makes a socket's directory, or checks the one that is there.
-func prepareSocketDir(dir string, mode fs.FileMode) error {
+func prepareSocketDir(dir string, mode fs.FileMode) (made bool, err error) {
 	perm, forbidden, public := fs.FileMode(0o700), fs.FileMode(0o077), "others may enter the socket's directory: its mode must be 0700"
 	if mode == SharedSocket {
 		perm, forbidden, public = 0o755, 0o022, "others may write to the socket's directory: its mode must be 0755 or stricter"
 	}
-	err := os.Mkdir(dir, perm)
-	if err == nil {
-		err = os.Chmod(dir, perm) // whatever the umask
+	if err = os.Mkdir(dir, perm); err == nil {
+		made, err = true, os.Chmod(dir, perm) // whatever the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fault.Wrap(fault.IO, opListen, dir, err)
+		return made, fault.Wrap(fault.IO, opListen, dir, err)
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return fault.Wrap(fault.IO, opListen, dir, err)
+		return made, fault.Wrap(fault.IO, opListen, dir, err)
 	case !info.IsDir():
-		return fault.E(fault.Invalid, opListen, dir, "not a directory")
+		return made, fault.E(fault.Invalid, opListen, dir, "not a directory")
 	case fileUser(info) != localUser():
-		return fault.E(fault.Permission, opListen, dir, "the socket's directory belongs to another user")
+		return made, fault.E(fault.Permission, opListen, dir, "the socket's directory belongs to another user")
 	case info.Mode().Perm()&forbidden != 0:
-		return fault.E(fault.Permission, opListen, dir, public)
+		return made, fault.E(fault.Permission, opListen, dir, public)
 	}
-	return nil
+	return made, nil
 }
 
 // removeStale removes a socket that nobody listens on.
@@ -210,6 +217,9 @@ func (l *localListener) Close() error {
 	now, err := os.Lstat(path)
 	if err == nil && l.file != nil && os.SameFile(now, l.file) {
 		_ = os.Remove(path) // the next to listen removes what stays
+		if l.madeDir {
+			_ = os.Remove(filepath.Dir(path)) // unless there is something else in it
+		}
 	}
 	return l.UnixListener.Close()
 }

@@ -104,7 +104,7 @@ func (o *Options) fill() error {
 		o.SocketMode = PrivateSocket
 	}
 	if o.SocketMode != PrivateSocket && o.SocketMode != SharedSocket {
-		return fault.E(fault.Invalid, opNew, "socket mode", "must be 0600 or 0666")
+		return fault.E(fault.Invalid, opNew, "", badSocketMode)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

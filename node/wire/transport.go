@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"time"
 
@@ -158,8 +159,12 @@ func (t *transport) CanDial(address ma.Multiaddr) bool {
 
 // Listen accepts connections of all classes on one address.
 func (t *transport) Listen(address ma.Multiaddr) (libp2p.Listener, error) {
+	return t.listen(address, t.host.options.SocketMode)
+}
+
+func (t *transport) listen(address ma.Multiaddr, mode fs.FileMode) (libp2p.Listener, error) {
 	if isLocal(address) {
-		l, err := listenLocal(t.host, address)
+		l, err := listenLocal(t.host, address, mode)
 		if err != nil {
 			return nil, err
 		}
