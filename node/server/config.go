@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,6 +22,11 @@ type Config struct {
 	Listen []string `koanf:"listen"`
 	// Advertise lists the addresses that others are told; empty: the ones listened on.
 	Advertise []string `koanf:"advertise"`
+	// Socket is the path of a Unix socket for processes on this machine, in a
+	// directory that only the node's user may write. Given here, every user of
+	// the machine may connect to it, as to Listen. Empty: wire.sock below Data,
+	// for the node's user; "none": none.
+	Socket string `koanf:"socket"`
 	// GeoConfig lists the addresses of the geo-config server, each with its peer ID.
 	GeoConfig []string `koanf:"geo_config"`
 	// ExpectedNodes is how many nodes must have registered before the first
@@ -105,6 +111,7 @@ func (c Config) Validate() error {
 	for _, a := range c.Advertise {
 		p.check(strings.HasPrefix(a, "/"), "advertise", "%q is no multiaddress: write it as /ip4/ADDRESS/tcp/PORT", a)
 	}
+	p.check(c.Socket == "" || c.Socket == noSocket || filepath.IsAbs(c.Socket), "socket", "%q is neither an absolute path nor %q", c.Socket, noSocket)
 	for _, a := range c.GeoConfig {
 		p.check(strings.Contains(a, "/p2p/"), "geo_config", "%q lacks the server's identity: end it with /p2p/ID", a)
 	}

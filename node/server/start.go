@@ -178,6 +178,7 @@ func (s *Server) openServices(context.Context) error {
 }
 
 func (s *Server) listen(context.Context) error {
+	s.listenLocal()
 	if err := s.host.Listen(); err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Op: "server.Open", Subject: fmt.Sprint(s.config.Listen),
 			Public: "the node cannot listen there: another program may use the port", Cause: err}
@@ -277,10 +278,7 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 	}
 	usage := s.store.Usage()
 	n.Site = geoconfig.SiteName(s.config.Site)
-	n.Addresses = s.config.Advertise
-	if len(n.Addresses) == 0 {
-		n.Addresses = s.host.Addresses()
-	}
+	n.Addresses = s.advertised()
 	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
 	n.CapacityBytes, n.UsedBytes = s.capacity(usage), usage.Journal+usage.Chunks+usage.Meta
 	return n
