@@ -93,10 +93,12 @@ func New(opt Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
 	}
+	at := map[geoconfig.NodeID][]string{}
 	for _, address := range opt.File.Nodes {
 		where, id, err := SplitAddress(address)
 		if err == nil {
-			err = c.learn(geoconfig.Node{ID: id, Addresses: []string{where}})
+			at[id] = append(at[id], where)
+			err = c.learn(geoconfig.Node{ID: id, Addresses: at[id]})
 		}
 		if err != nil {
 			c.host.Close()
