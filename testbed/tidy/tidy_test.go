@@ -35,7 +35,7 @@ var topLevel = map[string]bool{
 
 var badNames = map[string]bool{
 	"util": true, "utils": true, "common": true, "misc": true, "helpers": true, "types": true, "pkg": true,
-	"errors": true, "log": true, "http": true, "path": true, "internal": true,
+	"errors": true, "log": true, "http": true, "path": true,
 }
 
 func root(t *testing.T) string {
