@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -55,6 +56,7 @@ func lookup(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *server
 }
 
 func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -99,7 +101,8 @@ func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
 }
 
 func TestWithoutGeoConfigEverythingConfiguredGoesOn(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{Configure: quick})
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cl := c.Connect("root")
@@ -114,6 +117,39 @@ func TestWithoutGeoConfigEverythingConfiguredGoesOn(t *testing.T) {
 		n, _ := makeFiles(ctx, t, cl, fmt.Sprintf("z%d-", len(more)), 1)
 		more = append(more, n...)
 	}
+	for _, n := range c.Nodes { // a standby starts from what lies beside its data
+		if n != c.Active(geoconfig.RootSlice) {
+			n.Kill()
+			n.Start()
+			break
+		}
+	}
+	last, _ := makeFiles(ctx, t, cl, "after", 3)
+	more = append(more, last...)
 	c.Away(false)
 	checkFiles(ctx, t, c, cl, append(names, more...))
+}
+
+func TestAFullDiskRefusesWritesAndGoesOnReading(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Configure: func(i int, c *server.Config) {
+		quick(i, c)
+		c.CapacityBytes, c.ReserveBytes = 3<<20, 1<<20
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cl := c.Connect("root")
+	names, _ := makeFiles(ctx, t, cl, "x", 3)
+	made := do(ctx, t, cl, geoconfig.RootSlice, create("big"))
+	var err error
+	for i := 0; err == nil && i < 400; i++ {
+		body := make([]byte, 64<<10)
+		body[0], body[1] = byte(i), byte(i>>8)
+		_, err = cl.Operate(ctx, geoconfig.RootSlice, commit(made.Attr.Object, len(body)), body)
+	}
+	if !fault.Is(err, fault.NoSpace) {
+		t.Fatalf("got %v after 25 MB, want no space", err)
+	}
+	checkFiles(ctx, t, c, cl, names)
+	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(geoconfig.RootObject), Name: []byte("big")}}})
 }

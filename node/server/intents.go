@@ -24,13 +24,23 @@ type intents struct {
 	s     *Server
 	queue chan geoconfig.SliceID // slices whose open intents are to be finished
 
-	mu   sync.Mutex // guards below
-	own  map[tree.Intent]bool
-	seen map[tree.Intent]replica.Time // when a sweep first met it
+	mu  sync.Mutex // guards below
+	own map[tree.Intent]bool
+	// under are the client operations under way, with who else waits for them:
+	// a retry joins the first attempt.
+	under map[clientOperation][]func(operate.Answer)
+	seen  map[tree.Intent]replica.Time // when a sweep first met it
+}
+
+// clientOperation names one operation of a client.
+type clientOperation struct {
+	slice          geoconfig.SliceID
+	client, number uint64
 }
 
 func newIntents(s *Server) *intents {
-	return &intents{s: s, queue: make(chan geoconfig.SliceID, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]replica.Time{}}
+	return &intents{s: s, queue: make(chan geoconfig.SliceID, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]replica.Time{},
+		under: map[clientOperation][]func(operate.Answer){}}
 }
 
 // sweepEvery is how often intents and marks that were left are looked for.
@@ -42,10 +52,46 @@ const stepPatience = 5 * time.Second
 
 // start runs an operation whose evaluation answered Across.
 func (i *intents) start(op *operate.Operation, done func(operate.Answer)) {
-	i.s.goRun(func(ctx context.Context) { done(i.run1(ctx, op)) })
+	key := clientOperation{op.Slice, op.Client, op.Number}
+	i.mu.Lock()
+	waiting, under := i.under[key]
+	i.under[key] = append(waiting, done)
+	i.mu.Unlock()
+	if under {
+		return
+	}
+	i.s.goRun(func(ctx context.Context) {
+		i.finishFormer(ctx, op)
+		a := i.run1(ctx, op)
+		i.mu.Lock()
+		waiting := i.under[key]
+		delete(i.under, key)
+		i.mu.Unlock()
+		for _, done := range waiting {
+			done(a)
+		}
+	})
 }
 
+// finishFormer finishes the intent that an earlier active began for the same
+// operation, so that it is not run twice.
+func (i *intents) finishFormer(ctx context.Context, op *operate.Operation) {
+	open, err := tree.OpenIntents(operate.Committed(i.s.store.Meta(), op.Slice))
+	if err != nil {
+		return // the coordinator meets the same failure
+	}
+	for _, o := range open {
+		if o.Client == op.Client && o.Number == op.Number {
+			i.drive(ctx, tree.Resume(tree.Context{Slice: op.Slice, Node: i.s.id, Time: i.s.hlc.Now()}, o), nil)
+		}
+	}
+}
+
+// run1 runs an operation as its coordinator, unless it was done before.
 func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answer {
+	if a, done := i.s.settled(ctx, op); done {
+		return a
+	}
 	k := tree.NewCoordinator(tree.Context{Slice: op.Slice, Node: i.s.id, Client: op.Client, Number: op.Number,
 		Time: i.s.hlc.Now(), Principal: op.Principal, Trusted: op.Trusted}, op.Op)
 	i.drive(ctx, k, op)
@@ -117,15 +163,18 @@ func (i *intents) forget(id tree.Intent) {
 func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation) tree.Answer {
 	ctx, cancel := context.WithTimeout(ctx, stepPatience)
 	defer cancel()
+	// Steps at the coordinator's own slice are its alone: once another node
+	// acts there, that one settles the intent.
+	own := a.Step != nil && (op != nil && a.Slice == op.Slice || op == nil && a.Slice == tree.Intent(a.Step.Intent).Slice())
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		var out tree.Answer
-		if i.s.loop.Published(a.Slice).Serves(i.s.clock()) {
+		if own || i.s.loop.Published(a.Slice).Serves(i.s.clock()) {
 			out = i.here(ctx, a, op)
 		} else {
 			out = i.there(ctx, a)
 		}
 		kind := fault.KindOf(out.Err)
-		again := kind == fault.NotActive || kind == fault.WrongEpoch || kind == fault.Unreachable || kind == fault.Overloaded || kind == fault.Busy
+		again := !own && kind == fault.NotActive || kind == fault.WrongEpoch || kind == fault.Unreachable || kind == fault.Overloaded || kind == fault.Busy
 		if !again {
 			return out
 		}
@@ -190,6 +239,19 @@ func (i *intents) there(ctx context.Context, a *tree.Action) tree.Answer {
 		return tree.Answer{Err: fault.E(fault.Kind(answer.Refusal.Kind), op, "", answer.Refusal.Message)}
 	}
 	return tree.Answer{Result: answer.Result, Time: hlc.Time(answer.Receipt.GetHlc())}
+}
+
+// settled answers an operation that was done before, as the core remembers.
+func (s *Server) settled(ctx context.Context, op *operate.Operation) (operate.Answer, bool) {
+	var known replica.Known
+	var reply replica.Reply
+	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
+		known, reply = core.Lookup(op.Slice, op.Client, op.Number)
+	})
+	if err != nil || known != replica.Done {
+		return operate.Answer{Err: err}, err != nil
+	}
+	return operate.Answer{Encoded: reply.Result, Serial: reply.Serial, Epoch: reply.Epoch, Time: uint64(reply.Time)}, true
 }
 
 // facts reads what a coordinator asks, while this node may act.

@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/placement"
+	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
@@ -46,19 +47,28 @@ func (s *Server) maintain(ctx context.Context) {
 	}
 }
 
-// watchSpace notes whether the disk has room for more. It has again once
-// there is an eighth more than the reserve.
+// free returns how much this node can still store, by its disk and its
+// configuration; negative: more than it should is stored.
+func (s *Server) free(u store.Usage) int64 {
+	if s.config.CapacityBytes > 0 {
+		left := s.config.CapacityBytes - u.Journal - u.Chunks - u.Meta
+		if u.Disk.Total > 0 {
+			left = min(left, u.Disk.Free)
+		}
+		return left
+	}
+	return u.Disk.Free
+}
+
+// watchSpace notes whether the disk has room for more, and tells the others
+// through the node's row. It has again once there is an eighth more than the
+// reserve.
 func (s *Server) watchSpace() {
 	u := s.store.Usage()
-	used := u.Journal + u.Chunks + u.Meta
-	free := u.Disk.Free
-	if s.config.CapacityBytes > 0 {
-		free = min(free, s.config.CapacityBytes-used)
-	} else if u.Disk.Total == 0 {
+	if u.Disk.Total == 0 && s.config.CapacityBytes == 0 {
 		return // the system does not say
 	}
-	was := s.full.Load()
-	limit := s.config.ReserveBytes
+	free, was, limit := s.free(u), s.full.Load(), s.config.ReserveBytes
 	if was {
 		limit += limit / 8
 	}
@@ -69,7 +79,32 @@ func (s *Server) watchSpace() {
 		} else {
 			s.log.Info("the disk has room again", "free_bytes", free)
 		}
+		s.goRun(s.refreshRow)
 	}
+	s.watchMembers()
+}
+
+// watchMembers notes the slices of which a member's disk is full.
+func (s *Server) watchMembers() {
+	full := map[geoconfig.SliceID]bool{}
+	for _, row := range s.leading() {
+		for _, id := range row.Normals() {
+			if n, ok := s.directory.Node(id); ok && id != s.id && n.CapacityBytes > 0 && n.CapacityBytes-n.UsedBytes < s.config.ReserveBytes {
+				full[row.ID] = true
+			}
+		}
+	}
+	s.fullSlices.Store(&full)
+}
+
+// isFullFor reports whether a slice takes no more content: this node's disk or
+// a standby's is full.
+func (s *Server) isFullFor(id geoconfig.SliceID) bool {
+	if s.full.Load() {
+		return true
+	}
+	slices := s.fullSlices.Load()
+	return slices != nil && (*slices)[id]
 }
 
 // checkpoint saves the slices' states and trims the journal.

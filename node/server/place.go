@@ -144,15 +144,10 @@ func (s *Server) awaitLeader(ctx context.Context, row geoconfig.SliceRow) error 
 	return nil
 }
 
-// statfs says how much room there is, and closes what is full.
+// statfs says how much room there is.
 func (s *Server) statfs(context.Context, *identity.Who, *pb.StatfsRequest) (proto.Message, error) {
 	u := s.store.Usage()
-	used := u.Journal + u.Chunks + u.Meta
-	total, free := s.capacity(u), u.Disk.Free
-	if s.config.CapacityBytes > 0 {
-		free = min(free, s.config.CapacityBytes-used)
-	}
-	free = max(free-s.config.ReserveBytes, 0)
+	total, free := s.capacity(u), max(s.free(u)-s.config.ReserveBytes, 0)
 	var objects uint64
 	for _, row := range s.leading() {
 		state, err := tree.ReadState(operate.Committed(s.store.Meta(), row.ID))

@@ -82,7 +82,9 @@ type Server struct {
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool
 	aborted atomic.Bool
-	failure chan error // the first fatal one
+	// fullSlices are those of which a member's disk is full.
+	fullSlices atomic.Pointer[map[geoconfig.SliceID]bool]
+	failure    chan error // the first fatal one
 
 	ctx context.Context // of everything that runs; ends at Close
 	end context.CancelFunc

@@ -24,6 +24,7 @@ func commit(object uint64, n int) *pb.Operation {
 }
 
 func TestAFileWrittenAtTheActiveIsReadBack(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -79,11 +79,20 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	return nil
 }
 
+// awayPatience is how long a start that could do without the configuration
+// store waits for it.
+const awayPatience = 2 * time.Second
+
 // awaitCluster returns once it is known which cluster this is.
 func (s *Server) awaitCluster(ctx context.Context) error {
 	const op fault.Op = "server.Open"
 	for {
-		err := s.directory.Refresh(ctx)
+		try, cancel := ctx, context.CancelFunc(func() {})
+		if s.directory.Cluster().ID != "" { // the store is not needed, only welcome
+			try, cancel = context.WithTimeout(ctx, awayPatience)
+		}
+		err := s.directory.Refresh(try)
+		cancel()
 		if s.directory.Cluster().ID != "" {
 			return nil // if the store is away, what is beside the data will do
 		}
@@ -150,7 +159,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
-		Full: s.full.Load, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, Logger: s.log,
+		Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, Logger: s.log,
 	})
 	s.swaps = &swaps.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
 		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
@@ -234,6 +243,9 @@ func (s *Server) connected(peer string, class wire.Class, up bool) {
 // it knows goes on; the row follows later.
 func (s *Server) register(ctx context.Context) error {
 	s.meet()
+	if _, known := s.directory.Node(s.id); known && !s.directory.Away().IsZero() {
+		return nil // the store is away: the row follows with the maintenance
+	}
 	err := s.putNode(ctx)
 	if err != nil && fault.Is(err, fault.Unreachable) || fault.Is(err, fault.TimedOut) {
 		if _, known := s.directory.Node(s.id); known {
@@ -280,7 +292,8 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 	n.Site = geoconfig.SiteName(s.config.Site)
 	n.Addresses = s.advertised()
 	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
-	n.CapacityBytes, n.UsedBytes = s.capacity(usage), usage.Journal+usage.Chunks+usage.Meta
+	n.CapacityBytes = s.capacity(usage)
+	n.UsedBytes = n.CapacityBytes - max(s.free(usage), 0)
 	return n
 }
 

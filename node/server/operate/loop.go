@@ -87,8 +87,8 @@ type Options struct {
 	Helpers Helpers
 	// Rows hears of rows that peers and swaps brought.
 	Rows func(geoconfig.SliceRow)
-	// Full reports whether the disk has no space for more.
-	Full func() bool
+	// Full reports whether a slice takes no more content.
+	Full func(geoconfig.SliceID) bool
 	// Fatal ends the node: what it promised it can no longer keep.
 	Fatal func(error)
 	// TickEvery is how often the core is told the time.

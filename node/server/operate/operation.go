@@ -166,8 +166,8 @@ func covers(a, b []tree.Touch) bool {
 // propose gives the core the entry that makes an evaluated operation true.
 func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.Time) {
 	out := &op.outcome
-	if l.o.Full() && grows(op) {
-		l.finish(op, Answer{Err: fault.E(fault.NoSpace, "operate.Operate", string(l.o.Self), "the active's disk is full")})
+	if l.o.Full(s.id) && grows(op) {
+		l.finish(op, Answer{Err: fault.E(fault.NoSpace, "operate.Operate", string(l.o.Self), "the disk of the active or of a standby is full")})
 		return
 	}
 	if missing := l.missing(out.Needs); len(missing) > 0 {
