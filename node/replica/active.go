@@ -314,6 +314,9 @@ func (g *group) onMismatch(m *member, a *Message) {
 		return
 	}
 	base := g.log.base
+	if m.backTo <= a.Prev+1 && m.next > a.Prev+1 && m.backAt != 0 && g.n.now-m.backAt < g.n.c.ResendAfter {
+		return // what was sent again since may just not have arrived: no storm
+	}
 	// Serial is what it was asked for, if it has another entry there.
 	m.behind = a.Prev < base || (a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch)
 	if a.Prev <= g.log.last && a.Prev >= base && g.log.epochAt(a.Prev) == a.PrevEpoch {
@@ -323,6 +326,7 @@ func (g *group) onMismatch(m *member, a *Message) {
 	}
 	m.next = max(m.next, m.match+1)
 	m.flight = 0
+	m.backTo, m.backAt = m.next, g.n.now
 }
 
 // tickActive resends, pushes the commit serial, and looks after the members.

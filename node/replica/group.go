@@ -121,7 +121,9 @@ type member struct {
 	// What it has, and what it was sent.
 	match      geoconfig.Serial
 	next       geoconfig.Serial
-	flight     int // bytes sent after match
+	flight     int              // bytes sent after match
+	backTo     geoconfig.Serial // where sending went back to, and when
+	backAt     Time
 	sentAt     Time
 	progressAt Time             // match rose, or nothing was outstanding
 	probe      bool             // the next message asks for an answer

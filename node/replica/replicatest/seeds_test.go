@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"cartwheel.dev/node/replica"
 )
 
 // options draws the shape of a cluster from a seed.
@@ -20,6 +22,16 @@ func options(seed uint64) Options {
 		o.Nodes, o.Level = 5, 5
 	case 4:
 		o.Nodes, o.Level = 3, 1
+	case 5:
+		o.Level, o.Members = 2, 3
+	}
+	switch seed / 8 % 4 {
+	case 1:
+		o.Slow, o.SlowShare, o.SlowBy = replica.Append, 100, 3*Lease
+	case 2:
+		o.Slow, o.SlowShare, o.SlowBy = replica.Answer, 300, 2*Lease
+	case 3:
+		o.Slow, o.SlowShare, o.SlowBy = replica.Ack, 100, 3*Lease
 	}
 	if o.Level > 2 && seed%3 == 0 {
 		o.LevelTwo = 128
