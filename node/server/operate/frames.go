@@ -1,6 +1,8 @@
 package operate
 
 import (
+	"slices"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/replica"
@@ -38,6 +40,7 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 			f.order = append(f.order, key)
 			buffer = make([]byte, 0, frameRoom)
 		}
+		buffer = slices.Grow(buffer, roomFor(m.Message))
 		before := len(buffer)
 		buffer = replica.AppendMessage(buffer, m.Message)
 		if limit := l.o.Network.MaxPayload(key.class); len(buffer) > limit && before > 0 {
@@ -51,6 +54,15 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 	}
 	clear(f.to)
 	f.order = f.order[:0]
+}
+
+// roomFor is about what a message's encoding takes, so that a buffer grows once.
+func roomFor(m *replica.Message) int {
+	n := 0
+	for _, e := range m.Entries {
+		n += len(e.Data) + len(e.Result) + len(e.Chunks) + 96
+	}
+	return n
 }
 
 // sendFrame sends without waiting. What cannot be sent is lost, which the core
