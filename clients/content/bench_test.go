@@ -14,8 +14,7 @@ import (
 // void is a Remote that takes everything and keeps nothing, so that benchmarks
 // measure the engine alone. Reads give one large file of equal chunks.
 type void struct {
-	data    []byte
-	extents []byte
+	data []byte
 }
 
 const voidChunk = 64 << 10

@@ -117,7 +117,10 @@ func (f *file) finish(l *layer, up *upload) {
 	l.err = err
 	newest := f.newest
 	f.mu.Unlock()
-	if j := e.opt.Journal; j != nil && l.settle > 0 && !unsettled(err) {
+	if j := e.opt.Journal; j != nil && l.number > 0 && !unsettled(err) {
+		if l.settle == 0 { // its last bytes moved on: only the version is noted
+			l.from = 1
+		}
 		j.Done(f.object, l.from, l.settle, newest)
 	}
 	e.budget.charge(-l.bytes)

@@ -71,7 +71,8 @@ type Journal interface {
 	// Begin notes that a commit of these writes is on its way.
 	Begin(object geoconfig.ObjectID, upto uint64) error
 	// Done gives back the room of the object's writes from..upto, which are
-	// committed, or refused and told; version is the object's afterwards.
+	// committed, or refused and told; version is the object's afterwards. With
+	// upto below from it notes the version alone.
 	Done(object geoconfig.ObjectID, from, upto uint64, version uint64)
 	// Sync makes what was written survive a crash of the machine.
 	Sync() error

@@ -25,7 +25,7 @@ func versionOf(attr *pb.Attr) (*version, bool) {
 	}
 	v := &version{serial: attr.GetVersion(), size: attr.GetSize(), inline: c.GetInline()}
 	if len(c.GetRoot()) == chunk.AddressSize {
-		v.root = chunk.Root{Address: chunk.Address(c.GetRoot()), Height: uint8(c.GetHeight()), Size: c.GetSize(), Stored: c.GetStored()}
+		v.root = chunk.Root{Address: chunk.Address(c.GetRoot()), Height: uint8(c.GetHeight()), Size: attr.GetSize(), Stored: c.GetStored()}
 	} else if uint64(len(v.inline)) != attr.GetSize() {
 		return nil, false
 	}

@@ -66,15 +66,30 @@ func (e *Engine) Recover(ctx context.Context, left Leftover, o Open, park func(c
 			return fault.Wrap(fault.IO, op, left.Object.String(), err)
 		}
 	default:
-		there, err := e.parked(left, base).there(ctx, base)
-		if err != nil {
-			return fault.Wrap(fault.IO, op, left.Object.String(), err)
+		there, rest := left.divide()
+		ok, err := e.parked(there, base).there(ctx, base)
+		if err == nil && ok {
+			err = e.replay(ctx, rest, o)
 		}
-		if there {
-			return nil
+		if err != nil && unsettled(err) || err == nil && ok {
+			return fault.Wrap(fault.IO, op, left.Object.String(), err)
 		}
 	}
 	return fault.Wrap(fault.IO, op, left.Object.String(), park(ctx, e.parked(left, base)))
+}
+
+// divide parts the writes at the last one whose commit may have been sent.
+func (l Leftover) divide() (sent, rest Leftover) {
+	sent, rest = l, l
+	sent.Writes, rest.Writes = nil, nil
+	for _, w := range l.Writes {
+		if w.Number <= l.Begun {
+			sent.Writes = append(sent.Writes, w)
+		} else {
+			rest.Writes = append(rest.Writes, w)
+		}
+	}
+	return sent, rest
 }
 
 // replay writes all again and commits it.
@@ -125,6 +140,9 @@ func (e *Engine) parked(left Leftover, base *version) *Parked {
 // there reports whether the version has all the writes.
 func (p *Parked) there(ctx context.Context, base *version) (bool, error) {
 	l := p.handle.file.layers[0]
+	if len(p.Writes) == 0 { // none of ours was sent: somebody else has written
+		return false, nil
+	}
 	if p.size > base.size || (l.cut && p.size != base.size) {
 		return false, nil
 	}

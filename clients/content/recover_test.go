@@ -3,12 +3,15 @@ package content_test
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
+	"os"
 	"testing"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/writelog"
 	"cartwheel.dev/geo-config/fault"
+	"pgregory.net/rapid"
 )
 
 // crashed plays writes on a mount whose process dies before or while they are
@@ -193,4 +196,65 @@ func TestTheJournalIsEmptyWhenAllIsCommitted(t *testing.T) {
 		t.Errorf("left over: %d objects, %v", len(left), err)
 	}
 	_ = log.Close()
+}
+
+// TestNothingAcknowledgedIsLostInACrash kills the client at any moment of a
+// random play and recovers from a copy of its journal.
+func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ctx := within(rt)
+		cluster, rnd := contenttest.New(), rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
+		cluster.Write(object, 0, random(1, 300000))
+		want := append(twin(nil), random(1, 300000)...)
+		dir, after := t.TempDir(), t.TempDir()
+		log := openLog(rt, dir)
+		options := content.Options{Journal: log, StreamBytes: 400 << 10}
+		engine := content.New(cluster, options)
+		h := engine.Open(object, cluster.Attr(object), content.Open{})
+		appends := rapid.Bool().Draw(rt, "appends")
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			data := random(byte(rnd.IntN(250)), 1+rnd.IntN(200000))
+			switch k := rnd.IntN(8); {
+			case k == 0:
+				must(t, h.Flush(ctx))
+			case k == 1:
+				n := rnd.IntN(len(want) + 50000)
+				must(t, h.Truncate(ctx, uint64(n)))
+				want.resize(n)
+			case appends:
+				_, err := h.Append(ctx, data)
+				must(t, err)
+				want.write(data, len(want))
+			default:
+				off := rnd.IntN(len(want) + 1)
+				must(t, h.WriteAt(ctx, data, uint64(off)))
+				want.write(data, off)
+			}
+		}
+		// The process dies: its commits end here, in the middle of whatever
+		// they were at, and its files stay as they are.
+		cluster.SetFaults(on(contenttest.Commit, contenttest.Outcome{Before: fault.E(fault.Canceled, "test", "", "")}))
+		must(t, os.CopyFS(after, os.DirFS(dir)))
+		h.Close()
+		_ = engine.Close(ctx) // it fails, of course
+		_ = log.Close()
+		cluster.SetFaults(nil)
+		log, left, err := writelog.Open(after, writelog.Options{})
+		must(t, err)
+		options.Journal = log
+		engine = content.New(cluster, options)
+		for _, l := range left {
+			err := engine.Recover(ctx, l, content.Open{}, func(ctx context.Context, p *content.Parked) error {
+				rt.Fatalf("parked, although nobody else wrote: known %d, begun %d, now %d", p.Known, p.Begun, cluster.Attr(object).Version)
+				return nil
+			})
+			must(t, err)
+			log.Forget(l.Object)
+		}
+		must(t, engine.Close(ctx))
+		must(t, log.Close())
+		if got := cluster.Contents(object); !bytes.Equal(got, want) {
+			rt.Fatalf("recovered %d bytes, want %d others", len(got), len(want))
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
+	"cartwheel.dev/clients/content/writelog"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -270,14 +271,21 @@ func TestEngineAgreesWithAFlatTwin(t *testing.T) {
 		p.faults = &faults{rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}
 		p.rnd = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "sizes"), 2))
 		p.cluster.SetFaults(p.faults.decide)
-		p.engine = content.New(p.cluster, content.Options{
+		var journal *writelog.Log
+		dir := t.TempDir()
+		options := content.Options{
 			DirtyBytes:  rapid.SampledFrom([]int64{1 << 20, 64 << 20}).Draw(rt, "budget"),
 			CacheBytes:  rapid.SampledFrom([]int64{1 << 16, 64 << 20}).Draw(rt, "cache"),
 			StreamBytes: rapid.SampledFrom([]int64{300 << 10, 1 << 20}).Draw(rt, "stream"),
 			ReadAhead:   rapid.SampledFrom([]int64{-1, 1 << 20, 0}).Draw(rt, "ahead"),
 			NoRangeMap:  rapid.Bool().Draw(rt, "no range map"),
 			FlushAfter:  time.Hour,
-		})
+		}
+		if rapid.Bool().Draw(rt, "journal") {
+			journal = openLog(rt, dir)
+			options.Journal = journal
+		}
+		p.engine = content.New(p.cluster, options)
 		defer p.engine.Close(p.ctx)
 		for range rapid.IntRange(1, 3).Draw(rt, "handles") {
 			p.handles = append(p.handles, p.engine.Open(object, nil, content.Open{}))
@@ -301,7 +309,22 @@ func TestEngineAgreesWithAFlatTwin(t *testing.T) {
 		if u := p.engine.Usage(); u.DirtyBytes != 0 || u.Files != 0 {
 			rt.Fatalf("left over: %+v", u)
 		}
+		if journal != nil {
+			must(t, journal.Close())
+			if p.faults.count() == 0 {
+				must(t, openLog(rt, dir).Close())
+			}
+		}
 	})
+}
+
+// openLog opens a write journal in which nothing is left over.
+func openLog(t *rapid.T, dir string) *writelog.Log {
+	log, left, err := writelog.Open(dir, writelog.Options{SegmentBytes: 300 << 10})
+	if err != nil || len(left) != 0 {
+		t.Fatalf("the journal has %d objects left over, %v", len(left), err)
+	}
+	return log
 }
 
 func ExampleEngine() {
