@@ -18,9 +18,10 @@ const (
 )
 
 // stat turns attributes into what stat shows, with what is written and not yet
-// committed.
-func (c *Client) stat(a *pb.Attr) mount.Attr {
-	out := mount.Attr{
+// committed. Those of dirty files change by themselves, so that the kernel may
+// not keep them.
+func (c *Client) stat(a *pb.Attr) (out mount.Attr, dirty bool) {
+	out = mount.Attr{
 		Ino: a.Object, Size: a.Size, Blocks: (a.Stored + blockSize - 1) / blockSize,
 		Atime: a.AtimeNs, Mtime: a.MtimeNs, Ctime: a.CtimeNs, Btime: a.BtimeNs,
 		Mode: a.Mode, Nlink: a.Nlink, UID: a.Uid, GID: a.Gid, Rdev: a.Rdev,
@@ -29,19 +30,32 @@ func (c *Client) stat(a *pb.Attr) mount.Attr {
 	case mount.TypeDir:
 		out.Size = directorySize
 	case mount.TypeRegular:
-		dirty := pb.Attr{Object: a.Object, Size: a.Size, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
-		if c.engine.Overlay(&dirty) {
-			out.Size, out.Mtime, out.Ctime = dirty.Size, dirty.MtimeNs, dirty.CtimeNs
-			out.Blocks = max(out.Blocks, (min(out.Size, 1)*a.Stored+blockSize-1)/blockSize)
+		over := pb.Attr{Object: a.Object, Size: a.Size, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
+		if dirty = c.engine.Overlay(&over); dirty {
+			out.Size, out.Mtime, out.Ctime = over.Size, over.MtimeNs, over.CtimeNs
+			if over.Size > a.Size {
+				out.Blocks = (a.Stored + over.Size - a.Size + blockSize - 1) / blockSize
+			}
 		}
 	}
-	return out
+	return out, dirty
+}
+
+// shown is stat with how long the kernel may keep it.
+func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duration) {
+	out, dirty := c.stat(a)
+	if dirty {
+		left = 0
+	}
+	return out, left
 }
 
 // reply answers attributes with how long the kernel may keep them.
 func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 	_, left, _ := c.names.Attr(geoconfig.ObjectID(a.Object))
-	return mount.AttrReply{Attr: c.stat(a), Valid: left}
+	var r mount.AttrReply
+	r.Attr, r.Valid = c.shown(a, left)
+	return r
 }
 
 // GetAttr implements mount.Attributes.
@@ -51,7 +65,9 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 		return mount.AttrReply{}, staleNode
 	}
 	if a, left, ok := c.names.Attr(o); ok {
-		return mount.AttrReply{Attr: c.stat(a), Valid: left}, nil
+		var r mount.AttrReply
+		r.Attr, r.Valid = c.shown(a, left)
+		return r, nil
 	}
 	a, err := c.fetch(ctx, o, true, false)
 	if err != nil {

@@ -76,6 +76,7 @@ type Client struct {
 	placed   placements
 	space    spaceCache
 	receipts receipts
+	waits    waits
 	notifier atomic.Pointer[mount.Notifier]
 	closing  sync.Once
 	closed   error
@@ -93,6 +94,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.nodes.init()
 	c.handles.init()
 	c.locks.init()
+	c.waits.by = map[geoconfig.ObjectID][]*waiting{}
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger,
 		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe,

@@ -93,7 +93,7 @@ func (c *Client) closedSlice(ctx context.Context, s geoconfig.SliceID) {
 
 // createHere makes object and name in one operation.
 func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (made, error) {
-	mark := c.names.Begin(m.dir, 0, 0)
+	mark := c.begin(m.dir, 0, 0)
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(),
 		op: &pb.Operation{Op: &pb.Operation_Create{Create: m.create}}})
@@ -147,7 +147,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 			mk.Xattrs = append(mk.Xattrs, x)
 		}
 	}
-	mark := c.names.Begin(m.dir, 0, 0)
+	mark := c.begin(m.dir, 0, 0)
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, operation{slice: slice, p: p, level: m.level(), op: &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: mk}}})
 	if err != nil {

@@ -109,7 +109,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 			c.nodes.forget(e.Node, 1)
 			return mount.Entry{}, mount.Opened{}, err
 		}
-		e.Attr = c.stat(m.attr)
+		e.Attr, _ = c.stat(m.attr)
 	}
 	return e, c.opened(who, m.attr, flags, cues), nil
 }
@@ -140,7 +140,7 @@ func (c *Client) opened(who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cue
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.get(h.node, o)
-	n.opens++
+	t.opened(n)
 	keep := n.pages != 0 && n.pages == a.Version && n.untold == 0
 	n.pages = a.Version
 	t.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.byID[id]
-	untold := n != nil && n.untold > 0
+	untold := n != nil && n.untold != 0
 	t.mu.Unlock()
 	if untold {
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
@@ -220,6 +220,9 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid
 	if offset < 0 || offset > math.MaxInt64-int64(len(data)) {
 		return 0, fault.E(fault.TooLarge, "cartwheel.Write", "", "")
 	}
+	if err := c.locks.fail(h.object); err != nil {
+		return 0, err
+	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
 	if flags&mount.WriteAppend != 0 {
@@ -260,17 +263,19 @@ func (c *Client) Release(_ mount.NodeID, id mount.Handle, owner mount.LockOwner,
 	if h == nil || h.content == nil {
 		return
 	}
+	done := c.locks.releasing(h.object)
 	if unlock {
 		c.unlockOwner(h.object, owner, true)
 	}
 	c.unlockHandle(h.object, id)
+	done()
 	h.content.Close()
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.byID[h.node]
 	letGo := false
 	if n != nil {
-		n.opens--
+		t.closed(n)
 		if n.opens == 0 && n.held {
 			n.held, letGo = false, true
 		}

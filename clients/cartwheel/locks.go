@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,12 +37,69 @@ type locks struct {
 	mu   sync.Mutex // guards below
 	held map[geoconfig.ObjectID][]holding
 	lost map[geoconfig.ObjectID]bool
+	// going are releases under way, which kernels tell of after close returned.
+	going map[geoconfig.ObjectID][]chan struct{}
 }
 
 func (t *locks) init() {
 	t.held = map[geoconfig.ObjectID][]holding{}
 	t.lost = map[geoconfig.ObjectID]bool{}
+	t.going = map[geoconfig.ObjectID][]chan struct{}{}
 }
+
+// releasing notes that a handle of an object is being released, until done.
+func (t *locks) releasing(o geoconfig.ObjectID) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.held[o]) == 0 {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	t.going[o] = append(t.going[o], ended)
+	return func() {
+		close(ended)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		list := t.going[o]
+		if i := slices.Index(list, ended); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		if t.going[o] = list; len(list) == 0 {
+			delete(t.going, o)
+		}
+	}
+}
+
+// soon reports whether somebody else here holds something of an object, and
+// waits for those that are just giving it up, or for a moment.
+func (t *locks) soon(ctx context.Context, o geoconfig.ObjectID, l *mount.Lock) bool {
+	t.mu.Lock()
+	going := slices.Clone(t.going[o])
+	other := slices.ContainsFunc(t.held[o], func(h holding) bool { return h.lock.Owner != l.Owner && h.lock.Whole == l.Whole })
+	t.mu.Unlock()
+	for _, ended := range going {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if len(going) > 0 || !other {
+		return len(going) > 0
+	}
+	pause := time.NewTimer(closeDelay)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// closeDelay is how late a kernel may tell of a close after it returned; so
+// long a lock that is held here and in the way is given another chance.
+const closeDelay = 3 * time.Millisecond
 
 // set replaces what an owner holds in the range of l by l.
 func (t *locks) set(o geoconfig.ObjectID, through mount.Handle, l mount.Lock) {
@@ -211,6 +269,9 @@ func (c *Client) background(fn func(context.Context)) {
 
 func (c *Client) takeLock(ctx context.Context, o geoconfig.ObjectID, hid mount.Handle, l mount.Lock, wait bool) error {
 	resp, err := c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l), Wait: wait})
+	if err == nil && !resp.Granted && c.locks.soon(ctx, o, &l) {
+		resp, err = c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l)})
+	}
 	if err != nil {
 		return err
 	}

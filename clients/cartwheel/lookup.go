@@ -94,7 +94,9 @@ func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 	o := geoconfig.ObjectID(a.Object)
 	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
 	_, left, _ := c.names.Attr(o)
-	return mount.Entry{Node: id, Generation: 1, Attr: c.stat(a), AttrValid: left}
+	e := mount.Entry{Node: id, Generation: 1}
+	e.Attr, e.AttrValid = c.shown(a, left)
+	return e
 }
 
 // dot answers the lookups of "." and "..", which exported mounts ask for.

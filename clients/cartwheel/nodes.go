@@ -13,6 +13,11 @@ import (
 // more it asks each time.
 const maxTold = 1 << 14
 
+// contended is for how long after a revocation the kernel is let keep no names
+// of a directory: others work in it too, and telling the kernel of each name
+// costs more than being asked.
+const contended = 2 * time.Second
+
 // hintLife is how long a lookup below cues counts for an open by the same
 // thread.
 const hintLife = time.Second
@@ -32,8 +37,11 @@ type node struct {
 	opens   int
 	// pages is the version that the kernel's pages are of; 0: not known.
 	pages uint64
-	// untold counts revocations that were acknowledged before the kernel knew.
-	untold int
+	// untold, where it is not 0, numbers the revocation that the kernel may not
+	// have been told of yet: a name may lead here that means something else.
+	untold uint64
+	// revoked is when names of this directory were last given up.
+	revoked time.Duration
 	// held: the active knows that the object is open here though it may have
 	// no name.
 	held bool
@@ -61,13 +69,16 @@ type nodes struct {
 	byID    map[mount.NodeID]*node
 	virtual map[below]mount.NodeID
 	aliases map[geoconfig.ObjectID][]mount.NodeID
+	open    map[*node]struct{} // opens > 0
 	next    mount.NodeID
+	notices uint64
 }
 
 func (t *nodes) init() {
 	t.byID = map[mount.NodeID]*node{}
 	t.virtual = map[below]mount.NodeID{}
 	t.aliases = map[geoconfig.ObjectID][]mount.NodeID{}
+	t.open = map[*node]struct{}{}
 	t.next = mount.Root + 1
 }
 
@@ -129,6 +140,7 @@ func (t *nodes) look(o geoconfig.ObjectID, cues cue.Set, dir bool) mount.NodeID 
 		n.cues = cues
 	}
 	n.lookups++
+	n.untold = 0 // this very lookup says what the name means
 	return id
 }
 
@@ -156,7 +168,7 @@ func (t *nodes) forget(id mount.NodeID, count uint64) {
 
 // settle drops a node that nobody knows or has open.
 func (t *nodes) settle(n *node) {
-	if n.lookups > 0 || n.opens > 0 || n.untold > 0 || n.id == mount.Root {
+	if n.lookups > 0 || n.opens > 0 || n.id == mount.Root {
 		return
 	}
 	delete(t.byID, n.id)
@@ -187,6 +199,9 @@ func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, unt
 			return false
 		}
 		n = t.get(mount.Root, geoconfig.RootObject)
+	}
+	if n.revoked != 0 && now-n.revoked < contended {
+		return false
 	}
 	if n.told == nil {
 		n.told = map[string]told{}
@@ -226,6 +241,19 @@ func (t *nodes) isOpen(o geoconfig.ObjectID) bool {
 	defer t.mu.Unlock()
 	n := t.known(o)
 	return n != nil && n.opens > 0
+}
+
+// opened counts one more handle of a node, and closed one less; the mutex is
+// held.
+func (t *nodes) opened(n *node) {
+	n.opens++
+	t.open[n] = struct{}{}
+}
+
+func (t *nodes) closed(n *node) {
+	if n.opens--; n.opens == 0 {
+		delete(t.open, n)
+	}
 }
 
 // note remembers under which cues a file was looked up.

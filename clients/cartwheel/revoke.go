@@ -1,10 +1,12 @@
 package cartwheel
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -20,6 +22,8 @@ type notice struct {
 	attrs  []mount.NodeID // attributes only
 	names  []nameNotice
 	nodes  []*node // untold until then
+	number uint64
+	dirs   []geoconfig.ObjectID // whose names are given up
 }
 
 type nameNotice struct {
@@ -40,6 +44,9 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 		if c.names.Revoke(o, item.What) {
 			busy = true
 		}
+		if item.What == pb.Grant_NAMES {
+			n.dirs = append(n.dirs, o)
+		}
 		if item.What == pb.Grant_FILE || item.Unlinked {
 			if engine := c.engine; engine != nil {
 				engine.Invalidate(o)
@@ -49,7 +56,36 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 			held = append(held, item.Object)
 		}
 	}
+	if len(n.dirs) > 0 && c.engine != nil {
+		c.uncovered(&n)
+	}
 	c.tellKernel(&n, busy, func() { done(held) })
+}
+
+// uncovered adds the open files that only a directory's lease covered.
+func (c *Client) uncovered(out *notice) {
+	t := &c.nodes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for n := range t.open {
+		if _, _, ok := c.names.Attr(n.object); ok {
+			continue
+		}
+		c.engine.Invalidate(n.object)
+		t.untell(n, out)
+		out.inodes = append(out.inodes, n.id)
+	}
+}
+
+// untell notes that the kernel may believe what is no longer so; the mutex is
+// held.
+func (t *nodes) untell(n *node, out *notice) {
+	if out.number == 0 {
+		t.notices++
+		out.number = t.notices
+	}
+	n.untold = out.number
+	out.nodes = append(out.nodes, n)
 }
 
 // revoke gathers what the kernel must hear, and reports whether the object is
@@ -62,8 +98,8 @@ func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now ti
 		if n == nil {
 			return false
 		}
-		n.untold++
-		out.nodes, out.inodes = append(out.nodes, n), append(out.inodes, n.id)
+		t.untell(n, out)
+		out.inodes = append(out.inodes, n.id)
 		if item.Unlinked && n.opens > 0 {
 			n.held = true
 			return true
@@ -71,6 +107,7 @@ func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now ti
 		return n.opens > 0
 	}
 	for _, n := range t.of(o) {
+		n.revoked = now
 		t.untellNames(n, now, out)
 	}
 	return false
@@ -85,8 +122,8 @@ func (t *nodes) untellNames(n *node, now time.Duration, out *notice) {
 		}
 		out.names = append(out.names, nameNotice{n.id, name})
 		if child := t.byID[x.child]; child != nil {
-			child.untold++
-			out.nodes, out.attrs = append(out.nodes, child), append(out.attrs, child.id)
+			t.untell(child, out)
+			out.attrs = append(out.attrs, child.id)
 		}
 	}
 	n.told = nil
@@ -99,8 +136,8 @@ func (c *Client) untell(o geoconfig.ObjectID) *notice {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.of(o) {
-		n.untold++
-		out.nodes, out.inodes = append(out.nodes, n), append(out.inodes, n.id)
+		t.untell(n, &out)
+		out.inodes = append(out.inodes, n.id)
 		t.untellNames(n, now, &out)
 	}
 	return &out
@@ -137,8 +174,70 @@ func (c *Client) tellKernel(n *notice, atOnce bool, then func()) {
 		(*k).Drained(told)
 		return
 	}
-	late := time.AfterFunc(tellLimit, func() { once.Do(answer) })
-	(*k).Drained(func() { late.Stop(); told() })
+	w := &waiting{answer: func() { once.Do(answer) }}
+	w.late = time.AfterFunc(tellLimit, w.answer)
+	c.waits.add(n.dirs, w)
+	(*k).Drained(func() {
+		w.late.Stop()
+		c.waits.remove(n.dirs, w)
+		told()
+	})
+}
+
+// waiting is a revocation's answer that waits for the kernel to be told.
+type waiting struct {
+	answer func()
+	late   *time.Timer
+}
+
+// waits knows which directories' revocations wait for the kernel. The kernel
+// locks a directory while an operation on its names is under way, so that one
+// that begins has them answered at once.
+type waits struct {
+	mu sync.Mutex // guards by
+	by map[geoconfig.ObjectID][]*waiting
+}
+
+func (t *waits) add(dirs []geoconfig.ObjectID, w *waiting) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range dirs {
+		t.by[o] = append(t.by[o], w)
+	}
+}
+
+func (t *waits) remove(dirs []geoconfig.ObjectID, w *waiting) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range dirs {
+		list := t.by[o]
+		if i := slices.Index(list, w); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		if len(list) == 0 {
+			delete(t.by, o)
+		} else {
+			t.by[o] = list
+		}
+	}
+}
+
+// begin notes that an operation on names begins, and has the answers that
+// would wait for its end given now.
+func (c *Client) begin(dir, to, o geoconfig.ObjectID) names.Mark {
+	m := c.names.Begin(dir, to, o)
+	t := &c.waits
+	t.mu.Lock()
+	var now []*waiting
+	now = append(now, t.by[dir]...)
+	if to != 0 && to != dir {
+		now = append(now, t.by[to]...)
+	}
+	t.mu.Unlock()
+	for _, w := range now {
+		w.answer()
+	}
+	return m
 }
 
 // tolds notes that the kernel has been told.
@@ -149,8 +248,9 @@ func (t *nodes) tolds(n *notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range n.nodes {
-		x.untold--
-		t.settle(x)
+		if x.untold == n.number {
+			x.untold = 0
+		}
 	}
 }
 
@@ -180,8 +280,8 @@ func (c *Client) dropKernel(which func(*node) bool) {
 	t.mu.Lock()
 	for _, n := range t.byID {
 		if which(n) {
-			n.untold++
-			out.nodes, out.inodes = append(out.nodes, n), append(out.inodes, n.id)
+			t.untell(n, &out)
+			out.inodes = append(out.inodes, n.id)
 			t.untellNames(n, now, &out)
 		}
 	}
