@@ -10,7 +10,8 @@
 // negotiated where libp2p negotiates its stream multiplexer, and there is no
 // multiplexer below, so that neither windows nor a second pair of goroutines
 // stand between a frame and the socket. Either end may call the other,
-// whoever dialled.
+// whoever dialled. Processes on one machine use Unix sockets where they know
+// them, authenticated by a handshake of this package and not encrypted.
 //
 // The package is larger than most because reading, writing, calling, serving and
 // keeping connections share one state, the link.

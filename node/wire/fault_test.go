@@ -268,7 +268,13 @@ func TestDelaysKeepOrder(t *testing.T) {
 }
 
 func TestCloseEndsEverythingUnderLoad(t *testing.T) {
-	m := wiretest.New(t, 3)
+	t.Run("TCP", func(t *testing.T) { testCloseUnderLoad(t) })
+	t.Run("Unix sockets", func(t *testing.T) { testCloseUnderLoad(t, wiretest.Local(t)) })
+}
+
+func testCloseUnderLoad(t *testing.T, options ...wiretest.Option) {
+	t.Helper()
+	m := wiretest.New(t, 3, options...)
 	var under atomic.Int32
 	for _, h := range m.Hosts {
 		serveEcho(h)

@@ -165,7 +165,13 @@ func TestAFullQueueRefusesMessagesAndMakesCallsWait(t *testing.T) {
 }
 
 func TestBodiesAreGivenBackOnce(t *testing.T) {
-	a, b := wiretest.Pair(t)
+	t.Run("TCP", func(t *testing.T) { testBodiesAreGivenBack(t) })
+	t.Run("Unix sockets", func(t *testing.T) { testBodiesAreGivenBack(t, wiretest.Local(t)) })
+}
+
+func testBodiesAreGivenBack(t *testing.T, options ...wiretest.Option) {
+	t.Helper()
+	a, b := wiretest.Pair(t, options...)
 	var given atomic.Int32
 	b.Inline(echo, func(r *wire.Request) {
 		r.ReplyOwned(func() { given.Add(1) }, nil, pattern(300_000, 1))
