@@ -5,13 +5,15 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/writelog"
 	"cartwheel.dev/geo-config/fault"
-	"pgregory.net/rapid"
 )
 
 // crashed plays writes on a mount whose process dies before or while they are
@@ -211,10 +213,10 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 		options := content.Options{Journal: log, StreamBytes: 400 << 10}
 		engine := content.New(cluster, options)
 		h := engine.Open(object, cluster.Attr(object), content.Open{})
-		appends := rapid.Bool().Draw(rt, "appends")
+		appends, stream := rapid.Bool().Draw(rt, "appends"), rapid.Bool().Draw(rt, "stream")
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			data := random(byte(rnd.IntN(250)), 1+rnd.IntN(200000))
-			switch k := rnd.IntN(8); {
+			switch k := rnd.IntN(12); {
 			case k == 0:
 				must(t, h.Flush(ctx))
 			case k == 1:
@@ -226,9 +228,17 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 				must(t, err)
 				want.write(data, len(want))
 			default:
-				off := rnd.IntN(len(want) + 1)
+				off := len(want)
+				if !stream {
+					off = rnd.IntN(off + 1)
+				}
 				must(t, h.WriteAt(ctx, data, uint64(off)))
 				want.write(data, off)
+			}
+		}
+		if rapid.Bool().Draw(rt, "later") { // what is on its way arrives first
+			for n := 0; n < 200; n++ {
+				runtime.Gosched()
 			}
 		}
 		// The process dies: its commits end here, in the middle of whatever
