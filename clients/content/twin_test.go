@@ -3,6 +3,7 @@ package content_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -19,7 +20,12 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if f := flag.Lookup("rapid.checks"); f != nil {
+		_ = f.Value.Set(checks) // a flag of the command line comes later and wins
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const object = geoconfig.ObjectID(1<<40 | 7)
 
