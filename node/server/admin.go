@@ -197,5 +197,6 @@ func (s *Server) dropCaches(_ context.Context, w *identity.Who, _ *pb.DropCaches
 		return nil, fault.E(fault.Permission, "server.DropCaches", string(w.User), "only a trusted host may order this")
 	}
 	s.content.Nodes.Drop()
+	s.store.Meta().DropCache()
 	return &pb.DropCachesResponse{}, nil
 }

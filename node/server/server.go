@@ -82,6 +82,8 @@ type Server struct {
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool
 	aborted atomic.Bool
+	// serving is set once everything below is there for callbacks to use.
+	serving atomic.Bool
 	// fullSlices are those of which a member's disk is full.
 	fullSlices atomic.Pointer[map[geoconfig.SliceID]bool]
 	failure    chan error // the first fatal one
@@ -188,7 +190,7 @@ func (s *Server) fail(err error) {
 	default:
 	}
 	// From here on nothing is acknowledged or promised.
-	if s.loop != nil {
+	if s.serving.Load() {
 		s.loop.Do(func(core *replica.Node, now replica.Time) { core.Stuck(now, true) })
 	}
 }
@@ -228,7 +230,7 @@ func (s *Server) Close() error {
 
 func (s *Server) close() error {
 	var err error
-	if s.host != nil && s.loop != nil && !s.aborted.Load() {
+	if s.serving.Load() && !s.aborted.Load() {
 		s.leave()
 	}
 	s.starting.Lock()

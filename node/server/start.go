@@ -182,6 +182,7 @@ func (s *Server) openServices(context.Context) error {
 	s.goRun(s.loop.Run)
 	s.goRun(s.sessions.Run)
 	s.goRun(s.intents.run)
+	s.serving.Store(true)
 	s.loop.Learn(s.directory.Slices())
 	return nil
 }
@@ -197,7 +198,7 @@ func (s *Server) listen(context.Context) error {
 
 // learn passes newer slice rows on to the core.
 func (s *Server) learn(rows []geoconfig.SliceRow) {
-	if s.loop != nil {
+	if s.serving.Load() { // what came before, openServices passes on
 		s.loop.Learn(rows)
 	}
 }
@@ -220,7 +221,7 @@ func (s *Server) meet() {
 
 // connected passes connections' comings and goings on to the core.
 func (s *Server) connected(peer string, class wire.Class, up bool) {
-	if class != wire.Operation || s.loop == nil {
+	if class != wire.Operation || !s.serving.Load() {
 		return
 	}
 	id := geoconfig.NodeID(peer)

@@ -32,6 +32,8 @@ type Options struct {
 	Expected int
 	// Configure changes a node's configuration before it starts.
 	Configure func(i int, c *server.Config)
+	// Depend changes what a node is given before it starts.
+	Depend func(i int, d *server.Deps)
 	// Log prints the nodes' logs to the test's.
 	Log bool
 }
@@ -182,10 +184,14 @@ func (n *Node) Start() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	s, err := server.Open(ctx, c, server.Deps{
+	d := server.Deps{
 		Key: n.Key, Store: func(*wire.Host) (geoconfig.Store, error) { return far{n.c}, nil },
 		Version: "test", Logger: logger, Random: rand.New(rand.NewPCG(uint64(n.Index), uint64(time.Now().UnixNano()))),
-	})
+	}
+	if n.c.o.Depend != nil {
+		n.c.o.Depend(n.Index, &d)
+	}
+	s, err := server.Open(ctx, c, d)
 	if err != nil {
 		n.c.t.Fatalf("node %d: %v", n.Index, err)
 	}

@@ -67,3 +67,6 @@ func (b *Batch) Restore(s geoconfig.SliceID, r Row) error {
 	b.dropped = true // what the cache knows of the slice is void
 	return fault.Wrap(fault.IO, "meta.Restore", "", b.b.Set(append(appendPrefix(nil, r.Area, s), r.Key...), r.Value, nil))
 }
+
+// DropCache forgets the values kept in memory, for measurements.
+func (db *DB) DropCache() { db.cache.reset() }

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+)
+
+// CopySum sums up everything that this node's own copy of a slice shows its
+// readers, with the serial up to which it is applied: two members that applied
+// as much have the same sum. It is for tests, of a slice at rest.
+func (s *Server) CopySum(slice geoconfig.SliceID) (geoconfig.Serial, string, error) {
+	p := s.loop.Published(slice)
+	if p == nil {
+		return 0, "", nil
+	}
+	v := operate.Committed(s.store.Meta(), slice)
+	out := ""
+	for kind := byte('a'); kind <= 'z'; kind++ {
+		if !tree.Versioned([]byte{kind}) {
+			continue
+		}
+		n, h := 0, fnv.New64a()
+		err := v.Scan([]byte{kind}, []byte{kind + 1}, func(key, value []byte) bool {
+			n++
+			fmt.Fprintf(h, "%d,%d;", len(key), len(value))
+			_, _ = h.Write(key) // a hash takes everything
+			_, _ = h.Write(value)
+			return true
+		})
+		if err != nil {
+			return 0, "", err
+		}
+		out += fmt.Sprintf("%c%d:%x ", kind, n, h.Sum64())
+	}
+	return geoconfig.Serial(p.Applied.Load()), out, nil
+}
