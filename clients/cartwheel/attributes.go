@@ -33,9 +33,6 @@ func (c *Client) stat(a *pb.Attr) (out mount.Attr, dirty bool) {
 		over := pb.Attr{Object: a.Object, Size: a.Size, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
 		if dirty = c.engine.Overlay(&over); dirty {
 			out.Size, out.Mtime, out.Ctime = over.Size, over.MtimeNs, over.CtimeNs
-			if over.Size > a.Size {
-				out.Blocks = (a.Stored + over.Size - a.Size + blockSize - 1) / blockSize
-			}
 		}
 	}
 	return out, dirty

@@ -78,3 +78,12 @@ func TestMounts(t *testing.T) {
 		return []string{mounted(t, clientOf(t, c, "a")), mounted(t, clientOf(t, c, "b"))}
 	})
 }
+
+// TestMountsAcrossSlices is TestMounts where what the first mount makes goes to
+// another slice than the root's.
+func TestMountsAcrossSlices(t *testing.T) {
+	mounttest.Run(t, func(t *testing.T) []string {
+		c := servertest.Start(t, servertest.Options{})
+		return []string{mounted(t, clientOf(t, c, "b")), mounted(t, clientOf(t, c, "a"))}
+	})
+}

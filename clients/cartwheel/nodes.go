@@ -42,6 +42,7 @@ type node struct {
 	untold uint64
 	// revoked is when names of this directory were last given up.
 	revoked time.Duration
+	tidied  time.Duration // when told was last searched for what is over
 	// held: the active knows that the object is open here though it may have
 	// no name.
 	held bool
@@ -207,6 +208,10 @@ func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, unt
 		n.told = map[string]told{}
 	}
 	if len(n.told) >= maxTold {
+		if now-n.tidied < contended/4 {
+			return false
+		}
+		n.tidied = now
 		for old, x := range n.told {
 			if x.until <= now {
 				delete(n.told, old)
