@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ import (
 	"cartwheel.dev/geo-config/inmem"
 	geoserver "cartwheel.dev/node/geo/server"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/wire/report"
 	"go.uber.org/goleak"
 )
 
@@ -74,8 +78,16 @@ func fakeChild(what string, args []string) int {
 		}
 		defer end()
 		fmt.Printf(`{"ready":true,"id":%q,"cluster":"c1","addresses":[%q]}`+"\n", host.KeyID(), host.Addresses()[0]+"/p2p/"+host.KeyID())
+	} else if what == "node" {
+		host, err := fakeNode(flagOf(args, "--data"), flagOf(args, "--listen"))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer host.Close()
+		fmt.Printf(`{"ready":true,"id":%q,"addresses":[%q]}`+"\n", host.KeyID(), host.Addresses()[0]+"/p2p/"+host.KeyID())
 	} else {
-		fmt.Printf(`{"ready":true,"id":"x","addresses":["%s/p2p/x"]}`+"\n", flagOf(args, "--listen"))
+		fmt.Println(`{"ready":true}`)
 	}
 	<-ctx.Done()
 	if strings.HasPrefix(site, "deaf") {
@@ -117,6 +129,30 @@ func fakeGeoConfig(data, listen, admin string) (*wire.Host, func(), error) {
 		host.Close()
 		store.Close()
 	}, nil
+}
+
+// fakeNode greets, and serves the root's slice from the second time on that it is
+// asked.
+func fakeNode(data, listen string) (*wire.Host, error) {
+	key, err := wire.LoadKey(filepath.Join(data, "node.key"))
+	if err != nil {
+		return nil, err
+	}
+	host, err := wire.New(wire.Options{Key: key, Listen: []string{listen}})
+	if err != nil {
+		return nil, err
+	}
+	var asked atomic.Int32
+	host.Inline(method.Hello, func(r *wire.Request) { r.Reply(&pb.HelloResponse{}) })
+	host.Inline(method.SliceList, func(r *wire.Request) {
+		row, err := json.Marshal(report.Slice{SliceRow: geoconfig.SliceRow{ID: 1}, Serving: asked.Add(1) > 1})
+		if err != nil {
+			r.Fail(err)
+			return
+		}
+		r.Reply(&pb.SliceListResponse{Slices: [][]byte{row}})
+	})
+	return host, host.Listen()
 }
 
 // wholeDemo is a demo in a process of its own, to be killed.

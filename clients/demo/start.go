@@ -118,6 +118,9 @@ func (d *Demo) start(ctx context.Context) error {
 	if err := d.writeContact(nodes); err != nil {
 		return err
 	}
+	if err := d.awaitRoot(ctx); err != nil {
+		return err
+	}
 	if !d.opt.Mounts {
 		return nil
 	}

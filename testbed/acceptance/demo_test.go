@@ -31,6 +31,7 @@ type site struct {
 	NodePID  int    `json:"node_pid"`
 	MountPID int    `json:"mount_pid"`
 	NodeLog  string `json:"node_log"`
+	MountLog string `json:"mount_log"`
 }
 
 type process struct {
@@ -69,7 +70,11 @@ func startDemo(t *testing.T, args ...string) *demo {
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}
-	dir := filepath.Join(t.TempDir(), "demo")
+	return startDemoIn(t, filepath.Join(t.TempDir(), "demo"), args...)
+}
+
+func startDemoIn(t *testing.T, dir string, args ...string) *demo {
+	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "demo.out"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +131,9 @@ func (d *demo) stop() error {
 }
 
 func (d *demo) end() {
+	if d.t.Failed() {
+		d.logs() // stopping removes them
+	}
 	if err := d.stop(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		d.t.Logf("ending the demo: %v", err)
 		_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
@@ -133,18 +141,17 @@ func (d *demo) end() {
 	for _, s := range d.Sites {
 		_ = syscall.Unmount(s.Mount, syscall.MNT_DETACH)
 	}
-	if d.t.Failed() {
-		d.logs()
-	}
 	d.out.Close()
 }
 
 func (d *demo) logs() {
 	text, _ := os.ReadFile(d.out.Name())
-	d.t.Logf("the demo said:\n%s", tail(text, 4000))
+	d.t.Logf("the demo said:\n%s", tail(text, 2000))
 	for _, s := range d.Sites {
-		text, _ := os.ReadFile(s.NodeLog)
-		d.t.Logf("log of %s:\n%s", s.Name, tail(text, 4000))
+		for what, name := range map[string]string{"node": s.NodeLog, "mount": s.MountLog} {
+			text, _ := os.ReadFile(name)
+			d.t.Logf("log of the %s at %s:\n%s", what, s.Name, tail(text, 4000))
+		}
 	}
 }
 

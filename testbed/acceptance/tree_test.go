@@ -60,6 +60,14 @@ func TestATreeCopiedAtOneSiteIsTheSameAtTheOthers(t *testing.T) {
 	}
 }
 
+const (
+	// failoverLimit is the lease of 3 s x 1.2, and 1 s.
+	failoverLimit = 4600 * time.Millisecond
+	// noPause is less than any wait for a lease or a retry, and more than what a
+	// busy machine makes of a small write.
+	noPause = 1500 * time.Millisecond
+)
+
 // prober writes a small file over and over and keeps the longest pause.
 type prober struct {
 	stop    chan struct{}
@@ -139,7 +147,10 @@ func TestACopyGoesOnWhenTheRootsActiveIsKilled(t *testing.T) {
 	if err != nil {
 		t.Errorf("the small writes failed: %v", err)
 	}
-	t.Logf("longest pause of a small write: %v (lease 3 s x 1.2 + 1 s = 4.6 s)", longest)
+	t.Logf("longest pause of a small write: %v", longest)
+	if longest > failoverLimit {
+		t.Errorf("the longest pause was %v, want at most %v", longest, failoverLimit)
+	}
 	d.run("diff", "-r", src, filepath.Join(other.Mount, "copy"))
 	if now := d.rootActive(); now == victim {
 		t.Errorf("%s is still active for the root after it was killed", victim)
@@ -168,6 +179,9 @@ func TestACopyDoesNotNoticeThatGeoConfigIsAway(t *testing.T) {
 		t.Errorf("the small writes failed: %v", err)
 	}
 	t.Logf("longest pause of a small write in %v without geo-config: %v", time.Since(away).Round(time.Millisecond), longest)
+	if longest > noPause {
+		t.Errorf("the longest pause was %v, want none", longest)
+	}
 	d.heal("geo-config")
 	d.run("diff", "-r", src, filepath.Join(other.Mount, "before", "copy"))
 }

@@ -1,0 +1,77 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/wire/report"
+)
+
+const (
+	rootSlice = geoconfig.SliceID(1)
+	// rootLimit bounds the nodes' first agreement; rootPoll is how often they
+	// are asked.
+	rootLimit = 30 * time.Second
+	rootPoll  = 20 * time.Millisecond
+)
+
+// awaitRoot waits until some node serves the root's slice, which the nodes make
+// once they have found one another.
+func (d *Demo) awaitRoot(ctx context.Context) error {
+	const op fault.Op = "demo.awaitRoot"
+	file, err := contact.Load(d.contact)
+	if err != nil {
+		return err
+	}
+	c, err := contact.New(contact.Options{File: file, Name: "demo"})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, rootLimit)
+	defer cancel()
+	tick := time.NewTicker(rootPoll)
+	defer tick.Stop()
+	var last error
+	for {
+		for _, s := range d.sites {
+			serves, err := servesRoot(ctx, c, geoconfig.NodeID(s.id))
+			if serves {
+				return nil
+			}
+			if err != nil {
+				last = err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fault.Wrap(fault.TimedOut, op, "the root's slice", errors.Join(ctx.Err(), last))
+		}
+	}
+}
+
+func servesRoot(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) (bool, error) {
+	var a pb.SliceListResponse
+	if _, err := c.Call(ctx, id, wire.Operation, method.SliceList, &pb.SliceListRequest{}, nil, &a); err != nil {
+		return false, err
+	}
+	for _, data := range a.Slices {
+		var s report.Slice
+		if err := json.Unmarshal(data, &s); err != nil {
+			return false, err
+		}
+		if s.ID == rootSlice && s.Serving {
+			return true, nil
+		}
+	}
+	return false, nil
+}

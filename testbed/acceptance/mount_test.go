@@ -1,0 +1,147 @@
+package acceptance
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mountAt mounts in the background and takes it away with the test.
+func (d *demo) mountAt(point string, args ...string) {
+	d.t.Helper()
+	d.t.Cleanup(func() { _ = syscall.Unmount(point, syscall.MNT_DETACH) })
+	d.run(binary(d.t, "cartwheel"), append([]string{"mount", d.Contact, point, "--daemon"}, args...)...)
+}
+
+func mountedAt(t *testing.T, point string) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(text), " "+point+" ")
+}
+
+func TestAMountInTheBackgroundAnswersUntilItIsUnmounted(t *testing.T) {
+	d := startDemo(t)
+	cartwheel := binary(t, "cartwheel")
+	point := t.TempDir()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	d.mountAt(point, "--site", "paris", "--pid-file", pidFile, "-o", "rw,_netdev,nofail")
+	if err := os.WriteFile(filepath.Join(point, "written"), []byte("through it"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || syscall.Kill(pid, 0) != nil {
+		t.Fatalf("the pid file says %q (%v), and no such process runs", text, err)
+	}
+
+	held, err := os.Open(filepath.Join(point, "written"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, 8, []string{point, "--lazy"}, cartwheel, "umount", point)
+	held.Close()
+	d.run(cartwheel, "umount", point)
+	if mountedAt(t, point) {
+		t.Error("it is still mounted")
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		d.await("the process to be gone", 2*time.Second, func() error {
+			if err := syscall.Kill(pid, 0); err == nil {
+				return os.ErrExist
+			}
+			return nil
+		})
+	}
+	refused(t, 3, []string{point}, cartwheel, "umount", point)
+	if got := d.run("cat", filepath.Join(d.mount("tokyo"), "written")); got != "through it" {
+		t.Errorf("got %q at another mount", got)
+	}
+}
+
+func TestMountsHelperTakesTheWordsOfFstab(t *testing.T) {
+	d := startDemo(t)
+	dir, point := t.TempDir(), t.TempDir()
+	helper := filepath.Join(dir, "mount.cartwheel")
+	if err := os.Symlink(binary(t, "cartwheel"), helper); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(point, syscall.MNT_DETACH) })
+	d.run(helper, d.Contact, point, "-n", "-o", "ro,_netdev,noauto,x-systemd.automount,site=boston,cache_dir="+filepath.Join(dir, "cache"))
+	if !mountedAt(t, point) {
+		t.Fatal("it is not mounted")
+	}
+	if err := os.WriteFile(filepath.Join(point, "x"), nil, 0o644); err == nil {
+		t.Error("a mount with -o ro can be written to")
+	}
+	d.run(binary(t, "cartwheel"), "umount", point)
+}
+
+func TestASignalSendsWhatIsUnsentAndUnmounts(t *testing.T) {
+	d := startDemo(t)
+	site := d.site("boston")
+	writer := exec.Command("sh", "-c", `exec 3>"$1"; echo kept >&3; echo open; read wait`, "sh", filepath.Join(site.Mount, "open"))
+	in, err := writer.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := writer.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := writer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); _ = writer.Wait() }()
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(site.MountPID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	d.await("the mount to be gone", 30*time.Second, func() error {
+		if mountedAt(t, site.Mount) || syscall.Kill(site.MountPID, 0) == nil {
+			return os.ErrExist
+		}
+		return nil
+	})
+	if got := d.run("cat", filepath.Join(d.mount("paris"), "open")); got != "kept\n" {
+		t.Errorf("what was written and not closed is %q at another mount, want it there", got)
+	}
+	d.heal("boston")
+	if got := d.run("cat", filepath.Join(site.Mount, "open")); got != "kept\n" {
+		t.Errorf("got %q at the mount that was started again", got)
+	}
+}
+
+func TestAKilledDemoLeavesNoProcessAndIsCleanedUp(t *testing.T) {
+	d := startDemo(t)
+	if err := d.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-d.done
+	d.done <- nil
+	d.await("its processes to die with it", 10*time.Second, func() error {
+		for _, s := range d.Sites {
+			if syscall.Kill(s.NodePID, 0) == nil || syscall.Kill(s.MountPID, 0) == nil {
+				return os.ErrExist
+			}
+		}
+		return nil
+	})
+	again := startDemoIn(t, d.dir)
+	if err := os.WriteFile(filepath.Join(again.mount("tokyo"), "works"), nil, 0o644); err != nil {
+		t.Error(err)
+	}
+}
