@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -18,6 +19,10 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
+
+// memoryTarget is what the garbage collector of a mount aims for, in bytes: its
+// caches and unsent writes are sized so that the whole stays under 300 MB.
+const memoryTarget = 220 << 20
 
 type mountCmd struct {
 	Cluster    string        `arg:"" help:"Contact file, or a node's address (/ip4/…/tcp/…/p2p/ID)."`
@@ -137,6 +142,9 @@ func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger) (*cartwh
 	ctx, cancel := context.WithTimeout(e.ctx, c.DaemonWait)
 	defer cancel()
 	defer e.progress("looking for a node that answers")()
+	if e.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryTarget)
+	}
 	return cartwheel.Open(ctx, cartwheel.Options{
 		Contact: file, Site: geoconfig.SiteName(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize,
 		OpTimeout: c.OpTimeout, NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap, Logger: logger,
