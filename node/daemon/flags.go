@@ -19,6 +19,7 @@ type nodeFlags struct {
 	Site          *string        `help:"The site where the node stands."`
 	Listen        []string       `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/7400." sep:"none"`
 	Advertise     []string       `help:"Addresses that others are told." sep:"none"`
+	Socket        *string        `help:"Unix socket for all users of this machine; by default one beside the data, for the node's user; none: none."`
 	GeoConfig     []string       `help:"Address of the geo-config server, ending in /p2p/ID." sep:"none"`
 	ExpectedNodes *int           `help:"Nodes that must be there before the first one makes the root slice."`
 	Lease         *time.Duration `help:"How long an answered beacon binds."`
@@ -37,6 +38,7 @@ func (f nodeFlags) values() map[string]any {
 	out := map[string]any{}
 	put(out, "data", f.Data)
 	put(out, "site", f.Site)
+	put(out, "socket", f.Socket)
 	put(out, "expected_nodes", f.ExpectedNodes)
 	put(out, "lease", f.Lease)
 	put(out, "session", f.Session)
