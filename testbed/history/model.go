@@ -1,0 +1,254 @@
+package history
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// namesObject is the object of every event on names.
+const namesObject = "names"
+
+// checkLimit bounds the search for an order of one object's operations; one
+// that takes longer says nothing.
+const checkLimit = 10 * time.Second
+
+// step is what a model takes: the event is both question and answer.
+func step(fn func(state any, e *event) (bool, any)) func(state, input, output any) (bool, any) {
+	return func(state, input, _ any) (bool, any) { return fn(state, input.(*event)) }
+}
+
+// register is one range of a file, zeros at first: a write sets it, a read
+// gives the last.
+var register = porcupine.Model{
+	Init: func() any { return "0" },
+	Step: step(func(state any, e *event) (bool, any) {
+		if e.what == write {
+			return true, e.value
+		}
+		return state == e.value, state
+	}),
+}
+
+// journal is a file that is only appended to: a read gives all of it.
+var journal = porcupine.Model{
+	Init: func() any { return "" },
+	Step: step(func(state any, e *event) (bool, any) {
+		if e.what == add {
+			return true, state.(string) + e.value
+		}
+		return state == e.value, state
+	}),
+}
+
+// namespace is the names of all directories together, since a rename changes
+// two at once. An operation of unknown outcome takes effect where it can; one
+// that never did has its place at the end.
+var namespace = porcupine.Model{
+	Init: func() any { return cells{} },
+	Step: step(func(state any, e *event) (bool, any) {
+		s := state.(cells)
+		ok := e.names(&s)
+		return ok, s
+	}),
+	Hash: func(state any) uint64 {
+		h := uint64(14695981039346656037)
+		for _, ino := range state.(cells) {
+			h = (h ^ ino) * 1099511628211
+		}
+		return h
+	},
+}
+
+// names takes one step on the names, and reports whether the outcome fits.
+func (e *event) names(s *cells) bool {
+	switch e.what {
+	case lookup:
+		return s[e.at] == e.ino
+	case list:
+		from, to := e.at*namesEach, (e.at+1)*namesEach
+		for i := from; i < to; i++ {
+			if s[i] != e.cells[i] {
+				return false
+			}
+		}
+		return true
+	case create:
+		return e.put(s, e.at, e.ino)
+	case link:
+		there := false
+		for _, ino := range s {
+			there = there || ino == e.ino
+		}
+		if e.result == missing {
+			return !there
+		}
+		if !there && e.result == done {
+			return false
+		}
+		return e.put(s, e.at, e.ino)
+	case unlink:
+		return e.take(s)
+	case rename:
+		moved := s[e.at]
+		if moved != 0 && moved == s[e.to] && e.result != missing {
+			return true // two names of one object: nothing happens
+		}
+		if !e.take(s) {
+			return false
+		}
+		if moved != 0 && e.result != missing {
+			s[e.to] = moved
+		}
+		return true
+	}
+	return false
+}
+
+// put gives a cell an object, if it is free.
+func (e *event) put(s *cells, at int, ino uint64) bool {
+	free := s[at] == 0
+	switch {
+	case e.result == exists:
+		return !free
+	case e.result == done && !free:
+		return false
+	}
+	if free {
+		s[at] = ino
+	}
+	return true
+}
+
+// take empties the cell, if there is something in it.
+func (e *event) take(s *cells) bool {
+	there := s[e.at] != 0
+	switch {
+	case e.result == missing:
+		return !there
+	case e.result == done && !there:
+		return false
+	}
+	s[e.at] = 0
+	return true
+}
+
+func modelOf(object string) porcupine.Model {
+	switch {
+	case object == namesObject:
+		return namespace
+	case strings.HasPrefix(object, "log"):
+		return journal
+	}
+	return register
+}
+
+// check judges a history: what is wrong, and what could not be said.
+func check(events []*event) (wrong, open []string) {
+	by := map[string][]*event{}
+	for _, e := range events {
+		if e.result == unknown && (e.what == read || e.what == lookup || e.what == list || e.what == create) {
+			continue // it changed nothing; or made what nobody can name by itself
+		}
+		by[e.object] = append(by[e.object], e)
+	}
+	objects := make([]string, 0, len(by))
+	for o := range by {
+		objects = append(objects, o)
+	}
+	sort.Strings(objects)
+	for _, o := range objects {
+		list := adopt(by[o], events)
+		ops := make([]porcupine.Operation, 0, len(list))
+		for _, e := range list {
+			ops = append(ops, porcupine.Operation{ClientId: e.client, Input: e, Call: e.call, Return: e.ret})
+		}
+		result, info := porcupine.CheckOperationsVerbose(modelOf(o), ops, checkLimit)
+		switch result {
+		case porcupine.Illegal:
+			wrong = append(wrong, fmt.Sprintf("LIN: no order explains what was seen of %s:\n%s", o, explain(list, info)))
+		case porcupine.Unknown:
+			open = append(open, o)
+		}
+	}
+	return wrong, open
+}
+
+// adopt adds the creations of unknown outcome to a history of names: what they
+// made is known by the IDs that were seen in their place and that nobody says
+// to have made.
+func adopt(list, all []*event) []*event {
+	if len(list) == 0 || list[0].object != namesObject {
+		return list
+	}
+	made := map[uint64]bool{0: true}
+	for _, e := range list {
+		if e.what == create && e.result == done {
+			made[e.ino] = true
+		}
+	}
+	for _, e := range list {
+		for _, ino := range e.seen() {
+			if made[ino] {
+				continue
+			}
+			made[ino] = true
+			for _, c := range all {
+				if c.what == create && c.result == unknown && c.ino == 0 && c.at == e.at && c.call < e.ret {
+					c.ino = ino
+					list = append(list, c)
+					break
+				}
+			}
+		}
+	}
+	return list
+}
+
+// seen lists the objects that an event shows.
+func (e *event) seen() []uint64 {
+	if e.what == list {
+		return e.cells[:]
+	}
+	if e.result == done && e.what == lookup {
+		return []uint64{e.ino}
+	}
+	return nil
+}
+
+// explain shows the end of the longest order that fits, and what follows it.
+func explain(list []*event, info porcupine.LinearizationInfo) string {
+	var longest []porcupine.Operation
+	for _, part := range info.PartialLinearizationsOperations() {
+		for _, order := range part {
+			if len(order) > len(longest) {
+				longest = order
+			}
+		}
+	}
+	fits := map[*event]bool{}
+	var b strings.Builder
+	for i, op := range longest {
+		e := op.Input.(*event)
+		fits[e] = true
+		if i >= len(longest)-12 {
+			fmt.Fprintf(&b, "  fits  %v\n", e)
+		}
+	}
+	rest := 0
+	sort.Slice(list, func(i, j int) bool { return list[i].call < list[j].call })
+	for _, e := range list {
+		if fits[e] || e.ret == never {
+			continue
+		}
+		if rest++; rest > 12 {
+			fmt.Fprintf(&b, "  and more\n")
+			break
+		}
+		fmt.Fprintf(&b, "  then? %v\n", e)
+	}
+	return b.String()
+}
