@@ -125,11 +125,20 @@ func (r *Request) Fail(err error) {
 }
 
 func (r *Request) answer(o outgoing) {
+	if !r.settle() {
+		o.finish()
+		return
+	}
+	r.link.respond(r.id, r.Method, r.received, &o)
+}
+
+// settle ends the request; false means that no answer is to be sent: it was
+// answered before, or the connection is gone.
+func (r *Request) settle() bool {
 	r.mu.Lock()
 	if r.answered {
 		r.mu.Unlock()
-		o.finish()
-		return
+		return false
 	}
 	r.answered = true
 	end := r.end
@@ -148,11 +157,7 @@ func (r *Request) answer(o outgoing) {
 	r.header.Release()
 	r.body.Release()
 	r.header, r.body = nil, nil
-	if !waited {
-		o.finish()
-		return
-	}
-	l.respond(r.id, r.Method, r.received, &o)
+	return waited
 }
 
 // respond sends an answer; one that cannot be sent becomes the error why.
@@ -241,8 +246,14 @@ func (l *link) refuse(r *bufio.Reader, f *frame, now int64, why error) error {
 	return nil
 }
 
-// serve runs a spawned handler; a request that it left unanswered fails.
+// serve runs a spawned handler; a request that it left unanswered fails, unless
+// nobody waits: then the caller's own deadline says so, not an answer that
+// would make the outcome look known.
 func (w work) serve() {
 	w.handler(w.request.Context(), w.request)
+	if w.request.Canceled() {
+		w.request.settle()
+		return
+	}
 	w.request.Fail(fault.E(fault.Other, opServe, fmt.Sprintf("method %d", w.request.Method), "the handler gave no answer"))
 }
