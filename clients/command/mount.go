@@ -113,7 +113,7 @@ func wholeTree(cluster string) (string, error) {
 // file reads the contact file, or makes one of a node's address.
 func (c *mountCmd) file() (contact.File, error) {
 	const op fault.Op = "command.mount"
-	if !strings.HasPrefix(c.Cluster, "/ip") && !strings.HasPrefix(c.Cluster, "/dns") {
+	if !strings.HasPrefix(c.Cluster, "/ip") && !strings.HasPrefix(c.Cluster, "/dns") && !strings.Contains(c.Cluster, "/p2p/") {
 		f, err := contact.Load(c.Cluster)
 		if c.UserKey != "" {
 			f.UserKey = c.UserKey

@@ -64,7 +64,11 @@ func (statusCmd) Run(e *env) error {
 		n := nodeView{ID: a.id, Site: row.Site, Addresses: row.Addresses}
 		if a.err != nil {
 			n.Error = explain(a.err)
-			troubles = append(troubles, fmt.Sprintf("the node at %s does not answer", row.Site))
+			if row.Site == "" {
+				troubles = append(troubles, fmt.Sprintf("node %s of the contact file does not answer", a.id))
+			} else {
+				troubles = append(troubles, fmt.Sprintf("the node at %s does not answer", row.Site))
+			}
 		} else {
 			answered = true
 			v.Cluster = a.value.Cluster

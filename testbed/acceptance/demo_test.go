@@ -186,8 +186,10 @@ func (d *demo) run(name string, args ...string) string {
 	return out
 }
 
-func try(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+func try(name string, args ...string) (string, error) { return within(commandLimit, name, args...) }
+
+func within(limit time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
