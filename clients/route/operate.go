@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"sync"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -14,6 +15,14 @@ import (
 // inFlightLimit bounds the operations under way on one slice: others wait. The
 // journal keeps the last 1,024 results of a client, so this must stay below.
 const inFlightLimit = 512
+
+// firstPatience and lastPatience bound how long one attempt of an operation
+// waits before the same operation is sent again: an answer may be lost with
+// nobody knowing. It doubles, for slow links.
+const (
+	firstPatience = 2 * time.Second
+	lastPatience  = 30 * time.Second
+)
 
 // numbers gives the operations of one slice their numbers and remembers the
 // lowest whose result is still awaited.
@@ -101,7 +110,11 @@ func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.Op
 	req.Slice, req.Client, req.Number = uint32(id), o.router.cluster.Client(), number
 	var resp *pb.OperateResponse
 	var by geoconfig.NodeID
+	patience := firstPatience
 	err = o.router.Active(ctx, id, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		patience = min(2*patience, lastPatience)
 		req.Epoch, req.Lowest = uint64(epoch), n.low()
 		if session != nil {
 			req.Session = session(node)

@@ -1,0 +1,238 @@
+//go:build linux
+
+package cartwheel_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/report"
+)
+
+var nobody = mount.Caller{}
+
+// put makes a file with content, as a kernel's requests would.
+func put(t *testing.T, cl *cartwheel.Client, dir mount.NodeID, name, content string, flags mount.OpenFlags) mount.Entry {
+	t.Helper()
+	ctx := context.Background()
+	e, o, err := cl.Create(ctx, nobody, dir, name, 0o644, mount.OpenWrite|flags)
+	if err == nil {
+		var more mount.WriteFlags
+		if flags&mount.OpenAppend != 0 {
+			more = mount.WriteAppend
+		}
+		_, err = cl.Write(ctx, nobody, e.Node, o.Handle, 0, []byte(content), more)
+	}
+	if err == nil {
+		err = cl.Flush(ctx, nobody, e.Node, o.Handle, 1)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	cl.Release(e.Node, o.Handle, 1, false)
+	return e
+}
+
+// get reads a whole file.
+func get(t *testing.T, cl *cartwheel.Client, dir mount.NodeID, name string) string {
+	t.Helper()
+	ctx := context.Background()
+	e, err := cl.Lookup(ctx, nobody, dir, name)
+	if err != nil || e.Node == 0 {
+		t.Fatalf("looking up %s: %+v, %v", name, e, err)
+	}
+	o, err := cl.Open(ctx, nobody, e.Node, mount.OpenRead)
+	if err != nil {
+		t.Fatalf("opening %s: %v", name, err)
+	}
+	defer cl.Release(e.Node, o.Handle, 1, false)
+	buf := make([]byte, e.Attr.Size+1)
+	n, err := cl.Read(ctx, nobody, e.Node, o.Handle, 0, buf)
+	if err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	return string(buf[:n])
+}
+
+// TestALostAnswerDoesNothingTwice loses answers of operations: what was done
+// is not done again, and its first result comes.
+func TestALostAnswerDoesNothingTwice(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	cl := clientOf(t, c, "a")
+	put(t, cl, mount.Root, "warm", "x", 0)
+	var seen, lost atomic.Int64
+	c.Nodes[0].Server().Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
+		if m == method.Operate && seen.Add(1)%3 == 1 && lost.Load() < 2 {
+			lost.Add(1)
+			return wire.Verdict{Drop: true}
+		}
+		return wire.Verdict{}
+	})
+	put(t, cl, mount.Root, "log", "one ", mount.OpenExclusive)
+	put(t, cl, mount.Root, "log", "two ", mount.OpenAppend)
+	put(t, cl, mount.Root, "log", "three", mount.OpenAppend)
+	c.Nodes[0].Server().Host().SetFilter(nil)
+	if lost.Load() != 2 {
+		t.Fatalf("%d answers were lost, want 2", lost.Load())
+	}
+	cl.DropCaches()
+	if got := get(t, cl, mount.Root, "log"); got != "one two three" {
+		t.Errorf("got %q, want each record once", got)
+	}
+}
+
+// TestASuccessorServes kills the node that acts for the root while files are
+// made: every one is there, with its content, and nobody waited for long.
+func TestASuccessorServes(t *testing.T) {
+	const lease = time.Second
+	c := servertest.Start(t, servertest.Options{Configure: func(_ int, conf *server.Config) {
+		conf.Lease, conf.Session = lease, lease
+	}})
+	active := c.Active(geoconfig.RootSlice)
+	site := []string{"a", "b", "c"}[(active.Index+1)%3]
+	cl := clientOf(t, c, site)
+	reader := clientOf(t, c, []string{"a", "b", "c"}[(active.Index+2)%3])
+	var longest time.Duration
+	const files = 60
+	for i := range files {
+		if i == files/3 {
+			active.Kill()
+		}
+		began := time.Now()
+		put(t, cl, mount.Root, fmt.Sprint("f", i), strings.Repeat(fmt.Sprint(i, " "), 100*i), mount.OpenExclusive)
+		longest = max(longest, time.Since(began))
+	}
+	if limit := lease*12/10 + 3*time.Second; longest > limit {
+		t.Errorf("the longest pause was %v, want below %v", longest, limit)
+	}
+	for i := range files {
+		if got := get(t, reader, mount.Root, fmt.Sprint("f", i)); got != strings.Repeat(fmt.Sprint(i, " "), 100*i) {
+			t.Errorf("f%d has %d bytes, which are not what was written", i, len(got))
+		}
+	}
+}
+
+func xattr(t *testing.T, cl *cartwheel.Client, node mount.NodeID, name string) string {
+	t.Helper()
+	buf := make([]byte, 1<<16)
+	n, err := cl.GetXattr(context.Background(), nobody, node, name, buf)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return string(buf[:n])
+}
+
+// TestCuesPlaceObjects makes a file under cues: it goes where they say, has one
+// node by either path, and says so.
+func TestCuesPlaceObjects(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	cl := clientOf(t, c, "a")
+	ctx := context.Background()
+	site, err := cl.Lookup(ctx, nobody, mount.Root, ".Site=b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := cl.Lookup(ctx, nobody, site.Node, ".RepLevel=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if root, _ := cl.GetAttr(ctx, nobody, mount.Root, 0); both.Attr.Ino != root.Attr.Ino || both.Node == mount.Root || both.Node == site.Node {
+		t.Errorf("the cues' directory is node %d, inode %d; want a node of its own with the root's inode %d", both.Node, both.Attr.Ino, root.Attr.Ino)
+	}
+	made := put(t, cl, both.Node, "f", "far away", 0)
+	direct, err := cl.Lookup(ctx, nobody, mount.Root, "f")
+	if err != nil || direct.Node != made.Node {
+		t.Errorf("without cues it is node %d (%v), want %d", direct.Node, err, made.Node)
+	}
+	var w report.Where
+	if err := json.Unmarshal([]byte(xattr(t, cl, made.Node, "user.cartwheel.where")), &w); err != nil {
+		t.Fatal(err)
+	}
+	if w.Active.Site != "b" || len(w.Others) != 1 || w.Others[0].Site == "b" || w.Read == "" || w.Why == "" {
+		t.Errorf("it is at %+v with %+v, read from %q because %q; want b and one elsewhere", w.Active, w.Others, w.Read, w.Why)
+	}
+	if got := xattr(t, cl, made.Node, "user.cartwheel.cues"); got != ".Site=b/.RepLevel=2" {
+		t.Errorf("its cues are %q", got)
+	}
+	// Directories below inherit, also by their plain path.
+	d, err := cl.Mkdir(ctx, nobody, both.Node, "d", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := cl.Lookup(ctx, nobody, mount.Root, "d")
+	if err != nil || plain.Node == d.Node || plain.Attr.Ino != d.Attr.Ino {
+		t.Errorf("the directory is node %d below cues and %d without (%v), want two nodes of one inode", d.Node, plain.Node, err)
+	}
+	put(t, cl, plain.Node, "g", "inherits", 0)
+	if e, err := cl.Lookup(ctx, nobody, plain.Node, "g"); err != nil || xattr(t, cl, e.Node, "user.cartwheel.cues") != ".Site=b/.RepLevel=2" {
+		t.Errorf("what is made below does not inherit: %v", err)
+	}
+}
+
+func TestCuesThatCannotBeHonoured(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	cl := clientOf(t, c, "a")
+	ctx := context.Background()
+	for name, want := range map[string]fault.Kind{
+		".RepLevel=many": fault.Invalid, ".Site=nowhere": fault.Invalid, ".MaxTime=5": fault.NotSupported, ".WriteOnce": fault.NotSupported,
+	} {
+		if _, err := cl.Lookup(ctx, nobody, mount.Root, name); !fault.Is(err, want) {
+			t.Errorf("%s answers %v, want %v", name, err, want)
+		}
+	}
+	if _, err := cl.Mkdir(ctx, nobody, mount.Root, ".Site=a", 0o755); !fault.Is(err, fault.Exists) {
+		t.Errorf("making a cue answers %v, want Exists", err)
+	}
+	if e, err := cl.Lookup(ctx, nobody, mount.Root, ".Sites"); err != nil || e.Node != 0 {
+		t.Errorf("a dot-name that is no cue: %+v, %v", e, err)
+	}
+}
+
+// TestWarmAnswersCostNoRoundTrip counts requests: what is under a lease is
+// answered here.
+func TestWarmAnswersCostNoRoundTrip(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	cl := clientOf(t, c, "a")
+	ctx := context.Background()
+	d, err := cl.Mkdir(ctx, nobody, mount.Root, "d", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := string(bytes.Repeat([]byte("warm "), 3000))
+	put(t, cl, d.Node, "f", content, 0)
+	get(t, cl, d.Node, "f")
+	var asked atomic.Int64
+	c.Nodes[0].Server().Host().SetFilter(func(_ string, class wire.Class, m wire.Method) wire.Verdict {
+		if class != wire.Beacon && m != 0 {
+			asked.Add(1)
+		}
+		return wire.Verdict{}
+	})
+	for range 10 {
+		get(t, cl, d.Node, "f")
+		if e, err := cl.Lookup(ctx, nobody, d.Node, "none"); err != nil || e.Node != 0 {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("%d requests were made for what is known, want none", n)
+	}
+	put(t, cl, d.Node, "g", "new", 0)
+	if n := asked.Load(); n != 2 {
+		t.Errorf("a new file took %d requests, want one to make it and one to commit", n)
+	}
+}
