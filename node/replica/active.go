@@ -350,5 +350,6 @@ func (g *group) tickActive() {
 	if g.phase != phaseRecover || g.adopt {
 		g.tickMembers()
 	}
+	g.renewed() // where no standby must promise anything, time alone renews
 	g.advance()
 }
