@@ -148,12 +148,14 @@ func readAudit(tx *sql.Tx, rows *geoconfig.Rows, q geoconfig.Query) error {
 func (s *Store) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
 	const op fault.Op = "embedded.Follow"
 	for {
-		if err := s.enter(ctx, op); err != nil {
-			return geoconfig.Rows{}, err
-		}
+		// The channel is taken before the look at whether the store is open:
+		// the other way round, a Close in between would wake nobody.
 		s.mu.Lock()
 		rev, changed := s.rev, s.changed
 		s.mu.Unlock()
+		if err := s.enter(ctx, op); err != nil {
+			return geoconfig.Rows{}, err
+		}
 		if rev > since {
 			return s.page(ctx, since, plan.Limit(limit))
 		}
