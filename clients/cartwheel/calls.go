@@ -140,6 +140,9 @@ func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.Ob
 		l.Attr(step.Attr, false)
 		l.Entry(dir, name, e)
 	})
+	if e.Object != 0 {
+		c.seen.note(dir, name, e.Object)
+	}
 	if step.Attr != nil && e.Object == 0 {
 		return e, fault.E(fault.Corrupt, op, dir.String(), "the answer names no object")
 	}

@@ -77,6 +77,7 @@ type Client struct {
 	space    spaceCache
 	receipts receipts
 	waits    waits
+	seen     seen
 	notifier atomic.Pointer[mount.Notifier]
 	closing  sync.Once
 	closed   error

@@ -145,6 +145,19 @@ func (t *locks) which(o geoconfig.ObjectID, match func(*holding) bool) []holding
 	return out
 }
 
+// slices returns those in which something is locked.
+func (t *locks) slices() []geoconfig.SliceID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []geoconfig.SliceID
+	for o := range t.held {
+		if !slices.Contains(out, o.Slice()) {
+			out = append(out, o.Slice())
+		}
+	}
+	return out
+}
+
 // fail answers once for a lock that was lost.
 func (t *locks) fail(o geoconfig.ObjectID) error {
 	t.mu.Lock()
@@ -379,6 +392,31 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 		return
 	}
 	c.loseLocks(resp.Lost)
+}
+
+// loseSlice waits until it is clear who acts for a slice after the session with
+// its active ended. The same node has given the locks up, and others may have
+// had them since.
+func (c *Client) loseSlice(id geoconfig.SliceID, node geoconfig.NodeID) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	defer cancel()
+	var all []*pb.Lock
+	c.locks.mu.Lock()
+	for o, list := range c.locks.held {
+		for _, h := range list {
+			if o.Slice() == id {
+				all = append(all, toWire(o, h.lock))
+			}
+		}
+	}
+	c.locks.mu.Unlock()
+	if len(all) == 0 {
+		return
+	}
+	_, err := c.askLock(ctx, geoconfig.ObjectID(all[0].Object), &pb.LockRequest{Lock: all[0], Test: true})
+	if row, ok := c.router.Known(id); err != nil || ok && row.Active == node {
+		c.loseLocks(all)
+	}
 }
 
 // loseLocks makes the next write of what was locked fail.

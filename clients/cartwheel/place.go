@@ -18,7 +18,7 @@ import (
 // placeLimit is how long one is waited for.
 const (
 	placedFor  = 10 * time.Second
-	placeLimit = 10 * time.Second
+	placeLimit = 3 * time.Second
 )
 
 // placements remembers where objects of a policy went.
@@ -28,7 +28,7 @@ type placements struct {
 }
 
 type placement struct {
-	slice geoconfig.SliceID
+	slice geoconfig.SliceID // 0: there is none now, the directory's stands in
 	until time.Duration
 }
 
@@ -59,11 +59,14 @@ func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (geoconf
 		return parent, nil
 	}
 	if s, ok := c.placed.get(want, c.boot()); ok {
+		if s == 0 && !row.Closed {
+			return parent, nil
+		}
 		if row, known := c.router.Known(s); known && !row.Closed {
 			return s, nil
 		}
 	}
-	s, err := c.askPlace(ctx, dir, cues)
+	s, err := c.askPlace(ctx, dir, cues, want.Home)
 	switch {
 	case err == nil:
 		c.placed.put(want, s, c.boot()+placedFor)
@@ -71,11 +74,12 @@ func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (geoconf
 	case fault.Is(err, fault.Invalid):
 		c.log.Warn("cues cannot be honoured", "cues", cue.Join(cue.Kept(cues)), "err", err)
 		return 0, err
-	case row.Closed:
+	case row.Closed, cues.GetSite() != "" && own != nil:
 		return 0, err
 	}
 	// No slice can be made now: the object goes where its directory is.
-	c.log.Warn("an object goes to its directory's slice, because there is no better one now", "err", err)
+	c.placed.put(want, 0, c.boot()+placedFor)
+	c.log.Warn("new objects go to their directory's slice for a while, because there is no better one now", "err", err)
 	return parent, nil
 }
 
@@ -132,31 +136,42 @@ func samePolicy(a, b geoconfig.Policy) bool {
 	return a == b
 }
 
-// askPlace asks the nearest node that answers.
-func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues) (geoconfig.SliceID, error) {
-	ctx, cancel := context.WithTimeout(ctx, placeLimit)
-	defer cancel()
-	var failed error
+// askPlace asks a node at the object's home, else the nearest ones; where this
+// client's own site is the home, only nodes there: to go to another site than
+// the directory's helps nobody.
+func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home geoconfig.SiteName) (geoconfig.SliceID, error) {
+	const op fault.Op = "cartwheel.place"
+	var failed error = fault.E(fault.Unreachable, op, string(home), "no node of the site is known")
 	for _, n := range c.cluster.Nearest() {
-		var resp pb.PlaceResponse
-		_, err := c.cluster.Call(ctx, n, wire.Operation, method.Place, &pb.PlaceRequest{Parent: dir.Object, Cues: cues}, nil, &resp)
-		if err == nil && resp.Refusal == nil {
-			var row geoconfig.SliceRow
-			if err := json.Unmarshal(resp.Row, &row); err != nil {
-				return 0, fault.Wrap(fault.Corrupt, "cartwheel.place", string(n), err)
-			}
-			c.router.Learn(row)
-			return geoconfig.SliceID(resp.Slice), nil
+		if cues.GetSite() == "" && c.siteOf(n) != home {
+			continue
 		}
-		if fault.Is(err, fault.Invalid) {
-			return 0, err
+		s, err := c.askPlaceOf(ctx, n, dir, cues)
+		if err == nil || fault.Is(err, fault.Invalid) || ctx.Err() != nil {
+			return s, err
 		}
-		if failed = err; ctx.Err() != nil {
-			break
-		}
-	}
-	if failed == nil {
-		failed = fault.E(fault.Unreachable, "cartwheel.place", "", "no node can take it")
+		failed = err
 	}
 	return 0, failed
+}
+
+func (c *Client) askPlaceOf(ctx context.Context, n geoconfig.NodeID, dir *pb.Attr, cues *pb.Cues) (geoconfig.SliceID, error) {
+	const op fault.Op = "cartwheel.place"
+	ctx, cancel := context.WithTimeout(ctx, placeLimit)
+	defer cancel()
+	var resp pb.PlaceResponse
+	body, err := c.cluster.Call(ctx, n, wire.Operation, method.Place, &pb.PlaceRequest{Parent: dir.Object, Cues: cues}, nil, &resp)
+	body.Release()
+	if err == nil && resp.Refusal != nil {
+		err = fault.E(fault.Kind(resp.Refusal.Kind), op, string(n), resp.Refusal.Message)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var row geoconfig.SliceRow
+	if err := json.Unmarshal(resp.Row, &row); err != nil {
+		return 0, fault.Wrap(fault.Corrupt, op, string(n), err)
+	}
+	c.router.Learn(row)
+	return geoconfig.SliceID(resp.Slice), nil
 }

@@ -32,6 +32,8 @@ func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result,
 	if err != nil {
 		if unknown(err) {
 			c.doubt(o)
+		} else if !fault.Is(err, fault.Missing) { // the kernel's pages have what was refused
+			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
 		}
 		return nil, err
 	}

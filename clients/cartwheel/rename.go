@@ -2,6 +2,7 @@ package cartwheel
 
 import (
 	"context"
+	"sync"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -41,6 +42,38 @@ func (c *Client) victim(dir geoconfig.ObjectID, name string) (o geoconfig.Object
 	return 0, c.handles.any()
 }
 
+// seen remembers what names meant when they were looked up, lease or not:
+// kernels look a name up before they remove it.
+type seen struct {
+	mu sync.Mutex // guards by
+	by map[place]geoconfig.ObjectID
+}
+
+type place struct {
+	dir  geoconfig.ObjectID
+	name string
+}
+
+// maxSeen bounds the names; then all are forgotten.
+const maxSeen = 1024
+
+func (s *seen) note(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil || len(s.by) >= maxSeen {
+		s.by = make(map[place]geoconfig.ObjectID, maxSeen)
+	}
+	s.by[place{dir, name}] = o
+}
+
+func (s *seen) take(dir geoconfig.ObjectID, name string) geoconfig.ObjectID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.by[place{dir, name}]
+	delete(s.by, place{dir, name})
+	return o
+}
+
 func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, name string, directory bool) error {
 	dir, cues, ok := c.nodes.find(id)
 	if !ok {
@@ -52,15 +85,20 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	out, cancel := c.remotely(ctx)
 	defer cancel()
 	o, open := c.victim(dir, name)
+	expect := geoconfig.ObjectID(0)
+	if before := c.seen.take(dir, name); o == 0 && before != 0 && open {
+		// The active checks that it still is that one.
+		expect, open = before, c.nodes.isOpen(before)
+	}
 	call := cue.Unlink
 	if directory {
 		call = cue.Rmdir
 	}
-	return asCaller(who, func(p *pb.Principal) error {
+	run := func(p *pb.Principal) error {
 		mark := c.begin(dir, 0, o)
 		defer c.names.End(&mark)
 		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(call).Sync(), op: &pb.Operation{
-			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Open: open}}}})
+			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(expect), Open: open}}}})
 		if err != nil {
 			if unknown(err) {
 				c.doubt(dir, o)
@@ -76,7 +114,13 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		c.gone(geoconfig.ObjectID(r.Removed), r.Attr, open)
 		c.tellAliases(dir, cues, name)
 		return nil
-	})
+	}
+	err := asCaller(who, run)
+	if expect != 0 && fault.Is(err, fault.Stale) && !unknown(err) { // another object by now
+		expect, open = 0, c.handles.any()
+		err = asCaller(who, run)
+	}
+	return err
 }
 
 // gone settles what lost a name: what is open here is held at the active until

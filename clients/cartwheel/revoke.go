@@ -255,8 +255,23 @@ func (t *nodes) tolds(n *notice) {
 }
 
 // lapsed hears that a session ended: whatever it covered and is open is looked
-// at anew.
-func (c *Client) lapsed(geoconfig.NodeID) { c.again(func(geoconfig.ObjectID) bool { return true }) }
+// at anew, and the locks that went with it are lost, unless another node acts
+// for their slice by now: that one had them claimed.
+func (c *Client) lapsed(node geoconfig.NodeID) {
+	if c.ctx.Err() != nil {
+		return
+	}
+	c.work.Add(1)
+	go func() {
+		defer c.work.Done()
+		c.again(func(geoconfig.ObjectID) bool { return true })
+		for _, id := range c.locks.slices() {
+			if row, ok := c.router.Known(id); ok && row.Active == node {
+				c.loseSlice(id, node)
+			}
+		}
+	}()
+}
 
 // again makes open files whose lease is gone ask for their version.
 func (c *Client) again(which func(geoconfig.ObjectID) bool) {

@@ -15,6 +15,9 @@ import (
 
 type protoMessage = proto.Message
 
+// spaceLimit is how long one node is waited for.
+const spaceLimit = 2 * time.Second
+
 // spaceCache keeps the answer to statfs.
 type spaceCache struct {
 	mu    sync.Mutex // guards below
@@ -34,7 +37,10 @@ func (s *spaceCache) get(ctx context.Context, c *Client) (mount.Space, error) {
 	var failed error
 	for _, n := range c.cluster.Nearest() {
 		var resp pb.StatfsResponse
-		if _, err := c.cluster.Call(ctx, n, wire.Operation, method.Statfs, &pb.StatfsRequest{Header: &pb.ReadHeader{}}, nil, &resp); err != nil {
+		one, stop := context.WithTimeout(ctx, spaceLimit)
+		_, err := c.cluster.Call(one, n, wire.Operation, method.Statfs, &pb.StatfsRequest{Header: &pb.ReadHeader{}}, nil, &resp)
+		stop()
+		if err != nil {
 			failed = err
 			continue
 		}
