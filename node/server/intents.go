@@ -99,11 +99,21 @@ func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answe
 	if result == nil {
 		return operate.Answer{Err: fault.E(fault.TimedOut, "server.intents", "", "the operation was not finished")}
 	}
-	if fault.Kind(result.Kind) == fault.NotActive || fault.Kind(result.Kind) == fault.TimedOut {
+	if undecided(fault.Kind(result.Kind)) {
 		row, _ := i.s.directory.Slice(op.Slice)
 		return operate.Answer{Refused: &operate.Refusal{Kind: uint32(fault.NotActive), Row: &row, Why: "an operation over several slices did not get through: try again"}}
 	}
 	return operate.Answer{Result: result, Epoch: op.Epoch, Time: uint64(i.s.hlc.Last())}
+}
+
+// undecided reports whether a kind says that a step did not get through, which
+// is no outcome of the operation: its client tries again, under its number.
+func undecided(k fault.Kind) bool {
+	switch k {
+	case fault.NotActive, fault.WrongEpoch, fault.TimedOut, fault.Canceled, fault.Closed, fault.Unreachable, fault.Overloaded:
+		return true
+	}
+	return false
 }
 
 // drive does a coordinator's actions until it is at its end. op is nil for an

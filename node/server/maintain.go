@@ -185,7 +185,7 @@ func (s *Server) makeSlice(ctx context.Context, id geoconfig.SliceID, policy geo
 	if err != nil {
 		return geoconfig.SliceRow{}, err
 	}
-	row := geoconfig.SliceRow{ID: id, Policy: policy, Epoch: 1, Active: members[0]}
+	row := geoconfig.SliceRow{ID: id, Policy: policy, Epoch: 1, Active: members[0], Generation: s.directory.Cluster().Generation}
 	for _, m := range members {
 		node, _ := s.directory.Node(m)
 		row.Members = append(row.Members, geoconfig.Member{Node: m, State: geoconfig.Normal, Incarnation: node.Incarnation})

@@ -71,15 +71,17 @@ func (i *intents) finish(ctx context.Context, id geoconfig.SliceID) {
 	}
 }
 
-// old reports whether an intent began before this node led its slice, or so
-// long ago that whoever began it would have noted it.
+// old reports whether an intent began before this node led its slice (0 for
+// one that another slice coordinates), or so long ago that whoever began it
+// would have noted it.
 func (s *Server) old(i tree.Intent, id geoconfig.SliceID) bool {
 	s.intents.mu.Lock()
 	defer s.intents.mu.Unlock()
 	first, seen := s.intents.seen[i]
 	if !seen {
 		s.intents.seen[i] = s.clock()
-		return s.loop.Published(id).Since > 0 && geoconfig.ObjectID(i).Number() <= s.loop.Published(id).Since
+		p := s.loop.Published(id)
+		return p != nil && p.Since > 0 && geoconfig.ObjectID(i).Number() <= p.Since
 	}
 	return s.clock()-first > stepPatience
 }
