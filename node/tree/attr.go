@@ -83,18 +83,17 @@ func GetAttr(v View, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, erro
 	if held, err := Locked(v, o, nil); err != nil || held != 0 {
 		return nil, busy(op, o, err)
 	}
-	n, err := readInode(v, o)
+	n, a, err := getInode(v, o, content)
+	for before := uint64(0); n != nil && n.Change != before && fault.Is(err, fault.Corrupt); {
+		// A commit may have come between the record and the content beside it.
+		before = n.Change
+		n, a, err = getInode(v, o, content)
+	}
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, o.String(), err)
 	}
 	if n == nil {
 		return nil, fault.E(fault.Stale, op, o.String(), "the object does not exist")
-	}
-	a := n.Attr()
-	if content {
-		if err := addContent(v, n, a); err != nil {
-			return nil, err
-		}
 	}
 	if xattrs && n.Xattrs > 0 {
 		err = scanXattrs(v, o, func(name string, value []byte) bool {
@@ -103,6 +102,20 @@ func GetAttr(v View, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, erro
 		})
 	}
 	return a, fault.Wrap(fault.IO, op, o.String(), err)
+}
+
+// getInode reads a record, nil where there is none, with what is shown of it.
+// The record is returned also where its content is not there.
+func getInode(v View, o geoconfig.ObjectID, content bool) (*Inode, *pb.Attr, error) {
+	n, err := readInode(v, o)
+	if err != nil || n == nil {
+		return nil, nil, err
+	}
+	a := n.Attr()
+	if content {
+		err = addContent(v, n, a)
+	}
+	return n, a, err
 }
 
 // own gives the record memory of its own, for answers that outlive the view.
