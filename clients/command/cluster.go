@@ -41,11 +41,14 @@ func (e *env) connect() (*contact.Cluster, error) {
 	defer cancel()
 	defer e.progress("looking for a node that answers")()
 	if err := c.Connect(ctx); err != nil {
-		c.Close()
+		leave(c)
 		return nil, fault.Wrap(fault.Unreachable, "command.connect", file, err)
 	}
 	return c, nil
 }
+
+// leave ends what connect began.
+func leave(c *contact.Cluster) { _ = c.Close() } // a command has nothing left to lose
 
 // reach checks that the cluster answers.
 func (e *env) reach() error {

@@ -16,13 +16,13 @@ import (
 // the error and its exit code says the kind.
 func startDetached(ctx context.Context, program string, args []string, logName string, limit time.Duration) error {
 	const op fault.Op = "command.daemon"
-	log, err := os.OpenFile(logName, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	output, err := os.OpenFile(logName, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fault.FromOS(op, logName, err)
 	}
-	defer log.Close()
+	defer output.Close()
 	cmd := exec.Command(program, args...)
-	cmd.Stderr = log
+	cmd.Stderr = output
 	cmd.SysProcAttr = ownSession()
 	out, err := cmd.StdoutPipe()
 	if err != nil {

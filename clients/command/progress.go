@@ -20,7 +20,7 @@ func (e *env) progress(format string, args ...any) func() {
 	saying.Add(1)
 	go func() {
 		defer saying.Done()
-		start := time.Now() //nolint:forbidigo // shown to a person
+		start := time.Now()
 		wait := time.NewTimer(quietFor)
 		defer wait.Stop()
 		for {
@@ -28,7 +28,7 @@ func (e *env) progress(format string, args ...any) func() {
 			case <-end:
 				return
 			case <-wait.C:
-				fmt.Fprintf(e.stdio.Err, "%s (%v)\n", what, time.Since(start).Round(time.Second)) //nolint:forbidigo // likewise
+				fmt.Fprintf(e.stdio.Err, "%s (%v)\n", what, time.Since(start).Round(time.Second))
 				wait.Reset(sayAgainIn)
 			}
 		}

@@ -51,7 +51,7 @@ func (sliceLsCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer leave(c)
 	views := sliceViews(c, askAll(e, c, slices))
 	return e.print(views, func(w io.Writer) {
 		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -59,7 +59,7 @@ func (sliceLsCmd) Run(e *env) error {
 		for _, v := range views {
 			fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", v.ID, v.Epoch, v.Active.Site, strip(v.Members), v.Policy.Home, v.Policy.Level, v.Objects, v.state())
 		}
-		t.Flush()
+		_ = t.Flush() // whoever reads it has gone
 	})
 }
 
@@ -133,7 +133,7 @@ func (h sliceHandOverCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer leave(c)
 	for _, v := range sliceViews(c, askAll(e, c, slices)) {
 		if v.ID != geoconfig.SliceID(h.Slice) {
 			continue

@@ -53,7 +53,7 @@ func (statusCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer leave(c)
 	var v statusView
 	v.Sites = c.Sites()
 	v.GeoConfig.Reachable = true
@@ -147,7 +147,7 @@ func (v statusView) text(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", n.Site, short(n.ID), state, n.Active, n.Standby, n.Junior, n.Sessions, size(n.Used), size(n.Capacity), n.Version)
 	}
-	t.Flush()
+	_ = t.Flush() // whoever reads it has gone
 }
 
 // size writes bytes for people.

@@ -69,14 +69,14 @@ type child struct {
 // spawn starts a program. gone hears of its end.
 func (f *family) spawn(name, owner, logPath string, gone chan<- *child, program string, args ...string) (*child, error) {
 	const op fault.Op = "demo.spawn"
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	output, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, name, err)
 	}
-	defer log.Close()
+	defer output.Close()
 	c := &child{name: name, owner: owner, logPath: logPath, exited: make(chan struct{}), line: make(chan readiness, 1)}
 	c.cmd = exec.Command(program, args...)
-	c.cmd.Stderr = log
+	c.cmd.Stderr = output
 	c.cmd.SysProcAttr = attached()
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {

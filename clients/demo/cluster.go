@@ -34,7 +34,7 @@ func freeAddress() (string, error) {
 	if err != nil {
 		return "", fault.FromOS("demo.freeAddress", "", err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }() // it took no connection
 	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", l.Addr().(*net.TCPAddr).Port), nil
 }
 
@@ -80,7 +80,7 @@ func (d *Demo) register(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.IO, op, "", err)
 	}
-	defer host.Close()
+	defer func() { _ = host.Close() }() // everything was answered
 	where, id, err := contact.SplitAddress(d.geoAddress)
 	if err == nil {
 		err = host.AddPeer(string(id), []string{where})
@@ -89,7 +89,7 @@ func (d *Demo) register(ctx context.Context) error {
 		return fault.Wrap(fault.IO, op, d.geoAddress, err)
 	}
 	store := remote.Open(host, remote.Options{Peer: string(id)})
-	defer store.Close()
+	defer func() { _ = store.Close() }() // likewise
 	rows, err := store.Read(ctx, geoconfig.Query{Sites: true, Nodes: true, Users: true})
 	if err != nil {
 		return fault.Wrap(fault.Unreachable, op, GeoConfigName, err)

@@ -94,7 +94,7 @@ func (c *control) one(conn net.Conn, requests chan<- request) {
 
 func (c *control) close() {
 	c.cancel()
-	c.listener.Close()
+	_ = c.listener.Close() // nobody is served any more
 	c.done.Wait()
 	if dir := filepath.Dir(c.path); strings.HasPrefix(filepath.Base(dir), "cartwheel-demo-") {
 		_ = os.Remove(dir) // made by listen; empty now

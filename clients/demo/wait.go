@@ -35,7 +35,7 @@ func (d *Demo) awaitRoot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it was only asked
 	ctx, cancel := context.WithTimeout(ctx, rootLimit)
 	defer cancel()
 	tick := time.NewTicker(rootPoll)

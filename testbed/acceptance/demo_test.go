@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -302,23 +301,4 @@ func source(t *testing.T) string {
 		return src
 	}
 	return filepath.Join(src, "net")
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err == nil {
-		_, err = io.Copy(out, in)
-	}
-	if err == nil {
-		err = out.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
