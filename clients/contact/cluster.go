@@ -84,7 +84,7 @@ func New(opt Options) (*Cluster, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opt.Random == nil {
-		opt.Random = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(len(self.KeyID())))) //nolint:forbidigo // the seed itself
+		opt.Random = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(len(self.KeyID())))) // the seed itself
 	}
 	c := &Cluster{opt: opt, user: user, client: opt.Random.Uint64() | 1, logger: opt.Logger, nodes: map[geoconfig.NodeID]*node{}}
 	c.host, err = wire.New(wire.Options{

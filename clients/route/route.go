@@ -226,7 +226,7 @@ func (r *Router) subject(id geoconfig.SliceID) string {
 
 // pause waits, with jitter, so that clients do not come back all at once.
 func (r *Router) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d/2 + rand.N(d)) //nolint:forbidigo // jitter needs no seed
+	t := time.NewTimer(d/2 + rand.N(d)) // jitter needs no seed
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -144,7 +144,7 @@ func found(ctx context.Context, store geoconfig.Store) (geoconfig.Cluster, error
 		}
 		return *rows.Cluster, nil
 	}
-	cluster := geoconfig.Cluster{ID: geoconfig.ClusterID(randomName()), Generation: 1, CreatedNS: time.Now().UnixNano()} //nolint:forbidigo // a date for people
+	cluster := geoconfig.Cluster{ID: geoconfig.ClusterID(randomName()), Generation: 1, CreatedNS: time.Now().UnixNano()}
 	_, err = store.Apply(ctx, geoconfig.Batch{Key: "found-" + string(cluster.ID), Cluster: &cluster,
 		Audit: []geoconfig.AuditRecord{{AtNS: cluster.CreatedNS, Who: "geo-config", Action: "cluster.found", Subject: geoconfig.ClusterKey().String()}}})
 	return cluster, err

@@ -184,7 +184,7 @@ func (s *Server) lockRole(r *replica.Role, led bool) {
 	s.locks.mu.Lock()
 	var refused []*lock.Waiter
 	if r.Kind == replica.RoleLeading && !led {
-		s.locks.table.AwaitClaims(r.Slice, int64(s.clock()+time.Duration(s.config.Session)))
+		s.locks.table.AwaitClaims(r.Slice, int64(s.clock()+s.config.Session))
 	} else if r.Kind != replica.RoleLeading {
 		refused = s.locks.table.ReleaseSlice(r.Slice)
 	}

@@ -1,6 +1,7 @@
 package mounttest
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -154,7 +155,7 @@ func extendedAttributes(e *env) {
 	e.ok(unix.Setxattr(path, "trusted.secret", []byte("root"), 0))
 	e.ok(os.Chmod(path, 0o666))
 	err = e.as(alice, alice, nil, func() error { return unix.Setxattr(path, "trusted.secret", []byte("x"), 0) })
-	if err != syscall.EPERM && err != syscall.EACCES {
+	if !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.EACCES) {
 		e.Fatalf("another user sets a trusted attribute: %v", err)
 	}
 }

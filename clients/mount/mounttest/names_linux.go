@@ -1,6 +1,7 @@
 package mounttest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -39,7 +40,7 @@ func renameRules(e *env) {
 	e.want(unix.Rename(e.at("b"), e.at("d")), syscall.EISDIR)
 	e.want(unix.Rename(e.at("d"), e.at("b")), syscall.ENOTDIR)
 	e.want(unix.Rename(e.at("missing"), e.at("c")), syscall.ENOENT)
-	if err := unix.Rename(e.at("empty"), e.at("d")); err != syscall.ENOTEMPTY && err != syscall.EEXIST {
+	if err := unix.Rename(e.at("empty"), e.at("d")); !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
 		e.Fatalf("a directory replaced one that is not empty: %v", err)
 	}
 	e.ok(unix.Rename(e.at("d"), e.at("empty")))
@@ -57,7 +58,7 @@ func renameFlags(e *env) {
 		return unix.Renameat2(unix.AT_FDCWD, e.at(from), unix.AT_FDCWD, e.at(to), flags)
 	}
 	err := rename("a", "b", unix.RENAME_NOREPLACE)
-	if err == syscall.EINVAL || err == syscall.ENOSYS {
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSYS) {
 		e.Skip("the mount does not offer the flags of renameat2")
 	}
 	e.want(err, syscall.EEXIST)
@@ -145,7 +146,7 @@ func specialFiles(e *env) {
 		{"block", unix.S_IFBLK | 0o600, unix.Mkdev(259, 70_000)},
 	} {
 		err := unix.Mknod(e.at(each.name), each.mode, int(each.dev))
-		if err == syscall.EPERM && each.dev != 0 {
+		if errors.Is(err, syscall.EPERM) && each.dev != 0 {
 			continue // a container may not make devices
 		}
 		e.ok(err)

@@ -50,7 +50,7 @@ func (e *env) vanishes(path string) {
 	e.Helper()
 	e.eventually(path+" vanishes", func() error {
 		if _, err := os.Lstat(path); !errors.Is(err, syscall.ENOENT) {
-			return fmt.Errorf("still: %v", err)
+			return fmt.Errorf("still: %w", err)
 		}
 		return nil
 	})

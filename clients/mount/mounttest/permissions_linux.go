@@ -2,6 +2,7 @@ package mounttest
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"syscall"
 
@@ -204,7 +205,7 @@ func aclValue(entries ...aclEntry) []byte {
 func (e *env) setACL(path, name string, value []byte) {
 	e.Helper()
 	err := unix.Setxattr(path, name, value, 0)
-	if err == syscall.EOPNOTSUPP {
+	if errors.Is(err, syscall.EOPNOTSUPP) {
 		e.Skip("the mount does not offer POSIX ACLs")
 	}
 	e.ok(err)
