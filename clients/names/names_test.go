@@ -1,0 +1,223 @@
+package names
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/session"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// judge is a Sessions whose leases are good until they are ended all at once.
+type judge struct {
+	ended  atomic.Bool
+	before uint64
+	refuse bool
+}
+
+func (j *judge) Before() uint64 { return j.before }
+
+func (j *judge) Accept(_ geoconfig.NodeID, before uint64, _ *pb.Grant) (session.Stamp, bool) {
+	return session.Stamp{}, before == j.before && !j.refuse
+}
+
+func (j *judge) Left(session.Stamp) time.Duration {
+	if j.ended.Load() {
+		return 0
+	}
+	return time.Second
+}
+
+var (
+	dir  = geoconfig.NewObjectID(1, 10)
+	file = geoconfig.NewObjectID(1, 20)
+)
+
+func fileAttr(change uint64) *pb.Attr {
+	return &pb.Attr{Object: uint64(file), Mode: 0o100644, Parent: uint64(dir), Change: change, Version: change, Nlink: 1}
+}
+
+func grant(o geoconfig.ObjectID, what pb.Grant_What) []*pb.Grant {
+	return []*pb.Grant{{Object: uint64(o), What: what}}
+}
+
+// looked puts one looked-up name into a cache.
+func looked(c *Cache) {
+	m := c.MarkDir(dir)
+	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) {
+		l.Attr(fileAttr(5), false)
+		l.Entry(dir, "f", Entry{Object: file, Type: 0o100000})
+		l.Entry(dir, "none", Entry{})
+	})
+}
+
+func TestALeaseCoversNamesAndAttributesUntilItEnds(t *testing.T) {
+	ends := map[string]func(*Cache, *judge){
+		"revoked":     func(c *Cache, _ *judge) { c.Revoke(dir, pb.Grant_NAMES) },
+		"session end": func(_ *Cache, j *judge) { j.ended.Store(true) },
+		"cleared":     func(c *Cache, _ *judge) { c.Clear() },
+	}
+	for name, end := range ends {
+		j := &judge{}
+		c := New(j)
+		looked(c)
+		if e, left, ok := c.Lookup(dir, "f"); !ok || e.Object != file || left != time.Second {
+			t.Errorf("%s: before, f is %+v, %v, %v", name, e, left, ok)
+		}
+		if e, _, ok := c.Lookup(dir, "none"); !ok || e.Object != 0 {
+			t.Errorf("%s: before, none is %+v, %v, want known not to be there", name, e, ok)
+		}
+		if _, _, ok := c.Attr(file); !ok {
+			t.Errorf("%s: before, the attributes are not known", name)
+		}
+		end(c, j)
+		_, _, found := c.Lookup(dir, "f")
+		_, _, known := c.Attr(file)
+		if found || known {
+			t.Errorf("%s: afterwards the name (%v) or the attributes (%v) are still served", name, found, known)
+		}
+	}
+}
+
+func TestNothingIsKeptWithoutALease(t *testing.T) {
+	c := New(&judge{refuse: true})
+	looked(c)
+	if objects, entries := c.Len(); objects != 0 || entries != 0 {
+		t.Errorf("%d attributes and %d names are kept, want none", objects, entries)
+	}
+}
+
+func TestAFilesOwnLeaseOutlivesItsDirectorys(t *testing.T) {
+	c := New(&judge{})
+	looked(c)
+	m := c.MarkObject(file)
+	c.Learn(&m, "n", grant(file, pb.Grant_FILE), func(l *Learner) { l.Attr(fileAttr(5), false) })
+	c.Revoke(dir, pb.Grant_NAMES)
+	if _, _, ok := c.Attr(file); !ok {
+		t.Error("the attributes went with the directory's lease, want them under the file's own")
+	}
+	c.Revoke(file, pb.Grant_FILE)
+	if _, _, ok := c.Attr(file); ok {
+		t.Error("the attributes are served after their lease was revoked")
+	}
+}
+
+func TestALateAnswerHidesNothingNewer(t *testing.T) {
+	c := New(&judge{})
+	looked(c)
+	// Of our own change, an older read comes after it.
+	late := c.MarkObject(file)
+	m := c.MarkObject(file)
+	c.Learn(&m, "n", nil, func(l *Learner) { l.Attr(fileAttr(9), false) })
+	c.Learn(&late, "n", nil, func(l *Learner) { l.Attr(fileAttr(5), false) })
+	if a, _, ok := c.Attr(file); !ok || a.Change != 9 {
+		t.Errorf("got change %d (%v), want 9", a.GetChange(), ok)
+	}
+	// A lease lost and granted again while the answer was on its way: what it
+	// says may be older than what the new lease would.
+	late = c.MarkObject(file)
+	c.Revoke(dir, pb.Grant_NAMES)
+	c.Revoke(file, pb.Grant_FILE)
+	again := c.MarkDir(dir)
+	c.Learn(&again, "n", grant(dir, pb.Grant_NAMES), func(*Learner) {})
+	c.Learn(&late, "n", nil, func(l *Learner) { l.Attr(fileAttr(9), false) })
+	if _, _, ok := c.Attr(file); ok {
+		t.Error("an answer from before the lease is served under it")
+	}
+}
+
+func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
+	c := New(&judge{})
+	looked(c)
+	read := c.MarkDir(dir) // asked before the name is removed, answered after
+	op := c.Begin(dir, 0, file)
+	c.Learn(&op, "n", nil, func(l *Learner) { l.Entry(dir, "f", Entry{}) })
+	c.End(&op)
+	c.Learn(&read, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { l.Entry(dir, "f", Entry{Object: file}) })
+	if e, _, ok := c.Lookup(dir, "f"); ok && e.Object != 0 {
+		t.Error("a removed name is served again")
+	}
+}
+
+func TestABusyDirectorySaysSo(t *testing.T) {
+	c := New(&judge{})
+	looked(c)
+	op := c.Begin(dir, 0, 0)
+	if !c.Revoke(dir, pb.Grant_NAMES) {
+		t.Error("an operation is under way, and the revocation does not hear of it")
+	}
+	c.Learn(&op, "n", nil, func(l *Learner) { l.Entry(dir, "g", Entry{Object: file}) })
+	c.End(&op)
+	if _, _, ok := c.Lookup(dir, "g"); ok {
+		t.Error("what an operation answers is kept under a lease that was revoked meanwhile")
+	}
+	if c.Revoke(dir, pb.Grant_NAMES) {
+		t.Error("nothing is under way any more")
+	}
+}
+
+func TestAWholeListingAnswersForWhatIsNotThere(t *testing.T) {
+	c := New(&judge{})
+	m := c.Begin(geoconfig.RootObject, 0, 0)
+	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { l.Complete(dir) }) // just made
+	c.End(&m)
+	if e, _, ok := c.Lookup(dir, "any"); !ok || e.Object != 0 {
+		t.Errorf("got %+v, %v, want known not to be there", e, ok)
+	}
+	op := c.Begin(dir, 0, 0)
+	c.Learn(&op, "n", nil, func(l *Learner) { l.Entry(dir, "any", Entry{Object: file}) })
+	c.End(&op)
+	if all, ok := c.Listing(dir); !ok || len(all) != 1 || all[0].Name != "any" {
+		t.Errorf("the listing is %+v, %v", all, ok)
+	}
+	c.Forget(dir) // the outcome of something is not known
+	if _, ok := c.Listing(dir); ok {
+		t.Error("a listing is whole after it was forgotten")
+	}
+}
+
+func TestPagesAreWholeOnlyUnderOneLease(t *testing.T) {
+	for name, between := range map[string]func(*Cache){
+		"nothing between":  func(*Cache) {},
+		"a revocation":     func(c *Cache) { c.Revoke(dir, pb.Grant_NAMES) },
+		"our own removing": func(c *Cache) { m := c.Begin(dir, 0, 0); c.End(&m) },
+	} {
+		c := New(&judge{})
+		var first Mark
+		one := c.MarkDir(dir)
+		c.Learn(&one, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { first = l.Anchor(dir) })
+		between(c)
+		two := c.MarkDir(dir)
+		whole := false
+		c.Learn(&two, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { whole = l.Unbroken(&first, dir) })
+		if want := name == "nothing between"; whole != want {
+			t.Errorf("%s: whole is %v, want %v", name, whole, want)
+		}
+	}
+}
+
+func TestTheCacheIsBounded(t *testing.T) {
+	c := New(&judge{})
+	for d := range 40 {
+		id := geoconfig.NewObjectID(2, uint64(d+1))
+		m := c.MarkDir(id)
+		c.Learn(&m, "n", grant(id, pb.Grant_NAMES), func(l *Learner) {
+			for i := range 5000 {
+				o := geoconfig.NewObjectID(3, uint64(d*5000+i))
+				l.Attr(&pb.Attr{Object: uint64(o), Mode: 0o100644, Parent: uint64(id), Content: &pb.Content{Inline: make([]byte, 1000)}}, false)
+				l.Entry(id, fmt.Sprint(i), Entry{Object: o})
+			}
+		})
+		objects, entries := c.Len()
+		if objects > MaxObjects || entries > MaxEntries || c.inline > MaxInline {
+			t.Fatalf("%d attributes, %d names, %d bytes of content are kept", objects, entries, c.inline)
+		}
+	}
+	c.Clear()
+	if objects, entries := c.Len(); objects != 0 || entries != 0 || c.inline != 0 {
+		t.Errorf("after clearing: %d attributes, %d names, %d bytes", objects, entries, c.inline)
+	}
+}
