@@ -236,3 +236,90 @@ func TestWarmAnswersCostNoRoundTrip(t *testing.T) {
 		t.Errorf("a new file took %d requests, want one to make it and one to commit", n)
 	}
 }
+
+// quick shortens leases and sessions.
+func quick(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }
+
+// TestACutOffClientServesNothingOld cuts a client's keep-alives and
+// revocations off: a writer elsewhere waits for its session at most, and what
+// it cached is served no longer than that.
+func TestACutOffClientServesNothingOld(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
+	a := clientOf(t, c, "a")
+	put(t, a, mount.Root, "f", "old", 0)
+	host := c.Nodes[0].Server().Host()
+	var cut atomic.Bool
+	var others atomic.Pointer[string]
+	host.SetFilter(func(peer string, class wire.Class, _ wire.Method) wire.Verdict {
+		if p := others.Load(); p == nil && !cut.Load() {
+			others.Store(&peer) // a's, which is the only one yet
+		} else if cut.Load() && class == wire.Beacon && peer != *others.Load() {
+			return wire.Verdict{Drop: true}
+		}
+		return wire.Verdict{}
+	})
+	put(t, a, mount.Root, "other", "x", 0)
+	b := clientOf(t, c, "a")
+	if got := get(t, b, mount.Root, "f"); got != "old" {
+		t.Fatalf("got %q", got)
+	}
+	cut.Store(true)
+	began := time.Now()
+	put(t, a, mount.Root, "f", "new", mount.OpenTruncate)
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("the writer waited %v for a client that is cut off, want its session of 1 s at most", d)
+	}
+	if got := get(t, b, mount.Root, "f"); got != "new" {
+		t.Errorf("after the write was acknowledged the other client reads %q", got)
+	}
+	host.SetFilter(nil)
+}
+
+// TestLocksOutliveATakeover kills the node that keeps a lock: its successor
+// gives it to nobody else.
+func TestLocksOutliveATakeover(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Configure: quick})
+	active := c.Active(geoconfig.RootSlice)
+	holder, rival := clientOf(t, c, ""), clientOf(t, c, "") // of no site: all goes to the root's slice
+	ctx := context.Background()
+	made := put(t, holder, mount.Root, "f", "x", 0)
+	if e, err := rival.Lookup(ctx, nobody, mount.Root, "f"); err != nil || e.Node != made.Node {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	lock := mount.Lock{Owner: 7, End: mount.LockEnd, Type: mount.WriteLock, Whole: true}
+	o, err := holder.Open(ctx, nobody, made.Node, mount.OpenReadWrite)
+	if err == nil {
+		err = holder.SetLock(ctx, nobody, made.Node, o.Handle, lock, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	active.Kill()
+	// Whoever asks first after the takeover must not get it.
+	if err := rival.SetLock(ctx, nobody, made.Node, 0, lock, false); !fault.Is(err, fault.Again) {
+		t.Errorf("another client's lock answers %v, want Again", err)
+	}
+	servertest.Await(withTimeout(t), t, "the claims are over", func() error {
+		found, err := rival.GetLock(ctx, nobody, made.Node, 0, lock)
+		if err == nil && found.Type != mount.WriteLock {
+			err = fmt.Errorf("nobody holds it: %+v", found)
+		}
+		return err
+	})
+	if _, err := holder.Write(ctx, nobody, made.Node, o.Handle, 0, []byte("still mine"), 0); err != nil {
+		t.Errorf("the holder's write fails: %v", err)
+	}
+	holder.Release(made.Node, o.Handle, 7, true)
+	servertest.Await(withTimeout(t), t, "the lock is free", func() error {
+		return rival.SetLock(ctx, nobody, made.Node, 0, lock, false)
+	})
+	if got := get(t, rival, mount.Root, "f"); got != "still mine" {
+		t.Errorf("under the lock the other client reads %q", got)
+	}
+}
+
+func withTimeout(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -20,8 +20,8 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// Times of the keep-alive. A session lasts 3 s by default, so that two
-// keep-alives may be lost.
+// Times of the keep-alive, for sessions of 3 s, the default; shorter ones are
+// renewed more often.
 const (
 	period      = 800 * time.Millisecond
 	retryPeriod = 200 * time.Millisecond
@@ -140,8 +140,9 @@ func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
 // keep renews one session until the Manager closes.
 func (m *Manager) keep(s *nodeSession) {
 	for {
-		wait := period
-		if err := m.renew(s); err != nil {
+		left, err := m.renew(s)
+		wait := min(period, max(left/3, retryPeriod/4)) // two may be lost
+		if err != nil {
 			wait = retryPeriod
 			if s.number.Load() != 0 && m.now() >= time.Duration(s.expires.Load()) {
 				m.lapse(s, 0)
@@ -158,7 +159,8 @@ func (m *Manager) keep(s *nodeSession) {
 	}
 }
 
-func (m *Manager) renew(s *nodeSession) error {
+// renew sends one keep-alive and returns the time that the session then has.
+func (m *Manager) renew(s *nodeSession) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, callLimit)
 	defer cancel()
 	sent := m.now()
@@ -170,7 +172,7 @@ func (m *Manager) renew(s *nodeSession) error {
 	_, err := m.cluster.Call(ctx, s.id, wire.Beacon, method.KeepAlive,
 		&pb.KeepAliveRequest{Session: number, Client: m.cluster.Client(), RevocationsSeen: seen}, nil, &a)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if a.Session != number {
 		m.lapse(s, a.Session)
@@ -191,7 +193,7 @@ func (m *Manager) renew(s *nodeSession) error {
 		close(s.opened)
 	}
 	s.mu.Unlock()
-	return nil
+	return time.Duration(a.LeftNs), nil
 }
 
 // lapse voids every lease of the session and goes on with a new number.

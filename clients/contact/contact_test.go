@@ -1,0 +1,144 @@
+package contact_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fileOf is a contact file for a cluster, with a user's key.
+func fileOf(t *testing.T, c *servertest.Cluster, user string) contact.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "user.key")
+	encoded, err := c.Users[user].Marshal()
+	if err == nil {
+		err = os.WriteFile(path, encoded, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := contact.File{Cluster: servertest.ClusterID, UserKey: path}
+	for _, n := range c.Nodes {
+		f.Nodes = append(f.Nodes, n.Address()+"/p2p/"+string(n.ID()))
+	}
+	return f
+}
+
+func connect(t *testing.T, f contact.File, site geoconfig.SiteName) (*contact.Cluster, error) {
+	t.Helper()
+	cl, err := contact.New(contact.Options{File: f, Site: site})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return cl, cl.Connect(ctx)
+}
+
+func TestOneNodeIsEnoughToLearnOfAll(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	f := fileOf(t, c, "root")
+	f.Nodes = f.Nodes[:1]
+	cl, err := connect(t, f, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(cl.Nodes()); got != 3 {
+		t.Errorf("%d nodes are known, want 3", got)
+	}
+	if got := len(cl.Sites()); got != 3 {
+		t.Errorf("%d sites are known, want 3", got)
+	}
+	if nearest, want := cl.Nearest()[0], c.Nodes[1].ID(); nearest != want {
+		t.Errorf("the nearest node is %s, want %s of the same site", nearest, want)
+	}
+	if who := cl.Who(); who == nil || !who.Trusted {
+		t.Errorf("the nodes take the client for %v, want a trusted host", who)
+	}
+}
+
+func TestADeadNodeIsPassedOver(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	f := fileOf(t, c, "root")
+	c.Nodes[1].Stop()
+	if _, err := connect(t, f, "b"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsWrongWithAContactIsSaid(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	stranger, err := wire.NewKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		change func(*contact.File)
+		want   fault.Kind
+	}{
+		"another cluster":          {func(f *contact.File) { f.Cluster = "other" }, fault.WrongCluster},
+		"a key that nobody knows":  {func(f *contact.File) { f.UserKey = filepath.Join(filepath.Dir(f.UserKey), "new.key") }, fault.Unauthorized},
+		"nobody at the address":    {func(f *contact.File) { f.Nodes = []string{"/ip4/127.0.0.1/tcp/1/p2p/" + string(c.Nodes[0].ID())} }, fault.Unreachable},
+		"somebody else is there":   {func(f *contact.File) { f.Nodes = []string{c.Nodes[0].Address() + "/p2p/" + stranger.KeyID()} }, fault.Unreachable},
+		"an address without an ID": {func(f *contact.File) { f.Nodes = []string{c.Nodes[0].Address()} }, fault.Invalid},
+	}
+	for name, tt := range tests {
+		f := fileOf(t, c, "root")
+		tt.change(&f)
+		if _, err := connect(t, f, "a"); !fault.Is(err, tt.want) {
+			t.Errorf("%s: got %v (%v), want %v", name, err, fault.KindOf(err), tt.want)
+		}
+	}
+}
+
+func TestAUsersKeyIsMadeForHimAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "user.key")
+	f := contact.File{Nodes: []string{"/ip4/127.0.0.1/tcp/1/p2p/12D3KooWCrR3ZmTDsfhQQZJPUhLetTeqvppXWysUNfxts6SUkw4E"}, UserKey: path}
+	cl, err := contact.New(contact.Options{File: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	st, err := os.Stat(path)
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v, want mode 0600", st, err)
+	}
+}
+
+func TestAContactFileComesBack(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "contact.json")
+	f := contact.File{Cluster: "c", Nodes: []string{"/ip4/10.0.0.1/tcp/7400/p2p/12D3KooWCrR3ZmTDsfhQQZJPUhLetTeqvppXWysUNfxts6SUkw4E"}, UserKey: "user.key"}
+	if err := f.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := contact.Load(path)
+	if err != nil || got.Cluster != f.Cluster || len(got.Nodes) != 1 || got.UserKey != filepath.Join(dir, "user.key") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := contact.Load(filepath.Join(dir, "none.json")); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a file that is not there: %v, want NotFound", err)
+	}
+	if err := os.WriteFile(path, []byte("no json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := contact.Load(path); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a file of something else: %v, want Invalid", err)
+	}
+}
