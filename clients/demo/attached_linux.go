@@ -12,10 +12,12 @@ func attached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// detach takes a dead mount away.
+// detach takes a dead mount away, and ends its connection: a mount that was
+// killed while it told the kernel of a change would otherwise wait for a
+// directory that waits for the mount, and neither could be ended.
 func detach(point string) error {
 	if os.Geteuid() == 0 {
-		return syscall.Unmount(point, syscall.MNT_DETACH)
+		return syscall.Unmount(point, syscall.MNT_DETACH|syscall.MNT_FORCE)
 	}
 	return exec.Command("fusermount3", "-u", "-z", "--", point).Run()
 }

@@ -57,6 +57,7 @@ type readiness struct {
 
 // child is one process; its output goes to its log.
 type child struct {
+	mountPoint string // of a mount; see detach
 	name, owner string
 	logPath     string
 	cmd         *exec.Cmd
@@ -164,6 +165,16 @@ func (c *child) expected() bool { return c.wanted.Load() }
 func (c *child) kill() {
 	c.wanted.Store(true)
 	_ = c.cmd.Process.Kill() // it may have ended by itself
+	if c.mountPoint != "" {
+		timer := time.NewTimer(killLimit)
+		defer timer.Stop()
+		select {
+		case <-c.exited:
+			return
+		case <-timer.C:
+			_ = detach(c.mountPoint) // what keeps it may have let go meanwhile
+		}
+	}
 	<-c.exited
 }
 

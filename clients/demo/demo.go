@@ -85,6 +85,7 @@ type siteOf struct {
 const (
 	readyLimit = 40 * time.Second
 	stopLimit  = 20 * time.Second
+	killLimit  = time.Second // of a killed mount, before its connection is ended
 )
 
 // Run starts everything, says what to try, and serves until ctx ends; then it

@@ -148,6 +148,7 @@ func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
 	if err != nil {
 		return err
 	}
+	s.mount.mountPoint = s.mountPoint
 	_, err = s.mount.ready(ctx)
 	return err
 }
