@@ -57,7 +57,7 @@ type readiness struct {
 
 // child is one process; its output goes to its log.
 type child struct {
-	mountPoint string // of a mount; see detach
+	mountPoint  string // of a mount; see detach
 	name, owner string
 	logPath     string
 	cmd         *exec.Cmd
