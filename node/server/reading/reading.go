@@ -225,31 +225,69 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 // maxPage bounds the entries of one answer.
 const maxPage = 4096
 
-// page reads one page.
+// pageTries is how often a page is read anew because a name in it came to mean
+// something else meanwhile; after that such names are looked up one by one, so
+// that a busy directory can be listed too.
+const pageTries = 4
+
+// page reads one page, once no operation over several slices is about to
+// change the directory's names.
 func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, after []byte, limit int) error {
 	v := s.Committed(dir.Slice())
 	if _, err := tree.Directory(v, dir, &who.Principal, 4); err != nil {
 		return err
 	}
-	names, more, err := tree.List(v, dir, after, limit)
-	if err != nil {
+	if held, err := tree.NamesLocked(v, dir); err != nil {
 		return err
+	} else if held != 0 {
+		return fault.E(fault.Busy, "reading.List", dir.String(), "an operation over several slices is under way")
 	}
-	out.More = more
+	for try := 1; ; try++ {
+		names, more, err := tree.List(v, dir, after, limit)
+		if err != nil {
+			return err
+		}
+		out.More = more
+		if moved, err := s.entries(out, v, dir, names, try == pageTries); err != nil || !moved {
+			return err
+		}
+	}
+}
+
+// entries fills a page with names and their attributes. It stops where an
+// object was removed since the names were read, which says that its name is
+// gone or means another by now; with settle it asks what it means.
+func (s *Server) entries(out *pb.ListResponse, v tree.View, dir geoconfig.ObjectID, names []tree.NamedEntry, settle bool) (moved bool, err error) {
 	out.Entries = make([]*pb.Entry, 0, len(names))
 	for i := range names {
 		n := &names[i]
-		e := &pb.Entry{Name: n.Name, Object: uint64(n.Object), Mode: n.Type}
-		if n.Object.Slice() == dir.Slice() {
-			e.Attr, err = tree.GetAttr(v, n.Object, false, false)
-			if fault.Is(err, fault.Stale) {
-				continue // removed since the names were read
+		e, err := entry(v, dir, n)
+		for settle && fault.Is(err, fault.Stale) {
+			if n.Entry, err = tree.Lookup(v, dir, n.Name); err == nil {
+				e, err = entry(v, dir, n)
 			}
-			if err != nil {
-				return err
-			}
+		}
+		switch {
+		case settle && fault.Is(err, fault.NotFound):
+			continue
+		case !settle && fault.Is(err, fault.Stale):
+			return true, nil
+		case err != nil:
+			return false, err
 		}
 		out.Entries = append(out.Entries, e)
 	}
-	return nil
+	return false, nil
+}
+
+// entry is one name with the attributes of what it names, if that lives in the
+// same slice.
+func entry(v tree.View, dir geoconfig.ObjectID, n *tree.NamedEntry) (*pb.Entry, error) {
+	e := &pb.Entry{Name: n.Name, Object: uint64(n.Object), Mode: n.Type}
+	if n.Object.Slice() != dir.Slice() {
+		return e, nil
+	}
+	var err error
+	e.Attr, err = tree.GetAttr(v, n.Object, false, false)
+	return e, err
 }
