@@ -273,7 +273,7 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 func (c *Client) learnRename(mark *names.Mark, by geoconfig.NodeID, resp *pb.OperateResponse, r *renaming, source, target geoconfig.ObjectID, exchange bool) {
 	res := resp.Result
 	moved := geoconfig.ObjectID(res.Attr.GetObject())
-	same := moved != 0 && moved == target && !exchange // two names of one object: nothing happened
+	same := res.Existed // two names of one object: nothing happened
 	if exchange {
 		// Parents and change numbers of both moved on.
 		c.names.Forget(source)

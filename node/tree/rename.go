@@ -100,6 +100,7 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 	}
 	if m.source == m.target { // two names of one object: nothing happens
 		t.result.Attr, t.result.Dir, t.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
+		t.result.Existed = true
 		return true, nil
 	}
 	return false, nil
