@@ -18,6 +18,13 @@ func (d *demo) mountAt(point string, args ...string) {
 	d.run(binary(d.t, "cartwheel"), append([]string{"mount", d.Contact, point, "--daemon"}, args...)...)
 }
 
+// runs reports whether a process runs; one that has ended and that nobody has
+// waited for does not.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
 func mountedAt(t *testing.T, point string) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mounts")
@@ -41,7 +48,7 @@ func TestAMountInTheBackgroundAnswersUntilItIsUnmounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || syscall.Kill(pid, 0) != nil {
+	if err != nil || !runs(pid) {
 		t.Fatalf("the pid file says %q (%v), and no such process runs", text, err)
 	}
 
@@ -55,14 +62,12 @@ func TestAMountInTheBackgroundAnswersUntilItIsUnmounted(t *testing.T) {
 	if mountedAt(t, point) {
 		t.Error("it is still mounted")
 	}
-	if err := syscall.Kill(pid, 0); err == nil {
-		d.await("the process to be gone", 2*time.Second, func() error {
-			if err := syscall.Kill(pid, 0); err == nil {
-				return os.ErrExist
-			}
-			return nil
-		})
-	}
+	d.await("the process to be gone", 2*time.Second, func() error {
+		if runs(pid) {
+			return os.ErrExist
+		}
+		return nil
+	})
 	refused(t, 3, []string{point}, cartwheel, "umount", point)
 	if got := d.run("cat", filepath.Join(d.mount("tokyo"), "written")); got != "through it" {
 		t.Errorf("got %q at another mount", got)
@@ -87,31 +92,72 @@ func TestMountsHelperTakesTheWordsOfFstab(t *testing.T) {
 	d.run(binary(t, "cartwheel"), "umount", point)
 }
 
-func TestASignalSendsWhatIsUnsentAndUnmounts(t *testing.T) {
-	d := startDemo(t)
-	site := d.site("boston")
-	writer := exec.Command("sh", "-c", `exec 3>"$1"; echo kept >&3; echo open; read wait`, "sh", filepath.Join(site.Mount, "open"))
+// holdOpen has another process write "kept" to a file and keep it open until the
+// test ends.
+func (d *demo) holdOpen(path string) {
+	d.t.Helper()
+	writer := exec.Command("sh", "-c", `exec 3>"$1"; echo kept >&3; echo open; read wait`, "sh", path)
 	in, err := writer.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	out, err := writer.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	writer.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := writer.Start(); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	defer func() { in.Close(); _ = writer.Wait() }()
+	d.t.Cleanup(func() { in.Close(); _ = writer.Wait() })
 	if _, err := out.Read(make([]byte, 5)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func TestASecondSignalDoesNotWaitForNodesThatAreGone(t *testing.T) {
+	d := startDemo(t)
+	point := t.TempDir()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	d.mountAt(point, "--site", "paris", "--pid-file", pidFile)
+	d.holdOpen(filepath.Join(point, "open"))
+	for _, s := range d.Sites {
+		d.fail(s.Name)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
 		t.Fatal(err)
 	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if !runs(pid) {
+			t.Fatal("it has ended with unsent data")
+		}
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+	}
+	d.await("the process and the mount to be gone", 10*time.Second, func() error {
+		if runs(pid) || mountedAt(t, point) {
+			return os.ErrExist
+		}
+		return nil
+	})
+}
+
+func TestASignalSendsWhatIsUnsentAndUnmounts(t *testing.T) {
+	d := startDemo(t)
+	site := d.site("boston")
+	d.holdOpen(filepath.Join(site.Mount, "open"))
 	if err := syscall.Kill(site.MountPID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	d.await("the mount to be gone", 30*time.Second, func() error {
-		if mountedAt(t, site.Mount) || syscall.Kill(site.MountPID, 0) == nil {
+		if mountedAt(t, site.Mount) || runs(site.MountPID) {
 			return os.ErrExist
 		}
 		return nil
@@ -134,7 +180,7 @@ func TestAKilledDemoLeavesNoProcessAndIsCleanedUp(t *testing.T) {
 	d.done <- nil
 	d.await("its processes to die with it", 10*time.Second, func() error {
 		for _, s := range d.Sites {
-			if syscall.Kill(s.NodePID, 0) == nil || syscall.Kill(s.MountPID, 0) == nil {
+			if runs(s.NodePID) || runs(s.MountPID) {
 				return os.ErrExist
 			}
 		}

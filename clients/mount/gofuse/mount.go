@@ -166,8 +166,9 @@ const forceLimit = time.Second
 // force ends the connection and takes the name away, whoever uses it: their
 // calls fail.
 func (m *Server) force(cause error) error {
+	gone := m.isGone() // asked before: a connection that was ended looks gone, and the mount is still there
 	abortConnection(m.device)
-	if !m.isGone() {
+	if !gone {
 		if err := m.takeAway(forced); err != nil && !errors.Is(err, syscall.EINVAL) {
 			cause = errors.Join(cause, err)
 		}
