@@ -165,6 +165,13 @@ func TestASignalSendsWhatIsUnsentAndUnmounts(t *testing.T) {
 	if got := d.run("cat", filepath.Join(d.mount("paris"), "open")); got != "kept\n" {
 		t.Errorf("what was written and not closed is %q at another mount, want it there", got)
 	}
+	d.await("the demo to notice", 10*time.Second, func() error {
+		text, err := os.ReadFile(d.out.Name())
+		if err == nil && !strings.Contains(string(text), "mount at boston ended by itself") {
+			err = os.ErrNotExist
+		}
+		return err
+	})
 	d.heal("boston")
 	if got := d.run("cat", filepath.Join(site.Mount, "open")); got != "kept\n" {
 		t.Errorf("got %q at the mount that was started again", got)
