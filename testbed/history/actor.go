@@ -48,6 +48,8 @@ type actor struct {
 	limit time.Duration // no call may take longer
 	// anew makes it repeat an operation that timed out as another one: a bug.
 	anew bool
+	// stuck tells how things stand when an operation timed out.
+	stuck func() string
 
 	nodes map[string]mount.NodeID // of files and directories, by name
 	known []mount.Entry           // objects that may be linked
@@ -84,15 +86,11 @@ func (a *actor) unique() uint64 {
 	return uint64(a.id+1)<<32 | a.made
 }
 
-// one runs one operation of those that a mix has.
-func (a *actor) one(ctx context.Context, readOnly bool) {
+// one runs one operation of the mix.
+func (a *actor) one(ctx context.Context) {
 	f := registers()[a.rand.IntN(len(registers()))]
 	at, to := a.rand.IntN(dirs*namesEach), a.rand.IntN(dirs*namesEach)
-	n := a.rand.IntN(100)
-	if readOnly {
-		n = n * 44 / 100
-	}
-	switch {
+	switch n := a.rand.IntN(100); {
 	case n < 20:
 		a.read(ctx, f)
 	case n < 32:
@@ -128,6 +126,9 @@ func (a *actor) outcomeOf(e *event, err error) outcome {
 		return missing
 	default:
 		a.log.problem("client %d: %v of %s %d: %v", a.id, e.what, e.object, e.at, err)
+		if kind == fault.TimedOut && a.stuck != nil {
+			a.log.problem("there is %s", a.stuck())
+		}
 		return unknown
 	}
 }

@@ -35,7 +35,7 @@ func TestSeeds(t *testing.T) {
 				t.Parallel()
 			}
 			began := time.Now()
-			v := Run(t, Options{Seed: seed, Nodes: 3 + int(seed%8)/4 + int(seed%8)/7, Clients: 4, Length: 2500 * time.Millisecond, Log: os.Getenv("CARTWHEEL_LOG") != ""})
+			v := Run(t, Options{Seed: seed, Nodes: 3 + int(seed%8)/4 + int(seed%8)/7, Clients: 4, Length: 3 * time.Second, Log: os.Getenv("CARTWHEEL_LOG") != ""})
 			t.Logf("seed %d: %d operations, %d unknown; the longest, %s, took %v; whole after %v; in all %v; faults: %s", seed, v.Events, v.Unknown,
 				v.Which, v.Longest, v.Whole, time.Since(began), v.Faults)
 			if len(v.Unjudged) > 0 {

@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
@@ -29,7 +30,7 @@ import (
 
 // Bounds. They allow for a loaded machine: nothing is promised about speed.
 const (
-	lease   = 600 * time.Millisecond
+	lease   = 1200 * time.Millisecond
 	session = 1500 * time.Millisecond
 	// callBound is the longest that a call may take; every fault is over long
 	// before.
@@ -53,21 +54,26 @@ type Options struct {
 
 // plant is a mistake made on purpose, to show that the checkers find it.
 type plant struct {
-	// readers only read; so many of the clients, the last ones.
-	readers int
-	// clientClock is that of the readers' leases.
-	clientClock boottime.Func
+	// special clients make it; so many, the last ones.
+	special int
+	// work is what they do instead of the mix.
+	work func(context.Context, *actor)
+	// clock is that of their leases.
+	clock boottime.Func
 	// nodeClock is that of the nodes' leases.
 	nodeClock func(i int) boottime.Func
-	// joined hears of each client, a reader or not.
-	joined func(host *wire.Host, reader bool)
-	// anew makes clients give up early and repeat operations as new ones.
-	anew bool
-	// faults are drawn once the cluster stands.
-	faults func(c *servertest.Cluster) []aFault
+	// joined gets their connections.
+	joined func(*wire.Host)
+	// patience makes them give up early and repeat operations as new ones.
+	patience time.Duration
+	// faults are drawn once everything stands.
+	faults func(*world) []aFault
 	// unsettled runs are judged by their history alone.
 	unsettled bool
 }
+
+// isSpecial reports whether a client makes the planted mistake.
+func (o *Options) isSpecial(i int) bool { return i < o.Clients && i >= o.Clients-o.plant.special }
 
 // Verdict is what came of a run.
 type Verdict struct {
@@ -95,7 +101,7 @@ func Run(t testing.TB, o Options) Verdict {
 		faults = schedule(rand.New(rand.NewPCG(o.Seed, 1)), o.Nodes, o.Clients, o.Length)
 	}
 	if o.plant.faults != nil {
-		faults = o.plant.faults(w.c)
+		faults = o.plant.faults(w)
 	}
 	w.v.Faults = describe(faults)
 	w.work(ctx, faults)
@@ -148,13 +154,17 @@ func begin(t testing.TB, o Options) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i := range o.Clients {
-		w.join(ctx, i, i >= o.Clients-o.plant.readers && o.plant.readers > 0)
+		w.join(ctx, i)
 	}
-	if err := prepare(ctx, w.actors, geoconfig.SiteName(sites[1])); err != nil {
+	if err := prepare(ctx, w.actors[:o.Clients-o.plant.special], geoconfig.SiteName(sites[1])); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range w.actors {
-		if err := a.meet(ctx); err != nil {
+		err := a.meet(ctx)
+		for a.anew && fault.Is(err, fault.TimedOut) && ctx.Err() == nil {
+			err = a.meet(ctx)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,18 +179,20 @@ func begin(t testing.TB, o Options) *world {
 }
 
 // join opens one more client.
-func (w *world) join(ctx context.Context, i int, reader bool) *actor {
+func (w *world) join(ctx context.Context, i int) *actor {
 	w.t.Helper()
 	file := contact.File{Cluster: servertest.ClusterID, UserKey: w.key}
 	for _, n := range w.c.Nodes {
 		file.Nodes = append(file.Nodes, n.Address()+"/p2p/"+string(n.ID()))
 	}
 	o := cartwheel.Options{Contact: file, Site: geoconfig.SiteName(rune('a' + i%w.o.Nodes)), Name: fmt.Sprint("client ", i), OpTimeout: callBound - 5*time.Second}
-	if reader {
-		o.BootTime = w.o.plant.clientClock
+	special := w.o.isSpecial(i)
+	if special {
+		o.BootTime = w.o.plant.clock
 	}
-	if w.o.plant.anew {
-		o.OpTimeout = lease
+	anew := special && w.o.plant.patience > 0
+	if anew {
+		o.OpTimeout = w.o.plant.patience
 	}
 	if w.o.Log {
 		o.Logger = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With("client", i)
@@ -191,10 +203,13 @@ func (w *world) join(ctx context.Context, i int, reader bool) *actor {
 	}
 	w.t.Cleanup(func() { _ = fs.Close() }) // judged in end
 	w.net.join(fs.Host())
-	if w.o.plant.joined != nil {
-		w.o.plant.joined(fs.Host(), reader)
+	if special && w.o.plant.joined != nil {
+		w.o.plant.joined(fs.Host())
 	}
-	a := &actor{id: i, fs: fs, log: w.log, rand: rand.New(rand.NewPCG(w.o.Seed, uint64(100+i))), limit: callBound, anew: w.o.plant.anew}
+	a := &actor{id: i, fs: fs, log: w.log, rand: rand.New(rand.NewPCG(w.o.Seed, uint64(100+i))), limit: callBound, anew: anew}
+	if !anew {
+		a.stuck = w.standing
+	}
 	w.fs, w.actors = append(w.fs, fs), append(w.actors, a)
 	return a
 }
@@ -219,10 +234,13 @@ func (w *world) work(ctx context.Context, faults []aFault) {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
 	for i, a := range w.actors {
-		reader := w.o.plant.readers > 0 && i >= len(w.actors)-w.o.plant.readers
+		one := w.o.plant.work
+		if one == nil || !w.o.isSpecial(i) {
+			one = func(ctx context.Context, a *actor) { a.one(ctx) }
+		}
 		working.Go(func() {
 			for range maxWork {
-				a.one(ctx, reader)
+				one(ctx, a)
 				t := time.NewTimer(time.Duration(a.rand.Int64N(int64(maxPause))))
 				select {
 				case <-stop:
@@ -296,6 +314,21 @@ func (w *world) equal(row geoconfig.SliceRow) error {
 	return nil
 }
 
+// standing tells how each node sees each slice.
+func (w *world) standing() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	rows, err := w.c.Store.Read(ctx, geoconfig.Query{Slices: maxSlices})
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, row := range rows.Slices {
+		fmt.Fprintf(&b, "\n    slice %d in epoch %d at %s: %s", row.ID, row.Epoch, row.Active, w.views(ctx, row))
+	}
+	return b.String()
+}
+
 // views tells how each node sees a slice.
 func (w *world) views(ctx context.Context, row geoconfig.SliceRow) string {
 	var b strings.Builder
@@ -321,7 +354,7 @@ func (w *world) views(ctx context.Context, row geoconfig.SliceRow) string {
 // final has everybody, and a client that came later, read everything (DUR: the
 // reads are part of the history).
 func (w *world) final(ctx context.Context) {
-	late := w.join(ctx, len(w.actors), false)
+	late := w.join(ctx, len(w.actors))
 	if err := late.meet(ctx); err != nil {
 		w.log.problem("DUR: %v", err)
 		return
