@@ -68,6 +68,8 @@ type Client struct {
 	// ctx is what calls to nodes run under; Close ends it.
 	ctx  context.Context
 	stop context.CancelFunc
+	life sync.Mutex // guards over, so that nothing starts behind the end
+	over bool
 	work sync.WaitGroup
 
 	nodes    nodes
@@ -191,6 +193,9 @@ func (c *Client) abandon() {
 func (c *Client) end() error {
 	c.notifier.Store(nil)
 	c.stop()
+	c.life.Lock()
+	c.over = true
+	c.life.Unlock()
 	c.work.Wait()
 	c.sessions.Close()
 	c.router.Close()
@@ -226,6 +231,24 @@ func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelF
 		}
 	})
 	return out, func() { timer.Stop(); cancel() }
+}
+
+// spawn runs fn in a goroutine that Close joins, unless that has begun.
+func (c *Client) spawn(fn func()) {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if !c.over {
+		c.work.Go(fn)
+	}
+}
+
+// background runs fn like spawn, within the limit of one operation.
+func (c *Client) background(fn func(context.Context)) {
+	c.spawn(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+		defer cancel()
+		fn(ctx)
+	})
 }
 
 // DropCaches forgets everything that can be asked for again.

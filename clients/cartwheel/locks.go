@@ -269,17 +269,6 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, h
 	return fault.E(fault.Interrupted, "cartwheel.SetLock", o.String(), "")
 }
 
-// background runs fn until it ends or the Client closes.
-func (c *Client) background(fn func(context.Context)) {
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
-		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
-		defer cancel()
-		fn(ctx)
-	}()
-}
-
 func (c *Client) takeLock(ctx context.Context, o geoconfig.ObjectID, hid mount.Handle, l mount.Lock, wait bool) error {
 	resp, err := c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l), Wait: wait})
 	if err == nil && !resp.Granted && c.locks.soon(ctx, o, &l) {
@@ -347,88 +336,5 @@ func (c *Client) unlockAll(o geoconfig.ObjectID, match func(*holding) bool) {
 			c.log.Info("a lock could not be given up; the session's end will", "object", o.String(), "err", err)
 		}
 		cancel()
-	}
-}
-
-// claim tells a slice's new active what this client has open and locked there.
-func (c *Client) claim(row geoconfig.SliceRow) {
-	req := &pb.ClaimRequest{Slice: uint32(row.ID), Client: c.cluster.Client()}
-	c.locks.mu.Lock()
-	for o, list := range c.locks.held {
-		if o.Slice() == row.ID {
-			for _, h := range list {
-				req.Locks = append(req.Locks, toWire(o, h.lock))
-			}
-		}
-	}
-	c.locks.mu.Unlock()
-	c.nodes.mu.Lock()
-	for _, n := range c.nodes.byID {
-		if n.opens > 0 && n.object.Slice() == row.ID {
-			req.Open = append(req.Open, uint64(n.object))
-		}
-	}
-	c.nodes.mu.Unlock()
-	if len(req.Locks)+len(req.Open) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
-	defer cancel()
-	var resp *pb.ClaimResponse
-	err := c.router.Active(ctx, row.ID, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
-		req.Epoch, req.Session = uint64(epoch), c.sessions.With(ctx, node)
-		resp = &pb.ClaimResponse{}
-		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Claim, req, nil, resp)
-		body.Release()
-		if fault.Is(err, fault.Expired) {
-			err = fault.E(fault.Again, "cartwheel.claim", string(node), "the session has ended")
-		}
-		return resp.Refusal, err
-	})
-	if err != nil {
-		if c.ctx.Err() == nil {
-			c.log.Warn("open files and locks could not be claimed from a slice's new active", "slice", uint32(row.ID), "err", err)
-		}
-		return
-	}
-	c.loseLocks(resp.Lost)
-}
-
-// loseSlice waits until it is clear who acts for a slice after the session with
-// its active ended. The same node has given the locks up, and others may have
-// had them since.
-func (c *Client) loseSlice(id geoconfig.SliceID, node geoconfig.NodeID) {
-	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
-	defer cancel()
-	var all []*pb.Lock
-	c.locks.mu.Lock()
-	for o, list := range c.locks.held {
-		for _, h := range list {
-			if o.Slice() == id {
-				all = append(all, toWire(o, h.lock))
-			}
-		}
-	}
-	c.locks.mu.Unlock()
-	if len(all) == 0 {
-		return
-	}
-	_, err := c.askLock(ctx, geoconfig.ObjectID(all[0].Object), &pb.LockRequest{Lock: all[0], Test: true})
-	if row, ok := c.router.Known(id); err != nil || ok && row.Active == node {
-		c.loseLocks(all)
-	}
-}
-
-// loseLocks makes the next write of what was locked fail.
-func (c *Client) loseLocks(lost []*pb.Lock) {
-	for _, l := range lost {
-		o := geoconfig.ObjectID(l.Object)
-		c.log.Warn("a lock was lost", "object", o.String())
-		m := fromWire(l)
-		m.Type = mount.Unlock
-		c.locks.set(o, 0, m)
-		c.locks.mu.Lock()
-		c.locks.lost[o] = true
-		c.locks.mu.Unlock()
 	}
 }

@@ -155,17 +155,13 @@ func (c *Client) gone(o geoconfig.ObjectID, a *pb.Attr, told bool) {
 // letGo tells an object's active, in the background, that it is no longer open
 // here. If that fails, the end of the session does it.
 func (c *Client) letGo(o geoconfig.ObjectID) {
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
-		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
-		defer cancel()
+	c.background(func(ctx context.Context) {
 		_, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
 			Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
 		if err != nil && c.ctx.Err() == nil {
 			c.log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
 		}
-	}()
+	})
 }
 
 // Link implements mount.Names.
@@ -287,10 +283,7 @@ func (c *Client) learnRename(mark *names.Mark, by geoconfig.NodeID, resp *pb.Ope
 		}
 		switch {
 		case same:
-		case moved == 0 || exchange && target == 0:
-			l.Unknown(r.dir, r.name)
-			l.Unknown(r.to, r.newName)
-		case exchange:
+		case moved == 0 || exchange:
 			l.Unknown(r.dir, r.name)
 			l.Unknown(r.to, r.newName)
 		default:
@@ -298,9 +291,6 @@ func (c *Client) learnRename(mark *names.Mark, by geoconfig.NodeID, resp *pb.Ope
 			l.Entry(r.to, r.newName, names.Entry{Object: moved, Type: res.Attr.Mode & mount.TypeMask})
 		}
 	})
-	if a := res.Attr; a != nil && a.Mode&mount.TypeMask != mount.TypeDir {
-		return
-	}
 }
 
 // goneTarget settles what a rename replaced; how many names it still has, the

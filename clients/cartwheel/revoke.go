@@ -258,19 +258,14 @@ func (t *nodes) tolds(n *notice) {
 // at anew, and the locks that went with it are lost, unless another node acts
 // for their slice by now: that one had them claimed.
 func (c *Client) lapsed(node geoconfig.NodeID) {
-	if c.ctx.Err() != nil {
-		return
-	}
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
+	c.spawn(func() {
 		c.again(func(geoconfig.ObjectID) bool { return true })
 		for _, id := range c.locks.slices() {
 			if row, ok := c.router.Known(id); ok && row.Active == node {
 				c.loseSlice(id, node)
 			}
 		}
-	}()
+	})
 }
 
 // again makes open files whose lease is gone ask for their version.
@@ -314,10 +309,8 @@ func (c *Client) onRow(old, row geoconfig.SliceRow) {
 		return
 	}
 	c.sessions.Void(row.ID)
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
+	c.spawn(func() {
 		c.again(func(o geoconfig.ObjectID) bool { return o.Slice() == row.ID })
 		c.claim(row)
-	}()
+	})
 }
