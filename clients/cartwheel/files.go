@@ -181,7 +181,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 		a, err = c.truncate(out, who, o, cues)
 		cancel()
 	} else {
-		a, err = c.whole(ctx, o)
+		a, err = c.toOpen(ctx, o)
 	}
 	if err != nil {
 		return mount.Opened{}, err
@@ -190,6 +190,16 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 		return mount.Opened{}, fault.E(fault.IsDirectory, op, o.String(), "")
 	}
 	return c.opened(who, a, flags, cues), nil
+}
+
+// toOpen returns attributes with Content under a lease on the file itself,
+// where one can be had: by it the active asks, before the last name goes,
+// whether the file is open here.
+func (c *Client) toOpen(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+	if a, ok := c.names.Own(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
+		return a, nil
+	}
+	return c.fetch(ctx, o, true, false)
 }
 
 // Read implements mount.Files.

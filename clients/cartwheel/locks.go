@@ -70,6 +70,21 @@ func (t *locks) releasing(o geoconfig.ObjectID) (done func()) {
 	}
 }
 
+// settled waits for the releases under way of an object.
+func (t *locks) settled(ctx context.Context, o geoconfig.ObjectID) error {
+	t.mu.Lock()
+	going := slices.Clone(t.going[o])
+	t.mu.Unlock()
+	for _, ended := range going {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return fault.E(fault.Interrupted, "cartwheel.SetLock", o.String(), "")
+		}
+	}
+	return nil
+}
+
 // soon reports whether somebody else here holds something of an object, and
 // waits for those that are just giving it up, or for a moment.
 func (t *locks) soon(ctx context.Context, o geoconfig.ObjectID, l *mount.Lock) bool {
@@ -270,6 +285,9 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, h
 }
 
 func (c *Client) takeLock(ctx context.Context, o geoconfig.ObjectID, hid mount.Handle, l mount.Lock, wait bool) error {
+	if err := c.locks.settled(ctx, o); err != nil {
+		return err
+	}
 	resp, err := c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l), Wait: wait})
 	if err == nil && !resp.Granted && c.locks.soon(ctx, o, &l) {
 		resp, err = c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l)})
@@ -308,8 +326,10 @@ func (c *Client) unlock(ctx context.Context, o geoconfig.ObjectID, l mount.Lock)
 	out, cancel := c.remotely(ctx)
 	defer cancel()
 	flushed := c.engine.FlushObject(out, o) // its handles are told of a failure
-	_, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l)})
+	// Forgotten first: once it is free, it may be taken by the same owner again,
+	// as kernels use the numbers of owners again.
 	c.locks.set(o, 0, l)
+	_, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l)})
 	if err == nil {
 		err = flushed
 	}

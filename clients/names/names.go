@@ -108,6 +108,18 @@ func (c *Cache) Xattrs(o geoconfig.ObjectID) (*pb.Attr, bool) {
 	return x.attr, true
 }
 
+// Own is Attr under a lease on the object alone: an active that removes it asks
+// whether it is open here.
+func (c *Cache) Own(o geoconfig.ObjectID) (*pb.Attr, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.objects[o]
+	if x == nil || x.attr == nil || c.left(x.cover) <= 0 || c.left(x.own) <= 0 {
+		return nil, false
+	}
+	return x.attr, true
+}
+
 // Lookup returns what a name means, and how long that stays good; false where
 // it is not known.
 func (c *Cache) Lookup(dir geoconfig.ObjectID, name string) (Entry, time.Duration, bool) {
