@@ -60,8 +60,8 @@ type plant struct {
 	work func(context.Context, *actor)
 	// clock is that of their leases.
 	clock boottime.Func
-	// nodeClock is that of the nodes' leases.
-	nodeClock func(i int) boottime.Func
+	// depend changes what nodes are given.
+	depend func(i int, d *server.Deps)
 	// joined gets their connections.
 	joined func(*wire.Host)
 	// patience makes them give up early and repeat operations as new ones.
@@ -138,11 +138,7 @@ func begin(t testing.TB, o Options) *world {
 	}
 	w.c = servertest.Start(t, servertest.Options{Sites: sites, Log: o.Log,
 		Configure: func(_ int, c *server.Config) { c.Lease, c.Session = lease, session },
-		Depend: func(i int, d *server.Deps) {
-			if o.plant.nodeClock != nil {
-				d.Clock = o.plant.nodeClock(i)
-			}
-		}})
+		Depend:    o.plant.depend})
 	w.key = filepath.Join(t.TempDir(), "user.key")
 	encoded, err := w.c.Users["root"].Marshal()
 	if err == nil {
@@ -222,12 +218,9 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxPause is the longest that an actor rests between two operations; maxWork
-// bounds its operations, so that a history can be judged.
-const (
-	maxPause = 8 * time.Millisecond
-	maxWork  = 300
-)
+// maxWork bounds an actor's operations, so that a history can be judged; it
+// rests between them, so that they last as long as the faults.
+const maxWork = 300
 
 // work has the actors work while the faults come and go.
 func (w *world) work(ctx context.Context, faults []aFault) {
@@ -241,7 +234,7 @@ func (w *world) work(ctx context.Context, faults []aFault) {
 		working.Go(func() {
 			for range maxWork {
 				one(ctx, a)
-				t := time.NewTimer(time.Duration(a.rand.Int64N(int64(maxPause))))
+				t := time.NewTimer(time.Duration(a.rand.Int64N(int64(2 * w.o.Length / maxWork))))
 				select {
 				case <-stop:
 					t.Stop()
