@@ -63,6 +63,7 @@ func Mount(fs mount.FileSystem, o mount.Options) (*Server, error) {
 		clearFailed(point)
 		return nil, explainMount(o, point, err)
 	}
+	keepFromChildren()
 	m.server = server
 	m.notifier.start(server)
 	go m.serve()
