@@ -246,13 +246,24 @@ func (k *Coordinator) Answer(answers []Answer) {
 		if allDone(answers) {
 			k.phase = finishing
 		} else {
-			k.phase = done
+			k.left()
 		}
 	case finishing:
-		k.phase = done
-		if k.again && answers[0].Err == nil {
-			k.restart()
+		if answers[0].Err != nil && k.again {
+			k.left()
+			return
 		}
+		k.phase = done
+		k.restart()
+	}
+}
+
+// left ends what cannot be begun again here, because letting go did not get
+// through: what stood in the way says nothing about the operation.
+func (k *Coordinator) left() {
+	k.phase = done
+	if k.again {
+		k.outcome = &pb.Result{Kind: uint32(fault.TimedOut), Message: fault.TimedOut.String()}
 	}
 }
 

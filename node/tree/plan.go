@@ -12,17 +12,32 @@ import (
 // plan derives from an evaluation without locks what must be locked.
 func (k *Coordinator) plan(t *txn) {
 	k.locks = locksFor(t, k.op)
+	if len(k.locks) == 0 { // two names of one object, or one name that is just being moved
+		k.locks = namesOf(k.op)
+	}
 	for _, l := range k.locks {
 		if s := l.Object.Slice(); !slices.Contains(k.slices, s) {
 			k.slices = append(k.slices, s)
 		}
 	}
-	if len(k.locks) == 0 { // nothing changes: two names of one object
+	if len(k.locks) == 0 { // nothing changes
 		k.result, k.phase = t.result, done
 		return
 	}
 	slices.Sort(k.slices)
 	k.phase = beginning
+}
+
+// namesOf are the locks of both names of a rename, in ascending order; none
+// for other operations.
+func namesOf(op *pb.Operation) []LockKey {
+	r := op.GetRename()
+	if r == nil {
+		return nil
+	}
+	out := []LockKey{{Object: geoconfig.ObjectID(r.Dir), Name: r.Name}, {Object: geoconfig.ObjectID(r.NewDir), Name: r.NewName}}
+	slices.SortFunc(out, func(a, b LockKey) int { return bytes.Compare(a.key(), b.key()) })
+	return slices.CompactFunc(out, func(a, b LockKey) bool { return bytes.Equal(a.key(), b.key()) })
 }
 
 // locksFor lists what an evaluation changes, in ascending order.
