@@ -164,7 +164,11 @@ func (g *group) feed(m *member) {
 		}
 		return
 	}
-	for m.next <= g.log.last && m.flight < g.n.c.Limits.FlightBytes {
+	limit := g.n.c.Limits.FlightBytes
+	if m.incomplete { // it may have no room for more, and then it all goes again
+		limit = min(limit, 4*g.n.c.Limits.MessageBytes)
+	}
+	for m.next <= g.log.last && m.flight < limit {
 		if !g.feedOne(m) {
 			break
 		}

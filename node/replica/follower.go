@@ -44,6 +44,9 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 		}
 		return
 	}
+	if g.incomplete {
+		entries = g.delay(entries)
+	}
 	if !g.take(entries) {
 		g.mismatch(from, 0)
 		return
@@ -53,6 +56,22 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 	g.leaderSaid = max(g.leaderSaid, a.Commit)
 	g.everywhere = max(g.everywhere, min(a.Serial, g.matched))
 	g.follow()
+}
+
+// delay returns as many of the entries as the delayed-operations log has room
+// for, while the state that they follow is being transferred. They stay in
+// memory, to be applied when it is here; what has no room is sent again later.
+func (g *group) delay(entries []*Entry) []*Entry {
+	for i, e := range entries {
+		if e.Serial <= g.log.last && g.log.epochAt(e.Serial) == e.Epoch {
+			continue
+		}
+		if g.delayed >= g.n.c.Limits.KeepBytes {
+			return entries[:i]
+		}
+		g.delayed += e.cost()
+	}
+	return entries
 }
 
 // take stores the entries that are not here yet. Where one of another epoch
@@ -105,10 +124,6 @@ func (g *group) follow() {
 		g.stable = max(g.stable, c)
 	}
 	g.apply(g.commit)
-	if g.incomplete {
-		// The delayed-operations log is in the journal; it need not be in memory.
-		g.log.forget(g.durable)
-	}
 	g.touch()
 }
 

@@ -69,6 +69,8 @@ type group struct {
 	incomplete bool   // the state at log.base is being transferred
 	resets     uint64 // transfers begun in this life
 	begun      bool   // and its serial is known
+	resetAt    Position
+	delayed    int // bytes of the entries that wait for it
 	diverged   bool
 	// needed: the missed operations are gone; asked: the driver knows.
 	transferNeeded, transferAsked bool

@@ -94,22 +94,32 @@ func (g *group) tickJunior() {
 
 // TransferBegun says that a source gives the state as of a serial; entries
 // after it are wanted from now on, and wait in the journal (the
-// delayed-operations log). base.Clients is not looked at.
-func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) {
+// delayed-operations log). base.Clients is not looked at. It returns false
+// where no transfer is wanted any more: nothing may be changed then, and
+// TransferFailed is due.
+func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) bool {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || g.phase != phaseJunior || !g.transferAsked {
-		return
+		return false
 	}
 	g.log.reset(base.Serial, base.Epoch, base.Time)
-	g.readBack, g.unheld = nil, nil
+	g.readBack, g.unheld, g.delayed = nil, nil, 0
 	g.resets++
 	g.incomplete, g.begun, g.diverged = true, true, false
 	g.durable, g.commit, g.stable = base.Serial, base.Serial, base.Serial
 	g.applied, g.everywhere = base.Serial, base.Serial
 	g.matched, g.ackSent, g.leaderSaid, g.verified = 0, 0, 0, false
-	n.record(g, Record{Kind: RecordReset, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
+	g.resetAt = n.record(g, Record{Kind: RecordReset, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
 	g.touch()
+	return true
+}
+
+// TransferReady reports whether what a slice had may be thrown away, after
+// TransferBegun: a crash would find on disk that it is void.
+func (n *Node) TransferReady(s geoconfig.SliceID) bool {
+	g := n.groups[s]
+	return g != nil && g.begun && g.resetAt <= n.persisted
 }
 
 // TransferDone says that the state as of TransferBegun's serial is on disk,
@@ -118,7 +128,10 @@ func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) error 
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || !g.begun || base.Serial != g.log.base || base.Epoch != g.log.baseEpoch {
-		return nil // overtaken by a newer row or transfer
+		if g != nil && !g.begun {
+			g.transferAsked = false
+		}
+		return nil // overtaken by a newer transfer
 	}
 	if err := g.clients.decode(base.Clients); err != nil {
 		return err

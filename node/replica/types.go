@@ -46,7 +46,8 @@ type Config struct {
 // Limits bound what a Node keeps in memory.
 type Limits struct {
 	// KeepBytes bounds the entries kept for resending, over all slices; older
-	// ones are read back from the journal (Outputs.Reads).
+	// ones are read back from the journal (Outputs.Reads). It also bounds the
+	// entries of a slice that wait for its state to be transferred.
 	KeepBytes int
 	// UncommittedBytes and UncommittedEntries bound what an active has proposed
 	// and not yet committed, per slice; Propose answers Overloaded beyond.

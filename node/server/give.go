@@ -38,7 +38,7 @@ const (
 	// maxCopies bounds the copies given at once: each keeps old data alive.
 	maxCopies = 4
 	// copyIdle is how long a copy is kept between two pages.
-	copyIdle = time.Minute
+	copyIdle = 5 * time.Minute
 	// pageBytes is about how much a page holds.
 	pageBytes = 1 << 20
 )

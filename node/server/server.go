@@ -72,6 +72,9 @@ type Server struct {
 	sessions  *sessions.Sessions
 	locks     locks
 	giving    giving
+	takes     chan struct{} // bounds the states copied here at once
+	bulk      chan struct{} // bounds the calls for chunks of state transfers
+	asked     chan struct{} // bounds the calls for chunks of entries
 	swaps     *swaps.Runner
 	intents   *intents
 	// failedSince is when members were first seen failed; the maintenance
@@ -121,7 +124,8 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: geoconfig.NodeID(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), failedSince: map[failedMember]time.Duration{}, giving: giving{copies: map[uint64]*givenCopy{}}}
+		boot: d.Random.Uint64(), failure: make(chan error, 1), failedSince: map[failedMember]time.Duration{}, giving: giving{copies: map[uint64]*givenCopy{}},
+		takes: make(chan struct{}, maxTakes), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
 	s.ctx, s.end = context.WithCancel(context.Background())

@@ -18,14 +18,32 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
+const (
+	// maxTakes bounds the states copied here at once.
+	maxTakes = 2
+	// pagePatience bounds one page.
+	pagePatience = 20 * time.Second
+	// copyPatience is how long no chunk may arrive while a copy wants some.
+	copyPatience = time.Minute
+	// wantedPages bounds the pages whose chunks wait to be fetched.
+	wantedPages = 64
+	// sayEvery is how often a copy's progress is logged.
+	sayEvery = 5 * time.Second
+	// voidPatience bounds the wait for the journal to say that the old state is void.
+	voidPatience = 20 * time.Second
+)
+
 // takeTransfer copies a slice's state here from the first source that gives it.
 func (s *Server) takeTransfer(ctx context.Context, t replica.Transfer) {
+	select {
+	case s.takes <- struct{}{}:
+		defer func() { <-s.takes }()
+	case <-ctx.Done():
+		return
+	}
 	for _, source := range t.Sources {
 		err := s.takeFrom(ctx, t.Slice, string(source))
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil {
 			return
 		}
 		s.log.Warn("a slice's state could not be copied", "slice", uint32(t.Slice), "peer", source, "error", err)
@@ -33,49 +51,27 @@ func (s *Server) takeTransfer(ctx context.Context, t replica.Transfer) {
 	s.loop.Do(func(core *replica.Node, now replica.Time) { core.TransferFailed(now, t.Slice) })
 }
 
-// pagePatience bounds one page.
-const pagePatience = 20 * time.Second
-
-// takeFrom copies a slice's state from one node: rows first, then the chunks
-// that they name, then everything is made durable.
+// takeFrom copies a slice's state from one node. Pages of rows come one after
+// the other and are written while the chunks that the earlier ones name are
+// fetched; then everything is made durable. A copy that begins again finds the
+// chunks that it had got.
 func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string) error {
-	began := s.clock()
-	first, body, err := s.page(ctx, peer, &pb.TransferRequest{Slice: uint32(id), Page: 1})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &taking{s: s, id: id, peer: peer, began: s.clock()}
+	first, body, err := t.page(ctx, &pb.TransferRequest{Slice: uint32(id), Page: 1})
 	if err != nil {
 		return err
 	}
 	base := replica.Snapshot{Serial: geoconfig.Serial(first.Serial), Epoch: geoconfig.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
-	if err := s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) {
-		core.TransferBegun(now, id, base)
-		s.loop.Reset(id, base.Serial)
-	}); err != nil {
+	s.log.Info("a slice's state is being copied", "slice", uint32(id), "peer", peer, "serial", first.Serial)
+	if err := t.void(ctx, base); err != nil {
 		return err
 	}
-	drop := s.store.Meta().NewBatch()
-	if err := drop.DropSlice(id); err != nil {
-		drop.Abandon()
+	if err := t.all(ctx, first, body); err != nil {
 		return err
 	}
-	if err := drop.Commit(); err != nil {
-		return err
-	}
-	w := &taking{s: s, id: id}
-	last, page := first.Last, uint64(1)
-	for {
-		if err := w.rows(ctx, body); err != nil {
-			return err
-		}
-		if last {
-			break
-		}
-		page++
-		answer, next, err := s.page(ctx, peer, &pb.TransferRequest{Slice: uint32(id), Token: first.Token, Page: page})
-		if err != nil {
-			return err
-		}
-		last, body = answer.Last, next
-	}
-	if err := w.finish(ctx, base); err != nil {
+	if err := t.finish(ctx, base); err != nil {
 		return err
 	}
 	var refused error
@@ -84,32 +80,137 @@ func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string
 		err = refused
 	}
 	if err == nil {
-		s.log.Info("a slice's state was copied", "slice", uint32(id), "peer", peer, "rows", w.count, "took", s.clock()-began)
+		t.say("a slice's state was copied")
 	}
 	return err
-}
-
-func (s *Server) page(ctx context.Context, peer string, req *pb.TransferRequest) (*pb.TransferResponse, []byte, error) {
-	call, cancel := context.WithTimeout(ctx, pagePatience)
-	defer cancel()
-	answer := &pb.TransferResponse{}
-	b, err := s.host.Call(call, peer, wire.Chunk, method.Transfer, req, nil, answer)
-	if err != nil {
-		return nil, nil, err
-	}
-	return answer, b.Bytes(), nil // left to the garbage collector: rows share it
 }
 
 // taking is one copy on its way in.
 type taking struct {
 	s       *Server
 	id      geoconfig.SliceID
-	missing []chunk.Address
-	count   int
+	peer    string
+	began   time.Duration
+	rows    int
+	fetched fetched
+	said    time.Duration
 }
 
-// rows writes a page's rows and notes the chunks that they name.
-func (t *taking) rows(ctx context.Context, body []byte) error {
+func (t *taking) say(what string) {
+	t.said = t.s.clock()
+	t.s.log.Info(what, "slice", uint32(t.id), "peer", t.peer, "rows", t.rows,
+		"chunks", t.fetched.chunks.Load(), "bytes", t.fetched.bytes.Load(), "took", t.said-t.began)
+}
+
+func (t *taking) page(ctx context.Context, req *pb.TransferRequest) (*pb.TransferResponse, []byte, error) {
+	call, cancel := context.WithTimeout(ctx, pagePatience)
+	defer cancel()
+	answer := &pb.TransferResponse{}
+	b, err := t.s.host.Call(call, t.peer, wire.Chunk, method.Transfer, req, nil, answer)
+	if err != nil {
+		return nil, nil, err
+	}
+	return answer, b.Bytes(), nil // left to the garbage collector: rows share it
+}
+
+// void throws away what was here, once a crash would find that it is void.
+func (t *taking) void(ctx context.Context, base replica.Snapshot) error {
+	const op fault.Op = "server.takeTransfer"
+	ctx, cancel := context.WithTimeout(ctx, voidPatience)
+	defer cancel()
+	wanted, ready := false, false
+	err := t.s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) {
+		if wanted = core.TransferBegun(now, t.id, base); wanted {
+			t.s.loop.Reset(t.id, base.Serial)
+		}
+	})
+	if err == nil && !wanted {
+		err = fault.E(fault.Canceled, op, "", "the state is not wanted any more")
+	}
+	for err == nil && !ready {
+		if err = t.s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) { ready = core.TransferReady(t.id) }); ready {
+			break
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			err = fault.Wrap(fault.TimedOut, op, "", ctx.Err())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	drop := t.s.store.Meta().NewBatch()
+	if err := drop.DropSlice(t.id); err != nil {
+		drop.Abandon()
+		return err
+	}
+	return drop.Commit()
+}
+
+// all takes every page, and every chunk that their rows name.
+func (t *taking) all(ctx context.Context, first *pb.TransferResponse, body []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	wanted, done := make(chan []chunk.Address, wantedPages), make(chan error, 1)
+	go func() {
+		err := t.chunks(ctx, wanted)
+		if err != nil {
+			cancel(err)
+		}
+		done <- err
+	}()
+	err := t.pages(ctx, first, body, wanted)
+	close(wanted)
+	if err != nil {
+		cancel(err)
+	}
+	if bad := <-done; bad != nil && context.Cause(ctx) == bad {
+		return bad
+	}
+	return err
+}
+
+func (t *taking) pages(ctx context.Context, first *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
+	last := first.Last
+	for page := uint64(2); ; page++ {
+		named, err := t.restore(body)
+		if err != nil {
+			return err
+		}
+		select {
+		case wanted <- named:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if t.s.clock()-t.said > sayEvery {
+			t.say("copying a slice's state")
+		}
+		if last {
+			return nil
+		}
+		answer, next, err := t.page(ctx, &pb.TransferRequest{Slice: uint32(t.id), Token: first.Token, Page: page})
+		if err != nil {
+			return err
+		}
+		last, body = answer.Last, next
+	}
+}
+
+// chunks fetches what pages name, from the copy's source first.
+func (t *taking) chunks(ctx context.Context, wanted <-chan []chunk.Address) error {
+	for named := range wanted {
+		missing := t.s.store.Packs().Missing(nil, named)
+		f := fetch{s: t.s, slice: t.id, first: t.peer, gate: t.s.bulk, patience: copyPatience, got: &t.fetched}
+		if err := f.run(ctx, missing); err != nil {
+			return fault.Wrap(fault.Missing, "server.takeTransfer", "", err)
+		}
+	}
+	return nil
+}
+
+// restore writes a page's rows and returns the chunks that they name.
+func (t *taking) restore(body []byte) (named []chunk.Address, err error) {
 	b := t.s.store.Meta().NewBatch()
 	for len(body) > 0 {
 		r := meta.Row{Area: body[0]}
@@ -119,43 +220,23 @@ func (t *taking) rows(ctx context.Context, body []byte) error {
 		r.Value, body, ok2 = cutBytes(body)
 		if !ok1 || !ok2 {
 			b.Abandon()
-			return fault.E(fault.Corrupt, "server.takeTransfer", "", "a page is malformed")
+			return nil, fault.E(fault.Corrupt, "server.takeTransfer", "", "a page is malformed")
 		}
 		if r.Plain() && ledger.Own(r.Key) {
 			continue
 		}
 		if r.Plain() {
 			if a, ok := tree.RefAddress(r.Key, r.Value); ok {
-				t.missing = append(t.missing, a)
+				named = append(named, a)
 			}
 		}
 		if err := b.Restore(t.id, r); err != nil {
 			b.Abandon()
-			return err
+			return nil, err
 		}
-		t.count++
+		t.rows++
 	}
-	if err := b.Commit(); err != nil {
-		return err
-	}
-	t.missing = t.s.store.Packs().Missing(nil, t.missing)
-	return t.fetch(ctx)
-}
-
-// copyPatience bounds the fetching of one page's chunks.
-const copyPatience = 2 * time.Minute
-
-func (t *taking) fetch(ctx context.Context) error {
-	if len(t.missing) == 0 {
-		return nil
-	}
-	call, cancel := context.WithTimeout(ctx, copyPatience)
-	defer cancel()
-	if err := t.s.fetch(call, t.id, t.missing); err != nil {
-		return fault.Wrap(fault.Missing, "server.takeTransfer", "", err)
-	}
-	t.missing = nil
-	return nil
+	return named, b.Commit()
 }
 
 func cutBytes(b []byte) (data, rest []byte, ok bool) {

@@ -274,18 +274,21 @@ func (m *machine) transfer(t replica.Transfer) {
 	}
 	state := maps.Clone(src.state)
 	m.later(d, func() {
-		m.core.TransferBegun(m.clock(), Slice, s)
+		if !m.core.TransferBegun(m.clock(), Slice, s) {
+			m.core.TransferFailed(m.clock(), Slice)
+			return
+		}
 		m.flush()
-		m.finish(s, state, m.position)
+		m.finish(s, state)
 	})
 }
 
 // finish puts a transferred state in place of the old one, once the record
 // that voids the old one is on disk.
-func (m *machine) finish(s replica.Snapshot, state map[string]string, reset replica.Position) {
+func (m *machine) finish(s replica.Snapshot, state map[string]string) {
 	m.later(m.w.between(time.Millisecond, Lease), func() {
-		if m.durable < reset {
-			m.finish(s, state, reset)
+		if !m.core.TransferReady(Slice) {
+			m.finish(s, state)
 			return
 		}
 		if !m.w.calm && m.w.chance(100) {

@@ -140,7 +140,8 @@ func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-
 	return done
 }
 
-// Get reads chunks or parts of them. What is missing is marked; sizes are those
+// Get reads chunks or parts of them. What is missing is marked, and what an
+// answer with some of them has no room for is not; sizes are those
 // of the parts in the body. done gives the body's memory back.
 func (s *Server) Get(ctx context.Context, req *pb.GetRequest) (answer *pb.GetResponse, body []byte, done func(), err error) {
 	const op fault.Op = "content.Get"
@@ -164,6 +165,9 @@ func (s *Server) Get(ctx context.Context, req *pb.GetRequest) (answer *pb.GetRes
 		}
 		if err != nil {
 			return nil, nil, nil, err
+		}
+		if total+n > maxAnswer && total > 0 && req.Some {
+			continue
 		}
 		if total += n; total > maxAnswer {
 			return nil, nil, nil, fault.E(fault.TooLarge, op, "", "more than one answer holds: ask for fewer chunks at once")

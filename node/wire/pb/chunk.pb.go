@@ -269,6 +269,7 @@ type GetRequest struct {
 	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
 	Addresses     []byte                 `protobuf:"bytes,2,opt,name=addresses,proto3" json:"addresses,omitempty"`
 	Parts         []*GetRequest_Part     `protobuf:"bytes,3,rep,name=parts,proto3" json:"parts,omitempty"` // none: whole chunks; else one for each address
+	Some          bool                   `protobuf:"varint,4,opt,name=some,proto3" json:"some,omitempty"`  // what one answer does not hold is left out: size 0 and not missing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +323,13 @@ func (x *GetRequest) GetParts() []*GetRequest_Part {
 		return x.Parts
 	}
 	return nil
+}
+
+func (x *GetRequest) GetSome() bool {
+	if x != nil {
+		return x.Some
+	}
+	return false
 }
 
 type GetResponse struct {
@@ -610,12 +618,13 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\"V\n" +
 	"\vPutResponse\x12\x16\n" +
 	"\x06stored\x18\x01 \x03(\tR\x06stored\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xad\x01\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xc1\x01\n" +
 	"\n" +
 	"GetRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x123\n" +
-	"\x05parts\x18\x03 \x03(\v2\x1d.cartwheel.v1.GetRequest.PartR\x05parts\x1a6\n" +
+	"\x05parts\x18\x03 \x03(\v2\x1d.cartwheel.v1.GetRequest.PartR\x05parts\x12\x12\n" +
+	"\x04some\x18\x04 \x01(\bR\x04some\x1a6\n" +
 	"\x04Part\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\"n\n" +

@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+const (
+	// fetchBatch is how many chunks one call asks for; its answer holds as many
+	// of them as fit into 4 MiB.
+	fetchBatch = 512
+	// fetchFlight is how many calls are under way at once for one fetch, and
+	// bulkFlight and entryFlight for all those of state transfers and of
+	// entries: each holds one answer in memory.
+	fetchFlight = 4
+	bulkFlight  = 6
+	entryFlight = 6
+	// getPatience bounds one call.
+	getPatience = 30 * time.Second
+)
+
+// fetched counts what a fetch brought.
+type fetched struct{ chunks, bytes atomic.Int64 }
+
+// fetch brings chunks from other members.
+type fetch struct {
+	s        *Server
+	slice    geoconfig.SliceID
+	first    string        // whom to ask first; "": the active
+	gate     chan struct{} // bounds the calls under way
+	patience time.Duration // how long nothing may arrive; 0: for ever
+	got      *fetched
+}
+
+// run goes on until all chunks are here, ctx ends, or nothing came for too long.
+func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
+	const shortest = 10 * time.Millisecond
+	came := f.s.clock()
+	for wait := shortest; len(missing) > 0; wait = min(2*wait, time.Second) {
+		before := len(missing)
+		for _, source := range f.s.sources(f.slice, f.first) {
+			f.from(ctx, source, missing)
+			if missing = f.s.store.Packs().Missing(nil, missing); len(missing) == 0 {
+				return nil
+			}
+		}
+		if len(missing) < before {
+			wait, came = shortest, f.s.clock()
+		} else if f.patience > 0 && f.s.clock()-came > f.patience {
+			return fault.Errorf(fault.Missing, "server.fetch", missing[0].String(), "%d chunks that no member gives", len(missing))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		missing = f.s.store.Packs().Missing(nil, missing)
+	}
+	return nil
+}
+
+// sources lists the other members: the first one, then the active, then the
+// others.
+func (s *Server) sources(slice geoconfig.SliceID, first string) []string {
+	row, _ := s.directory.Slice(slice)
+	if first == "" {
+		first = string(row.Active)
+	}
+	var out []string
+	for _, m := range row.Members {
+		if m.Node != s.id && m.State != geoconfig.Failed {
+			out = append(out, string(m.Node))
+		}
+	}
+	order := func(peer string) int {
+		switch peer {
+		case first:
+			return 0
+		case string(row.Active):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return order(a) - order(b) })
+	return out
+}
+
+// from asks one node for chunks, several batches at a time, until it gave all
+// that it has or fails.
+func (f *fetch) from(ctx context.Context, peer string, missing []chunk.Address) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	flight := make(chan struct{}, fetchFlight)
+	var all sync.WaitGroup
+	for batch := range slices.Chunk(missing, fetchBatch) {
+		flight <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() {
+			defer func() { <-flight }()
+			if err := f.batch(ctx, peer, batch); err != nil {
+				f.s.log.Debug("chunks could not be fetched", "peer", peer, "error", err)
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// batch asks for chunks until each was given or is missing there.
+func (f *fetch) batch(ctx context.Context, peer string, batch []chunk.Address) error {
+	for len(batch) > 0 {
+		select {
+		case f.gate <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		left, err := f.call(ctx, peer, batch)
+		<-f.gate
+		if err != nil {
+			return err
+		}
+		if len(left) == len(batch) {
+			return fault.E(fault.Corrupt, "server.fetch", peer, "the answer holds nothing")
+		}
+		batch = left
+	}
+	return nil
+}
+
+// call asks once, checks what comes and stores it. left is what the answer had
+// no room for.
+func (f *fetch) call(ctx context.Context, peer string, batch []chunk.Address) (left []chunk.Address, err error) {
+	const op fault.Op = "server.fetch"
+	call, cancel := context.WithTimeout(ctx, getPatience)
+	defer cancel()
+	req := &pb.GetRequest{Slice: uint32(f.slice), Addresses: chunk.AppendAddresses(nil, batch...), Some: true}
+	var answer pb.GetResponse
+	buffer, err := f.s.host.Call(call, peer, wire.Chunk, method.Get, req, nil, &answer)
+	if err != nil {
+		return nil, err
+	}
+	defer buffer.Release()
+	body := buffer.Bytes()
+	if len(answer.Sizes) != len(batch) || len(answer.Missing) != 0 && len(answer.Missing) != (len(batch)+7)/8 {
+		return nil, fault.E(fault.Corrupt, op, peer, "the answer does not fit the question")
+	}
+	var found []chunk.Address
+	var bodies [][]byte
+	for i, n := range answer.Sizes {
+		if int64(n) > int64(len(body)) {
+			return nil, fault.E(fault.Corrupt, op, peer, "the answer is shorter than it says")
+		}
+		if n == 0 {
+			if len(answer.Missing) == 0 || answer.Missing[i/8]>>(i%8)&1 == 0 {
+				left = append(left, batch[i])
+			}
+			continue
+		}
+		data := body[:n]
+		body = body[n:]
+		if err := chunk.Verify(batch[i], data); err != nil {
+			return nil, fault.Wrap(fault.Corrupt, op, peer, err)
+		}
+		found, bodies = append(found, batch[i]), append(bodies, data)
+		f.got.bytes.Add(int64(n))
+	}
+	f.got.chunks.Add(int64(len(found)))
+	if len(found) == 0 {
+		return left, nil
+	}
+	return left, f.s.store.Packs().Put(ctx, found, bodies)
+}

@@ -1,0 +1,209 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// transferLimit is how long a member may take that gets the slice's state:
+// with one call for a few chunks after the other it took minutes.
+const transferLimit = 15 * time.Second
+
+// heard is a log that lets a test see when something happens.
+type heard struct {
+	slog.Handler
+	what string
+	then chan struct{}
+	n    *atomic.Int32
+}
+
+func (h heard) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+func (h heard) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h heard) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.what {
+		h.n.Add(1)
+		select {
+		case h.then <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// absence is a cluster of which a standby misses more than is kept.
+type absence struct {
+	t       *testing.T
+	ctx     context.Context
+	c       *servertest.Cluster
+	junior  *servertest.Node
+	began   heard // of state transfers
+	names   []string
+	stop    context.CancelFunc // ends the writer
+	written chan []string      // what it wrote
+}
+
+// leave kills a standby, makes files without it, and goes on making some.
+func leave(t *testing.T) *absence {
+	a := &absence{t: t, began: heard{what: "a slice's state is being copied", then: make(chan struct{}, 1), n: new(atomic.Int32)}}
+	var cancel context.CancelFunc
+	a.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	a.c = servertest.Start(t, servertest.Options{
+		Configure: func(i int, c *server.Config) { quick(i, c); c.MissedBytes = 512 << 10 },
+		Depend:    func(_ int, d *server.Deps) { d.Logger = slog.New(a.began) },
+	})
+	awaitWhole(a.ctx, t, a.c)
+	for _, n := range a.c.Nodes {
+		if n != a.c.Active(geoconfig.RootSlice) {
+			a.junior = n
+		}
+	}
+	a.junior.Kill()
+	const writers, each = 8, 125
+	lists := make([][]string, writers)
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() { lists[w] = a.files(a.ctx, fmt.Sprintf("w%d-", w), each) })
+	}
+	all.Wait()
+	for _, l := range lists {
+		a.names = append(a.names, l...)
+	}
+	var writing context.Context
+	writing, a.stop = context.WithCancel(a.ctx)
+	a.written = make(chan []string, 1)
+	go func() { a.written <- a.files(writing, "late", 1<<20) }()
+	return a
+}
+
+// files makes up to n files and returns the names of those acknowledged: most
+// have content that travels with the operation, every tenth has chunks.
+func (a *absence) files(ctx context.Context, prefix string, n int) (names []string) {
+	cl := a.c.Connect("root")
+	noise := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32s", prefix))))
+	for i := range n {
+		body := make([]byte, 2000+i%7000)
+		_, _ = noise.Read(body)
+		name := fmt.Sprintf("%s%04d", prefix, i)
+		made, err := cl.Operate(ctx, geoconfig.RootSlice, create(name), nil)
+		if ctx.Err() != nil {
+			return names
+		}
+		if err != nil || made.Kind != 0 {
+			a.t.Errorf("create %s: %v %v", name, made, err)
+			return names
+		}
+		op := commit(made.Attr.Object, len(body))
+		if i%10 == 0 {
+			if op, body = a.upload(ctx, cl, made.Attr.Object, body), nil; op == nil {
+				continue // nobody took it: the active was gone
+			}
+		}
+		wrote, err := cl.Operate(ctx, geoconfig.RootSlice, op, body)
+		switch {
+		case ctx.Err() != nil:
+			return names
+		case err != nil || wrote.Kind != 0 && fault.Kind(wrote.Kind) != fault.Missing:
+			a.t.Errorf("commit %s: %v %v", name, wrote, err)
+			return names
+		case wrote.Kind == 0:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// upload sends content ahead, as chunks, to the active alone.
+func (a *absence) upload(ctx context.Context, cl *servertest.Client, object uint64, body []byte) *pb.Operation {
+	row, err := a.c.Row(ctx, geoconfig.RootSlice)
+	if err != nil {
+		return nil
+	}
+	address := chunk.Sum(body)
+	req := &pb.PutRequest{Slice: 1, Addresses: address[:], Sizes: []uint32{uint32(len(body))}}
+	b, err := cl.Call(ctx, row.Active, wire.Chunk, method.Put, req, [][]byte{body}, &pb.PutResponse{})
+	b.Release()
+	if err != nil {
+		return nil
+	}
+	op := commit(object, len(body))
+	e := op.GetCommit().Extents[0]
+	e.Source, e.ChunkSize = &pb.Extent_Chunk{Chunk: address[:]}, uint32(len(body))
+	return op
+}
+
+// back starts the member again and waits until its transfer has begun.
+func (a *absence) back() {
+	a.t.Helper()
+	a.junior.Start()
+	a.begun()
+}
+
+func (a *absence) begun() {
+	a.t.Helper()
+	select {
+	case <-a.began.then:
+	case <-time.After(transferLimit):
+		a.t.Fatal("no state transfer began")
+	}
+}
+
+// whole waits until the member is normal, ends the writing and compares.
+func (a *absence) whole() {
+	a.t.Helper()
+	limited, cancel := context.WithTimeout(a.ctx, transferLimit)
+	defer cancel()
+	began := time.Now()
+	awaitState(limited, a.t, a.c, a.junior, geoconfig.Normal)
+	a.t.Logf("normal after %v, %d transfers", time.Since(began), a.began.n.Load())
+	a.stop()
+	late := <-a.written
+	a.t.Logf("%d files made meanwhile", len(late))
+	checkCopy(a.ctx, a.t, a.junior, append(a.names, late...))
+}
+
+func TestAMemberThatMissedManyFilesIsWholeSoonWhileWritesGoOn(t *testing.T) {
+	t.Parallel()
+	a := leave(t)
+	a.back()
+	a.whole()
+}
+
+func TestATransferOutlivesItsSource(t *testing.T) {
+	t.Parallel()
+	a := leave(t)
+	a.back()
+	for _, n := range a.c.Nodes {
+		if n != a.junior && n != a.c.Active(geoconfig.RootSlice) {
+			n.Kill() // a standby is the first to be asked
+		}
+	}
+	a.whole()
+}
+
+func TestATransferGoesOnWhenTheJuniorComesBack(t *testing.T) {
+	t.Parallel()
+	a := leave(t)
+	a.back()
+	a.junior.Kill()
+	a.junior.Start()
+	a.begun()
+	a.whole()
+}
