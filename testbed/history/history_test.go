@@ -1,6 +1,7 @@
 package history
 
 import (
+	"flag"
 	"os"
 	"strconv"
 	"strings"
@@ -10,7 +11,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The runs wait more than they work: as many at once as there are.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
