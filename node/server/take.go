@@ -58,7 +58,7 @@ func (s *Server) takeTransfer(ctx context.Context, t replica.Transfer) {
 func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := &taking{s: s, id: id, peer: peer, began: s.clock()}
+	t := &taking{s: s, id: id, peer: peer, began: s.clock(), said: s.clock()}
 	first, body, err := t.page(ctx, &pb.TransferRequest{Slice: uint32(id), Page: 1})
 	if err != nil {
 		return err

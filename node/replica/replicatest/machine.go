@@ -57,7 +57,7 @@ func (m *machine) start() {
 	m.position, m.durable = 0, 0
 	m.core = replica.New(replica.Config{Self: m.id, Incarnation: 1, Boot: uint64(m.index)<<32 | m.boot, Start: m.clock(),
 		Lease: Lease, TickEvery: tickEvery, Bugs: m.w.o.Bugs.Core,
-		Limits: replica.Limits{KeepBytes: 8 << 10, MessageBytes: 2 << 10, FlightBytes: 16 << 10, UncommittedEntries: 64}})
+		Limits: replica.Limits{KeepBytes: m.w.o.Keep, MessageBytes: 2 << 10, FlightBytes: 16 << 10, UncommittedEntries: 64}})
 	m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
 	m.changing = map[string]int{}
 	m.calls = map[uint64]func(replica.Reply){}
@@ -207,7 +207,10 @@ func (m *machine) carryOut(out *replica.Outputs) {
 		m.w.config.swap(m, s)
 	}
 	for _, r := range out.Reads {
-		entries := m.disk.read(r)
+		var entries []*replica.Entry
+		if !m.w.o.NoReads {
+			entries = m.disk.read(r)
+		}
 		m.later(m.w.between(0, 5*time.Millisecond), func() { m.core.ReadDone(m.clock(), r, entries) })
 	}
 	for _, t := range out.Transfers {

@@ -36,8 +36,13 @@ type Options struct {
 	// Late is how many messages of 1000 come late, by up to LateBy.
 	Late   int
 	LateBy Time
-	Bugs   Bugs
-	Trace  func(format string, args ...any)
+	// Keep is how many bytes of entries a core keeps in memory, 8 KiB if 0.
+	Keep int
+	// NoReads: drivers give nothing back from their journals, so that who
+	// misses more than is in memory gets the state.
+	NoReads bool
+	Bugs    Bugs
+	Trace   func(format string, args ...any)
 }
 
 // World is a simulated cluster with one slice.
@@ -90,6 +95,9 @@ func New(o Options) *World {
 	w := &World{o: o, rng: rand.New(rand.NewPCG(o.Seed, 7)), now: time.Hour, byID: map[geoconfig.NodeID]*machine{}, cut: map[[2]int]Time{}, delays: 3000}
 	if o.LateBy == 0 {
 		w.o.Late, w.o.LateBy = 20, Lease
+	}
+	if o.Keep == 0 {
+		w.o.Keep = 8 << 10
 	}
 	w.check.init(w)
 	row := &geoconfig.SliceRow{ID: Slice, Epoch: 1, Policy: geoconfig.Policy{Level: o.Level, Kind: geoconfig.Ordinary}}
