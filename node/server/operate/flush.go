@@ -60,6 +60,20 @@ func (l *Loop) carryOut(out *replica.Outputs) {
 	}
 }
 
+// gatherBytes is the size of a write of the log up to which events gather
+// behind it; behind a larger one they would wait too long.
+const gatherBytes = 128 << 10
+
+func size(records []replica.Record) int {
+	n := 0
+	for i := range records {
+		if e := records[i].Entry; e != nil {
+			n += len(e.Data)
+		}
+	}
+	return n
+}
+
 // journal appends the records, and has the chunks fetched that entries name
 // and this node lacks.
 func (l *Loop) journal(records []replica.Record) {
@@ -67,12 +81,21 @@ func (l *Loop) journal(records []replica.Record) {
 		return
 	}
 	last := records[len(records)-1].Position
+	small := size(records) <= gatherBytes
+	if small {
+		l.in.hold()
+	}
 	err := l.o.Disk.Append(records, func(err error) {
 		if err != nil {
 			l.o.Fatal(err)
 			return
 		}
-		l.in.put(event{kind: eventPersisted, position: last})
+		done := event{kind: eventPersisted, position: last}
+		if small {
+			l.in.release(done)
+		} else {
+			l.in.put(done)
+		}
 	})
 	if err != nil {
 		l.o.Fatal(fault.Wrap(fault.IO, "operate.journal", string(l.o.Self), err))

@@ -6,9 +6,10 @@ import "sync"
 // wait at once. Putting never blocks: what is bounded is the number of client
 // operations admitted (see Loop.Operate), and peers' frames by the wire.
 type inbox struct {
-	mu     sync.Mutex // guards the two below
+	mu     sync.Mutex // guards the three below
 	queue  []event
 	closed bool
+	held   int // writes of the log under way for which others wait to gather
 
 	wake chan struct{} // holds one token while queue may not be empty
 }
@@ -24,6 +25,7 @@ func (b *inbox) put(e event) bool {
 	}
 	first := len(b.queue) == 0
 	b.queue = append(b.queue, e)
+	first = first && b.held == 0
 	b.mu.Unlock()
 	if first {
 		select {
@@ -32,6 +34,29 @@ func (b *inbox) put(e event) bool {
 		}
 	}
 	return true
+}
+
+// hold lets events gather until release: what comes while the log is being
+// written would wait for the log anyway, and a turn for many costs hardly more
+// than a turn for one.
+func (b *inbox) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held++
+}
+
+// release ends a hold and adds the event that says so.
+func (b *inbox) release(e event) {
+	b.mu.Lock()
+	b.held--
+	if !b.closed {
+		b.queue = append(b.queue, e)
+	}
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
 }
 
 // take returns all waiting events and takes an empty slice to fill next.
