@@ -161,6 +161,9 @@ func (s *Server) openLoop(context.Context) error {
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
 		Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, Logger: s.log,
 	})
+	for i := range restored {
+		s.loop.Restored(restored[i].Entries, restored[i].Applied)
+	}
 	s.swaps = &swaps.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
 		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
 			s.loop.Do(func(core *replica.Node, now replica.Time) { core.Swapped(now, sw, o, row) })

@@ -54,6 +54,7 @@ type absence struct {
 	c       *servertest.Cluster
 	junior  *servertest.Node
 	began   heard // of state transfers
+	every   int   // which files have chunks
 	names   []string
 	stop    context.CancelFunc // ends the writer
 	written chan []string      // what it wrote
@@ -61,20 +62,8 @@ type absence struct {
 
 // leave kills a standby, makes files without it, and goes on making some.
 func leave(t *testing.T) *absence {
-	a := &absence{t: t, began: heard{what: "a slice's state is being copied", then: make(chan struct{}, 1), n: new(atomic.Int32)}}
-	var cancel context.CancelFunc
-	a.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	a.c = servertest.Start(t, servertest.Options{
-		Configure: func(i int, c *server.Config) { quick(i, c); c.MissedBytes = 512 << 10 },
-		Depend:    func(_ int, d *server.Deps) { d.Logger = slog.New(a.began) },
-	})
-	awaitWhole(a.ctx, t, a.c)
-	for _, n := range a.c.Nodes {
-		if n != a.c.Active(geoconfig.RootSlice) {
-			a.junior = n
-		}
-	}
+	a := &absence{t: t, began: heard{what: "a slice's state is being copied", then: make(chan struct{}, 1), n: new(atomic.Int32)}, every: 10}
+	a.start(512 << 10)
 	a.junior.Kill()
 	const writers, each = 8, 125
 	lists := make([][]string, writers)
@@ -86,15 +75,39 @@ func leave(t *testing.T) *absence {
 	for _, l := range lists {
 		a.names = append(a.names, l...)
 	}
+	a.write()
+	return a
+}
+
+// start runs a cluster whose nodes keep so many bytes of operations, and
+// chooses a standby.
+func (a *absence) start(keep int) {
+	t := a.t
+	var cancel context.CancelFunc
+	a.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	a.c = servertest.Start(t, servertest.Options{
+		Configure: func(i int, c *server.Config) { quick(i, c); c.MissedBytes = keep },
+		Depend:    func(_ int, d *server.Deps) { d.Logger = slog.New(a.began) },
+	})
+	awaitWhole(a.ctx, t, a.c)
+	for _, n := range a.c.Nodes {
+		if n != a.c.Active(geoconfig.RootSlice) {
+			a.junior = n
+		}
+	}
+}
+
+// write goes on making files.
+func (a *absence) write() {
 	var writing context.Context
 	writing, a.stop = context.WithCancel(a.ctx)
 	a.written = make(chan []string, 1)
 	go func() { a.written <- a.files(writing, "late", 1<<20) }()
-	return a
 }
 
 // files makes up to n files and returns the names of those acknowledged: most
-// have content that travels with the operation, every tenth has chunks.
+// have content that travels with the operation, the others have chunks.
 func (a *absence) files(ctx context.Context, prefix string, n int) (names []string) {
 	cl := a.c.Connect("root")
 	noise := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32s", prefix))))
@@ -111,7 +124,7 @@ func (a *absence) files(ctx context.Context, prefix string, n int) (names []stri
 			return names
 		}
 		op := commit(made.Attr.Object, len(body))
-		if i%10 == 0 {
+		if i%a.every == 0 {
 			if op, body = a.upload(ctx, cl, made.Attr.Object, body), nil; op == nil {
 				continue // nobody took it: the active was gone
 			}
@@ -205,5 +218,22 @@ func TestATransferGoesOnWhenTheJuniorComesBack(t *testing.T) {
 	a.junior.Kill()
 	a.junior.Start()
 	a.begun()
+	a.whole()
+}
+
+func TestAMemberKilledBeforeItHadAnEntrysChunksIsWholeAgain(t *testing.T) {
+	t.Parallel()
+	a := &absence{t: t, began: heard{then: make(chan struct{}, 1), n: new(atomic.Int32)}, every: 1}
+	a.start(32 << 20)
+	a.write()
+	for range 2 {
+		<-time.After(300 * time.Millisecond) // of writing
+		a.junior.Kill()
+		limited, cancel := context.WithTimeout(a.ctx, transferLimit)
+		awaitState(limited, t, a.c, a.junior, geoconfig.Failed)
+		a.junior.Start()
+		awaitState(limited, t, a.c, a.junior, geoconfig.Normal)
+		cancel()
+	}
 	a.whole()
 }

@@ -361,6 +361,17 @@ func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
 	s.pub.Applied.Store(uint64(base))
 }
 
+// Restored has the chunks fetched that entries found in the journal name and
+// this node lacks: what it has not applied, it holds only with its chunks.
+// Before Run.
+func (l *Loop) Restored(entries []*replica.Entry, applied geoconfig.Serial) {
+	for _, e := range entries {
+		if e.Serial > applied && len(e.Chunks) > 0 {
+			l.hold(e)
+		}
+	}
+}
+
 // EachSlice calls f for the slices known; on the loop's goroutine only (Do, Ask).
 func (l *Loop) EachSlice(f func(geoconfig.SliceID)) {
 	for id := range l.slices {
