@@ -31,7 +31,7 @@ func gather(err error, parts *[]string) {
 		add(parts, strings.Join(all, "; "))
 		return
 	}
-	e, ok := err.(*fault.Error) // this very error, not one below it
+	e, ok := err.(*fault.Error) //nolint:errorlint // this very error, not one below it
 	if !ok {
 		var below *fault.Error
 		if errors.As(err, &below) {

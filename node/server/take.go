@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -165,7 +166,7 @@ func (t *taking) all(ctx context.Context, first *pb.TransferResponse, body []byt
 	if err != nil {
 		cancel(err)
 	}
-	if bad := <-done; bad != nil && context.Cause(ctx) == bad {
+	if bad := <-done; bad != nil && errors.Is(context.Cause(ctx), bad) {
 		return bad
 	}
 	return err
