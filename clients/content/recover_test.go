@@ -3,6 +3,8 @@ package content_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -253,9 +255,20 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 		must(t, err)
 		options.Journal = log
 		engine = content.New(cluster, options)
+		parked := false
 		for _, l := range left {
+			// The crash may have come between two commits that the journal had
+			// begun: then it cannot tell who made the newer version, and what it
+			// parks must be the whole file.
 			err := engine.Recover(ctx, l, content.Open{}, func(ctx context.Context, p *content.Parked) error {
-				rt.Fatalf("parked, although nobody else wrote: known %d, begun %d, now %d", p.Known, p.Begun, cluster.Attr(object).Version)
+				parked = true
+				got := make([]byte, p.Size())
+				if _, err := p.ReadAt(ctx, got, 0); err != nil && !errors.Is(err, io.EOF) {
+					return err
+				}
+				if !bytes.Equal(got, want) {
+					rt.Fatalf("parked %d bytes, want %d others; known %d, begun %d, now %d", len(got), len(want), p.Known, p.Begun, cluster.Attr(object).Version)
+				}
 				return nil
 			})
 			must(t, err)
@@ -263,7 +276,7 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 		}
 		must(t, engine.Close(ctx))
 		must(t, log.Close())
-		if got := cluster.Contents(object); !bytes.Equal(got, want) {
+		if got := cluster.Contents(object); !parked && !bytes.Equal(got, want) {
 			rt.Fatalf("recovered %d bytes, want %d others", len(got), len(want))
 		}
 	})
