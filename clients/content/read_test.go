@@ -195,21 +195,28 @@ func TestAHangingReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// The first read of a stream may go past the caches, as it does not wait for
+// the range map; the second time, with the map at hand, every chunk is kept.
 func TestTheDiskCacheServesAfterARestart(t *testing.T) {
 	cluster := contenttest.New()
-	want := big(t, cluster, 10<<20)
+	const first = 128 << 10 // readAll's first read
+	want := big(t, cluster, 6<<20)
 	dir := t.TempDir()
-	for round := range 2 {
+	for _, times := range []int{2, 1} {
 		disk, err := diskcache.Open(dir, diskcache.Options{Limit: 64 << 20})
 		must(t, err)
 		e, ctx := newEngine(t, cluster, content.Options{Disk: disk})
-		_, before := cluster.Calls(contenttest.GetChunks)
-		readAll(ctx, t, e, cluster, want)
+		_, gets := cluster.Calls(contenttest.GetChunks)
+		_, ranges := cluster.Calls(contenttest.Range)
+		for range times {
+			readAll(ctx, t, e, cluster, want)
+		}
 		must(t, e.Close(ctx))
-		disk.Wait()
-		must(t, disk.Close())
-		if _, after := cluster.Calls(contenttest.GetChunks); round == 1 && after != before {
-			t.Errorf("%d bytes were fetched although the disk has them", after-before)
+		must(t, disk.Close()) // writes what waits
+		_, a := cluster.Calls(contenttest.GetChunks)
+		_, b := cluster.Calls(contenttest.Range)
+		if times == 1 && (a != gets || b > ranges+first) {
+			t.Errorf("%d and %d bytes were fetched although the disk has them", a-gets, b-ranges)
 		}
 	}
 }
