@@ -263,21 +263,18 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 		err = h.content.Flush(out)
 		cancel()
 	}
-	c.unlockOwner(h.object, owner, false)
+	c.unlockOwner(h.object, owner)
 	return err
 }
 
 // Release implements mount.Files.
-func (c *Client) Release(_ mount.NodeID, id mount.Handle, owner mount.LockOwner, unlock bool) {
+func (c *Client) Release(_ mount.NodeID, id mount.Handle, _ mount.LockOwner, unlock bool) {
 	h := c.handles.remove(id)
 	if h == nil || h.content == nil {
 		return
 	}
 	done := c.locks.releasing(h.object)
-	if unlock {
-		c.unlockOwner(h.object, owner, true)
-	}
-	c.unlockHandle(h.object, id)
+	c.unlockHandle(h.object, id, unlock)
 	done()
 	h.content.Close()
 	t := &c.nodes

@@ -336,15 +336,17 @@ func (c *Client) unlock(ctx context.Context, o geoconfig.ObjectID, l mount.Lock)
 	return err
 }
 
-// unlockOwner gives up everything that an owner holds on an object.
-func (c *Client) unlockOwner(o geoconfig.ObjectID, owner mount.LockOwner, whole bool) {
-	c.unlockAll(o, func(h *holding) bool { return h.lock.Owner == owner && h.lock.Whole == whole })
+// unlockOwner gives up every range that an owner holds on an object.
+func (c *Client) unlockOwner(o geoconfig.ObjectID, owner mount.LockOwner) {
+	c.unlockAll(o, func(h *holding) bool { return h.lock.Owner == owner && !h.lock.Whole })
 }
 
 // unlockHandle gives up what was taken through a handle, and is not given up
-// by its owner's close.
-func (c *Client) unlockHandle(o geoconfig.ObjectID, id mount.Handle) {
-	c.unlockAll(o, func(h *holding) bool { return h.handle == id && !h.lock.Whole })
+// by its owner's close; flocks only with whole. It does not go by an flock's
+// owner: a kernel tells of a close late, and names that owner by an address
+// that the next open may have by then, with a lock of its own.
+func (c *Client) unlockHandle(o geoconfig.ObjectID, id mount.Handle, whole bool) {
+	c.unlockAll(o, func(h *holding) bool { return h.handle == id && (whole || !h.lock.Whole) })
 }
 
 func (c *Client) unlockAll(o geoconfig.ObjectID, match func(*holding) bool) {

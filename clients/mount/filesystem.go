@@ -97,8 +97,9 @@ type Files interface {
 	// POSIX locks of owner.
 	Flush(ctx context.Context, c Caller, node NodeID, h Handle, owner LockOwner) error
 	// Release ends a handle. It gives up every lock still held through it (an
-	// open file description's, of which no Flush tells), and with unlock the
-	// flock of owner.
+	// open file description's, of which no Flush tells), and with unlock its
+	// flock. It may come late, when owner names a newer open with an flock of
+	// its own, which stays.
 	Release(node NodeID, h Handle, owner LockOwner, unlock bool)
 	// Fsync returns when everything written is on disk at the required
 	// members; with dataOnly, when the content is.

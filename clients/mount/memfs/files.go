@@ -167,18 +167,17 @@ func (v *View) Flush(_ context.Context, _ mount.Caller, node mount.NodeID, h mou
 	return nil
 }
 
-// Release implements mount.Files.
-func (v *View) Release(_ mount.NodeID, h mount.Handle, owner mount.LockOwner, unlock bool) {
+// Release implements mount.Files. It goes by the handle, not by the owner: the
+// kernel tells of a close late, and names the owner of an flock by an address
+// that the next open may have by then, with a lock of its own.
+func (v *View) Release(_ mount.NodeID, h mount.Handle, _ mount.LockOwner, unlock bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f := v.handles[h]
 	if f == nil {
 		return
 	}
-	if unlock {
-		v.unlockAll(f.inode, lockOwner{view: v.id, owner: owner, whole: true})
-	}
-	f.inode.locks.drop(func(l heldLock) bool { return l.handle == h && !l.owner.whole })
+	f.inode.locks.drop(func(l heldLock) bool { return l.handle == h && (unlock || !l.owner.whole) })
 	delete(v.handles, h)
 	f.inode.handles--
 	v.settle(f.inode)

@@ -116,3 +116,34 @@ func TestDeadlockIsFound(t *testing.T) {
 		t.Errorf("the other one: %v", err)
 	}
 }
+
+// TestLateReleaseKeepsTheNextLock closes one open when the next one, which the
+// kernel gave the same owner, holds an flock already.
+func TestLateReleaseKeepsTheNextLock(t *testing.T) {
+	ctx, c := context.Background(), mount.Caller{}
+	store := New(Options{})
+	v, w := store.View(), store.View()
+	e, first, err := v.Create(ctx, c, mount.Root, "f", 0o644, mount.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := v.Open(ctx, c, e.Node, mount.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flock := func(v *View, h mount.Handle) error {
+		l := mount.Lock{Owner: 7, End: mount.LockEnd, Type: mount.WriteLock, Whole: true}
+		return v.SetLock(ctx, c, e.Node, h, l, false)
+	}
+	if err := flock(v, second.Handle); err != nil {
+		t.Fatal(err)
+	}
+	v.Release(e.Node, first.Handle, 7, true)
+	if err := flock(w, 0); !fault.Is(err, fault.Again) {
+		t.Errorf("the other view got %v, want it refused", err)
+	}
+	v.Release(e.Node, second.Handle, 7, true)
+	if err := flock(w, 0); err != nil {
+		t.Errorf("after the last close: %v", err)
+	}
+}
