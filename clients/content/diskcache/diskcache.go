@@ -50,6 +50,7 @@ type Cache struct {
 	queued   int64
 	writing  bool
 	closed   bool
+	drained  bool // closed, and the writer has ended
 	broken   bool // the disk refused: nothing more is kept
 }
 
@@ -116,6 +117,7 @@ func (c *Cache) Close() error {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drained = true
 	for _, s := range c.segments {
 		c.retire(s, false)
 	}
@@ -294,7 +296,7 @@ func (c *Cache) drop(s *segment) {
 // retire closes a segment's file once nobody reads it any more.
 func (c *Cache) retire(s *segment, gone bool) {
 	s.gone = s.gone || gone
-	if (s.gone || c.closed) && s.users == 0 && s.file != nil {
+	if (s.gone || c.drained) && s.users == 0 && s.file != nil {
 		_ = s.file.Close() // it was only read, or is of no more use
 		s.file = nil
 	}

@@ -67,6 +67,39 @@ func TestWhatWasPutIsThereAfterARestart(t *testing.T) {
 	}
 }
 
+func TestCloseWritesWhatWaits(t *testing.T) {
+	dir := t.TempDir()
+	const rounds, each = 100, 5
+	for round := range rounds {
+		c := open(t, dir, 64<<20)
+		c.Put(keyOf(0), dataOf(0, 1000))
+		c.Wait()
+		var wg sync.WaitGroup
+		for range 4 { // who reads meanwhile takes no file from the writer
+			wg.Go(func() {
+				for ok := true; ok; {
+					_, ok = c.Get(keyOf(0)) // until it is closed
+				}
+			})
+		}
+		for i := range each {
+			n := 1 + round*each + i
+			c.Put(keyOf(n), dataOf(n, 1000))
+		}
+		err := c.Close()
+		wg.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := open(t, dir, 64<<20)
+	for n := 1; n <= rounds*each; n++ {
+		if got, ok := c.Get(keyOf(n)); !ok || !bytes.Equal(got, dataOf(n, 1000)) {
+			t.Fatalf("record %d: got %d bytes, %v", n, len(got), ok)
+		}
+	}
+}
+
 func TestTheLimitHoldsAndWhatIsReadStays(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 4 << 20
