@@ -30,6 +30,10 @@ type Runner struct {
 	Done func(s replica.Swap, o replica.Outcome, row *geoconfig.SliceRow)
 
 	wg sync.WaitGroup
+	mu sync.Mutex
+	// asked holds the keys of swaps that the store was given and whose outcome
+	// is not known: these may have been applied.
+	asked map[string]bool
 }
 
 // Run starts a swap; Done is called once.
@@ -47,6 +51,43 @@ func (r *Runner) Wait() { r.wg.Wait() }
 
 func (r *Runner) swap(ctx context.Context, s replica.Swap) (replica.Outcome, *geoconfig.SliceRow) {
 	key := fmt.Sprintf("swap/%s/%x/%d/%d/%d", r.Self, r.Boot, s.Slice, s.From, s.Attempt)
+	if !r.ask(ctx, s, key) {
+		return replica.Void, nil
+	}
+	outcome, row := r.apply(ctx, s, key)
+	if outcome != replica.Unknown {
+		r.mu.Lock()
+		delete(r.asked, key)
+		r.mu.Unlock()
+	}
+	return outcome, row
+}
+
+// ask reports whether a swap is to be given to the store. One that never was
+// is given only while the store answers: a swap that was not sent is void, and
+// a standby whose takeover is void goes on promising, where one that waits for
+// the outcome would keep the active from its lease until the store is back.
+func (r *Runner) ask(ctx context.Context, s replica.Swap, key string) bool {
+	r.mu.Lock()
+	again := r.asked[key]
+	r.mu.Unlock()
+	if !again {
+		call, cancel := context.WithTimeout(ctx, Patience)
+		defer cancel()
+		if _, err := r.Store.Read(call, geoconfig.Query{SliceIDs: []geoconfig.SliceID{s.Slice}}); err != nil {
+			return false
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked == nil {
+		r.asked = map[string]bool{}
+	}
+	r.asked[key] = true
+	return true
+}
+
+func (r *Runner) apply(ctx context.Context, s replica.Swap, key string) (replica.Outcome, *geoconfig.SliceRow) {
 	call, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	rev, err := r.Store.Apply(call, geoconfig.Batch{
