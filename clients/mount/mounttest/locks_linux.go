@@ -92,9 +92,10 @@ func closeUnlocks(e *env) {
 	} {
 		a, err := os.OpenFile(e.at("f"), os.O_RDWR, 0)
 		e.ok(err)
-		e.ok(each.take(a))
+		// The kernel tells the file system of a close a moment later, of the
+		// one that ended the round before too.
+		e.eventually(each.what, func() error { return each.take(a) })
 		e.ok(a.Close())
-		// The kernel tells the file system of the last close a moment later.
 		e.eventually(each.what+" after close", func() error {
 			b, err := os.OpenFile(e.at("f"), os.O_RDWR, 0)
 			if err != nil {
