@@ -69,7 +69,7 @@ func TestWhatWasPutIsThereAfterARestart(t *testing.T) {
 
 func TestCloseWritesWhatWaits(t *testing.T) {
 	dir := t.TempDir()
-	const rounds, each = 100, 5
+	const rounds, each = 30, 5
 	for round := range rounds {
 		c := open(t, dir, 64<<20)
 		c.Put(keyOf(0), dataOf(0, 1000))
