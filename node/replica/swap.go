@@ -76,11 +76,6 @@ func (n *Node) Swapped(now Time, s Swap, o Outcome, row *geoconfig.SliceRow) {
 	// It was not applied and never will be.
 	g.swap, g.candidate = nil, nil
 	g.swapAfter = n.now + n.c.SwapRetry
-	if g.phase == phaseStandby {
-		// Time for the active to get its lease back, if it is there: while a
-		// takeover is decided it cannot.
-		g.swapAfter = n.now + n.c.Lease/2
-	}
 	g.wantYieldBack()
 	g.advance()
 	g.touch()
