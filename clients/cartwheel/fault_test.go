@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,6 +93,32 @@ func TestALostAnswerDoesNothingTwice(t *testing.T) {
 	cl.DropCaches()
 	if got := get(t, cl, mount.Root, "log"); got != "one two three" {
 		t.Errorf("got %q, want each record once", got)
+	}
+}
+
+// TestAnIdleClientRegistersAnew lets a client's registration expire while others
+// work: what it does next, all at once, succeeds, and is done once.
+func TestAnIdleClientRegistersAnew(t *testing.T) {
+	const life = time.Second
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.RegistrationLife = life }})
+	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
+	put(t, cl, mount.Root, "log", "start ", 0)
+	for began := time.Now(); time.Since(began) < life+life/2; {
+		put(t, other, mount.Root, "busy", "x", 0)
+	}
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() { put(t, cl, mount.Root, fmt.Sprint("f", i), fmt.Sprint(i), mount.OpenExclusive) })
+	}
+	put(t, cl, mount.Root, "log", "end", mount.OpenAppend)
+	group.Wait()
+	if got := get(t, other, mount.Root, "log"); got != "start end" {
+		t.Errorf("got %q, want each record once", got)
+	}
+	for i := range 8 {
+		if got := get(t, other, mount.Root, fmt.Sprint("f", i)); got != fmt.Sprint(i) {
+			t.Errorf("f%d holds %q", i, got)
+		}
 	}
 }
 

@@ -111,17 +111,27 @@ func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.Op
 	var resp *pb.OperateResponse
 	var by geoconfig.NodeID
 	patience := firstPatience
+	clean := true // no attempt so far can have been run
 	err = o.router.Active(ctx, id, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		patience = min(2*patience, lastPatience)
 		req.Epoch, req.Lowest = uint64(epoch), n.low()
+		req.Unsent = clean && req.Lowest == number
 		if session != nil {
 			req.Session = session(node)
 		}
 		by, resp = node, &pb.OperateResponse{}
 		buffer, err := o.router.cluster.Call(ctx, node, wire.Operation, method.Operate, req, body, resp)
 		buffer.Release()
+		switch {
+		case clean && fault.Is(err, fault.Expired):
+			// Idle for longer than a registration lasts. The lowest operation
+			// registers anew; the others come back until it has.
+			return nil, fault.Wrap(fault.Again, "route.Operate", "", err)
+		case err != nil:
+			clean = false
+		}
 		return resp.GetRefusal(), err
 	})
 	if err != nil {

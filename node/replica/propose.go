@@ -3,6 +3,7 @@ package replica
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
 )
 
 // Propose asks for an entry. The reply comes in this or a later Outputs.
@@ -31,7 +32,7 @@ func (g *group) admit(p *Proposal) fault.Kind {
 	case g.phase != phaseLead || g.yield != nil || g.until() <= g.n.now:
 		return fault.Again
 	}
-	known, r := g.lookup(p.Entry.Client, p.Entry.Number)
+	known, r := g.lookup(p.Entry.Client, p.Entry.Number, p.Entry.Time)
 	switch known {
 	case Done:
 		r.Token = p.Token
@@ -91,24 +92,25 @@ func (g *group) check(e *Entry) fault.Kind {
 	return fault.None
 }
 
-// Lookup says what is known of an operation, before it is evaluated. For Done
-// the reply is the first one's.
-func (n *Node) Lookup(s geoconfig.SliceID, client, number uint64) (Known, Reply) {
+// Lookup says what is known of an operation, before it is evaluated at a time,
+// which tells whether the client's registration has expired. For Done the reply
+// is the first one's.
+func (n *Node) Lookup(s geoconfig.SliceID, client, number uint64, at hlc.Time) (Known, Reply) {
 	g := n.groups[s]
 	if g == nil || g.phase != phaseLead {
 		return Unseen, Reply{}
 	}
-	return g.lookup(client, number)
+	return g.lookup(client, number, at)
 }
 
-func (g *group) lookup(client, number uint64) (Known, Reply) {
+func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 	if client == 0 {
 		return Unseen, Reply{}
 	}
 	if s, under := g.inflight[operation{client, number}]; under {
 		return Pending, Reply{Slice: g.id, Serial: s}
 	}
-	c := g.clients.find(client, g.log.time)
+	c := g.clients.find(client, max(at, g.log.time))
 	if number == 0 {
 		if c == nil {
 			return Unseen, Reply{}

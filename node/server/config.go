@@ -37,6 +37,10 @@ type Config struct {
 	Lease time.Duration `koanf:"lease"`
 	// Session is how long a client's cache outlives its last keep-alive.
 	Session time.Duration `koanf:"session"`
+	// RegistrationLife is how long a client's registration in a slice lasts
+	// after its last operation there; an operation that may have been run
+	// before is refused from then on.
+	RegistrationLife time.Duration `koanf:"registration_life"`
 	// FailedAfter is how long a member may be failed before another node
 	// takes its place.
 	FailedAfter time.Duration `koanf:"failed_after"`
@@ -77,22 +81,23 @@ const ConfigVersion = 1
 // DefaultConfig returns the configuration before the operator's words.
 func DefaultConfig() Config {
 	return Config{
-		Version:         ConfigVersion,
-		Listen:          []string{"/ip4/0.0.0.0/tcp/7400"},
-		ExpectedNodes:   1,
-		Lease:           3 * time.Second,
-		Session:         3 * time.Second,
-		FailedAfter:     30 * time.Minute,
-		ReserveBytes:    256 << 20,
-		MemoryBytes:     220 << 20,
-		MissedBytes:     32 << 20,
-		CheckpointBytes: 48 << 20,
-		MaxSliceObjects: 1_000_000,
-		MaxSessions:     10_000,
-		MaxLeases:       200_000,
-		QueueLimit:      8192,
-		LogLevel:        "info",
-		LogFormat:       "text",
+		Version:          ConfigVersion,
+		Listen:           []string{"/ip4/0.0.0.0/tcp/7400"},
+		ExpectedNodes:    1,
+		Lease:            3 * time.Second,
+		Session:          3 * time.Second,
+		FailedAfter:      30 * time.Minute,
+		ReserveBytes:     256 << 20,
+		MemoryBytes:      220 << 20,
+		RegistrationLife: 24 * time.Hour,
+		MissedBytes:      32 << 20,
+		CheckpointBytes:  48 << 20,
+		MaxSliceObjects:  1_000_000,
+		MaxSessions:      10_000,
+		MaxLeases:        200_000,
+		QueueLimit:       8192,
+		LogLevel:         "info",
+		LogFormat:        "text",
 	}
 }
 
@@ -122,6 +127,7 @@ func (c Config) Validate() error {
 	p.check(c.CapacityBytes >= 0, "capacity_bytes", "is negative")
 	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
 	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
+	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
 	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
 	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")

@@ -206,7 +206,7 @@ func (s *Server) operation(peer string, req *pb.OperateRequest) (*operate.Operat
 		return nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
 	}
 	out := &operate.Operation{Slice: geoconfig.SliceID(req.Slice), Epoch: geoconfig.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
-		Lowest: req.Lowest, Session: req.Session, Level: req.SyncLevel, Op: req.Operation}
+		Lowest: req.Lowest, Unsent: req.Unsent, Session: req.Session, Level: req.SyncLevel, Op: req.Operation}
 	if w, err := s.who.Client(peer); err == nil {
 		out.Principal, out.Trusted = principal(w, req.Principal), w.Trusted
 		if req.Client == 0 || req.Number == 0 {

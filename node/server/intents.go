@@ -256,7 +256,7 @@ func (s *Server) settled(ctx context.Context, op *operate.Operation) (operate.An
 	var known replica.Known
 	var reply replica.Reply
 	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
-		known, reply = core.Lookup(op.Slice, op.Client, op.Number)
+		known, reply = core.Lookup(op.Slice, op.Client, op.Number, s.hlc.Last())
 	})
 	if err != nil || known != replica.Done {
 		return operate.Answer{Err: err}, err != nil

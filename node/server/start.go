@@ -137,7 +137,7 @@ func (s *Server) openLoop(context.Context) error {
 	}
 	core := replica.New(replica.Config{
 		Self: s.id, Incarnation: s.store.Incarnation(), Boot: s.boot, Start: s.clock(), Lease: s.config.Lease,
-		Limits: replica.Limits{KeepBytes: s.config.MissedBytes},
+		Limits: replica.Limits{KeepBytes: s.config.MissedBytes, ClientLife: s.config.RegistrationLife},
 	})
 	for i := range restored {
 		if err := core.Restore(s.clock(), restored[i]); err != nil {

@@ -41,6 +41,7 @@ type Operation struct {
 	Client  uint64          // 0: the node itself
 	Number  uint64
 	Lowest  uint64
+	Unsent  bool   // no attempt so far can have been run, and nothing below is awaited
 	Session uint64 // whose own leases are not revoked
 	Level   uint32 // as OperateRequest.sync_level
 	Op      *pb.Operation

@@ -72,7 +72,7 @@ func (l *Loop) refuse(s *slice, epoch geoconfig.Epoch) *Refusal {
 
 // known settles operations that were seen before; true: this one was not.
 func (l *Loop) known(s *slice, op *Operation) bool {
-	known, reply := l.o.Core.Lookup(s.id, op.Client, op.Number)
+	known, reply := l.o.Core.Lookup(s.id, op.Client, op.Number, l.o.HLC.Now())
 	switch known {
 	case replica.Done:
 		l.finish(op, Answer{Encoded: reply.Result, Serial: reply.Serial, Epoch: reply.Epoch, Time: uint64(reply.Time)})
@@ -88,7 +88,7 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 			s.registering[op.Client] = append(waiting, op)
 			return false
 		}
-		if op.Lowest > 1 {
+		if anew := op.Unsent && op.Lowest == op.Number; op.Lowest > 1 && !anew {
 			l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the client's registration has expired: register under a new number")})
 			return false
 		}

@@ -95,6 +95,7 @@ type OperateRequest struct {
 	SyncLevel     uint32                 `protobuf:"varint,9,opt,name=sync_level,json=syncLevel,proto3" json:"sync_level,omitempty"` // 0: all; else this many; 0xffffffff: a quorum
 	Hlc           uint64                 `protobuf:"fixed64,10,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	InFlight      bool                   `protobuf:"varint,11,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // unused by servers; kept for traces
+	Unsent        bool                   `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // no earlier attempt of this operation can have been run and none below it is awaited: an expired registration may be made again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -202,6 +203,13 @@ func (x *OperateRequest) GetHlc() uint64 {
 func (x *OperateRequest) GetInFlight() bool {
 	if x != nil {
 		return x.InFlight
+	}
+	return false
+}
+
+func (x *OperateRequest) GetUnsent() bool {
+	if x != nil {
+		return x.Unsent
 	}
 	return false
 }
@@ -1997,7 +2005,7 @@ var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
 	"\n" +
-	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xda\x02\n" +
+	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xf2\x02\n" +
 	"\x0eOperateRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -2011,7 +2019,8 @@ const file_operation_proto_rawDesc = "" +
 	"sync_level\x18\t \x01(\rR\tsyncLevel\x12\x10\n" +
 	"\x03hlc\x18\n" +
 	" \x01(\x06R\x03hlc\x12\x1b\n" +
-	"\tin_flight\x18\v \x01(\bR\binFlight\"\xe0\x01\n" +
+	"\tin_flight\x18\v \x01(\bR\binFlight\x12\x16\n" +
+	"\x06unsent\x18\f \x01(\bR\x06unsent\"\xe0\x01\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
