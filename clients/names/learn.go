@@ -187,6 +187,7 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 		return
 	}
 	c, o := l.c, geoconfig.ObjectID(attr.Object)
+	all = all || attr.NoXattrs
 	x := c.objects[o]
 	cover := l.cover(x, attr)
 	if x == nil {

@@ -25,8 +25,9 @@ type Sessions interface {
 // Limits of what is kept. When one is met, some of the old is dropped, without
 // an order; it is asked for again when needed.
 const (
-	// MaxObjects bounds the attributes, MaxEntries the names.
-	MaxObjects = 1 << 16
+	// MaxObjects bounds the attributes, MaxEntries the names: one directory of
+	// 10^5 files fits.
+	MaxObjects = 1 << 17
 	MaxEntries = 1 << 17
 	// MaxInline bounds the bytes of small files' content.
 	MaxInline = 32 << 20

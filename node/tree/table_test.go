@@ -342,7 +342,13 @@ func TestXattrs(t *testing.T) {
 			Create: flags == "create", Replace: flags == "replace", Remove: flags == "remove"}}}
 	}
 	d.do(alice, fault.NoAttribute, x("user.a", "1", "replace"))
+	if !d.attr("/f").NoXattrs {
+		t.Error("a new file's answer does not say that it has no extended attributes")
+	}
 	d.do(alice, fault.None, x("user.a", "1", "create"))
+	if d.attr("/f").NoXattrs {
+		t.Error("the answer says that there are no extended attributes after one was set")
+	}
 	d.do(alice, fault.Exists, x("user.a", "1", "create"))
 	d.do(alice, fault.None, x("user.a", "22", "replace"))
 	d.do(bob, fault.Permission, x("user.a", "3", ""))

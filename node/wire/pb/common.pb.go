@@ -379,8 +379,9 @@ type Attr struct {
 	Cues          *Cues                  `protobuf:"bytes,16,opt,name=cues,proto3" json:"cues,omitempty"`
 	Parent        uint64                 `protobuf:"fixed64,17,opt,name=parent,proto3" json:"parent,omitempty"` // of a directory
 	HasAcl        bool                   `protobuf:"varint,18,opt,name=has_acl,json=hasAcl,proto3" json:"has_acl,omitempty"`
-	Content       *Content               `protobuf:"bytes,19,opt,name=content,proto3" json:"content,omitempty"` // only where asked for, or where it is inline and small
-	Xattrs        []*Xattr               `protobuf:"bytes,20,rep,name=xattrs,proto3" json:"xattrs,omitempty"`   // only where asked for; ACLs always
+	Content       *Content               `protobuf:"bytes,19,opt,name=content,proto3" json:"content,omitempty"`                    // only where asked for, or where it is inline and small
+	Xattrs        []*Xattr               `protobuf:"bytes,20,rep,name=xattrs,proto3" json:"xattrs,omitempty"`                      // only where asked for; ACLs always
+	NoXattrs      bool                   `protobuf:"varint,21,opt,name=no_xattrs,json=noXattrs,proto3" json:"no_xattrs,omitempty"` // there are none but the ACLs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -553,6 +554,13 @@ func (x *Attr) GetXattrs() []*Xattr {
 		return x.Xattrs
 	}
 	return nil
+}
+
+func (x *Attr) GetNoXattrs() bool {
+	if x != nil {
+		return x.NoXattrs
+	}
+	return false
 }
 
 // A lease that an answer grants, within the caller's session with the node.
@@ -852,7 +860,7 @@ const file_common_proto_rawDesc = "" +
 	"\x06inline\x18\x02 \x01(\fR\x06inline\x12\x12\n" +
 	"\x04root\x18\x03 \x01(\fR\x04root\x12\x16\n" +
 	"\x06height\x18\x04 \x01(\rR\x06height\x12\x16\n" +
-	"\x06stored\x18\x05 \x01(\x04R\x06stored\"\x99\x04\n" +
+	"\x06stored\x18\x05 \x01(\x04R\x06stored\"\xb6\x04\n" +
 	"\x04Attr\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\rR\x04mode\x12\x10\n" +
@@ -874,7 +882,8 @@ const file_common_proto_rawDesc = "" +
 	"\x06parent\x18\x11 \x01(\x06R\x06parent\x12\x17\n" +
 	"\ahas_acl\x18\x12 \x01(\bR\x06hasAcl\x12/\n" +
 	"\acontent\x18\x13 \x01(\v2\x15.cartwheel.v1.ContentR\acontent\x12+\n" +
-	"\x06xattrs\x18\x14 \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\"\xbc\x01\n" +
+	"\x06xattrs\x18\x14 \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\x12\x1b\n" +
+	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\"\xbc\x01\n" +
 	"\x05Grant\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12,\n" +
 	"\x04what\x18\x02 \x01(\x0e2\x18.cartwheel.v1.Grant.WhatR\x04what\x12\x16\n" +

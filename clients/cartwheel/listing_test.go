@@ -1,0 +1,107 @@
+//go:build linux
+
+package cartwheel_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+)
+
+// gathered is a sink with room for everything.
+type gathered struct {
+	names  int
+	looked []mount.Entry
+}
+
+func (g *gathered) Add(mount.DirEntry) bool { g.names++; return true }
+
+func (g *gathered) AddPlus(_ mount.DirEntry, e *mount.Entry) bool {
+	if g.names++; e.Node != 0 {
+		g.looked = append(g.looked, *e)
+	}
+	return true
+}
+
+// TestALongListingAsksOnceAPage does what ls -l does, at another site: each
+// name, its attributes, its ACL and its security label. Nothing is asked of the
+// active but the pages.
+func TestALongListingAsksOnceAPage(t *testing.T) {
+	const files = 300
+	ctx := context.Background()
+	c := servertest.Start(t, servertest.Options{})
+	maker, lister := clientOf(t, c, "a"), clientOf(t, c, "b")
+	d, err := maker.Mkdir(ctx, nobody, mount.Root, "d", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		if _, err := maker.Mknod(ctx, nobody, d.Node, fmt.Sprint("f", i), mount.TypeRegular|0o644, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := maker.SetXattr(ctx, nobody, find(t, maker, d.Node, "f7"), "user.colour", []byte("blue"), 0); err != nil {
+		t.Fatal(err)
+	}
+	dir := find(t, lister, mount.Root, "d")
+	var lists, others atomic.Int64
+	for _, n := range c.Nodes {
+		n.Server().Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
+			switch m {
+			case method.List:
+				lists.Add(1)
+			case method.GetAttr, method.Resolve:
+				others.Add(1)
+			}
+			return wire.Verdict{}
+		})
+	}
+	o, err := lister.OpenDir(ctx, nobody, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lister.ReleaseDir(dir, o.Handle)
+	var all gathered
+	if err := lister.ReadDir(ctx, nobody, dir, o.Handle, 0, true, &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all.looked) != files {
+		t.Fatalf("%d of %d names came with attributes", len(all.looked), files)
+	}
+	coloured := 0
+	for _, e := range all.looked {
+		if _, err := lister.GetXattr(ctx, nobody, e.Node, mount.AccessACL, nil); !fault.Is(err, fault.NoAttribute) {
+			t.Fatalf("asking for an ACL: %v, want that there is none", err)
+		}
+		if _, err := lister.GetXattr(ctx, nobody, e.Node, "security.selinux", nil); !fault.Is(err, fault.NoAttribute) {
+			t.Fatalf("asking for a label: %v, want that there is none", err)
+		}
+		if n, err := lister.GetXattr(ctx, nobody, e.Node, "user.colour", nil); err == nil && n == len("blue") {
+			coloured++
+		}
+	}
+	if coloured != 1 {
+		t.Errorf("%d files have the attribute that one was given", coloured)
+	}
+	if l, x := lists.Load(), others.Load(); l != 1 || x > 1 {
+		t.Errorf("the active was asked for %d pages and %d single objects, want 1, and 1 at most for the one with an attribute", l, x)
+	}
+}
+
+func find(t *testing.T, cl interface {
+	Lookup(context.Context, mount.Caller, mount.NodeID, string) (mount.Entry, error)
+}, dir mount.NodeID, name string) mount.NodeID {
+	t.Helper()
+	e, err := cl.Lookup(context.Background(), nobody, dir, name)
+	if err != nil || e.Node == 0 {
+		t.Fatalf("looking up %s: %+v, %v", name, e, err)
+	}
+	return e.Node
+}
