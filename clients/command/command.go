@@ -65,20 +65,7 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 		return fault.ExitOK
 	}
 	fmt.Fprintf(stdio.Err, "cartwheel: %s\n", explain(err))
-	return exitCode(err)
-}
-
-// exitCode is that of the first error that has a kind.
-func exitCode(err error) int {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) && fault.Is(err, fault.Other) {
-		for _, e := range joined.Unwrap() {
-			if fault.KindOf(e) != fault.Other {
-				return exitCode(e)
-			}
-		}
-	}
-	return fault.KindOf(err).ExitCode()
+	return fault.ExitCode(err)
 }
 
 // helpShown ends parsing after --help.

@@ -1,63 +1,6 @@
 package command
 
-import (
-	"errors"
-	"strings"
+import "cartwheel.dev/geo-config/fault"
 
-	"cartwheel.dev/geo-config/fault"
-)
-
-// explain writes an error for people: the things that it is about, what is
-// wrong and what to do, each once, from the outside in. The names of methods
-// stay out; a log has them.
-func explain(err error) string {
-	var parts []string
-	gather(err, &parts)
-	if len(parts) == 0 {
-		return fault.KindOf(err).String()
-	}
-	return strings.Join(parts, ": ")
-}
-
-func gather(err error, parts *[]string) {
-	if err == nil {
-		return
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // this very error, not one below it
-		var all []string
-		for _, e := range joined.Unwrap() {
-			add(&all, explain(e))
-		}
-		add(parts, strings.Join(all, "; "))
-		return
-	}
-	e, ok := err.(*fault.Error) //nolint:errorlint // this very error, not one below it
-	if !ok {
-		var below *fault.Error
-		if errors.As(err, &below) {
-			gather(below, parts)
-			return
-		}
-		add(parts, err.Error())
-		return
-	}
-	add(parts, e.Subject)
-	add(parts, e.Public)
-	if e.Cause == nil && e.Public == "" {
-		add(parts, e.Kind.String())
-	}
-	gather(e.Cause, parts)
-}
-
-// add appends a text that is not there yet.
-func add(parts *[]string, text string) {
-	if text == "" {
-		return
-	}
-	for _, p := range *parts {
-		if p == text {
-			return
-		}
-	}
-	*parts = append(*parts, text)
-}
+// explain writes an error for people.
+func explain(err error) string { return fault.Explain(err) }
