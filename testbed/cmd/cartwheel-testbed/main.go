@@ -1,0 +1,23 @@
+// Command cartwheel-testbed emulates a wide area on this machine and runs
+// Cartwheel and experiments on it. It holds no logic: package command of the
+// testbed does the work.
+package main
+
+import (
+	"context"
+	"os"
+
+	signals "cartwheel.dev/clients/command"
+	"cartwheel.dev/testbed/command"
+)
+
+var version = "development" // set by the build
+
+func main() {
+	ctx, again, stop := signals.Signals(context.Background())
+	code := command.Run(ctx, os.Args, command.Stdio{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Again: again,
+	})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,113 @@
+// Package command is the `cartwheel-testbed` command line: it reads words and
+// options, calls the packages that do the work, and prints what people or
+// scripts want to read. It holds no logic of networks or labs. Each command is
+// one file; a process runs one command.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Stdio is what a command reads and writes, and who it is.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Environ  []string
+	Version  string
+	// Again closes at the second signal: what was ending in order is to end
+	// at once. Nil: never.
+	Again <-chan struct{}
+}
+
+// grammar is the whole command line.
+type grammar struct {
+	JSON bool `name:"json" help:"Print JSON, for scripts."`
+
+	Up      upCmd      `cmd:"" help:"Bring a topology up: its network, its nodes, its mounts."`
+	List    listCmd    `cmd:"" help:"List topologies, experiments and cities."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// env is what every command's Run gets.
+type env struct {
+	ctx   context.Context
+	stdio Stdio
+	g     *grammar
+	words []string // behind the program's name
+}
+
+const exitHelp = `Exit status: 0 done, 1 failed, 2 wrong words or topology, 3 not found, 4 there already, 5 unreachable or timed out, ` +
+	`6 refused for safety, 7 not permitted (no root), 8 in use, 9 disk damaged, 10 newer version, 11 full, 130 interrupted.`
+
+// help is what a command's --help says below its purpose.
+func help(example string) string { return "Example: " + example + "\n\n" + exitHelp }
+
+// Run runs one command and returns its exit code. The first of argv is the
+// program's name. Errors are printed here and nowhere else.
+func Run(ctx context.Context, argv []string, stdio Stdio) int {
+	err := run(ctx, argv, stdio)
+	if err == nil {
+		return fault.ExitOK
+	}
+	fmt.Fprintf(stdio.Err, "cartwheel-testbed: %s\n", fault.Explain(err))
+	return fault.ExitCode(err)
+}
+
+// helpShown ends parsing after --help.
+type helpShown struct{}
+
+func newParser(g *grammar, stdio Stdio) (*kong.Kong, error) {
+	return kong.New(g, kong.Name("cartwheel-testbed"), kong.Description("A wide area on one machine, with Cartwheel running on it.\n\n"+exitHelp),
+		kong.Writers(stdio.Out, stdio.Err), kong.Exit(func(int) { panic(helpShown{}) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+}
+
+func run(ctx context.Context, argv []string, stdio Stdio) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(helpShown); !ok {
+				panic(r)
+			}
+			err = nil
+		}
+	}()
+	var g grammar
+	parser, err := newParser(&g, stdio)
+	if err != nil {
+		return fault.Wrap(fault.Other, "command.parse", "", err)
+	}
+	words := argv[min(1, len(argv)):]
+	parsed, err := parser.Parse(words)
+	if err != nil {
+		return fault.E(fault.Usage, "", "", err.Error()+" (`cartwheel-testbed --help` lists commands, `cartwheel-testbed COMMAND --help` options)")
+	}
+	return parsed.Run(&env{ctx: ctx, stdio: stdio, g: &g, words: words})
+}
+
+// print writes v as JSON where that was asked for, else calls text.
+func (e *env) print(v any, text func(w io.Writer)) error {
+	if !e.g.JSON {
+		text(e.stdio.Out)
+		return nil
+	}
+	enc := json.NewEncoder(e.stdio.Out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+type versionCmd struct{}
+
+// Help shows how it is called.
+func (versionCmd) Help() string { return help("cartwheel-testbed version --json") }
+
+// Run prints the version.
+func (versionCmd) Run(e *env) error {
+	return e.print(map[string]string{"version": e.stdio.Version}, func(w io.Writer) { fmt.Fprintln(w, "cartwheel-testbed", e.stdio.Version) })
+}

@@ -1,0 +1,254 @@
+package topology
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Who has a mount.
+const (
+	mountAll     = "all"
+	mountNodes   = "nodes"
+	mountClients = "clients"
+	mountNone    = "none"
+)
+
+// draft is a topology while it is read: what was said where, so that what only
+// shows at the end has a line too.
+type draft struct {
+	*Reader
+	dir  string // relative paths start here
+	from string // of the file, for the topology's name
+
+	t        Topology
+	lease    *yaml.Node
+	geo      *yaml.Node
+	network  *yaml.Node
+	mounts   string
+	mounted  []*yaml.Node // names of hosts
+	defaults Site
+	sites    []siteDraft
+	wan      Path
+	pairs    []pairDraft
+	matrix   *matrixDraft
+	cities   *citiesDraft
+}
+
+type siteDraft struct {
+	Site
+	node *yaml.Node
+	read func(*Site) // onto the defaults, once these are known
+}
+
+// pairDraft changes the paths between two sites, or one of them.
+type pairDraft struct {
+	node   *yaml.Node
+	names  []*yaml.Node
+	oneWay bool
+	read   func(*Path)
+}
+
+// ReadFile reads a topology's YAML file.
+func ReadFile(path string) (*Topology, error) {
+	const op fault.Op = "topology.ReadFile"
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fault.E(fault.NotFound, op, path, "there is no such file")
+	}
+	if err != nil {
+		return nil, fault.FromOS(op, path, err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads a topology. file names it in errors, and paths in it are relative
+// to its folder.
+func Parse(file string, text []byte) (*Topology, error) {
+	r, top := NewReader(file, text)
+	if top == nil {
+		return nil, r.Err()
+	}
+	return ParseNode(r, top, file)
+}
+
+// ParseNode reads a topology that is part of a larger document; the errors of
+// both come from Err of the reader, and are returned at once.
+func ParseNode(r *Reader, top *yaml.Node, file string) (*Topology, error) {
+	d := &draft{Reader: r, dir: filepath.Dir(file), from: file, mounts: mountAll}
+	d.t.Network, d.t.Lease = defaultNetwork(), defaultLease
+	d.defaults.Nodes = 1
+	d.Map(top, "a topology", Keys{
+		"name":       func(n *yaml.Node) { d.Text(n, &d.t.Name) },
+		"summary":    func(n *yaml.Node) { d.Text(n, &d.t.Summary) },
+		"seed":       func(n *yaml.Node) { d.Seed(n, &d.t.Seed) },
+		"network":    func(n *yaml.Node) { d.network = n; d.prefix(n) },
+		"lease":      func(n *yaml.Node) { d.lease = n; d.Time(n, maxLease, &d.t.Lease) },
+		"geo_config": func(n *yaml.Node) { d.geo = n; d.Text(n, &d.t.GeoConfig) },
+		"mounts":     d.readMounts,
+		"defaults":   func(n *yaml.Node) { d.site(n, "defaults", &d.defaults, nil) },
+		"sites":      func(n *yaml.Node) { d.List(n, "sites", d.readSite) },
+		"wan":        func(n *yaml.Node) { d.path(n, "wan", &d.wan, nil) },
+		"pairs":      func(n *yaml.Node) { d.List(n, "pairs", d.readPair) },
+		"matrix":     d.readMatrix,
+		"cities":     d.readCities,
+	})
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	d.finish(top)
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return &d.t, nil
+}
+
+func (d *draft) prefix(n *yaml.Node) {
+	parsed(d.Reader, n, func(text string) (netip.Prefix, error) {
+		p, err := netip.ParsePrefix(text)
+		if err != nil || !p.Addr().Is4() || p.Masked() != p || p.Bits() < 8 || p.Bits() > siteBits {
+			return p, fault.E(fault.Usage, "", text, "is no IPv4 network such as 10.98.0.0/16: between /8 and /24, with nothing behind its bits")
+		}
+		return p, nil
+	}, &d.t.Network)
+}
+
+// readMounts reads one word, or a list of hosts.
+func (d *draft) readMounts(n *yaml.Node) {
+	if n = plain(n); n.Kind == yaml.SequenceNode {
+		d.mounts, d.mounted = mountNone, n.Content
+		return
+	}
+	words := []string{mountAll, mountNodes, mountClients, mountNone}
+	for _, w := range words {
+		if n.Value == w {
+			d.mounts = w
+			return
+		}
+	}
+	d.Bad(n, "%q is none of %s, and no list of hosts%s", n.Value, strings.Join(words, ", "), Suggest(n.Value, words))
+}
+
+// site reads what a site and the defaults have in common. name is nil for the
+// defaults.
+func (d *draft) site(n *yaml.Node, what string, s *Site, name func(*yaml.Node)) {
+	keys := Keys{
+		"nodes":   func(n *yaml.Node) { d.Count(n, 0, hostNodes, &s.Nodes) },
+		"clients": func(n *yaml.Node) { d.Count(n, 0, hostNodes, &s.Clients) },
+		"lan":     func(n *yaml.Node) { d.Map(n, "lan", Keys{"rate": func(n *yaml.Node) { d.Rate(n, &s.LAN) }}) },
+		"up":      func(n *yaml.Node) { d.link(n, "up", &s.Up) },
+		"down":    func(n *yaml.Node) { d.link(n, "down", &s.Down) },
+		"link":    func(n *yaml.Node) { d.link(n, "link", &s.Up); s.Down = s.Up },
+	}
+	if name != nil {
+		keys["name"] = name
+		keys["latitude"] = func(n *yaml.Node) { s.Place = placed(s.Place); d.Number(n, -90, 90, &s.Place.Latitude) }
+		keys["longitude"] = func(n *yaml.Node) { s.Place = placed(s.Place); d.Number(n, -180, 180, &s.Place.Longitude) }
+	}
+	d.Map(n, what, keys)
+}
+
+func placed(p *Place) *Place {
+	if p == nil {
+		return &Place{}
+	}
+	c := *p
+	return &c
+}
+
+func (d *draft) readSite(n *yaml.Node) {
+	var first Site
+	s := siteDraft{node: n}
+	d.site(n, "a site", &first, func(n *yaml.Node) { s.node = n; d.Text(n, &s.Name); d.checkName(n, s.Name) })
+	if s.Name == "" {
+		d.Bad(n, "a site has a name")
+		return
+	}
+	// Read again onto the defaults, which may stand further down.
+	s.read = func(into *Site) { d.site(n, "a site", into, func(*yaml.Node) {}) }
+	d.sites = append(d.sites, s)
+}
+
+func (d *draft) checkName(n *yaml.Node, name string) {
+	if !validName(name) {
+		d.Bad(n, "%q is no site's name: a-z, 0-9 and '-', to %d", name, maxName)
+	}
+}
+
+func validName(name string) bool {
+	return name != "" && len(name) <= maxName && name[0] != '-' &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+func (d *draft) link(n *yaml.Node, what string, l *Link) {
+	d.Map(n, what, Keys{
+		"rate":  func(n *yaml.Node) { d.Rate(n, &l.Rate) },
+		"queue": func(n *yaml.Node) { d.Size(n, &l.Queue) },
+	})
+}
+
+// path reads what lies between sites. rtt and its jitter are halved; delay and
+// jitter of one way are not both given.
+func (d *draft) path(n *yaml.Node, what string, p *Path, more Keys) {
+	var rtt, jitter, delay *yaml.Node
+	keys := Keys{
+		"rtt": func(n *yaml.Node) {
+			rtt = n
+			d.Time(n, maxRTT, &p.Delay)
+			p.Delay /= 2
+		},
+		"rtt_jitter": func(n *yaml.Node) { jitter = n; d.Time(n, maxRTT, &p.Jitter); p.Jitter /= 2 },
+		"delay":      func(n *yaml.Node) { delay = n; d.Time(n, maxRTT, &p.Delay) },
+		"jitter":     func(n *yaml.Node) { jitter = n; d.Time(n, maxRTT, &p.Jitter) },
+		"rate":       func(n *yaml.Node) { d.Rate(n, &p.Rate) },
+		"queue":      func(n *yaml.Node) { d.Size(n, &p.Queue) },
+		"loss":       func(n *yaml.Node) { d.Share(n, &p.Loss) },
+		"duplicate":  func(n *yaml.Node) { d.Share(n, &p.Duplicate) },
+		"reorder":    func(n *yaml.Node) { d.Share(n, &p.Reorder) },
+		"corrupt":    func(n *yaml.Node) { d.Share(n, &p.Corrupt) },
+		"burst":      func(n *yaml.Node) { d.Number(n, 1, 1e6, &p.Burst) },
+	}
+	for k, read := range more {
+		keys[k] = read
+	}
+	d.Map(n, what, keys)
+	if rtt != nil && delay != nil {
+		d.Bad(delay, "rtt and delay say the same twice: rtt is there and back, delay is one way")
+	}
+	if jitter != nil && (rtt != nil || delay != nil) && p.Jitter > p.Delay {
+		d.Bad(jitter, "jitter is more than the delay itself: packets would arrive before they are sent")
+	}
+}
+
+func (d *draft) readPair(n *yaml.Node) {
+	p := pairDraft{node: n}
+	var from, to *yaml.Node
+	names := Keys{
+		"sites": func(n *yaml.Node) { d.List(n, "sites", func(n *yaml.Node) { p.names = append(p.names, n) }) },
+		"from":  func(n *yaml.Node) { from = n },
+		"to":    func(n *yaml.Node) { to = n },
+	}
+	var first Path
+	d.path(n, "a pair", &first, names)
+	if from != nil || to != nil {
+		p.oneWay = true
+		if from == nil || to == nil || p.names != nil {
+			d.Bad(n, "a pair has either sites: [A, B], or from: A and to: B")
+			return
+		}
+		p.names = []*yaml.Node{from, to}
+	}
+	if len(p.names) != 2 {
+		d.Bad(n, "a pair names two sites: sites: [A, B], or from: A and to: B for one direction")
+		return
+	}
+	nothing := func(*yaml.Node) {}
+	p.read = func(into *Path) { d.path(n, "a pair", into, Keys{"sites": nothing, "from": nothing, "to": nothing}) }
+	d.pairs = append(d.pairs, p)
+}
