@@ -10,6 +10,9 @@ import (
 
 // create makes an object and its name, or opens what the name already means.
 func (t *txn) create(op *pb.Create) error {
+	if op.Nameless {
+		return t.createNameless(op)
+	}
 	if err := checkName(op.Name); err != nil {
 		return err
 	}
@@ -50,6 +53,36 @@ func (t *txn) create(op *pb.Create) error {
 	t.touchDir(d, links)
 	t.result.Attr, t.result.Dir = n.Attr(), d.Attr()
 	t.result.Creation = t.creation()
+	return nil
+}
+
+// createNameless makes a file that no name leads to: its creator holds it open,
+// and it goes when it is let go, unless Link has named it by then.
+func (t *txn) createNameless(op *pb.Create) error {
+	if op.Mode&TypeMask != TypeRegular || t.c.Client == 0 {
+		return refusal(fault.Invalid)
+	}
+	d, err := t.directory(geoconfig.ObjectID(op.Dir))
+	if err != nil {
+		return err
+	}
+	if err := t.access(d, mayExec); err != nil {
+		return err
+	}
+	if err := t.mayAdd(d); err != nil {
+		return err
+	}
+	n, err := t.newInode(d.Inode, op)
+	if err != nil {
+		return err
+	}
+	if n.Object, err = t.newObject(); err != nil {
+		return err
+	}
+	n.Nlink, t.nameless = 0, true
+	t.opener(true)
+	t.add(n)
+	t.result.Attr = n.Attr()
 	return nil
 }
 

@@ -11,6 +11,12 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
+// Values of a hold's record.
+const (
+	heldOpen     = 1 // the holder has it open
+	heldNameless = 2 // and it was made without a name, which its holder may give it
+)
+
 // hold notes that a client has an object open, or no longer has: an object
 // without a name goes with its last holder.
 func (t *txn) hold(op *pb.Hold) error {
@@ -58,7 +64,11 @@ func (t *txn) addHold(o geoconfig.ObjectID, client uint64) error {
 	}
 	t.state.Holds++
 	t.stateDirty = true
-	t.put(pairKey(keyHold, uint64(o), client), []byte{1})
+	value := byte(heldOpen)
+	if t.nameless {
+		value = heldNameless
+	}
+	t.put(pairKey(keyHold, uint64(o), client), []byte{value})
 	t.put(pairKey(keyHeld, client, uint64(o)), []byte{1})
 	return nil
 }

@@ -42,7 +42,8 @@ type txn struct {
 	now   int64
 	// wide views hold several slices: the coordinator's evaluation, which holds
 	// all locks already.
-	wide bool
+	wide     bool
+	nameless bool // makes a file without a name
 
 	state      State
 	stateDirty bool

@@ -90,6 +90,16 @@ func (t *txn) dropLink(n *loaded) (links int, err error) {
 	return links, nil
 }
 
+// mayName lets whoever made a file without a name, and still holds it, give it
+// one. A file that lost its names gets none again.
+func (t *txn) mayName(n *loaded) error {
+	hold, _, err := t.view.Get(pairKey(keyHold, uint64(n.Object), t.c.Client))
+	if err == nil && (len(hold) == 0 || hold[0] != heldNameless) {
+		err = refusal(fault.NotFound)
+	}
+	return err
+}
+
 // link gives an object another name.
 func (t *txn) link(op *pb.Link) error {
 	if err := checkName(op.Name); err != nil {
@@ -119,10 +129,13 @@ func (t *txn) link(op *pb.Link) error {
 	switch {
 	case n.IsDir():
 		return refusal(fault.NotOwner)
-	case n.Nlink == 0:
-		return refusal(fault.NotFound)
 	case n.Nlink >= MaxLinks:
 		return refusal(fault.TooManyLinks)
+	}
+	if n.Nlink == 0 {
+		if err := t.mayName(n); err != nil {
+			return err
+		}
 	}
 	n.Nlink++
 	n.Parent = 0

@@ -646,6 +646,7 @@ type Create struct {
 	Truncate      bool                   `protobuf:"varint,9,opt,name=truncate,proto3" json:"truncate,omitempty"`   // of an existing file
 	Content       *Content               `protobuf:"bytes,10,opt,name=content,proto3" json:"content,omitempty"`     // unused
 	Open          bool                   `protobuf:"varint,11,opt,name=open,proto3" json:"open,omitempty"`          // the caller will hold it open
+	Nameless      bool                   `protobuf:"varint,12,opt,name=nameless,proto3" json:"nameless,omitempty"`  // a regular file without a name (O_TMPFILE), held by the caller; it may get one by Link
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -753,6 +754,13 @@ func (x *Create) GetContent() *Content {
 func (x *Create) GetOpen() bool {
 	if x != nil {
 		return x.Open
+	}
+	return false
+}
+
+func (x *Create) GetNameless() bool {
+	if x != nil {
+		return x.Nameless
 	}
 	return false
 }
@@ -2051,7 +2059,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x04reap\x18\r \x01(\v2\x12.cartwheel.v1.ReapH\x00R\x04reap\x12;\n" +
 	"\vgrant_range\x18\x0e \x01(\v2\x18.cartwheel.v1.GrantRangeH\x00R\n" +
 	"grantRangeB\x04\n" +
-	"\x02op\"\xab\x02\n" +
+	"\x02op\"\xc7\x02\n" +
 	"\x06Create\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x12\n" +
@@ -2064,7 +2072,8 @@ const file_operation_proto_rawDesc = "" +
 	"\btruncate\x18\t \x01(\bR\btruncate\x12/\n" +
 	"\acontent\x18\n" +
 	" \x01(\v2\x15.cartwheel.v1.ContentR\acontent\x12\x12\n" +
-	"\x04open\x18\v \x01(\bR\x04open\"\xa6\x02\n" +
+	"\x04open\x18\v \x01(\bR\x04open\x12\x1a\n" +
+	"\bnameless\x18\f \x01(\bR\bnameless\"\xa6\x02\n" +
 	"\n" +
 	"MakeObject\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +

@@ -1,0 +1,67 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/pb"
+)
+
+var _ mount.NamelessCreator = (*Client)(nil)
+
+// CreateNameless implements mount.NamelessCreator. The file goes to its
+// directory's slice, where its first name will most likely be.
+func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.NodeID, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
+	dir, cues, ok := c.nodes.find(id)
+	if !ok {
+		return mount.Entry{}, mount.Opened{}, staleNode
+	}
+	create := &pb.Create{Dir: uint64(dir), Nameless: true, Open: true, Umask: who.Umask,
+		Mode: mode&^mount.TypeMask | mount.TypeRegular, Cues: cues.Only(cue.Open).Persistent()}
+	var a *pb.Attr
+	run := func(p *pb.Principal) (err error) {
+		out, cancel := c.remotely(ctx)
+		defer cancel()
+		a, err = c.createNameless(out, dir, operation{slice: dir.Slice(), p: p, level: cues.Only(cue.Open).Sync(),
+			op: &pb.Operation{Op: &pb.Operation_Create{Create: create}}})
+		return err
+	}
+	var err error
+	if mode&mount.SetGID != 0 {
+		err = run(withGroups(who))
+	} else {
+		err = asCaller(who, run)
+	}
+	if err != nil {
+		return mount.Entry{}, mount.Opened{}, err
+	}
+	e := c.entry(a, cues)
+	opened := c.opened(who, a, flags, cues)
+	t := &c.nodes
+	t.mu.Lock()
+	if n := t.known(geoconfig.ObjectID(a.Object)); n != nil {
+		n.held = true // since it was made
+	}
+	t.mu.Unlock()
+	return e, opened, nil
+}
+
+func (c *Client) createNameless(ctx context.Context, dir geoconfig.ObjectID, op operation) (*pb.Attr, error) {
+	mark := c.begin(dir, 0, 0)
+	defer c.names.End(&mark)
+	resp, by, err := c.operate(ctx, op)
+	if err != nil {
+		return nil, err // nobody else will ever see it
+	}
+	a := resp.Result.Attr
+	if a == nil || a.Object == 0 {
+		return nil, fault.E(fault.Corrupt, "cartwheel.CreateNameless", dir.String(), "the answer has no object")
+	}
+	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, true) })
+	c.receipts.note(geoconfig.ObjectID(a.Object), resp.Receipt)
+	return a, nil
+}
