@@ -2,6 +2,8 @@ package tree
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -21,7 +23,7 @@ type flight struct {
 // applies each to the twin at the moment that it is decided.
 func TestConcurrent(t *testing.T) {
 	met := map[string]int{}
-	for seed := range uint64(16) {
+	for seed := range uint64(32) {
 		p := newPair(t, seed, 3)
 		p.crash = 0
 		p.users = []Principal{{}}
@@ -58,8 +60,8 @@ func (p *pair) plant() {
 		before := len(p.twin.all)
 		p.createAcross(Principal{}, d, fmt.Sprintf("n%d", p.rng.IntN(6)), mode, 0, "", geoconfig.SliceID(1+(int(d.id.Slice())+p.rng.IntN(2))%3))
 		if len(p.twin.all) > before && mode&TypeMask == TypeDir {
-			for _, n := range d.kids {
-				if n.dir() && n.nlink == 2 {
+			for _, name := range slices.Sorted(maps.Keys(d.kids)) {
+				if n := d.kids[name]; n.dir() && n.nlink == 2 {
 					dirs = append(dirs, n)
 				}
 			}

@@ -297,7 +297,7 @@ func (k *Coordinator) answerFacts(answers []Answer) {
 			err = k.facts.learn(a.Facts)
 		}
 		if err != nil {
-			if k.again = k.phase == exploring && fault.Is(err, fault.Busy); k.again && k.restart() {
+			if k.again = fault.Is(err, fault.Busy); k.again && !k.begun && k.restart() {
 				return
 			}
 			k.refuse(fault.KindOf(err))

@@ -24,7 +24,7 @@ type ask struct {
 func (a ask) slice() geoconfig.SliceID { return objectOf(a.key).Slice() }
 
 // appendAsks encodes questions. Those of an intent that holds its locks name
-// it; others must not read what an intent holds.
+// it: nobody may read what another intent holds.
 func appendAsks(dst []byte, i Intent, asks []ask) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(i))
 	dst = binary.AppendUvarint(dst, uint64(len(asks)))
@@ -38,8 +38,9 @@ func appendAsks(dst []byte, i Intent, asks []ask) []byte {
 const maxAsks = 64
 
 // ReadFacts answers a coordinator's questions (pb.FactsRequest.asks) from the
-// committed state of a slice, with pb.FactsResponse.facts. Busy means that an
-// intent holds something of it: wait and read again.
+// committed state of a slice, with pb.FactsResponse.facts. Busy means that
+// another intent holds something of it, which may be decided elsewhere and not
+// be told here yet: wait and read again.
 func ReadFacts(v View, asks []byte) ([]byte, error) {
 	const op fault.Op = "tree.ReadFacts"
 	r := reader{data: asks}
@@ -53,13 +54,14 @@ func ReadFacts(v View, asks []byte) ([]byte, error) {
 		if r.bad || len(a.key) < 9 || (a.key[0] != keyInode && a.key[0] != keyEntry) {
 			return nil, fault.E(fault.Invalid, op, "", "the questions are malformed")
 		}
-		var err error
-		if intent == 0 {
-			if err = readable(v, a); err != nil {
-				return nil, err
-			}
+		err := readable(v, a, intent)
+		if err == nil {
+			out, err = appendFacts(out, v, a, intent)
 		}
-		if out, err = appendFacts(out, v, a); err != nil {
+		switch {
+		case fault.Is(err, fault.Busy):
+			return nil, err
+		case err != nil:
 			return nil, fault.Wrap(fault.IO, op, "", err)
 		}
 	}
@@ -69,27 +71,30 @@ func ReadFacts(v View, asks []byte) ([]byte, error) {
 	return out, nil
 }
 
-// readable answers Busy where an intent holds what is asked for.
-func readable(v View, a ask) error {
+// readable answers Busy where an intent other than mine holds what is asked for.
+func readable(v View, a ask, mine Intent) error {
+	s, err := ReadState(v)
+	if err != nil || s.Locks == 0 {
+		return err
+	}
 	o := objectOf(a.key)
 	var held Intent
-	var err error
 	switch {
 	case a.kind == askEmpty:
-		held, err = NamesLocked(v, o)
+		held, err = namesHolder(v, o, mine)
 	case a.key[0] == keyEntry:
-		held, err = Locked(v, o, a.key[9:])
+		held, err = holder(v, o, a.key[9:])
 	default:
-		held, err = Locked(v, o, nil)
+		held, err = holder(v, o, nil)
 	}
-	if err != nil || held != 0 {
+	if err != nil || (held != 0 && held != mine) {
 		return busy("tree.ReadFacts", o, err)
 	}
 	return nil
 }
 
 // appendFacts writes facts: kind, key, whether there is a value, the value.
-func appendFacts(dst []byte, v View, a ask) ([]byte, error) {
+func appendFacts(dst []byte, v View, a ask, mine Intent) ([]byte, error) {
 	fact := func(kind byte, key, value []byte, ok bool) {
 		dst = appendBytes(append(dst, kind), key)
 		if !ok {
@@ -113,6 +118,9 @@ func appendFacts(dst []byte, v View, a ask) ([]byte, error) {
 	case askChain:
 		o, home := objectOf(a.key), objectOf(a.key).Slice()
 		for range maxDepth {
+			if err := readable(v, ask{askKey, objectKey(keyInode, o)}, mine); err != nil {
+				return dst, err
+			}
 			value, ok, err := v.Get(objectKey(keyInode, o))
 			if err != nil {
 				return dst, err

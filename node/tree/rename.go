@@ -148,7 +148,8 @@ func orKind(err error, kind fault.Kind) error {
 
 // isBelow walks from a directory to the root and reports whether it meets an
 // ancestor. The records of the way are read without being locked: no
-// directory gets another parent while the caller holds the tree lock.
+// directory gets another parent while the caller holds the tree lock, and one
+// that just got another, of which its slice has not heard yet, is still held.
 func (t *txn) isBelow(d *Inode, ancestor geoconfig.ObjectID) (bool, error) {
 	for range maxDepth {
 		if d.Object == ancestor {
