@@ -1,0 +1,148 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"github.com/alecthomas/kong"
+)
+
+type treeFlags struct {
+	Work    TreeWork `arg:"" help:"copy, list, grep or delete."`
+	Target  string   `arg:"" help:"The folder to make, list, search or remove." type:"path"`
+	Source  string   `help:"The local folder that is copied." type:"path"`
+	Workers int      `help:"Workers at once; 0: cp, ls, grep and rm, one thing after the other." default:"0"`
+	Pattern string   `help:"What grep looks for." default:"func main"`
+}
+
+type objectFlags struct {
+	Dir     string        `arg:"" help:"The folder: a path, or with --contact one from the root of the cluster's tree."`
+	Contact string        `help:"Contact file: go through the client library, not through a mount." type:"path"`
+	Site    string        `help:"Site where that client stands."`
+	Count   int           `help:"Objects." default:"100"`
+	Bytes   int           `help:"Bytes of each." default:"1024"`
+	Lists   int           `help:"Listings." default:"10"`
+	Seed    uint64        `help:"Seed of what they hold." default:"1"`
+	Pause   time.Duration `help:"Time between two operations." default:"0s"`
+}
+
+type streamFlags struct {
+	Way  string `arg:"" enum:"write,read" help:"write or read."`
+	File string `arg:"" help:"The file." type:"path"`
+	Size int64  `help:"Its bytes." default:"67108864"`
+	Seed uint64 `help:"Seed of what it holds." default:"1"`
+}
+
+type writerFlags struct {
+	Dir     string        `arg:"" help:"The folder, which is there." type:"path"`
+	Workers int           `help:"Workers." default:"4"`
+	For     time.Duration `help:"How long." default:"10s"`
+	Bytes   int           `help:"Bytes of each file." default:"2048"`
+	Seed    uint64        `help:"Seed." default:"1"`
+	Pause   time.Duration `help:"Time between two operations of a worker." default:"0s"`
+	Events  string        `help:"File of the events: written by writers, read by verify." type:"path" required:""`
+}
+
+func (f writerFlags) options() WriterOptions {
+	return WriterOptions{Dir: f.Dir, Workers: f.Workers, For: f.For, Bytes: f.Bytes, Seed: f.Seed, Pause: f.Pause}
+}
+
+// flags are the works; Main runs one of them.
+type flags struct {
+	Tree    treeFlags   `cmd:"" help:"Copy, list, search or delete a tree."`
+	Objects objectFlags `cmd:"" help:"Put, get, list and delete small objects."`
+	Stream  streamFlags `cmd:"" help:"Write or read one large file."`
+	Writers writerFlags `cmd:"" help:"Work on files of one's own, and note what was acknowledged."`
+	Verify  writerFlags `cmd:"" help:"Look for what writers noted as acknowledged."`
+	Cold    struct {
+		Dir string `arg:"" help:"A folder of the mount." type:"path"`
+	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
+}
+
+// Main does one work and prints its result to out as JSON.
+func Main(ctx context.Context, args []string, out io.Writer) error {
+	const op fault.Op = "load.Main"
+	var f flags
+	k, err := kong.New(&f, kong.Name("load"), kong.Description("Does one piece of an experiment's work and prints what came of it as JSON."))
+	if err != nil {
+		return fault.Wrap(fault.Other, op, "", err)
+	}
+	parsed, err := k.Parse(args)
+	if err != nil {
+		return fault.Wrap(fault.Usage, op, "", err)
+	}
+	result, err := f.run(ctx, parsed.Selected().Name)
+	if result != nil {
+		err = errors.Join(err, json.NewEncoder(out).Encode(result))
+	}
+	return err
+}
+
+// run does the work of that name; a result may come with an error.
+func (f *flags) run(ctx context.Context, name string) (any, error) {
+	switch name {
+	case "tree":
+		t := f.Tree
+		r, err := DoTree(ctx, t.Work, TreeOptions{Source: t.Source, Target: t.Target, Workers: t.Workers, Pattern: t.Pattern})
+		return r, err
+	case "objects":
+		return f.Objects.run(ctx)
+	case "stream":
+		if f.Stream.Way == "write" {
+			return orNothing(WriteStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
+		}
+		return orNothing(ReadStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
+	case "writers":
+		return nil, f.Writers.write(ctx)
+	case "verify":
+		return f.Verify.verify(ctx)
+	}
+	return nil, Cold(f.Cold.Dir)
+}
+
+// orNothing gives a result only where there is no error.
+func orNothing[T any](r T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (f objectFlags) run(ctx context.Context) (any, error) {
+	o := ObjectOptions{Count: f.Count, Bytes: f.Bytes, Lists: f.Lists, Seed: f.Seed, Pause: f.Pause}
+	if f.Contact == "" {
+		return orNothing(DoObjects(ctx, Folder(f.Dir), o))
+	}
+	l, err := OpenLibrary(ctx, f.Contact, f.Site, f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err := DoObjects(ctx, l, o)
+	return orNothing(r, errors.Join(err, l.Close()))
+}
+
+func (f writerFlags) write(ctx context.Context) error {
+	out, err := os.Create(f.Events)
+	if err != nil {
+		return fault.FromOS("load.write", f.Events, err)
+	}
+	return errors.Join(Writers(ctx, f.options(), out), out.Close())
+}
+
+func (f writerFlags) verify(ctx context.Context) (any, error) {
+	in, err := os.Open(f.Events)
+	if err != nil {
+		return nil, fault.FromOS("load.verify", f.Events, err)
+	}
+	defer in.Close()
+	events, err := ReadEvents(in)
+	if err != nil {
+		return nil, err
+	}
+	return orNothing(Verify(ctx, f.Dir, events, f.options()))
+}
