@@ -71,7 +71,13 @@ func (h *Host) Call(ctx context.Context, peer string, class Class, method Method
 	if err != nil {
 		return nil, err
 	}
-	c := h.newCall(class)
+	return l.call(ctx, method, request, body, answer)
+}
+
+// call is Call on one connection.
+func (l *link) call(ctx context.Context, method Method, request proto.Message, body [][]byte, answer proto.Message) (*Buffer, error) {
+	h := l.host
+	c := h.newCall(l.class)
 	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
 	if deadline, ok := ctx.Deadline(); ok {
 		o.time = millis(time.Until(deadline))
@@ -267,19 +273,9 @@ func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
 
 // sample reports the round trip. Chunks are left out: they measure bandwidth.
 func (l *link) sample(c *call, f *frame) {
-	on := l.host.options.OnSample
-	if on == nil || c.class == Chunk {
-		return
+	if c.class != Chunk {
+		l.measured(time.Duration(l.host.now()-c.sent)-time.Duration(f.time)*time.Microsecond, f)
 	}
-	rtt := time.Duration(l.host.now()-c.sent) - time.Duration(f.time)*time.Microsecond
-	if rtt <= 0 {
-		return
-	}
-	var at *Coordinate
-	if f.flags&flagCoordinate != 0 {
-		at = &f.coordinate
-	}
-	on(l.peer.id, rtt, at)
 }
 
 func (h *Host) newCall(class Class) *call {

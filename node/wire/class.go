@@ -23,12 +23,44 @@ func (c Class) String() string {
 	return fmt.Sprintf("Class(%d)", uint8(c))
 }
 
+// lane says what a connection is for, as it is negotiated: a class, a splice
+// that the listener is asked to make, or a class over a splice.
+type lane uint8
+
+const (
+	laneSplice  lane = classes
+	laneSpliced lane = classes + 1
+	lanes            = 2*classes + 1
+)
+
+func direct(c Class) lane  { return lane(c) }
+func spliced(c Class) lane { return laneSpliced + lane(c) }
+
+// class returns the class of the frames on a lane that is not laneSplice.
+func (l lane) class() Class {
+	if l.spliced() {
+		return Class(l - laneSpliced)
+	}
+	return Class(l)
+}
+
+// spliced reports whether a third host passes the bytes on.
+func (l lane) spliced() bool { return l >= laneSpliced }
+
 // Method names what a frame asks for. Numbers are the callers' to assign,
-// below MaxMethod; 0 is wire's own heartbeat.
+// below MaxMethod-1; 0 is wire's own heartbeat.
 type Method uint16
 
 // MaxMethod is the first number that is no method.
 const MaxMethod = 1024
+
+// methodReach is wire's own: whether the callee has a direct connection to a
+// third host.
+const methodReach Method = MaxMethod - 1
+
+// MethodSplice is what a Filter sees, in class Chunk, of bytes that this host
+// passes on to a peer for another one; Drop ends the splice.
+const MethodSplice Method = 0xfffe
 
 // MethodDial is what a Filter sees when a connection is about to be dialled.
 const MethodDial Method = 0xffff

@@ -88,7 +88,7 @@ func (h *Host) dial(id string, class Class, probe bool) (*dial, *link, error) {
 }
 
 func (h *Host) runDial(p *peerState, class Class, d *dial, addresses []ma.Multiaddr) {
-	c, err := h.connectAny(p, class, addresses)
+	c, err := h.connect(p, class, addresses, true)
 	if err == nil {
 		if d.link = h.adopt(c, true); d.link == nil {
 			err = fault.E(fault.Closed, opCall, h.id, "this host was closed")
@@ -105,17 +105,19 @@ func (h *Host) runDial(p *peerState, class Class, d *dial, addresses []ma.Multia
 	close(d.done)
 }
 
+var errFiltered = errors.New("dropped by a filter")
+
 // connectAny tries all addresses, Unix sockets first, and takes the first that
 // answers. Each is tried a little after the one before, or once that failed. It
 // returns when no attempt is left running.
-func (h *Host) connectAny(p *peerState, class Class, addresses []ma.Multiaddr) (libp2p.CapableConn, error) {
-	if filter := h.filter.Load(); filter != nil && (*filter)(p.id, class, MethodDial).Drop {
-		return nil, errors.New("dropped by a filter")
+func (h *Host) connectAny(ctx context.Context, p *peerState, on lane, addresses []ma.Multiaddr) (libp2p.CapableConn, error) {
+	if filter := h.filter.Load(); filter != nil && (*filter)(p.id, on.class(), MethodDial).Drop {
+		return nil, errFiltered
 	}
 	if err := h.admit(p.id); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(h.ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
 		conn libp2p.CapableConn
@@ -127,7 +129,7 @@ func (h *Host) connectAny(p *peerState, class Class, addresses []ma.Multiaddr) (
 		previous, failed := before, make(chan struct{})
 		before = failed
 		go func() { // joined below
-			c, err := h.connectAfter(ctx, time.Duration(i)*stagger, previous, p, class, a)
+			c, err := h.connectAfter(ctx, time.Duration(i)*stagger, previous, p, on, a)
 			if err != nil {
 				close(failed)
 			}
@@ -170,13 +172,13 @@ func localFirst(addresses []ma.Multiaddr) []ma.Multiaddr {
 // moveToLocal dials Unix sockets that were learned of while a connection over
 // TCP was up, which the new one then replaces. That it fails is no harm.
 func (h *Host) moveToLocal(p *peerState, class Class, addresses []ma.Multiaddr) {
-	if c, err := h.connectAny(p, class, addresses); err == nil {
+	if c, err := h.connectAny(h.ctx, p, direct(class), addresses); err == nil {
 		h.adopt(c, true)
 	}
 }
 
 // connectAfter dials when the time is over or the attempt before has failed.
-func (h *Host) connectAfter(ctx context.Context, wait time.Duration, failed <-chan struct{}, p *peerState, class Class, a ma.Multiaddr) (libp2p.CapableConn, error) {
+func (h *Host) connectAfter(ctx context.Context, wait time.Duration, failed <-chan struct{}, p *peerState, on lane, a ma.Multiaddr) (libp2p.CapableConn, error) {
 	if wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
@@ -189,5 +191,5 @@ func (h *Host) connectAfter(ctx context.Context, wait time.Duration, failed <-ch
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.options.Times.Dial)
 	defer cancel()
-	return h.transport.connect(ctx, a, p.peer, class)
+	return h.transport.connect(ctx, a, p.peer, on)
 }

@@ -11,19 +11,19 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// direct stands where libp2p has a stream multiplexer and multiplexes nothing:
-// a connection is one stream of one class.
-type direct struct{ class Class }
+// single stands where libp2p has a stream multiplexer and multiplexes nothing:
+// a connection is one stream on one lane.
+type single struct{ lane lane }
 
 var errNoStreams = errors.New("a connection of this protocol has no streams")
 
 // NewConn implements network.Multiplexer.
-func (d direct) NewConn(c net.Conn, _ bool, _ network.PeerScope) (network.MuxedConn, error) {
-	s, ok := c.(*securedConn)
+func (s single) NewConn(c net.Conn, _ bool, _ network.PeerScope) (network.MuxedConn, error) {
+	secured, ok := c.(*securedConn)
 	if !ok {
 		return nil, errors.New("a connection that this host did not secure")
 	}
-	return &directConn{Conn: s, raw: s.raw, class: d.class}, nil
+	return &directConn{Conn: secured, raw: secured.raw, lane: s.lane}, nil
 }
 
 // directConn is the secured connection. Its Close closes the socket at once:
@@ -31,7 +31,7 @@ func (d direct) NewConn(c net.Conn, _ bool, _ network.PeerScope) (network.MuxedC
 type directConn struct {
 	net.Conn
 	raw    *raw
-	class  Class
+	lane   lane
 	closed atomic.Bool
 }
 

@@ -13,7 +13,9 @@ type Verdict struct {
 
 // Filter injects faults in tests. It sees every outgoing frame, answers with
 // their call's method, heartbeats as method 0, and MethodDial before a dial,
-// which Drop makes fail.
+// which Drop makes fail. What goes over a third host is the business of the
+// filters for that host: peer is the third host at the end that chose it, and
+// the other end is not asked.
 type Filter func(peer string, class Class, method Method) Verdict
 
 // SetFilter installs f, or removes the filter when f is nil.
@@ -23,6 +25,17 @@ func (h *Host) SetFilter(f Filter) {
 		return
 	}
 	h.filter.Store(&f)
+}
+
+// filtered asks the filter about a frame.
+func (l *link) filtered(f Filter, m Method) Verdict {
+	switch {
+	case !l.spliced:
+		return f(l.peer.id, l.class, m)
+	case l.via != "":
+		return f(l.via, l.class, m)
+	}
+	return Verdict{}
 }
 
 // delays holds back the frames that a filter delays.

@@ -37,8 +37,8 @@ type frame struct {
 	method     Method
 	header     uint32 // bytes of the message that follows
 	body       uint32 // bytes that follow the message
-	time       uint32 // call: ms left, 0 none; answer: us spent
-	id         uint64
+	time       uint32 // call: ms left, 0 none; answer: us spent; message, heartbeat: us since the echoed stamp came
+	id         uint64 // message, heartbeat: stamp, and above it the echoed one
 	hlc        uint64
 	coordinate Coordinate // valid with flagCoordinate
 }
@@ -89,6 +89,10 @@ func (f *frame) parseCoordinate(b []byte) {
 }
 
 const opFrame fault.Op = "wire.frame"
+
+// stamped reports whether the frame is of a kind that nobody answers, where id
+// and time carry stamps.
+func (f *frame) stamped() bool { return f.kind == kindMessage || f.kind == kindHeartbeat }
 
 // millis encodes the time that a call has left; a deadline never becomes none.
 func millis(left time.Duration) uint32 {

@@ -42,18 +42,18 @@ var (
 )
 
 // localSecurity authenticates both ends of a Unix socket and encrypts nothing.
-// Each end signs both greetings: the class, fresh nonces, both public keys,
+// Each end signs both greetings: the lane, fresh nonces, both public keys,
 // its machine and network, and its user. The kernel names the peer's user, so
 // a process of another user cannot stand between the ends and pass signatures
 // on; one of the same user could read the key itself.
 type localSecurity struct {
-	host  *Host
-	class Class // when dialling
+	host *Host
+	lane lane // when dialling
 }
 
 // greeting is the first message of each end.
 type greeting struct {
-	class   Class
+	lane    lane
 	user    uint32
 	nonce   [nonceSize]byte
 	place   [placeSize]byte
@@ -71,7 +71,7 @@ func (s localSecurity) SecureInbound(ctx context.Context, c net.Conn, _ peer.ID)
 		if err != nil {
 			return nil, err
 		}
-		ours, err := s.greet(theirs.class)
+		ours, err := s.greet(theirs.lane)
 		if err != nil {
 			return nil, err
 		}
@@ -85,14 +85,14 @@ func (s localSecurity) SecureInbound(ctx context.Context, c net.Conn, _ peer.ID)
 		if err := verify(c, public, roleDialler, theirs, ours); err != nil {
 			return nil, err
 		}
-		return s.conn(c, public, theirs.class)
+		return s.conn(c, public, theirs.lane)
 	})
 }
 
 // SecureOutbound implements sec.SecureTransport.
 func (s localSecurity) SecureOutbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
 	return s.secure(ctx, c, func(socket *localSocket) (*localConn, error) {
-		ours, err := s.greet(s.class)
+		ours, err := s.greet(s.lane)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (s localSecurity) SecureOutbound(ctx context.Context, c net.Conn, id peer.I
 			return nil, err
 		case !id.MatchesPublicKey(public):
 			return nil, errStranger
-		case theirs.class != s.class:
+		case theirs.lane != s.lane:
 			return nil, errGreeting
 		}
 		if err := verify(c, public, roleListener, ours, theirs); err != nil {
@@ -118,7 +118,7 @@ func (s localSecurity) SecureOutbound(ctx context.Context, c net.Conn, id peer.I
 		if _, err := c.Write(signature); err != nil {
 			return nil, err
 		}
-		return s.conn(c, public, s.class)
+		return s.conn(c, public, s.lane)
 	})
 }
 
@@ -144,15 +144,15 @@ func (s localSecurity) secure(ctx context.Context, c net.Conn, part func(*localS
 	return out, nil
 }
 
-func (s localSecurity) greet(class Class) (*greeting, error) {
-	g := &greeting{class: class, user: localUser(), place: s.host.place}
+func (s localSecurity) greet(l lane) (*greeting, error) {
+	g := &greeting{lane: l, user: localUser(), place: s.host.place}
 	if _, err := io.ReadFull(rand.Reader, g.nonce[:]); err != nil {
 		return nil, err
 	}
 	g.key = s.host.options.Key.Public()
 	le := binary.LittleEndian
 	b := le.AppendUint16(nil, uint16(greetingHead+len(g.key)))
-	b = append(b, byte(g.class))
+	b = append(b, byte(g.lane))
 	b = le.AppendUint32(b, g.user)
 	b = append(b, g.nonce[:]...)
 	b = append(b, g.place[:]...)
@@ -167,10 +167,10 @@ func (s localSecurity) receive(c net.Conn, socket *localSocket) (*greeting, cryp
 		return nil, nil, err
 	}
 	b := encoded[2:]
-	if len(b) < greetingHead || b[0] >= classes {
+	if len(b) < greetingHead || lane(b[0]) > laneSplice {
 		return nil, nil, errGreeting
 	}
-	g := &greeting{class: Class(b[0]), user: binary.LittleEndian.Uint32(b[1:]), key: b[greetingHead:], encoded: encoded}
+	g := &greeting{lane: lane(b[0]), user: binary.LittleEndian.Uint32(b[1:]), key: b[greetingHead:], encoded: encoded}
 	copy(g.nonce[:], b[5:])
 	copy(g.place[:], b[5+nonceSize:])
 	switch {
@@ -223,9 +223,9 @@ func readBlock(c net.Conn, limit int) ([]byte, error) {
 	return b, err
 }
 
-func (s localSecurity) conn(c net.Conn, public crypto.PubKey, class Class) (*localConn, error) {
+func (s localSecurity) conn(c net.Conn, public crypto.PubKey, l lane) (*localConn, error) {
 	id, err := peer.IDFromPublicKey(public)
-	return &localConn{Conn: c, self: s.host.options.Key.id, peer: id, public: public, class: class}, err
+	return &localConn{Conn: c, self: s.host.options.Key.id, peer: id, public: public, lane: l}, err
 }
 
 // localConn is an authenticated Unix socket.
@@ -233,7 +233,7 @@ type localConn struct {
 	net.Conn
 	self, peer peer.ID
 	public     crypto.PubKey
-	class      Class
+	lane       lane
 }
 
 // LocalPeer implements sec.SecureConn, as do the others.
@@ -241,5 +241,5 @@ func (c *localConn) LocalPeer() peer.ID             { return c.self }
 func (c *localConn) RemotePeer() peer.ID            { return c.peer }
 func (c *localConn) RemotePublicKey() crypto.PubKey { return c.public }
 func (c *localConn) ConnState() network.ConnectionState {
-	return network.ConnectionState{StreamMultiplexer: protocols[c.class], Security: localID, Transport: "unix", UsedEarlyMuxerNegotiation: true}
+	return network.ConnectionState{StreamMultiplexer: protocols[c.lane], Security: localID, Transport: "unix", UsedEarlyMuxerNegotiation: true}
 }

@@ -71,7 +71,7 @@ func newDialler(t *testing.T, to *Host, as *Host) *dialler {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &dialler{t, s, s, localSecurity{as, Operation}}
+	return &dialler{t, s, s, localSecurity{as, direct(Operation)}}
 }
 
 func (d *dialler) selectProtocol(id protocol.ID) error {
@@ -96,7 +96,7 @@ func (d *dialler) write(b []byte) {
 
 // greetings exchanges greetings and takes the listener's signature.
 func (d *dialler) greetings(change func(encoded []byte)) (ours, theirs *greeting, signature []byte, err error) {
-	if ours, err = d.security.greet(Operation); err != nil {
+	if ours, err = d.security.greet(direct(Operation)); err != nil {
 		d.t.Fatal(err)
 	}
 	if change != nil {
@@ -293,7 +293,7 @@ func TestADiallerTrustsOnlyTheRightListener(t *testing.T) {
 					done <- err
 					return
 				}
-				ours, err := security.greet(theirs.class)
+				ours, err := security.greet(theirs.lane)
 				if err != nil {
 					done <- err
 					return
@@ -306,7 +306,7 @@ func TestADiallerTrustsOnlyTheRightListener(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = localSecurity{h, Chunk}.SecureOutbound(t.Context(), here, id)
+			_, err = localSecurity{h, direct(Chunk)}.SecureOutbound(t.Context(), here, id)
 			if !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}

@@ -30,7 +30,8 @@ type Host struct {
 	buffers    buffers
 	calls      callPool
 	workers    [classes]*workers
-	ctx        context.Context // of dials; ends at Close
+	splices    splices
+	ctx        context.Context // of dials and splices; ends at Close
 	end        context.CancelFunc
 	wg         sync.WaitGroup // every goroutine of the host
 
@@ -69,6 +70,8 @@ func New(o Options) (*Host, error) {
 	for class := range h.workers {
 		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, &h.wg)
 	}
+	h.splices.init(o.Limits)
+	h.Inline(methodReach, h.reach)
 	h.wg.Add(1)
 	go h.tick()
 	return h, nil

@@ -30,6 +30,8 @@ type link struct {
 	conn     *directConn
 	capable  libp2p.CapableConn // the same connection with libp2p's accounting
 	outbound bool
+	spliced  bool   // a third host passes the bytes on
+	via      string // which one, where this host dialled
 	born     time.Time
 	queue    *queue
 	lastID   atomic.Uint64
@@ -37,6 +39,9 @@ type link struct {
 	welcome  atomic.Bool   // a frame came from the peer
 	dead     atomic.Bool
 	delays   delays
+	stamps   stamps
+	rtt      atomic.Int64 // ns, smoothed; 0: never measured
+	heardAt  atomic.Int64 // host clock, ns: the last tick that found something heard
 
 	mu      sync.Mutex // guards below; never held with the queue's
 	failed  error      // why the link is dead
@@ -51,10 +56,16 @@ type link struct {
 }
 
 func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outbound bool) *link {
-	limits := &h.options.Limits.Class[d.class]
-	return &link{host: h, peer: p, class: d.class, limits: limits, conn: d, capable: c, outbound: outbound,
+	class := d.lane.class()
+	limits := &h.options.Limits.Class[class]
+	l := &link{host: h, peer: p, class: class, limits: limits, conn: d, capable: c, outbound: outbound, spliced: d.lane.spliced(),
 		born: time.Now(), queue: newQueue(limits.Queue),
 		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
+	if over, ok := d.raw.Conn.(*overSplice); ok {
+		l.via = over.relay
+	}
+	l.heardAt.Store(h.now())
+	return l
 }
 
 // local reports whether the connection is a Unix socket.
@@ -127,6 +138,9 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	}
 	if f.kind != kindHeartbeat {
 		l.traffic.Add(1)
+	}
+	if f.stamped() {
+		l.echoed(&f)
 	}
 	switch f.kind {
 	case kindCall:
@@ -211,7 +225,7 @@ const (
 // link calls o.done, otherwise the caller does.
 func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 	if filter := l.host.filter.Load(); filter != nil {
-		switch v := (*filter)(l.peer.id, l.class, o.method); {
+		switch v := l.filtered(*filter, o.method); {
 		case v.Drop:
 			o.finish()
 			return sendDone, nil
@@ -280,7 +294,11 @@ func (l *link) stamp(f *frame) {
 	if l.host.options.HLC != nil {
 		f.hlc = l.host.options.HLC()
 	}
-	if c := l.host.coordinate.Load(); c != nil && (f.kind == kindCall || f.kind == kindAnswer) {
+	carries := f.kind == kindCall || f.kind == kindAnswer
+	if f.stamped() && l.class != Chunk {
+		carries = l.stampTime(f)
+	}
+	if c := l.host.coordinate.Load(); c != nil && carries {
 		f.flags |= flagCoordinate
 		f.coordinate = *c
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -31,6 +32,9 @@ type Limits struct {
 	PerAddress  int // connections from one source address; many clients may sit behind one gateway
 	AddressRate int // new connections a second from one address, after a first burst of PerAddress
 	Handshakes  int // connections whose handshake is under way
+	Splices     int // byte streams that this host passes on for others; 0: 64
+	PeerSplices int // of these, for one peer; 0: 8
+	SpliceRate  int // new ones a second, after a first burst of Splices; 0: 16
 }
 
 // DefaultLimits are for a node.
@@ -54,6 +58,10 @@ type Times struct {
 	Probe     time.Duration // between attempts to reach a peer that KeepConnected names
 	Heartbeat time.Duration // a connection on which nothing was sent for this long sends a heartbeat
 	Silence   time.Duration // a connection on which nothing was heard for this long is cut
+	// Suspect is how long nothing was heard on a connection until another path
+	// is looked for; 0: one and a half Heartbeats. Detour is how long a dial may
+	// take until one over a third host starts beside it; 0: a third of Dial.
+	Suspect, Detour time.Duration
 }
 
 // DefaultTimes suit a wide area.
@@ -84,8 +92,26 @@ type Options struct {
 	// OnSample sees a round trip time, less the time that the peer says it
 	// spent, and the peer's coordinate if it sent one. It must not block.
 	OnSample func(peer string, rtt time.Duration, coordinate *Coordinate)
+	// Relays returns the peers over which id may be reached while the direct
+	// way is broken, the best first. It may block until ctx ends. Nil: none.
+	Relays func(ctx context.Context, id string) []string
+	// Splice allows or refuses a peer to reach another one over this host. It
+	// must not block. Nil refuses everybody.
+	Splice func(from, to string) error
 	// OnConnect sees a peer's connections come and go. It must not block.
 	OnConnect func(peer string, class Class, up bool)
+}
+
+// fill sets the limits that may be left out.
+func (l *Limits) fill() {
+	for _, d := range []struct {
+		limit   *int
+		unless0 int
+	}{{&l.Splices, 64}, {&l.PeerSplices, 8}, {&l.SpliceRate, 16}} {
+		if *d.limit == 0 {
+			*d.limit = d.unless0
+		}
+	}
 }
 
 const opNew fault.Op = "wire.New"
@@ -100,6 +126,13 @@ func (o *Options) fill() error {
 	if o.Times == (Times{}) {
 		o.Times = DefaultTimes()
 	}
+	if o.Times.Suspect == 0 {
+		o.Times.Suspect = 3 * o.Times.Heartbeat / 2
+	}
+	if o.Times.Detour == 0 {
+		o.Times.Detour = o.Times.Dial / 3
+	}
+	o.Limits.fill()
 	if o.SocketMode == 0 {
 		o.SocketMode = PrivateSocket
 	}
@@ -115,7 +148,7 @@ func (o *Options) fill() error {
 		}
 	}
 	t := o.Times
-	if t.Dial <= 0 || t.Probe <= 0 || t.Heartbeat <= 0 || t.Silence <= t.Heartbeat {
+	if t.Dial <= 0 || t.Probe <= 0 || t.Suspect <= 0 || t.Detour <= 0 || t.Heartbeat <= 0 || t.Silence <= t.Heartbeat {
 		return fault.E(fault.Invalid, opNew, "times", "all must be positive, and silence longer than heartbeat")
 	}
 	if o.Limits.Workers <= 0 || o.Limits.Backlog <= 0 {

@@ -23,6 +23,8 @@ type peerState struct {
 	addresses []ma.Multiaddr
 	keep      bool
 	dials     [classes]*dial
+	detours   [classes]bool // another path is being looked for
+	looked    [classes]time.Time
 	failures  [classes]failure
 }
 
@@ -126,7 +128,7 @@ func (h *Host) forgetLocked(p *peerState) {
 		return
 	}
 	for class := range p.links {
-		if len(p.links[class]) > 0 || p.dials[class] != nil {
+		if len(p.links[class]) > 0 || p.dials[class] != nil || p.detours[class] {
 			return
 		}
 	}
@@ -195,6 +197,12 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 		_ = c.Close() // it is not ours and there is nobody to tell
 		return nil
 	}
+	if d.lane == laneSplice {
+		if !h.spawn(func() { h.serveSplice(c, d) }) {
+			_ = c.Close() // the host is closing
+		}
+		return nil
+	}
 	d.raw.hold()
 	h.mu.Lock()
 	if h.closed {
@@ -230,7 +238,9 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 // link. The newest is best, because an older one may be dead without our
 // knowing; but when both ends dialled at once, both must choose the same: the
 // one dialled by the smaller ID. A Unix socket is better than TCP, whichever is
-// newer: the kernel tells at once when the process at its other end is gone.
+// newer: the kernel tells at once when the process at its other end is gone. A
+// direct connection and one over a third host are not told apart here: whoever
+// makes the newer one has reason to.
 func (h *Host) preferLocked(p *peerState, l *link) bool {
 	old := p.current[l.class].Load()
 	if old == nil || old.dead.Load() {
@@ -239,7 +249,7 @@ func (h *Host) preferLocked(p *peerState, l *link) bool {
 	if l.local() != old.local() {
 		return l.local()
 	}
-	crossed := old.outbound != l.outbound && l.born.Sub(old.born) < crossing
+	crossed := old.outbound != l.outbound && old.spliced == l.spliced && l.born.Sub(old.born) < crossing
 	return !crossed || l.outbound == (h.id < p.id)
 }
 

@@ -21,7 +21,7 @@ const maxTick = 100 * time.Millisecond
 func (h *Host) tick() {
 	defer h.wg.Done()
 	t := h.options.Times
-	period := min(t.Heartbeat/2, t.Silence/4, t.Probe, maxTick)
+	period := min(t.Heartbeat/2, t.Silence/4, t.Suspect/3, t.Probe, maxTick)
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	lastProbe := time.Time{}
@@ -55,10 +55,14 @@ func (l *link) tick(now int64, period time.Duration) {
 	}
 	if raw.heard.Swap(false) {
 		l.silent = 0
+		l.heardAt.Store(now)
 	} else if l.silent++; l.silent > int(t.Silence/period) {
 		raw.abort()
 		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "nothing heard from the peer"))
 		return
+	}
+	if l.silent > int(t.Suspect/period) && l.peer.current[l.class].Load() == l {
+		l.host.suspect(l)
 	}
 	traffic := l.traffic.Load()
 	if traffic != l.lastTraffic || l.peer.current[l.class].Load() == l || l.busy() {
@@ -74,8 +78,10 @@ func (l *link) busy() bool {
 	return len(l.pending)+len(l.serving) > 0
 }
 
-// probe dials the peers to keep that are not connected.
+// probe dials the peers to keep that are not connected, and tries the direct
+// way to those that are reached over a third host.
 func (h *Host) probe() {
+	h.straighten()
 	var missing []struct {
 		id    string
 		class Class

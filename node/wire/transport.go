@@ -22,9 +22,12 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// protocols are what is negotiated as stream multiplexer: the class of the
+// protocols are what is negotiated as stream multiplexer: the lane of the
 // connection and the version of the frames on it.
-var protocols = [classes]protocol.ID{"/cartwheel/1/beacon", "/cartwheel/1/operation", "/cartwheel/1/chunk"}
+var protocols = [lanes]protocol.ID{
+	"/cartwheel/1/beacon", "/cartwheel/1/operation", "/cartwheel/1/chunk", "/cartwheel/1/splice",
+	"/cartwheel/1/spliced/beacon", "/cartwheel/1/spliced/operation", "/cartwheel/1/spliced/chunk",
+}
 
 // transport dials and accepts connections of every class, over TCP and Unix
 // sockets, through libp2p's
@@ -32,9 +35,9 @@ var protocols = [classes]protocol.ID{"/cartwheel/1/beacon", "/cartwheel/1/operat
 type transport struct {
 	host        *Host
 	accept      libp2p.Upgrader
-	dial        [classes]libp2p.Upgrader
+	dial        [lanes]libp2p.Upgrader
 	localAccept libp2p.Upgrader // the same over Unix sockets
-	localDial   [classes]libp2p.Upgrader
+	localDial   [lanes]libp2p.Upgrader
 	limits      network.ResourceManager
 }
 
@@ -46,11 +49,11 @@ func newTransport(h *Host) (*transport, error) {
 		return nil, err
 	}
 	t := &transport{host: h, limits: limits}
-	all := make([]upgrader.StreamMuxer, 0, classes)
-	for class, id := range protocols {
-		one := upgrader.StreamMuxer{ID: id, Muxer: direct{Class(class)}}
+	all := make([]upgrader.StreamMuxer, 0, lanes)
+	for i, id := range protocols {
+		one := upgrader.StreamMuxer{ID: id, Muxer: single{lane(i)}}
 		all = append(all, one)
-		if t.dial[class], t.localDial[class], err = t.newUpgraders([]upgrader.StreamMuxer{one}, Class(class)); err != nil {
+		if t.dial[i], t.localDial[i], err = t.newUpgraders([]upgrader.StreamMuxer{one}, lane(i)); err != nil {
 			return nil, errors.Join(err, limits.Close())
 		}
 	}
@@ -60,13 +63,13 @@ func newTransport(h *Host) (*transport, error) {
 	return t, nil
 }
 
-// newUpgraders makes one for TCP and one for Unix sockets; the class is of
+// newUpgraders makes one for TCP and one for Unix sockets; the lane is of
 // those that dial.
-func (t *transport) newUpgraders(muxers []upgrader.StreamMuxer, class Class) (tcp, local libp2p.Upgrader, err error) {
+func (t *transport) newUpgraders(muxers []upgrader.StreamMuxer, l lane) (tcp, local libp2p.Upgrader, err error) {
 	if tcp, err = t.newUpgrader(muxers); err != nil {
 		return nil, nil, err
 	}
-	security := []sec.SecureTransport{tracked{localSecurity{t.host, class}}}
+	security := []sec.SecureTransport{tracked{localSecurity{t.host, l}}}
 	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Dial))
 	return tcp, local, err
 }
@@ -115,8 +118,8 @@ func newResources(l Limits) (network.ResourceManager, error) {
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: l.PerAddress}}))
 }
 
-// connect dials one address for one class.
-func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.ID, class Class) (libp2p.CapableConn, error) {
+// connect dials one address for one lane.
+func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.ID, l lane) (libp2p.CapableConn, error) {
 	scope, err := t.limits.OpenConnection(network.DirOutbound, true, address)
 	if err != nil {
 		return nil, err
@@ -131,7 +134,7 @@ func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.I
 			scope.Done()
 			return nil, err
 		}
-		return t.localDial[class].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
+		return t.localDial[l].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
 	}
 	var d manet.Dialer
 	c, err := d.DialContext(ctx, address)
@@ -139,12 +142,12 @@ func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.I
 		scope.Done()
 		return nil, err
 	}
-	return t.dial[class].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
+	return t.dial[l].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
 }
 
-// Dial is libp2p's; the host itself dials with connect, which knows the class.
+// Dial is libp2p's; the host itself dials with connect, which knows the lane.
 func (t *transport) Dial(ctx context.Context, address ma.Multiaddr, id peer.ID) (libp2p.CapableConn, error) {
-	return t.connect(ctx, address, id, Operation)
+	return t.connect(ctx, address, id, direct(Operation))
 }
 
 // CanDial reports whether address is TCP, or a Unix socket's where this system

@@ -125,8 +125,9 @@ func (m *Mesh) introduce(t testing.TB) {
 	}
 }
 
-// Cut drops everything that host from sends to host to, and its dials. The
-// other direction stays; use it twice for a full cut.
+// Cut drops everything that host from sends to host to, and the dials of both,
+// which need both directions. The other direction stays; use it twice for a
+// full cut.
 func (m *Mesh) Cut(from, to int, cut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,10 +146,11 @@ func (m *Mesh) pair(from, to int) [2]string {
 }
 
 func (m *Mesh) filter(from string) wire.Filter {
-	return func(to string, _ wire.Class, _ wire.Method) wire.Verdict {
+	return func(to string, _ wire.Class, method wire.Method) wire.Verdict {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return wire.Verdict{Drop: m.cut[[2]string{from, to}], Delay: m.delay[[2]string{from, to}]}
+		drop := m.cut[[2]string{from, to}] || method == wire.MethodDial && m.cut[[2]string{to, from}]
+		return wire.Verdict{Drop: drop, Delay: m.delay[[2]string{from, to}]}
 	}
 }
 
