@@ -51,7 +51,7 @@ func ReadFacts(v View, asks []byte) ([]byte, error) {
 	var out []byte
 	for range count {
 		a := ask{kind: r.byte(), key: r.bytes()}
-		if r.bad || len(a.key) < 9 || (a.key[0] != keyInode && a.key[0] != keyEntry) {
+		if r.bad || len(a.key) < 9 || (a.key[0] != keyInode && a.key[0] != keyEntry && a.key[0] != keyHold) {
 			return nil, fault.E(fault.Invalid, op, "", "the questions are malformed")
 		}
 		err := readable(v, a, intent)
