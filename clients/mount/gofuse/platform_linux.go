@@ -10,13 +10,13 @@ import (
 const (
 	flagDirect   = syscall.O_DIRECT
 	executeKnown = true
+	openNoFlush  = fuse.FOPEN_NOFLUSH
 
 	seekData = 3
 	seekHole = 4
 )
 
 // capabilities are asked for beyond go-fuse's own:
-//   - O_TRUNC inside open, so that opening empties in one step;
 //   - the umask left to the file system, which knows of default ACLs;
 //   - set-id bits left to it too, told by flags, which also spares the kernel a
 //     look for security.capability at every write;
@@ -24,7 +24,11 @@ const (
 //   - lookups of "." and ".." for NFS;
 //   - readdirplus only where somebody stats what they list;
 //   - direct I/O in parallel, and shared mappings beside it.
-const capabilities = fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK | fuse.CAP_HANDLE_KILLPRIV_V2 |
+//
+// Not O_TRUNC inside open: the kernel would ask for that before it sees that
+// the file is a program which runs. It opens, and then sets the size to 0,
+// which takes no more round trips to a node: an open needs none.
+const capabilities = fuse.CAP_DONT_MASK | fuse.CAP_HANDLE_KILLPRIV_V2 |
 	fuse.CAP_SETXATTR_EXT | fuse.CAP_EXPORT_SUPPORT | fuse.CAP_READDIRPLUS_AUTO |
 	fuse.CAP_ASYNC_DIO | fuse.CAP_DIRECT_IO_ALLOW_MMAP
 

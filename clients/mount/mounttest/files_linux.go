@@ -351,6 +351,12 @@ func runProgram(e *env) {
 	}()
 	_, err = os.OpenFile(e.at("sleep"), os.O_WRONLY, 0)
 	e.want(err, syscall.ETXTBSY)
+	// A refused open has not emptied it.
+	for _, flags := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR} {
+		_, err = os.OpenFile(e.at("sleep"), flags|os.O_TRUNC, 0)
+		e.want(err, syscall.ETXTBSY)
+	}
+	e.read(e.at("sleep"), string(program))
 	e.ok(os.Chmod(e.at("sleep"), 0o644))
 	e.want(exec.Command(e.at("sleep"), "0").Run(), syscall.EACCES)
 }
