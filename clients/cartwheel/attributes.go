@@ -84,7 +84,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.NodeID,
 		return mount.AttrReply{}, staleNode
 	}
 	if cues.Empty() {
-		cues = c.nodes.hinted(o, who.PID, c.boot())
+		cues = c.nodes.hinted(o, who.PID, c.boot)
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()

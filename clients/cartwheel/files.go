@@ -143,8 +143,10 @@ func (c *Client) opened(who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cue
 	t.opened(n)
 	keep := n.pages != 0 && n.pages == a.Version && n.untold == 0
 	n.pages = a.Version
+	noFlush := !flags.Writes() && !n.locked
 	t.mu.Unlock()
-	return mount.Opened{Handle: c.handles.add(h), KeepCache: keep, DirectIO: flags&mount.OpenDirect != 0}
+	return mount.Opened{Handle: c.handles.add(h), KeepCache: keep, DirectIO: flags&mount.OpenDirect != 0,
+		NoFlush: noFlush}
 }
 
 // writer is who a handle's commits act as.
@@ -173,7 +175,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 	if untold {
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
 	}
-	cues := t.hinted(o, who.PID, c.boot())
+	cues := t.hinted(o, who.PID, c.boot)
 	var a *pb.Attr
 	var err error
 	if flags&mount.OpenTruncate != 0 {

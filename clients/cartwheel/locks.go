@@ -299,6 +299,9 @@ func (c *Client) takeLock(ctx context.Context, o geoconfig.ObjectID, hid mount.H
 		return fault.E(fault.Again, "cartwheel.SetLock", o.String(), "")
 	}
 	c.locks.set(o, hid, l)
+	if !l.Whole {
+		c.nodes.lock(o)
+	}
 	if _, _, ok := c.names.Attr(o); ok {
 		return nil // a lease says that nobody changed it
 	}

@@ -42,11 +42,10 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Left(dir))}, nil
 	}
 	out := c.entry(a, cues)
+	c.nodes.note(e.Object, who.PID, cues, c.boot)
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
-		c.nodes.note(e.Object, who.PID, cues, c.boot())
 		return out, nil // asked for again at each open, so that it is known by which path
 	}
-	c.nodes.note(e.Object, who.PID, cues, c.boot())
 	out.EntryValid = c.told(id, name, out.Node, c.names.Left(dir))
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/cue"
 )
 
@@ -46,8 +47,11 @@ type node struct {
 	// held: the active knows that the object is open here though it may have
 	// no name.
 	held bool
-	told map[string]told
-	hint *hint
+	// locked: a process's byte ranges were locked through this mount, and are
+	// given up by any close of the file.
+	locked bool
+	told   map[string]told
+	hint   *hint
 }
 
 // hint remembers under which cues a file was looked up last, and by whom:
@@ -261,25 +265,34 @@ func (t *nodes) closed(n *node) {
 	}
 }
 
+// lock notes that a process's byte ranges of a file were locked.
+func (t *nodes) lock(o geoconfig.ObjectID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.known(o); n != nil {
+		n.locked = true
+	}
+}
+
 // note remembers under which cues a file was looked up.
-func (t *nodes) note(o geoconfig.ObjectID, pid uint32, cues cue.Set, now time.Duration) {
+func (t *nodes) note(o geoconfig.ObjectID, pid uint32, cues cue.Set, now boottime.Func) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.known(o)
 	switch {
 	case n == nil:
 	case !cues.Empty():
-		n.hint = &hint{pid: pid, at: now, cues: cues}
+		n.hint = &hint{pid: pid, at: now(), cues: cues}
 	case n.hint != nil && n.hint.pid == pid:
 		n.hint = nil
 	}
 }
 
 // hinted returns the cues under which a thread just looked a file up.
-func (t *nodes) hinted(o geoconfig.ObjectID, pid uint32, now time.Duration) cue.Set {
+func (t *nodes) hinted(o geoconfig.ObjectID, pid uint32, now boottime.Func) cue.Set {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.hint != nil && n.hint.pid == pid && now-n.hint.at < hintLife {
+	if n := t.known(o); n != nil && n.hint != nil && n.hint.pid == pid && now()-n.hint.at < hintLife {
 		return n.hint.cues
 	}
 	return cue.Set{}

@@ -158,7 +158,7 @@ func (c *Client) ownXattr(ctx context.Context, who mount.Caller, o geoconfig.Obj
 	case cuesName:
 		all, err := cue.ParsePath(cue.Join(cue.Kept(a.Cues)))
 		if cues.Empty() {
-			cues = c.nodes.hinted(o, who.PID, c.boot())
+			cues = c.nodes.hinted(o, who.PID, c.boot)
 		}
 		for _, q := range cues.All() { // those of the path are in force too
 			if q.Name.Persistent() && a.Mode&mount.TypeMask != mount.TypeDir {

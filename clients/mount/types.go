@@ -90,6 +90,9 @@ type Opened struct {
 	KeepCache bool // the kernel's pages are those of the current content
 	DirectIO  bool // no pages at all: each read and write reaches the file system
 	CacheDir  bool // the kernel may keep the listing
+	// NoFlush says that closing a descriptor need not be told: nothing is
+	// written through the handle, and its locks end with its Release.
+	NoFlush bool
 }
 
 // Which fields of SetAttr count.

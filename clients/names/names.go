@@ -115,7 +115,7 @@ func (c *Cache) Own(o geoconfig.ObjectID) (*pb.Attr, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.objects[o]
-	if x == nil || x.attr == nil || c.left(x.cover) <= 0 || c.left(x.own) <= 0 {
+	if x == nil || x.attr == nil || c.left(x.own) <= 0 || x.cover != x.own && c.left(x.cover) <= 0 {
 		return nil, false
 	}
 	return x.attr, true

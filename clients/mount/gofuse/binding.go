@@ -138,6 +138,9 @@ func putOpened(out *fuse.OpenOut, o mount.Opened, flags mount.OpenFlags) {
 	if o.DirectIO {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
 	}
+	if o.NoFlush {
+		out.OpenFlags |= openNoFlush
+	}
 	if o.CacheDir {
 		out.OpenFlags |= fuse.FOPEN_CACHE_DIR
 	}

@@ -8,6 +8,7 @@ import (
 const (
 	flagDirect   = 0
 	executeKnown = false
+	openNoFlush  = 0 // not known to macFUSE
 
 	seekData = 4
 	seekHole = 3

@@ -91,7 +91,7 @@ func (s *Store) handle(i *inode, flags mount.OpenFlags) mount.Opened {
 	s.opened++
 	s.handles[s.opened] = &handle{inode: i, flags: flags}
 	i.handles++
-	return mount.Opened{Handle: s.opened, DirectIO: flags&mount.OpenDirect != 0}
+	return mount.Opened{Handle: s.opened, DirectIO: flags&mount.OpenDirect != 0, NoFlush: !flags.Writes() && !i.locks.used}
 }
 
 // file finds the open file of a handle.

@@ -25,6 +25,7 @@ type heldLock struct {
 type lockTable struct {
 	held []heldLock
 	wake chan struct{} // closed when a lock is given up; nil: nobody waits
+	used bool          // a process's ranges were locked: each close must be told
 }
 
 // conflict finds a lock that keeps owner from having l.
@@ -143,6 +144,7 @@ func (v *View) SetLock(ctx context.Context, _ mount.Caller, node mount.NodeID, h
 		}
 	}
 	i.locks.set(owner, h, l)
+	i.locks.used = i.locks.used || !l.Whole
 	return nil
 }
 

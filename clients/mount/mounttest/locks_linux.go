@@ -15,6 +15,7 @@ func lockCases() []testCase {
 		{"byte-range locks keep others out of their bytes", 1, rangeLocks},
 		{"flock keeps other descriptors out", 1, wholeLocks},
 		{"closing gives up locks", 1, closeUnlocks},
+		{"closing a reader's descriptor gives up locks", 1, readersClose},
 		{"a waiting lock is granted, or interrupted", 1, waitForLock},
 	}
 }
@@ -108,6 +109,53 @@ func closeUnlocks(e *env) {
 			return try(b, unix.F_WRLCK, 0, 0)
 		})
 	}
+}
+
+// readersClose does the same with descriptors that cannot write, of which a
+// kernel may not tell each close.
+func readersClose(e *env) {
+	e.write(e.at("f"), "x")
+	writer := e.open(e.at("f"), os.O_RDWR, 0)
+	process := func(f *os.File, kind int16) error {
+		return unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: kind})
+	}
+	for _, each := range []struct {
+		what string
+		take func(*os.File) error
+	}{
+		{"flock", func(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }},
+		{"description's lock", func(f *os.File) error { return try(f, unix.F_RDLCK, 0, 0) }},
+		{"process's lock", func(f *os.File) error { return process(f, unix.F_RDLCK) }},
+	} {
+		a, err := os.OpenFile(e.at("f"), os.O_RDONLY, 0)
+		e.ok(err)
+		e.ok(each.take(a))
+		var busy error
+		if each.what == "flock" {
+			busy = unix.Flock(int(writer.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		} else {
+			busy = try(writer, unix.F_WRLCK, 0, 0)
+		}
+		e.wantBusy(busy)
+		e.ok(a.Close())
+		e.eventually(each.what+" after close", func() error {
+			if err := unix.Flock(int(writer.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+				return err
+			}
+			return try(writer, unix.F_WRLCK, 0, 0)
+		})
+		e.ok(unix.Flock(int(writer.Fd()), unix.LOCK_UN))
+		e.ok(try(writer, unix.F_UNLCK, 0, 0))
+	}
+	// A process that closes any descriptor of a file loses its ranges there.
+	a, err := os.OpenFile(e.at("f"), os.O_RDONLY, 0)
+	e.ok(err)
+	defer a.Close()
+	e.ok(process(a, unix.F_RDLCK))
+	other, err := os.OpenFile(e.at("f"), os.O_RDONLY, 0)
+	e.ok(err)
+	e.ok(other.Close())
+	e.ok(try(writer, unix.F_WRLCK, 0, 0))
 }
 
 func waitForLock(e *env) {
