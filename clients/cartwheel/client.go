@@ -23,6 +23,7 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
+	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/boottime"
@@ -80,6 +81,7 @@ type Client struct {
 	receipts receipts
 	waits    waits
 	seen     seen
+	recorder *trace.Recorder
 	notifier atomic.Pointer[mount.Notifier]
 	closing  sync.Once
 	closed   error
@@ -94,6 +96,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	o = o.filled()
 	c := &Client{opt: o, log: o.Logger, boot: o.BootTime, hlc: hlc.New(o.Now)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
 	c.nodes.init()
 	c.handles.init()
 	c.locks.init()
@@ -127,7 +130,7 @@ func (c *Client) start(ctx context.Context) error {
 	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
 		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
 	}
-	o := content.Options{CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log}
+	o := content.Options{CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log, Trace: c.recorder}
 	if c.opt.NoReadAhead {
 		o.ReadAhead = -1
 	}
@@ -222,7 +225,7 @@ const interruptGrace = 10 * time.Second
 
 // remotely returns the context for calls to nodes on behalf of one request.
 func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	out, cancel := context.WithTimeout(trace.Carry(c.ctx, ctx), c.opt.OpTimeout)
 	timer := time.AfterFunc(interruptGrace, func() {
 		select {
 		case <-ctx.Done():

@@ -58,7 +58,7 @@ func clientOf(t testing.TB, c *servertest.Cluster, site string) *cartwheel.Clien
 func mounted(t testing.TB, cl *cartwheel.Client) string {
 	t.Helper()
 	point := mounttest.Point(t.(*testing.T))
-	m, err := gofuse.Mount(cl, mount.Options{Point: point, AllowOther: true, SetID: true, Devices: true, FSName: "cartwheel",
+	m, err := gofuse.Mount(cl.FileSystem(), mount.Options{Point: point, AllowOther: true, SetID: true, Devices: true, FSName: "cartwheel",
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		t.Fatal(err)

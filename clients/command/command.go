@@ -39,6 +39,7 @@ type grammar struct {
 	Status  statusCmd  `cmd:"" help:"Say how the cluster is."`
 	Slice   sliceCmd   `cmd:"" help:"Slices: list them, hand them over."`
 	Where   whereCmd   `cmd:"" help:"Say where a file is: its cues, slice, active, standbys, and which copy is read."`
+	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
 	Doctor  doctorCmd  `cmd:"" help:"Check what mounting needs on this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -65,6 +66,9 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 		return fault.ExitOK
 	}
 	fmt.Fprintf(stdio.Err, "cartwheel: %s\n", explain(err))
+	if other := (*ended)(nil); errors.As(err, &other) {
+		return other.status
+	}
 	return fault.ExitCode(err)
 }
 

@@ -158,7 +158,7 @@ func (c *mountCmd) serve(e *env, file contact.File) error {
 	if err != nil {
 		return fault.Wrap(fault.Unreachable, op, c.Cluster, err)
 	}
-	m, err := native.Mount(fs, mount.Options{
+	m, err := native.Mount(fs.FileSystem(), mount.Options{
 		Point: c.Mountpoint, FSName: c.FSName, Subtype: "cartwheel", AllowOther: c.AllowOther || os.Geteuid() == 0, ReadOnly: c.ReadOnly,
 		SetID: c.Suid, Devices: c.Dev, NoExecute: c.NoExec, MaxBackground: c.Background, ReadAhead: c.Ahead, Debug: c.Debug, Logger: logger,
 	})

@@ -18,3 +18,6 @@ func getxattr(path, name string) ([]byte, error) {
 		}
 	}
 }
+
+// setxattr sets an extended attribute.
+func setxattr(path, name, value string) error { return unix.Lsetxattr(path, name, []byte(value), 0) }

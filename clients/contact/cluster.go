@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire"
@@ -59,6 +61,9 @@ type Cluster struct {
 type node struct {
 	row geoconfig.Node
 	rtt time.Duration // smoothed; 0: not known
+	// near says that the node stands at the client's site.
+	near atomic.Bool
+	site atomic.Pointer[string]
 
 	hello  sync.Mutex // one introduction at a time
 	mu     sync.Mutex // guards below
@@ -138,6 +143,9 @@ func (c *Cluster) learn(row geoconfig.Node) error {
 	}
 	if row.Site != "" || n.row.ID == "" {
 		n.row = row
+		site := string(row.Site)
+		n.site.Store(&site)
+		n.near.Store(row.Site != "" && row.Site == c.opt.Site)
 	}
 	c.mu.Unlock()
 	return c.host.AddPeer(string(row.ID), row.Addresses)
@@ -178,7 +186,7 @@ func (c *Cluster) Connect(ctx context.Context) error {
 	const op fault.Op = "contact.Connect"
 	var failed []error
 	for _, id := range c.Nearest() {
-		err := c.introduce(ctx, id)
+		_, err := c.introduce(ctx, id)
 		if err == nil {
 			err = c.Refresh(ctx, id)
 		}
@@ -232,15 +240,42 @@ func (c *Cluster) Refresh(ctx context.Context, from geoconfig.NodeID) error {
 // errors.
 func (c *Cluster) Call(ctx context.Context, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
 	for again := false; ; again = true {
-		if err := c.introduce(ctx, to); err != nil {
+		n, err := c.introduce(ctx, to)
+		if err != nil {
 			return nil, err
 		}
-		out, err := c.host.Call(ctx, string(to), class, m, req, body, resp)
+		out, err := c.measured(ctx, n, to, class, m, req, body, resp)
 		if again || !wire.Answered(err) || fault.KindOf(err) != fault.Unauthorized {
 			return out, err
 		}
 		c.forget(to) // the node was started again: it has not done anything
 	}
+}
+
+// measured is one call, counted with the operation that it is for.
+func (c *Cluster) measured(ctx context.Context, n *node, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
+	o := trace.From(ctx)
+	if o == nil {
+		return c.host.Call(ctx, string(to), class, m, req, body, resp)
+	}
+	var sizes wire.Sizes
+	mark, began := o.Begin(), time.Now()
+	out, err := c.host.CallSized(ctx, string(to), class, m, req, body, resp, &sizes)
+	call := trace.Call{Peer: string(to), Site: *n.site.Load(), Method: method.Name(m), Class: class.String(),
+		Out: sizes.Out, In: sizes.In, Nanos: int64(time.Since(began))}
+	if n.near.Load() {
+		call.Local = 1
+	} else {
+		call.WAN = 1
+	}
+	if x, ok := resp.(interface{ GetSpent() *pb.Spent }); ok && err == nil {
+		spent := x.GetSpent()
+		call.WAN += int(spent.GetWan())
+		call.Local += int(spent.GetLocal())
+		call.Between = int64(spent.GetBytes())
+	}
+	o.End(mark, call)
+	return out, err
 }
 
 func (c *Cluster) find(id geoconfig.NodeID) (*node, error) {
@@ -262,20 +297,21 @@ func (c *Cluster) forget(id geoconfig.NodeID) {
 }
 
 // introduce says Hello once on each connection.
-func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) error {
-	const op fault.Op = "contact.introduce"
+func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) (*node, error) {
 	n, err := c.find(id)
-	if err != nil {
-		return err
-	}
-	if n.introduced() {
-		return nil
+	if err != nil || n.introduced() {
+		return n, err
 	}
 	n.hello.Lock()
 	defer n.hello.Unlock()
 	if n.introduced() {
-		return nil
+		return n, nil
 	}
+	return n, c.hello(ctx, n, id)
+}
+
+func (c *Cluster) hello(ctx context.Context, n *node, id geoconfig.NodeID) error {
+	const op fault.Op = "contact.hello"
 	signature, err := c.user.Sign(method.HelloProof(c.host.KeyID(), string(id)))
 	if err != nil {
 		return fault.Wrap(fault.IO, op, string(id), err)
@@ -286,8 +322,9 @@ func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) error {
 	n.mu.Lock()
 	before := n.number
 	n.mu.Unlock()
-	_, err = c.host.Call(ctx, string(id), wire.Operation, method.Hello, &pb.HelloRequest{
+	_, err = c.measured(ctx, n, id, wire.Operation, method.Hello, &pb.HelloRequest{
 		Cluster: string(c.opt.File.Cluster), UserKey: c.user.Public(), Signature: signature, Version: protocol, Client: c.client, Name: c.opt.Name,
+		Site: string(c.opt.Site),
 	}, nil, &who)
 	if err != nil {
 		return fault.Wrap(fault.Unreachable, op, string(id), err)

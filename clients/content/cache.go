@@ -3,6 +3,7 @@ package content
 import (
 	"sync"
 
+	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -23,6 +24,7 @@ type key struct {
 // then it does not change.
 type entry struct {
 	done    chan struct{}
+	work    *trace.Operation // what it cost, of one that is fetched in the background
 	err     error
 	extents []chunk.Extent // of a window
 
@@ -44,6 +46,7 @@ type span struct {
 // than a quarter: they save a round trip for each of many reads.
 type cache struct {
 	limit int64
+	trace *trace.Recorder
 
 	mu         sync.Mutex
 	used       int64
@@ -68,8 +71,8 @@ func (l *list) remove(e *entry) {
 	e.prev, e.next, e.listed = nil, nil, false
 }
 
-func newCache(limit int64) *cache {
-	c := &cache{limit: limit, spans: map[key]*span{}}
+func newCache(limit int64, r *trace.Recorder) *cache {
+	c := &cache{limit: limit, trace: r, spans: map[key]*span{}}
 	c.data.init()
 	c.map_.init()
 	return c
@@ -117,6 +120,9 @@ func (c *cache) reserve(isMap, optional bool, cost func(i int) int64, keys ...ke
 		}
 		if e == nil {
 			e = &entry{done: make(chan struct{}), isMap: isMap}
+			if isMap || optional {
+				e.work = c.trace.Begin(trace.ReadAhead, trace.Caller{})
+			}
 		}
 		c.spans[k] = &span{entry: e}
 		e.keys = append(e.keys, k)
@@ -154,6 +160,7 @@ func (c *cache) settle(e *entry, data [][]byte, cost int64, err error) {
 		c.evict()
 	}
 	c.mu.Unlock()
+	c.trace.EndWork(e.work, nil)
 	close(e.done)
 }
 

@@ -1,8 +1,6 @@
 package content
 
 import (
-	"context"
-
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
@@ -123,8 +121,7 @@ func (f *file) finish(l *layer, up *upload) {
 		}
 		j.Done(f.object, l.from, l.settle, newest)
 	}
-	e.budget.charge(-l.bytes)
-	close(l.done)
+	e.end(l)
 	if err != nil {
 		e.opt.Log.Warn("a write could not be committed", "object", f.object.String(), "err", err)
 	}
@@ -153,7 +150,7 @@ func (f *file) commit(l *layer, up *upload) (attr *pb.Attr, err error) {
 	f.mu.Lock()
 	l.sent = true
 	f.mu.Unlock()
-	ctx, cancel := context.WithTimeout(e.ctx, e.opt.CommitTimeout)
+	ctx, cancel := l.context(e)
 	defer cancel()
 	for _, c := range f.splices(l, up.pieces) {
 		var res *pb.Result

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/pb"
@@ -51,7 +52,9 @@ type Options struct {
 	Journal Journal
 	// Now is the clock that stamps writes.
 	Now func() time.Time
-	Log *slog.Logger
+	// Trace counts the engine's own work; nil: nobody does.
+	Trace *trace.Recorder
+	Log   *slog.Logger
 }
 
 // DiskCache keeps immutable content on this machine's disk.
@@ -155,7 +158,7 @@ func New(remote Remote, o Options) *Engine {
 	o = o.filled()
 	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}}
 	e.budget = newBudget(o.DirtyBytes)
-	e.cache = newCache(o.CacheBytes)
+	e.cache = newCache(o.CacheBytes, o.Trace)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	e.start(e.keep)
 	return e

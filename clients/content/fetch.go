@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 )
@@ -119,6 +120,12 @@ func (r *reader) await(s *span) ([]byte, bool) {
 	if s == nil {
 		return nil, false
 	}
+	if isClosed(s.entry.done) {
+		return s.data, s.entry.err == nil
+	}
+	o := trace.From(r.ctx)
+	mark, claimed := o.Begin(), o.Claim(s.entry.work)
+	defer func() { o.Waited(mark, s.entry.work, claimed) }()
 	select {
 	case <-s.entry.done:
 		return s.data, s.entry.err == nil
@@ -135,6 +142,7 @@ func (r *reader) reserveBlock(k key, size uint64, optional bool) *entry {
 // fetchBlock fetches a reserved block.
 func (r *reader) fetchBlock(ctx context.Context, own *entry, size uint64) {
 	e := r.engine()
+	ctx = trace.With(ctx, own.work)
 	k := own.keys[0]
 	off := k.index * size
 	length := min(size, r.v.size-off)
@@ -252,6 +260,7 @@ func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, e
 func (r *reader) getWhole(ctx context.Context, own *entry, size map[key]uint32) {
 	const op fault.Op = "content.getWhole"
 	e := r.engine()
+	ctx = trace.With(ctx, own.work)
 	data := make([][]byte, len(own.keys))
 	var parts []Part
 	var cost int64

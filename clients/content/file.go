@@ -186,7 +186,7 @@ func (f *file) active(appends bool, w *Handle) *layer {
 		}
 	}
 	if l == nil {
-		l = newLayer(now)
+		l = f.engine.newLayer(now)
 		f.layers = append(f.layers, l)
 	}
 	if appends && !l.appends {
@@ -223,8 +223,7 @@ func (f *file) abandon() {
 	f.failed, f.told = f.failed+1, false
 	for _, l := range f.layers {
 		l.err = f.err
-		f.engine.budget.charge(-l.bytes)
-		close(l.done)
+		f.engine.end(l)
 	}
 	f.layers, f.taken = nil, 0
 }

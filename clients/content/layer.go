@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 )
@@ -53,11 +54,34 @@ type layer struct {
 	// bytes, behind the last chunk boundary, move to the next layer.
 	stream bool
 
+	// work is what its uploads and commits cost; nil where nobody counts.
+	work *trace.Operation
+
 	done chan struct{} // closed when the layer is committed, or never will be
 	err  error         // set before done is closed
 }
 
 func newLayer(now time.Time) *layer { return &layer{since: now, mtime: now, done: make(chan struct{})} }
+
+// newLayer makes a layer whose work is counted.
+func (e *Engine) newLayer(now time.Time) *layer {
+	l := newLayer(now)
+	l.work = e.opt.Trace.Begin(trace.WriteBehind, trace.Caller{})
+	return l
+}
+
+// context is what a layer's uploads and commits run under.
+func (l *layer) context(e *Engine) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(trace.With(e.ctx, l.work), e.opt.CommitTimeout)
+}
+
+// end takes what a layer cost down, where nobody waited for it, and tells
+// those who wait; its err is set.
+func (e *Engine) end(l *layer) {
+	e.opt.Trace.EndWork(l.work, nil)
+	e.budget.charge(-l.bytes)
+	close(l.done)
+}
 
 // wait returns the layer's outcome; a nil layer is done.
 func (l *layer) wait(ctx context.Context) error {
@@ -65,6 +89,12 @@ func (l *layer) wait(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
+	if isClosed(l.done) {
+		return l.err
+	}
+	o := trace.From(ctx)
+	mark, claimed := o.Begin(), o.Claim(l.work)
+	defer func() { o.Waited(mark, l.work, claimed) }()
 	select {
 	case <-l.done:
 		return l.err

@@ -120,7 +120,7 @@ func (e *Engine) replay(ctx context.Context, left Leftover, o Open) error {
 // parked builds the file that the writes make over a version; it is not among
 // the engine's files, and nothing commits it.
 func (e *Engine) parked(left Leftover, base *version) *Parked {
-	l := newLayer(e.opt.Now())
+	l := e.newLayer(e.opt.Now())
 	f := &file{engine: e, object: left.Object, base: base, newest: base.serial, layers: []*layer{l}}
 	for _, w := range left.Writes {
 		switch w.Kind {

@@ -164,7 +164,7 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 	}
 	switch {
 	case next == nil:
-		next = newLayer(l.since)
+		next = f.engine.newLayer(l.since)
 		f.layers = append(f.layers, next)
 	case next.appends:
 		return false
@@ -220,7 +220,7 @@ func (p *preparer) send() {
 	f.dedup.asked = true
 	todo := b
 	if first { // whether what follows is asked for depends on this answer
-		ctx, cancel := context.WithTimeout(f.engine.ctx, f.engine.opt.CommitTimeout)
+		ctx, cancel := p.layer.context(f.engine)
 		defer cancel()
 		ask = false
 		if todo, b.err = f.lacking(ctx, b); b.err != nil || len(todo.addresses) == 0 {
@@ -229,7 +229,7 @@ func (p *preparer) send() {
 		}
 	}
 	f.engine.work.Go(func() {
-		ctx, cancel := context.WithTimeout(f.engine.ctx, f.engine.opt.CommitTimeout)
+		ctx, cancel := p.layer.context(f.engine)
 		defer cancel()
 		defer close(b.done)
 		b.err = f.store(ctx, todo, ask)

@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 
+	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 )
@@ -19,7 +20,7 @@ func (r *reader) window(off, n uint64, wait bool) []chunk.Extent {
 			load := func() {
 				ctx, cancel := context.WithTimeout(e.ctx, e.opt.CommitTimeout)
 				defer cancel()
-				bg.ctx = ctx
+				bg.ctx = trace.With(ctx, own.work)
 				e.loadWindow(bg, own, off-off%windowSize)
 			}
 			if !e.start(load) {

@@ -245,6 +245,7 @@ func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer
 	}
 	if out.Refusal == nil {
 		out.Receipt = &pb.Receipt{Serial: uint64(a.Serial), Epoch: uint64(a.Epoch), Hlc: a.Time}
+		out.Spent = s.spent(op.Slice, a.Cost)
 		s.grantOwn(op, out, a)
 	}
 	r.Reply(out)

@@ -94,7 +94,7 @@ func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answe
 	}
 	k := tree.NewCoordinator(tree.Context{Slice: op.Slice, Node: i.s.id, Client: op.Client, Number: op.Number,
 		Time: i.s.hlc.Now(), Principal: op.Principal, Trusted: op.Trusted}, op.Op)
-	i.drive(ctx, k, op)
+	spent := i.drive(ctx, k, op)
 	result := k.Result()
 	if result == nil {
 		return operate.Answer{Err: fault.E(fault.TimedOut, "server.intents", "", "the operation was not finished")}
@@ -103,7 +103,7 @@ func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answe
 		row, _ := i.s.directory.Slice(op.Slice)
 		return operate.Answer{Refused: &operate.Refusal{Kind: uint32(fault.NotActive), Row: &row, Why: "an operation over several slices did not get through: try again"}}
 	}
-	return operate.Answer{Result: result, Epoch: op.Epoch, Time: uint64(i.s.hlc.Last())}
+	return operate.Answer{Result: result, Epoch: op.Epoch, Time: uint64(i.s.hlc.Last()), Cost: spent}
 }
 
 // undecided reports whether a kind says that a step did not get through, which
@@ -118,26 +118,35 @@ func undecided(k fault.Kind) bool {
 
 // drive does a coordinator's actions until it is at its end. op is nil for an
 // intent that is resumed.
-func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Operation) {
+func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Operation) (total operate.Cost) {
 	for round := 0; !k.Done() && ctx.Err() == nil; round++ {
 		if round > 0 && k.Intent() == 0 {
 			i.pause(ctx, round)
 		}
 		actions := k.Next()
-		answers := make([]tree.Answer, len(actions))
+		answers, costs := make([]tree.Answer, len(actions)), make([]operate.Cost, len(actions))
 		var wg sync.WaitGroup
 		for n := range actions {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				answers[n] = i.act(ctx, &actions[n], op)
+				answers[n], costs[n] = i.act(ctx, &actions[n], op)
 			}()
 		}
 		wg.Wait()
+		total = then(total, longest(costs))
 		k.Answer(answers)
 		i.note(k.Intent())
 	}
 	i.forget(k.Intent())
+	return total
+}
+
+func longest(costs []operate.Cost) (out operate.Cost) {
+	for _, c := range costs {
+		out = beside(out, c)
+	}
+	return out
 }
 
 // pause spreads operations that met each other: the more often, the longer.
@@ -170,36 +179,37 @@ func (i *intents) forget(id tree.Intent) {
 }
 
 // act does one action: here, or at the node that acts for its slice.
-func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation) tree.Answer {
+func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation) (out tree.Answer, total operate.Cost) {
 	ctx, cancel := context.WithTimeout(ctx, stepPatience)
 	defer cancel()
 	// Steps at the coordinator's own slice are its alone: once another node
 	// acts there, that one settles the intent.
 	own := a.Step != nil && (op != nil && a.Slice == op.Slice || op == nil && a.Slice == tree.Intent(a.Step.Intent).Slice())
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
-		var out tree.Answer
+		var spent operate.Cost
 		if own || i.s.loop.Published(a.Slice).Serves(i.s.clock()) {
-			out = i.here(ctx, a, op)
+			out, spent = i.here(ctx, a, op)
 		} else {
-			out = i.there(ctx, a)
+			out, spent = i.there(ctx, a)
 		}
+		total = then(total, spent)
 		kind := fault.KindOf(out.Err)
 		again := !own && kind == fault.NotActive || kind == fault.WrongEpoch || kind == fault.Unreachable || kind == fault.Overloaded || kind == fault.Busy
 		if !again {
-			return out
+			return out, total
 		}
 		select {
 		case <-ctx.Done():
-			return out
+			return out, total
 		case <-time.After(wait):
 		}
 	}
 }
 
-func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operation) tree.Answer {
+func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operation) (tree.Answer, operate.Cost) {
 	if a.Step == nil {
 		facts, err := i.s.facts(a.Slice, a.Asks)
-		return tree.Answer{Facts: facts, Err: err}
+		return tree.Answer{Facts: facts, Err: err}, operate.Cost{}
 	}
 	var client, number uint64
 	if a.Final && op != nil {
@@ -207,10 +217,11 @@ func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operatio
 	}
 	step := &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}
 	got, err := i.s.propose(ctx, a.Slice, step, client, number)
+	spent := cost(i.s.spent(a.Slice, got.Cost))
 	if err != nil {
-		return tree.Answer{Err: err}
+		return tree.Answer{Err: err}, spent
 	}
-	return stepAnswer(got.Result, got.Encoded, got.Time)
+	return stepAnswer(got.Result, got.Encoded, got.Time), spent
 }
 
 func stepAnswer(result *pb.Result, encoded []byte, at uint64) tree.Answer {
@@ -223,11 +234,11 @@ func stepAnswer(result *pb.Result, encoded []byte, at uint64) tree.Answer {
 	return tree.Answer{Result: result, Time: hlc.Time(at)}
 }
 
-func (i *intents) there(ctx context.Context, a *tree.Action) tree.Answer {
+func (i *intents) there(ctx context.Context, a *tree.Action) (tree.Answer, operate.Cost) {
 	const op fault.Op = "server.intents"
 	row, ok := i.s.directory.Slice(a.Slice)
 	if !ok || row.Active == i.s.id {
-		return tree.Answer{Err: fault.E(fault.NotActive, op, "", "no node acts for the slice now")}
+		return tree.Answer{Err: fault.E(fault.NotActive, op, "", "no node acts for the slice now")}, operate.Cost{}
 	}
 	if a.Step == nil {
 		var answer pb.FactsResponse
@@ -236,19 +247,20 @@ func (i *intents) there(ctx context.Context, a *tree.Action) tree.Answer {
 		if err == nil && answer.Kind != 0 {
 			err = fault.E(fault.Kind(answer.Kind), op, "", "the slice's active could not answer")
 		}
-		return tree.Answer{Facts: answer.Facts, Err: err}
+		return tree.Answer{Facts: answer.Facts, Err: err}, i.s.callCost(string(row.Active), nil)
 	}
 	var answer pb.OperateResponse
 	req := &pb.OperateRequest{Slice: uint32(a.Slice), Operation: &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}, Hlc: uint64(i.s.hlc.Now())}
 	b, err := i.s.host.Call(ctx, string(row.Active), wire.Operation, method.Operate, req, nil, &answer)
 	b.Release()
+	spent := i.s.callCost(string(row.Active), answer.Spent)
 	switch {
 	case err != nil:
-		return tree.Answer{Err: err}
+		return tree.Answer{Err: err}, spent
 	case answer.Refusal != nil:
-		return tree.Answer{Err: fault.E(fault.Kind(answer.Refusal.Kind), op, "", answer.Refusal.Message)}
+		return tree.Answer{Err: fault.E(fault.Kind(answer.Refusal.Kind), op, "", answer.Refusal.Message)}, spent
 	}
-	return tree.Answer{Result: answer.Result, Time: hlc.Time(answer.Receipt.GetHlc())}
+	return tree.Answer{Result: answer.Result, Time: hlc.Time(answer.Receipt.GetHlc())}, spent
 }
 
 // settled answers an operation that was done before, as the core remembers.

@@ -146,7 +146,7 @@ func (s *Server) openLoop(context.Context) error {
 		s.hlc.Raise(restored[i].BaseTime)
 	}
 	nodes := content.NewNodes(s.store.Packs(), 8<<20)
-	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load}
+	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far}
 	limits := session.DefaultConfig()
 	limits.Length, limits.MaxSessions, limits.MaxLeases = int64(s.config.Session), s.config.MaxSessions, s.config.MaxLeases
 	s.sessions = sessions.New(sessions.Options{
@@ -154,6 +154,7 @@ func (s *Server) openLoop(context.Context) error {
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
 		Published: func(id geoconfig.SliceID) *operate.Published { return s.loop.Published(id) },
 		Ended:     s.sessionEnded,
+		Far:       s.far,
 	})
 	s.locks.table = lock.New(lock.DefaultConfig())
 	s.loop = operate.New(operate.Options{

@@ -67,15 +67,25 @@ const opCall fault.Op = "wire.Host.Call"
 // the garbage collector and do not write to them again.
 func (h *Host) Call(ctx context.Context, peer string, class Class, method Method,
 	request proto.Message, body [][]byte, answer proto.Message) (*Buffer, error) {
+	return h.CallSized(ctx, peer, class, method, request, body, answer, nil)
+}
+
+// Sizes are the bytes of a call's frame and of its answer's, without what
+// encryption and the network add.
+type Sizes struct{ Out, In int }
+
+// CallSized is Call that also says, where sizes is not nil, how much travelled.
+func (h *Host) CallSized(ctx context.Context, peer string, class Class, method Method,
+	request proto.Message, body [][]byte, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	l, err := h.link(ctx, peer, class)
 	if err != nil {
 		return nil, err
 	}
-	return l.call(ctx, method, request, body, answer)
+	return l.call(ctx, method, request, body, answer, sizes)
 }
 
 // call is Call on one connection.
-func (l *link) call(ctx context.Context, method Method, request proto.Message, body [][]byte, answer proto.Message) (*Buffer, error) {
+func (l *link) call(ctx context.Context, method Method, request proto.Message, body [][]byte, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	h := l.host
 	c := h.newCall(l.class)
 	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
@@ -90,7 +100,10 @@ func (l *link) call(ctx context.Context, method Method, request proto.Message, b
 		h.freeCall(c)
 		return nil, err
 	} // not abandoned: the link failed meanwhile and delivers that
-	return l.await(ctx, c, answer)
+	if sizes != nil {
+		sizes.Out = frameSize + int(o.header) + int(o.frame.body)
+	}
+	return l.await(ctx, c, answer, sizes)
 }
 
 // sendCall queues a call's frame, waiting for room.
@@ -112,7 +125,7 @@ func (l *link) sendCall(ctx context.Context, o *outgoing) error {
 }
 
 // await waits for the answer of a call that was sent.
-func (l *link) await(ctx context.Context, c *call, answer proto.Message) (*Buffer, error) {
+func (l *link) await(ctx context.Context, c *call, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -125,6 +138,9 @@ func (l *link) await(ctx context.Context, c *call, answer proto.Message) (*Buffe
 	}
 	header, body, err := c.header, c.body, c.err
 	l.host.freeCall(c)
+	if sizes != nil {
+		sizes.In = frameSize + len(header.Bytes()) + len(body.Bytes())
+	}
 	if err == nil {
 		err = decode(header.Bytes(), answer)
 	}

@@ -158,7 +158,7 @@ func (h *Host) askReach(ctx context.Context, relay, id string) (time.Duration, e
 	}
 	var onward wrapperspb.Int64Value
 	began := h.now()
-	body, err := l.call(ctx, methodReach, wrapperspb.String(id), nil, &onward)
+	body, err := l.call(ctx, methodReach, wrapperspb.String(id), nil, &onward, nil)
 	body.Release()
 	if err != nil {
 		return 0, err

@@ -285,6 +285,7 @@ func (l *link) encode(arena []byte, o *outgoing) ([]byte, int, error) {
 	if n > int(l.limits.Header) {
 		return arena, 0, fault.Errorf(fault.TooLarge, opFrame, l.peer.id, "a message of %d bytes; at most %d", n, l.limits.Header)
 	}
+	o.header = uint32(n)
 	patchHeader(arena[start:], uint32(n))
 	return arena, body, nil
 }

@@ -31,6 +31,8 @@ type Server struct {
 	Caller Caller
 	// Full reports whether the disk takes no more.
 	Full func() bool
+	// Far reports whether a node stands at another site; nil: none does.
+	Far func(peer string) bool
 
 	buffers sync.Pool // *[]byte for answers
 }
@@ -96,7 +98,26 @@ func (s *Server) Put(ctx context.Context, req *pb.PutRequest, body []byte) (*pb.
 		<-next // the body is the request's
 		return nil, fault.Wrap(fault.IO, op, s.Self, err)
 	}
-	return &pb.PutResponse{Stored: append([]string{s.Self}, <-next...)}, nil
+	rest := <-next
+	return &pb.PutResponse{Stored: append([]string{s.Self}, rest.stored...), Spent: rest.spent}, nil
+}
+
+// passed is what the rest of a chain answered.
+type passed struct {
+	stored []string
+	spent  *pb.Spent
+}
+
+// passedBy adds the way to the next node to what it spent itself.
+func (s *Server) passedBy(peer string, a *pb.PutResponse, size int) passed {
+	out := passed{stored: a.Stored, spent: &pb.Spent{Wan: a.Spent.GetWan(), Local: a.Spent.GetLocal(), Bytes: a.Spent.GetBytes()}}
+	if s.Far != nil && s.Far(peer) {
+		out.spent.Wan++
+		out.spent.Bytes += uint64(size)
+	} else {
+		out.spent.Local++
+	}
+	return out
 }
 
 // cut takes the body apart.
@@ -120,10 +141,10 @@ func cut(addresses []chunk.Address, sizes []uint32, body []byte) ([][]byte, erro
 
 // passOn sends the chunks to the next node of the chain. The channel gives the
 // nodes that stored them; where the chain breaks, the rest fetches later.
-func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-chan []string {
-	done := make(chan []string, 1)
+func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-chan passed {
+	done := make(chan passed, 1)
 	if len(req.Chain) == 0 {
-		done <- nil
+		done <- passed{}
 		return done
 	}
 	onward := &pb.PutRequest{Slice: req.Slice, Addresses: req.Addresses, Sizes: req.Sizes, Chain: req.Chain[1:], Client: req.Client}
@@ -132,10 +153,10 @@ func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-
 		b, err := s.Caller.Call(ctx, req.Chain[0], wire.Chunk, method.Put, onward, [][]byte{body}, &answer)
 		b.Release()
 		if err != nil {
-			done <- nil
+			done <- passed{}
 			return
 		}
-		done <- answer.Stored
+		done <- s.passedBy(req.Chain[0], &answer, len(body))
 	}()
 	return done
 }

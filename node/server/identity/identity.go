@@ -19,6 +19,7 @@ type Who struct {
 	User    geoconfig.UserName
 	Client  uint64 // the client's registration number
 	Name    string // host and mount point, for people
+	Site    string // where it says that it stands; only for traces
 	UID     uint32
 	GIDs    []uint32
 	Trusted bool
@@ -65,7 +66,7 @@ func (r *Registry) Hello(peer string, req *pb.HelloRequest) (*Who, error) {
 	if !ok {
 		return nil, fault.E(fault.Unauthorized, op, key, "no user of this cluster has this key: add it to the users first")
 	}
-	w := &Who{User: user.Name, Client: req.Client, Name: req.Name, UID: user.UID, GIDs: user.GIDs, Trusted: user.TrustedHost}
+	w := &Who{User: user.Name, Client: req.Client, Name: req.Name, Site: req.Site, UID: user.UID, GIDs: user.GIDs, Trusted: user.TrustedHost}
 	r.mu.Lock()
 	r.peers[peer] = w
 	r.mu.Unlock()

@@ -64,6 +64,7 @@ type Operation struct {
 	serial  geoconfig.Serial
 	blocked tree.Intent // the intent that it waits for
 	since   replica.Time
+	cost    Cost
 }
 
 // Answer is how an operation ended. Exactly one of Result, Refused and Err is
@@ -80,6 +81,20 @@ type Answer struct {
 	// Across: the operation needs several slices; nothing was done.
 	Across bool
 	Err    error
+	Cost   Cost
+}
+
+// Cost is what an operation waited for, for traces.
+type Cost struct {
+	Commits  int    // entries that had to be committed for it, one after the other
+	Bytes    int    // of these
+	Level    uint32 // how many members had to have them; 0: all
+	Asked    bool   // sessions at this site were asked to give leases up
+	AskedFar bool   // and at others
+	Unlisted bool   // it was an intent: those who ran it counted apart
+	WAN      uint32 // what an intent came to
+	Local    uint32
+	Far      uint64 // bytes to other sites
 }
 
 // Refusal says why this node does not act for a slice now.

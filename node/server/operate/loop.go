@@ -40,7 +40,7 @@ type Leases interface {
 	// granted on it, and returns the mark. Where other sessions than except
 	// hold leases on it, ready is false, and then is called, from any
 	// goroutine, once they have given them up or ended.
-	Change(slice geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready bool)
+	Change(slice geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool)
 	// Changed takes the mark away: the change is applied, or will not be.
 	Changed(mark uint64)
 	// Void drops all leases and locks of a slice: this node acts no more.

@@ -85,6 +85,7 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 		return false
 	case replica.Unregistered:
 		if waiting, under := s.registering[op.Client]; under {
+			op.cost.Commits++
 			s.registering[op.Client] = append(waiting, op)
 			return false
 		}
@@ -92,6 +93,7 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 			l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the client's registration has expired: register under a new number")})
 			return false
 		}
+		op.cost.Commits++
 		l.register(s, op)
 		return false
 	}
@@ -140,13 +142,14 @@ func (l *Loop) free(s *slice, op *Operation) bool {
 		op.change = 0
 	}
 	// touched shares memory with the request at most, which outlives the mark.
-	mark, ready := l.o.Leases.Change(s.id, op.Session, touched, func(holders []uint64) {
+	mark, ready, far := l.o.Leases.Change(s.id, op.Session, touched, func(holders []uint64) {
 		l.in.put(event{kind: eventCall, call: func() {
 			op.freed, op.holders = true, holders
 			l.operate(op)
 		}})
 	})
 	op.change, op.freed, op.touched = mark, ready, touched
+	op.cost.Asked, op.cost.AskedFar = op.cost.Asked || !ready, op.cost.AskedFar || far
 	return ready
 }
 
@@ -193,6 +196,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.
 		return // the reply says why
 	}
 	op.serial = serial
+	op.cost.Commits, op.cost.Bytes, op.cost.Level = op.cost.Commits+1, op.cost.Bytes+len(data)+len(encoded), l.level(s, op.Level)
 	s.proposed[serial] = op
 	for i := range out.Mutations {
 		s.over.set(out.Mutations[i].Key, out.Mutations[i].Value, serial)
@@ -309,6 +313,7 @@ func (l *Loop) finish(op *Operation, a Answer) {
 	}
 	done := op.Done
 	op.Done = nil
+	a.Cost = op.cost
 	if done != nil {
 		done(op, a)
 	}

@@ -39,7 +39,10 @@ type Options struct {
 	// Published is one slice's.
 	Published func(geoconfig.SliceID) *operate.Published
 	// Ended hears of clients whose sessions lapsed or were closed.
-	Ended  func(client uint64)
+	Ended func(client uint64)
+	// Far reports whether a peer stands at another site; for traces. It must
+	// not call back.
+	Far    func(peer string) bool
 	Logger *slog.Logger
 }
 
@@ -149,7 +152,7 @@ func (s *Sessions) Grant(id uint64, slice geoconfig.SliceID, epoch geoconfig.Epo
 }
 
 // Change implements operate.Leases.
-func (s *Sessions) Change(_ geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready bool) {
+func (s *Sessions) Change(_ geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool) {
 	s.mu.Lock()
 	c, revocations := s.table.Begin(nil, touched, session.ID(except))
 	s.mark++
@@ -158,9 +161,15 @@ func (s *Sessions) Change(_ geoconfig.SliceID, except uint64, touched []tree.Tou
 	if ready = c.Ready(); !ready {
 		c.Tag = &waiting{then: then}
 	}
+	if s.o.Far != nil {
+		for _, r := range revocations {
+			l := s.live[r.Session]
+			far = far || l != nil && s.o.Far(l.peer)
+		}
+	}
 	s.mu.Unlock()
 	s.send(revocations)
-	return mark, ready
+	return mark, ready, far
 }
 
 // Changed implements operate.Leases.

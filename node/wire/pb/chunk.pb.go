@@ -215,6 +215,7 @@ func (x *PutRequest) GetClient() uint64 {
 type PutResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stored        []string               `protobuf:"bytes,1,rep,name=stored,proto3" json:"stored,omitempty"`
+	Spent         *Spent                 `protobuf:"bytes,2,opt,name=spent,proto3" json:"spent,omitempty"`
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -253,6 +254,13 @@ func (*PutResponse) Descriptor() ([]byte, []int) {
 func (x *PutResponse) GetStored() []string {
 	if x != nil {
 		return x.Stored
+	}
+	return nil
+}
+
+func (x *PutResponse) GetSpent() *Spent {
+	if x != nil {
+		return x.Spent
 	}
 	return nil
 }
@@ -615,9 +623,10 @@ const file_chunk_proto_rawDesc = "" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\rR\x05sizes\x12\x14\n" +
 	"\x05chain\x18\x04 \x03(\tR\x05chain\x12\x16\n" +
-	"\x06client\x18\x05 \x01(\x06R\x06client\"V\n" +
+	"\x06client\x18\x05 \x01(\x06R\x06client\"\x81\x01\n" +
 	"\vPutResponse\x12\x16\n" +
-	"\x06stored\x18\x01 \x03(\tR\x06stored\x12/\n" +
+	"\x06stored\x18\x01 \x03(\tR\x06stored\x12)\n" +
+	"\x05spent\x18\x02 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xc1\x01\n" +
 	"\n" +
 	"GetRequest\x12\x14\n" +
@@ -671,18 +680,20 @@ var file_chunk_proto_goTypes = []any{
 	(*RangeResponse)(nil),   // 7: cartwheel.v1.RangeResponse
 	(*GetRequest_Part)(nil), // 8: cartwheel.v1.GetRequest.Part
 	(*Refusal)(nil),         // 9: cartwheel.v1.Refusal
+	(*Spent)(nil),           // 10: cartwheel.v1.Spent
 }
 var file_chunk_proto_depIdxs = []int32{
-	9, // 0: cartwheel.v1.HaveResponse.refusal:type_name -> cartwheel.v1.Refusal
-	9, // 1: cartwheel.v1.PutResponse.refusal:type_name -> cartwheel.v1.Refusal
-	8, // 2: cartwheel.v1.GetRequest.parts:type_name -> cartwheel.v1.GetRequest.Part
-	9, // 3: cartwheel.v1.GetResponse.refusal:type_name -> cartwheel.v1.Refusal
-	9, // 4: cartwheel.v1.RangeResponse.refusal:type_name -> cartwheel.v1.Refusal
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	9,  // 0: cartwheel.v1.HaveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	10, // 1: cartwheel.v1.PutResponse.spent:type_name -> cartwheel.v1.Spent
+	9,  // 2: cartwheel.v1.PutResponse.refusal:type_name -> cartwheel.v1.Refusal
+	8,  // 3: cartwheel.v1.GetRequest.parts:type_name -> cartwheel.v1.GetRequest.Part
+	9,  // 4: cartwheel.v1.GetResponse.refusal:type_name -> cartwheel.v1.Refusal
+	9,  // 5: cartwheel.v1.RangeResponse.refusal:type_name -> cartwheel.v1.Refusal
+	6,  // [6:6] is the sub-list for method output_type
+	6,  // [6:6] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_chunk_proto_init() }

@@ -834,6 +834,68 @@ func (x *Refusal) GetMessage() string {
 	return ""
 }
 
+// What a node did for an answer that the caller waited for, beside the round
+// trip of the call itself. For traces only.
+type Spent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Wan           uint32                 `protobuf:"varint,1,opt,name=wan,proto3" json:"wan,omitempty"`     // round trips in sequence to other sites
+	Local         uint32                 `protobuf:"varint,2,opt,name=local,proto3" json:"local,omitempty"` // and within this one, where none of them left it
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"` // sent to other sites, about
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spent) Reset() {
+	*x = Spent{}
+	mi := &file_common_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spent) ProtoMessage() {}
+
+func (x *Spent) ProtoReflect() protoreflect.Message {
+	mi := &file_common_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spent.ProtoReflect.Descriptor instead.
+func (*Spent) Descriptor() ([]byte, []int) {
+	return file_common_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Spent) GetWan() uint32 {
+	if x != nil {
+		return x.Wan
+	}
+	return 0
+}
+
+func (x *Spent) GetLocal() uint32 {
+	if x != nil {
+		return x.Local
+	}
+	return 0
+}
+
+func (x *Spent) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 var File_common_proto protoreflect.FileDescriptor
 
 const file_common_proto_rawDesc = "" +
@@ -908,7 +970,11 @@ const file_common_proto_rawDesc = "" +
 	"\aRefusal\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
 	"\x03row\x18\x02 \x01(\fR\x03row\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessageB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"\amessage\x18\x03 \x01(\tR\amessage\"E\n" +
+	"\x05Spent\x12\x10\n" +
+	"\x03wan\x18\x01 \x01(\rR\x03wan\x12\x14\n" +
+	"\x05local\x18\x02 \x01(\rR\x05local\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytesB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_common_proto_rawDescOnce sync.Once
@@ -923,7 +989,7 @@ func file_common_proto_rawDescGZIP() []byte {
 }
 
 var file_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_common_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_common_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_common_proto_goTypes = []any{
 	(Grant_What)(0),   // 0: cartwheel.v1.Grant.What
 	(*Principal)(nil), // 1: cartwheel.v1.Principal
@@ -934,6 +1000,7 @@ var file_common_proto_goTypes = []any{
 	(*Grant)(nil),     // 6: cartwheel.v1.Grant
 	(*Extent)(nil),    // 7: cartwheel.v1.Extent
 	(*Refusal)(nil),   // 8: cartwheel.v1.Refusal
+	(*Spent)(nil),     // 9: cartwheel.v1.Spent
 }
 var file_common_proto_depIdxs = []int32{
 	3, // 0: cartwheel.v1.Attr.cues:type_name -> cartwheel.v1.Cues
@@ -963,7 +1030,7 @@ func file_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_common_proto_rawDesc), len(file_common_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -220,6 +220,7 @@ type OperateResponse struct {
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Receipt       *Receipt               `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	Spent         *Spent                 `protobuf:"bytes,5,opt,name=spent,proto3" json:"spent,omitempty"`
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -279,6 +280,13 @@ func (x *OperateResponse) GetHlc() uint64 {
 func (x *OperateResponse) GetReceipt() *Receipt {
 	if x != nil {
 		return x.Receipt
+	}
+	return nil
+}
+
+func (x *OperateResponse) GetSpent() *Spent {
+	if x != nil {
+		return x.Spent
 	}
 	return nil
 }
@@ -2028,12 +2036,13 @@ const file_operation_proto_rawDesc = "" +
 	"\x03hlc\x18\n" +
 	" \x01(\x06R\x03hlc\x12\x1b\n" +
 	"\tin_flight\x18\v \x01(\bR\binFlight\x12\x16\n" +
-	"\x06unsent\x18\f \x01(\bR\x06unsent\"\xe0\x01\n" +
+	"\x06unsent\x18\f \x01(\bR\x06unsent\"\x8b\x02\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
-	"\areceipt\x18\x04 \x01(\v2\x15.cartwheel.v1.ReceiptR\areceipt\x12/\n" +
+	"\areceipt\x18\x04 \x01(\v2\x15.cartwheel.v1.ReceiptR\areceipt\x12)\n" +
+	"\x05spent\x18\x05 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"u\n" +
 	"\aReceipt\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x14\n" +
@@ -2241,12 +2250,13 @@ var file_operation_proto_goTypes = []any{
 	(*Result)(nil),          // 20: cartwheel.v1.Result
 	(*Principal)(nil),       // 21: cartwheel.v1.Principal
 	(*Grant)(nil),           // 22: cartwheel.v1.Grant
-	(*Refusal)(nil),         // 23: cartwheel.v1.Refusal
-	(*Cues)(nil),            // 24: cartwheel.v1.Cues
-	(*Content)(nil),         // 25: cartwheel.v1.Content
-	(*Xattr)(nil),           // 26: cartwheel.v1.Xattr
-	(*Extent)(nil),          // 27: cartwheel.v1.Extent
-	(*Attr)(nil),            // 28: cartwheel.v1.Attr
+	(*Spent)(nil),           // 23: cartwheel.v1.Spent
+	(*Refusal)(nil),         // 24: cartwheel.v1.Refusal
+	(*Cues)(nil),            // 25: cartwheel.v1.Cues
+	(*Content)(nil),         // 26: cartwheel.v1.Content
+	(*Xattr)(nil),           // 27: cartwheel.v1.Xattr
+	(*Extent)(nil),          // 28: cartwheel.v1.Extent
+	(*Attr)(nil),            // 29: cartwheel.v1.Attr
 }
 var file_operation_proto_depIdxs = []int32{
 	21, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
@@ -2254,34 +2264,35 @@ var file_operation_proto_depIdxs = []int32{
 	20, // 2: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
 	22, // 3: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
 	3,  // 4: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
-	23, // 5: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
-	5,  // 6: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
-	6,  // 7: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
-	7,  // 8: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
-	8,  // 9: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
-	9,  // 10: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
-	10, // 11: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
-	11, // 12: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
-	12, // 13: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
-	13, // 14: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
-	14, // 15: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
-	15, // 16: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
-	16, // 17: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
-	19, // 18: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
-	24, // 19: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
-	25, // 20: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	24, // 21: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	26, // 22: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	27, // 23: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 24: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	28, // 25: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	28, // 26: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	28, // 27: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	23, // 5: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
+	24, // 6: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
+	5,  // 7: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
+	6,  // 8: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
+	7,  // 9: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
+	8,  // 10: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
+	9,  // 11: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
+	10, // 12: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
+	11, // 13: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
+	12, // 14: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
+	13, // 15: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
+	14, // 16: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
+	15, // 17: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
+	16, // 18: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
+	19, // 19: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
+	25, // 20: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
+	26, // 21: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
+	25, // 22: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	27, // 23: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	28, // 24: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 25: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	29, // 26: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	29, // 27: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	29, // 28: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }

@@ -31,6 +31,7 @@ type HelloRequest struct {
 	Version       uint32                 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	Client        uint64                 `protobuf:"fixed64,5,opt,name=client,proto3" json:"client,omitempty"`
 	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"` // host and mount point, for people
+	Site          string                 `protobuf:"bytes,7,opt,name=site,proto3" json:"site,omitempty"` // where the client says that it stands; for traces
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -103,6 +104,13 @@ func (x *HelloRequest) GetClient() uint64 {
 func (x *HelloRequest) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *HelloRequest) GetSite() string {
+	if x != nil {
+		return x.Site
 	}
 	return ""
 }
@@ -893,14 +901,15 @@ var File_session_proto protoreflect.FileDescriptor
 
 const file_session_proto_rawDesc = "" +
 	"\n" +
-	"\rsession.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xa7\x01\n" +
+	"\rsession.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xbb\x01\n" +
 	"\fHelloRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x19\n" +
 	"\buser_key\x18\x02 \x01(\fR\auserKey\x12\x1c\n" +
 	"\tsignature\x18\x03 \x01(\fR\tsignature\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\rR\aversion\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x12\n" +
-	"\x04name\x18\x06 \x01(\tR\x04name\"\xbd\x01\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12\x12\n" +
+	"\x04site\x18\a \x01(\tR\x04site\"\xbd\x01\n" +
 	"\rHelloResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +

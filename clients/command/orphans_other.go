@@ -1,0 +1,6 @@
+//go:build !linux
+
+package command
+
+// adoptOrphans does nothing here.
+func adoptOrphans() {}
