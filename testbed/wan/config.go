@@ -98,7 +98,7 @@ type Path struct {
 	Delay     time.Duration `json:"delay_ns"`   // one way
 	Jitter    time.Duration `json:"jitter_ns"`  // the delay wanders within Delay +- Jitter, and reorders nothing
 	Rate      Rate          `json:"rate_bps"`   // of this pair alone
-	Queue     int           `json:"queue"`      // bytes waiting for Rate; 0 means twice the path's bandwidth times its RTT
+	Queue     int           `json:"queue"`      // bytes waiting for Rate; 0 means three times the path's rate times its RTT
 	Loss      float64       `json:"loss"`       // share of packets
 	Burst     float64       `json:"burst"`      // packets lost in a row, on average; 0 or 1 is independent loss
 	Duplicate float64       `json:"duplicate"`  // share that arrives twice

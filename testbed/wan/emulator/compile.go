@@ -73,9 +73,9 @@ func rate(r wan.Rate) int64 {
 	return int64(r)
 }
 
-// queue returns a queue's bytes: what was given, or twice what is under way on
-// the path when it is full, so that a connection that doubles its window each
-// round trip finds the end of it without losing hundreds of packets.
+// queue returns a queue's bytes: what was given, or three times what is under
+// way on the path when it is full: a connection of BBR begins with up to 3.5
+// times that (its gain of 2.9, and what it adds for late acknowledgements).
 func queue(given int, r wan.Rate, rtt time.Duration) int64 {
 	if given > 0 {
 		return int64(given)
@@ -83,5 +83,5 @@ func queue(given int, r wan.Rate, rtt time.Duration) int64 {
 	if r == wan.Unlimited {
 		return noLimit
 	}
-	return max(leastQueue, int64(2*float64(r)/8*max(rtt, leastRTT).Seconds()))
+	return max(leastQueue, int64(3*float64(r)/8*max(rtt, leastRTT).Seconds()))
 }

@@ -1,0 +1,166 @@
+package calibration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cartwheel.dev/testbed/wan"
+)
+
+const (
+	tcpPort = 7002
+	// A full TCP segment carries 1448 bytes in a packet of 1500: headers of 20
+	// and 20, and 12 of time stamps.
+	tcpShare = 1448.0 / 1500
+)
+
+// flow is one connection that sends all it can.
+type flow struct{ from, to string }
+
+// pour runs flows at once and returns the rate of each, in bits per second of
+// IP packets, between warm and warm+length after they began. control is the
+// congestion control, the system's if empty.
+func pour(ctx context.Context, n *wan.Network, flows []flow, control string, warm, length time.Duration) ([]float64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	config, err := n.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got := make([]atomic.Int64, len(flows))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for i, f := range flows {
+		out, in, err := join(ctx, n, f, address(&config, f.to), uint16(tcpPort+i), control)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { // at the latest when pour returns
+			_ = out.Close()
+			_ = in.Close()
+		})
+		wg.Go(func() { _, _ = io.Copy(counter{&got[i]}, in) }) // it ends by being closed
+		wg.Go(func() { _, _ = io.Copy(out, zeros{}) })
+	}
+	before, err := sample(ctx, got, warm)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	after, err := sample(ctx, got, length)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(start).Seconds()
+	out := make([]float64, len(flows))
+	for i := range out {
+		out[i] = float64(after[i]-before[i]) * 8 / took / tcpShare
+	}
+	return out, nil
+}
+
+// sample waits and then reads all counters.
+func sample(ctx context.Context, got []atomic.Int64, wait time.Duration) ([]int64, error) {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	out := make([]int64, len(got))
+	for i := range got {
+		out[i] = got[i].Load()
+	}
+	return out, nil
+}
+
+func address(c *wan.Config, host string) netip.Addr {
+	for _, h := range c.Hosts() {
+		if h.Name == host {
+			return h.Addr
+		}
+	}
+	return netip.Addr{}
+}
+
+// join connects two hosts.
+func join(ctx context.Context, n *wan.Network, f flow, to netip.Addr, port uint16, control string) (out, in net.Conn, err error) {
+	var l net.Listener
+	err = n.Do(f.to, func() (err error) {
+		l, err = net.Listen("tcp4", fmt.Sprintf(":%d", port))
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, _ := l.Accept() // nil when the listener is closed
+		accepted <- c
+	}()
+	err = n.Do(f.from, func() (err error) {
+		out, err = (&net.Dialer{}).DialContext(ctx, "tcp4", netip.AddrPortFrom(to, port).String())
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if in = <-accepted; in == nil {
+		out.Close()
+		return nil, nil, errors.New("a connection was made that nobody accepted")
+	}
+	if control != "" {
+		raw, err := out.(*net.TCPConn).SyscallConn()
+		if err == nil {
+			cerr := raw.Control(func(fd uintptr) {
+				err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, control)
+			})
+			err = errors.Join(err, cerr)
+		}
+		if err != nil {
+			out.Close()
+			in.Close()
+			return nil, nil, fmt.Errorf("congestion control %s: %w", control, err)
+		}
+	}
+	return out, in, nil
+}
+
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(b []byte) (int, error) {
+	c.n.Add(int64(len(b)))
+	return len(b), nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// jain returns Jain's index of fairness: 1 if all are equal, 1/n if one has all.
+func jain(v []float64) float64 {
+	var sum, squares float64
+	for _, x := range v {
+		sum += x
+		squares += x * x
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(v)) * squares)
+}
