@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,19 +46,60 @@ func options(t *testing.T) Options {
 	return Options{Prefix: "cwcal", Seed: 1, Emulator: wan.Options{Emulator: []string{self}, Env: []string{role + "=emulator"}, Stderr: os.Stderr}}
 }
 
+// tries is how often a busy machine may make a calibration void.
+const tries = 3
+
 func TestTheEmulatorDoesWhatItIsAskedTo(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes an emulator late; the test without it counts")
+	}
 	o := options(t)
 	o.Quick = os.Getenv("CARTWHEEL_LONG") == ""
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	start := time.Now()
-	r, err := Run(ctx, o)
-	var table bytes.Buffer
-	if werr := r.Write(&table); werr != nil {
-		t.Error(werr)
+	for range tries {
+		start := time.Now()
+		r, err := Run(ctx, o)
+		var table bytes.Buffer
+		if werr := r.Write(&table); werr != nil {
+			t.Error(werr)
+		}
+		t.Logf("%v\n%s", time.Since(start), table.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.OK() {
+			return
+		}
+		if r.Void == "" {
+			t.Fatal("not as wanted")
+		}
 	}
-	t.Logf("%v\n%s", time.Since(start), table.String())
-	if err != nil || !r.OK() {
-		t.Errorf("not as wanted: %v", err)
+	t.Skipf("this machine is too busy to tell: %d of %d calibrations were void", tries, tries)
+}
+
+// Each of these is one packet or share off: the table must say so.
+func TestWhatIsNotAsWantedShows(t *testing.T) {
+	var shown []Row
+	b := &bench{report: &Report{}, Options: Options{Progress: func(r Row) { shown = append(shown, r) }}}
+	b.rate(20*wan.Mbit, 19.61e6, "near enough")
+	if !b.report.OK() {
+		t.Errorf("2 %% are allowed: %+v", b.report.Rows)
+	}
+	b.rate(20*wan.Mbit, 19.5e6, "too slow")
+	b.share(0.1, 10000, 0.111, "too many lost")
+	b.row("ms", 2, 1, 3, 3.1, "too late")
+	if len(shown) != 4 || shown[1].OK || shown[2].OK || shown[3].OK || b.report.OK() {
+		t.Errorf("got %+v", shown)
+	}
+	var table bytes.Buffer
+	if err := b.report.Write(&table); err != nil || strings.Count(table.String(), "WRONG") != 3 {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+	if r := (&Report{Rows: shown[:1], Void: "late"}); r.OK() {
+		t.Error("a void report is not right")
+	}
+	if (&Report{}).OK() {
+		t.Error("a report of nothing is not right")
 	}
 }

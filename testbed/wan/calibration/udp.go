@@ -67,7 +67,10 @@ func send(ctx context.Context, n *wan.Network, from, to string, addr netip.Addr,
 	if err := out.SetWriteBuffer(sendBuffer); err != nil {
 		return train{}, err
 	}
-	defer context.AfterFunc(ctx, func() { in.Close(); out.Close() })()
+	defer context.AfterFunc(ctx, func() { // which ends what waits
+		_ = in.Close()
+		_ = out.Close()
+	})()
 	result := make(chan train, 1)
 	var sent atomic.Bool
 	go func() { result <- receive(in, count, bytes, settle, &sent) }()
