@@ -60,6 +60,8 @@ const (
 	// MaxBatchBytes bounds the JSON of all rows of a batch together, so that
 	// one batch always fits into one answer of Follow.
 	MaxBatchBytes = 4 << 20
+	// MaxNeighbours bounds each list of nodes in a node's row.
+	MaxNeighbours = 256
 	// KeptKeys is how many keys of batches a store remembers at least.
 	KeptKeys = 100_000
 )

@@ -213,7 +213,11 @@ type Node struct {
 	UsedBytes     int64       `json:"used_bytes"`
 	Incarnation   Incarnation `json:"incarnation"`
 	Version       string      `json:"version"`
-	Revision      Revision    `json:"revision"`
+	// Together lists nodes of other sites that this one measured so near that
+	// they fail with it, Apart nodes of its own site that it measured far away.
+	Together []NodeID `json:"together,omitempty"`
+	Apart    []NodeID `json:"apart,omitempty"`
+	Revision Revision `json:"revision"`
 }
 
 // User is a row of the users' table: a public key acts as one uid, unless the

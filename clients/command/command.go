@@ -38,6 +38,7 @@ type grammar struct {
 	Umount  umountCmd  `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
 	Status  statusCmd  `cmd:"" help:"Say how the cluster is."`
 	Slice   sliceCmd   `cmd:"" help:"Slices: list them, hand them over."`
+	Net     netCmd     `cmd:"" help:"Distances between the nodes: measured, predicted, measured now."`
 	Where   whereCmd   `cmd:"" help:"Say where a file is: its cues, slice, active, standbys, and which copy is read."`
 	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
 	Doctor  doctorCmd  `cmd:"" help:"Check what mounting needs on this machine."`

@@ -40,8 +40,9 @@ type statusView struct {
 		SinglePoint bool   `json:"single_point"`
 		Warning     string `json:"warning,omitempty"`
 	} `json:"geo_config"`
-	Nodes []nodeView       `json:"nodes"`
-	Sites []geoconfig.Site `json:"sites"`
+	Nodes    []nodeView       `json:"nodes"`
+	Sites    []geoconfig.Site `json:"sites"`
+	Warnings []warning        `json:"warnings"`
 }
 
 // Help shows how it is called.
@@ -59,6 +60,7 @@ func (statusCmd) Run(e *env) error {
 	v.GeoConfig.Reachable = true
 	var troubles []string
 	answered := false
+	var findings []report.Finding
 	for _, a := range askAll(e, c, status) {
 		row, _ := c.Node(a.id)
 		n := nodeView{ID: a.id, Site: row.Site, Addresses: row.Addresses}
@@ -74,6 +76,7 @@ func (statusCmd) Run(e *env) error {
 			v.Cluster = a.value.Cluster
 			fill(&n, a.value)
 			v.geoConfig(a.value.GeoConfig)
+			findings = append(findings, a.value.Findings...)
 			if n.ReadOnly {
 				troubles = append(troubles, fmt.Sprintf("the node at %s is full and read-only", row.Site))
 			}
@@ -88,6 +91,7 @@ func (statusCmd) Run(e *env) error {
 			troubles = append(troubles, fmt.Sprintf("slice %d %s", s.ID, lacks))
 		}
 	}
+	v.Warnings = warnings(findings)
 	v.Healthy = len(troubles) == 0
 	v.Sentence = fmt.Sprintf("All well: %d nodes at %d sites, every slice fully protected.", len(v.Nodes), len(v.Sites))
 	if !v.Healthy {
@@ -136,6 +140,9 @@ func (v statusView) text(w io.Writer) {
 	fmt.Fprintln(w, v.Sentence)
 	if v.GeoConfig.Warning != "" {
 		fmt.Fprintln(w, "Note:", v.GeoConfig.Warning)
+	}
+	for _, x := range v.Warnings {
+		fmt.Fprintln(w, "Warning:", x.Text)
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -110,6 +111,14 @@ func checkNode(n geoconfig.Node) error {
 	for _, v := range append([]float64{n.Coordinate.Height, n.Coordinate.Error}, n.Coordinate.Vector...) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return invalid(n.Key(), "the coordinate is not finite")
+		}
+	}
+	if len(n.Together) > geoconfig.MaxNeighbours || len(n.Apart) > geoconfig.MaxNeighbours {
+		return invalid(n.Key(), "%d and %d neighbours, more than %d", len(n.Together), len(n.Apart), geoconfig.MaxNeighbours)
+	}
+	for _, id := range append(slices.Clone(n.Together), n.Apart...) {
+		if !sane(string(id), idMarks, maxIDBytes) {
+			return invalid(n.Key(), "%q is no peer ID", id)
 		}
 	}
 	if n.CapacityBytes < 0 || n.UsedBytes < 0 || len(n.Version) > maxKeyBytes {

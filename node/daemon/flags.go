@@ -25,6 +25,7 @@ type nodeFlags struct {
 	Lease         *time.Duration `help:"How long an answered beacon binds."`
 	Session       *time.Duration `help:"How long a client's cache outlives its last keep-alive."`
 	FailedAfter   *time.Duration `help:"How long a member may be failed before it is replaced."`
+	SiteSpread    *time.Duration `help:"How far apart nodes of one site may be before the audit says so."`
 	CapacityBytes *int64         `help:"What the node may store; 0: what the disk has."`
 	ReserveBytes  *int64         `help:"What stays free on the disk."`
 	MemoryBytes   *int64         `help:"Memory to aim for."`
@@ -43,6 +44,7 @@ func (f nodeFlags) values() map[string]any {
 	put(out, "lease", f.Lease)
 	put(out, "session", f.Session)
 	put(out, "failed_after", f.FailedAfter)
+	put(out, "site_spread", f.SiteSpread)
 	put(out, "capacity_bytes", f.CapacityBytes)
 	put(out, "reserve_bytes", f.ReserveBytes)
 	put(out, "memory_bytes", f.MemoryBytes)

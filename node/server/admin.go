@@ -15,7 +15,6 @@ import (
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 	"cartwheel.dev/node/wire/report"
 )
@@ -51,9 +50,11 @@ func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusReques
 	out.Sessions, out.ObjectLeases = s.sessions.Len()
 	for _, n := range s.directory.Nodes() {
 		if n.ID != s.id {
-			out.Peers = append(out.Peers, report.Peer{ID: n.ID, Site: n.Site, Connected: s.host.Connected(string(n.ID), wire.Beacon)})
+			path, up := s.host.Path(string(n.ID))
+			out.Peers = append(out.Peers, report.Peer{ID: n.ID, Site: n.Site, Connected: up, RTTNS: path.RTT})
 		}
 	}
+	out.Findings = s.near.findings()
 	encoded, err := json.Marshal(out)
 	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "server.Status", "", err)
 }

@@ -45,6 +45,10 @@ type Config struct {
 	// takes its place.
 	FailedAfter time.Duration `koanf:"failed_after"`
 
+	// SiteSpread is how far apart nodes of one site may be before the site audit
+	// says that it is not one place.
+	SiteSpread time.Duration `koanf:"site_spread"`
+
 	// CapacityBytes bounds what the node stores; 0: what the disk has.
 	CapacityBytes int64 `koanf:"capacity_bytes"`
 	// ReserveBytes of the disk stay free: below them clients get "no space".
@@ -87,6 +91,7 @@ func DefaultConfig() Config {
 		Lease:            3 * time.Second,
 		Session:          3 * time.Second,
 		FailedAfter:      30 * time.Minute,
+		SiteSpread:       10 * time.Millisecond,
 		ReserveBytes:     256 << 20,
 		MemoryBytes:      220 << 20,
 		RegistrationLife: 24 * time.Hour,
@@ -124,6 +129,7 @@ func (c Config) Validate() error {
 	p.check(c.Lease >= 100*time.Millisecond && c.Lease <= time.Minute, "lease", "is %v; between 100ms and 1m", c.Lease)
 	p.check(c.Session >= 100*time.Millisecond && c.Session <= time.Minute, "session", "is %v; between 100ms and 1m", c.Session)
 	p.check(c.FailedAfter >= time.Second, "failed_after", "is %v; at least 1s", c.FailedAfter)
+	p.check(c.SiteSpread >= 2*time.Millisecond && c.SiteSpread <= time.Minute, "site_spread", "is %v; between 2ms and 1m", c.SiteSpread)
 	p.check(c.CapacityBytes >= 0, "capacity_bytes", "is negative")
 	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
 	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)

@@ -76,6 +76,7 @@ type Server struct {
 	bulk      chan struct{} // bounds the calls for chunks of state transfers
 	asked     chan struct{} // bounds the calls for chunks of entries
 	swaps     *swaps.Runner
+	near      nearness
 	intents   *intents
 	// failedSince is when members were first seen failed; the maintenance
 	// goroutine's own.

@@ -42,6 +42,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	s.goRun(s.directory.Run)
 	s.goRun(s.maintain)
+	s.goRun(s.survey)
 	return nil
 }
 
@@ -52,11 +53,17 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
 		return &fault.Error{Kind: fault.Permission, Op: op, Subject: s.config.Data, Public: "the data directory cannot be made", Cause: err}
 	}
+	if err := s.openVicinity(); err != nil {
+		return err
+	}
 	host, err := wire.New(wire.Options{
 		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.deps.Limits, Times: s.deps.Times, Logger: s.log,
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
 		OnHLC:     s.observe,
 		OnConnect: s.connected,
+		OnSample:  s.sampled,
+		Relays:    s.relays,
+		Splice:    s.maySplice,
 	})
 	if err != nil {
 		return err
@@ -299,6 +306,7 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
 	n.CapacityBytes = s.capacity(usage)
 	n.UsedBytes = n.CapacityBytes - max(s.free(usage), 0)
+	s.placeRow(&n)
 	return n
 }
 

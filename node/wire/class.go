@@ -48,7 +48,7 @@ func (l lane) class() Class {
 func (l lane) spliced() bool { return l >= laneSpliced }
 
 // Method names what a frame asks for. Numbers are the callers' to assign,
-// below MaxMethod-1; 0 is wire's own heartbeat.
+// below MaxMethod-2; 0 is wire's own heartbeat.
 type Method uint16
 
 // MaxMethod is the first number that is no method.
@@ -57,6 +57,9 @@ const MaxMethod = 1024
 // methodReach is wire's own: whether the callee has a direct connection to a
 // third host.
 const methodReach Method = MaxMethod - 1
+
+// methodPing is wire's own too: it is answered at once, with nothing.
+const methodPing Method = MaxMethod - 2
 
 // MethodSplice is what a Filter sees, in class Chunk, of bytes that this host
 // passes on to a peer for another one; Drop ends the splice.

@@ -72,6 +72,7 @@ func New(o Options) (*Host, error) {
 	}
 	h.splices.init(o.Limits)
 	h.Inline(methodReach, h.reach)
+	h.Inline(methodPing, func(r *Request) { r.Reply(nil) })
 	h.wg.Add(1)
 	go h.tick()
 	return h, nil

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"math"
 	"sync"
 	"time"
@@ -123,4 +124,16 @@ func (h *Host) Path(id string) (Path, bool) {
 		}
 	}
 	return Path{}, false
+}
+
+// Ping measures one round trip to a peer, however frames travel there. Errors
+// are those of Call.
+func (h *Host) Ping(ctx context.Context, id string) (time.Duration, error) {
+	if _, err := h.link(ctx, id, Beacon); err != nil { // dialling is no part of it
+		return 0, err
+	}
+	began := h.now()
+	body, err := h.Call(ctx, id, Beacon, methodPing, nil, nil, nil)
+	body.Release()
+	return time.Duration(h.now() - began), err
 }

@@ -48,6 +48,7 @@ const (
 	Where      wire.Method = 50
 	HandOver   wire.Method = 51
 	DropCaches wire.Method = 52
+	Net        wire.Method = 53 // NetRequest: the node's coordinate and distances
 )
 
 // Between nodes.

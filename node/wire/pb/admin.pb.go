@@ -435,6 +435,104 @@ func (*DropCachesResponse) Descriptor() ([]byte, []int) {
 	return file_admin_proto_rawDescGZIP(), []int{9}
 }
 
+// What a node measured and predicts of its distances. With probes, it measures
+// the nodes named (none: all) so many times first.
+type NetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Probes        uint32                 `protobuf:"varint,1,opt,name=probes,proto3" json:"probes,omitempty"`
+	Nodes         []string               `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetRequest) Reset() {
+	*x = NetRequest{}
+	mi := &file_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetRequest) ProtoMessage() {}
+
+func (x *NetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetRequest.ProtoReflect.Descriptor instead.
+func (*NetRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *NetRequest) GetProbes() uint32 {
+	if x != nil {
+		return x.Probes
+	}
+	return 0
+}
+
+func (x *NetRequest) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type NetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Net           []byte                 `protobuf:"bytes,1,opt,name=net,proto3" json:"net,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetResponse) Reset() {
+	*x = NetResponse{}
+	mi := &file_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetResponse) ProtoMessage() {}
+
+func (x *NetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetResponse.ProtoReflect.Descriptor instead.
+func (*NetResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NetResponse) GetNet() []byte {
+	if x != nil {
+		return x.Net
+	}
+	return nil
+}
+
 // Between nodes: a coordinator asks the active of a slice how an intent stands.
 type IntentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -446,7 +544,7 @@ type IntentRequest struct {
 
 func (x *IntentRequest) Reset() {
 	*x = IntentRequest{}
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +556,7 @@ func (x *IntentRequest) String() string {
 func (*IntentRequest) ProtoMessage() {}
 
 func (x *IntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +569,7 @@ func (x *IntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentRequest.ProtoReflect.Descriptor instead.
 func (*IntentRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{10}
+	return file_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *IntentRequest) GetIntent() uint64 {
@@ -497,7 +595,7 @@ type IntentResponse struct {
 
 func (x *IntentResponse) Reset() {
 	*x = IntentResponse{}
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -509,7 +607,7 @@ func (x *IntentResponse) String() string {
 func (*IntentResponse) ProtoMessage() {}
 
 func (x *IntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -522,7 +620,7 @@ func (x *IntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentResponse.ProtoReflect.Descriptor instead.
 func (*IntentResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{11}
+	return file_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *IntentResponse) GetPhase() uint32 {
@@ -547,7 +645,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +657,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +670,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{12}
+	return file_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TransferRequest) GetSlice() uint32 {
@@ -611,7 +709,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +721,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +734,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{13}
+	return file_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TransferResponse) GetToken() uint64 {
@@ -708,7 +806,13 @@ const file_admin_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\tR\x02to\"\x12\n" +
 	"\x10HandOverResponse\"\x13\n" +
 	"\x11DropCachesRequest\"\x14\n" +
-	"\x12DropCachesResponse\"=\n" +
+	"\x12DropCachesResponse\":\n" +
+	"\n" +
+	"NetRequest\x12\x16\n" +
+	"\x06probes\x18\x01 \x01(\rR\x06probes\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\x1f\n" +
+	"\vNetResponse\x12\x10\n" +
+	"\x03net\x18\x01 \x01(\fR\x03net\"=\n" +
 	"\rIntentRequest\x12\x16\n" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
@@ -739,7 +843,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -751,10 +855,12 @@ var file_admin_proto_goTypes = []any{
 	(*HandOverResponse)(nil),   // 7: cartwheel.v1.HandOverResponse
 	(*DropCachesRequest)(nil),  // 8: cartwheel.v1.DropCachesRequest
 	(*DropCachesResponse)(nil), // 9: cartwheel.v1.DropCachesResponse
-	(*IntentRequest)(nil),      // 10: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 11: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 12: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 13: cartwheel.v1.TransferResponse
+	(*NetRequest)(nil),         // 10: cartwheel.v1.NetRequest
+	(*NetResponse)(nil),        // 11: cartwheel.v1.NetResponse
+	(*IntentRequest)(nil),      // 12: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),     // 13: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 14: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 15: cartwheel.v1.TransferResponse
 }
 var file_admin_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -775,7 +881,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,5 +1,5 @@
 // Package report describes the JSON documents that a node's administration
-// calls answer with (Status, SliceList, Where), for whoever prints or shows
+// calls answer with (Status, SliceList, Where, Net), for whoever prints or shows
 // them. It gathers nothing itself. Its types are plain values: share by copy.
 package report
 
@@ -35,6 +35,8 @@ type Node struct {
 	ObjectLeases  int `json:"object_leases"`
 
 	Peers []Peer `json:"peers"`
+	// Findings are what this node measured against what is declared.
+	Findings []Finding `json:"findings,omitempty"`
 }
 
 // GeoConfig is how the node stands with the configuration store.
