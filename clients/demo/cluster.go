@@ -2,29 +2,17 @@ package demo
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"net"
-	"os"
-	"os/user"
+	"os/exec"
 	"strconv"
 
 	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/demo/founding"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/geo/remote"
-	"cartwheel.dev/node/wire"
 )
-
-// identity makes a key file if there is none and returns whom it names.
-func identity(path string) (string, error) {
-	key, err := wire.LoadKey(path)
-	if err != nil {
-		return "", err
-	}
-	return key.KeyID(), nil
-}
 
 // freeAddress finds a loopback port that nobody listens on. A node keeps its
 // address when it is started again, so that the others find it without
@@ -39,7 +27,7 @@ func freeAddress() (string, error) {
 }
 
 func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
-	admin, err := identity(d.path("admin.key"))
+	admin, err := founding.Identity(d.path("admin.key"))
 	if err != nil {
 		return err
 	}
@@ -48,12 +36,12 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	d.geo, err = d.family.spawn(GeoConfigName, GeoConfigName, d.path("geo-config.log"), d.gone, d.opt.Cartwheeld,
+	d.geo, err = d.spawn(GeoConfigName, GeoConfigName, d.path("geo-config.log"), "", d.opt.Cartwheeld,
 		"geo-config", "--data", d.path("geo-config"), "--listen", d.geoListen, "--admin", admin)
 	if err != nil {
 		return err
 	}
-	r, err := d.geo.ready(ctx)
+	r, err := d.geo.Ready(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,79 +57,20 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 
 // register writes the sites, nodes and the user that the demo consists of.
 func (d *Demo) register(ctx context.Context) error {
-	const op fault.Op = "demo.register"
-	ctx, cancel := context.WithTimeout(ctx, registerLimit)
-	defer cancel()
-	admin, err := wire.LoadKey(d.path("admin.key"))
-	if err != nil {
-		return err
+	plan := founding.Plan{GeoConfig: d.geoAddress, AdminKey: d.path("admin.key"), UserKey: d.path("user.key"), User: "demo"}
+	for _, s := range d.sites {
+		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: geoconfig.NodeID(s.id), Site: geoconfig.SiteName(s.name), Addresses: []string{s.listen}})
 	}
-	host, err := wire.New(wire.Options{Key: admin})
-	if err != nil {
-		return fault.Wrap(fault.IO, op, "", err)
-	}
-	defer func() { _ = host.Close() }() // everything was answered
-	where, id, err := contact.SplitAddress(d.geoAddress)
-	if err == nil {
-		err = host.AddPeer(string(id), []string{where})
-	}
-	if err != nil {
-		return fault.Wrap(fault.IO, op, d.geoAddress, err)
-	}
-	store := remote.Open(host, remote.Options{Peer: string(id)})
-	defer func() { _ = store.Close() }() // likewise
-	rows, err := store.Read(ctx, geoconfig.Query{Sites: true, Nodes: true, Users: true})
-	if err != nil {
-		return fault.Wrap(fault.Unreachable, op, GeoConfigName, err)
-	}
-	batch, err := d.missing(rows)
-	if err != nil || batch.Len() == 0 {
-		return err
-	}
-	_, err = store.Apply(ctx, batch)
-	return fault.Wrap(fault.Conflict, op, GeoConfigName, err)
+	return founding.Register(ctx, plan)
 }
 
-// missing is what the configuration lacks: everything at the first start,
-// nothing where the data were kept.
-func (d *Demo) missing(rows geoconfig.Rows) (geoconfig.Batch, error) {
-	var key [16]byte
-	_, _ = rand.Read(key[:]) // never fails
-	b := geoconfig.Batch{Key: "demo-" + hex.EncodeToString(key[:])}
-	sites, nodes := map[geoconfig.SiteName]bool{}, map[geoconfig.NodeID]bool{}
-	for _, s := range rows.Sites {
-		sites[s.Name] = true
-	}
-	for _, n := range rows.Nodes {
-		nodes[n.ID] = true
-	}
-	for _, s := range d.sites {
-		if name := geoconfig.SiteName(s.name); !sites[name] {
-			b.Sites = append(b.Sites, geoconfig.Site{Name: name})
-		}
-		if id := geoconfig.NodeID(s.id); !nodes[id] {
-			b.Nodes = append(b.Nodes, geoconfig.Node{ID: id, Site: geoconfig.SiteName(s.name), Addresses: []string{s.listen}})
-		}
-	}
-	if len(rows.Users) > 0 {
-		return b, nil
-	}
-	id, err := identity(d.path("user.key"))
-	if err != nil {
-		return b, err
-	}
-	u := geoconfig.User{Name: "demo", Key: id, UID: uint32(max(os.Getuid(), 0)), TrustedHost: true}
-	if me, err := user.Current(); err == nil {
-		if gid, err := strconv.ParseUint(me.Gid, 10, 32); err == nil {
-			u.GIDs = []uint32{uint32(gid)}
-		}
-	}
-	b.Users = []geoconfig.User{u}
-	return b, nil
+// spawn starts one of the demo's processes.
+func (d *Demo) spawn(name, owner, log, mount, program string, words ...string) (*family.Child, error) {
+	return d.family.Spawn(family.Spec{Name: name, Owner: owner, Log: log, Mount: mount, Gone: d.gone, Command: exec.Command(program, words...)})
 }
 
 func (d *Demo) spawnNode(s *siteOf) (err error) {
-	s.node, err = d.family.spawn("node at "+s.name, s.name, d.path(s.name, "node.log"), d.gone, d.opt.Cartwheeld,
+	s.node, err = d.spawn("node at "+s.name, s.name, d.path(s.name, "node.log"), "", d.opt.Cartwheeld,
 		"node", "--data", d.path(s.name), "--site", s.name, "--listen", s.listen, "--geo-config", d.geoAddress,
 		"--expected-nodes", strconv.Itoa(len(d.opt.Sites)), "--lease", d.opt.Lease.String())
 	return err

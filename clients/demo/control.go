@@ -165,10 +165,10 @@ func (d *Demo) find(name string) (*siteOf, error) {
 
 func (d *Demo) failOne(name string) error {
 	if name == GeoConfigName {
-		if !d.geo.running() {
+		if !d.geo.Running() {
 			return fault.E(fault.NotFound, "demo.fail", name, "does not run")
 		}
-		d.geo.kill()
+		d.geo.Kill()
 		d.say("killed %s: reads and writes go on; failover and new slices wait until it is back", name)
 		return nil
 	}
@@ -176,17 +176,17 @@ func (d *Demo) failOne(name string) error {
 	if err != nil {
 		return err
 	}
-	if !s.node.running() {
+	if !s.node.Running() {
 		return fault.E(fault.NotFound, "demo.fail", name, "its node does not run; heal it first")
 	}
-	s.node.kill()
+	s.node.Kill()
 	d.say("killed the node of %s", name)
 	return nil
 }
 
 func (d *Demo) healOne(ctx context.Context, name string) error {
 	if name == GeoConfigName {
-		if d.geo.running() {
+		if d.geo.Running() {
 			return nil
 		}
 		if err := d.startGeoConfig(ctx); err != nil {
@@ -199,13 +199,13 @@ func (d *Demo) healOne(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !s.node.running() {
+	if !s.node.Running() {
 		if err := d.startNode(ctx, s); err != nil {
 			return err
 		}
 		d.say("started the node of %s again", name)
 	}
-	if d.opt.Mounts && !s.mount.running() {
+	if d.opt.Mounts && !s.mount.Running() {
 		return d.startMount(ctx, s)
 	}
 	return nil

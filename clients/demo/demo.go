@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cartwheel.dev/clients/demo/family"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -61,14 +62,14 @@ type State struct {
 // Demo is a running demo. Run owns it.
 type Demo struct {
 	opt      Options
-	family   *family
-	geo      *child
+	family   *family.Family
+	geo      *family.Child
 	sites    []*siteOf
 	contact  string
 	control  *control
 	cluster  geoconfig.ClusterID
 	requests chan request
-	gone     chan *child
+	gone     chan *family.Child
 
 	geoListen  string // kept over a restart
 	geoAddress string // with its identity
@@ -77,16 +78,9 @@ type Demo struct {
 type siteOf struct {
 	name, id    string
 	listen      string // kept over a restart
-	node, mount *child
+	node, mount *family.Child
 	mountPoint  string
 }
-
-// Limits of waiting for a child.
-const (
-	readyLimit = 40 * time.Second
-	stopLimit  = 20 * time.Second
-	killLimit  = time.Second // of a killed mount, before its connection is ended
-)
 
 // Run starts everything, says what to try, and serves until ctx ends; then it
 // stops everything in order. A failed start leaves nothing behind.
@@ -102,7 +96,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	d := &Demo{
-		opt: opt, family: newFamily(), requests: make(chan request), gone: make(chan *child, 16),
+		opt: opt, family: family.New(), requests: make(chan request), gone: make(chan *family.Child, 16),
 		contact: filepath.Join(opt.Dir, "contact.json"),
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
@@ -142,8 +136,8 @@ func (d *Demo) serve(ctx context.Context) {
 				d.say("cannot write demo.json: %v", err)
 			}
 		case c := <-d.gone:
-			if !c.expected() {
-				d.say("%s ended by itself (%s; log: %s); `cartwheel demo heal %s` starts it again", c.name, c.cmd.ProcessState, c.logPath, c.owner)
+			if !c.Expected() {
+				d.say("%s ended by itself (%s; log: %s); `cartwheel demo heal %s` starts it again", c.Name, c.How(), c.Log, c.Owner)
 			}
 		}
 	}
@@ -151,11 +145,11 @@ func (d *Demo) serve(ctx context.Context) {
 
 func (d *Demo) save() error {
 	s := State{PID: os.Getpid(), Contact: d.contact, Control: d.control.path}
-	s.GeoConfig.PID = d.geo.pid()
+	s.GeoConfig.PID = d.geo.PID()
 	for _, site := range d.sites {
-		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.pid(), NodeLog: site.node.log()}
+		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.PID(), NodeLog: site.node.LogFile()}
 		if d.opt.Mounts {
-			out.Mount, out.MountPID, out.MountLog = site.mountPoint, site.mount.pid(), site.mount.log()
+			out.Mount, out.MountPID, out.MountLog = site.mountPoint, site.mount.PID(), site.mount.LogFile()
 		}
 		s.Sites = append(s.Sites, out)
 	}

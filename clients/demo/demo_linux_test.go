@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"cartwheel.dev/clients/demo/family"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/inmem"
@@ -302,7 +303,7 @@ func TestADemoStartsSaysSoAndStopsInOrder(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Errorf("the demo ended with %v", err)
 	}
-	if took := time.Since(began); took > stopLimit/2 {
+	if took := time.Since(began); took > family.StopLimit/2 {
 		t.Errorf("ending took %v", took)
 	}
 	if _, err := os.Stat(filepath.Dir(s.Control)); !errors.Is(err, os.ErrNotExist) {
@@ -414,7 +415,7 @@ func TestASecondInterruptKillsWhoDoesNotStop(t *testing.T) {
 	if err := r.end(); !fault.Is(errors.Unwrap(err), fault.Interrupted) && !strings.Contains(fmt.Sprint(err), "killed before it had stopped") {
 		t.Errorf("got %v, want a word on who was killed", err)
 	}
-	if took := time.Since(began); took > stopLimit/2 {
+	if took := time.Since(began); took > family.StopLimit/2 {
 		t.Errorf("ending by force took %v", took)
 	}
 	if there(s.Sites[0].NodePID) || there(s.Sites[0].MountPID) {
@@ -435,7 +436,7 @@ func TestWhatAKilledDemoLeftIsCleanedUp(t *testing.T) {
 	defer log.Close()
 	cmd := exec.Command(self, "whole-demo", dir)
 	cmd.Stdout = log
-	cmd.SysProcAttr = attached()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

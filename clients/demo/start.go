@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/demo/founding"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -41,7 +44,7 @@ func prepare(opt Options) error {
 		fmt.Fprintf(opt.Out, "a demo that ran in %s was killed; cleaning up after it\n", opt.Dir)
 		for _, site := range s.Sites {
 			if site.Mount != "" {
-				_ = detach(site.Mount) // it may be gone already
+				_ = family.Detach(site.Mount) // it may be gone already
 			}
 		}
 	}
@@ -61,7 +64,7 @@ func prepare(opt Options) error {
 		if !opt.Mounts {
 			continue
 		}
-		_ = detach(point) // nothing is mounted there, mostly
+		_ = family.Detach(point) // nothing is mounted there, mostly
 		if err := os.MkdirAll(point, 0o755); err != nil {
 			return fault.Wrap(fault.IO, op, point, err)
 		}
@@ -88,7 +91,7 @@ func (d *Demo) start(ctx context.Context) error {
 		if err := os.MkdirAll(d.path(name), 0o700); err != nil {
 			return fault.Wrap(fault.IO, "demo.start", name, err)
 		}
-		id, err := identity(d.path(name, "node.key"))
+		id, err := founding.Identity(d.path(name, "node.key"))
 		if err != nil {
 			return err
 		}
@@ -109,7 +112,7 @@ func (d *Demo) start(ctx context.Context) error {
 	}
 	var nodes []string
 	for _, s := range spawned {
-		r, err := s.node.ready(ctx)
+		r, err := s.node.Ready(ctx)
 		if err != nil {
 			return err
 		}
@@ -118,7 +121,11 @@ func (d *Demo) start(ctx context.Context) error {
 	if err := d.writeContact(nodes); err != nil {
 		return err
 	}
-	if err := d.awaitRoot(ctx); err != nil {
+	var ids []geoconfig.NodeID
+	for _, s := range d.sites {
+		ids = append(ids, geoconfig.NodeID(s.id))
+	}
+	if err := founding.AwaitRoot(ctx, d.contact, ids); err != nil {
 		return err
 	}
 	if !d.opt.Mounts {
@@ -137,38 +144,37 @@ func (d *Demo) startNode(ctx context.Context, s *siteOf) error {
 	if err := d.spawnNode(s); err != nil {
 		return err
 	}
-	_, err := s.node.ready(ctx)
+	_, err := s.node.Ready(ctx)
 	return err
 }
 
 func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
-	_ = detach(s.mountPoint) // of a mount that was killed
-	s.mount, err = d.family.spawn("mount at "+s.name, s.name, d.path(s.name, "mount.log"), d.gone, d.opt.Cartwheel,
+	_ = family.Detach(s.mountPoint) // of a mount that was killed
+	s.mount, err = d.spawn("mount at "+s.name, s.name, d.path(s.name, "mount.log"), s.mountPoint, d.opt.Cartwheel,
 		"mount", d.contact, s.mountPoint, "--site", s.name, "--report-ready")
 	if err != nil {
 		return err
 	}
-	s.mount.mountPoint = s.mountPoint
-	_, err = s.mount.ready(ctx)
+	_, err = s.mount.Ready(ctx)
 	return err
 }
 
 // stop ends everything, the mounts first, so that they can flush.
 func (d *Demo) stop() error {
 	var errs []error
-	var mounts, nodes []*child
+	var mounts, nodes []*family.Child
 	for _, s := range d.sites {
 		mounts, nodes = append(mounts, s.mount), append(nodes, s.node)
 	}
-	errs = append(errs, d.endAll(mounts))
+	errs = append(errs, family.EndAll(mounts, d.opt.Force))
 	for _, s := range d.sites {
 		if s.mount != nil {
-			_ = detach(s.mountPoint) // the mount has done it, mostly
+			_ = family.Detach(s.mountPoint) // the mount has done it, mostly
 		}
 		_ = os.Remove(s.mountPoint) // only if empty
 	}
-	errs = append(errs, d.endAll(nodes), d.endAll([]*child{d.geo}))
-	d.family.close()
+	errs = append(errs, family.EndAll(nodes, d.opt.Force), family.EndAll([]*family.Child{d.geo}, d.opt.Force))
+	d.family.Close()
 	_ = os.Remove(filepath.Join(d.opt.Dir, "demo.json")) // never written, if the start failed
 	if err := errors.Join(errs...); err != nil {
 		d.say("not everything stopped in order; logs are left in %s", d.path())
@@ -183,19 +189,6 @@ func (d *Demo) stop() error {
 	}
 	d.say("everything has stopped")
 	return nil
-}
-
-// endAll ends children at once, and waits for all of them.
-func (d *Demo) endAll(children []*child) error {
-	done := make(chan error, len(children))
-	for _, c := range children {
-		go func() { done <- c.end(d.opt.Force) }()
-	}
-	var errs []error
-	for range children {
-		errs = append(errs, <-done)
-	}
-	return errors.Join(errs...)
 }
 
 // answers reports whether a demo listens on its socket. A process number could
@@ -223,6 +216,3 @@ func writeJSON(path string, v any) error {
 	}
 	return os.Rename(tmp, path)
 }
-
-// registerLimit bounds the first words with geo-config.
-const registerLimit = 20 * time.Second

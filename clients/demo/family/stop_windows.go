@@ -1,4 +1,4 @@
-package demo
+package family
 
 import (
 	"errors"

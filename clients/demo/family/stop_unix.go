@@ -1,6 +1,6 @@
 //go:build !windows
 
-package demo
+package family
 
 import (
 	"os"

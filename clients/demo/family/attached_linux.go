@@ -1,4 +1,4 @@
-package demo
+package family
 
 import (
 	"os"
@@ -7,15 +7,15 @@ import (
 )
 
 // attached makes a child die with its parent, and keeps the terminal's Ctrl-C
-// from it: the demo stops its children in order.
+// from it: children are stopped in order.
 func attached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// detach takes a dead mount away, and ends its connection: a mount that was
+// Detach takes a dead mount away, and ends its connection: a mount that was
 // killed while it told the kernel of a change would otherwise wait for a
 // directory that waits for the mount, and neither could be ended.
-func detach(point string) error {
+func Detach(point string) error {
 	if os.Geteuid() == 0 {
 		return syscall.Unmount(point, syscall.MNT_DETACH|syscall.MNT_FORCE)
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package demo
+package family
 
 import (
 	"os/exec"
@@ -11,5 +11,5 @@ import (
 // its parent's.
 func attached() *syscall.SysProcAttr { return nil }
 
-// detach takes a dead mount away.
-func detach(point string) error { return exec.Command("umount", "-f", point).Run() }
+// Detach takes a dead mount away.
+func Detach(point string) error { return exec.Command("umount", "-f", point).Run() }

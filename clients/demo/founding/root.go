@@ -1,4 +1,4 @@
-package demo
+package founding
 
 import (
 	"context"
@@ -23,15 +23,15 @@ const (
 	rootPoll  = 20 * time.Millisecond
 )
 
-// awaitRoot waits until some node serves the root's slice, which the nodes make
-// once they have found one another.
-func (d *Demo) awaitRoot(ctx context.Context) error {
-	const op fault.Op = "demo.awaitRoot"
-	file, err := contact.Load(d.contact)
+// AwaitRoot waits until some node serves the root's slice, which the nodes make
+// once they have found one another. path is a contact file.
+func AwaitRoot(ctx context.Context, path string, nodes []geoconfig.NodeID) error {
+	const op fault.Op = "founding.AwaitRoot"
+	file, err := contact.Load(path)
 	if err != nil {
 		return err
 	}
-	c, err := contact.New(contact.Options{File: file, Name: "demo"})
+	c, err := contact.New(contact.Options{File: file, Name: "founding"})
 	if err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func (d *Demo) awaitRoot(ctx context.Context) error {
 	defer tick.Stop()
 	var last error
 	for {
-		for _, s := range d.sites {
-			serves, err := servesRoot(ctx, c, geoconfig.NodeID(s.id))
+		for _, id := range nodes {
+			serves, err := servesRoot(ctx, c, id)
 			if serves {
 				return nil
 			}
