@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -11,10 +12,14 @@ const (
 	sayAgainIn = 10 * time.Second // and then this often
 )
 
-// progress says on standard error what is going on, once it has taken a second
-// and every ten seconds after. The function returned ends it.
+// progress says on standard error what is going on.
 func (e *env) progress(format string, args ...any) func() {
-	what := fmt.Sprintf(format, args...)
+	return Progress(e.stdio.Err, fmt.Sprintf(format, args...))
+}
+
+// Progress says what is going on, once it has taken a second and every ten
+// seconds after. The function returned ends it.
+func Progress(w io.Writer, what string) func() {
 	end := make(chan struct{})
 	var saying sync.WaitGroup
 	saying.Add(1)
@@ -28,7 +33,7 @@ func (e *env) progress(format string, args ...any) func() {
 			case <-end:
 				return
 			case <-wait.C:
-				fmt.Fprintf(e.stdio.Err, "%s (%v)\n", what, time.Since(start).Round(time.Second))
+				fmt.Fprintf(w, "%s (%v)\n", what, time.Since(start).Round(time.Second))
 				wait.Reset(sayAgainIn)
 			}
 		}

@@ -7,11 +7,14 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	clients "cartwheel.dev/clients/command"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -31,8 +34,15 @@ type grammar struct {
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
 
 	Up      upCmd      `cmd:"" help:"Bring a topology up: its network, its nodes, its mounts."`
+	Down    downCmd    `cmd:"" help:"Bring it down, or clean up after one that crashed."`
+	Status  statusCmd  `cmd:"" help:"Say how a lab is."`
+	Shell   shellCmd   `cmd:"" help:"Run a command, or a shell, in a host."`
+	Fault   faultCmd   `cmd:"" help:"Cut, slow down, kill, and heal."`
 	List    listCmd    `cmd:"" help:"List topologies, experiments and cities."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Emulate emulateCmd `cmd:"" hidden:"" help:"The emulator's process; a lab starts it."`
+	Enrol   enrolCmd   `cmd:"" hidden:"" help:"What a lab does inside a host."`
 }
 
 // env is what every command's Run gets.
@@ -55,6 +65,11 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 	err := run(ctx, argv, stdio)
 	if err == nil {
 		return fault.ExitOK
+	}
+	var other *exitError
+	if errors.As(err, &other) {
+		fmt.Fprint(stdio.Err, other.text)
+		return other.code
 	}
 	fmt.Fprintf(stdio.Err, "cartwheel-testbed: %s\n", fault.Explain(err))
 	return fault.ExitCode(err)
@@ -100,6 +115,28 @@ func (e *env) print(v any, text func(w io.Writer)) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// done says that a change was made: a line for people, or JSON.
+func (e *env) done(v any, format string, args ...any) error {
+	return e.print(v, func(w io.Writer) { fmt.Fprintf(w, format+"\n", args...) })
+}
+
+// say tells people what goes on; scripts do not read it.
+func (e *env) say(format string, args ...any) { fmt.Fprintf(e.stdio.Err, format+"\n", args...) }
+
+func (e *env) getenv(name string) string {
+	for _, v := range e.stdio.Environ {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// progress says on standard error what is going on, once it takes long.
+func (e *env) progress(format string, args ...any) func() {
+	return clients.Progress(e.stdio.Err, fmt.Sprintf(format, args...))
 }
 
 type versionCmd struct{}

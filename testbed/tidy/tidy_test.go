@@ -29,7 +29,7 @@ const (
 var topLevel = map[string]bool{
 	"geo-config": true, "node": true, "clients": true, "testbed": true, "console": true, "e2e": true, "docs": true,
 	"scripts": true, ".ci": true, ".git": true, "bin": true, ".cache": true, "node_modules": true, "test-results": true,
-	"cartwheel-demo": true, "go.work": true, "go.work.sum": true, "package.json": true, "package-lock.json": true,
+	"cartwheel-demo": true, "cartwheel-testbed": true, "go.work": true, "go.work.sum": true, "package.json": true, "package-lock.json": true,
 	"README.md": true, "LICENSE": true, ".gitignore": true, ".npmrc": true, ".golangci.yml": true,
 }
 
@@ -61,7 +61,7 @@ func files(t *testing.T, fn func(rel string)) {
 		}
 		if d.IsDir() {
 			switch rel {
-			case ".git", "bin", ".cache", "test-results", "cartwheel-demo":
+			case ".git", "bin", ".cache", "test-results", "cartwheel-demo", "cartwheel-testbed":
 				return filepath.SkipDir
 			}
 			if d.Name() == "node_modules" {

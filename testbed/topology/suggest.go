@@ -1,6 +1,9 @@
 package topology
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Suggest returns a clause that names the nearest of the known words, such as
 // `; did you mean "rate"?`, or nothing where none is near.
@@ -35,4 +38,17 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// SuggestOf is Suggest, and lists what is known where nothing is near.
+func SuggestOf(word string, known []string) string {
+	if hint := Suggest(word, known); hint != "" {
+		return hint
+	}
+	const most = 20
+	list := known
+	if len(list) > most {
+		list = append(list[:most:most], "...")
+	}
+	return "; there are " + strings.Join(list, ", ")
 }
