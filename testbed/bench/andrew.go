@@ -80,6 +80,9 @@ func andrew(ctx context.Context, p place) error {
 	}
 	for _, clients := range p.opt.AndrewClients {
 		for _, phase := range phases {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			g, _ := errgroup.WithContext(ctx)
 			took, err := timed(func() error {
 				for c := range clients {

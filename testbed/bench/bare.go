@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The bare chunk store does what a large write or read cannot do without: cut
-// the bytes into chunks, name them by their hash, make each durable on three
+// The bare stores do what a large write or read cannot do without: cut the
+// bytes into chunks, name them by their hash, make each durable on three
 // disks, and read them back with their sums checked. No names, no network, no
-// replication protocol.
+// replication protocol, nothing between processes.
 const (
 	copies      = 3
 	bareBatch   = 2 << 20 // bytes of chunks in one Put or Read, as the file system sends them
@@ -76,17 +76,34 @@ func (b *batch) add(body []byte) {
 	b.bodies, b.lengths, b.bytes = append(b.bodies, body), append(b.lengths, len(body)), b.bytes+len(body)
 }
 
+// name computes the chunks' addresses.
+func (b *batch) name() {
+	for _, body := range b.bodies {
+		b.addresses = append(b.addresses, chunk.Sum(body))
+	}
+}
+
 // write stores the large file's bytes; durable on all disks when it returns.
-func (b *bare) write(ctx context.Context, p place, n int64) error {
-	b.batches = nil
+func (b *bare) write(ctx context.Context, p place, n int64) (err error) {
+	b.batches, err = storeLarge(ctx, p, n, b.put)
+	return err
+}
+
+// storeLarge cuts the large file's bytes into chunks, has put store them, in
+// batches side by side, and returns these without their bodies.
+func storeLarge(ctx context.Context, p place, n int64, put func(ctx context.Context, number int, full *batch) error) ([]*batch, error) {
+	var batches []*batch
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(bareFlights)
 	current := &batch{}
 	send := func() {
-		full := current
+		full, number := current, len(batches)
 		current = &batch{}
-		b.batches = append(b.batches, full)
-		g.Go(func() error { return b.put(ctx, full) })
+		batches = append(batches, full)
+		g.Go(func() error {
+			defer func() { full.bodies = nil }()
+			return put(ctx, number, full)
+		})
 	}
 	s := chunk.NewSplitter()
 	body := make([]byte, 0, chunk.MaxSize)
@@ -111,19 +128,15 @@ func (b *bare) write(ctx context.Context, p place, n int64) error {
 	if current.bytes > 0 {
 		send()
 	}
-	return errors.Join(err, g.Wait())
+	return batches, errors.Join(err, g.Wait())
 }
 
 // put names the chunks of one batch and makes it durable on every disk.
-func (b *bare) put(ctx context.Context, full *batch) error {
-	for _, body := range full.bodies {
-		full.addresses = append(full.addresses, chunk.Sum(body))
-	}
-	bodies := full.bodies
-	full.bodies = nil
+func (b *bare) put(ctx context.Context, _ int, full *batch) error {
+	full.name()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range b.packs {
-		g.Go(func() error { return p.Put(ctx, full.addresses, bodies) })
+		g.Go(func() error { return p.Put(ctx, full.addresses, full.bodies) })
 	}
 	return g.Wait()
 }

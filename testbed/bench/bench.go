@@ -34,7 +34,7 @@ type Options struct {
 	Only                                string // a work's name, or part of it; empty: all
 }
 
-// Defaults are sizes that take a minute or two a folder.
+// Defaults are the full sizes: five to ten minutes a folder and round.
 func Defaults() Options {
 	return Options{
 		Rounds: 2, FileBytes: 1 << 30, RandomOps: 20000, SmallFiles: 8000, SmallBytes: 16 << 10, Threads: 8,
@@ -110,13 +110,23 @@ func (r Runner) once(ctx context.Context, s suite, dir string, round int) ([]Fig
 		return nil, err
 	}
 	defer os.RemoveAll(work)
+	ctx, cancel := context.WithTimeoutCause(ctx, suiteLimit, fault.E(fault.TimedOut, "bench.Run", s.name, "took more than half an hour"))
+	defer cancel()
 	var figures []Figure
 	p := place{dir: work, opt: r.Options, out: func(name, unit string, v float64) {
 		figures = append(figures, Figure{Work: name, Unit: unit, Dir: dir, Round: round, Value: v})
 		fmt.Fprintf(r.Progress, "%-28s %-30s round %d  %12.0f %s\n", name, dir, round+1, v, unit)
 	}}
-	return figures, s.run(ctx, p)
+	err = s.run(ctx, p)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return figures, err
 }
+
+// suiteLimit bounds one suite in one folder: a file system on which it takes
+// longer is not measured.
+const suiteLimit = 30 * time.Minute
 
 func matches(name, only string) bool {
 	if only == "" {

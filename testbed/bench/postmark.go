@@ -1,13 +1,14 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // postmarkFigures finds "creation alone: N files (X per second)" and its like.
@@ -27,14 +28,23 @@ func postmark(ctx context.Context, p place) error {
 	if err != nil {
 		return fmt.Errorf("postmark is not installed: apt-get install postmark, or leave it out with --only: %w", err)
 	}
-	script := fmt.Sprintf("set location %s\nset size 512 16384\nset number %d\nset transactions %d\nset subdirectories 10\nset seed %d\nrun\nquit\n",
-		p.dir, p.opt.PostmarkFiles, p.opt.PostmarkTransactions, p.opt.Seed)
+	// It runs in the folder: it keeps paths in 80 bytes, and of longer ones it
+	// loses the end.
+	script := fmt.Sprintf("set location .\nset size 512 16384\nset number %d\nset transactions %d\nset subdirectories 10\nset seed %d\nrun\nquit\n",
+		p.opt.PostmarkFiles, p.opt.PostmarkTransactions, p.opt.Seed)
+	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Stdin = strings.NewReader(script)
-	cmd.Stderr = os.Stderr
+	cmd.Dir, cmd.Stdin, cmd.Stderr = p.dir, strings.NewReader(script), &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("postmark: %w", err)
+		return fmt.Errorf("postmark: %w: %s", err, first(said.Bytes()))
+	}
+	// It ends well whatever failed.
+	for _, text := range [][]byte{said.Bytes(), out} {
+		if at := bytes.Index(text, []byte("Error:")); at >= 0 {
+			return fmt.Errorf("postmark: %s", first(text[at:]))
+		}
 	}
 	for _, f := range postmarkFigures {
 		m := f.line.FindSubmatch(out)
@@ -48,4 +58,10 @@ func postmark(ctx context.Context, p place) error {
 		p.out(f.work, "/s", v)
 	}
 	return nil
+}
+
+// first is the first line of a text.
+func first(text []byte) string {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return string(line)
 }

@@ -32,7 +32,8 @@ const (
 	workWrite = "write durable"
 	workRead  = "read cold"
 	workPath  = "read cold, by read path"
-	bareName  = "bare chunk store"
+	bareName  = "three local stores"
+	rawName   = "chunk service, replicated"
 	fsName    = "file system"
 )
 
@@ -62,7 +63,7 @@ type storeRun struct {
 func StoreMain(ctx context.Context, args []string, out, progress io.Writer) error {
 	const op fault.Op = "bench.StoreMain"
 	var f storeFlags
-	k, err := kong.New(&f, kong.Name("bench-store"), kong.Description("Measures one large file on the file system against the bare chunk store, and cold reading with read-ahead and range map off and on. Starts a demo of its own. Needs root."))
+	k, err := kong.New(&f, kong.Name("bench-store"), kong.Description("Measures one large file on the file system against the chunk service below it, and against bare local stores, and cold reading with read-ahead and range map off and on. Starts a demo of its own. Needs root."))
 	if err != nil {
 		return err
 	}
@@ -91,12 +92,9 @@ func StoreMain(ctx context.Context, args []string, out, progress io.Writer) erro
 
 func (r *storeRun) run(ctx context.Context) error {
 	for round := range r.opt.Rounds {
-		sides := []func(context.Context, int) error{r.bareRound, r.mountRound}
-		if round%2 == 1 {
-			sides[0], sides[1] = sides[1], sides[0]
-		}
-		for _, side := range sides {
-			if err := side(ctx, round); err != nil {
+		sides := []func(context.Context, int) error{r.serviceRound, r.mountRound, r.bareRound}
+		for i := range sides { // nobody is always first
+			if err := sides[(i+round)%len(sides)](ctx, round); err != nil {
 				return err
 			}
 		}
@@ -123,6 +121,30 @@ func (r *storeRun) speed(work, name string, round int, fn func() error) error {
 // new, so that no side finds the other's chunks, nor its own.
 func (r *storeRun) place(dir string, seed int) place {
 	return place{dir: dir, opt: Options{Seed: uint64(seed + 1)}}
+}
+
+// serviceSeed sets the chunk service's bytes apart from the mount's, which go to
+// the same nodes.
+const serviceSeed = 1 << 20
+
+func (r *storeRun) serviceRound(ctx context.Context, round int) (err error) {
+	s, err := openService(ctx, r.demo)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	p := r.place(r.demo.Sites[0].Mount, serviceSeed+round)
+	if err := r.speed(workWrite, rawName, round, func() error { return s.write(ctx, p, r.opt.Size) }); err != nil {
+		return err
+	}
+	if err := p.cold(); err != nil {
+		return err
+	}
+	return r.speed(workRead, rawName, round, func() error { return s.read(ctx, nil) })
 }
 
 func (r *storeRun) bareRound(ctx context.Context, round int) (err error) {
@@ -224,12 +246,16 @@ func (r *storeRun) table(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nOne file of %d MB, medians of %d rounds, MB/s\n\n", r.opt.Size/1e6, r.opt.Rounds)
 	fmt.Fprintf(w, "%-28s %14s %14s\n", "", workWrite, workRead)
-	for _, name := range []string{bareName, fsName} {
+	for _, name := range []string{fsName, rawName, bareName} {
 		fmt.Fprintf(w, "%-28s %14.0f %14.0f\n", name, get(workWrite, name), get(workRead, name))
 	}
-	percent := func(work string) float64 { return 100 * get(work, fsName) / get(work, bareName) }
-	fmt.Fprintf(w, "%-28s %13.0f%% %13.0f%%\n", "file system / store", percent(workWrite), percent(workRead))
-	fmt.Fprintf(w, "%-28s %13d%% %13d%%\n", "  HydraFS", hydraWrite, hydraRead)
+	for _, base := range []struct{ line, name string }{{"file system / service", rawName}, {"file system / local stores", bareName}} {
+		percent := func(work string) float64 { return 100 * get(work, fsName) / get(work, base.name) }
+		fmt.Fprintf(w, "%-28s %13.0f%% %13.0f%%\n", base.line, percent(workWrite), percent(workRead))
+		if base.name == rawName {
+			fmt.Fprintf(w, "%-28s %13d%% %13d%%\n", "  HydraFS / its raw store", hydraWrite, hydraRead)
+		}
+	}
 	fmt.Fprintf(w, "\nCold reading with parts of the read path, MB/s (HydraFS: 134, 166, 183)\n\n")
 	for _, path := range readPaths() {
 		fmt.Fprintf(w, "%-28s %14.0f\n", path.name, get(workPath, path.name))

@@ -1,4 +1,4 @@
-// Command bench-store measures the file system against the bare chunk store;
+// Command bench-store measures the file system against the chunk service below it;
 // see package bench.
 package main
 
