@@ -9,7 +9,7 @@ import (
 // Bounds of a Config.
 const (
 	// MaxWindow bounds Config.Window.
-	MaxWindow = 16
+	MaxWindow = 8
 	// MaxPeers bounds Config.Peers.
 	MaxPeers = 65536
 )
@@ -22,7 +22,7 @@ type Config struct {
 	Dimensions int
 	// NoHeight leaves the height out: every node is at height 0.
 	NoHeight bool
-	// StepError is c_e and StepPosition c_c of Dabek et al., figure 3: the
+	// StepError is c_e and StepPosition c_c of Dabek et al., section 2.5: the
 	// share of the way that the error estimate and the position go at most
 	// after one sample, above 0 and at most 1.
 	StepError, StepPosition float64
@@ -39,9 +39,12 @@ type Config struct {
 	Peers int
 	// Fresh is how long a measurement of a link goes before a prediction.
 	Fresh time.Duration
+	// Horizon is how long a sample of a neighbour pulls: its weight falls
+	// evenly with its age and is 0 at Horizon (Ledlie et al., section 4.2).
+	Horizon time.Duration
 	// MaxRTT is the longest round trip that is believed.
 	MaxRTT time.Duration
-	// GravityRadius is rho of Ledlie et al., section 5.3, in milliseconds:
+	// GravityRadius is rho of Ledlie et al., section 7.2, in milliseconds:
 	// the distance from the origin at which gravity pulls 1 ms per sample.
 	// 0 turns gravity off.
 	GravityRadius float64
@@ -51,8 +54,9 @@ type Config struct {
 // height.
 func Default() Config {
 	return Config{
-		Dimensions: 2, StepError: 0.25, StepPosition: 0.25, Window: 8, Percentile: 25,
-		Neighbours: 32, Peers: 1024, Fresh: 2 * time.Minute, MaxRTT: 5 * time.Second, GravityRadius: 500,
+		Dimensions: 2, StepError: 0.25, StepPosition: 0.25, Window: 4, Percentile: 25,
+		Neighbours: 32, Peers: 1024,
+		Fresh: 5 * time.Minute, Horizon: 30 * time.Minute, MaxRTT: 5 * time.Second, GravityRadius: 500,
 	}
 }
 
@@ -68,11 +72,12 @@ func (c Config) Validate() error {
 		{"Dimensions", c.Dimensions >= 1 && c.Dimensions <= MaxDimensions, "1 to 8"},
 		{"StepError", c.StepError > 0 && c.StepError <= 1, "above 0 and at most 1"},
 		{"StepPosition", c.StepPosition > 0 && c.StepPosition <= 1, "above 0 and at most 1"},
-		{"Window", c.Window >= 1 && c.Window <= MaxWindow, "1 to 16"},
+		{"Window", c.Window >= 1 && c.Window <= MaxWindow, "1 to 8"},
 		{"Percentile", c.Percentile >= 0 && c.Percentile <= 100, "0 to 100"},
 		{"Neighbours", c.Neighbours >= 2, "at least 2"},
 		{"Peers", c.Peers >= c.Neighbours && c.Peers <= MaxPeers, "at least Neighbours and at most 65536"},
 		{"Fresh", c.Fresh >= 0, "at least 0"},
+		{"Horizon", c.Horizon > 0, "above 0"},
 		{"MaxRTT", c.MaxRTT > 0 && c.MaxRTT <= MaxPosition*time.Millisecond, "above 0 and at most 10 s"},
 		{"GravityRadius", c.GravityRadius == 0 || c.GravityRadius >= 1, "0 or at least 1 ms"},
 	} {

@@ -113,6 +113,17 @@ func (c Coordinate) Distance(o Coordinate) float64 {
 	return math.Sqrt(sum) + float64(c.Height) + float64(o.Height)
 }
 
+// apart returns how far a node has moved from one coordinate to another, in
+// milliseconds.
+func (c *Coordinate) apart(o *Coordinate) float64 {
+	var sum float64
+	for i, v := range c.Vector {
+		d := float64(v) - float64(o.Vector[i])
+		sum += d * d
+	}
+	return math.Sqrt(sum) + math.Abs(float64(c.Height)-float64(o.Height))
+}
+
 // Predict is Distance as a duration.
 func (c Coordinate) Predict(o Coordinate) time.Duration { return duration(c.Distance(o)) }
 

@@ -18,8 +18,8 @@
 package vivaldi
 
 import (
-	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -46,10 +46,15 @@ const (
 	// BadTime: before what was already observed of this peer. Nothing was
 	// changed.
 	BadTime
-	verdicts = 4
+	// Doubted: valid, but so far from what the coordinates predict that it
+	// has little weight. The link counts as measured all the same.
+	Doubted
+	verdicts = 5
 )
 
-var verdictNames = [verdicts]string{"accepted", "round-trip time out of range", "coordinate not valid", "older than the last sample"}
+var verdictNames = [verdicts]string{
+	"accepted", "round-trip time out of range", "coordinate not valid", "older than the last sample", "doubted",
+}
 
 func (v Verdict) String() string {
 	if v < verdicts {
@@ -57,6 +62,9 @@ func (v Verdict) String() string {
 	}
 	return "unknown verdict"
 }
+
+// Taken reports whether the sample was used: Accepted or Doubted.
+func (v Verdict) Taken() bool { return v == Accepted || v == Doubted }
 
 // Estimate is what a Node says about a link.
 type Estimate struct {
@@ -78,27 +86,46 @@ type Node struct {
 	height float64                // ms
 	err    float64                // relative
 
-	peers  map[string]*peer
+	table  []peer           // at most config.Peers slots
+	free   []int32          // slots that hold nobody
+	index  map[string]int32 // slot by ID
+	near   []int32          // slots of the near neighbours, nearest first
+	far    []int32          // slots of the random ones
+	cursor int              // the slot where the search for near peers goes on
+	until  int              // samples until that search
 	counts [verdicts]uint64
 }
 
-// peer is what a node knows of another one.
+// peer is what a node knows of another one; a slot of the table.
 type peer struct {
-	id      string
-	at      Coordinate
-	window  [MaxWindow]float32 // ms, a ring
-	samples uint64
-	rtt     float64       // ms, of the window; 0 before the first sample
-	last    time.Duration // of the last sample
-	asked   time.Duration // when Next last named it
+	id       string
+	at       Coordinate
+	window   [MaxWindow]float32 // ms, a ring of the last samples
+	samples  uint64
+	rtt      float64       // ms, of the window; 0 before the first sample
+	last     time.Duration // of the last sample, or when met
+	asked    time.Duration // when Next last named it
+	misses   uint8         // times that Next named it without a sample since
+	restless float32       // ms, how far its coordinate goes between samples, a moving mean
+	role     role
+	used     bool
 }
+
+// role says in which half of the neighbours a peer is.
+type role uint8
+
+const (
+	stranger role = iota
+	nearby
+	random
+)
 
 // NewNode returns a node at the origin that knows nothing.
 func NewNode(c Config, s Source) (*Node, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fault.Wrap(fault.Invalid, "vivaldi.NewNode", "", err)
 	}
-	return &Node{config: c, source: s, err: 1, peers: map[string]*peer{}}, nil
+	return &Node{config: c, source: s, err: 1, index: map[string]int32{}}, nil
 }
 
 // Coordinate returns what to publish.
@@ -115,54 +142,65 @@ func (n *Node) Coordinate() Coordinate {
 // long passes a larger error, so that the node moves faster.
 func (n *Node) Restore(c Coordinate) error {
 	const op fault.Op = "vivaldi.Node.Restore"
-	if err := n.check(c); err != nil {
+	if d := c.Dimensions(); d > n.config.Dimensions {
+		return fault.Errorf(fault.Invalid, op, "", "%d dimensions, this space has %d", d, n.config.Dimensions)
+	}
+	if err := c.Check(); err != nil {
 		return fault.Wrap(fault.Invalid, op, "", err)
 	}
 	for i := range c.Vector {
 		n.vector[i] = float64(c.Vector[i])
 	}
-	n.height, n.err = float64(c.Height), float64(c.Error)
+	n.height, n.err = float64(c.Height), min(float64(c.Error), 1)
 	return nil
 }
 
-func (n *Node) check(c Coordinate) error {
-	if d := c.Dimensions(); d > n.config.Dimensions {
-		return fault.Errorf(fault.Invalid, "vivaldi.Node.Check", "", "%d dimensions, this space has %d", d, n.config.Dimensions)
+// valid reports whether a coordinate is one of this space.
+func (n *Node) valid(c *Coordinate) bool {
+	for _, v := range c.Vector[n.config.Dimensions:] {
+		if v != 0 {
+			return false
+		}
 	}
-	return c.Check()
+	return c.Valid()
 }
 
 // Observe takes one sample: the round-trip time to a peer, the coordinate that
-// came with the answer, and when. It returns what became of it.
+// came with the answer, and when. It returns what became of it. Samples of any
+// peer count, whoever chose to measure it.
 func (n *Node) Observe(id string, rtt time.Duration, remote Coordinate, now time.Duration) Verdict {
-	v := n.observe(id, rtt, remote, now)
+	v := n.observe(id, rtt, &remote, now)
 	n.counts[v]++
 	return v
 }
 
-func (n *Node) observe(id string, rtt time.Duration, remote Coordinate, now time.Duration) Verdict {
+func (n *Node) observe(id string, rtt time.Duration, remote *Coordinate, now time.Duration) Verdict {
 	if rtt <= 0 || rtt > n.config.MaxRTT {
 		return BadRTT
 	}
-	if !remote.Valid() || remote.Dimensions() > n.config.Dimensions {
+	if !n.valid(remote) {
 		return BadCoordinate
 	}
-	p := n.peers[id]
-	if p != nil && p.samples > 0 && now < p.last {
+	slot, known := n.index[id]
+	if known && n.table[slot].samples > 0 && now < n.table[slot].last {
 		return BadTime
 	}
-	if p == nil {
-		p = n.add(id)
+	if !known {
+		slot = n.add(id)
 	}
-	p.at, p.last = remote, now
+	p := &n.table[slot]
+	if p.samples > 0 {
+		p.restless += (float32(p.at.apart(remote)) - p.restless) / 4
+	}
+	p.at, p.last, p.misses = *remote, now, 0
 	p.window[p.samples%uint64(n.config.Window)] = float32(milliseconds(rtt))
 	p.samples++
 	p.rtt = n.filter(p)
-	n.step(p)
-	return Accepted
+	n.search()
+	return n.move(slot, now)
 }
 
-// filter is the moving percentile of Ledlie et al., section 5.1.
+// filter is the moving percentile of Ledlie et al., section 4.1.
 func (n *Node) filter(p *peer) float64 {
 	w := p.window
 	s := w[:min(p.samples, uint64(n.config.Window))]
@@ -170,108 +208,16 @@ func (n *Node) filter(p *peer) float64 {
 	return float64(s[int(n.config.Percentile/100*float64(len(s)-1))])
 }
 
-// step is one move of the algorithm, Dabek et al., figure 3.
-func (n *Node) step(p *peer) {
-	d, u := n.direction(p.at)
-	weight := n.err / (n.err + float64(p.at.Error) + 1e-9)
-	sample := math.Abs(d-p.rtt) / p.rtt
-	n.err = min(sample*n.config.StepError*weight+n.err*(1-n.config.StepError*weight), 1)
-	force := n.config.StepPosition * weight * (p.rtt - d)
-	for i := range n.config.Dimensions {
-		n.vector[i] += force * u[i]
-	}
-	if !n.config.NoHeight {
-		n.height = max(0, n.height+force*u[MaxDimensions])
-	}
-}
-
-// direction returns the distance to a coordinate and the unit vector from it
-// to here; the last component is the height's (Dabek et al., section 5.4).
-func (n *Node) direction(c Coordinate) (float64, [MaxDimensions + 1]float64) {
-	var u [MaxDimensions + 1]float64
-	var sum float64
-	for i := range n.config.Dimensions {
-		u[i] = n.vector[i] - float64(c.Vector[i])
-		sum += u[i] * u[i]
-	}
-	flat := math.Sqrt(sum)
-	if flat < 1e-6 { // two nodes at one place part in a random direction
-		sum = 0
-		for i := range n.config.Dimensions {
-			u[i] = float64(n.source.Uint64()>>11)/(1<<52) - 1
-			sum += u[i] * u[i]
-		}
-		scale := 1 / max(math.Sqrt(sum), 1e-9)
-		for i := range n.config.Dimensions {
-			u[i] *= scale
-		}
-		u[MaxDimensions] = 1
-		return flat + n.height + float64(c.Height), u
-	}
-	for i := range n.config.Dimensions {
-		u[i] /= flat
-	}
-	u[MaxDimensions] = 1
-	return flat + n.height + float64(c.Height), u
-}
-
 // Estimate returns the round-trip time to expect to a peer whose published
 // coordinate is remote: the last measurement where it is fresh, else a
 // prediction. It works for peers that the node has never met.
 func (n *Node) Estimate(id string, remote Coordinate, now time.Duration) Estimate {
-	if p := n.peers[id]; p != nil && p.samples > 0 && now-p.last <= n.config.Fresh {
-		return Estimate{RTT: duration(p.rtt), Measured: true, Age: now - p.last}
+	if slot, ok := n.index[id]; ok {
+		if p := &n.table[slot]; p.samples > 0 && now-p.last <= n.config.Fresh {
+			return Estimate{RTT: duration(p.rtt), Measured: true, Age: now - p.last}
+		}
 	}
 	return Estimate{RTT: n.Coordinate().Predict(remote)}
-}
-
-// Meet tells the node of a peer that it may measure, with the coordinate that
-// the peer publishes. It reports whether the peer is one to measure.
-func (n *Node) Meet(id string, at Coordinate, now time.Duration) bool {
-	if !at.Valid() || at.Dimensions() > n.config.Dimensions {
-		return false
-	}
-	if p := n.peers[id]; p != nil {
-		p.at = at
-		return true
-	}
-	p := n.add(id)
-	p.at, p.last = at, now
-	return true
-}
-
-// Next returns the peer to measure now, the neighbour that waited longest.
-// It reports false where the node knows nobody.
-func (n *Node) Next(now time.Duration) (id string, ok bool) {
-	var best *peer
-	for _, p := range n.peers {
-		if best == nil || p.asked < best.asked || p.asked == best.asked && p.id < best.id {
-			best = p
-		}
-	}
-	if best == nil {
-		return "", false
-	}
-	best.asked = now
-	return best.id, true
-}
-
-// Forget drops what is known of a peer, for example one that left the roster.
-func (n *Node) Forget(id string) { delete(n.peers, id) }
-
-func (n *Node) add(id string) *peer {
-	if len(n.peers) >= n.config.Peers {
-		var oldest *peer
-		for _, p := range n.peers {
-			if oldest == nil || p.last < oldest.last || p.last == oldest.last && p.id < oldest.id {
-				oldest = p
-			}
-		}
-		delete(n.peers, oldest.id)
-	}
-	p := &peer{id: id, asked: -1}
-	n.peers[id] = p
-	return p
 }
 
 // Counts returns how many samples met each verdict, by the verdict's number.
@@ -285,19 +231,16 @@ type Peer struct {
 	Samples    uint64
 	Last       time.Duration // when last measured or met
 	Neighbour  bool          // Next names it by turns
+	Near       bool          // it is of the near half
 }
 
 // Known returns what the node knows of its peers, by ID.
 func (n *Node) Known() []Peer {
-	out := make([]Peer, 0, len(n.peers))
-	for _, p := range n.peers {
-		out = append(out, Peer{p.id, p.at, duration(p.rtt), p.samples, p.last, true})
+	out := make([]Peer, 0, len(n.index))
+	for _, slot := range n.index {
+		p := &n.table[slot]
+		out = append(out, Peer{p.id, p.at, duration(p.rtt), p.samples, p.last, p.role != stranger, p.role == nearby})
 	}
-	slices.SortFunc(out, func(a, b Peer) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b Peer) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }

@@ -1,0 +1,194 @@
+package coordinates
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/vivaldi"
+)
+
+var (
+	planetlab = flag.String("planetlab", os.Getenv("CARTWHEEL_PLANETLAB"), "matrix of 490 PlanetLab hosts")
+	clouds    = flag.String("clouds", os.Getenv("CARTWHEEL_CLOUDS"), "folder of *_matrix.csv")
+	only      = flag.String("only", "", "cases of TestFigures, separated by semicolons")
+	rounds    = flag.Int("rounds", 0, "probes of each node")
+	largest   = flag.Int("large", 0, "nodes of the large case")
+	out       = flag.String("result", "", "file to write the result of TestFigures to")
+)
+
+func play(t *testing.T, s setting) *world {
+	t.Helper()
+	w, err := newWorld(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func small() setting {
+	return setting{space: NewCities(100, 1), config: vivaldi.Default(), rounds: 400, period: 5 * time.Second, join: 64, seed: 1}
+}
+
+func TestBudgetInSyntheticCities(t *testing.T) {
+	a := play(t, small()).accuracy(true)
+	plain := small()
+	plain.plain = true
+	b := play(t, plain).accuracy(true)
+	if a.MedianError > 0.13 || a.P90Error > 0.35 {
+		t.Errorf("relative error %.3f / %.3f, want at most 0.13 / 0.35", a.MedianError, a.P90Error)
+	}
+	if a.MedianError > b.MedianError || a.Coordinates.Of8 < b.Coordinates.Of8 {
+		t.Errorf("got %+v, worse than the plain algorithm: %+v", a, b)
+	}
+	if a.Probed.Of8 < a.Measured.Of8 || a.Measured.Of8 < a.Coordinates.Of8 {
+		t.Errorf("measuring makes choices worse: %+v", a)
+	}
+}
+
+func TestHonestNodesBearLiars(t *testing.T) {
+	base := play(t, small()).accuracy(true).MedianError
+	for _, l := range Lies() {
+		s := small()
+		s.liars, s.lie = 0.1, l
+		got := play(t, s).accuracy(true).MedianError
+		// The budget of 10 % is held on measured networks (TestFigures); here
+		// are few nodes for a short time.
+		if got > 1.5*base {
+			t.Errorf("%s: median error %.4f, without liars %.4f", l, got, base)
+		}
+		s.plain = true
+		if bare := play(t, s).accuracy(true).MedianError; l == Far && bare < 2*got {
+			t.Errorf("%s: the plain algorithm bears it too (%.4f): the lie is none", l, bare)
+		}
+	}
+}
+
+func TestHalvesFindTogetherAfterAPartition(t *testing.T) {
+	s := small()
+	s.apart, s.rounds = 150, 151
+	before := play(t, s).accuracy(true).MedianError
+	s.rounds = 550
+	after := play(t, s).accuracy(true).MedianError
+	if before < 0.15 {
+		t.Errorf("median error %.3f while apart: the halves were not apart", before)
+	}
+	if after > 0.8*before {
+		t.Errorf("median error %.3f, 400 rounds after the halves joined with %.3f", after, before)
+	}
+}
+
+func TestARunReplaysFromItsSeed(t *testing.T) {
+	o := Options{Seed: 7, Rounds: 30, Nodes: 60, Only: []string{"plain 2-D + height", "2-D + height", "10 % lie: mixed", "partition"}}
+	run := func(o Options) Result {
+		r, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Cases {
+			r.Cases[i].Cost = Cost{}
+		}
+		return r
+	}
+	a, b := run(o), run(o)
+	if !reflect.DeepEqual(a, b) {
+		t.Error("two runs of one seed differ")
+	}
+	o.Seed = 8
+	if c := run(o); reflect.DeepEqual(a.Cases, c.Cases) {
+		t.Error("runs of two seeds do not differ")
+	}
+	if _, err := json.Marshal(a); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	if _, err := Run(ctx, Options{}); !errors.Is(err, enough) {
+		t.Errorf("got %v, want the cause", err)
+	}
+}
+
+func TestMatricesThatAreNoneAreRefused(t *testing.T) {
+	for _, tt := range []struct{ name, text, says string }{
+		{"not square", "0 1 2\n1 0 2\n", "2 rows of 3"},
+		{"ragged", "0 1\n1 0 2\n", "line 2"},
+		{"too many rows", "0 1\n1 0\n1 1\n", "line 3"},
+		{"negative", "0 1\n-1 0\n", `line 2: "-1"`},
+		{"not a number", "0 1\nNaN 0\n", "line 2"},
+		{"infinite", "0 Inf\n1 0\n", "line 1"},
+		{"words", "0 1\n1 far\n", `"far"`},
+		{"empty", "", "0 rows"},
+	} {
+		_, err := readMatrix(strings.NewReader(tt.text))
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got %v, want Invalid with %q", tt.name, err, tt.says)
+		}
+	}
+	m, err := readMatrix(strings.NewReader("region,a,b\na,0,4\nb,6,0\n"))
+	if err != nil || m.Size() != 2 || m.RTT(0, 1) != 5 || m.RTT(1, 0) != 5 {
+		t.Errorf("a matrix with names: %v, %v", m, err)
+	}
+	if _, err := OpenMatrix(filepath.Join(t.TempDir(), "none")); !fault.Is(err, fault.NotFound) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestFigures makes the figures of docs/coordinates.md; without the data it
+// says how to get there.
+func TestFigures(t *testing.T) {
+	if *planetlab == "" {
+		t.Skip("needs -planetlab=FILE or CARTWHEEL_PLANETLAB: a matrix of PlanetLab round-trip times, which is not shipped")
+	}
+	o := Options{Seed: 1, PlanetLab: *planetlab, Large: *largest}
+	o.Rounds = *rounds
+	if *only != "" {
+		o.Only = strings.Split(*only, ";")
+	}
+	if *clouds != "" {
+		o.Clouds, _ = filepath.Glob(filepath.Join(*clouds, "*_matrix.csv"))
+	}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clean float64
+	for _, c := range r.Cases {
+		f := c.Final
+		t.Logf("%-42s %-22s %.4f %.3f | %.1f %.1f | %.1f %.1f | %.1f %.1f | %.1f%% %5.0f ns %6.0f B %4.1f B/s centre %.0f", c.Name, c.Space, f.MedianError, f.P90Error,
+			100*f.Coordinates.Of3, 100*f.Coordinates.Of8, 100*f.Measured.Of3, 100*f.Measured.Of8, 100*f.Probed.Of3, 100*f.Probed.Of8,
+			100*f.MeasuredPairs, c.Cost.NsSample, c.Cost.NodeBytes, c.Cost.TrafficBps, c.Series[len(c.Series)-1].Centre)
+		switch {
+		case c.Name == "2-D + height":
+			clean = f.MedianError
+			if f.MedianError > 0.080 || f.P90Error > 0.38 || f.Coordinates.Of8 < 0.80 || f.Probed.Of3 < 0.95 || f.Probed.Of8 < 0.90 {
+				t.Errorf("out of budget: %+v", f)
+			}
+		case strings.HasPrefix(c.Name, "10 % lie: ") && clean > 0 && f.MedianError > 1.1*clean:
+			t.Errorf("%s: median error %.4f, %.4f without liars", c.Name, f.MedianError, clean)
+		}
+	}
+	if *out != "" {
+		data, err := json.MarshalIndent(r, "", " ")
+		if err == nil {
+			err = os.WriteFile(*out, data, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
