@@ -42,6 +42,7 @@ const (
 	choices    = 20_000  // choices among candidates
 	fewPairs   = 10_000  // the same on the way, for a series
 	fewChoices = 1000
+	worst      = 1e6 // relative errors count as at most this
 )
 
 // accuracy measures the world; on the way with fewer pairs and choices than at
