@@ -39,6 +39,7 @@ type grammar struct {
 	Shell   shellCmd   `cmd:"" help:"Run a command, or a shell, in a host."`
 	Fault   faultCmd   `cmd:"" help:"Cut, slow down, kill, and heal."`
 	List    listCmd    `cmd:"" help:"List topologies, experiments and cities."`
+	Load    loadCmd    `cmd:"" help:"Do one piece of an experiment's work, on a mount or through the library."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	Emulate emulateCmd `cmd:"" hidden:"" help:"The emulator's process; a lab starts it."`

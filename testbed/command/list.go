@@ -6,12 +6,13 @@ import (
 	"text/tabwriter"
 
 	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/experiments"
 	"cartwheel.dev/testbed/topology"
 )
 
-// experiments are those that `run` knows. A new one is added here.
-func experiments() []experiment.Experiment {
-	return nil
+// known are those that `run` knows. A new one is added here.
+func known() []experiment.Experiment {
+	return experiments.All()
 }
 
 type listCmd struct {
@@ -65,7 +66,7 @@ func (c listCmd) Run(e *env) error {
 		lines = append(lines, topologyLine{t.Name, t.Summary, len(t.Sites), len(t.Hosts), t.Nodes()})
 	}
 	runs := []experimentLine{}
-	for _, x := range experiments() {
+	for _, x := range known() {
 		l := experimentLine{Name: x.Name, Summary: x.Summary, Settings: []settingLine{}}
 		for _, s := range x.Settings {
 			l.Settings = append(l.Settings, settingLine(s))

@@ -286,3 +286,11 @@ func TestCommandsPrintJSON(t *testing.T) {
 		t.Error("a work that does not exist was done")
 	}
 }
+
+func TestFilesAreSpreadOverTheirFolders(t *testing.T) {
+	got := spread([]string{"a/1", "a/2", "a/3", "a/4", "b/1", "b/2", "c"})
+	want := []string{"a/1", "b/1", "c", "a/2", "a/3", "b/2", "a/4"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -173,13 +173,47 @@ func copyTree(ctx context.Context, o TreeOptions, _ *TreeResult) error {
 			return err
 		}
 	}
-	return each(ctx, o.Workers, len(t.Files), func(_ context.Context, i int) error {
-		data, err := os.ReadFile(filepath.Join(o.Source, t.Files[i]))
+	files := spread(t.Files)
+	return each(ctx, o.Workers, len(files), func(_ context.Context, i int) error {
+		data, err := os.ReadFile(filepath.Join(o.Source, files[i]))
 		if err != nil {
 			return err
 		}
-		return write(filepath.Join(o.Target, t.Files[i]), 0o644, data)
+		return write(filepath.Join(o.Target, files[i]), 0o644, data)
 	})
+}
+
+// spread orders files so that those next to each other are in different
+// folders as far as can be: a kernel makes and removes the names of one folder
+// one after the other, whoever asks.
+func spread(files []string) []string {
+	by := map[string][]string{}
+	var folders []string
+	for _, f := range files {
+		dir := filepath.Dir(f)
+		if by[dir] == nil {
+			folders = append(folders, dir)
+		}
+		by[dir] = append(by[dir], f)
+	}
+	// The fullest folders first: what is left of them at the end goes one by one.
+	sort.SliceStable(folders, func(i, j int) bool { return len(by[folders[i]]) > len(by[folders[j]]) })
+	type ranked struct {
+		file string
+		part float64 // of its folder that comes before it
+	}
+	var all []ranked
+	for _, dir := range folders {
+		for i, f := range by[dir] {
+			all = append(all, ranked{f, float64(i) / float64(len(by[dir]))})
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].part < all[j].part })
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = all[i].file
+	}
+	return out
 }
 
 // levels puts together the folders of equal depth, the highest first.
@@ -275,7 +309,7 @@ func deleteTree(ctx context.Context, o TreeOptions, r *TreeResult) error {
 	remove := func(paths []string) error {
 		return each(ctx, o.Workers, len(paths), func(_ context.Context, i int) error { return os.Remove(filepath.Join(o.Target, paths[i])) })
 	}
-	if err := remove(t.Files); err != nil {
+	if err := remove(spread(t.Files)); err != nil {
 		return err
 	}
 	all := levels(t.Folders)
