@@ -14,7 +14,7 @@
 // A Node is not safe for concurrent use: one goroutine owns it, or a lock
 // guards it. Coordinates are plain values: share freely. Lengths are
 // milliseconds of round-trip time throughout, errors are relative and without
-// unit.
+// unit. docs/coordinates.md has the equations and the measured accuracy.
 package vivaldi
 
 import (
