@@ -102,7 +102,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.locks.init()
 	c.waits.by = map[geoconfig.ObjectID][]*waiting{}
 	cluster, err := contact.New(contact.Options{
-		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger,
+		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
 		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe,
 	})
 	if err != nil {

@@ -2,6 +2,8 @@ package cartwheel
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -91,10 +93,69 @@ func join(addresses []chunk.Address) []byte {
 	return out
 }
 
-// PutChunks implements content.Remote: the active takes them and passes them on
-// along the chain of the other normal members.
+// replicaPatience bounds what is asked of another member than the active, who
+// is asked instead then.
+const replicaPatience = 5 * time.Second
+
+// immutable sends a request about what never changes to the nearest normal
+// member of a slice; where that one lacks some of it or does not answer, to the
+// active.
+func (r *remote) immutable(ctx context.Context, slice geoconfig.SliceID, class wire.Class, m wire.Method, req answerless,
+	fresh func() answer, whole func(body []byte) bool) ([]byte, error) {
+	c := (*Client)(r)
+	row, known := c.router.Known(slice)
+	if near := c.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
+		short, cancel := context.WithTimeout(ctx, replicaPatience)
+		defer cancel()
+		buffer, err := c.cluster.Call(short, near, class, m, req, nil, fresh())
+		if err == nil && whole(buffer.Bytes()) {
+			return buffer.Bytes(), nil
+		}
+		if ctx.Err() == nil && short.Err() != nil {
+			c.cluster.Avoid(near)
+		}
+	}
+	return r.bulk(ctx, slice, class, m, req, nil, fresh)
+}
+
+// chain is the normal members of a slice in the order in which chunks pass from
+// one to the next, the one nearest to this client first.
+func (c *Client) chain(row geoconfig.SliceRow) []geoconfig.NodeID {
+	nodes := row.Normals()
+	first := c.cluster.Closest(row.Active, nodes)
+	if i := slices.Index(nodes, first); i > 0 {
+		nodes[0], nodes[i] = nodes[i], nodes[0]
+	}
+	c.cluster.Chain(nodes)
+	return nodes
+}
+
+// putNear sends chunks to the nearest normal member, which passes them on while
+// it takes them, and reports whether they are at the active too.
+func (r *remote) putNear(ctx context.Context, row geoconfig.SliceRow, addresses []chunk.Address, sizes []uint32, body [][]byte) bool {
+	c := (*Client)(r)
+	nodes := c.chain(row)
+	if len(nodes) == 0 || nodes[0] == row.Active {
+		return false
+	}
+	req := &pb.PutRequest{Slice: uint32(row.ID), Addresses: join(addresses), Sizes: sizes, Client: c.cluster.Client()}
+	for _, n := range nodes[1:] {
+		req.Chain = append(req.Chain, string(n))
+	}
+	resp := &pb.PutResponse{}
+	buffer, err := c.cluster.Call(ctx, nodes[0], wire.Chunk, method.Put, req, body, resp)
+	buffer.Release()
+	return err == nil && slices.Contains(resp.Stored, string(row.Active))
+}
+
+// PutChunks implements content.Remote: the nearest member takes them and passes
+// them on along the chain of the other normal ones; where that does not bring
+// them to the active, the active takes them itself.
 func (r *remote) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
 	c := (*Client)(r)
+	if row, ok := c.router.Known(o.Slice()); ok && r.putNear(ctx, row, addresses, sizes, body) {
+		return nil
+	}
 	return c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
 		req := &pb.PutRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Sizes: sizes, Client: c.cluster.Client()}
 		if row, ok := c.router.Known(o.Slice()); ok {
@@ -127,7 +188,8 @@ func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []co
 		size += int(parts[i].Length)
 	}
 	var resp *pb.GetResponse
-	body, err := r.bulk(ctx, o.Slice(), wire.Chunk, method.Get, req, nil, func() answer { resp = &pb.GetResponse{}; return resp })
+	body, err := r.immutable(ctx, o.Slice(), wire.Chunk, method.Get, req, func() answer { resp = &pb.GetResponse{}; return resp },
+		func(body []byte) bool { return len(body) == size })
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +214,8 @@ func (r *remote) Range(ctx context.Context, o geoconfig.ObjectID, q content.Quer
 	for done := uint64(0); ; {
 		var resp *pb.RangeResponse
 		req := &pb.RangeRequest{Slice: uint32(o.Slice()), Root: q.Root.Address[:], Height: uint32(q.Root.Height), Offset: q.Offset + done, Length: q.Length - done, Data: q.Data}
-		body, err := r.bulk(ctx, o.Slice(), class, method.Range, req, nil, func() answer { resp = &pb.RangeResponse{}; return resp })
+		body, err := r.immutable(ctx, o.Slice(), class, method.Range, req, func() answer { resp = &pb.RangeResponse{}; return resp },
+			func(body []byte) bool { return !q.Data || len(body) > 0 || q.Length == done })
 		if err != nil {
 			return out, err
 		}

@@ -208,6 +208,17 @@ func (c *Client) receipt(ctx context.Context, o geoconfig.ObjectID) ([]byte, err
 	return json.Marshal(out)
 }
 
+// readFrom says which member's copy of content is read here, and why. Names and
+// attributes are the active's to tell.
+func (c *Client) readFrom(slice geoconfig.SliceID, active geoconfig.NodeID) (geoconfig.NodeID, string) {
+	row, _ := c.router.Known(slice)
+	near := c.cluster.Closest(active, row.Normals())
+	if near == active {
+		return active, "it is the slice's active, " + c.cluster.Why(active)
+	}
+	return near, c.cluster.Why(near) + "; the active is " + c.cluster.Distance(active).String()
+}
+
 // where asks the active about an object and adds which copy is read here.
 func (c *Client) where(ctx context.Context, o geoconfig.ObjectID) ([]byte, error) {
 	const op fault.Op = "cartwheel.where"
@@ -228,10 +239,7 @@ func (c *Client) where(ctx context.Context, o geoconfig.ObjectID) ([]byte, error
 	if err := json.Unmarshal(resp.Where, &w); err != nil {
 		return nil, fault.Wrap(fault.Corrupt, op, string(by), err)
 	}
-	w.Read, w.Why = by, "it is the slice's active"
-	if c.opt.Site != "" && c.siteOf(by) == c.opt.Site {
-		w.Why += ", at this mount's site"
-	}
+	w.Read, w.Why = c.readFrom(o.Slice(), by)
 	if a, _, ok := c.names.Attr(o); ok && a.Version == w.Version && a.Content != nil && a.Mode&mount.TypeMask == mount.TypeRegular {
 		w.Why += "; what this mount has in its cache is the current version, under a lease"
 	}

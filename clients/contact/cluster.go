@@ -13,6 +13,8 @@ import (
 	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/vicinity"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -34,6 +36,11 @@ type Options struct {
 	OnUp func(node geoconfig.NodeID)
 	// Random chooses among equals; nil: seeded by the system.
 	Random *rand.Rand
+	// Measure lets the Cluster measure the way to nodes that it has nothing to
+	// ask, so that it finds the nearest. What ends at once needs none.
+	Measure bool
+	// Clock gives the time since any fixed moment; nil: the system's.
+	Clock func() time.Duration
 }
 
 // protocol is the version that introductions carry.
@@ -50,17 +57,27 @@ type Cluster struct {
 	user   wire.Key
 	client uint64
 	logger *slog.Logger
+	near   *vicinity.Vicinity
 
-	mu    sync.Mutex // guards below
+	ctx     context.Context // of measuring; ends at Close
+	end     context.CancelFunc
+	work    sync.WaitGroup
+	begin   sync.Once    // of measuring
+	located atomic.Int64 // clock: when the host was last told the coordinate
+
+	mu    sync.Mutex // guards below; the host's and the vicinity's come after it
 	nodes map[geoconfig.NodeID]*node
 	order []geoconfig.NodeID // as they became known
 	sites []geoconfig.Site
 	who   *pb.HelloResponse
+	// chosen is the node that was nearest last.
+	chosen geoconfig.NodeID
 }
 
 type node struct {
 	row geoconfig.Node
-	rtt time.Duration // smoothed; 0: not known
+	// away is until when the node is taken for one that does not answer.
+	away time.Duration
 	// near says that the node stands at the client's site.
 	near atomic.Bool
 	site atomic.Pointer[string]
@@ -91,9 +108,17 @@ func New(opt Options) (*Cluster, error) {
 	if opt.Random == nil {
 		opt.Random = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(len(self.KeyID())))) // the seed itself
 	}
+	if opt.Clock == nil {
+		opt.Clock = boottime.Default()
+	}
 	c := &Cluster{opt: opt, user: user, client: opt.Random.Uint64() | 1, logger: opt.Logger, nodes: map[geoconfig.NodeID]*node{}}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	if c.near, err = vicinity.New(opt.Clock, rand.NewPCG(opt.Random.Uint64(), c.client)); err != nil {
+		c.end()
+		return nil, fault.Wrap(fault.Invalid, op, "", err)
+	}
 	c.host, err = wire.New(wire.Options{
-		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected,
+		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected, Relays: c.relays,
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
@@ -148,21 +173,8 @@ func (c *Cluster) learn(row geoconfig.Node) error {
 		n.near.Store(row.Site != "" && row.Site == c.opt.Site)
 	}
 	c.mu.Unlock()
+	c.near.Place(row.ID, row.Coordinate)
 	return c.host.AddPeer(string(row.ID), row.Addresses)
-}
-
-// sampleWeight is the share of a new sample in the smoothed round trip.
-const sampleWeight = 8
-
-func (c *Cluster) sample(peer string, rtt time.Duration, _ *wire.Coordinate) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n, ok := c.nodes[geoconfig.NodeID(peer)]; ok {
-		if n.rtt == 0 {
-			n.rtt = rtt
-		}
-		n.rtt += (rtt - n.rtt) / sampleWeight
-	}
 }
 
 func (c *Cluster) connected(peer string, class wire.Class, _ bool) {
@@ -191,6 +203,9 @@ func (c *Cluster) Connect(ctx context.Context) error {
 			err = c.Refresh(ctx, id)
 		}
 		if err == nil {
+			if c.opt.Measure {
+				c.begin.Do(func() { c.work.Go(c.survey) })
+			}
 			return nil
 		}
 		failed = append(failed, fault.Wrap(fault.Unreachable, "", string(id), err))
@@ -242,9 +257,11 @@ func (c *Cluster) Call(ctx context.Context, to geoconfig.NodeID, class wire.Clas
 	for again := false; ; again = true {
 		n, err := c.introduce(ctx, to)
 		if err != nil {
+			c.answered(to, err)
 			return nil, err
 		}
 		out, err := c.measured(ctx, n, to, class, m, req, body, resp)
+		c.answered(to, err)
 		if again || !wire.Answered(err) || fault.KindOf(err) != fault.Unauthorized {
 			return out, err
 		}
@@ -360,4 +377,9 @@ func (c *Cluster) Who() *pb.HelloResponse {
 }
 
 // Close ends every connection.
-func (c *Cluster) Close() error { return c.host.Close() }
+func (c *Cluster) Close() error {
+	c.begin.Do(func() {}) // none begins behind the end
+	c.end()
+	c.work.Wait()
+	return c.host.Close()
+}

@@ -2,20 +2,48 @@ package contact
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/vicinity"
+	"cartwheel.dev/node/wire"
 )
 
-// Nearest returns all nodes, the nearest first: those at the client's own site,
-// then by measured round trip; the ones never measured come last, in the order
-// in which they became known.
+const (
+	// unknown stands for the distance of a node of which nothing is known, at
+	// another site; one at this site is taken to be next door.
+	unknown   = time.Hour
+	sitePrior = slack
+	// slack is how much farther a node may be, at the least and as a share, and
+	// still be taken because it stands at the client's own site; stay is the
+	// same for the node that was nearest before, so that it does not change
+	// with every sample.
+	slack, slackShare = time.Millisecond, 10
+	stay, stayShare   = time.Millisecond, 5
+	// awayFor is how long a node that could not be reached comes last. It does
+	// not grow.
+	awayFor = 5 * time.Second
+)
+
+// Nearest returns all nodes, the nearest first: those on this machine, then by
+// round trip, measured where that is recent and predicted from coordinates
+// otherwise. The declared site decides between equals and stands in where
+// nothing is known; the first stays first until another one is clearly nearer.
+// Nodes that do not answer come last.
 func (c *Cluster) Nearest() []geoconfig.NodeID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := slices.Clone(c.order)
-	c.sortLocked(out)
+	c.sortLocked(out, c.chosen)
+	if len(out) > 0 {
+		c.chosen = out[0]
+	}
 	return out
 }
 
@@ -23,25 +51,320 @@ func (c *Cluster) Nearest() []geoconfig.NodeID {
 func (c *Cluster) Sort(nodes []geoconfig.NodeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sortLocked(nodes)
+	c.sortLocked(nodes, "")
 }
 
-func (c *Cluster) sortLocked(nodes []geoconfig.NodeID) {
-	slices.SortStableFunc(nodes, func(a, b geoconfig.NodeID) int { return cmp.Compare(c.distanceLocked(a), c.distanceLocked(b)) })
+// Closest returns the nearest of some nodes: usual, unless another one is
+// clearly nearer or usual does not answer.
+func (c *Cluster) Closest(usual geoconfig.NodeID, nodes []geoconfig.NodeID) geoconfig.NodeID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	order := []geoconfig.NodeID{usual}
+	for _, n := range nodes {
+		if n != usual {
+			order = append(order, n)
+		}
+	}
+	c.sortLocked(order, usual)
+	return order[0]
 }
 
-func (c *Cluster) distanceLocked(id geoconfig.NodeID) time.Duration {
-	const unknown = time.Hour
+// Chain orders nodes behind the first one so that each is the nearest to the
+// one before, as far as coordinates tell.
+func (c *Cluster) Chain(nodes []geoconfig.NodeID) {
+	for i := 1; i < len(nodes); i++ {
+		rest := nodes[i:]
+		c.Sort(rest)
+		slices.SortStableFunc(rest, func(a, b geoconfig.NodeID) int {
+			da, ok := c.near.Between(nodes[i-1], a)
+			db, ok2 := c.near.Between(nodes[i-1], b)
+			if !ok || !ok2 {
+				return 0
+			}
+			return cmp.Compare(da, db)
+		})
+	}
+}
+
+// Avoid lets a node come last for a while: it kept somebody waiting.
+func (c *Cluster) Avoid(id geoconfig.NodeID) {
+	c.answered(id, fault.E(fault.Unreachable, "contact.Avoid", string(id), ""))
+}
+
+// standing is what orders nodes: the lesser goes first.
+type standing struct {
+	away    bool
+	far     time.Duration
+	foreign bool // at another site than the client
+}
+
+func (s standing) compare(o standing) int {
+	return cmp.Or(compareBool(s.away, o.away), cmp.Compare(s.far, o.far), compareBool(s.foreign, o.foreign))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func (c *Cluster) sortLocked(nodes []geoconfig.NodeID, chosen geoconfig.NodeID) {
+	now := c.opt.Clock()
+	at := make(map[geoconfig.NodeID]standing, len(nodes))
+	for _, id := range nodes {
+		at[id] = c.standingLocked(id, chosen, now)
+	}
+	slices.SortStableFunc(nodes, func(a, b geoconfig.NodeID) int { return at[a].compare(at[b]) })
+}
+
+func (c *Cluster) standingLocked(id, chosen geoconfig.NodeID, now time.Duration) standing {
 	n, ok := c.nodes[id]
+	if !ok {
+		return standing{away: true, far: 2 * unknown, foreign: true}
+	}
+	ours := c.opt.Site != "" && n.row.Site == c.opt.Site
+	s := standing{away: n.away > now, foreign: !ours}
+	switch d := c.distance(id); {
+	case d.How != Unknown:
+		s.far = d.RTT
+	case ours:
+		s.far = sitePrior
+	default:
+		s.far = unknown
+	}
+	if s.far == unknown {
+		return s
+	}
+	if ours {
+		s.far -= max(slack, s.far/slackShare)
+	}
+	if id == chosen {
+		s.far -= max(stay, s.far/stayShare)
+	}
+	s.far = max(s.far, 0)
+	return s
+}
+
+// How says where a distance comes from.
+type How uint8
+
+// The sources of distances.
+const (
+	Unknown   How = iota
+	Local         // a Unix socket of this machine
+	Measured      // recently, the direct way
+	Predicted     // from coordinates
+	Around        // measured over a third node, because the direct way is broken
+)
+
+// Distance is how far a node is, and how that is known.
+type Distance struct {
+	RTT time.Duration
+	How How
+}
+
+// String says it for people.
+func (d Distance) String() string {
+	rtt := fmt.Sprintf("%.1f ms", float64(d.RTT)/float64(time.Millisecond))
+	switch d.How {
+	case Local:
+		return "on this machine"
+	case Measured:
+		return "measured " + rtt
+	case Predicted:
+		return "predicted " + rtt
+	case Around:
+		return "over a third node " + rtt
+	}
+	return "not known how far"
+}
+
+// Distance returns how far a node is.
+func (c *Cluster) Distance(id geoconfig.NodeID) Distance { return c.distance(id) }
+
+func (c *Cluster) distance(id geoconfig.NodeID) Distance {
+	path, up := c.host.Path(string(id))
+	switch {
+	case up && path.Local:
+		return Distance{0, Local}
+	case up && path.Via != "" && path.RTT > 0:
+		return Distance{path.RTT, Around}
+	}
+	e, ok := c.near.Estimate(id)
 	switch {
 	case !ok:
-		return 2 * unknown
-	case c.opt.Site != "" && n.row.Site == c.opt.Site:
-		return 0
-	case n.rtt == 0:
-		return unknown
+		return Distance{}
+	case e.Measured:
+		return Distance{e.RTT, Measured}
 	}
-	return n.rtt
+	return Distance{e.RTT, Predicted}
+}
+
+// Why says why a node comes first among others, or what else speaks for it.
+func (c *Cluster) Why(id geoconfig.NodeID) string {
+	d := c.distance(id)
+	row, _ := c.Node(id)
+	var parts []string
+	if d.How == Measured || d.How == Predicted || d.How == Around {
+		parts = append(parts, "nearest by "+d.String())
+	} else if d.How == Local {
+		parts = append(parts, d.String())
+	}
+	if c.opt.Site != "" && row.Site == c.opt.Site {
+		parts = append(parts, "at this mount's site")
+	}
+	if len(parts) == 0 {
+		return d.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// locateEvery is how often the client tells the nodes a new coordinate.
+const locateEvery = time.Second
+
+// sample takes in a round trip that a call, an answer or a heartbeat measured.
+func (c *Cluster) sample(peer string, rtt time.Duration, at *wire.Coordinate) {
+	c.near.Sample(geoconfig.NodeID(peer), rtt, at)
+	now := int64(c.opt.Clock())
+	if last := c.located.Load(); (last == 0 || now-last >= int64(locateEvery)) && c.located.CompareAndSwap(last, now) {
+		c.host.SetCoordinate(vicinity.ForWire(c.near.Coordinate()))
+	}
+}
+
+// answered notes whether a node could be reached.
+func (c *Cluster) answered(id geoconfig.NodeID, err error) {
+	lost := err != nil && !wire.Answered(err) && fault.Is(err, fault.Unreachable)
+	if err != nil && !lost {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n, ok := c.nodes[id]; ok {
+		n.away = 0
+		if lost {
+			n.away = c.opt.Clock() + awayFor
+		}
+	}
+}
+
+const (
+	// firstLook is how many nodes are measured at first, besides those of the
+	// client's own site; lookAgain is the time between later ones.
+	firstLook = 8
+	lookAgain = 15 * time.Second
+	lookLimit = 3 * time.Second
+	// looksAtOnce bounds the measurements under way.
+	looksAtOnce = 4
+)
+
+// survey measures the way to nodes that the client has nothing to ask, until
+// Close: first those of its own site and some others, then one at a time, by
+// turns near and random ones. It costs a round trip of two small packets each;
+// no connection stays.
+func (c *Cluster) survey() {
+	var first []geoconfig.NodeID
+	for _, n := range c.Nodes() {
+		if c.opt.Site != "" && n.Site == c.opt.Site {
+			first = append(first, n.ID)
+		}
+	}
+	for range firstLook {
+		if id, ok := c.near.Next(); ok && !slices.Contains(first, id) {
+			first = append(first, id)
+		}
+	}
+	for _, n := range c.Nodes() { // who published nothing yet is nobody's neighbour
+		if len(first) < firstLook && !slices.Contains(first, n.ID) {
+			first = append(first, n.ID)
+		}
+	}
+	var all sync.WaitGroup
+	flight := make(chan struct{}, looksAtOnce)
+	for _, id := range first {
+		flight <- struct{}{}
+		all.Go(func() {
+			defer func() { <-flight }()
+			c.look(id)
+		})
+	}
+	all.Wait()
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if id, ok := c.near.Next(); ok {
+			c.look(id)
+		}
+	}
+}
+
+// look measures the way to one node, unless its connection does that.
+func (c *Cluster) look(id geoconfig.NodeID) {
+	if _, up := c.host.Path(string(id)); up {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, lookLimit)
+	defer cancel()
+	if rtt, err := c.host.Knock(ctx, string(id)); err == nil {
+		c.near.Sample(id, rtt, nil)
+	}
+}
+
+// introductions is how many third nodes the client introduces itself to for one
+// detour.
+const introductions = 3
+
+// relays lists nodes over which another one may be reached, those with the
+// least round trip in all first. They pass on only for who said hello.
+func (c *Cluster) relays(ctx context.Context, to string) []string {
+	var nodes []geoconfig.NodeID
+	total := map[geoconfig.NodeID]time.Duration{}
+	for _, id := range c.Nearest() {
+		if string(id) == to {
+			continue
+		}
+		total[id] = unknown
+		d := c.distance(id)
+		if on, ok := c.near.Between(id, geoconfig.NodeID(to)); ok && d.How != Unknown {
+			total[id] = d.RTT + on
+		}
+		nodes = append(nodes, id)
+	}
+	slices.SortStableFunc(nodes, func(a, b geoconfig.NodeID) int { return cmp.Compare(total[a], total[b]) })
+	nodes = nodes[:min(len(nodes), introductions)]
+	out := make([]string, len(nodes))
+	var all sync.WaitGroup
+	for i, id := range nodes {
+		all.Go(func() {
+			if c.met(ctx, id) {
+				out[i] = string(id)
+			}
+		})
+	}
+	all.Wait()
+	return slices.DeleteFunc(out, func(id string) bool { return id == "" })
+}
+
+// met introduces the client to a node, unless that is being done already: it
+// may be waiting for this very detour.
+func (c *Cluster) met(ctx context.Context, id geoconfig.NodeID) bool {
+	n, err := c.find(id)
+	if err != nil || n.introduced() {
+		return err == nil
+	}
+	if !n.hello.TryLock() {
+		return false
+	}
+	defer n.hello.Unlock()
+	return n.introduced() || c.hello(ctx, n, id) == nil
 }
 
 // Node returns what is known of a node.
@@ -71,14 +394,4 @@ func (c *Cluster) Sites() []geoconfig.Site {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.sites)
-}
-
-// RTT returns the smoothed round trip to a node, 0 if it was never measured.
-func (c *Cluster) RTT(id geoconfig.NodeID) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n, ok := c.nodes[id]; ok {
-		return n.rtt
-	}
-	return 0
 }

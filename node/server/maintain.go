@@ -154,8 +154,10 @@ func (s *Server) candidates() []placement.Candidate {
 		}
 	}
 	var out []placement.Candidate
-	for _, n := range s.directory.Nodes() {
-		out = append(out, placement.Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID],
+	nodes := s.directory.Nodes()
+	domains := placement.Domains(nodes)
+	for _, n := range nodes {
+		out = append(out, placement.Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID],
 			Away: n.Incarnation == 0 || n.ID != s.id && !s.host.Connected(string(n.ID), wire.Beacon)})
 	}
 	return out
@@ -181,7 +183,7 @@ func (s *Server) makeRoot(ctx context.Context) {
 
 // makeSlice writes the row of a new slice.
 func (s *Server) makeSlice(ctx context.Context, id geoconfig.SliceID, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
-	members, err := placement.Choose(policy, candidates, s.id)
+	members, err := placement.Choose(policy, candidates, s.id, s.apart)
 	if err != nil {
 		return geoconfig.SliceRow{}, err
 	}
@@ -292,7 +294,7 @@ func (s *Server) missingMember(row geoconfig.SliceRow, candidates []placement.Ca
 	}
 	policy := row.Policy
 	policy.Level = len(members) + 1
-	wanted := placement.Extend(policy, candidates, members, row.Active)
+	wanted := placement.Extend(policy, candidates, members, row.Active, s.apart)
 	if len(wanted) == len(members) {
 		return geoconfig.Member{}, false
 	}

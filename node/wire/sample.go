@@ -137,3 +137,14 @@ func (h *Host) Ping(ctx context.Context, id string) (time.Duration, error) {
 	body.Release()
 	return time.Duration(h.now() - began), err
 }
+
+// Knock measures the round trip to a peer by opening a TCP connection to one of
+// its addresses and closing it at once, without a word.
+func (h *Host) Knock(ctx context.Context, id string) (time.Duration, error) {
+	c, took, err := h.dialPlain(ctx, id)
+	if err != nil {
+		return 0, unreachable(id, err)
+	}
+	c.Close()
+	return took, nil
+}

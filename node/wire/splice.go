@@ -140,7 +140,7 @@ func (h *Host) openSplice(from string, near net.Conn) (to string, far net.Conn, 
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, h.options.Times.Dial)
 	defer cancel()
-	if far, err = h.dialPlain(ctx, to); err != nil {
+	if far, _, err = h.dialPlain(ctx, to); err != nil {
 		h.splices.leave(from)
 		return to, nil, fault.Wrap(fault.Unreachable, opSplice, to, err)
 	}
@@ -161,10 +161,11 @@ func answerSplice(near net.Conn, failed error) error {
 }
 
 // dialPlain opens a TCP connection to a peer's addresses, with nothing on it
-// yet. Each is tried a little after the one before.
-func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, error) {
+// yet, and says how long that one took. Each is tried a little after the one
+// before.
+func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duration, error) {
 	if filter := h.filter.Load(); filter != nil && (*filter)(id, Operation, MethodDial).Drop {
-		return nil, errFiltered
+		return nil, 0, errFiltered
 	}
 	h.mu.RLock()
 	var addresses []ma.Multiaddr
@@ -180,6 +181,7 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, error) {
 	defer cancel()
 	type result struct {
 		conn net.Conn
+		took time.Duration
 		err  error
 	}
 	results := make(chan result, len(addresses))
@@ -190,15 +192,17 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, error) {
 			select {
 			case <-t.C:
 			case <-ctx.Done():
-				results <- result{nil, ctx.Err()}
+				results <- result{nil, 0, ctx.Err()}
 				return
 			}
 			var d manet.Dialer
+			began := h.now()
 			c, err := d.DialContext(ctx, a)
-			results <- result{c, err}
+			results <- result{c, time.Duration(h.now() - began), err}
 		}()
 	}
 	var won net.Conn
+	var took time.Duration
 	errs := []error{errNoAddress}
 	for range addresses {
 		r := <-results
@@ -206,16 +210,16 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, error) {
 		case r.err != nil:
 			errs = append(errs, r.err)
 		case won == nil:
-			won = r.conn
+			won, took = r.conn, r.took
 			cancel()
 		default:
 			r.conn.Close() // a second one is not needed
 		}
 	}
 	if won == nil {
-		return nil, errors.Join(errs...)
+		return nil, 0, errors.Join(errs...)
 	}
-	return won, nil
+	return won, took, nil
 }
 
 // passOn copies from one end to the other until either fails, is silent for

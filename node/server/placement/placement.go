@@ -5,7 +5,10 @@
 package placement
 
 import (
+	"math"
+	"slices"
 	"sort"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -19,21 +22,31 @@ type Candidate struct {
 	Load int
 	// Away nodes do not answer now; they are taken last.
 	Away bool
+	// Domain numbers what fails together: Domains says which nodes do.
+	Domain int
+	// RTT is how far the node is from the slice's active, for Extend; Choose
+	// asks for it. 0: not known.
+	RTT time.Duration
 }
+
+// Distance says how far two nodes are from each other, false where that is not
+// known.
+type Distance func(a, b geoconfig.NodeID) (time.Duration, bool)
 
 // Choose picks the members of a new slice, the active first. The active is
 // prefer where that stands at the home site, else the least-loaded node there,
 // else, where the home site can take none, a node elsewhere. The others are
 // spread over as many sites as the policy asks for; where there are fewer
-// sites than replicas, the home site gets the first extra one. Fewer nodes
-// than replicas give fewer members.
-func Choose(p geoconfig.Policy, candidates []Candidate, prefer geoconfig.NodeID) ([]geoconfig.NodeID, error) {
+// sites than replicas, the home site gets the first extra one. No two are in
+// one failure domain where that can be avoided, and of what is left the nearest
+// to the active are taken. Fewer nodes than replicas give fewer members.
+func Choose(p geoconfig.Policy, candidates []Candidate, prefer geoconfig.NodeID, apart Distance) ([]geoconfig.NodeID, error) {
 	const op fault.Op = "placement.Choose"
 	active, ok := chooseActive(p.Home, candidates, prefer)
 	if !ok {
 		return nil, fault.E(fault.Unreachable, op, string(p.Home), "no node can take a new slice now")
 	}
-	return Extend(p, candidates, []geoconfig.NodeID{active}, active), nil
+	return Extend(p, candidates, []geoconfig.NodeID{active}, active, apart), nil
 }
 
 func chooseActive(home geoconfig.SiteName, candidates []Candidate, prefer geoconfig.NodeID) (geoconfig.NodeID, bool) {
@@ -70,8 +83,12 @@ func less(a, b Candidate) bool {
 // Extend adds members to those that a slice has until the policy's level is
 // met or the nodes run out, and returns all of them. A member is added at a
 // site that has the fewest, the home site first among equals once every site
-// has one; sites beyond the policy's number are left alone.
-func Extend(p geoconfig.Policy, candidates []Candidate, members []geoconfig.NodeID, active geoconfig.NodeID) []geoconfig.NodeID {
+// has one; sites beyond the policy's number are left alone. Far enough to fail
+// apart comes before that: a node of a failure domain that has no member yet;
+// near enough to acknowledge comes after: the least round trip to the active,
+// in steps within which the load decides.
+func Extend(p geoconfig.Policy, candidates []Candidate, members []geoconfig.NodeID, active geoconfig.NodeID, apart Distance) []geoconfig.NodeID {
+	candidates = measured(candidates, active, apart)
 	out := append([]geoconfig.NodeID(nil), members...)
 	taken := map[geoconfig.NodeID]bool{}
 	for _, m := range members {
@@ -105,6 +122,70 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []geoconfig.Node
 	return out
 }
 
+// measured returns the candidates with their round trips to the active.
+func measured(candidates []Candidate, active geoconfig.NodeID, apart Distance) []Candidate {
+	out := append([]Candidate(nil), candidates...)
+	for i := range out {
+		if apart == nil || out[i].Node == active {
+			continue
+		}
+		if rtt, ok := apart(active, out[i].Node); ok {
+			out[i].RTT = rtt
+		}
+	}
+	return out
+}
+
+// step is a round trip by the step that it falls into: each begins a quarter
+// above the one before, the first at a millisecond. Nodes in one step are as
+// good as equally far. What is not known comes last.
+func step(rtt time.Duration) int {
+	if rtt <= 0 {
+		return math.MaxInt
+	}
+	n := 0
+	for limit := time.Millisecond; rtt > limit && n < 100; limit += limit / 4 {
+		n++
+	}
+	return n
+}
+
+// Domains numbers the failure domains of nodes: those of one site fail together
+// unless one measured the other far away, and so do those of which one measured
+// the other under a millisecond away, whatever sites they name.
+func Domains(nodes []geoconfig.Node) map[geoconfig.NodeID]int {
+	domain := make(map[geoconfig.NodeID]int, len(nodes))
+	at := make(map[geoconfig.NodeID]geoconfig.Node, len(nodes))
+	for _, n := range nodes {
+		at[n.ID] = n
+	}
+	together := func(a, b geoconfig.Node) bool {
+		if a.Site == b.Site {
+			return !slices.Contains(a.Apart, b.ID) && !slices.Contains(b.Apart, a.ID)
+		}
+		return slices.Contains(a.Together, b.ID) || slices.Contains(b.Together, a.ID)
+	}
+	next := 0
+	for _, n := range nodes {
+		if _, done := domain[n.ID]; done {
+			continue
+		}
+		next++
+		for open := []geoconfig.NodeID{n.ID}; len(open) > 0; open = open[1:] {
+			if _, done := domain[open[0]]; done {
+				continue
+			}
+			domain[open[0]] = next
+			for _, o := range nodes {
+				if _, done := domain[o.ID]; !done && together(at[open[0]], o) {
+					open = append(open, o.ID)
+				}
+			}
+		}
+	}
+	return domain
+}
+
 func nextMember(candidates []Candidate, taken map[geoconfig.NodeID]bool, perSite map[geoconfig.SiteName]int, home geoconfig.SiteName, spread int) (Candidate, bool) {
 	var open []Candidate
 	used := 0
@@ -126,16 +207,28 @@ func nextMember(candidates []Candidate, taken map[geoconfig.NodeID]bool, perSite
 			}
 		}
 	}
+	inDomain := map[int]int{}
+	for _, c := range candidates {
+		if taken[c.Node] {
+			inDomain[c.Domain]++
+		}
+	}
 	sort.Slice(open, func(i, j int) bool {
 		a, b := open[i], open[j]
 		if a.Away != b.Away {
 			return b.Away
+		}
+		if inDomain[a.Domain] != inDomain[b.Domain] {
+			return inDomain[a.Domain] < inDomain[b.Domain]
 		}
 		if perSite[a.Site] != perSite[b.Site] {
 			return perSite[a.Site] < perSite[b.Site]
 		}
 		if (a.Site == home) != (b.Site == home) {
 			return a.Site == home
+		}
+		if step(a.RTT) != step(b.RTT) {
+			return step(a.RTT) < step(b.RTT)
 		}
 		return less(a, b)
 	})

@@ -3,8 +3,10 @@ package placement
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 )
@@ -18,6 +20,7 @@ func nodes(text string) []Candidate {
 		name, load, _ := strings.Cut(word, ":")
 		_, _ = fmt.Sscan(load, &c.Load) // no load is 0
 		c.Node, c.Site = geoconfig.NodeID(name), geoconfig.SiteName(name[:1])
+		c.Domain = int(name[0])
 		out = append(out, c)
 	}
 	return out
@@ -42,7 +45,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := geoconfig.Policy{Home: geoconfig.SiteName(test.home), Level: test.level, Sites: test.sites}
-			got, err := Choose(p, nodes(test.nodes), geoconfig.NodeID(test.prefer))
+			got, err := Choose(p, nodes(test.nodes), geoconfig.NodeID(test.prefer), nil)
 			var want []geoconfig.NodeID
 			for _, w := range strings.Fields(test.want) {
 				want = append(want, geoconfig.NodeID(w))
@@ -52,9 +55,95 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Choose(geoconfig.Policy{Level: 1}, nodes("!a1"), ""); err == nil {
+	if _, err := Choose(geoconfig.Policy{Level: 1}, nodes("!a1"), "", nil); err == nil {
 		t.Error("a slice was placed where no node answers")
 	}
+}
+
+// TestBackupsAreNearEnoughAndFarEnough: domains are given as "a1=b1", which
+// fail together though their sites are two, and "a1/a2", which do not though it is one, and round trips from the active in
+// milliseconds as "b1:20".
+func TestBackupsAreNearEnoughAndFarEnough(t *testing.T) {
+	for _, test := range []struct {
+		name, nodes, together, rtts, want string
+		level, sites                      int
+	}{
+		{"the nearest sites", "a1 b1 c1 d1", "", "b1:80 c1:20 d1:25", "a1 c1 d1", 3, 0},
+		{"the load decides between sites as good as equally far", "a1 b1:9 c1:1", "", "b1:90 c1:105", "a1 c1", 2, 0},
+		{"not between far and near", "a1 b1:9 c1:1", "", "b1:20 c1:110", "a1 b1", 2, 0},
+		{"what is not known comes after what is", "a1 b1 c1", "", "c1:200", "a1 c1", 2, 0},
+		{"never two in one failure domain, though that is the nearest", "a1 b1 c1 d1", "a1=b1", "b1:0 c1:20 d1:90", "a1 c1 d1", 3, 0},
+		{"nor two that are not the active's", "a1 b1 c1 d1", "b1=c1", "b1:20 c1:20 d1:90", "a1 b1 d1", 3, 0},
+		{"a node that says the wrong site", "a1 a2 b1 b2", "b1=a1 b1=a2 b1/b2", "a2:1 b1:1 b2:50", "a1 b2", 2, 2},
+		{"unless it cannot be avoided", "a1 b1 c1", "a1=b1 b1=c1 a1=c1", "b1:0 c1:0", "a1 b1 c1", 3, 0},
+		{"a site of the policy's number, but another domain", "a1 a2 b1 b2 c1", "", "a2:1 b1:30 b2:30 c1:60", "a1 b1 a2", 3, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			candidates := nodes(test.nodes)
+			var rows []geoconfig.Node
+			for _, c := range candidates {
+				rows = append(rows, geoconfig.Node{ID: c.Node, Site: c.Site})
+			}
+			for _, pair := range strings.Fields(test.together) {
+				a, b, near := strings.Cut(pair, "=")
+				if !near {
+					a, b, _ = strings.Cut(pair, "/")
+				}
+				for i := range rows {
+					switch {
+					case string(rows[i].ID) != a:
+					case near:
+						rows[i].Together = append(rows[i].Together, geoconfig.NodeID(b))
+					default:
+						rows[i].Apart = append(rows[i].Apart, geoconfig.NodeID(b))
+					}
+				}
+			}
+			domains := Domains(rows)
+			for i := range candidates {
+				candidates[i].Domain = domains[candidates[i].Node]
+			}
+			rtts := map[geoconfig.NodeID]time.Duration{}
+			for _, word := range strings.Fields(test.rtts) {
+				n, ms, _ := strings.Cut(word, ":")
+				v, err := strconv.Atoi(ms)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rtts[geoconfig.NodeID(n)] = time.Duration(v)*time.Millisecond + time.Microsecond
+			}
+			apart := func(a, b geoconfig.NodeID) (time.Duration, bool) {
+				rtt, ok := rtts[b]
+				return rtt, ok && a == "a1"
+			}
+			p := geoconfig.Policy{Home: "a", Level: test.level, Sites: test.sites}
+			for range 3 { // in whatever order they are named
+				got, err := Choose(p, candidates, "a1", apart)
+				if words := strings.Trim(fmt.Sprint(got), "[]"); err != nil || words != test.want {
+					t.Errorf("got %s, %v; want %s", words, err, test.want)
+				}
+				slices.Reverse(candidates)
+			}
+		})
+	}
+}
+
+func TestDomainsAreWhatWasMeasuredNotWhatIsDeclared(t *testing.T) {
+	got := Domains([]geoconfig.Node{
+		{ID: "a1", Site: "a"}, {ID: "a2", Site: "a", Apart: []geoconfig.NodeID{"a3", "a1"}}, {ID: "a3", Site: "a"},
+		{ID: "b1", Site: "b", Together: []geoconfig.NodeID{"a2"}}, {ID: "c1", Site: "c"}, {ID: "c2", Site: "c"},
+	})
+	same := func(x, y geoconfig.NodeID, want bool) {
+		if (got[x] == got[y]) != want {
+			t.Errorf("%s and %s in one domain: %v, want %v (%v)", x, y, !want, want, got)
+		}
+	}
+	same("a1", "a3", true)
+	same("a2", "b1", true)
+	same("a1", "a2", false)
+	same("a1", "b1", false)
+	same("c1", "c2", true)
+	same("c1", "a1", false)
 }
 
 func TestOpenTakesTheNewestOpenSliceOfEqualPolicyHere(t *testing.T) {
