@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cartwheel.dev/testbed/coordinates"
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/load"
 	"cartwheel.dev/testbed/report"
@@ -101,6 +102,10 @@ func TestTopologiesOfExperimentsAreTopologies(t *testing.T) {
 	if err != nil || top.RTT("home", "here") != 100*time.Millisecond || top.Nodes() != 4 {
 		t.Errorf("kerneltree: %+v, %v", top, err)
 	}
+	live, err := liveTopology(&experiment.Env{Values: map[string]string{}}, 16)
+	if err != nil || len(live.Sites) != 16 {
+		t.Errorf("live: %v", err)
+	}
 }
 
 // published finishes a report and returns its page.
@@ -181,4 +186,24 @@ func TestBlackoutTellsWhatWasLost(t *testing.T) {
 	outages := []outage{{Site: "a", Off: zero.Add(20 * time.Second), Back: zero.Add(30 * time.Second)}}
 	want(t, published(t, blackoutReport(p, zero, records, outages)),
 		"| a | 10 | 1 | 5 | 1 | 0 |", "| all | 30 | 1 | 5 | 1 | 0 |", "| 1: a | a | 10.0 | 0 | 13.0 | 3.00 | minutes | 5.00 |", "| 1: a | b | 10.0 | 10.0 | 0.1 | 0 | minutes | 5.00 |")
+}
+
+func TestCoordinatesAreComparedWithTheirOwnNetwork(t *testing.T) {
+	s := coordinates.Result{Cases: []coordinates.Case{
+		{Name: "2-D + height", Space: planetlab, Nodes: 490, Final: coordinates.Accuracy{MedianError: 0.07, P90Error: 0.3}, Series: []coordinates.Point{{Seconds: 5, MedianError: 0.2}, {Seconds: 10, MedianError: 0.07}}},
+		{Name: "2-D + height", Space: "cities", Nodes: 10, Final: coordinates.Accuracy{MedianError: 0.08}},
+		{Name: "10 % lie: mixed", Space: planetlab, Liars: 0.1, Final: coordinates.Accuracy{MedianError: 0.0805}},
+		{Name: "10 % lie, plain: mixed", Space: planetlab, Liars: 0.1, Final: coordinates.Accuracy{MedianError: math.NaN()}},
+	}}
+	r := coordinatesReport(s)
+	v := 33.0
+	l := liveResult{Hosts: 2, Links: []liveLink{{From: "a", To: "b", Predicted: &v, True: 30}, {From: "b", To: "a", True: 30}}}
+	l.Series = []livePoint{pointOf(l.Links, 5)}
+	l.addTo(&r)
+	page := published(t, r)
+	want(t, page, "| 2-D + height | PlanetLabData_18 | 490 | 0.07 | 0.3 |", "| 0.089 / 0.438; 90.7 / 72.3 | 0.080 / 0.38; 95 / 85 |", "| 2-D + height | cities | 10 | 0.08 | 0 |",
+		"| 10 % lie: mixed | 10.0 | 0.0805 | 0.07 | 15.0 | at most 10 |", "| 2 | 5.00 | 1 | 2 | 0.1 | 0.1 | 0 |")
+	if strings.Count(page, "0.080 / 0.38") != 1 {
+		t.Error("figures of one network stand beside another's")
+	}
 }
