@@ -9,7 +9,7 @@ import (
 )
 
 // create makes an object and its name, or opens what the name already means.
-func (t *txn) create(op *pb.Create) error {
+func (t *txn) create(op *pb.Create, body []byte) error {
 	if op.Nameless {
 		return t.createNameless(op)
 	}
@@ -28,7 +28,7 @@ func (t *txn) create(op *pb.Create) error {
 		return err
 	}
 	if found {
-		return t.openExisting(op, d, e)
+		return t.openExisting(op, body, d, e)
 	}
 	if err := t.mayAdd(d); err != nil {
 		return err
@@ -40,11 +40,21 @@ func (t *txn) create(op *pb.Create) error {
 	if n.IsDir() && d.Nlink >= MaxLinks {
 		return refusal(fault.TooManyLinks)
 	}
-	if n.Object, err = t.newObject(); err != nil {
+	if op.Object != 0 {
+		n.Object, err = t.given(geoconfig.ObjectID(op.Object))
+	} else {
+		n.Object, err = t.newObject()
+	}
+	if err != nil {
 		return err
 	}
 	n.Parent = d.Object
-	t.add(n)
+	if made := t.add(n); op.Commit != nil {
+		if err := t.first(made, op.Commit, body, false); err != nil {
+			return err
+		}
+	}
+	t.give(op.Reserve)
 	t.setEntry(d.Object, op.Name, value, n.Object, n.Mode)
 	links := 0
 	if n.IsDir() {
@@ -53,7 +63,10 @@ func (t *txn) create(op *pb.Create) error {
 	t.touchDir(d, links)
 	t.result.Attr, t.result.Dir = n.Attr(), d.Attr()
 	t.result.Creation = t.creation()
-	return nil
+	if op.Commit == nil {
+		return nil
+	}
+	return t.addContent(n, t.result.Attr)
 }
 
 // createNameless makes a file that no name leads to: its creator holds it open,
@@ -87,13 +100,13 @@ func (t *txn) createNameless(op *pb.Create) error {
 }
 
 // openExisting answers a create that found the name taken.
-func (t *txn) openExisting(op *pb.Create, d *loaded, e Entry) error {
-	if op.Exclusive || op.Mode&TypeMask != TypeRegular {
+func (t *txn) openExisting(op *pb.Create, body []byte, d *loaded, e Entry) error {
+	if op.Exclusive || op.Object != 0 || op.Mode&TypeMask != TypeRegular {
 		return refusal(fault.Exists)
 	}
 	t.result.Existed, t.result.Creation = true, e.Creation
 	t.result.Dir = d.Attr()
-	if e.Object.Slice() != t.c.Slice {
+	if e.Object.Slice() != t.c.Slice { // the caller goes there, with its content
 		t.result.Attr = &pb.Attr{Object: uint64(e.Object), Mode: e.Type}
 		return nil
 	}
@@ -104,13 +117,19 @@ func (t *txn) openExisting(op *pb.Create, d *loaded, e Entry) error {
 	if n.IsDir() {
 		return refusal(fault.IsDirectory)
 	}
-	if op.Truncate && n.IsRegular() {
+	if (op.Truncate || op.Commit != nil) && n.IsRegular() {
 		if err := t.access(n, mayWrite); err != nil {
 			return err
 		}
-		if err := t.truncate(n, 0); err != nil {
-			return err
-		}
+	}
+	switch {
+	case op.Commit != nil:
+		err = t.first(n, op.Commit, body, op.Truncate)
+	case op.Truncate && n.IsRegular():
+		err = t.truncate(n, 0)
+	}
+	if err != nil {
+		return err
 	}
 	t.result.Attr = n.Attr()
 	return t.addContent(n.Inode, t.result.Attr)
@@ -123,6 +142,9 @@ func (t *txn) newInode(d *Inode, op *pb.Create) (*Inode, error) {
 		Mode: op.Mode & (TypeMask | 0o7777), UID: t.c.UID, GID: t.c.GID, Nlink: 1, Rdev: op.Rdev,
 		Atime: t.now, Mtime: t.now, Ctime: t.now, Btime: t.now, Change: uint64(t.c.Serial),
 		Cues: mergeCues(d.Cues, op.Cues),
+	}
+	if op.MadeNs != 0 {
+		n.Atime, n.Mtime, n.Ctime, n.Btime = op.MadeNs, op.MadeNs, op.MadeNs, op.MadeNs
 	}
 	if err := t.checkType(n, op.Target); err != nil {
 		return nil, err
@@ -238,6 +260,7 @@ func (t *txn) makeObject(op *pb.MakeObject) error {
 	}
 	t.add(n)
 	t.put(objectKey(keyNoname, n.Object), t.mark(parent.Object))
+	t.give(op.Reserve)
 	t.result.Attr = n.Attr()
 	if op.Open && t.c.Client != 0 {
 		return t.addHold(n.Object, t.c.Client)

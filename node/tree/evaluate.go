@@ -59,7 +59,7 @@ func (t *txn) outcome(err error) Outcome {
 func (t *txn) dispatch(op *pb.Operation, body []byte) error {
 	switch o := op.Op.(type) {
 	case *pb.Operation_Create:
-		return t.create(o.Create)
+		return t.create(o.Create, body)
 	case *pb.Operation_MakeObject:
 		return t.makeObject(o.MakeObject)
 	case *pb.Operation_LinkName:

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/binary"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -69,6 +70,24 @@ func ReadFacts(v View, asks []byte) ([]byte, error) {
 		return nil, fault.E(fault.Invalid, op, "", "the questions are malformed")
 	}
 	return out, nil
+}
+
+// AskedNames lists the directories whose names a coordinator's questions are
+// about; none where they are malformed.
+func AskedNames(asks []byte) []geoconfig.ObjectID {
+	r := reader{data: asks}
+	_, count := r.uint64(), r.count(3)
+	var out []geoconfig.ObjectID
+	for range min(count, maxAsks) {
+		a := ask{kind: r.byte(), key: r.bytes()}
+		if r.bad || len(a.key) < 9 {
+			return nil
+		}
+		if o := objectOf(a.key); (a.kind == askEmpty || a.key[0] == keyEntry) && !slices.Contains(out, o) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // readable answers Busy where an intent other than mine holds what is asked for.

@@ -15,13 +15,15 @@ type State struct {
 	Next    uint64 // lowest object number that no member's range holds
 	Locks   uint64 // keys that intents hold locked
 	Holds   uint64 // objects that clients hold, each client counted
+	Given   uint64 // object numbers from clientNumbers on that were given to clients
 }
 
-const stateVersion = 1
+// stateVersion 1 had no Given.
+const stateVersion = 2
 
 func appendState(dst []byte, s *State) []byte {
 	dst = append(dst, stateVersion)
-	for _, v := range [...]uint64{s.Objects, s.Stored, s.Next, s.Locks, s.Holds} {
+	for _, v := range [...]uint64{s.Objects, s.Stored, s.Next, s.Locks, s.Holds, s.Given} {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	return dst
@@ -35,10 +37,14 @@ func ReadState(v View) (State, error) {
 		return State{}, fault.Wrap(fault.IO, op, "", err)
 	}
 	r := reader{data: value}
-	if ver := r.byte(); ver != stateVersion {
+	ver := r.byte()
+	if ver == 0 || ver > stateVersion {
 		return State{}, newer(op, "", ver, stateVersion)
 	}
 	s := State{Objects: r.uvarint(), Stored: r.uvarint(), Next: r.uvarint(), Locks: r.uvarint(), Holds: r.uvarint()}
+	if ver > 1 {
+		s.Given = r.uvarint()
+	}
 	if !r.done() {
 		return State{}, fault.E(fault.Corrupt, op, "", "the slice's state is malformed")
 	}
@@ -109,7 +115,7 @@ func (t *txn) newObject() (geoconfig.ObjectID, error) {
 func (t *txn) takeRange(count uint64) (numberRange, error) {
 	r := numberRange{next: max(t.state.Next, 16)}
 	r.end = r.next + count
-	if r.end > 1<<geoconfig.NumberBits || r.end < r.next {
+	if r.end > clientNumbers || r.end < r.next {
 		return r, refusal(fault.NoSpace)
 	}
 	t.state.Next = r.end

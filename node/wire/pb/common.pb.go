@@ -30,6 +30,7 @@ const (
 	Grant_NONE  Grant_What = 0
 	Grant_NAMES Grant_What = 1 // one directory: its names and its children's attributes
 	Grant_FILE  Grant_What = 2 // one object's attributes and content
+	Grant_ALONE Grant_What = 3 // beside NAMES: nobody else reads or changes the directory's names before this is revoked
 )
 
 // Enum value maps for Grant_What.
@@ -38,11 +39,13 @@ var (
 		0: "NONE",
 		1: "NAMES",
 		2: "FILE",
+		3: "ALONE",
 	}
 	Grant_What_value = map[string]int32{
 		"NONE":  0,
 		"NAMES": 1,
 		"FILE":  2,
+		"ALONE": 3,
 	}
 )
 
@@ -945,17 +948,18 @@ const file_common_proto_rawDesc = "" +
 	"\ahas_acl\x18\x12 \x01(\bR\x06hasAcl\x12/\n" +
 	"\acontent\x18\x13 \x01(\v2\x15.cartwheel.v1.ContentR\acontent\x12+\n" +
 	"\x06xattrs\x18\x14 \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\x12\x1b\n" +
-	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\"\xbc\x01\n" +
+	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\"\xc7\x01\n" +
 	"\x05Grant\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12,\n" +
 	"\x04what\x18\x02 \x01(\x0e2\x18.cartwheel.v1.Grant.WhatR\x04what\x12\x16\n" +
 	"\x06serial\x18\x03 \x01(\x04R\x06serial\x12\x18\n" +
 	"\asession\x18\x04 \x01(\x04R\asession\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"%\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"0\n" +
 	"\x04What\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05NAMES\x10\x01\x12\b\n" +
-	"\x04FILE\x10\x02\"\xd5\x01\n" +
+	"\x04FILE\x10\x02\x12\t\n" +
+	"\x05ALONE\x10\x03\"\xd5\x01\n" +
 	"\x06Extent\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\x04R\x06length\x12\x16\n" +

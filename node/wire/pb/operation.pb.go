@@ -648,13 +648,18 @@ type Create struct {
 	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"` // with type; the umask is already applied unless the directory has a default ACL
 	Umask         uint32                 `protobuf:"varint,4,opt,name=umask,proto3" json:"umask,omitempty"`
 	Rdev          uint32                 `protobuf:"varint,5,opt,name=rdev,proto3" json:"rdev,omitempty"`
-	Target        []byte                 `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`        // of a symbolic link
-	Exclusive     bool                   `protobuf:"varint,7,opt,name=exclusive,proto3" json:"exclusive,omitempty"` // else an existing file is opened: the result says so
-	Cues          *Cues                  `protobuf:"bytes,8,opt,name=cues,proto3" json:"cues,omitempty"`            // from the path; the directory's own fill what is unset
-	Truncate      bool                   `protobuf:"varint,9,opt,name=truncate,proto3" json:"truncate,omitempty"`   // of an existing file
-	Content       *Content               `protobuf:"bytes,10,opt,name=content,proto3" json:"content,omitempty"`     // unused
-	Open          bool                   `protobuf:"varint,11,opt,name=open,proto3" json:"open,omitempty"`          // the caller will hold it open
-	Nameless      bool                   `protobuf:"varint,12,opt,name=nameless,proto3" json:"nameless,omitempty"`  // a regular file without a name (O_TMPFILE), held by the caller; it may get one by Link
+	Target        []byte                 `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`                  // of a symbolic link
+	Exclusive     bool                   `protobuf:"varint,7,opt,name=exclusive,proto3" json:"exclusive,omitempty"`           // else an existing file is opened: the result says so
+	Cues          *Cues                  `protobuf:"bytes,8,opt,name=cues,proto3" json:"cues,omitempty"`                      // from the path; the directory's own fill what is unset
+	Truncate      bool                   `protobuf:"varint,9,opt,name=truncate,proto3" json:"truncate,omitempty"`             // of an existing file
+	Content       *Content               `protobuf:"bytes,10,opt,name=content,proto3" json:"content,omitempty"`               // unused
+	Open          bool                   `protobuf:"varint,11,opt,name=open,proto3" json:"open,omitempty"`                    // the caller will hold it open
+	Nameless      bool                   `protobuf:"varint,12,opt,name=nameless,proto3" json:"nameless,omitempty"`            // a regular file without a name (O_TMPFILE), held by the caller; it may get one by Link
+	Object        uint64                 `protobuf:"fixed64,13,opt,name=object,proto3" json:"object,omitempty"`               // its ID, of those given to the caller (reserve); such a create is exclusive
+	Commit        *Commit                `protobuf:"bytes,14,opt,name=commit,proto3" json:"commit,omitempty"`                 // its first content, spliced in the same operation; extents' bytes are in the body
+	MadeNs        int64                  `protobuf:"fixed64,15,opt,name=made_ns,json=madeNs,proto3" json:"made_ns,omitempty"` // when it was made, if that was before it is sent; else time_ns counts
+	Reserve       uint32                 `protobuf:"varint,16,opt,name=reserve,proto3" json:"reserve,omitempty"`              // the caller wants so many IDs for files that it will make
+	Alone         bool                   `protobuf:"varint,17,opt,name=alone,proto3" json:"alone,omitempty"`                  // the caller can use a lease of kind ALONE on the directory, or on the directory made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -773,6 +778,41 @@ func (x *Create) GetNameless() bool {
 	return false
 }
 
+func (x *Create) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *Create) GetCommit() *Commit {
+	if x != nil {
+		return x.Commit
+	}
+	return nil
+}
+
+func (x *Create) GetMadeNs() int64 {
+	if x != nil {
+		return x.MadeNs
+	}
+	return 0
+}
+
+func (x *Create) GetReserve() uint32 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
+
+func (x *Create) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
 // A new object without a name, in the slice of the request (create across slices, first half).
 type MakeObject struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -787,6 +827,8 @@ type MakeObject struct {
 	Xattrs        []*Xattr               `protobuf:"bytes,9,rep,name=xattrs,proto3" json:"xattrs,omitempty"`    // inherited ACLs
 	Object        uint64                 `protobuf:"fixed64,10,opt,name=object,proto3" json:"object,omitempty"` // set by the active from its range before it is journaled
 	Open          bool                   `protobuf:"varint,11,opt,name=open,proto3" json:"open,omitempty"`
+	Reserve       uint32                 `protobuf:"varint,12,opt,name=reserve,proto3" json:"reserve,omitempty"` // as in Create
+	Alone         bool                   `protobuf:"varint,13,opt,name=alone,proto3" json:"alone,omitempty"`     // as in Create, on a directory made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -894,6 +936,20 @@ func (x *MakeObject) GetObject() uint64 {
 func (x *MakeObject) GetOpen() bool {
 	if x != nil {
 		return x.Open
+	}
+	return false
+}
+
+func (x *MakeObject) GetReserve() uint32 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
+
+func (x *MakeObject) GetAlone() bool {
+	if x != nil {
+		return x.Alone
 	}
 	return false
 }
@@ -1913,6 +1969,8 @@ type Result struct {
 	Offset        uint64                 `protobuf:"varint,8,opt,name=offset,proto3" json:"offset,omitempty"`       // where an append went
 	Removed       uint64                 `protobuf:"fixed64,9,opt,name=removed,proto3" json:"removed,omitempty"`    // object whose name went away
 	Creation      uint64                 `protobuf:"fixed64,10,opt,name=creation,proto3" json:"creation,omitempty"` // the creating operation of the entry
+	First         uint64                 `protobuf:"fixed64,11,opt,name=first,proto3" json:"first,omitempty"`       // the first of the object IDs that Create.reserve got
+	Numbers       uint32                 `protobuf:"varint,12,opt,name=numbers,proto3" json:"numbers,omitempty"`    // and how many there are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2017,6 +2075,20 @@ func (x *Result) GetCreation() uint64 {
 	return 0
 }
 
+func (x *Result) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Result) GetNumbers() uint32 {
+	if x != nil {
+		return x.Numbers
+	}
+	return 0
+}
+
 var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
@@ -2068,7 +2140,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x04reap\x18\r \x01(\v2\x12.cartwheel.v1.ReapH\x00R\x04reap\x12;\n" +
 	"\vgrant_range\x18\x0e \x01(\v2\x18.cartwheel.v1.GrantRangeH\x00R\n" +
 	"grantRangeB\x04\n" +
-	"\x02op\"\xc7\x02\n" +
+	"\x02op\"\xd6\x03\n" +
 	"\x06Create\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x12\n" +
@@ -2082,7 +2154,12 @@ const file_operation_proto_rawDesc = "" +
 	"\acontent\x18\n" +
 	" \x01(\v2\x15.cartwheel.v1.ContentR\acontent\x12\x12\n" +
 	"\x04open\x18\v \x01(\bR\x04open\x12\x1a\n" +
-	"\bnameless\x18\f \x01(\bR\bnameless\"\xa6\x02\n" +
+	"\bnameless\x18\f \x01(\bR\bnameless\x12\x16\n" +
+	"\x06object\x18\r \x01(\x06R\x06object\x12,\n" +
+	"\x06commit\x18\x0e \x01(\v2\x14.cartwheel.v1.CommitR\x06commit\x12\x17\n" +
+	"\amade_ns\x18\x0f \x01(\x10R\x06madeNs\x12\x18\n" +
+	"\areserve\x18\x10 \x01(\rR\areserve\x12\x14\n" +
+	"\x05alone\x18\x11 \x01(\bR\x05alone\"\xd6\x02\n" +
 	"\n" +
 	"MakeObject\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\rR\x04mode\x12\x14\n" +
@@ -2096,7 +2173,9 @@ const file_operation_proto_rawDesc = "" +
 	"\x06xattrs\x18\t \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\x12\x16\n" +
 	"\x06object\x18\n" +
 	" \x01(\x06R\x06object\x12\x12\n" +
-	"\x04open\x18\v \x01(\bR\x04open\"\\\n" +
+	"\x04open\x18\v \x01(\bR\x04open\x12\x18\n" +
+	"\areserve\x18\f \x01(\rR\areserve\x12\x14\n" +
+	"\x05alone\x18\r \x01(\bR\x05alone\"\\\n" +
 	"\bLinkName\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
@@ -2198,7 +2277,7 @@ const file_operation_proto_rawDesc = "" +
 	"GrantRange\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x04R\x05first\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x04R\x05count\"\xb1\x02\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"\xe1\x02\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12&\n" +
@@ -2210,7 +2289,9 @@ const file_operation_proto_rawDesc = "" +
 	"\x06offset\x18\b \x01(\x04R\x06offset\x12\x18\n" +
 	"\aremoved\x18\t \x01(\x06R\aremoved\x12\x1a\n" +
 	"\bcreation\x18\n" +
-	" \x01(\x06R\bcreationB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	" \x01(\x06R\bcreation\x12\x14\n" +
+	"\x05first\x18\v \x01(\x06R\x05first\x12\x18\n" +
+	"\anumbers\x18\f \x01(\rR\anumbersB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_operation_proto_rawDescOnce sync.Once
@@ -2281,18 +2362,19 @@ var file_operation_proto_depIdxs = []int32{
 	19, // 19: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
 	25, // 20: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
 	26, // 21: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	25, // 22: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	27, // 23: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	28, // 24: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 25: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	29, // 26: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	29, // 27: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	29, // 28: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	13, // 22: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
+	25, // 23: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	27, // 24: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	28, // 25: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 26: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	29, // 27: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	29, // 28: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	29, // 29: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }

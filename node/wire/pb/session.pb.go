@@ -124,6 +124,7 @@ type HelloResponse struct {
 	Trusted       bool                   `protobuf:"varint,5,opt,name=trusted,proto3" json:"trusted,omitempty"`
 	Uid           uint32                 `protobuf:"varint,6,opt,name=uid,proto3" json:"uid,omitempty"`
 	MaxSessionNs  uint64                 `protobuf:"varint,7,opt,name=max_session_ns,json=maxSessionNs,proto3" json:"max_session_ns,omitempty"`
+	Gids          []uint32               `protobuf:"varint,8,rep,packed,name=gids,proto3" json:"gids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -205,6 +206,13 @@ func (x *HelloResponse) GetMaxSessionNs() uint64 {
 		return x.MaxSessionNs
 	}
 	return 0
+}
+
+func (x *HelloResponse) GetGids() []uint32 {
+	if x != nil {
+		return x.Gids
+	}
+	return nil
 }
 
 type KeepAliveRequest struct {
@@ -835,6 +843,7 @@ type RevokeRequest_Item struct {
 	What          Grant_What             `protobuf:"varint,2,opt,name=what,proto3,enum=cartwheel.v1.Grant_What" json:"what,omitempty"`
 	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Unlinked      bool                   `protobuf:"varint,4,opt,name=unlinked,proto3" json:"unlinked,omitempty"`
+	Leaving       bool                   `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"` // the slice is handed over: no operation of it can be done before this is answered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -897,6 +906,13 @@ func (x *RevokeRequest_Item) GetUnlinked() bool {
 	return false
 }
 
+func (x *RevokeRequest_Item) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
 var File_session_proto protoreflect.FileDescriptor
 
 const file_session_proto_rawDesc = "" +
@@ -909,7 +925,7 @@ const file_session_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\rR\aversion\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x12\x12\n" +
-	"\x04site\x18\a \x01(\tR\x04site\"\xbd\x01\n" +
+	"\x04site\x18\a \x01(\tR\x04site\"\xd1\x01\n" +
 	"\rHelloResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
@@ -917,7 +933,8 @@ const file_session_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\rR\aversion\x12\x18\n" +
 	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x10\n" +
 	"\x03uid\x18\x06 \x01(\rR\x03uid\x12$\n" +
-	"\x0emax_session_ns\x18\a \x01(\x04R\fmaxSessionNs\"\x85\x01\n" +
+	"\x0emax_session_ns\x18\a \x01(\x04R\fmaxSessionNs\x12\x12\n" +
+	"\x04gids\x18\b \x03(\rR\x04gids\"\x85\x01\n" +
 	"\x10KeepAliveRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\x06R\x06client\x12)\n" +
@@ -927,16 +944,17 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x17\n" +
 	"\aleft_ns\x18\x02 \x01(\x03R\x06leftNs\x12\x1a\n" +
 	"\bexcepted\x18\x03 \x03(\rR\bexcepted\x12\x16\n" +
-	"\x06active\x18\x04 \x03(\rR\x06active\"\xf7\x01\n" +
+	"\x06active\x18\x04 \x03(\rR\x06active\"\x92\x02\n" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x04R\x06serial\x126\n" +
-	"\x05items\x18\x03 \x03(\v2 .cartwheel.v1.RevokeRequest.ItemR\x05items\x1a|\n" +
+	"\x05items\x18\x03 \x03(\v2 .cartwheel.v1.RevokeRequest.ItemR\x05items\x1a\x96\x01\n" +
 	"\x04Item\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12,\n" +
 	"\x04what\x18\x02 \x01(\x0e2\x18.cartwheel.v1.Grant.WhatR\x04what\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\fR\x04name\x12\x1a\n" +
-	"\bunlinked\x18\x04 \x01(\bR\bunlinked\"$\n" +
+	"\bunlinked\x18\x04 \x01(\bR\bunlinked\x12\x18\n" +
+	"\aleaving\x18\x05 \x01(\bR\aleaving\"$\n" +
 	"\x0eRevokeResponse\x12\x12\n" +
 	"\x04held\x18\x01 \x03(\x06R\x04held\"\xaa\x01\n" +
 	"\fClaimRequest\x12\x14\n" +

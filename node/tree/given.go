@@ -1,0 +1,91 @@
+package tree
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// clientNumbers is where the object numbers begin that clients get in advance
+// (Create.reserve), for files that they make before they tell the active. They
+// are counted in the slice's state, so that none is given twice, whoever is
+// active; those that are not used are lost.
+const clientNumbers = 1 << (geoconfig.NumberBits - 1)
+
+// MaxReserve bounds the numbers of one answer; who asks for more gets so many.
+const MaxReserve = 4096
+
+// give gives a client object numbers. Closed slices give none, and where there
+// are no more, none come: neither fails the create that asked beside.
+func (t *txn) give(reserve uint32) {
+	count := min(uint64(reserve), MaxReserve, clientNumbers-t.state.Given)
+	if count == 0 || t.c.Closed || t.wide || t.c.Client == 0 {
+		return
+	}
+	t.result.First = uint64(geoconfig.NewObjectID(t.c.Slice, clientNumbers+t.state.Given))
+	t.result.Numbers = uint32(count)
+	t.state.Given += count
+	t.stateDirty = true
+}
+
+// given takes an object ID that the client chose from those it got. A slice
+// that closed meanwhile takes it still: the client's program was told that the
+// file is made.
+func (t *txn) given(o geoconfig.ObjectID) (geoconfig.ObjectID, error) {
+	if o.Slice() != t.c.Slice || o.Number() < clientNumbers || o.Number()-clientNumbers >= t.state.Given {
+		return 0, refusal(fault.Invalid)
+	}
+	n, err := readInode(t.view, o)
+	if err != nil {
+		return 0, err
+	}
+	if n != nil {
+		return 0, refusal(fault.Exists)
+	}
+	t.state.Objects++
+	t.stateDirty = true
+	return o, nil
+}
+
+// first splices the content that came with a create into the new file, or, with
+// replace, in the place of what an existing one has. The caller has checked
+// that it may.
+func (t *txn) first(n *loaded, op *pb.Commit, body []byte, replace bool) error {
+	if !n.IsRegular() || op.Append {
+		return refusal(fault.Invalid)
+	}
+	s := splice{txn: t, n: n}
+	if op.Size != nil {
+		s.change.Truncate, s.change.Size = true, *op.Size
+	}
+	if replace {
+		s.change.Truncate, s.change.Size = true, 0
+	}
+	if op.Extend != nil {
+		s.change.Extend = *op.Extend
+	}
+	if err := s.addExtents(op, 0, body); err != nil {
+		return err
+	}
+	if err := s.run(); err != nil {
+		return err
+	}
+	if op.ClearSetid || (len(op.Extents) > 0 && !t.c.root()) {
+		t.clearSetID(n.Inode)
+		if !n.fresh {
+			if err := t.dropCapability(n); err != nil {
+				return err
+			}
+		}
+	}
+	if !n.fresh {
+		t.change(n)
+		n.Mtime = t.now
+	}
+	n.Version = uint64(t.c.Serial)
+	if op.MtimeNs != 0 {
+		n.Mtime = op.MtimeNs
+		n.Ctime = max(n.Ctime, n.Mtime)
+	}
+	return nil
+}

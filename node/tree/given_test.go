@@ -1,0 +1,108 @@
+package tree
+
+import (
+	"bytes"
+	"testing"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// client runs one create of a client's, with content.
+func (d *desk) client(who Principal, want fault.Kind, create *pb.Create, body []byte) *pb.Result {
+	d.t.Helper()
+	if body != nil {
+		create.Commit = &pb.Commit{MtimeNs: 77}
+		if len(body) > 0 {
+			create.Commit.Extents = []*pb.Extent{{Length: uint64(len(body)), Source: &pb.Extent_BodyOffset{}}}
+		}
+	}
+	r, _ := d.run(rootID, who, 5, &pb.Operation{TimeNs: 99, Op: &pb.Operation_Create{Create: create}}, body)
+	if fault.Kind(r.Kind) != want {
+		d.t.Fatalf("creating %s: got %v, want %v", create.Name, fault.Kind(r.Kind), want)
+	}
+	return r
+}
+
+func named(name string) *pb.Create {
+	return &pb.Create{Dir: uint64(rootID), Name: []byte(name), Mode: TypeRegular | 0o644}
+}
+
+// TestGivenNumbers makes files with numbers that were given in advance: each
+// once, and none that was not given.
+func TestGivenNumbers(t *testing.T) {
+	d := newDesk(t)
+	ask := named("asks")
+	ask.Reserve = 3
+	r := d.client(alice, fault.None, ask, nil)
+	first := geoconfig.ObjectID(r.First)
+	if r.Numbers != 3 || first.Slice() != rootID.Slice() || first.Number() < clientNumbers {
+		t.Fatalf("%d numbers from %v on", r.Numbers, first)
+	}
+	ask = named("asks again")
+	ask.Reserve = 1 << 30
+	r = d.client(alice, fault.None, ask, nil)
+	if geoconfig.ObjectID(r.First) != first+3 || r.Numbers != MaxReserve {
+		t.Errorf("then %d from %v on, want %d behind the first three", r.Numbers, geoconfig.ObjectID(r.First), MaxReserve)
+	}
+	with := func(name string, o geoconfig.ObjectID) *pb.Create {
+		c := named(name)
+		c.Object, c.MadeNs = uint64(o), 55
+		return c
+	}
+	for _, size := range []int{0, 10, MaxInline + 1, 100_000} {
+		body := bytes.Repeat([]byte{7}, size)
+		c := with("f", first)
+		c.Name = append(c.Name, byte('0'+len(c.Name)+size%7))
+		r := d.client(alice, fault.None, c, body)
+		if a := r.Attr; a.Object != uint64(first) || a.Size != uint64(size) || a.Uid != alice.UID || a.BtimeNs != 55 || a.MtimeNs != 77 || a.CtimeNs < 77 || r.Dir.MtimeNs != 99 {
+			t.Errorf("a file of %d bytes has %v in %v", size, a, r.Dir)
+		} else if got := d.content(a); !bytes.Equal(got, body) {
+			t.Errorf("a file of %d bytes reads as %d others", size, len(got))
+		}
+		d.client(alice, fault.Exists, with(string(c.Name), first+1), body)
+		d.client(alice, fault.Exists, with("same number", first), body)
+		first++
+	}
+	d.client(alice, fault.Invalid, with("not given", first+MaxReserve), nil)
+	d.client(alice, fault.Invalid, with("the active's", geoconfig.NewObjectID(rootID.Slice(), 20)), nil)
+	d.client(alice, fault.Invalid, with("another slice's", geoconfig.NewObjectID(9, clientNumbers)), nil)
+}
+
+// TestContentWithAName makes files with content where the active numbers them,
+// and replaces what is there.
+func TestContentWithAName(t *testing.T) {
+	d := newDesk(t)
+	r := d.client(alice, fault.None, named("f"), []byte("the first content"))
+	first := r.Attr.Object
+	replace := named("f")
+	replace.Truncate = true
+	if r = d.client(alice, fault.None, replace, []byte("another")); r.Attr.Object != first || !r.Existed || string(d.content(r.Attr)) != "another" {
+		t.Errorf("replaced it is %v", r.Attr)
+	}
+	if r = d.client(alice, fault.None, named("f"), []byte("over")); string(d.content(r.Attr)) != "overher" {
+		t.Errorf("spliced it reads %q", d.content(r.Attr))
+	}
+	d.client(bob, fault.Permission, named("f"), []byte("x"))
+	excl := named("f")
+	excl.Exclusive = true
+	d.client(alice, fault.Exists, excl, []byte("x"))
+}
+
+// TestStateOfBefore reads the state that was written without Given.
+func TestStateOfBefore(t *testing.T) {
+	v := mapView{string([]byte{keyState}): {1, 5, 6, 7, 8, 9}}
+	if s, err := ReadState(v); err != nil || s != (State{Objects: 5, Stored: 6, Next: 7, Locks: 8, Holds: 9}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+type mapView map[string][]byte
+
+func (m mapView) Get(key []byte) ([]byte, bool, error) {
+	v, ok := m[string(key)]
+	return v, ok, nil
+}
+
+func (mapView) Scan(_, _ []byte, _ func(key, value []byte) bool) error { return nil }
