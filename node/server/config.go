@@ -37,6 +37,9 @@ type Config struct {
 	Lease time.Duration `koanf:"lease"`
 	// Session is how long a client's cache outlives its last keep-alive.
 	Session time.Duration `koanf:"session"`
+	// Shared is for how long after two clients met in a directory neither gets
+	// it to work in alone.
+	Shared time.Duration `koanf:"shared"`
 	// RegistrationLife is how long a client's registration in a slice lasts
 	// after its last operation there; an operation that may have been run
 	// before is refused from then on.
@@ -90,6 +93,7 @@ func DefaultConfig() Config {
 		ExpectedNodes:    1,
 		Lease:            3 * time.Second,
 		Session:          3 * time.Second,
+		Shared:           5 * time.Second,
 		FailedAfter:      30 * time.Minute,
 		SiteSpread:       10 * time.Millisecond,
 		ReserveBytes:     256 << 20,
@@ -137,6 +141,7 @@ func (c Config) Validate() error {
 	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
 	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
+	p.check(c.Shared >= 0 && c.Shared <= time.Hour, "shared", "is %v; at most 1h", c.Shared)
 	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
 	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)
 	p.check(c.QueueLimit >= 16, "queue_limit", "is %d; at least 16", c.QueueLimit)

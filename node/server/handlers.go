@@ -133,7 +133,7 @@ func (s *Server) hello(r *wire.Request) {
 		return
 	}
 	r.Reply(&pb.HelloResponse{Cluster: string(s.Cluster()), Node: string(s.id), Site: s.config.Site, Version: method.ProtocolVersion,
-		Trusted: w.Trusted, Uid: w.UID, MaxSessionNs: uint64(s.config.Session)})
+		Trusted: w.Trusted, Uid: w.UID, Gids: w.GIDs, MaxSessionNs: uint64(s.config.Session)})
 }
 
 func (s *Server) keepAlive(r *wire.Request) {
@@ -190,14 +190,59 @@ func (s *Server) operate(r *wire.Request) {
 		return
 	}
 	op.Body = r.Body()
+	var mark uint64
+	done := func(op *operate.Operation, a operate.Answer) {
+		s.answer(r, op, a)
+		s.sessions.Changed(mark)
+	}
 	op.Done = func(op *operate.Operation, a operate.Answer) {
 		if a.Across {
-			s.intents.start(op, func(a operate.Answer) { s.answer(r, op, a) })
+			s.intents.start(op, func(a operate.Answer) { done(op, a) })
 			return
 		}
-		s.answer(r, op, a)
+		done(op, a)
 	}
-	s.loop.Operate(op)
+	s.alone(op, &mark)
+}
+
+// alone takes an operation in once nobody else is alone in the directories
+// whose names it depends on.
+func (s *Server) alone(op *operate.Operation, mark *uint64) {
+	dirs := named(op.Op)
+	if len(dirs) == 0 || op.Internal {
+		s.loop.Operate(op)
+		return
+	}
+	var ready bool
+	started := make(chan struct{})
+	*mark, ready = s.sessions.Share(op.Session, dirs, func() {
+		<-started // the mark is known
+		s.loop.Operate(op)
+	})
+	close(started)
+	if ready {
+		s.loop.Operate(op)
+	}
+}
+
+// named lists the directories whose names an operation depends on.
+func named(o *pb.Operation) []geoconfig.ObjectID {
+	switch o := o.Op.(type) {
+	case *pb.Operation_Create:
+		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Create.Dir)}
+	case *pb.Operation_LinkName:
+		return []geoconfig.ObjectID{geoconfig.ObjectID(o.LinkName.Dir)}
+	case *pb.Operation_Unlink:
+		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Unlink.Dir)}
+	case *pb.Operation_Link:
+		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Link.Dir)}
+	case *pb.Operation_Rename:
+		if o.Rename.Dir == o.Rename.NewDir {
+			return []geoconfig.ObjectID{geoconfig.ObjectID(o.Rename.Dir)}
+		}
+		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Rename.Dir), geoconfig.ObjectID(o.Rename.NewDir)}
+	}
+	return nil
 }
 
 // operation checks who asks and makes the loop's operation of the request.
@@ -254,17 +299,22 @@ func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer
 
 // grantOwn gives the caller's session a lease on a file that it made or opened.
 func (s *Server) grantOwn(op *operate.Operation, out *pb.OperateResponse, a operate.Answer) {
-	create := op.Op.GetCreate()
-	if op.Session == 0 || create == nil || out.Result.Kind != 0 || out.Result.Attr == nil || out.Result.Existed {
+	create, apart := op.Op.GetCreate(), op.Op.GetMakeObject()
+	if op.Session == 0 || create == nil && apart == nil || out.Result.Kind != 0 || out.Result.Attr == nil || out.Result.Existed {
 		return
 	}
 	o := geoconfig.ObjectID(out.Result.Attr.Object)
-	what := pb.Grant_FILE
+	what, dir := pb.Grant_FILE, geoconfig.ObjectID(create.GetDir())
 	if out.Result.Attr.Mode&tree.TypeMask == tree.TypeDir {
-		what = pb.Grant_NAMES
+		what, dir = pb.Grant_NAMES, o
 	}
 	if g := s.sessions.Grant(op.Session, o.Slice(), a.Epoch, o, what); g != nil {
 		out.Grants = append(out.Grants, g)
+	}
+	if dir != 0 && (create.GetAlone() || apart.GetAlone()) {
+		if g := s.sessions.GrantAlone(op.Session, a.Epoch, dir); g != nil {
+			out.Grants = append(out.Grants, g)
+		}
 	}
 }
 

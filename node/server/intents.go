@@ -208,7 +208,11 @@ func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation
 
 func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operation) (tree.Answer, operate.Cost) {
 	if a.Step == nil {
-		facts, err := i.s.facts(a.Slice, a.Asks)
+		session := uint64(0)
+		if op != nil {
+			session = op.Session
+		}
+		facts, err := i.s.facts(ctx, a.Slice, session, a.Asks)
 		return tree.Answer{Facts: facts, Err: err}, operate.Cost{}
 	}
 	var client, number uint64
@@ -277,11 +281,16 @@ func (s *Server) settled(ctx context.Context, op *operate.Operation) (operate.An
 }
 
 // facts reads what a coordinator asks, while this node may act.
-func (s *Server) facts(id geoconfig.SliceID, asks []byte) ([]byte, error) {
+func (s *Server) facts(ctx context.Context, id geoconfig.SliceID, session uint64, asks []byte) ([]byte, error) {
 	const op fault.Op = "server.Facts"
 	if !s.loop.Published(id).Serves(s.clock()) {
 		return nil, fault.E(fault.NotActive, op, "", "this node does not act for the slice now")
 	}
+	end, err := s.sessions.Shared(ctx, session, tree.AskedNames(asks)...)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	facts, err := tree.ReadFacts(operate.Committed(s.store.Meta(), id), asks)
 	if err == nil && !s.loop.Published(id).Serves(s.clock()) {
 		err = fault.E(fault.NotActive, op, "", "the lease lapsed meanwhile")
@@ -289,8 +298,8 @@ func (s *Server) facts(id geoconfig.SliceID, asks []byte) ([]byte, error) {
 	return facts, err
 }
 
-func (s *Server) factsOf(_ context.Context, req *pb.FactsRequest) (proto.Message, error) {
-	facts, err := s.facts(geoconfig.SliceID(req.Slice), req.Asks)
+func (s *Server) factsOf(ctx context.Context, req *pb.FactsRequest) (proto.Message, error) {
+	facts, err := s.facts(ctx, geoconfig.SliceID(req.Slice), 0, req.Asks)
 	return &pb.FactsResponse{Facts: facts, Hlc: uint64(s.hlc.Now()), Kind: uint32(fault.KindOf(err))}, nil
 }
 

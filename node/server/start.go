@@ -155,7 +155,8 @@ func (s *Server) openLoop(context.Context) error {
 	nodes := content.NewNodes(s.store.Packs(), 8<<20)
 	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far}
 	limits := session.DefaultConfig()
-	limits.Length, limits.MaxSessions, limits.MaxLeases = int64(s.config.Session), s.config.MaxSessions, s.config.MaxLeases
+	limits.Length, limits.Shared = int64(s.config.Session), int64(s.config.Shared)
+	limits.MaxSessions, limits.MaxLeases = s.config.MaxSessions, s.config.MaxLeases
 	s.sessions = sessions.New(sessions.Options{
 		Config: limits, First: s.random(), Clock: s.clock, Caller: s.host, Logger: s.log,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },

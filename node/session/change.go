@@ -51,7 +51,11 @@ func (t *Table) Begin(c *Change, touches []tree.Touch, except ID) (*Change, []Re
 				t.objects[k] = obj
 			}
 			c.keys = append(c.keys, k)
-			obj.changes++
+			if obj.changes++; obj.changes == 1 {
+				obj.by = except
+			} else if obj.by != except {
+				obj.by = 0
+			}
 		}
 		for _, l := range obj.leases {
 			if l.session.id == except || slices.Contains(l.waiters, c) {
@@ -130,6 +134,11 @@ func (t *Table) RevokeSlice(slice geoconfig.SliceID) []Revocation {
 			if k.object.Slice() == slice && l.revoking == 0 {
 				r.item(l, nil, k.what == pb.Grant_FILE)
 			}
+		}
+	}
+	for i := range r.list {
+		for _, item := range r.list[i].Items {
+			item.Leaving = true
 		}
 	}
 	return r.list

@@ -10,10 +10,11 @@ import (
 
 // Grant gives a session a lease, or renews it, and returns its serial. It
 // refuses while a change of the thing is under way, while the session's own
-// lease is being revoked, after the session's end, and when the table is full.
+// lease is being revoked, while another session is alone in the directory, after
+// the session's end, and when the table is full.
 func (t *Table) Grant(id ID, o geoconfig.ObjectID, what pb.Grant_What, now int64) (serial uint64, ok bool) {
 	s := t.sessions[id]
-	if s == nil || s.client == 0 || now >= s.end {
+	if s == nil || s.client == 0 || now >= s.end || what == pb.Grant_NAMES && t.othersAlone(o, id) {
 		return 0, false
 	}
 	k := key{o, what}

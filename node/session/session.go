@@ -32,11 +32,15 @@ type Config struct {
 	// MaxOpen bounds the open files remembered for one session; beyond it the
 	// oldest knowledge goes, and those files die with their last name.
 	MaxOpen int
+	// Shared is for how long after a lease of kind ALONE was taken back for
+	// another session nobody gets one on that directory, in nanoseconds: those
+	// who share it would take it from each other all the time.
+	Shared int64
 }
 
 // DefaultConfig returns the limits of a node.
 func DefaultConfig() Config {
-	return Config{Length: 3e9, MaxSessions: 8192, MaxLeases: 200_000, MaxOpen: 65_536}
+	return Config{Length: 3e9, MaxSessions: 8192, MaxLeases: 200_000, MaxOpen: 65_536, Shared: 5e9}
 }
 
 // key is what a lease is on.
@@ -77,6 +81,8 @@ type lease struct {
 type object struct {
 	leases  []*lease
 	changes int // begun and not ended
+	// by is the session whose changes these are, 0 where they are several's.
+	by ID
 }
 
 // Table holds a node's sessions and leases.
@@ -86,7 +92,8 @@ type Table struct {
 	sessions map[ID]*session
 	objects  map[key]*object
 	openers  map[geoconfig.ObjectID][]*session
-	oldest   lease // head of the ring of leases by age
+	shunned  map[geoconfig.ObjectID]int64 // directories that nobody gets alone, until a time
+	oldest   lease                        // head of the ring of leases by age
 	leases   int
 	soonest  int64 // no session ends before
 }
@@ -97,6 +104,7 @@ func New(config Config, first uint64) *Table {
 	t := &Table{
 		config: config, next: ID(first | 1), sessions: map[ID]*session{},
 		objects: map[key]*object{}, openers: map[geoconfig.ObjectID][]*session{},
+		shunned: map[geoconfig.ObjectID]int64{},
 	}
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
 	return t

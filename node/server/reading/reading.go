@@ -24,6 +24,9 @@ type Leases interface {
 	// Grant gives a session a lease on an object, or nil where it cannot have
 	// one now: no such session, too many leases, or a change is under way.
 	Grant(session uint64, slice geoconfig.SliceID, epoch geoconfig.Epoch, object geoconfig.ObjectID, what pb.Grant_What) *pb.Grant
+	// Shared waits until no other session than this one (0: anybody's) is alone
+	// in the directories; until end is called, none will be.
+	Shared(ctx context.Context, session uint64, dirs ...geoconfig.ObjectID) (end func(), err error)
 }
 
 // Server reads.
@@ -123,7 +126,8 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 		w := walk{s: s, who: who, h: h, content: req.Content, out: &pb.ResolveResponse{}}
 		err := again(ctx, func() error {
 			w.reset()
-			return w.run(geoconfig.ObjectID(req.Dir), req.Names, admitted)
+			defer w.release()
+			return w.run(ctx, geoconfig.ObjectID(req.Dir), req.Names, admitted)
 		})
 		if err != nil {
 			return nil, err
@@ -159,9 +163,16 @@ func (s *Server) GetAttr(ctx context.Context, req *pb.GetAttrRequest) (*pb.GetAt
 		}
 		out.Grants = s.grant(nil, h, p, o, pb.Grant_FILE)
 		attr, err := tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
-		if err == nil && attr.Mode&tree.TypeMask == tree.TypeDir && h.Session != 0 {
+		if err == nil && attr.Mode&tree.TypeMask == tree.TypeDir {
+			end, err := s.Leases.Shared(ctx, h.Session, o)
+			if err != nil {
+				return err
+			}
+			defer end()
 			out.Grants = s.grant(nil, h, p, o, pb.Grant_NAMES)
-			attr, err = tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
+			if attr, err = tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs); err != nil {
+				return err
+			}
 		}
 		if err != nil {
 			return err
@@ -205,6 +216,11 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 			out = &pb.ListResponse{Refusal: refused}
 			return nil
 		}
+		end, err := s.Leases.Shared(ctx, h.Session, o)
+		if err != nil {
+			return err
+		}
+		defer end()
 		page := &pb.ListResponse{Grants: s.grant(nil, h, p, o, pb.Grant_NAMES)}
 		if err := s.page(page, who, o, req.After, limit); err != nil {
 			return err

@@ -1,6 +1,8 @@
 package reading
 
 import (
+	"context"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/server/operate"
@@ -16,11 +18,31 @@ type walk struct {
 	content bool
 	out     *pb.ResolveResponse
 	met     []geoconfig.SliceID
+	shared  []func() // ends what others may not be alone in
 }
 
 func (w *walk) reset() {
 	w.out = &pb.ResolveResponse{}
 	w.met = w.met[:0]
+}
+
+// names takes the lease on a directory's names once nobody else is alone in it.
+func (w *walk) names(ctx context.Context, p *operate.Published, dir geoconfig.ObjectID) error {
+	end, err := w.s.Leases.Shared(ctx, w.h.Session, dir)
+	if err != nil {
+		return err
+	}
+	w.shared = append(w.shared, end)
+	w.out.Grants = w.s.grant(w.out.Grants, w.h, p, dir, pb.Grant_NAMES)
+	return nil
+}
+
+// release lets others be alone again.
+func (w *walk) release() {
+	for _, end := range w.shared {
+		end()
+	}
+	w.shared = nil
 }
 
 // stands reports whether the node still acts for everything that was read.
@@ -35,9 +57,11 @@ func (w *walk) stands() bool {
 
 // run walks. It ends early at a name that does not exist, at what is no
 // directory, and where another node acts.
-func (w *walk) run(dir geoconfig.ObjectID, names [][]byte, p *operate.Published) error {
+func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, p *operate.Published) error {
 	v := w.enter(dir.Slice())
-	w.out.Grants = w.s.grant(w.out.Grants, w.h, p, dir, pb.Grant_NAMES)
+	if err := w.names(ctx, p, dir); err != nil {
+		return err
+	}
 	d, err := tree.Directory(v, dir, &w.who.Principal, 1)
 	if err != nil {
 		return err
@@ -63,7 +87,9 @@ func (w *walk) run(dir geoconfig.ObjectID, names [][]byte, p *operate.Published)
 		}
 		isDir := e.Type == tree.TypeDir
 		if isDir {
-			w.out.Grants = w.s.grant(w.out.Grants, w.h, p, e.Object, pb.Grant_NAMES)
+			if err := w.names(ctx, p, e.Object); err != nil {
+				return err
+			}
 		} else if e.Object.Slice() != dir.Slice() || last && w.content {
 			w.out.Grants = w.s.grant(w.out.Grants, w.h, p, e.Object, pb.Grant_FILE)
 		}
