@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/pending"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire"
@@ -73,6 +74,9 @@ func (c *Client) ask(ctx context.Context, slice geoconfig.SliceID, p *pb.Princip
 
 // fetch reads an object's attributes from its active and learns them.
 func (c *Client) fetch(ctx context.Context, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, error) {
+	if err := c.settle(ctx, o); err != nil {
+		return nil, err
+	}
 	var mark names.Mark
 	var resp *pb.GetAttrResponse
 	by, err := c.ask(ctx, o.Slice(), nil, method.GetAttr, func(h *pb.ReadHeader) (proto.Message, answer) {
@@ -108,6 +112,9 @@ func (c *Client) whole(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, err
 // resolve asks the active of a directory for one name, and learns the answer.
 func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (names.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
+	if f := c.alone.table.At(dir, name); f != nil {
+		_ = c.settleFile(ctx, f) // if it is refused, the name is not there
+	}
 	var mark names.Mark
 	var resp *pb.ResolveResponse
 	var by geoconfig.NodeID
@@ -156,12 +163,14 @@ type operation struct {
 	op    *pb.Operation
 	body  [][]byte
 	level uint32
+	first *pending.File // which the operation tells the active of
 }
 
 // operate runs one operation exactly once. A failure that the active decided
 // has its kind; any other means that the outcome is not known: see unknown.
 func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse, geoconfig.NodeID, error) {
 	const op fault.Op = "cartwheel.operate"
+	c.settleFor(ctx, &o)
 	if o.op.TimeNs == 0 {
 		o.op.TimeNs = c.opt.Now().UnixNano()
 	}

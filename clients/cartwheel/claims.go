@@ -25,7 +25,7 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 	c.locks.mu.Unlock()
 	c.nodes.mu.Lock()
 	for _, n := range c.nodes.byID {
-		if n.opens > 0 && n.object.Slice() == row.ID {
+		if n.opens > 0 && n.object.Slice() == row.ID && c.alone.table.Of(n.object) == nil {
 			req.Open = append(req.Open, uint64(n.object))
 		}
 	}

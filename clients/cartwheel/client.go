@@ -21,6 +21,7 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/clients/trace"
@@ -77,6 +78,7 @@ type Client struct {
 	handles  handles
 	locks    locks
 	placed   placements
+	alone    aloneness
 	space    spaceCache
 	receipts receipts
 	waits    waits
@@ -100,6 +102,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.nodes.init()
 	c.handles.init()
 	c.locks.init()
+	c.alone.init()
 	c.waits.by = map[geoconfig.ObjectID][]*waiting{}
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
@@ -138,6 +141,7 @@ func (c *Client) start(ctx context.Context) error {
 		return err
 	}
 	c.engine = content.New((*remote)(c), o)
+	c.spawn(c.tellOld)
 	return c.recover(ctx)
 }
 
@@ -180,6 +184,7 @@ func (c *Client) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), min(flushLimit, c.opt.OpTimeout))
 		defer cancel()
 		flushed := c.engine.Close(ctx)
+		c.settleAll(ctx, func(*pending.File) bool { return true })
 		c.closed = errors.Join(flushed, c.end())
 	})
 	return c.closed
@@ -236,18 +241,20 @@ func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelF
 	return out, func() { timer.Stop(); cancel() }
 }
 
-// spawn runs fn in a goroutine that Close joins, unless that has begun.
-func (c *Client) spawn(fn func()) {
+// spawn runs fn in a goroutine that Close joins, unless that has begun: then
+// it answers false.
+func (c *Client) spawn(fn func()) bool {
 	c.life.Lock()
 	defer c.life.Unlock()
 	if !c.over {
 		c.work.Go(fn)
 	}
+	return !c.over
 }
 
 // background runs fn like spawn, within the limit of one operation.
-func (c *Client) background(fn func(context.Context)) {
-	c.spawn(func() {
+func (c *Client) background(fn func(context.Context)) bool {
+	return c.spawn(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
 		defer cancel()
 		fn(ctx)
@@ -261,6 +268,7 @@ func (c *Client) DropCaches() {
 	if err := c.engine.FlushAll(ctx); err != nil {
 		c.log.Warn("not everything could be committed before the caches were dropped", "err", err)
 	}
+	c.settleAll(ctx, func(*pending.File) bool { return true })
 	c.names.Clear()
 	c.engine.DropCaches()
 	c.dropKernel(func(*node) bool { return true })

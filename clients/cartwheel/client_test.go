@@ -23,6 +23,18 @@ import (
 // any.
 func clientOf(t testing.TB, c *servertest.Cluster, site string) *cartwheel.Client {
 	t.Helper()
+	cl := opened(t, c, cartwheel.Options{Site: geoconfig.SiteName(site)})
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cl
+}
+
+// opened opens a client, which somebody closes.
+func opened(t testing.TB, c *servertest.Cluster, o cartwheel.Options) *cartwheel.Client {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "user.key")
 	encoded, err := c.Users["root"].Marshal()
 	if err == nil {
@@ -41,16 +53,12 @@ func clientOf(t testing.TB, c *servertest.Cluster, site string) *cartwheel.Clien
 	if os.Getenv("CARTWHEEL_LOG") != "" {
 		level = slog.LevelDebug
 	}
-	cl, err := cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: geoconfig.SiteName(site), Name: t.Name(),
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
+	o.Contact, o.Name = file, t.Name()
+	o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cl, err := cartwheel.Open(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := cl.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return cl
 }
 

@@ -93,8 +93,9 @@ func (c *Client) closedSlice(ctx context.Context, s geoconfig.SliceID) {
 
 // createHere makes object and name in one operation.
 func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (made, error) {
-	mark := c.begin(m.dir, 0, 0)
+	mark := c.begin(m.dir, 0, 0, m.name)
 	defer c.names.End(&mark)
+	c.want(m.create, m.dir.Slice())
 	resp, by, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(),
 		op: &pb.Operation{Op: &pb.Operation_Create{Create: m.create}}})
 	if err != nil {
@@ -104,6 +105,7 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 		return made{}, err
 	}
 	r := resp.Result
+	c.got(r)
 	if r.Attr == nil || r.Attr.Object == 0 {
 		return made{}, fault.E(fault.Corrupt, "cartwheel.create", m.name, "the answer has no object")
 	}
@@ -138,7 +140,10 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	}
 	obj := geoconfig.ObjectID(0)
 	mk := &pb.MakeObject{Mode: m.create.Mode, Umask: m.create.Umask, Rdev: m.create.Rdev, Target: m.create.Target,
-		Cues: cue.Inherit(dir.Cues, m.create.Cues), Parent: uint64(m.dir), Open: false}
+		Cues: cue.Inherit(dir.Cues, m.create.Cues), Parent: uint64(m.dir), Alone: true}
+	if c.alone.table.Left(slice) < reserveBelow {
+		mk.Reserve = reserve
+	}
 	if dir.Mode&mount.SetGID != 0 {
 		mk.UseGid, mk.Gid = true, dir.Gid
 	}
@@ -147,12 +152,13 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 			mk.Xattrs = append(mk.Xattrs, x)
 		}
 	}
-	mark := c.begin(m.dir, 0, 0)
+	mark := c.begin(m.dir, 0, 0, m.name)
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, operation{slice: slice, p: p, level: m.level(), op: &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: mk}}})
 	if err != nil {
 		return made{}, err // nobody will ever see it
 	}
+	c.got(resp.Result)
 	a := resp.Result.Attr
 	obj = geoconfig.ObjectID(a.GetObject())
 	grants := resp.Grants

@@ -49,7 +49,14 @@ func (c *Client) ReleaseDir(_ mount.NodeID, id mount.Handle) { c.handles.remove(
 
 // FsyncDir implements mount.Directories: what changes a directory is on disk
 // before it returns.
-func (c *Client) FsyncDir(context.Context, mount.Caller, mount.NodeID, mount.Handle, bool) error {
+func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.NodeID, _ mount.Handle, _ bool) error {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return staleNode
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	c.settleDir(out, o)
 	return nil
 }
 
@@ -182,6 +189,7 @@ func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.O
 // list reads a page behind a name and learns it. The mark is that of the first
 // page: when the last comes and nothing was in between, all is known.
 func (c *Client) list(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, after string, going bool, first *names.Mark, kept *bool) ([]names.Named, bool, error) {
+	c.settleDir(ctx, dir)
 	var resp *pb.ListResponse
 	var mark names.Mark
 	var by geoconfig.NodeID

@@ -259,8 +259,8 @@ func TestWarmAnswersCostNoRoundTrip(t *testing.T) {
 		t.Errorf("%d requests were made for what is known, want none", n)
 	}
 	put(t, cl, d.Node, "g", "new", 0)
-	if n := asked.Load(); n != 2 {
-		t.Errorf("a new file took %d requests, want one to make it and one to commit", n)
+	if n := asked.Load(); n != 1 {
+		t.Errorf("a new file took %d requests, want one with name and content", n)
 	}
 }
 

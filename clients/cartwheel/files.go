@@ -90,11 +90,18 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
-	m, err := c.make(ctx, making{dir: dir, cues: cues, name: name, who: who, call: cue.Open, create: &pb.Create{
+	want := making{dir: dir, cues: cues, name: name, who: who, call: cue.Open, create: &pb.Create{
 		Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
-		Truncate: flags&mount.OpenTruncate != 0, Open: true}})
-	if err != nil {
-		return mount.Entry{}, mount.Opened{}, err
+		Truncate: flags&mount.OpenTruncate != 0, Open: true}}
+	var m made
+	if ok = flags.Writes(); ok { // of others' closes nobody hears
+		m, ok = c.makeAlone(&want)
+	}
+	if !ok {
+		var err error
+		if m, err = c.make(ctx, want); err != nil {
+			return mount.Entry{}, mount.Opened{}, err
+		}
 	}
 	if m.attr.Mode&mount.TypeMask != mount.TypeRegular {
 		// The kernel opens what is no regular file itself.
@@ -103,6 +110,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	e := c.named(id, cues, name, m.attr, dir)
 	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
 		out, cancel := c.remotely(ctx)
+		var err error
 		m.attr, err = c.truncate(out, who, geoconfig.ObjectID(m.attr.Object), cues)
 		cancel()
 		if err != nil {
@@ -198,6 +206,11 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 // where one can be had: by it the active asks, before the last name goes,
 // whether the file is open here.
 func (c *Client) toOpen(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+	if c.alone.table.Of(o) != nil {
+		if a, _, ok := c.names.Attr(o); ok {
+			return a, nil
+		}
+	}
 	if a, ok := c.names.Own(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
 		return a, nil
 	}
@@ -246,7 +259,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid
 		err = h.content.WriteAt(out, data, uint64(offset))
 	}
 	if err == nil && (flags&(mount.WriteSync|mount.WriteDirect) != 0 || h.flags&(mount.OpenSync|mount.OpenDirect) != 0) {
-		err = h.content.Flush(out)
+		err = c.flushed(out, h, h.content.Flush)
 	}
 	if err != nil {
 		return 0, err
@@ -260,12 +273,24 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 	if err != nil {
 		return err
 	}
-	if h.flags.Writes() {
+	if h.flags.Writes() || c.alone.table.Of(h.object) != nil {
 		out, cancel := c.remotely(ctx)
-		err = h.content.Flush(out)
+		err = c.flushed(out, h, h.content.Flush)
 		cancel()
 	}
 	c.unlockOwner(h.object, owner)
+	return err
+}
+
+// flushed tells the active of a handle's file, with what flush commits of it.
+func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Context) error) error {
+	err := flush(ctx)
+	if told := c.settle(ctx, h.object); err == nil {
+		err = told
+	}
+	if refused := c.alone.take(h.object); err == nil {
+		err = refused
+	}
 	return err
 }
 
@@ -305,7 +330,7 @@ func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	return h.content.Sync(out)
+	return c.flushed(out, h, h.content.Sync)
 }
 
 // Seek implements mount.Files.

@@ -216,6 +216,9 @@ func fromWire(l *pb.Lock) mount.Lock {
 
 // askLock sends a request about a lock to the object's active.
 func (c *Client) askLock(ctx context.Context, o geoconfig.ObjectID, req *pb.LockRequest) (*pb.LockResponse, error) {
+	if err := c.settle(ctx, o); err != nil {
+		return nil, err
+	}
 	var resp *pb.LockResponse
 	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
 		req.Slice, req.Epoch, req.Client, req.Session = uint32(o.Slice()), uint64(epoch), c.cluster.Client(), c.sessions.With(ctx, node)

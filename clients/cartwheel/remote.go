@@ -27,6 +27,14 @@ func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result,
 	if how == nil {
 		how = &as{p: &pb.Principal{}}
 	}
+	if f := c.alone.table.Of(o); f != nil {
+		if c.alone.table.Claim(f) {
+			return c.tell(ctx, f, &commit)
+		}
+		if err := f.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
 	before, _, known := c.names.Attr(o)
 	mark := c.names.MarkObject(o)
 	resp, by, err := c.operate(ctx, operation{slice: o.Slice(), p: how.p, body: commit.Body, level: how.level,

@@ -95,7 +95,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		call = cue.Rmdir
 	}
 	run := func(p *pb.Principal) error {
-		mark := c.begin(dir, 0, o)
+		mark := c.begin(dir, 0, o, name)
 		defer c.names.End(&mark)
 		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(call).Sync(), op: &pb.Operation{
 			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(expect), Open: open}}}})
@@ -178,7 +178,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Nod
 	defer cancel()
 	var e mount.Entry
 	err := asCaller(who, func(p *pb.Principal) error {
-		mark := c.begin(dir, 0, o)
+		mark := c.begin(dir, 0, o, name)
 		defer c.names.End(&mark)
 		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(cue.Link).Sync(), op: &pb.Operation{
 			Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(o), Dir: uint64(dir), Name: []byte(name)}}}})
@@ -246,7 +246,7 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 	if exchange {
 		open = false
 	}
-	mark := c.begin(r.dir, r.to, source.Object)
+	mark := c.begin(r.dir, r.to, source.Object, r.name, r.newName)
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, operation{slice: r.dir.Slice(), p: r.p, level: r.toCues.Only(cue.Link).Sync(), op: &pb.Operation{
 		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),

@@ -3,10 +3,12 @@ package cartwheel
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/pending"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -39,10 +41,19 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 	busy := false
 	var held []uint64
 	var n notice
+	var shared []geoconfig.ObjectID // directories that are ours alone no more
+	waits := false
 	for _, item := range items {
 		o := geoconfig.ObjectID(item.Object)
 		if c.names.Revoke(o, item.What) {
 			busy = true
+		}
+		if item.What == pb.Grant_NAMES || item.What == pb.Grant_ALONE {
+			waits = waits || !item.Leaving
+			shared = append(shared, o)
+		}
+		if item.What == pb.Grant_ALONE {
+			continue
 		}
 		if item.What == pb.Grant_NAMES {
 			n.dirs = append(n.dirs, o)
@@ -59,7 +70,22 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 	if len(n.dirs) > 0 && c.engine != nil {
 		c.uncovered(&n)
 	}
-	c.tellKernel(&n, busy, func() { done(held) })
+	answer := func() { done(held) }
+	in := func(f *pending.File) bool { return slices.Contains(shared, f.Dir) }
+	if len(shared) > 0 && c.alone.table.Len() > 0 {
+		if waits { // both must have happened
+			var first atomic.Bool
+			answer = func() {
+				if !first.CompareAndSwap(false, true) {
+					done(held)
+				}
+			}
+			c.tellSoon(in, answer)
+		} else {
+			c.tellSoon(in, func() {})
+		}
+	}
+	c.tellKernel(&n, busy, answer)
 }
 
 // uncovered adds the open files that only a directory's lease covered.
@@ -224,8 +250,8 @@ func (t *waits) remove(dirs []geoconfig.ObjectID, w *waiting) {
 
 // begin notes that an operation on names begins, and has the answers that
 // would wait for its end given now.
-func (c *Client) begin(dir, to, o geoconfig.ObjectID) names.Mark {
-	m := c.names.Begin(dir, to, o)
+func (c *Client) begin(dir, to, o geoconfig.ObjectID, changed ...string) names.Mark {
+	m := c.names.Begin(dir, to, o, changed...)
 	t := &c.waits
 	t.mu.Lock()
 	var now []*waiting
@@ -258,6 +284,10 @@ func (t *nodes) tolds(n *notice) {
 // at anew, and the locks that went with it are lost, unless another node acts
 // for their slice by now: that one had them claimed.
 func (c *Client) lapsed(node geoconfig.NodeID) {
+	c.tellSoon(func(f *pending.File) bool {
+		row, ok := c.router.Known(f.Dir.Slice())
+		return !ok || row.Active == node
+	}, func() {})
 	c.spawn(func() {
 		c.again(func(geoconfig.ObjectID) bool { return true })
 		for _, id := range c.locks.slices() {
@@ -309,6 +339,7 @@ func (c *Client) onRow(old, row geoconfig.SliceRow) {
 		return
 	}
 	c.sessions.Void(row.ID)
+	c.tellSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
 	c.spawn(func() {
 		c.again(func(o geoconfig.ObjectID) bool { return o.Slice() == row.ID })
 		c.claim(row)

@@ -224,6 +224,9 @@ func (c *Client) where(ctx context.Context, o geoconfig.ObjectID) ([]byte, error
 	const op fault.Op = "cartwheel.where"
 	ctx, cancel := c.remotely(ctx)
 	defer cancel()
+	if err := c.settle(ctx, o); err != nil {
+		return nil, err
+	}
 	var resp *pb.WhereResponse
 	var by geoconfig.NodeID
 	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {

@@ -101,6 +101,7 @@ const (
 	WriteHole     WriteKind = 3 // zeros at Offset for Length, the size unchanged
 	WriteTruncate WriteKind = 4 // the size becomes Offset
 	WriteExtend   WriteKind = 5 // the size becomes at least Offset
+	WriteCreate   WriteKind = 6 // the file was made: Data is what its active will be told, a pb.OperateRequest
 )
 
 // Defaults of Options.
@@ -278,6 +279,27 @@ func (e *Engine) Overlay(attr *pb.Attr) bool {
 	f := e.find(geoconfig.ObjectID(attr.GetObject()))
 	return f != nil && f.overlay(attr)
 }
+
+// Made keeps in the write journal, if there is one, that an object was made and
+// its active not told yet, and numbers that.
+func (e *Engine) Made(object geoconfig.ObjectID, create []byte) (number uint64, err error) {
+	if e.opt.Journal == nil {
+		return 0, nil
+	}
+	number, err = e.opt.Journal.Write(Written{Object: object, Kind: WriteCreate, Data: create})
+	return number, fault.Wrap(fault.IO, "content.Engine.Made", object.String(), err)
+}
+
+// Told gives back the room of what Made kept: the active has the object at
+// this version, or refused it.
+func (e *Engine) Told(object geoconfig.ObjectID, number, version uint64) {
+	if e.opt.Journal != nil && number != 0 {
+		e.opt.Journal.Done(object, number, number, version)
+	}
+}
+
+// Journals reports whether what is written survives this process.
+func (e *Engine) Journals() bool { return e.opt.Journal != nil }
 
 // Usage is what the engine holds in memory.
 type Usage struct {

@@ -21,8 +21,11 @@ type Mark struct {
 	// dirs are those whose names the request asks about or changes.
 	dirs  [2]geoconfig.ObjectID
 	ops   [2]uint64
-	quiet bool // no operation of our own on them was under way
-	op    bool // the request is such an operation
+	home  [2]geoconfig.ObjectID // of names, which such an operation changes
+	names [2]string
+	made  uint64 // of dirs[0]
+	quiet bool   // no operation of our own on them was under way
+	op    bool   // the request is such an operation
 }
 
 func (m *Mark) hold(l *lease) {
@@ -40,7 +43,7 @@ func (c *Cache) MarkDir(dir geoconfig.ObjectID) Mark {
 	m.dirs[0] = dir
 	if d := c.dirs[dir]; d != nil {
 		m.hold(d.lease)
-		m.ops[0], m.quiet = d.ops, d.inflight == 0
+		m.ops[0], m.made, m.quiet = d.ops, d.made, d.inflight == 0
 	}
 	return m
 }
@@ -67,11 +70,23 @@ func (c *Cache) markObject(m *Mark, o geoconfig.ObjectID) {
 }
 
 // Begin is taken before an operation changes names of one directory or two (to
-// is 0 for one), and attributes of an object (0 for none). End it.
-func (c *Cache) Begin(dir, to, o geoconfig.ObjectID) Mark {
+// is 0 for one), and attributes of an object (0 for none). The names are the
+// one in dir and the one in to. End it.
+func (c *Cache) Begin(dir, to, o geoconfig.ObjectID, changed ...string) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := Mark{before: c.sessions.Before(), op: true, dirs: [2]geoconfig.ObjectID{dir, to}}
+	copy(m.names[:], changed)
+	for i, id := range [2]geoconfig.ObjectID{dir, to} {
+		if id != 0 && m.names[i] != "" {
+			d := c.directory(id)
+			if d.busy == nil {
+				d.busy = map[string]int{}
+			}
+			d.busy[m.names[i]]++
+		}
+	}
+	m.home = [2]geoconfig.ObjectID{dir, to}
 	for i, id := range m.dirs {
 		if id == 0 || i == 1 && to == dir {
 			m.dirs[i] = 0
@@ -92,6 +107,13 @@ func (c *Cache) Begin(dir, to, o geoconfig.ObjectID) Mark {
 func (c *Cache) End(m *Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for i, id := range m.home {
+		if d := c.dirs[id]; id != 0 && d != nil && m.names[i] != "" {
+			if d.busy[m.names[i]]--; d.busy[m.names[i]] == 0 {
+				delete(d.busy, m.names[i])
+			}
+		}
+	}
 	for _, id := range m.dirs {
 		if d := c.dirs[id]; id != 0 && d != nil {
 			d.inflight--
@@ -140,14 +162,20 @@ func (l *Learner) grant(from geoconfig.NodeID, g *pb.Grant) {
 	}
 	o := geoconfig.ObjectID(g.Object)
 	var at **lease
-	if g.What == pb.Grant_NAMES {
-		d := l.c.directory(o)
+	switch d := (*directory)(nil); g.What {
+	case pb.Grant_ALONE:
+		if d = l.c.dirs[o]; d == nil {
+			return // its names are not known: it would be good for nothing
+		}
+		at = &d.alone
+	case pb.Grant_NAMES:
+		d = l.c.directory(o)
 		if l.c.left(d.lease) <= 0 {
 			l.c.entries -= len(d.entries)
 			d.entries, d.complete, d.misses = nil, false, 0
 		}
 		at = &d.lease
-	} else {
+	default:
 		x := l.c.objects[o]
 		if x == nil {
 			x = &object{}
@@ -248,6 +276,9 @@ func (l *Learner) Entry(dir geoconfig.ObjectID, name string, e Entry) {
 	d := l.c.dirs[dir]
 	if d == nil || !l.covers(d.lease) || !l.settled(dir, d) {
 		return
+	}
+	if e.Object == 0 && !l.m.op && d.made != l.m.made {
+		return // it may have been made since
 	}
 	if e.Object == 0 && d.complete {
 		if _, there := d.entries[name]; there {

@@ -55,11 +55,14 @@ type object struct {
 
 type directory struct {
 	lease    *lease
+	alone    *lease // nobody else reads or changes the names before it is revoked
 	entries  map[string]Entry
 	complete bool // what is not in entries is not there
 	misses   int
-	inflight int    // own operations on its names under way
-	ops      uint64 // and how many there were
+	inflight int            // own operations on its names under way
+	ops      uint64         // and how many there were
+	busy     map[string]int // the names that those under way are about
+	made     uint64         // files noted by Make
 }
 
 // Cache is the cache.
@@ -204,6 +207,12 @@ func (c *Cache) Revoke(o geoconfig.ObjectID, what pb.Grant_What) (busy bool) {
 	if d == nil {
 		return false
 	}
+	if what == pb.Grant_ALONE {
+		if d.alone != nil {
+			d.alone.gone = true
+		}
+		return false
+	}
 	if d.lease != nil {
 		d.lease.gone = true
 	}
@@ -246,7 +255,7 @@ func (c *Cache) drop(o geoconfig.ObjectID, x *object) {
 // empty drops a directory's names, and the directory where nothing is under way.
 func (c *Cache) empty(o geoconfig.ObjectID, d *directory) {
 	c.entries -= len(d.entries)
-	d.entries, d.complete, d.misses, d.lease = nil, false, 0, nil
+	d.entries, d.complete, d.misses, d.lease, d.alone = nil, false, 0, nil, nil
 	if d.inflight == 0 {
 		delete(c.dirs, o)
 	}
