@@ -15,8 +15,8 @@ import (
 
 // What there is to work on.
 const (
-	dirs      = 2
-	namesEach = 3
+	dirs      = 4
+	namesEach = 2
 	// recordSize is the length of a log's record.
 	recordSize = 16
 )
@@ -48,6 +48,8 @@ type actor struct {
 	limit time.Duration // no call may take longer
 	// anew makes it repeat an operation that timed out as another one: a bug.
 	anew bool
+	// calm: what it makes counts when it is open.
+	calm bool
 	// stuck tells how things stand when an operation timed out.
 	stuck func() string
 
@@ -89,7 +91,7 @@ func (a *actor) unique() uint64 {
 // one runs one operation of the mix.
 func (a *actor) one(ctx context.Context) {
 	f := registers()[a.rand.IntN(len(registers()))]
-	at, to := a.rand.IntN(dirs*namesEach), a.rand.IntN(dirs*namesEach)
+	at, to := a.near(), a.near()
 	switch n := a.rand.IntN(100); {
 	case n < 20:
 		a.read(ctx, f)
@@ -103,7 +105,7 @@ func (a *actor) one(ctx context.Context) {
 		a.write(ctx, f, a.rand.IntN(f.ranges))
 	case n < 68:
 		a.append(ctx)
-	case n < 80:
+	case n < 82:
 		a.create(ctx, at)
 	case n < 88:
 		a.unlink(ctx, at)
@@ -112,6 +114,15 @@ func (a *actor) one(ctx context.Context) {
 	default:
 		a.link(ctx, at)
 	}
+}
+
+// near draws a cell, most often of the actor's own directory, where it is
+// alone for a while then.
+func (a *actor) near() int {
+	if a.rand.IntN(4) > 0 {
+		return a.id%dirs*namesEach + a.rand.IntN(namesEach)
+	}
+	return a.rand.IntN(dirs * namesEach)
 }
 
 // outcomeOf sorts errors: those that a correct system gives, those that leave
@@ -274,7 +285,10 @@ func (a *actor) create(ctx context.Context, at int) {
 	var e mount.Entry
 	result := a.run(ctx, event{object: namesObject, what: create, at: at}, func(ctx context.Context) error {
 		made, o, err := a.fs.Create(ctx, mount.Caller{}, dir, name, 0o644, mount.OpenWrite|mount.OpenExclusive)
-		if err == nil {
+		if err == nil && !a.calm {
+			err = a.fs.Flush(ctx, mount.Caller{}, made.Node, o.Handle, 0)
+		}
+		if o.Handle != 0 {
 			a.fs.Release(made.Node, o.Handle, 0, false)
 			e = made
 		}

@@ -33,6 +33,17 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// TestCalm runs without faults, and judges names by when they are made, not by
+// when they are closed.
+func TestCalm(t *testing.T) {
+	t.Parallel()
+	seed := number(t, "CARTWHEEL_SEED", 1)
+	v := Run(t, Options{Seed: seed, Nodes: 3, Clients: 3, Length: 3 * time.Second, Calm: true})
+	if len(v.Problems) > 0 {
+		t.Errorf("seed %d:\n%s", seed, strings.Join(v.Problems, "\n"))
+	}
+}
+
 // TestSeeds runs seeds: CARTWHEEL_SEEDS of them (3), from CARTWHEEL_SEED on (1).
 func TestSeeds(t *testing.T) {
 	first, count := number(t, "CARTWHEEL_SEED", 1), number(t, "CARTWHEEL_SEEDS", 3)
