@@ -17,6 +17,7 @@ type Stats struct {
 	CPU      time.Duration     `json:"cpu_ns"`   // user and system time of the emulator's process
 	Late     Histogram         `json:"late"`     // how much later than intended packets left
 	Wait     Histogram         `json:"wait"`     // how long packets may have waited to be read
+	Held     int               `json:"held"`     // packets that wait or are under way now
 	Priority int               `json:"priority"` // real-time priority; 0 means that it was not permitted
 	Pairs    map[Pair]Counters `json:"pairs"`
 	Sites    map[string]Lost   `json:"sites"`

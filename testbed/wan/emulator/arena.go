@@ -50,6 +50,14 @@ func (a *arena) close() {
 	}
 }
 
+// held returns how many slots are taken.
+func (a *arena) held() (n int) {
+	for i := range a.classes {
+		n += int(a.classes[i].next) - len(a.classes[i].free)
+	}
+	return n
+}
+
 // take returns a slot for that many bytes, if there is one left.
 func (a *arena) take(bytes int) (ref uint32, b []byte, ok bool) {
 	for i := range a.classes {

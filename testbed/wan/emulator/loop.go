@@ -262,7 +262,7 @@ func (l *loop) send(out link.Out) {
 
 // report copies the counters.
 func (l *loop) report(s *wan.Stats) {
-	s.Late, s.Wait = l.late, l.waited
+	s.Late, s.Wait, s.Held = l.late, l.waited, l.arena.held()
 	n := len(l.names)
 	for i, c := range l.net.Counts() {
 		if i/n == i%n {

@@ -63,11 +63,21 @@ func TestPartsAreTheWholeAgain(t *testing.T) {
 				}
 				q := dst[headerSize:]
 				flags := q[20+13]
+				if n := int(binary.BigEndian.Uint16(q[2:])); n != len(q) {
+					t.Errorf("a packet of %d bytes says that it has %d", len(q), n)
+				}
 				if proto == protoTCP {
 					if seq := binary.BigEndian.Uint32(q[24:]); seq != 0xfffffff0+uint32(first*1000) {
 						t.Errorf("sequence number %x of part from %d", seq, first)
 					}
-					if cwr, end := flags&0x80 != 0, flags&0x09 == 0x09; cwr != (first == 0) || end != (last == 5) || flags&0x10 == 0 {
+					wanted := byte(0x10)
+					if first == 0 {
+						wanted |= 0x80
+					}
+					if last == 5 {
+						wanted |= 0x09
+					}
+					if flags != wanted {
 						t.Errorf("flags %x of part %d to %d", flags, first, last)
 					}
 				}
@@ -125,7 +135,7 @@ func TestOneFlippedBitShowsAndAGarbledOneDoesNot(t *testing.T) {
 	}
 }
 
-func TestCorruptingTwiceTheSameIsTheSame(t *testing.T) {
+func TestACorruptPacketIsNotMended(t *testing.T) {
 	// A packet that needs its checksum yet must get it before it is damaged,
 	// or the kernel would make a right one for the wrong bytes.
 	b := big(protoUDP, 100, 0)
@@ -134,6 +144,9 @@ func TestCorruptingTwiceTheSameIsTheSame(t *testing.T) {
 	corrupt(b, s, 8*40)
 	if b[0] != 0 || valid(b) {
 		t.Error("the kernel would mend it")
+	}
+	if flip(b[headerSize:], 8*40); !valid(b) {
+		t.Error("more is wrong than the bit")
 	}
 }
 

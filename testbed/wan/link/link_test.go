@@ -145,6 +145,9 @@ func TestJitterStaysWithinItsBoundsAndOrder(t *testing.T) {
 		if int(o.ref) != i {
 			t.Fatalf("packet %d came as number %d", o.ref, i)
 		}
+		if i > 0 && o.at-out[i-1].at < ms/2-1 {
+			t.Fatalf("sent 1 ms after the one before, packet %d arrived %d ns after it: delays fall too fast", i, o.at-out[i-1].at)
+		}
 		d := o.at - int64(o.ref)*ms
 		least, most, sum = min(least, d), max(most, d), sum+d
 	}
@@ -338,6 +341,23 @@ func TestAChangedRateMovesWhatWaits(t *testing.T) {
 	l.Set(ms, two(slow))
 	out, _ = drain(t, l, 1000*ms)
 	want(t, out, got{0, 11 * ms}, got{1, 21 * ms}, got{2, 31 * ms})
+}
+
+func TestAChangedDownlinkMovesWhatWaits(t *testing.T) {
+	down := func(rate int64) *State {
+		s := two(fat())
+		s.Sides[1].Down, s.Sides[1].DownQueue = rate, 1<<20
+		return s
+	}
+	l := New(1, down(1_200_000)) // 10 ms for 1500 bytes
+	for i := range uint32(3) {
+		send(l, 0, 0, 1, 1500, i) // would leave at 20, 30, 40
+	}
+	drain(t, l, 12*ms)
+	l.Set(15*ms, down(12_000_000)) // the first is half sent
+	out, _ := drain(t, l, 1000*ms)
+	half := int64(ms / 2)
+	want(t, out, got{0, 15*ms + half}, got{1, 16*ms + half}, got{2, 17*ms + half})
 }
 
 func TestAShorterDelayOvertakesNothing(t *testing.T) {
