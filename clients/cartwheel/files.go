@@ -28,6 +28,8 @@ type handle struct {
 	listing *listing // of a directory
 }
 
+var _ mount.PieceReader = (*Client)(nil)
+
 // handles is the table of what is open.
 type handles struct {
 	mu    sync.RWMutex // guards below
@@ -219,21 +221,41 @@ func (c *Client) toOpen(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, er
 
 // Read implements mount.Files.
 func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, buf []byte) (int, error) {
-	h, err := c.handles.file(id)
+	h, err := c.toRead(id, offset)
 	if err != nil {
 		return 0, err
 	}
-	if offset < 0 {
-		return 0, fault.E(fault.Invalid, "cartwheel.Read", "", "")
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	return h.content.ReadAt(out, buf, uint64(offset))
+}
+
+// ReadPieces implements mount.PieceReader.
+func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
+	h, err := c.toRead(id, offset)
+	if err != nil {
+		return nil, 0, err
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
+	return h.content.ReadPieces(out, buf, uint64(offset))
+}
+
+// toRead finds a handle; O_DIRECT reads what is current, lease or not.
+func (c *Client) toRead(id mount.Handle, offset int64) (*handle, error) {
+	h, err := c.handles.file(id)
+	if err != nil {
+		return nil, err
+	}
+	if offset < 0 {
+		return nil, fault.E(fault.Invalid, "cartwheel.Read", "", "")
+	}
 	if h.flags&mount.OpenDirect != 0 {
 		if _, _, ok := c.names.Attr(h.object); !ok {
 			c.engine.Invalidate(h.object)
 		}
 	}
-	return h.content.ReadAt(out, buf, uint64(offset))
+	return h, nil
 }
 
 // Write implements mount.Files.

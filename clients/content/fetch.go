@@ -31,11 +31,16 @@ func (r *reader) engine() *Engine { return r.handle.file.engine }
 
 // read fills p from off; the range lies inside the version.
 func (r *reader) read(p []byte, off uint64) error {
-	e := r.engine()
 	if r.v.size <= smallFile {
 		return r.blocks(p, off, r.v.size)
 	}
 	sequential, first := r.handle.ahead.note(r, off, uint64(len(p)))
+	return r.readNoted(p, off, sequential, first)
+}
+
+// readNoted is read behind ahead.note.
+func (r *reader) readNoted(p []byte, off uint64, sequential, first bool) error {
+	e := r.engine()
 	if e.opt.NoRangeMap {
 		if sequential {
 			return r.blocks(p, off, blockSize)

@@ -166,6 +166,14 @@ type NamelessCreator interface {
 	CreateNameless(ctx context.Context, c Caller, dir NodeID, mode uint32, flags OpenFlags) (Entry, Opened, error)
 }
 
+// PieceReader is implemented by file systems that can answer a read with memory
+// of their own.
+type PieceReader interface {
+	// ReadPieces is Read, but where pieces is not nil the bytes are these, end
+	// to end, and not in buf. Nobody changes them any more.
+	ReadPieces(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, buf []byte) (pieces [][]byte, n int, err error)
+}
+
 // RangeCopier is implemented by file systems that copy between files without
 // the bytes passing through the kernel.
 type RangeCopier interface {

@@ -23,6 +23,7 @@ type binding struct {
 	notifier           mount.Notifier
 	nameless           mount.NamelessCreator // nil: not offered
 	copier             mount.RangeCopier     // nil: not offered
+	pieces             mount.PieceReader     // nil: not offered
 }
 
 var _ fuse.RawFileSystem = (*binding)(nil)
@@ -31,6 +32,7 @@ func newBinding(fs mount.FileSystem, n mount.Notifier) *binding {
 	b := &binding{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, notifier: n}
 	b.nameless, _ = fs.(mount.NamelessCreator)
 	b.copier, _ = fs.(mount.RangeCopier)
+	b.pieces, _ = fs.(mount.PieceReader)
 	return b
 }
 

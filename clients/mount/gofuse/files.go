@@ -56,13 +56,27 @@ func (b *binding) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOu
 }
 
 func (b *binding) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
-	n, err := b.fs.Read(request{cancel}, caller(&in.InHeader, 0), node(&in.InHeader), mount.Handle(in.Fh),
-		int64(in.Offset), buf[:min(len(buf), int(in.Size))])
+	var pieces [][]byte
+	var n int
+	var err error
+	buf = buf[:min(len(buf), int(in.Size))]
+	if b.pieces != nil && len(buf) > pieceRead {
+		pieces, n, err = b.pieces.ReadPieces(request{cancel}, caller(&in.InHeader, 0), node(&in.InHeader), mount.Handle(in.Fh), int64(in.Offset), buf)
+	} else {
+		n, err = b.fs.Read(request{cancel}, caller(&in.InHeader, 0), node(&in.InHeader), mount.Handle(in.Fh), int64(in.Offset), buf)
+	}
 	if err != nil {
 		return nil, status(err)
 	}
+	if pieces != nil {
+		return fuse.ReadResultVector(pieces), fuse.OK
+	}
 	return fuse.ReadResultData(buf[:n]), fuse.OK
 }
+
+// pieceRead is up to what size a read is answered from one buffer: copying so
+// little costs less than handing many pieces over.
+const pieceRead = 64 << 10
 
 // Writev is what go-fuse calls first; the kernel's data come in one piece.
 func (b *binding) Writev(cancel <-chan struct{}, in *fuse.WriteIn, data [][]byte) (uint32, fuse.Status) {
