@@ -272,3 +272,73 @@ func TestALabThatIsInterruptedComingUpLeavesNothing(t *testing.T) {
 		l.leavesNothing()
 	}
 }
+
+func TestARehearsalRunsByItselfAndIsKept(t *testing.T) {
+	if os.Getenv("CARTWHEEL_PROCESSES") == "" || os.Geteuid() != 0 {
+		t.Skip("set CARTWHEEL_PROCESSES=1, as root, to run real processes")
+	}
+	out := t.TempDir()
+	file := filepath.Join(out, "plan.yaml")
+	plan := func(check string) {
+		text := `
+topology: {sites: [{name: tokyo}, {name: boston}], wan: {rtt: 20 ms}}
+work:
+  - {name: write, hosts: [tokyo], times: 5, every: 500 ms, run: 'echo "$N" > "f$N"'}
+  - {name: bad, hosts: [boston], run: 'echo why >&2; exit 3'}
+faults:
+  - {at: 1 s, set: [tokyo, boston], delay: 30 ms}
+  - {at: 90 min, off: tokyo}
+checks:
+  - {host: boston, run: '` + check + `'}
+`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &lab{t: t}
+	plan(`test "$(cat f0 f1 f2 f3 f4 | tr -d "\n")" = 01234`)
+	var ran struct {
+		Folder string `json:"folder"`
+	}
+	if text := l.must("--json", "rehearse", file, "--out", out); json.Unmarshal([]byte(text), &ran) != nil || ran.Folder == "" {
+		t.Fatalf("got %s", text)
+	}
+	var figures struct {
+		Figures struct {
+			Samples []struct {
+				Work   string `json:"work"`
+				Failed string `json:"failed"`
+			} `json:"samples"`
+			Faults []struct {
+				What string `json:"what"`
+			} `json:"faults"`
+		} `json:"figures"`
+	}
+	data, err := os.ReadFile(filepath.Join(ran.Folder, "report.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &figures)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, s := range figures.Figures.Samples {
+		counts[s.Work]++
+		if (s.Work == "bad") != strings.Contains(s.Failed, "exit status 3: why") {
+			t.Errorf("got %+v, want bad to fail with its reason and nothing else", s)
+		}
+	}
+	if counts["write"] != 5 || counts["bad"] != 1 || len(figures.Figures.Faults) != 1 {
+		t.Errorf("got %v runs and %d faults, want 5 and 1, and the fault in its time", counts, len(figures.Figures.Faults))
+	}
+	for _, name := range []string{"topology.yaml", "rehearse.yaml", "run.json", "table.md", "runs.svg", "runs.png", "logs/tokyo-1-node.log"} {
+		if _, err := os.Stat(filepath.Join(ran.Folder, name)); err != nil {
+			t.Errorf("the run's folder lacks %s: %v", name, err)
+		}
+	}
+	(&lab{t: t, name: "none", dir: ran.Folder}).leavesNothing()
+	plan("test -e absent")
+	if _, err := l.testbed("rehearse", file, "--out", out); err == nil || !strings.Contains(err.Error(), "this check failed") {
+		t.Errorf("with a check that fails: got %v", err)
+	}
+}

@@ -21,7 +21,7 @@ func (c downCmd) Run(e *env) error {
 	names := []string{c.Name}
 	if c.Crashed {
 		var err error
-		if names, err = lab.Left(); err != nil {
+		if names, err = lab.Left(e.ctx); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,13 @@ import (
 
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/experiments"
+	"cartwheel.dev/testbed/rehearse"
 	"cartwheel.dev/testbed/topology"
 )
 
 // known are those that `run` knows. A new one is added here.
 func known() []experiment.Experiment {
-	return experiments.All()
+	return append(experiments.All(), rehearse.Experiment())
 }
 
 type listCmd struct {

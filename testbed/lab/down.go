@@ -182,7 +182,7 @@ const downPoll = 50 * time.Millisecond
 
 // Left lists the labs of this machine that crashed, by their state folders and
 // by namespaces that nobody holds.
-func Left() ([]string, error) {
+func Left(ctx context.Context) ([]string, error) {
 	names, err := Names()
 	if err != nil {
 		return nil, err
@@ -201,7 +201,12 @@ func Left() ([]string, error) {
 			continue
 		}
 		seen[name] = true
-		if _, up, err := Load(name); err == nil && !up || fault.Is(err, fault.NotFound) {
+		_, up, err := Load(name)
+		if fault.Is(err, fault.NotFound) { // a network without a lab, such as a calibration's
+			_, aerr := wan.Attach(ctx, Prefix, name)
+			up, err = aerr == nil, nil
+		}
+		if err == nil && !up {
 			out = append(out, name)
 		}
 	}

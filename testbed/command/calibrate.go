@@ -1,0 +1,61 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/lab"
+	"cartwheel.dev/testbed/wan"
+	"cartwheel.dev/testbed/wan/calibration"
+)
+
+type calibrateCmd struct {
+	Quick bool   `help:"Fewer delays and rates: about half a minute instead of three."`
+	Seed  uint64 `help:"Draws jitter and loss." default:"1"`
+}
+
+// Help shows how it is called.
+func (calibrateCmd) Help() string {
+	return help("cartwheel-testbed calibrate --quick\n\nIt fails if anything is not as wanted, or if the emulator was late.")
+}
+
+// Run calibrates.
+func (c calibrateCmd) Run(e *env) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fault.Wrap(fault.IO, "command.calibrate", "", err)
+	}
+	o := calibration.Options{Prefix: lab.Prefix, Seed: c.Seed, Quick: c.Quick, Emulator: wan.Options{Emulator: []string{self, "emulate"}}}
+	if !e.g.JSON {
+		fmt.Fprintf(e.stdio.Out, "%-44s %12s %12s %25s\n", "WHAT", "WANTED", "MEASURED", "RIGHT FROM .. TO")
+		o.Progress = func(r calibration.Row) { calibrationLine(e.stdio.Out, r) }
+	}
+	report, err := calibration.Run(e.ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := e.print(report, func(w io.Writer) {
+		if report.Void != "" {
+			fmt.Fprintln(w, report.Void)
+		}
+	}); err != nil {
+		return err
+	}
+	if report.Void != "" {
+		return fault.E(fault.Overloaded, "command.calibrate", "emulator", "was late, so that nothing measured now counts: give this machine less to do, and try again")
+	}
+	if !report.OK() {
+		return fault.E(fault.Other, "command.calibrate", "emulator", "does not do what it is asked for; the lines marked NO say where")
+	}
+	return nil
+}
+
+func calibrationLine(w io.Writer, r calibration.Row) {
+	verdict := ""
+	if !r.OK {
+		verdict = "  NO"
+	}
+	fmt.Fprintf(w, "%-44s %12.6g %12.6g %12.6g .. %-9.6g %s%s\n", r.Name, r.Wanted, r.Measured, r.Low, r.High, r.Unit, verdict)
+}
