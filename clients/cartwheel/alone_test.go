@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ import (
 func counted(n *servertest.Node) *atomic.Int64 {
 	var asked atomic.Int64
 	n.Server().Host().SetFilter(func(_ string, class wire.Class, m wire.Method) wire.Verdict {
-		if class != wire.Beacon && m != 0 {
+		if class != wire.Beacon && m != 0 && m != method.Hello {
 			asked.Add(1)
 		}
 		return wire.Verdict{}
@@ -456,5 +457,64 @@ func TestNewFilesSurviveACrash(t *testing.T) {
 	}
 	if kept, _ = filepath.Glob(filepath.Join(o.CacheDir, "conflicts", "*")); len(kept) != 1 {
 		t.Errorf("the journal was not given back: %v", kept)
+	}
+}
+
+// TestObjects puts, gets, lists and deletes whole objects, each with one
+// request, and from another client.
+func TestObjects(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	cl := clientOf(t, c, "a")
+	ctx := context.Background()
+	ownDir(t, cl, "bucket")
+	objects := func(cl *cartwheel.Client) *cartwheel.Objects {
+		b, err := cl.Objects(ctx, nobody, "/bucket/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	b := objects(cl)
+	asked := counted(c.Nodes[0])
+	once := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := asked.Swap(0); n != 1 {
+			t.Errorf("%s took %d requests, want one", what, n)
+		}
+	}
+	large := strings.Repeat("large ", 200_000)
+	once("putting one", b.Put(ctx, "x", []byte("first")))
+	once("putting another content", b.Put(ctx, "x", []byte("two")))
+	once("putting a middling one", b.Put(ctx, "m", []byte(large[:200<<10])))
+	once("putting an empty one", b.Put(ctx, "e", nil))
+	if err := b.Put(ctx, "l", []byte(large)); err != nil {
+		t.Error(err)
+	}
+	other := objects(clientOf(t, c, "a"))
+	asked.Store(0)
+	got, err := other.Get(ctx, "x")
+	once("getting one", err)
+	if string(got) != "two" {
+		t.Errorf("it is %q", got)
+	}
+	for name, want := range map[string]string{"m": large[:200<<10], "l": large, "e": ""} {
+		if got, err := other.Get(ctx, name); err != nil || string(got) != want {
+			t.Errorf("%s has %d bytes, %v; want %d", name, len(got), err, len(want))
+		}
+	}
+	names, err := other.List(ctx)
+	if slices.Sort(names); err != nil || strings.Join(names, " ") != "e l m x" {
+		t.Errorf("listed are %v, %v", names, err)
+	}
+	asked.Store(0)
+	once("deleting one", other.Delete(ctx, "x"))
+	if _, err := b.Get(ctx, "x"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("getting what was deleted answers %v", err)
+	}
+	if _, err := cl.Objects(ctx, nobody, "/bucket/m"); !fault.Is(err, fault.NotDirectory) {
+		t.Errorf("the objects of a file: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ type making struct {
 	name   string
 	who    mount.Caller
 	create *pb.Create
+	body   [][]byte // of the create's commit
 	call   cue.Call
 }
 
@@ -96,7 +97,7 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 	mark := c.begin(m.dir, 0, 0, m.name)
 	defer c.names.End(&mark)
 	c.want(m.create, m.dir.Slice())
-	resp, by, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(),
+	resp, by, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(), body: m.body,
 		op: &pb.Operation{Op: &pb.Operation_Create{Create: m.create}}})
 	if err != nil {
 		if unknown(err) {

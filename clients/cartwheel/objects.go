@@ -1,0 +1,178 @@
+package cartwheel
+
+import (
+	"context"
+	"strings"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Objects is a directory as programs without a mount use it: small files that
+// are put, got, listed and deleted whole. It may be used by many goroutines.
+type Objects struct {
+	c   *Client
+	who mount.Caller
+	dir mount.NodeID
+}
+
+// maxPut is up to how many bytes an object travels in one operation.
+const maxPut = 256 << 10
+
+// Objects finds the directory at a path from the root, cues among it, for a
+// caller.
+func (c *Client) Objects(ctx context.Context, who mount.Caller, path string) (*Objects, error) {
+	o := &Objects{c: c, who: who, dir: mount.Root}
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" {
+			continue
+		}
+		e, err := c.Lookup(ctx, who, o.dir, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Node == 0:
+			return nil, fault.E(fault.NotFound, "cartwheel.Objects", path, "")
+		case e.Attr.Mode&mount.TypeMask != mount.TypeDir:
+			return nil, fault.E(fault.NotDirectory, "cartwheel.Objects", path, "")
+		}
+		o.dir = e.Node
+	}
+	return o, nil
+}
+
+// Put makes an object, or gives one that is there another content: all of it or
+// nothing, in one operation up to 256 KiB.
+func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
+	c := b.c
+	dir, cues, ok := c.nodes.find(b.dir)
+	if !ok {
+		return staleNode
+	}
+	m := making{dir: dir, cues: cues, name: name, who: b.who, call: cue.Open, create: &pb.Create{Mode: mount.TypeRegular | 0o666, Truncate: true}}
+	if len(data) <= maxPut {
+		m.create.Commit = &pb.Commit{MtimeNs: c.opt.Now().UnixNano(), ClearSetid: b.who.UID != 0}
+		if len(data) > 0 {
+			m.create.Commit.Extents = []*pb.Extent{{Length: uint64(len(data)), Source: &pb.Extent_BodyOffset{}}}
+			m.body = [][]byte{data}
+		}
+	}
+	if e, _, known := c.names.Lookup(dir, name); known && e.Object != 0 { // what is dirty of it is not to come after
+		out, cancel := c.remotely(ctx)
+		err := c.engine.FlushObject(out, e.Object)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	res, err := c.make(ctx, m)
+	if err != nil {
+		return err
+	}
+	o := geoconfig.ObjectID(res.attr.Object)
+	if m.create.Commit != nil && o.Slice() == dir.Slice() {
+		c.engine.SetVersion(res.attr)
+		if res.existed {
+			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+		}
+		return nil
+	}
+	return b.write(ctx, o, cues, data)
+}
+
+// write puts the content of an object that lies in another slice than its name,
+// or is large.
+func (b *Objects) write(ctx context.Context, o geoconfig.ObjectID, cues cue.Set, data []byte) error {
+	c := b.c
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	h := c.engine.Open(o, nil, content.Open{As: &as{p: withGroups(b.who), level: cues.Only(cue.Write).Sync()}, ClearSetID: b.who.UID != 0})
+	defer h.Close()
+	err := h.Truncate(out, 0)
+	if err == nil {
+		err = h.WriteAt(out, data, 0)
+	}
+	if err == nil {
+		err = h.Flush(out)
+	}
+	return err
+}
+
+// Get returns the content of an object; small ones come with the answer to what
+// the name means.
+func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
+	const op fault.Op = "cartwheel.Objects.Get"
+	c := b.c
+	dir, _, ok := c.nodes.find(b.dir)
+	if !ok {
+		return nil, staleNode
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	for try := 0; ; try++ {
+		a, e, err := c.find(out, b.who, dir, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Object == 0:
+			return nil, fault.E(fault.NotFound, op, name, "")
+		case a.Mode&mount.TypeMask != mount.TypeRegular:
+			return nil, fault.E(fault.Invalid, op, name, "is no regular file")
+		case !allowed(a, b.who, mount.AccessRead):
+			return nil, fault.E(fault.Permission, op, name, "")
+		}
+		h := c.engine.Open(e.Object, a, content.Open{})
+		size, err := h.Size(out)
+		data := make([]byte, size)
+		if err == nil {
+			var n int
+			n, err = h.ReadAt(out, data, 0)
+			data = data[:n]
+		}
+		h.Close()
+		if !fault.Is(err, fault.Stale) || try == 3 {
+			return data, err
+		}
+		c.names.Forget(dir) // it was replaced by another one meanwhile
+	}
+}
+
+// Delete removes an object.
+func (b *Objects) Delete(ctx context.Context, name string) error {
+	return b.c.remove(ctx, b.who, b.dir, name, false)
+}
+
+// List returns the names of all objects, in no order.
+func (b *Objects) List(ctx context.Context) ([]string, error) {
+	c := b.c
+	o, err := c.OpenDir(ctx, b.who, b.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer c.ReleaseDir(b.dir, o.Handle)
+	var out nameSink
+	if err := c.ReadDir(ctx, b.who, b.dir, o.Handle, 0, false, &out); err != nil {
+		return nil, err
+	}
+	return out.names, nil
+}
+
+// nameSink takes the names of a listing, but for "." and "..".
+type nameSink struct{ names []string }
+
+var _ mount.DirSink = (*nameSink)(nil)
+
+// Add implements mount.DirSink.
+func (s *nameSink) Add(e mount.DirEntry) bool {
+	if e.Offset > firstName {
+		s.names = append(s.names, e.Name)
+	}
+	return true
+}
+
+// AddPlus implements mount.DirSink.
+func (s *nameSink) AddPlus(e mount.DirEntry, _ *mount.Entry) bool { return s.Add(e) }
