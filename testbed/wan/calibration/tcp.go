@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +35,7 @@ func pour(ctx context.Context, n *wan.Network, flows []flow, control string, war
 	if err != nil {
 		return nil, err
 	}
-	got := make([]atomic.Int64, len(flows))
+	ins := make([]net.Conn, len(flows))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -49,28 +48,34 @@ func pour(ctx context.Context, n *wan.Network, flows []flow, control string, war
 			_ = out.Close()
 			_ = in.Close()
 		})
-		wg.Go(func() { _, _ = io.Copy(counter{&got[i]}, in) }) // it ends by being closed
+		ins[i] = in
+		wg.Go(func() { _, _ = io.Copy(io.Discard, in) }) // it ends by being closed
 		wg.Go(func() { _, _ = io.Copy(out, zeros{}) })
 	}
-	before, err := sample(ctx, got, warm)
+	before, err := sample(ctx, ins, warm)
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	after, err := sample(ctx, got, length)
+	after, err := sample(ctx, ins, length)
 	if err != nil {
 		return nil, err
 	}
-	took := time.Since(start).Seconds()
-	out := make([]float64, len(flows))
-	for i := range out {
-		out[i] = float64(after[i]-before[i]) * 8 / took / tcpShare
+	rates := make([]float64, len(flows))
+	for i := range rates {
+		rates[i] = float64(after[i].bytes-before[i].bytes) * 8 / after[i].at.Sub(before[i].at).Seconds() / tcpShare
 	}
-	return out, nil
+	return rates, nil
 }
 
-// sample waits and then reads all counters.
-func sample(ctx context.Context, got []atomic.Int64, wait time.Duration) ([]int64, error) {
+// reading is how many bytes a connection had received at a time.
+type reading struct {
+	bytes uint64
+	at    time.Time
+}
+
+// sample waits and then asks the kernel what each connection received. What
+// this program has read of that depends on when it gets its turn.
+func sample(ctx context.Context, ins []net.Conn, wait time.Duration) ([]reading, error) {
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
@@ -78,9 +83,21 @@ func sample(ctx context.Context, got []atomic.Int64, wait time.Duration) ([]int6
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	out := make([]int64, len(got))
-	for i := range got {
-		out[i] = got[i].Load()
+	out := make([]reading, len(ins))
+	for i, in := range ins {
+		raw, err := in.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return nil, err
+		}
+		var info *unix.TCPInfo
+		cerr := raw.Control(func(fd uintptr) {
+			info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+			out[i].at = time.Now()
+		})
+		if err = errors.Join(err, cerr); err != nil {
+			return nil, err
+		}
+		out[i].bytes = info.Bytes_received
 	}
 	return out, nil
 }
@@ -136,13 +153,6 @@ func join(ctx context.Context, n *wan.Network, f flow, to netip.Addr, port uint1
 		}
 	}
 	return out, in, nil
-}
-
-type counter struct{ n *atomic.Int64 }
-
-func (c counter) Write(b []byte) (int, error) {
-	c.n.Add(int64(len(b)))
-	return len(b), nil
 }
 
 type zeros struct{}

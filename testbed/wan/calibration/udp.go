@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,24 +28,36 @@ const (
 
 // train is numbered datagrams that were sent in a row, and what came of them.
 type train struct {
-	sent, bytes   int // datagrams, and bytes of each with headers
-	arrived       int // different ones
-	doubled       int
-	overtaken     int // that came after one with a higher number
-	altered       int // whose content was another
-	runs          int // of numbers missing in a row
-	first, last   int64
-	firstN, lastN int // arrivals until first and last
+	sent, bytes int // datagrams, and bytes of each with headers
+	arrived     int // different ones
+	doubled     int
+	overtaken   int     // that came after one with a higher number
+	altered     int     // whose content was another
+	runs        int     // of numbers missing in a row
+	stamps      []int64 // when the kernel got each, in order
 }
 
 func (t train) lost() float64 { return 1 - float64(t.arrived)/float64(t.sent) }
 
-// rate returns bits per second from the first to the last arrival.
+// windows is into how many a train is cut for its rate.
+const windows = 10
+
+// rate returns bits per second: the median of the windows of a train. A sender
+// that did not get its turn for a while spoils one of them, a path of another
+// rate all.
 func (t train) rate() float64 {
-	if t.last <= t.first {
+	n := len(t.stamps) / windows
+	var all []float64
+	for i := 1; i < windows && n > 1; i++ { // not the first: queues fill, and may have been read late
+		if took := t.stamps[(i+1)*n-1] - t.stamps[i*n-1]; took > 0 {
+			all = append(all, float64(n)*float64(t.bytes)*8e9/float64(took))
+		}
+	}
+	if len(all) == 0 {
 		return 0
 	}
-	return float64(t.lastN-t.firstN) * float64(t.bytes) * 8e9 / float64(t.last-t.first)
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // send sends count datagrams from host to host as fast as the sender's LAN
@@ -152,7 +165,7 @@ func receive(c *net.UDPConn, count, bytes int, settle time.Duration, sent *atomi
 	t := train{bytes: bytes}
 	seen := make([]bool, count)
 	b, oob := make([]byte, 2048), make([]byte, 128)
-	highest, warm := -1, count/10
+	highest := -1
 	for {
 		_ = c.SetReadDeadline(time.Now().Add(settle)) // it fails when closed, as the read does
 		over := sent.Load()
@@ -179,10 +192,7 @@ func receive(c *net.UDPConn, count, bytes int, settle time.Duration, sent *atomi
 		}
 		highest = max(highest, number)
 		if at, ok := stamp(oob[:on]); ok {
-			if t.arrived <= warm || t.first == 0 {
-				t.first, t.firstN = at, t.arrived
-			}
-			t.last, t.lastN = at, t.arrived
+			t.stamps = append(t.stamps, at)
 		}
 	}
 	for i := range seen {
