@@ -16,6 +16,7 @@ type traced struct {
 var (
 	_ mount.FileSystem      = traced{}
 	_ mount.NamelessCreator = traced{}
+	_ mount.PieceReader     = traced{}
 )
 
 // FileSystem is the Client as a kernel's binding gets it: each call is counted

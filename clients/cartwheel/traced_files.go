@@ -35,6 +35,13 @@ func (t traced) Read(ctx context.Context, who mount.Caller, node mount.NodeID, h
 	return t.Client.Read(ctx, who, node, h, offset, buf)
 }
 
+// ReadPieces implements mount.PieceReader.
+func (t traced) ReadPieces(ctx context.Context, who mount.Caller, node mount.NodeID, h mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
+	ctx, b := t.begin(ctx, trace.Read, who, node, "")
+	defer b.end()
+	return t.Client.ReadPieces(ctx, who, node, h, offset, buf)
+}
+
 // Write implements mount.Files.
 func (t traced) Write(ctx context.Context, who mount.Caller, node mount.NodeID, h mount.Handle, offset int64, data []byte, flags mount.WriteFlags) (int, error) {
 	ctx, b := t.begin(ctx, trace.Write, who, node, "")
