@@ -37,8 +37,8 @@ func blackout() experiment.Experiment {
 		Settings: []experiment.Setting{
 			{Name: "sites", Default: "north,east,west", Help: "sites that go off, one after the other (north in the short form)"},
 			{Name: "minutes", Default: "6", Help: "how many times a site goes off (1 in the short form)"},
-			{Name: "every", Default: "60", Help: "seconds from one to the next (20 in the short form)"},
-			{Name: "off", Default: "30", Help: "seconds of it that the site is off (8 in the short form)"},
+			{Name: "every", Default: "60", Help: "seconds from one to the next (16 in the short form)"},
+			{Name: "off", Default: "30", Help: "seconds of it that the site is off (6 in the short form)"},
 			{Name: "workers", Default: "4", Help: "workers at each site"},
 			{Name: "bytes", Default: "2048", Help: "bytes of each file"},
 		},
@@ -68,7 +68,7 @@ func planBlackout(env *experiment.Env) (blackoutPlan, error) {
 		}
 	}
 	if env.Short {
-		p.sites, v["minutes"], v["every"], v["off"] = p.sites[:1], 1, 20, 8
+		p.sites, v["minutes"], v["every"], v["off"] = p.sites[:1], 1, 16, 6
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	p.times, p.workers, p.bytes = int(v["minutes"]), int(v["workers"]), int(v["bytes"])

@@ -26,7 +26,7 @@ func coordinatesExperiment() experiment.Experiment {
 			{Name: "rounds", Default: "2000", Help: "probes of each node (60 in the short form)"},
 			{Name: "large", Default: "100000", Help: "nodes of the large case; 0: none (none in the short form)"},
 			{Name: "live", Default: "16", Help: "emulated hosts that find their coordinates live; 0: none (4 in the short form)"},
-			{Name: "live-seconds", Default: "180", Help: "how long they have (15 in the short form)"},
+			{Name: "live-seconds", Default: "180", Help: "how long they have (10 in the short form)"},
 		},
 		Run: runCoordinates,
 	}
@@ -47,7 +47,7 @@ func runCoordinates(ctx context.Context, env *experiment.Env) error {
 	}
 	if env.Short {
 		o.Rounds, o.Large, o.Nodes = min(o.Rounds, 60), 0, 60
-		v["live"], v["live-seconds"] = min(v["live"], 4), min(v["live-seconds"], 15)
+		v["live"], v["live-seconds"] = min(v["live"], 4), min(v["live-seconds"], 10)
 	}
 	topology, err := liveTopology(env, v["live"])
 	if err != nil {
