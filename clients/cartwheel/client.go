@@ -29,6 +29,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/wire/method"
 )
 
 // Options set up a Client.
@@ -83,6 +84,7 @@ type Client struct {
 	receipts receipts
 	waits    waits
 	seen     seen
+	streams  streams
 	recorder *trace.Recorder
 	notifier atomic.Pointer[mount.Notifier]
 	closing  sync.Once
@@ -117,6 +119,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.operator = route.NewOperator(c.router)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	c.names = names.New(c.sessions)
+	cluster.Host().Message(method.Page, c.pushed)
 	if err := c.start(ctx); err != nil {
 		c.abandon()
 		return nil, fault.Wrap(fault.Unreachable, op, "", err)

@@ -9,9 +9,6 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/cue"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
-	"google.golang.org/protobuf/proto"
 )
 
 // Pages of listings.
@@ -30,6 +27,8 @@ type listing struct {
 	begun bool
 	mark  names.Mark
 	kept  bool // every page so far was learned
+	// stream brings the pages, while some are to come.
+	stream *stream
 }
 
 // firstName is the cookie of the first name: "." and ".." are before it.
@@ -45,7 +44,13 @@ func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.NodeID) (mo
 }
 
 // ReleaseDir implements mount.Directories.
-func (c *Client) ReleaseDir(_ mount.NodeID, id mount.Handle) { c.handles.remove(id) }
+func (c *Client) ReleaseDir(_ mount.NodeID, id mount.Handle) {
+	if h := c.handles.remove(id); h != nil && h.listing != nil {
+		h.listing.mu.Lock()
+		defer h.listing.mu.Unlock()
+		h.listing.stop()
+	}
+}
 
 // FsyncDir implements mount.Directories: what changes a directory is on disk
 // before it returns.
@@ -77,6 +82,7 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.NodeID,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if offset == 0 {
+		l.stop()
 		l.names, l.more, l.begun = nil, false, false
 	}
 	if full, err := c.dots(ctx, h.object, offset, plus, sink); full || err != nil {
@@ -165,7 +171,8 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 	return false
 }
 
-// nextPage reads on in a directory: all of it at once where it is known.
+// nextPage reads on in a directory: all of it at once where it is known, else
+// the next page that comes in.
 func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing) error {
 	if !l.begun {
 		if all, ok := c.names.Listing(dir); ok {
@@ -178,63 +185,67 @@ func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.O
 	if len(l.names) > 0 {
 		after = l.names[len(l.names)-1].Name
 	}
-	page, more, err := c.list(ctx, who, dir, after, l.begun, &l.mark, &l.kept)
+	if l.stream == nil {
+		l.stream = c.readOn(who, dir, after, aheadBytes)
+	}
+	p, err := l.stream.take(ctx)
 	if err != nil {
+		l.stop()
 		return err
 	}
-	l.names, l.begun, l.more = append(l.names, page...), true, more
+	page := c.learnPage(dir, p, l.begun, &l.mark, &l.kept)
+	l.names, l.begun, l.more = append(l.names, page...), true, p.resp.More
+	if !l.more {
+		l.stop()
+	}
 	return nil
 }
 
-// list reads a page behind a name and learns it. The mark is that of the first
-// page: when the last comes and nothing was in between, all is known.
-func (c *Client) list(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, after string, going bool, first *names.Mark, kept *bool) ([]names.Named, bool, error) {
-	c.settleDir(ctx, dir)
-	var resp *pb.ListResponse
-	var mark names.Mark
-	var by geoconfig.NodeID
-	err := asCaller(who, func(p *pb.Principal) (err error) {
-		by, err = c.ask(ctx, dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) {
-			mark, resp = c.names.MarkDir(dir), &pb.ListResponse{}
-			return &pb.ListRequest{Header: h, Dir: uint64(dir), After: []byte(after), Limit: pageEntries}, resp
-		})
-		return err
-	})
-	if err != nil {
-		return nil, false, err
+// stop ends reading on.
+func (l *listing) stop() {
+	if l.stream != nil {
+		l.stream.stop()
+		l.stream = nil
 	}
-	out := make([]names.Named, len(resp.Entries))
-	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
+}
+
+// learnPage learns a page. The mark is that of the first one: when the last
+// comes and nothing was in between, all is known.
+func (c *Client) learnPage(dir geoconfig.ObjectID, p *page, going bool, first *names.Mark, kept *bool) []names.Named {
+	out := make([]names.Named, len(p.resp.Entries))
+	c.names.Learn(&p.mark, p.by, p.resp.Grants, func(l *names.Learner) {
 		if !going {
 			*first = l.Anchor(dir)
 		}
 		*kept = *kept && l.Unbroken(first, dir)
-		for i, e := range resp.Entries {
+		for i, e := range p.resp.Entries {
 			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode}}
 			l.Attr(e.Attr, false)
 			l.Entry(dir, out[i].Name, out[i].Entry)
 		}
-		if *kept && !resp.More {
+		if *kept && !p.resp.More {
 			l.Complete(dir)
 		}
 	})
-	return out, resp.More, nil
+	return out
 }
 
 // prefetch reads a directory whose names are asked for one by one, as far as
 // that is not too much.
 func (c *Client) prefetch(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID) {
+	s := c.readOn(who, dir, "", eagerBytes)
+	defer s.stop()
 	var mark names.Mark
-	kept, after := true, ""
-	for page := range eagerPages {
-		got, more, err := c.list(ctx, who, dir, after, page > 0, &mark, &kept)
+	kept := true
+	for n := range eagerPages {
+		p, err := s.take(ctx)
 		if err != nil {
 			break // it may not be read: names are asked for one by one
 		}
-		if !more || len(got) == 0 {
+		c.learnPage(dir, p, n > 0, &mark, &kept)
+		if !p.resp.More {
 			return
 		}
-		after = got[len(got)-1].Name
 	}
 	c.names.Tried(dir)
 }

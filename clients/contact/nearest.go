@@ -47,6 +47,12 @@ func (c *Cluster) Nearest() []geoconfig.NodeID {
 	return out
 }
 
+// Near reports whether a node stands at the client's own site.
+func (c *Cluster) Near(id geoconfig.NodeID) bool {
+	n, err := c.find(id)
+	return err == nil && n.near.Load()
+}
+
 // Sort orders nodes by nearness, in place.
 func (c *Cluster) Sort(nodes []geoconfig.NodeID) {
 	c.mu.Lock()

@@ -82,8 +82,9 @@ type nodeSession struct {
 	expires atomic.Int64  // boot time, ns
 	excepts atomic.Pointer[map[geoconfig.SliceID]bool]
 
-	mu      sync.Mutex // guards below
-	seen    uint64     // highest serial of a revocation
+	mu      sync.Mutex                     // guards below
+	seen    uint64                         // highest serial of a revocation
+	granted map[geoconfig.SliceID]struct{} // slices of which leases were accepted
 	revoked map[uint64]uint64
 	floor   uint64 // grants at or below it are not taken
 	opened  chan struct{}
@@ -128,7 +129,7 @@ func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
 	if s, ok = m.nodes[id]; ok {
 		return s
 	}
-	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, opened: make(chan struct{})}
+	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, granted: map[geoconfig.SliceID]struct{}{}, opened: make(chan struct{})}
 	m.nodes[id] = s
 	if m.ctx.Err() == nil {
 		m.loops.Add(1)
@@ -180,8 +181,9 @@ func (m *Manager) renew(s *nodeSession) (time.Duration, error) {
 	excepted := make(map[geoconfig.SliceID]bool, len(a.Excepted))
 	for _, id := range a.Excepted {
 		excepted[geoconfig.SliceID(id)] = true
-		if old := s.excepts.Load(); old == nil || !(*old)[geoconfig.SliceID(id)] {
-			m.Void(geoconfig.SliceID(id))
+		// Of a new session nothing was granted yet.
+		if old := s.excepts.Load(); a.Session == number && (old == nil || !(*old)[geoconfig.SliceID(id)]) {
+			m.except(s, geoconfig.SliceID(id))
 		}
 	}
 	s.excepts.Store(&excepted)
@@ -194,6 +196,21 @@ func (m *Manager) renew(s *nodeSession) (time.Duration, error) {
 	}
 	s.mu.Unlock()
 	return time.Duration(a.LeftNs), nil
+}
+
+// except voids what the node granted on a slice for which it does not act, or
+// not now. Where it granted nothing, as a standby never does, the leases of the
+// slice are another node's and stand; only what is on its way is not taken.
+func (m *Manager) except(s *nodeSession, id geoconfig.SliceID) {
+	s.mu.Lock()
+	_, granted := s.granted[id]
+	delete(s.granted, id)
+	s.mu.Unlock()
+	if granted {
+		m.Void(id)
+	} else {
+		m.voided.Add(1)
+	}
 }
 
 // lapse voids every lease of the session and goes on with a new number.
@@ -265,6 +282,7 @@ func (m *Manager) Accept(node geoconfig.NodeID, before uint64, g *pb.Grant) (Sta
 	s.mu.Lock()
 	number := s.number.Load()
 	old := g.Serial <= s.floor || g.Serial <= s.revoked[g.Object]
+	s.granted[slice] = struct{}{}
 	s.mu.Unlock()
 	void := m.voidsOf(slice).Load()
 	if old || number == 0 || g.Session != number || m.voided.Load() != before {

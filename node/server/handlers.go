@@ -29,9 +29,7 @@ func (s *Server) handle() {
 	h.Spawn(method.Resolve, client(s, func(ctx context.Context, w *identity.Who, req *pb.ResolveRequest) (proto.Message, error) {
 		return s.reading.Resolve(ctx, asker(w, req.Header), req)
 	}))
-	h.Spawn(method.List, client(s, func(ctx context.Context, w *identity.Who, req *pb.ListRequest) (proto.Message, error) {
-		return s.reading.List(ctx, asker(w, req.Header), req)
-	}))
+	h.Spawn(method.List, s.list)
 	h.Spawn(method.GetAttr, client(s, func(ctx context.Context, _ *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
 		return s.reading.GetAttr(ctx, req)
 	}))

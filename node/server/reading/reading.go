@@ -222,7 +222,9 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 		}
 		defer end()
 		page := &pb.ListResponse{Grants: s.grant(nil, h, p, o, pb.Grant_NAMES)}
-		if err := s.page(page, who, o, req.After, limit); err != nil {
+		if err := s.page(page, who, o, req.After, limit, func(child geoconfig.ObjectID) {
+			page.Grants = s.grant(page.Grants, h, p, child, pb.Grant_NAMES)
+		}); err != nil {
 			return err
 		}
 		out = page
@@ -248,7 +250,7 @@ const pageTries = 4
 
 // page reads one page, once no operation over several slices is about to
 // change the directory's names.
-func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, after []byte, limit int) error {
+func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, after []byte, limit int, lease func(geoconfig.ObjectID)) error {
 	v := s.Committed(dir.Slice())
 	if _, err := tree.Directory(v, dir, &who.Principal, 4); err != nil {
 		return err
@@ -264,8 +266,21 @@ func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, a
 			return err
 		}
 		out.More = more
+		if try == 1 {
+			leaseChildren(names, dir, lease)
+		}
 		if moved, err := s.entries(out, v, dir, names, try == pageTries); err != nil || !moved {
 			return err
+		}
+	}
+}
+
+// leaseChildren gets leases on the directories among names, before they are
+// read: a directory's attributes are covered by its own.
+func leaseChildren(names []tree.NamedEntry, dir geoconfig.ObjectID, lease func(geoconfig.ObjectID)) {
+	for i := range names {
+		if n := &names[i]; n.Type == tree.TypeDir && n.Object.Slice() == dir.Slice() {
+			lease(n.Object)
 		}
 	}
 }

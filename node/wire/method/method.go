@@ -31,6 +31,10 @@ const (
 	Statfs  wire.Method = 20
 	Place   wire.Method = 21
 	Rows    wire.Method = 22
+	// Page is one-way, from the node: a page of the listing that a List call
+	// under way asked for. Payload: the number of the stream (8 bytes) and of the
+	// page, from 0 (4 bytes), both little-endian, and an encoded ListResponse.
+	Page wire.Method = 23
 )
 
 // Content; class Chunk, except that small Range calls go by Operation.

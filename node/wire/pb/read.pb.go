@@ -245,11 +245,15 @@ func (x *ResolveResponse) GetRefusal() *Refusal {
 }
 
 type ListRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Dir           uint64                 `protobuf:"fixed64,2,opt,name=dir,proto3" json:"dir,omitempty"`
-	After         []byte                 `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`  // names above this one
-	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // entries
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Dir    uint64                 `protobuf:"fixed64,2,opt,name=dir,proto3" json:"dir,omitempty"`
+	After  []byte                 `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`  // names above this one
+	Limit  uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // entries
+	// Not 0: pages that come before the answer may be pushed, one-way (method
+	// Page), under this number, of about so many bytes in all.
+	Stream        uint64 `protobuf:"fixed64,5,opt,name=stream,proto3" json:"stream,omitempty"`
+	PushBytes     uint32 `protobuf:"varint,6,opt,name=push_bytes,json=pushBytes,proto3" json:"push_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,6 +312,20 @@ func (x *ListRequest) GetAfter() []byte {
 func (x *ListRequest) GetLimit() uint32 {
 	if x != nil {
 		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListRequest) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *ListRequest) GetPushBytes() uint32 {
+	if x != nil {
+		return x.PushBytes
 	}
 	return 0
 }
@@ -386,6 +404,7 @@ type ListResponse struct {
 	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,4,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	Pushed        uint32                 `protobuf:"varint,5,opt,name=pushed,proto3" json:"pushed,omitempty"` // pages that went before this one
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -445,6 +464,13 @@ func (x *ListResponse) GetGrants() []*Grant {
 func (x *ListResponse) GetHlc() uint64 {
 	if x != nil {
 		return x.Hlc
+	}
+	return 0
+}
+
+func (x *ListResponse) GetPushed() uint32 {
+	if x != nil {
+		return x.Pushed
 	}
 	return 0
 }
@@ -1082,22 +1108,26 @@ const file_read_proto_rawDesc = "" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x16\n" +
 	"\x06object\x18\x03 \x01(\x06R\x06object\x12\x1b\n" +
-	"\ttype_mode\x18\x04 \x01(\rR\btypeMode\"}\n" +
+	"\ttype_mode\x18\x04 \x01(\rR\btypeMode\"\xb4\x01\n" +
 	"\vListRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\fR\x05after\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\"o\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x16\n" +
+	"\x06stream\x18\x05 \x01(\x06R\x06stream\x12\x1d\n" +
+	"\n" +
+	"push_bytes\x18\x06 \x01(\rR\tpushBytes\"o\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12&\n" +
-	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\"\xc1\x01\n" +
+	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\"\xd9\x01\n" +
 	"\fListResponse\x12-\n" +
 	"\aentries\x18\x01 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12+\n" +
 	"\x06grants\x18\x03 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
-	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12/\n" +
+	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x16\n" +
+	"\x06pushed\x18\x05 \x01(\rR\x06pushed\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x8c\x01\n" +
 	"\x0eGetAttrRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +

@@ -1,0 +1,287 @@
+package cartwheel
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/trace"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// How far a listing runs ahead of who reads it: a node pushes so many bytes of
+// pages in answer to one question, and the next is asked when no more than so
+// many are left. A directory of 10^5 files takes about 14 MB.
+const (
+	aheadBytes = 16 << 20
+	eagerBytes = 2 << 20
+)
+
+// page is one page of a listing, with the mark of the question that it answers.
+type page struct {
+	resp *pb.ListResponse
+	data []byte // where resp is nil: it, encoded
+	size int
+	by   geoconfig.NodeID
+	mark names.Mark
+}
+
+// decode makes resp what came in; a page that cannot be read ends the listing.
+func (p *page) decode() error {
+	if p.resp != nil {
+		return nil
+	}
+	p.resp = &pb.ListResponse{}
+	err := proto.Unmarshal(p.data, p.resp)
+	p.data = nil
+	return fault.Wrap(fault.Corrupt, "cartwheel.ReadDir", string(p.by), err)
+}
+
+// stream reads a directory, page by page, in a goroutine of its own: pages come
+// in one after the other without being asked for.
+type stream struct {
+	c     *Client
+	dir   geoconfig.ObjectID
+	most  int // bytes pushed at once
+	stop  context.CancelFunc
+	ready chan struct{} // capacity 1: something changed
+
+	mu     sync.Mutex // guards below
+	pages  []*page
+	queued int // bytes in pages
+	number uint64
+	pushed uint32     // pages of the call under way that came
+	mark   names.Mark // of that call
+	after  []byte     // the last name of the last page taken
+	done   bool
+	err    error
+	room   chan struct{} // capacity 1: somebody took a page
+
+	// What came since somebody took note, for traces.
+	begun      bool // something of the call under way came
+	wan, local int
+	bytes      int
+}
+
+// streams are the listings under way, by the number that their pages carry.
+type streams struct {
+	mu   sync.Mutex // guards below
+	by   map[uint64]*stream
+	last uint64
+}
+
+// readOn begins to read a directory behind a name.
+func (c *Client) readOn(who mount.Caller, dir geoconfig.ObjectID, after string, most int) *stream {
+	ctx, cancel := context.WithCancel(c.ctx)
+	s := &stream{c: c, dir: dir, most: most, stop: cancel, after: []byte(after), ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	c.spawn(func() { s.run(ctx, who) })
+	return s
+}
+
+func (s *stream) run(ctx context.Context, who mount.Caller) {
+	for {
+		more, err := s.ask(ctx, who)
+		s.mu.Lock()
+		s.done, s.err = err != nil || !more, err
+		done := s.done
+		s.mu.Unlock()
+		signal(s.ready)
+		if done || !s.wait(ctx) {
+			return
+		}
+	}
+}
+
+// wait waits until few pages are left; false: nobody reads on.
+func (s *stream) wait(ctx context.Context) bool {
+	for {
+		s.mu.Lock()
+		low := s.queued <= s.most/4
+		s.mu.Unlock()
+		if low {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-s.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// ask sends one List call and takes its answer behind what was pushed before.
+func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err error) {
+	c := s.c
+	c.settleDir(ctx, s.dir)
+	var resp *pb.ListResponse
+	var by geoconfig.NodeID
+	err = asCaller(who, func(p *pb.Principal) (err error) {
+		by, err = c.ask(ctx, s.dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) {
+			resp = &pb.ListResponse{}
+			return s.question(h), resp
+		})
+		return err
+	})
+	c.streams.remove(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	if resp.Pushed != s.pushed { // some were lost with a connection: they are asked for again
+		if s.pushed == 0 {
+			s.most = 0 // one by one
+		}
+		return true, nil
+	}
+	size := proto.Size(resp)
+	s.came(by, size)
+	if len(resp.Entries) > 0 || !resp.More {
+		s.add(&page{resp: resp, size: size, by: by, mark: s.mark})
+	}
+	return resp.More, nil
+}
+
+// question builds the call of one attempt, behind all that has come.
+func (s *stream) question(h *pb.ReadHeader) *pb.ListRequest {
+	c := s.c
+	number := c.streams.put(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.number, s.pushed, s.begun = number, 0, false
+	s.mark = c.names.MarkDir(s.dir)
+	after := s.after
+	if n := len(s.pages); n > 0 && s.pages[n-1].decode() == nil {
+		after = last(s.pages[n-1].resp, after)
+	}
+	return &pb.ListRequest{Header: h, Dir: uint64(s.dir), After: after, Limit: pageEntries, Stream: number, PushBytes: uint32(s.most)}
+}
+
+// last is the last name of a page, or what was before it.
+func last(resp *pb.ListResponse, before []byte) []byte {
+	if n := len(resp.Entries); n > 0 {
+		return resp.Entries[n-1].Name
+	}
+	return before
+}
+
+// add queues a page; the mutex is held.
+func (s *stream) add(p *page) {
+	s.pages = append(s.pages, p)
+	s.queued += p.size
+	signal(s.ready)
+}
+
+// came notes what arrived, for traces; the mutex is held.
+func (s *stream) came(by geoconfig.NodeID, size int) {
+	s.bytes += size
+	if s.begun {
+		return
+	}
+	if s.begun = true; s.c.cluster.Near(by) {
+		s.local++
+	} else {
+		s.wan++
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the next page, waiting for it. After the last it may not be
+// called again.
+func (s *stream) take(ctx context.Context) (*page, error) {
+	const op fault.Op = "cartwheel.ReadDir"
+	o := trace.From(ctx)
+	mark := o.Begin()
+	for {
+		s.mu.Lock()
+		if len(s.pages) > 0 || s.done {
+			o.End(mark, trace.Call{Method: method.Name(method.List), Class: wire.Operation.String(), WAN: s.wan, Local: s.local, In: s.bytes})
+			s.wan, s.local, s.bytes = 0, 0, 0
+		}
+		if len(s.pages) > 0 {
+			p := s.pages[0]
+			s.pages = s.pages[1:]
+			s.queued -= p.size
+			err := p.decode()
+			s.after = last(p.resp, s.after)
+			s.mu.Unlock()
+			signal(s.room)
+			return p, err
+		}
+		done, err := s.done, s.err
+		s.mu.Unlock()
+		if done {
+			if err == nil {
+				err = fault.E(fault.Stale, op, s.dir.String(), "the listing has ended")
+			}
+			return nil, err
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			return nil, fault.Wrap(fault.Interrupted, op, s.dir.String(), ctx.Err())
+		case <-s.c.ctx.Done():
+			return nil, fault.E(fault.Closed, op, s.dir.String(), "")
+		}
+	}
+}
+
+func (t *streams) put(s *stream) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		t.by = map[uint64]*stream{}
+	}
+	delete(t.by, s.number)
+	t.last++
+	t.by[t.last] = s
+	return t.last
+}
+
+func (t *streams) remove(s *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.by, s.number)
+}
+
+// pageFrame is what stands before a pushed page: the numbers of its stream and
+// of the page.
+const pageFrame = 12
+
+// pushed takes a page that a node pushed. It runs on the goroutine that reads
+// the connection. Pages of calls that have ended, or out of order, are dropped:
+// they are asked for again.
+func (c *Client) pushed(m wire.Message) {
+	data := m.Payload.Bytes() // left to the garbage collector
+	if len(data) < pageFrame {
+		return
+	}
+	number := binary.LittleEndian.Uint64(data)
+	c.streams.mu.Lock()
+	s := c.streams.by[number]
+	c.streams.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.number != number || s.pushed != binary.LittleEndian.Uint32(data[8:]) || s.queued > 2*s.most {
+		return
+	}
+	s.pushed++
+	s.came(geoconfig.NodeID(m.Peer), len(data))
+	s.add(&page{data: data[pageFrame:], size: len(data), by: geoconfig.NodeID(m.Peer), mark: s.mark})
+}
