@@ -225,8 +225,10 @@ func TestWhatAKilledLabLeftIsRemovedByDown(t *testing.T) {
 		t.Errorf("down says %q", out)
 	}
 	l.leavesNothing()
-	if _, err := os.Stat(filepath.Join(l.dir, "logs", "tokyo-1-node.log")); err != nil {
-		t.Errorf("the logs are gone: %v", err)
+	for _, kept := range []string{"logs/tokyo-1-node.log", "topology.yaml", "lab.json", "events.jsonl"} {
+		if _, err := os.Stat(filepath.Join(l.dir, kept)); err != nil {
+			t.Errorf("what is to be kept is gone: %v", err)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func (c upCmd) Run(e *env) error {
 	began := time.Now()
 	l, err := lab.Up(e.ctx, lab.Options{
 		Name: c.Name, Topology: t, Dir: c.Dir, Programs: programs, NodeFlags: append(smallNodes(), c.Node...), MountFlags: c.Mount,
-		KeepData: c.KeepData, Say: e.say, Force: e.stdio.Again,
+		KeepData: c.KeepData, Version: e.stdio.Version, Say: e.say, Force: e.stdio.Again,
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ type Options struct {
 	// NodeFlags and MountFlags are added to the words of every cartwheeld and
 	// every mount.
 	NodeFlags, MountFlags []string
+	// Version of the programs, for the record.
+	Version string
 	// Environ is added to the environment of every process.
 	Environ []string
 	// KeepData leaves the nodes' data in Dir when the lab goes down.

@@ -20,12 +20,15 @@ import (
 // for each with its lock, its control socket and lab.json.
 const stateFolder = "/run/cartwheel-testbed"
 
-// Record is lab.json: what other processes need to know of a lab.
+// Record is lab.json: what other processes need to know of a lab. It is in the
+// lab's folder too, and stays there.
 type Record struct {
 	Name     string       `json:"name"`
 	PID      int          `json:"pid"`
 	Dir      string       `json:"dir"`
 	Topology string       `json:"topology"` // its name; the whole is topology.yaml in Dir
+	Seed     uint64       `json:"seed"`
+	Version  string       `json:"version,omitempty"` // of the programs
 	Contact  string       `json:"contact"`
 	Started  time.Time    `json:"started"`
 	Ready    bool         `json:"ready"`
@@ -158,15 +161,21 @@ func (s *state) release() error {
 }
 
 func (s *state) save(r Record) error {
-	path := filepath.Join(s.dir, "lab.json")
+	const op fault.Op = "lab.save"
 	data, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path+".new", append(data, '\n'), 0o644)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, op, r.Name, err)
 	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
+	for _, dir := range []string{s.dir, r.Dir} {
+		path := filepath.Join(dir, "lab.json")
+		if err := os.WriteFile(path+".new", append(data, '\n'), 0o644); err != nil {
+			return fault.FromOS(op, path, err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return fault.FromOS(op, path, err)
+		}
 	}
-	return fault.FromOS("lab.save", path, err)
+	return nil
 }
 
 // Load reads what is known of a lab, and whether it runs: one that does not has

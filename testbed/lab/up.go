@@ -42,6 +42,11 @@ func Up(ctx context.Context, opt Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := wan.Attach(ctx, Prefix, opt.Name); err == nil {
+		err = fault.E(fault.Exists, op, netns.Run{Prefix: Prefix, ID: opt.Name}.String(),
+			"namespaces of another run are there, and its network runs: end that run, or give this lab another --name")
+		return nil, errors.Join(err, held.release())
+	}
 	if err := Clear(ctx, opt.Name); err != nil {
 		return nil, errors.Join(err, held.release())
 	}
@@ -283,7 +288,7 @@ func (l *Lab) watch() {
 func (l *Lab) record(ready bool) Record {
 	r := Record{
 		Name: l.opt.Name, PID: os.Getpid(), Dir: l.opt.Dir, Topology: l.opt.Topology.Name, Contact: l.Contact(), Started: l.started.UTC(),
-		Ready: ready, KeepData: l.opt.KeepData,
+		Ready: ready, KeepData: l.opt.KeepData, Seed: l.opt.Topology.Seed, Version: l.opt.Version,
 	}
 	run := netns.Run{Prefix: Prefix, ID: l.opt.Name}
 	for _, h := range l.hosts {
