@@ -85,16 +85,16 @@ func (b *batch) name() {
 
 // write stores the large file's bytes; durable on all disks when it returns.
 func (b *bare) write(ctx context.Context, p place, n int64) (err error) {
-	b.batches, err = storeLarge(ctx, p, n, b.put)
+	b.batches, err = storeLarge(ctx, p, n, bareFlights, b.put)
 	return err
 }
 
 // storeLarge cuts the large file's bytes into chunks, has put store them, in
 // batches side by side, and returns these without their bodies.
-func storeLarge(ctx context.Context, p place, n int64, put func(ctx context.Context, number int, full *batch) error) ([]*batch, error) {
+func storeLarge(ctx context.Context, p place, n int64, flights int, put func(ctx context.Context, number int, full *batch) error) ([]*batch, error) {
 	var batches []*batch
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(bareFlights)
+	g.SetLimit(flights)
 	current := &batch{}
 	send := func() {
 		full, number := current, len(batches)

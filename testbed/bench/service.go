@@ -29,6 +29,14 @@ type service struct {
 // while nothing is.
 const probeEvery = 16
 
+// putFlights and getFlights are how many batches are on their way at once: no
+// fewer bytes than a mount has on their way for one file, so that the service is
+// not held back where files are not.
+const (
+	putFlights = 24
+	getFlights = 10
+)
+
 // openService opens a client at the demo's first site. Its chunks go to the
 // slice of a file made for it on that site's mount.
 func openService(ctx context.Context, d *demoRun) (*service, error) {
@@ -57,7 +65,7 @@ func (s *service) close() error { return s.client.Close() }
 // write stores the large file's bytes; on the disks of all members when it
 // returns.
 func (s *service) write(ctx context.Context, p place, n int64) (err error) {
-	s.batches, err = storeLarge(ctx, p, n, s.put)
+	s.batches, err = storeLarge(ctx, p, n, putFlights, s.put)
 	return err
 }
 
@@ -84,7 +92,7 @@ func (s *service) put(ctx context.Context, number int, full *batch) error {
 // read reads the large file's chunks, in order.
 func (s *service) read(ctx context.Context, each func(body []byte)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(bareFlights)
+	g.SetLimit(getFlights)
 	for _, b := range s.batches {
 		g.Go(func() error {
 			parts := make([]content.Part, len(b.addresses))
