@@ -30,8 +30,10 @@ const (
 	suspicion = time.Second
 	// askAgain is the time between such questions.
 	askAgain = 500 * time.Millisecond
-	// rowsLimit bounds one such question.
-	rowsLimit = 2 * time.Second
+	// rowsLimit bounds one such question to one node; after slowAnswer the next
+	// one is asked too.
+	rowsLimit  = 2 * time.Second
+	slowAnswer = 150 * time.Millisecond
 	// firstWait and lastWait bound the pause before the same node is asked again.
 	firstWait = 20 * time.Millisecond
 	lastWait  = 500 * time.Millisecond
@@ -96,23 +98,58 @@ func (r *Router) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.Slice
 }
 
 // ask learns a slice's row from the first of the nodes that has a newer one, or
-// from all that answer. It fails if nobody answered.
+// from those that answer. The next is asked when the one before has answered or
+// is slow to, so that one behind a broken link holds nothing up; those that are
+// still silent when all others have answered are not waited for. It fails if
+// nobody answered.
 func (r *Router) ask(ctx context.Context, id geoconfig.SliceID, nodes []geoconfig.NodeID, except geoconfig.NodeID) error {
+	type reply struct {
+		newer bool
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	replies := make(chan reply, len(nodes))
+	var running sync.WaitGroup
+	defer running.Wait() // they end with the context
+	defer cancel()
 	var failed error
 	answered := false
-	for _, n := range nodes {
-		if n == except {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for next, waiting := 0, 0; next < len(nodes) || waiting > 0; {
+		select {
+		case a := <-replies:
+			waiting--
+			if a.newer {
+				return nil
+			}
+			if answered = answered || a.err == nil; a.err != nil {
+				failed = a.err
+			}
+			timer.Reset(0)
+			if waiting > 0 && next == len(nodes) {
+				timer.Reset(slowAnswer)
+			}
 			continue
+		case <-timer.C:
 		}
-		newer, err := r.askOne(ctx, id, n)
-		if err != nil {
-			failed = err
-			continue
-		}
-		answered = true
-		if newer {
+		if next == len(nodes) && answered {
 			return nil
 		}
+		pause := slowAnswer
+		if next < len(nodes) {
+			if n := nodes[next]; n == except {
+				pause = 0
+			} else {
+				waiting++
+				running.Go(func() {
+					newer, err := r.askOne(ctx, id, n)
+					replies <- reply{newer, err}
+				})
+			}
+			next++
+		}
+		timer.Reset(pause)
 	}
 	if answered {
 		return nil

@@ -1,0 +1,66 @@
+package route_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/route"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestASilentNodeHoldsUpNoQuestion lets the nearest node keep its answers to
+// itself: within less than the time that one node is given, the others tell.
+func TestASilentNodeHoldsUpNoQuestion(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	key := filepath.Join(t.TempDir(), "user.key")
+	encoded, err := c.Users["root"].Marshal()
+	if err == nil {
+		err = os.WriteFile(key, encoded, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := contact.File{Cluster: servertest.ClusterID, UserKey: key}
+	for _, n := range c.Nodes {
+		f.Nodes = append(f.Nodes, n.Address()+"/p2p/"+string(n.ID()))
+	}
+	cluster, err := contact.New(contact.Options{File: f, Site: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := cluster.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	near := cluster.Nearest()[0]
+	for _, n := range c.Nodes {
+		if n.ID() == near {
+			n.Server().Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict { return wire.Verdict{Drop: m == method.Rows} })
+		}
+	}
+	r := route.New(cluster, slog.New(slog.DiscardHandler), nil)
+	defer r.Close()
+	short, cancelShort := context.WithTimeout(ctx, 1800*time.Millisecond) // one node alone is given 2 s
+	defer cancelShort()
+	row, err := r.Row(short, geoconfig.RootSlice)
+	if err != nil || row.ID != geoconfig.RootSlice {
+		t.Errorf("got %+v, %v; want the root's row from another node", row, err)
+	}
+	if _, err := r.Row(ctx, 77); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a slice that nobody knows: %v, want NotFound", err)
+	}
+}
