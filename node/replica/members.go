@@ -114,13 +114,13 @@ func (g *group) equal(m *member) bool {
 		m.match >= g.commit && m.match >= g.noop
 }
 
-// returned reports whether a failed member has answered without a gap for a
-// lease. It stays out for two leases at least, so that a bad link does not
+// returned reports whether a failed member has answered without a gap for half
+// a lease. It stays out for two leases at least, so that a bad link does not
 // make the row change all the time.
 func (g *group) returned(m *member) bool {
 	if m.peer == nil || (m.state != geoconfig.Failed && !(m.state.Junior() && g.foreign(m))) {
 		return false
 	}
 	p, now, lease := m.peer, g.n.now, g.n.c.Lease
-	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= lease && now-m.since >= 2*lease
+	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= lease/2 && now-m.since >= 2*lease
 }

@@ -102,6 +102,12 @@ func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(before, after...))
 	active.Start()
 	awaitState(ctx, t, c, active, geoconfig.Normal)
+	servertest.Await(ctx, t, "the slice to be home", func() error {
+		if now := c.Active(geoconfig.RootSlice); now != active {
+			return fmt.Errorf("node %d is the active", now.Index)
+		}
+		return nil
+	})
 	last, _ := makeFiles(ctx, t, cl, "last", 5)
 	awaitWhole(ctx, t, c)
 	c.Active(geoconfig.RootSlice).Kill()

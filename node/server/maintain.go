@@ -38,6 +38,7 @@ func (s *Server) maintain(ctx context.Context) {
 		if _, ok := s.directory.Slice(geoconfig.RootSlice); !ok && s.directory.Away().IsZero() {
 			s.makeRoot(ctx)
 		}
+		s.comeHome()
 		if n%4 == 0 {
 			s.refill(ctx)
 		}

@@ -81,7 +81,10 @@ type Server struct {
 	// failedSince is when members were first seen failed; the maintenance
 	// goroutine's own.
 	failedSince map[failedMember]time.Duration
-	placing     sync.Mutex // held while a slice is chosen or made
+	// strays are slices that this node leads because their home failed, and
+	// when to bring each home at the earliest; the maintenance goroutine's own.
+	strays  map[geoconfig.SliceID]time.Duration
+	placing sync.Mutex // held while a slice is chosen or made
 
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool

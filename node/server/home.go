@@ -1,0 +1,62 @@
+package server
+
+import (
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/wire"
+)
+
+// homePause is how long a slice stays after an attempt to pass it home, so that
+// one that fails does not stop the slice again and again.
+const homePause = 10 * time.Second
+
+// comeHome passes the slices that this node took over back to their homes, as
+// soon as a member there is normal again: those who write there would pay the
+// wide area for every operation else. A slice is only brought home where its
+// home was seen to fail while this node led it, so that an operator's hand-over
+// stays.
+func (s *Server) comeHome() {
+	now := s.clock()
+	strays := map[geoconfig.SliceID]time.Duration{}
+	for id, next := range s.strays { // some may only not lead at this moment
+		if row, ok := s.directory.Slice(id); ok && row.Active == s.id {
+			strays[id] = next
+		}
+	}
+	for _, row := range s.leading() {
+		home, known := s.atHome(row)
+		next, stray := s.strays[row.ID]
+		switch {
+		case !known:
+		case home == "":
+			strays[row.ID] = max(next, now)
+		case stray && now >= next && s.host.Connected(string(home), wire.Operation):
+			next = now + homePause
+			s.log.Info("passing a slice home", "slice", uint32(row.ID), "to", string(home))
+			s.loop.Do(func(core *replica.Node, now replica.Time) { core.HandOver(now, row.ID, home) })
+			fallthrough
+		case stray:
+			strays[row.ID] = next
+		}
+	}
+	s.strays = strays
+}
+
+// atHome returns a normal member at the slice's home, or none while all there
+// are out. It is not known where the home is this node's own, or none.
+func (s *Server) atHome(row geoconfig.SliceRow) (home geoconfig.NodeID, known bool) {
+	if row.Policy.Home == "" || string(row.Policy.Home) == s.config.Site {
+		return "", false
+	}
+	for _, m := range row.Members {
+		if n, ok := s.directory.Node(m.Node); !ok || n.Site != row.Policy.Home {
+			continue
+		}
+		if known = true; m.State == geoconfig.Normal {
+			return m.Node, true
+		}
+	}
+	return "", known
+}
