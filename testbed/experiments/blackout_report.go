@@ -16,7 +16,7 @@ const backoffSource = "libp2p's back-off of dials alone: minutes (issue 3)"
 const (
 	bin       = time.Second
 	fullShare = 0.8
-	fullFor   = 3 // bins
+	fullFor   = 3 * time.Second
 )
 
 // rates are acknowledged operations a second, in bins since began.
@@ -41,18 +41,22 @@ func between(v []float64, began, from, to time.Time) []float64 {
 	return v[a:b]
 }
 
-// recovery is how many seconds after back the rate is at full speed: that long
-// until it begins to stay there. NaN if not before until.
-func recovery(v []float64, began, back, until time.Time, calm float64) float64 {
-	first := int(back.Sub(began) / bin)
-	last := min(int(until.Sub(began)/bin), len(v))
-	for i := first; i+fullFor <= last; i++ {
-		sum := 0.0
-		for _, r := range v[i : i+fullFor] {
-			sum += r
+// recovery is how many seconds after back the site is at full speed: that long
+// until a time of fullFor begins in which it does its share. NaN if none does
+// before until.
+func recovery(events []load.Event, back, until time.Time, calm float64) float64 {
+	const step = 100 * time.Millisecond
+	all := ends(events)
+	first, next := 0, 0 // of the operations in the window
+	for from := back; !from.Add(fullFor).After(until); from = from.Add(step) {
+		for first < len(all) && all[first].Before(from) {
+			first++
 		}
-		if sum >= fullShare*calm*fullFor {
-			return max(0, float64(i)*bin.Seconds()-back.Sub(began).Seconds())
+		for next < len(all) && all[next].Before(from.Add(fullFor)) {
+			next++
+		}
+		if float64(next-first) >= fullShare*calm*fullFor.Seconds() {
+			return from.Sub(back).Seconds()
 		}
 	}
 	return nan()
@@ -107,7 +111,7 @@ func acknowledged(records []siteRecord) report.Table {
 
 // returns is the table of what each blackout did.
 func returns(p blackoutPlan, began time.Time, records []siteRecord, outages []outage) report.Table {
-	t := report.Table{Name: "returns", Title: fmt.Sprintf("Each blackout (full speed: %.0f %% of the rate before the first, for %d s)", 100*fullShare, fullFor), Columns: []report.Column{
+	t := report.Table{Name: "returns", Title: fmt.Sprintf("Each blackout (full speed: %.0f %% of the rate before the first, for %v)", 100*fullShare, fullFor), Columns: []report.Column{
 		{Name: "off"}, {Name: "seen at"}, {Name: "calm", Unit: "op/s"}, {Name: "while off", Unit: "op/s"}, {Name: "longest stall", Unit: "s"},
 		{Name: "full speed again after", Unit: "s"}, {Name: "back-off alone", Source: backoffSource}, {Name: "to reach", Unit: "s"},
 	}}
@@ -120,7 +124,7 @@ func returns(p blackoutPlan, began time.Time, records []siteRecord, outages []ou
 			v := rates(s.events, began, p.whole())
 			calm := median(between(v, began, began.Add(p.calm/3), began.Add(p.calm)))
 			t.Add(report.Text(fmt.Sprintf("%d: %s", i+1, o.Site)), report.Text(s.Site), report.Number(calm), report.Number(mean(between(v, began, o.Off, o.Back))),
-				report.Number(stall(s.events, o.Off, until)), report.Number(recovery(v, began, o.Back, until, calm)), report.Text("minutes"), report.Number(5))
+				report.Number(stall(s.events, o.Off, until)), report.Number(recovery(s.events, o.Back, until, calm)), report.Text("minutes"), report.Number(5))
 		}
 	}
 	return t
