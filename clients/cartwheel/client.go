@@ -5,8 +5,8 @@
 // only through package mount. A Client is safe for use by many goroutines;
 // Close joins all of its own.
 //
-// Lock order: node table, then nothing; the caches below have locks of their
-// own and call nobody. No lock is held across a call to a node.
+// Lock order: node table, then what was refused; files that are pending, then
+// names; the caches below have locks of their own and call nobody. No lock is held across a call to a node.
 package cartwheel
 
 import (
@@ -21,7 +21,6 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/clients/trace"
@@ -187,8 +186,8 @@ func (c *Client) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), min(flushLimit, c.opt.OpTimeout))
 		defer cancel()
 		flushed := c.engine.Close(ctx)
-		c.settleAll(ctx, func(*pending.File) bool { return true })
-		c.closed = errors.Join(flushed, c.end())
+		told := c.settleAll(ctx, every)
+		c.closed = errors.Join(flushed, told, c.end())
 	})
 	return c.closed
 }
@@ -271,7 +270,7 @@ func (c *Client) DropCaches() {
 	if err := c.engine.FlushAll(ctx); err != nil {
 		c.log.Warn("not everything could be committed before the caches were dropped", "err", err)
 	}
-	c.settleAll(ctx, func(*pending.File) bool { return true })
+	_ = c.settleAll(ctx, every) // their closes tell
 	c.names.Clear()
 	c.engine.DropCaches()
 	c.dropKernel(func(*node) bool { return true })

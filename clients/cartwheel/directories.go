@@ -61,8 +61,7 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.NodeID, 
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	c.settleDir(out, o)
-	return nil
+	return c.settleDir(out, o)
 }
 
 // ReadDir implements mount.Directories.

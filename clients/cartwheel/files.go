@@ -329,6 +329,9 @@ func (c *Client) Release(_ mount.NodeID, id mount.Handle, _ mount.LockOwner, unl
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.byID[h.node]
+	if n != nil && n.opens == 1 {
+		_ = c.alone.take(h.object) // nobody asks any more
+	}
 	letGo := false
 	if n != nil {
 		t.closed(n)

@@ -119,7 +119,7 @@ func (s *stream) wait(ctx context.Context) bool {
 // ask sends one List call and takes its answer behind what was pushed before.
 func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err error) {
 	c := s.c
-	c.settleDir(ctx, s.dir)
+	_ = c.settleDir(ctx, s.dir) // what is refused is not there
 	var resp *pb.ListResponse
 	var by geoconfig.NodeID
 	err = asCaller(who, func(p *pb.Principal) (err error) {
