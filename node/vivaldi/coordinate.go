@@ -110,7 +110,7 @@ func (c Coordinate) Distance(o Coordinate) float64 {
 		d := float64(v) - float64(o.Vector[i])
 		sum += d * d
 	}
-	return math.Sqrt(sum) + float64(c.Height) + float64(o.Height)
+	return math.Sqrt(sum) + (float64(c.Height) + float64(o.Height)) // in brackets, or the order of the two shows
 }
 
 // apart returns how far a node has moved from one coordinate to another, in

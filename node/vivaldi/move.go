@@ -25,8 +25,18 @@ const (
 	// doubtFloor keeps a node that is nearly perfect from doubting everybody.
 	doubtFloor = 0.15
 	// tooFar is the share of a residual that counts for doubt where the
-	// prediction is too long: a round trip cannot be shortened by a lie.
+	// prediction is too long, for a peer of at least proven samples: a round
+	// trip cannot be shortened by a lie, and that the peer stays where it says
+	// (calm) shows only with time.
 	tooFar = 0.4
+	proven = 4
+	// alarm is how many times the node's own error the residuals of newly
+	// drawn peers are, in the mean, when it takes itself to be displaced: liars
+	// are too few for it, as each counts at most surpriseLimit.
+	alarm         = 1.2
+	surpriseLimit = 3
+	// bold is the least own error by which a displaced node steps.
+	bold = 0.5
 	// calm is how many milliseconds a peer's coordinate goes between samples
 	// when the peer loses half its trust.
 	calm = 20
@@ -57,6 +67,10 @@ type pull struct {
 func (n *Node) move(newest int32, now time.Duration) Verdict {
 	var sum [MaxDimensions]float64
 	var up, total float64
+	own := n.err
+	if n.alarmed() {
+		own = max(own, bold)
+	}
 	settled := n.counts[Accepted] > uint64(settling*n.config.Neighbours)
 	take := func(slot int32) {
 		l := n.pull(&n.table[slot], now)
@@ -67,7 +81,7 @@ func (n *Node) move(newest int32, now time.Duration) Verdict {
 		if !settled { // alone it has the whole pull: what lies far may not throw us there
 			l.residual = max(l.residual, -max(n.table[slot].rtt, least))
 		}
-		step := l.weight * l.residual * n.err / (n.err + remote)
+		step := l.weight * l.residual * own / (own + remote)
 		for i := range n.config.Dimensions {
 			sum[i] += step * l.direction[i]
 		}
@@ -87,6 +101,10 @@ func (n *Node) move(newest int32, now time.Duration) Verdict {
 		take(newest)
 	}
 	l := n.pull(p, now)
+	if p.drawn {
+		p.drawn = false
+		n.surprise += (min(l.relative/max(n.err, errorFloor), surpriseLimit) - n.surprise) / 4
+	}
 	n.learn(p, &l)
 	if total > 0 {
 		total /= n.config.StepPosition
@@ -108,6 +126,11 @@ func (n *Node) move(newest int32, now time.Duration) Verdict {
 	return Accepted
 }
 
+// alarmed reports whether peers drawn by chance disagree with the node so much
+// more than its own neighbours that rather the node is displaced, together with
+// them, than the others lie: half the network was away, for example.
+func (n *Node) alarmed() bool { return n.surprise > alarm }
+
 // pull computes what a peer's last sample wants. It has no weight where there
 // is none, or none within Config.Horizon.
 func (n *Node) pull(p *peer, now time.Duration) pull {
@@ -120,7 +143,7 @@ func (n *Node) pull(p *peer, now time.Duration) pull {
 	l.residual = p.rtt - d
 	l.relative = math.Abs(l.residual) / max(p.rtt, d, 2*least)
 	x := l.relative / (doubt*n.err + doubtFloor)
-	if l.residual < 0 {
+	if l.residual < 0 && p.samples >= proven {
 		x *= tooFar
 	}
 	x *= x

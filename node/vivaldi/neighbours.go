@@ -16,6 +16,12 @@ const (
 	// stay is the advantage of a near neighbour over a candidate, so that two
 	// of the same distance do not change places all the time.
 	stay = 0.9
+	// turn is after how many samples a random neighbour gives its place to
+	// another, and quickTurn the same where the node is alarmed: neighbours that
+	// stay are of one mind with the node, and nobody tells them that the rest
+	// of the network lies elsewhere.
+	turn      = 8
+	quickTurn = 2
 )
 
 // Meet tells the node of a peer that it may measure, with the coordinate that
@@ -125,7 +131,7 @@ func (n *Node) dismiss(slot int32) {
 	case random:
 		n.far = slices.DeleteFunc(n.far, other)
 	}
-	n.table[slot].role = stranger
+	n.table[slot].role, n.table[slot].drawn = stranger, false
 }
 
 // fill completes both halves of the neighbours by chance. The near half is
@@ -156,6 +162,47 @@ func (n *Node) fill() {
 			n.near = append(n.near, slot)
 		}
 	}
+}
+
+// renew puts a peer in the place of the random neighbour that has been one for
+// longest, once every turn: the best to hear of those drawn by chance.
+func (n *Node) renew(now time.Duration) {
+	n.renewed++
+	if n.renewed < quickTurn || n.renewed < turn && !n.alarmed() || len(n.far) < (n.config.Neighbours+1)/2 {
+		return
+	}
+	n.renewed = 0
+	best := int32(-1)
+	for range tries {
+		slot := int32(n.source.Uint64() % uint64(len(n.table)))
+		p := &n.table[slot]
+		if !p.used || p.role != stranger || p.misses > maxMisses && now-p.asked < n.config.Fresh {
+			continue
+		}
+		if best < 0 || n.fresher(slot, best) {
+			best = slot
+		}
+	}
+	if best < 0 {
+		return
+	}
+	n.dismiss(n.far[0])
+	p := &n.table[best]
+	p.role, p.drawn, p.misses = random, true, min(p.misses, maxMisses-1) // who was silent has one more try
+	n.far = append(n.far, best)
+}
+
+// fresher reports whether a says more that is new than b: never measured and
+// met lately, else unheard of for longest.
+func (n *Node) fresher(a, b int32) bool {
+	p, q := &n.table[a], &n.table[b]
+	switch {
+	case p.samples == 0 && q.samples == 0:
+		return p.last > q.last
+	case p.samples > 0 && q.samples > 0:
+		return p.last < q.last
+	}
+	return p.samples == 0
 }
 
 // search looks, once for every round of samples, through a part of the table

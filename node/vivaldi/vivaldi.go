@@ -94,6 +94,9 @@ type Node struct {
 	cursor int              // the slot where the search for near peers goes on
 	until  int              // samples until that search
 	counts [verdicts]uint64
+
+	renewed  int     // samples since a random neighbour was last replaced
+	surprise float64 // residuals of newly drawn peers, in own errors, a moving mean
 }
 
 // peer is what a node knows of another one; a slot of the table.
@@ -109,6 +112,7 @@ type peer struct {
 	restless float32       // ms, how far its coordinate goes between samples, a moving mean
 	role     role
 	used     bool
+	drawn    bool // a random neighbour by renew that has not answered since
 }
 
 // role says in which half of the neighbours a peer is.
@@ -197,6 +201,7 @@ func (n *Node) observe(id string, rtt time.Duration, remote *Coordinate, now tim
 	p.samples++
 	p.rtt = n.filter(p)
 	n.search()
+	n.renew(now)
 	return n.move(slot, now)
 }
 
