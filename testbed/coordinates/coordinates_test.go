@@ -83,10 +83,16 @@ func TestHalvesFindTogetherAfterAPartition(t *testing.T) {
 		s.space, s.seed = NewCities(120, seed), seed
 		s.rounds = 700
 		always := play(t, s).accuracy(true).MedianError
-		s.apart, s.rounds = 500, 501
-		before := play(t, s).accuracy(true).MedianError
-		s.rounds = 700
-		after := play(t, s).accuracy(true).MedianError
+		s.apart, s.measure = 500, 500
+		w, err := newWorld(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after float64
+		err = w.run(t.Context(), func() { before, after = after, w.accuracy(true).MedianError })
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Logf("seed %d: median error %.3f while apart, %.3f after 200 rounds together, %.3f without", seed, before, after, always)
 		if before < 1.9*always {
 			t.Errorf("seed %d: median error %.3f while apart: the halves were not apart", seed, before)
