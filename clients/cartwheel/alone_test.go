@@ -186,13 +186,13 @@ func TestOthersSeeWhatIsOpen(t *testing.T) {
 		},
 		func(d mount.NodeID, name string) error {
 			if _, _, err := b.Create(ctx, nobody, d, name, 0o600, mount.OpenWrite|mount.OpenExclusive); !fault.Is(err, fault.Exists) {
-				return fmt.Errorf("an exclusive open answers %v", err)
+				return fmt.Errorf("an exclusive open answers %w", err)
 			}
 			return nil
 		},
 		func(d mount.NodeID, name string) error {
 			if _, err := b.Mkdir(ctx, nobody, d, name, 0o700); !fault.Is(err, fault.Exists) {
-				return fmt.Errorf("mkdir answers %v", err)
+				return fmt.Errorf("mkdir answers %w", err)
 			}
 			return nil
 		},

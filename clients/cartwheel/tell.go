@@ -25,9 +25,8 @@ func (c *Client) tell(ctx context.Context, f *pending.File, commit *content.Comm
 		return nil, err
 	}
 	refused := err
-	name := f.Name
 	if fault.Is(err, fault.Exists) && !unknown(err) {
-		name = conflictName(f)
+		name := conflictName(f)
 		if resp, by, mark, err = c.tellAs(ctx, f, name, commit); err == nil {
 			c.log.Warn("somebody else made a file of the same name while this client was cut off: both are kept", "name", f.Name, "copy", name)
 		}
