@@ -294,3 +294,18 @@ func TestFilesAreSpreadOverTheirFolders(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+func TestACopyThatFailsEnds(t *testing.T) {
+	source, target := planted(t), filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(target, nil, 0o644); err != nil { // no folder can be made there
+		t.Fatal(err)
+	}
+	if _, err := DoTree(t.Context(), CopyTree, TreeOptions{Source: source, Target: target, Workers: 4}); !errors.Is(err, os.ErrExist) {
+		t.Errorf("got %v, want that it exists", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := DoTree(ctx, CopyTree, TreeOptions{Source: source, Target: target + "2", Workers: 4}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was canceled", err)
+	}
+}

@@ -156,33 +156,6 @@ func byTool(ctx context.Context, w TreeWork, o TreeOptions, r *TreeResult) error
 	return nil
 }
 
-// copyTree makes the folders one level after the other, then the files.
-func copyTree(ctx context.Context, o TreeOptions, _ *TreeResult) error {
-	t, err := ReadTree(o.Source, 0)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(o.Target, 0o755); err != nil {
-		return err
-	}
-	for _, level := range levels(t.Folders) {
-		err := each(ctx, o.Workers, len(level), func(_ context.Context, i int) error {
-			return os.Mkdir(filepath.Join(o.Target, level[i]), 0o755)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	files := spread(t.Files)
-	return each(ctx, o.Workers, len(files), func(_ context.Context, i int) error {
-		data, err := os.ReadFile(filepath.Join(o.Source, files[i]))
-		if err != nil {
-			return err
-		}
-		return write(filepath.Join(o.Target, files[i]), 0o644, data)
-	})
-}
-
 // spread orders files so that those next to each other are in different
 // folders as far as can be: a kernel makes and removes the names of one folder
 // one after the other, whoever asks.
