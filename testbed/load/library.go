@@ -14,9 +14,10 @@ import (
 
 // Library is a Store through the client library: no kernel between.
 type Library struct {
-	client *cartwheel.Client
-	dir    mount.NodeID
-	path   string
+	client  *cartwheel.Client
+	objects *cartwheel.Objects
+	dir     mount.NodeID
+	path    string
 }
 
 var _ Store = (*Library)(nil)
@@ -34,7 +35,10 @@ func OpenLibrary(ctx context.Context, contactFile, site, folder string) (*Librar
 		return nil, err
 	}
 	l := &Library{client: c, path: folder}
-	if err := l.find(ctx); err != nil {
+	if err = l.find(ctx); err == nil {
+		l.objects, err = c.Objects(ctx, mount.Caller{}, folder)
+	}
+	if err != nil {
 		_ = c.Close() // nothing was written
 		return nil, err
 	}
@@ -70,77 +74,19 @@ func (l *Library) Close() error { return l.client.Close() }
 
 // Put makes an object; it is acknowledged when that returns.
 func (l *Library) Put(ctx context.Context, name string, data []byte) error {
-	e, o, err := l.client.Create(ctx, mount.Caller{}, l.dir, name, mount.TypeRegular|0o644, mount.OpenWrite|mount.OpenExclusive)
-	if err != nil {
-		return err
-	}
-	defer l.client.Forget(e.Node, 1)
-	defer l.client.Release(e.Node, o.Handle, 0, false)
-	if _, err := l.client.Write(ctx, mount.Caller{}, e.Node, o.Handle, 0, data, 0); err != nil {
-		return err
-	}
-	return l.client.Flush(ctx, mount.Caller{}, e.Node, o.Handle, 0)
+	return l.objects.Put(ctx, name, data)
 }
 
 // Get reads an object.
 func (l *Library) Get(ctx context.Context, name string) ([]byte, error) {
-	e, err := l.client.Lookup(ctx, mount.Caller{}, l.dir, name)
-	if err != nil {
-		return nil, err
-	}
-	if e.Node == 0 {
-		return nil, fault.E(fault.NotFound, "load.Get", name, "")
-	}
-	defer l.client.Forget(e.Node, 1)
-	o, err := l.client.Open(ctx, mount.Caller{}, e.Node, mount.OpenRead)
-	if err != nil {
-		return nil, err
-	}
-	defer l.client.Release(e.Node, o.Handle, 0, false)
-	data := make([]byte, e.Attr.Size)
-	n, err := l.client.Read(ctx, mount.Caller{}, e.Node, o.Handle, 0, data)
-	return data[:n], err
+	return l.objects.Get(ctx, name)
 }
 
 // List reads all names.
-func (l *Library) List(ctx context.Context) ([]string, error) {
-	o, err := l.client.OpenDir(ctx, mount.Caller{}, l.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer l.client.ReleaseDir(l.dir, o.Handle)
-	var s sink
-	for {
-		before := s.last
-		if err := l.client.ReadDir(ctx, mount.Caller{}, l.dir, o.Handle, s.last, false, &s); err != nil {
-			return nil, err
-		}
-		if s.last == before {
-			return s.names, nil
-		}
-	}
-}
-
-// sink takes all names but the folder's own two.
-type sink struct {
-	names []string
-	last  uint64
-}
-
-func (s *sink) Add(e mount.DirEntry) bool {
-	s.last = e.Offset
-	if e.Name != "." && e.Name != ".." {
-		s.names = append(s.names, e.Name)
-	}
-	return true
-}
-
-func (s *sink) AddPlus(e mount.DirEntry, _ *mount.Entry) bool { return s.Add(e) }
+func (l *Library) List(ctx context.Context) ([]string, error) { return l.objects.List(ctx) }
 
 // Delete removes an object.
-func (l *Library) Delete(ctx context.Context, name string) error {
-	return l.client.Unlink(ctx, mount.Caller{}, l.dir, name)
-}
+func (l *Library) Delete(ctx context.Context, name string) error { return l.objects.Delete(ctx, name) }
 
 // Forget drops what the client has cached.
 func (l *Library) Forget(ctx context.Context) error {
