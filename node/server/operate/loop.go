@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -249,18 +250,31 @@ func (l *Loop) Do(f func(core *replica.Node, now replica.Time)) bool {
 	return l.in.put(event{kind: eventCall, call: func() { f(l.o.Core, l.now) }})
 }
 
-// Ask runs f on the loop's goroutine and waits for it.
+// Ask runs f on the loop's goroutine and waits for it. With an error f was not
+// run and never will be.
 func (l *Loop) Ask(ctx context.Context, f func(core *replica.Node, now replica.Time)) error {
 	done := make(chan struct{})
-	if !l.in.put(event{kind: eventCall, call: func() { f(l.o.Core, l.now); close(done) }}) {
-		return fault.E(fault.Closed, "operate.Ask", string(l.o.Self), "the node stops")
+	var taken atomic.Bool // by the loop, which runs f, or by a caller who no longer waits
+	call := func() {
+		if taken.CompareAndSwap(false, true) {
+			f(l.o.Core, l.now)
+			close(done)
+		}
+	}
+	err := fault.E(fault.Closed, "operate.Ask", string(l.o.Self), "the node stops")
+	if !l.in.put(event{kind: eventCall, call: call}) {
+		return err
 	}
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fault.Wrap(fault.TimedOut, "operate.Ask", string(l.o.Self), ctx.Err())
+		err = &fault.Error{Kind: fault.TimedOut, Op: "operate.Ask", Subject: string(l.o.Self), Cause: ctx.Err()}
 	case <-l.ended:
-		return fault.E(fault.Closed, "operate.Ask", string(l.o.Self), "the node stops")
 	}
+	if taken.CompareAndSwap(false, true) {
+		return err
+	}
+	<-done // it runs now
+	return nil
 }
