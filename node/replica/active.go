@@ -318,11 +318,14 @@ func (g *group) onMismatch(m *member, a *Message) {
 		return
 	}
 	base := g.log.base
+	if a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch {
+		m.behind = true // Serial is what it was asked for, and it has another entry there
+		return
+	}
 	if m.backTo <= a.Prev+1 && m.next > a.Prev+1 && m.backAt != 0 && g.n.now-m.backAt < g.n.c.ResendAfter {
 		return // what was sent again since may just not have arrived: no storm
 	}
-	// Serial is what it was asked for, if it has another entry there.
-	m.behind = a.Prev < base || (a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch)
+	m.behind = a.Prev < base
 	if a.Prev <= g.log.last && a.Prev >= base && g.log.epochAt(a.Prev) == a.PrevEpoch {
 		m.next = a.Prev + 1
 	} else {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -26,6 +27,7 @@ import (
 //	config away / config back        geo-config answers nothing / again
 //	stall n0 2s                      the disk syncs nothing for a while
 //	save n0                          a checkpoint; the journal keeps what it must
+//	save n0 from=3                   and all entries from that serial on
 //	handover n1                      asks the active to hand over
 //	add n3                           asks the active to take in a machine
 //	wait leading n1 / wait whole     until so; says how many leases it took
@@ -59,6 +61,10 @@ func (s *Script) Do(line string) (string, error) {
 		return s.write(args, options), nil
 	case "writes", "read", "state", "row", "wait":
 		return s.look(f[0], args), nil
+	}
+	if from, err := strconv.Atoi(options["from"]); err == nil && f[0] == "save" {
+		s.machine(args[0]).saveFrom(geoconfig.Serial(from))
+		return "", nil
 	}
 	return "", s.disturb(f[0], args)
 }
