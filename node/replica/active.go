@@ -186,7 +186,8 @@ func (g *group) foreign(m *member) bool {
 // feedOne sends one message of entries; false if there are none to send now.
 func (g *group) feedOne(m *member) bool {
 	if m.next <= g.log.base {
-		m.behind = true // said when the next message is due
+		m.next = g.log.base + 1 // it may have more than it said to be committed
+		g.ask(m)
 		return false
 	}
 	out := g.n.out
@@ -318,14 +319,12 @@ func (g *group) onMismatch(m *member, a *Message) {
 		return
 	}
 	base := g.log.base
-	if a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch {
-		m.behind = true // Serial is what it was asked for, and it has another entry there
-		return
-	}
-	if m.backTo <= a.Prev+1 && m.next > a.Prev+1 && m.backAt != 0 && g.n.now-m.backAt < g.n.c.ResendAfter {
+	// Serial is what it was asked for, if it has another entry there. No answer
+	// to an older message can say this of where the log begins.
+	m.behind = a.Prev < base || (a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch)
+	if !m.behind && m.backTo <= a.Prev+1 && m.next > a.Prev+1 && m.backAt != 0 && g.n.now-m.backAt < g.n.c.ResendAfter {
 		return // what was sent again since may just not have arrived: no storm
 	}
-	m.behind = a.Prev < base
 	if a.Prev <= g.log.last && a.Prev >= base && g.log.epochAt(a.Prev) == a.PrevEpoch {
 		m.next = a.Prev + 1
 	} else {

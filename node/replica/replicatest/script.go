@@ -14,6 +14,7 @@ import (
 // scenario says. Its words, one command a line:
 //
 //	cluster nodes=4 level=3 seed=7   a new cluster; must come first
+//	cluster keep=1024 reads=no       whose machines remember little (see Options)
 //	run 500ms                        lets time pass
 //	write k0 v1                      one write at the active, tried for 5 s
 //	write k0 v1 level=2 at=n0        at another machine, at another level, once
@@ -76,7 +77,8 @@ func (s *Script) cluster(o map[string]string) error {
 		}
 		return otherwise
 	}
-	s.w = New(Options{Seed: uint64(number("seed", 1)), Nodes: number("nodes", 3), Level: number("level", 3)})
+	s.w = New(Options{Seed: uint64(number("seed", 1)), Nodes: number("nodes", 3), Level: number("level", 3),
+		Keep: number("keep", 0), NoReads: o["reads"] == "no"})
 	s.w.calm = true
 	s.number = 0
 	s.w.Run(10 * tickEvery)
