@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	early   = 40_000  // ns that packets may leave early, so that one waking serves several
+	early   = 150_000 // ns that packets may leave early, so that one waking serves several
 	asleep  = 20_000  // ns of waiting from which the thread has slept
 	batch   = 32      // packets read from one site before the others' turn
 	longest = 1 << 30 // ns to wait when nothing is due

@@ -88,10 +88,13 @@ func write(fd int, b []byte) unix.Errno {
 	return errno
 }
 
-// wait blocks until one of the descriptors is ready or the time is over.
+// wait blocks until one of the descriptors is ready, the time is over, or Go
+// wants the thread to stop for a moment, for which it sends a signal: EINTR. It
+// does not tell Go's scheduler either, which would watch every one of some
+// thousand waits a second, with a timer of its own.
 func wait(epoll int, events []unix.EpollEvent, timeout int64) (int, unix.Errno) {
 	ts := unix.NsecToTimespec(timeout)
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
 		uintptr(unsafe.Pointer(&ts)), 0, 0)
 	return int(n), errno
 }
