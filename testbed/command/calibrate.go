@@ -18,7 +18,8 @@ type calibrateCmd struct {
 
 // Help shows how it is called.
 func (calibrateCmd) Help() string {
-	return help("cartwheel-testbed calibrate --quick\n\nIt fails if anything is not as wanted, or if the emulator was late.")
+	return help("cartwheel-testbed calibrate --quick\n\nWhat was measured while the emulator was late is measured again, three times at the most. " +
+		"It fails if anything is not as wanted, or if the emulator was late each time.")
 }
 
 // Run calibrates.
@@ -29,7 +30,7 @@ func (c calibrateCmd) Run(e *env) error {
 	}
 	o := calibration.Options{Prefix: lab.Prefix, Seed: c.Seed, Quick: c.Quick, Emulator: wan.Options{Emulator: []string{self, "emulate"}}}
 	if !e.g.JSON {
-		fmt.Fprintf(e.stdio.Out, "%-44s %12s %12s %25s\n", "WHAT", "WANTED", "MEASURED", "RIGHT FROM .. TO")
+		fmt.Fprintf(e.stdio.Out, "%-50s %10s %10s %10s .. %-9s\n", "WHAT", "WANTED", "MEASURED", "RIGHT FROM", "TO")
 		o.Progress = func(r calibration.Row) { calibrationLine(e.stdio.Out, r) }
 	}
 	report, err := calibration.Run(e.ctx, o)
@@ -47,15 +48,11 @@ func (c calibrateCmd) Run(e *env) error {
 		return fault.E(fault.Overloaded, "command.calibrate", "emulator", "was late, so that nothing measured now counts: give this machine less to do, and try again")
 	}
 	if !report.OK() {
-		return fault.E(fault.Other, "command.calibrate", "emulator", "does not do what it is asked for; the lines marked NO say where")
+		return fault.E(fault.Other, "command.calibrate", "emulator", "does not do what it is asked for; the lines marked WRONG say where")
 	}
 	return nil
 }
 
 func calibrationLine(w io.Writer, r calibration.Row) {
-	verdict := ""
-	if !r.OK {
-		verdict = "  NO"
-	}
-	fmt.Fprintf(w, "%-44s %12.6g %12.6g %12.6g .. %-9.6g %s%s\n", r.Name, r.Wanted, r.Measured, r.Low, r.High, r.Unit, verdict)
+	fmt.Fprintf(w, "%-50s %10.6g %10.6g %10.6g .. %-9.6g %-8s %s\n", r.Name, r.Wanted, r.Measured, r.Low, r.High, r.Unit, r.Verdict())
 }

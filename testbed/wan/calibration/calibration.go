@@ -37,12 +37,15 @@ type Row struct {
 	High     float64 `json:"high"`
 	Measured float64 `json:"measured"`
 	OK       bool    `json:"ok"`
+	// Tries is how often it was measured: again where the emulator was late
+	// meanwhile. Only the last counts.
+	Tries int `json:"tries"`
 }
 
 // Report is what a calibration found.
 type Report struct {
 	Rows []Row  `json:"rows"`
-	Void string `json:"void,omitempty"` // why its measurements do not count: the emulator was late
+	Void string `json:"void,omitempty"` // why its measurements do not count: the emulator was late at each try of one
 }
 
 // OK reports whether everything was as wanted, by an emulator on time.
@@ -60,16 +63,24 @@ func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "what\twanted\tallowed\tmeasured\tunit\t")
 	for _, row := range r.Rows {
-		verdict := "ok"
-		if !row.OK {
-			verdict = "WRONG"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", row.Name, figure(row.Wanted), figure(row.Low), figure(row.High), figure(row.Measured), row.Unit, verdict)
+		fmt.Fprintf(t, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", row.Name, figure(row.Wanted), figure(row.Low), figure(row.High), figure(row.Measured), row.Unit, row.Verdict())
 	}
 	if r.Void != "" {
 		fmt.Fprintf(t, "%s\n", r.Void)
 	}
 	return t.Flush()
+}
+
+// Verdict is ok or WRONG, and at which try, if not at the first.
+func (r Row) Verdict() string {
+	verdict := "ok"
+	if !r.OK {
+		verdict = "WRONG"
+	}
+	if r.Tries > 1 {
+		verdict += fmt.Sprintf(" (try %d: the emulator was late)", r.Tries)
+	}
+	return verdict
 }
 
 func figure(v float64) string {
@@ -101,20 +112,20 @@ type bench struct {
 	Options
 	net    *wan.Network
 	report *Report
+	rows   []Row // of the check under way
 }
 
 // row adds what was measured; it is right from low to high.
 func (b *bench) row(unit string, wanted, low, high, measured float64, format string, args ...any) {
 	r := Row{Name: fmt.Sprintf(format, args...), Unit: unit, Wanted: wanted, Low: low, High: high, Measured: measured}
 	r.OK = measured >= low && measured <= high
-	b.report.Rows = append(b.report.Rows, r)
-	if b.Progress != nil {
-		b.Progress(r)
-	}
+	b.rows = append(b.rows, r)
 }
 
-// limit bounds one check.
-const limit = 90 * time.Second
+const (
+	limit = 90 * time.Second // of one try of a check
+	tries = 3                // of a check, as long as the emulator was late
+)
 
 // Run calibrates. An error says that it could not; that something is not as
 // wanted is in the Report.
@@ -147,19 +158,49 @@ func (b *bench) part(ctx context.Context, c wan.Config, checks []check) (err err
 		if ch.long && b.Quick {
 			continue
 		}
-		one, cancel := context.WithTimeout(ctx, limit)
-		err := ch.run(one, b)
-		cancel()
-		if err != nil {
+		if err := b.measure(ctx, ch, b.stats); err != nil {
 			return fmt.Errorf("%s: %w", ch.name, err)
 		}
 	}
-	s, err := b.net.Stats(ctx)
-	if err != nil {
-		return err
-	}
-	if v := s.Void(); v != "" && b.report.Void == "" {
-		b.report.Void = v
-	}
 	return nil
+}
+
+func (b *bench) stats(ctx context.Context) (*wan.Stats, error) { return b.net.Stats(ctx) }
+
+// measure makes one check, again while the emulator is late: then a machine
+// that was busy, or that was not given its processors, has spoilt it. What the
+// last try found counts, and is void if the emulator was late in that, too.
+func (b *bench) measure(ctx context.Context, ch check, stats func(context.Context) (*wan.Stats, error)) error {
+	for try := 1; ; try++ {
+		before, err := stats(ctx)
+		if err != nil {
+			return err
+		}
+		b.rows = nil
+		one, cancel := context.WithTimeout(ctx, limit)
+		err = ch.run(one, b)
+		cancel()
+		if err != nil {
+			return err
+		}
+		after, err := stats(ctx)
+		if err != nil {
+			return err
+		}
+		void := after.Since(before).Void()
+		if void != "" && try < tries {
+			continue
+		}
+		if void != "" && b.report.Void == "" {
+			b.report.Void = fmt.Sprintf("%s (%s, at each of %d tries)", void, ch.name, tries)
+		}
+		for _, r := range b.rows {
+			r.Tries = try
+			b.report.Rows = append(b.report.Rows, r)
+			if b.Progress != nil {
+				b.Progress(r)
+			}
+		}
+		return nil
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,8 +47,8 @@ func options(t *testing.T) Options {
 	return Options{Prefix: "cwcal", Seed: 1, Emulator: wan.Options{Emulator: []string{self}, Env: []string{role + "=emulator"}, Stderr: os.Stderr}}
 }
 
-// tries is how often a busy machine may make a calibration void.
-const tries = 2
+// runs is how often a busy machine may make a calibration void.
+const runs = 2
 
 func TestTheEmulatorDoesWhatItIsAskedTo(t *testing.T) {
 	if raceEnabled {
@@ -57,7 +58,7 @@ func TestTheEmulatorDoesWhatItIsAskedTo(t *testing.T) {
 	o.Quick = os.Getenv("CARTWHEEL_LONG") == ""
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	for range tries {
+	for range runs {
 		start := time.Now()
 		r, err := Run(ctx, o)
 		var table bytes.Buffer
@@ -75,7 +76,7 @@ func TestTheEmulatorDoesWhatItIsAskedTo(t *testing.T) {
 			t.Fatal("not as wanted")
 		}
 	}
-	t.Skipf("this machine is too busy to tell: %d of %d calibrations were void", tries, tries)
+	t.Skipf("this machine is too busy to tell: %d of %d calibrations were void", runs, runs)
 }
 
 func TestARateIsThatOfMostOfATrain(t *testing.T) {
@@ -100,15 +101,21 @@ func TestARateIsThatOfMostOfATrain(t *testing.T) {
 func TestWhatIsNotAsWantedShows(t *testing.T) {
 	var shown []Row
 	b := &bench{report: &Report{}, Options: Options{Progress: func(r Row) { shown = append(shown, r) }}}
-	b.rate(20*wan.Mbit, 19.61e6, "near enough")
-	if !b.report.OK() {
-		t.Errorf("2 %% are allowed: %+v", b.report.Rows)
+	right := check{"right", false, func(_ context.Context, b *bench) error {
+		b.rate(20*wan.Mbit, 19.61e6, "near enough")
+		return nil
+	}}
+	wrong := check{"wrong", false, func(_ context.Context, b *bench) error {
+		b.rate(20*wan.Mbit, 19.5e6, "too slow")
+		b.share(0.1, 10000, 0.111, "too many lost")
+		b.row("ms", 2, 1, 3, 3.1, "too late")
+		return nil
+	}}
+	if err := b.measure(t.Context(), right, punctual()); err != nil || !b.report.OK() {
+		t.Errorf("2 %% are allowed: %v, %+v", err, b.report.Rows)
 	}
-	b.rate(20*wan.Mbit, 19.5e6, "too slow")
-	b.share(0.1, 10000, 0.111, "too many lost")
-	b.row("ms", 2, 1, 3, 3.1, "too late")
-	if len(shown) != 4 || shown[1].OK || shown[2].OK || shown[3].OK || b.report.OK() {
-		t.Errorf("got %+v", shown)
+	if err := b.measure(t.Context(), wrong, punctual()); err != nil || len(shown) != 4 || shown[1].OK || shown[2].OK || shown[3].OK || b.report.OK() {
+		t.Errorf("got %v, %+v", err, shown)
 	}
 	var table bytes.Buffer
 	if err := b.report.Write(&table); err != nil || strings.Count(table.String(), "WRONG") != 3 {
@@ -119,5 +126,48 @@ func TestWhatIsNotAsWantedShows(t *testing.T) {
 	}
 	if (&Report{}).OK() {
 		t.Error("a report of nothing is not right")
+	}
+}
+
+// punctual are the statistics of an emulator that is late, by much more than
+// is allowed, while the tries of these numbers are measured, counted from 1.
+func punctual(late ...int) func(context.Context) (*wan.Stats, error) {
+	var s wan.Stats
+	asked := 0
+	return func(context.Context) (*wan.Stats, error) {
+		if asked++; asked%2 == 0 { // each try asks before and after
+			by := time.Microsecond
+			if slices.Contains(late, asked/2) {
+				by = 50 * time.Millisecond
+			}
+			for range 100 {
+				s.Late.Add(by)
+			}
+		}
+		out := s
+		return &out, nil
+	}
+}
+
+func TestALateEmulatorIsMeasuredAgain(t *testing.T) {
+	for _, tc := range []struct {
+		late []int // tries
+		made int
+		void bool
+	}{{nil, 1, false}, {[]int{1}, 2, false}, {[]int{1, 2}, 3, false}, {[]int{1, 2, 3}, 3, true}, {[]int{2}, 1, false}} {
+		b := &bench{report: &Report{}}
+		made := 0
+		err := b.measure(t.Context(), check{"rates", false, func(_ context.Context, b *bench) error {
+			made++
+			b.row("", 0, 0, 1, 1, "right")
+			return nil
+		}}, punctual(tc.late...))
+		rows := b.report.Rows
+		if err != nil || made != tc.made || (b.report.Void != "") != tc.void || len(rows) != 1 || rows[0].Tries != tc.made {
+			t.Errorf("late at %v: got %v, %d tries, %+v", tc.late, err, made, b.report)
+		}
+		if again := strings.Contains(rows[0].Verdict(), "late"); again != (tc.made > 1) {
+			t.Errorf("late at %v: the row says %q", tc.late, rows[0].Verdict())
+		}
 	}
 }

@@ -15,19 +15,15 @@ import (
 	"cartwheel.dev/testbed/wan"
 )
 
-const (
-	tcpPort = 7002
-	// A full TCP segment carries 1448 bytes in a packet of 1500: headers of 20
-	// and 20, and 12 of time stamps.
-	tcpShare = 1448.0 / 1500
-)
+const tcpPort = 7002
 
 // flow is one connection that sends all it can.
 type flow struct{ from, to string }
 
 // pour runs flows at once and returns the rate of each, in bits per second of
-// IP packets, between warm and warm+length after they began. control is the
-// congestion control, the system's if empty.
+// IP packets, between warm and warm+length after they began: all packets that
+// came, those too that came in disorder behind one that TCP itself had lost in
+// the path's queue. control is the congestion control, the system's if empty.
 func pour(ctx context.Context, n *wan.Network, flows []flow, control string, warm, length time.Duration) ([]float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,19 +58,22 @@ func pour(ctx context.Context, n *wan.Network, flows []flow, control string, war
 	}
 	rates := make([]float64, len(flows))
 	for i := range rates {
-		rates[i] = float64(after[i].bytes-before[i].bytes) * 8 / after[i].at.Sub(before[i].at).Seconds() / tcpShare
+		packets := after[i].packets - before[i].packets
+		rates[i] = float64(packets) * full * 8 / after[i].at.Sub(before[i].at).Seconds()
 	}
 	return rates, nil
 }
 
-// reading is how many bytes a connection had received at a time.
+// reading is how many packets with content a connection had received at a
+// time; the flows here fill every packet. The number wraps.
 type reading struct {
-	bytes uint64
-	at    time.Time
+	packets uint32
+	at      time.Time
 }
 
 // sample waits and then asks the kernel what each connection received. What
-// this program has read of that depends on when it gets its turn.
+// this program has read of that depends on when it gets its turn, and what the
+// kernel could give it so far on whether a packet is missing just then.
 func sample(ctx context.Context, ins []net.Conn, wait time.Duration) ([]reading, error) {
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -97,7 +96,7 @@ func sample(ctx context.Context, ins []net.Conn, wait time.Duration) ([]reading,
 		if err = errors.Join(err, cerr); err != nil {
 			return nil, err
 		}
-		out[i].bytes = info.Bytes_received
+		out[i].packets = info.Data_segs_in
 	}
 	return out, nil
 }
