@@ -6,7 +6,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"strings"
 
 	"cartwheel.dev/geo-config/fault"
-	"github.com/alecthomas/kong"
 )
 
 // Stdio is what a command reads and writes, and who it is.
@@ -73,26 +71,17 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 	return fault.ExitCode(err)
 }
 
-// helpShown ends parsing after --help.
-type helpShown struct{}
-
-func newParser(g *grammar, stdio Stdio) (*kong.Kong, error) {
-	return kong.New(g, kong.Name("cartwheel"), kong.Description("One tree of files over many sites.\n\n"+exitHelp),
-		kong.Writers(stdio.Out, stdio.Err), kong.Exit(func(int) { panic(helpShown{}) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+// program is the command line with a grammar of its own.
+func program(stdio Stdio) (Program, *grammar) {
+	var g grammar
+	return Program{Name: "cartwheel", About: "One tree of files over many sites.\n\n" + exitHelp, Grammar: &g, Out: stdio.Out, Err: stdio.Err}, &g
 }
 
-func run(ctx context.Context, argv []string, stdio Stdio) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(helpShown); !ok {
-				panic(r)
-			}
-			err = nil
-		}
-	}()
+func run(ctx context.Context, argv []string, stdio Stdio) error {
 	words := ourWords(argv)
-	g, parsed, err := parse(words, stdio)
-	if err != nil {
+	p, g := program(stdio)
+	parsed, err := p.Parse(words)
+	if parsed == nil {
 		return err
 	}
 	e := &env{ctx: ctx, stdio: stdio, g: g, words: words}
@@ -102,24 +91,12 @@ func run(ctx context.Context, argv []string, stdio Stdio) (err error) {
 			return err
 		}
 		e.words = append(without(words, g.Mount.Options), more...)
-		if e.g, parsed, err = parse(e.words, stdio); err != nil {
+		p, e.g = program(stdio)
+		if parsed, err = p.Parse(e.words); parsed == nil {
 			return err
 		}
 	}
 	return parsed.Run(e)
-}
-
-func parse(words []string, stdio Stdio) (*grammar, *kong.Context, error) {
-	var g grammar
-	parser, err := newParser(&g, stdio)
-	if err != nil {
-		return nil, nil, fault.Wrap(fault.Other, "command.parse", "", err)
-	}
-	parsed, err := parser.Parse(words)
-	if err != nil {
-		return nil, nil, fault.E(fault.Usage, "", "", err.Error()+" (`cartwheel --help` lists commands, `cartwheel COMMAND --help` options)")
-	}
-	return &g, parsed, nil
 }
 
 // print writes v as JSON where that was asked for, else calls text.
@@ -128,10 +105,7 @@ func (e *env) print(v any, text func(w io.Writer)) error {
 		text(e.stdio.Out)
 		return nil
 	}
-	enc := json.NewEncoder(e.stdio.Out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return WriteJSON(e.stdio.Out, v)
 }
 
 // done says that a change was made: a line for people, or JSON.

@@ -62,8 +62,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // commands calls fn for every command that can be run.
 func commands(t *testing.T, fn func(path string, node *kong.Node)) {
 	t.Helper()
-	var g grammar
-	parser, err := newParser(&g, Stdio{Out: os.Stdout, Err: os.Stderr})
+	p, _ := program(Stdio{Out: os.Stdout, Err: os.Stderr})
+	parser, err := p.Parser()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,10 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/alecthomas/kong"
 
 	clients "cartwheel.dev/clients/command"
 	"cartwheel.dev/geo-config/fault"
@@ -79,34 +76,21 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 	return fault.ExitCode(err)
 }
 
-// helpShown ends parsing after --help.
-type helpShown struct{}
-
-func newParser(g *grammar, stdio Stdio) (*kong.Kong, error) {
-	return kong.New(g, kong.Name("cartwheel-testbed"), kong.Description("A wide area on one machine, with Cartwheel running on it.\n\n"+exitHelp),
-		kong.Writers(stdio.Out, stdio.Err), kong.Exit(func(int) { panic(helpShown{}) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+// program is the command line with a grammar of its own.
+func program(stdio Stdio) (clients.Program, *grammar) {
+	var g grammar
+	return clients.Program{Name: "cartwheel-testbed", About: "A wide area on one machine, with Cartwheel running on it.\n\n" + exitHelp,
+		Grammar: &g, Out: stdio.Out, Err: stdio.Err}, &g
 }
 
-func run(ctx context.Context, argv []string, stdio Stdio) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(helpShown); !ok {
-				panic(r)
-			}
-			err = nil
-		}
-	}()
-	var g grammar
-	parser, err := newParser(&g, stdio)
-	if err != nil {
-		return fault.Wrap(fault.Other, "command.parse", "", err)
-	}
+func run(ctx context.Context, argv []string, stdio Stdio) error {
+	p, g := program(stdio)
 	words := argv[min(1, len(argv)):]
-	parsed, err := parser.Parse(words)
-	if err != nil {
-		return fault.E(fault.Usage, "", "", err.Error()+" (`cartwheel-testbed --help` lists commands, `cartwheel-testbed COMMAND --help` options)")
+	parsed, err := p.Parse(words)
+	if parsed == nil {
+		return err
 	}
-	return parsed.Run(&env{ctx: ctx, stdio: stdio, g: &g, words: words})
+	return parsed.Run(&env{ctx: ctx, stdio: stdio, g: g, words: words})
 }
 
 // print writes v as JSON where that was asked for, else calls text.
@@ -115,10 +99,7 @@ func (e *env) print(v any, text func(w io.Writer)) error {
 		text(e.stdio.Out)
 		return nil
 	}
-	enc := json.NewEncoder(e.stdio.Out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return clients.WriteJSON(e.stdio.Out, v)
 }
 
 // done says that a change was made: a line for people, or JSON.

@@ -50,7 +50,8 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, ours, _ := strings.Cut(string(text), "\n## cartwheel-testbed\n")
-	parser, err := newParser(&grammar{}, Stdio{Out: &strings.Builder{}, Err: &strings.Builder{}})
+	p, _ := program(Stdio{Out: &strings.Builder{}, Err: &strings.Builder{}})
+	parser, err := p.Parser()
 	if err != nil {
 		t.Fatal(err)
 	}
