@@ -14,6 +14,7 @@ const (
 	withinRTT  = 1.0  // ms
 	withinRate = 0.02 // of the rate
 	deviations = 3.3  // of a share's binomial distribution: one in a thousand is further off
+	paced      = 20 * wan.Mbit
 	full       = 1500 // bytes of a packet
 	small      = 228
 )
@@ -142,10 +143,20 @@ func (b *bench) share(wanted float64, count int, got float64, format string, arg
 	b.row("%", 100*wanted, 100*max(0, wanted-within), 100*min(1, wanted+within), 100*got, format, args...)
 }
 
+// wide is a path that passes more than the sender of that rate sends, so that
+// its queue loses nothing, and parts the packets that a kernel hands over
+// together: those due at one time can only leave one after the other, the last
+// of them late.
+func wide(delay time.Duration) wan.Path {
+	p := plain(delay)
+	p.Rate = 2 * paced
+	return p
+}
+
 // damage measures everything that chance does to a packet.
 func damage(ctx context.Context, b *bench) error {
 	count := pick(b, 5000, 20000)
-	from := sender(20 * wan.Mbit)
+	from := sender(paced)
 	for _, d := range []struct {
 		name string
 		long bool
@@ -164,7 +175,7 @@ func damage(ctx context.Context, b *bench) error {
 		if d.long && b.Quick {
 			continue
 		}
-		p := plain(10 * time.Millisecond)
+		p := wide(10 * time.Millisecond)
 		d.set(&p, d.want)
 		t, err := b.train(ctx, from, p, count, small)
 		if err != nil {
@@ -182,9 +193,9 @@ func damage(ctx context.Context, b *bench) error {
 // says how sure the share is.
 func bursts(ctx context.Context, b *bench) error {
 	const share, length, count = 0.05, 5, 20000
-	p := plain(5 * time.Millisecond)
+	p := wide(5 * time.Millisecond)
 	p.Loss, p.Burst = share, length
-	t, err := b.train(ctx, sender(20*wan.Mbit), p, count, small)
+	t, err := b.train(ctx, sender(paced), p, count, small)
 	if err != nil {
 		return err
 	}

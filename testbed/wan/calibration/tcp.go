@@ -88,17 +88,34 @@ func sample(ctx context.Context, ins []net.Conn, wait time.Duration) ([]reading,
 		if err != nil {
 			return nil, err
 		}
-		var info *unix.TCPInfo
-		cerr := raw.Control(func(fd uintptr) {
-			info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-			out[i].at = time.Now()
-		})
+		cerr := raw.Control(func(fd uintptr) { out[i], err = received(int(fd)) })
 		if err = errors.Join(err, cerr); err != nil {
 			return nil, err
 		}
-		out[i].packets = info.Data_segs_in
 	}
 	return out, nil
+}
+
+const (
+	atOnce = 500 * time.Microsecond // within which a reading and its time are taken
+	asks   = 20                     // until they are
+)
+
+// received reads what a connection received, and when: again where this
+// program lost its turn between the two.
+func received(fd int) (r reading, err error) {
+	for range asks {
+		before := time.Now()
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return r, err
+		}
+		r = reading{info.Data_segs_in, before}
+		if time.Since(before) < atOnce {
+			break
+		}
+	}
+	return r, nil
 }
 
 func address(c *wan.Config, host string) netip.Addr {
