@@ -29,7 +29,8 @@ const format = 1
 type Options struct {
 	// FS is the file system that Pebble uses; nil is the operating system's.
 	FS vfs.FS
-	// BlockCacheBytes bounds Pebble's cache of blocks, 32 MiB.
+	// BlockCacheBytes bounds Pebble's cache of blocks, 32 MiB. While three
+	// memtables exist, the third takes its room.
 	BlockCacheBytes int64
 	// ValueCacheBytes bounds the cache of values in front of it, 24 MiB;
 	// negative means none.
@@ -61,7 +62,12 @@ func Open(dir string, o Options) (*DB, error) {
 	if o.ValueCacheBytes == 0 {
 		o.ValueCacheBytes = 24 << 20
 	}
-	blocks := pebble.NewCache(orDefault(o.BlockCacheBytes, 32<<20))
+	if o.MemtableBytes == 0 {
+		o.MemtableBytes = 16 << 20
+	}
+	// Pebble takes its memtables out of the cache's size: the one that is written
+	// to, and the one that is flushed, or kept to be used again.
+	blocks := pebble.NewCache(orDefault(o.BlockCacheBytes, 32<<20) + 2*int64(o.MemtableBytes))
 	defer blocks.Unref()
 	t := newTrouble()
 	p, err := pebble.Open(dir, pebbleOptions(o, blocks, t))
@@ -89,15 +95,11 @@ func joinClose(err error, p *pebble.DB) error {
 }
 
 func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble) *pebble.Options {
-	memtable := o.MemtableBytes
-	if memtable == 0 {
-		memtable = 16 << 20
-	}
 	p := &pebble.Options{
 		FS:                          o.FS,
 		Cache:                       blocks,
 		DisableWAL:                  true,
-		MemTableSize:                memtable,
+		MemTableSize:                o.MemtableBytes,
 		MemTableStopWritesThreshold: 3,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,

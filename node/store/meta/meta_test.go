@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +250,41 @@ func TestCacheIsBoundedAndNeverStale(t *testing.T) {
 		if s := &db.cache.shards[i]; s.bytes > s.limit {
 			t.Errorf("shard %d holds %d bytes, limit %d", i, s.bytes, s.limit)
 		}
+	}
+}
+
+// TestMemtablesLeaveRoomForBlocks fills memtables to their size and asks twice
+// for the same absent keys: the second time Pebble has their blocks.
+func TestMemtablesLeaveRoomForBlocks(t *testing.T) {
+	var reads atomic.Int64
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt {
+			reads.Add(1)
+		}
+		return nil
+	}))
+	db, err := Open("meta", Options{FS: fs, MemtableBytes: 1 << 20, BlockCacheBytes: 1 << 20, ValueCacheBytes: -1})
+	must(t, err)
+	defer db.Close()
+	for i := range 300 {
+		b := db.NewBatch()
+		must(t, b.Set(1, fmt.Appendf(nil, "k%d", i), make([]byte, 16<<10)))
+		must(t, b.Commit())
+	}
+	must(t, db.Flush(t.Context()))
+	must(t, db.p.Compact(t.Context(), []byte{0}, []byte{0xff}, false)) // nothing reads behind the test's back
+	ask := func() int64 {
+		before := reads.Load()
+		for i := range 20 {
+			if _, ok, err := db.Plain(1, fmt.Appendf(nil, "k%d-", i)); ok || err != nil {
+				t.Fatalf("an absent key: got %v %v", ok, err)
+			}
+		}
+		return reads.Load() - before
+	}
+	first := ask()
+	if again := ask(); again != 0 {
+		t.Errorf("asking again read %d blocks from the disk (%d at first), want none", again, first)
 	}
 }
 
