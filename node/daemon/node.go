@@ -11,11 +11,16 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/slack"
 	"cartwheel.dev/node/wire"
 )
 
 // startPatience is how long a start waits for geo-config.
 const startPatience = 30 * time.Second
+
+// timerSlack is how late a node's timers may be. What it measures it measures by
+// clocks, and the intervals that it acts at are thirty times this and more.
+const timerSlack = time.Millisecond
 
 // nodeCmd runs a storage node.
 type nodeCmd struct {
@@ -39,6 +44,9 @@ func (c nodeCmd) Run(ctx context.Context, io Stdio) error {
 		return err
 	}
 	limitMemory(config.MemoryBytes)
+	if err := slack.Allow(timerSlack); err != nil {
+		log.Debug("timers stay exact, at some cost", "error", err)
+	}
 	key, err := loadKey(config.Data)
 	if err != nil {
 		return err
