@@ -82,19 +82,58 @@ type bed struct {
 	*lab.Lab
 	env    *experiment.Env
 	before *wan.Stats
+	final  bool // what was found is to be told even if the attempt is void
 }
 
+// attempts is how often an experiment is made in all, as long as it is void.
+// The short form shows that an experiment works, and is made once.
+const attempts = 2
+
 // withLab brings a lab up in the run's folder, calls fn, and takes it down,
-// whatever happened. What it returns besides is why the run is void, if it is.
-func withLab(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, fn func(ctx context.Context, b *bed) error) (void string, err error) {
+// whatever happened; where that was void, it does so once more, with a lab of
+// its own. So fn begins anew each time it is called.
+func withLab(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, fn func(ctx context.Context, b *bed) error) (outcome, error) {
+	most := attempts
+	if env.Short {
+		most = 1
+	}
+	return repeat(most, func() (string, bool, error) { return attempt(ctx, env, f, t, fn) }, func(void string) {
+		fmt.Fprintf(env.Progress, "%s; once more\n", void)
+	})
+}
+
+// outcome is how the attempts of an experiment went.
+type outcome struct {
+	void    string   // why the last does not count; empty: it does
+	earlier []string // why each before it did not
+}
+
+// mark says in the report how it went.
+func (o outcome) mark(r *report.Result) { r.Void, r.Earlier = o.void, o.earlier }
+
+// repeat makes an attempt, and again where it is void and what it found is not
+// final, up to so many in all. say is told why there will be another one.
+func repeat(most int, attempt func() (void string, final bool, err error), say func(void string)) (o outcome, err error) {
+	for {
+		void, final, err := attempt()
+		if o.void = void; err != nil || void == "" || final || len(o.earlier)+1 >= most {
+			return o, err
+		}
+		say(void)
+		o.earlier = append(o.earlier, void)
+	}
+}
+
+// attempt is withLab once.
+func attempt(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, fn func(ctx context.Context, b *bed) error) (void string, final bool, err error) {
 	const op fault.Op = "experiments.withLab"
 	self, err := os.Executable()
 	if err != nil {
-		return "", fault.Wrap(fault.Other, op, "", err)
+		return "", false, fault.Wrap(fault.Other, op, "", err)
 	}
 	data, err := os.MkdirTemp("", "lab-")
 	if err != nil {
-		return "", fault.FromOS(op, "", err)
+		return "", false, fault.FromOS(op, "", err)
 	}
 	defer os.RemoveAll(data)
 	l, err := lab.Up(ctx, lab.Options{
@@ -102,7 +141,7 @@ func withLab(ctx context.Context, env *experiment.Env, f *report.Folder, t *topo
 		Say: func(format string, args ...any) { fmt.Fprintf(env.Progress, format+"\n", args...) },
 	})
 	if err != nil {
-		return "", errors.Join(err, keepLogs(f, data))
+		return "", false, errors.Join(err, keepLogs(f, data))
 	}
 	defer func() { err = errors.Join(err, l.Close(), keepLogs(f, data)) }()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -116,19 +155,19 @@ func withLab(ctx context.Context, env *experiment.Env, f *report.Folder, t *topo
 	}()
 	b := &bed{Lab: l, env: env}
 	if b.before, err = l.Network().Stats(ctx); err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := fn(ctx, b); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
 		}
-		return "", err
+		return "", false, err
 	}
 	after, err := l.Network().Stats(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return after.Since(b.before).Void(), nil
+	return after.Since(b.before).Void(), b.final, nil
 }
 
 // labName is a name that no other run on this machine has.
@@ -136,7 +175,8 @@ func labName(env *experiment.Env) string {
 	return fmt.Sprintf("x%07d", (uint64(os.Getpid())*31+env.Seed)%10000000)
 }
 
-// keepLogs moves the logs of a lab to the run's folder.
+// keepLogs copies the logs of a lab to the run's folder, over those of an
+// attempt before.
 func keepLogs(f *report.Folder, data string) error {
 	names, err := filepath.Glob(filepath.Join(data, "logs", "*.log"))
 	for _, name := range append(names, filepath.Join(data, "events.jsonl")) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func runBlackout(ctx context.Context, env *experiment.Env) error {
 	var records []siteRecord
 	var outages []outage
 	began := time.Now()
-	void, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+	out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
 		places, err := b.everywhere()
 		if err != nil {
 			return err
@@ -125,13 +126,14 @@ func runBlackout(ctx context.Context, env *experiment.Env) error {
 			return err
 		}
 		records, err = judge(ctx, b, p, places, f.Path)
+		b.final = slices.ContainsFunc(records, func(s siteRecord) bool { return len(s.Verdict.Lost) > 0 })
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	r := blackoutReport(p, began, records, outages)
-	r.Void = void
+	out.mark(&r)
 	if err := f.Finish(r, env.Out); err != nil {
 		return err
 	}

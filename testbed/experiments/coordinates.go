@@ -64,11 +64,11 @@ func runCoordinates(ctx context.Context, env *experiment.Env) error {
 	}
 	r := coordinatesReport(simulated)
 	if topology != nil {
-		live, void, err := liveCoordinates(ctx, env, f, topology, v["live-seconds"])
+		live, out, err := liveCoordinates(ctx, env, f, topology, v["live-seconds"])
 		if err != nil {
 			return err
 		}
-		r.Void = void // of the live part; virtual time is never late
+		out.mark(&r) // of the live part; virtual time is never late
 		live.addTo(&r)
 	}
 	return f.Finish(r, env.Out)

@@ -2,9 +2,11 @@ package experiments
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,33 @@ func TestTopologiesOfExperimentsAreTopologies(t *testing.T) {
 	live, err := liveTopology(&experiment.Env{Values: map[string]string{}}, 16)
 	if err != nil || len(live.Sites) != 16 {
 		t.Errorf("live: %v", err)
+	}
+}
+
+func TestAVoidAttemptIsMadeAgain(t *testing.T) {
+	failed := errors.New("failed")
+	for _, tc := range []struct {
+		name     string
+		attempts []string // what each says, "" counts
+		final    bool
+		err      error
+		made     int
+		want     outcome
+	}{
+		{"the first counts", []string{""}, false, nil, 1, outcome{}},
+		{"the second counts", []string{"late", ""}, false, nil, 2, outcome{"", []string{"late"}}},
+		{"none counts", []string{"late", "later"}, false, nil, 2, outcome{"later", []string{"late"}}},
+		{"something was lost", []string{"late"}, true, nil, 1, outcome{"late", nil}},
+		{"it failed", []string{"late"}, false, failed, 1, outcome{"late", nil}},
+	} {
+		made, said := 0, 0
+		got, err := repeat(2, func() (string, bool, error) {
+			made++
+			return tc.attempts[made-1], tc.final, tc.err
+		}, func(string) { said++ })
+		if !errors.Is(err, tc.err) || made != tc.made || said != tc.made-1 || got.void != tc.want.void || !slices.Equal(got.earlier, tc.want.earlier) {
+			t.Errorf("%s: got %+v, %v after %d attempts, said %d times", tc.name, got, err, made, said)
+		}
 	}
 }
 

@@ -65,7 +65,8 @@ func runGarage(ctx context.Context, env *experiment.Env) error {
 		{Name: "library, from another site", home: home, client: other, library: true},
 	}
 	var rows []garageRow
-	void, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+	out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+		rows = nil
 		for i, w := range ways {
 			b.say("garage: %s", w.Name)
 			r, err := garageOnce(ctx, b, w, fmt.Sprintf("garage-%d", i), o)
@@ -80,7 +81,7 @@ func runGarage(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := garageReport(rows, o)
-	r.Void = void
+	out.mark(&r)
 	return f.Finish(r, env.Out)
 }
 

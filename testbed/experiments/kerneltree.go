@@ -119,7 +119,7 @@ func runKerneltree(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	var rows []treeRow
-	var voids []string
+	var voids, earlier []string
 	for _, rtt := range rtts {
 		t, err := treeTopology(rtt)
 		if err != nil {
@@ -128,20 +128,25 @@ func runKerneltree(ctx context.Context, env *experiment.Env) error {
 		if err := os.WriteFile(f.Path(fmt.Sprintf("topology-%gms.yaml", rtt)), t.YAML(), 0o644); err != nil {
 			return fault.FromOS("experiments.kerneltree", f.Dir(), err)
 		}
-		void, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
-			got, err := treeRounds(ctx, b, rtt, stage, int(workers))
-			rows = append(rows, got...)
+		var got []treeRow
+		out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+			var err error
+			got, err = treeRounds(ctx, b, rtt, stage, int(workers))
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if void != "" {
-			voids = append(voids, fmt.Sprintf("%g ms: %s", rtt, void))
+		rows = append(rows, got...)
+		if out.void != "" {
+			voids = append(voids, fmt.Sprintf("%g ms: %s", rtt, out.void))
+		}
+		for _, v := range out.earlier {
+			earlier = append(earlier, fmt.Sprintf("%g ms: %s", rtt, v))
 		}
 	}
 	r := treeReport(rows, tree)
-	r.Void = strings.Join(voids, "; ")
+	outcome{strings.Join(voids, "; "), earlier}.mark(&r)
 	return f.Finish(r, env.Out)
 }
 

@@ -70,9 +70,10 @@ type liveResult struct {
 
 // liveCoordinates lets real nodes find their coordinates over an emulated wide
 // area, and compares what they predict with what is true.
-func liveCoordinates(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, seconds int) (r liveResult, void string, err error) {
+func liveCoordinates(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, seconds int) (r liveResult, o outcome, err error) {
 	r.Hosts = len(t.Hosts)
-	void, err = withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+	o, err = withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+		r.Series, r.Links = nil, nil
 		at, err := b.host(t.Hosts[0])
 		if err != nil {
 			return err
@@ -97,7 +98,7 @@ func liveCoordinates(ctx context.Context, env *experiment.Env, f *report.Folder,
 		}
 		return nil
 	})
-	return r, void, err
+	return r, o, err
 }
 
 // truths adds what the topology says; links within a site are left out.

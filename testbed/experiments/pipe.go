@@ -83,7 +83,8 @@ func runPipe(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	var rows []pipeRow
-	void, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+	out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+		rows = nil
 		for _, loss := range losses {
 			for round := range int(rounds) {
 				b.say("pipe: loss %g, round %d", loss, round+1)
@@ -100,7 +101,7 @@ func runPipe(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := pipeReport(rows, int64(size), losses)
-	r.Void = void
+	out.mark(&r)
 	return f.Finish(r, env.Out)
 }
 

@@ -60,7 +60,9 @@ type Run struct {
 	Started    time.Time `json:"started"`
 	Seconds    float64   `json:"seconds"`
 	// Void says why the figures do not count; empty: they do.
-	Void     string   `json:"void,omitempty"`
+	Void string `json:"void,omitempty"`
+	// Earlier says why the attempts before the one that is told were void.
+	Earlier  []string `json:"void_before,omitempty"`
 	Versions Versions `json:"versions"`
 	// LoadBefore and LoadAfter are the machine's load averages of one minute:
 	// figures taken beside other work are to be read with care.
@@ -138,7 +140,7 @@ func (f *Folder) Run() Run { return f.run }
 // folder to out. Whatever can be written is written before an error returns.
 func (f *Folder) Finish(r Result, out io.Writer) error {
 	f.run.Seconds = f.now().Sub(f.started).Seconds()
-	f.run.Void, f.run.LoadAfter = r.Void, load()
+	f.run.Void, f.run.Earlier, f.run.LoadAfter = r.Void, r.Earlier, load()
 	text, markdown := f.text(r), f.markdown(r)
 	err := errors.Join(
 		f.writeJSON(RunFile, f.run),

@@ -177,11 +177,12 @@ func TestPlotsAreWrittenTwice(t *testing.T) {
 func TestAVoidRunSaysSo(t *testing.T) {
 	f := folder(t)
 	r := tables()
-	r.Void = "the emulator was 3 ms late"
+	r.Void, r.Earlier = "the emulator was 3 ms late", []string{"void: it was 9 ms late"}
 	if err := f.Finish(r, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(read(t, f, TextFile), "VOID, these figures do not count: the emulator was 3 ms late") || f.Run().Void == "" {
+	if !strings.Contains(read(t, f, TextFile), "VOID, these figures do not count: the emulator was 3 ms late") || f.Run().Void == "" ||
+		!strings.Contains(read(t, f, TextFile), "attempt 1 was void: it was 9 ms late") || len(f.Run().Earlier) != 1 {
 		t.Error("nothing says that the run is void")
 	}
 }

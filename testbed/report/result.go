@@ -14,10 +14,13 @@ type Result struct {
 	SetUp string `json:"set_up"`
 	// Void says why the figures do not count, such as an emulator that was late;
 	// empty: they do.
-	Void   string   `json:"void,omitempty"`
-	Notes  []string `json:"notes,omitempty"`
-	Tables []Table  `json:"tables"`
-	Plots  []Plot   `json:"plots,omitempty"`
+	Void string `json:"void,omitempty"`
+	// Earlier says why the attempts before this one were void, in order: their
+	// figures were thrown away, and the experiment was made again.
+	Earlier []string `json:"void_before,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	Tables  []Table  `json:"tables"`
+	Plots   []Plot   `json:"plots,omitempty"`
 	// Figures is whatever else was measured, every sample where there is room.
 	Figures any `json:"figures,omitempty"`
 }

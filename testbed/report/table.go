@@ -113,6 +113,9 @@ func (f *Folder) preamble(r Result) []string {
 	if r.Void != "" {
 		lines = append(lines, "VOID, these figures do not count: "+r.Void)
 	}
+	for i, void := range r.Earlier {
+		lines = append(lines, fmt.Sprintf("Made again: attempt %d was %s", i+1, void))
+	}
 	if r.SetUp != "" {
 		lines = append(lines, r.SetUp)
 	}
