@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -206,5 +207,32 @@ func TestFigures(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The plain algorithm ends there among liars; its figures must not keep the
+// others from being written.
+func TestWhatLostAllMeasureIsWrittenAsNothing(t *testing.T) {
+	r := Result{Cases: []Case{{
+		Name: "plain", Final: Accuracy{MedianError: math.NaN(), P90Error: math.Inf(1), MeasuredPairs: 0.5},
+		Series: []Point{{Seconds: 5, MedianError: math.NaN(), P90Error: 3, Centre: math.Inf(1)}},
+	}}}
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Cases []struct {
+			Final  map[string]any   `json:"final"`
+			Series []map[string]any `json:"series"`
+		} `json:"cases"`
+	}
+	if err := json.Unmarshal(data, &got); err != nil || len(got.Cases) != 1 || len(got.Cases[0].Series) != 1 {
+		t.Fatalf("%v: %s", err, data)
+	}
+	f, s := got.Cases[0].Final, got.Cases[0].Series[0]
+	if v, ok := f["median_relative_error"]; !ok || v != nil || f["p90_relative_error"] != nil || f["measured_pairs"] != 0.5 || s["time_s"] != 5.0 ||
+		s["median_relative_error"] != nil || s["p90_relative_error"] != 3.0 || s["centre_ms"] != nil {
+		t.Errorf("got %s", data)
 	}
 }
