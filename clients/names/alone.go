@@ -77,7 +77,7 @@ func (c *Cache) Unmake(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID
 	if d == nil {
 		return
 	}
-	d.ops++
+	c.changed(d)
 	if d.entries[name].Object == o {
 		delete(d.entries, name)
 		c.entries--

@@ -24,8 +24,9 @@ type Mark struct {
 	home  [2]geoconfig.ObjectID // of names, which such an operation changes
 	names [2]string
 	made  uint64 // of dirs[0]
-	quiet bool   // no operation of our own on them was under way
-	op    bool   // the request is such an operation
+	turn  uint64
+	quiet bool // no operation of our own on them was under way
+	op    bool // the request is such an operation
 }
 
 func (m *Mark) hold(l *lease) {
@@ -39,7 +40,7 @@ func (m *Mark) hold(l *lease) {
 func (c *Cache) MarkDir(dir geoconfig.ObjectID) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := Mark{before: c.sessions.Before(), quiet: true}
+	m := Mark{before: c.sessions.Before(), turn: c.turn, quiet: true}
 	m.dirs[0] = dir
 	if d := c.dirs[dir]; d != nil {
 		m.hold(d.lease)
@@ -52,7 +53,7 @@ func (c *Cache) MarkDir(dir geoconfig.ObjectID) Mark {
 func (c *Cache) MarkObject(o geoconfig.ObjectID) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := Mark{before: c.sessions.Before(), quiet: true}
+	m := Mark{before: c.sessions.Before(), turn: c.turn, quiet: true}
 	c.markObject(&m, o)
 	return m
 }
@@ -94,7 +95,7 @@ func (c *Cache) Begin(dir, to, o geoconfig.ObjectID, changed ...string) Mark {
 		}
 		d := c.directory(id)
 		d.inflight++
-		d.ops++
+		c.changed(d)
 		m.hold(d.lease)
 	}
 	if o != 0 {
@@ -117,9 +118,9 @@ func (c *Cache) End(m *Mark) {
 	for _, id := range m.dirs {
 		if d := c.dirs[id]; id != 0 && d != nil {
 			d.inflight--
-			d.ops++
+			c.changed(d)
 			if d.inflight == 0 && d.lease == nil {
-				delete(c.dirs, id)
+				c.forget(id, d)
 			}
 		}
 	}
@@ -128,10 +129,24 @@ func (c *Cache) End(m *Mark) {
 func (c *Cache) directory(id geoconfig.ObjectID) *directory {
 	d := c.dirs[id]
 	if d == nil {
-		d = &directory{}
+		d = &directory{turned: c.lost}
 		c.dirs[id] = d
 	}
 	return d
+}
+
+// changed notes that names of a directory are, or may have been, changed by an
+// operation of our own.
+func (c *Cache) changed(d *directory) {
+	c.turn++
+	d.ops++
+	d.turned = c.turn
+}
+
+// forget drops a directory.
+func (c *Cache) forget(id geoconfig.ObjectID, d *directory) {
+	c.lost = max(c.lost, d.turned)
+	delete(c.dirs, id)
 }
 
 // Learner takes what one answer says.
@@ -301,10 +316,21 @@ func (l *Learner) settled(dir geoconfig.ObjectID, d *directory) bool {
 	if l.m.op {
 		return dir == l.m.dirs[0] || dir == l.m.dirs[1]
 	}
+	if d.turned > l.m.turn {
+		return false
+	}
 	if dir != l.m.dirs[0] {
 		return d.inflight == 0
 	}
 	return l.m.quiet && d.ops == l.m.ops[0]
+}
+
+// Below reports whether names of a directory that nobody asked for may be
+// taken from the answer; not where it is this client's alone, whose active does
+// not know of all of them.
+func (l *Learner) Below(dir geoconfig.ObjectID) bool {
+	d := l.c.dirs[dir]
+	return d != nil && l.covers(d.lease) && l.settled(dir, d) && l.c.left(d.alone) <= 0
 }
 
 // Complete says that every name of the directory was told; a directory that

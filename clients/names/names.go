@@ -61,6 +61,7 @@ type directory struct {
 	misses   int
 	inflight int            // own operations on its names under way
 	ops      uint64         // and how many there were
+	turned   uint64         // the Cache's turn when the last of them began or ended
 	busy     map[string]int // the names that those under way are about
 	made     uint64         // files noted by Make
 }
@@ -74,6 +75,9 @@ type Cache struct {
 	dirs    map[geoconfig.ObjectID]*directory
 	entries int
 	inline  int
+	// turn counts the beginnings and ends of own operations on names; lost is
+	// the last one of a directory that is not kept any more.
+	turn, lost uint64
 }
 
 // New returns an empty Cache.
@@ -229,7 +233,7 @@ func (c *Cache) Forget(o geoconfig.ObjectID) {
 		c.drop(o, x)
 	}
 	if d := c.dirs[o]; d != nil {
-		d.ops++
+		c.changed(d)
 		c.entries -= len(d.entries)
 		d.entries, d.complete = nil, false
 	}
@@ -257,7 +261,7 @@ func (c *Cache) empty(o geoconfig.ObjectID, d *directory) {
 	c.entries -= len(d.entries)
 	d.entries, d.complete, d.misses, d.lease, d.alone = nil, false, 0, nil, nil
 	if d.inflight == 0 {
-		delete(c.dirs, o)
+		c.forget(o, d)
 	}
 }
 

@@ -142,6 +142,55 @@ func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
 	}
 }
 
+// TestAnswersOlderThanOurOwnChangesAreNotTaken reads names before an operation
+// of our own changes them and learns them after it, of directories that were
+// asked about and of one that came along, under a lease or without one.
+func TestAnswersOlderThanOurOwnChangesAreNotTaken(t *testing.T) {
+	along := geoconfig.NewObjectID(1, 11)
+	for what, known := range map[string]bool{"leased before": true, "not leased before": false} {
+		for _, changed := range []geoconfig.ObjectID{dir, along, 0} {
+			c := New(&judge{})
+			grants := append(grant(dir, pb.Grant_NAMES), grant(along, pb.Grant_NAMES)...)
+			if known {
+				m := c.MarkDir(dir)
+				c.Learn(&m, "n", grants, func(*Learner) {})
+			}
+			read := c.MarkDir(dir)
+			if changed != 0 {
+				op := c.Begin(changed, 0, 0, "made")
+				c.End(&op)
+			}
+			below := false
+			c.Learn(&read, "n", grants, func(l *Learner) {
+				l.Entry(dir, "made", Entry{})
+				if below = l.Below(along); below {
+					l.Complete(along)
+				}
+			})
+			// Of a directory that was forgotten meanwhile nobody knows that the
+			// other was not.
+			if _, _, taken := c.Lookup(dir, "made"); taken && changed == dir || !taken && changed == 0 {
+				t.Errorf("%s, %x changed: that a name is not there is taken: %v", what, uint64(changed), taken)
+			}
+			if below && changed == along || !below && changed == 0 {
+				t.Errorf("%s, %x changed: what came along is taken: %v", what, uint64(changed), below)
+			}
+		}
+	}
+}
+
+// TestWhatComesAlongIsNotTakenWhereWeAreAlone: our active does not know all.
+func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
+	c := New(&judge{})
+	m := c.MarkDir(dir)
+	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(*Learner) {})
+	c.Learn(&m, "n", grant(dir, pb.Grant_ALONE), func(l *Learner) {
+		if l.Below(dir) {
+			t.Error("what came along is taken")
+		}
+	})
+}
+
 func TestABusyDirectorySaysSo(t *testing.T) {
 	c := New(&judge{})
 	looked(c)
