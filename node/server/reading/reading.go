@@ -123,7 +123,7 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 		if refused != nil {
 			return &pb.ResolveResponse{Refusal: refused}, nil
 		}
-		w := walk{s: s, who: who, h: h, content: req.Content, out: &pb.ResolveResponse{}}
+		w := walk{s: s, who: who, h: h, content: req.Content, below: int(req.BelowBytes), out: &pb.ResolveResponse{}}
 		err := again(ctx, func() error {
 			w.reset()
 			defer w.release()

@@ -16,6 +16,7 @@ type walk struct {
 	who     Asker
 	h       *pb.ReadHeader
 	content bool
+	below   int // bytes of names below the last one that are wanted
 	out     *pb.ResolveResponse
 	met     []geoconfig.SliceID
 	shared  []func() // ends what others may not be alone in
@@ -26,15 +27,17 @@ func (w *walk) reset() {
 	w.met = w.met[:0]
 }
 
-// names takes the lease on a directory's names once nobody else is alone in it.
-func (w *walk) names(ctx context.Context, p *operate.Published, dir geoconfig.ObjectID) error {
+// names takes the lease on a directory's names once nobody else is alone in it,
+// and reports whether it got one.
+func (w *walk) names(ctx context.Context, p *operate.Published, dir geoconfig.ObjectID) (leased bool, err error) {
 	end, err := w.s.Leases.Shared(ctx, w.h.Session, dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.shared = append(w.shared, end)
+	before := len(w.out.Grants)
 	w.out.Grants = w.s.grant(w.out.Grants, w.h, p, dir, pb.Grant_NAMES)
-	return nil
+	return len(w.out.Grants) > before, nil
 }
 
 // release lets others be alone again.
@@ -59,7 +62,7 @@ func (w *walk) stands() bool {
 // directory, and where another node acts.
 func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, p *operate.Published) error {
 	v := w.enter(dir.Slice())
-	if err := w.names(ctx, p, dir); err != nil {
+	if _, err := w.names(ctx, p, dir); err != nil {
 		return err
 	}
 	d, err := tree.Directory(v, dir, &w.who.Principal, 1)
@@ -85,9 +88,9 @@ func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, 
 			}
 			v = w.enter(e.Object.Slice())
 		}
-		isDir := e.Type == tree.TypeDir
+		isDir, leased := e.Type == tree.TypeDir, false
 		if isDir {
-			if err := w.names(ctx, p, e.Object); err != nil {
+			if leased, err = w.names(ctx, p, e.Object); err != nil {
 				return err
 			}
 		} else if e.Object.Slice() != dir.Slice() || last && w.content {
@@ -95,6 +98,10 @@ func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, 
 		}
 		if step.Attr, err = tree.GetAttr(v, e.Object, last && w.content, false); err != nil {
 			return err
+		}
+		if last && leased && w.below > 0 {
+			names, grants := w.s.below(w.who, w.h, p, e.Object, w.below)
+			w.out.Below, w.out.Grants = names, append(w.out.Grants, grants...)
 		}
 		if last {
 			return nil

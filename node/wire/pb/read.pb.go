@@ -101,11 +101,14 @@ func (x *ReadHeader) GetClient() uint64 {
 
 // Walks names from a directory as far as this node is active for the slices met.
 type ResolveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Dir           uint64                 `protobuf:"fixed64,2,opt,name=dir,proto3" json:"dir,omitempty"`
-	Names         [][]byte               `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
-	Content       bool                   `protobuf:"varint,4,opt,name=content,proto3" json:"content,omitempty"` // of the last one
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Header  *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Dir     uint64                 `protobuf:"fixed64,2,opt,name=dir,proto3" json:"dir,omitempty"`
+	Names   [][]byte               `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
+	Content bool                   `protobuf:"varint,4,opt,name=content,proto3" json:"content,omitempty"` // of the last one
+	// Not 0: where the last one is a directory, names below it come along, in
+	// about so many bytes.
+	BelowBytes    uint32 `protobuf:"varint,5,opt,name=below_bytes,json=belowBytes,proto3" json:"below_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,12 +171,82 @@ func (x *ResolveRequest) GetContent() bool {
 	return false
 }
 
+func (x *ResolveRequest) GetBelowBytes() uint32 {
+	if x != nil {
+		return x.BelowBytes
+	}
+	return 0
+}
+
+// Names of one directory that nobody asked for, as far as who asks may read and
+// search it. A grant of the directory is among the answer's.
+type Names struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dir           uint64                 `protobuf:"fixed64,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	Entries       []*Entry               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"`
+	Whole         bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"` // there are no others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Names) Reset() {
+	*x = Names{}
+	mi := &file_read_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Names) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Names) ProtoMessage() {}
+
+func (x *Names) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Names.ProtoReflect.Descriptor instead.
+func (*Names) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Names) GetDir() uint64 {
+	if x != nil {
+		return x.Dir
+	}
+	return 0
+}
+
+func (x *Names) GetEntries() []*Entry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *Names) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
 type ResolveResponse struct {
 	state         protoimpl.MessageState  `protogen:"open.v1"`
 	Steps         []*ResolveResponse_Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
 	Grants        []*Grant                `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                  `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Dir           *Attr                   `protobuf:"bytes,4,opt,name=dir,proto3" json:"dir,omitempty"`
+	Below         []*Names                `protobuf:"bytes,5,rep,name=below,proto3" json:"below,omitempty"` // a directory before those below it
 	Refusal       *Refusal                `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -181,7 +254,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_read_proto_msgTypes[2]
+	mi := &file_read_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +266,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[2]
+	mi := &file_read_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +279,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{2}
+	return file_read_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ResolveResponse) GetSteps() []*ResolveResponse_Step {
@@ -237,6 +310,13 @@ func (x *ResolveResponse) GetDir() *Attr {
 	return nil
 }
 
+func (x *ResolveResponse) GetBelow() []*Names {
+	if x != nil {
+		return x.Below
+	}
+	return nil
+}
+
 func (x *ResolveResponse) GetRefusal() *Refusal {
 	if x != nil {
 		return x.Refusal
@@ -260,7 +340,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_read_proto_msgTypes[3]
+	mi := &file_read_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +352,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[3]
+	mi := &file_read_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +365,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{3}
+	return file_read_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListRequest) GetHeader() *ReadHeader {
@@ -342,7 +422,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_read_proto_msgTypes[4]
+	mi := &file_read_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -354,7 +434,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[4]
+	mi := &file_read_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -367,7 +447,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{4}
+	return file_read_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Entry) GetName() []byte {
@@ -412,7 +492,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_read_proto_msgTypes[5]
+	mi := &file_read_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +504,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[5]
+	mi := &file_read_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +517,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{5}
+	return file_read_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListResponse) GetEntries() []*Entry {
@@ -494,7 +574,7 @@ type GetAttrRequest struct {
 
 func (x *GetAttrRequest) Reset() {
 	*x = GetAttrRequest{}
-	mi := &file_read_proto_msgTypes[6]
+	mi := &file_read_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +586,7 @@ func (x *GetAttrRequest) String() string {
 func (*GetAttrRequest) ProtoMessage() {}
 
 func (x *GetAttrRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[6]
+	mi := &file_read_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +599,7 @@ func (x *GetAttrRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttrRequest.ProtoReflect.Descriptor instead.
 func (*GetAttrRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{6}
+	return file_read_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetAttrRequest) GetHeader() *ReadHeader {
@@ -562,7 +642,7 @@ type GetAttrResponse struct {
 
 func (x *GetAttrResponse) Reset() {
 	*x = GetAttrResponse{}
-	mi := &file_read_proto_msgTypes[7]
+	mi := &file_read_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +654,7 @@ func (x *GetAttrResponse) String() string {
 func (*GetAttrResponse) ProtoMessage() {}
 
 func (x *GetAttrResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[7]
+	mi := &file_read_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +667,7 @@ func (x *GetAttrResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttrResponse.ProtoReflect.Descriptor instead.
 func (*GetAttrResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{7}
+	return file_read_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetAttrResponse) GetAttr() *Attr {
@@ -627,7 +707,7 @@ type StatfsRequest struct {
 
 func (x *StatfsRequest) Reset() {
 	*x = StatfsRequest{}
-	mi := &file_read_proto_msgTypes[8]
+	mi := &file_read_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +719,7 @@ func (x *StatfsRequest) String() string {
 func (*StatfsRequest) ProtoMessage() {}
 
 func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[8]
+	mi := &file_read_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +732,7 @@ func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsRequest.ProtoReflect.Descriptor instead.
 func (*StatfsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{8}
+	return file_read_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StatfsRequest) GetHeader() *ReadHeader {
@@ -675,7 +755,7 @@ type StatfsResponse struct {
 
 func (x *StatfsResponse) Reset() {
 	*x = StatfsResponse{}
-	mi := &file_read_proto_msgTypes[9]
+	mi := &file_read_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +767,7 @@ func (x *StatfsResponse) String() string {
 func (*StatfsResponse) ProtoMessage() {}
 
 func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[9]
+	mi := &file_read_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +780,7 @@ func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsResponse.ProtoReflect.Descriptor instead.
 func (*StatfsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{9}
+	return file_read_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StatfsResponse) GetTotalBytes() uint64 {
@@ -751,7 +831,7 @@ type PlaceRequest struct {
 
 func (x *PlaceRequest) Reset() {
 	*x = PlaceRequest{}
-	mi := &file_read_proto_msgTypes[10]
+	mi := &file_read_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +843,7 @@ func (x *PlaceRequest) String() string {
 func (*PlaceRequest) ProtoMessage() {}
 
 func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[10]
+	mi := &file_read_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +856,7 @@ func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceRequest.ProtoReflect.Descriptor instead.
 func (*PlaceRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{10}
+	return file_read_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PlaceRequest) GetParent() uint64 {
@@ -818,7 +898,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_read_proto_msgTypes[11]
+	mi := &file_read_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +910,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[11]
+	mi := &file_read_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +923,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{11}
+	return file_read_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlaceResponse) GetSlice() uint32 {
@@ -880,7 +960,7 @@ type RowsRequest struct {
 
 func (x *RowsRequest) Reset() {
 	*x = RowsRequest{}
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +972,7 @@ func (x *RowsRequest) String() string {
 func (*RowsRequest) ProtoMessage() {}
 
 func (x *RowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +985,7 @@ func (x *RowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsRequest.ProtoReflect.Descriptor instead.
 func (*RowsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{12}
+	return file_read_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RowsRequest) GetSlices() []uint32 {
@@ -949,7 +1029,7 @@ type RowsResponse struct {
 
 func (x *RowsResponse) Reset() {
 	*x = RowsResponse{}
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1041,7 @@ func (x *RowsResponse) String() string {
 func (*RowsResponse) ProtoMessage() {}
 
 func (x *RowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1054,7 @@ func (x *RowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsResponse.ProtoReflect.Descriptor instead.
 func (*RowsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{13}
+	return file_read_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RowsResponse) GetSlices() [][]byte {
@@ -1024,7 +1104,7 @@ type ResolveResponse_Step struct {
 
 func (x *ResolveResponse_Step) Reset() {
 	*x = ResolveResponse_Step{}
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1116,7 @@ func (x *ResolveResponse_Step) String() string {
 func (*ResolveResponse_Step) ProtoMessage() {}
 
 func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1129,7 @@ func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse_Step.ProtoReflect.Descriptor instead.
 func (*ResolveResponse_Step) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{2, 0}
+	return file_read_proto_rawDescGZIP(), []int{3, 0}
 }
 
 func (x *ResolveResponse_Step) GetAttr() *Attr {
@@ -1092,17 +1172,24 @@ const file_read_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\asession\x18\x03 \x01(\x04R\asession\x125\n" +
 	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\x12\x16\n" +
-	"\x06client\x18\x05 \x01(\x06R\x06client\"\x84\x01\n" +
+	"\x06client\x18\x05 \x01(\x06R\x06client\"\xa5\x01\n" +
 	"\x0eResolveRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
 	"\x05names\x18\x03 \x03(\fR\x05names\x12\x18\n" +
-	"\acontent\x18\x04 \x01(\bR\acontent\"\xda\x02\n" +
+	"\acontent\x18\x04 \x01(\bR\acontent\x12\x1f\n" +
+	"\vbelow_bytes\x18\x05 \x01(\rR\n" +
+	"belowBytes\"^\n" +
+	"\x05Names\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12-\n" +
+	"\aentries\x18\x02 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x85\x03\n" +
 	"\x0fResolveResponse\x128\n" +
 	"\x05steps\x18\x01 \x03(\v2\".cartwheel.v1.ResolveResponse.StepR\x05steps\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12$\n" +
-	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x12/\n" +
+	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x12)\n" +
+	"\x05below\x18\x05 \x03(\v2\x13.cartwheel.v1.NamesR\x05below\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1aw\n" +
 	"\x04Step\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x12\n" +
@@ -1183,56 +1270,59 @@ func file_read_proto_rawDescGZIP() []byte {
 	return file_read_proto_rawDescData
 }
 
-var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_read_proto_goTypes = []any{
 	(*ReadHeader)(nil),           // 0: cartwheel.v1.ReadHeader
 	(*ResolveRequest)(nil),       // 1: cartwheel.v1.ResolveRequest
-	(*ResolveResponse)(nil),      // 2: cartwheel.v1.ResolveResponse
-	(*ListRequest)(nil),          // 3: cartwheel.v1.ListRequest
-	(*Entry)(nil),                // 4: cartwheel.v1.Entry
-	(*ListResponse)(nil),         // 5: cartwheel.v1.ListResponse
-	(*GetAttrRequest)(nil),       // 6: cartwheel.v1.GetAttrRequest
-	(*GetAttrResponse)(nil),      // 7: cartwheel.v1.GetAttrResponse
-	(*StatfsRequest)(nil),        // 8: cartwheel.v1.StatfsRequest
-	(*StatfsResponse)(nil),       // 9: cartwheel.v1.StatfsResponse
-	(*PlaceRequest)(nil),         // 10: cartwheel.v1.PlaceRequest
-	(*PlaceResponse)(nil),        // 11: cartwheel.v1.PlaceResponse
-	(*RowsRequest)(nil),          // 12: cartwheel.v1.RowsRequest
-	(*RowsResponse)(nil),         // 13: cartwheel.v1.RowsResponse
-	(*ResolveResponse_Step)(nil), // 14: cartwheel.v1.ResolveResponse.Step
-	(*Principal)(nil),            // 15: cartwheel.v1.Principal
-	(*Grant)(nil),                // 16: cartwheel.v1.Grant
-	(*Attr)(nil),                 // 17: cartwheel.v1.Attr
-	(*Refusal)(nil),              // 18: cartwheel.v1.Refusal
-	(*Cues)(nil),                 // 19: cartwheel.v1.Cues
+	(*Names)(nil),                // 2: cartwheel.v1.Names
+	(*ResolveResponse)(nil),      // 3: cartwheel.v1.ResolveResponse
+	(*ListRequest)(nil),          // 4: cartwheel.v1.ListRequest
+	(*Entry)(nil),                // 5: cartwheel.v1.Entry
+	(*ListResponse)(nil),         // 6: cartwheel.v1.ListResponse
+	(*GetAttrRequest)(nil),       // 7: cartwheel.v1.GetAttrRequest
+	(*GetAttrResponse)(nil),      // 8: cartwheel.v1.GetAttrResponse
+	(*StatfsRequest)(nil),        // 9: cartwheel.v1.StatfsRequest
+	(*StatfsResponse)(nil),       // 10: cartwheel.v1.StatfsResponse
+	(*PlaceRequest)(nil),         // 11: cartwheel.v1.PlaceRequest
+	(*PlaceResponse)(nil),        // 12: cartwheel.v1.PlaceResponse
+	(*RowsRequest)(nil),          // 13: cartwheel.v1.RowsRequest
+	(*RowsResponse)(nil),         // 14: cartwheel.v1.RowsResponse
+	(*ResolveResponse_Step)(nil), // 15: cartwheel.v1.ResolveResponse.Step
+	(*Principal)(nil),            // 16: cartwheel.v1.Principal
+	(*Grant)(nil),                // 17: cartwheel.v1.Grant
+	(*Attr)(nil),                 // 18: cartwheel.v1.Attr
+	(*Refusal)(nil),              // 19: cartwheel.v1.Refusal
+	(*Cues)(nil),                 // 20: cartwheel.v1.Cues
 }
 var file_read_proto_depIdxs = []int32{
-	15, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
+	16, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
 	0,  // 1: cartwheel.v1.ResolveRequest.header:type_name -> cartwheel.v1.ReadHeader
-	14, // 2: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
-	16, // 3: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
-	17, // 4: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
-	18, // 5: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 6: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
-	17, // 7: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
-	4,  // 8: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
-	16, // 9: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
-	18, // 10: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 11: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
-	17, // 12: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
-	16, // 13: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
-	18, // 14: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 15: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
-	18, // 16: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
-	19, // 17: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
-	15, // 18: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
-	18, // 19: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
-	17, // 20: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	5,  // 2: cartwheel.v1.Names.entries:type_name -> cartwheel.v1.Entry
+	15, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
+	17, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
+	18, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
+	2,  // 6: cartwheel.v1.ResolveResponse.below:type_name -> cartwheel.v1.Names
+	19, // 7: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 8: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
+	18, // 9: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
+	5,  // 10: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
+	17, // 11: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
+	19, // 12: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 13: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
+	18, // 14: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
+	17, // 15: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
+	19, // 16: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 17: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
+	19, // 18: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
+	20, // 19: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
+	16, // 20: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
+	19, // 21: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
+	18, // 22: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_read_proto_init() }
@@ -1247,7 +1337,7 @@ func file_read_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_read_proto_rawDesc), len(file_read_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
