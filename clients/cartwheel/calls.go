@@ -109,53 +109,6 @@ func (c *Client) whole(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, err
 	return c.fetch(ctx, o, true, false)
 }
 
-// resolve asks the active of a directory for one name, and learns the answer.
-func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (names.Entry, error) {
-	const op fault.Op = "cartwheel.Lookup"
-	if f := c.alone.table.At(dir, name); f != nil {
-		_ = c.settleFile(ctx, f) // if it is refused, the name is not there
-	}
-	var mark names.Mark
-	var resp *pb.ResolveResponse
-	var by geoconfig.NodeID
-	err := asCaller(who, func(p *pb.Principal) (err error) {
-		by, err = c.ask(ctx, dir.Slice(), p, method.Resolve, func(h *pb.ReadHeader) (proto.Message, answer) {
-			mark, resp = c.names.MarkDir(dir), &pb.ResolveResponse{}
-			return &pb.ResolveRequest{Header: h, Dir: uint64(dir), Names: [][]byte{[]byte(name)}, Content: true}, resp
-		})
-		return err
-	})
-	if err != nil {
-		return names.Entry{}, err
-	}
-	var e names.Entry
-	var step *pb.ResolveResponse_Step
-	if len(resp.Steps) > 0 {
-		step = resp.Steps[0]
-		e = names.Entry{Object: geoconfig.ObjectID(step.Object), Type: step.TypeMode}
-	}
-	switch {
-	case step == nil:
-		return e, fault.E(fault.Corrupt, op, dir.String(), "the answer has no steps")
-	case step.Kind != 0 && fault.Kind(step.Kind) != fault.NotFound:
-		return e, fault.E(fault.Kind(step.Kind), op, dir.String(), "")
-	case step.Kind != 0:
-		e = names.Entry{}
-	}
-	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
-		l.Attr(resp.Dir, false)
-		l.Attr(step.Attr, false)
-		l.Entry(dir, name, e)
-	})
-	if e.Object != 0 {
-		c.seen.note(dir, name, e.Object)
-	}
-	if step.Attr != nil && e.Object == 0 {
-		return e, fault.E(fault.Corrupt, op, dir.String(), "the answer names no object")
-	}
-	return e, nil
-}
-
 // operation is one operation on its way.
 type operation struct {
 	slice geoconfig.SliceID

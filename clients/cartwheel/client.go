@@ -45,6 +45,10 @@ type Options struct {
 	CacheBytes int64
 	// OpTimeout bounds one operation with all of its retries (60 s).
 	OpTimeout time.Duration
+	// AheadFrom is the round trip to the active of a slice from which on answers
+	// bring names along that may be asked for next (DefaultAheadFrom); negative:
+	// none ever do.
+	AheadFrom time.Duration
 	// NoReadAhead and NoRangeMap are for measurements.
 	NoReadAhead, NoRangeMap bool
 	Logger                  *slog.Logger
@@ -83,6 +87,7 @@ type Client struct {
 	receipts receipts
 	waits    waits
 	seen     seen
+	brought  brought
 	streams  streams
 	recorder *trace.Recorder
 	notifier atomic.Pointer[mount.Notifier]
@@ -150,6 +155,9 @@ func (c *Client) start(ctx context.Context) error {
 func (o Options) filled() Options {
 	if o.OpTimeout == 0 {
 		o.OpTimeout = route.DefaultLimit
+	}
+	if o.AheadFrom == 0 {
+		o.AheadFrom = DefaultAheadFrom
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

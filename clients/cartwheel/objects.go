@@ -2,7 +2,6 @@ package cartwheel
 
 import (
 	"context"
-	"strings"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -26,23 +25,16 @@ const maxPut = 256 << 10
 // Objects finds the directory at a path from the root, cues among it, for a
 // caller.
 func (c *Client) Objects(ctx context.Context, who mount.Caller, path string) (*Objects, error) {
-	o := &Objects{c: c, who: who, dir: mount.Root}
-	for name := range strings.SplitSeq(path, "/") {
-		if name == "" {
-			continue
-		}
-		e, err := c.Lookup(ctx, who, o.dir, name)
-		switch {
-		case err != nil:
-			return nil, err
-		case e.Node == 0:
-			return nil, fault.E(fault.NotFound, "cartwheel.Objects", path, "")
-		case e.Attr.Mode&mount.TypeMask != mount.TypeDir:
-			return nil, fault.E(fault.NotDirectory, "cartwheel.Objects", path, "")
-		}
-		o.dir = e.Node
+	e, err := c.Walk(ctx, who, mount.Root, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.Node == 0:
+		return nil, fault.E(fault.NotFound, "cartwheel.Objects", path, "")
+	case e.Attr.Mode&mount.TypeMask != mount.TypeDir:
+		return nil, fault.E(fault.NotDirectory, "cartwheel.Objects", path, "")
 	}
-	return o, nil
+	return &Objects{c: c, who: who, dir: e.Node}, nil
 }
 
 // Put makes an object, or gives one that is there another content: all of it or

@@ -17,6 +17,7 @@ var (
 	_ mount.FileSystem      = traced{}
 	_ mount.NamelessCreator = traced{}
 	_ mount.PieceReader     = traced{}
+	_ mount.PathWalker      = traced{}
 )
 
 // FileSystem is the Client as a kernel's binding gets it: each call is counted
@@ -69,6 +70,13 @@ func (t traced) Lookup(ctx context.Context, who mount.Caller, dir mount.NodeID, 
 	ctx, b := t.begin(ctx, trace.Lookup, who, dir, name)
 	defer b.end()
 	return t.Client.Lookup(ctx, who, dir, name)
+}
+
+// Walk implements mount.PathWalker; a walk counts as one lookup.
+func (t traced) Walk(ctx context.Context, who mount.Caller, from mount.NodeID, path string) (mount.Entry, error) {
+	ctx, b := t.begin(ctx, trace.Lookup, who, from, path)
+	defer b.end()
+	return t.Client.Walk(ctx, who, from, path)
 }
 
 // Readlink implements mount.Names.

@@ -166,6 +166,13 @@ type NamelessCreator interface {
 	CreateNameless(ctx context.Context, c Caller, dir NodeID, mode uint32, flags OpenFlags) (Entry, Opened, error)
 }
 
+// PathWalker is implemented by file systems that know a quicker way to the end
+// of a path than one Lookup after the other. It answers as the last Lookup
+// does, and with NotFound or NotDirectory where the path cannot go on.
+type PathWalker interface {
+	Walk(ctx context.Context, c Caller, from NodeID, path string) (Entry, error)
+}
+
 // PieceReader is implemented by file systems that can answer a read with memory
 // of their own.
 type PieceReader interface {

@@ -125,6 +125,20 @@ func (t *Table) Which(cond func(*File) bool) []*File {
 	return out
 }
 
+// Dirs returns the directories that files are in; nil where there is none.
+func (t *Table) Dirs() map[geoconfig.ObjectID]bool {
+	if t.count.Load() == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := map[geoconfig.ObjectID]bool{}
+	for p := range t.byPlace {
+		out[p.dir] = true
+	}
+	return out
+}
+
 // Claim makes the caller the one who sends the file; false where somebody
 // else is, or was.
 func (t *Table) Claim(f *File) bool {

@@ -1,0 +1,185 @@
+package cartwheel
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// resolved is the answer to a Resolve, with what is needed to learn it.
+type resolved struct {
+	resp *pb.ResolveResponse
+	mark names.Mark
+	by   geoconfig.NodeID
+}
+
+// resolve asks the active of a directory for one name, and learns the answer.
+func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (names.Entry, error) {
+	if f := c.alone.table.At(dir, name); f != nil {
+		_ = c.settleFile(ctx, f) // if it is refused, the name is not there
+	}
+	met, err := c.resolveAll(ctx, who, dir, []string{name})
+	if err != nil {
+		return names.Entry{}, err
+	}
+	return met[0], nil
+}
+
+// resolveAll asks the active of a directory what a name means, what the next
+// one means in the directory that it names, and so on, and learns the answer.
+// It returns at least one meaning. Those of the last names are missing where
+// the way ends early: at a name that is not there, at what is no directory, or
+// at one whose slice has another active, who is to be asked on.
+func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, path []string) ([]names.Entry, error) {
+	const op fault.Op = "cartwheel.Lookup"
+	list := make([][]byte, len(path))
+	for i, name := range path {
+		list[i] = []byte(name)
+	}
+	var r resolved
+	asked, below := false, uint32(0)
+	err := asCaller(who, func(p *pb.Principal) (err error) {
+		r.by, err = c.ask(ctx, dir.Slice(), p, method.Resolve, func(h *pb.ReadHeader) (proto.Message, answer) {
+			if !asked { // the attempts are one question
+				asked, below = true, c.toBringBelow(dir, path)
+			}
+			r.mark, r.resp = c.names.MarkDir(dir), &pb.ResolveResponse{}
+			return &pb.ResolveRequest{Header: h, Dir: uint64(dir), Names: list, Content: true, BelowBytes: below}, r.resp
+		})
+		if err == nil && len(r.resp.Steps) == 0 {
+			return fault.E(fault.Corrupt, op, dir.String(), "the answer has no steps")
+		}
+		if err == nil {
+			err = refusedBy(r.resp.Steps[len(r.resp.Steps)-1], op, dir)
+		}
+		return err
+	})
+	if r.resp == nil || len(r.resp.Steps) == 0 {
+		return nil, err
+	}
+	met := c.learnResolved(dir, path, &r)
+	if err == nil && len(met) == 0 {
+		err = fault.E(fault.Corrupt, op, dir.String(), "the answer names no object")
+	}
+	return met, err
+}
+
+// refusedBy is the error of a walk's last step, nil where there is none or the
+// name is not there.
+func refusedBy(s *pb.ResolveResponse_Step, op fault.Op, dir geoconfig.ObjectID) error {
+	if k := fault.Kind(s.Kind); k != fault.None && k != fault.NotFound {
+		return fault.E(k, op, dir.String(), "")
+	}
+	return nil
+}
+
+// learnResolved learns an answer and returns what the names mean.
+func (c *Client) learnResolved(dir geoconfig.ObjectID, path []string, r *resolved) (met []names.Entry) {
+	made := c.alone.table.Dirs()
+	c.names.Learn(&r.mark, r.by, r.resp.Grants, func(l *names.Learner) {
+		l.Attr(r.resp.Dir, false)
+		at := dir
+		for i, step := range r.resp.Steps {
+			e := names.Entry{Object: geoconfig.ObjectID(step.Object), Type: step.TypeMode}
+			if i >= len(path) || e.Object == 0 && fault.Kind(step.Kind) != fault.NotFound {
+				break // why the walk does not go on, or nonsense
+			}
+			l.Attr(step.Attr, false)
+			l.Entry(at, path[i], e)
+			met = append(met, e)
+			at = e.Object
+		}
+		for _, b := range r.resp.Below {
+			if d := geoconfig.ObjectID(b.Dir); !made[d] && l.Below(d) {
+				learnBelow(l, d, b)
+			}
+		}
+	})
+	at := dir
+	for i, e := range met {
+		if e.Object != 0 {
+			c.seen.note(at, path[i], e.Object)
+		}
+		at = e.Object
+	}
+	return met
+}
+
+// learnBelow learns names of a directory that came along with an answer.
+func learnBelow(l *names.Learner, dir geoconfig.ObjectID, b *pb.Names) {
+	for _, e := range b.Entries {
+		l.Attr(e.Attr, false)
+		l.Entry(dir, string(e.Name), names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode})
+	}
+	if b.Whole {
+		l.Complete(dir)
+	}
+}
+
+// Names below a directory that come along with the answer to what it is: so
+// many bytes of them are asked for, where the round trip to the active takes
+// longer than DefaultAheadFrom. What came along lately is not asked for again
+// within belowAgain: it was not kept, because others change it.
+const (
+	belowBytes = 64 << 10
+	belowAgain = 10 * time.Second
+	maxBrought = 1024
+
+	// DefaultAheadFrom is the default of Options.AheadFrom.
+	DefaultAheadFrom = 2 * time.Millisecond
+)
+
+// brought remembers for which names those below were asked for.
+type brought struct {
+	mu sync.Mutex // guards by
+	by map[place]time.Duration
+}
+
+// due reports whether to ask for what is below a name, and notes that it is
+// asked for.
+func (b *brought) due(p place, now time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last, ok := b.by[p]; ok && now-last < belowAgain {
+		return false
+	}
+	if b.by == nil || len(b.by) >= maxBrought {
+		b.by = make(map[place]time.Duration, maxBrought)
+	}
+	b.by[p] = now
+	return true
+}
+
+// toBringBelow is how many bytes of names below the last of a path to ask for.
+func (c *Client) toBringBelow(dir geoconfig.ObjectID, path []string) uint32 {
+	if !c.far(dir.Slice()) || !c.brought.due(place{dir, path[len(path)-1]}, c.boot()) {
+		return 0
+	}
+	return belowBytes
+}
+
+// far reports whether the active of a slice is so far away that what may be
+// asked of it next is worth having in advance.
+func (c *Client) far(slice geoconfig.SliceID) bool {
+	row, ok := c.router.Known(slice)
+	if !ok || c.opt.AheadFrom < 0 {
+		return false
+	}
+	switch d := c.cluster.Distance(row.Active); d.How {
+	case contact.Local:
+		return false
+	case contact.Unknown:
+		return !c.cluster.Near(row.Active)
+	default:
+		return d.RTT >= c.opt.AheadFrom
+	}
+}
