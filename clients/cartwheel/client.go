@@ -88,6 +88,7 @@ type Client struct {
 	waits    waits
 	seen     seen
 	brought  brought
+	ahead    ahead
 	streams  streams
 	recorder *trace.Recorder
 	notifier atomic.Pointer[mount.Notifier]

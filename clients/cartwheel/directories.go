@@ -16,6 +16,9 @@ const (
 	pageEntries = 2048
 	// eagerPages bounds what is read of a directory ahead of being asked for.
 	eagerPages = 8
+	// maxSorted bounds the names of a known directory that are listed in their
+	// order, as nodes list them: who reads on file by file is run ahead of so.
+	maxSorted = 1 << 14
 )
 
 // listing is an open directory: the names as they were read, from the first
@@ -175,6 +178,9 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing) error {
 	if !l.begun {
 		if all, ok := c.names.Listing(dir); ok {
+			if len(all) <= maxSorted {
+				names.SortNames(all)
+			}
 			l.names, l.begun, l.more = all, true, false
 			return nil
 		}

@@ -213,9 +213,12 @@ func (c *Client) toOpen(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, er
 			return a, nil
 		}
 	}
+	c.ahead.await(ctx, o)
 	if a, ok := c.names.Own(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
+		c.openedAhead(o)
 		return a, nil
 	}
+	c.openedUnknown(o)
 	return c.fetch(ctx, o, true, false)
 }
 

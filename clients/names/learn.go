@@ -7,8 +7,9 @@ import (
 
 // typeMask and typeDir are st_mode's.
 const (
-	typeMask = 0o170000
-	typeDir  = 0o040000
+	typeMask    = 0o170000
+	typeDir     = 0o040000
+	typeRegular = 0o100000
 )
 
 // Mark is the state before a request. What its answer says is kept only under

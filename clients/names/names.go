@@ -7,6 +7,8 @@
 package names
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -270,4 +272,50 @@ func (c *Cache) Len() (objects, entries int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.objects), c.entries
+}
+
+// maxLooked bounds the names that Unheld looks at.
+const maxLooked = 1 << 14
+
+// Unheld returns up to most regular files of a directory and its slice that are
+// known and not empty, without a lease of their own and no larger than size:
+// those behind o's name first, in the order of their names. It returns none
+// where the directory is this client's alone, whose active may not know of them.
+func (c *Cache) Unheld(dir, o geoconfig.ObjectID, most int, size uint64) []geoconfig.ObjectID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.dirs[dir]
+	if d == nil || c.left(d.lease) <= 0 || c.left(d.alone) > 0 {
+		return nil
+	}
+	var found []Named
+	behind := ""
+	looked := 0
+	for name, e := range d.entries {
+		if e.Object == o {
+			behind = name
+			continue
+		}
+		if looked++; looked > maxLooked {
+			break
+		}
+		x := c.objects[e.Object]
+		if e.Object.Slice() != dir.Slice() || x == nil || x.attr == nil || x.attr.Mode&typeMask != typeRegular ||
+			x.attr.Size == 0 || x.attr.Size > size || c.left(x.cover) <= 0 || c.left(x.own) > 0 {
+			continue
+		}
+		found = append(found, Named{name, e})
+	}
+	SortNames(found)
+	at, _ := slices.BinarySearchFunc(found, behind, func(n Named, name string) int { return cmp.Compare(n.Name, name) })
+	out := make([]geoconfig.ObjectID, 0, min(most, len(found)))
+	for i := range cap(out) {
+		out = append(out, found[(at+i)%len(found)].Object)
+	}
+	return out
+}
+
+// SortNames puts names in the order in which nodes list them.
+func SortNames(list []Named) {
+	slices.SortFunc(list, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -2,6 +2,7 @@ package names
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -189,6 +190,41 @@ func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
 			t.Error("what came along is taken")
 		}
 	})
+}
+
+// TestUnheldFilesComeInTheirOrder asks for the files behind one of a directory:
+// no others than known small ones without leases of their own.
+func TestUnheldFilesComeInTheirOrder(t *testing.T) {
+	c := New(&judge{})
+	m := c.MarkDir(dir)
+	at := func(i uint64) geoconfig.ObjectID { return geoconfig.NewObjectID(1, 100+i) }
+	grants := append(grant(dir, pb.Grant_NAMES), grant(at(4), pb.Grant_FILE)...)
+	c.Learn(&m, "n", grants, func(l *Learner) {
+		for i, name := range []string{"f", "e", "d", "c", "held", "large", "empty", "dir"} {
+			a := &pb.Attr{Object: uint64(at(uint64(i))), Mode: typeRegular, Parent: uint64(dir), Size: 10, Nlink: 1}
+			switch name {
+			case "large":
+				a.Size = 1000
+			case "empty":
+				a.Size = 0
+			case "dir":
+				a.Mode = typeDir
+			}
+			l.Attr(a, false)
+			l.Entry(dir, name, Entry{Object: at(uint64(i)), Type: a.Mode})
+		}
+		l.Entry(dir, "elsewhere", Entry{Object: geoconfig.NewObjectID(2, 1), Type: typeRegular})
+	})
+	if got, want := c.Unheld(dir, at(2), 10, 100), []geoconfig.ObjectID{at(1), at(0), at(3)}; !slices.Equal(got, want) {
+		t.Errorf("behind d are %v, want e, f and c: %v", got, want)
+	}
+	if got := c.Unheld(dir, at(2), 1, 100); len(got) != 1 || got[0] != at(1) {
+		t.Errorf("behind d is %v, want e", got)
+	}
+	c.Learn(&m, "n", grant(dir, pb.Grant_ALONE), func(*Learner) {})
+	if got := c.Unheld(dir, at(2), 10, 100); len(got) != 0 {
+		t.Errorf("of a directory that is ours alone come %v", got)
+	}
 }
 
 func TestABusyDirectorySaysSo(t *testing.T) {

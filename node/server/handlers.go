@@ -33,6 +33,7 @@ func (s *Server) handle() {
 	h.Spawn(method.GetAttr, client(s, func(ctx context.Context, _ *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
 		return s.reading.GetAttr(ctx, req)
 	}))
+	h.Spawn(method.Files, s.files)
 	h.Spawn(method.Statfs, client(s, s.statfs))
 	h.Spawn(method.Place, client(s, s.place))
 	h.Spawn(method.Rows, client(s, s.rows))

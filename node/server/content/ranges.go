@@ -67,7 +67,12 @@ func (s *Server) rootOf(a chunk.Address, req *pb.RangeRequest) (chunk.Root, erro
 
 // fill reads the extents, which are contiguous from base on, into body.
 func (s *Server) fill(ctx context.Context, body []byte, extents []chunk.Extent, base uint64) error {
-	ranges := make([]pack.Range, 0, len(extents))
+	return s.Packs.Read(ctx, place(make([]pack.Range, 0, len(extents)), body, extents, base))
+}
+
+// place adds what is to be read for extents, which are contiguous from base on,
+// into body, and clears its holes.
+func place(ranges []pack.Range, body []byte, extents []chunk.Extent, base uint64) []pack.Range {
 	for i := range extents {
 		e := &extents[i]
 		into := body[e.Offset-base : e.End()-base : e.End()-base]
@@ -77,5 +82,49 @@ func (s *Server) fill(ctx context.Context, body []byte, extents []chunk.Extent, 
 		}
 		ranges = append(ranges, pack.Range{Address: e.Chunk, Offset: int(e.ChunkOffset), Into: into})
 	}
-	return s.Packs.Read(ctx, ranges)
+	return ranges
+}
+
+// Files reads small files whole, end to end. Where that would take more than
+// most bytes, the later ones are left out: sizes says how long each is in the
+// body, 0 where it is left out. done gives the body's memory back; it is nil
+// where there is no body.
+func (s *Server) Files(ctx context.Context, roots []chunk.Root, most int) (body []byte, sizes []uint32, done func(), err error) {
+	const op fault.Op = "content.Files"
+	sizes = make([]uint32, len(roots))
+	total := 0
+	for i, r := range roots {
+		if r.Address.IsZero() || r.Size > uint64(min(most, maxAnswer)-total) {
+			continue
+		}
+		sizes[i] = uint32(r.Size)
+		total += int(r.Size)
+	}
+	if total == 0 {
+		return nil, sizes, nil, nil
+	}
+	body, done = s.buffer(total)
+	var ranges []pack.Range
+	at := 0
+	for i, r := range roots {
+		if sizes[i] == 0 {
+			continue
+		}
+		into := body[at : at+int(sizes[i])]
+		at += len(into)
+		extents, err := chunk.Extents(s.Nodes, r, 0, r.Size, maxExtents)
+		if err == nil && (len(extents) == 0 || extents[len(extents)-1].End() != r.Size) {
+			err = fault.E(fault.TooLarge, op, "", "the file is in too many pieces")
+		}
+		if err != nil {
+			done()
+			return nil, nil, nil, fault.Wrap(fault.IO, op, r.Address.String(), err)
+		}
+		ranges = place(ranges, into, extents, 0)
+	}
+	if err := s.Packs.Read(ctx, ranges); err != nil {
+		done()
+		return nil, nil, nil, fault.Wrap(fault.IO, op, "", err)
+	}
+	return body, sizes, done, nil
 }

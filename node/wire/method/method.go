@@ -35,6 +35,8 @@ const (
 	// under way asked for. Payload: the number of the stream (8 bytes) and of the
 	// page, from 0 (4 bytes), both little-endian, and an encoded ListResponse.
 	Page wire.Method = 23
+	// Files goes by class Chunk; body of the answer: content.
+	Files wire.Method = 24
 )
 
 // Content; class Chunk, except that small Range calls go by Operation.

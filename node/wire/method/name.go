@@ -33,6 +33,8 @@ func Name(m wire.Method) string {
 		return "place"
 	case Rows:
 		return "rows"
+	case Files:
+		return "files"
 	case Have:
 		return "have"
 	case Put:

@@ -698,6 +698,137 @@ func (x *GetAttrResponse) GetRefusal() *Refusal {
 	return nil
 }
 
+// Regular files of one slice that may be opened soon, each with a lease and its
+// content. Those that are not there, are something else or are about to change
+// are left out.
+type FilesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Objects       []uint64               `protobuf:"fixed64,2,rep,packed,name=objects,proto3" json:"objects,omitempty"`
+	DataBytes     uint32                 `protobuf:"varint,3,opt,name=data_bytes,json=dataBytes,proto3" json:"data_bytes,omitempty"` // of content that is not inline, at most
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesRequest) Reset() {
+	*x = FilesRequest{}
+	mi := &file_read_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesRequest) ProtoMessage() {}
+
+func (x *FilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
+func (*FilesRequest) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *FilesRequest) GetHeader() *ReadHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *FilesRequest) GetObjects() []uint64 {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *FilesRequest) GetDataBytes() uint32 {
+	if x != nil {
+		return x.DataBytes
+	}
+	return 0
+}
+
+type FilesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*FilesResponse_File  `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
+	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesResponse) Reset() {
+	*x = FilesResponse{}
+	mi := &file_read_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesResponse) ProtoMessage() {}
+
+func (x *FilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
+func (*FilesResponse) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *FilesResponse) GetFiles() []*FilesResponse_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *FilesResponse) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *FilesResponse) GetHlc() uint64 {
+	if x != nil {
+		return x.Hlc
+	}
+	return 0
+}
+
+func (x *FilesResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
+}
+
 type StatfsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -707,7 +838,7 @@ type StatfsRequest struct {
 
 func (x *StatfsRequest) Reset() {
 	*x = StatfsRequest{}
-	mi := &file_read_proto_msgTypes[9]
+	mi := &file_read_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +850,7 @@ func (x *StatfsRequest) String() string {
 func (*StatfsRequest) ProtoMessage() {}
 
 func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[9]
+	mi := &file_read_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +863,7 @@ func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsRequest.ProtoReflect.Descriptor instead.
 func (*StatfsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{9}
+	return file_read_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StatfsRequest) GetHeader() *ReadHeader {
@@ -755,7 +886,7 @@ type StatfsResponse struct {
 
 func (x *StatfsResponse) Reset() {
 	*x = StatfsResponse{}
-	mi := &file_read_proto_msgTypes[10]
+	mi := &file_read_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +898,7 @@ func (x *StatfsResponse) String() string {
 func (*StatfsResponse) ProtoMessage() {}
 
 func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[10]
+	mi := &file_read_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +911,7 @@ func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsResponse.ProtoReflect.Descriptor instead.
 func (*StatfsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{10}
+	return file_read_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StatfsResponse) GetTotalBytes() uint64 {
@@ -831,7 +962,7 @@ type PlaceRequest struct {
 
 func (x *PlaceRequest) Reset() {
 	*x = PlaceRequest{}
-	mi := &file_read_proto_msgTypes[11]
+	mi := &file_read_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +974,7 @@ func (x *PlaceRequest) String() string {
 func (*PlaceRequest) ProtoMessage() {}
 
 func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[11]
+	mi := &file_read_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +987,7 @@ func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceRequest.ProtoReflect.Descriptor instead.
 func (*PlaceRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{11}
+	return file_read_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PlaceRequest) GetParent() uint64 {
@@ -898,7 +1029,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1041,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1054,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{12}
+	return file_read_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlaceResponse) GetSlice() uint32 {
@@ -960,7 +1091,7 @@ type RowsRequest struct {
 
 func (x *RowsRequest) Reset() {
 	*x = RowsRequest{}
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1103,7 @@ func (x *RowsRequest) String() string {
 func (*RowsRequest) ProtoMessage() {}
 
 func (x *RowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1116,7 @@ func (x *RowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsRequest.ProtoReflect.Descriptor instead.
 func (*RowsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{13}
+	return file_read_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RowsRequest) GetSlices() []uint32 {
@@ -1029,7 +1160,7 @@ type RowsResponse struct {
 
 func (x *RowsResponse) Reset() {
 	*x = RowsResponse{}
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1172,7 @@ func (x *RowsResponse) String() string {
 func (*RowsResponse) ProtoMessage() {}
 
 func (x *RowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1185,7 @@ func (x *RowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsResponse.ProtoReflect.Descriptor instead.
 func (*RowsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{14}
+	return file_read_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RowsResponse) GetSlices() [][]byte {
@@ -1104,7 +1235,7 @@ type ResolveResponse_Step struct {
 
 func (x *ResolveResponse_Step) Reset() {
 	*x = ResolveResponse_Step{}
-	mi := &file_read_proto_msgTypes[15]
+	mi := &file_read_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1247,7 @@ func (x *ResolveResponse_Step) String() string {
 func (*ResolveResponse_Step) ProtoMessage() {}
 
 func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[15]
+	mi := &file_read_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,6 +1287,58 @@ func (x *ResolveResponse_Step) GetObject() uint64 {
 func (x *ResolveResponse_Step) GetTypeMode() uint32 {
 	if x != nil {
 		return x.TypeMode
+	}
+	return 0
+}
+
+type FilesResponse_File struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attr          *Attr                  `protobuf:"bytes,1,opt,name=attr,proto3" json:"attr,omitempty"`
+	DataLength    uint32                 `protobuf:"varint,2,opt,name=data_length,json=dataLength,proto3" json:"data_length,omitempty"` // of its content in the body, all of it or none; files end to end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesResponse_File) Reset() {
+	*x = FilesResponse_File{}
+	mi := &file_read_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesResponse_File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesResponse_File) ProtoMessage() {}
+
+func (x *FilesResponse_File) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesResponse_File.ProtoReflect.Descriptor instead.
+func (*FilesResponse_File) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{10, 0}
+}
+
+func (x *FilesResponse_File) GetAttr() *Attr {
+	if x != nil {
+		return x.Attr
+	}
+	return nil
+}
+
+func (x *FilesResponse_File) GetDataLength() uint32 {
+	if x != nil {
+		return x.DataLength
 	}
 	return 0
 }
@@ -1225,7 +1408,21 @@ const file_read_proto_rawDesc = "" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"A\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"y\n" +
+	"\fFilesRequest\x120\n" +
+	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x18\n" +
+	"\aobjects\x18\x02 \x03(\x06R\aobjects\x12\x1d\n" +
+	"\n" +
+	"data_bytes\x18\x03 \x01(\rR\tdataBytes\"\x88\x02\n" +
+	"\rFilesResponse\x126\n" +
+	"\x05files\x18\x01 \x03(\v2 .cartwheel.v1.FilesResponse.FileR\x05files\x12+\n" +
+	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
+	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1aO\n" +
+	"\x04File\x12&\n" +
+	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x1f\n" +
+	"\vdata_length\x18\x02 \x01(\rR\n" +
+	"dataLength\"A\n" +
 	"\rStatfsRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\"\xbe\x01\n" +
 	"\x0eStatfsResponse\x12\x1f\n" +
@@ -1270,7 +1467,7 @@ func file_read_proto_rawDescGZIP() []byte {
 	return file_read_proto_rawDescData
 }
 
-var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_read_proto_goTypes = []any{
 	(*ReadHeader)(nil),           // 0: cartwheel.v1.ReadHeader
 	(*ResolveRequest)(nil),       // 1: cartwheel.v1.ResolveRequest
@@ -1281,48 +1478,56 @@ var file_read_proto_goTypes = []any{
 	(*ListResponse)(nil),         // 6: cartwheel.v1.ListResponse
 	(*GetAttrRequest)(nil),       // 7: cartwheel.v1.GetAttrRequest
 	(*GetAttrResponse)(nil),      // 8: cartwheel.v1.GetAttrResponse
-	(*StatfsRequest)(nil),        // 9: cartwheel.v1.StatfsRequest
-	(*StatfsResponse)(nil),       // 10: cartwheel.v1.StatfsResponse
-	(*PlaceRequest)(nil),         // 11: cartwheel.v1.PlaceRequest
-	(*PlaceResponse)(nil),        // 12: cartwheel.v1.PlaceResponse
-	(*RowsRequest)(nil),          // 13: cartwheel.v1.RowsRequest
-	(*RowsResponse)(nil),         // 14: cartwheel.v1.RowsResponse
-	(*ResolveResponse_Step)(nil), // 15: cartwheel.v1.ResolveResponse.Step
-	(*Principal)(nil),            // 16: cartwheel.v1.Principal
-	(*Grant)(nil),                // 17: cartwheel.v1.Grant
-	(*Attr)(nil),                 // 18: cartwheel.v1.Attr
-	(*Refusal)(nil),              // 19: cartwheel.v1.Refusal
-	(*Cues)(nil),                 // 20: cartwheel.v1.Cues
+	(*FilesRequest)(nil),         // 9: cartwheel.v1.FilesRequest
+	(*FilesResponse)(nil),        // 10: cartwheel.v1.FilesResponse
+	(*StatfsRequest)(nil),        // 11: cartwheel.v1.StatfsRequest
+	(*StatfsResponse)(nil),       // 12: cartwheel.v1.StatfsResponse
+	(*PlaceRequest)(nil),         // 13: cartwheel.v1.PlaceRequest
+	(*PlaceResponse)(nil),        // 14: cartwheel.v1.PlaceResponse
+	(*RowsRequest)(nil),          // 15: cartwheel.v1.RowsRequest
+	(*RowsResponse)(nil),         // 16: cartwheel.v1.RowsResponse
+	(*ResolveResponse_Step)(nil), // 17: cartwheel.v1.ResolveResponse.Step
+	(*FilesResponse_File)(nil),   // 18: cartwheel.v1.FilesResponse.File
+	(*Principal)(nil),            // 19: cartwheel.v1.Principal
+	(*Grant)(nil),                // 20: cartwheel.v1.Grant
+	(*Attr)(nil),                 // 21: cartwheel.v1.Attr
+	(*Refusal)(nil),              // 22: cartwheel.v1.Refusal
+	(*Cues)(nil),                 // 23: cartwheel.v1.Cues
 }
 var file_read_proto_depIdxs = []int32{
-	16, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
+	19, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
 	0,  // 1: cartwheel.v1.ResolveRequest.header:type_name -> cartwheel.v1.ReadHeader
 	5,  // 2: cartwheel.v1.Names.entries:type_name -> cartwheel.v1.Entry
-	15, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
-	17, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
-	18, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
+	17, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
+	20, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
+	21, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
 	2,  // 6: cartwheel.v1.ResolveResponse.below:type_name -> cartwheel.v1.Names
-	19, // 7: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	22, // 7: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 8: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
-	18, // 9: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
+	21, // 9: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
 	5,  // 10: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
-	17, // 11: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
-	19, // 12: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
+	20, // 11: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
+	22, // 12: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 13: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
-	18, // 14: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
-	17, // 15: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
-	19, // 16: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 17: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
-	19, // 18: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
-	20, // 19: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
-	16, // 20: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
-	19, // 21: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
-	18, // 22: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	21, // 14: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
+	20, // 15: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
+	22, // 16: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 17: cartwheel.v1.FilesRequest.header:type_name -> cartwheel.v1.ReadHeader
+	18, // 18: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
+	20, // 19: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
+	22, // 20: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 21: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
+	22, // 22: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
+	23, // 23: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
+	19, // 24: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
+	22, // 25: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
+	21, // 26: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
+	21, // 27: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_read_proto_init() }
@@ -1337,7 +1542,7 @@ func file_read_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_read_proto_rawDesc), len(file_read_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

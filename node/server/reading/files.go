@@ -1,0 +1,47 @@
+package reading
+
+import (
+	"context"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// Files reads regular files of one slice with their content, as far as that is
+// in their records, each under a lease of its own, as GetAttr does one by one.
+// It waits for nobody: a file that is about to change is left out, as is what
+// is none.
+func (s *Server) Files(_ context.Context, req *pb.FilesRequest) (*pb.FilesResponse, error) {
+	const op fault.Op = "reading.Files"
+	h := header(req.Header)
+	slice := geoconfig.SliceID(h.Slice)
+	if len(req.Objects) > maxNames {
+		return nil, fault.Errorf(fault.TooLarge, op, "", "%d files in one request", len(req.Objects))
+	}
+	p, refused := s.admit(slice, h.Epoch)
+	if refused != nil {
+		return &pb.FilesResponse{Refusal: refused}, nil
+	}
+	out := &pb.FilesResponse{}
+	v := s.Committed(slice)
+	for _, id := range req.Objects {
+		o := geoconfig.ObjectID(id)
+		if o.Slice() != slice {
+			continue
+		}
+		grants := s.grant(out.Grants, h, p, o, pb.Grant_FILE) // before it is read
+		attr, err := tree.GetAttr(v, o, true, false)
+		if err != nil || attr.Mode&tree.TypeMask != tree.TypeRegular {
+			continue
+		}
+		out.Grants = grants
+		out.Files = append(out.Files, &pb.FilesResponse_File{Attr: attr})
+	}
+	if !s.still(slice) {
+		return &pb.FilesResponse{Refusal: s.refusal(slice, p, fault.NotActive, "the lease has lapsed")}, nil
+	}
+	out.Hlc = uint64(s.HLC.Last())
+	return out, nil
+}
