@@ -37,13 +37,13 @@ func (g *group) advance() {
 	}
 	all := g.have()
 	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && g.required(m) {
+		if m := &g.members[i]; m.peer != nil && (g.required(m) || g.inLastStep(m)) {
 			all = min(all, m.match)
 		}
 	}
 	g.everywhere = max(g.everywhere, all)
 	c, stable := all, all
-	if g.phase == phaseLead && g.swap == nil {
+	if g.phase == phaseLead && g.swap == nil && !g.lastSteps() {
 		c, stable = g.below(all)
 	}
 	if stable > g.stable {

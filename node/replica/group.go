@@ -132,6 +132,7 @@ type member struct {
 	resets     uint64           // transfers it began; what it said before the last is void
 	knows      geoconfig.Serial // what it knows to be committed
 	incomplete bool
+	last       lastStep
 	lost       bool // it committed what is not here, namely
 	lostAt     geoconfig.Serial
 	lostEpoch  geoconfig.Epoch

@@ -13,6 +13,7 @@ func (g *group) tickMembers() {
 	}
 	for i := range g.members {
 		m := &g.members[i]
+		g.tickLastStep(m)
 		if g.equal(m) {
 			row := g.nextRow()
 			setState(&row, m.node, geoconfig.Normal)
@@ -110,8 +111,12 @@ func (g *group) substitute() *member {
 // equal reports whether a junior holds everything acknowledged, so that the
 // swap that makes it normal may be sent.
 func (g *group) equal(m *member) bool {
-	return m.peer != nil && m.state.Junior() && g.phase == phaseLead && g.reachable(m) && !m.incomplete && !m.behind &&
-		m.match >= g.commit && m.match >= g.noop
+	return g.follows(m) && m.match >= g.commit && m.match >= g.noop
+}
+
+// follows reports whether a junior takes what is new, and lacks nothing older.
+func (g *group) follows(m *member) bool {
+	return m.peer != nil && m.state.Junior() && g.phase == phaseLead && g.reachable(m) && !m.incomplete && !m.behind
 }
 
 // returned reports whether a failed member has answered without a gap for half

@@ -105,6 +105,7 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 		m := &g.members[i]
 		m.leaseAt, m.wouldAt, m.tailHeard, m.behind = 0, 0, false, false
 		m.match, m.next, m.flight = 0, g.log.last+1, 0
+		m.last = lastStep{}
 		m.since, m.progressAt = g.n.now, g.n.now
 	}
 	if g.phase != phaseRecover {

@@ -25,6 +25,7 @@ type machine struct {
 	drift  float64 // of its clock
 
 	disk     disk
+	far      Time // more than others', each way
 	stallTo  Time // the disk answers nothing before
 	position replica.Position
 	durable  replica.Position

@@ -24,6 +24,7 @@ import (
 //	pause n0 2s                      stands still while its clock runs on
 //	isolate n0 / join n0             no message from or to other machines / again
 //	cut n0 n1                        none from n0 to n1 only; so n0 config
+//	far n2 20ms                      takes so much longer each way
 //	heal                             all links work again
 //	config away / config back        geo-config answers nothing / again
 //	stall n0 2s                      the disk syncs nothing for a while
@@ -210,6 +211,8 @@ func (s *Script) disturb(word string, args []string) error {
 			to = s.machine(args[1]).index
 		}
 		w.cut[[2]int{s.machine(args[0]).index, to}] = far
+	case "far":
+		s.machine(args[0]).far = duration(1)
 	case "isolate", "join":
 		m := s.machine(args[0])
 		for _, other := range w.machines {

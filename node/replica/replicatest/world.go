@@ -163,7 +163,7 @@ func (w *World) pass(from, to int) (Time, bool) {
 		}
 		delete(w.cut, [2]int{from, to})
 	}
-	d := 200*time.Microsecond + Time(w.rng.IntN(w.delays))*time.Microsecond
+	d := 200*time.Microsecond + Time(w.rng.IntN(w.delays))*time.Microsecond + w.far(from) + w.far(to)
 	if w.calm {
 		return d, true
 	}
@@ -174,6 +174,14 @@ func (w *World) pass(from, to int) (Time, bool) {
 		d += w.between(0, w.o.LateBy) // and so after others
 	}
 	return d, true
+}
+
+// far returns what a number's machine adds to a message's way.
+func (w *World) far(number int) Time {
+	if number < len(w.machines) {
+		return w.machines[number].far
+	}
+	return 0
 }
 
 // Send carries a core's message, encoded as it would be on a real wire.
