@@ -56,6 +56,15 @@ func conform(t *testing.T, d Disk) {
 	if _, err := d.(Locker).Lock("lock", []byte("8")); !fault.Is(err, fault.Busy) {
 		t.Errorf("locking twice: got %v, want Busy", err)
 	}
+	if f, err := d.Open(MarkerOpen, "lock", ReadOnly); err != nil {
+		t.Errorf("who holds the lock cannot be read: %v", err)
+	} else {
+		b := make([]byte, 1)
+		if _, err := f.ReadAt(b, 0); err != nil || b[0] != '7' {
+			t.Errorf("the lock holds %q, %v", b, err)
+		}
+		must(t, f.Close())
+	}
 	must(t, unlock())
 	if u, err := d.(Measurer).Usage(); err != nil || u.Free <= 0 || u.Free > u.Total {
 		t.Errorf("usage %+v %v", u, err)

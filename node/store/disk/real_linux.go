@@ -41,16 +41,3 @@ func syncDirectory(path string) error {
 	defer d.Close()
 	return d.Sync()
 }
-
-func usageOf(dir string) (Usage, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return Usage{}, err
-	}
-	return Usage{Total: int64(st.Blocks) * st.Bsize, Free: int64(st.Bavail) * st.Bsize}, nil
-}
-
-func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
-
-func isHeld(err error) bool    { return errors.Is(err, unix.EWOULDBLOCK) }
-func isNoSpace(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
