@@ -257,14 +257,21 @@ func (m *machine) fetchChunks(e *replica.Entry) {
 // save makes a checkpoint and gives up old records.
 func (m *machine) save() {
 	if s, ok := m.core.Snapshot(Slice); ok && s.Serial > 0 {
-		m.saveFrom(s.Serial - min(s.Serial, geoconfig.Serial(m.w.rng.IntN(40))))
+		first := s.Serial - min(s.Serial, geoconfig.Serial(m.w.rng.IntN(40)))
+		if m.w.o.NoReads {
+			first = s.Serial + 1
+		}
+		m.saveFrom(first)
 	}
 }
 
 // saveFrom is save, but the entries from first on are kept.
 func (m *machine) saveFrom(first geoconfig.Serial) {
 	if s, ok := m.core.Snapshot(Slice); ok && s.Serial > 0 {
-		m.disk.save(s, maps.Clone(m.state), min(m.core.Retain(Slice), first))
+		if !m.w.o.NoReads {
+			first = min(m.core.Retain(Slice), first)
+		}
+		m.disk.save(s, maps.Clone(m.state), first)
 	}
 }
 
