@@ -24,6 +24,10 @@ import (
 // with one call for a few chunks after the other it took minutes.
 const transferLimit = 15 * time.Second
 
+// prepareLimit is how long all that comes before may take: how soon a machine
+// makes a thousand files says nothing of a transfer.
+const prepareLimit = time.Minute
+
 // heard is a log that lets a test see when something happens.
 type heard struct {
 	slog.Handler
@@ -67,11 +71,16 @@ func leave(t *testing.T) *absence {
 	a.junior.Kill()
 	const writers, each = 8, 125
 	lists := make([][]string, writers)
+	limited, cancel := context.WithTimeout(a.ctx, prepareLimit)
+	defer cancel()
 	var all sync.WaitGroup
 	for w := range writers {
-		all.Go(func() { lists[w] = a.files(a.ctx, fmt.Sprintf("w%d-", w), each) })
+		all.Go(func() { lists[w] = a.files(limited, fmt.Sprintf("w%d-", w), each) })
 	}
 	all.Wait()
+	if limited.Err() != nil {
+		t.Fatalf("a thousand files were not made within %v", prepareLimit)
+	}
 	for _, l := range lists {
 		a.names = append(a.names, l...)
 	}
@@ -84,13 +93,15 @@ func leave(t *testing.T) *absence {
 func (a *absence) start(keep int) {
 	t := a.t
 	var cancel context.CancelFunc
-	a.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	a.ctx, cancel = context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	a.c = servertest.Start(t, servertest.Options{
 		Configure: func(i int, c *server.Config) { quick(i, c); c.MissedBytes = keep },
 		Depend:    func(_ int, d *server.Deps) { d.Logger = slog.New(a.began) },
 	})
-	awaitWhole(a.ctx, t, a.c)
+	limited, cancel := context.WithTimeout(a.ctx, prepareLimit)
+	defer cancel()
+	awaitWhole(limited, t, a.c)
 	for _, n := range a.c.Nodes {
 		if n != a.c.Active(geoconfig.RootSlice) {
 			a.junior = n
@@ -189,7 +200,9 @@ func (a *absence) whole() {
 	a.stop()
 	late := <-a.written
 	a.t.Logf("%d files made meanwhile", len(late))
-	checkCopy(a.ctx, a.t, a.junior, append(a.names, late...))
+	applied, cancel := context.WithTimeout(a.ctx, transferLimit)
+	defer cancel()
+	checkCopy(applied, a.t, a.junior, append(a.names, late...))
 }
 
 func TestAMemberThatMissedManyFilesIsWholeSoonWhileWritesGoOn(t *testing.T) {
