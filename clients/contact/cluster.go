@@ -117,6 +117,7 @@ func New(opt Options) (*Cluster, error) {
 		c.end()
 		return nil, fault.Wrap(fault.Invalid, op, "", err)
 	}
+	c.near.Here(opt.Site)
 	c.host, err = wire.New(wire.Options{
 		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected, Relays: c.relays,
 	})
@@ -174,6 +175,9 @@ func (c *Cluster) learn(row geoconfig.Node) error {
 	}
 	c.mu.Unlock()
 	c.near.Place(row.ID, row.Coordinate)
+	if row.Site != "" {
+		c.near.Declare(row.ID, row.Site, row.Apart)
+	}
 	return c.host.AddPeer(string(row.ID), row.Addresses)
 }
 

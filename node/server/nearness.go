@@ -65,7 +65,9 @@ func (c chance) Uint64() uint64 { return c.s.random() }
 
 func (s *Server) openVicinity() error {
 	var err error
-	s.near.vicinity, err = vicinity.New(s.clock, chance{s})
+	if s.near.vicinity, err = vicinity.New(s.clock, chance{s}); err == nil {
+		s.near.vicinity.Here(geoconfig.SiteName(s.config.Site))
+	}
 	return err
 }
 
@@ -94,6 +96,7 @@ func (s *Server) survey(ctx context.Context) {
 		for _, row := range s.directory.Nodes() {
 			if row.ID != s.id {
 				s.near.vicinity.Place(row.ID, row.Coordinate)
+				s.near.vicinity.Declare(row.ID, row.Site, row.Apart)
 			}
 		}
 		s.host.SetCoordinate(vicinity.ForWire(s.near.vicinity.Coordinate()))

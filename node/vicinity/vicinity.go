@@ -39,6 +39,7 @@ type Vicinity struct {
 	mu    sync.Mutex // guards below
 	self  *vivaldi.Node
 	peers map[geoconfig.NodeID]*peer
+	site  geoconfig.SiteName // of this process; empty: unknown
 }
 
 type peer struct {
@@ -52,6 +53,8 @@ type peer struct {
 	fed      time.Duration // when last handed to self
 	best     time.Duration // since then; 0: nothing
 	samples  uint64
+	site     geoconfig.SiteName // as its row says; empty: unknown
+	apart    []geoconfig.NodeID // of its site, and measured by it to be elsewhere
 }
 
 // New returns a Vicinity that knows nothing. The clock gives the time since any
@@ -208,8 +211,10 @@ func (v *Vicinity) Estimate(id geoconfig.NodeID) (Estimate, bool) {
 	if !p.placed || here.Error >= doubt || p.at.Error >= doubt {
 		return Estimate{}, false
 	}
-	e := v.self.Estimate(string(id), p.at, now)
-	return Estimate{RTT: e.RTT, Measured: e.Measured, Age: e.Age}, true
+	if e := v.self.Estimate(string(id), p.at, now); e.Measured {
+		return Estimate{RTT: e.RTT, Measured: true, Age: e.Age}, true
+	}
+	return Estimate{RTT: v.predict(p)}, true
 }
 
 // Between predicts how far two other nodes are from each other.
@@ -220,7 +225,7 @@ func (v *Vicinity) Between(a, b geoconfig.NodeID) (time.Duration, bool) {
 	if p == nil || q == nil || !p.placed || !q.placed || p.at.Error >= doubt || q.at.Error >= doubt {
 		return 0, false
 	}
-	return p.at.Predict(q.at), true
+	return v.predictOthers(a, p, b, q), true
 }
 
 // Link is what is known of the way to one node.
@@ -232,7 +237,7 @@ type Link struct {
 	Smoothed time.Duration
 	Age      time.Duration // of the last sample
 	Samples  uint64        // ever; 0: never measured
-	// Predicted is by coordinates alone; Known says whether there are any.
+	// Predicted is by coordinates and sites; Known says whether there are any.
 	Predicted time.Duration
 	Known     bool
 	At        vivaldi.Coordinate
@@ -243,7 +248,6 @@ func (v *Vicinity) Links() []Link {
 	now := v.clock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	here := v.self.Coordinate()
 	out := make([]Link, 0, len(v.peers))
 	for id, p := range v.peers {
 		l := Link{Node: id, Smoothed: p.smoothed, Samples: p.samples, Known: p.placed, At: p.at}
@@ -252,7 +256,7 @@ func (v *Vicinity) Links() []Link {
 			l.Least, l.Count = p.window(now)
 		}
 		if p.placed {
-			l.Predicted = here.Predict(p.at)
+			l.Predicted = v.predict(p)
 		}
 		out = append(out, l)
 	}

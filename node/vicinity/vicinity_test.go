@@ -137,3 +137,68 @@ func TestABusyLinkDoesNotOutweighTheOthers(t *testing.T) {
 		t.Error("the next second's sample did not count")
 	}
 }
+
+// Three sites of two nodes, each site as far from the others: all height. Two
+// nodes of the first never measure each other.
+func TestNodesOfOneSiteAreNotAsFarAsSites(t *testing.T) {
+	const nodes, away = 6, 100 * time.Millisecond
+	now := time.Hour
+	all := places(t, &now, make([][2]float64, nodes)...)
+	site := func(i int) geoconfig.SiteName { return geoconfig.SiteName('x' + rune(i/2)) }
+	for range 300 {
+		now += time.Second
+		for i := range all {
+			for j := range all {
+				if c := vicinity.ForWire(all[j].Coordinate()); site(i) != site(j) {
+					all[i].Sample(name(j), away, &c)
+				}
+			}
+		}
+	}
+	v := all[0]
+	v.Place(name(1), vicinity.ForRow(all[1].Coordinate()))
+	fellow := func() time.Duration {
+		e, ok := v.Estimate(name(1))
+		if !ok || e.Measured {
+			t.Fatalf("got %+v, %v; want a prediction", e, ok)
+		}
+		return e.RTT
+	}
+	if got := fellow(); got < away/2 {
+		t.Fatalf("got %v without sites: this network does not show the case", got)
+	}
+	v.Here(site(0))
+	for i := 1; i < nodes; i++ {
+		v.Declare(name(i), site(i), nil)
+	}
+	if got := fellow(); got > 2*time.Millisecond {
+		t.Errorf("got %v for a node of the same site, want a millisecond", got)
+	}
+	others := func() time.Duration {
+		got, ok := v.Between(name(2), name(3))
+		if !ok {
+			t.Fatal("nothing is known of two others")
+		}
+		return got
+	}
+	if got := others(); got > 2*time.Millisecond {
+		t.Errorf("got %v between two nodes of another site, want a millisecond", got)
+	}
+	if got, ok := v.Between(name(2), name(4)); !ok || got < away*8/10 || got > away*12/10 {
+		t.Errorf("got %v, %v between two sites, want about %v", got, ok, away)
+	}
+	v.Declare(name(3), site(3), []geoconfig.NodeID{name(2)})
+	if got := others(); got < away/5 {
+		t.Errorf("got %v for nodes that one of them measured to be apart", got)
+	}
+	v.Place("far", geoconfig.Coordinate{Vector: []float64{300, 0}, Height: 20, Error: 0.1})
+	v.Declare("far", site(0), nil)
+	if e, ok := v.Estimate("far"); !ok || e.RTT < away {
+		t.Errorf("got %+v, %v for a node that its coordinate puts elsewhere, whatever it says", e, ok)
+	}
+	v.Sample(name(1), 80*time.Millisecond, nil)
+	now += 2 * vivaldi.Default().Fresh
+	if got := fellow(); got < away/2 {
+		t.Errorf("got %v for a node that was measured to be far", got)
+	}
+}
