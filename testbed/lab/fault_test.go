@@ -73,13 +73,14 @@ func TestAChangeTouchesWhatItNames(t *testing.T) {
 func TestANetworkIsItsTopology(t *testing.T) {
 	top := parse(t, `
 seed: 5
+tcp: reno
 sites: [{name: a, nodes: 2, lan: {rate: 100 Mbps}, up: {rate: 6 Mbps, queue: 64 KiB}}, {name: b, clients: 1}]
 pairs: [{from: a, to: b, delay: 7 ms, jitter: 1 ms, loss: 0.5}, {from: b, to: a, delay: 9 ms, rate: 2 Mbps}]`)
 	c := Config(top, "x")
 	if err := c.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	if c.Seed != 5 || c.Prefix != Prefix || c.Run != "x" {
+	if c.Seed != 5 || c.TCP != "reno" || c.Prefix != Prefix || c.Run != "x" {
 		t.Errorf("got seed %d, prefix %s, run %s", c.Seed, c.Prefix, c.Run)
 	}
 	if a := c.Site("a"); a.LAN != 100*wan.Mbit || a.Up != 6*wan.Mbit || a.Down != wan.Unlimited || a.UpQueue != 64<<10 || len(a.Hosts) != 2 {

@@ -7,7 +7,7 @@ import (
 
 // Config is the network of a topology. Run is the lab's name.
 func Config(t *topology.Topology, run string) wan.Config {
-	c := wan.Config{Prefix: Prefix, Run: run, Seed: t.Seed, Network: t.Network, Pairs: map[wan.Pair]wan.Path{}}
+	c := wan.Config{Prefix: Prefix, Run: run, Seed: t.Seed, TCP: t.TCP, Network: t.Network, Pairs: map[wan.Pair]wan.Path{}}
 	for _, s := range t.Sites {
 		site := wan.Site{
 			Name: s.Name, LAN: rate(s.LAN), Up: rate(s.Up.Rate), Down: rate(s.Down.Rate),

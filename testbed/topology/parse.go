@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -90,6 +91,7 @@ func ParseNode(r *Reader, top *yaml.Node, file string) (*Topology, error) {
 		"seed":       func(n *yaml.Node) { d.Seed(n, &d.t.Seed) },
 		"network":    func(n *yaml.Node) { d.network = n; d.prefix(n) },
 		"lease":      func(n *yaml.Node) { d.lease = n; d.Time(n, maxLease, &d.t.Lease) },
+		"tcp":        d.readTCP,
 		"geo_config": func(n *yaml.Node) { d.geo = n; d.Text(n, &d.t.GeoConfig) },
 		"mounts":     d.readMounts,
 		"defaults":   func(n *yaml.Node) { d.site(n, "defaults", &d.defaults, nil) },
@@ -118,6 +120,18 @@ func (d *draft) prefix(n *yaml.Node) {
 		return p, nil
 	}, &d.t.Network)
 }
+
+// readTCP reads the name of a congestion control. Whether the machine has it
+// shows when the network is made.
+func (d *draft) readTCP(n *yaml.Node) {
+	if d.Text(n, &d.t.TCP); !controlName.MatchString(d.t.TCP) {
+		d.Bad(n, "%q is no congestion control: such as reno, cubic or bbr", d.t.TCP)
+	}
+}
+
+// controlName is what names of congestion controls look like: the kernel takes
+// 15 characters.
+var controlName = regexp.MustCompile(`^[a-z0-9_-]{1,15}$`)
 
 // readMounts reads one word, or a list of hosts.
 func (d *draft) readMounts(n *yaml.Node) {

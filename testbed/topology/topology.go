@@ -27,6 +27,9 @@ type Topology struct {
 	Network netip.Prefix
 	// Lease is what cartwheeld gets as --lease.
 	Lease time.Duration
+	// TCP is the congestion control of the hosts, such as reno; "": the
+	// machine's.
+	TCP string
 	// GeoConfig is the host that runs the geo-config server too.
 	GeoConfig string
 	Sites     []Site

@@ -188,6 +188,7 @@ func TestBadInputIsNamedByFileAndLine(t *testing.T) {
 		{"mount nowhere", two + "mounts: [a-1, b-9]\n", `x.yaml:4|unknown host "b-9"`},
 		{"mounts in words", two + "mounts: nods\n", `x.yaml:4|did you mean "nodes"?`},
 		{"lease too short", two + "lease: 1 ms\n", "x.yaml:4|a lease is 100ms or more"},
+		{"congestion control", two + "tcp: Re no\n", `x.yaml:4|"Re no" is no congestion control`},
 		{"a host and a site of one name", "sites:\n  - {name: a, clients: 1}\n  - {name: a-c1}\n", `x.yaml:1|a host and a site would both be named "a-c1"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,6 +227,7 @@ func TestATopologyWrittenAndReadAgainIsTheSame(t *testing.T) {
 		"words": `
 seed: 7
 lease: 1500ms
+tcp: reno
 mounts: clients
 defaults: {lan: {rate: 100 Mbps}, link: {rate: 1500 kbps, queue: 1500 B}, clients: 1}
 sites: [{name: a}, {name: b, latitude: -3.5, longitude: 7}]

@@ -14,6 +14,9 @@ func (t *Topology) YAML() []byte {
 		fmt.Fprintf(&b, "summary: %q\n", t.Summary)
 	}
 	fmt.Fprintf(&b, "seed: %d\nnetwork: %v\nlease: %v\ngeo_config: %s\n", t.Seed, t.Network, t.Lease, t.GeoConfig)
+	if t.TCP != "" {
+		fmt.Fprintf(&b, "tcp: %s\n", t.TCP)
+	}
 	var mounts []string
 	for _, h := range t.Hosts {
 		if h.Mount {

@@ -34,12 +34,14 @@ func (r Rate) String() string {
 }
 
 // Config is a wide area. Everything but the names of sites and hosts, their
-// addresses, their LAN rates and the seed may change while it runs.
+// addresses, their LAN rates, their congestion control and the seed may change
+// while it runs.
 type Config struct {
 	Prefix  string        `json:"prefix"`  // of the namespaces' names; "cw" if empty
 	Run     string        `json:"run"`     // tells runs apart; 1 to 8 of a-z0-9, drawn if empty
 	Seed    uint64        `json:"seed"`    // fixes which packets are lost, doubled, held back, and the jitter
 	Network netip.Prefix  `json:"network"` // where sites without a prefix get theirs from; 10.77.0.0/16 if unset
+	TCP     string        `json:"tcp"`     // congestion control of the hosts, such as reno; the machine's if empty
 	Sites   []Site        `json:"sites"`
 	Pairs   map[Pair]Path `json:"pairs"` // every ordered pair of different sites
 }

@@ -144,6 +144,7 @@ func TestWhatCannotChangeIsRefusedAndNothingChanges(t *testing.T) {
 		"rate 0":  {fault.Invalid, func(c *wan.Config) { c.Site("quito").Up = 0 }},
 		"a host":  {fault.NotSupported, func(c *wan.Config) { c.Site("quito").Hosts[0].Name = "other" }},
 		"a LAN":   {fault.NotSupported, func(c *wan.Config) { c.Site("quito").LAN = wan.Mbit }},
+		"control": {fault.NotSupported, func(c *wan.Config) { c.TCP = "reno" }},
 		"the run": {fault.NotSupported, func(c *wan.Config) { c.Run = "other" }},
 	} {
 		if err := n.Change(ctx, func(cc *wan.Config) error { c.fn(cc); return nil }); !fault.Is(err, c.kind) {

@@ -171,6 +171,23 @@ func TestBytesCrossTheNetworkUnchanged(t *testing.T) {
 	t.Logf("late p50 %v p99 %v longest %v, waited p99 %v, %d packets, %.1f %% of a core, priority %d", s.Late.Quantile(0.5), s.Late.Quantile(0.99), s.Late.Longest, s.Wait.Quantile(0.99), there.Packets, 100*s.Load(), s.Priority)
 }
 
+func TestHostsHaveTheCongestionControlAskedFor(t *testing.T) {
+	c := twoSites(wan.Path{Rate: wan.Unlimited})
+	c.TCP = "reno" // every kernel has it, for every namespace
+	n := start(t, c)
+	for _, host := range []string{"paris1", "quito2"} {
+		got, err := n.Command(context.Background(), host, "cat", "/proc/sys/net/ipv4/tcp_congestion_control").Output()
+		if strings.TrimSpace(string(got)) != c.TCP || err != nil {
+			t.Errorf("%s: got %q, %v; want %s", host, got, err, c.TCP)
+		}
+	}
+	c = named(c, "control")
+	c.TCP = "none"
+	if _, err := wan.Start(context.Background(), c, options(t)); !fault.Is(err, fault.NotSupported) {
+		t.Errorf("an unknown one: got %v", err)
+	}
+}
+
 func TestACommandRunsInItsHost(t *testing.T) {
 	n := start(t, twoSites(wan.Path{Rate: wan.Unlimited}))
 	var out bytes.Buffer

@@ -85,6 +85,19 @@ func set(settings [][2]string) error {
 	return nil
 }
 
+// setControl sets the congestion control of the namespace that it is called in.
+func setControl(name string) error {
+	if name == "" {
+		return nil
+	}
+	err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(name), 0)
+	if err != nil {
+		return &fault.Error{Kind: fault.NotSupported, Op: "wan.Start", Subject: name, Cause: err,
+			Public: "this machine lets no network namespace use this congestion control: take one that the sysctl net.ipv4.tcp_allowed_congestion_control lists"}
+	}
+	return nil
+}
+
 func (n *Network) plumbSite(s Site) error {
 	return netns.Do(n.sites[s.Name], func() error {
 		if err := set(siteSettings); err != nil {
@@ -152,6 +165,9 @@ func (n *Network) plumbHost(s Site, h Host, br netlink.Link, port string) error 
 	}
 	return netns.Do(n.hosts[h.Name], func() error {
 		if err := set(hostSettings); err != nil {
+			return err
+		}
+		if err := setControl(n.config.TCP); err != nil {
 			return err
 		}
 		if err := loopback(); err != nil {
