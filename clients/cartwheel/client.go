@@ -123,6 +123,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.router = route.New(cluster, o.Logger, c.onRow)
 	c.operator = route.NewOperator(c.router)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
+	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions)
 	cluster.Host().Message(method.Page, c.pushed)
 	if err := c.start(ctx); err != nil {

@@ -16,18 +16,8 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
-)
-
-// Times of the keep-alive, for sessions of 3 s, the default; shorter ones are
-// renewed more often.
-const (
-	period      = 800 * time.Millisecond
-	retryPeriod = 200 * time.Millisecond
-	callLimit   = 2 * time.Second
-	// margin is taken off what is left, for clocks that run apart.
-	margin = 20 * time.Millisecond
+	"google.golang.org/protobuf/proto"
 )
 
 // maxRevoked bounds the objects whose last revocation a session remembers one
@@ -57,7 +47,7 @@ type Stamp struct {
 
 // Manager keeps the sessions.
 type Manager struct {
-	cluster  *contact.Cluster
+	caller   Caller
 	now      boottime.Func
 	handlers Handlers
 	logger   *slog.Logger
@@ -80,7 +70,11 @@ type nodeSession struct {
 
 	number  atomic.Uint64 // 0: none
 	expires atomic.Int64  // boot time, ns
+	left    atomic.Int64  // ns: what the node said last
 	excepts atomic.Pointer[map[geoconfig.SliceID]bool]
+
+	taking sync.Mutex // held while an answer is taken in; guards taken, comes before mu
+	taken  uint64     // the newest keep-alive whose answer was
 
 	mu      sync.Mutex                     // guards below
 	seen    uint64                         // highest serial of a revocation
@@ -91,14 +85,23 @@ type nodeSession struct {
 	isOpen  bool
 }
 
-// New makes a Manager. It answers the nodes' revocations from then on.
-func New(cluster *contact.Cluster, now boottime.Func, handlers Handlers, logger *slog.Logger) *Manager {
+// Caller reaches nodes; a *contact.Cluster is one. Call is as there, and Client
+// the number of this process.
+type Caller interface {
+	Call(ctx context.Context, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error)
+	Client() uint64
+}
+
+var _ Caller = (*contact.Cluster)(nil)
+
+// New makes a Manager. Whoever has it registers Revoke as the handler of the
+// nodes' revocations before the first session.
+func New(caller Caller, now boottime.Func, handlers Handlers, logger *slog.Logger) *Manager {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Manager{
-		cluster: cluster, now: now, handlers: handlers, logger: logger, ctx: ctx, stop: stop,
+		caller: caller, now: now, handlers: handlers, logger: logger, ctx: ctx, stop: stop,
 		nodes: map[geoconfig.NodeID]*nodeSession{}, voids: map[geoconfig.SliceID]*atomic.Uint64{},
 	}
-	cluster.Host().Inline(method.Revoke, m.revoke)
 	return m
 }
 
@@ -138,66 +141,6 @@ func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
 	return s
 }
 
-// keep renews one session until the Manager closes.
-func (m *Manager) keep(s *nodeSession) {
-	for {
-		left, err := m.renew(s)
-		wait := min(period, max(left/3, retryPeriod/4)) // two may be lost
-		if err != nil {
-			wait = retryPeriod
-			if s.number.Load() != 0 && m.now() >= time.Duration(s.expires.Load()) {
-				m.lapse(s, 0)
-			}
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-m.ctx.Done():
-			t.Stop()
-			m.end(s)
-			return
-		}
-	}
-}
-
-// renew sends one keep-alive and returns the time that the session then has.
-func (m *Manager) renew(s *nodeSession) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, callLimit)
-	defer cancel()
-	sent := m.now()
-	s.mu.Lock()
-	seen := s.seen
-	s.mu.Unlock()
-	number := s.number.Load()
-	var a pb.KeepAliveResponse
-	_, err := m.cluster.Call(ctx, s.id, wire.Beacon, method.KeepAlive,
-		&pb.KeepAliveRequest{Session: number, Client: m.cluster.Client(), RevocationsSeen: seen}, nil, &a)
-	if err != nil {
-		return 0, err
-	}
-	if a.Session != number {
-		m.lapse(s, a.Session)
-	}
-	excepted := make(map[geoconfig.SliceID]bool, len(a.Excepted))
-	for _, id := range a.Excepted {
-		excepted[geoconfig.SliceID(id)] = true
-		// Of a new session nothing was granted yet.
-		if old := s.excepts.Load(); a.Session == number && (old == nil || !(*old)[geoconfig.SliceID(id)]) {
-			m.except(s, geoconfig.SliceID(id))
-		}
-	}
-	s.excepts.Store(&excepted)
-	// The time counts from the sending.
-	s.expires.Store(int64(sent) + a.LeftNs - int64(margin))
-	s.mu.Lock()
-	if !s.isOpen {
-		s.isOpen = true
-		close(s.opened)
-	}
-	s.mu.Unlock()
-	return time.Duration(a.LeftNs), nil
-}
-
 // except voids what the node granted on a slice for which it does not act, or
 // not now. Where it granted nothing, as a standby never does, the leases of the
 // slice are another node's and stand; only what is on its way is not taken.
@@ -224,19 +167,6 @@ func (m *Manager) lapse(s *nodeSession, number uint64) {
 		m.logger.Info("a session lapsed: what it covered is looked at anew", "node", s.id)
 		m.handlers.Lapsed(s.id)
 	}
-}
-
-// end tells the node that nobody will come back.
-func (m *Manager) end(s *nodeSession) {
-	number := s.number.Swap(0)
-	if number == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
-	defer cancel()
-	// If it does not arrive, the session runs out by itself.
-	_, _ = m.cluster.Call(ctx, s.id, wire.Beacon, method.KeepAlive,
-		&pb.KeepAliveRequest{Session: number, Client: m.cluster.Client(), Close: true}, nil, &pb.KeepAliveResponse{})
 }
 
 // Close ends every session and joins the goroutines.
@@ -307,8 +237,8 @@ func (m *Manager) Left(st Stamp) time.Duration {
 	return max(0, time.Duration(st.node.expires.Load())-m.now())
 }
 
-// revoke answers a node's request to give leases up.
-func (m *Manager) revoke(r *wire.Request) {
+// Revoke answers a node's request to give leases up. It does not block.
+func (m *Manager) Revoke(r *wire.Request) {
 	var req pb.RevokeRequest
 	if err := r.Decode(&req); err != nil {
 		r.Fail(err)

@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/session"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// farNode is a node at the end of a way of its own, with the table that nodes
+// keep. Its limit is what it may act for when it is asked.
+type farNode struct {
+	began time.Time
+	limit time.Duration
+
+	mu     sync.Mutex // guards below
+	table  *session.Table
+	way    time.Duration // one way
+	cut    bool
+	under  int
+	most   int // at once
+	opened int // sessions
+}
+
+const client = 7
+
+func (n *farNode) Client() uint64 { return client }
+
+func (n *farNode) now() time.Duration { return time.Since(n.began) }
+
+func (n *farNode) Call(ctx context.Context, _ geoconfig.NodeID, _ wire.Class, _ wire.Method, req proto.Message, _ [][]byte, resp proto.Message) (*wire.Buffer, error) {
+	n.mu.Lock()
+	n.under++
+	n.most = max(n.most, n.under)
+	way, cut := n.way, n.cut
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.under--
+	}()
+	if cut {
+		way = time.Hour
+	}
+	if err := pass(ctx, way); err != nil {
+		return nil, err
+	}
+	asked := req.(*pb.KeepAliveRequest)
+	n.mu.Lock()
+	id, left, _, err := n.table.KeepAlive(session.ID(asked.Session), client, int64(n.limit), int64(n.now()))
+	if uint64(id) != asked.Session {
+		n.opened++
+	}
+	n.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	a := resp.(*pb.KeepAliveResponse)
+	a.Session, a.LeftNs = uint64(id), left
+	return nil, pass(ctx, way)
+}
+
+func (n *farNode) set(way time.Duration, cut bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.way, n.cut = way, cut
+}
+
+// counts returns the most keep-alives at once and the sessions opened.
+func (n *farNode) counts() (most, opened int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.most, n.opened
+}
+
+// pass is the time that a message is on its way.
+func pass(ctx context.Context, way time.Duration) error {
+	t := time.NewTimer(way)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.TimedOut, "far", "", ctx.Err())
+	}
+}
+
+// elapse lets the bubble's time pass.
+func elapse(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := pass(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held runs f beside a Manager that holds a session with a node.
+func held(t *testing.T, way, limit time.Duration, f func(t *testing.T, m *Manager, n *farNode, lapsed func() int)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &farNode{began: time.Now(), way: way, limit: limit, table: session.New(session.DefaultConfig(), 1)}
+		var mu sync.Mutex
+		lapses := 0
+		m := New(n, n.now, Handlers{Lapsed: func(geoconfig.NodeID) {
+			mu.Lock()
+			defer mu.Unlock()
+			lapses++
+		}}, slog.New(slog.DiscardHandler))
+		defer m.Close()
+		if m.With(t.Context(), "far") == 0 {
+			t.Fatal("no session was opened")
+		}
+		f(t, m, n, func() int { mu.Lock(); defer mu.Unlock(); return lapses })
+	})
+}
+
+func TestASessionOutlivesAWayAsLongAsWhatItHasLeft(t *testing.T) {
+	// Beside a full line of 300 ms a round trip takes 1.2 s, and a node whose
+	// own lease is renewed over it may act for little longer.
+	held(t, 600*time.Millisecond, 1300*time.Millisecond, func(t *testing.T, _ *Manager, n *farNode, lapsed func() int) {
+		elapse(t, time.Minute)
+		most, opened := n.counts()
+		if got := lapsed(); got > 0 || opened != 1 {
+			t.Errorf("the session lapsed %d times, and the node opened %d", got, opened)
+		}
+		if most < 2 || most > maxUnder {
+			t.Errorf("%d keep-alives were under way at once, want 2 to %d", most, maxUnder)
+		}
+	})
+}
+
+func TestASessionOfWhichNothingIsHeardLapsesOnceAndIsOpenedAnew(t *testing.T) {
+	held(t, 10*time.Millisecond, 3*time.Second, func(t *testing.T, m *Manager, n *farNode, lapsed func() int) {
+		before := m.With(t.Context(), "far")
+		n.set(0, true)
+		elapse(t, 10*time.Second)
+		if got := lapsed(); got != 1 {
+			t.Errorf("lapsed %d times, want once", got)
+		}
+		if most, _ := n.counts(); most > maxUnder {
+			t.Errorf("%d keep-alives were under way at once, want at most %d", most, maxUnder)
+		}
+		n.set(10*time.Millisecond, false)
+		elapse(t, 5*time.Second)
+		if after := m.With(t.Context(), "far"); after == 0 || after == before {
+			t.Errorf("the session is %d, was %d", after, before)
+		}
+		elapse(t, 10*time.Second)
+		if got := lapsed(); got != 1 {
+			t.Errorf("lapsed %d times when all was well again", got-1)
+		}
+	})
+}
+
+func TestALateAnswerIsNotTakenBehindANewerOne(t *testing.T) {
+	held(t, time.Millisecond, 3*time.Second, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
+		s := m.session("far")
+		n.set(700*time.Millisecond, false)
+		elapse(t, period) // one is under way now
+		n.set(time.Millisecond, false)
+		for range 40 {
+			newest := s.expires.Load()
+			elapse(t, period/16)
+			if got := s.expires.Load(); got < newest {
+				t.Fatalf("the session's end went back by %v", time.Duration(newest-got))
+			}
+		}
+	})
+}
