@@ -6,7 +6,9 @@ import "fmt"
 type Class uint8
 
 // The classes. Frames of one class arrive in the order in which they were
-// queued, except across a reconnection; classes do not wait for each other.
+// queued, except across a reconnection, and except that on a connection for
+// chunks small frames overtake those with large bodies. Classes do not wait for
+// each other.
 const (
 	Beacon    Class = 0 // beacons, keep-alives, revocations: small and urgent
 	Operation Class = 1 // operations, reads, replica traffic

@@ -115,8 +115,9 @@ func (s *slowLink) forward(from, to net.Conn) {
 	}
 }
 
-// roundTrips measures calls in class while chunks fill a link of 20 Mbit/s.
-func roundTrips(t testing.TB, class wire.Class, n int) []time.Duration {
+// roundTrips measures calls in class, with a body of so many bytes, while
+// chunks fill a link of 20 Mbit/s.
+func roundTrips(t testing.TB, class wire.Class, n, size int) []time.Duration {
 	t.Helper()
 	a := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 1)})
 	b := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 2), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
@@ -146,7 +147,7 @@ func roundTrips(t testing.TB, class wire.Class, n int) []time.Duration {
 	var rtts []time.Duration
 	for range n {
 		start := time.Now()
-		if _, err := a.Call(ctx, b.KeyID(), class, echo, nil, nil, nil); err != nil {
+		if _, err := a.Call(ctx, b.KeyID(), class, failing, nil, [][]byte{pattern(size, 1)}, nil); err != nil {
 			t.Fatal(err)
 		}
 		rtts = append(rtts, time.Since(start))
@@ -159,15 +160,20 @@ func roundTrips(t testing.TB, class wire.Class, n int) []time.Duration {
 }
 
 func TestBeaconsDoNotQueueBehindChunks(t *testing.T) {
-	alone := roundTrips(t, wire.Beacon, 100)
+	alone := roundTrips(t, wire.Beacon, 100, 100)
 	p99 := alone[98]
 	t.Logf("beacon beside chunks at 20 Mbit/s: median %v, p99 %v", alone[50], p99)
 	if p99 > 250*time.Millisecond { // a third of the lease is a second
 		t.Errorf("p99 is %v", p99)
 	}
-	shared := roundTrips(t, wire.Chunk, 1)
-	t.Logf("the same call on the chunks' own connection: %v", shared[0])
+	shared := roundTrips(t, wire.Chunk, 1, 64<<10)
+	t.Logf("a chunk: %v", shared[0])
 	if shared[0] < 2*p99 {
-		t.Errorf("a call behind chunks took only %v: the link was not full", shared[0])
+		t.Errorf("a chunk behind chunks took only %v: the link was not full", shared[0])
+	}
+	small := roundTrips(t, wire.Chunk, 5, 100)
+	t.Logf("a small call on the chunks' own connection: median %v", small[2])
+	if small[2] > shared[0] {
+		t.Errorf("a small call took %v, as if it had waited for all chunks before it", small[2])
 	}
 }

@@ -64,6 +64,7 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 	if over, ok := d.raw.Conn.(*overSplice); ok {
 		l.via = over.relay
 	}
+	l.queue.overtake = class == Chunk && !l.local()
 	l.heardAt.Store(h.now())
 	return l
 }
@@ -238,20 +239,31 @@ func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 	if !q.begin() {
 		return sendDead, nil
 	}
-	if bounded && q.size >= q.limit {
+	passes := q.passes(o)
+	if bounded && !q.hasRoom(passes) {
 		q.mu.Unlock()
 		return sendFull, nil
 	}
-	start := len(q.batch.arena)
-	arena, body, err := l.encode(q.batch.arena, o)
+	into := &q.batch.arena
+	if passes {
+		into = &q.ahead
+	}
+	start := len(*into)
+	arena, body, err := l.encode(*into, o)
 	if err != nil {
-		q.batch.arena = arena[:start]
+		*into = arena[:start]
 		q.mu.Unlock()
 		return sendBad, err
 	}
-	q.batch.arena = arena
+	*into = arena
 	n := len(arena) - start + body
-	q.attach(o.body, o.done)
+	if passes {
+		for _, part := range o.body {
+			q.ahead = append(q.ahead, part...)
+		}
+	} else {
+		q.attach(start, o.body, o.done)
+	}
 	q.commit(n)
 	if o.kind != kindHeartbeat {
 		l.traffic.Add(1)

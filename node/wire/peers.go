@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -204,6 +205,9 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 		return nil
 	}
 	d.raw.hold()
+	if socket, ok := d.raw.Conn.(syscall.Conn); ok && d.lane.class() == Chunk && d.raw.local == nil {
+		tuneBulk(socket)
+	}
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()

@@ -14,19 +14,26 @@ const copyBody = 16 << 10
 // keepArena is the largest encoding buffer that a queue keeps.
 const keepArena = 1 << 20
 
+// aheadLimit bounds the bytes of small frames that wait before large ones.
+const aheadLimit = 1 << 20
+
 // queue is what waits to be written to one connection: encoded frames end to
-// end, and references to large bodies that stand between them.
+// end, and references to large bodies that stand between them. Where overtake
+// is set, small frames do not wait for those with large bodies.
 type queue struct {
-	limit int
+	limit    int
+	overtake bool
 
 	mu      sync.Mutex // guards all below
 	batch   batch
-	size    int  // bytes in batch and being written
-	asleep  bool // the writer waits for wake
+	ahead   []byte // whole frames that go out before the next one with a large body
+	size    int    // bytes in batch and ahead, and being written
+	asleep  bool   // the writer waits for wake
 	closed  bool
 	room    chan struct{} // closed when size falls below limit; nil when nobody waits
 	wake    chan struct{} // capacity 1
 	writing batch         // the writer's own; only swapped under mu
+	passing []byte        // likewise, of ahead
 	parts   net.Buffers   // the writer's own
 }
 
@@ -35,11 +42,13 @@ type batch struct {
 	refs  []ref
 }
 
-// ref is a body that belongs at position at of the arena.
+// ref is a body that belongs at position at of the arena. The first one of a
+// frame says where that begins; the others have -1.
 type ref struct {
-	at   int
-	data []byte
-	done func() // called once when data is no longer needed; may be nil
+	at    int
+	frame int
+	data  []byte
+	done  func() // called once when data is no longer needed; may be nil
 }
 
 func newQueue(limit int) *queue {
@@ -68,9 +77,9 @@ func (q *queue) commit(n int) {
 	}
 }
 
-// attach adds a body at the end of the batch; done may be nil. It must be
-// called between begin and commit.
-func (q *queue) attach(body [][]byte, done func()) {
+// attach adds a body at the end of the batch, to the frame that begins at start
+// of the arena; done may be nil. It must be called between begin and commit.
+func (q *queue) attach(start int, body [][]byte, done func()) {
 	b := &q.batch
 	last := -1
 	for _, part := range body {
@@ -78,16 +87,34 @@ func (q *queue) attach(body [][]byte, done func()) {
 			b.arena = append(b.arena, part...)
 			continue
 		}
-		b.refs = append(b.refs, ref{at: len(b.arena), data: part})
-		last = len(b.refs) - 1
+		b.refs = append(b.refs, ref{at: len(b.arena), frame: start, data: part})
+		last, start = len(b.refs)-1, -1
 	}
 	switch {
 	case done == nil:
 	case last >= 0:
 		b.refs[last].done = done
 	default:
-		b.refs = append(b.refs, ref{at: len(b.arena), done: done})
+		b.refs = append(b.refs, ref{at: len(b.arena), frame: start, done: done})
 	}
+}
+
+// passes reports whether a frame may overtake others: it is small, and nobody
+// waits to have its body back. A cancellation must not overtake what it cancels.
+func (q *queue) passes(o *outgoing) bool {
+	if !q.overtake || o.done != nil || o.kind == kindCancel {
+		return false
+	}
+	n := 0
+	for _, part := range o.body {
+		n += len(part)
+	}
+	return n <= copyBody
+}
+
+// hasRoom reports whether a frame is taken now. It must be called after begin.
+func (q *queue) hasRoom(passes bool) bool {
+	return q.size < q.limit || passes && len(q.ahead) < aheadLimit
 }
 
 // wait blocks until there is room, the queue is closed or ctx ends.
@@ -119,7 +146,7 @@ func (q *queue) take() (*batch, bool) {
 			q.mu.Unlock()
 			return nil, false
 		}
-		if len(q.batch.arena)+len(q.batch.refs) > 0 {
+		if len(q.batch.arena)+len(q.batch.refs)+len(q.ahead) > 0 {
 			q.batch, q.writing = q.writing, q.batch
 			q.mu.Unlock()
 			return &q.writing, true
@@ -134,7 +161,7 @@ func (q *queue) take() (*batch, bool) {
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.batch.arena)+len(q.batch.refs) == 0
+	return len(q.batch.arena)+len(q.batch.refs)+len(q.ahead) == 0
 }
 
 // full reports whether no more should be added.
@@ -161,7 +188,16 @@ func (q *queue) waiting() bool {
 	return q.size > 0 && !q.closed
 }
 
+// pass returns the small frames that wait, to be written now.
+func (q *queue) pass() []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ahead, q.passing = q.passing[:0], q.ahead
+	return q.passing
+}
+
 // write sends a batch and gives back the bodies, also those of a failed write.
+// What may overtake goes out before each frame with a large body.
 func (q *queue) write(b *batch, w io.Writer) error {
 	var err error
 	at := 0
@@ -171,8 +207,16 @@ func (q *queue) write(b *batch, w io.Writer) error {
 			q.written(len(p))
 		}
 	}
+	send(q.pass())
 	for i := range b.refs {
 		r := &b.refs[i]
+		if r.frame > at {
+			send(b.arena[at:r.frame])
+			at = r.frame
+		}
+		if r.frame >= 0 {
+			send(q.pass())
+		}
 		send(b.arena[at:r.at])
 		at = r.at
 		send(r.data)
