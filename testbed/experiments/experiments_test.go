@@ -96,7 +96,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 }
 
 func TestTopologiesOfExperimentsAreTopologies(t *testing.T) {
-	for name, yaml := range map[string]string{"pipe": pipeYAML, "blackout": blackoutYAML} {
+	for name, yaml := range map[string]string{"pipe": pipeYAML, "saturate": saturateYAML, "blackout": blackoutYAML} {
 		if top, err := described(name, yaml); err != nil || len(top.Hosts) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -205,6 +205,25 @@ func TestPipeSaysHowFullTheLineWas(t *testing.T) {
 		}
 	}
 	want(t, published(t, pipeReport(rows, 200e6, []float64{0, 0.001})), "| 0 | write | 1 | 160 | 80.0 | 80.0 | 0.4-8 | 100 | 80.0 |", "| 0.1 | read | 1 | 160 | 80.0 | 80.0 | - | 100 | 60.0 |")
+}
+
+func TestSaturateTellsWhatWasLost(t *testing.T) {
+	rows := []saturateRow{
+		{Control: "reno", Sessions: load.SessionResult{RTT: []float64{300, 310}}, Beacons: []float64{301}},
+		{Control: "reno", Full: true, Sessions: load.SessionResult{RTT: []float64{400, 700}, Failed: 1, Lapsed: 2}, Lapsed: 3, Parts: 4, Out: 18, In: 17},
+	}
+	want(t, published(t, saturateReport(rows, time.Minute)),
+		"| reno | full | keep-alive | 550 | 700 | 700 | 2 | 1 | 300 | 1000 |", "| reno | full | 3 | 2 | 4 | 18.0 | 17.0 |")
+}
+
+func TestLinesOfLogsHaveTimes(t *testing.T) {
+	at, ok := loggedAt(`time=2026-01-02T03:04:05.678Z level=INFO msg="a session lapsed" node=x`)
+	if want := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC); !ok || !at.Equal(want) {
+		t.Errorf("got %v, %v; want %v", at, ok, want)
+	}
+	if _, ok := loggedAt("sending what is unsent (1s)"); ok {
+		t.Error("a line without a time has one")
+	}
 }
 
 func TestBlackoutTellsWhatWasLost(t *testing.T) {

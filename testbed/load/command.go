@@ -52,14 +52,23 @@ func (f writerFlags) options() WriterOptions {
 	return WriterOptions{Dir: f.Dir, Workers: f.Workers, For: f.For, Bytes: f.Bytes, Seed: f.Seed, Pause: f.Pause}
 }
 
+type sessionFlags struct {
+	Contact string        `help:"Contact file." type:"path" required:""`
+	Site    string        `help:"Site where the client stands."`
+	Nodes   string        `help:"Site whose nodes are asked; all if none is named."`
+	For     time.Duration `help:"How long." default:"10s"`
+	Every   time.Duration `help:"From one keep-alive to the next." default:"200ms"`
+}
+
 // flags are the works; Main runs one of them.
 type flags struct {
-	Tree    treeFlags   `cmd:"" help:"Copy, list, search or delete a tree."`
-	Objects objectFlags `cmd:"" help:"Put, get, list and delete small objects."`
-	Stream  streamFlags `cmd:"" help:"Write or read one large file."`
-	Writers writerFlags `cmd:"" help:"Work on files of one's own, and note what was acknowledged."`
-	Verify  writerFlags `cmd:"" help:"Look for what writers noted as acknowledged."`
-	Cold    struct {
+	Tree     treeFlags    `cmd:"" help:"Copy, list, search or delete a tree."`
+	Objects  objectFlags  `cmd:"" help:"Put, get, list and delete small objects."`
+	Stream   streamFlags  `cmd:"" help:"Write or read one large file."`
+	Writers  writerFlags  `cmd:"" help:"Work on files of one's own, and note what was acknowledged."`
+	Verify   writerFlags  `cmd:"" help:"Look for what writers noted as acknowledged."`
+	Sessions sessionFlags `cmd:"" help:"Keep sessions alive and time the keep-alives."`
+	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
 }
@@ -97,6 +106,9 @@ func (f *flags) run(ctx context.Context, name string) (any, error) {
 			return orNothing(WriteStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
 		}
 		return orNothing(ReadStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
+	case "sessions":
+		s := f.Sessions
+		return orNothing(Sessions(ctx, SessionOptions{Contact: s.Contact, Site: s.Site, Nodes: s.Nodes, For: s.For, Every: s.Every}))
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":

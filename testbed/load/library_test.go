@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/server/servertest"
 )
 
-func TestObjectsGoThroughTheLibrary(t *testing.T) {
+// contactFile starts a cluster of nodes at sites a, b and c and returns what clients need
+// to find it.
+func contactFile(t *testing.T) (string, *servertest.Cluster) {
+	t.Helper()
 	c := servertest.Start(t, servertest.Options{})
 	dir := t.TempDir()
 	key, err := c.Users["root"].Marshal()
@@ -29,6 +33,11 @@ func TestObjectsGoThroughTheLibrary(t *testing.T) {
 	if err := f.Save(file); err != nil {
 		t.Fatal(err)
 	}
+	return file, c
+}
+
+func TestObjectsGoThroughTheLibrary(t *testing.T) {
+	file, _ := contactFile(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	for _, folder := range []string{"objects", ".Site=b/objects2", "objects"} { // made, made below a cue, found
@@ -46,5 +55,25 @@ func TestObjectsGoThroughTheLibrary(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestSessionsAreTimedAndLapsesCounted(t *testing.T) {
+	file, c := contactFile(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	c.AwaitRoot(ctx)
+	r, err := Sessions(ctx, SessionOptions{Contact: file, Site: "a", For: 500 * time.Millisecond, Every: 20 * time.Millisecond})
+	if err != nil || len(r.RTT) < 3 || r.Failed+r.Lapsed > 0 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := Sessions(ctx, SessionOptions{Contact: file, Nodes: "nowhere", For: time.Second, Every: time.Second}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a site without nodes: got %v", err)
+	}
+	k := keeper{result: &r}
+	k.note(errLapsed, 0)
+	k.note(context.DeadlineExceeded, 0)
+	if r.Lapsed != 1 || r.Failed != 1 {
+		t.Errorf("got %+v", r)
 	}
 }
