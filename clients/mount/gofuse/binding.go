@@ -3,8 +3,9 @@
 // Package gofuse binds mount.FileSystem to the kernels of Linux and macOS
 // through go-fuse's raw protocol, request by request: it translates numbers,
 // flags and errors and keeps no state but the queue of notifications. It is
-// not a cache and not a policy. Requests run at once on go-fuse's goroutines;
-// notifications go out from workers of their own, never inside a request.
+// not a cache and not a policy. Requests run at once, each on a goroutine: on
+// Linux those of a connection of its own, elsewhere go-fuse's; notifications
+// go out from workers of their own, never inside a request.
 package gofuse
 
 import (
@@ -24,6 +25,8 @@ type binding struct {
 	nameless           mount.NamelessCreator // nil: not offered
 	copier             mount.RangeCopier     // nil: not offered
 	pieces             mount.PieceReader     // nil: not offered
+	// vector answers a read, of this number, with pieces of memory.
+	vector func(request uint64, pieces [][]byte) fuse.ReadResult
 }
 
 var _ fuse.RawFileSystem = (*binding)(nil)

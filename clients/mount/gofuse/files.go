@@ -69,7 +69,7 @@ func (b *binding) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fus
 		return nil, status(err)
 	}
 	if pieces != nil {
-		return fuse.ReadResultVector(pieces), fuse.OK
+		return b.vector(in.Unique, pieces), fuse.OK
 	}
 	return fuse.ReadResultData(buf[:n]), fuse.OK
 }

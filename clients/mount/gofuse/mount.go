@@ -34,7 +34,7 @@ const (
 
 // Server is a mounted file system.
 type Server struct {
-	server   *fuse.Server
+	server   *connection
 	notifier *notifier
 	point    string
 	direct   bool // mounted by mount(2), without fusermount3
@@ -58,12 +58,11 @@ func Mount(fs mount.FileSystem, o mount.Options) (*Server, error) {
 	m := &Server{notifier: newNotifier(), point: point, direct: direct(), done: make(chan struct{})}
 	b := newBinding(fs, m.notifier)
 	fs.Init(m.notifier)
-	server, err := fuse.NewServer(b, point, m.options(o))
+	server, err := connect(b, point, m.options(o))
 	if err != nil {
 		clearFailed(point)
 		return nil, explainMount(o, point, err)
 	}
-	keepFromChildren()
 	m.server = server
 	m.notifier.start(server)
 	go m.serve()

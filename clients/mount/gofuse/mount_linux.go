@@ -128,9 +128,9 @@ func setMountFlags(f *fuse.MountOptions, o mount.Options, direct bool) {
 	f.DirectMountFlags = flags
 }
 
-// waitReady has nothing to wait for: the kernel mounts before NewServer
-// returns, and requests wait until Serve runs.
-func waitReady(*fuse.Server) error { return nil }
+// waitReady has nothing to wait for: the kernel mounts before connect returns,
+// and requests wait until Serve runs.
+func waitReady(*connection) error { return nil }
 
 func (m *Server) takeAway(how manner) error { return unmountPath(m.point, how, m.direct) }
 

@@ -1,0 +1,68 @@
+package gofuse
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+var _ kernel = (*connection)(nil)
+
+// Numbers of what the kernel is told unasked.
+const (
+	tellInvalidInode = 2
+	tellInvalidEntry = 3
+	tellDeleted      = 6
+)
+
+// InodeNotify implements kernel.
+func (c *connection) InodeNotify(node uint64, offset, length int64) fuse.Status {
+	return c.tell(tellInvalidInode, "", node, uint64(offset), uint64(length))
+}
+
+// EntryNotify implements kernel.
+func (c *connection) EntryNotify(parent uint64, name string) fuse.Status {
+	return c.tell(tellInvalidEntry, name, parent)
+}
+
+// DeleteNotify implements kernel.
+func (c *connection) DeleteNotify(parent, child uint64, name string) fuse.Status {
+	return c.tell(tellDeleted, name, parent, child)
+}
+
+// tell sends a header, numbers and, if there is one, a name: its length and
+// flags of 32 bits each, its bytes, and a zero byte.
+func (c *connection) tell(what uint32, name string, numbers ...uint64) fuse.Status {
+	order := binary.NativeEndian
+	size := outHeaderSize + 8*len(numbers)
+	if name != "" {
+		size += 8 + len(name) + 1
+	}
+	m := make([]byte, 0, size)
+	m = order.AppendUint32(m, uint32(size))
+	m = order.AppendUint32(m, what)
+	m = order.AppendUint64(m, 0) // no request's answer
+	for _, n := range numbers {
+		m = order.AppendUint64(m, n)
+	}
+	if name != "" {
+		m = order.AppendUint32(m, uint32(len(name)))
+		m = order.AppendUint32(m, 0)
+		m = append(append(m, name...), 0)
+	}
+	var sent error
+	err := c.raw.Control(func(fd uintptr) {
+		sent = retry(func() (int, error) { return unix.Write(int(fd), m) })
+	})
+	if err := errors.Join(err, sent); err != nil {
+		var n syscall.Errno
+		if errors.As(err, &n) {
+			return fuse.Status(n)
+		}
+		return fuse.EBADF // closed
+	}
+	return fuse.OK
+}
