@@ -22,23 +22,40 @@ const hasRow = 0x80 // bit of the kind's byte
 // AppendMessage appends the encoding of m (docs/formats/replica.md) to b.
 // Encodings delimit themselves, so that several make up a frame.
 func AppendMessage(b []byte, m *Message) []byte {
+	if m.Control() {
+		return appendControl(b, m)
+	}
+	b = appendHead(b, m)
+	for _, e := range m.Entries {
+		b = AppendEntry(b, e)
+	}
+	return appendBytes(b, m.Leases)
+}
+
+func appendKind(b []byte, m *Message) []byte {
 	kind := byte(m.Kind)
 	if m.Row != nil {
 		kind |= hasRow
 	}
-	b = append(b, kind)
-	if m.Control() {
-		b = binary.LittleEndian.AppendUint64(b, m.Boot)
-		b = binary.LittleEndian.AppendUint64(b, m.To)
-		b = binary.AppendUvarint(b, uint64(m.Incarnation))
-		b = binary.AppendUvarint(b, m.Sequence)
-		b = binary.AppendUvarint(b, uint64(len(m.Excepted)))
-		for _, s := range m.Excepted {
-			b = binary.AppendUvarint(b, uint64(s))
-		}
-		return b
+	return append(b, kind)
+}
+
+func appendControl(b []byte, m *Message) []byte {
+	b = appendKind(b, m)
+	b = binary.LittleEndian.AppendUint64(b, m.Boot)
+	b = binary.LittleEndian.AppendUint64(b, m.To)
+	b = binary.AppendUvarint(b, uint64(m.Incarnation))
+	b = binary.AppendUvarint(b, m.Sequence)
+	b = binary.AppendUvarint(b, uint64(len(m.Excepted)))
+	for _, s := range m.Excepted {
+		b = binary.AppendUvarint(b, uint64(s))
 	}
-	b = append(b, byte(m.Flags))
+	return b
+}
+
+// appendHead appends what stands before a message's entries.
+func appendHead(b []byte, m *Message) []byte {
+	b = append(appendKind(b, m), byte(m.Flags))
 	b = binary.LittleEndian.AppendUint64(b, m.Boot)
 	for _, v := range [...]uint64{uint64(m.Slice), uint64(m.Epoch), uint64(m.Serial), uint64(m.SerialEpoch),
 		uint64(m.Prev), uint64(m.PrevEpoch), uint64(m.Commit), uint64(m.CommitEpoch)} {
@@ -47,15 +64,11 @@ func AppendMessage(b []byte, m *Message) []byte {
 	if m.Row != nil {
 		b = AppendRow(b, m.Row)
 	}
-	b = binary.AppendUvarint(b, uint64(len(m.Entries)))
-	for _, e := range m.Entries {
-		b = AppendEntry(b, e)
-	}
-	return appendBytes(b, m.Leases)
+	return binary.AppendUvarint(b, uint64(len(m.Entries)))
 }
 
 // DecodeMessage reads one message from the front of b and returns what follows
-// it. The message shares b's memory, which must not be used again.
+// it. Its entries and leases share b's memory, which then must not be used again.
 func DecodeMessage(b []byte) (*Message, []byte, error) {
 	r := reader{b: b}
 	kind := r.byte()

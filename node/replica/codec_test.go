@@ -54,6 +54,24 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 	}
 }
 
+// TestOnlyEntriesAndLeasesShareTheFrame writes over a frame after it was read.
+func TestOnlyEntriesAndLeasesShareTheFrame(t *testing.T) {
+	for _, want := range sampleMessages() {
+		if len(want.Entries)+len(want.Leases) > 0 {
+			want.Entries, want.Leases = nil, nil
+		}
+		frame := AppendMessage(nil, want)
+		got, _, err := DecodeMessage(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(frame)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("kind %d: got %+v once its frame was written over, want %+v", want.Kind, got, want)
+		}
+	}
+}
+
 func TestCutMessagesAreRefused(t *testing.T) {
 	for _, m := range sampleMessages() {
 		b := AppendMessage(nil, m)

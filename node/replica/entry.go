@@ -45,6 +45,12 @@ const entryOverhead = 192
 
 // AppendEntry appends the encoding of e (docs/formats/replica.md) to b.
 func AppendEntry(b []byte, e *Entry) []byte {
+	b = appendBytes(e.appendHead(b), e.Data)
+	return appendBytes(b, e.Chunks)
+}
+
+// appendHead appends what stands before an entry's data.
+func (e *Entry) appendHead(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(e.Slice))
 	b = binary.AppendUvarint(b, uint64(e.Serial))
 	b = binary.AppendUvarint(b, uint64(e.Epoch))
@@ -53,9 +59,7 @@ func AppendEntry(b []byte, e *Entry) []byte {
 	b = binary.AppendUvarint(b, e.Number)
 	b = binary.AppendUvarint(b, e.Lowest)
 	b = binary.AppendUvarint(b, uint64(e.Level))
-	b = appendBytes(b, e.Result)
-	b = appendBytes(b, e.Data)
-	return appendBytes(b, e.Chunks)
+	return appendBytes(b, e.Result)
 }
 
 // DecodeEntry reads one entry from the front of b and returns what follows it.

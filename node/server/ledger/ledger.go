@@ -62,9 +62,12 @@ func New(s *store.Store) *Ledger {
 func (l *Ledger) Append(records []replica.Record, done func(error)) error {
 	out := make([]journal.Record, len(records))
 	var a appended
+	var encoded replica.Pieces
 	for i := range records {
 		r := &records[i]
-		out[i] = journal.Record{Slice: r.Slice, Kind: kindReplica, Pieces: [][]byte{encode(r)}}
+		encoded.Record(r)
+		pieces, _ := encoded.Take()
+		out[i] = journal.Record{Slice: r.Slice, Kind: kindReplica, Pieces: pieces}
 		if r.Entry != nil {
 			a.note(r.Slice, r.Entry.Serial)
 		}
@@ -83,15 +86,6 @@ func (l *Ledger) Append(records []replica.Record, done func(error)) error {
 		}
 		done(err)
 	})
-}
-
-// encode leaves room for the entry's bytes at once.
-func encode(r *replica.Record) []byte {
-	size := 256
-	if e := r.Entry; e != nil {
-		size += len(e.Data) + len(e.Result) + len(e.Chunks)
-	}
-	return replica.AppendRecord(make([]byte, 0, size), r)
 }
 
 // placed notes where the oldest append without a place lies: the journal tells

@@ -1,8 +1,6 @@
 package operate
 
 import (
-	"slices"
-
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/replica"
@@ -13,7 +11,8 @@ import (
 // frames gathers the messages of one flush into one frame for each peer and
 // class.
 type frames struct {
-	to map[frameKey][]byte
+	encode replica.Pieces
+	to     map[frameKey]*gathered
 	// order keeps the keys as they came, so that sends do not depend on the map.
 	order []frameKey
 }
@@ -23,10 +22,13 @@ type frameKey struct {
 	class wire.Class
 }
 
-func newFrames() frames { return frames{to: map[frameKey][]byte{}} }
+// gathered is a frame that grows.
+type gathered struct {
+	pieces [][]byte
+	size   int
+}
 
-// frameRoom is the size at first of a frame that carries entries.
-const frameRoom = 4 << 10
+func newFrames() frames { return frames{to: map[frameKey]*gathered{}} }
 
 func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 	for i := range messages {
@@ -35,44 +37,39 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 		if m.Message.Control() {
 			key.class = wire.Beacon
 		}
-		buffer, ok := f.to[key]
-		if !ok {
+		frame := f.to[key]
+		if frame == nil {
+			frame = &gathered{}
+			f.to[key] = frame
+		}
+		if frame.size == 0 {
 			f.order = append(f.order, key)
-			buffer = make([]byte, 0, frameRoom)
 		}
-		buffer = slices.Grow(buffer, roomFor(m.Message))
-		before := len(buffer)
-		buffer = replica.AppendMessage(buffer, m.Message)
-		if limit := l.o.Network.MaxPayload(key.class); len(buffer) > limit && before > 0 {
-			l.sendFrame(key, buffer[:before:before])
-			buffer = append(make([]byte, 0, max(frameRoom, len(buffer)-before)), buffer[before:]...)
+		f.encode.Message(m.Message)
+		pieces, size := f.encode.Take()
+		if frame.size > 0 && frame.size+size > l.o.Network.MaxPayload(key.class) {
+			l.sendFrame(key, frame.pieces)
+			frame.pieces, frame.size = frame.pieces[:0], 0
 		}
-		f.to[key] = buffer
+		frame.pieces, frame.size = append(frame.pieces, pieces...), frame.size+size
 	}
 	for _, key := range f.order {
-		l.sendFrame(key, f.to[key])
+		frame := f.to[key]
+		l.sendFrame(key, frame.pieces)
+		clear(frame.pieces)
+		frame.pieces, frame.size = frame.pieces[:0], 0
 	}
-	clear(f.to)
 	f.order = f.order[:0]
-}
-
-// roomFor is about what a message's encoding takes, so that a buffer grows once.
-func roomFor(m *replica.Message) int {
-	n := 0
-	for _, e := range m.Entries {
-		n += len(e.Data) + len(e.Result) + len(e.Chunks) + 96
-	}
-	return n
 }
 
 // sendFrame sends without waiting. What cannot be sent is lost, which the core
 // expects: it sends again, or takes the silent member out.
-func (l *Loop) sendFrame(key frameKey, frame []byte) {
+func (l *Loop) sendFrame(key frameKey, frame [][]byte) {
 	m := method.Replica
 	if key.class == wire.Beacon {
 		m = method.Beacon
 	}
-	err := l.o.Network.Send(string(key.peer), key.class, m, frame)
+	err := l.o.Network.Send(string(key.peer), key.class, m, frame...)
 	if err != nil && !fault.Is(err, fault.Unreachable) {
 		l.o.Logger.Debug("a frame to a peer was lost", "node", key.peer, "error", err)
 	}

@@ -50,6 +50,8 @@ type Leases interface {
 
 // Network sends frames to other nodes without waiting.
 type Network interface {
+	// Send sends the slices of payload end to end. It keeps none of the list, and
+	// of large slices the bytes, which nobody changes afterwards.
 	Send(peer string, class wire.Class, m wire.Method, payload ...[]byte) error
 	MaxPayload(class wire.Class) int
 }
