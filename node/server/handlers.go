@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
@@ -157,8 +159,8 @@ func (s *Server) keepAlive(r *wire.Request) {
 	r.Reply(answer)
 }
 
-// frame takes replica messages in. They share the payload's memory, which is
-// therefore left to the garbage collector.
+// frame takes replica messages in. Entries and leases share the payload's
+// memory, which is then left to the garbage collector.
 func (s *Server) frame(m wire.Message) {
 	if s.who.Node(m.Peer) != nil {
 		m.Payload.Release()
@@ -168,6 +170,10 @@ func (s *Server) frame(m wire.Message) {
 	if err != nil {
 		s.log.Warn("a frame of a peer makes no sense", "peer", m.Peer, "error", err)
 		return
+	}
+	shared := slices.ContainsFunc(messages, func(m *replica.Message) bool { return len(m.Entries)+len(m.Leases) > 0 })
+	if !shared {
+		m.Payload.Release()
 	}
 	s.loop.Receive(geoconfig.NodeID(m.Peer), messages)
 }

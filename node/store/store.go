@@ -211,7 +211,7 @@ func (s *Store) Incarnation() geoconfig.Incarnation { return s.marker.Incarnatio
 //     packs may lack what metadata has, and
 //   - applies it to Meta only if its serial is above Meta().Applied.
 //
-// The payload is valid only during the call.
+// The payload is valid only during the call; what PutLazy keeps is copied first.
 func (s *Store) Recover(fn func(journal.Position, journal.Record) error) error {
 	return s.journal.Replay(0, fn)
 }

@@ -186,13 +186,31 @@ func (l *link) readMessage(r *bufio.Reader, f *frame) error {
 		_, err := r.Discard(int(f.header) + int(f.body))
 		return err
 	}
-	header, body, err := l.readBuffers(r, f)
+	header, err := l.readBuffer(r, f.header)
 	if err != nil {
 		return err
 	}
 	header.Release() // one-way frames have none
+	body, err := l.readPayload(r, f.body)
+	if err != nil {
+		return err
+	}
 	m.message(Message{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, Payload: body})
 	return nil
+}
+
+// exactFrom is the size from which a one-way frame's payload gets memory of its
+// own: what large ones say is mostly kept, and a pooled buffer, which may be
+// twice as large, would be kept with it.
+const exactFrom = 4 << 10
+
+func (l *link) readPayload(r *bufio.Reader, n uint32) (*Buffer, error) {
+	if n < exactFrom {
+		return l.readBuffer(r, n)
+	}
+	b := &Buffer{data: make([]byte, n)}
+	_, err := io.ReadFull(r, b.data)
+	return b, err
 }
 
 // outgoing is one frame to send: the message is either proto or encoded.

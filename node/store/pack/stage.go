@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"bytes"
 	"sync"
 	"sync/atomic"
 
@@ -44,7 +43,7 @@ func (s *stage) get(a *chunk.Address) ([]byte, bool) {
 	return body, ok
 }
 
-// add stages a copy of a chunk, waiting while the disk is far behind.
+// add stages a chunk, waiting while the disk is far behind.
 func (s *stage) add(a *chunk.Address, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +59,6 @@ func (s *stage) add(a *chunk.Address, body []byte) error {
 	if _, ok := s.bodies[*a]; ok {
 		return nil
 	}
-	body = bytes.Clone(body)
 	s.bodies[*a] = body
 	s.waiting.addresses = append(s.waiting.addresses, *a)
 	s.waiting.bodies = append(s.waiting.bodies, body)

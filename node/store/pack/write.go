@@ -128,7 +128,8 @@ func (s *sealing) close() error {
 
 // PutLazy takes chunks that the journal already holds: they are readable on
 // return, and durable here after the next Sync; until then the journal must
-// keep them. Bodies are copied.
+// keep them. Nobody may change the bodies afterwards: they stay in memory, with
+// what they are parts of, until some StageBytes of them are written together.
 func (p *Packs) PutLazy(addresses []chunk.Address, bodies [][]byte) error {
 	if err := checkPairs("pack.PutLazy", addresses, bodies); err != nil {
 		return err
