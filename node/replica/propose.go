@@ -82,14 +82,23 @@ func (g *group) check(e *Entry) fault.Kind {
 		}
 		return fault.None
 	}
-	c := g.clients.find(e.Client, e.Time)
-	switch {
-	case c == nil:
+	lowest := uint64(1)
+	if c := g.clients.find(e.Client, e.Time); c != nil {
+		lowest = c.lowest
+	} else if !g.registering(e.Client) {
 		return fault.Expired
-	case e.Lowest > e.Number, e.Number >= max(c.lowest, e.Lowest)+uint64(l.Results):
+	}
+	if e.Lowest > e.Number || e.Number >= max(lowest, e.Lowest)+uint64(l.Results) {
 		return fault.Invalid
 	}
 	return fault.None
+}
+
+// registering reports whether a client's registration is ordered and not
+// applied yet: operations behind it in the order are registered.
+func (g *group) registering(client uint64) bool {
+	s, under := g.inflight[operation{client, 0}]
+	return under && s > g.applied
 }
 
 // Lookup says what is known of an operation, before it is evaluated at a time,
@@ -118,6 +127,8 @@ func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 		return Done, Reply{Slice: g.id, Epoch: g.row.Epoch, Time: c.last}
 	}
 	switch {
+	case c == nil && g.registering(client):
+		return Unseen, Reply{}
 	case c == nil:
 		return Unregistered, Reply{}
 	case number < c.lowest:

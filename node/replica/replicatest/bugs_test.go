@@ -19,7 +19,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"acknowledge before sync", Bugs{Core: bug.Set{AckBeforeSync: true}}, 400, func(o *Options) { o.Level = 2 }},
 		{"no epoch check", Bugs{Core: bug.Set{NoEpochCheck: true}}, 1000, func(o *Options) {
 			o.Level, o.Members = 2, 3
-			o.Slow, o.SlowShare, o.SlowBy = replica.Append, 300, 6*Lease
+			o.Slow, o.SlowShare, o.SlowBy = replica.Append, 300, 8*Lease
 		}},
 		{"lease counted from the answer", Bugs{Core: bug.Set{LeaseFromAnswer: true}}, 1500, func(o *Options) { o.Level = 2; o.Slow, o.SlowShare, o.SlowBy = replica.Answer, 500, 2*Lease }},
 		{"object lease honoured after a takeover", Bugs{LeaseOutlivesActive: true}, 400, func(o *Options) {}},

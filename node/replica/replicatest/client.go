@@ -41,16 +41,11 @@ type operation struct {
 
 func newClient(w *World, i int) *client {
 	c := &client{w: w, index: i, id: uint64(i + 1), hint: w.rng.IntN(w.o.Level), cache: map[string]cached{}, revoked: map[string]Time{}}
-	w.after(w.between(0, Lease), c.register)
+	w.after(w.between(0, Lease), c.next)
 	return c
 }
 
 func (c *client) network() int { return 100 + c.index }
-
-func (c *client) register() {
-	op := &operation{client: c.index, id: c.id, key: "registration"}
-	c.try(op, 0, func(a answer) { c.next() })
-}
 
 // next begins another operation after a while.
 func (c *client) next() {

@@ -92,7 +92,6 @@ func (s *Script) write(args []string, options map[string]string) string {
 	level, _ := strconv.Atoi(options["level"])
 	s.number++
 	op := &operation{id: 77, write: true, key: args[0], value: args[1], level: uint32(level)}
-	registration := &operation{id: 77, key: "registration"}
 	number := s.number
 	for try := 0; try < 50; try++ {
 		m := s.w.byID[s.w.config.row.Active]
@@ -101,9 +100,9 @@ func (s *Script) write(args []string, options map[string]string) string {
 		}
 		var got *answer
 		m.do(func() {
-			m.write(registration, 0, 0, func(a answer) {
-				if a.kind == fault.None {
-					m.write(op, number, number, func(a answer) { got = &a })
+			m.write(op, number, number, func(a answer) {
+				if a.kind != fault.NotActive { // else it is tried again after a while
+					got = &a
 				}
 			})
 		})

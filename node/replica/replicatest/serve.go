@@ -105,7 +105,8 @@ func (m *machine) read(client int, key string, reply func(answer)) {
 	reply(answer{value: m.state[key], left: left})
 }
 
-// write revokes the key's object leases, then proposes.
+// write revokes the key's object leases, then proposes; a client's first write
+// is proposed right behind its registration, which nobody waits for.
 func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)) {
 	if m.role != replica.RoleLeading || m.core.Until(Slice) <= m.clock() {
 		reply(answer{kind: fault.NotActive})
@@ -125,6 +126,9 @@ func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)
 		})
 		return
 	}
+	if known, _ := m.core.Lookup(Slice, op.id, number, m.timestamp()); known == replica.Unregistered {
+		m.core.Propose(m.clock(), replica.Proposal{Entry: replica.Entry{Slice: Slice, Time: m.timestamp(), Client: op.id}})
+	}
 	m.tokens++
 	m.changing[op.key]++
 	m.calls[m.tokens] = func(r replica.Reply) {
@@ -132,10 +136,8 @@ func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)
 		reply(answer{kind: r.Kind, serial: uint64(r.Serial), value: string(r.Result)})
 	}
 	e := replica.Entry{Slice: Slice, Time: m.timestamp(), Client: op.id, Number: number, Lowest: lowest, Level: op.level}
-	if number > 0 {
-		e.Data = fmt.Appendf(nil, "%s=%s", op.key, op.value)
-		e.Result = []byte(op.value)
-	}
+	e.Data = fmt.Appendf(nil, "%s=%s", op.key, op.value)
+	e.Result = []byte(op.value)
 	if m.w.chance(200) {
 		e.Chunks = make([]byte, replica.AddressSize)
 	}

@@ -205,10 +205,6 @@ func (l *Loop) afterApply(a *replica.Apply) {
 	steps := false
 	for _, e := range a.Entries {
 		steps = steps || e.Client == 0
-		if e.Registers() {
-			l.retry = append(l.retry, s.registering[e.Client]...)
-			delete(s.registering, e.Client)
-		}
 		op := s.proposed[e.Serial]
 		if op == nil {
 			continue
@@ -322,12 +318,6 @@ func (l *Loop) stepDown(s *slice) {
 		l.finish(op, refused)
 	}
 	s.parked = nil
-	for _, waiting := range s.registering {
-		for _, op := range waiting {
-			l.finish(op, refused)
-		}
-	}
-	clear(s.registering)
 	l.o.Leases.Void(s.id)
 }
 

@@ -218,11 +218,6 @@ func (l *Loop) shut() {
 		for _, a := range s.answers {
 			l.finish(a.op, closed)
 		}
-		for _, waiting := range s.registering {
-			for _, op := range waiting {
-				l.finish(op, closed)
-			}
-		}
 	}
 	l.published.Clear()
 }

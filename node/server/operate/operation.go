@@ -84,33 +84,27 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 		l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the operation was settled before and its result is no longer kept")})
 		return false
 	case replica.Unregistered:
-		if waiting, under := s.registering[op.Client]; under {
-			op.cost.Commits++
-			s.registering[op.Client] = append(waiting, op)
-			return false
-		}
 		if anew := op.Unsent && op.Lowest == op.Number; op.Lowest > 1 && !anew {
 			l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the client's registration has expired: register under a new number")})
 			return false
 		}
-		op.cost.Commits++
-		l.register(s, op)
-		return false
+		return l.register(s, op)
 	}
 	return true
 }
 
-// register proposes the client's registration; its operations go on when that
-// is committed.
-func (l *Loop) register(s *slice, op *Operation) {
+// register proposes the client's registration and reports whether it is
+// ordered: the client's operations are proposed right behind it, and are
+// committed no sooner.
+func (l *Loop) register(s *slice, op *Operation) bool {
 	serial, floor := l.o.Core.Next(s.id)
 	l.o.Core.Propose(l.now, replica.Proposal{Entry: replica.Entry{
 		Slice: s.id, Serial: serial, Time: l.timeAbove(floor), Client: op.Client}})
 	if next, _ := l.o.Core.Next(s.id); next == serial {
 		l.finish(op, Answer{Err: fault.E(fault.Overloaded, "operate.register", "", "the slice takes no more clients now")})
-		return
+		return false
 	}
-	s.registering[op.Client] = []*Operation{op}
+	return true
 }
 
 // timeAbove returns a hybrid time above floor and all that this node gave.

@@ -20,9 +20,6 @@ type slice struct {
 	applied geoconfig.Serial
 	// proposed are the operations under way here, by serial.
 	proposed map[geoconfig.Serial]*Operation
-	// registering are the clients whose registration was proposed here, with
-	// the operations that wait for it.
-	registering map[uint64][]*Operation
 	// answers wait for everything up to a serial to be applied.
 	answers []lateAnswer
 	// parked operations wait for an intent, or for the time of notBefore.
@@ -80,7 +77,7 @@ func (l *Loop) slice(id geoconfig.SliceID) *slice {
 	if s == nil {
 		over := newOverlay()
 		s = &slice{id: id, over: over, view: view{over: over, base: Committed(l.o.Meta, id)},
-			proposed: map[geoconfig.Serial]*Operation{}, registering: map[uint64][]*Operation{}, pub: &Published{Slice: id}}
+			proposed: map[geoconfig.Serial]*Operation{}, pub: &Published{Slice: id}}
 		l.slices[id] = s
 		l.published.Store(id, s.pub)
 	}
