@@ -280,3 +280,37 @@ func TestAnotherNodeVoidsNothing(t *testing.T) {
 		t.Errorf("%d round trips after meeting another node, want none, nor any for what was just made: %+v", wan, by)
 	}
 }
+
+// TestWorkOverTwoSlicesIsCounted makes, renames and removes a file whose object
+// lives at this site and whose name at another one.
+func TestWorkOverTwoSlicesIsCounted(t *testing.T) {
+	_, away := far(t)
+	ctx := context.Background()
+	fs := away.FileSystem()
+	knod := func(name string) error {
+		_, err := fs.Mknod(ctx, nobody, mount.Root, name, mount.TypeRegular|0o644, 0)
+		return err
+	}
+	for _, s := range []struct {
+		what string
+		want uint64
+		do   func() error
+	}{
+		{"mknod of the first file, with what it finds out", 6, func() error { return knod("one") }},
+		{"lookup of a new name", 1, func() error { _, err := fs.Lookup(ctx, nobody, mount.Root, "two"); return err }},
+		{"mknod", 3, func() error { return knod("two") }},
+		// The way here, what to look for, an intent, a lock, a decision, and
+		// telling of it; a file that is replaced is asked for apart.
+		{"rename", 10, func() error { return fs.Rename(ctx, nobody, mount.Root, "one", mount.Root, "two", 0) }},
+		{"unlink", 8, func() error { return fs.Unlink(ctx, nobody, mount.Root, "two") }},
+	} {
+		by, wan := trips(away, func() {
+			if err := s.do(); err != nil {
+				t.Fatalf("%s: %v", s.what, err)
+			}
+		})
+		if wan > s.want {
+			t.Errorf("%s: %d round trips, want %d: %+v", s.what, wan, s.want, by)
+		}
+	}
+}

@@ -197,8 +197,14 @@ func (s *Server) operate(r *wire.Request) {
 	op.Body = r.Body()
 	var mark uint64
 	done := func(op *operate.Operation, a operate.Answer) {
-		s.answer(r, op, a)
+		s.answer(r, op, a, nil)
 		s.sessions.Changed(mark)
+	}
+	if len(req.Asks) > 0 {
+		done = func(op *operate.Operation, a operate.Answer) {
+			s.goRun(func(ctx context.Context) { s.answer(r, op, a, s.factsBehind(ctx, op, a, req.Asks)) })
+			s.sessions.Changed(mark)
+		}
 	}
 	op.Done = func(op *operate.Operation, a operate.Answer) {
 		if a.Across {
@@ -272,9 +278,9 @@ func (s *Server) operation(peer string, req *pb.OperateRequest) (*operate.Operat
 	return out, nil
 }
 
-// answer ends a request with what became of its operation.
-func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer) {
-	out := &pb.OperateResponse{Hlc: uint64(s.hlc.Last())}
+// answer ends a request with what became of its operation, and facts behind it.
+func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer, facts []byte) {
+	out := &pb.OperateResponse{Hlc: uint64(s.hlc.Last()), Facts: facts}
 	switch {
 	case a.Err != nil:
 		r.Fail(a.Err)

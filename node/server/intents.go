@@ -82,9 +82,15 @@ func (i *intents) finishFormer(ctx context.Context, op *operate.Operation) {
 	}
 	for _, o := range open {
 		if o.Client == op.Client && o.Number == op.Number {
-			i.drive(ctx, tree.Resume(tree.Context{Slice: op.Slice, Node: i.s.id, Time: i.s.hlc.Now()}, o), nil)
+			i.end(ctx, op.Slice, o)
 		}
 	}
+}
+
+// end brings an intent that a coordinator left to its end.
+func (i *intents) end(ctx context.Context, slice geoconfig.SliceID, o tree.OpenIntent) {
+	k := tree.Resume(tree.Context{Slice: slice, Node: i.s.id, Time: i.s.hlc.Now()}, o)
+	i.drive(ctx, k, nil, k.Done)
 }
 
 // run1 runs an operation as its coordinator, unless it was done before.
@@ -94,8 +100,11 @@ func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answe
 	}
 	k := tree.NewCoordinator(tree.Context{Slice: op.Slice, Node: i.s.id, Client: op.Client, Number: op.Number,
 		Time: i.s.hlc.Now(), Principal: op.Principal, Trusted: op.Trusted}, op.Op)
-	spent := i.drive(ctx, k, op)
+	spent := i.drive(ctx, k, op, k.Told)
 	result := k.Result()
+	if !k.Done() { // nobody waits for the rest; if it is not done, a sweep does it
+		i.s.goRun(func(ctx context.Context) { i.drive(ctx, k, op, k.Done) })
+	}
 	if result == nil {
 		return operate.Answer{Err: fault.E(fault.TimedOut, "server.intents", "", "the operation was not finished")}
 	}
@@ -116,10 +125,10 @@ func undecided(k fault.Kind) bool {
 	return false
 }
 
-// drive does a coordinator's actions until it is at its end. op is nil for an
+// drive does a coordinator's actions until enough is done. op is nil for an
 // intent that is resumed.
-func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Operation) (total operate.Cost) {
-	for round := 0; !k.Done() && ctx.Err() == nil; round++ {
+func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Operation, enough func() bool) (total operate.Cost) {
+	for round := 0; !enough() && ctx.Err() == nil; round++ {
 		if round > 0 && k.Intent() == 0 {
 			i.pause(ctx, round)
 		}
@@ -138,7 +147,9 @@ func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Op
 		k.Answer(answers)
 		i.note(k.Intent())
 	}
-	i.forget(k.Intent())
+	if k.Done() || ctx.Err() != nil {
+		i.forget(k.Intent())
+	}
 	return total
 }
 
@@ -228,6 +239,19 @@ func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operatio
 	return stepAnswer(got.Result, got.Encoded, got.Time), spent
 }
 
+// factsBehind reads what a step was sent with questions about, for its answer;
+// nothing where that cannot be read now.
+func (s *Server) factsBehind(ctx context.Context, op *operate.Operation, a operate.Answer, asks []byte) []byte {
+	if op.Op.GetStep() == nil || !op.Internal || a.Err != nil || a.Refused != nil || a.Result.GetKind() != 0 {
+		return nil
+	}
+	facts, err := s.facts(ctx, op.Slice, 0, asks)
+	if err != nil {
+		return nil // the coordinator asks by itself, and hears why
+	}
+	return facts
+}
+
 func stepAnswer(result *pb.Result, encoded []byte, at uint64) tree.Answer {
 	if result == nil {
 		result = &pb.Result{}
@@ -254,7 +278,7 @@ func (i *intents) there(ctx context.Context, a *tree.Action) (tree.Answer, opera
 		return tree.Answer{Facts: answer.Facts, Err: err}, i.s.callCost(string(row.Active), nil)
 	}
 	var answer pb.OperateResponse
-	req := &pb.OperateRequest{Slice: uint32(a.Slice), Operation: &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}, Hlc: uint64(i.s.hlc.Now())}
+	req := &pb.OperateRequest{Slice: uint32(a.Slice), Operation: &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}, Hlc: uint64(i.s.hlc.Now()), Asks: a.Asks}
 	b, err := i.s.host.Call(ctx, string(row.Active), wire.Operation, method.Operate, req, nil, &answer)
 	b.Release()
 	spent := i.s.callCost(string(row.Active), answer.Spent)
@@ -264,7 +288,7 @@ func (i *intents) there(ctx context.Context, a *tree.Action) (tree.Answer, opera
 	case answer.Refusal != nil:
 		return tree.Answer{Err: fault.E(fault.Kind(answer.Refusal.Kind), op, "", answer.Refusal.Message)}, spent
 	}
-	return tree.Answer{Result: answer.Result, Time: hlc.Time(answer.Receipt.GetHlc())}, spent
+	return tree.Answer{Result: answer.Result, Time: hlc.Time(answer.Receipt.GetHlc()), Facts: answer.Facts}, spent
 }
 
 // settled answers an operation that was done before, as the core remembers.

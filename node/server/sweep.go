@@ -67,7 +67,7 @@ func (i *intents) finish(ctx context.Context, id geoconfig.SliceID) {
 		if mine || !i.s.old(o.Intent, id) {
 			continue
 		}
-		i.drive(ctx, tree.Resume(tree.Context{Slice: id, Node: i.s.id, Time: i.s.hlc.Now()}, o), nil)
+		i.end(ctx, id, o)
 	}
 }
 

@@ -231,5 +231,5 @@ func (p *pair) try(a Action) Answer {
 	if o.Done() {
 		p.commit(q, c, o)
 	}
-	return Answer{Result: o.Result, Time: c.Time}
+	return Answer{Result: o.Result, Time: c.Time, Facts: p.behind(q, a, o.Result)}
 }

@@ -12,7 +12,9 @@ import (
 )
 
 // Action is something that a Coordinator wants done: a question to a slice's
-// active (Asks is set, for ReadFacts there) or a step to be proposed there.
+// active (Asks is set, for ReadFacts there) or a step to be proposed there. A
+// step with Asks may be answered with the facts as they are after it, which
+// saves asking for them.
 type Action struct {
 	Slice geoconfig.SliceID
 	Asks  []byte
@@ -64,6 +66,7 @@ type Coordinator struct {
 	op     *pb.Operation
 	phase  phase
 	facts  *facts
+	locked *facts // that came with locks
 	asks   []ask
 	intent Intent
 	begun  bool
@@ -128,7 +131,7 @@ func (k *Coordinator) Intent() Intent { return k.intent }
 func (k *Coordinator) Decided() bool { return k.phase > deciding && k.outcome == nil }
 
 func (k *Coordinator) explore() {
-	k.phase, k.facts, k.again = exploring, newFacts(), false
+	k.phase, k.facts, k.locked, k.again = exploring, newFacts(), newFacts(), false
 	k.locks, k.slices, k.prepared, k.parts, k.begun, k.time, k.intent = nil, nil, 0, nil, false, 0, 0
 	k.asks = k.seeds()
 }
@@ -160,7 +163,13 @@ func (k *Coordinator) Next() []Action {
 		return []Action{k.stepTo(k.c.Slice, pb.Step_BEGIN, detail)}
 	case preparing:
 		s := k.slices[k.prepared]
-		return []Action{k.stepTo(s, pb.Step_PREPARE, appendLocks(nil, k.locksOf(s)))}
+		a := k.stepTo(s, pb.Step_PREPARE, appendLocks(nil, k.locksOf(s)))
+		// What is read of a slice is locked there, or by the tree's rename lock,
+		// which is the lowest and was taken first.
+		if asks := k.anew(func(o geoconfig.SliceID) bool { return o == s }); 0 < len(asks) && len(asks) <= maxAsks {
+			a.Asks = appendAsks(nil, k.intent, asks)
+		}
+		return []Action{a}
 	case deciding:
 		return []Action{k.decision()}
 	case committing:
@@ -409,24 +418,47 @@ func (k *Coordinator) answerPrepare(a Answer) {
 	}
 	k.time = max(k.time, a.Time)
 	k.prepared++
+	if k.locked.learn(a.Facts) != nil {
+		k.locked = newFacts() // they are asked for by themselves
+	}
 	k.afterPrepare()
 }
 
+// afterPrepare goes on, once all is locked, to read everything again that did
+// not come with the locks.
 func (k *Coordinator) afterPrepare() {
 	if k.prepared < len(k.slices) {
 		return
 	}
-	old := k.facts
-	k.phase, k.facts, k.asks = reading, newFacts(), nil
-	for key := range old.values {
-		k.asks = append(k.asks, ask{askKey, []byte(key)})
-	}
-	for key := range old.empty {
-		k.asks = append(k.asks, ask{askEmpty, []byte(key)})
-	}
+	k.phase, k.asks = reading, k.anew(func(geoconfig.SliceID) bool { return true })
+	k.facts = k.locked
+	k.asks = slices.DeleteFunc(k.asks, k.facts.know)
 	if len(k.asks) > maxAsks { // a long way to the root: ask as at first
 		k.asks = k.seeds()
 	}
+}
+
+// anew are the questions whose answers were learned without locks, to some
+// slices.
+func (k *Coordinator) anew(of func(geoconfig.SliceID) bool) (out []ask) {
+	for key := range k.facts.values {
+		if a := (ask{askKey, []byte(key)}); of(a.slice()) {
+			out = append(out, a)
+		}
+	}
+	for key := range k.facts.empty {
+		if a := (ask{askEmpty, []byte(key)}); of(a.slice()) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Told reports whether the operation's outcome stands and everybody who takes
+// part has been told: only what was noted of it is left to be dropped, which
+// nobody needs to wait for.
+func (k *Coordinator) Told() bool {
+	return k.phase == done || k.phase == finishing && !k.again
 }
 
 func (k *Coordinator) decision() Action {

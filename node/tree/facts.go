@@ -198,6 +198,17 @@ func (f *facts) learn(data []byte) error {
 	return nil
 }
 
+// know reports whether a question was answered.
+func (f *facts) know(a ask) (known bool) {
+	switch a.kind {
+	case askKey:
+		_, known = f.values[string(a.key)]
+	case askEmpty:
+		_, known = f.empty[string(a.key)]
+	}
+	return known
+}
+
 // Get implements View.
 func (f *facts) Get(key []byte) ([]byte, bool, error) {
 	value, known := f.values[string(key)]

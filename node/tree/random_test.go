@@ -69,6 +69,9 @@ func TestRandom(t *testing.T) {
 				for k, n := range p.done {
 					met[k] += n
 				}
+				if c.slices > 1 && p.along == 0 {
+					t.Errorf("seed %d: no facts came along with a step", seed)
+				}
 				if c.crash > 0 && p.crashed == 0 {
 					t.Errorf("seed %d: no coordinator crashed", seed)
 				}

@@ -103,6 +103,7 @@ type world struct {
 	// crash says how likely a coordinator dies between two actions.
 	crash   float64
 	crashed int
+	along   int // facts that came with a step
 }
 
 func (w *world) Node(a chunk.Address) ([]byte, error) {
@@ -267,7 +268,22 @@ func (w *world) act(a Action) Answer {
 			out = Answer{Result: o.Result, Time: c.Time}
 		}
 	}
+	out.Facts = w.behind(p, a, out.Result)
 	return out
+}
+
+// behind answers what a step asks along, now and then.
+func (w *world) behind(p *place, a Action, r *pb.Result) []byte {
+	if len(a.Asks) == 0 || r.GetKind() != 0 || w.rng.IntN(4) == 0 {
+		return nil
+	}
+	w.flush(p)
+	f, err := ReadFacts(p.state, a.Asks)
+	if err != nil {
+		return nil
+	}
+	w.along++
+	return f
 }
 
 // recover resumes every open intent, and sweeps locks that nobody knows of.

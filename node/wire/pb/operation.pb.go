@@ -96,6 +96,7 @@ type OperateRequest struct {
 	Hlc           uint64                 `protobuf:"fixed64,10,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	InFlight      bool                   `protobuf:"varint,11,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // unused by servers; kept for traces
 	Unsent        bool                   `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // no earlier attempt of this operation can have been run and none below it is awaited: an expired registration may be made again
+	Asks          []byte                 `protobuf:"bytes,13,opt,name=asks,proto3" json:"asks,omitempty"`                          // beside a step, from nodes: as FactsRequest has them, to be answered from the state behind it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +215,13 @@ func (x *OperateRequest) GetUnsent() bool {
 	return false
 }
 
+func (x *OperateRequest) GetAsks() []byte {
+	if x != nil {
+		return x.Asks
+	}
+	return nil
+}
+
 type OperateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Result        *Result                `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
@@ -221,6 +229,7 @@ type OperateResponse struct {
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Receipt       *Receipt               `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	Spent         *Spent                 `protobuf:"bytes,5,opt,name=spent,proto3" json:"spent,omitempty"`
+	Facts         []byte                 `protobuf:"bytes,6,opt,name=facts,proto3" json:"facts,omitempty"` // as FactsResponse has them; empty where they could not be read: they are asked for by themselves
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -287,6 +296,13 @@ func (x *OperateResponse) GetReceipt() *Receipt {
 func (x *OperateResponse) GetSpent() *Spent {
 	if x != nil {
 		return x.Spent
+	}
+	return nil
+}
+
+func (x *OperateResponse) GetFacts() []byte {
+	if x != nil {
+		return x.Facts
 	}
 	return nil
 }
@@ -2093,7 +2109,7 @@ var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
 	"\n" +
-	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xf2\x02\n" +
+	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\x86\x03\n" +
 	"\x0eOperateRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -2108,13 +2124,15 @@ const file_operation_proto_rawDesc = "" +
 	"\x03hlc\x18\n" +
 	" \x01(\x06R\x03hlc\x12\x1b\n" +
 	"\tin_flight\x18\v \x01(\bR\binFlight\x12\x16\n" +
-	"\x06unsent\x18\f \x01(\bR\x06unsent\"\x8b\x02\n" +
+	"\x06unsent\x18\f \x01(\bR\x06unsent\x12\x12\n" +
+	"\x04asks\x18\r \x01(\fR\x04asks\"\xa1\x02\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
 	"\areceipt\x18\x04 \x01(\v2\x15.cartwheel.v1.ReceiptR\areceipt\x12)\n" +
-	"\x05spent\x18\x05 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12/\n" +
+	"\x05spent\x18\x05 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12\x14\n" +
+	"\x05facts\x18\x06 \x01(\fR\x05facts\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"u\n" +
 	"\aReceipt\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x14\n" +
