@@ -150,10 +150,10 @@ func (c *Client) opened(who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cue
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.get(h.node, o)
-	t.opened(n)
+	t.opened(n, flags)
 	keep := n.pages != 0 && n.pages == a.Version && n.untold == 0
 	n.pages = a.Version
-	noFlush := !flags.Writes() && !n.locked
+	noFlush := n.writers == 0 && !n.locked
 	t.mu.Unlock()
 	return mount.Opened{Handle: c.handles.add(h), KeepCache: keep, DirectIO: flags&mount.OpenDirect != 0,
 		NoFlush: noFlush}
@@ -337,7 +337,7 @@ func (c *Client) Release(_ mount.NodeID, id mount.Handle, _ mount.LockOwner, unl
 	}
 	letGo := false
 	if n != nil {
-		t.closed(n)
+		t.closed(n, h.flags)
 		if n.opens == 0 && n.held {
 			n.held, letGo = false, true
 		}

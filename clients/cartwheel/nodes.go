@@ -36,6 +36,7 @@ type node struct {
 	cues    cue.Set // of a directory reached below cues
 	lookups uint64
 	opens   int
+	writers int // of opens, those that may write
 	// pages is the version that the kernel's pages are of; 0: not known.
 	pages uint64
 	// untold, where it is not 0, numbers the revocation that the kernel may not
@@ -48,7 +49,8 @@ type node struct {
 	// no name.
 	held bool
 	// locked: a process's byte ranges were locked through this mount, and are
-	// given up by any close of the file.
+	// given up by any close of the file. A descriptor that was opened before is
+	// told of if one that may write was open then: that is who will lock.
 	locked bool
 	told   map[string]told
 	hint   *hint
@@ -254,12 +256,18 @@ func (t *nodes) isOpen(o geoconfig.ObjectID) bool {
 
 // opened counts one more handle of a node, and closed one less; the mutex is
 // held.
-func (t *nodes) opened(n *node) {
+func (t *nodes) opened(n *node, flags mount.OpenFlags) {
 	n.opens++
+	if flags.Writes() {
+		n.writers++
+	}
 	t.open[n] = struct{}{}
 }
 
-func (t *nodes) closed(n *node) {
+func (t *nodes) closed(n *node, flags mount.OpenFlags) {
+	if flags.Writes() {
+		n.writers--
+	}
 	if n.opens--; n.opens == 0 {
 		delete(t.open, n)
 	}

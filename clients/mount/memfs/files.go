@@ -91,7 +91,10 @@ func (s *Store) handle(i *inode, flags mount.OpenFlags) mount.Opened {
 	s.opened++
 	s.handles[s.opened] = &handle{inode: i, flags: flags}
 	i.handles++
-	return mount.Opened{Handle: s.opened, DirectIO: flags&mount.OpenDirect != 0, NoFlush: !flags.Writes() && !i.locks.used}
+	if flags.Writes() {
+		i.writers++
+	}
+	return mount.Opened{Handle: s.opened, DirectIO: flags&mount.OpenDirect != 0, NoFlush: i.writers == 0 && !i.locks.used}
 }
 
 // file finds the open file of a handle.
@@ -180,6 +183,9 @@ func (v *View) Release(_ mount.NodeID, h mount.Handle, _ mount.LockOwner, unlock
 	f.inode.locks.drop(func(l heldLock) bool { return l.handle == h && (unlock || !l.owner.whole) })
 	delete(v.handles, h)
 	f.inode.handles--
+	if f.flags.Writes() {
+		f.inode.writers--
+	}
 	v.settle(f.inode)
 }
 

@@ -58,6 +58,7 @@ type inode struct {
 	attr    mount.Attr
 	lookups uint64
 	handles int
+	writers int          // of handles, those that may write
 	parent  mount.NodeID // of a directory
 	target  string       // of a symbolic link
 	content content      // of a regular file

@@ -16,6 +16,7 @@ func lockCases() []testCase {
 		{"flock keeps other descriptors out", 1, wholeLocks},
 		{"closing gives up locks", 1, closeUnlocks},
 		{"closing a reader's descriptor gives up locks", 1, readersClose},
+		{"closing what was opened beside a writer gives up locks", 1, besideWriter},
 		{"a waiting lock is granted, or interrupted", 1, waitForLock},
 	}
 }
@@ -156,6 +157,19 @@ func readersClose(e *env) {
 	e.ok(err)
 	e.ok(other.Close())
 	e.ok(try(writer, unix.F_WRLCK, 0, 0))
+}
+
+// besideWriter closes a descriptor that cannot write and was there before its
+// process locked the file through another.
+func besideWriter(e *env) {
+	e.write(e.at("f"), "x")
+	holder, other := e.open(e.at("f"), os.O_RDWR, 0), e.open(e.at("f"), os.O_RDWR, 0)
+	reader, err := os.OpenFile(e.at("f"), os.O_RDONLY, 0)
+	e.ok(err)
+	e.ok(unix.FcntlFlock(holder.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+	e.wantBusy(try(other, unix.F_WRLCK, 0, 0))
+	e.ok(reader.Close())
+	e.ok(try(other, unix.F_WRLCK, 0, 0))
 }
 
 func waitForLock(e *env) {
