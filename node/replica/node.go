@@ -271,10 +271,12 @@ func (n *Node) Until(s geoconfig.SliceID) Time {
 	return g.until()
 }
 
-// Retain returns the first serial that the journal must keep whatever its
-// limits say: a normal member may still need what follows it, and its own
-// epoch must be known then (Restored.BaseEpoch). What is before it is kept for
-// members that are away, bounded by bytes and age.
+// Retain returns the first serial that a driver which reads back keeps in its
+// journal whatever its limits say: a normal member may still need what follows
+// it, and its own epoch must be known then (Restored.BaseEpoch). What is before
+// it is kept for members that are away, bounded by bytes and age. A driver that
+// answers no Read need not keep it: what nobody has applied is never trimmed,
+// and who misses what is gone gets the state.
 func (n *Node) Retain(s geoconfig.SliceID) geoconfig.Serial {
 	g := n.groups[s]
 	if g == nil {

@@ -16,7 +16,8 @@ type helpers struct{ s *Server }
 func (h helpers) Swap(sw replica.Swap) { h.s.swaps.Run(h.s.ctx, sw) }
 
 // Read implements operate.Helpers. The journal is not read back: whoever
-// missed more than is in memory gets the state instead.
+// missed more than is in memory (Config.MissedBytes) gets the state instead.
+// replicatest runs half of its seeds without reads to show that this suffices.
 func (h helpers) Read(r replica.Read) {
 	h.s.loop.Do(func(core *replica.Node, now replica.Time) { core.ReadDone(now, r, nil) })
 }
