@@ -18,6 +18,7 @@ var (
 	_ mount.NamelessCreator = traced{}
 	_ mount.PieceReader     = traced{}
 	_ mount.PathWalker      = traced{}
+	_ mount.RangeCopier     = traced{}
 )
 
 // FileSystem is the Client as a kernel's binding gets it: each call is counted

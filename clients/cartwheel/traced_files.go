@@ -77,6 +77,14 @@ func (t traced) Allocate(ctx context.Context, who mount.Caller, node mount.NodeI
 	return t.Client.Allocate(ctx, who, node, h, offset, length, mode)
 }
 
+// CopyRange implements mount.RangeCopier.
+func (t traced) CopyRange(ctx context.Context, who mount.Caller, from mount.NodeID, fromID mount.Handle, at int64,
+	to mount.NodeID, toID mount.Handle, offset, length int64) (int64, error) {
+	ctx, b := t.begin(ctx, trace.CopyRange, who, to, "")
+	defer b.end()
+	return t.Client.CopyRange(ctx, who, from, fromID, at, to, toID, offset, length)
+}
+
 // OpenDir implements mount.Directories.
 func (t traced) OpenDir(ctx context.Context, who mount.Caller, node mount.NodeID) (mount.Opened, error) {
 	ctx, b := t.begin(ctx, trace.OpenDir, who, node, "")

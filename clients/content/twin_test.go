@@ -153,7 +153,9 @@ func (p *play) settle(err error) bool {
 func (p *play) step() {
 	h := p.handles[rapid.IntRange(0, len(p.handles)-1).Draw(p.T, "handle")]
 	size := len(p.twin)
-	switch rapid.IntRange(0, 15).Draw(p.T, "op") {
+	switch rapid.IntRange(0, 16).Draw(p.T, "op") {
+	case 16:
+		p.copy(h)
 	case 0, 1, 2:
 		off, data := p.size("offset", size+5000), p.bytes(p.size("length", 500000))
 		if p.settle(h.WriteAt(p.ctx, data, uint64(off))) && len(data) > 0 {
@@ -217,6 +219,27 @@ func (p *play) step() {
 
 // read compares one read with the twin. Where a commit has failed and nobody
 // was told yet, the file is what the cluster says it is, and is not compared.
+// copy copies a part of the file to another place in it.
+func (p *play) copy(h *content.Handle) {
+	at, n := p.size("offset", len(p.twin)), 1+p.size("length", 300000)
+	to := p.size("to", len(p.twin)+5000)
+	if at < to+n && to < at+n {
+		to = at + n // ranges of one file do not overlap
+	}
+	from := p.handles[rapid.IntRange(0, len(p.handles)-1).Draw(p.T, "from")]
+	copied, err := h.CopyFrom(p.ctx, from, uint64(at), uint64(n), uint64(to))
+	switch {
+	case fault.Is(err, fault.NotSupported):
+	case p.settle(err):
+		if at < len(p.twin) && (copied == 0 || int(copied) > min(n, len(p.twin)-at)) {
+			p.Fatalf("copied %d of %d at %d of %d", copied, n, at, len(p.twin))
+		}
+		if copied > 0 {
+			p.twin.write(append([]byte(nil), p.twin[at:at+int(copied)]...), to)
+		}
+	}
+}
+
 func (p *play) read(h *content.Handle, off, n int) {
 	got := make([]byte, n)
 	m, err := h.ReadAt(p.ctx, got, uint64(off))

@@ -184,6 +184,9 @@ type PieceReader interface {
 // RangeCopier is implemented by file systems that copy between files without
 // the bytes passing through the kernel.
 type RangeCopier interface {
+	// CopyRange answers how much it copied, which may be less than length; 0 at
+	// the end of what is read. NotSupported says that nothing was done and that
+	// the caller may read and write instead.
 	CopyRange(ctx context.Context, c Caller, from NodeID, fromHandle Handle, fromOffset int64,
 		to NodeID, toHandle Handle, toOffset int64, length int64) (int64, error)
 }

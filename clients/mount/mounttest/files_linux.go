@@ -320,19 +320,34 @@ func nameless(e *env) {
 }
 
 func copyRange(e *env) {
-	want := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
-	e.write(e.at("from"), string(want))
-	from, to := e.open(e.at("from"), os.O_RDONLY, 0), e.open(e.at("to"), os.O_CREATE|os.O_RDWR, 0o644)
-	in, out := int64(100), int64(7)
-	for left := 200_000; left > 0; {
-		n, err := unix.CopyFileRange(int(from.Fd()), &in, int(to.Fd()), &out, left, 0)
-		e.ok(err)
-		if n == 0 {
-			e.Fatal("copied nothing")
-		}
-		left -= n
+	want := bytes.Repeat([]byte("0123456789abcdef"), 130_000)
+	for i := range want {
+		want[i] += byte(i >> 12)
 	}
-	e.read(e.at("to"), string(make([]byte, 7))+string(want[100:200_100]))
+	e.write(e.at("from"), string(want))
+	from, to := e.open(e.at("from"), os.O_RDWR, 0), e.open(e.at("to"), os.O_CREATE|os.O_RDWR, 0o644)
+	// What was just written is copied too, and what is written there before stays.
+	_, err := from.WriteAt([]byte("new"), 50)
+	e.ok(err)
+	copy(want[50:], "new")
+	got := make([]byte, 1_000_000)
+	_, err = to.WriteAt([]byte("before"), 1)
+	e.ok(err)
+	copy(got[1:], "before")
+	for _, each := range []struct{ in, out, length int64 }{{40, 7, 200_000}, {100, 200_007, 700_000}, {1_500_000, 500_000, 500_000}} {
+		copy(got[each.out:], want[each.in:each.in+each.length])
+		for left := each.length; left > 0; {
+			n, err := unix.CopyFileRange(int(from.Fd()), &each.in, int(to.Fd()), &each.out, int(left), 0)
+			e.ok(err)
+			if n == 0 {
+				e.Fatal("copied nothing")
+			}
+			left -= int64(n)
+		}
+	}
+	e.read(e.at("to"), string(got))
+	e.ok(to.Close())
+	e.read(e.at("to"), string(got))
 }
 
 func runProgram(e *env) {

@@ -1,0 +1,45 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// smallCopy is below how many bytes a range is not copied by reference: small
+// content that is read and written travels with what the close sends, while a
+// copy by reference commits both files first.
+const smallCopy = 256 << 10
+
+var _ mount.RangeCopier = (*Client)(nil)
+
+// CopyRange implements mount.RangeCopier: the chunks are named to the active of
+// the file that is written, and no byte crosses. NotSupported, after which a
+// kernel reads and writes, where the range is small or its chunks are not all
+// with that active.
+func (c *Client) CopyRange(ctx context.Context, _ mount.Caller, _ mount.NodeID, fromID mount.Handle, at int64,
+	_ mount.NodeID, toID mount.Handle, to, length int64) (int64, error) {
+	const op fault.Op = "cartwheel.CopyRange"
+	if at < 0 || to < 0 || length < 0 {
+		return 0, fault.E(fault.Invalid, op, "", "")
+	}
+	from, err := c.toRead(fromID, at)
+	if err != nil {
+		return 0, err
+	}
+	h, err := c.handles.file(toID)
+	if err != nil {
+		return 0, err
+	}
+	if length < smallCopy {
+		return 0, fault.E(fault.NotSupported, op, h.object.String(), "read and write what is so small")
+	}
+	if err := c.locks.fail(h.object); err != nil {
+		return 0, err
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	n, err := h.content.CopyFrom(out, from.content, uint64(at), uint64(length), uint64(to))
+	return int64(n), err
+}
