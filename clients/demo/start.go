@@ -128,6 +128,11 @@ func (d *Demo) start(ctx context.Context) error {
 	if err := founding.AwaitRoot(ctx, d.contact, ids); err != nil {
 		return err
 	}
+	if uid := os.Getuid(); uid > 0 { // else nobody could make anything in it
+		if err := founding.Own(ctx, d.contact, uint32(uid), uint32(os.Getgid())); err != nil {
+			return err
+		}
+	}
 	if !d.opt.Mounts {
 		return nil
 	}

@@ -74,14 +74,21 @@ func startDemo(t *testing.T, args ...string) *demo {
 
 func startDemoIn(t *testing.T, dir string, args ...string) *demo {
 	t.Helper()
+	return startDemoAs(t, binary(t, "cartwheel"), nil, dir, args...)
+}
+
+// startDemoAs does so by a program of its own, as somebody else than the test
+// where who is not nil.
+func startDemoAs(t *testing.T, program string, who *syscall.Credential, dir string, args ...string) *demo {
+	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "demo.out"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &demo{t: t, dir: dir, out: out, done: make(chan error, 1)}
-	d.cmd = exec.Command(binary(t, "cartwheel"), append([]string{"demo", "--dir", dir}, args...)...)
+	d.cmd = exec.Command(program, append([]string{"demo", "--dir", dir}, args...)...)
 	d.cmd.Stdout, d.cmd.Stderr = out, out
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM, Credential: who}
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
