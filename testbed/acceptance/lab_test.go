@@ -32,6 +32,11 @@ wan: {rtt: 20 ms}
 // startLab brings a small lab up in the background, and down with the test.
 func startLab(t *testing.T) *lab {
 	t.Helper()
+	return startLabOf(t, smallTopology)
+}
+
+func startLabOf(t *testing.T, topology string) *lab {
+	t.Helper()
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}
@@ -43,7 +48,7 @@ func startLab(t *testing.T) *lab {
 	}
 	l := &lab{t: t, name: fmt.Sprintf("t%07x", rand.Uint32N(1<<28)), dir: filepath.Join(t.TempDir(), "lab")}
 	file := filepath.Join(t.TempDir(), "small.yaml")
-	if err := os.WriteFile(file, []byte(smallTopology), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(topology), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -195,6 +200,37 @@ func TestALabIsACartwheelOnAWideArea(t *testing.T) {
 	l.leavesNothing()
 	if _, err := l.testbed("status"); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("status of a lab that is down: got %v, want exit status 3", err)
+	}
+}
+
+// The node of the site astray stands beside kyoto's and says that it stands at
+// boston.
+func TestTheSiteAuditFindsANodeAtTheWrongSite(t *testing.T) {
+	l := startLabOf(t, `
+mounts: none
+sites: [{name: boston}, {name: kyoto}, {name: astray, declared: boston}]
+wan: {rtt: 40 ms}
+pairs: [{sites: [kyoto, astray], rtt: 0.1 ms}]
+`)
+	var last string
+	said := func(want string) bool {
+		last = l.must("shell", "boston", "cartwheel", "status")
+		return strings.Contains(last, want)
+	}
+	await := func(what, want string) {
+		t.Helper()
+		deadline := time.Now().Add(commandLimit)
+		for !said(want) {
+			if time.Now().After(deadline) {
+				t.Fatalf("no warning that %s; status says:\n%s", what, last)
+			}
+		}
+	}
+	await("boston is not one place", "the nodes of site boston are not at one place")
+	await("boston and kyoto are", "the sites boston and kyoto are one failure domain")
+	log, err := os.ReadFile(filepath.Join(l.dir, "logs", "astray-1-node.log"))
+	if err != nil || !bytes.Contains(log, []byte("the site audit found")) {
+		t.Errorf("the node's own log does not tell of it: %v", err)
 	}
 }
 

@@ -117,7 +117,7 @@ func (l *Lab) startGeoConfig(ctx context.Context, admin string) error {
 
 func (l *Lab) spawnNode(h *host) (*family.Child, error) {
 	return l.spawn(h, NodeProcess, append([]string{
-		l.opt.Programs.Cartwheeld, "node", "--data", l.path("data", h.Name), "--site", h.Site, "--listen", h.listen(),
+		l.opt.Programs.Cartwheeld, "node", "--data", l.path("data", h.Name), "--site", l.opt.Topology.Declared(h.Site), "--listen", h.listen(),
 		"--socket", filepath.Join(l.state.dir, h.Name, "wire.sock"), "--geo-config", l.geoAddress,
 		"--expected-nodes", fmt.Sprint(l.opt.Topology.Nodes()), "--lease", l.opt.Topology.Lease.String(),
 	}, l.opt.NodeFlags...))
@@ -126,7 +126,7 @@ func (l *Lab) spawnNode(h *host) (*family.Child, error) {
 func (l *Lab) startMount(ctx context.Context, h *host) error {
 	_ = family.Detach(h.point) // of a mount that was killed
 	c, err := l.spawn(h, MountProcess, append([]string{
-		l.opt.Programs.Cartwheel, "mount", l.Contact(), h.point, "--site", h.Site, "--report-ready", "--fsname", "cartwheel-" + h.Name,
+		l.opt.Programs.Cartwheel, "mount", l.Contact(), h.point, "--site", l.opt.Topology.Declared(h.Site), "--report-ready", "--fsname", "cartwheel-" + h.Name,
 		"--daemon-timeout", readyLimit.String(),
 	}, l.opt.MountFlags...))
 	if err != nil {

@@ -165,7 +165,7 @@ func (l *Lab) found(ctx context.Context) error {
 			return err
 		}
 		h.id = geoconfig.NodeID(id)
-		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: h.id, Site: geoconfig.SiteName(h.Site), Addresses: []string{h.listen()}})
+		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: h.id, Site: geoconfig.SiteName(l.opt.Topology.Declared(h.Site)), Addresses: []string{h.listen()}})
 		file.Nodes = append(file.Nodes, h.peer())
 	}
 	if err := l.enrol(ctx, Enrolment{Plan: &plan}); err != nil {

@@ -168,6 +168,13 @@ func (d *draft) checkSites(top *yaml.Node) {
 				where = w.node
 			}
 		}
+		if _, ok := d.t.Site(s.Declared); !ok && s.Declared != "" {
+			var names []string
+			for _, o := range d.t.Sites {
+				names = append(names, o.Name)
+			}
+			d.Bad(where, "site %q is declared to be %q, which is no site%s", s.Name, s.Declared, Suggest(s.Declared, names))
+		}
 		if n := s.Nodes + s.Clients; n > perSite {
 			d.Bad(where, "more hosts than addresses: site %q has %d hosts, its /24 room for %d", s.Name, n, perSite)
 		} else if n == 0 {

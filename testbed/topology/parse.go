@@ -162,6 +162,7 @@ func (d *draft) site(n *yaml.Node, what string, s *Site, name func(*yaml.Node)) 
 	}
 	if name != nil {
 		keys["name"] = name
+		keys["declared"] = func(n *yaml.Node) { d.Text(n, &s.Declared) }
 		keys["latitude"] = func(n *yaml.Node) { s.Place = placed(s.Place); d.Number(n, -90, 90, &s.Place.Latitude) }
 		keys["longitude"] = func(n *yaml.Node) { s.Place = placed(s.Place); d.Number(n, -180, 180, &s.Place.Longitude) }
 	}

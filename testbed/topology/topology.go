@@ -47,6 +47,9 @@ type Site struct {
 	LAN Rate
 	// Up and Down are the site's link to the wide area, shared by its hosts.
 	Up, Down Link
+	// Declared is the site that the processes here say they stand at, where
+	// they are set up wrong; empty: this one.
+	Declared string
 	// Place is where the site stands, if that is known.
 	Place *Place
 }
@@ -102,6 +105,14 @@ func (t *Topology) Site(name string) (Site, bool) {
 		}
 	}
 	return Site{}, false
+}
+
+// Declared is the site that the processes of a site say they stand at.
+func (t *Topology) Declared(site string) string {
+	if s, ok := t.Site(site); ok && s.Declared != "" {
+		return s.Declared
+	}
+	return site
 }
 
 // Host returns a host by its name. A site's name is its host's where it has

@@ -142,6 +142,7 @@ func TestBadInputIsNamedByFileAndLine(t *testing.T) {
 		{"unknown key", "naem: x\n" + two, `x.yaml:1|unknown key "naem" in a topology; did you mean "name"?`},
 		{"unknown key deep down", two + "wan:\n  rtt: 5 ms\n  rtl: 4\n", `x.yaml:6|unknown key "rtl" in wan`},
 		{"key twice", "name: a\nname: b\n" + two, `x.yaml:2|"name" is there twice`},
+		{"declared nowhere", "sites:\n  - name: paris\n  - {name: tokyo, declared: pariss}\n", "x.yaml:3|\"pariss\", which is no site; did you mean \"paris\"?"},
 		{"no sites", "name: x\n", "x.yaml:1|there are no sites"},
 		{"site without name", "sites:\n  - name: a\n  - nodes: 3\n", "x.yaml:3|a site has a name"},
 		{"bad name", "sites:\n  - name: A/B\n", `x.yaml:2|"A/B" is no site's name`},
@@ -230,7 +231,7 @@ lease: 1500ms
 tcp: reno
 mounts: clients
 defaults: {lan: {rate: 100 Mbps}, link: {rate: 1500 kbps, queue: 1500 B}, clients: 1}
-sites: [{name: a}, {name: b, latitude: -3.5, longitude: 7}]
+sites: [{name: a}, {name: b, declared: a, latitude: -3.5, longitude: 7}]
 pairs: [{from: a, to: b, delay: 12.345 ms, jitter: 1 ms, loss: 0.1 %, burst: 2, duplicate: 0.2, reorder: 0.3, corrupt: 0.4, rate: 7 Mbps, queue: 3 MiB}]`,
 		"cities": "cities: {places: [tokyo, boston, {name: here, latitude: 1, longitude: 2}], fibre_factor: 1.4, last_mile: 3 ms}",
 	}

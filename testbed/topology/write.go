@@ -26,6 +26,9 @@ func (t *Topology) YAML() []byte {
 	fmt.Fprintf(&b, "mounts: [%s]\nsites:\n", strings.Join(mounts, ", "))
 	for _, s := range t.Sites {
 		fmt.Fprintf(&b, "  - {name: %s, nodes: %d, clients: %d", s.Name, s.Nodes, s.Clients)
+		if s.Declared != "" {
+			fmt.Fprintf(&b, ", declared: %s", s.Declared)
+		}
 		if s.Place != nil {
 			fmt.Fprintf(&b, ", latitude: %g, longitude: %g", s.Place.Latitude, s.Place.Longitude)
 		}
