@@ -243,14 +243,19 @@ const interruptGrace = 10 * time.Second
 // remotely returns the context for calls to nodes on behalf of one request.
 func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithTimeout(trace.Carry(c.ctx, ctx), c.opt.OpTimeout)
-	timer := time.AfterFunc(interruptGrace, func() {
+	stop := endAfterGrace(ctx, out, cancel)
+	return out, func() { stop(); cancel() }
+}
+
+// endAfterGrace cancels out when ctx ends, but not before the grace is over.
+func endAfterGrace(ctx, out context.Context, cancel func()) (stop func() bool) {
+	return time.AfterFunc(interruptGrace, func() {
 		select {
 		case <-ctx.Done():
 			cancel()
 		case <-out.Done():
 		}
-	})
-	return out, func() { timer.Stop(); cancel() }
+	}).Stop
 }
 
 // spawn runs fn in a goroutine that Close joins, unless that has begun: then

@@ -273,7 +273,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid
 	if err := c.locks.fail(h.object); err != nil {
 		return 0, err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.patiently(ctx)
 	defer cancel()
 	if flags&mount.WriteAppend != 0 {
 		var at uint64
@@ -284,7 +284,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid
 		err = h.content.WriteAt(out, data, uint64(offset))
 	}
 	if err == nil && (flags&(mount.WriteSync|mount.WriteDirect) != 0 || h.flags&(mount.OpenSync|mount.OpenDirect) != 0) {
-		err = c.flushed(out, h, h.content.Flush)
+		err = c.flushed(ctx, h, h.content.Flush)
 	}
 	if err != nil {
 		return 0, err
@@ -299,9 +299,7 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 		return err
 	}
 	if h.flags.Writes() || c.alone.table.Of(h.object) != nil {
-		out, cancel := c.remotely(ctx)
-		err = c.flushed(out, h, h.content.Flush)
-		cancel()
+		err = c.flushed(ctx, h, h.content.Flush)
 	}
 	c.unlockOwner(h.object, owner)
 	return err
@@ -309,8 +307,12 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 
 // flushed tells the active of a handle's file, with what flush commits of it.
 func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Context) error) error {
-	err := flush(ctx)
-	if told := c.settle(ctx, h.object); err == nil {
+	slow, done := c.patiently(ctx)
+	err := flush(slow)
+	done()
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	if told := c.settle(out, h.object); err == nil {
 		err = told
 	}
 	if refused := c.alone.take(h.object); err == nil {
@@ -356,9 +358,7 @@ func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 	if err != nil {
 		return err
 	}
-	out, cancel := c.remotely(ctx)
-	defer cancel()
-	return c.flushed(out, h, h.content.Sync)
+	return c.flushed(ctx, h, h.content.Sync)
 }
 
 // Seek implements mount.Files.

@@ -166,6 +166,7 @@ func (f *file) commit(l *layer, up *upload) (attr *pb.Attr, err error) {
 		if err != nil {
 			return nil, err
 		}
+		e.made.Add(1)
 		if attr = res.GetAttr(); attr == nil {
 			f.invalidate()
 		}

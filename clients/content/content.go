@@ -16,6 +16,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/clients/trace"
@@ -38,8 +39,9 @@ type Options struct {
 	// FlushAfter is the age at which dirty bytes are committed without being
 	// asked for (5 s).
 	FlushAfter time.Duration
-	// CommitTimeout bounds one commit or upload with all of Remote's retries
-	// (5 min). When it is hit, the outcome is unknown and the writer is told.
+	// CommitTimeout bounds one commit, or one upload of about 2 MiB, with all of
+	// Remote's retries (5 min). When it is hit, the outcome is unknown and the
+	// writer is told.
 	CommitTimeout time.Duration
 	// ReadAhead bounds the read-ahead window of one handle (8 MiB, and a quarter
 	// of the cache); negative switches read-ahead off.
@@ -141,6 +143,9 @@ type Engine struct {
 	opt    Options
 	budget *budget
 	cache  *cache
+	flight *flight
+	// made counts the uploads and commits that succeeded.
+	made atomic.Uint64
 
 	// ctx is what background work runs under; Close ends it.
 	ctx    context.Context
@@ -160,6 +165,7 @@ func New(remote Remote, o Options) *Engine {
 	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}}
 	e.budget = newBudget(o.DirtyBytes)
 	e.cache = newCache(o.CacheBytes, o.Trace)
+	e.flight = newFlight(o.Now)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	e.start(e.keep)
 	return e
@@ -300,6 +306,11 @@ func (e *Engine) Told(object geoconfig.ObjectID, number, version uint64) {
 
 // Journals reports whether what is written survives this process.
 func (e *Engine) Journals() bool { return e.opt.Journal != nil }
+
+// Progress is a number that grows with every upload and commit that succeeds:
+// while it does, whoever waits for a flush waits for a slow way, not a broken
+// one.
+func (e *Engine) Progress() uint64 { return e.made.Load() }
 
 // Usage is what the engine holds in memory.
 type Usage struct {

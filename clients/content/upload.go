@@ -228,11 +228,14 @@ func (p *preparer) send() {
 			return
 		}
 	}
-	f.engine.work.Go(func() {
-		ctx, cancel := p.layer.context(f.engine)
-		defer cancel()
+	e := f.engine
+	e.work.Go(func() {
 		defer close(b.done)
-		b.err = f.store(ctx, todo, ask)
+		b.err = e.flight.run(e.ctx, func() error {
+			ctx, cancel := p.layer.context(e)
+			defer cancel()
+			return f.store(ctx, todo, ask)
+		})
 	})
 }
 
@@ -245,7 +248,11 @@ func (f *file) store(ctx context.Context, b *put, ask bool) error {
 		}
 		b = rest
 	}
-	return f.engine.remote.PutChunks(ctx, f.object, b.addresses, b.sizes, b.body)
+	err := f.engine.remote.PutChunks(ctx, f.object, b.addresses, b.sizes, b.body)
+	if err == nil {
+		f.engine.made.Add(1)
+	}
+	return err
 }
 
 // lacking returns the part of a batch that the members lack.
