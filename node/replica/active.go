@@ -69,6 +69,7 @@ func (g *group) below(all geoconfig.Serial) (c, stable geoconfig.Serial) {
 		}
 		q := int(e.Level)
 		if q > 1 {
+			g.belowAt = g.n.now
 			if g.row.Hear < n-q+1 {
 				g.wantHear = max(g.wantHear, n-q+1)
 				g.touch()
@@ -82,7 +83,7 @@ func (g *group) below(all geoconfig.Serial) (c, stable geoconfig.Serial) {
 		c = s
 	}
 	if c > all {
-		g.belowMax, g.belowAt = max(g.belowMax, c), g.n.now
+		g.belowMax = max(g.belowMax, c)
 	}
 	return c, stable
 }

@@ -87,7 +87,7 @@ type group struct {
 	intent      bool
 	noop        geoconfig.Serial
 	belowMax    geoconfig.Serial // the highest serial committed below all
-	belowAt     Time
+	belowAt     Time             // an operation below all was last seen that not all had
 	wantHear    int
 	uncommitted int // bytes
 	inflight    map[operation]geoconfig.Serial

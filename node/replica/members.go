@@ -2,6 +2,11 @@ package replica
 
 import geoconfig "cartwheel.dev/geo-config"
 
+// hearLeases is for how many leases nobody asked for an acknowledgement below
+// all when a takeover need no longer hear several members. To record that again
+// costs the next one who asks a swap.
+const hearLeases = 20
+
 // tickMembers looks after the members: one swap at a time takes out who is
 // silent, brings back who answers again, and makes equal juniors normal.
 func (g *group) tickMembers() {
@@ -31,7 +36,7 @@ func (g *group) tickMembers() {
 			return
 		}
 	}
-	if g.row.Hear > 1 && g.n.now-g.belowAt > 2*g.n.c.Lease {
+	if g.row.Hear > 1 && g.n.now-g.belowAt > hearLeases*g.n.c.Lease {
 		row := g.nextRow()
 		if g.settleHear(&row); row.Hear == 0 {
 			g.propose(row, "slice.hear")
