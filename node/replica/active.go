@@ -268,6 +268,9 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 		m.peer.beaconDue = true
 		g.hurry()
 	}
+	if a.Flags&FlagLeaving != 0 {
+		m.leftBoot = a.Boot
+	}
 	if !m.tailHeard {
 		m.tailHeard, m.tail, m.tailEpoch = true, a.Prev, a.PrevEpoch
 	}

@@ -148,6 +148,9 @@ func (g *group) acknowledge() {
 	if g.incomplete {
 		a.Flags |= FlagIncomplete
 	}
+	if g.n.leaving {
+		a.Flags |= FlagLeaving
+	}
 }
 
 // describe adds this member's last entry and what it knows to be committed.

@@ -64,6 +64,7 @@ type group struct {
 	leaderSaid geoconfig.Serial // its commit serial
 	ackSent    geoconfig.Serial
 	ackWanted  bool
+	leaveAt    Time   // an acknowledgement last said that this node is leaving
 	verified   bool   // matched means something
 	misfit     bool   // a Mismatch is to be sent when the row is on disk
 	incomplete bool   // the state at log.base is being transferred
@@ -131,6 +132,7 @@ type member struct {
 	probe      bool             // the next message asks for an answer
 	resets     uint64           // transfers it began; what it said before the last is void
 	knows      geoconfig.Serial // what it knows to be committed
+	leftBoot   uint64           // its life that said it is leaving, since it was normal last; 0: none
 	incomplete bool
 	last       lastStep
 	lost       bool // it committed what is not here, namely
@@ -141,6 +143,11 @@ type member struct {
 	tailHeard bool
 	tail      geoconfig.Serial
 	tailEpoch geoconfig.Epoch
+}
+
+// leaving reports whether the member's present life is about to stop.
+func (m *member) leaving() bool {
+	return m.leftBoot != 0 && m.peer != nil && m.leftBoot == m.peer.boot
 }
 
 func (m *member) unconfirm(now Time) {

@@ -38,7 +38,7 @@ func (n *Node) HandOver(now Time, s geoconfig.SliceID, to geoconfig.NodeID) faul
 		return fault.Again
 	}
 	m := g.memberOf(to)
-	if m == nil || m.peer == nil || m.state != geoconfig.Normal || !g.reachable(m) {
+	if m == nil || m.peer == nil || m.state != geoconfig.Normal || !g.reachable(m) || m.leaving() {
 		return fault.Invalid
 	}
 	g.attempts++

@@ -45,9 +45,10 @@ func (g *group) tickMembers() {
 }
 
 // silent reports whether a standby answered no beacon for a lease, made no
-// progress on its oldest operation for one, or lost its disk.
+// progress on its oldest operation for one, lost its disk, or says that it is
+// leaving.
 func (g *group) silent(m *member) bool {
-	if g.foreign(m) {
+	if g.foreign(m) || m.leaving() {
 		return true
 	}
 	now, lease := g.n.now, g.n.c.Lease
@@ -89,6 +90,9 @@ func (g *group) dropSilent() bool {
 	row := g.nextRow()
 	setState(&row, drop.node, geoconfig.Failed)
 	why := "member.failed"
+	if drop.leaving() {
+		why = "member.left"
+	}
 	if g.row.Policy.Level >= 3 && sound < 2 {
 		j := g.substitute()
 		if j == nil {
@@ -126,11 +130,12 @@ func (g *group) follows(m *member) bool {
 
 // returned reports whether a failed member has answered without a gap for half
 // a lease. It stays out for two leases at least, so that a bad link does not
-// make the row change all the time.
+// make the row change all the time; one that left by its own word comes back in
+// its next life, as soon as that has answered for so long.
 func (g *group) returned(m *member) bool {
-	if m.peer == nil || (m.state != geoconfig.Failed && !(m.state.Junior() && g.foreign(m))) {
+	if m.peer == nil || m.leaving() || (m.state != geoconfig.Failed && !(m.state.Junior() && g.foreign(m))) {
 		return false
 	}
 	p, now, lease := m.peer, g.n.now, g.n.c.Lease
-	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= lease/2 && now-m.since >= 2*lease
+	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= lease/2 && (now-m.since >= 2*lease || m.leftBoot != 0)
 }

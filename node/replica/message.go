@@ -82,6 +82,8 @@ const (
 	FlagIncomplete
 	// FlagDiverged: the sender committed what the active does not have.
 	FlagDiverged
+	// FlagLeaving: the sender is about to stop, and asks to be taken out.
+	FlagLeaving
 )
 
 // Control reports whether the message belongs on the connection that nothing

@@ -29,6 +29,7 @@ type Node struct {
 	keptBytes int
 
 	stuck      bool // the driver says so
+	leaving    bool // likewise
 	ticked     Time
 	nextBeacon Time
 }

@@ -167,6 +167,9 @@ func (g *group) seat(before []member) {
 		if m.state != rm.State {
 			m.since, m.progressAt = g.n.now, g.n.now
 		}
+		if m.state != geoconfig.Normal && rm.State == geoconfig.Normal {
+			m.leftBoot = 0
+		}
 		m.state, m.incarnation = rm.State, rm.Incarnation
 		if m.state == geoconfig.Failed {
 			m.match, m.behind, m.incomplete = 0, false, false

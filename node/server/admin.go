@@ -169,9 +169,11 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 	}
 	to := geoconfig.NodeID(req.To)
 	if to == "" {
-		if to, ok = successor(row, s.id); !ok {
+		others := successors(row, s.id)
+		if len(others) == 0 {
 			return nil, fault.E(fault.NotFound, op, fmt.Sprintf("slices/%d", req.Slice), "no other member is up to date")
 		}
+		to = others[0]
 	}
 	var kind fault.Kind
 	err := s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, row.ID, to) })

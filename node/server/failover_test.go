@@ -140,6 +140,26 @@ func TestAHandOverWaitsForNoLease(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(names, more...))
 }
 
+func TestAStandbyThatStopsIsTakenOutBeforeItIsGone(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Configure: quick})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	awaitWhole(ctx, t, c)
+	cl := c.Connect("root")
+	names, _ := makeFiles(ctx, t, cl, "before", 3)
+	active := c.Active(geoconfig.RootSlice)
+	standby := c.Nodes[(active.Index+1)%3]
+	standby.Stop()
+	row, err := c.Row(ctx, geoconfig.RootSlice)
+	if m, _ := row.Member(standby.ID()); err != nil || m.State != geoconfig.Failed {
+		t.Errorf("it stopped while writes wait for it: %+v, %v", row, err)
+	}
+	more, _ := makeFiles(ctx, t, cl, "without", 3)
+	standby.Start()
+	awaitWhole(ctx, t, c)
+	checkFiles(ctx, t, c, cl, append(names, more...))
+}
+
 func TestWhoMissedMoreThanIsKeptGetsTheState(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Configure: func(i int, c *server.Config) {

@@ -30,6 +30,7 @@ import (
 //	stall n0 2s                      the disk syncs nothing for a while
 //	save n0                          a checkpoint; the journal keeps what it must
 //	save n0 from=3                   and all entries from that serial on
+//	leave n1                         says that it is about to stop
 //	handover n1                      asks the active to hand over
 //	add n3                           asks the active to take in a machine
 //	wait leading n1 / wait whole     until so; says how many leases it took
@@ -233,6 +234,9 @@ func (s *Script) disturb(word string, args []string) error {
 	case "handover":
 		m, to := w.byID[w.config.row.Active], s.machine(args[0])
 		m.do(func() { m.core.HandOver(m.clock(), Slice, to.id) })
+	case "leave":
+		m := s.machine(args[0])
+		m.do(func() { m.core.Leave(m.clock()) })
 	case "add":
 		w.add(s.machine(args[0]))
 	default:

@@ -1,0 +1,36 @@
+package replica
+
+import geoconfig "cartwheel.dev/geo-config"
+
+// Leave says that this node is about to stop. The actives of the slices in
+// which it is a standby take it out at once, so that nobody waits for its
+// acknowledgements and promises; what it leads is handed over by HandOver. It
+// returns in how many slices it can still be taken out by an active that it
+// hears: the driver goes on as usual, and asks again, until there is none or it
+// has no more time. There is no way back but another life.
+func (n *Node) Leave(now Time) int {
+	n.step(now)
+	n.leaving = true
+	left := 0
+	for _, g := range n.order {
+		if g.phase != phaseStandby {
+			continue
+		}
+		g.tellLeaving()
+		row := g.nextRow()
+		setState(&row, n.c.Self, geoconfig.Failed)
+		if enough(&row) && n.now-g.heardAt <= n.c.Lease/2 {
+			left++
+		}
+	}
+	return left
+}
+
+// tellLeaving makes the next acknowledgement due, which says it.
+func (g *group) tellLeaving() {
+	if g.leaveAt == 0 || g.n.now-g.leaveAt >= g.n.c.ResendAfter {
+		g.leaveAt = g.n.now
+		g.ackWanted = true
+		g.touch()
+	}
+}
