@@ -73,7 +73,7 @@ func (c *Client) got(r *pb.Result) { c.alone.table.Give(geoconfig.ObjectID(r.Fir
 // to be free, and nothing about it is for its active to decide.
 func (c *Client) makeAlone(m *making) (made, bool) {
 	const special = mount.SetUID | mount.SetGID
-	if _, ok := c.names.Alone(m.dir, m.name); !ok || !m.cues.Empty() || m.create.Mode&special != 0 || checkNew(m.name) != nil {
+	if _, ok := c.names.Alone(m.dir, m.name); !ok || !onlySync(m.cues) || m.create.Mode&special != 0 || checkNew(m.name) != nil {
 		return made{}, false
 	}
 	now := c.boot()
@@ -110,6 +110,17 @@ func (c *Client) makeAlone(m *making) (made, bool) {
 	}
 	c.tellAliases(m.dir, m.cues, m.name)
 	return made{attr: a}, true
+}
+
+// onlySync reports whether no cue is in force but how many acknowledgements are
+// waited for, which goes along when the active is told.
+func onlySync(s cue.Set) bool {
+	for _, c := range s.All() {
+		if c.Name != cue.SyncLevel {
+			return false
+		}
+	}
+	return true
 }
 
 // journalMade keeps a new file in the write journal, if there is one.

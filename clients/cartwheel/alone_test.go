@@ -119,6 +119,14 @@ func TestAFileIsOneOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	costs("delivering a mail", 2)
+	quorum, err := cl.Lookup(ctx, nobody, d, ".SyncLevel=quorum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = begin(t, cl, quorum.Node, "hasty", "content")
+	costs("an open file that need not be on all disks", 0)
+	m.done()
+	costs("closing that", 1)
 	for i := range 100 {
 		begin(t, cl, d, fmt.Sprint("n", i), strings.Repeat("x", i*500)).done()
 	}
