@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,4 +180,9 @@ func oneOf(s string, words ...string) bool {
 		}
 	}
 	return false
+}
+
+// holdsGeoConfig reports whether a peer is the geo-config server.
+func (c *Config) holdsGeoConfig(peer string) bool {
+	return slices.ContainsFunc(c.GeoConfig, func(a string) bool { return strings.HasSuffix(a, "/p2p/"+peer) })
 }

@@ -274,13 +274,17 @@ func (s *Server) relays(_ context.Context, to string) []string {
 	return out
 }
 
-// maySplice lets nodes and clients reach the nodes of the roster over this one.
+// maySplice lets nodes and clients reach the nodes of the roster over this one,
+// and nodes the geo-config server.
 func (s *Server) maySplice(from, to string) error {
 	if !s.serving.Load() {
 		return fault.E(fault.Again, "server.splice", from, "this node is starting")
 	}
 	if err := s.who.Peer(from); err != nil {
 		return err
+	}
+	if s.config.holdsGeoConfig(to) {
+		return s.who.Node(from)
 	}
 	return s.who.Node(to)
 }

@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/wiretest"
 )
 
 // cutBetween breaks the way between two nodes, in both directions, or heals it.
@@ -69,6 +70,49 @@ func TestAWriteGoesOnOverAThirdNode(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestNodesReachGeoConfigOverAThirdNode cuts a node off from the geo-config
+// server, which another node reaches.
+func TestNodesReachGeoConfigOverAThirdNode(t *testing.T) {
+	geo := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 77), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
+	other := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 78), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
+	const number wire.Method = 900
+	for _, h := range []*wire.Host{geo, other} {
+		h.Inline(number, func(r *wire.Request) { r.Reply(nil) })
+	}
+	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) {
+		c.GeoConfig, c.Socket = []string{geo.Addresses()[0] + "/p2p/" + geo.KeyID()}, "none"
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	for _, n := range c.Nodes {
+		for _, h := range []*wire.Host{geo, other} {
+			if err := n.Server().Host().AddPeer(h.KeyID(), h.Addresses()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := n.Server().Host().Call(ctx, h.KeyID(), wire.Operation, number, nil, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cut := c.Nodes[0].Server().Host()
+	cut.SetFilter(func(peer string, _ wire.Class, _ wire.Method) wire.Verdict {
+		return wire.Verdict{Drop: peer == geo.KeyID() || peer == other.KeyID()}
+	})
+	for _, h := range []*wire.Host{geo, other} {
+		cut.Disconnect(h.KeyID())
+	}
+	servertest.Await(ctx, t, "an answer over another node", func() error {
+		_, err := cut.Call(ctx, geo.KeyID(), wire.Operation, number, nil, nil, nil)
+		return err
+	})
+	if p, up := cut.Path(geo.KeyID()); !up || p.Via == "" {
+		t.Errorf("the path is %+v, %v", p, up)
+	}
+	if _, err := cut.Call(ctx, other.KeyID(), wire.Operation, number, nil, nil, nil); err == nil {
+		t.Error("a stranger was reached over another node")
+	}
 }
 
 // TestNodesPublishWhereTheyAreAndWhoIsTooNear reads the nodes' rows and the

@@ -35,6 +35,10 @@ type Limits struct {
 	Splices     int // byte streams that this host passes on for others; 0: 64
 	PeerSplices int // of these, for one peer; 0: 8
 	SpliceRate  int // new ones a second, after a first burst of Splices; 0: 16
+	// SpliceBytes is how many bytes a second this host passes on for others in
+	// all. Each splice has an equal share each way, beyond which it waits: one
+	// that beacons take does not wait for one that chunks fill. 0: 32 MiB.
+	SpliceBytes int
 }
 
 // DefaultLimits are for a node.
@@ -107,7 +111,7 @@ func (l *Limits) fill() {
 	for _, d := range []struct {
 		limit   *int
 		unless0 int
-	}{{&l.Splices, 64}, {&l.PeerSplices, 8}, {&l.SpliceRate, 16}} {
+	}{{&l.Splices, 64}, {&l.PeerSplices, 8}, {&l.SpliceRate, 16}, {&l.SpliceBytes, 32 << 20}} {
 		if *d.limit == 0 {
 			*d.limit = d.unless0
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -48,47 +47,6 @@ func (h *Host) maySplice(from, to string) error {
 		return fault.E(fault.NotSupported, opSplice, h.id, "this host passes nothing on")
 	}
 	return h.options.Splice(from, to)
-}
-
-// splices bounds what this host passes on for others.
-type splices struct {
-	mu     sync.Mutex // guards below
-	limits Limits
-	open   int
-	byPeer map[string]int
-	tokens float64 // new ones that may begin now
-	filled time.Time
-}
-
-func (s *splices) init(l Limits) {
-	s.limits, s.byPeer, s.tokens = l, map[string]int{}, float64(l.Splices)
-}
-
-// enter counts a splice that begins; leave must follow unless it fails.
-func (s *splices) enter(peer string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.filled.IsZero() {
-		s.tokens = min(s.tokens+now.Sub(s.filled).Seconds()*float64(s.limits.SpliceRate), float64(s.limits.Splices))
-	}
-	s.filled = now
-	if s.open >= s.limits.Splices || s.byPeer[peer] >= s.limits.PeerSplices || s.tokens < 1 {
-		return fault.E(fault.Overloaded, opSplice, peer, "this host passes on as much as it may")
-	}
-	s.tokens--
-	s.open++
-	s.byPeer[peer]++
-	return nil
-}
-
-func (s *splices) leave(peer string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
-	if s.byPeer[peer]--; s.byPeer[peer] == 0 {
-		delete(s.byPeer, peer)
-	}
 }
 
 // serveSplice is the third host's part: it dials the other peer for the one at
@@ -227,6 +185,7 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duratio
 func (h *Host) passOn(to, from net.Conn, peer string) {
 	buffer := h.buffers.get(rawBuffer)
 	defer buffer.Release()
+	var p pace
 	for {
 		if from.SetReadDeadline(time.Now().Add(2*h.options.Times.Silence)) != nil {
 			return
@@ -239,7 +198,7 @@ func (h *Host) passOn(to, from net.Conn, peer string) {
 			if to.SetWriteDeadline(time.Now().Add(2*h.options.Times.Silence)) != nil {
 				return
 			}
-			if _, err := to.Write(buffer.data[:n]); err != nil {
+			if _, err := to.Write(buffer.data[:n]); err != nil || !h.rest(p.take(time.Duration(h.now()), n, h.splices.share())) {
 				return
 			}
 		}

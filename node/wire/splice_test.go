@@ -169,6 +169,34 @@ func TestSplicesAreBounded(t *testing.T) {
 	}
 }
 
+func TestASpliceBeyondItsShareIsHeldBack(t *testing.T) {
+	t.Parallel()
+	m := detours(t, 3, nil, func(_ int, o *wire.Options) {
+		o.Limits = wire.DefaultLimits()
+		o.Limits.SpliceBytes = 2 // a handshake takes an hour
+	})
+	m.Cut(0, 1, true)
+	m.Cut(1, 0, true)
+	a, b, c := m.Hosts[0], m.Hosts[1], m.Hosts[2]
+	asked := 0
+	for try, begun := 0, false; asked < 10; try++ {
+		if try == 100 {
+			t.Fatal("the third host was not asked")
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		if _, err := a.Call(ctx, b.KeyID(), wire.Operation, echo, nil, nil, nil); err == nil {
+			if p, _ := a.Path(b.KeyID()); p.Via != "" {
+				t.Fatalf("a connection went over %s", p.Via)
+			}
+		}
+		<-ctx.Done()
+		cancel()
+		if begun = begun || c.Splices() > 0; begun {
+			asked++
+		}
+	}
+}
+
 func TestTheThirdHostSeesOnlyWhatIsEncrypted(t *testing.T) {
 	t.Parallel()
 	// The far end proves its key: over a host that leads elsewhere nobody is
