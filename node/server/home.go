@@ -27,21 +27,39 @@ func (s *Server) comeHome() {
 	}
 	for _, row := range s.leading() {
 		home, known := s.atHome(row)
-		next, stray := s.strays[row.ID]
-		switch {
-		case !known:
-		case home == "":
-			strays[row.ID] = max(next, now)
-		case stray && now >= next && s.host.Connected(string(home), wire.Operation):
-			next = now + homePause
+		w := wayHome{known: known, out: home == "", reached: home != "" && s.host.Connected(string(home), wire.Operation)}
+		next, was := s.strays[row.ID]
+		next, stray, pass := w.step(next, was, now)
+		if stray {
+			strays[row.ID] = next
+		}
+		if pass {
 			s.log.Info("passing a slice home", "slice", uint32(row.ID), "to", string(home))
 			s.loop.Do(func(core *replica.Node, now replica.Time) { core.HandOver(now, row.ID, home) })
-			fallthrough
-		case stray:
-			strays[row.ID] = next
 		}
 	}
 	s.strays = strays
+}
+
+// wayHome is what the node that leads a slice sees of its home.
+type wayHome struct {
+	known   bool // it is another site, where members are
+	out     bool // none of which is normal
+	reached bool // the one that is
+}
+
+// step says whether a slice is a stray, which it is since its home was seen to
+// be out, when it may be passed home at the earliest, and whether it is now.
+func (w wayHome) step(next time.Duration, was bool, now time.Duration) (after time.Duration, stray, pass bool) {
+	switch {
+	case !w.known:
+		return 0, false, false
+	case w.out:
+		return max(next, now), true, false
+	case was && w.reached && now >= next:
+		return now + homePause, true, true
+	}
+	return next, was, false
 }
 
 // atHome returns a normal member at the slice's home, or none while all there
