@@ -287,6 +287,7 @@ func (c *Client) DropCaches() {
 	}
 	_ = c.settleAll(ctx, every) // their closes tell
 	c.names.Clear()
+	c.brought.clear()
 	c.engine.DropCaches()
 	c.dropKernel(func(*node) bool { return true })
 }

@@ -44,9 +44,13 @@ func deep(t *testing.T) (c *servertest.Cluster, near, away cartwheel.Options) {
 }
 
 // met opens a client that has a session with the root's active, and knows
-// nothing yet.
+// nothing yet. Nodes here are as near as they were when nothing delayed them,
+// until more was measured, so that any distance is far.
 func met(t *testing.T, c *servertest.Cluster, o cartwheel.Options) *cartwheel.Client {
 	t.Helper()
+	if o.AheadFrom == 0 {
+		o.AheadFrom = 1
+	}
 	cl := opened(t, c, o)
 	t.Cleanup(func() {
 		if err := cl.Close(); err != nil {
@@ -99,10 +103,15 @@ func TestADeepPathIsResolvedInOne(t *testing.T) {
 	if wan > 2 {
 		t.Errorf("name by name: %d round trips, want 2: %+v", wan, by)
 	}
-	o.AheadFrom = -1
-	cl = met(t, c, o)
-	if by, wan = trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan != 6 {
-		t.Errorf("name by name, without names that come along: %d round trips, want 6: %+v", wan, by)
+	cl.DropCaches()
+	if by, wan = trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan > 2 {
+		t.Errorf("name by name, once more: %d round trips, want 2: %+v", wan, by)
+	}
+	for _, from := range []time.Duration{-1, time.Hour} {
+		cl = met(t, c, cartwheel.Options{Site: o.Site, AheadFrom: from})
+		if by, wan = trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan != 6 {
+			t.Errorf("name by name, from %v on: %d round trips, want 6: %+v", from, wan, by)
+		}
 	}
 	cl = met(t, c, o)
 	var e mount.Entry

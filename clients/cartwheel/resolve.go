@@ -159,6 +159,13 @@ func (b *brought) due(p place, now time.Duration) bool {
 	return true
 }
 
+// clear forgets all of them: what came along was dropped, and not by others.
+func (b *brought) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.by = nil
+}
+
 // toBringBelow is how many bytes of names below the last of a path to ask for.
 func (c *Client) toBringBelow(dir geoconfig.ObjectID, path []string) uint32 {
 	if !c.far(dir.Slice()) || !c.brought.due(place{dir, path[len(path)-1]}, c.boot()) {
