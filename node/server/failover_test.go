@@ -220,6 +220,39 @@ func TestAllNodesRestartedHaveWhatWasAcknowledged(t *testing.T) {
 	checkFiles(ctx, t, c, c.Connect("root"), names)
 }
 
+func TestANodeThatRestartedKnowsWhatItHasOfSlicesAtRest(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	makeFiles(ctx, t, c.Connect("root"), "x", 10)
+	awaitWhole(ctx, t, c)
+	active := c.Active(geoconfig.RootSlice)
+	equal := func(n *servertest.Node) func() error {
+		return func() error {
+			want, _, err := active.Server().CopySum(geoconfig.RootSlice)
+			if err != nil {
+				return err
+			}
+			if got, _, err := n.Server().CopySum(geoconfig.RootSlice); err != nil || got != want || want == 0 {
+				return fmt.Errorf("node %d is at serial %d (%v), the active at %d", n.Index, got, err, want)
+			}
+			return nil
+		}
+	}
+	for _, n := range c.Nodes {
+		if n == active {
+			continue
+		}
+		servertest.Await(ctx, t, "everything to be applied", equal(n))
+		n.Kill()
+		n.Start()
+		// Nothing is written that would tell it.
+		servertest.Await(ctx, t, "the node to know what it has", equal(n))
+		return
+	}
+}
+
 func TestACheckpointTrimsTheJournalAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: func(i int, c *server.Config) {

@@ -171,7 +171,7 @@ func (s *Server) openLoop(context.Context) error {
 		Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, Logger: s.log,
 	})
 	for i := range restored {
-		s.loop.Restored(restored[i].Entries, restored[i].Applied)
+		s.loop.Restored(restored[i].Row.ID, restored[i].Entries, restored[i].Applied)
 	}
 	s.swaps = &swaps.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
 		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {

@@ -360,10 +360,13 @@ func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
 	s.pub.Applied.Store(uint64(base))
 }
 
-// Restored has the chunks fetched that entries found in the journal name and
-// this node lacks: what it has not applied, it holds only with its chunks.
-// Before Run.
-func (l *Loop) Restored(entries []*replica.Entry, applied geoconfig.Serial) {
+// Restored tells what a start found of a slice, and has the chunks fetched that
+// entries found in the journal name and this node lacks: what it has not
+// applied, it holds only with its chunks. Before Run.
+func (l *Loop) Restored(id geoconfig.SliceID, entries []*replica.Entry, applied geoconfig.Serial) {
+	s := l.slice(id)
+	s.applied = applied
+	s.pub.Applied.Store(uint64(s.applied))
 	for _, e := range entries {
 		if e.Serial > applied && len(e.Chunks) > 0 {
 			l.hold(e)
