@@ -62,8 +62,8 @@ func recovery(events []load.Event, back, until time.Time, calm float64) float64 
 	return nan()
 }
 
-// stall is the longest time without an acknowledged operation that begins
-// between from and to, in seconds.
+// stall is the longest time without an acknowledged operation between from and
+// to, in seconds. What goes on behind to is the next blackout's.
 func stall(events []load.Event, from, to time.Time) float64 {
 	last, longest := from, time.Duration(0)
 	for _, end := range ends(events) {
@@ -71,7 +71,7 @@ func stall(events []load.Event, from, to time.Time) float64 {
 			continue
 		}
 		if last.Before(to) {
-			longest = max(longest, end.Sub(last))
+			longest = max(longest, min(end.Sub(last), to.Sub(last)))
 		}
 		last = end
 	}

@@ -62,6 +62,9 @@ func TestAStallIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
 	if math.Abs(got-5.1) > 0.11 {
 		t.Errorf("got %v s, want about 5.1", got)
 	}
+	if got := stall(events, zero, zero.Add(23*time.Second)); math.Abs(got-1.1) > 0.11 { // from 21.9 s on
+		t.Errorf("got %v s, want about 1.1: the rest of the stall is behind the end", got)
+	}
 	if got := stall(nil, zero, zero.Add(7*time.Second)); got != 7 {
 		t.Errorf("nothing at all: got %v s, want 7", got)
 	}
