@@ -47,7 +47,7 @@ func copied(t *testing.T, cl *cartwheel.Client, from mount.Entry, dir mount.Node
 // below looks names up, one below the other.
 func below(t *testing.T, cl *cartwheel.Client, names ...string) mount.NodeID {
 	t.Helper()
-	at := mount.NodeID(mount.Root)
+	at := mount.Root
 	for _, name := range names {
 		e, err := cl.Lookup(context.Background(), nobody, at, name)
 		if err != nil {

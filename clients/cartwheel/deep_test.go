@@ -27,7 +27,7 @@ func deep(t *testing.T) (c *servertest.Cluster, near, away cartwheel.Options) {
 	near = cartwheel.Options{Site: sites[active.Index]}
 	home := opened(t, c, near)
 	ctx := context.Background()
-	at := mount.NodeID(mount.Root)
+	at := mount.Root
 	parts := strings.Split(deepPath, "/")
 	for _, name := range parts[:len(parts)-1] {
 		e, err := home.Mkdir(ctx, nobody, at, name, 0o755)

@@ -107,8 +107,7 @@ func (f *flags) run(ctx context.Context, name string) (any, error) {
 		}
 		return orNothing(ReadStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
 	case "sessions":
-		s := f.Sessions
-		return orNothing(Sessions(ctx, SessionOptions{Contact: s.Contact, Site: s.Site, Nodes: s.Nodes, For: s.For, Every: s.Every}))
+		return orNothing(Sessions(ctx, SessionOptions(f.Sessions)))
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":

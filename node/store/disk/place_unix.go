@@ -14,8 +14,8 @@ func usageOf(dir string) (Usage, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return Usage{}, err
 	}
-	block := int64(st.Bsize)
-	return Usage{Total: int64(st.Blocks) * block, Free: int64(st.Bavail) * block}, nil
+	block := uint64(st.Bsize) // signed or not, by the system
+	return Usage{Total: int64(st.Blocks * block), Free: int64(st.Bavail * block)}, nil
 }
 
 func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
