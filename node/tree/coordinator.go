@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -130,28 +129,6 @@ func (k *Coordinator) Intent() Intent { return k.intent }
 // rest is telling the others.
 func (k *Coordinator) Decided() bool { return k.phase > deciding && k.outcome == nil }
 
-func (k *Coordinator) explore() {
-	k.phase, k.facts, k.locked, k.again = exploring, newFacts(), newFacts(), false
-	k.locks, k.slices, k.prepared, k.parts, k.begun, k.time, k.intent = nil, nil, 0, nil, false, 0, 0
-	k.asks = k.seeds()
-}
-
-// seeds are the questions that any evaluation of the operation will ask.
-func (k *Coordinator) seeds() []ask {
-	key := func(o uint64) ask { return ask{askKey, objectKey(keyInode, geoconfig.ObjectID(o))} }
-	name := func(o uint64, n []byte) ask { return ask{askKey, nameKey(keyEntry, geoconfig.ObjectID(o), n)} }
-	switch o := k.op.Op.(type) {
-	case *pb.Operation_Unlink:
-		return []ask{key(o.Unlink.Dir), name(o.Unlink.Dir, o.Unlink.Name)}
-	case *pb.Operation_Link:
-		return []ask{key(o.Link.Dir), name(o.Link.Dir, o.Link.Name), key(o.Link.Object)}
-	case *pb.Operation_Rename:
-		r := o.Rename
-		return []ask{key(r.Dir), name(r.Dir, r.Name), {askChain, objectKey(keyInode, geoconfig.ObjectID(r.NewDir))}, name(r.NewDir, r.NewName)}
-	}
-	return nil
-}
-
 // Next returns what to do now; the actions may be done at once.
 func (k *Coordinator) Next() []Action {
 	switch k.phase {
@@ -194,19 +171,6 @@ func (k *Coordinator) Next() []Action {
 
 func (k *Coordinator) stepTo(s geoconfig.SliceID, p pb.Step_Phase, detail []byte) Action {
 	return Action{Slice: s, Step: &pb.Step{Intent: uint64(k.intent), Phase: p, Detail: detail, Hlc: uint64(k.time)}}
-}
-
-func (k *Coordinator) questions() []Action {
-	by := map[geoconfig.SliceID][]ask{}
-	for _, a := range k.asks {
-		by[a.slice()] = append(by[a.slice()], a)
-	}
-	var out []Action
-	for s, asks := range by {
-		out = append(out, Action{Slice: s, Asks: appendAsks(nil, k.intent, asks)})
-	}
-	slices.SortFunc(out, func(a, b Action) int { return int(a.Slice) - int(b.Slice) })
-	return out
 }
 
 // firstLocks are the coordinator's own, where its slice is the lowest that
@@ -267,15 +231,6 @@ func (k *Coordinator) Answer(answers []Answer) {
 	}
 }
 
-// left ends what cannot be begun again here, because letting go did not get
-// through: what stood in the way says nothing about the operation.
-func (k *Coordinator) left() {
-	k.phase = done
-	if k.again {
-		k.outcome = &pb.Result{Kind: uint32(fault.TimedOut), Message: fault.TimedOut.String()}
-	}
-}
-
 func allDone(answers []Answer) bool {
 	for _, a := range answers {
 		if a.Err != nil || (a.Result != nil && a.Result.Kind != 0) {
@@ -297,94 +252,6 @@ func (k *Coordinator) settled(a Answer) bool {
 	}
 	k.outcome, k.phase = &pb.Result{Kind: uint32(kind), Message: kind.String()}, done
 	return false
-}
-
-func (k *Coordinator) answerFacts(answers []Answer) {
-	for _, a := range answers {
-		err := a.Err
-		if err == nil {
-			err = k.facts.learn(a.Facts)
-		}
-		if err != nil {
-			if k.again = fault.Is(err, fault.Busy); k.again && !k.begun && k.restart() {
-				return
-			}
-			k.refuse(fault.KindOf(err))
-			return
-		}
-	}
-	k.asks = nil
-	k.evaluate()
-}
-
-// evaluate runs the operation over the facts, until it asks for no more.
-func (k *Coordinator) evaluate() {
-	t := txn{view: k.facts, c: &k.c, now: k.op.TimeNs, wide: true, result: &pb.Result{}}
-	if t.now == 0 {
-		t.now = int64(k.c.Time)
-	}
-	t.inodes = t.room[:0]
-	c := k.c // holders are the participants' business
-	c.Holders, c.Serial = nil, geoconfig.Serial(geoconfig.ObjectID(k.intent).Number())
-	t.c = &c
-	err := t.dispatch(k.op, nil)
-	if err == nil {
-		err = t.finish()
-	}
-	var q unknown
-	var refused refusal
-	switch {
-	case errors.As(err, &q):
-		k.asks = append(k.asks, k.follow(ask(q))...)
-	case errors.As(err, &refused):
-		k.refuse(fault.Kind(refused))
-	case err != nil:
-		k.refuse(fault.Corrupt)
-	case k.phase == exploring:
-		k.plan(&t)
-	default:
-		k.decide(&t)
-	}
-}
-
-// follow widens a question to what will be asked next, so that one round trip
-// answers it: a child's emptiness with its record, the way to the root in one.
-func (k *Coordinator) follow(a ask) []ask {
-	if a.kind != askKey || a.key[0] != keyInode {
-		return []ask{a}
-	}
-	if _, seen := k.facts.values[string(a.key)]; seen {
-		return []ask{a}
-	}
-	out := []ask{{askChain, a.key}}
-	return append(out, ask{askEmpty, a.key})
-}
-
-// refuse ends the operation with a failure. What was met without locks may be
-// out of date: where the object had just gone, it is looked at again.
-func (k *Coordinator) refuse(kind fault.Kind) {
-	k.outcome = &pb.Result{Kind: uint32(kind), Message: kind.String()}
-	if k.begun {
-		k.giveUp()
-		return
-	}
-	k.phase = done
-	if kind == fault.Stale && k.stale < maxStale {
-		k.stale++
-		k.again = true
-		k.restart()
-	}
-}
-
-// restart begins again from the start, unless that was tried often enough.
-func (k *Coordinator) restart() bool {
-	if !k.again || k.attempts >= maxAttempts {
-		return false
-	}
-	k.outcome = nil
-	k.attempts++
-	k.explore()
-	return true
 }
 
 func (k *Coordinator) answerBegin(a Answer) {
@@ -436,22 +303,6 @@ func (k *Coordinator) afterPrepare() {
 	if len(k.asks) > maxAsks { // a long way to the root: ask as at first
 		k.asks = k.seeds()
 	}
-}
-
-// anew are the questions whose answers were learned without locks, to some
-// slices.
-func (k *Coordinator) anew(of func(geoconfig.SliceID) bool) (out []ask) {
-	for key := range k.facts.values {
-		if a := (ask{askKey, []byte(key)}); of(a.slice()) {
-			out = append(out, a)
-		}
-	}
-	for key := range k.facts.empty {
-		if a := (ask{askEmpty, []byte(key)}); of(a.slice()) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // Told reports whether the operation's outcome stands and everybody who takes
