@@ -19,7 +19,7 @@ const (
 // capabilities are asked for beyond go-fuse's own:
 //   - the umask left to the file system, which knows of default ACLs;
 //   - set-id bits left to it too, told by flags, which also spares the kernel a
-//     look for security.capability at every write;
+//     look for security.capability at every write but a new file's first;
 //   - the flag that an ACL must clear set-gid;
 //   - lookups of "." and ".." for NFS;
 //   - readdirplus only where somebody stats what they list;
