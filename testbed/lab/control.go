@@ -90,13 +90,15 @@ func (c *control) one(conn net.Conn, l *Lab) {
 		} else {
 			err = l.Do(ctx, *r.Fault)
 		}
-	case AskDown:
-		l.once.Do(func() { close(l.asked) })
+	case AskDown: // below: going down closes this connection
 	default:
 		err = fault.E(fault.Usage, "lab.control", r.Do, "is nothing that a lab does")
 	}
 	a.Fault = fault.Encode(nil, err)
 	_ = json.NewEncoder(conn).Encode(a) // whoever asked may have gone
+	if r.Do == AskDown {
+		l.once.Do(func() { close(l.asked) })
+	}
 }
 
 func (c *control) close() {
