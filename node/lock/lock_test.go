@@ -157,12 +157,17 @@ func (m *model) request() {
 		}
 	}
 	want := len(m.twin.conflict(&l)) == 0 || l.Type == Unlock
-	circle := m.circle(&l)
 	out := m.table.Set(l, wait, 0)
+	if l.Flock { // lets go of the old lock, which others take, before it is looked at
+		m.granted(out.Woken)
+	}
 	if out.Granted {
 		m.twin.set(&l)
 	}
-	m.granted(out.Woken)
+	if !l.Flock {
+		m.granted(out.Woken)
+	}
+	circle := m.circle(&l) // beside those who took what l let go
 	switch {
 	case out.Granted != want && len(out.Woken) == 0:
 		m.Fatalf("%+v: granted %v, want %v (%v)", l, out.Granted, want, out.Err)
