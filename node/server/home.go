@@ -1,15 +1,17 @@
 package server
 
 import (
+	"context"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
 )
 
-// homePause is how long a slice stays after an attempt to pass it home, so that
-// one that fails does not stop the slice again and again.
+// homePause is how long a slice stays after a hand-over home began, so that one
+// that fails does not stop the slice again and again.
 const homePause = 10 * time.Second
 
 // comeHome passes the slices that this node took over back to their homes, as
@@ -17,7 +19,7 @@ const homePause = 10 * time.Second
 // wide area for every operation else. A slice is only brought home where its
 // home was seen to fail while this node led it, so that an operator's hand-over
 // stays.
-func (s *Server) comeHome() {
+func (s *Server) comeHome(ctx context.Context) {
 	now := s.clock()
 	strays := map[geoconfig.SliceID]time.Duration{}
 	for id, next := range s.strays { // some may only not lead at this moment
@@ -29,16 +31,25 @@ func (s *Server) comeHome() {
 		home, known := s.atHome(row)
 		w := wayHome{known: known, out: home == "", reached: home != "" && s.host.Connected(string(home), wire.Operation)}
 		next, was := s.strays[row.ID]
-		next, stray, pass := w.step(next, was, now)
+		next, stray := w.step(next, was, now, func() bool { return s.passHome(ctx, row.ID, home) })
 		if stray {
 			strays[row.ID] = next
 		}
-		if pass {
-			s.log.Info("passing a slice home", "slice", uint32(row.ID), "to", string(home))
-			s.loop.Do(func(core *replica.Node, now replica.Time) { core.HandOver(now, row.ID, home) })
-		}
 	}
 	s.strays = strays
+}
+
+// passHome begins a hand-over and reports whether it was begun. A member that
+// became normal a moment ago has yet to show that it knows: nothing was stopped
+// then.
+func (s *Server) passHome(ctx context.Context, id geoconfig.SliceID, home geoconfig.NodeID) bool {
+	kind := fault.Canceled
+	err := s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, id, home) })
+	if err != nil || kind != fault.None {
+		return false
+	}
+	s.log.Info("passing a slice home", "slice", uint32(id), "to", string(home))
+	return true
 }
 
 // wayHome is what the node that leads a slice sees of its home.
@@ -49,17 +60,18 @@ type wayHome struct {
 }
 
 // step says whether a slice is a stray, which it is since its home was seen to
-// be out, when it may be passed home at the earliest, and whether it is now.
-func (w wayHome) step(next time.Duration, was bool, now time.Duration) (after time.Duration, stray, pass bool) {
+// be out, and when it may be passed home at the earliest. It is passed home now
+// if it may; where pass reports that nothing was begun, the next step may again.
+func (w wayHome) step(next time.Duration, was bool, now time.Duration, pass func() bool) (after time.Duration, stray bool) {
 	switch {
 	case !w.known:
-		return 0, false, false
+		return 0, false
 	case w.out:
-		return max(next, now), true, false
-	case was && w.reached && now >= next:
-		return now + homePause, true, true
+		return max(next, now), true
+	case was && w.reached && now >= next && pass():
+		return now + homePause, true
 	}
-	return next, was, false
+	return next, was
 }
 
 // atHome returns a normal member at the slice's home, or none while all there

@@ -38,7 +38,7 @@ func (s *Server) maintain(ctx context.Context) {
 		if _, ok := s.directory.Slice(geoconfig.RootSlice); !ok && s.directory.Away().IsZero() {
 			s.makeRoot(ctx)
 		}
-		s.comeHome()
+		s.comeHome(ctx)
 		if n%4 == 0 {
 			s.refill(ctx)
 		}
