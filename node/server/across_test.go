@@ -153,3 +153,20 @@ func TestAFullDiskRefusesWritesAndGoesOnReading(t *testing.T) {
 	checkFiles(ctx, t, c, cl, names)
 	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(geoconfig.RootObject), Name: []byte("big")}}})
 }
+
+func TestNewObjectsWaitForTheirSliceToComeHome(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	awaitWhole(ctx, t, c)
+	home := c.Active(geoconfig.RootSlice)
+	home.Kill()
+	awaitState(ctx, t, c, home, geoconfig.Failed)
+	home.Start()
+	c.Away(true) // no slice can be made from now on, and none comes home
+	placed := placeAt(ctx, t, c.Connect("root"), home, &pb.Cues{})
+	if placed.ID != geoconfig.RootSlice {
+		t.Errorf("new objects go to slice %d, want the directory's, which is about to come home", placed.ID)
+	}
+}

@@ -18,7 +18,8 @@ import (
 )
 
 // place says which slice a new object goes to (DESIGN section 4), and makes a
-// slice where none fits.
+// slice where none fits. One that is about to come home fits: whatever is made
+// in another beside it would pay for two slices as long as it lives.
 func (s *Server) place(ctx context.Context, _ *identity.Who, req *pb.PlaceRequest) (proto.Message, error) {
 	const op fault.Op = "server.Place"
 	parent := geoconfig.ObjectID(req.Parent)
@@ -34,12 +35,17 @@ func (s *Server) place(ctx context.Context, _ *identity.Who, req *pb.PlaceReques
 	s.placing.Lock() // one slice is made where many ask at once
 	defer s.placing.Unlock()
 	rows := s.directory.Slices()
-	if parentRow, ok := s.directory.Slice(parent.Slice()); ok && s.fits(parentRow, policy) {
+	if parentRow, ok := s.directory.Slice(parent.Slice()); ok && (s.fits(parentRow, policy) || s.comesHome(parentRow, policy)) {
 		return placed(parentRow)
 	}
 	for _, node := range s.nearest(policy.Home) {
 		if id, ok := placement.Open(rows, policy, node); ok {
 			row, _ := s.directory.Slice(id)
+			return placed(row)
+		}
+	}
+	for _, row := range rows {
+		if s.comesHome(row, policy) {
 			return placed(row)
 		}
 	}

@@ -84,6 +84,7 @@ type Server struct {
 	// strays are slices that this node leads because their home failed, and
 	// when to bring each home at the earliest; the maintenance goroutine's own.
 	strays  map[geoconfig.SliceID]time.Duration
+	homing  homing
 	placing sync.Mutex // held while a slice is chosen or made
 
 	chance  sync.Mutex // guards deps.Random

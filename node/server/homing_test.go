@@ -1,0 +1,47 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+)
+
+func TestASliceIsOnItsWayHomeFromWhenItsHomeWasOut(t *testing.T) {
+	const now = time.Hour
+	row := func(active geoconfig.NodeID, home geoconfig.MemberState) geoconfig.SliceRow {
+		return geoconfig.SliceRow{ID: 7, Active: active, Policy: geoconfig.Policy{Home: "a"},
+			Members: []geoconfig.Member{{Node: "a1", State: home}, {Node: "b1", State: geoconfig.Normal}}}
+	}
+	nobody := row("b1", geoconfig.Failed)
+	nobody.Members = nobody.Members[1:]
+	type rows = []geoconfig.SliceRow
+	for name, tt := range map[string]struct {
+		rows rows
+		age  time.Duration // of the last
+		want bool
+	}{
+		"led at home":                     {rows: rows{row("a1", geoconfig.Normal)}},
+		"an operator handed it over":      {rows: rows{row("a1", geoconfig.Normal), row("b1", geoconfig.Normal)}},
+		"its home is out":                 {rows: rows{row("b1", geoconfig.Failed)}, age: time.Hour, want: true},
+		"its home catches up":             {rows: rows{row("b1", geoconfig.Failed), row("b1", geoconfig.Recovering)}, age: time.Hour, want: true},
+		"its home is normal again":        {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal)}, age: homePause - 1, want: true},
+		"but it does not come":            {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal)}, age: homePause},
+		"it came":                         {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal), row("a1", geoconfig.Normal)}},
+		"nobody is left at home":          {rows: rows{row("b1", geoconfig.Failed), nobody}},
+		"came, then handed to the others": {rows: rows{row("b1", geoconfig.Recovering), row("a1", geoconfig.Normal), row("b1", geoconfig.Normal)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h homing
+			for _, r := range tt.rows {
+				h.note(r, now, func(n geoconfig.NodeID) geoconfig.SiteName { return geoconfig.SiteName(n[:1]) })
+			}
+			if got := h.comes(7, now+tt.age); got != tt.want {
+				t.Errorf("on its way home: %v, want %v", got, tt.want)
+			}
+			if h.comes(8, now) {
+				t.Error("and so is a slice that nobody heard of")
+			}
+		})
+	}
+}
