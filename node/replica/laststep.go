@@ -35,7 +35,7 @@ func (g *group) tickLastStep(m *member) {
 	case l.begun && !g.inLastStep(m):
 		l.begun, l.after = false, now+2*lease
 		g.n.event(g, "too far behind to become normal yet", m.node)
-	case !l.begun && l.lag > 0 && !late && now >= l.after:
+	case !l.begun && l.lag > 0 && !late && now >= l.after && g.steady(m.peer):
 		l.begun, l.at = true, now
 	}
 }

@@ -120,22 +120,27 @@ func (g *group) substitute() *member {
 // equal reports whether a junior holds everything acknowledged, so that the
 // swap that makes it normal may be sent.
 func (g *group) equal(m *member) bool {
-	return g.follows(m) && m.match >= g.commit && m.match >= g.noop
+	return g.follows(m) && g.steady(m.peer) && m.match >= g.commit && m.match >= g.noop
 }
+
+// steady reports whether a peer has answered without a gap for so long that
+// others may wait for it again.
+func (g *group) steady(p *peer) bool { return g.n.now-p.steadyFrom >= g.n.c.Lease/2 }
 
 // follows reports whether a junior takes what is new, and lacks nothing older.
 func (g *group) follows(m *member) bool {
 	return m.peer != nil && m.state.Junior() && g.phase == phaseLead && g.reachable(m) && !m.incomplete && !m.behind
 }
 
-// returned reports whether a failed member has answered without a gap for half
-// a lease. It stays out for two leases at least, so that a bad link does not
-// make the row change all the time; one that left by its own word comes back in
-// its next life, as soon as that has answered for so long.
+// returned reports whether a failed member has answered more than one beacon
+// without a gap. Nobody waits for a junior: it catches up while it proves itself
+// steady. It stays out for two leases at least, so that a bad link does not make
+// the row change all the time; one that left by its own word comes back in its
+// next life, as soon as that has answered so.
 func (g *group) returned(m *member) bool {
 	if m.peer == nil || m.leaving() || (m.state != geoconfig.Failed && !(m.state.Junior() && g.foreign(m))) {
 		return false
 	}
 	p, now, lease := m.peer, g.n.now, g.n.c.Lease
-	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= lease/2 && (now-m.since >= 2*lease || m.leftBoot != 0)
+	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= g.n.c.BeaconEvery && (now-m.since >= 2*lease || m.leftBoot != 0)
 }
