@@ -82,10 +82,10 @@ type node struct {
 	near atomic.Bool
 	site atomic.Pointer[string]
 
-	hello  sync.Mutex // one introduction at a time
-	mu     sync.Mutex // guards below
-	known  bool       // introduced on the connection that is there now
-	number uint64     // of the connection: an introduction holds for one
+	hello  chan struct{} // holds one: one introduction at a time
+	mu     sync.Mutex    // guards below
+	known  bool          // introduced on the connection that is there now
+	number uint64        // of the connection: an introduction holds for one
 }
 
 // New makes a Cluster that has not spoken with anybody yet: register handlers
@@ -163,7 +163,7 @@ func (c *Cluster) learn(row geoconfig.Node) error {
 	c.mu.Lock()
 	n, ok := c.nodes[row.ID]
 	if !ok {
-		n = &node{}
+		n = &node{hello: make(chan struct{}, 1)}
 		c.nodes[row.ID] = n
 		c.order = append(c.order, row.ID)
 	}
@@ -323,8 +323,12 @@ func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) (*node, er
 	if err != nil || n.introduced() {
 		return n, err
 	}
-	n.hello.Lock()
-	defer n.hello.Unlock()
+	select { // whoever has enough does not wait for the patience of others
+	case n.hello <- struct{}{}:
+	case <-ctx.Done():
+		return n, fault.Wrap(fault.Canceled, "contact.introduce", string(id), ctx.Err())
+	}
+	defer func() { <-n.hello }()
 	if n.introduced() {
 		return n, nil
 	}

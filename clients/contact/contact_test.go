@@ -2,6 +2,8 @@ package contact_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +14,8 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
 	"go.uber.org/goleak"
 )
 
@@ -80,6 +84,77 @@ func TestADeadNodeIsPassedOver(t *testing.T) {
 	if _, err := connect(t, f, "b"); err != nil {
 		t.Error(err)
 	}
+}
+
+// silent is the address of somebody who takes connections and says nothing, and
+// tells of the first one.
+func silent(t *testing.T) (address string, taken <-chan struct{}) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, ended := make(chan struct{}), make(chan struct{})
+	var conns []net.Conn
+	go func() {
+		defer close(ended)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if conns = append(conns, c); len(conns) == 1 {
+				close(first)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close() // ends the loop above
+		<-ended
+		for _, c := range conns {
+			_ = c.Close() // nothing was written
+		}
+	})
+	k, err := wire.NewKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", l.Addr().(*net.TCPAddr).Port, k.KeyID()), first
+}
+
+func TestWhoGivesUpDoesNotWaitForTheIntroductionOfOthers(t *testing.T) {
+	address, taken := silent(t)
+	_, id, err := contact.SplitAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := contact.File{Cluster: servertest.ClusterID, UserKey: filepath.Join(t.TempDir(), "user.key"), Nodes: []string{address}}
+	cl, err := contact.New(contact.Options{File: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(ctx context.Context) error {
+		_, err := cl.Call(ctx, id, wire.Operation, method.Rows, &pb.RowsRequest{}, nil, &pb.RowsResponse{})
+		return err
+	}
+	patient := make(chan error, 1)
+	go func() { patient <- call(t.Context()) }()
+	<-taken
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := call(ctx); !fault.Is(err, fault.Canceled) {
+		t.Errorf("got %v, want canceled", err)
+	}
+	select {
+	case err := <-patient:
+		t.Errorf("it waited for the patient one, who got %v", err)
+		patient <- err
+	default:
+	}
+	if err := cl.Close(); err != nil {
+		t.Error(err)
+	}
+	<-patient
 }
 
 func TestWhatIsWrongWithAContactIsSaid(t *testing.T) {

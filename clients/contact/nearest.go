@@ -366,10 +366,12 @@ func (c *Cluster) met(ctx context.Context, id geoconfig.NodeID) bool {
 	if err != nil || n.introduced() {
 		return err == nil
 	}
-	if !n.hello.TryLock() {
+	select {
+	case n.hello <- struct{}{}:
+	default:
 		return false
 	}
-	defer n.hello.Unlock()
+	defer func() { <-n.hello }()
 	return n.introduced() || c.hello(ctx, n, id) == nil
 }
 
