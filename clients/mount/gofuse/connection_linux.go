@@ -36,8 +36,10 @@ const (
 	// maxWorkers bounds the requests being worked on; those that wait for
 	// locks of others are among them. Beyond, the kernel waits.
 	maxWorkers = 4096
-	// keepWorkers is how many wait for work when there is little.
-	keepWorkers = 4
+	// keepWorkers is how many wait for work when there is little. Each keeps its
+	// buffers and its stack, some 32 KiB; a new one has to make both, which for
+	// more programs at work than are kept costs more than most requests do.
+	keepWorkers = 16
 )
 
 // connection is this end of a mount. One worker at a time waits for a request:
