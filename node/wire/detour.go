@@ -19,23 +19,34 @@ const maxRelays = 4
 
 var errNoDetour = errors.New("no third host reaches it")
 
+// made is how an attempt to connect ended.
+type made struct {
+	conn libp2p.CapableConn
+	err  error
+}
+
 // connect makes a connection to a peer: the direct way or, where that fails,
 // takes long or is known to be broken, over a third host. With patient the
-// direct way has a head start. It returns when no attempt is left running.
+// direct way has a head start. While a third host is looked for the direct way
+// is tried again and again, since it may be healed at any moment. It returns
+// when no attempt is left running.
 func (h *Host) connect(p *peerState, class Class, addresses []ma.Multiaddr, patient bool) (libp2p.CapableConn, error) {
 	if h.options.Relays == nil {
 		return h.connectAny(h.ctx, p, direct(class), addresses)
 	}
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
-	type result struct {
-		conn libp2p.CapableConn
-		err  error
-	}
-	straight, detour := make(chan result, 1), make(chan result, 1)
+	looking, looked := context.WithCancel(ctx) // for a third host
+	defer looked()
+	failed := make(chan struct{})
+	straight, detour := make(chan made, 1), make(chan made, 1)
 	go func() { // joined below
 		c, err := h.connectAny(ctx, p, direct(class), addresses)
-		straight <- result{c, err}
+		if err != nil {
+			close(failed)
+			c, err = h.persist(looking, p, class, addresses, err)
+		}
+		straight <- made{c, err}
 	}()
 	head := time.Duration(0)
 	if patient && !p.around() {
@@ -43,22 +54,26 @@ func (h *Host) connect(p *peerState, class Class, addresses []ma.Multiaddr, pati
 	}
 	timer := time.NewTimer(head)
 	defer timer.Stop()
-	var got result
 	select {
-	case got = <-straight:
-		if got.err == nil {
-			return got.conn, nil
-		}
-		straight <- got
+	case got := <-straight: // it did not fail
+		return got.conn, got.err
+	case <-failed:
 	case <-timer.C:
 	}
 	go func() { // joined below
+		defer looked()
 		c, err := h.connectOver(ctx, p, class)
-		detour <- result{c, err}
+		detour <- made{c, err}
 	}()
+	return first(straight, detour, cancel)
+}
+
+// first returns the first connection of two attempts, and ends the other.
+func first(straight, detour <-chan made, cancel func()) (libp2p.CapableConn, error) {
 	var won libp2p.CapableConn
 	var errs []error
 	for range 2 {
+		var got made
 		select {
 		case got = <-straight:
 			straight = nil
@@ -79,6 +94,27 @@ func (h *Host) connect(p *peerState, class Class, addresses []ma.Multiaddr, pati
 		return nil, errors.Join(errs...)
 	}
 	return won, nil
+}
+
+// persist tries the direct way, which has just failed, until that works or ctx
+// ends.
+func (h *Host) persist(ctx context.Context, p *peerState, class Class, addresses []ma.Multiaddr, err error) (libp2p.CapableConn, error) {
+	for {
+		pause := time.NewTimer(max(h.options.Times.Redial, stagger))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, err
+		case <-pause.C:
+		}
+		c, now := h.connectAny(ctx, p, direct(class), addresses)
+		if now == nil {
+			return c, nil
+		}
+		if ctx.Err() == nil {
+			err = now
+		}
+	}
 }
 
 // around reports whether any class of a peer goes over a third host now.

@@ -96,6 +96,33 @@ func TestABrokenLinkIsGoneAroundAndTakenAgain(t *testing.T) {
 	}
 }
 
+func TestTheDirectWayIsTriedWhileAThirdHostIsLookedFor(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 8)
+	m := wiretest.New(t, 2, func(_ int, o *wire.Options) {
+		o.Times = wire.Times{Dial: time.Minute, Redial: 10 * time.Millisecond, Probe: time.Hour, Heartbeat: time.Second, Silence: 5 * time.Second}
+		o.Relays = func(ctx context.Context, _ string) []string {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return nil
+		}
+	})
+	a, b := m.Hosts[0], m.Hosts[1]
+	serveEcho(b)
+	m.Cut(0, 1, true)
+	ctx := within(t, 20*time.Second)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := a.Call(ctx, b.KeyID(), wire.Operation, echo, nil, nil, nil)
+		answered <- err
+	}()
+	<-asked // the direct way has failed
+	m.Cut(0, 1, false)
+	if err := <-answered; err != nil {
+		t.Errorf("the direct way was healed while a third host was looked for: %v", err)
+	}
+}
+
 func TestSplicesLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	m := detours(t, 3, nil)
