@@ -120,7 +120,8 @@ func (r *raw) writev(v *net.Buffers) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent.Store(true)
-	_, err := v.WriteTo(r.local.UnixConn)
+	_, err := r.local.writev(*v)
+	*v = nil
 	return err
 }
 

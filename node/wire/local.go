@@ -49,7 +49,7 @@ func localPath(a ma.Multiaddr) string { return filepath.FromSlash(a[0].Value()) 
 
 // localSocket is one end of a connection over a Unix socket.
 type localSocket struct {
-	*net.UnixConn
+	*quiet
 	address ma.Multiaddr
 	user    uint32 // of the process at the other end, as the kernel has it
 	seat    *seat  // nil where this host dialled
@@ -61,11 +61,15 @@ func newLocalSocket(c *net.UnixConn, address ma.Multiaddr, limit time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.SetDeadline(time.Now().Add(limit)); err != nil {
+	widen(c, localBuffer)
+	q, err := hush(c)
+	if err != nil {
 		return nil, err
 	}
-	widen(c, localBuffer)
-	return &localSocket{UnixConn: c, address: address, user: user}, nil
+	if err := q.SetDeadline(time.Now().Add(limit)); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return &localSocket{quiet: q, address: address, user: user}, nil
 }
 
 func (s *localSocket) LocalMultiaddr() ma.Multiaddr  { return s.address }
@@ -73,7 +77,7 @@ func (s *localSocket) RemoteMultiaddr() ma.Multiaddr { return s.address }
 
 func (s *localSocket) Close() error {
 	s.seat.leave()
-	return s.UnixConn.Close()
+	return s.quiet.Close()
 }
 
 // dialLocal connects to a socket of this machine.
