@@ -197,6 +197,7 @@ func (l *link) start(c *call, o *outgoing) error {
 		return l.failed
 	}
 	l.pending[c.id] = c
+	o.alone = len(l.pending) == 1
 	if c.deadline != 0 {
 		l.timed++
 	}

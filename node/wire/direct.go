@@ -125,6 +125,18 @@ func (r *raw) writev(v *net.Buffers) error {
 	return err
 }
 
+// try writes to a Unix socket what it takes at once, and returns how much that
+// is: nothing where another write is under way, or where it fails, which the
+// next one that is no try finds out.
+func (r *raw) try(b []byte) int {
+	if !r.mu.TryLock() {
+		return 0
+	}
+	defer r.mu.Unlock()
+	r.sent.Store(true)
+	return r.local.try(b)
+}
+
 // waiting reports whether anything is gathered or being written.
 func (r *raw) waiting() bool {
 	if !r.mu.TryLock() { // held while writing

@@ -17,7 +17,8 @@
 // keeping connections share one state, the link.
 //
 // A Host is safe for use by many goroutines. Each connection has one goroutine
-// that reads and one that writes; handlers registered with Host.Inline and
+// that reads and one that writes, though a small frame that goes alone over a
+// Unix socket is written by who sends it; handlers registered with Host.Inline and
 // Host.Message run on the reading one and must not block.
 //
 // What a failed call means. A *fault.Error for which Answered holds is the

@@ -64,7 +64,7 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 	if over, ok := d.raw.Conn.(*overSplice); ok {
 		l.via = over.relay
 	}
-	l.queue.overtake = class == Chunk && !l.local()
+	l.queue.overtake, l.queue.lends = class == Chunk && !l.local(), l.local()
 	l.heardAt.Store(h.now())
 	return l
 }
@@ -220,6 +220,7 @@ type outgoing struct {
 	encoded []byte
 	body    [][]byte
 	done    func() // called once when body is no longer needed; may be nil
+	alone   bool   // nothing else is under way on the connection that more frames could come from
 }
 
 // finish calls done for a frame that will not be sent.
@@ -282,9 +283,13 @@ func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 	} else {
 		q.attach(start, o.body, o.done)
 	}
-	q.commit(n)
 	if o.kind != kindHeartbeat {
 		l.traffic.Add(1)
+	}
+	if !o.alone {
+		q.commit(n)
+	} else if b := q.lend(n); b != nil {
+		q.back(b, l.conn.raw.try(b.arena))
 	}
 	return sendDone, nil
 }

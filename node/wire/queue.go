@@ -23,6 +23,7 @@ const aheadLimit = 1 << 20
 type queue struct {
 	limit    int
 	overtake bool
+	lends    bool // see lend
 
 	mu      sync.Mutex // guards all below
 	batch   batch
@@ -32,7 +33,8 @@ type queue struct {
 	closed  bool
 	room    chan struct{} // closed when size falls below limit; nil when nobody waits
 	wake    chan struct{} // capacity 1
-	writing batch         // the writer's own; only swapped under mu
+	rest    bool          // of a lent batch, for the writer
+	writing batch         // the writer's own, or lent; only swapped under mu
 	passing []byte        // likewise, of ahead
 	parts   net.Buffers   // the writer's own
 }
@@ -40,6 +42,7 @@ type queue struct {
 type batch struct {
 	arena []byte
 	refs  []ref
+	sent  int // bytes of arena that were written already
 }
 
 // ref is a body that belongs at position at of the arena. The first one of a
@@ -71,6 +74,55 @@ func (q *queue) commit(n int) {
 	q.size += n
 	wake := q.asleep
 	q.asleep = false
+	q.mu.Unlock()
+	if wake {
+		q.wake <- struct{}{}
+	}
+}
+
+// lendMost is the largest batch that is lent.
+const lendMost = 64 << 10
+
+// lend is commit for somebody who would write the frame himself, so that no
+// other goroutine has to: where nothing else waits or is being written, he gets
+// the batch, and must call back.
+func (q *queue) lend(n int) *batch {
+	if b := &q.batch; !q.lends || !q.asleep || len(q.ahead) > 0 || len(b.arena) > lendMost || !b.whole() {
+		q.commit(n)
+		return nil
+	}
+	q.size += n
+	q.asleep = false
+	q.batch, q.writing = q.writing, q.batch
+	q.mu.Unlock()
+	return &q.writing
+}
+
+// whole reports whether the arena holds all of a batch.
+func (b *batch) whole() bool {
+	for i := range b.refs {
+		if b.refs[i].data != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// back takes a lent batch back, of which so many bytes were written. The writer
+// writes the rest, and what came meanwhile.
+func (q *queue) back(b *batch, n int) {
+	whole := n == len(b.arena)
+	if whole {
+		b.give(0, len(b.refs))
+		b.reset()
+	}
+	q.mu.Lock()
+	q.wrote(n)
+	if q.rest = !whole; q.rest {
+		b.sent = n
+	}
+	q.asleep = whole && !q.closed && len(q.batch.arena)+len(q.batch.refs)+len(q.ahead) == 0
+	wake := !q.asleep
 	q.mu.Unlock()
 	if wake {
 		q.wake <- struct{}{}
@@ -145,6 +197,11 @@ func (q *queue) take() (*batch, bool) {
 		if q.closed {
 			q.mu.Unlock()
 			return nil, false
+		}
+		if q.rest {
+			q.rest = false
+			q.mu.Unlock()
+			return &q.writing, true
 		}
 		if len(q.batch.arena)+len(q.batch.refs)+len(q.ahead) > 0 {
 			q.batch, q.writing = q.writing, q.batch
@@ -232,7 +289,7 @@ func (q *queue) write(b *batch, w io.Writer) error {
 
 // reset empties a batch that was written.
 func (b *batch) reset() {
-	b.refs = b.refs[:0]
+	b.refs, b.sent = b.refs[:0], 0
 	if b.arena = b.arena[:0]; cap(b.arena) > keepArena {
 		b.arena = nil
 	}
@@ -261,7 +318,7 @@ func (q *queue) gather(b *batch, w *raw) error {
 		}
 		parts, size = parts[:0], 0
 	}
-	at, first := 0, 0
+	at, first := b.sent, 0
 	for i := range b.refs {
 		r := &b.refs[i]
 		add(b.arena[at:r.at])
@@ -294,6 +351,11 @@ func (b *batch) give(from, to int) {
 func (q *queue) written(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.wrote(n)
+}
+
+// wrote makes room; the mutex is held.
+func (q *queue) wrote(n int) {
 	q.size -= n
 	if q.room != nil && q.size < q.limit {
 		close(q.room)
@@ -324,6 +386,9 @@ func (q *queue) close() {
 func (q *queue) drop() {
 	q.mu.Lock()
 	refs := q.batch.refs
+	if q.rest {
+		refs = append(refs, q.writing.refs...)
+	}
 	q.batch = batch{}
 	q.mu.Unlock()
 	for _, r := range refs {

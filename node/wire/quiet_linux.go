@@ -144,6 +144,21 @@ func (q *quiet) writev(v net.Buffers) (total int64, err error) {
 	return total, err
 }
 
+// try writes what the socket takes at once.
+func (q *quiet) try(b []byte) int {
+	n, err := q.out.until(func() (int, error) {
+		n, err := unix.Write(q.fd, b)
+		if err != nil {
+			n = 0 // it comes again where somebody waits
+		}
+		return n, nil
+	})
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Close implements net.Conn.
 func (q *quiet) Close() (err error) {
 	q.once.Do(func() {

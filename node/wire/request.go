@@ -125,20 +125,23 @@ func (r *Request) Fail(err error) {
 }
 
 func (r *Request) answer(o outgoing) {
-	if !r.settle() {
+	waited, alone := r.settle()
+	if !waited {
 		o.finish()
 		return
 	}
+	o.alone = alone
 	r.link.respond(r.id, r.Method, r.received, &o)
 }
 
-// settle ends the request; false means that no answer is to be sent: it was
-// answered before, or the connection is gone.
-func (r *Request) settle() bool {
+// settle ends the request; waited is false where no answer is to be sent: it
+// was answered before, or the connection is gone. Alone means that it was the
+// connection's only request.
+func (r *Request) settle() (waited, alone bool) {
 	r.mu.Lock()
 	if r.answered {
 		r.mu.Unlock()
-		return false
+		return false, false
 	}
 	r.answered = true
 	end := r.end
@@ -148,16 +151,16 @@ func (r *Request) settle() bool {
 	}
 	l := r.link
 	l.mu.Lock()
-	_, waited := l.serving[r.id]
-	if waited {
+	if _, waited = l.serving[r.id]; waited {
 		delete(l.serving, r.id)
 		l.held -= r.bodySize
+		alone = len(l.serving) == 0
 	}
 	l.mu.Unlock()
 	r.header.Release()
 	r.body.Release()
 	r.header, r.body = nil, nil
-	return waited
+	return waited, alone
 }
 
 // respond sends an answer; one that cannot be sent becomes the error why.
