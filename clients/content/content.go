@@ -28,7 +28,8 @@ import (
 // Options sets up an Engine. The zero value of a field takes its default.
 type Options struct {
 	// DirtyBytes bounds the bytes written and not yet committed, over all
-	// files (64 MiB). A writer that meets the bound waits for commits.
+	// files (64 MiB). A writer that meets the bound waits for commits. An eighth
+	// is kept for files of which no more than 256 KiB are dirty.
 	DirtyBytes int64
 	// CacheBytes bounds the memory of cached content and range maps (64 MiB).
 	// What was used least recently goes first, content before maps.

@@ -140,22 +140,27 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 	f, e := h.file, h.file.engine
 	for len(p) > 0 {
 		piece := p[:min(len(p), bufferSize)]
-		if err := e.admit(ctx, int64(len(piece))); err != nil {
+		few := f.littleDirty(len(piece))
+		c := chargeOf(int64(len(piece)), few)
+		if err := e.admit(ctx, c); err != nil {
 			return err
 		}
 		if err := f.room(ctx); err != nil {
-			e.budget.charge(-int64(len(piece)))
+			e.budget.charge(c.minus())
 			return err
 		}
 		f.mu.Lock()
 		l := f.active(appends, h)
 		grown, err := put(l, piece)
+		if few {
+			l.few += grown
+		}
 		if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments || e.budget.crowded()) {
 			f.seal(l, l.bytes >= e.opt.StreamBytes)
 		}
 		f.mu.Unlock()
 		if d := grown - int64(len(piece)); d != 0 {
-			e.budget.charge(d)
+			e.budget.charge(chargeOf(d, few))
 		}
 		if err != nil {
 			return err
@@ -165,14 +170,26 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 	return nil
 }
 
-// admit charges n; where there is no room it starts committing all that is
+// littleDirty reports whether so little of the file is dirty, with n bytes more,
+// that they count as few.
+func (f *file) littleDirty(n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := int64(n)
+	for _, l := range f.layers {
+		all += l.bytes
+	}
+	return all <= smallLayer
+}
+
+// admit charges c; where there is no room it starts committing all that is
 // dirty and waits. Who was let in before and writes now sees that somebody
 // waits and starts committing by himself.
-func (e *Engine) admit(ctx context.Context, n int64) error {
-	if e.budget.try(n) {
+func (e *Engine) admit(ctx context.Context, c charge) error {
+	if e.budget.try(c) {
 		return nil
 	}
-	return e.budget.admit(ctx, e.ctx, n, func() {
+	return e.budget.admit(ctx, e.ctx, c, func() {
 		for _, f := range e.dirtyFiles() {
 			f.freezeIf(func(*layer) bool { return true })
 		}

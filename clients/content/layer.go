@@ -41,6 +41,7 @@ type layer struct {
 	base    uint64
 
 	bytes  int64 // buffers' capacity, charged to the budget
+	few    int64 // of them: charged as few
 	since  time.Time
 	mtime  time.Time
 	as     any
@@ -79,7 +80,7 @@ func (l *layer) context(e *Engine) (context.Context, context.CancelFunc) {
 // those who wait; its err is set.
 func (e *Engine) end(l *layer) {
 	e.opt.Trace.EndWork(l.work, nil)
-	e.budget.charge(-l.bytes)
+	e.budget.charge(charge{-l.bytes, -l.few})
 	close(l.done)
 }
 

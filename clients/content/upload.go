@@ -184,7 +184,7 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 		at += uint64(len(part))
 	}
 	l.clear(off, chunk.MaxFileSize)
-	f.engine.budget.charge(grown)
+	f.engine.budget.charge(charge{all: grown})
 	if f.engine.budget.crowded() && !next.frozen {
 		f.seal(next, false)
 	}

@@ -342,6 +342,46 @@ func TestTwoMounts(t *testing.T) {
 	}
 }
 
+func TestASmallFileDoesNotWaitForTheRoomOfALargeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bound = 8 << 20
+		cluster, slow, data := contenttest.New(), make(chan struct{}), random(1, 2*bound)
+		cluster.SetFaults(on(contenttest.PutChunks, contenttest.Outcome{Wait: slow}))
+		e := content.New(cluster, content.Options{DirtyBytes: bound})
+		large, written := e.Open(object, nil, content.Open{}), make(chan error, 1)
+		go func() {
+			var err error
+			for off := 0; off < len(data) && err == nil; off += 128 << 10 {
+				err = large.WriteAt(t.Context(), data[off:off+128<<10], uint64(off))
+			}
+			written <- err
+		}()
+		synctest.Wait() // it has filled the budget and waits
+		for n := range geoconfig.ObjectID(100) {
+			small := e.Open(object+1+n, nil, content.Open{})
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			must(t, small.WriteAt(short, data[:64<<10], 0))
+			must(t, small.Flush(short))
+			cancel()
+			small.Close()
+		}
+		if len(written) > 0 {
+			t.Error("the large file did not wait for room")
+		}
+		if got := e.Usage().DirtyBytes; got > bound {
+			t.Errorf("%d bytes are dirty, the bound is %d", got, bound)
+		}
+		close(slow)
+		must(t, <-written)
+		must(t, large.Flush(t.Context()))
+		large.Close()
+		if got := e.Usage().DirtyBytes; got != 0 {
+			t.Errorf("%d bytes are charged for ever", got)
+		}
+		must(t, e.Close(t.Context()))
+	})
+}
+
 func TestOldDirtyBytesAreCommittedUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := contenttest.New()
