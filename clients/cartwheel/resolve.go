@@ -181,12 +181,17 @@ func (c *Client) far(slice geoconfig.SliceID) bool {
 	if !ok || c.opt.AheadFrom < 0 {
 		return false
 	}
-	switch d := c.cluster.Distance(row.Active); d.How {
+	return c.beyond(row.Active, c.opt.AheadFrom)
+}
+
+// beyond reports whether a round trip to a node takes so long, or more.
+func (c *Client) beyond(node geoconfig.NodeID, limit time.Duration) bool {
+	switch d := c.cluster.Distance(node); d.How {
 	case contact.Local:
 		return false
 	case contact.Unknown:
-		return !c.cluster.Near(row.Active)
+		return !c.cluster.Near(node)
 	default:
-		return d.RTT >= c.opt.AheadFrom
+		return d.RTT >= limit
 	}
 }
