@@ -211,3 +211,17 @@ type Notifier interface {
 	// dropped with the mount. done must not block.
 	Drained(done func())
 }
+
+// Filler is implemented by notifiers of kernels that take content unasked.
+type Filler interface {
+	// Fill makes data the kernel's pages of a node from its beginning on, if
+	// still holds, and reports whether it did. It returns when the kernel has
+	// taken or refused them, so it is not called with locks held.
+	//
+	// From before still is asked until Fill returns, InvalidateInode drops no
+	// pages of the node. So what changes the content first makes still false
+	// and then calls InvalidateInode: either nothing is filled, or what was
+	// filled is dropped. Pages that a process writes to would be lost: nobody
+	// may have the node open for writing, nor change its size, meanwhile.
+	Fill(node NodeID, data []byte, still func() bool) bool
+}

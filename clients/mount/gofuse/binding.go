@@ -5,7 +5,8 @@
 // flags and errors and keeps no state but the queue of notifications. It is
 // not a cache and not a policy. Requests run at once, each on a goroutine: on
 // Linux those of a connection of its own, elsewhere go-fuse's; notifications
-// go out from workers of their own, never inside a request.
+// go out from workers of their own, never inside a request. Pages that the file
+// system gives the kernel (Fill) go out at once, and notices about them wait.
 package gofuse
 
 import (

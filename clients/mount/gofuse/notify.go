@@ -29,6 +29,7 @@ const collapseAt = 1024
 type notifier struct {
 	shards [workers]shard
 	ended  sync.WaitGroup
+	kernel kernel // nil before start
 }
 
 var _ mount.Notifier = (*notifier)(nil)
@@ -58,7 +59,8 @@ type shard struct {
 	mu      sync.Mutex
 	queue   []notice // waiting; the worker takes all of it at once
 	queued  map[notice]struct{}
-	drained []func() // one for each barrier in queue and at the worker
+	drained []func()                       // one for each barrier in queue and at the worker
+	filling map[mount.NodeID]chan struct{} // closed when the kernel has the pages
 	wake    chan struct{}
 	closed  bool
 }
@@ -67,6 +69,7 @@ func newNotifier() *notifier {
 	n := &notifier{}
 	for i := range n.shards {
 		n.shards[i].queued = map[notice]struct{}{}
+		n.shards[i].filling = map[mount.NodeID]chan struct{}{}
 		n.shards[i].wake = make(chan struct{}, 1)
 	}
 	return n
@@ -74,6 +77,7 @@ func newNotifier() *notifier {
 
 // start begins to deliver; close ends it.
 func (n *notifier) start(k kernel) {
+	n.kernel = k
 	for i := range n.shards {
 		n.ended.Add(1)
 		go func() {
@@ -215,6 +219,17 @@ func (s *shard) abandon() {
 	}
 }
 
+// awaitFill waits until the kernel has the pages that it is being given. One who
+// begins to give some later knows what this worker is about to tell.
+func (s *shard) awaitFill(node mount.NodeID) {
+	s.mu.Lock()
+	filled := s.filling[node]
+	s.mu.Unlock()
+	if filled != nil {
+		<-filled
+	}
+}
+
 // send delivers one notice. A kernel that does not know the node or the name
 // says so, which is as good; one that is gone ends the worker by close.
 func (s *shard) send(k kernel, m *notice) {
@@ -222,6 +237,7 @@ func (s *shard) send(k kernel, m *notice) {
 	case dropAttr:
 		k.InodeNotify(uint64(m.node), -1, 0)
 	case dropPages:
+		s.awaitFill(m.node)
 		k.InodeNotify(uint64(m.node), m.offset, m.length)
 	case dropEntry:
 		k.EntryNotify(uint64(m.node), m.name)

@@ -9,12 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var _ kernel = (*connection)(nil)
+var (
+	_ kernel = (*connection)(nil)
+	_ filler = (*connection)(nil)
+)
 
 // Numbers of what the kernel is told unasked.
 const (
 	tellInvalidInode = 2
 	tellInvalidEntry = 3
+	tellStore        = 4
 	tellDeleted      = 6
 )
 
@@ -31,6 +35,23 @@ func (c *connection) EntryNotify(parent uint64, name string) fuse.Status {
 // DeleteNotify implements kernel.
 func (c *connection) DeleteNotify(parent, child uint64, name string) fuse.Status {
 	return c.tell(tellDeleted, name, parent, child)
+}
+
+// InodeStore implements filler: data become the node's first pages. The last of
+// them is good beyond its bytes only where the file ends there, and the kernel
+// takes the file to be no shorter from now on.
+func (c *connection) InodeStore(node uint64, data []byte) fuse.Status {
+	order := binary.NativeEndian
+	size := outHeaderSize + 24
+	m := make([]byte, 0, size)
+	m = order.AppendUint32(m, uint32(size+len(data)))
+	m = order.AppendUint32(m, tellStore)
+	m = order.AppendUint64(m, 0) // no request's answer
+	m = order.AppendUint64(m, node)
+	m = order.AppendUint64(m, 0) // from the beginning
+	m = order.AppendUint32(m, uint32(len(data)))
+	m = order.AppendUint32(m, 0)
+	return c.put(m, data)
 }
 
 // tell sends a header, numbers and, if there is one, a name: its length and
@@ -53,9 +74,14 @@ func (c *connection) tell(what uint32, name string, numbers ...uint64) fuse.Stat
 		m = order.AppendUint32(m, 0)
 		m = append(append(m, name...), 0)
 	}
+	return c.put(m)
+}
+
+// put sends what nobody asked for, whose parts lie end to end.
+func (c *connection) put(parts ...[]byte) fuse.Status {
 	var sent error
 	err := c.raw.Control(func(fd uintptr) {
-		sent = retry(func() (int, error) { return unix.Write(int(fd), m) })
+		sent = retry(func() (int, error) { return unix.Writev(int(fd), parts) })
 	})
 	if err := errors.Join(err, sent); err != nil {
 		var n syscall.Errno
