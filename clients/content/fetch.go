@@ -119,6 +119,22 @@ func (r *reader) blocks(p []byte, off, size uint64) error {
 	return nil
 }
 
+// whole returns a small version's bytes, which the cache keeps in one block; if
+// they are not here, nothing, or with fetch what it asks for.
+func (r *reader) whole(fetch bool) ([]byte, bool) {
+	e, k := r.engine(), key{r.v.root.Address, 0}
+	if fetch {
+		if own := r.reserveBlock(k, r.v.size, false); own != nil {
+			r.fetchBlock(r.ctx, own, r.v.size)
+		}
+		return r.await(e.cache.get(k))
+	}
+	if s := e.cache.get(k); s != nil && isClosed(s.entry.done) {
+		return s.data, s.entry.err == nil
+	}
+	return e.fromDisk(k)
+}
+
 // await returns a span's bytes when its request is done; false where it failed
 // or there is none, and then the caller asks by itself.
 func (r *reader) await(s *span) ([]byte, bool) {

@@ -126,3 +126,23 @@ func (h *Handle) readVersion(ctx context.Context, v *version, p []byte, off uint
 	r := reader{handle: h, ctx: ctx, v: v}
 	return r.read(p, off)
 }
+
+// Whole returns all bytes of the file, at most most of them, where this is the
+// version that it is at and nothing is written over it. With fetch they are
+// asked for where they are not here. The bytes are not to be changed.
+func (h *Handle) Whole(ctx context.Context, serial, most uint64, fetch bool) ([]byte, bool) {
+	f := h.file
+	f.mu.Lock()
+	v := f.base
+	can := v != nil && v.serial == serial && len(f.layers) == 0 && v.size <= min(most, smallFile)
+	f.mu.Unlock()
+	switch {
+	case !can:
+		return nil, false
+	case v.root.Address.IsZero():
+		return v.inline, true
+	}
+	r := reader{handle: h, ctx: ctx, v: v}
+	data, ok := r.whole(fetch)
+	return data, ok && uint64(len(data)) == v.size
+}

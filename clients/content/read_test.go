@@ -290,3 +290,54 @@ func TestTheFirstReadOfAStreamDoesNotWaitForTheMap(t *testing.T) {
 	h.Close()
 	must(t, e.Close(ctx))
 }
+
+// TestAWholeFileIsOfOneVersion: bytes that are being written, or of a version
+// that is not the current one, are not handed out as a file's content.
+func TestAWholeFileIsOfOneVersion(t *testing.T) {
+	for what, size := range map[string]int{"beside its record": 100, "in chunks": 20_000} {
+		t.Run(what, func(t *testing.T) {
+			cluster := contenttest.New()
+			want := big(t, cluster, size)
+			e := content.New(cluster, content.Options{})
+			attr := cluster.Attr(object)
+			h := e.Open(object, attr, content.Open{})
+			whole := func(serial, most uint64, fetch bool) []byte {
+				data, ok := h.Whole(within(t), serial, most, fetch)
+				if ok != (data != nil) {
+					t.Errorf("%d bytes, %v", len(data), ok)
+				}
+				return data
+			}
+			inline := attr.GetContent().GetRoot() == nil
+			if got := whole(attr.Version, 64<<10, false); (got != nil) != inline {
+				t.Errorf("%d bytes that were not asked for", len(got))
+			}
+			if got := whole(attr.Version, 64<<10, true); !bytes.Equal(got, want) {
+				t.Errorf("%d bytes of %d came, or others", len(got), size)
+			}
+			if got := whole(attr.Version, 64<<10, false); !bytes.Equal(got, want) {
+				t.Errorf("what came is not kept: %d bytes of %d", len(got), size)
+			}
+			if got := whole(attr.Version, uint64(size)-1, true); got != nil {
+				t.Error("more came than was allowed")
+			}
+			if got := whole(attr.Version+1, 64<<10, true); got != nil {
+				t.Error("another version's bytes came")
+			}
+			must(t, h.WriteAt(within(t), []byte("new"), 0))
+			if got := whole(attr.Version, 64<<10, true); got != nil {
+				t.Error("bytes came that are being written")
+			}
+			must(t, h.Flush(within(t)))
+			if got := whole(cluster.Attr(object).Version, 64<<10, true); len(got) != size || string(got[:3]) != "new" {
+				t.Errorf("after a commit %d bytes of %d came, or others", len(got), size)
+			}
+			e.Invalidate(object)
+			if got := whole(cluster.Attr(object).Version, 64<<10, true); got != nil {
+				t.Error("bytes came while the version is not known")
+			}
+			h.Close()
+			must(t, e.Close(within(t)))
+		})
+	}
+}
