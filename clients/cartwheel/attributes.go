@@ -86,6 +86,9 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.NodeID,
 	if cues.Empty() {
 		cues = c.nodes.hinted(o, who.PID, c.boot)
 	}
+	if change.Valid&mount.SetSize != 0 {
+		c.nodes.noFill(plain(o))
+	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
 	if err := c.engine.FlushObject(out, o); err != nil {

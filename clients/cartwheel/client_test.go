@@ -65,8 +65,14 @@ func opened(t testing.TB, c *servertest.Cluster, o cartwheel.Options) *cartwheel
 // mounted mounts a client and answers the mount point.
 func mounted(t testing.TB, cl *cartwheel.Client) string {
 	t.Helper()
+	return mountedAs(t, cl.FileSystem())
+}
+
+// mountedAs mounts a client's file system, or what stands before it.
+func mountedAs(t testing.TB, fs mount.FileSystem) string {
+	t.Helper()
 	point := mounttest.Point(t.(*testing.T))
-	m, err := gofuse.Mount(cl.FileSystem(), mount.Options{Point: point, AllowOther: true, SetID: true, Devices: true, FSName: "cartwheel",
+	m, err := gofuse.Mount(fs, mount.Options{Point: point, AllowOther: true, SetID: true, Devices: true, FSName: "cartwheel",
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		}
 		e.Attr, _ = c.stat(m.attr)
 	}
-	return e, c.opened(who, m.attr, flags, cues), nil
+	return e, c.opened(ctx, who, m.attr, flags, cues, false), nil
 }
 
 func (c *Client) truncate(ctx context.Context, who mount.Caller, o geoconfig.ObjectID, cues cue.Set) (*pb.Attr, error) {
@@ -141,12 +141,17 @@ func (c *Client) truncate(ctx context.Context, who mount.Caller, o geoconfig.Obj
 	return a, err
 }
 
-// opened makes a handle of a file whose current attributes are known.
-func (c *Client) opened(who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
+// opened makes a handle of a file whose current attributes are known. Of one
+// that is fresh the kernel may have no pages yet.
+func (c *Client) opened(ctx context.Context, who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cues cue.Set, fresh bool) mount.Opened {
 	o := geoconfig.ObjectID(a.Object)
 	h := &handle{object: o, node: plain(o), flags: flags}
 	how := content.Open{As: &as{p: c.writer(who, flags), level: cues.Only(cue.Write).Sync()}, ClearSetID: who.UID != 0}
 	h.content = c.engine.Open(o, a, how)
+	var data []byte
+	if fresh {
+		data = c.toFill(ctx, h, a)
+	}
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.get(h.node, o)
@@ -154,7 +159,13 @@ func (c *Client) opened(who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cue
 	keep := n.pages != 0 && n.pages == a.Version && n.untold == 0
 	n.pages = a.Version
 	noFlush := n.writers == 0 && !n.locked
+	first, filling := t.page(n, len(data) > 0)
 	t.mu.Unlock()
+	if first {
+		keep = c.fill(n, a, data)
+	} else if filling != nil {
+		<-filling
+	}
 	return mount.Opened{Handle: c.handles.add(h), KeepCache: keep, DirectIO: flags&mount.OpenDirect != 0,
 		NoFlush: noFlush}
 }
@@ -180,7 +191,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.byID[id]
-	untold := n != nil && n.untold != 0
+	untold, fresh := n != nil && n.untold != 0, n != nil && !n.paged
 	t.mu.Unlock()
 	if untold {
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
@@ -189,6 +200,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 	var a *pb.Attr
 	var err error
 	if flags&mount.OpenTruncate != 0 {
+		t.noFill(id)
 		out, cancel := c.remotely(ctx)
 		a, err = c.truncate(out, who, o, cues)
 		cancel()
@@ -201,7 +213,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 	if a.Mode&mount.TypeMask == mount.TypeDir {
 		return mount.Opened{}, fault.E(fault.IsDirectory, op, o.String(), "")
 	}
-	return c.opened(who, a, flags, cues), nil
+	return c.opened(ctx, who, a, flags, cues, fresh), nil
 }
 
 // toOpen returns attributes with Content under a lease on the file itself,

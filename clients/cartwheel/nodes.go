@@ -39,6 +39,11 @@ type node struct {
 	writers int // of opens, those that may write
 	// pages is the version that the kernel's pages are of; 0: not known.
 	pages uint64
+	// paged: it was opened, or its size was set, since the kernel knows it, so
+	// that there may be pages. filling is closed when those are there that come
+	// with its first open; nobody else has it open before.
+	paged   bool
+	filling chan struct{}
 	// untold, where it is not 0, numbers the revocation that the kernel may not
 	// have been told of yet: a name may lead here that means something else.
 	untold uint64
