@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -68,7 +70,7 @@ func (t *Table) Share(dirs []geoconfig.ObjectID, id ID, now int64) (*Change, []R
 	c, r := t.Begin(nil, touches, id)
 	if !c.Ready() {
 		for _, o := range dirs {
-			if obj := t.objects[key{o, pb.Grant_ALONE}]; obj != nil && len(obj.leases) > 0 {
+			if obj := t.objects[key{o, pb.Grant_ALONE}]; obj != nil && slices.ContainsFunc(obj.leases, (*lease).held) {
 				t.shun(o, now)
 			}
 		}
@@ -90,6 +92,11 @@ func (t *Table) aloneIn(dirs []geoconfig.ObjectID, id ID) bool {
 	}
 	return true
 }
+
+// held reports whether a lease is a session's, and not one that only runs out
+// because its slice changed hands: whose that was is not known, it may well be
+// the one who works there now.
+func (l *lease) held() bool { return l.session.client != 0 }
 
 // othersAlone reports whether another session is alone in a directory.
 func (t *Table) othersAlone(o geoconfig.ObjectID, id ID) bool {

@@ -84,6 +84,31 @@ func TestAloneEndsWithTheSession(t *testing.T) {
 	}
 }
 
+func TestWhoWasAloneBeforeTheSliceChangedHandsIsSoonAloneAgain(t *testing.T) {
+	table, a, b := pairOf(t)
+	if _, ok := table.GrantAlone(a, dir[0], 1); !ok {
+		t.Fatal("nobody is alone")
+	}
+	table.Void(dir[0].Slice(), 2)
+	if _, _, _, err := table.KeepAlive(a, 1, length, 60); err != nil {
+		t.Fatal(err)
+	}
+	share, r := table.Share(dir, a, 70)
+	if share.Ready() || len(r) != 0 {
+		t.Fatalf("what was granted before does not stand in the way until it runs out: %+v", r)
+	}
+	if _, ready := table.Expire(100); len(ready) != 1 || !share.Ready() {
+		t.Fatal("it does not run out")
+	}
+	table.End(share)
+	if _, ok := table.GrantAlone(a, dir[0], 101); !ok {
+		t.Error("the directory counts as shared, though nobody else was there")
+	}
+	if _, ok := table.GrantAlone(b, dir[0], 102); ok {
+		t.Error("and two are alone in it")
+	}
+}
+
 // TestNobodyReadsBesideWhoIsAlone plays random grants, readings and answers: no
 // two sessions are alone in a directory, and nobody reads beside one.
 func TestNobodyReadsBesideWhoIsAlone(t *testing.T) {
