@@ -253,10 +253,19 @@ func (l *link) refuse(r *bufio.Reader, f *frame, now int64, why error) error {
 // nobody waits: then the caller's own deadline says so, not an answer that
 // would make the outcome look known.
 func (w work) serve() {
-	w.handler(w.request.Context(), w.request)
-	if w.request.Canceled() {
+	w.handler(lazy{w.request}, w.request)
+	switch {
+	case w.request.settled():
+	case w.request.Canceled():
 		w.request.settle()
-		return
+	default:
+		w.request.Fail(fault.E(fault.Other, opServe, fmt.Sprintf("method %d", w.request.Method), "the handler gave no answer"))
 	}
-	w.request.Fail(fault.E(fault.Other, opServe, fmt.Sprintf("method %d", w.request.Method), "the handler gave no answer"))
+}
+
+// settled reports whether the request was answered.
+func (r *Request) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answered
 }
