@@ -152,6 +152,7 @@ type Engine struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // every goroutine of the engine
+	hands  *hands
 
 	mu      sync.Mutex
 	files   map[geoconfig.ObjectID]*file // open, or with uncommitted writes
@@ -163,7 +164,7 @@ type Engine struct {
 // New returns an engine over a remote. Close it.
 func New(remote Remote, o Options) *Engine {
 	o = o.filled()
-	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}}
+	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}, hands: newHands()}
 	e.budget = newBudget(o.DirtyBytes)
 	e.cache = newCache(o.CacheBytes, o.Trace)
 	e.flight = newFlight(o.Now)
@@ -200,7 +201,7 @@ func (e *Engine) start(fn func()) bool {
 	if e.stopped {
 		return false
 	}
-	e.work.Go(fn)
+	e.hands.start(e.ctx, &e.work, fn)
 	return true
 }
 
