@@ -61,8 +61,7 @@ type pull struct {
 	trust     float64 // 0 to 1
 }
 
-// move takes one step from the last samples of all neighbours and of those that
-// were random ones lately, and the newest one
+// move takes one step from all neighbours' last samples and the newest one
 // (Dabek et al., section 2.5, with neighbour decay, Ledlie et al., section
 // 4.2), and says whether the newest one was believed.
 func (n *Node) move(newest int32, now time.Duration) Verdict {
@@ -95,9 +94,6 @@ func (n *Node) move(newest int32, now time.Duration) Verdict {
 			take(slot)
 		}
 		for _, slot := range n.far {
-			take(slot)
-		}
-		for _, slot := range n.past {
 			take(slot)
 		}
 	}

@@ -116,27 +116,13 @@ func (n *Node) victim() int32 {
 
 func (n *Node) older(a, b int32) bool {
 	p, q := &n.table[a], &n.table[b]
-	if p.neighbour() != q.neighbour() {
-		return q.neighbour()
+	if (p.role == stranger) != (q.role == stranger) {
+		return p.role == stranger
 	}
 	return p.last < q.last
 }
 
-// neighbour reports whether Next names the peer by turns.
-func (p *peer) neighbour() bool { return p.role > former }
-
-// retire takes a random neighbour out of the neighbours. Its last sample goes on
-// pulling, until as many others have followed it as there are neighbours.
-func (n *Node) retire(slot int32) {
-	n.dismiss(slot)
-	if len(n.past) == n.config.Neighbours {
-		n.dismiss(n.past[0])
-	}
-	n.table[slot].role = former
-	n.past = append(n.past, slot)
-}
-
-// dismiss takes a peer out of the neighbours, or of those who were some.
+// dismiss takes a peer out of the neighbours.
 func (n *Node) dismiss(slot int32) {
 	other := func(s int32) bool { return s == slot }
 	switch n.table[slot].role {
@@ -144,8 +130,6 @@ func (n *Node) dismiss(slot int32) {
 		n.near = slices.DeleteFunc(n.near, other)
 	case random:
 		n.far = slices.DeleteFunc(n.far, other)
-	case former:
-		n.past = slices.DeleteFunc(n.past, other)
 	}
 	n.table[slot].role, n.table[slot].drawn = stranger, false
 }
@@ -160,16 +144,15 @@ func (n *Node) fill() {
 		}
 		slot := int32(n.source.Uint64() % uint64(len(n.table)))
 		for range min(len(n.table), scan) {
-			if p := &n.table[slot]; p.used && !p.neighbour() && p.misses <= maxMisses {
+			if p := &n.table[slot]; p.used && p.role == stranger && p.misses <= maxMisses {
 				break
 			}
 			slot = (slot + 1) % int32(len(n.table))
 		}
 		p := &n.table[slot]
-		if !p.used || p.neighbour() {
+		if !p.used || p.role != stranger {
 			continue
 		}
-		n.dismiss(slot)
 		p.misses = 0
 		if len(n.far) < (want+1)/2 {
 			p.role = random
@@ -193,7 +176,7 @@ func (n *Node) renew(now time.Duration) {
 	for range tries {
 		slot := int32(n.source.Uint64() % uint64(len(n.table)))
 		p := &n.table[slot]
-		if !p.used || p.neighbour() || p.misses > maxMisses && now-p.asked < n.config.Fresh {
+		if !p.used || p.role != stranger || p.misses > maxMisses && now-p.asked < n.config.Fresh {
 			continue
 		}
 		if best < 0 || n.fresher(slot, best) {
@@ -203,8 +186,7 @@ func (n *Node) renew(now time.Duration) {
 	if best < 0 {
 		return
 	}
-	n.retire(n.far[0])
-	n.dismiss(best)
+	n.dismiss(n.far[0])
 	p := &n.table[best]
 	p.role, p.drawn, p.misses = random, true, min(p.misses, maxMisses-1) // who was silent has one more try
 	n.far = append(n.far, best)
@@ -240,11 +222,10 @@ func (n *Node) search() {
 	for range min(scan, len(n.table)) {
 		n.cursor = (n.cursor + 1) % len(n.table)
 		p := &n.table[n.cursor]
-		if !p.used || p.neighbour() || p.misses > maxMisses || p.far(&here) >= stay*limit {
+		if !p.used || p.role != stranger || p.misses > maxMisses || p.far(&here) >= stay*limit {
 			continue
 		}
 		n.dismiss(worst)
-		n.dismiss(int32(n.cursor))
 		p.role, p.misses = nearby, 0
 		n.near = append(n.near, int32(n.cursor))
 		worst, limit = n.worst(&here)

@@ -91,7 +91,6 @@ type Node struct {
 	index  map[string]int32 // slot by ID
 	near   []int32          // slots of the near neighbours, nearest first
 	far    []int32          // slots of the random ones
-	past   []int32          // slots of those that were random neighbours, at most config.Neighbours, the first to go first
 	cursor int              // the slot where the search for near peers goes on
 	until  int              // samples until that search
 	counts [verdicts]uint64
@@ -116,13 +115,11 @@ type peer struct {
 	drawn    bool // a random neighbour by renew that has not answered since
 }
 
-// role says in which half of the neighbours a peer is, or that it was of the
-// random half.
+// role says in which half of the neighbours a peer is.
 type role uint8
 
 const (
 	stranger role = iota
-	former
 	nearby
 	random
 )
@@ -247,7 +244,7 @@ func (n *Node) Known() []Peer {
 	out := make([]Peer, 0, len(n.index))
 	for _, slot := range n.index {
 		p := &n.table[slot]
-		out = append(out, Peer{p.id, p.at, duration(p.rtt), p.samples, p.last, p.neighbour(), p.role == nearby})
+		out = append(out, Peer{p.id, p.at, duration(p.rtt), p.samples, p.last, p.role != stranger, p.role == nearby})
 	}
 	slices.SortFunc(out, func(a, b Peer) int { return strings.Compare(a.ID, b.ID) })
 	return out
