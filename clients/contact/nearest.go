@@ -65,6 +65,9 @@ func (c *Cluster) Sort(nodes []geoconfig.NodeID) {
 func (c *Cluster) Closest(usual geoconfig.NodeID, nodes []geoconfig.NodeID) geoconfig.NodeID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.standingLocked(usual, usual, c.opt.Clock()) == (standing{}) {
+		return usual // none is nearer than that
+	}
 	order := []geoconfig.NodeID{usual}
 	for _, n := range nodes {
 		if n != usual {
