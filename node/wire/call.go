@@ -22,12 +22,13 @@ type call struct {
 	err      error
 	done     chan struct{} // capacity 1, reused
 	then     func(*Answer) // instead of done
+	out      int           // bytes of the request's frame, where then is set
 }
 
 // finish delivers the answer. Whoever took the call out of pending calls it.
 func (c *call) finish(header, body *Buffer, err error) {
 	if c.then != nil {
-		a := Answer{header: header, Body: body, Err: err}
+		a := Answer{header: header, Body: body, Err: err, Sizes: Sizes{c.out, frameSize + header.Len() + body.Len()}}
 		c.then(&a)
 		header.Release()
 		return
@@ -40,6 +41,7 @@ func (c *call) finish(header, body *Buffer, err error) {
 type Answer struct {
 	Err    error
 	Body   *Buffer
+	Sizes  Sizes
 	header *Buffer
 }
 
@@ -166,6 +168,10 @@ func (h *Host) Start(peer string, class Class, method Method, request proto.Mess
 	}
 	c := &call{class: class, then: then}
 	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
+	c.out = frameSize + proto.Size(request)
+	for _, part := range body {
+		c.out += len(part)
+	}
 	if timeout > 0 {
 		o.time = millis(timeout)
 		c.deadline = h.now() + int64(timeout)
