@@ -7,6 +7,7 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
@@ -205,6 +206,30 @@ func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []co
 		return nil, fault.Errorf(fault.Missing, op, o.String(), "%d bytes of %d came", len(body), size)
 	}
 	return body, nil
+}
+
+// startLimit bounds a request that nobody waits for: about how long the active
+// may take before it is suspected. Who waits asks again then.
+const startLimit = time.Second
+
+var _ content.Starter = (*remote)(nil)
+
+// StartGet implements content.Starter: it asks the nearest member, once.
+func (r *remote) StartGet(o geoconfig.ObjectID, part content.Part, of *trace.Operation, then func(data []byte, ok bool)) bool {
+	c := (*Client)(r)
+	row, known := c.router.Known(o.Slice())
+	if !known {
+		return false
+	}
+	req := &pb.GetRequest{Slice: uint32(o.Slice()), Addresses: part.Address[:], Parts: []*pb.GetRequest_Part{{Offset: part.Offset, Length: part.Length}}}
+	resp := &pb.GetResponse{}
+	return c.cluster.Start(c.cluster.Closest(row.Active, row.Normals()), wire.Chunk, method.Get, req, resp, startLimit, of, func(body []byte, err error) {
+		if err != nil || resp.Refusal != nil || len(body) != int(part.Length) {
+			then(nil, false)
+			return
+		}
+		then(body, true)
+	})
 }
 
 // smallRange is up to what size a range travels beside operations.

@@ -17,6 +17,7 @@ var (
 	_ mount.FileSystem      = traced{}
 	_ mount.NamelessCreator = traced{}
 	_ mount.PieceReader     = traced{}
+	_ mount.ReadStarter     = traced{}
 	_ mount.PathWalker      = traced{}
 	_ mount.RangeCopier     = traced{}
 )

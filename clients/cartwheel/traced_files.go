@@ -35,6 +35,21 @@ func (t traced) Read(ctx context.Context, who mount.Caller, node mount.NodeID, h
 	return t.Client.Read(ctx, who, node, h, offset, buf)
 }
 
+// StartRead implements mount.ReadStarter. What somebody watches takes the usual way.
+func (t traced) StartRead(who mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, size int, then func(data []byte, ok bool)) bool {
+	o := t.recorder.Begin(trace.Read, trace.Caller{UID: who.UID, PID: who.PID})
+	if o.Watched() {
+		return false
+	}
+	h, err := t.toRead(id, offset)
+	return err == nil && h.content.StartRead(o, size, uint64(offset), func(data []byte, ok bool) {
+		if ok {
+			t.recorder.End(o, nil)
+		}
+		then(data, ok)
+	})
+}
+
 // ReadPieces implements mount.PieceReader.
 func (t traced) ReadPieces(ctx context.Context, who mount.Caller, node mount.NodeID, h mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
 	ctx, b := t.begin(ctx, trace.Read, who, node, "")

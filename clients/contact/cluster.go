@@ -282,8 +282,15 @@ func (c *Cluster) measured(ctx context.Context, n *node, to geoconfig.NodeID, cl
 	var sizes wire.Sizes
 	mark, began := o.Begin(), time.Now()
 	out, err := c.host.CallSized(ctx, string(to), class, m, req, body, resp, &sizes)
+	n.count(o, mark, to, class, m, resp, sizes, time.Since(began), err)
+	return out, err
+}
+
+// count counts a call with the operation that it was for.
+func (n *node) count(o *trace.Operation, mark trace.Mark, to geoconfig.NodeID, class wire.Class, m wire.Method, resp proto.Message,
+	sizes wire.Sizes, took time.Duration, err error) {
 	call := trace.Call{Peer: string(to), Site: *n.site.Load(), Method: method.Name(m), Class: class.String(),
-		Out: sizes.Out, In: sizes.In, Nanos: int64(time.Since(began))}
+		Out: sizes.Out, In: sizes.In, Nanos: int64(took)}
 	if n.near.Load() {
 		call.Local = 1
 	} else {
@@ -296,7 +303,6 @@ func (c *Cluster) measured(ctx context.Context, n *node, to geoconfig.NodeID, cl
 		call.Between = int64(spent.GetBytes())
 	}
 	o.End(mark, call)
-	return out, err
 }
 
 func (c *Cluster) find(id geoconfig.NodeID) (*node, error) {

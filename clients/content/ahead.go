@@ -37,15 +37,8 @@ func (a *ahead) note(r *reader, off, n uint64) (stream, first bool) {
 	if root := (key{address: r.v.root.Address}); a.root != root {
 		a.root, a.run, a.window, a.issued = root, 0, 0, 0
 	}
-	near := off <= a.next+slack && off+slack >= a.next
-	if a.run == 0 {
-		near = off == a.next
-	}
-	if !near {
-		a.next, a.run, a.window, a.issued = off+n, n, 0, 0
-		if off != 0 {
-			a.run = 1 // the next read must continue it
-		}
+	if !a.near(off) {
+		a.lose(off, n)
 		return false, false
 	}
 	a.next, a.run = max(a.next, off+n), a.run+n
@@ -56,6 +49,22 @@ func (a *ahead) note(r *reader, off, n uint64) (stream, first bool) {
 	a.window = min(max(2*a.window, firstWindow), uint64(e.opt.ReadAhead), uint64(e.opt.CacheBytes)/4)
 	a.fetch(r)
 	return true, first
+}
+
+// near reports whether a read at off may belong to the stream.
+func (a *ahead) near(off uint64) bool {
+	if a.run == 0 {
+		return off == a.next
+	}
+	return off <= a.next+slack && off+slack >= a.next
+}
+
+// lose begins anew with a read that does not belong to the stream.
+func (a *ahead) lose(off, n uint64) {
+	a.next, a.run, a.window, a.issued = off+n, n, 0, 0
+	if off != 0 {
+		a.run = 1 // the next read must continue it
+	}
 }
 
 // fetch asks for what lies in the window and was not asked for yet.

@@ -64,6 +64,8 @@ type Options struct {
 type DiskCache interface {
 	// Get returns the content of a key, verified, or false.
 	Get(key []byte) ([]byte, bool)
+	// Has reports whether there is content of a key, without reading it.
+	Has(key []byte) bool
 	// Put keeps content; it may decline and never blocks on the disk.
 	Put(key, data []byte)
 }

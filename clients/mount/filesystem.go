@@ -181,6 +181,18 @@ type PieceReader interface {
 	ReadPieces(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, buf []byte) (pieces [][]byte, n int, err error)
 }
 
+// ReadStarter is implemented by file systems that can begin a read and answer it
+// later, from wherever the bytes come in.
+type ReadStarter interface {
+	// StartRead begins to read up to size bytes and returns soon: it waits for
+	// nobody. False: nothing began, and then is not called. Otherwise then is
+	// called exactly once, perhaps before StartRead returns and within seconds
+	// at most, by somebody who must not be kept: with the bytes, good until it
+	// returns and fewer than size only at the end of the file, or with false,
+	// and then the read is for Read. No caller can interrupt it.
+	StartRead(c Caller, node NodeID, h Handle, offset int64, size int, then func(data []byte, ok bool)) bool
+}
+
 // RangeCopier is implemented by file systems that copy between files without
 // the bytes passing through the kernel.
 type RangeCopier interface {

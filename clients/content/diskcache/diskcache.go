@@ -172,6 +172,14 @@ func (c *Cache) Get(key []byte) ([]byte, bool) {
 	return data, true
 }
 
+// Has implements content.DiskCache.
+func (c *Cache) Has(key []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.index[string(key)]
+	return ok
+}
+
 // Wait waits until everything queued so far is written.
 func (c *Cache) Wait() {
 	c.mu.Lock()

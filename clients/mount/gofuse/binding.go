@@ -4,9 +4,11 @@
 // through go-fuse's raw protocol, request by request: it translates numbers,
 // flags and errors and keeps no state but the queue of notifications. It is
 // not a cache and not a policy. Requests run at once, each on a goroutine: on
-// Linux those of a connection of its own, elsewhere go-fuse's; notifications
-// go out from workers of their own, never inside a request. Pages that the file
-// system gives the kernel (Fill) go out at once, and notices about them wait.
+// Linux those of a connection of its own, elsewhere go-fuse's; on Linux small
+// reads that the file system can begin are answered by who brings the bytes.
+// Notifications go out from workers of their own, never inside a request. Pages
+// that the file system gives the kernel (Fill) go out at once, and notices about
+// them wait.
 package gofuse
 
 import (
@@ -26,6 +28,7 @@ type binding struct {
 	nameless           mount.NamelessCreator // nil: not offered
 	copier             mount.RangeCopier     // nil: not offered
 	pieces             mount.PieceReader     // nil: not offered
+	starter            mount.ReadStarter     // nil: not offered
 	// vector answers a read, of this number, with pieces of memory.
 	vector func(request uint64, pieces [][]byte) fuse.ReadResult
 }
@@ -37,6 +40,7 @@ func newBinding(fs mount.FileSystem, n mount.Notifier) *binding {
 	b.nameless, _ = fs.(mount.NamelessCreator)
 	b.copier, _ = fs.(mount.RangeCopier)
 	b.pieces, _ = fs.(mount.PieceReader)
+	b.starter, _ = fs.(mount.ReadStarter)
 	return b
 }
 

@@ -45,7 +45,8 @@ const (
 // connection is this end of a mount. One worker at a time waits for a request:
 // the one that has the turn. Who has read one gives the turn to a worker that
 // waits for it, so that no thread of the system sleeps beside it in vain, and
-// works on the request itself.
+// works on the request itself; a read that it could begin (see later) it leaves
+// to whoever brings the bytes, and goes on with its turn.
 type connection struct {
 	b        *binding
 	protocol *fuse.ProtocolServer
@@ -63,6 +64,8 @@ type connection struct {
 	all    int        // workers, at most maxWorkers
 	busy   map[*worker]struct{}
 	pieces map[uint64][][]byte // answers to reads under way, by request
+	later  map[uint64]*later   // reads that nobody works on, by request
+	over   bool                // the kernel has let go
 }
 
 // worker works on one request after the other.
@@ -81,7 +84,7 @@ func connect(b *binding, point string, o *fuse.MountOptions) (*connection, error
 	}
 	c := &connection{b: b, protocol: fuse.NewProtocolServer(b, o), file: file, fd: int(file.Fd()), options: o,
 		big: newBuffers(bufferSize, maxBuffers, keepBuffers), turn: make(chan struct{}, 1),
-		busy: map[*worker]struct{}{}, pieces: map[uint64][][]byte{}}
+		busy: map[*worker]struct{}{}, pieces: map[uint64][][]byte{}, later: map[uint64]*later{}}
 	if c.raw, err = file.SyscallConn(); err == nil {
 		err = c.greet()
 	}
@@ -137,6 +140,9 @@ func (c *connection) work() {
 	for range c.turn {
 		big := c.big.get()
 		n, err := c.read(big)
+		for err == nil && c.startLater(big[:n]) {
+			n, err = c.read(big)
+		}
 		if err != nil {
 			c.big.put(big)
 			c.end(err)
@@ -220,11 +226,15 @@ func (c *connection) finish(w *worker) bool {
 const cancelEvery = 10 * time.Millisecond
 
 // end is called by who has the turn, when the kernel has let go: others end
-// when they have finished, which is soon.
+// when they have finished, which is soon. It stays until the last has, and the
+// last read that is answered later.
 func (c *connection) end(err error) {
 	if !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ECONNABORTED) {
 		c.options.Logger.Printf("the kernel's requests cannot be read: %v", err)
 	}
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	close(c.turn)
 	tick := time.NewTicker(cancelEvery)
 	defer tick.Stop()
@@ -240,6 +250,10 @@ func (c *connection) interruptAll() bool {
 	for w := range c.busy {
 		requests = append(requests, w.unique)
 	}
+	waits := len(requests) > 0 || len(c.later) > 0
+	for _, l := range c.later {
+		l.interrupt()
+	}
 	c.mu.Unlock()
 	w := &worker{}
 	for _, r := range requests {
@@ -248,7 +262,7 @@ func (c *connection) interruptAll() bool {
 		in = append(in, make([]byte, inHeaderSize-len(in))...)
 		c.ask(w, binary.NativeEndian.AppendUint64(in, r), w.out[:]) // refused where it has ended
 	}
-	return len(requests) > 0
+	return waits
 }
 
 func operation(in []byte) uint32 { return binary.NativeEndian.Uint32(in[4:]) }
@@ -295,14 +309,18 @@ func (c *connection) answer(w *worker, in []byte) {
 		binary.NativeEndian.PutUint32(out[4:], uint32(-status))
 		binary.NativeEndian.PutUint64(out[8:], unique(in))
 	}
-	var err error
 	if pieces == nil {
-		err = retry(func() (int, error) { return unix.Write(c.fd, out[:n]) })
+		c.deliver(operation(in), func() (int, error) { return unix.Write(c.fd, out[:n]) })
 	} else {
-		err = retry(func() (int, error) { return unix.Writev(c.fd, append([][]byte{out[:outHeaderSize]}, pieces...)) })
+		c.deliver(operation(in), func() (int, error) { return unix.Writev(c.fd, append([][]byte{out[:outHeaderSize]}, pieces...)) })
 	}
+}
+
+// deliver writes an answer to a request of a kind.
+func (c *connection) deliver(kind uint32, write func() (int, error)) {
+	err := retry(write)
 	if err != nil && !errors.Is(err, syscall.ENOENT) { // ENOENT: nobody waits any more
-		c.options.Logger.Printf("the kernel does not take an answer to request %d: %v", operation(in), err)
+		c.options.Logger.Printf("the kernel does not take an answer to request %d: %v", kind, err)
 	}
 }
 

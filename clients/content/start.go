@@ -1,0 +1,72 @@
+package content
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+
+	"cartwheel.dev/clients/trace"
+)
+
+// Starter is implemented by a Remote that can ask without anybody waiting.
+type Starter interface {
+	// StartGet asks for a part on behalf of an operation, which may be nil. It
+	// waits for nobody. False: nothing was asked. Otherwise then is called
+	// exactly once, as mount.ReadStarter says, with all of the part or false.
+	StartGet(object geoconfig.ObjectID, part Part, o *trace.Operation, then func(data []byte, ok bool)) bool
+}
+
+// StartRead begins ReadAt for the common read of a large file at random: of
+// bytes of one chunk that the range map knows and that are not here. It waits
+// for nobody. False: this is another kind of read, and nothing began. Otherwise
+// then is called exactly once, as mount.ReadStarter says.
+func (h *Handle) StartRead(o *trace.Operation, size int, off uint64, then func(data []byte, ok bool)) bool {
+	f := h.file
+	remote, ok := f.engine.remote.(Starter)
+	if !ok || f.engine.opt.NoRangeMap || !f.mu.TryLock() {
+		return false
+	}
+	base, clean := f.base, len(f.layers) == 0
+	f.mu.Unlock()
+	if base == nil || !clean || base.root.Address.IsZero() || base.size <= smallFile || size <= 0 || off >= base.size {
+		return false
+	}
+	n := min(uint64(size), base.size-off)
+	part, ok := f.engine.lone(base, off, n)
+	return ok && h.ahead.random(base, off, n) && remote.StartGet(f.object, part, o, then)
+}
+
+// lone returns the part of the one chunk that holds a range; false where that
+// is not known, or not so, or where the chunk or the range may be here.
+func (e *Engine) lone(v *version, off, n uint64) (Part, bool) {
+	s := e.cache.get(key{v.root.Address, off/windowSize | windowBit})
+	if s == nil || !isClosed(s.entry.done) || s.entry.err != nil {
+		return Part{}, false
+	}
+	i := extentAt(s.entry.extents, off)
+	if i == len(s.entry.extents) {
+		return Part{}, false
+	}
+	x := s.entry.extents[i]
+	if x.IsHole() || x.Offset > off || x.End() < off+n {
+		return Part{}, false
+	}
+	k := key{x.Chunk, wholeChunk}
+	if e.cache.get(k) != nil || e.opt.Disk != nil && e.opt.Disk.Has(k.bytes()) {
+		return Part{}, false
+	}
+	x = x.Clip(off, off+n)
+	return Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize}, true
+}
+
+// random takes a read down, as note does, if it belongs to no stream and will
+// begin none; otherwise it reports false and leaves all to note.
+func (a *ahead) random(v *version, off, n uint64) bool {
+	if !a.mu.TryLock() {
+		return false
+	}
+	defer a.mu.Unlock()
+	if a.root != (key{address: v.root.Address}) || off == 0 || a.near(off) {
+		return false
+	}
+	a.lose(off, n)
+	return true
+}
