@@ -89,3 +89,52 @@ func benchGet(b *testing.B, cache int64, hot int) {
 		}
 	}
 }
+
+// BenchmarkUnlink applies removals of files as a server does: per entry a name
+// and an object gone, the directory and the slice's state changed, and a row for
+// the collector; 3 entries to a batch.
+func BenchmarkUnlink(b *testing.B) {
+	db := benchDB(b, 0)
+	value := make([]byte, 120)
+	name := func(i int) []byte { return fmt.Appendf(nil, "e%08d/f%06d", i%8, i/8) }
+	for i := 0; i < b.N; {
+		batch := db.NewBatch()
+		for n := 0; n < 100 && i < b.N; n, i = n+1, i+1 {
+			for _, k := range [][]byte{name(i), objectKey(i)} {
+				if err := batch.Put(1, k, value, uint64(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		if err := batch.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; {
+		batch := db.NewBatch()
+		for n := 0; n < 3 && i < b.N; n, i = n+1, i+1 {
+			unlink(b, batch, name(i), i, uint64(b.N+i), value)
+		}
+		if err := batch.SetApplied(1, geoconfig.Serial(i)); err != nil {
+			b.Fatal(err)
+		}
+		if err := batch.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func unlink(b *testing.B, batch *Batch, name []byte, i int, ts uint64, value []byte) {
+	b.Helper()
+	dead := binary.BigEndian.AppendUint64([]byte("d"), ts)
+	for _, err := range []error{
+		batch.Delete(1, name, ts), batch.Delete(1, objectKey(i), ts), batch.Put(1, objectKey(-1-i%8), value, ts),
+		batch.Set(1, []byte("s"), value[:12]), batch.Set(1, dead, value[:33]),
+	} {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

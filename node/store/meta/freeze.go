@@ -64,6 +64,9 @@ func (b *Batch) Restore(s geoconfig.SliceID, r Row) error {
 	if r.Area != areaCurrent && r.Area != areaHistory && r.Area != areaPlain {
 		return fault.E(fault.Corrupt, "meta.Restore", "", "a row of no known area")
 	}
+	if _, err := b.rows.write(b.b); err != nil {
+		return err
+	}
 	b.dropped = true // what the cache knows of the slice is void
 	return fault.Wrap(fault.IO, "meta.Restore", "", b.b.Set(append(appendPrefix(nil, r.Area, s), r.Key...), r.Value, nil))
 }

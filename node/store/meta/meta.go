@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -51,6 +52,7 @@ type DB struct {
 	p       *pebble.DB
 	cache   *valueCache
 	trouble *trouble
+	spare   sync.Pool // of *rows
 }
 
 // Open opens the metadata in a directory, or makes it.
