@@ -71,10 +71,13 @@ func TestAStartedReadIsAnsweredAndCounted(t *testing.T) {
 		t.Errorf("a read that failed was counted: %+v", by["read"])
 	}
 	c.Nodes[0].Server().Host().SetFilter(nil)
+	if _, ok, began := started(cl, o.Handle, 1<<20+5000); !began || !ok {
+		t.Errorf("with answers again: began %v, answered %v", began, ok)
+	}
 	if err := cl.FileSystem().SetXattr(ctx, nobody, mount.Root, "user.cartwheel.trace.t", []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, began := started(cl, o.Handle, 1<<20); began {
+	if _, _, began := started(cl, o.Handle, 3<<20+5000); began {
 		t.Error("a read began although somebody watches")
 	}
 }
