@@ -2,7 +2,8 @@
 // backwards, nobody sets it, and it goes on while the machine is suspended,
 // so that a laptop which wakes up knows that its leases have ended. Its values
 // mean nothing on another machine or after a reboot; wall time is package
-// hlc's matter. Every Func is safe for concurrent use.
+// hlc's matter. A virtual machine whose host pauses it does not see the pause:
+// the host stops this clock as well. Every Func is safe for concurrent use.
 package boottime
 
 import "time"
