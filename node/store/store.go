@@ -21,6 +21,7 @@ import (
 
 	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/store/disk"
 	"cartwheel.dev/node/store/journal"
 	"cartwheel.dev/node/store/meta"
@@ -43,6 +44,9 @@ type Options struct {
 	Journal journal.Options
 	Pack    pack.Options
 	Meta    meta.Options
+	// BallastBytes is the length of a file whose space is given back when the
+	// disk is full; 0 means none.
+	BallastBytes int64
 	// CheckpointBytes is the length of log from which NeedsCheckpoint is true,
 	// 128 MiB: it bounds what a start has to replay.
 	CheckpointBytes int64
@@ -72,6 +76,7 @@ type Store struct {
 	packs   *pack.Packs
 	meta    *meta.DB
 
+	ballast    ballast
 	checkpoint sync.Mutex // one checkpoint at a time
 	closing    sync.Once
 	closeErr   error
@@ -128,6 +133,9 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
+	s.ballast.d, s.ballast.bytes = s.d, s.opts.BallastBytes
+	relieve := s.ballast.relieve
+	s.opts.Journal.Relieve, s.opts.Pack.Relieve, s.opts.Meta.Relieve = relieve, relieve, relieve
 	dir := filepath.Join(s.opts.Dir, MetaDir)
 	if s.opts.MetaFS != nil {
 		dir, s.opts.Meta.FS = MetaDir, s.opts.MetaFS
@@ -141,10 +149,47 @@ func (s *Store) open() error {
 	if s.journal, err = journal.Open(s.d, s.opts.Journal); err != nil {
 		return err
 	}
+	s.ballast.opened()
 	if fresh {
 		return s.writeMarker()
 	}
 	return s.checkLog()
+}
+
+// Prepare makes what a full disk must not lack, where there is room for it: the
+// journal's next segment and the ballast. It is to be called from time to time.
+func (s *Store) Prepare() error {
+	if !s.journal.Spare() {
+		s.journal.Prepare()
+	}
+	u := s.Usage()
+	if u.Disk.Total == 0 {
+		return nil
+	}
+	return s.ballast.restore(u.Disk.Free)
+}
+
+// Room reports whether the log can take n more bytes, and the metadata what
+// follows from them: nil, Overloaded or NoSpace.
+func (s *Store) Room(n int) error {
+	if err := s.journal.Room(n); err != nil {
+		return err
+	}
+	return s.meta.Room()
+}
+
+// Free returns how much of the file system's space is free for new content:
+// less what the journal still has to take. known is false where the system does
+// not say.
+func (s *Store) Free(u Usage) (free int64, known bool) {
+	if u.Disk.Total == 0 {
+		return 0, false
+	}
+	free = u.Disk.Free
+	if !s.journal.Spare() {
+		free -= s.journal.SegmentBytes()
+	}
+	return free, true
 }
 
 // checkLog refuses a directory whose metadata has been applied from a log that
@@ -202,6 +247,9 @@ func (s *Store) Packs() *pack.Packs { return s.packs }
 // Meta returns the versioned metadata.
 func (s *Store) Meta() *meta.DB { return s.meta }
 
+// NodeID names the node whose data directory this is.
+func (s *Store) NodeID() geoconfig.NodeID { return s.opts.NodeID }
+
 // Incarnation tells this life of the data directory from earlier ones.
 func (s *Store) Incarnation() geoconfig.Incarnation { return s.marker.Incarnation }
 
@@ -213,7 +261,14 @@ func (s *Store) Incarnation() geoconfig.Incarnation { return s.marker.Incarnatio
 //
 // The payload is valid only during the call; what PutLazy keeps is copied first.
 func (s *Store) Recover(fn func(journal.Position, journal.Record) error) error {
-	return s.journal.Replay(0, fn)
+	err := s.journal.Replay(0, fn)
+	if err == nil {
+		err = s.Prepare()
+	}
+	if fault.Is(err, fault.NoSpace) {
+		return nil // Prepare is tried again
+	}
+	return err
 }
 
 // NeedsCheckpoint reports whether the log is long enough for a checkpoint.
@@ -230,8 +285,10 @@ func (s *Store) Checkpoint(ctx context.Context, keep journal.Position) error {
 	if err := s.packs.Sync(); err != nil {
 		return err
 	}
-	if err := s.meta.Flush(ctx); err != nil {
-		return err
+	if !plant.On(plant.MetaUnflushed) {
+		if err := s.meta.Flush(ctx); err != nil {
+			return err
+		}
 	}
 	return s.journal.Trim(keep)
 }

@@ -30,7 +30,7 @@ func small(d disk.Disk, fs vfs.FS) Options {
 	return Options{Dir: "data", Disk: d, MetaFS: fs, ClusterID: "c1", NodeID: "n1",
 		Journal: journal.Options{SegmentBytes: 128 << 10, TotalBytes: 8 << 20},
 		Pack:    pack.Options{PackBytes: 256 << 10, StageBytes: 32 << 10, ReserveBytes: -1},
-		Meta:    meta.Options{MemtableBytes: 256 << 10}, CheckpointBytes: 200 << 10}
+		Meta:    meta.Options{MemtableBytes: 256 << 10}, CheckpointBytes: 200 << 10, BallastBytes: 64 << 10}
 }
 
 // machine is a node in small: entries go to the log, then to metadata and,

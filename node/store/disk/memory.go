@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -34,8 +35,8 @@ var (
 
 // memoryData is the content of a file.
 type memoryData struct {
-	live    []byte
-	durable []byte
+	live    pages
+	durable pages
 	dirty   map[int64]bool // sectors where live may differ from durable
 }
 
@@ -181,15 +182,15 @@ func (m *Memory) Clone() *Memory {
 		c.dirs[d] = true
 	}
 	for n, f := range m.names {
-		c.put(n, slices.Clone(f.live))
+		c.put(n, f.live.clone())
 	}
 	return c
 }
 
-func (m *Memory) put(name string, content []byte) {
-	f := &memoryData{live: content, durable: slices.Clone(content), dirty: map[int64]bool{}}
+func (m *Memory) put(name string, content pages) {
+	f := &memoryData{live: content, durable: content.clone(), dirty: map[int64]bool{}}
 	m.names[name], m.durable[name] = f, f
-	m.used += int64(len(content))
+	m.used += content.size
 }
 
 func sortedNames(names map[string]*memoryData) []string {
@@ -202,27 +203,17 @@ func sortedNames(names map[string]*memoryData) []string {
 }
 
 // afterCrash picks what power loss leaves of a file.
-func (f *memoryData) afterCrash(rng *rand.Rand) []byte {
-	out := slices.Clone(f.durable)
+func (f *memoryData) afterCrash(rng *rand.Rand) pages {
+	out := f.durable.clone()
 	if rng == nil {
 		return out
 	}
-	sectors := make([]int64, 0, len(f.dirty))
-	for s := range f.dirty {
-		sectors = append(sectors, s)
-	}
-	slices.Sort(sectors)
-	for _, s := range sectors {
+	for _, s := range slices.Sorted(maps.Keys(f.dirty)) {
 		if rng.IntN(2) == 0 {
 			continue
 		}
-		from, to := s*sectorBytes, min((s+1)*sectorBytes, int64(len(f.live)))
-		if to > int64(len(out)) {
-			out = append(out, make([]byte, to-int64(len(out)))...)
-		}
-		if from < to {
-			copy(out[from:to], f.live[from:to])
-		}
+		out.grow(min((s+1)*sectorBytes, f.live.size))
+		out.copySector(s, &f.live)
 	}
 	return out
 }
@@ -232,8 +223,9 @@ func (m *Memory) Damage(name string, bit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.names[name]
-	f.live[bit/8] ^= 1 << (bit % 8)
-	if bit/8 < int64(len(f.durable)) {
-		f.durable[bit/8] ^= 1 << (bit % 8)
+	for _, p := range []*pages{&f.live, &f.durable} {
+		if bit/8 < p.size {
+			p.own(bit / 8 / pageBytes).b[bit/8%pageBytes] ^= 1 << (bit % 8)
+		}
 	}
 }

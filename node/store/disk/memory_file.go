@@ -38,7 +38,7 @@ func (m *Memory) Remove(site Site, name string) error {
 	if f == nil {
 		return fault.E(fault.NotFound, "disk.Remove", name, "")
 	}
-	m.used -= int64(len(f.live))
+	m.used -= f.live.size
 	delete(m.names, name)
 	return nil
 }
@@ -55,7 +55,7 @@ func (m *Memory) Rename(site Site, from, to string) error {
 		return fault.E(fault.NotFound, "disk.Rename", from, "")
 	}
 	if old := m.names[to]; old != nil {
-		m.used -= int64(len(old.live))
+		m.used -= old.live.size
 	}
 	delete(m.names, from)
 	m.names[to] = f
@@ -126,7 +126,9 @@ func (m *Memory) Lock(name string, content []byte) (func() error, error) {
 		return nil, fault.E(fault.Busy, "disk.Lock", name, "")
 	}
 	m.locked[name] = true
-	m.put(name, slices.Clone(content))
+	var p pages
+	p.write(content, 0)
+	m.put(name, p)
 	return func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -149,11 +151,8 @@ func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
 	if f.m.crashed {
 		return 0, errCrashed
 	}
-	if off >= int64(len(f.d.live)) {
-		return 0, io.EOF
-	}
-	n := copy(p, f.d.live[off:])
-	if n < len(p) {
+	n := f.d.live.read(p, off)
+	if n < len(p) || off >= f.d.live.size {
 		return n, io.EOF
 	}
 	return n, nil
@@ -171,37 +170,30 @@ func (f *memoryFile) WriteAt(site Site, p []byte, off int64) error {
 		if !errors.Is(v.err, errCrashed) && f.mode&ReadOnly == 0 {
 			kept := p[:min(v.keep, len(p))]
 			// What an interrupted write leaves is on the medium for good.
-			_ = f.d.write(kept, off, true)
+			f.d.write(kept, off, true)
 		}
 		return v.err
 	}
-	if grow := off + int64(len(p)) - int64(len(f.d.live)); grow > 0 {
+	if grow := off + int64(len(p)) - f.d.live.size; grow > 0 {
 		if f.m.capacity > 0 && f.m.used+grow > f.m.capacity {
 			return fault.E(fault.NoSpace, "disk.WriteAt", f.name, "the disk is full")
 		}
 		f.m.used += grow
 	}
-	return f.d.write(p, off, f.mode&Synced != 0)
+	f.d.write(p, off, f.mode&Synced != 0)
+	return nil
 }
 
 // write changes the live content, and with durable the other too.
-func (d *memoryData) write(p []byte, off int64, durable bool) error {
-	end := off + int64(len(p))
-	if grow := end - int64(len(d.live)); grow > 0 {
-		d.live = append(d.live, make([]byte, grow)...)
-	}
-	copy(d.live[off:], p)
+func (d *memoryData) write(p []byte, off int64, durable bool) {
+	d.live.write(p, off)
 	if durable {
-		if grow := end - int64(len(d.durable)); grow > 0 {
-			d.durable = append(d.durable, make([]byte, grow)...)
-		}
-		copy(d.durable[off:], p)
-		return nil
+		d.durable.write(p, off)
+		return
 	}
-	for s := off / sectorBytes; s*sectorBytes < end; s++ {
+	for s := off / sectorBytes; s*sectorBytes < off+int64(len(p)); s++ {
 		d.dirty[s] = true
 	}
-	return nil
 }
 
 // Sync implements File.
@@ -216,10 +208,9 @@ func (f *memoryFile) Sync(site Site) error {
 		}
 		return v.err
 	}
-	f.d.durable = append(f.d.durable, make([]byte, max(0, len(f.d.live)-len(f.d.durable)))...)
+	f.d.durable.grow(f.d.live.size)
 	for s := range f.d.dirty {
-		from, to := s*sectorBytes, min((s+1)*sectorBytes, int64(len(f.d.live)))
-		copy(f.d.durable[from:to], f.d.live[from:to])
+		f.d.durable.copySector(s, &f.d.live)
 	}
 	clear(f.d.dirty)
 	return nil
@@ -232,7 +223,7 @@ func (f *memoryFile) Allocate(site Site, size int64) error {
 	if v := f.m.visit(site, f.name); v.err != nil {
 		return v.err
 	}
-	grow := size - int64(len(f.d.live))
+	grow := size - f.d.live.size
 	if grow <= 0 {
 		return nil
 	}
@@ -240,7 +231,7 @@ func (f *memoryFile) Allocate(site Site, size int64) error {
 		return fault.E(fault.NoSpace, "disk.Allocate", f.name, "the disk is full")
 	}
 	f.m.used += grow
-	f.d.live = append(f.d.live, make([]byte, grow)...)
+	f.d.live.grow(size)
 	return nil
 }
 
@@ -248,7 +239,7 @@ func (f *memoryFile) Allocate(site Site, size int64) error {
 func (f *memoryFile) Size() (int64, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	return int64(len(f.d.live)), nil
+	return f.d.live.size, nil
 }
 
 // Close implements File.

@@ -13,6 +13,9 @@ const (
 	MarkerRename Site = "marker.rename"
 	MarkerPublic Site = "marker.syncdir"
 
+	BallastOpen     Site = "ballast.open"
+	BallastAllocate Site = "ballast.allocate"
+
 	JournalDir      Site = "journal.dir"
 	JournalOpen     Site = "journal.open"
 	JournalAllocate Site = "journal.allocate"
@@ -39,6 +42,7 @@ const (
 func Sites() []Site {
 	return []Site{
 		MarkerDir, MarkerOpen, MarkerWrite, MarkerSync, MarkerRename, MarkerPublic,
+		BallastOpen, BallastAllocate,
 		JournalDir, JournalOpen, JournalAllocate, JournalZero, JournalSync, JournalSyncDir, JournalHeader, JournalAppend,
 		PackDir, PackOpen, PackAllocate, PackHeader, PackWrite, PackSync, PackSyncDir,
 		IndexOpen, IndexWrite, IndexSync, IndexRename,

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -33,7 +34,7 @@ func (j *Journal) create() (*segment, error) {
 		err = j.d.SyncDir(disk.JournalSyncDir, folder)
 	}
 	if err == nil {
-		s.f, err = j.d.Open(disk.JournalOpen, s.name(), disk.Direct|disk.Synced)
+		s.f, err = j.d.Open(disk.JournalOpen, s.name(), mode())
 	}
 	if err != nil {
 		// Best effort: a file left behind is taken up or removed at the next start.
@@ -69,12 +70,17 @@ func (j *Journal) prepareSpares() {
 			continue
 		}
 		s, err := j.create()
-		if err != nil {
-			continue // the writer meets the same error when it needs the segment
+		if fault.Is(err, fault.NoSpace) {
+			j.opts.Relieve()
 		}
 		j.mu.Lock()
-		j.free = append(j.free, s)
+		if j.short = err; err == nil { // else the writer meets the same error when it needs the segment
+			j.free = append(j.free, s)
+		}
 		j.mu.Unlock()
+		if err == nil {
+			j.lookAgain()
+		}
 	}
 }
 
@@ -85,4 +91,12 @@ func (j *Journal) closeFiles() {
 			s.f.Close()
 		}
 	}
+}
+
+// mode is how segments are opened.
+func mode() disk.Mode {
+	if plant.On(plant.JournalUnsynced) {
+		return disk.Direct
+	}
+	return disk.Direct | disk.Synced
 }

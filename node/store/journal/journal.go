@@ -37,18 +37,25 @@ func (r *Record) size() int {
 	return n
 }
 
+// FramedSize is how much of the log the record takes.
+func (r *Record) FramedSize() int { return recordHeader + r.size() }
+
 // Options configure a journal; zero values take the defaults.
 type Options struct {
 	// SegmentBytes is the length of a segment file, 64 MiB.
 	SegmentBytes int64
 	// BatchBytes is how much one write takes from the queue at most, 4 MiB.
 	BatchBytes int
-	// QueueBytes bounds what waits to be written, 64 MiB; beyond it Append is
-	// refused as Overloaded.
+	// QueueBytes is how much may wait to be written, 64 MiB; beyond it Room is
+	// none. Append itself refuses nothing for its length: one that is missing
+	// between others would be a hole.
 	QueueBytes int
-	// TotalBytes bounds all segments together, 2 GiB; beyond it appends are
-	// refused as Overloaded until Trim.
+	// TotalBytes bounds all segments together, 2 GiB; beyond it appends wait
+	// until Trim.
 	TotalBytes int64
+	// Relieve is called where the disk is full, before an append waits; it may
+	// give space back. nil does nothing.
+	Relieve func()
 	// Fatal hears of the first failed write; nothing is accepted after it.
 	Fatal func(error)
 }
@@ -65,6 +72,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TotalBytes == 0 {
 		o.TotalBytes = 2 << 30
+	}
+	if o.Relieve == nil {
+		o.Relieve = func() {}
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(error) {}
@@ -96,8 +106,10 @@ type Journal struct {
 	replayed bool
 	closed   bool
 	failed   error // first failed write; final
+	short    error // why there is no segment for what comes next; nil: there is
 	end      Position
 	tail     Position // records before it are trimmed
+	left     int64    // bytes that the segment in use still takes
 	live     []*segment
 	free     []*segment // ready for use again, zeroed once
 	key      uint64     // tells this journal's frames from any other bytes
@@ -108,6 +120,7 @@ type Journal struct {
 	w       writer
 	stopped chan struct{}
 	prepare chan struct{} // asks for a spare segment
+	roomy   chan struct{} // tells the writer to look for room again
 	ready   chan struct{} // closed when the preparer has ended
 }
 
@@ -115,7 +128,8 @@ type Journal struct {
 // before the first Append.
 func Open(d disk.Disk, o Options) (*Journal, error) {
 	o = o.withDefaults()
-	j := &Journal{opts: o, d: d, stopped: make(chan struct{}), prepare: make(chan struct{}, 1), ready: make(chan struct{})}
+	j := &Journal{opts: o, d: d, stopped: make(chan struct{}), prepare: make(chan struct{}, 1),
+		roomy: make(chan struct{}, 1), ready: make(chan struct{})}
 	j.wake = sync.NewCond(&j.mu)
 	if err := j.load(); err != nil {
 		j.closeFiles()
@@ -130,9 +144,10 @@ func Open(d disk.Disk, o Options) (*Journal, error) {
 }
 
 // Append queues records that are written together or not at all, and returns;
-// done is called when they are durable. An error returned means that done will
-// not be called: Overloaded, TooLarge, Closed, Invalid before Replay, or the
-// first failed write.
+// done is called when they are durable. While the disk is full, or the log has
+// its whole length, they wait: nothing is left out. An error returned means that
+// done will not be called: TooLarge, Closed, Invalid before Replay, or the first
+// failed write.
 func (j *Journal) Append(records []Record, done Done) error {
 	const op fault.Op = "journal.Append"
 	n := 0
@@ -151,8 +166,6 @@ func (j *Journal) Append(records []Record, done Done) error {
 		return fault.E(fault.Closed, op, "", "")
 	case !j.replayed:
 		return fault.E(fault.Invalid, op, "", "append before replay")
-	case j.queued > 0 && j.queued+n > j.opts.QueueBytes:
-		return fault.E(fault.Overloaded, op, "", "too much waits for the disk")
 	}
 	j.queue = append(j.queue, request{records: records, bytes: n, done: done})
 	j.queued += n
@@ -161,6 +174,55 @@ func (j *Journal) Append(records []Record, done Done) error {
 	}
 	return nil
 }
+
+// Room reports whether n more bytes can be written now: nil, Overloaded (too
+// much waits already, or the log waits for a checkpoint) or NoSpace. Who
+// proposes looks here first.
+func (j *Journal) Room(n int) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.queued+n > j.opts.QueueBytes {
+		return fault.E(fault.Overloaded, "journal.Room", "", "too much waits for the disk")
+	}
+	why := j.short
+	if why == nil && len(j.free) == 0 && int64(len(j.live)+1)*j.opts.SegmentBytes > j.opts.TotalBytes {
+		why = atLimit()
+	}
+	if why != nil && int64(j.queued+n) > j.left-slack {
+		return why
+	}
+	return nil
+}
+
+// slack is what Room leaves of the last segment to what nobody asks it for.
+const slack = 16 << 10
+
+func atLimit() error {
+	return fault.E(fault.Overloaded, "journal.Append", "", "the log has reached its limit and waits for a checkpoint")
+}
+
+// Prepare has a spare segment made where there is none, in the background.
+func (j *Journal) Prepare() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return
+	}
+	select {
+	case j.prepare <- struct{}{}:
+	default:
+	}
+}
+
+// Spare reports whether the next segment is there.
+func (j *Journal) Spare() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.free) > 0
+}
+
+// SegmentBytes is the length of a segment.
+func (j *Journal) SegmentBytes() int64 { return j.opts.SegmentBytes }
 
 // End returns where the next record will lie at the earliest.
 func (j *Journal) End() Position {
@@ -197,6 +259,7 @@ func (j *Journal) Close() error {
 	j.closed = true
 	j.wake.Broadcast()
 	j.mu.Unlock()
+	j.lookAgain()
 	<-j.stopped
 	if already {
 		return nil

@@ -154,44 +154,75 @@ func TestSegmentsAreUsedAgainAfterTrim(t *testing.T) {
 	}
 }
 
-func TestFullLogRefusesUntilTrimmed(t *testing.T) {
+// started appends without waiting.
+func started(t *testing.T, j *Journal, s string) chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	if err := j.Append([]Record{{Slice: 7, Kind: 3, Pieces: [][]byte{[]byte(s)}}}, func(_ Position, err error) { done <- err }); err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// await returns what became of an append.
+func await(t *testing.T, done chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(10 * time.Second):
+		t.Fatal("the journal does not answer")
+		return nil
+	}
+}
+
+func TestAFullLogWaitsUntilItIsTrimmed(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, Options{SegmentBytes: 64 << 10, TotalBytes: 128 << 10})
+	const n = 8000
 	var last Position
-	for i := 0; ; i++ {
-		p, err := add(t, j, string(make([]byte, 8000)))
-		if fault.Is(err, fault.Overloaded) {
-			break
-		}
+	for i := 0; j.Room(n) == nil; i++ {
+		p, err := add(t, j, string(make([]byte, n)))
 		if err != nil || i > 100 {
-			t.Fatalf("append %d: %v, want Overloaded in time", i, err)
+			t.Fatalf("append %d: %v, want no room in time", i, err)
 		}
 		last = p
+	}
+	if err := j.Room(n); !fault.Is(err, fault.Overloaded) {
+		t.Fatalf("got %v, want Overloaded", err)
+	}
+	var waiting []chan error
+	for range 7 { // appended all the same: what one segment holds, as trimming frees no more
+		waiting = append(waiting, started(t, j, string(make([]byte, n))))
 	}
 	if err := j.Trim(last); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := add(t, j, string(make([]byte, 8000))); err != nil {
-		t.Fatalf("after trimming: %v", err)
+	for i, done := range waiting {
+		if err := await(t, done); err != nil {
+			t.Fatalf("append %d after trimming: %v", i, err)
+		}
 	}
 }
 
-func TestQueueIsBounded(t *testing.T) {
+func TestRoomIsBoundedByTheQueue(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, Options{SegmentBytes: 1 << 20, QueueBytes: 10000})
 	block := make(chan struct{})
-	var once sync.Once
-	err := j.Append([]Record{{Pieces: [][]byte{{1}}}}, func(Position, error) { once.Do(func() { <-block }) })
+	err := j.Append([]Record{{Pieces: [][]byte{{1}}}}, func(Position, error) { <-block })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer close(block)
-	for range 100 {
+	for i := 0; j.Room(1000) == nil; i++ {
+		if i > 20 {
+			t.Fatal("there is always room")
+		}
 		if err = j.Append([]Record{{Pieces: [][]byte{make([]byte, 1000)}}}, func(Position, error) {}); err != nil {
-			break
+			t.Fatal(err)
 		}
 	}
-	if !fault.Is(err, fault.Overloaded) {
+	if err := j.Room(1000); !fault.Is(err, fault.Overloaded) {
 		t.Fatalf("got %v, want Overloaded", err)
 	}
 }
@@ -221,24 +252,53 @@ func TestFailedWriteIsFinal(t *testing.T) {
 	}
 }
 
-func TestFullDiskAtANewSegmentIsNotFinal(t *testing.T) {
+// What finds no room waits, and nothing that was appended is left out.
+func TestAFullDiskAtANewSegmentLeavesNoHole(t *testing.T) {
 	for _, site := range []disk.Site{disk.JournalAllocate, disk.JournalZero} {
 		t.Run(string(site), func(t *testing.T) {
 			d := disk.NewMemory()
-			j, _ := opened(t, d, small())
+			o := small()
+			asked := make(chan struct{}, 100)
+			o.Relieve = func() {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+			}
+			j, _ := opened(t, d, o)
 			d.Fail(disk.Rule{Site: site, Kind: fault.NoSpace})
-			if _, err := add(t, j, "no room"); !fault.Is(err, fault.NoSpace) {
-				t.Fatalf("got %v, want NoSpace", err)
+			first, second := started(t, j, "first"), started(t, j, "second")
+			<-asked
+			select {
+			case err := <-first:
+				t.Fatalf("without room: %v", err)
+			default:
+			}
+			if err := j.Room(1); !fault.Is(err, fault.NoSpace) {
+				t.Errorf("got %v, want no space", err)
 			}
 			d.Heal()
-			if _, err := add(t, j, "room"); err != nil {
-				t.Fatalf("with room again: %v", err)
+			for _, done := range []chan error{first, second} {
+				if err := await(t, done); err != nil {
+					t.Fatalf("with room again: %v", err)
+				}
 			}
 			j.Close()
-			if _, got := opened(t, d, small()); !slices.Equal(got, []string{"7/3/room"}) {
+			if _, got := opened(t, d, small()); !slices.Equal(got, []string{"7/3/first", "7/3/second"}) {
 				t.Fatalf("got %q", got)
 			}
 		})
+	}
+}
+
+func TestCloseDoesNotWaitForRoom(t *testing.T) {
+	d := disk.NewMemory()
+	j, _ := opened(t, d, small())
+	d.Fail(disk.Rule{Site: disk.JournalAllocate, Kind: fault.NoSpace})
+	done := started(t, j, "first")
+	j.Close()
+	if err := await(t, done); !fault.Is(err, fault.Closed) {
+		t.Errorf("got %v, want closed", err)
 	}
 }
 

@@ -75,6 +75,7 @@ func (r *replay) run() error {
 	j.live = j.live[:last+1]
 	if last >= 0 {
 		j.w.at = j.live[last]
+		j.left = j.w.at.bytes - j.w.at.used
 	}
 	j.w.prev, j.end = base, base
 	j.tail = min(j.tail, j.end)

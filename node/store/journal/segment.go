@@ -12,7 +12,10 @@ import (
 	"cartwheel.dev/node/store/disk"
 )
 
-const folder = "journal"
+// Folder is the journal's directory below the data directory.
+const Folder = "journal"
+
+const folder = Folder
 
 // segment is one file of the log. Its name says nothing of what it holds now;
 // its header does.
@@ -55,7 +58,7 @@ func (j *Journal) load() error {
 
 func (j *Journal) loadSegment(number int) error {
 	s := &segment{number: number}
-	f, err := j.d.Open(disk.JournalOpen, s.name(), disk.Direct|disk.Synced)
+	f, err := j.d.Open(disk.JournalOpen, s.name(), mode())
 	if err != nil {
 		return err
 	}
@@ -119,6 +122,10 @@ func (j *Journal) Trim(before Position) error {
 	}
 	j.tail = max(j.tail, before)
 	j.dropTrimmed()
+	if len(j.free) > 0 {
+		j.short = nil
+	}
+	j.lookAgain()
 	return nil
 }
 
@@ -134,7 +141,7 @@ func (j *Journal) obtain() (*segment, error) {
 	total := int64(len(j.live)+1) * j.opts.SegmentBytes
 	j.mu.Unlock()
 	if total > j.opts.TotalBytes {
-		return nil, fault.E(fault.Overloaded, "journal.Append", "", "the log has reached its limit and waits for a checkpoint")
+		return nil, atLimit()
 	}
 	return j.create()
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"hash/crc32"
+	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/store/disk"
@@ -28,10 +29,12 @@ func (j *Journal) run() {
 			return
 		}
 		at, err := j.write(batch, bytes)
-		if err != nil && fault.Is(err, fault.NoSpace) || fault.Is(err, fault.Overloaded) {
-			// Nothing was written yet: these appends fail, later ones may not.
+		for lacksRoom(err) && j.awaitRoom(err) { // nothing was written yet
+			at, err = j.write(batch, bytes)
+		}
+		if lacksRoom(err) {
 			for _, r := range batch {
-				r.done(0, err)
+				r.done(0, fault.Wrap(fault.Closed, "journal.Append", "", &fault.Error{Kind: fault.Closed, Cause: err}))
 			}
 			continue
 		}
@@ -45,6 +48,45 @@ func (j *Journal) run() {
 			at += Position(r.bytes)
 		}
 		clear(batch)
+	}
+}
+
+// lacksRoom reports whether a write failed before it changed anything, for want
+// of a segment.
+func lacksRoom(err error) bool {
+	return err != nil && (fault.Is(err, fault.NoSpace) || fault.Is(err, fault.Overloaded))
+}
+
+// roomEvery is how often a writer without room looks again by itself.
+const roomEvery = 100 * time.Millisecond
+
+// awaitRoom returns when it is worth to look for a segment again; false: the
+// journal closes, and what waits was never written.
+func (j *Journal) awaitRoom(why error) bool {
+	if fault.Is(why, fault.NoSpace) {
+		j.opts.Relieve()
+	}
+	j.mu.Lock()
+	j.short = why
+	closed := j.closed
+	j.mu.Unlock()
+	if closed {
+		return false
+	}
+	timer := time.NewTimer(roomEvery)
+	defer timer.Stop()
+	select {
+	case <-j.roomy:
+	case <-timer.C:
+	}
+	return true
+}
+
+// lookAgain lets a writer without room look for some.
+func (j *Journal) lookAgain() {
+	select {
+	case j.roomy <- struct{}{}:
+	default:
 	}
 }
 
@@ -108,6 +150,7 @@ func (j *Journal) write(batch []request, bytes int) (Position, error) {
 	j.w.prev = head.end()
 	j.mu.Lock()
 	j.end = j.w.prev
+	j.left = seg.bytes - seg.used
 	j.mu.Unlock()
 	return head.position, nil
 }
@@ -146,14 +189,12 @@ func (j *Journal) room(n int) (*segment, error) {
 	s.sequence, s.used = next, disk.Block
 	j.mu.Lock()
 	j.live = append(j.live, s)
+	j.left, j.short = s.bytes-s.used, nil
 	spare := len(j.free)
 	j.mu.Unlock()
 	j.w.at = s
 	if spare == 0 {
-		select {
-		case j.prepare <- struct{}{}:
-		default:
-		}
+		j.Prepare()
 	}
 	return s, nil
 }

@@ -133,17 +133,14 @@ func (b *Batch) Commit() error {
 	if err != nil {
 		return err
 	}
+	b.db.cache.hide(written)
 	if err := b.b.Commit(pebble.NoSync); err != nil {
+		b.db.cache.show(written)
 		return fault.Wrap(fault.IO, "meta.Commit", "", err)
 	}
+	b.db.cache.update(written)
 	if b.dropped {
 		b.db.cache.reset()
-	} else {
-		for i := range written {
-			if w := &written[i]; w.key[0] == areaCurrent {
-				b.db.cache.shard(w.key).update(w.key, w.value)
-			}
-		}
 	}
 	b.end()
 	return fault.Wrap(fault.IO, "meta.Commit", "", b.b.Close())

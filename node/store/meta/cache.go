@@ -28,6 +28,9 @@ type cacheShard struct {
 	// gen counts the invalidations: a value read from Pebble is kept only if
 	// there was none since before the reading.
 	gen uint64
+	// writing counts the keys that a batch being applied changes. Meanwhile
+	// nothing that a reader found is kept: it may be older than the batch.
+	writing int
 }
 
 type cacheEntry struct {
@@ -35,6 +38,8 @@ type cacheEntry struct {
 	value []byte // with its time; nil: absent
 	slot  int
 	used  bool
+	// hidden: a batch that changes the value is being applied.
+	hidden bool
 }
 
 func (e *cacheEntry) size() int64 { return int64(len(e.key)+len(e.value)) + entryOverhead }
@@ -57,7 +62,7 @@ func (c *valueCache) shard(key []byte) *cacheShard {
 func (s *cacheShard) get(key []byte) (value []byte, known bool, gen uint64) {
 	s.mu.Lock()
 	e := s.entries[string(key)]
-	if e == nil {
+	if e == nil || e.hidden {
 		gen = s.gen
 		s.mu.Unlock()
 		return nil, false, gen
@@ -72,19 +77,53 @@ func (s *cacheShard) get(key []byte) (value []byte, known bool, gen uint64) {
 func (s *cacheShard) put(key, value []byte, gen uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if gen == s.gen && s.limit > 0 {
+	if gen == s.gen && s.writing == 0 && s.limit > 0 {
 		s.store(key, value)
 	}
 }
 
-// update replaces what is known of a key after a commit.
-func (s *cacheShard) update(key, value []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gen++
-	if s.limit > 0 {
-		s.store(key, value)
+// cached calls fn with every row that the cache may keep, and its shard locked.
+func (c *valueCache) cached(written []row, fn func(*cacheShard, *row)) {
+	for i := range written {
+		w := &written[i]
+		if w.key[0] != areaCurrent {
+			continue
+		}
+		s := c.shard(w.key)
+		s.mu.Lock()
+		fn(s, w)
+		s.mu.Unlock()
 	}
+}
+
+// hide has readers ask Pebble for the keys of a batch from before the batch is
+// applied until update or show. A reader of two keys, one after the other, then
+// never finds the first as the batch leaves it and the second as it was before.
+func (c *valueCache) hide(written []row) {
+	c.cached(written, func(s *cacheShard, w *row) {
+		s.gen++
+		s.writing++
+		if e := s.entries[string(w.key)]; e != nil {
+			e.hidden = true
+		}
+	})
+}
+
+// show ends hide where the batch was not applied. The entries stay hidden until
+// readers bring their values anew.
+func (c *valueCache) show(written []row) {
+	c.cached(written, func(s *cacheShard, _ *row) { s.writing-- })
+}
+
+// update ends hide after the batch was applied, and keeps its values.
+func (c *valueCache) update(written []row) {
+	c.cached(written, func(s *cacheShard, w *row) {
+		s.gen++
+		s.writing--
+		if s.limit > 0 {
+			s.store(w.key, w.value)
+		}
+	})
 }
 
 // reset forgets everything.
@@ -103,7 +142,7 @@ func (c *valueCache) reset() {
 func (s *cacheShard) store(key, value []byte) {
 	if e := s.entries[string(key)]; e != nil {
 		s.bytes += int64(len(value) - len(e.value))
-		e.value = value
+		e.value, e.hidden = value, false
 	} else {
 		e := &cacheEntry{key: string(key), value: value, slot: len(s.ring)}
 		if e.size() > s.limit/4 {

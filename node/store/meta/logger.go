@@ -14,15 +14,18 @@ import (
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)
+	// closed reports whether the metadata was closed on a full disk: Pebble may
+	// then be unable to go on, and its goroutine stays where it is.
+	closed func() bool
 }
 
 var _ pebble.Logger = logger{}
 
-func newLogger(log *slog.Logger, fatal func(error)) logger {
+func newLogger(log *slog.Logger, fatal func(error), closed func() bool) logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return logger{log: log, fatal: fatal}
+	return logger{log: log, fatal: fatal, closed: closed}
 }
 
 // Infof implements pebble.Logger; what Pebble calls information is detail here.
@@ -37,6 +40,9 @@ func (l logger) Errorf(format string, args ...any) {
 
 // Fatalf implements pebble.Logger and does not return.
 func (l logger) Fatalf(format string, args ...any) {
+	if l.closed() {
+		select {}
+	}
 	err := fault.Errorf(fault.IO, "meta.Fatal", "", format, args...)
 	if l.fatal != nil {
 		l.fatal(err)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -39,6 +40,9 @@ type Options struct {
 	// MemtableBytes is the size of one memtable, 16 MiB; at most two and a
 	// half of them exist before writers wait.
 	MemtableBytes uint64
+	// Relieve is called where the disk is full; it may give space back. nil does
+	// nothing.
+	Relieve func()
 	// Logger hears what Pebble has to say; nil is silence.
 	Logger *slog.Logger
 	// Fatal is called when Pebble cannot go on: the process must end, for
@@ -52,7 +56,10 @@ type DB struct {
 	p       *pebble.DB
 	cache   *valueCache
 	trouble *trouble
-	spare   sync.Pool // of *rows
+	patient *patient
+	// memtable is the size of one memtable.
+	memtable uint64
+	spare    sync.Pool // of *rows
 }
 
 // Open opens the metadata in a directory, or makes it.
@@ -72,11 +79,14 @@ func Open(dir string, o Options) (*DB, error) {
 	blocks := pebble.NewCache(orDefault(o.BlockCacheBytes, 32<<20) + 2*int64(o.MemtableBytes))
 	defer blocks.Unref()
 	t := newTrouble()
-	p, err := pebble.Open(dir, pebbleOptions(o, blocks, t))
+	full := newPatient(o.FS, dir, o.Relieve)
+	o.FS = vfs.OnDiskFull(o.FS, full.onFull)
+	p, err := pebble.Open(dir, pebbleOptions(o, blocks, t, full))
 	if err != nil {
 		return nil, fault.Wrap(kindOf(err), op, dir, err)
 	}
-	db := &DB{p: p, cache: newValueCache(o.ValueCacheBytes), trouble: t}
+	full.opened()
+	db := &DB{p: p, cache: newValueCache(o.ValueCacheBytes), trouble: t, patient: full, memtable: o.MemtableBytes}
 	if err := db.checkFormat(dir); err != nil {
 		return nil, joinClose(err, p)
 	}
@@ -96,7 +106,7 @@ func joinClose(err error, p *pebble.DB) error {
 	return err
 }
 
-func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble) *pebble.Options {
+func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble, full *patient) *pebble.Options {
 	p := &pebble.Options{
 		FS:                          o.FS,
 		Cache:                       blocks,
@@ -108,7 +118,7 @@ func pebbleOptions(o Options, blocks *pebble.Cache, t *trouble) *pebble.Options 
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
 		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      newLogger(o.Logger, o.Fatal),
+		Logger:                      newLogger(o.Logger, o.Fatal, full.closed),
 		EventListener:               &pebble.EventListener{BackgroundError: t.note},
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 	}
@@ -142,11 +152,12 @@ func (db *DB) checkFormat(dir string) error {
 	return nil
 }
 
-// Flush makes everything committed before it durable. A failed flush is tried
+// Flush makes everything committed before it durable. With a full disk it
+// returns NoSpace at once, and Pebble flushes when there is room again. A failed flush is tried
 // again by the next one; until then Pebble holds the changes in memory.
 func (db *DB) Flush(ctx context.Context) error {
 	const op fault.Op = "meta.Flush"
-	failed := db.trouble.watch()
+	failed, full := db.trouble.watch(), db.patient.full()
 	flushed, err := db.p.AsyncFlush()
 	if err != nil {
 		return fault.Wrap(fault.IO, op, "", err)
@@ -157,6 +168,8 @@ func (db *DB) Flush(ctx context.Context) error {
 		select {
 		case <-flushed:
 			return nil
+		case <-full:
+			return fault.E(fault.NoSpace, op, "", "the disk is full")
 		case <-failed:
 			if errors++; errors == 2 {
 				return fault.Wrap(kindOf(db.trouble.last()), op, "", db.trouble.last())
@@ -199,11 +212,29 @@ func (db *DB) Slices() ([]geoconfig.SliceID, error) {
 // Bytes returns how much disk the metadata takes.
 func (db *DB) Bytes() int64 { return int64(db.p.Metrics().DiskSpaceUsage()) }
 
-// Close flushes and closes.
+// closePatience bounds a close on a full disk.
+const closePatience = 5 * time.Second
+
+// Close flushes and closes. While the disk is full it does not flush: what was
+// not flushed is in the journal.
 func (db *DB) Close() error {
-	err := db.p.Flush()
-	if e := db.p.Close(); err == nil {
-		err = e
+	if !db.patient.close() {
+		err := db.p.Flush()
+		if e := db.p.Close(); err == nil {
+			err = e
+		}
+		return fault.Wrap(fault.IO, "meta.Close", "", err)
 	}
-	return fault.Wrap(fault.IO, "meta.Close", "", err)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = db.p.Close() // what it could not write is in the journal
+	}()
+	timer := time.NewTimer(closePatience)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C: // Pebble stands where its manifest finds no room: the process ends
+	}
+	return nil
 }

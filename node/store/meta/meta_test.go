@@ -315,7 +315,7 @@ func TestFullDiskFailsTheFlushAndHeals(t *testing.T) {
 
 func TestFatalOfTheEngineDoesNotReturn(t *testing.T) {
 	var heard error
-	l := newLogger(nil, func(err error) { heard = err })
+	l := newLogger(nil, func(err error) { heard = err }, func() bool { return false })
 	defer func() {
 		if recover() == nil || !fault.Is(heard, fault.IO) {
 			t.Errorf("Fatalf returned, or told nobody: %v", heard)

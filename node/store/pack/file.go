@@ -7,6 +7,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -46,7 +47,7 @@ func indexName(id uint32) string { return fmt.Sprintf("%s/%06d.idx", folder, id)
 
 // reserve finds a place for a batch, beginning a new pack where the current is
 // full.
-func (p *Packs) reserve(b *batch) (*file, error) {
+func (p *Packs) reserve(b *batch, spare int64) (*file, error) {
 	const op fault.Op = "pack.Put"
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +66,8 @@ func (p *Packs) reserve(b *batch) (*file, error) {
 		}
 		p.current = nil
 	}
-	f, err := p.begin()
+	_, sectors := layout(sectorData, func(i int) int { return len(b.bodies[i]) }, len(b.bodies))
+	f, err := p.begin((1+sectors)*sectorSize, spare)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +121,39 @@ func (f *file) note(b *batch) {
 	}
 }
 
-// begin makes the next pack. Callers hold p.mu.
-func (p *Packs) begin() (*file, error) {
-	if m, ok := p.d.(disk.Measurer); ok && p.opts.ReserveBytes > 0 {
-		if u, err := m.Usage(); err == nil && u.Free < p.opts.ReserveBytes+p.opts.PackBytes {
-			return nil, fault.Errorf(fault.NoSpace, "pack.Put", packName(p.last+1),
-				"%d MiB are free and %d stay in reserve; free some space", u.Free>>20, p.opts.ReserveBytes>>20)
-		}
+// smallPack is a length below which a pack is not made for want of space, unless
+// that is all there is.
+const smallPack = 8 << 20
+
+// sizeFor returns the length of the next pack: less than PackBytes where the
+// disk has less, but at least least bytes, with spare bytes left beside it.
+func (p *Packs) sizeFor(least, spare int64) (int64, error) {
+	size := p.opts.PackBytes
+	m, ok := p.d.(disk.Measurer)
+	if !ok || spare < 0 {
+		return size, nil
+	}
+	u, err := m.Usage()
+	if err != nil || u.Total == 0 {
+		return size, nil // the system does not say: Allocate will
+	}
+	if u.Free < least+spare {
+		return 0, fault.Errorf(fault.NoSpace, "pack.Put", packName(p.last+1),
+			"%d MiB are free and %d stay in reserve; free some space", u.Free>>20, spare>>20)
+	}
+	free := u.Free - spare
+	size = min(size, max(free/2, smallPack), free)
+	return max(size/sectorSize*sectorSize, least), nil
+}
+
+// begin makes the next pack, with room for least bytes. Callers hold p.mu.
+func (p *Packs) begin(least, spare int64) (*file, error) {
+	size, err := p.sizeFor(least, spare)
+	if err != nil {
+		return nil, err
 	}
 	id := p.last + 1
-	f := &file{id: id, key: rand.Uint64(), size: p.opts.PackBytes, next: 1}
+	f := &file{id: id, key: rand.Uint64(), size: size, next: 1}
 	f.turn = sync.NewCond(&f.mu)
 	w, err := p.d.Open(disk.PackOpen, packName(id), disk.Create|disk.Direct)
 	if err != nil {
@@ -210,6 +235,9 @@ func (p *Packs) syncFile(f *file) error {
 func (p *Packs) Sync() error {
 	if err := p.stage.flush(); err != nil {
 		return err
+	}
+	if plant.On(plant.PackUnsynced) {
+		return nil
 	}
 	for _, f := range *p.files.Load() {
 		f.mu.Lock()

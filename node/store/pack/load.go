@@ -147,10 +147,12 @@ type scanner struct {
 	start       int64
 }
 
-// at returns a sector, or nil if its sum is wrong.
+// at returns a sector, or nil if its sum is wrong. It is valid until the next
+// call.
 func (s *scanner) at(i int64) ([]byte, error) {
 	if n := int64(len(s.buf)) / sectorSize; i < s.start || i >= s.start+n {
-		raw := make([]byte, min(readMost, (s.end-i)*sectorSize))
+		most := int(min(readMost, (s.end-i)*sectorSize))
+		raw := slices.Grow(s.buf[:0], most)[:most]
 		got, err := s.f.r.ReadAt(raw, i*sectorSize)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, fault.Wrap(fault.IO, "pack.Open", packName(s.f.id), err)

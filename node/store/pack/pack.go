@@ -29,10 +29,13 @@ type Options struct {
 	// StageBytes is how much PutLazy gathers before it is written, 1 MiB; at
 	// four times that PutLazy waits for the disk.
 	StageBytes int
-	// ReserveBytes of the file system stay free: no new pack is begun below
-	// it, so that the log, the metadata and deletions go on. 256 MiB; negative
-	// means none.
+	// ReserveBytes of the file system stay free: Put begins no pack below it,
+	// so that the log, the metadata and deletions go on, and chunks that are
+	// committed already (PutLazy). 256 MiB; negative means none.
 	ReserveBytes int64
+	// Relieve is called where the disk is full; it may give space back. nil does
+	// nothing.
+	Relieve func()
 	// Pin is how long a chunk that was put, or answered to be present, must
 	// not be collected, 1 h.
 	Pin time.Duration
@@ -59,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Pin == 0 {
 		o.Pin = time.Hour
+	}
+	if o.Relieve == nil {
+		o.Relieve = func() {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -193,7 +199,7 @@ func (p *Packs) Put(ctx context.Context, addresses []chunk.Address, bodies [][]b
 	}
 	for len(b.bodies) > 0 {
 		part := b.cut(p.opts.PackBytes / 4)
-		f, err := p.write(&part)
+		f, err := p.write(&part, p.opts.ReserveBytes)
 		if err == nil {
 			err = p.syncFile(f)
 		}
@@ -276,6 +282,9 @@ func (p *Packs) Close() error {
 		err = p.writeIndex(f)
 	}
 	p.closeFiles()
+	if fault.Is(err, fault.NoSpace) {
+		return nil // what could not be written is in the journal, and the index is made anew
+	}
 	return err
 }
 

@@ -307,9 +307,54 @@ func TestReserveStaysFree(t *testing.T) {
 	o := small()
 	o.ReserveBytes = 900 << 10
 	p := opened(t, d, o)
-	as, bs := bodies(0, 1)
-	if err := p.Put(context.Background(), as, bs); !fault.Is(err, fault.NoSpace) {
+	var err error
+	n := 0
+	for ; n < 100 && err == nil; n++ {
+		as, bs := bodies(n, 1)
+		err = p.Put(context.Background(), as, bs)
+	}
+	if !fault.Is(err, fault.NoSpace) {
 		t.Fatalf("got %v, want NoSpace", err)
+	}
+	if u, _ := d.Usage(); u.Free < o.ReserveBytes {
+		t.Errorf("%d bytes are free, %d were to stay", u.Free, o.ReserveBytes)
+	}
+}
+
+// Chunks of committed entries are taken whatever the disk says: first into the
+// reserve, and then in memory, until there is room.
+func TestCommittedChunksAreTakenByAFullDisk(t *testing.T) {
+	d := disk.NewMemory()
+	d.SetCapacity(400 << 10)
+	o := small()
+	o.ReserveBytes = 300 << 10
+	p := opened(t, d, o)
+	const n = 200 // megabytes more than the disk has
+	for i := range n {
+		as, bs := bodies(i, 1)
+		if err := p.PutLazy(as, bs); err != nil {
+			t.Fatalf("chunk %d: %v", i, err)
+		}
+	}
+	if err := p.Sync(); !fault.Is(err, fault.NoSpace) {
+		t.Fatalf("got %v, want NoSpace: the disk did not get full", err)
+	}
+	if u, _ := d.Usage(); u.Free > 200<<10 {
+		t.Errorf("%d bytes are free: the reserve was not used", u.Free)
+	}
+	if err := check(p, 0, n); err != nil {
+		t.Errorf("reading goes on: %v", err)
+	}
+	d.SetCapacity(64 << 20)
+	if err := p.Sync(); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = opened(t, d, o)
+	if err := check(p, 0, n); err != nil {
+		t.Errorf("after a start: %v", err)
 	}
 }
 

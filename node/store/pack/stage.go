@@ -53,7 +53,7 @@ func (s *stage) add(a *chunk.Address, body []byte) error {
 	switch {
 	case s.closed:
 		return fault.E(fault.Closed, "pack.PutLazy", "", "")
-	case s.err != nil && s.bytes >= 4*s.p.opts.StageBytes:
+	case s.err != nil && !fault.Is(s.err, fault.NoSpace) && s.bytes >= 4*s.p.opts.StageBytes:
 		return s.err
 	}
 	if _, ok := s.bodies[*a]; ok {
@@ -100,7 +100,10 @@ func (s *stage) writeWaiting() {
 		rest := all
 		part := all.cut(min(s.p.opts.PackBytes/4, 4<<20))
 		s.mu.Unlock()
-		f, err := s.p.write(&part)
+		f, err := s.p.write(&part, 0)
+		if fault.Is(err, fault.NoSpace) {
+			s.p.opts.Relieve()
+		}
 		if err == nil {
 			s.p.publish(f, &part)
 		}

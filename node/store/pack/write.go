@@ -12,9 +12,10 @@ import (
 const writeBuffer = 1 << 20
 
 // write gives a batch a place and writes it; it is not durable yet. The pack's
-// flight ends with publish, or here on an error.
-func (p *Packs) write(b *batch) (*file, error) {
-	f, err := p.reserve(b)
+// flight ends with publish, or here on an error. A new pack leaves so many bytes
+// of the file system free.
+func (p *Packs) write(b *batch, spare int64) (*file, error) {
+	f, err := p.reserve(b, spare)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +131,8 @@ func (s *sealing) close() error {
 // return, and durable here after the next Sync; until then the journal must
 // keep them. Nobody may change the bodies afterwards: they stay in memory, with
 // what they are parts of, until some StageBytes of them are written together.
+// While the disk is full they stay there: PutLazy takes them all the same, since
+// they are committed.
 func (p *Packs) PutLazy(addresses []chunk.Address, bodies [][]byte) error {
 	if err := checkPairs("pack.PutLazy", addresses, bodies); err != nil {
 		return err
