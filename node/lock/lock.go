@@ -53,11 +53,16 @@ func (l *Lock) conflicts(o *Lock) bool {
 type Config struct {
 	MaxLocks   int // of all objects; beyond it requests answer NoLocks
 	MaxWaiting int // requests that wait; beyond it they answer NoLocks
-	MaxLost    int // lost locks remembered; beyond it the oldest client's go
+	// MaxOwnWaiting is how many of them may be one client's; beyond it they
+	// answer NoLocks. 0: all.
+	MaxOwnWaiting int
+	MaxLost       int // lost locks remembered; beyond it the oldest client's go
 }
 
 // DefaultConfig returns the limits of a node.
-func DefaultConfig() Config { return Config{MaxLocks: 100_000, MaxWaiting: 10_000, MaxLost: 100_000} }
+func DefaultConfig() Config {
+	return Config{MaxLocks: 100_000, MaxWaiting: 65_536, MaxOwnWaiting: 16_384, MaxLost: 100_000}
+}
 
 // space is one object's fcntl or flock locks.
 type space struct {
@@ -86,19 +91,23 @@ type Table struct {
 	locks   int
 	waiting map[Owner][]*Waiter
 	waiters int
+	own     map[uint64]int                // waiters of a client
 	clients map[uint64]map[space]struct{} // where a client may hold or await locks
-	lost    map[uint64]map[geoconfig.ObjectID]struct{}
-	losers  []uint64 // clients of lost, the oldest first
-	nlost   int
-	claims  map[geoconfig.SliceID]int64
+	// sessions has the session under which a client has its locks.
+	sessions map[uint64]uint64
+	// lost has the session under which a client last lost a lock on an object.
+	lost   map[uint64]map[geoconfig.ObjectID]uint64
+	losers []uint64 // clients of lost, the oldest first
+	nlost  int
+	claims map[geoconfig.SliceID]int64
 }
 
 // New returns an empty table.
 func New(config Config) *Table {
 	return &Table{
 		config: config, files: map[space]*file{}, waiting: map[Owner][]*Waiter{},
-		clients: map[uint64]map[space]struct{}{}, lost: map[uint64]map[geoconfig.ObjectID]struct{}{},
-		claims: map[geoconfig.SliceID]int64{},
+		own: map[uint64]int{}, clients: map[uint64]map[space]struct{}{}, sessions: map[uint64]uint64{},
+		lost: map[uint64]map[geoconfig.ObjectID]uint64{}, claims: map[geoconfig.SliceID]int64{},
 	}
 }
 
@@ -167,7 +176,7 @@ func (t *Table) set(l Lock, wait bool) (out Outcome) {
 		if !wait {
 			return out
 		}
-		if t.waiters >= t.config.MaxWaiting {
+		if t.waiters >= t.config.MaxWaiting || t.config.MaxOwnWaiting > 0 && t.own[l.Client] >= t.config.MaxOwnWaiting {
 			out.Err = fault.E(fault.NoLocks, op, l.Object.String(), "too many requests wait for locks")
 			return out
 		}

@@ -69,6 +69,7 @@ type model struct {
 	table   *Table
 	twin    naive
 	waiting []*Waiter
+	session [3]uint64 // the current one of each client
 }
 
 // TestAgainstBytes compares random locking with a twin that keeps every byte's
@@ -100,7 +101,14 @@ func (m *model) step() {
 		m.waiting = m.waiting[1:]
 	case k == 9:
 		client := uint64(rapid.IntRange(1, 2).Draw(m.T, "client"))
-		lost, woken := m.table.ReleaseClient(client)
+		before := m.session[client]
+		m.session[client]++ // the session ends by itself, or because the client opens the next one
+		var ended Ended
+		if rapid.Bool().Draw(m.T, "lapses") {
+			ended = m.table.End(client, before)
+		} else {
+			ended, _ = m.table.Begin(client, m.session[client])
+		}
 		want := map[geoconfig.ObjectID]bool{}
 		for f := range files {
 			for kind := range 2 {
@@ -114,16 +122,27 @@ func (m *model) step() {
 				}
 			}
 		}
-		m.drop(func(w *Waiter) bool { return w.Client == client })
-		m.granted(woken)
-		for _, o := range lost {
+		told := map[*Waiter]bool{}
+		for _, w := range ended.Expired {
+			told[w] = true
+		}
+		m.drop(func(w *Waiter) bool {
+			if w.Client == client && !told[w] {
+				m.Fatalf("%+v is forgotten without a word", w.Lock)
+			}
+			return w.Client == client
+		})
+		m.granted(ended.Woken)
+		for _, o := range ended.Lost {
 			if !want[o] {
 				m.Fatalf("%v is lost and was not held", o)
 			}
 		}
 		for o := range want {
-			if !m.table.Lost(client, o) || m.table.Lost(client, o) {
-				m.Fatalf("the loss of a lock on %v is not reported once", o)
+			for range 2 { // asking does not forget it
+				if !m.table.Lost(client, before, o) || m.table.Lost(client, m.session[client], o) {
+					m.Fatalf("the loss of a lock on %v is not remembered for the session that lost it, and for no other", o)
+				}
 			}
 		}
 	default:
@@ -142,6 +161,9 @@ func (m *model) request() {
 		l.End = EOF
 	}
 	wait := rapid.Bool().Draw(m.T, "wait")
+	if ended, err := m.table.Begin(l.Client, m.session[l.Client]); err != nil || len(ended.Lost)+len(ended.Woken)+len(ended.Expired) > 0 {
+		m.Fatalf("a request under the session that stands ends something: %+v, %v", ended, err)
+	}
 	if test, err := m.table.Test(l); err == nil && !l.Flock {
 		if got, want := test != nil, l.Type != Unlock && len(m.twin.conflict(&l)) > 0; got != want {
 			m.Fatalf("test of %+v: conflict %v, want %v", l, got, want)
@@ -299,7 +321,7 @@ func TestClaims(t *testing.T) {
 	}
 	late := l
 	late.Owner = owner(3)
-	if lost := table.Claim([]Lock{late}); len(lost) != 1 || !table.Lost(late.Client, late.Object) || table.Lost(late.Client, late.Object) {
+	if lost := table.Claim([]Lock{late}); len(lost) != 1 {
 		t.Errorf("a late claim lost %v", lost)
 	}
 	waiting := table.Set(other, true, 100)
@@ -328,7 +350,38 @@ func TestLimits(t *testing.T) {
 	if out := table.Set(b, true, 0); !fault.Is(out.Err, fault.NoLocks) {
 		t.Errorf("one waiter too many: %+v", out)
 	}
+	table = New(Config{MaxLocks: 9, MaxWaiting: 9, MaxOwnWaiting: 1, MaxLost: 1})
+	table.Set(a, false, 0)
+	c, d := b, b
+	c.Owner.Owner++
+	d.Client++
+	for _, try := range []struct {
+		lock  Lock
+		waits bool
+	}{{b, true}, {c, false}, {d, true}} {
+		if out := table.Set(try.lock, true, 0); (out.Waiter != nil) != try.waits {
+			t.Errorf("where each client may wait once, %+v: %+v; want it to wait: %v", try.lock, out, try.waits)
+		}
+	}
 	if out := table.Set(Lock{Object: 1, Start: 2, End: 1}, false, 0); !fault.Is(out.Err, fault.Invalid) {
 		t.Errorf("a range that ends before it begins: %+v", out)
+	}
+}
+
+// TestALateRequestOfAnEndedSession checks that a session that the client has
+// given up for another one gets nothing any more.
+func TestALateRequestOfAnEndedSession(t *testing.T) {
+	table := New(DefaultConfig())
+	if _, err := table.Begin(7, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Begin(7, 1); !fault.Is(err, fault.Expired) {
+		t.Errorf("a request of the session before: got %v, want Expired", err)
+	}
+	if ended := table.End(7, 1); len(ended.Lost) != 0 {
+		t.Errorf("the end of the session before took %v", ended)
+	}
+	if _, err := table.Begin(7, 2); err != nil {
+		t.Errorf("the session that stands: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 )
 
 func (t *Table) enqueue(f *file, l Lock) *Waiter {
@@ -11,6 +12,7 @@ func (t *Table) enqueue(f *file, l Lock) *Waiter {
 	f.waiting = append(f.waiting, w)
 	t.waiting[l.Owner] = append(t.waiting[l.Owner], w)
 	t.waiters++
+	t.own[l.Client]++
 	return w
 }
 
@@ -20,6 +22,9 @@ func (t *Table) dequeue(w *Waiter) {
 	}
 	w.over = true
 	t.waiters--
+	if t.own[w.Client]--; t.own[w.Client] == 0 {
+		delete(t.own, w.Client)
+	}
 	f := t.files[space{w.Object, w.Flock}]
 	f.waiting = slices.DeleteFunc(f.waiting, func(o *Waiter) bool { return o == w })
 	list := slices.DeleteFunc(t.waiting[w.Owner], func(o *Waiter) bool { return o == w })
@@ -43,17 +48,18 @@ func (t *Table) Cancel(w *Waiter) bool {
 
 // wake grants what can be granted now, in order of arrival.
 func (t *Table) wake(f *file) (woken []*Waiter) {
-	for again := true; again; {
-		again = false
-		for _, w := range f.waiting {
-			if f.conflict(&w.Lock) != nil {
-				continue
-			}
-			t.dequeue(w)
-			t.take(f, w.Lock)
-			woken = append(woken, w)
-			again = true // the queue has changed, and a downgrade may let more in
-			break
+	for i := 0; i < len(f.waiting); {
+		w := f.waiting[i]
+		if f.conflict(&w.Lock) != nil {
+			i++
+			continue
+		}
+		held := slices.ContainsFunc(f.held, func(h Lock) bool { return h.Owner == w.Owner })
+		t.dequeue(w) // the next one is at i now
+		t.take(f, w.Lock)
+		woken = append(woken, w)
+		if held {
+			i = 0 // what the owner had may have become less, and let others in
 		}
 	}
 	return woken
@@ -96,22 +102,54 @@ func (t *Table) deadlocks(l Lock) bool {
 // gives up its requests there.
 func (t *Table) ReleaseOwner(o geoconfig.ObjectID, owner Owner) (woken []*Waiter) {
 	for _, flock := range [...]bool{false, true} {
-		woken = append(woken, t.release(space{o, flock}, func(x Owner) bool { return x == owner }, owner.Client)...)
+		granted, _ := t.release(space{o, flock}, func(x Owner) bool { return x == owner }, owner.Client)
+		woken = append(woken, granted...)
 	}
 	return woken
 }
 
-// ReleaseClient drops everything of a client whose session has ended. Lost
-// are the objects that it held locks on; they are remembered (Lost).
-func (t *Table) ReleaseClient(client uint64) (lost []geoconfig.ObjectID, woken []*Waiter) {
+// Ended is what came of the end of a session.
+type Ended struct {
+	// Lost are the objects that the client held locks on (Lost).
+	Lost []geoconfig.ObjectID
+	// Woken are others' requests that were granted, Expired the client's own
+	// that waited: it must hear that they are forgotten.
+	Woken, Expired []*Waiter
+}
+
+// Begin notes that a client's requests come under a session. What it had under
+// an earlier one is gone: that session has ended for the client, even if its
+// time at the node is not over. A request of a session before the one that is
+// known comes late and gets Expired.
+func (t *Table) Begin(client, session uint64) (Ended, error) {
+	switch known, ok := t.sessions[client]; {
+	case !ok:
+		t.sessions[client] = session
+	case known > session:
+		return Ended{}, fault.E(fault.Expired, "lock.Begin", "", "the client has opened another session since")
+	case known < session:
+		out := t.End(client, known)
+		t.sessions[client] = session
+		return out, nil
+	}
+	return Ended{}, nil
+}
+
+// End drops everything that a client has under a session.
+func (t *Table) End(client, session uint64) (out Ended) {
+	if known, ok := t.sessions[client]; !ok || known != session {
+		return out
+	}
+	delete(t.sessions, client)
 	for s := range t.clients[client] {
 		if f := t.files[s]; f != nil && slices.ContainsFunc(f.held, func(h Lock) bool { return h.Client == client }) {
-			lost = append(lost, s.object)
-			t.lose(client, s.object)
+			out.Lost = append(out.Lost, s.object)
+			t.lose(client, session, s.object)
 		}
-		woken = append(woken, t.release(s, func(o Owner) bool { return o.Client == client }, client)...)
+		woken, dropped := t.release(s, func(o Owner) bool { return o.Client == client }, client)
+		out.Woken, out.Expired = append(out.Woken, woken...), append(out.Expired, dropped...)
 	}
-	return lost, woken
+	return out
 }
 
 // ReleaseSlice drops everything of a slice that another node acts for now; its
@@ -139,20 +177,22 @@ func (t *Table) ReleaseSlice(slice geoconfig.SliceID) (refused []*Waiter) {
 	return refused
 }
 
-func (t *Table) release(s space, gone func(Owner) bool, client uint64) (woken []*Waiter) {
+// release drops the locks and requests of some owners of a client.
+func (t *Table) release(s space, gone func(Owner) bool, client uint64) (woken, dropped []*Waiter) {
 	f := t.files[s]
 	if f == nil {
-		return nil
+		return nil, nil
 	}
 	for _, w := range slices.Clone(f.waiting) {
 		if gone(w.Owner) {
 			t.dequeue(w)
+			dropped = append(dropped, w)
 		}
 	}
 	t.replace(f, slices.DeleteFunc(slices.Clone(f.held), func(h Lock) bool { return gone(h.Owner) }))
 	woken = t.wake(f)
 	t.tidy(&Lock{Object: s.object, Flock: s.flock, Owner: Owner{Client: client}})
-	return woken
+	return woken, dropped
 }
 
 // AwaitClaims refuses new locks in a slice until a time: after a takeover its
@@ -160,7 +200,7 @@ func (t *Table) release(s space, gone func(Owner) bool, client uint64) (woken []
 func (t *Table) AwaitClaims(slice geoconfig.SliceID, until int64) { t.claims[slice] = until }
 
 // Claim takes locks again that were held before a takeover. What cannot be had
-// any more, because the claims are over and somebody else was faster, is lost.
+// any more, because the claims are over and another client was faster, is lost.
 func (t *Table) Claim(locks []Lock) (lost []Lock) {
 	for _, l := range locks {
 		if l.Type == Unlock || check(&l) != nil {
@@ -168,43 +208,33 @@ func (t *Table) Claim(locks []Lock) (lost []Lock) {
 		}
 		if out := t.set(l, false); !out.Granted {
 			lost = append(lost, l)
-			t.lose(l.Client, l.Object)
 		}
 	}
 	return lost
 }
 
 // lose remembers that a client lost a lock.
-func (t *Table) lose(client uint64, o geoconfig.ObjectID) {
+func (t *Table) lose(client, session uint64, o geoconfig.ObjectID) {
 	of := t.lost[client]
 	if of == nil {
-		of = map[geoconfig.ObjectID]struct{}{}
+		of = map[geoconfig.ObjectID]uint64{}
 		t.lost[client] = of
 		t.losers = append(t.losers, client)
 	}
-	if _, known := of[o]; known {
-		return
+	if _, known := of[o]; !known {
+		t.nlost++
 	}
-	of[o] = struct{}{}
-	t.nlost++
+	of[o] = session
 	for t.nlost > t.config.MaxLost && len(t.losers) > 1 {
 		t.ForgetLost(t.losers[0])
 	}
 }
 
-// Lost reports, once, that a client lost a lock on an object: its next write
-// there fails.
-func (t *Table) Lost(client uint64, o geoconfig.ObjectID) bool {
-	of := t.lost[client]
-	if _, lost := of[o]; !lost {
-		return false
-	}
-	delete(of, o)
-	t.nlost--
-	if len(of) == 0 {
-		t.ForgetLost(client)
-	}
-	return true
+// Lost reports whether a client lost a lock on an object when a session ended,
+// or later: what it sends there under that session it wrote before it knew.
+func (t *Table) Lost(client, session uint64, o geoconfig.ObjectID) bool {
+	under, lost := t.lost[client][o]
+	return lost && session <= under
 }
 
 // ForgetLost forgets what a client lost.
