@@ -42,6 +42,9 @@ func (g *group) advance() {
 		}
 	}
 	g.everywhere = max(g.everywhere, all)
+	if all > g.common {
+		g.common, g.commonEpoch = all, g.log.epochAt(all)
+	}
 	c, stable := all, all
 	if g.phase == phaseLead && g.swap == nil && !g.lastSteps() {
 		c, stable = g.below(all)
@@ -233,7 +236,8 @@ func (g *group) ask(m *member) {
 func (g *group) append(m *member, prev geoconfig.Serial) *Message {
 	a := g.message(m.node, Append)
 	a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
-	a.Commit, a.Serial = g.stable, g.everywhere
+	a.Commit = g.stable
+	a.Serial, a.SerialEpoch = g.common, g.commonEpoch
 	if !m.confirmed {
 		a.Row = g.row
 	}
@@ -258,21 +262,14 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 		return // of an earlier life, or of one whose first beacon is still to come
 	}
 	if !m.confirmed {
-		if a.Prev <= g.log.last && g.log.epochAt(a.Prev) == a.PrevEpoch {
-			m.next = max(m.match, a.Prev) + 1 // all before is equal, if not yet on its disk
-		} else {
-			m.next = max(m.match, min(a.Commit, g.log.last), g.log.base) + 1
-		}
-		m.confirmed, m.confirmedAt = true, m.peer.sequence
-		m.wouldAt = g.n.now
-		m.peer.beaconDue = true
-		g.hurry()
+		g.confirm(m, a)
 	}
 	if a.Flags&FlagLeaving != 0 {
 		m.leftBoot = a.Boot
 	}
-	if !m.tailHeard {
+	if !m.tailHeard || m.tailVoid {
 		m.tailHeard, m.tail, m.tailEpoch = true, a.Prev, a.PrevEpoch
+		m.tailVoid = a.Flags&FlagIncomplete != 0
 	}
 	if g.phase == phaseRecover {
 		return
@@ -304,6 +301,9 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 			m.flight -= int(int64(m.flight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
 		}
 		m.match, m.progressAt = a.Serial, g.n.now
+		if m.match >= m.regain {
+			m.regain = 0
+		}
 	}
 	if m.next <= m.match {
 		m.next = m.match + 1
@@ -312,6 +312,34 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 		m.flight = 0
 	}
 	g.advance()
+}
+
+// confirm notes that this life of a member has this epoch, and where to go on
+// with it.
+func (g *group) confirm(m *member, a *Message) {
+	g.compareLives(m, a)
+	if a.Prev <= g.log.last && g.log.epochAt(a.Prev) == a.PrevEpoch {
+		m.next = max(m.match, a.Prev) + 1 // all before is equal, if not yet on its disk
+	} else {
+		m.next = max(m.match, min(a.Commit, g.log.last), g.log.base) + 1
+	}
+	m.confirmed, m.confirmedAt = true, m.peer.sequence
+	m.wouldAt = g.n.now
+	m.peer.beaconDue = true
+	g.hurry()
+}
+
+// compareLives looks whether a member, in a new life, has what it acknowledged:
+// its disk may have gone back to an older state. What it lacks it gets again.
+func (g *group) compareLives(m *member, a *Message) {
+	if m.match == 0 || a.Prev >= m.match || a.Flags&FlagIncomplete != 0 || g.n.c.Bugs.TrustsMatch {
+		return
+	}
+	m.regain = max(m.regain, m.match)
+	if m.match = a.Prev; g.log.epochAt(a.Prev) != a.PrevEpoch {
+		m.match = 0
+	}
+	g.n.event(g, "came back with less than it had acknowledged", m.node)
 }
 
 // onMismatch finds where to go on with a member.

@@ -3,7 +3,6 @@ package replica
 import (
 	"bytes"
 	"encoding/binary"
-	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -18,7 +17,8 @@ type clients struct {
 	byID map[uint64]*client
 	// oldest and newest end a list in the order of last use.
 	oldest, newest *client
-	life           time.Duration
+	bytes          int // that all results cost
+	limits         *Limits
 }
 
 type client struct {
@@ -26,6 +26,7 @@ type client struct {
 	lowest     uint64
 	last       hlc.Time
 	results    []result // ascending numbers
+	bytes      int      // that they cost
 	prev, next *client
 }
 
@@ -37,8 +38,11 @@ type result struct {
 	bytes  []byte
 }
 
-func (t *clients) init(life time.Duration) {
-	*t = clients{byID: map[uint64]*client{}, life: life}
+// cost is what a result counts for in the limits by bytes.
+func (r *result) cost() int { return 64 + len(r.bytes) }
+
+func (t *clients) init(l *Limits) {
+	*t = clients{byID: map[uint64]*client{}, limits: l}
 }
 
 // find returns a registration that has not expired at a time.
@@ -51,7 +55,7 @@ func (t *clients) find(id uint64, at hlc.Time) *client {
 }
 
 func (t *clients) expired(c *client, at hlc.Time) bool {
-	return uint64(c.last)+uint64(t.life) < uint64(at)
+	return uint64(c.last)+uint64(t.limits.ClientLife) < uint64(at)
 }
 
 func (c *client) result(number uint64) *result {
@@ -63,11 +67,50 @@ func (c *client) result(number uint64) *result {
 	return nil
 }
 
+// full reports whether no more clients can register at a time.
+func (t *clients) full(at hlc.Time) bool {
+	return len(t.byID) >= t.limits.Clients && (t.oldest == nil || uint64(t.oldest.last)+uint64(t.limits.ClientIdle) >= uint64(at))
+}
+
+// crowded reports whether the results of a client cost as much as they may, from
+// a number on.
+func (c *client) crowded(from uint64, most int) bool {
+	if c.bytes < most {
+		return false
+	}
+	cost := 0
+	for i := len(c.results) - 1; i >= 0 && c.results[i].number >= from; i-- {
+		cost += c.results[i].cost()
+	}
+	return cost >= most
+}
+
+func (t *clients) drop(c *client) {
+	delete(t.byID, c.id)
+	t.unlink(c)
+	t.bytes -= c.bytes
+}
+
+// shrink forgets results where all together cost more than the limit: those of
+// the clients least recently used, until a quarter of the room is free. What such
+// a client ordered up to the last of them never runs again. The newest keeps its
+// own, which Propose bounds.
+func (t *clients) shrink() {
+	if t.bytes <= t.limits.ResultBytes {
+		return
+	}
+	for c := t.oldest; c != t.newest && t.bytes > t.limits.ResultBytes*3/4; c = c.next {
+		if k := len(c.results); k > 0 {
+			t.bytes -= c.bytes
+			c.lowest, c.results, c.bytes = c.results[k-1].number+1, nil, 0
+		}
+	}
+}
+
 // apply brings the table past a committed entry.
 func (t *clients) apply(e *Entry) {
 	for t.oldest != nil && t.expired(t.oldest, e.Time) {
-		delete(t.byID, t.oldest.id)
-		t.unlink(t.oldest)
+		t.drop(t.oldest)
 	}
 	if e.Client == 0 {
 		return
@@ -77,6 +120,9 @@ func (t *clients) apply(e *Entry) {
 		if !e.Registers() {
 			return
 		}
+		if len(t.byID) >= t.limits.Clients && !t.full(e.Time) {
+			t.drop(t.oldest)
+		}
 		c = &client{id: e.Client, lowest: 1}
 		t.byID[e.Client] = c
 	} else {
@@ -85,7 +131,10 @@ func (t *clients) apply(e *Entry) {
 	c.last = e.Time
 	t.link(c)
 	if !e.Registers() {
+		t.bytes -= c.bytes
 		c.record(e)
+		t.bytes += c.bytes
+		t.shrink()
 	}
 }
 
@@ -93,6 +142,7 @@ func (c *client) record(e *Entry) {
 	c.lowest = max(c.lowest, e.Lowest)
 	drop := 0
 	for drop < len(c.results) && c.results[drop].number < c.lowest {
+		c.bytes -= c.results[drop].cost()
 		drop++
 	}
 	if drop > 0 {
@@ -110,6 +160,17 @@ func (c *client) record(e *Entry) {
 	c.results = append(c.results, result{})
 	copy(c.results[i+1:], c.results[i:])
 	c.results[i] = result{e.Number, e.Serial, e.Epoch, e.Time, bytes.Clone(e.Result)} // not the frame that it came in
+	c.bytes += c.results[i].cost()
+}
+
+// answered reports whether any operation of a client was run.
+func (t *clients) answered() bool {
+	for _, c := range t.byID {
+		if len(c.results) > 0 || c.lowest > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *clients) link(c *client) {
@@ -156,7 +217,7 @@ func (t *clients) encode(b []byte) []byte {
 
 // decode replaces the table by one that encode made; nil makes it empty.
 func (t *clients) decode(b []byte) error {
-	t.init(t.life)
+	t.init(t.limits)
 	if len(b) == 0 {
 		return nil
 	}
@@ -168,7 +229,9 @@ func (t *clients) decode(b []byte) error {
 			v.serial, v.epoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
 			v.time, v.bytes = hlc.Time(r.uint64()), r.bytes(MaxEntryBytes)
 			c.results = append(c.results, v)
+			c.bytes += v.cost()
 		}
+		t.bytes += c.bytes
 		if t.byID[c.id] != nil {
 			r.fail()
 			break

@@ -134,8 +134,9 @@ func FuzzRecord(f *testing.F) {
 }
 
 func TestClientsTable(t *testing.T) {
+	limits := Limits{Clients: 10, ResultBytes: 1 << 20, ClientLife: 1000}
 	var c clients
-	c.init(1000)
+	c.init(&limits)
 	c.apply(&Entry{Client: 5, Time: 1})
 	for n := uint64(1); n <= 4; n++ {
 		c.apply(&Entry{Client: 5, Number: n, Lowest: 1, Time: 2, Serial: geoconfig.Serial(n), Result: []byte{byte(n)}})
@@ -149,7 +150,7 @@ func TestClientsTable(t *testing.T) {
 		t.Errorf("result of 4 is %v", got.result(4).bytes)
 	}
 	var copied clients
-	copied.init(1000)
+	copied.init(&limits)
 	if err := copied.decode(c.encode(nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 		return
 	}
 	g.leader = from
+	g.hearCommon(a)
 	if a.Flags&FlagProbe != 0 {
 		g.ackWanted = true
 	}
@@ -51,7 +52,8 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 		g.mismatch(from, 0)
 		return
 	}
-	g.verified = true
+	g.verified, g.behindAt = true, 0
+	g.rejoin()
 	g.matched = max(g.matched, prev+geoconfig.Serial(len(entries)))
 	g.leaderSaid = max(g.leaderSaid, a.Commit)
 	g.everywhere = max(g.everywhere, min(a.Serial, g.matched))

@@ -15,7 +15,7 @@ const (
 	phaseNone    phase = iota // failed, removed, or its data is not what the row thinks
 	phaseStandby              // normal, somebody else is active
 	phaseJunior
-	phaseQuiet   // active by the row that was found on disk: an earlier life may have led
+	phaseQuiet   // active by the row, but it may have led, or promised another one, just before
 	phaseRecover // active in a new epoch, finding out what the others have
 	phaseSync    // its first entry of the epoch is not committed yet
 	phaseLead
@@ -36,22 +36,30 @@ type group struct {
 	// doubt lists the peers that may count on promises given in an earlier
 	// epoch; they get none until they are known to have this one.
 	doubt     []*peer
+	fromDisk  bool // an earlier life had it
 	wasActive bool // in this life
+	quietTo   Time // it does not act before, because of its own promises
 	graceFrom Time // nobody is silent before a lease after this
 
 	log    entryLog
 	commit geoconfig.Serial
 	// stable is what a takeover cannot lose: commit less what was acknowledged
 	// at level 1 alone. Members are told this.
-	stable       geoconfig.Serial
-	everywhere   geoconfig.Serial // what all normal members have
-	told         geoconfig.Serial // the stable serial that all have been sent
+	stable     geoconfig.Serial
+	everywhere geoconfig.Serial // what all normal members have
+	told       geoconfig.Serial // the stable serial that all have been sent
+	// common is the highest serial that an active said all normal members have
+	// on their disks. Whoever is normal now has it: unless it lost its disk.
+	common       geoconfig.Serial
+	commonEpoch  geoconfig.Epoch
+	lack         lack
 	applied      geoconfig.Serial
 	appliedEpoch geoconfig.Epoch
 	appliedTime  hlc.Time
 	durable      geoconfig.Serial   // entries up to here are on this disk
 	unheld       []geoconfig.Serial // entries whose chunks are not; ascending
 	clients      clients
+	used         bool // an operation with data was applied
 	read         Read // under way, From 0 if none
 	readAt       Time
 	readBack     []*Entry // what the last one brought
@@ -76,6 +84,8 @@ type group struct {
 	// needed: the missed operations are gone; asked: the driver knows.
 	transferNeeded, transferAsked bool
 	transferAfter                 Time // not asked for before
+	behindAt                      Time // since when a normal member is told that it is behind; 0: not
+	comparedAt                    Time // the others were last asked what they have
 	candidate                     *candidate
 	rousedAt                      Time
 	offer                         offer
@@ -141,8 +151,14 @@ type member struct {
 	behind     bool // its missed operations are gone, or it diverged
 	// Its last entry when it first spoke in this activeship.
 	tailHeard bool
+	tailVoid  bool // its state is being transferred: what it says counts for nothing
 	tail      geoconfig.Serial
 	tailEpoch geoconfig.Epoch
+	// compared: it has told this life of this node what all normal members have.
+	compared bool
+	// regain is what an earlier life of it acknowledged and its present one
+	// lacks; 0: nothing.
+	regain geoconfig.Serial
 }
 
 // leaving reports whether the member's present life is about to stop.
@@ -158,7 +174,7 @@ func (m *member) unconfirm(now Time) {
 
 func (n *Node) newGroup(id geoconfig.SliceID) *group {
 	g := &group{n: n, id: id, row: &geoconfig.SliceRow{ID: id}, self: -1, heardAt: n.now, graceFrom: n.now}
-	g.clients.init(n.c.Limits.ClientLife)
+	g.clients.init(&n.c.Limits)
 	g.log.reset(0, 0, 0)
 	n.groups[id] = g
 	n.order = append(n.order, g)
@@ -356,6 +372,7 @@ func (g *group) apply(upTo geoconfig.Serial) {
 			break
 		}
 		g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
+		g.used = g.used || len(e.Data) > 0
 		g.clients.apply(e)
 		g.n.keep(g, e)
 		out.entries = append(out.entries, e)

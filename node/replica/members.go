@@ -26,13 +26,7 @@ func (g *group) tickMembers() {
 			return
 		}
 		if g.returned(m) {
-			row := g.nextRow()
-			back := geoconfig.Member{Node: m.node, State: geoconfig.Recovering, Incarnation: m.incarnation}
-			if g.foreign(m) {
-				back.State, back.Incarnation = geoconfig.Migrating, m.peer.incarnation
-			}
-			setMember(&row, back)
-			g.propose(row, "member.returned")
+			g.takeBack(m)
 			return
 		}
 	}
@@ -45,10 +39,10 @@ func (g *group) tickMembers() {
 }
 
 // silent reports whether a standby answered no beacon for a lease, made no
-// progress on its oldest operation for one, lost its disk, or says that it is
-// leaving.
+// progress on its oldest operation for one, lost its disk or some of it, or says
+// that it is leaving.
 func (g *group) silent(m *member) bool {
-	if g.foreign(m) || m.leaving() {
+	if g.foreign(m) || m.leaving() || m.regain > 0 {
 		return true
 	}
 	now, lease := g.n.now, g.n.c.Lease
@@ -84,7 +78,7 @@ func (g *group) dropSilent() bool {
 			sound++
 		}
 	}
-	if drop == nil || !g.heardEnough() {
+	if drop == nil || !g.heardEnough() || g.lacks() {
 		return false
 	}
 	row := g.nextRow()
@@ -96,15 +90,14 @@ func (g *group) dropSilent() bool {
 	if g.row.Policy.Level >= 3 && sound < 2 {
 		j := g.substitute()
 		if j == nil {
-			return false
+			return g.findSubstitute()
 		}
 		setState(&row, j.node, geoconfig.Normal)
 		why = "member.replaced"
 	}
-	if !enough(&row) {
-		return false
+	if g.settleHear(&row); !enough(&row) {
+		return false // if it is for the others to get what was acknowledged below all, they will
 	}
-	g.settleHear(&row)
 	return g.propose(row, why)
 }
 
@@ -115,6 +108,33 @@ func (g *group) substitute() *member {
 		}
 	}
 	return nil
+}
+
+// findSubstitute takes a failed member back that answers, so that it can take
+// the place of a silent one. The active has no lease then, and needs none: what
+// it knows to be acknowledged is all there is, or another one has taken over and
+// the swap fails.
+func (g *group) findSubstitute() bool {
+	if g.phase == phaseRecover {
+		return false
+	}
+	for i := range g.members {
+		if m := &g.members[i]; g.returned(m) {
+			return g.takeBack(m)
+		}
+	}
+	return false
+}
+
+// takeBack makes a failed member a junior.
+func (g *group) takeBack(m *member) bool {
+	row := g.nextRow()
+	back := geoconfig.Member{Node: m.node, State: geoconfig.Recovering, Incarnation: m.incarnation}
+	if g.foreign(m) {
+		back.State, back.Incarnation = geoconfig.Migrating, m.peer.incarnation
+	}
+	setMember(&row, back)
+	return g.propose(row, "member.returned")
 }
 
 // equal reports whether a junior holds everything acknowledged, so that the
@@ -129,7 +149,7 @@ func (g *group) steady(p *peer) bool { return g.n.now-p.steadyFrom >= g.n.c.Leas
 
 // follows reports whether a junior takes what is new, and lacks nothing older.
 func (g *group) follows(m *member) bool {
-	return m.peer != nil && m.state.Junior() && g.phase == phaseLead && g.reachable(m) && !m.incomplete && !m.behind
+	return m.peer != nil && m.state.Junior() && g.phase >= phaseSync && g.reachable(m) && !m.incomplete && !m.behind
 }
 
 // returned reports whether a failed member has answered more than one beacon

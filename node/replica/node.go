@@ -2,6 +2,7 @@ package replica
 
 import (
 	"math"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -135,6 +136,13 @@ func (n *Node) Held(now Time, s geoconfig.SliceID, serial geoconfig.Serial, epoc
 		g.held(serial)
 		g.touch()
 	}
+}
+
+// Awaits reports whether an entry is still in this node's log and its chunks are
+// not all on its disk: it was not cut off, and no state took its place.
+func (n *Node) Awaits(s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) bool {
+	g := n.groups[s]
+	return g != nil && g.log.epochAt(serial) == epoch && slices.Contains(g.unheld, serial)
 }
 
 // Receive takes a message from a peer that the connection has authenticated.
@@ -295,6 +303,35 @@ func (n *Node) Snapshot(s geoconfig.SliceID) (Snapshot, bool) {
 	return Snapshot{Serial: g.applied, Epoch: g.appliedEpoch, Time: g.appliedTime, Clients: g.clients.encode(nil)}, true
 }
 
+// MayGive reports whether others may copy a slice's state from here: the row
+// counts on what this node has, and nothing is known to be missing. A member
+// whose data directory is another one than the row's has an empty copy that
+// looks whole; who took that would throw away a better one.
+func (n *Node) MayGive(s geoconfig.SliceID) bool {
+	g := n.groups[s]
+	if g == nil || g.incomplete || g.self < 0 {
+		return false
+	}
+	return g.members[g.self].incarnation == n.c.Incarnation && !g.lacks()
+}
+
+// Unused reports whether nothing with data was ever ordered in a slice, as far
+// as its log goes back: then its state is rightly empty. A state that was lost
+// has a log that says otherwise. What precedes the log can hold one no-op for
+// each epoch and the clients' registrations.
+func (n *Node) Unused(s geoconfig.SliceID) bool {
+	g := n.groups[s]
+	if g == nil || g.used || g.incomplete || g.clients.answered() || uint64(g.log.base) > uint64(g.log.baseEpoch)+uint64(len(g.clients.byID)) {
+		return false
+	}
+	for serial := g.applied + 1; serial <= g.log.last; serial++ {
+		if e := g.log.get(serial); e == nil || len(e.Data) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Status is a slice's state for reports.
 type Status struct {
 	Row      *geoconfig.SliceRow
@@ -303,6 +340,7 @@ type Status struct {
 	Commit   geoconfig.Serial
 	Until    Time
 	Swapping bool
+	Muted    bool           // the row is not on this disk yet: nothing is sent under it
 	Members  []MemberStatus // as the active sees them; none elsewhere
 }
 
@@ -320,7 +358,7 @@ func (n *Node) Status(s geoconfig.SliceID) (Status, bool) {
 	if g == nil {
 		return Status{}, false
 	}
-	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil}
+	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil, Muted: g.mute()}
 	if g.acting() {
 		for i := range g.members {
 			m := &g.members[i]

@@ -77,7 +77,7 @@ func (g *group) check(e *Entry) fault.Kind {
 		return fault.None
 	}
 	if e.Registers() {
-		if len(g.clients.byID) >= l.Clients {
+		if g.clients.full(e.Time) {
 			return fault.Overloaded
 		}
 		return fault.None
@@ -85,6 +85,9 @@ func (g *group) check(e *Entry) fault.Kind {
 	lowest := uint64(1)
 	if c := g.clients.find(e.Client, e.Time); c != nil {
 		lowest = c.lowest
+		if e.Number > e.Lowest && c.crowded(e.Lowest, l.ClientBytes) {
+			return fault.Overloaded
+		}
 	} else if !g.registering(e.Client) {
 		return fault.Expired
 	}

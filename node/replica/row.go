@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
 )
 
 // restore brings back what an earlier life left on disk.
@@ -25,19 +26,26 @@ func (g *group) restore(r Restored) error {
 			g.clients.apply(e)
 		}
 		if e.Serial <= r.Applied {
+			g.used = g.used || len(e.Data) > 0
 			g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
 			g.n.keep(g, e)
 		} else if len(e.Chunks) > 0 {
 			g.unheld = append(g.unheld, e.Serial)
 		}
 	}
-	if r.Applied > g.log.last && !r.Incomplete {
-		return fault.Errorf(fault.Corrupt, "replica.Restore", "", "slice %d: %d applied, %d in the journal", g.id, r.Applied, g.log.last)
-	}
 	g.durable, g.commit, g.stable, g.told = g.log.last, g.applied, g.applied, g.applied
 	g.everywhere = g.log.base
-	g.incomplete, g.intent = r.Incomplete, r.Intent
+	g.incomplete, g.intent, g.fromDisk = r.Incomplete, r.Intent, true
+	if r.Applied > g.log.last && !r.Incomplete {
+		// The journal lost its end, in which this member acknowledged what the
+		// state has. What follows can no longer be told from what the others have.
+		g.incomplete = true
+		g.n.event(g, "the journal ends before the state", g.n.c.Self)
+	}
 	g.seat(nil)
+	if g.self < 0 {
+		g.forget()
+	}
 	g.phase = g.phaseByRow()
 	if g.phase >= phaseQuiet {
 		g.phase = phaseQuiet
@@ -57,8 +65,10 @@ func (g *group) phaseByRow() phase {
 	switch s := g.members[g.self].state; {
 	case s.Junior():
 		return phaseJunior
-	case s != geoconfig.Normal || g.incomplete || g.diverged:
+	case s != geoconfig.Normal || g.diverged:
 		return phaseNone
+	case g.incomplete:
+		return phaseJunior // in spite of the row: it gets the state before it counts
 	case g.row.Active == g.n.c.Self:
 		return phaseRecover
 	}
@@ -80,19 +90,49 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	g.distrust(old)
 	before := g.members
 	g.seat(before)
+	if g.self < 0 && !g.n.c.Bugs.KeepsRemoved {
+		g.forget()
+	}
 	g.phase = g.phaseByRow()
 	if g.phase == phaseRecover && stays {
 		g.phase = was
 	} else {
-		g.newTerm(old, mine)
+		g.newTerm(old, mine) // looks at the last promise: before heardAt changes
 	}
 	g.swap, g.candidate, g.leader = nil, nil, row.Active
 	g.leaderBoot, g.verified, g.misfit = 0, false, false
 	g.intent = false
 	g.heardAt = g.n.now
-	g.matched, g.ackSent, g.leaderSaid = 0, 0, 0
+	g.matched, g.ackSent, g.leaderSaid, g.behindAt = 0, 0, 0, 0
 	g.publish()
 	g.touch()
+}
+
+// forget makes this copy void: the row does not list this node, so the driver
+// drops the state (Role.Removed). A log and a table of clients without their
+// state would pass for a whole copy once the node is a member again. It then
+// gets the state as one that has nothing.
+func (g *group) forget() {
+	if g.incomplete && !g.begun && g.log.last == 0 {
+		return // already void
+	}
+	g.void(0, 0, 0)
+	g.clients.init(&g.n.c.Limits)
+	g.offer, g.inherited, g.lack, g.common = offer{}, nil, lack{}, 0
+	g.begun, g.transferNeeded = false, false // a transfer under way ends first: it may still write
+}
+
+// void journals that the entries and the state so far count for nothing, and
+// that the log follows a base whose state is not here yet.
+func (g *group) void(base geoconfig.Serial, epoch geoconfig.Epoch, t hlc.Time) {
+	g.log.reset(base, epoch, t)
+	g.read.From, g.readBack, g.unheld, g.delayed = 0, nil, nil, 0
+	g.resets++
+	g.incomplete, g.diverged = true, false
+	g.durable, g.commit, g.stable, g.told = base, base, base, base
+	g.applied, g.everywhere = base, base
+	g.matched, g.ackSent, g.leaderSaid, g.verified = 0, 0, 0, false
+	g.resetAt = g.n.record(g, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
 }
 
 // newTerm ends what this node was and begins what the new row makes it.
@@ -100,10 +140,10 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	g.refuseAll()
 	g.yield, g.inherited = nil, nil
 	g.noop, g.wantHear = 0, 0
-	g.lastUntil = 0
+	g.lastUntil, g.quietTo = 0, 0
 	for i := range g.members {
 		m := &g.members[i]
-		m.leaseAt, m.wouldAt, m.tailHeard, m.behind = 0, 0, false, false
+		m.leaseAt, m.wouldAt, m.tailHeard, m.behind, m.regain = 0, 0, false, false, 0
 		m.match, m.next, m.flight = 0, g.log.last+1, 0
 		m.last = lastStep{}
 		m.since, m.progressAt = g.n.now, g.n.now
@@ -111,22 +151,47 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	if g.phase != phaseRecover {
 		return
 	}
-	g.adopt = g.row.Hear > 1 || old.Active == g.n.c.Self
-	if g.n.c.Bugs.TakeoverHearsOne {
-		g.adopt = false
-	}
-	g.belowMax = g.log.last
-	g.wasActive = true
-	g.graceFrom = g.n.now
 	prior, _ := g.row.Member(old.Active)
+	handed := old.Active != g.n.c.Self && prior.State == geoconfig.Normal && g.row.Epoch == old.Epoch+1
 	switch {
 	case old.Epoch == 0 && g.row.Epoch == 1, mine:
 	case g.offer.epoch == old.Epoch && g.offer.epoch > 0 && g.row.Epoch == old.Epoch+1:
 		g.inherited = &Role{Leases: g.offer.leases, LeasesAge: g.offer.at}
-	case prior.State == geoconfig.Normal || g.row.Epoch != old.Epoch+1:
+	case handed && g.offer.epoch > 0: // and the row changed after this life took the offer
 		g.inherited = &Role{Wait: g.n.c.Lease, LeasesAge: g.n.now}
+	case handed:
+		g.quietTo = g.n.now + g.n.c.Wait
+	default:
+		g.quietTo = max(g.heardAt, g.n.c.Start) + g.n.c.Wait
 	}
+	if g.n.c.Bugs.LeadsAtOnce {
+		g.quietTo = 0
+	}
+	taken := g.offer.epoch > 0
 	g.offer = offer{}
+	if g.quietTo > 0 {
+		// The row came about before this life, or nothing is known of who acted
+		// before. An earlier life may have acted by it and its disk may have lost
+		// that; and this one may have promised another node a lease.
+		g.phase = phaseQuiet
+		return
+	}
+	// Who handed over waited until its successor had everything.
+	g.adopt = g.row.Hear > 1 || !(handed && taken)
+	if g.n.c.Bugs.TakesOverAlone {
+		g.adopt = g.row.Hear > 1 || old.Active == g.n.c.Self
+	}
+	if g.n.c.Bugs.TakeoverHearsOne {
+		g.adopt = false
+	}
+	g.beginRecovery()
+}
+
+// beginRecovery makes this node the active that finds out what the others have.
+func (g *group) beginRecovery() {
+	g.phase, g.wasActive, g.graceFrom = phaseRecover, true, g.n.now
+	g.belowMax = g.log.last
+	g.touch()
 }
 
 // distrust remembers who may count on promises of the epoch that ends.
@@ -172,7 +237,7 @@ func (g *group) seat(before []member) {
 		}
 		m.state, m.incarnation = rm.State, rm.Incarnation
 		if m.state == geoconfig.Failed {
-			m.match, m.behind, m.incomplete = 0, false, false
+			m.match, m.regain, m.behind, m.incomplete = 0, 0, false, false
 		}
 		m.unconfirm(g.n.now)
 		if rm.Node == g.n.c.Self {

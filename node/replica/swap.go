@@ -82,7 +82,8 @@ func (n *Node) Swapped(now Time, s Swap, o Outcome, row *geoconfig.SliceRow) {
 }
 
 // enough reports whether a row leaves as many copies as its policy demands: two
-// normal members where it asks for three or more.
+// normal members where it asks for three or more; and as many as a takeover must
+// hear, or there could be none.
 func enough(row *geoconfig.SliceRow) bool {
 	n := 0
 	for _, m := range row.Members {
@@ -90,7 +91,7 @@ func enough(row *geoconfig.SliceRow) bool {
 			n++
 		}
 	}
-	return n >= 2 || (n == 1 && row.Policy.Level < 3)
+	return n >= row.Hear && (n >= 2 || n == 1 && row.Policy.Level < 3)
 }
 
 func setState(row *geoconfig.SliceRow, node geoconfig.NodeID, s geoconfig.MemberState) {
@@ -107,8 +108,12 @@ func (g *group) nextRow() geoconfig.SliceRow { return g.row.Clone() }
 
 // settleHear lowers Hear in a row to be swapped in if everything acknowledged
 // below all is on all its normal members. While the swap is undecided nothing
-// is acknowledged below all.
+// is acknowledged below all. Who has yet to hear what the others have does not
+// know what was.
 func (g *group) settleHear(row *geoconfig.SliceRow) {
+	if g.phase == phaseRecover {
+		return
+	}
 	for i := range g.members {
 		m := &g.members[i]
 		if rm, _ := row.Member(m.node); rm.State == geoconfig.Normal && m.peer != nil && m.match < max(g.belowMax, g.noop) {
@@ -166,10 +171,9 @@ func (n *Node) Reconfigure(now Time, s geoconfig.SliceID, c Change) fault.Kind {
 		row.Policy = *c.Policy
 	}
 	if len(c.Remove) > 0 {
-		if !enough(&row) {
+		if g.settleHear(&row); !enough(&row) {
 			return fault.Again
 		}
-		g.settleHear(&row)
 	}
 	if !g.propose(row, "slice.change") {
 		return fault.Again

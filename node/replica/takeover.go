@@ -6,36 +6,54 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 )
 
-// candidate is a standby past its promise that asks the others what they have.
+// candidate is a standby whose promise is about to end, or has ended, and that
+// asks the others what they have.
 type candidate struct {
+	since   Time
 	askedAt Time
 	heard   []geoconfig.NodeID
+	longer  Time // when one was first heard that has more than this node; 0: none
 }
 
 // decided reports whether a takeover was decided: from before its swap is sent
 // until the outcome is read.
 func (g *group) decided() bool { return g.phase == phaseStandby && g.swap != nil }
 
-// tickStandby takes over if the active was not heard for too long.
+// tickStandby takes over if the active was not heard for too long. It asks the
+// others a moment before, so that this costs no time where all answer.
 func (g *group) tickStandby() {
 	n := g.n
+	g.tickCompare()
 	if g.stuck || n.halted() || n.quiet() || g.mute() || g.decided() || g.incomplete {
 		return
 	}
-	if n.now-g.heardAt <= n.c.Wait+g.rank()*2*n.c.TickEvery {
+	limit := n.c.Wait + g.rank()*2*n.c.TickEvery
+	if n.now-g.heardAt <= limit-n.c.ResendAfter {
+		return
+	}
+	asked := g.canvass()
+	if n.now-g.heardAt <= limit {
 		return
 	}
 	g.rouse()
 	row := g.nextRow()
 	setState(&row, row.Active, geoconfig.Failed)
 	row.Active = n.c.Self
-	if !enough(&row) {
-		return
+	if asked && !g.lacks() && enough(&row) && g.enoughSound(&row) {
+		g.propose(row, "slice.takeover")
 	}
-	if g.row.Hear > 1 && !n.c.Bugs.TakeoverHearsOne && !g.canvass() {
-		return
+}
+
+// enoughSound is enough without the members that have lost their disks: nothing
+// could be acknowledged with them, and too few would be left without.
+func (g *group) enoughSound(row *geoconfig.SliceRow) bool {
+	sound := row.Clone()
+	for i := range g.members {
+		if m := &g.members[i]; g.foreign(m) {
+			setState(&sound, m.node, geoconfig.Failed)
+		}
 	}
-	g.propose(row, "slice.takeover")
+	return enough(&sound)
 }
 
 // rouse tells the row to the others while the active is not heard: it may not
@@ -64,50 +82,84 @@ func (g *group) rank() Time {
 }
 
 // canvass asks the other normal members for their last serials and reports
-// whether enough have answered.
+// whether this node may take over: as many as the row demands have answered, so
+// have all that can be reached, and none has more. One that has more takes over
+// itself; where it does not, this node gives way for a while only, since it can
+// make itself equal afterwards.
 func (g *group) canvass() bool {
-	if g.candidate == nil {
-		g.candidate = &candidate{}
-	}
-	c := g.candidate
-	if len(c.heard)+1 >= g.row.Hear {
+	if g.n.c.Bugs.TakeoverHearsOne || g.n.c.Bugs.TakesOverAlone && g.row.Hear <= 1 {
 		return true
 	}
-	if c.askedAt == 0 || g.n.now-c.askedAt >= g.n.c.ResendAfter {
+	if g.candidate == nil {
+		g.candidate = &candidate{since: g.n.now}
+	}
+	c := g.candidate
+	others := 0
+	for i := range g.members {
+		if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal && m.node != g.row.Active {
+			others++
+		}
+	}
+	patient := g.n.now-c.since < g.n.c.ResendAfter
+	all := len(c.heard) >= others
+	if !all && (c.askedAt == 0 || g.n.now-c.askedAt >= g.n.c.ResendAfter) {
 		c.askedAt = g.n.now
 		for i := range g.members {
 			if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal {
-				g.describe(g.message(m.node, Query))
+				g.query(m)
 			}
 		}
 	}
-	return false
+	if len(c.heard)+1 < g.row.Hear || !all && patient {
+		return false
+	}
+	return c.longer == 0 || g.n.now-c.longer > g.n.c.Wait+g.n.c.Lease/2 // it may just have started, and be quiet
 }
+
+func (g *group) query(m *member) { g.describe(g.message(m.node, Query)) }
 
 func (g *group) onQuery(from geoconfig.NodeID) {
 	if g.mute() || g.self < 0 || g.members[g.self].state != geoconfig.Normal || g.phase == phaseNone {
 		return
 	}
-	g.describe(g.message(from, Tail))
+	m := g.message(from, Tail)
+	g.describe(m)
+	m.Serial, m.SerialEpoch = g.common, g.commonEpoch
+	if g.incomplete {
+		m.Flags |= FlagIncomplete
+	}
 }
 
 func (g *group) onTail(from geoconfig.NodeID, m *Message) {
-	c := g.candidate
-	if c == nil || from == g.row.Active || slices.Contains(c.heard, from) || g.phase != phaseStandby {
+	mb := g.memberOf(from)
+	if mb == nil || mb.state != geoconfig.Normal || g.foreign(mb) {
 		return
 	}
-	if mb := g.memberOf(from); mb != nil && mb.state == geoconfig.Normal && !g.foreign(mb) {
-		c.heard = append(c.heard, from)
-		g.tickStandby()
+	mb.compared = true
+	g.hearCommon(m)
+	c := g.candidate
+	if c == nil || from == g.row.Active || slices.Contains(c.heard, from) || g.phase != phaseStandby || m.Flags&FlagIncomplete != 0 {
+		return
 	}
+	c.heard = append(c.heard, from)
+	epoch := g.log.epochAt(g.log.last)
+	if c.longer == 0 && (m.PrevEpoch > epoch || m.PrevEpoch == epoch && m.Prev > g.log.last) {
+		c.longer = g.n.now
+	}
+	g.tickStandby()
 }
 
-// tickQuiet waits until an active that restarted may act. An earlier life may
-// have sent entries of this epoch that are not on this disk, so it goes on in
-// a new one, unless nobody can have got them.
+// tickQuiet waits until an active that restarted, or that did not take over in
+// this life, may act. An earlier life may have sent entries of this epoch that
+// are not on this disk, so it goes on in a new one, unless nobody can have got
+// them.
 func (g *group) tickQuiet() {
-	if g.n.quiet() || g.stuck || g.n.halted() || g.mute() || g.swap != nil {
+	g.tickCompare()
+	if g.n.quiet() || g.n.now < g.quietTo || g.stuck || g.n.halted() || g.mute() || g.swap != nil {
 		return
+	}
+	if g.lacks() && g.n.now-max(g.lack.since, g.n.c.Start+g.n.c.Wait) < 2*g.n.c.Lease {
+		return // the others, which have it, may take over first
 	}
 	alone := !g.intent
 	for i := range g.members {
@@ -119,105 +171,6 @@ func (g *group) tickQuiet() {
 		g.propose(g.nextRow(), "slice.restarted")
 		return
 	}
-	g.phase, g.wasActive, g.graceFrom = phaseRecover, true, g.n.now
-	g.belowMax = g.log.last
-	g.touch()
-}
-
-// heardEnough reports whether as many normal members have spoken in this
-// activeship as a takeover must hear; from then on they take nothing more from
-// an earlier active.
-func (g *group) heardEnough() bool {
-	if g.row.Hear <= 1 || g.phase != phaseRecover || g.n.c.Bugs.TakeoverHearsOne {
-		return true
-	}
-	k := 1
-	for i := range g.members {
-		if m := &g.members[i]; m.state == geoconfig.Normal && m.tailHeard {
-			k++
-		}
-	}
-	return k >= g.row.Hear
-}
-
-// adopted makes this log equal to the highest one heard, and reports whether
-// it is. It is needed where something acknowledged may not be here: a level
-// below all was used, or this node restarted and its disk may be an old one.
-func (g *group) adopted() bool {
-	if !g.heardEnough() {
-		return false
-	}
-	var best *member
-	serial, epoch := g.log.last, g.log.epochAt(g.log.last)
-	for i := range g.members {
-		m := &g.members[i]
-		if m.peer == nil || m.state != geoconfig.Normal {
-			continue
-		}
-		if !m.tailHeard {
-			if g.row.Hear <= 1 {
-				return false // after a restart all are heard, or taken out
-			}
-			continue
-		}
-		if m.tailEpoch > epoch || (m.tailEpoch == epoch && m.tail > serial) {
-			best, serial, epoch = m, m.tail, m.tailEpoch
-		}
-	}
-	if best == nil {
-		return true
-	}
-	if best.sentAt == 0 || g.n.now-best.sentAt >= g.n.c.ResendAfter {
-		g.fetch(best.node)
-		best.sentAt = g.n.now
-	}
-	return false
-}
-
-func (g *group) fetch(from geoconfig.NodeID) {
-	m := g.message(from, Fetch)
-	m.Prev = max(g.commit, g.log.base, g.matched)
-	m.PrevEpoch = g.log.epochAt(m.Prev)
-}
-
-// onFetch gives the active what it asks for.
-func (g *group) onFetch(from geoconfig.NodeID, m *Message) {
-	if g.mute() || from != g.row.Active || g.incomplete || g.diverged {
-		return
-	}
-	prev := max(m.Prev, g.log.base)
-	if prev > g.log.last {
-		return
-	}
-	out := g.n.out
-	start, size := len(out.entries), 0
-	for s := prev + 1; s <= g.log.last && size < g.n.c.Limits.MessageBytes; s++ {
-		e := g.entry(s)
-		if e == nil {
-			g.wantRead(s, g.log.last)
-			break
-		}
-		out.entries = append(out.entries, e)
-		size += e.cost()
-	}
-	if k := len(out.entries); k > start {
-		a := g.message(from, Fetched)
-		a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
-		a.Entries = out.entries[start:k:k]
-	}
-}
-
-// onFetched adopts entries. Where they differ from this log's, those here were
-// acknowledged by nobody, since the other log is the higher one.
-func (g *group) onFetched(from geoconfig.NodeID, m *Message) {
-	if g.phase != phaseRecover || !g.adopt || len(m.Entries) == 0 || !g.log.has(m.Prev) || g.log.epochAt(m.Prev) != m.PrevEpoch {
-		return
-	}
-	if !g.take(m.Entries) {
-		return
-	}
-	g.matched = max(g.matched, m.Entries[len(m.Entries)-1].Serial)
-	if mb := g.memberOf(from); mb != nil {
-		mb.sentAt = 0
-	}
+	g.adopt = false // there is no other
+	g.beginRecovery()
 }

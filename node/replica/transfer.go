@@ -53,7 +53,7 @@ func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {
 
 // onBehind tells a junior that its missed operations are gone.
 func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
-	if g.phase != phaseJunior || from != g.row.Active {
+	if from != g.row.Active || g.phase == phaseStandby && !g.awaitsState(m) || g.phase != phaseJunior {
 		return
 	}
 	if m.Flags&FlagDiverged != 0 && !g.incomplete && g.log.epochAt(m.Commit) == m.CommitEpoch {
@@ -72,6 +72,24 @@ func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
 	g.tickJunior()
 }
 
+// awaitsState reports whether a normal member that the active cannot feed any
+// more is to get the state as it is. The active takes such a one out within a
+// lease, unless too few would be left.
+func (g *group) awaitsState(m *Message) bool {
+	if m.Flags&FlagDiverged != 0 {
+		return false
+	}
+	if g.behindAt == 0 {
+		g.behindAt = g.n.now
+	}
+	if g.n.now-g.behindAt <= 2*g.n.c.Lease {
+		return false
+	}
+	g.phase = phaseJunior
+	g.publish()
+	return true
+}
+
 // tickJunior asks for a state transfer where one is needed, again after each
 // failure.
 func (g *group) tickJunior() {
@@ -87,7 +105,12 @@ func (g *group) tickJunior() {
 			t.Sources = append(t.Sources, m.node)
 		}
 	}
-	t.Sources = append(t.Sources, g.row.Active)
+	if g.row.Active != g.n.c.Self {
+		t.Sources = append(t.Sources, g.row.Active)
+	}
+	if len(t.Sources) == 0 {
+		return
+	}
 	g.transferAsked = true
 	g.n.out.Transfers = append(g.n.out.Transfers, t)
 }
@@ -103,14 +126,8 @@ func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) bool 
 	if g == nil || g.phase != phaseJunior || !g.transferAsked {
 		return false
 	}
-	g.log.reset(base.Serial, base.Epoch, base.Time)
-	g.readBack, g.unheld, g.delayed = nil, nil, 0
-	g.resets++
-	g.incomplete, g.begun, g.diverged = true, true, false
-	g.durable, g.commit, g.stable = base.Serial, base.Serial, base.Serial
-	g.applied, g.everywhere = base.Serial, base.Serial
-	g.matched, g.ackSent, g.leaderSaid, g.verified = 0, 0, 0, false
-	g.resetAt = n.record(g, Record{Kind: RecordReset, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
+	g.void(base.Serial, base.Epoch, base.Time)
+	g.begun = true
 	g.touch()
 	return true
 }
@@ -140,6 +157,7 @@ func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) error 
 	g.applied, g.appliedEpoch, g.appliedTime = base.Serial, base.Epoch, base.Time
 	g.rowAt = n.record(g, Record{Kind: RecordComplete, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
 	g.ackWanted = true
+	g.rejoin()
 	g.follow()
 	return nil
 }

@@ -58,11 +58,20 @@ type Limits struct {
 	FlightBytes int
 	// MessageBytes is where an append is cut into several messages.
 	MessageBytes int
-	// Clients bounds the registrations of a slice; a new one is refused with
-	// Overloaded beyond.
-	Clients int
-	// Results is how many results are remembered per client.
-	Results int
+	// Clients bounds the registrations of a slice. A new one takes the place of
+	// the one least recently used, if that was not for ClientIdle of journal
+	// time; otherwise it is refused with Overloaded. Like all limits below, it
+	// must be the same at all members: what they do with it is state.
+	Clients    int
+	ClientIdle time.Duration
+	// Results is how many results are remembered per client, and ClientBytes
+	// what they cost until more is refused with Overloaded, except for the
+	// client's lowest outstanding operation, which frees room.
+	Results     int
+	ClientBytes int
+	// ResultBytes is what the results of a slice's clients cost together; beyond,
+	// those of the clients least recently used are forgotten.
+	ResultBytes int
 	// ClientLife is how long a registration lasts after its last operation, in
 	// journal time.
 	ClientLife time.Duration
@@ -93,7 +102,10 @@ func (c Config) withDefaults() Config {
 	i(&l.FlightBytes, 16<<20)
 	i(&l.MessageBytes, 256<<10)
 	i(&l.Clients, 65536)
+	d(&l.ClientIdle, 10*time.Minute)
 	i(&l.Results, 1024)
+	i(&l.ClientBytes, 4<<20)
+	i(&l.ResultBytes, 64<<20)
 	d(&l.ClientLife, 24*time.Hour)
 	return c
 }

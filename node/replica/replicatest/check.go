@@ -1,7 +1,9 @@
 package replicatest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -24,7 +26,9 @@ type checker struct {
 	w       *World
 	history []*operation
 	chosen  map[geoconfig.Serial]content
+	states  map[geoconfig.Serial]stateAt
 	epochs  map[geoconfig.NodeID]geoconfig.Epoch
+	twoAt   geoconfig.Epoch // two leases were last seen
 	errors  []string
 	broken  []string // of which those about safety
 }
@@ -39,7 +43,7 @@ type content struct {
 }
 
 func (c *checker) init(w *World) {
-	*c = checker{w: w, chosen: map[geoconfig.Serial]content{}, epochs: map[geoconfig.NodeID]geoconfig.Epoch{}}
+	*c = checker{w: w, chosen: map[geoconfig.Serial]content{}, states: map[geoconfig.Serial]stateAt{}, epochs: map[geoconfig.NodeID]geoconfig.Epoch{}}
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -53,8 +57,28 @@ func (c *checker) fail(format string, args ...any) {
 
 func (c *checker) begin(op *operation) { c.history = append(c.history, op) }
 
+// stateAt is the state of a machine that has applied a serial, as text.
+type stateAt struct {
+	text  string
+	epoch geoconfig.Epoch
+	by    geoconfig.NodeID
+}
+
+// sameState checks that machines which have applied the same entry have the same
+// state (STATE).
+func (c *checker) sameState(m *machine, e *replica.Entry) {
+	v := stateAt{fmt.Sprint(m.state), e.Epoch, m.id}
+	had, ok := c.states[e.Serial]
+	if !ok || had.epoch != e.Epoch { // another entry: applied judges it
+		c.states[e.Serial] = v
+	} else if had.text != v.text {
+		c.fail("after serial %d the state of %s is %s and that of %s is %s", e.Serial, m.id, v.text, had.by, had.text)
+	}
+}
+
 // applied checks that a serial has one content for ever (ONE).
 func (c *checker) applied(m *machine, e *replica.Entry) {
+	c.sameState(m, e)
 	v := content{e.Epoch, e.Client, e.Number, string(e.Data), e.Level, m.id}
 	had, ok := c.chosen[e.Serial]
 	if !ok || had.level == 1 { // what one machine alone had may be lost with it
@@ -74,6 +98,25 @@ func (c *checker) row(m *machine, e geoconfig.Epoch) {
 		c.fail("%s fell from epoch %d to %d", m.id, c.epochs[m.id], e)
 	}
 	c.epochs[m.id] = e
+}
+
+// oneLease checks that no two machines may act at once (LEASE). A machine that
+// stands still may, if its clock says so when it goes on.
+func (c *checker) oneLease() {
+	var acts *machine
+	for _, m := range c.w.machines {
+		if !m.up || m.core.Until(Slice) <= m.clock() {
+			continue
+		}
+		if acts == nil {
+			acts = m
+			continue
+		}
+		if c.twoAt != c.w.config.row.Epoch { // once is enough
+			c.fail("%s and %s hold leases at once", acts.id, m.id)
+		}
+		c.twoAt = c.w.config.row.Epoch
+	}
 }
 
 // swap checks what a change of the row may do.
@@ -105,35 +148,100 @@ func (c *checker) acknowledged() {
 	}
 }
 
-// linearizable checks the history of every key (LIN).
+// final checks that what each member of the row has in the end is what the
+// order says (DUR): nothing that was acknowledged is missing anywhere.
+func (c *checker) final() {
+	row := c.w.config.row
+	active, _ := c.w.byID[row.Active].core.Status(Slice)
+	want := map[string]string{}
+	for s := geoconfig.Serial(1); s <= active.Commit; s++ {
+		v, ok := c.chosen[s]
+		if !ok {
+			c.fail("serial %d is committed and was applied nowhere", s)
+		}
+		if key, value, ok := decodeWrite([]byte(v.data)); ok {
+			want[key] = value
+		}
+	}
+	for _, op := range c.history {
+		if op.write && geoconfig.Serial(op.serial) > active.Commit {
+			c.fail("acknowledged write %s=%s at serial %d is above what is committed", op.key, op.value, op.serial)
+		}
+	}
+	for _, mb := range row.Members {
+		if m := c.w.byID[mb.Node]; fmt.Sprint(m.state) != fmt.Sprint(want) {
+			c.fail("%s has %v in the end, the order says %v", m.id, m.state, want)
+		}
+	}
+}
+
+// linearizable checks the history of every key (LIN), with its writes in the
+// order that their serials give: where writes overlap, any other order would
+// take for ever to be ruled out, and would not be that of the final state.
 func (c *checker) linearizable() {
+	serials := map[[2]uint64]uint64{} // of a client's write
+	for s, v := range c.chosen {
+		serials[[2]uint64{v.client, v.number}] = uint64(s)
+	}
 	for k := range keys {
 		var ops []porcupine.Operation
-		for _, op := range c.history {
-			if op.key != keyName(k) || (!op.write && op.ret == 0) {
-				continue
-			}
+		for _, op := range c.ordered(keyName(k), serials) {
 			ret := op.ret
 			if ret == 0 {
 				ret = c.w.now + time.Hour // unknown to the end
 			}
-			ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op.write, Output: op.value, Call: int64(op.call), Return: int64(ret)})
+			ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op.write, Output: op.rank, Call: int64(op.call), Return: int64(ret)})
 		}
-		if porcupine.CheckOperationsTimeout(register, ops, 10*time.Second) == porcupine.Illegal {
+		switch porcupine.CheckOperationsTimeout(register, ops, 10*time.Second) {
+		case porcupine.Unknown:
+			c.fail("whether the history of %s is linearizable was not found out (%d operations)", keyName(k), len(ops))
+		case porcupine.Illegal:
 			for _, op := range ops {
-				c.w.trace("client %d write %v %v from %.4f to %.4f", op.ClientId, op.Input, op.Output, (Time(op.Call) - time.Hour).Seconds(), (Time(op.Return) - time.Hour).Seconds())
+				c.w.trace("client %d write %v of %v from %.4f to %.4f", op.ClientId, op.Input, op.Output, (Time(op.Call) - time.Hour).Seconds(), (Time(op.Return) - time.Hour).Seconds())
 			}
 			c.fail("the history of %s is not linearizable (%d operations)", keyName(k), len(ops))
 		}
 	}
 }
 
-// register is one key: a write sets it, a read gives the last value.
+// ordered returns what was done with a key: its writes that were ordered, and
+// its reads that were answered. Their ranks tell which write, by its serial, is
+// written or read; 0: none.
+func (c *checker) ordered(key string, serials map[[2]uint64]uint64) []*operation {
+	var writes, all []*operation
+	for _, op := range c.history {
+		switch {
+		case op.key != key:
+		case !op.write && op.ret > 0:
+			all = append(all, op)
+		case op.write:
+			if op.at = serials[[2]uint64{op.id, op.number}]; op.at > 0 {
+				writes = append(writes, op)
+			}
+		}
+	}
+	slices.SortFunc(writes, func(a, b *operation) int { return cmp.Compare(a.at, b.at) })
+	ranks := map[string]int{"": 0}
+	for i, op := range writes {
+		op.rank, ranks[op.value] = i+1, i+1
+	}
+	for _, op := range all {
+		rank, known := ranks[op.value]
+		if !known {
+			c.fail("client %d read %q of %s, which was never ordered", op.client, op.value, key)
+		}
+		op.rank = rank
+	}
+	return append(all, writes...)
+}
+
+// register is one key: each write follows the one before, and a read gives the
+// last.
 var register = porcupine.Model{
-	Init: func() any { return "" },
+	Init: func() any { return 0 },
 	Step: func(state, input, output any) (bool, any) {
 		if input.(bool) {
-			return true, output
+			return state.(int)+1 == output.(int), output
 		}
 		return state == output, state
 	},

@@ -8,7 +8,8 @@ import (
 )
 
 // client numbers its writes, tries them again until they are answered, and
-// caches what it reads while its object lease lasts.
+// caches what it reads while its object lease lasts. It has several operations
+// under way at once (Options.Flight).
 type client struct {
 	w       *World
 	index   int
@@ -18,7 +19,8 @@ type client struct {
 	cache   map[string]cached
 	revoked map[string]Time // nothing asked for before is cached
 	writes  int
-	round   int // tells late answers from the current operation's
+	// outstanding are the numbers of writes that are not answered.
+	outstanding map[uint64]bool
 }
 
 type cached struct {
@@ -37,11 +39,19 @@ type operation struct {
 	call   Time
 	ret    Time // 0: not answered
 	serial uint64
+	number uint64 // of a write
+	// at and rank are found out in the end: the serial that a write got, and its
+	// place among those of the key; of a read, that of the write that it saw.
+	at   uint64
+	rank int
 }
 
 func newClient(w *World, i int) *client {
-	c := &client{w: w, index: i, id: uint64(i + 1), hint: w.rng.IntN(w.o.Level), cache: map[string]cached{}, revoked: map[string]Time{}}
-	w.after(w.between(0, Lease), c.next)
+	c := &client{w: w, index: i, id: uint64(i + 1), hint: w.rng.IntN(w.o.Level), cache: map[string]cached{}, revoked: map[string]Time{},
+		outstanding: map[uint64]bool{}}
+	for range max(1, w.o.Flight) {
+		w.after(w.between(0, Lease), c.next)
+	}
 	return c
 }
 
@@ -55,85 +65,101 @@ func (c *client) next() {
 		}
 		key := keyName(c.w.rng.IntN(keys))
 		if c.w.chance(500) {
-			c.read(key)
+			c.read(key, 6, func(bool) { c.next() })
 			return
 		}
-		c.writes++
-		op := &operation{client: c.index, id: c.id, write: true, key: key, value: fmt.Sprintf("%d.%d", c.index, c.writes), call: c.w.now}
+		level := uint32(0)
 		if c.w.rng.IntN(256) < c.w.o.LevelTwo {
-			op.level = 2
+			level = 2 + uint32(c.w.rng.IntN(max(1, c.w.o.Level-3)))
 		}
-		c.w.check.begin(op)
-		c.number++
-		c.try(op, c.number, func(a answer) {
-			op.ret, op.serial = c.w.now, a.serial
-			if a.value != op.value {
-				c.w.check.fail("client %d got the result %q of another operation for %q", c.index, a.value, op.value)
-			}
-			c.next()
-		})
+		c.write(key, level, c.next)
 	})
+}
+
+// write begins a write and tries it until it is answered.
+func (c *client) write(key string, level uint32, done func()) {
+	c.writes++
+	op := &operation{client: c.index, id: c.id, write: true, key: key, value: fmt.Sprintf("%d.%d", c.index, c.writes), level: level, call: c.w.now}
+	c.w.check.begin(op)
+	c.number++
+	number := c.number
+	op.number = number
+	c.outstanding[number] = true
+	c.try(op, number, func(a answer) {
+		delete(c.outstanding, number)
+		op.ret, op.serial = c.w.now, a.serial
+		if a.value != op.value {
+			c.w.check.fail("client %d got the result %q of another operation for %q", c.index, a.value, op.value)
+		}
+		done()
+	})
+}
+
+// lowest returns the lowest number outstanding.
+func (c *client) lowest() uint64 {
+	low := c.number
+	for n := range c.outstanding {
+		low = min(low, n)
+	}
+	return low
 }
 
 // try sends a write until it is answered for good.
 func (c *client) try(op *operation, number uint64, done func(answer)) {
-	c.round++
-	round := c.round
+	settled := false
 	var send func()
+	got := func(a answer) {
+		switch {
+		case settled:
+		case a.kind == fault.None:
+			settled = true
+			done(a)
+		case a.kind == fault.Expired || a.kind == fault.Invalid || a.kind == fault.TooLarge:
+			c.w.check.fail("client %d: write %d refused: %v", c.index, number, a.kind)
+		}
+	}
 	send = func() {
-		if c.round != round {
+		if settled {
 			return
 		}
-		m := c.w.machines[c.hint]
-		d, ok := c.w.pass(c.network(), m.index)
-		if ok {
+		m, low := c.w.machines[c.hint], c.lowest()
+		if d, ok := c.w.pass(c.network(), m.index); ok {
 			m.later(d, func() {
-				m.write(op, number, number, func(a answer) {
-					back, ok := c.w.pass(m.index, c.network())
-					if !ok {
-						return
+				m.write(op, number, low, func(a answer) {
+					if back, ok := c.w.pass(m.index, c.network()); ok {
+						c.w.after(back, func() { got(a) })
 					}
-					c.w.after(back, func() {
-						if c.round != round {
-							return
-						}
-						switch a.kind {
-						case fault.None:
-							c.round++
-							done(a)
-						case fault.Expired, fault.Invalid, fault.TooLarge:
-							c.w.check.fail("client %d: write %d refused: %v", c.index, number, a.kind)
-						}
-					})
 				})
 			})
 		}
 		c.w.after(c.w.between(Lease/4, Lease/2), func() {
-			c.hint = c.w.rng.IntN(len(c.w.machines))
+			if !settled {
+				c.hint = c.w.rng.IntN(len(c.w.machines))
+			}
 			send()
 		})
 	}
 	send()
 }
 
-// read asks the cache, then a few machines.
-func (c *client) read(key string) {
+// read asks the cache, then a few machines; done hears whether one answered.
+func (c *client) read(key string, tries int, done func(bool)) {
 	op := &operation{client: c.index, key: key, call: c.w.now}
 	if v, ok := c.cache[key]; ok && c.w.now < v.until {
 		op.value, op.ret = v.value, c.w.now
 		c.w.check.begin(op)
-		c.next()
+		done(true)
 		return
 	}
-	c.round++
-	round := c.round
+	settled := false
 	var send func(left int)
 	send = func(left int) {
-		if c.round != round {
+		if settled {
 			return
 		}
 		if left == 0 {
-			c.next()
+			settled = true
+			done(false)
 			return
 		}
 		asked := c.w.now
@@ -142,28 +168,31 @@ func (c *client) read(key string) {
 			m.later(d, func() {
 				m.read(c.index, key, func(a answer) {
 					back, ok := c.w.pass(m.index, c.network())
-					if ok {
-						c.w.after(back, func() { c.got(op, round, asked, a) })
+					if !ok {
+						return
 					}
+					c.w.after(back, func() {
+						if !settled && a.kind == fault.None {
+							settled = true
+							c.got(op, asked, a)
+							done(true)
+						}
+					})
 				})
 			})
 		}
 		c.w.after(c.w.between(Lease/8, Lease/4), func() {
-			if c.round == round {
+			if !settled {
 				c.hint = c.w.rng.IntN(len(c.w.machines))
 			}
 			send(left - 1)
 		})
 	}
-	send(6)
+	send(tries)
 }
 
-// got ends a read. An object lease counts from when it was asked for.
-func (c *client) got(op *operation, round int, asked Time, a answer) {
-	if c.round != round || a.kind != fault.None {
-		return
-	}
-	c.round++
+// got takes what was read. An object lease counts from when it was asked for.
+func (c *client) got(op *operation, asked Time, a answer) {
 	op.value, op.ret = a.value, c.w.now
 	c.w.check.begin(op)
 	if a.left > 0 && asked > c.revoked[op.key] {
@@ -173,5 +202,4 @@ func (c *client) got(op *operation, round int, asked Time, a answer) {
 		}
 		c.cache[op.key] = cached{a.value, until}
 	}
-	c.next()
 }

@@ -50,8 +50,8 @@ func (c *config) swap(m *machine, s replica.Swap) {
 		}
 		return
 	}
-	if !w.calm && w.chance(30) {
-		d += w.between(0, 2*Lease)
+	if !w.calm && w.chance(60) {
+		d += w.between(0, 4*Lease)
 	}
 	c.asked[key] = true
 	boot := m.boot
@@ -89,6 +89,20 @@ func (c *config) apply(key swapKey, s replica.Swap) bool {
 	c.w.trace("geo-config: %s", rowText(&row))
 	c.tell()
 	return true
+}
+
+// greet tells a machine that starts what the row is: late at times, or never.
+func (c *config) greet(m *machine) {
+	w := c.w
+	d, ok := w.pass(configIndex, m.index)
+	if !ok || w.now < c.away || !w.calm && w.chance(150) {
+		return
+	}
+	d += w.between(0, Lease)
+	if !w.calm && w.chance(300) {
+		d += w.between(0, 4*Lease)
+	}
+	m.later(d, func() { m.core.Learn(m.clock(), c.row) })
 }
 
 // tell lets the followers know, some late, some never.

@@ -13,9 +13,20 @@ func (w *World) fault() {
 		return
 	}
 	w.after(w.between(50*time.Millisecond, 3*Lease), w.fault)
+	if w.now < w.spared {
+		return
+	}
 	m := w.machines[w.rng.IntN(len(w.machines))]
 	if w.chance(400) {
 		m = w.byID[w.config.row.Active] // who matters most
+	}
+	if w.chance(w.o.Moves) {
+		w.reconfigure()
+		return
+	}
+	if w.chance(w.o.Lies) {
+		w.lie(m)
+		return
 	}
 	switch w.rng.IntN(12) {
 	case 0, 1:
@@ -65,6 +76,54 @@ func (w *World) restart(m *machine, after Time) {
 	})
 }
 
+// lie makes a disk lose what was synced. Where all members have what is
+// acknowledged, and two are normal at all times, the others still have it: so
+// long as it happens to one member once.
+func (w *World) lie(m *machine) {
+	if w.lied || !m.up || w.o.Level < 3 || w.o.LevelTwo > 0 {
+		return
+	}
+	_, member := w.config.row.Member(m.id)
+	switch n := w.rng.IntN(4); {
+	case n == 0 && w.sound():
+		w.spared = w.now + 8*Lease // two losses at once may need a person
+		w.restart(m, w.between(time.Millisecond, Lease))
+		w.trace("%s comes back with an empty disk", m.id)
+		m.wipe()
+	case n == 1 && member:
+		w.restart(m, w.between(time.Millisecond, Lease))
+		w.trace("%s loses the end of its journal", m.id)
+		m.disk.rot(1 + w.rng.IntN(8))
+	case n > 1 && member && len(m.disk.past) > 0:
+		w.restart(m, w.between(time.Millisecond, Lease))
+		w.trace("%s's disk goes back to an earlier state", m.id)
+		m.disk.rollBack(m.disk.past[w.rng.IntN(len(m.disk.past))])
+	default:
+		return
+	}
+	w.lied = true
+	if a := w.byID[w.config.row.Active]; w.now >= w.spared && w.chance(700) {
+		w.after(w.between(0, 2*Lease), func() { w.restart(a, w.between(Lease, 5*Lease)) })
+	}
+}
+
+// sound reports whether all members are normal, and every machine is up and can
+// be reached.
+func (w *World) sound() bool {
+	row := w.config.row
+	for _, m := range w.machines {
+		if !m.up || m.paused > w.now || m.stallTo > w.now {
+			return false
+		}
+	}
+	for _, until := range w.cut {
+		if until > w.now {
+			return false
+		}
+	}
+	return len(row.Normals()) == len(row.Members) && w.config.away <= w.now
+}
+
 func (w *World) isolate(m *machine, d Time) {
 	w.trace("%s is isolated", m.id)
 	config, clients := w.chance(500), w.chance(500)
@@ -106,7 +165,7 @@ func (w *World) reconfigure() {
 	spare := w.machines[w.rng.IntN(len(w.machines))]
 	var c replica.Change
 	if _, in := row.Member(spare.id); !in {
-		c.Add = []geoconfig.Member{{Node: spare.id, Incarnation: 1}}
+		c.Add = []geoconfig.Member{{Node: spare.id, Incarnation: spare.incarnation}}
 	} else if spare != m && len(row.Members) > w.o.Level {
 		c.Remove = []geoconfig.NodeID{spare.id}
 	} else {
@@ -118,7 +177,7 @@ func (w *World) reconfigure() {
 // add asks the active to take in a machine.
 func (w *World) add(spare *machine) {
 	m := w.byID[w.config.row.Active]
-	c := replica.Change{Add: []geoconfig.Member{{Node: spare.id, Incarnation: 1}}}
+	c := replica.Change{Add: []geoconfig.Member{{Node: spare.id, Incarnation: spare.incarnation}}}
 	m.do(func() { m.core.Reconfigure(m.clock(), Slice, c) })
 }
 
@@ -146,6 +205,56 @@ type Result struct {
 	Epochs       int
 }
 
+// stop notes that the cluster does not go on, which breaks no promise of safety.
+func (w *World) stop(format string, args ...any) {
+	broken := w.check.broken
+	w.check.fail(format, args...)
+	w.check.broken = broken
+}
+
+// awaitConverged waits until the cluster is whole and equal.
+func (w *World) awaitConverged() {
+	what := "not checked"
+	for range 150 {
+		w.Run(Lease / 3)
+		if what = w.converged(); what == "" {
+			return
+		}
+	}
+	w.stop("not converged: %s", what)
+}
+
+// useAgain has every client write and then read every key: a cluster that is
+// equal and serves nobody is not whole. Then it looks at what all members have.
+func (w *World) useAgain() {
+	left := 0
+	for _, c := range w.clients {
+		for k := range keys {
+			left++
+			c.write(keyName(k), 0, func() {
+				c.read(keyName(k), 40, func(ok bool) {
+					if ok {
+						left--
+					}
+				})
+			})
+		}
+	}
+	for range 60 {
+		w.Run(Lease / 3)
+		if left == 0 {
+			break
+		}
+	}
+	if left > 0 {
+		w.stop("%d of the last operations are not answered", left)
+		return
+	}
+	if w.awaitConverged(); len(w.check.errors) == 0 {
+		w.check.final()
+	}
+}
+
 // Play runs a whole story: load and faults, then peace, then the checks.
 func Play(o Options) Result {
 	w := New(o)
@@ -153,19 +262,11 @@ func Play(o Options) Result {
 	w.fault()
 	w.Run(o.Faults)
 	w.heal()
-	what := "not checked"
-	for range 150 {
-		w.Run(Lease / 3)
-		if what = w.converged(); what == "" {
-			break
-		}
-	}
-	if what != "" {
-		broken := w.check.broken
-		w.check.fail("not converged: %s", what)
-		w.check.broken = broken
-	}
+	w.awaitConverged()
 	w.check.acknowledged()
+	if len(w.check.errors) == 0 {
+		w.useAgain()
+	}
 	w.check.linearizable()
 	r := Result{Errors: w.check.errors, Broken: w.check.broken, Epochs: int(w.config.row.Epoch)}
 	for _, op := range w.check.history {

@@ -13,16 +13,18 @@ import (
 
 // machine is one node: a core, its disk, its driver.
 type machine struct {
-	w      *World
-	index  int
-	id     geoconfig.NodeID
-	core   *replica.Node
-	up     bool
-	boot   uint64
-	paused Time // until
-	inbox  []func()
-	offset Time    // of its clock
-	drift  float64 // of its clock
+	w     *World
+	index int
+	id    geoconfig.NodeID
+	core  *replica.Node
+	up    bool
+	boot  uint64
+	// incarnation is of the data directory.
+	incarnation geoconfig.Incarnation
+	paused      Time // until
+	inbox       []func()
+	offset      Time    // of its clock
+	drift       float64 // of its clock
 
 	disk     disk
 	far      Time // more than others', each way
@@ -33,6 +35,8 @@ type machine struct {
 	state    map[string]string // applied, volatile; the disk's checkpoints hold copies
 	role     replica.RoleKind
 	leases   map[string]map[int]Time // key -> client -> end, by this clock
+	granted  map[grantee]uint64      // the last grant
+	grants   uint64                  // in this life
 	blocked  map[string][]func()     // what waits for a key's leases to end
 	changing map[string]int          // writes proposed and not answered
 	calls    map[uint64]func(replica.Reply)
@@ -40,7 +44,7 @@ type machine struct {
 }
 
 func newMachine(w *World, i int) *machine {
-	m := &machine{w: w, index: i, id: nodeName(i), offset: w.between(0, time.Hour), drift: 1 + float64(w.rng.IntN(81)-40)/1000}
+	m := &machine{w: w, index: i, id: nodeName(i), incarnation: 1, offset: w.between(0, time.Hour), drift: 1 + float64(w.rng.IntN(81)-40)/1000}
 	m.disk.init()
 	return m
 }
@@ -56,11 +60,11 @@ func (m *machine) start() {
 	m.paused, m.stallTo = 0, 0
 	m.inbox = nil
 	m.position, m.durable = 0, 0
-	m.core = replica.New(replica.Config{Self: m.id, Incarnation: 1, Boot: uint64(m.index)<<32 | m.boot, Start: m.clock(),
+	m.core = replica.New(replica.Config{Self: m.id, Incarnation: m.incarnation, Boot: uint64(m.index)<<32 | m.boot, Start: m.clock(),
 		Lease: Lease, TickEvery: tickEvery, Bugs: m.w.o.Bugs.Core,
 		Limits: replica.Limits{KeepBytes: m.w.o.Keep, MessageBytes: 2 << 10, FlightBytes: 16 << 10, UncommittedEntries: 64}})
 	m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
-	m.changing = map[string]int{}
+	m.changing, m.granted = map[string]int{}, map[grantee]uint64{}
 	m.calls = map[uint64]func(replica.Reply){}
 	m.role = replica.RoleNone
 	m.state = map[string]string{}
@@ -76,15 +80,20 @@ func (m *machine) start() {
 	boot := m.boot
 	m.w.after(m.w.between(0, tickEvery), func() { m.tick(boot) })
 	m.flush()
-	if d, ok := m.w.pass(configIndex, m.index); ok && m.w.now >= m.w.config.away {
-		m.later(d+m.w.between(0, Lease), func() { m.core.Learn(m.clock(), m.w.config.row) })
-	}
+	m.w.config.greet(m)
 }
 
 func (m *machine) crash() {
 	m.w.trace("%s crashes", m.id)
 	m.up = false
 	m.disk.crash(m.w.rng)
+}
+
+// wipe leaves a crashed machine with an empty data directory.
+func (m *machine) wipe() {
+	m.disk = disk{}
+	m.disk.init()
+	m.incarnation++
 }
 
 func (m *machine) tick(boot uint64) {
@@ -97,8 +106,13 @@ func (m *machine) tick(boot uint64) {
 	}
 	m.do(func() { m.core.Tick(m.clock()) })
 	m.endLeases()
-	if m.w.rng.IntN(64) == 0 {
+	switch m.w.rng.IntN(64) {
+	case 0:
 		m.save()
+	case 1, 2, 3, 4:
+		if !m.w.calm {
+			m.disk.remember()
+		}
 	}
 }
 
@@ -183,10 +197,10 @@ func (m *machine) carryOut(out *replica.Outputs) {
 	}
 	for _, a := range out.Applied {
 		for _, e := range a.Entries {
-			m.w.check.applied(m, e)
 			if key, value, ok := decodeWrite(e.Data); ok {
 				m.state[key] = value
 			}
+			m.w.check.applied(m, e)
 		}
 	}
 	for _, e := range out.Events {
@@ -196,6 +210,9 @@ func (m *machine) carryOut(out *replica.Outputs) {
 		m.w.trace("%s is %v at epoch %d", m.id, r.Kind, r.Row.Epoch)
 		m.w.check.row(m, r.Row.Epoch)
 		m.takeRole(r)
+		if r.Removed {
+			m.drop()
+		}
 	}
 	for _, r := range out.Replies {
 		if call := m.calls[r.Token]; call != nil {
@@ -206,6 +223,9 @@ func (m *machine) carryOut(out *replica.Outputs) {
 	for _, s := range out.Swaps {
 		m.w.trace("%s swaps %d: %s %v", m.id, s.From, s.Why, rowText(&s.After))
 		m.w.config.swap(m, s)
+		if s.Why == "slice.takeover" && !m.w.calm && m.w.chance(m.w.o.CandidateCrashes) {
+			m.w.after(0, func() { m.w.restart(m, m.w.between(time.Millisecond, 2*Lease)) })
+		}
 	}
 	for _, r := range out.Reads {
 		var entries []*replica.Entry
@@ -275,6 +295,15 @@ func (m *machine) saveFrom(first geoconfig.Serial) {
 	}
 }
 
+// drop throws away the state of a slice that the row gives to others. The drop
+// may reach the disk only with the next checkpoint.
+func (m *machine) drop() {
+	m.state = map[string]string{}
+	if m.w.chance(500) {
+		m.disk.checkpoint = checkpoint{state: map[string]string{}}
+	}
+}
+
 // transfer copies another machine's state.
 func (m *machine) transfer(t replica.Transfer) {
 	fail := func() { m.core.TransferFailed(m.clock(), Slice) }
@@ -286,6 +315,7 @@ func (m *machine) transfer(t replica.Transfer) {
 		return
 	}
 	s, ok := src.core.Snapshot(Slice)
+	ok = ok && src.core.MayGive(Slice)
 	if !ok {
 		m.later(Lease/2, fail)
 		return
@@ -297,19 +327,21 @@ func (m *machine) transfer(t replica.Transfer) {
 			return
 		}
 		m.flush()
-		m.finish(s, state)
+		m.finish(s, state, m.w.now+4*Lease)
 	})
 }
 
 // finish puts a transferred state in place of the old one, once the record
-// that voids the old one is on disk.
-func (m *machine) finish(s replica.Snapshot, state map[string]string) {
+// that voids the old one is on disk. It gives up after a while: the row may give
+// the slice to others meanwhile.
+func (m *machine) finish(s replica.Snapshot, state map[string]string, until Time) {
 	m.later(m.w.between(time.Millisecond, Lease), func() {
-		if !m.core.TransferReady(Slice) {
-			m.finish(s, state)
+		ready := m.core.TransferReady(Slice)
+		if !ready && m.w.now < until {
+			m.finish(s, state, until)
 			return
 		}
-		if !m.w.calm && m.w.chance(100) {
+		if !ready || !m.w.calm && m.w.chance(100) {
 			m.core.TransferFailed(m.clock(), Slice)
 			return
 		}
@@ -319,134 +351,6 @@ func (m *machine) finish(s replica.Snapshot, state map[string]string) {
 			panic(err)
 		}
 	})
-}
-
-// disk holds what survives a crash.
-type disk struct {
-	synced     [][]byte
-	unsynced   [][]byte
-	checkpoint checkpoint
-}
-
-type checkpoint struct {
-	snapshot replica.Snapshot
-	state    map[string]string
-}
-
-func (d *disk) init() { d.checkpoint.state = map[string]string{} }
-
-func (d *disk) sync(records int) {
-	d.synced = append(d.synced, d.unsynced[:records]...)
-	d.unsynced = append([][]byte(nil), d.unsynced[records:]...)
-}
-
-// crash loses what was not synced, or the later part of it.
-func (d *disk) crash(rng interface{ IntN(int) int }) {
-	if n := len(d.unsynced); n > 0 {
-		d.synced = append(d.synced, d.unsynced[:rng.IntN(n+1)]...)
-	}
-	d.unsynced = nil
-}
-
-func (d *disk) save(s replica.Snapshot, state map[string]string, first geoconfig.Serial) {
-	d.checkpoint = checkpoint{s, state}
-	var kept [][]byte
-	for _, b := range d.synced {
-		rec, err := replica.DecodeRecord(b)
-		if err != nil {
-			panic(err)
-		}
-		if rec.Kind == replica.RecordEntry && rec.Entry.Serial < first {
-			continue
-		}
-		kept = append(kept, b)
-	}
-	d.synced = kept
-}
-
-func (d *disk) replace(s replica.Snapshot, state map[string]string) {
-	d.checkpoint = checkpoint{s, maps.Clone(state)}
-}
-
-// restored replays the records, as a driver does after a restart.
-func (d *disk) restored() (replica.Restored, bool) {
-	r := replica.Restored{Base: 0}
-	found := false
-	entries := map[geoconfig.Serial]*replica.Entry{}
-	last := geoconfig.Serial(0)
-	var resetAt *replica.Record
-	for _, b := range d.synced {
-		rec, err := replica.DecodeRecord(bytes.Clone(b))
-		if err != nil {
-			panic(err)
-		}
-		switch rec.Kind {
-		case replica.RecordRow:
-			r.Row, r.Intent, found = *rec.Row, false, true
-		case replica.RecordIntent:
-			r.Intent = rec.Row.Epoch == r.Row.Epoch
-		case replica.RecordReset:
-			clear(entries)
-			last = rec.Base
-			r.Incomplete, resetAt = true, &rec
-		case replica.RecordComplete:
-			r.Incomplete = false
-		case replica.RecordEntry:
-			for s := rec.Entry.Serial; s <= last; s++ {
-				delete(entries, s)
-			}
-			entries[rec.Entry.Serial] = rec.Entry
-			last = rec.Entry.Serial
-		}
-	}
-	c := d.checkpoint.snapshot
-	r.Base, r.BaseEpoch, r.BaseTime = c.Serial, c.Epoch, c.Time
-	r.Applied, r.Clients, r.ClientsAt = c.Serial, c.Clients, c.Serial
-	if resetAt != nil && (r.Incomplete || c.Serial < resetAt.Base) {
-		if !r.Incomplete {
-			panic("complete, but the checkpoint is older than the transfer")
-		}
-		r.Base, r.BaseEpoch, r.BaseTime = resetAt.Base, resetAt.BaseEpoch, resetAt.BaseTime
-		r.Applied, r.Clients, r.ClientsAt = r.Base, nil, r.Base
-	}
-	if !r.Incomplete {
-		// What the journal has before the checkpoint is for others; of its
-		// oldest entry only the epoch counts.
-		s := r.Base
-		for s > 0 && entries[s] != nil {
-			s--
-		}
-		if s++; s == 1 && entries[1] != nil {
-			r.Base, r.BaseEpoch, r.BaseTime = 0, 0, 0
-		} else if s <= r.Base {
-			r.Base, r.BaseEpoch, r.BaseTime = s, entries[s].Epoch, entries[s].Time
-		}
-	}
-	for s := r.Base + 1; entries[s] != nil; s++ {
-		r.Entries = append(r.Entries, entries[s])
-	}
-	return r, found
-}
-
-func (d *disk) read(r replica.Read) []*replica.Entry {
-	found := map[geoconfig.Serial]*replica.Entry{}
-	for _, b := range append(d.synced[:len(d.synced):len(d.synced)], d.unsynced...) {
-		rec, err := replica.DecodeRecord(b)
-		if err != nil {
-			panic(err)
-		}
-		if rec.Kind == replica.RecordReset {
-			clear(found)
-		}
-		if rec.Kind == replica.RecordEntry && rec.Entry.Serial >= r.From && rec.Entry.Serial <= r.To {
-			found[rec.Entry.Serial] = rec.Entry
-		}
-	}
-	var out []*replica.Entry
-	for s := r.From; found[s] != nil && len(out) < 16; s++ {
-		out = append(out, found[s])
-	}
-	return out
 }
 
 func rowText(r *geoconfig.SliceRow) string {
@@ -465,14 +369,4 @@ func decodeWrite(b []byte) (key, value string, ok bool) {
 func (m *machine) timestamp() hlc.Time {
 	_, last := m.core.Next(Slice)
 	return max(last+1, hlc.Time(m.w.now))
-}
-
-// sawEpoch reports whether a row of that epoch is among what is on disk.
-func (d *disk) sawEpoch(e geoconfig.Epoch) bool {
-	for _, b := range d.synced {
-		if rec, err := replica.DecodeRecord(b); err == nil && rec.Kind == replica.RecordRow && rec.Row.Epoch >= e {
-			return true
-		}
-	}
-	return false
 }

@@ -21,9 +21,13 @@ import (
 //	writes 60                        that many writes of k0
 //	read k0 n1                       a read at a machine, under its lease
 //	crash n0 / start n0              loses what is not synced / starts again
+//	remember n0 / rollback n0        keeps the state of the disk / crashes, and has it again
+//	rot n0 3                         crashes, and lost the last 3 records of its journal
+//	wipe n0                          crashes, and has another, empty data directory
 //	pause n0 2s                      stands still while its clock runs on
 //	isolate n0 / join n0             no message from or to other machines / again
-//	cut n0 n1                        none from n0 to n1 only; so n0 config
+//	cut n0 n1                        none from n0 to n1 only; so n0 config, config n0
+//	learn n0                         gets the row from geo-config after all
 //	far n2 20ms                      takes so much longer each way
 //	heal                             all links work again
 //	config away / config back        geo-config answers nothing / again
@@ -131,6 +135,14 @@ func (s *Script) machine(name string) *machine {
 	panic("no machine " + name)
 }
 
+// end returns the number of a machine, or of geo-config, in the network.
+func (s *Script) end(name string) int {
+	if name == "config" {
+		return configIndex
+	}
+	return s.machine(name).index
+}
+
 // look answers the words that change nothing but time.
 func (s *Script) look(word string, args []string) string {
 	switch word {
@@ -197,6 +209,8 @@ func (s *Script) disturb(word string, args []string) error {
 		w.Run(duration(0))
 	case "crash":
 		s.machine(args[0]).crash()
+	case "remember", "rollback", "rot", "wipe":
+		s.damage(word, args)
 	case "start":
 		s.machine(args[0]).start()
 	case "pause":
@@ -206,11 +220,9 @@ func (s *Script) disturb(word string, args []string) error {
 	case "save":
 		s.machine(args[0]).save()
 	case "cut":
-		to := configIndex
-		if args[1] != "config" {
-			to = s.machine(args[1]).index
-		}
-		w.cut[[2]int{s.machine(args[0]).index, to}] = far
+		w.cut[[2]int{s.end(args[0]), s.end(args[1])}] = far
+	case "learn":
+		s.machine(args[0]).learn(w.config.row)
 	case "far":
 		s.machine(args[0]).far = duration(1)
 	case "isolate", "join":
@@ -243,4 +255,23 @@ func (s *Script) disturb(word string, args []string) error {
 		return fault.E(fault.Usage, "replicatest.Do", word, "not a word of the script")
 	}
 	return nil
+}
+
+// damage makes a disk lose what was synced.
+func (s *Script) damage(word string, args []string) {
+	m := s.machine(args[0])
+	if word == "remember" {
+		m.disk.remember()
+		return
+	}
+	m.crash()
+	switch word {
+	case "rollback":
+		m.disk.rollBack(m.disk.past[len(m.disk.past)-1])
+	case "rot":
+		records, _ := strconv.Atoi(args[1])
+		m.disk.rot(records)
+	case "wipe":
+		m.wipe()
+	}
 }

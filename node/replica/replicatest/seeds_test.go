@@ -25,6 +25,7 @@ func options(seed uint64) Options {
 	case 5:
 		o.Level, o.Members = 2, 3
 	}
+	o.Flight = [...]int{1, 4, 16, 32}[seed/3%4]
 	switch seed / 8 % 4 {
 	case 1:
 		o.Slow, o.SlowShare, o.SlowBy = replica.Append, 100, 3*Lease
@@ -33,7 +34,7 @@ func options(seed uint64) Options {
 	case 3:
 		o.Slow, o.SlowShare, o.SlowBy = replica.Ack, 100, 3*Lease
 	}
-	if o.Level > 2 && seed%3 == 0 {
+	if max(o.Level, o.Members) > 2 && seed%3 == 0 {
 		o.LevelTwo = 128
 	}
 	return o

@@ -50,11 +50,19 @@ func (m *machine) encodeLeases() []byte {
 	return b
 }
 
+// grantee is a client that got a lease on a key.
+type grantee struct {
+	key    string
+	client int
+}
+
 func (m *machine) lease(key string, client int, end Time) {
 	if m.leases[key] == nil {
 		m.leases[key] = map[int]Time{}
 	}
 	m.leases[key][client] = max(m.leases[key][client], end)
+	m.grants++
+	m.granted[grantee{key, client}] = m.grants
 }
 
 func (m *machine) leased(key string) bool {
@@ -150,14 +158,15 @@ func (m *machine) revoke(c *client, key string) {
 	if !ok {
 		return
 	}
-	granted := m.leases[key][c.index] // a later grant outlives a late answer
+	to := grantee{key, c.index}
+	granted := m.granted[to] // a later grant outlives a late answer
 	m.w.after(d, func() {
 		delete(c.cache, key)
 		c.revoked[key] = m.w.now
 		back, ok := m.w.pass(c.network(), m.index)
 		if ok {
 			m.later(back, func() {
-				if m.leases[key][c.index] == granted {
+				if m.granted[to] == granted {
 					delete(m.leases[key], c.index)
 				}
 				m.endLeases()
@@ -166,6 +175,6 @@ func (m *machine) revoke(c *client, key string) {
 	})
 }
 
-const keys = 3
+const keys = 8
 
 func keyName(i int) string { return "k" + strconv.Itoa(i) }

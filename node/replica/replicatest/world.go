@@ -25,6 +25,7 @@ type Options struct {
 	Level   int
 	Members int // of the slice at first; 0 is Level
 	Clients int
+	Flight  int  // operations that each has under way at once, 1 if 0
 	Faults  Time // how long faults and load go on
 	// LevelTwo is the share of writes, of 256, that ask for two replicas only.
 	LevelTwo int
@@ -36,6 +37,13 @@ type Options struct {
 	// Late is how many messages of 1000 come late, by up to LateBy.
 	Late   int
 	LateBy Time
+	// CandidateCrashes is how many of 1000 candidates crash as soon as they have
+	// sent their takeover's swap, 60 if 0.
+	CandidateCrashes int
+	// Moves is how many of 1000 faults, more than usual, change the members.
+	Moves int
+	// Lies is how many of 1000 faults make a disk lose what was synced, 80 if 0.
+	Lies int
 	// Keep is how many bytes of entries a core keeps in memory, 8 KiB if 0.
 	Keep int
 	// NoReads: drivers give nothing back from their journals, so that who
@@ -58,6 +66,8 @@ type World struct {
 	config   config
 	clients  []*client
 	calm     bool // no more faults
+	lied     bool // a disk has lost what was synced
+	spared   Time // no other faults before
 
 	cut    map[[2]int]Time // one-way links that are cut, until when
 	delays int             // longest ordinary delay, in microseconds
@@ -95,6 +105,12 @@ func New(o Options) *World {
 	w := &World{o: o, rng: rand.New(rand.NewPCG(o.Seed, 7)), now: time.Hour, byID: map[geoconfig.NodeID]*machine{}, cut: map[[2]int]Time{}, delays: 3000}
 	if o.LateBy == 0 {
 		w.o.Late, w.o.LateBy = 20, Lease
+	}
+	if o.CandidateCrashes == 0 {
+		w.o.CandidateCrashes = 60
+	}
+	if o.Lies == 0 {
+		w.o.Lies = 80
 	}
 	if o.Keep == 0 {
 		w.o.Keep = 8 << 10
@@ -134,6 +150,7 @@ func (w *World) Run(d Time) {
 		e := heap.Pop(&w.events).(event)
 		w.now = e.at
 		e.do()
+		w.check.oneLease()
 	}
 	w.now = end
 }

@@ -10,4 +10,8 @@ type Set struct {
 	NoEpochCheck     bool // take messages of any epoch
 	LeaseFromAnswer  bool // count a lease from the answer's arrival
 	TakeoverHearsOne bool // take over without hearing the members that the row demands
+	TakesOverAlone   bool // take over without asking the others what they have
+	TrustsMatch      bool // believe that a new life has what the one before acknowledged
+	LeadsAtOnce      bool // act by a row that an earlier life swapped in, in spite of promises
+	KeepsRemoved     bool // keep the log of a slice whose row lists this node not
 }

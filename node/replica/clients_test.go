@@ -1,0 +1,152 @@
+package replica
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
+)
+
+// TestResultsAreBoundedByBytes lets many clients leave large results behind: the
+// table keeps those of the clients that were used last. A member that took the
+// table over goes on alike.
+func TestResultsAreBoundedByBytes(t *testing.T) {
+	const each, size = 10, 500
+	limits := Limits{Clients: 1000, ResultBytes: 60_000, ClientLife: time.Hour}
+	var c, taken clients
+	c.init(&limits)
+	taken.init(&limits)
+	at := hlc.Time(1)
+	for id := uint64(1); id <= 100; id++ {
+		for n := uint64(0); n <= each; n++ {
+			at++
+			e := &Entry{Client: id, Number: n, Lowest: min(n, 1), Time: at}
+			if n > 0 {
+				e.Result = make([]byte, size)
+			}
+			c.apply(e)
+			if id > 50 {
+				taken.apply(e)
+			}
+		}
+		if got := len(c.encode(nil)); got > limits.ResultBytes+100*32 {
+			t.Fatalf("with %d clients the table has %d bytes", id, got)
+		}
+		if id == 50 {
+			if err := taken.decode(c.encode(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !bytes.Equal(taken.encode(nil), c.encode(nil)) {
+		t.Error("a member that took the table over has another one now")
+	}
+	for id := uint64(1); id <= 100; id++ {
+		x := c.find(id, at)
+		if x == nil {
+			t.Fatalf("client %d is not registered any more", id)
+		}
+		if kept := x.result(each) != nil; !kept && x.lowest != each+1 || kept && x.result(1) == nil {
+			t.Errorf("client %d: result kept: %v, lowest %d, %d results", id, kept, x.lowest, len(x.results))
+		} else if id > 92 && !kept || id < 50 && kept {
+			t.Errorf("client %d: result kept: %v", id, kept)
+		}
+	}
+}
+
+// propose proposes an operation at the trio's active, and returns what came of it.
+func (tr *trio) propose(t *testing.T, e Entry) fault.Kind {
+	t.Helper()
+	n := tr.nodes["a"]
+	e.Slice = 1
+	if _, last := n.Next(1); e.Time <= last {
+		e.Time = last + 1
+	}
+	n.Propose(tr.now, Proposal{Token: 1, Entry: e})
+	var kind fault.Kind
+	if k := len(n.out.Replies); k > 0 { // it was refused
+		kind = n.out.Replies[k-1].Kind
+	}
+	before := tr.done
+	tr.settle(t)
+	if tr.done != before+1 {
+		t.Fatalf("there were %d replies", tr.done-before)
+	}
+	return kind
+}
+
+// TestANewClientTakesAnIdleOnesPlace fills the table of registrations: new
+// clients wait while all are in use, and then take the places of those that are
+// not. Who lost its place registers anew, and nothing of it runs again.
+func TestANewClientTakesAnIdleOnesPlace(t *testing.T) {
+	tr := newTrio(t)
+	for _, n := range tr.nodes {
+		n.c.Limits.Clients, n.c.Limits.ClientIdle = 3, time.Minute
+	}
+	for id := uint64(1); id <= 3; id++ {
+		if got := tr.propose(t, Entry{Client: id}); got != fault.None {
+			t.Fatalf("client %d: %v", id, got)
+		}
+	}
+	op := Entry{Client: 1, Number: 1, Lowest: 1, Data: []byte("x")}
+	if got := tr.propose(t, op); got != fault.None {
+		t.Fatal(got)
+	}
+	if got := tr.propose(t, Entry{Client: 4}); got != fault.Overloaded {
+		t.Errorf("a fourth client of three at once: %v", got)
+	}
+	_, last := tr.nodes["a"].Next(1)
+	later := last + hlc.Time(2*time.Minute)
+	if got := tr.propose(t, Entry{Client: 2, Number: 1, Lowest: 1, Data: []byte("x"), Time: later}); got != fault.None {
+		t.Fatal(got)
+	}
+	for id := uint64(4); id <= 5; id++ {
+		if got := tr.propose(t, Entry{Client: id, Time: later + hlc.Time(id)}); got != fault.None {
+			t.Errorf("client %d while two are idle: %v", id, got)
+		}
+	}
+	if got := tr.propose(t, Entry{Client: 6, Time: later + 6}); got != fault.Overloaded {
+		t.Errorf("a client while none is idle: %v", got)
+	}
+	if got := tr.propose(t, op); got != fault.Expired {
+		t.Errorf("a retry of a client that lost its place: %v, want expired", got)
+	}
+	if known, _ := tr.nodes["a"].Lookup(1, 2, 1, later); known != Done {
+		t.Errorf("an operation of a client that is in use: %v, want done", known)
+	}
+	want := tr.nodes["a"].groups[1].clients.encode(nil)
+	for id, n := range tr.nodes {
+		if n.groups[1].applied == tr.nodes["a"].groups[1].applied && !bytes.Equal(n.groups[1].clients.encode(nil), want) {
+			t.Errorf("%s has another table", id)
+		}
+	}
+}
+
+// TestAClientThatTakesNoAnswersWaits lets one client have many results
+// outstanding: more operations are refused, but not the one that it waits for.
+func TestAClientThatTakesNoAnswersWaits(t *testing.T) {
+	tr := newTrio(t)
+	tr.nodes["a"].c.Limits.ClientBytes = 1000
+	if got := tr.propose(t, Entry{Client: 9}); got != fault.None {
+		t.Fatal(got)
+	}
+	op := func(number, lowest uint64) fault.Kind {
+		return tr.propose(t, Entry{Client: 9, Number: number, Lowest: lowest, Result: make([]byte, 300)})
+	}
+	for number := uint64(2); number <= 4; number++ {
+		if got := op(number, 1); got != fault.None {
+			t.Fatalf("operation %d: %v", number, got)
+		}
+	}
+	if got := op(5, 1); got != fault.Overloaded {
+		t.Errorf("with results of more than 1000 bytes untaken: %v", got)
+	}
+	if got := op(1, 1); got != fault.None {
+		t.Errorf("the lowest: %v", got)
+	}
+	if got := op(5, 4); got != fault.None {
+		t.Errorf("after the answers were taken: %v", got)
+	}
+}
