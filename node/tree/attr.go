@@ -85,9 +85,12 @@ func GetAttr(v View, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, erro
 		return nil, busy(op, o, err)
 	}
 	n, a, err := getInode(v, o, content)
-	for before := uint64(0); n != nil && n.Change != before && fault.Is(err, fault.Corrupt); {
+	for content && n != nil && n.Beside {
 		// A commit may have come between the record and the content beside it.
-		before = n.Change
+		now, again := readInode(v, o)
+		if again != nil || now != nil && now.Change == n.Change {
+			break
+		}
 		n, a, err = getInode(v, o, content)
 	}
 	if err != nil {

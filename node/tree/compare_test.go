@@ -132,6 +132,8 @@ func (p *pair) books(id geoconfig.SliceID, q *place) {
 			if r.Count > 0 {
 				got[chunk.Address([]byte(k)[1:])] = r.Count
 			}
+		case keyUsed:
+			p.usedUp(objectOf([]byte(k)), value)
 		case keyLock, keyIntent, keyPart, keyNoname, keyNamed:
 			p.t.Errorf("a key %q is left over", k)
 		}
@@ -139,11 +141,31 @@ func (p *pair) books(id geoconfig.SliceID, q *place) {
 	if err := ListDead(q.state, func(d Dead) bool { count(d.Root, d.Count); return true }); err != nil {
 		p.t.Fatal(err)
 	}
+	for o := range p.taken {
+		if o.Slice() == id && p.twin.all[o] == nil && q.state.values[string(usedKey(o))] == nil {
+			p.t.Errorf("%v is gone, and nothing says that it was", o)
+		}
+	}
 	if !maps.Equal(got, refs) {
 		p.t.Errorf("slice %d counts %d references, there are %d", id, len(got), len(refs))
 	}
 	s, err := ReadState(q.state)
 	if err != nil || s.Objects != objects || s.Stored != stored || s.Locks != 0 {
 		p.t.Errorf("slice %d: state %+v, want %d objects, %d bytes stored: %v", id, s, objects, stored, err)
+	}
+}
+
+// usedUp checks one block of given numbers: those are marked whose objects were
+// made and are gone.
+func (p *pair) usedUp(first geoconfig.ObjectID, bits []byte) {
+	p.t.Helper()
+	for i := range usedBlock {
+		o := first + geoconfig.ObjectID(i)
+		if got, want := bits[i/8]&(1<<(i%8)) != 0, p.taken[o] && p.twin.all[o] == nil; got != want {
+			p.t.Errorf("%v is marked as gone: %v, want %v", o, got, want)
+		}
+		if p.taken[o] && p.twin.all[o] == nil {
+			p.done["given and gone"]++
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -25,11 +26,14 @@ type Action struct {
 }
 
 // Answer is what became of an action. Err means that it is not known whether
-// the action was done. Time is the hybrid time of the step's entry.
+// the action was done. Time is the hybrid time of the step's entry. Known means
+// that a Final step was not run: Result is what an earlier attempt at the
+// client's operation came to.
 type Answer struct {
 	Facts  []byte
 	Result *pb.Result
 	Time   hlc.Time
+	Known  bool
 	Err    error
 }
 
@@ -42,6 +46,7 @@ const (
 	reading // under the locks
 	deciding
 	committing
+	givingUp // the decision to give up is journaled
 	aborting
 	finishing
 	done
@@ -80,6 +85,11 @@ type Coordinator struct {
 	again    bool
 	attempts int
 	stale    int
+	// mayStand: a decision may be in the log, so that giving up has to be
+	// journaled before others learn of it.
+	mayStand  bool
+	overruled bool
+	ended     bool
 }
 
 // NewCoordinator starts an operation whose evaluation answered Across. The
@@ -94,7 +104,7 @@ func NewCoordinator(c Context, op *pb.Operation) *Coordinator {
 // is completed, another given up. Its steps must go through the slice's
 // present active, which is the one that calls.
 func Resume(c Context, o OpenIntent) *Coordinator {
-	k := &Coordinator{c: c, intent: o.Intent, begun: true, slices: o.rec.Participants, attempts: maxAttempts}
+	k := &Coordinator{c: c, intent: o.Intent, begun: true, slices: o.rec.Participants, attempts: maxAttempts, mayStand: !o.GivenUp}
 	k.prepared = len(k.slices)
 	if o.Decided {
 		k.parts, k.time, k.phase = o.rec.Parts, o.rec.Time, committing
@@ -129,6 +139,13 @@ func (k *Coordinator) Intent() Intent { return k.intent }
 // rest is telling the others.
 func (k *Coordinator) Decided() bool { return k.phase > deciding && k.outcome == nil }
 
+// Overruled reports whether a resumed intent could not be given up, because a
+// decision came before: it is to be resumed once more, as it is now.
+func (k *Coordinator) Overruled() bool { return k.overruled }
+
+// Ended reports whether nothing of the intent is left.
+func (k *Coordinator) Ended() bool { return k.ended }
+
 // Next returns what to do now; the actions may be done at once.
 func (k *Coordinator) Next() []Action {
 	switch k.phase {
@@ -155,18 +172,29 @@ func (k *Coordinator) Next() []Action {
 			out[i] = k.stepTo(k.parts[i].Slice, pb.Step_COMMIT, appendPart(nil, &k.parts[i]))
 		}
 		return out
+	case givingUp:
+		return []Action{k.stepTo(k.c.Slice, pb.Step_ABORT, nil)}
 	case aborting:
-		var out []Action
-		for _, s := range k.slices[:min(k.prepared+1, len(k.slices))] {
-			if s != k.c.Slice {
-				out = append(out, k.stepTo(s, pb.Step_ABORT, nil))
-			}
-		}
-		return out
+		return k.aborts()
 	case finishing:
 		return []Action{k.stepTo(k.c.Slice, pb.Step_FINISH, nil)}
 	}
 	return nil
+}
+
+// aborts tell all that may hold locks. A decision that was never asked for
+// cannot be in the log: the coordinator's own slice is told with the others.
+func (k *Coordinator) aborts() []Action {
+	var out []Action
+	if !k.mayStand {
+		out = append(out, k.stepTo(k.c.Slice, pb.Step_ABORT, nil))
+	}
+	for _, s := range k.slices[:min(k.prepared+1, len(k.slices))] {
+		if s != k.c.Slice {
+			out = append(out, k.stepTo(s, pb.Step_ABORT, nil))
+		}
+	}
+	return out
 }
 
 func (k *Coordinator) stepTo(s geoconfig.SliceID, p pb.Step_Phase, detail []byte) Action {
@@ -202,19 +230,15 @@ func (k *Coordinator) Answer(answers []Answer) {
 	case preparing:
 		k.answerPrepare(answers[0])
 	case deciding:
-		if k.settled(answers[0]) {
-			k.phase = committing
-			k.parts = slices.DeleteFunc(k.parts, func(p part) bool { return p.Slice == k.c.Slice })
-			if len(k.parts) == 0 {
-				k.phase = finishing
-			}
-		}
+		k.answerDecision(answers[0])
 	case committing:
-		if allDone(answers) {
+		if allDone(answers) || plant.On(plant.IntentForgetsParts) {
 			k.phase = finishing
 		} else {
 			k.phase = done // decided: the result stands, the rest is resumed
 		}
+	case givingUp:
+		k.answerGiveUp(answers[0])
 	case aborting:
 		if allDone(answers) {
 			k.phase = finishing
@@ -226,8 +250,35 @@ func (k *Coordinator) Answer(answers []Answer) {
 			k.left()
 			return
 		}
-		k.phase = done
+		k.phase, k.ended = done, answers[0].Err == nil
 		k.restart()
+	}
+}
+
+func (k *Coordinator) answerDecision(a Answer) {
+	switch {
+	case a.Known && a.Err == nil:
+		// It may be this intent's own, if the step was sent twice.
+		k.outcome, k.mayStand = a.Result, true
+		k.giveUp()
+	case k.settled(a):
+		k.phase = committing
+		k.parts = slices.DeleteFunc(k.parts, func(p part) bool { return p.Slice == k.c.Slice })
+		if len(k.parts) == 0 {
+			k.phase = finishing
+		}
+	}
+}
+
+func (k *Coordinator) answerGiveUp(a Answer) {
+	if !allDone([]Answer{a}) {
+		k.overruled = a.Err == nil
+		k.left()
+		return
+	}
+	k.phase = aborting
+	if len(k.Next()) == 0 {
+		k.phase = finishing
 	}
 }
 
@@ -330,7 +381,7 @@ func (k *Coordinator) decision() Action {
 // giveUp lets go of what was locked.
 func (k *Coordinator) giveUp() {
 	k.phase = aborting
-	if len(k.Next()) == 0 {
-		k.phase = finishing
+	if k.mayStand {
+		k.phase = givingUp
 	}
 }

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"bytes"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/pb"
@@ -15,6 +17,12 @@ const clientNumbers = 1 << (geoconfig.NumberBits - 1)
 // MaxReserve bounds the numbers of one answer; who asks for more gets so many.
 const MaxReserve = 4096
 
+// usedBlock is how many given numbers one key speaks for (keyUsed). Its value
+// has a bit for each, set once an object of that number is gone. Nothing else
+// remembers a number that a client chose; those of the active's ranges are used
+// in their order.
+const usedBlock = 256
+
 // give gives a client object numbers. Closed slices give none, and where there
 // are no more, none come: neither fails the create that asked beside.
 func (t *txn) give(reserve uint32) {
@@ -28,9 +36,9 @@ func (t *txn) give(reserve uint32) {
 	t.stateDirty = true
 }
 
-// given takes an object ID that the client chose from those it got. A slice
-// that closed meanwhile takes it still: the client's program was told that the
-// file is made.
+// given takes an object ID that the client chose from those it got. Each is
+// taken once: one whose object is gone is Stale. A slice that closed meanwhile
+// takes it still: the client's program was told that the file is made.
 func (t *txn) given(o geoconfig.ObjectID) (geoconfig.ObjectID, error) {
 	if o.Slice() != t.c.Slice || o.Number() < clientNumbers || o.Number()-clientNumbers >= t.state.Given {
 		return 0, refusal(fault.Invalid)
@@ -42,9 +50,53 @@ func (t *txn) given(o geoconfig.ObjectID) (geoconfig.ObjectID, error) {
 	if n != nil {
 		return 0, refusal(fault.Exists)
 	}
+	if bits, err := t.usedBits(usedKey(o)); err != nil {
+		return 0, err
+	} else if at := o.Number() % usedBlock; bits != nil && bits[at/8]&(1<<(at%8)) != 0 {
+		return 0, refusal(fault.Stale)
+	}
 	t.state.Objects++
 	t.stateDirty = true
 	return o, nil
+}
+
+func usedKey(o geoconfig.ObjectID) []byte {
+	return objectKey(keyUsed, geoconfig.NewObjectID(o.Slice(), o.Number()&^(usedBlock-1)))
+}
+
+// usedBits reads which numbers of a block are used up; nil says none.
+func (t *txn) usedBits(key []byte) ([]byte, error) {
+	value, ok, err := t.view.Get(key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if len(value) != usedBlock/8 {
+		return nil, fault.E(fault.Corrupt, "tree.Evaluate", "", "a block of used numbers is malformed")
+	}
+	return value, nil
+}
+
+// useUp notes that the number of an object that goes is never to be taken again.
+func (t *txn) useUp(o geoconfig.ObjectID) error {
+	if o.Number() < clientNumbers {
+		return nil
+	}
+	key, at := usedKey(o), o.Number()%usedBlock
+	for i := range t.mutations { // one operation may remove several
+		if m := &t.mutations[i]; bytes.Equal(m.Key, key) {
+			m.Value[at/8] |= 1 << (at % 8)
+			return nil
+		}
+	}
+	before, err := t.usedBits(key)
+	if err != nil {
+		return err
+	}
+	bits := make([]byte, usedBlock/8)
+	copy(bits, before)
+	bits[at/8] |= 1 << (at % 8)
+	t.put(key, bits)
+	return nil
 }
 
 // first splices the content that came with a create into the new file, or, with

@@ -2,6 +2,8 @@ package tree
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -68,6 +70,55 @@ func TestGivenNumbers(t *testing.T) {
 	d.client(alice, fault.Invalid, with("not given", first+MaxReserve), nil)
 	d.client(alice, fault.Invalid, with("the active's", geoconfig.NewObjectID(rootID.Slice(), 20)), nil)
 	d.client(alice, fault.Invalid, with("another slice's", geoconfig.NewObjectID(9, clientNumbers)), nil)
+}
+
+// TestAGivenNumberIsUsedOnce removes files whose numbers were given in advance,
+// at once and when the last who had one open lets it go: nobody makes a file
+// with such a number again, under whatever name.
+func TestAGivenNumberIsUsedOnce(t *testing.T) {
+	d := newDesk(t)
+	ask := named("asks")
+	ask.Reserve = 2 * usedBlock
+	first := geoconfig.ObjectID(d.client(alice, fault.None, ask, nil).First)
+	with := func(name string, o geoconfig.ObjectID) *pb.Create {
+		c := named(name)
+		c.Object = uint64(o)
+		return c
+	}
+	gone := []geoconfig.ObjectID{first, first + 1, first + 7, first + usedBlock - 1, first + usedBlock}
+	for i, o := range gone {
+		d.client(alice, fault.None, with("f", o), nil)
+		if i%2 == 0 {
+			d.do(alice, fault.None, d.unlink("/f", false))
+			continue
+		}
+		hold := &pb.Hold{Object: uint64(o), Client: 5}
+		d.do(alice, fault.None, &pb.Operation{Op: &pb.Operation_Hold{Hold: hold}})
+		d.do(alice, fault.None, d.unlink("/f", false))
+		d.client(alice, fault.Exists, with("f", o), nil)
+		d.do(alice, fault.None, &pb.Operation{Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: 5, Release: true}}})
+	}
+	for o := first; o < first+usedBlock+9; o++ {
+		want := fault.None
+		if slices.Contains(gone, o) {
+			want = fault.Stale
+		}
+		d.client(alice, want, with(fmt.Sprintf("again%d", o), o), nil)
+	}
+}
+
+// TestTwoNumbersOfABlockGoAtOnce removes two objects in one evaluation: the
+// second does not undo what the first noted.
+func TestTwoNumbersOfABlockGoAtOnce(t *testing.T) {
+	x := txn{view: mapView{}}
+	for _, n := range []uint64{clientNumbers + 3, clientNumbers + 9} {
+		if err := x.useUp(geoconfig.NewObjectID(rootID.Slice(), n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := x.mutations[len(x.mutations)-1].Value; last[0] != 1<<3 || last[1] != 1<<1 {
+		t.Errorf("the block reads %x", last)
+	}
 }
 
 // TestContentWithAName makes files with content where the active numbers them,

@@ -29,7 +29,7 @@ func (t *txn) hold(op *pb.Hold) error {
 	}
 	o := geoconfig.ObjectID(op.Object)
 	_, had, err := t.view.Get(pairKey(keyHold, uint64(o), client))
-	if err != nil || had == !op.Release {
+	if err != nil || had && !op.Release {
 		return err
 	}
 	if !op.Release {
@@ -40,10 +40,18 @@ func (t *txn) hold(op *pb.Hold) error {
 		t.result.Attr = n.Attr()
 		return t.addHold(o, client)
 	}
-	t.remove(pairKey(keyHold, uint64(o), client))
-	t.remove(pairKey(keyHeld, client, uint64(o)))
-	t.state.Holds -= min(t.state.Holds, 1)
-	t.stateDirty = true
+	return t.letGo(o, client, had)
+}
+
+// letGo ends a client's hold, if it had one. The result says whether the object
+// stays: for a name, or for another holder.
+func (t *txn) letGo(o geoconfig.ObjectID, client uint64, had bool) error {
+	if had {
+		t.remove(pairKey(keyHold, uint64(o), client))
+		t.remove(pairKey(keyHeld, client, uint64(o)))
+		t.state.Holds -= min(t.state.Holds, 1)
+		t.stateDirty = true
+	}
 	n, err := t.inode(o)
 	if err != nil {
 		if errors.Is(err, refusal(fault.Stale)) {
@@ -51,10 +59,12 @@ func (t *txn) hold(op *pb.Hold) error {
 		}
 		return err
 	}
-	if n.Nlink == 0 {
+	t.result.Existed = true
+	if had && n.Nlink == 0 {
 		n.dirty = true
+		t.result.Existed, err = t.holdOrHeld(o)
 	}
-	return nil
+	return err
 }
 
 func (t *txn) addHold(o geoconfig.ObjectID, client uint64) error {
@@ -71,6 +81,15 @@ func (t *txn) addHold(o geoconfig.ObjectID, client uint64) error {
 	t.put(pairKey(keyHold, uint64(o), client), []byte{value})
 	t.put(pairKey(keyHeld, client, uint64(o)), []byte{1})
 	return nil
+}
+
+// HasOpen reports whether a client is noted to have an object open.
+func HasOpen(v View, o geoconfig.ObjectID, client uint64) (bool, error) {
+	if client == 0 {
+		return false, nil
+	}
+	_, held, err := v.Get(pairKey(keyHold, uint64(o), client))
+	return held, err
 }
 
 // holdOrHeld notes the holders that the context names, and reports whether
@@ -125,6 +144,9 @@ func (t *txn) reapNow(n *Inode) error {
 		} else if ok {
 			t.remove(key)
 		}
+	}
+	if err := t.useUp(n.Object); err != nil {
+		return err
 	}
 	t.state.Objects -= min(t.state.Objects, 1)
 	t.state.Stored -= min(t.state.Stored, n.Stored)
@@ -213,7 +235,10 @@ type Mark struct {
 	Time   hlc.Time
 }
 
-// Sweep lists marks older than a time, at most limit.
+// Sweep lists marks, at most limit of each duty: those that are older than
+// before says, behind the object where the last round of a duty ended. It notes
+// in from where the next one goes on, which is the beginning once it met the
+// last mark. So marks that cannot be settled hide no others.
 //
 //	DutyNoname: send Reap{fence} to the slice of Dir. Where it existed, propose
 //	Reap{confirm} here; else Reap{} here, which removes the object.
@@ -221,22 +246,28 @@ type Mark struct {
 //	Reap{forget} here.
 //	DutyFence: once no registration is left that could still send the name
 //	(24 h), propose Reap{forget} here.
-func Sweep(v View, before hlc.Time, limit int) ([]Mark, error) {
+func Sweep(v View, before func(Duty) hlc.Time, from map[Duty]geoconfig.ObjectID, limit int) ([]Mark, error) {
 	const op fault.Op = "tree.Sweep"
 	var out []Mark
 	var bad error
 	for kind, duty := range map[byte]Duty{keyNoname: DutyNoname, keyNamed: DutyNamed, keyFence: DutyFence} {
-		err := v.Scan([]byte{kind}, []byte{kind + 1}, func(key, value []byte) bool {
+		oldest, found, last := before(duty), 0, geoconfig.ObjectID(0)
+		err := v.Scan(objectKey(kind, from[duty]+1), []byte{kind + 1}, func(key, value []byte) bool {
+			if found == limit {
+				last = out[len(out)-1].Object
+				return false
+			}
 			r := reader{data: value}
 			m := Mark{Duty: duty, Object: objectOf(key), Dir: geoconfig.ObjectID(r.uint64()), Time: hlc.Time(r.uint64())}
 			if !r.done() {
 				bad = fault.E(fault.Corrupt, op, m.Object.String(), "a mark is malformed")
 				return false
 			}
-			if m.Time < before {
+			if m.Time < oldest {
 				out = append(out, m)
+				found++
 			}
-			return len(out) < limit
+			return true
 		})
 		if err == nil {
 			err = bad
@@ -244,6 +275,7 @@ func Sweep(v View, before hlc.Time, limit int) ([]Mark, error) {
 		if err != nil {
 			return nil, fault.Wrap(fault.IO, op, "", err)
 		}
+		from[duty] = last
 	}
 	return out, nil
 }

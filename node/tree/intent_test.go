@@ -1,10 +1,12 @@
 package tree
 
 import (
+	"encoding/binary"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -20,6 +22,38 @@ func linkName(o uint64, name string, mode uint32) *pb.Operation {
 	return &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: uint64(rootID), Name: []byte(name), Object: o, Mode: mode}}}
 }
 
+// TestASweepMeetsEveryMark sweeps in short rounds and settles nothing, as where
+// the slices that it asks do not answer: every mark of every duty has its turn,
+// as often as any other.
+func TestASweepMeetsEveryMark(t *testing.T) {
+	const each, limit = 20, 3
+	w := newWorld(t, 1, 2)
+	state := w.places[2].state
+	for n := range uint64(each) {
+		for _, kind := range []byte{keyNoname, keyNamed, keyFence} {
+			state.values[string(objectKey(kind, geoconfig.NewObjectID(2, 100+n)))] = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(rootID)), 5)
+		}
+	}
+	from, met := map[Duty]geoconfig.ObjectID{}, map[Mark]int{}
+	for range 3 * (each/limit + 1) {
+		marks, err := Sweep(state, olderThan(1<<62), from, limit)
+		if err != nil || len(marks) > 3*limit {
+			t.Fatalf("a round met %d marks, %v", len(marks), err)
+		}
+		for _, m := range marks {
+			met[m]++
+		}
+	}
+	if len(met) != 3*each {
+		t.Errorf("%d marks were met, there are %d", len(met), 3*each)
+	}
+	for m, times := range met {
+		if times != 3 {
+			t.Errorf("%v was met %d times in three sweeps", m, times)
+		}
+	}
+}
+
 // TestFence checks that an object which the sweeper reaps gets no name late,
 // and that a named one is not reaped.
 func TestFence(t *testing.T) {
@@ -31,11 +65,11 @@ func TestFence(t *testing.T) {
 	r, _ := d.run(geoconfig.NewObjectID(2, 1), super, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: TypeRegular, Parent: uint64(rootID)}}}, nil)
 	o := r.Attr.Object
 	d.flush(d.places[2])
-	marks, err := Sweep(d.places[2].state, 1<<62, 10)
+	marks, err := Sweep(d.places[2].state, olderThan(1<<62), map[Duty]geoconfig.ObjectID{}, 10)
 	if err != nil || len(marks) != 1 || marks[0].Duty != DutyNoname || uint64(marks[0].Object) != o || marks[0].Dir != rootID {
 		t.Fatalf("got marks %v, %v", marks, err)
 	}
-	if none, err := Sweep(d.places[2].state, marks[0].Time, 10); err != nil || len(none) != 0 {
+	if none, err := Sweep(d.places[2].state, olderThan(marks[0].Time), map[Duty]geoconfig.ObjectID{}, 10); err != nil || len(none) != 0 {
 		t.Errorf("a mark of just now is listed: %v, %v", none, err)
 	}
 	if reap(1, &pb.Reap{Object: o, Fence: true, Dir: uint64(rootID)}).Existed {
@@ -175,3 +209,6 @@ func TestTouches(t *testing.T) {
 		}
 	}
 }
+
+// olderThan makes a sweep look at every mark older than a time.
+func olderThan(t hlc.Time) func(Duty) hlc.Time { return func(Duty) hlc.Time { return t } }

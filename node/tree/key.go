@@ -27,6 +27,7 @@ const (
 	keyNoname = 'u' // object made for another slice's directory -> directory, time
 	keyNamed  = 'k' // object of another slice named here -> directory, time
 	keyFence  = 'f' // object of another slice never to be named here -> time
+	keyUsed   = 'g' // block of given numbers -> which objects are gone
 )
 
 // Versioned reports whether a key is kept with its history.

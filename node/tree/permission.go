@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
 )
 
 // What access asks for.
@@ -15,6 +16,9 @@ const (
 
 // in reports whether the principal belongs to a group.
 func (p *Principal) in(gid uint32) bool { return p.GID == gid || slices.Contains(p.Groups, gid) }
+
+// In reports whether the principal belongs to a group.
+func (p *Principal) In(gid uint32) bool { return p.in(gid) }
 
 // root reports whether the principal is privileged.
 func (p *Principal) root() bool { return p.UID == 0 }
@@ -38,6 +42,18 @@ func (p *Principal) allowed(n *Inode, want uint32) bool {
 		bits >>= 3
 	}
 	return bits&want == want
+}
+
+// Allowed reports whether an object's mode and ACL, which its attributes have,
+// give a principal what is wanted: read 4, write 2, execute or search 1.
+func Allowed(a *pb.Attr, p *Principal, want uint32) bool {
+	n := Inode{Mode: a.Mode, UID: a.Uid, GID: a.Gid}
+	for _, x := range a.Xattrs {
+		if x.Name == XattrACL {
+			n.ACL = x.Value
+		}
+	}
+	return p.allowed(&n, want)
 }
 
 // access refuses what mode and ACL do not give.

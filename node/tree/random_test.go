@@ -20,12 +20,14 @@ type pair struct {
 	twin  *twin
 	users []Principal
 	log   []string
-	done  map[string]int // outcomes met, so that a test can demand variety
+	done  map[string]int                             // outcomes met, so that a test can demand variety
+	spare map[geoconfig.SliceID][]geoconfig.ObjectID // given in advance, never taken
+	taken map[geoconfig.ObjectID]bool                // of those given, objects were made of
 }
 
 func newPair(t testing.TB, seed uint64, slices int) *pair {
 	return &pair{
-		world: newWorld(t, seed, slices), twin: newTwin(), done: map[string]int{},
+		world: newWorld(t, seed, slices), twin: newTwin(), done: map[string]int{}, spare: map[geoconfig.SliceID][]geoconfig.ObjectID{}, taken: map[geoconfig.ObjectID]bool{},
 		users: []Principal{{}, {}, {UID: 1, GID: 1, Groups: []uint32{7}}, {UID: 2, GID: 2, Groups: []uint32{7, 1}}},
 	}
 }
@@ -76,7 +78,7 @@ func TestRandom(t *testing.T) {
 					t.Errorf("seed %d: no coordinator crashed", seed)
 				}
 			}
-			for _, want := range []string{"rename 0", "rename 9", "rename 8", "rename 6", "rename 7", "unlink 0", "rmdir 8", "link 0", "create 0", "create 4", "write 0", "rename 4", "rename 5", "reaped 0", "rename 3"} {
+			for _, want := range []string{"rename 0", "rename 9", "rename 8", "rename 6", "rename 7", "unlink 0", "rmdir 8", "link 0", "create 0", "create 4", "write 0", "rename 4", "rename 5", "reaped 0", "rename 3", "given and gone"} {
 				if met[want] == 0 && (c.slices > 1 || want != "reaped 0") {
 					t.Errorf("%q was never met: %v", want, met)
 				}
@@ -223,6 +225,8 @@ func (p *pair) stepCreate(who Principal) {
 		return
 	}
 	excl, trunc := p.rng.IntN(2) == 0, p.rng.IntN(2) == 0
+	given, reserve := p.given(d), uint32(p.rng.IntN(3))
+	excl = excl || given != 0
 	var n *thing
 	var existed bool
 	if k := d.kids[name]; k != nil && k.id.Slice() != d.id.Slice() {
@@ -233,10 +237,14 @@ func (p *pair) stepCreate(who Principal) {
 		n, existed, k = p.twin.create(who, d, name, mode, umask, target, excl, trunc)
 		return k
 	}, who, 9, d.id, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{
-		Dir: uint64(d.id), Name: []byte(name), Mode: mode, Umask: umask, Target: []byte(target), Exclusive: excl, Truncate: trunc,
+		Dir: uint64(d.id), Name: []byte(name), Mode: mode, Umask: umask, Target: []byte(target), Exclusive: excl, Truncate: trunc, Object: uint64(given), Reserve: reserve,
 	}}}, nil)
 	if r == nil || r.Kind != 0 || n == nil {
 		return
+	}
+	for i := range r.Numbers {
+		o := geoconfig.ObjectID(r.First) + geoconfig.ObjectID(i)
+		p.spare[o.Slice()] = append(p.spare[o.Slice()], o)
 	}
 	if r.Existed != existed {
 		p.t.Errorf("create: existed %v, want %v", r.Existed, existed)
@@ -246,12 +254,28 @@ func (p *pair) stepCreate(who Principal) {
 	}
 }
 
+// given takes one of the numbers that were given in advance for a new object of
+// a directory's slice, now and then, and forgets it; 0 says none.
+func (p *pair) given(d *thing) geoconfig.ObjectID {
+	s := p.spare[d.id.Slice()]
+	if len(s) == 0 || p.rng.IntN(2) == 0 {
+		return 0
+	}
+	at := p.rng.IntN(len(s))
+	o := s[at]
+	p.spare[d.id.Slice()] = slices.Delete(s, at, at+1)
+	return o
+}
+
 func (p *pair) named(n *thing, object uint64) {
 	n.id = geoconfig.ObjectID(object)
 	if p.twin.all[n.id] != nil {
 		p.t.Errorf("object %v was given twice", n.id)
 	}
 	p.twin.all[n.id] = n
+	if n.id.Number() >= clientNumbers {
+		p.taken[n.id] = true
+	}
 }
 
 // createAcross does what a client does where the object goes elsewhere.
@@ -290,7 +314,7 @@ func (p *pair) sweep() {
 	}
 	for id, q := range p.places {
 		p.flush(q)
-		marks, err := Sweep(q.state, 1<<62, 100)
+		marks, err := Sweep(q.state, olderThan(1<<62), map[Duty]geoconfig.ObjectID{}, 100)
 		if err != nil {
 			p.t.Fatal(err)
 		}

@@ -2,10 +2,13 @@ package tree
 
 import (
 	"encoding/binary"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/invariant"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -14,7 +17,9 @@ import (
 // (and takes its locks where its slice is the lowest), COMMIT decides, applies
 // its own part and keeps the others', FINISH drops the record. At a
 // participant: PREPARE takes locks, COMMIT applies its part and lets go, ABORT
-// lets go. Every step may be repeated: what is done already is done.
+// lets go. ABORT at the coordinator is a decision too: the slice's log orders it
+// and COMMIT, and the second of the two is refused. Every step may be repeated:
+// what is done already is done.
 
 const intentVersion = 1
 
@@ -23,8 +28,26 @@ type record struct {
 	Client, Number uint64
 	Participants   []geoconfig.SliceID // that may hold locks, the coordinator perhaps among them
 	Decided        bool
+	GivenUp        bool // decided the other way: never both
 	Time           hlc.Time
 	Parts          []part // once decided: what the others still have to apply
+}
+
+// The outcomes, as a coordinator's record has them.
+const (
+	outcomeOpen byte = iota
+	outcomeDecided
+	outcomeGivenUp
+)
+
+func (rec *record) outcome() byte {
+	switch {
+	case rec.Decided:
+		return outcomeDecided
+	case rec.GivenUp:
+		return outcomeGivenUp
+	}
+	return outcomeOpen
 }
 
 // part is what one slice does at commit.
@@ -73,12 +96,7 @@ func (r *reader) part() part {
 }
 
 func appendRecord(dst []byte, rec *record) []byte {
-	dst = append(dst, intentVersion)
-	decided := byte(0)
-	if rec.Decided {
-		decided = 1
-	}
-	dst = append(dst, decided)
+	dst = append(dst, intentVersion, rec.outcome())
 	for _, v := range [...]uint64{rec.Client, rec.Number, uint64(rec.Time)} {
 		dst = binary.BigEndian.AppendUint64(dst, v)
 	}
@@ -97,7 +115,10 @@ func (r *reader) record() record {
 	if r.byte() != intentVersion {
 		r.bad = true
 	}
-	rec := record{Decided: r.byte() == 1, Client: r.uint64(), Number: r.uint64(), Time: hlc.Time(r.uint64())}
+	outcome := r.byte()
+	r.bad = r.bad || outcome > outcomeGivenUp
+	rec := record{Decided: outcome == outcomeDecided, GivenUp: outcome == outcomeGivenUp,
+		Client: r.uint64(), Number: r.uint64(), Time: hlc.Time(r.uint64())}
 	rec.Participants = make([]geoconfig.SliceID, r.count(1))
 	for i := range rec.Participants {
 		rec.Participants[i] = geoconfig.SliceID(r.uint32())
@@ -130,7 +151,11 @@ func (t *txn) step(op *pb.Step) error {
 		}
 		return t.commitPart(i, hlc.Time(op.Hlc), op.Detail)
 	case pb.Step_ABORT:
-		return t.abort(i)
+		if mine {
+			return t.giveUp(i)
+		}
+		_, err := t.release(i)
+		return err
 	case pb.Step_FINISH:
 		if mine {
 			return t.finishIntent(i)
@@ -166,11 +191,14 @@ func (t *txn) prepare(i Intent, detail []byte) error {
 		return err
 	}
 	if i.Slice() == t.c.Slice { // the coordinator's own, where it is not the lowest
-		if _, open, err := t.view.Get(intentKey(keyIntent, i)); err != nil || !open {
+		if rec, open, err := t.coordinated(i); err != nil || !open || rec.GivenUp {
 			return orKind(err, fault.Stale)
 		}
 	}
 	t.put(key, t.prepared(locks))
+	if plant.On(plant.IntentTakesNoLocks) {
+		return nil
+	}
 	return t.takeLocks(i, locks)
 }
 
@@ -198,10 +226,37 @@ func (t *txn) release(i Intent) (held bool, err error) {
 	return true, nil
 }
 
-func (t *txn) abort(i Intent) error {
+// coordinated reads the record of an intent that this slice coordinates; open
+// is false where there is none.
+func (t *txn) coordinated(i Intent) (rec record, open bool, err error) {
+	value, open, err := t.view.Get(intentKey(keyIntent, i))
+	if err != nil || !open {
+		return record{}, false, err
+	}
+	r := reader{data: value}
+	rec = r.record()
+	if !r.done() {
+		return record{}, false, fault.E(fault.Corrupt, "tree.Evaluate", "", "a coordinator's record is malformed")
+	}
+	return rec, true, nil
+}
+
+// giveUp is the coordinator's ABORT: from here on the intent has no effect. It
+// is refused where the intent is decided. An intent without a record has
+// nothing left to give up: all were told its outcome.
+func (t *txn) giveUp(i Intent) error {
+	rec, open, err := t.coordinated(i)
+	switch {
+	case err != nil || !open || rec.GivenUp:
+		return err
+	case rec.Decided && !plant.On(plant.IntentAbortsOpen):
+		return refusal(fault.Stale)
+	}
 	if _, err := t.release(i); err != nil {
 		return err
 	}
+	rec.GivenUp = true
+	t.put(intentKey(keyIntent, i), appendRecord(nil, &rec))
 	return nil
 }
 
@@ -216,15 +271,9 @@ func (t *txn) decide(i Intent, at hlc.Time, detail []byte) error {
 	if !r.done() || proto.Unmarshal(result, t.result) != nil {
 		return refusal(fault.Invalid)
 	}
-	key := intentKey(keyIntent, i)
-	value, open, err := t.view.Get(key)
-	if err != nil || !open {
+	rec, open, err := t.coordinated(i)
+	if err != nil || !open || rec.GivenUp && !plant.On(plant.IntentAbortsOpen) {
 		return orKind(err, fault.Stale)
-	}
-	old := reader{data: value}
-	rec := old.record()
-	if !old.done() {
-		return fault.E(fault.Corrupt, "tree.Evaluate", "", "a coordinator's record is malformed")
 	}
 	if rec.Decided {
 		return nil
@@ -242,7 +291,7 @@ func (t *txn) decide(i Intent, at hlc.Time, detail []byte) error {
 			rec.Parts = append(rec.Parts, parts[k])
 		}
 	}
-	t.put(key, appendRecord(nil, &rec))
+	t.put(intentKey(keyIntent, i), appendRecord(nil, &rec))
 	return nil
 }
 
@@ -319,15 +368,15 @@ func (t *txn) applyInode(m Mutation) error {
 	return nil
 }
 
+// finishIntent drops the record of an intent whose outcome all were told.
 func (t *txn) finishIntent(i Intent) error {
-	if _, err := t.release(i); err != nil {
+	rec, open, err := t.coordinated(i)
+	if err != nil || !open {
 		return err
 	}
-	key := intentKey(keyIntent, i)
-	if _, open, err := t.view.Get(key); err != nil || !open {
-		return err
-	}
-	t.remove(key)
+	invariant.Check(rec.outcome() != outcomeOpen, invariant.Violation{Rule: invariant.FinishDecided, Slice: t.c.Slice, Serial: t.c.Serial,
+		Want: uint64(outcomeDecided), Got: uint64(outcomeOpen)})
+	t.remove(intentKey(keyIntent, i))
 	return nil
 }
 
@@ -336,7 +385,18 @@ type OpenIntent struct {
 	Intent         Intent
 	Client, Number uint64
 	Decided        bool
+	GivenUp        bool
 	rec            record
+}
+
+// Others lists the other slices that take part.
+func (o *OpenIntent) Others() []geoconfig.SliceID {
+	return slices.DeleteFunc(slices.Clone(o.rec.Participants), func(s geoconfig.SliceID) bool { return s == o.Intent.Slice() })
+}
+
+// Keys are those under which the steps at the intent's own slice write.
+func (o *OpenIntent) Keys() [][]byte {
+	return [][]byte{intentKey(keyIntent, o.Intent), intentKey(keyPart, o.Intent)}
 }
 
 // OpenIntents lists the intents that a slice coordinates and has not finished:
@@ -352,7 +412,7 @@ func OpenIntents(v View) ([]OpenIntent, error) {
 			bad = fault.E(fault.Corrupt, op, "", "a coordinator's record is malformed")
 			return false
 		}
-		o.Client, o.Number, o.Decided = o.rec.Client, o.rec.Number, o.rec.Decided
+		o.Client, o.Number, o.Decided, o.GivenUp = o.rec.Client, o.rec.Number, o.rec.Decided, o.rec.GivenUp
 		out = append(out, o)
 		return true
 	})

@@ -39,7 +39,7 @@ func (m *memory) Scan(from, to []byte, fn func(key, value []byte) bool) error {
 			keys = append(keys, k)
 		}
 	}
-	if len(from) >= 9 {
+	if len(from) >= 9 && to != nil && string(to) <= string(endOf(from[:9])) {
 		for k := range m.groups[string(from[:9])] {
 			take(k)
 		}
