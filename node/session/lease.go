@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -28,7 +29,7 @@ func (t *Table) Grant(id ID, o geoconfig.ObjectID, what pb.Grant_What, now int64
 		return s.serial, true
 	}
 	obj := t.objects[k]
-	if obj != nil && obj.changes > 0 || t.leases >= t.config.MaxLeases {
+	if obj != nil && obj.changes > 0 && !plant.On(plant.SessionGrantsInChange) || t.leases >= t.config.MaxLeases || t.sated(s) {
 		return 0, false
 	}
 	t.push(t.hold(s, k))
@@ -46,6 +47,7 @@ func (t *Table) hold(s *session, k key) *lease {
 	l := &lease{key: k, session: s}
 	obj.leases = append(obj.leases, l)
 	s.leases[k] = l
+	s.leased(1)
 	t.leases++
 	return l
 }
@@ -67,6 +69,7 @@ func unlink(l *lease) {
 func (t *Table) free(l *lease) (ready []*Change) {
 	unlink(l)
 	delete(l.session.leases, l.key)
+	l.session.leased(-1)
 	t.leases--
 	obj := t.objects[l.key]
 	if i := slices.Index(obj.leases, l); i >= 0 {
@@ -167,9 +170,10 @@ func (t *Table) Evict() []Revocation {
 }
 
 // Answer takes a session's answer to a revocation: its leases named there are
-// gone, and held are the objects among them that the client has open. Ready
-// are the changes that may go on. An answer for a session that has ended, or a
-// second one, does nothing.
+// gone, and held are the objects that the client has open, or is about to open:
+// those among them, and those that were known to it by a lease on the names of
+// their directory. Ready are the changes that may go on. An answer for a session
+// that has ended, or a second one, does nothing.
 func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready []*Change) {
 	s := t.sessions[id]
 	if s == nil || s.client == 0 || serial == 0 {
@@ -182,18 +186,22 @@ func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready [
 		if s.leases[k] != l {
 			continue // voided meanwhile
 		}
-		open := slices.Contains(held, k.object)
-		if open {
-			t.rememberOpen(s, k.object)
-		} else if k.what == pb.Grant_FILE {
+		if k.what == pb.Grant_FILE && !slices.Contains(held, k.object) {
 			t.forgetOpen(s, k.object)
 		}
 		for _, c := range l.waiters {
-			if open && c.unlinks(k.object) {
-				c.holders = append(c.holders, s.client)
+			for _, o := range held {
+				if c.unlinks(o) && !slices.Contains(c.holders, s.client) {
+					c.holders = append(c.holders, s.client)
+				}
 			}
 		}
 		ready = append(ready, t.free(l)...)
+	}
+	if len(asked) > 0 {
+		for _, o := range held {
+			t.rememberOpen(s, o)
+		}
 	}
 	return ready
 }

@@ -26,6 +26,10 @@ type Config struct {
 	Length int64
 	// MaxSessions bounds the sessions; more are refused as Overloaded.
 	MaxSessions int
+	// MaxUserSessions and MaxUserLeases bound those of one user, so that room is
+	// left for others: more sessions are refused as Overloaded, no more leases are
+	// granted. 0: no bound of their own.
+	MaxUserSessions, MaxUserLeases int
 	// MaxLeases bounds the leases of all sessions; beyond it none is granted,
 	// and Evict begins to take back the oldest.
 	MaxLeases int
@@ -58,6 +62,7 @@ type session struct {
 	// serial numbers grants and revocations; each takes the next.
 	serial uint64
 	leases map[key]*lease
+	user   *user // nil where nobody was charged
 	open   map[geoconfig.ObjectID]struct{}
 	asked  map[uint64][]*lease // by serial of the revocation under way
 	// owes is the oldest revocation not answered at a keep-alive, and until the
@@ -92,6 +97,7 @@ type Table struct {
 	sessions map[ID]*session
 	objects  map[key]*object
 	openers  map[geoconfig.ObjectID][]*session
+	users    map[string]*user
 	shunned  map[geoconfig.ObjectID]int64 // directories that nobody gets alone, until a time
 	oldest   lease                        // head of the ring of leases by age
 	leases   int
@@ -103,7 +109,7 @@ type Table struct {
 func New(config Config, first uint64) *Table {
 	t := &Table{
 		config: config, next: ID(first | 1), sessions: map[ID]*session{},
-		objects: map[key]*object{}, openers: map[geoconfig.ObjectID][]*session{},
+		objects: map[key]*object{}, users: map[string]*user{}, openers: map[geoconfig.ObjectID][]*session{},
 		shunned: map[geoconfig.ObjectID]int64{},
 	}
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
@@ -239,5 +245,6 @@ func (t *Table) drop(s *session) []*Change {
 		t.forgetOpen(s, o)
 	}
 	delete(t.sessions, s.id)
+	t.discharge(s)
 	return ready
 }

@@ -378,3 +378,34 @@ func BenchmarkGrantAndChange(b *testing.B) {
 		table.Grant(id, o, pb.Grant_FILE, 0)
 	}
 }
+
+// TestWhoKnewOfAFileByItsDirectoryMayHoldIt unlinks a file that another session
+// knew of by a lease on the names of its directory alone: it is asked, at once
+// and again after it has lost that lease.
+func TestWhoKnewOfAFileByItsDirectoryMayHoldIt(t *testing.T) {
+	for _, earlier := range []bool{false, true} {
+		table := New(DefaultConfig(), 1)
+		s, _, _, err := table.KeepAlive(0, 7, 1e12, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, file := objectN(1), objectN(2)
+		table.Grant(s, dir, pb.Grant_NAMES, 0)
+		if earlier {
+			made, revs := table.Begin(nil, []tree.Touch{{Object: dir, What: pb.Grant_NAMES, Name: []byte("other")}}, 0)
+			table.Answer(s, revs[0].Serial, []geoconfig.ObjectID{file})
+			if len(made.Holders()) != 0 {
+				t.Errorf("%v hold something of a change that unlinks nothing", made.Holders())
+			}
+			table.End(made)
+		}
+		unlink, revs := table.Begin(nil, []tree.Touch{{Object: dir, What: pb.Grant_NAMES, Name: []byte("f")}, {Object: file, What: pb.Grant_FILE, Unlinked: true}}, 0)
+		if len(revs) != 1 {
+			t.Fatalf("earlier %v: %d revocations, want one", earlier, len(revs))
+		}
+		table.Answer(s, revs[0].Serial, []geoconfig.ObjectID{file})
+		if h := unlink.Holders(); !unlink.Ready() || len(h) != 1 || h[0] != 7 {
+			t.Errorf("earlier %v: the holders are %v, want 7; ready: %v", earlier, h, unlink.Ready())
+		}
+	}
+}
