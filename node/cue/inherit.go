@@ -4,6 +4,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -86,6 +87,27 @@ func Kept(c *pb.Cues) []Cue {
 	add(c.GetWriteOnce(), Cue{Name: WriteOnce})
 	add(c.GetCoherenceNs() != 0, Cue{Name: Coherence, Number: c.GetCoherenceNs() / int64(time.Second)})
 	return out
+}
+
+// Check refuses persistent cues that no path can spell, as they come in
+// messages: values out of range are Invalid, cues that do not work yet
+// NotSupported. Whether there is such a site is not looked at. Each policy takes
+// a slice of its own, so there must be few.
+func Check(c *pb.Cues) error {
+	const op fault.Op = "cue.Check"
+	for _, q := range Kept(c) {
+		r := q.Name.row()
+		if r.shape == numberValue && (q.Number < r.least || q.Number > r.most) {
+			return fault.Errorf(fault.Invalid, op, q.Name.String(), "%d is out of range; allowed: %s", q.Number, r.allowed)
+		}
+		if len(q.Text) > MaxValue {
+			return fault.Errorf(fault.Invalid, op, q.Name.String(), "the value has %d bytes, more than %d", len(q.Text), MaxValue)
+		}
+		if !q.Name.Honoured() {
+			return fault.Errorf(fault.NotSupported, op, q.Name.String(), "the cue %s is known but does not work yet", q.Name)
+		}
+	}
+	return nil
 }
 
 // Policy returns the policy that an object's persistent cues ask for, with home

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -62,6 +63,28 @@ func TestPolicyOfPersistentCues(t *testing.T) {
 	for _, tt := range tests {
 		if got := Policy(persistent(t, tt.path), "here"); got != tt.want {
 			t.Errorf("%q: got %+v, want %+v", tt.path, got, tt.want)
+		}
+	}
+}
+
+func TestCuesOfAMessageAreCheckedAsThoseOfAPath(t *testing.T) {
+	for _, tt := range []struct {
+		cues *pb.Cues
+		want fault.Kind
+	}{
+		{nil, fault.None},
+		{&pb.Cues{Site: "a", RepLevel: MaxCopies, RepSites: MaxCopies, KeepTogether: true}, fault.None},
+		{&pb.Cues{RepLevel: MaxCopies + 1}, fault.Invalid},
+		{&pb.Cues{RepSites: 1_000_000}, fault.Invalid},
+		{&pb.Cues{Site: string(make([]byte, MaxValue+1))}, fault.Invalid},
+		{&pb.Cues{CoherenceNs: 1}, fault.Invalid},
+		{&pb.Cues{CoherenceNs: -int64(time.Second)}, fault.Invalid},
+		{&pb.Cues{CoherenceNs: int64(time.Second)}, fault.NotSupported},
+		{&pb.Cues{WriteOnce: true}, fault.NotSupported},
+		{&pb.Cues{EventualMerge: true}, fault.NotSupported},
+	} {
+		if err := Check(tt.cues); fault.KindOf(err) != tt.want {
+			t.Errorf("%v: got %v, want %v", tt.cues, err, tt.want)
 		}
 	}
 }
