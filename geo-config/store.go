@@ -135,8 +135,11 @@ type Cluster struct {
 	// Generation rises when the store is rebuilt; nodes refuse a lower one.
 	Generation Generation `json:"generation"`
 	// CreatedNS is when, in nanoseconds since 1970, by its maker's clock.
-	CreatedNS int64    `json:"created_ns"`
-	Revision  Revision `json:"revision"`
+	CreatedNS int64 `json:"created_ns"`
+	// Secret is what nodes seal tickets with, 32 bytes in hexadecimal. Only nodes
+	// may read it. The first node makes one where there is none.
+	Secret   string   `json:"secret,omitempty"`
+	Revision Revision `json:"revision"`
 }
 
 // AuditRecord tells who changed what. Records are only ever appended.

@@ -221,12 +221,28 @@ type Node struct {
 }
 
 // User is a row of the users' table: a public key acts as one uid, unless the
-// row marks a trusted host, which may act as any.
+// row marks a trusted host, which may act as any. Only a trusted host's row may
+// have uid 0 or no gids. An admin may order what changes the cluster.
 type User struct {
 	Name        UserName `json:"name"`
 	Key         string   `json:"key"` // peer ID text of the user's public key
 	UID         uint32   `json:"uid"`
 	GIDs        []uint32 `json:"gids"`
 	TrustedHost bool     `json:"trusted_host"`
+	Admin       bool     `json:"admin,omitempty"`
 	Revision    Revision `json:"revision"`
+}
+
+// Check returns what is wrong with whom a user acts as, as a phrase that says
+// what to do; empty: nothing.
+func (u User) Check() string {
+	switch {
+	case u.TrustedHost:
+		return ""
+	case u.UID == 0:
+		return "the user has no uid, or 0, which is root's: give it its own uid, or set trusted_host if all of its machine may be trusted"
+	case len(u.GIDs) == 0:
+		return "the user has no gids: give it at least its primary group, or set trusted_host if all of its machine may be trusted"
+	}
+	return ""
 }

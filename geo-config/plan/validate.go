@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/hex"
 	"math"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ func checkCluster(c geoconfig.Cluster) error {
 	if !sane(string(c.ID), idMarks, maxNameBytes) {
 		return invalid(geoconfig.ClusterKey(), "%q is no cluster ID: letters, digits, - and _, 63 at most", c.ID)
 	}
+	if b, err := hex.DecodeString(c.Secret); err != nil || len(b) != 0 && len(b) != 32 {
+		return invalid(geoconfig.ClusterKey(), "the secret is not 64 hexadecimal digits")
+	}
 	return nil
 }
 
@@ -136,6 +140,9 @@ func checkUser(u geoconfig.User) error {
 	}
 	if len(u.GIDs) > maxGroups {
 		return invalid(u.RowKey(), "%d groups, more than %d", len(u.GIDs), maxGroups)
+	}
+	if wrong := u.Check(); wrong != "" {
+		return invalid(u.RowKey(), "%s", wrong)
 	}
 	return nil
 }

@@ -47,9 +47,7 @@ func testValidation(f *fixture) {
 	} {
 		f.refuse(fault.Invalid, "", geoconfig.Batch{Nodes: []geoconfig.Node{n}})
 	}
-	for _, u := range []geoconfig.User{{Name: "a b", Key: "k"}, {Name: "ann", Key: ""}, {Name: "ann", Key: "k", GIDs: make([]uint32, 5000)}} {
-		f.refuse(fault.Invalid, "", geoconfig.Batch{Users: []geoconfig.User{u}})
-	}
+	checkUsers(f)
 	f.refuse(fault.Invalid, "", geoconfig.Batch{})
 	f.refuse(fault.Invalid, "", geoconfig.Batch{Audit: []geoconfig.AuditRecord{{Who: "n1"}}})
 	f.refuse(fault.Invalid, "slices/5", create(5, 6, 5))
@@ -144,5 +142,15 @@ func testAudit(f *fixture) {
 	rows = f.read(geoconfig.Query{Audit: 100, AuditBefore: 3})
 	if len(rows.Audit) != 2 || rows.Audit[0].Number != 2 || rows.Audit[1].Number != 1 {
 		f.Errorf("below 3: got %+v", rows.Audit)
+	}
+}
+
+func checkUsers(f *fixture) {
+	for _, u := range []geoconfig.User{
+		{Name: "a b", Key: "k", UID: 7, GIDs: []uint32{7}}, {Name: "ann", Key: "", UID: 7, GIDs: []uint32{7}},
+		{Name: "ann", Key: "k", UID: 7, GIDs: make([]uint32, 5000)},
+		{Name: "ann", Key: "k", GIDs: []uint32{7}}, {Name: "ann", Key: "k", UID: 7}, {Name: "ann", Key: "k", Admin: true},
+	} {
+		f.refuse(fault.Invalid, "users/"+string(u.Name), geoconfig.Batch{Users: []geoconfig.User{u}})
 	}
 }

@@ -116,7 +116,7 @@ func testFollowConverges(f *fixture) {
 		}
 	}()
 	epochs := [slices + 1]geoconfig.Epoch{}
-	user := geoconfig.User{Name: "eve", Key: "k"}
+	user := geoconfig.User{Name: "eve", Key: "k", UID: 7, GIDs: []uint32{7}}
 	var last geoconfig.Revision
 	for i := range changes {
 		id := geoconfig.SliceID(1 + random.IntN(slices))

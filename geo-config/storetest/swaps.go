@@ -67,7 +67,7 @@ func testRevisions(f *fixture) {
 	f.refuse(fault.Conflict, "sites/paris", geoconfig.Batch{Sites: []geoconfig.Site{site}})
 	gone := geoconfig.Site{Name: "rome", Revision: rev}
 	f.refuse(fault.Conflict, "sites/rome", geoconfig.Batch{Sites: []geoconfig.Site{gone}})
-	user := geoconfig.User{Name: "root@desk", Key: "k2"}
+	user := geoconfig.User{Name: "root@desk", Key: "k2", UID: 7, GIDs: []uint32{7}}
 	f.refuse(fault.Conflict, "users/root@desk", geoconfig.Batch{Users: []geoconfig.User{user}})
 	node := geoconfig.Node{ID: "n2", Site: "paris", Revision: later}
 	f.refuse(fault.Conflict, "nodes/n2", geoconfig.Batch{Nodes: []geoconfig.Node{node}})
