@@ -265,8 +265,7 @@ func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
 	waiting := l.pending[f.id] != nil
 	l.mu.Unlock()
 	if !waiting { // gave up, or never asked
-		_, err := r.Discard(int(f.header) + int(f.body))
-		return err
+		return l.discard(r, int(f.header)+int(f.body))
 	}
 	header, body, err := l.readBuffers(r, f)
 	if err != nil {

@@ -66,7 +66,9 @@ const rawBuffer = 64 << 10
 type raw struct {
 	manet.Conn
 	local       *localSocket // the same, where it is a Unix socket
+	stranger    *stranger    // its place until the peer is admitted; nil where this host dialled
 	heard, sent atomic.Bool
+	turns       turns // not nil while its handshake has one of them
 
 	mu   sync.Mutex // guards below; held while writing to the socket
 	held bool
@@ -87,7 +89,11 @@ func (r *raw) hold() {
 }
 
 func (r *raw) Read(b []byte) (int, error) {
-	n, err := r.Conn.Read(b)
+	read := r.Conn.Read
+	if r.turns != nil {
+		read = r.readInTurn
+	}
+	n, err := read(b)
 	if n > 0 && !r.heard.Load() {
 		r.heard.Store(true)
 	}
@@ -137,6 +143,16 @@ func (r *raw) try(b []byte) int {
 	return r.local.try(b)
 }
 
+// Close closes the socket; one that gave way to another stranger is closed
+// already.
+func (r *raw) Close() error {
+	r.stranger.leave()
+	if err := r.Conn.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
 // waiting reports whether anything is gathered or being written.
 func (r *raw) waiting() bool {
 	if !r.mu.TryLock() { // held while writing
@@ -169,13 +185,23 @@ func (r *raw) abort() {
 	}
 }
 
-// rawListener accepts connections as raw ones.
-type rawListener struct{ manet.Listener }
+// rawListener accepts connections as raw ones, each with a place among the
+// strangers.
+type rawListener struct {
+	manet.Listener
+	strangers *strangers
+}
 
 func (l rawListener) Accept() (manet.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		r := newRaw(c)
+		if r.stranger, err = l.strangers.enterTCP(c); err == nil {
+			return r, nil
+		}
+		_ = r.Close() // it was refused
 	}
-	return newRaw(c), nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func bareLink(t testing.TB) *link {
 	t.Helper()
 	h := &Host{id: "self", epoch: time.Now(), peers: map[string]*peerState{}, links: map[*link]struct{}{}}
 	for class := range h.workers {
-		h.workers[class] = newWorkers(0, 0, &h.wg) // refuses everything
+		h.workers[class] = newWorkers(0, 0, 4, &h.wg) // refuses everything
 	}
 	h.Inline(1, func(r *Request) {
 		var m pb.OperateRequest
@@ -102,8 +103,11 @@ func bareLink(t testing.TB) *link {
 	h.Message(3, func(m Message) { m.Payload.Release() })
 	h.Inline(4, func(*Request) {}) // never answers
 	limits := ClassLimits{Header: 1 << 16, Body: 1 << 16, Queue: 1 << 20, Held: 1 << 17, Calls: 4}
-	return &link{host: h, peer: &peerState{id: "peer"}, limits: &limits, queue: newQueue(limits.Queue),
-		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
+	socket, _ := net.Pipe() // it only takes deadlines
+	l := &link{host: h, peer: &peerState{id: "peer"}, limits: &limits, queue: newQueue(limits.Queue), class: Operation,
+		conn: &directConn{Conn: socket, raw: &raw{local: &localSocket{}}}, pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
+	l.admitted.Store(true)
+	return l
 }
 
 // FuzzRead feeds bytes to a connection's reader: it must not panic, must keep
@@ -147,6 +151,48 @@ func FuzzRead(f *testing.F) {
 		}
 		if len(l.serving) > l.limits.Calls {
 			t.Errorf("%d requests under way", len(l.serving))
+		}
+		checkFrames(t, l)
+	})
+}
+
+// FuzzStranger feeds bytes to the reader of a connection whose peer is not
+// admitted: nothing but a hello may reach a handler, and little is read.
+func FuzzStranger(f *testing.F) {
+	const hello = 1
+	encode := func(fr frame, content ...[]byte) []byte { return append(fr.append(nil), bytes.Join(content, nil)...) }
+	greeting := encode(frame{kind: kindCall, method: hello, header: 3, id: 1}, []byte("abc"))
+	for _, seed := range [][]byte{
+		{}, greeting, append(greeting[:len(greeting):len(greeting)], greeting...),
+		encode(frame{kind: kindCall, method: 4, header: 1, body: 2, id: 1}, []byte("abc")),
+		encode(frame{kind: kindCall, method: hello, body: 1 << 16, id: 1}),
+		encode(frame{kind: kindMessage, method: 3, body: 3, hlc: 1 << 63}, []byte("abc")),
+		bytes.Repeat(encode(frame{kind: kindHeartbeat, flags: flagCoordinate, hlc: ^uint64(0)}), 300),
+		encode(frame{kind: kindAnswer, header: 3, id: 1}, []byte("abc")),
+		encode(frame{kind: kindCancel, id: 1}),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := bareLink(t)
+		h := l.host
+		h.options.Hello, h.options.Limits.StrangerBytes = hello, 64<<10
+		h.options.Admit = func(string) (string, bool) { return "", false }
+		h.options.OnHLC = func(string, uint64) { t.Error("the clock was told") }
+		l.admitted.Store(false)
+		h.Inline(4, func(*Request) { t.Error("a stranger is served") })
+		h.Message(3, func(Message) { t.Error("a stranger is heard") })
+		source := bytes.NewReader(data)
+		r := bufio.NewReaderSize(source, strangerBuffer)
+		var err error
+		for err == nil {
+			err = l.readFrame(r)
+		}
+		if read := len(data) - source.Len(); read > h.options.Limits.StrangerBytes+strangerBuffer {
+			t.Errorf("%d bytes were read", read)
+		}
+		if l.queue.size > l.host.options.Limits.StrangerBytes {
+			t.Errorf("%d bytes of answers wait", l.queue.size)
 		}
 		checkFrames(t, l)
 	})

@@ -140,7 +140,6 @@ func (s localSecurity) secure(ctx context.Context, c net.Conn, part func(*localS
 		s.host.options.Logger.Debug("handshake on a socket failed", "address", r.local.address.String(), "uid", r.local.user, "error", err)
 		return nil, err
 	}
-	r.local.seat.prove()
 	return out, nil
 }
 

@@ -30,10 +30,14 @@ type Host struct {
 	buffers    buffers
 	calls      callPool
 	workers    [classes]*workers
+	inner      [classes]*workers // those of Options.Inner's peers
 	splices    splices
+	accounts   accounts
 	ctx        context.Context // of dials and splices; ends at Close
 	end        context.CancelFunc
 	wg         sync.WaitGroup // every goroutine of the host
+
+	listens atomic.Bool // Listen was called: whatever the host answers is registered
 
 	mu        sync.RWMutex // guards below; never held across I/O
 	closed    bool
@@ -68,9 +72,11 @@ func New(o Options) (*Host, error) {
 	h.transport = t
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for class := range h.workers {
-		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, &h.wg)
+		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg)
+		h.inner[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg)
 	}
 	h.splices.init(o.Limits)
+	h.accounts = accounts{limits: o.Limits.Account, open: map[string]*account{}}
 	h.Inline(methodReach, h.reach)
 	h.Inline(methodPing, func(r *Request) { r.Reply(nil) })
 	h.wg.Add(1)
@@ -86,7 +92,8 @@ func (h *Host) KeyID() string { return h.id }
 func (h *Host) Inline(m Method, handler func(*Request)) { h.register(m, &method{inline: handler}) }
 
 // Spawn registers a handler that may block; a pool runs it. The context is the
-// request's. It must answer before it returns.
+// request's. It must answer before it returns, and must Yield before it waits
+// for anything that may need a worker itself.
 func (h *Host) Spawn(m Method, handler func(context.Context, *Request)) {
 	h.register(m, &method{spawn: handler})
 }
@@ -99,6 +106,25 @@ func (h *Host) Message(m Method, handler func(Message)) { h.register(m, &method{
 // MaxMethod is a mistake in the program and panics.
 func (h *Host) register(number Method, m *method) { h.methods[number].Store(m) }
 
+// pool returns the workers for a peer's requests.
+func (h *Host) pool(class Class, peer string) *workers {
+	if h.options.Inner != nil && h.options.Inner(peer) {
+		return h.inner[class]
+	}
+	return h.workers[class]
+}
+
+// Methods lists the methods that have a handler, without wire's own.
+func (h *Host) Methods() []Method {
+	var out []Method
+	for i := range h.methods[:methodPing] {
+		if h.methods[i].Load() != nil {
+			out = append(out, Method(i))
+		}
+	}
+	return out
+}
+
 // SetCoordinate sets what this host's calls and answers carry.
 func (h *Host) SetCoordinate(c Coordinate) { h.coordinate.Store(&c) }
 
@@ -108,6 +134,7 @@ const opListen fault.Op = "wire.Host.Listen"
 // first, so that peers who wait for this host find the better way. Where one
 // address fails, those before it stay open until Close.
 func (h *Host) Listen() error {
+	h.listens.Store(true)
 	parsed := make([]ma.Multiaddr, 0, len(h.options.Listen))
 	for _, text := range h.options.Listen {
 		address, err := ma.NewMultiaddr(text)
@@ -261,8 +288,9 @@ func (h *Host) Close() error {
 		l.fail(why)
 	}
 	h.end()
-	for _, w := range h.workers {
-		w.close()
+	for class := range h.workers {
+		h.workers[class].close()
+		h.inner[class].close()
 	}
 	h.wg.Wait()
 	return errors.Join(err, h.transport.limits.Close())

@@ -54,20 +54,45 @@ func (k Key) Marshal() ([]byte, error) {
 	return encoded, fault.Wrap(fault.Invalid, "wire.Key.Marshal", "", err)
 }
 
-// LoadKey reads the key in a file, which it creates, readable only by its
-// owner, if there is none.
+// LoadKey reads the key in a file that only its owner may read. NotFound: there
+// is none. Permission: others may read it, or it is another user's.
 func LoadKey(path string) (Key, error) {
 	const op fault.Op = "wire.LoadKey"
-	encoded, err := os.ReadFile(path)
-	if err == nil {
-		k, err := ParseKey(encoded)
-		return k, fault.Wrap(fault.Corrupt, op, path, err)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Key{}, fault.E(fault.NotFound, op, path, "there is no such key file: check the path, or make one with `cartwheel key`")
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return Key{}, fault.Wrap(fault.IO, op, path, err)
-	}
-	k, err := NewKey(nil)
 	if err != nil {
+		return Key{}, fault.FromOS(op, path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Key{}, fault.FromOS(op, path, err)
+	}
+	if wrong := exposed(info); wrong != "" {
+		return Key{}, fault.E(fault.Permission, op, path, wrong)
+	}
+	encoded, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return Key{}, fault.FromOS(op, path, err)
+	}
+	k, err := ParseKey(encoded)
+	return k, fault.Wrap(fault.Corrupt, op, path, err)
+}
+
+// maxKeyFile is more than any key takes.
+const maxKeyFile = 4 << 10
+
+// MakeKey reads the key in a file, which it makes, readable only by its owner,
+// if there is none.
+func MakeKey(path string) (Key, error) {
+	const op fault.Op = "wire.MakeKey"
+	k, err := LoadKey(path)
+	if !fault.Is(err, fault.NotFound) {
+		return k, err
+	}
+	if k, err = NewKey(nil); err != nil {
 		return Key{}, fault.Wrap(fault.IO, op, path, err)
 	}
 	return k, fault.Wrap(fault.IO, op, path, saveKey(path, k))

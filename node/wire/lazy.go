@@ -7,7 +7,10 @@ import (
 
 // lazy is the Context of a request, made when somebody first waits for its end
 // or derives another from it: most handlers are done before.
-type lazy struct{ r *Request }
+type lazy struct {
+	r    *Request
+	pool *workers // whose worker runs the handler
+}
 
 var _ context.Context = lazy{}
 
@@ -18,7 +21,12 @@ func (l lazy) Deadline() (time.Time, bool) { return l.r.Deadline() }
 func (l lazy) Done() <-chan struct{} { return l.r.Context().Done() }
 
 // Value implements context.Context.
-func (l lazy) Value(key any) any { return l.r.Context().Value(key) }
+func (l lazy) Value(key any) any {
+	if key == (poolKey{}) {
+		return l.pool
+	}
+	return l.r.Context().Value(key)
+}
 
 // Err implements context.Context.
 func (l lazy) Err() error {

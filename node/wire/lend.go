@@ -11,7 +11,7 @@ func (q *queue) lend(n int) *batch {
 		q.commit(n)
 		return nil
 	}
-	q.size += n
+	q.grow(n)
 	q.asleep = false
 	q.batch, q.writing = q.writing, q.batch
 	q.mu.Unlock()

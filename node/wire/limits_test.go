@@ -2,8 +2,11 @@ package wire_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -201,7 +204,13 @@ func testBodiesAreGivenBack(t *testing.T, options ...wiretest.Option) {
 
 func TestKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	k, err := wire.LoadKey(path)
+	if _, err := wire.LoadKey(path); !fault.Is(err, fault.NotFound) {
+		t.Errorf("no key: got %v", err)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("a key was made where one was only to be read: %v", err)
+	}
+	k, err := wire.MakeKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +218,7 @@ func TestKeys(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("key file: %v %v", info.Mode(), err)
 	}
-	again, err := wire.LoadKey(path)
+	again, err := wire.MakeKey(path)
 	if err != nil || again.KeyID() != k.KeyID() {
 		t.Errorf("loading again: %v, %s and %s", err, again.KeyID(), k.KeyID())
 	}
@@ -237,6 +246,36 @@ func TestKeys(t *testing.T) {
 	}
 	if _, err := wire.LoadKey(path); !fault.Is(err, fault.Corrupt) {
 		t.Errorf("a damaged key: got %v", err)
+	}
+}
+
+func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file's mode says nothing on Windows")
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	if _, err := wire.MakeKey(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o644, 0o620} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		for name, load := range map[string]func(string) (wire.Key, error){"load": wire.LoadKey, "make": wire.MakeKey} {
+			_, err := load(path)
+			if !fault.Is(err, fault.Permission) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
+				t.Errorf("%s with mode %o: got %v, want the file and the remedy", name, mode, err)
+			}
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := errors.Join(os.Chmod(path, 0o600), os.Chown(path, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wire.LoadKey(path); err != nil {
+		t.Errorf("root with a key that is its owner's alone: got %v", err)
 	}
 }
 

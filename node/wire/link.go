@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bufio"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +37,8 @@ type link struct {
 	traffic  atomic.Uint64 // frames other than heartbeats, both ways
 	welcome  atomic.Bool   // a frame came from the peer
 	dead     atomic.Bool
+	admitted atomic.Bool // by Options.Admit, or by who dialled
+	account  atomic.Pointer[account]
 	delays   delays
 	stamps   stamps
 	rtt      atomic.Int64 // ns, smoothed; 0: never measured
@@ -47,8 +48,15 @@ type link struct {
 	failed  error      // why the link is dead
 	pending map[uint64]*call
 	serving map[uint64]*Request
-	held    int // bytes of bodies in serving
+	parked  int // requests in serving that Park took out of the limit
+	held    int // bytes of the requests in serving
 	timed   int // calls in pending that have a deadline of their own
+
+	admitMu sync.Mutex // held while the peer is being admitted
+
+	// The reader's own.
+	strange int // bytes that came before the peer was admitted
+	refused int // bytes of refusals, about, since the queue was last below its limit
 
 	// The ticker's own.
 	silent, quiet, idle int
@@ -66,6 +74,9 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 	}
 	l.queue.overtake, l.queue.lends = class == Chunk && !l.local(), l.local()
 	l.heardAt.Store(h.now())
+	if outbound || h.options.Admit == nil {
+		l.admit()
+	}
 	return l
 }
 
@@ -78,10 +89,21 @@ func (l *link) run() {
 	if l.local() {
 		size = localReadBuffer
 	}
-	r := bufio.NewReaderSize(l.conn, size)
 	var err error
-	for err == nil {
-		err = l.readFrame(r)
+	if !l.isAdmitted() {
+		few := bufio.NewReaderSize(l.conn, strangerBuffer)
+		for err == nil && !l.admitted.Load() {
+			err = l.readFrame(few)
+		}
+		r := bufio.NewReaderSize(few, size) // what few holds comes first, then nothing is copied twice
+		for err == nil {
+			err = l.readFrame(r)
+		}
+	} else {
+		r := bufio.NewReaderSize(l.conn, size)
+		for err == nil {
+			err = l.readFrame(r)
+		}
 	}
 	l.fail(&fault.Error{Kind: fault.Unreachable, Op: opLink, Subject: l.peer.id, Public: "the connection ended", Cause: err})
 }
@@ -131,6 +153,9 @@ func (l *link) readFrame(r *bufio.Reader) error {
 		}
 		f.parseCoordinate(b[frameSize:])
 	}
+	if !l.isAdmitted() {
+		return l.readStranger(r, &f, size)
+	}
 	if _, err := r.Discard(size); err != nil {
 		return err
 	}
@@ -156,35 +181,10 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	return nil
 }
 
-// readBuffers reads a frame's header and body; either may be empty, then nil.
-func (l *link) readBuffers(r *bufio.Reader, f *frame) (header, body *Buffer, err error) {
-	if header, err = l.readBuffer(r, f.header); err != nil {
-		return nil, nil, err
-	}
-	if body, err = l.readBuffer(r, f.body); err != nil {
-		header.Release()
-		return nil, nil, err
-	}
-	return header, body, nil
-}
-
-func (l *link) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	b := l.host.buffers.get(int(n))
-	if _, err := io.ReadFull(r, b.data); err != nil {
-		b.Release()
-		return nil, err
-	}
-	return b, nil
-}
-
 func (l *link) readMessage(r *bufio.Reader, f *frame) error {
 	m := l.host.methods[f.method].Load()
 	if m == nil || m.message == nil {
-		_, err := r.Discard(int(f.header) + int(f.body))
-		return err
+		return l.discard(r, int(f.header)+int(f.body))
 	}
 	header, err := l.readBuffer(r, f.header)
 	if err != nil {
@@ -197,20 +197,6 @@ func (l *link) readMessage(r *bufio.Reader, f *frame) error {
 	}
 	m.message(Message{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, Payload: body})
 	return nil
-}
-
-// exactFrom is the size from which a one-way frame's payload gets memory of its
-// own: what large ones say is mostly kept, and a pooled buffer, which may be
-// twice as large, would be kept with it.
-const exactFrom = 4 << 10
-
-func (l *link) readPayload(r *bufio.Reader, n uint32) (*Buffer, error) {
-	if n < exactFrom {
-		return l.readBuffer(r, n)
-	}
-	b := &Buffer{data: make([]byte, n)}
-	_, err := io.ReadFull(r, b.data)
-	return b, err
 }
 
 // outgoing is one frame to send: the message is either proto or encoded.
@@ -348,10 +334,13 @@ func (l *link) fail(err error) {
 		l.mu.Unlock()
 		return
 	}
+	if l.wasRefused() && !fault.Is(err, fault.Closed) {
+		err = unreachable(l.peer.id, errRefused)
+	}
 	l.failed = err
 	l.dead.Store(true)
 	pending, serving := l.pending, l.serving
-	l.pending, l.serving, l.held, l.timed = nil, nil, 0, 0
+	l.pending, l.serving, l.parked, l.held, l.timed = nil, nil, 0, 0, 0
 	l.mu.Unlock()
 
 	// Nobody waits for a socket: its goroutines see it closed, and what a
@@ -362,6 +351,7 @@ func (l *link) fail(err error) {
 	l.queue.close()
 	l.delays.stop()
 	l.host.drop(l, err)
+	l.host.accounts.leave(l.account.Load(), l)
 	for _, c := range pending {
 		c.finish(nil, nil, err)
 	}

@@ -33,14 +33,9 @@ const MaxSocketPath = maxLocalPath
 
 const badSocketMode = "a socket's mode must be 0600 or 0666"
 
-const (
-	// localHandshakes is how many handshakes of one user may be under way:
-	// further connections are hung up on, and go over TCP.
-	localHandshakes = 32
-	// localBuffer is what a Unix socket holds of what was sent and not yet
-	// read; the system may allow less.
-	localBuffer = 1 << 20
-)
+// localBuffer is what a Unix socket holds of what was sent and not yet read;
+// the system may allow less.
+const localBuffer = 1 << 20
 
 // isLocal reports whether an address is a Unix socket's: /unix/PATH.
 func isLocal(a ma.Multiaddr) bool { return len(a) == 1 && a[0].Protocol().Code == ma.P_UNIX }
@@ -110,12 +105,9 @@ type localListener struct {
 	file    fs.FileInfo // the socket that this listener made
 	madeDir bool        // and its directory
 
-	mu    sync.Mutex // guards below
-	users map[uint32]*userSeats
+	mu    sync.Mutex     // guards below
+	users map[uint32]int // connections of each user of this machine
 }
-
-// userSeats counts the connections of one user of this machine.
-type userSeats struct{ open, unproven int }
 
 // listenLocal makes the socket. One that a dead process left is replaced.
 func listenLocal(h *Host, address ma.Multiaddr, mode fs.FileMode) (*localListener, error) {
@@ -135,7 +127,7 @@ func listenLocal(h *Host, address ma.Multiaddr, mode fs.FileMode) (*localListene
 		return nil, fault.Wrap(fault.IO, opListen, path, err)
 	}
 	u.SetUnlinkOnClose(false) // by then another process may have taken the path
-	l := &localListener{UnixListener: u, host: h, address: address, madeDir: madeDir, users: map[uint32]*userSeats{}}
+	l := &localListener{UnixListener: u, host: h, address: address, madeDir: madeDir, users: map[uint32]int{}}
 	if err = os.Chmod(path, mode); err == nil {
 		l.file, err = os.Lstat(path)
 	}
@@ -200,16 +192,27 @@ func (l *localListener) Accept() (manet.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := newLocalSocket(c, l.address, l.host.options.Times.Dial)
+		r, err := l.admit(c)
 		if err == nil {
-			s.seat, err = l.sit(s.user)
-		}
-		if err == nil {
-			return newRaw(s), nil
+			return r, nil
 		}
 		l.host.options.Logger.Debug("connection on a socket refused", "address", l.address.String(), "error", err)
 		_ = c.Close() // it was refused
 	}
+}
+
+// admit gives a connection its places.
+func (l *localListener) admit(c *net.UnixConn) (*raw, error) {
+	s, err := newLocalSocket(c, l.address, l.host.options.Times.Handshake)
+	if err != nil {
+		return nil, err
+	}
+	r := newRaw(s)
+	if s.seat, err = l.sit(s.user); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.stranger = l.host.transport.strangers.enterLocal(s.user, s)
+	return r, nil
 }
 
 // Multiaddr implements manet.Listener.
@@ -230,55 +233,37 @@ func (l *localListener) Close() error {
 
 var errSeats = errors.New("too many connections of one user")
 
-// sit counts a connection of a user, whose handshake begins.
+// sit counts a connection of a user.
 func (l *localListener) sit(user uint32) (*seat, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.users[user]
-	if n == nil {
-		n = &userSeats{}
-		l.users[user] = n
-	}
-	if n.unproven >= localHandshakes || n.open >= l.host.options.Limits.PerAddress {
+	if l.users[user] >= l.host.options.Limits.PerAddress {
 		return nil, errSeats
 	}
-	n.open++
-	n.unproven++
+	l.users[user]++
 	return &seat{listener: l, user: user}, nil
 }
 
-// seat is what one connection takes of its user's bounds.
+// seat is what one connection takes of its user's bound.
 type seat struct {
-	listener     *localListener
-	user         uint32
-	proven, left bool // guarded by the listener's mutex
+	listener *localListener
+	user     uint32
+	left     bool // guarded by the listener's mutex
 }
 
-// prove ends the handshake's share.
-func (s *seat) prove() { s.end(false) }
-
 // leave ends the connection's share. It may be called twice, and on nil.
-func (s *seat) leave() { s.end(true) }
-
-func (s *seat) end(leave bool) {
+func (s *seat) leave() {
 	if s == nil {
 		return
 	}
 	l := s.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.users[s.user]
-	if s.left || n == nil {
+	if s.left {
 		return
 	}
-	if !s.proven {
-		s.proven = true
-		n.unproven--
-	}
-	if leave {
-		s.left = true
-		if n.open--; n.open == 0 {
-			delete(l.users, s.user)
-		}
+	s.left = true
+	if l.users[s.user]--; l.users[s.user] == 0 {
+		delete(l.users, s.user)
 	}
 }

@@ -18,27 +18,54 @@ type ClassLimits struct {
 	// answered Overloaded. Answers are always taken; at four times as many
 	// bytes the connection is cut.
 	Queue int
-	Held  int // bytes of request bodies from one peer under way here: further ones are answered Overloaded
+	Held  int // bytes of requests from one peer under way here: further ones are answered Overloaded
 	Calls int // requests from one connection under way here: further ones are answered Overloaded
 }
 
 // Limits bound what peers can make this host hold.
 type Limits struct {
-	Class       [classes]ClassLimits
-	Workers     int // goroutines for Spawn handlers
-	Backlog     int // requests waiting for a worker: further ones are answered Overloaded
+	Class [classes]ClassLimits
+	// Workers is how many Spawn handlers of a class run at once; peers that
+	// Options.Inner names have as many of their own.
+	Workers int
+	Backlog int // requests waiting for a worker: further ones are answered Overloaded
+	// Waiting is how many Spawn handlers of a class may wait at once (Yield):
+	// further ones are answered Overloaded. 0: 4096.
+	Waiting     int
 	Connections int // all of them
 	PerPeer     int // connections of one peer
 	PerAddress  int // connections from one source address; many clients may sit behind one gateway
 	AddressRate int // new connections a second from one address, after a first burst of PerAddress
-	Handshakes  int // connections whose handshake is under way
-	Splices     int // byte streams that this host passes on for others; 0: 64
-	PeerSplices int // of these, for one peer; 0: 8
-	SpliceRate  int // new ones a second, after a first burst of Splices; 0: 16
+	// Handshakes is how many accepted connections may have their handshake under
+	// way or their peer not admitted yet: one more takes the place of another.
+	// Addresses and users of peers that this host knows are not counted.
+	Handshakes  int
+	PerStranger int // of these, from one address or one user of this machine: likewise; 0: 32
+	Dials       int // of this host, whose handshake is under way: further ones fail; 0: 512
+	// StrangerBytes is what a peer may send until it is admitted; then the
+	// connection is cut. 0: 64 KiB.
+	StrangerBytes int
+	Account       AccountLimits
+	Splices       int // byte streams that this host passes on for others; 0: 64
+	PeerSplices   int // of these, for one peer; 0: 8
+	SpliceRate    int // new ones a second, after a first burst of Splices; 0: 16
 	// SpliceBytes is how many bytes a second this host passes on for others in
 	// all. Each splice has an equal share each way, beyond which it waits: one
 	// that beacons take does not wait for one that chunks fill. 0: 32 MiB.
 	SpliceBytes int
+}
+
+// AccountLimits bound all connections of one account together (Options.Admit),
+// so that one user leaves room for the others. 0: the default.
+type AccountLimits struct {
+	Connections int // further ones are cut; 4096
+	Calls       int // requests under way here: further ones are answered Overloaded; 16384
+	Workers     int // of these, for handlers that may block, running or waiting for a worker: likewise; 1024
+	Held        int // bytes of these: likewise; 128 MiB
+	// Queued is how many bytes of answers may wait to be taken: until they are,
+	// further requests are answered Overloaded; at twice as many the connection
+	// that adds to them is cut. 64 MiB.
+	Queued int
 }
 
 // DefaultLimits are for a node.
@@ -51,17 +78,24 @@ func DefaultLimits() Limits {
 			Chunk:     {Header: 1 * mib, Body: 8 * mib, Queue: 64 * mib, Held: 128 * mib, Calls: 1024},
 		},
 		Workers: 256, Backlog: 4096,
-		Connections: 16384, PerPeer: 24, PerAddress: 4096, AddressRate: 100, Handshakes: 512,
+		Connections: 16384, PerPeer: 24, PerAddress: 4096, AddressRate: 100, Handshakes: 256,
 	}
 }
 
 // Times are the periods after which things happen without being asked.
 type Times struct {
-	Dial      time.Duration // one attempt at one address; also a handshake accepted on a Unix socket
+	Dial      time.Duration // one attempt at one address
 	Redial    time.Duration // after a failed dial, calls fail at once for this long; it never grows
 	Probe     time.Duration // between attempts to reach a peer that KeepConnected names
 	Heartbeat time.Duration // a connection on which nothing was sent for this long sends a heartbeat
 	Silence   time.Duration // a connection on which nothing was heard for this long is cut
+	// Handshake is how long an accepted handshake may take; 0: as long as Dial.
+	// Hello is how long after it the peer may take to be admitted; 0: 3 s. Then
+	// the connection is cut.
+	Handshake, Hello time.Duration
+	// Frame is how long the rest of a frame may take to come, once it began, and
+	// a second more for each 8 KiB of it; then the connection is cut. 0: 10 s.
+	Frame time.Duration
 	// Suspect is how long nothing was heard on a connection until another path
 	// is looked for; 0: one and a half Heartbeats. Detour is how long a dial may
 	// take until one over a third host starts beside it; 0: a third of Dial.
@@ -83,7 +117,19 @@ type Options struct {
 	SocketMode fs.FileMode
 	// Gater admits or refuses an authenticated peer, inbound and outbound,
 	// before any frame is read. It must not block. Nil admits everybody.
-	Gater  func(peer string) error
+	Gater func(peer string) error
+	// Admit says for whom an authenticated peer acts: its account, whose
+	// connections share Limits.Account, or "" where no such limits hold. False:
+	// the peer is a stranger. It may call Hello, whose handler makes it known to
+	// Admit, within Times.Hello and Limits.StrangerBytes; other calls are answered
+	// Unauthorized, and what else it sends is thrown away, both unread. It must not
+	// block. Peers that this host dialled are not asked about. Nil admits everybody.
+	Admit func(peer string) (account string, ok bool)
+	Hello Method
+	// Inner names the peers whose requests have workers of their own, so that
+	// they never queue behind those of everybody else. It must not block. Nil
+	// names none.
+	Inner  func(peer string) bool
 	Noise  bool // offer Noise beside TLS, and prefer it when dialling
 	Limits Limits
 	Times  Times
@@ -104,6 +150,8 @@ type Options struct {
 	Splice func(from, to string) error
 	// OnConnect sees a peer's connections come and go. It must not block.
 	OnConnect func(peer string, class Class, up bool)
+	// Network is nil but in a simulation of a network.
+	Network Network
 }
 
 // fill sets the limits that may be left out.
@@ -111,9 +159,23 @@ func (l *Limits) fill() {
 	for _, d := range []struct {
 		limit   *int
 		unless0 int
-	}{{&l.Splices, 64}, {&l.PeerSplices, 8}, {&l.SpliceRate, 16}, {&l.SpliceBytes, 32 << 20}} {
+	}{{&l.Waiting, 4096}, {&l.Splices, 64}, {&l.PeerSplices, 8}, {&l.SpliceRate, 16}, {&l.SpliceBytes, 32 << 20},
+		{&l.PerStranger, 32}, {&l.Dials, 512}, {&l.StrangerBytes, 64 << 10},
+		{&l.Account.Connections, 4096}, {&l.Account.Calls, 16384}, {&l.Account.Workers, 1024}, {&l.Account.Held, 128 << 20}, {&l.Account.Queued, 64 << 20}} {
 		if *d.limit == 0 {
 			*d.limit = d.unless0
+		}
+	}
+}
+
+// fill sets the times that may be left out.
+func (t *Times) fill() {
+	for _, d := range []struct {
+		time    *time.Duration
+		unless0 time.Duration
+	}{{&t.Suspect, 3 * t.Heartbeat / 2}, {&t.Detour, t.Dial / 3}, {&t.Handshake, t.Dial}, {&t.Hello, 3 * time.Second}, {&t.Frame, 10 * time.Second}} {
+		if *d.time == 0 {
+			*d.time = d.unless0
 		}
 	}
 }
@@ -130,12 +192,7 @@ func (o *Options) fill() error {
 	if o.Times == (Times{}) {
 		o.Times = DefaultTimes()
 	}
-	if o.Times.Suspect == 0 {
-		o.Times.Suspect = 3 * o.Times.Heartbeat / 2
-	}
-	if o.Times.Detour == 0 {
-		o.Times.Detour = o.Times.Dial / 3
-	}
+	o.Times.fill()
 	o.Limits.fill()
 	if o.SocketMode == 0 {
 		o.SocketMode = PrivateSocket

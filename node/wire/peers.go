@@ -46,6 +46,15 @@ const refused = 2 * time.Second
 
 var errRefused = errors.New("the peer hung up at once: it may not know this host's key")
 
+// Refused reports whether err is of a peer that this host dialled and that hung
+// up at once, as a gater does that does not know this host's key.
+func Refused(err error) bool { return errors.Is(err, errRefused) }
+
+// wasRefused reports whether a connection that ends now ends as a refused one.
+func (l *link) wasRefused() bool {
+	return l.outbound && !l.welcome.Load() && time.Since(l.born) < refused
+}
+
 // maxPerClass bounds the live connections of one peer and class; the oldest go.
 const maxPerClass = 4
 
@@ -77,6 +86,7 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 		h.moveLocked(state, parsed)
 		state.addresses = parsed
 		state.failures = [classes]failure{}
+		h.listLocked()
 	}
 	h.forgetLocked(state)
 	return nil
@@ -95,6 +105,15 @@ func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 			h.spawnLocked(func() { h.moveToLocal(p, Class(class), news) })
 		}
 	}
+}
+
+// listLocked tells the strangers' limits whose addresses are known.
+func (h *Host) listLocked() {
+	var all []ma.Multiaddr
+	for _, p := range h.peers {
+		all = append(all, p.addresses...)
+	}
+	h.transport.strangers.list(all)
 }
 
 // Keep keeps the connections for beacons and operations to a peer up, trying
@@ -158,6 +177,13 @@ func (h *Host) Peers() []string {
 	return out
 }
 
+// Forget undoes AddPeer and Keep and cuts all connections of a peer.
+func (h *Host) Forget(id string) error {
+	err := errors.Join(h.Keep(id, false), h.AddPeer(id, nil))
+	h.Disconnect(id)
+	return err
+}
+
 // Disconnect cuts all connections of a peer. It may come back unless the gater
 // refuses it.
 func (h *Host) Disconnect(id string) {
@@ -168,14 +194,28 @@ func (h *Host) Disconnect(id string) {
 	}
 }
 
-// Recheck asks the gater about every connected peer again and cuts those that
-// it refuses now.
+// Recheck asks about every connected peer again and cuts those that the gater
+// refuses now, and those that were admitted and are not any more.
 func (h *Host) Recheck() {
 	for _, id := range h.Peers() {
 		if h.admit(id) != nil {
 			h.Disconnect(id)
 		}
 	}
+	for _, l := range h.snapshot() {
+		if !l.outbound && l.admitted.Load() && h.stranger(l.peer.id) {
+			l.fail(fault.E(fault.Unauthorized, "wire.Host.Recheck", l.peer.id, "the peer is not admitted any more"))
+		}
+	}
+}
+
+// stranger reports whether a peer is not admitted.
+func (h *Host) stranger(id string) bool {
+	if h.options.Admit == nil {
+		return false
+	}
+	_, ok := h.options.Admit(id)
+	return !ok
 }
 
 func (h *Host) currentLink(id string, class Class) *link {
@@ -199,12 +239,16 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 		return nil
 	}
 	if d.lane == laneSplice {
+		if h.stranger(c.RemotePeer().String()) {
+			_ = c.Close() // it says hello to this host first
+			return nil
+		}
+		d.raw.stranger.leave()
 		if !h.spawn(func() { h.serveSplice(c, d) }) {
 			_ = c.Close() // the host is closing
 		}
 		return nil
 	}
-	d.raw.hold()
 	if socket, ok := d.raw.Conn.(syscall.Conn); ok && d.lane.class() == Chunk && d.raw.local == nil {
 		tuneBulk(socket)
 	}
@@ -271,7 +315,7 @@ func (h *Host) drop(l *link, why error) {
 		}
 		p.current[l.class].Store(next)
 	}
-	if l.outbound && !l.welcome.Load() && time.Since(l.born) < refused {
+	if l.wasRefused() {
 		p.failures[l.class] = failure{time.Now(), unreachable(p.id, errRefused)}
 	}
 	gone := len(live) == 0

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // copyBody is the size up to which a body is copied behind its frame; larger
@@ -31,6 +32,8 @@ type queue struct {
 	size    int    // bytes in batch and ahead, and being written
 	asleep  bool   // the writer waits for wake
 	closed  bool
+	dropped bool
+	shared  *atomic.Int64 // counts size too, with that of others; nil: none does
 	room    chan struct{} // closed when size falls below limit; nil when nobody waits
 	wake    chan struct{} // capacity 1
 	rest    bool          // of a lent batch, for the writer
@@ -71,12 +74,30 @@ func (q *queue) begin() bool {
 
 // commit ends what begin began. n is how many bytes were added.
 func (q *queue) commit(n int) {
-	q.size += n
+	q.grow(n)
 	wake := q.asleep
 	q.asleep = false
 	q.mu.Unlock()
 	if wake {
 		q.wake <- struct{}{}
+	}
+}
+
+// grow counts bytes that wait from now on, or no more. The mutex is held.
+func (q *queue) grow(n int) {
+	q.size += n
+	if q.shared != nil {
+		q.shared.Add(int64(n))
+	}
+}
+
+// share lets a counter count what waits here.
+func (q *queue) share(with *atomic.Int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.dropped {
+		q.shared = with
+		with.Add(int64(q.size))
 	}
 }
 
@@ -307,7 +328,10 @@ func (q *queue) written(n int) {
 
 // wrote makes room; the mutex is held.
 func (q *queue) wrote(n int) {
-	q.size -= n
+	if q.dropped {
+		return
+	}
+	q.grow(-n)
 	if q.room != nil && q.size < q.limit {
 		close(q.room)
 		q.room = nil
@@ -341,6 +365,8 @@ func (q *queue) drop() {
 		refs = append(refs, q.writing.refs...)
 	}
 	q.batch = batch{}
+	q.grow(-q.size)
+	q.dropped = true
 	q.mu.Unlock()
 	for _, r := range refs {
 		if r.done != nil {

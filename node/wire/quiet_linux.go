@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -119,7 +120,7 @@ func (q *quiet) writev(v net.Buffers) (total int64, err error) {
 	for len(v) > 0 && err == nil {
 		var n int
 		n, err = q.out.until(func() (int, error) {
-			n, err := unix.Writev(q.fd, v[:min(len(v), most)])
+			n, err := sysWritev(q.fd, v[:min(len(v), most)])
 			if watched || !errors.Is(err, unix.EAGAIN) {
 				return n, err
 			}
@@ -128,7 +129,7 @@ func (q *quiet) writev(v net.Buffers) (total int64, err error) {
 				return 0, err
 			}
 			// Of what became free before, the watch may say nothing.
-			return unix.Writev(q.fd, v[:min(len(v), most)])
+			return sysWritev(q.fd, v[:min(len(v), most)])
 		})
 		total += int64(n)
 		for len(v) > 0 && n >= len(v[0]) {
@@ -142,6 +143,23 @@ func (q *quiet) writev(v net.Buffers) (total int64, err error) {
 		_, err = q.out.until(func() (int, error) { return 0, q.out.change(q.fd, 0) })
 	}
 	return total, err
+}
+
+// sysWritev is unix.Writev, which tells the race detector of its reads after the
+// system call. By then the peer may have answered, and the bytes belong to their
+// owner again.
+func sysWritev(fd int, v [][]byte) (int, error) {
+	parts := make([]unix.Iovec, 0, 16)
+	for _, b := range v {
+		part := unix.Iovec{Base: unsafe.SliceData(b)}
+		part.SetLen(len(b))
+		parts = append(parts, part)
+	}
+	n, _, errno := unix.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(parts))), uintptr(len(parts)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 // try writes what the socket takes at once.

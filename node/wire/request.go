@@ -34,9 +34,12 @@ type Request struct {
 	id       uint64
 	received int64 // host clock, ns
 	left     time.Duration
+	parked   bool // guarded by the link's mutex
 	header   *Buffer
 	body     *Buffer
-	bodySize int
+	size     int // bytes of both
+	account  *account
+	worker   bool // it takes one
 
 	mu       sync.Mutex // guards below
 	answered bool
@@ -45,8 +48,16 @@ type Request struct {
 	end      context.CancelCauseFunc
 }
 
-// Decode reads the request's message.
-func (r *Request) Decode(m proto.Message) error { return decode(r.header.Bytes(), m) }
+// Decode reads the request's message, unless that would take far more memory
+// than the message has bytes.
+func (r *Request) Decode(m proto.Message) error {
+	if m != nil {
+		if err := checkElements(r.header.Bytes(), m); err != nil {
+			return err
+		}
+	}
+	return decode(r.header.Bytes(), m)
+}
 
 // Header returns the encoded message, valid until the request is answered.
 func (r *Request) Header() []byte { return r.header.Bytes() }
@@ -109,6 +120,20 @@ func (r *Request) cancel(cause error) {
 	}
 }
 
+// Park takes the request out of the limits of requests under way, its
+// connection's and its account's: it may wait for another request of the same
+// peer. The handler bounds how many requests it parks.
+func (r *Request) Park() {
+	l := r.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, waited := l.serving[r.id]; waited && !r.parked {
+		r.parked = true
+		l.parked++
+		r.account.park()
+	}
+}
+
 // Reply answers. The slices of body are read until they are written to the
 // connection, so they must not be written to again; see ReplyOwned.
 func (r *Request) Reply(answer proto.Message, body ...[]byte) { r.ReplyOwned(nil, answer, body...) }
@@ -153,10 +178,15 @@ func (r *Request) settle() (waited, alone bool) {
 	l.mu.Lock()
 	if _, waited = l.serving[r.id]; waited {
 		delete(l.serving, r.id)
-		l.held -= r.bodySize
+		l.held -= r.size
+		if r.parked {
+			l.parked--
+		}
 		alone = len(l.serving) == 0
 	}
+	parked := r.parked
 	l.mu.Unlock()
+	r.account.give(r.size, r.worker, parked)
 	r.header.Release()
 	r.body.Release()
 	r.header, r.body = nil, nil
@@ -169,7 +199,7 @@ func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
 	o.time = micros(time.Duration(l.host.now() - received))
 	result, err := l.send(o, false)
 	if result == sendDone {
-		if l.queue.overfull() {
+		if l.queue.overfull() || l.account.Load().overfull() {
 			l.fail(fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers"))
 		}
 		return
@@ -190,30 +220,47 @@ func (l *link) canceled(id uint64) {
 	}
 }
 
+// unknown is the refusal of a method that nothing is registered for. A host that is to
+// listen and does not yet is starting: it may have dialled the caller already.
+func (h *Host) unknown() error {
+	if len(h.options.Listen) > 0 && !h.listens.Load() {
+		return fault.E(fault.Unreachable, opServe, "", "the host is starting; try again")
+	}
+	return fault.E(fault.NotSupported, opServe, "", "no such method")
+}
+
 // readCall reads a request and hands it to its handler, or refuses it.
 func (l *link) readCall(r *bufio.Reader, f *frame) error {
 	now := l.host.now()
 	m := l.host.methods[f.method].Load()
 	if m == nil || m.message != nil {
-		return l.refuse(r, f, now, fault.E(fault.NotSupported, opServe, "", "no such method"))
+		return l.refuse(r, f, now, l.host.unknown())
 	}
-	if !l.admit(int(f.body)) {
+	size, account, worker := int(f.header)+int(f.body), l.account.Load(), m.inline == nil
+	if !l.hasRoom(size) {
 		return l.refuse(r, f, now, fault.E(fault.Overloaded, opServe, "", "too many requests of this peer are under way"))
+	}
+	if err := account.take(size, worker); err != nil {
+		return l.refuse(r, f, now, err)
 	}
 	header, body, err := l.readBuffers(r, f)
 	if err != nil {
+		account.give(size, worker, false)
 		return err
 	}
 	q := &Request{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, link: l, id: f.id, received: now,
-		left: time.Duration(f.time) * time.Millisecond, header: header, body: body, bodySize: int(f.body)}
+		left: time.Duration(f.time) * time.Millisecond, header: header, body: body, size: size, account: account, worker: worker}
 	l.mu.Lock()
 	_, twice := l.serving[f.id]
 	ended := l.failed != nil
 	if !ended && !twice {
 		l.serving[f.id] = q
-		l.held += q.bodySize
+		l.held += q.size
 	}
 	l.mu.Unlock()
+	if twice || ended {
+		account.give(size, worker, false)
+	}
 	switch {
 	case twice:
 		return fault.E(fault.Invalid, opServe, l.peer.id, "a request number used twice")
@@ -221,7 +268,7 @@ func (l *link) readCall(r *bufio.Reader, f *frame) error {
 		return fault.E(fault.Closed, opServe, l.peer.id, "")
 	case m.inline != nil:
 		m.inline(q)
-	case !l.host.workers[l.class].submit(work{q, m.spawn}):
+	case !l.host.pool(l.class, l.peer.id).submit(work{q, m.spawn}):
 		q.Fail(fault.E(fault.Overloaded, opServe, "", "too many requests are waiting"))
 	}
 	return nil
@@ -229,21 +276,30 @@ func (l *link) readCall(r *bufio.Reader, f *frame) error {
 
 const opServe fault.Op = "wire.serve"
 
-// admit reports whether another request with so large a body may be read: not
-// while answers pile up that the peer does not take.
-func (l *link) admit(body int) bool {
+// hasRoom reports whether another request so large may be read: not while
+// answers pile up that the peer does not take.
+func (l *link) hasRoom(size int) bool {
 	if l.queue.full() {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.serving) < l.limits.Calls && (l.held == 0 || l.held+body <= l.limits.Held)
+	return len(l.serving)-l.parked < l.limits.Calls && (l.held == 0 || l.held+size <= l.limits.Held)
 }
 
-// refuse answers a request without reading it.
+// refusals bounds the bytes of refusals to a peer that takes no answers.
+const refusals = 1 << 20
+
+// refuse answers a request without reading it. A peer that goes on to ask while
+// it takes no answers is cut: refusals pile up too.
 func (l *link) refuse(r *bufio.Reader, f *frame, now int64, why error) error {
-	if _, err := r.Discard(int(f.header) + int(f.body)); err != nil {
+	if err := l.discard(r, int(f.header)+int(f.body)); err != nil {
 		return err
+	}
+	if !l.queue.full() {
+		l.refused = 0
+	} else if l.refused += strangerFrame; l.refused > refusals {
+		return fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers")
 	}
 	l.respond(f.id, f.method, now, &outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, why)})
 	return nil
@@ -252,8 +308,8 @@ func (l *link) refuse(r *bufio.Reader, f *frame, now int64, why error) error {
 // serve runs a spawned handler; a request that it left unanswered fails, unless
 // nobody waits: then the caller's own deadline says so, not an answer that
 // would make the outcome look known.
-func (w work) serve() {
-	w.handler(lazy{w.request}, w.request)
+func (w work) serve(pool *workers) {
+	w.handler(lazy{w.request, pool}, w.request)
 	switch {
 	case w.request.settled():
 	case w.request.Canceled():

@@ -11,7 +11,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	libp2p "github.com/libp2p/go-libp2p/core/transport"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"cartwheel.dev/geo-config/fault"
@@ -153,9 +152,8 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duratio
 				results <- result{nil, 0, ctx.Err()}
 				return
 			}
-			var d manet.Dialer
 			began := h.now()
-			c, err := d.DialContext(ctx, a)
+			c, err := h.network().Dial(ctx, a)
 			results <- result{c, time.Duration(h.now() - began), err}
 		}()
 	}

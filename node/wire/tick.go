@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"sort"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -44,6 +45,9 @@ func (h *Host) tick() {
 
 func (l *link) tick(now int64, period time.Duration) {
 	l.expire(now)
+	if !l.admitted.Load() {
+		l.tickStranger()
+	}
 	t := l.host.options.Times
 	raw := l.conn.raw
 	if raw.sent.Swap(false) {
@@ -98,6 +102,11 @@ func (h *Host) probe() {
 		}
 	}
 	h.mu.RUnlock()
+	// Always in the same order, for simulations.
+	sort.Slice(missing, func(i, j int) bool {
+		a, b := missing[i], missing[j]
+		return a.id < b.id || a.id == b.id && a.class < b.class
+	})
 	for _, m := range missing {
 		_, _, _ = h.dial(m.id, m.class, true) // the next probe tries again
 	}

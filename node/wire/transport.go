@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -19,7 +18,6 @@ import (
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // protocols are what is negotiated as stream multiplexer: the lane of the
@@ -39,6 +37,7 @@ type transport struct {
 	localAccept libp2p.Upgrader // the same over Unix sockets
 	localDial   [lanes]libp2p.Upgrader
 	limits      network.ResourceManager
+	strangers   *strangers
 }
 
 var _ libp2p.Transport = (*transport)(nil)
@@ -48,7 +47,10 @@ func newTransport(h *Host) (*transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{host: h, limits: limits}
+	t := &transport{host: h, limits: limits, strangers: newStrangers(h.options.Limits)}
+	if h.options.Network == nil { // nothing computes in a simulated one's handshakes
+		t.strangers.turns = newTurns()
+	}
 	all := make([]upgrader.StreamMuxer, 0, lanes)
 	for i, id := range protocols {
 		one := upgrader.StreamMuxer{ID: id, Muxer: single{lane(i)}}
@@ -66,15 +68,19 @@ func newTransport(h *Host) (*transport, error) {
 // newUpgraders makes one for TCP and one for Unix sockets; the lane is of
 // those that dial.
 func (t *transport) newUpgraders(muxers []upgrader.StreamMuxer, l lane) (tcp, local libp2p.Upgrader, err error) {
-	if tcp, err = t.newUpgrader(muxers); err != nil {
+	if tcp, err = t.newUpgrader(muxers, l); err != nil {
 		return nil, nil, err
 	}
 	security := []sec.SecureTransport{tracked{localSecurity{t.host, l}}}
-	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Dial))
+	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Handshake))
 	return tcp, local, err
 }
 
-func (t *transport) newUpgrader(muxers []upgrader.StreamMuxer) (libp2p.Upgrader, error) {
+func (t *transport) newUpgrader(muxers []upgrader.StreamMuxer, l lane) (libp2p.Upgrader, error) {
+	if t.host.options.Network != nil {
+		security := []sec.SecureTransport{tracked{simulatedSecurity{t.host, l}}}
+		return upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Handshake))
+	}
 	key := t.host.options.Key.private
 	tls, err := libp2ptls.New(libp2ptls.ID, key, muxers)
 	if err != nil {
@@ -88,31 +94,25 @@ func (t *transport) newUpgrader(muxers []upgrader.StreamMuxer) (libp2p.Upgrader,
 		}
 		security = []sec.SecureTransport{tracked{n}, tracked{tls}}
 	}
-	return upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(10*time.Second))
+	return upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Handshake))
 }
 
 // newResources turns Limits into libp2p's resource manager, which counts
 // connections; streams and memory are bounded by the frames' own limits.
 func newResources(l Limits) (network.ResourceManager, error) {
 	const unlimited = rcmgr.Unlimited
-	connections := func(n int) rcmgr.ResourceLimits {
-		v := rcmgr.LimitVal(n)
-		return rcmgr.ResourceLimits{Streams: unlimited, StreamsInbound: unlimited, StreamsOutbound: unlimited,
-			Conns: v, ConnsInbound: v, ConnsOutbound: v, FD: v, Memory: rcmgr.Unlimited64}
+	connections := func(in, out, both int) rcmgr.ResourceLimits {
+		return rcmgr.ResourceLimits{Streams: unlimited, StreamsInbound: unlimited, StreamsOutbound: unlimited, Conns: rcmgr.LimitVal(both),
+			ConnsInbound: rcmgr.LimitVal(in), ConnsOutbound: rcmgr.LimitVal(out), FD: rcmgr.LimitVal(both), Memory: rcmgr.Unlimited64}
 	}
 	limits := rcmgr.PartialLimitConfig{
-		System:      connections(l.Connections),
-		Transient:   connections(l.Handshakes),
-		PeerDefault: connections(l.PerPeer),
+		System: connections(l.Connections, l.Connections, l.Connections),
+		// Accepted connections have their places among the strangers.
+		Transient:   connections(l.Connections, l.Dials, l.Connections+l.Dials),
+		PeerDefault: connections(l.PerPeer, l.PerPeer, l.PerPeer),
 	}.Build(rcmgr.InfiniteLimits)
-	// libp2p's own default is one connection in five seconds from an address.
-	pace := rate.Limit{RPS: float64(l.AddressRate), Burst: l.PerAddress}
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits), rcmgr.WithMetricsDisabled(),
-		rcmgr.WithConnRateLimiters(&rate.Limiter{SubnetRateLimiter: rate.SubnetLimiter{
-			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: pace}},
-			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 64, Limit: pace}},
-			GracePeriod:      time.Minute,
-		}}),
+		rcmgr.WithConnRateLimiters(&rate.Limiter{}), // the strangers have a pace, this host's own dials have none
 		rcmgr.WithLimitPerSubnet(
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: l.PerAddress}},
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 64, ConnCount: l.PerAddress}}))
@@ -136,8 +136,7 @@ func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.I
 		}
 		return t.localDial[l].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
 	}
-	var d manet.Dialer
-	c, err := d.DialContext(ctx, address)
+	c, err := t.host.network().Dial(ctx, address)
 	if err != nil {
 		scope.Done()
 		return nil, err
@@ -173,11 +172,11 @@ func (t *transport) listen(address ma.Multiaddr, mode fs.FileMode) (libp2p.Liste
 		}
 		return t.localAccept.UpgradeGatedMaListener(t, t.localAccept.GateMaListener(l)), nil
 	}
-	l, err := manet.Listen(address)
+	l, err := t.host.network().Listen(address)
 	if err != nil {
 		return nil, err
 	}
-	return t.accept.UpgradeGatedMaListener(t, t.accept.GateMaListener(rawListener{l})), nil
+	return t.accept.UpgradeGatedMaListener(t, t.accept.GateMaListener(rawListener{l, t.strangers})), nil
 }
 
 // Protocols names TCP and Unix sockets.
@@ -201,7 +200,15 @@ func (g gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) 
 type tracked struct{ sec.SecureTransport }
 
 func (t tracked) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
-	s, err := t.SecureTransport.SecureInbound(ctx, c, id)
+	r, ok := c.(*raw)
+	if !ok {
+		return secured(nil, c, errNotOurs)
+	}
+	var s sec.SecureConn
+	err := r.inTurn(func() (err error) {
+		s, err = t.SecureTransport.SecureInbound(ctx, c, id)
+		return err
+	})
 	return secured(s, c, err)
 }
 
@@ -210,13 +217,15 @@ func (t tracked) SecureOutbound(ctx context.Context, c net.Conn, id peer.ID) (se
 	return secured(s, c, err)
 }
 
+var errNotOurs = errors.New("a connection that this host did not open")
+
 func secured(s sec.SecureConn, c net.Conn, err error) (sec.SecureConn, error) {
 	if err != nil {
 		return nil, err
 	}
 	raw, ok := c.(*raw)
 	if !ok {
-		return nil, errors.Join(errors.New("a connection that this host did not open"), s.Close())
+		return nil, errors.Join(errNotOurs, s.Close())
 	}
 	return &securedConn{s, raw}, nil
 }

@@ -11,25 +11,28 @@ type work struct {
 	handler func(context.Context, *Request)
 }
 
-// workers is a bounded pool of goroutines that are kept once started.
+// workers is a bounded pool of goroutines that are kept once started. A handler
+// that waits gives its worker back (Yield), so the bound is on those that run.
 type workers struct {
-	limit   int
+	limit   int // of goroutines that do not wait
 	backlog int
+	most    int // handlers that wait
 	wg      *sync.WaitGroup
 
 	mu      sync.Mutex // guards below
-	waiting *sync.Cond
+	ready   *sync.Cond
 	queue   []work
 	next    int // of queue
-	started int
-	busy    int // running a handler
+	started int // goroutines, without those whose handler waits
+	busy    int // of these, running a handler
 	idle    int
+	waiting int // handlers that wait
 	closed  bool
 }
 
-func newWorkers(limit, backlog int, wg *sync.WaitGroup) *workers {
-	w := &workers{limit: limit, backlog: backlog, wg: wg}
-	w.waiting = sync.NewCond(&w.mu)
+func newWorkers(limit, backlog, most int, wg *sync.WaitGroup) *workers {
+	w := &workers{limit: limit, backlog: backlog, most: most, wg: wg}
+	w.ready = sync.NewCond(&w.mu)
 	return w
 }
 
@@ -37,8 +40,8 @@ func newWorkers(limit, backlog int, wg *sync.WaitGroup) *workers {
 func (w *workers) submit(k work) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	waiting := len(w.queue) - w.next
-	if w.closed || waiting+w.busy >= w.limit+w.backlog {
+	queued := len(w.queue) - w.next
+	if w.closed || queued+w.busy >= w.limit+w.backlog {
 		return false
 	}
 	if w.next > 0 && len(w.queue) == cap(w.queue) {
@@ -47,27 +50,41 @@ func (w *workers) submit(k work) bool {
 		w.queue, w.next = w.queue[:n], 0
 	}
 	w.queue = append(w.queue, k)
-	if w.idle > waiting {
-		w.waiting.Signal()
-	} else if w.started < w.limit {
-		w.started++
-		w.wg.Add(1)
-		go w.run()
+	if w.idle > queued {
+		w.ready.Signal()
+	} else {
+		w.grow()
 	}
 	return true
+}
+
+// grow starts a goroutine if the pool may have another; the mutex is held.
+func (w *workers) grow() {
+	if w.started >= w.limit {
+		return
+	}
+	w.started++
+	w.wg.Add(1)
+	go w.run()
 }
 
 func (w *workers) run() {
 	defer w.wg.Done()
 	for {
 		w.mu.Lock()
-		for w.next == len(w.queue) && !w.closed {
+		for w.next == len(w.queue) && !w.closed && w.started <= w.limit {
 			w.queue, w.next = w.queue[:0], 0
 			w.idle++
-			w.waiting.Wait()
+			w.ready.Wait()
 			w.idle--
 		}
-		if w.next == len(w.queue) {
+		if w.next == len(w.queue) || w.started > w.limit {
+			// Handlers that waited came back and more goroutines run than may,
+			// or the pool is closed.
+			w.started--
+			if w.next < len(w.queue) && w.idle > 0 {
+				w.ready.Signal() // the signal was meant for the queue
+			}
 			w.mu.Unlock()
 			return
 		}
@@ -76,11 +93,37 @@ func (w *workers) run() {
 		w.next++
 		w.busy++
 		w.mu.Unlock()
-		k.serve()
+		k.serve(w)
 		w.mu.Lock()
 		w.busy--
 		w.mu.Unlock()
 	}
+}
+
+// yield counts a handler's goroutine out of the pool. False: too many wait.
+func (w *workers) yield() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting >= w.most {
+		return false
+	}
+	w.waiting++
+	w.started--
+	w.busy--
+	if len(w.queue)-w.next > w.idle {
+		w.grow()
+	}
+	return true
+}
+
+// resume counts it in again. It may be one more than the limit: then the first
+// goroutine that is done ends.
+func (w *workers) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting--
+	w.started++
+	w.busy++
 }
 
 // close lets the workers end when the backlog is done; its requests' contexts
@@ -89,5 +132,5 @@ func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	w.waiting.Broadcast()
+	w.ready.Broadcast()
 }

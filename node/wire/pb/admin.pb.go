@@ -188,6 +188,7 @@ func (x *SliceListResponse) GetSlices() [][]byte {
 type WhereRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,2,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -227,6 +228,13 @@ func (x *WhereRequest) GetObject() uint64 {
 		return x.Object
 	}
 	return 0
+}
+
+func (x *WhereRequest) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
 }
 
 type WhereResponse struct {
@@ -703,6 +711,7 @@ type TransferResponse struct {
 	Time          uint64                 `protobuf:"fixed64,5,opt,name=time,proto3" json:"time,omitempty"`
 	Clients       []byte                 `protobuf:"bytes,6,opt,name=clients,proto3" json:"clients,omitempty"`
 	Incarnation   uint64                 `protobuf:"varint,7,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Sum           []byte                 `protobuf:"bytes,8,opt,name=sum,proto3" json:"sum,omitempty"` // with the last page: BLAKE3 of all rows, as they were sent, and of what came with the first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -786,6 +795,13 @@ func (x *TransferResponse) GetIncarnation() uint64 {
 	return 0
 }
 
+func (x *TransferResponse) GetSum() []byte {
+	if x != nil {
+		return x.Sum
+	}
+	return nil
+}
+
 var File_admin_proto protoreflect.FileDescriptor
 
 const file_admin_proto_rawDesc = "" +
@@ -796,9 +812,10 @@ const file_admin_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\fR\x06status\"\x12\n" +
 	"\x10SliceListRequest\"+\n" +
 	"\x11SliceListResponse\x12\x16\n" +
-	"\x06slices\x18\x01 \x03(\fR\x06slices\"&\n" +
+	"\x06slices\x18\x01 \x03(\fR\x06slices\">\n" +
 	"\fWhereRequest\x12\x16\n" +
-	"\x06object\x18\x01 \x01(\x06R\x06object\"%\n" +
+	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x16\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"%\n" +
 	"\rWhereResponse\x12\x14\n" +
 	"\x05where\x18\x01 \x01(\fR\x05where\"7\n" +
 	"\x0fHandOverRequest\x12\x14\n" +
@@ -821,7 +838,7 @@ const file_admin_proto_rawDesc = "" +
 	"\x0fTransferRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x12\n" +
-	"\x04page\x18\x03 \x01(\x04R\x04page\"\xba\x01\n" +
+	"\x04page\x18\x03 \x01(\x04R\x04page\"\xcc\x01\n" +
 	"\x10TransferResponse\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\bR\x04last\x12\x16\n" +
@@ -829,7 +846,8 @@ const file_admin_proto_rawDesc = "" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04time\x18\x05 \x01(\x06R\x04time\x12\x18\n" +
 	"\aclients\x18\x06 \x01(\fR\aclients\x12 \n" +
-	"\vincarnation\x18\a \x01(\x04R\vincarnationB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"\vincarnation\x18\a \x01(\x04R\vincarnation\x12\x10\n" +
+	"\x03sum\x18\b \x01(\fR\x03sumB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_admin_proto_rawDescOnce sync.Once

@@ -23,11 +23,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Users show that they have the chunks: proofs holds BLAKE3 of each one's bytes,
+// keyed with the nonce of the connection's HelloResponse, 32 bytes each. What is
+// not proved is missing.
 type HaveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
 	Addresses     []byte                 `protobuf:"bytes,2,opt,name=addresses,proto3" json:"addresses,omitempty"`
 	Client        uint64                 `protobuf:"fixed64,3,opt,name=client,proto3" json:"client,omitempty"`
+	Proofs        []byte                 `protobuf:"bytes,4,opt,name=proofs,proto3" json:"proofs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -83,9 +87,17 @@ func (x *HaveRequest) GetClient() uint64 {
 	return 0
 }
 
+func (x *HaveRequest) GetProofs() []byte {
+	if x != nil {
+		return x.Proofs
+	}
+	return nil
+}
+
 type HaveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Missing       []byte                 `protobuf:"bytes,1,opt,name=missing,proto3" json:"missing,omitempty"`
+	Owned         [][]byte               `protobuf:"bytes,2,rep,name=owned,proto3" json:"owned,omitempty"`
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -124,6 +136,13 @@ func (*HaveResponse) Descriptor() ([]byte, []int) {
 func (x *HaveResponse) GetMissing() []byte {
 	if x != nil {
 		return x.Missing
+	}
+	return nil
+}
+
+func (x *HaveResponse) GetOwned() [][]byte {
+	if x != nil {
+		return x.Owned
 	}
 	return nil
 }
@@ -216,6 +235,7 @@ type PutResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stored        []string               `protobuf:"bytes,1,rep,name=stored,proto3" json:"stored,omitempty"`
 	Spent         *Spent                 `protobuf:"bytes,2,opt,name=spent,proto3" json:"spent,omitempty"`
+	Owned         [][]byte               `protobuf:"bytes,3,rep,name=owned,proto3" json:"owned,omitempty"`
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -265,6 +285,13 @@ func (x *PutResponse) GetSpent() *Spent {
 	return nil
 }
 
+func (x *PutResponse) GetOwned() [][]byte {
+	if x != nil {
+		return x.Owned
+	}
+	return nil
+}
+
 func (x *PutResponse) GetRefusal() *Refusal {
 	if x != nil {
 		return x.Refusal
@@ -276,8 +303,12 @@ type GetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
 	Addresses     []byte                 `protobuf:"bytes,2,opt,name=addresses,proto3" json:"addresses,omitempty"`
-	Parts         []*GetRequest_Part     `protobuf:"bytes,3,rep,name=parts,proto3" json:"parts,omitempty"` // none: whole chunks; else one for each address
-	Some          bool                   `protobuf:"varint,4,opt,name=some,proto3" json:"some,omitempty"`  // what one answer does not hold is left out: size 0 and not missing
+	Parts         []*GetRequest_Part     `protobuf:"bytes,3,rep,name=parts,proto3" json:"parts,omitempty"`     // none: whole chunks; else one for each address
+	Some          bool                   `protobuf:"varint,4,opt,name=some,proto3" json:"some,omitempty"`      // what one answer does not hold is left out: size 0 and not missing
+	Object        uint64                 `protobuf:"fixed64,5,opt,name=object,proto3" json:"object,omitempty"` // whose version leads to the chunks, with its manifest and the ticket to read it
+	Root          []byte                 `protobuf:"bytes,6,opt,name=root,proto3" json:"root,omitempty"`
+	Height        uint32                 `protobuf:"varint,7,opt,name=height,proto3" json:"height,omitempty"`
+	Readable      []byte                 `protobuf:"bytes,8,opt,name=readable,proto3" json:"readable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -338,6 +369,34 @@ func (x *GetRequest) GetSome() bool {
 		return x.Some
 	}
 	return false
+}
+
+func (x *GetRequest) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *GetRequest) GetRoot() []byte {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+func (x *GetRequest) GetHeight() uint32 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *GetRequest) GetReadable() []byte {
+	if x != nil {
+		return x.Readable
+	}
+	return nil
 }
 
 type GetResponse struct {
@@ -410,6 +469,8 @@ type RangeRequest struct {
 	Length        uint64                 `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
 	Data          bool                   `protobuf:"varint,6,opt,name=data,proto3" json:"data,omitempty"` // body: bytes of the range, holes as zeros, at most data_limit
 	DataLimit     uint64                 `protobuf:"varint,7,opt,name=data_limit,json=dataLimit,proto3" json:"data_limit,omitempty"`
+	Object        uint64                 `protobuf:"fixed64,8,opt,name=object,proto3" json:"object,omitempty"` // whose version it is, with the ticket to read it
+	Readable      []byte                 `protobuf:"bytes,9,opt,name=readable,proto3" json:"readable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,6 +554,20 @@ func (x *RangeRequest) GetDataLimit() uint64 {
 	return 0
 }
 
+func (x *RangeRequest) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *RangeRequest) GetReadable() []byte {
+	if x != nil {
+		return x.Readable
+	}
+	return nil
+}
+
 type RangeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Extents       []byte                 `protobuf:"bytes,1,opt,name=extents,proto3" json:"extents,omitempty"` // chunk package's leaf encoding
@@ -557,6 +632,7 @@ type GetRequest_Part struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offset        uint32                 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
 	Length        uint32                 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
+	At            uint64                 `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -605,17 +681,26 @@ func (x *GetRequest_Part) GetLength() uint32 {
 	return 0
 }
 
+func (x *GetRequest_Part) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
 var File_chunk_proto protoreflect.FileDescriptor
 
 const file_chunk_proto_rawDesc = "" +
 	"\n" +
-	"\vchunk.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"Y\n" +
+	"\vchunk.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"q\n" +
 	"\vHaveRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x12\x16\n" +
-	"\x06client\x18\x03 \x01(\x06R\x06client\"Y\n" +
+	"\x06client\x18\x03 \x01(\x06R\x06client\x12\x16\n" +
+	"\x06proofs\x18\x04 \x01(\fR\x06proofs\"o\n" +
 	"\fHaveResponse\x12\x18\n" +
-	"\amissing\x18\x01 \x01(\fR\amissing\x12/\n" +
+	"\amissing\x18\x01 \x01(\fR\amissing\x12\x14\n" +
+	"\x05owned\x18\x02 \x03(\fR\x05owned\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x84\x01\n" +
 	"\n" +
 	"PutRequest\x12\x14\n" +
@@ -623,24 +708,30 @@ const file_chunk_proto_rawDesc = "" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\rR\x05sizes\x12\x14\n" +
 	"\x05chain\x18\x04 \x03(\tR\x05chain\x12\x16\n" +
-	"\x06client\x18\x05 \x01(\x06R\x06client\"\x81\x01\n" +
+	"\x06client\x18\x05 \x01(\x06R\x06client\"\x97\x01\n" +
 	"\vPutResponse\x12\x16\n" +
 	"\x06stored\x18\x01 \x03(\tR\x06stored\x12)\n" +
-	"\x05spent\x18\x02 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xc1\x01\n" +
+	"\x05spent\x18\x02 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12\x14\n" +
+	"\x05owned\x18\x03 \x03(\fR\x05owned\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xb1\x02\n" +
 	"\n" +
 	"GetRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
 	"\taddresses\x18\x02 \x01(\fR\taddresses\x123\n" +
 	"\x05parts\x18\x03 \x03(\v2\x1d.cartwheel.v1.GetRequest.PartR\x05parts\x12\x12\n" +
-	"\x04some\x18\x04 \x01(\bR\x04some\x1a6\n" +
+	"\x04some\x18\x04 \x01(\bR\x04some\x12\x16\n" +
+	"\x06object\x18\x05 \x01(\x06R\x06object\x12\x12\n" +
+	"\x04root\x18\x06 \x01(\fR\x04root\x12\x16\n" +
+	"\x06height\x18\a \x01(\rR\x06height\x12\x1a\n" +
+	"\breadable\x18\b \x01(\fR\breadable\x1aF\n" +
 	"\x04Part\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
-	"\x06length\x18\x02 \x01(\rR\x06length\"n\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x04R\x02at\"n\n" +
 	"\vGetResponse\x12\x14\n" +
 	"\x05sizes\x18\x01 \x03(\rR\x05sizes\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\fR\amissing\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xb3\x01\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xe7\x01\n" +
 	"\fRangeRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\fR\x04root\x12\x16\n" +
@@ -649,7 +740,9 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06length\x18\x05 \x01(\x04R\x06length\x12\x12\n" +
 	"\x04data\x18\x06 \x01(\bR\x04data\x12\x1d\n" +
 	"\n" +
-	"data_limit\x18\a \x01(\x04R\tdataLimit\"{\n" +
+	"data_limit\x18\a \x01(\x04R\tdataLimit\x12\x16\n" +
+	"\x06object\x18\b \x01(\x06R\x06object\x12\x1a\n" +
+	"\breadable\x18\t \x01(\fR\breadable\"{\n" +
 	"\rRangeResponse\x12\x18\n" +
 	"\aextents\x18\x01 \x01(\fR\aextents\x12\x1f\n" +
 	"\vdata_length\x18\x02 \x01(\x04R\n" +

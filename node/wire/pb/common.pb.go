@@ -73,7 +73,7 @@ func (x Grant_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Grant_What.Descriptor instead.
 func (Grant_What) EnumDescriptor() ([]byte, []int) {
-	return file_common_proto_rawDescGZIP(), []int{5, 0}
+	return file_common_proto_rawDescGZIP(), []int{6, 0}
 }
 
 // Who acts. A node takes it from the connection's user, not from the message,
@@ -289,9 +289,11 @@ type Content struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Size          uint64                 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
 	Inline        []byte                 `protobuf:"bytes,2,opt,name=inline,proto3" json:"inline,omitempty"`
-	Root          []byte                 `protobuf:"bytes,3,opt,name=root,proto3" json:"root,omitempty"`      // address of the manifest's root node, 32 bytes
-	Height        uint32                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"` // levels above the leaf; 0: the root is a leaf
-	Stored        uint64                 `protobuf:"varint,5,opt,name=stored,proto3" json:"stored,omitempty"` // bytes that are not holes
+	Root          []byte                 `protobuf:"bytes,3,opt,name=root,proto3" json:"root,omitempty"`          // address of the manifest's root node, 32 bytes
+	Height        uint32                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`     // levels above the leaf; 0: the root is a leaf
+	Stored        uint64                 `protobuf:"varint,5,opt,name=stored,proto3" json:"stored,omitempty"`     // bytes that are not holes
+	Ticket        []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`      // that the caller may read this version; what asks for its bytes shows it
+	Withheld      bool                   `protobuf:"varint,7,opt,name=withheld,proto3" json:"withheld,omitempty"` // the caller may not read it: inline is left out, and root serves only to write
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -361,6 +363,20 @@ func (x *Content) GetStored() uint64 {
 	return 0
 }
 
+func (x *Content) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *Content) GetWithheld() bool {
+	if x != nil {
+		return x.Withheld
+	}
+	return false
+}
+
 // What stat answers, and what a client caches of an object.
 type Attr struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -385,6 +401,7 @@ type Attr struct {
 	Content       *Content               `protobuf:"bytes,19,opt,name=content,proto3" json:"content,omitempty"`                    // only where asked for, or where it is inline and small
 	Xattrs        []*Xattr               `protobuf:"bytes,20,rep,name=xattrs,proto3" json:"xattrs,omitempty"`                      // only where asked for; ACLs always
 	NoXattrs      bool                   `protobuf:"varint,21,opt,name=no_xattrs,json=noXattrs,proto3" json:"no_xattrs,omitempty"` // there are none but the ACLs
+	Ticket        []byte                 `protobuf:"bytes,22,opt,name=ticket,proto3" json:"ticket,omitempty"`                      // that the caller reached the object; what names it by ID shows it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -566,6 +583,66 @@ func (x *Attr) GetNoXattrs() bool {
 	return false
 }
 
+func (x *Attr) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+// A ticket beside the object that it is for.
+type Ticket struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,2,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ticket) Reset() {
+	*x = Ticket{}
+	mi := &file_common_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ticket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ticket) ProtoMessage() {}
+
+func (x *Ticket) ProtoReflect() protoreflect.Message {
+	mi := &file_common_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
+func (*Ticket) Descriptor() ([]byte, []int) {
+	return file_common_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Ticket) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *Ticket) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 // A lease that an answer grants, within the caller's session with the node.
 type Grant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -580,7 +657,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_common_proto_msgTypes[5]
+	mi := &file_common_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +669,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_common_proto_msgTypes[5]
+	mi := &file_common_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +682,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_common_proto_rawDescGZIP(), []int{5}
+	return file_common_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Grant) GetObject() uint64 {
@@ -656,13 +733,14 @@ type Extent struct {
 	Source        isExtent_Source `protobuf_oneof:"source"`
 	ChunkOffset   uint64          `protobuf:"varint,6,opt,name=chunk_offset,json=chunkOffset,proto3" json:"chunk_offset,omitempty"` // where in the chunk the piece begins
 	ChunkSize     uint32          `protobuf:"varint,7,opt,name=chunk_size,json=chunkSize,proto3" json:"chunk_size,omitempty"`       // the whole chunk's length
+	Owned         []byte          `protobuf:"bytes,8,opt,name=owned,proto3" json:"owned,omitempty"`                                 // ticket that the caller had the chunk's bytes (PutResponse, HaveResponse)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Extent) Reset() {
 	*x = Extent{}
-	mi := &file_common_proto_msgTypes[6]
+	mi := &file_common_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +752,7 @@ func (x *Extent) String() string {
 func (*Extent) ProtoMessage() {}
 
 func (x *Extent) ProtoReflect() protoreflect.Message {
-	mi := &file_common_proto_msgTypes[6]
+	mi := &file_common_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +765,7 @@ func (x *Extent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extent.ProtoReflect.Descriptor instead.
 func (*Extent) Descriptor() ([]byte, []int) {
-	return file_common_proto_rawDescGZIP(), []int{6}
+	return file_common_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Extent) GetOffset() uint64 {
@@ -752,6 +830,13 @@ func (x *Extent) GetChunkSize() uint32 {
 	return 0
 }
 
+func (x *Extent) GetOwned() []byte {
+	if x != nil {
+		return x.Owned
+	}
+	return nil
+}
+
 type isExtent_Source interface {
 	isExtent_Source()
 }
@@ -788,7 +873,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_common_proto_msgTypes[7]
+	mi := &file_common_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -800,7 +885,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_common_proto_msgTypes[7]
+	mi := &file_common_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -813,7 +898,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_common_proto_rawDescGZIP(), []int{7}
+	return file_common_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -850,7 +935,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_common_proto_msgTypes[8]
+	mi := &file_common_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +947,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_common_proto_msgTypes[8]
+	mi := &file_common_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +960,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_common_proto_rawDescGZIP(), []int{8}
+	return file_common_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Spent) GetWan() uint32 {
@@ -919,13 +1004,15 @@ const file_common_proto_rawDesc = "" +
 	"\n" +
 	"write_once\x18\x05 \x01(\bR\twriteOnce\x12!\n" +
 	"\fcoherence_ns\x18\x06 \x01(\x03R\vcoherenceNs\x12%\n" +
-	"\x0eeventual_merge\x18\a \x01(\bR\reventualMerge\"y\n" +
+	"\x0eeventual_merge\x18\a \x01(\bR\reventualMerge\"\xad\x01\n" +
 	"\aContent\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x04R\x04size\x12\x16\n" +
 	"\x06inline\x18\x02 \x01(\fR\x06inline\x12\x12\n" +
 	"\x04root\x18\x03 \x01(\fR\x04root\x12\x16\n" +
 	"\x06height\x18\x04 \x01(\rR\x06height\x12\x16\n" +
-	"\x06stored\x18\x05 \x01(\x04R\x06stored\"\xb6\x04\n" +
+	"\x06stored\x18\x05 \x01(\x04R\x06stored\x12\x16\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
+	"\bwithheld\x18\a \x01(\bR\bwithheld\"\xce\x04\n" +
 	"\x04Attr\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\rR\x04mode\x12\x10\n" +
@@ -948,7 +1035,11 @@ const file_common_proto_rawDesc = "" +
 	"\ahas_acl\x18\x12 \x01(\bR\x06hasAcl\x12/\n" +
 	"\acontent\x18\x13 \x01(\v2\x15.cartwheel.v1.ContentR\acontent\x12+\n" +
 	"\x06xattrs\x18\x14 \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\x12\x1b\n" +
-	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\"\xc7\x01\n" +
+	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\x12\x16\n" +
+	"\x06ticket\x18\x16 \x01(\fR\x06ticket\"8\n" +
+	"\x06Ticket\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x16\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xc7\x01\n" +
 	"\x05Grant\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12,\n" +
 	"\x04what\x18\x02 \x01(\x0e2\x18.cartwheel.v1.Grant.WhatR\x04what\x12\x16\n" +
@@ -959,7 +1050,7 @@ const file_common_proto_rawDesc = "" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05NAMES\x10\x01\x12\b\n" +
 	"\x04FILE\x10\x02\x12\t\n" +
-	"\x05ALONE\x10\x03\"\xd5\x01\n" +
+	"\x05ALONE\x10\x03\"\xeb\x01\n" +
 	"\x06Extent\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\x04R\x06length\x12\x16\n" +
@@ -969,7 +1060,8 @@ const file_common_proto_rawDesc = "" +
 	"bodyOffset\x12!\n" +
 	"\fchunk_offset\x18\x06 \x01(\x04R\vchunkOffset\x12\x1d\n" +
 	"\n" +
-	"chunk_size\x18\a \x01(\rR\tchunkSizeB\b\n" +
+	"chunk_size\x18\a \x01(\rR\tchunkSize\x12\x14\n" +
+	"\x05owned\x18\b \x01(\fR\x05ownedB\b\n" +
 	"\x06source\"I\n" +
 	"\aRefusal\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
@@ -993,7 +1085,7 @@ func file_common_proto_rawDescGZIP() []byte {
 }
 
 var file_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_common_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_common_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_common_proto_goTypes = []any{
 	(Grant_What)(0),   // 0: cartwheel.v1.Grant.What
 	(*Principal)(nil), // 1: cartwheel.v1.Principal
@@ -1001,10 +1093,11 @@ var file_common_proto_goTypes = []any{
 	(*Cues)(nil),      // 3: cartwheel.v1.Cues
 	(*Content)(nil),   // 4: cartwheel.v1.Content
 	(*Attr)(nil),      // 5: cartwheel.v1.Attr
-	(*Grant)(nil),     // 6: cartwheel.v1.Grant
-	(*Extent)(nil),    // 7: cartwheel.v1.Extent
-	(*Refusal)(nil),   // 8: cartwheel.v1.Refusal
-	(*Spent)(nil),     // 9: cartwheel.v1.Spent
+	(*Ticket)(nil),    // 6: cartwheel.v1.Ticket
+	(*Grant)(nil),     // 7: cartwheel.v1.Grant
+	(*Extent)(nil),    // 8: cartwheel.v1.Extent
+	(*Refusal)(nil),   // 9: cartwheel.v1.Refusal
+	(*Spent)(nil),     // 10: cartwheel.v1.Spent
 }
 var file_common_proto_depIdxs = []int32{
 	3, // 0: cartwheel.v1.Attr.cues:type_name -> cartwheel.v1.Cues
@@ -1023,7 +1116,7 @@ func file_common_proto_init() {
 	if File_common_proto != nil {
 		return
 	}
-	file_common_proto_msgTypes[6].OneofWrappers = []any{
+	file_common_proto_msgTypes[7].OneofWrappers = []any{
 		(*Extent_Chunk)(nil),
 		(*Extent_Hole)(nil),
 		(*Extent_BodyOffset)(nil),
@@ -1034,7 +1127,7 @@ func file_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_common_proto_rawDesc), len(file_common_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

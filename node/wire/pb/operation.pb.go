@@ -97,6 +97,7 @@ type OperateRequest struct {
 	InFlight      bool                   `protobuf:"varint,11,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // unused by servers; kept for traces
 	Unsent        bool                   `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // no earlier attempt of this operation can have been run and none below it is awaited: an expired registration may be made again
 	Asks          []byte                 `protobuf:"bytes,13,opt,name=asks,proto3" json:"asks,omitempty"`                          // beside a step, from nodes: as FactsRequest has them, to be answered from the state behind it
+	Tickets       []*Ticket              `protobuf:"bytes,14,rep,name=tickets,proto3" json:"tickets,omitempty"`                    // of the objects and directories that the operation names
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +219,13 @@ func (x *OperateRequest) GetUnsent() bool {
 func (x *OperateRequest) GetAsks() []byte {
 	if x != nil {
 		return x.Asks
+	}
+	return nil
+}
+
+func (x *OperateRequest) GetTickets() []*Ticket {
+	if x != nil {
+		return x.Tickets
 	}
 	return nil
 }
@@ -977,6 +985,7 @@ type LinkName struct {
 	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Object        uint64                 `protobuf:"fixed64,3,opt,name=object,proto3" json:"object,omitempty"`
 	Mode          uint32                 `protobuf:"varint,4,opt,name=mode,proto3" json:"mode,omitempty"` // type bits of the object
+	Made          []byte                 `protobuf:"bytes,5,opt,name=made,proto3" json:"made,omitempty"`  // ticket that the caller made the object for the directory
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1037,6 +1046,13 @@ func (x *LinkName) GetMode() uint32 {
 		return x.Mode
 	}
 	return 0
+}
+
+func (x *LinkName) GetMade() []byte {
+	if x != nil {
+		return x.Made
+	}
+	return nil
 }
 
 type Unlink struct {
@@ -1987,6 +2003,7 @@ type Result struct {
 	Creation      uint64                 `protobuf:"fixed64,10,opt,name=creation,proto3" json:"creation,omitempty"` // the creating operation of the entry
 	First         uint64                 `protobuf:"fixed64,11,opt,name=first,proto3" json:"first,omitempty"`       // the first of the object IDs that Create.reserve got
 	Numbers       uint32                 `protobuf:"varint,12,opt,name=numbers,proto3" json:"numbers,omitempty"`    // and how many there are
+	Made          []byte                 `protobuf:"bytes,13,opt,name=made,proto3" json:"made,omitempty"`           // of MakeObject: the ticket that LinkName shows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2105,11 +2122,18 @@ func (x *Result) GetNumbers() uint32 {
 	return 0
 }
 
+func (x *Result) GetMade() []byte {
+	if x != nil {
+		return x.Made
+	}
+	return nil
+}
+
 var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
 	"\n" +
-	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\x86\x03\n" +
+	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xb6\x03\n" +
 	"\x0eOperateRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -2125,7 +2149,8 @@ const file_operation_proto_rawDesc = "" +
 	" \x01(\x06R\x03hlc\x12\x1b\n" +
 	"\tin_flight\x18\v \x01(\bR\binFlight\x12\x16\n" +
 	"\x06unsent\x18\f \x01(\bR\x06unsent\x12\x12\n" +
-	"\x04asks\x18\r \x01(\fR\x04asks\"\xa1\x02\n" +
+	"\x04asks\x18\r \x01(\fR\x04asks\x12.\n" +
+	"\atickets\x18\x0e \x03(\v2\x14.cartwheel.v1.TicketR\atickets\"\xa1\x02\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
@@ -2193,12 +2218,13 @@ const file_operation_proto_rawDesc = "" +
 	" \x01(\x06R\x06object\x12\x12\n" +
 	"\x04open\x18\v \x01(\bR\x04open\x12\x18\n" +
 	"\areserve\x18\f \x01(\rR\areserve\x12\x14\n" +
-	"\x05alone\x18\r \x01(\bR\x05alone\"\\\n" +
+	"\x05alone\x18\r \x01(\bR\x05alone\"p\n" +
 	"\bLinkName\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
 	"\x06object\x18\x03 \x01(\x06R\x06object\x12\x12\n" +
-	"\x04mode\x18\x04 \x01(\rR\x04mode\"x\n" +
+	"\x04mode\x18\x04 \x01(\rR\x04mode\x12\x12\n" +
+	"\x04made\x18\x05 \x01(\fR\x04made\"x\n" +
 	"\x06Unlink\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x1c\n" +
@@ -2295,7 +2321,7 @@ const file_operation_proto_rawDesc = "" +
 	"GrantRange\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x04R\x05first\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x04R\x05count\"\xe1\x02\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"\xf5\x02\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12&\n" +
@@ -2309,7 +2335,8 @@ const file_operation_proto_rawDesc = "" +
 	"\bcreation\x18\n" +
 	" \x01(\x06R\bcreation\x12\x14\n" +
 	"\x05first\x18\v \x01(\x06R\x05first\x12\x18\n" +
-	"\anumbers\x18\f \x01(\rR\anumbersB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
+	"\anumbers\x18\f \x01(\rR\anumbers\x12\x12\n" +
+	"\x04made\x18\r \x01(\fR\x04madeB\x1cZ\x1acartwheel.dev/node/wire/pbb\x06proto3"
 
 var (
 	file_operation_proto_rawDescOnce sync.Once
@@ -2348,51 +2375,53 @@ var file_operation_proto_goTypes = []any{
 	(*GrantRange)(nil),      // 19: cartwheel.v1.GrantRange
 	(*Result)(nil),          // 20: cartwheel.v1.Result
 	(*Principal)(nil),       // 21: cartwheel.v1.Principal
-	(*Grant)(nil),           // 22: cartwheel.v1.Grant
-	(*Spent)(nil),           // 23: cartwheel.v1.Spent
-	(*Refusal)(nil),         // 24: cartwheel.v1.Refusal
-	(*Cues)(nil),            // 25: cartwheel.v1.Cues
-	(*Content)(nil),         // 26: cartwheel.v1.Content
-	(*Xattr)(nil),           // 27: cartwheel.v1.Xattr
-	(*Extent)(nil),          // 28: cartwheel.v1.Extent
-	(*Attr)(nil),            // 29: cartwheel.v1.Attr
+	(*Ticket)(nil),          // 22: cartwheel.v1.Ticket
+	(*Grant)(nil),           // 23: cartwheel.v1.Grant
+	(*Spent)(nil),           // 24: cartwheel.v1.Spent
+	(*Refusal)(nil),         // 25: cartwheel.v1.Refusal
+	(*Cues)(nil),            // 26: cartwheel.v1.Cues
+	(*Content)(nil),         // 27: cartwheel.v1.Content
+	(*Xattr)(nil),           // 28: cartwheel.v1.Xattr
+	(*Extent)(nil),          // 29: cartwheel.v1.Extent
+	(*Attr)(nil),            // 30: cartwheel.v1.Attr
 }
 var file_operation_proto_depIdxs = []int32{
 	21, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
 	4,  // 1: cartwheel.v1.OperateRequest.operation:type_name -> cartwheel.v1.Operation
-	20, // 2: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
-	22, // 3: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
-	3,  // 4: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
-	23, // 5: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
-	24, // 6: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
-	5,  // 7: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
-	6,  // 8: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
-	7,  // 9: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
-	8,  // 10: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
-	9,  // 11: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
-	10, // 12: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
-	11, // 13: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
-	12, // 14: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
-	13, // 15: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
-	14, // 16: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
-	15, // 17: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
-	16, // 18: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
-	19, // 19: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
-	25, // 20: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
-	26, // 21: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	13, // 22: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
-	25, // 23: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	27, // 24: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	28, // 25: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 26: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	29, // 27: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	29, // 28: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	29, // 29: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	22, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
+	20, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
+	23, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
+	3,  // 5: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
+	24, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
+	25, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
+	5,  // 8: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
+	6,  // 9: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
+	7,  // 10: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
+	8,  // 11: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
+	9,  // 12: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
+	10, // 13: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
+	11, // 14: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
+	12, // 15: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
+	13, // 16: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
+	14, // 17: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
+	15, // 18: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
+	16, // 19: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
+	19, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
+	26, // 21: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
+	27, // 22: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
+	13, // 23: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
+	26, // 24: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	28, // 25: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	29, // 26: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 27: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	30, // 28: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	30, // 29: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	30, // 30: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }

@@ -30,6 +30,7 @@ type ReadHeader struct {
 	Session       uint64                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // 0: no leases wanted
 	Principal     *Principal             `protobuf:"bytes,4,opt,name=principal,proto3" json:"principal,omitempty"`
 	Client        uint64                 `protobuf:"fixed64,5,opt,name=client,proto3" json:"client,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the object or directory that the request names
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +98,13 @@ func (x *ReadHeader) GetClient() uint64 {
 		return x.Client
 	}
 	return 0
+}
+
+func (x *ReadHeader) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
 }
 
 // Walks names from a directory as far as this node is active for the slices met.
@@ -414,8 +422,9 @@ type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          []byte                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Object        uint64                 `protobuf:"fixed64,2,opt,name=object,proto3" json:"object,omitempty"`
-	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"` // type bits
-	Attr          *Attr                  `protobuf:"bytes,4,opt,name=attr,proto3" json:"attr,omitempty"`  // of an object of the same slice
+	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`    // type bits
+	Attr          *Attr                  `protobuf:"bytes,4,opt,name=attr,proto3" json:"attr,omitempty"`     // of an object of the same slice
+	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"` // where attr is absent
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -474,6 +483,13 @@ func (x *Entry) GetMode() uint32 {
 func (x *Entry) GetAttr() *Attr {
 	if x != nil {
 		return x.Attr
+	}
+	return nil
+}
+
+func (x *Entry) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
 	}
 	return nil
 }
@@ -568,6 +584,8 @@ type GetAttrRequest struct {
 	Object        uint64                 `protobuf:"fixed64,2,opt,name=object,proto3" json:"object,omitempty"`
 	Content       bool                   `protobuf:"varint,3,opt,name=content,proto3" json:"content,omitempty"`
 	Xattrs        bool                   `protobuf:"varint,4,opt,name=xattrs,proto3" json:"xattrs,omitempty"`
+	Root          []byte                 `protobuf:"bytes,5,opt,name=root,proto3" json:"root,omitempty"` // of a version that the caller could read, with the ticket for it: it may read the current one too
+	Readable      []byte                 `protobuf:"bytes,6,opt,name=readable,proto3" json:"readable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -628,6 +646,20 @@ func (x *GetAttrRequest) GetXattrs() bool {
 		return x.Xattrs
 	}
 	return false
+}
+
+func (x *GetAttrRequest) GetRoot() []byte {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+func (x *GetAttrRequest) GetReadable() []byte {
+	if x != nil {
+		return x.Readable
+	}
+	return nil
 }
 
 type GetAttrResponse struct {
@@ -706,6 +738,7 @@ type FilesRequest struct {
 	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	Objects       []uint64               `protobuf:"fixed64,2,rep,packed,name=objects,proto3" json:"objects,omitempty"`
 	DataBytes     uint32                 `protobuf:"varint,3,opt,name=data_bytes,json=dataBytes,proto3" json:"data_bytes,omitempty"` // of content that is not inline, at most
+	Tickets       [][]byte               `protobuf:"bytes,4,rep,name=tickets,proto3" json:"tickets,omitempty"`                       // one for each object
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -759,6 +792,13 @@ func (x *FilesRequest) GetDataBytes() uint32 {
 		return x.DataBytes
 	}
 	return 0
+}
+
+func (x *FilesRequest) GetTickets() [][]byte {
+	if x != nil {
+		return x.Tickets
+	}
+	return nil
 }
 
 type FilesResponse struct {
@@ -1229,6 +1269,7 @@ type ResolveResponse_Step struct {
 	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Object        uint64                 `protobuf:"fixed64,3,opt,name=object,proto3" json:"object,omitempty"` // named here but living in another slice: only the ID is known
 	TypeMode      uint32                 `protobuf:"varint,4,opt,name=type_mode,json=typeMode,proto3" json:"type_mode,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"` // where attr is absent and object is not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1291,6 +1332,13 @@ func (x *ResolveResponse_Step) GetTypeMode() uint32 {
 	return 0
 }
 
+func (x *ResolveResponse_Step) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type FilesResponse_File struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attr          *Attr                  `protobuf:"bytes,1,opt,name=attr,proto3" json:"attr,omitempty"`
@@ -1348,14 +1396,15 @@ var File_read_proto protoreflect.FileDescriptor
 const file_read_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xa1\x01\n" +
+	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xb9\x01\n" +
 	"\n" +
 	"ReadHeader\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\asession\x18\x03 \x01(\x04R\asession\x125\n" +
 	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\x12\x16\n" +
-	"\x06client\x18\x05 \x01(\x06R\x06client\"\xa5\x01\n" +
+	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x16\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\xa5\x01\n" +
 	"\x0eResolveRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
@@ -1366,19 +1415,20 @@ const file_read_proto_rawDesc = "" +
 	"\x05Names\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12-\n" +
 	"\aentries\x18\x02 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x85\x03\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x9e\x03\n" +
 	"\x0fResolveResponse\x128\n" +
 	"\x05steps\x18\x01 \x03(\v2\".cartwheel.v1.ResolveResponse.StepR\x05steps\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12$\n" +
 	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x12)\n" +
 	"\x05below\x18\x05 \x03(\v2\x13.cartwheel.v1.NamesR\x05below\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1aw\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1a\x8f\x01\n" +
 	"\x04Step\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x16\n" +
 	"\x06object\x18\x03 \x01(\x06R\x06object\x12\x1b\n" +
-	"\ttype_mode\x18\x04 \x01(\rR\btypeMode\"\xb4\x01\n" +
+	"\ttype_mode\x18\x04 \x01(\rR\btypeMode\x12\x16\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\xb4\x01\n" +
 	"\vListRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
@@ -1386,34 +1436,38 @@ const file_read_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x16\n" +
 	"\x06stream\x18\x05 \x01(\x06R\x06stream\x12\x1d\n" +
 	"\n" +
-	"push_bytes\x18\x06 \x01(\rR\tpushBytes\"o\n" +
+	"push_bytes\x18\x06 \x01(\rR\tpushBytes\"\x87\x01\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12&\n" +
-	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\"\xd9\x01\n" +
+	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x16\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\xd9\x01\n" +
 	"\fListResponse\x12-\n" +
 	"\aentries\x18\x01 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12+\n" +
 	"\x06grants\x18\x03 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x16\n" +
 	"\x06pushed\x18\x05 \x01(\rR\x06pushed\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x8c\x01\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xbc\x01\n" +
 	"\x0eGetAttrRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x18\n" +
 	"\acontent\x18\x03 \x01(\bR\acontent\x12\x16\n" +
-	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\"\xa9\x01\n" +
+	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\x12\x12\n" +
+	"\x04root\x18\x05 \x01(\fR\x04root\x12\x1a\n" +
+	"\breadable\x18\x06 \x01(\fR\breadable\"\xa9\x01\n" +
 	"\x0fGetAttrResponse\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"y\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x93\x01\n" +
 	"\fFilesRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x18\n" +
 	"\aobjects\x18\x02 \x03(\x06R\aobjects\x12\x1d\n" +
 	"\n" +
-	"data_bytes\x18\x03 \x01(\rR\tdataBytes\"\x88\x02\n" +
+	"data_bytes\x18\x03 \x01(\rR\tdataBytes\x12\x18\n" +
+	"\atickets\x18\x04 \x03(\fR\atickets\"\x88\x02\n" +
 	"\rFilesResponse\x126\n" +
 	"\x05files\x18\x01 \x03(\v2 .cartwheel.v1.FilesResponse.FileR\x05files\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +

@@ -125,6 +125,8 @@ type HelloResponse struct {
 	Uid           uint32                 `protobuf:"varint,6,opt,name=uid,proto3" json:"uid,omitempty"`
 	MaxSessionNs  uint64                 `protobuf:"varint,7,opt,name=max_session_ns,json=maxSessionNs,proto3" json:"max_session_ns,omitempty"`
 	Gids          []uint32               `protobuf:"varint,8,rep,packed,name=gids,proto3" json:"gids,omitempty"`
+	Nonce         []byte                 `protobuf:"bytes,9,opt,name=nonce,proto3" json:"nonce,omitempty"`                         // of this connection, for HaveRequest.proofs
+	TicketNs      uint64                 `protobuf:"varint,10,opt,name=ticket_ns,json=ticketNs,proto3" json:"ticket_ns,omitempty"` // how long tickets are good for; 0: the caller needs none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,12 +217,27 @@ func (x *HelloResponse) GetGids() []uint32 {
 	return nil
 }
 
+func (x *HelloResponse) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
+}
+
+func (x *HelloResponse) GetTicketNs() uint64 {
+	if x != nil {
+		return x.TicketNs
+	}
+	return 0
+}
+
 type KeepAliveRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Session         uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"` // 0: open one
 	Client          uint64                 `protobuf:"fixed64,2,opt,name=client,proto3" json:"client,omitempty"`
 	RevocationsSeen uint64                 `protobuf:"varint,3,opt,name=revocations_seen,json=revocationsSeen,proto3" json:"revocations_seen,omitempty"`
 	Close           bool                   `protobuf:"varint,4,opt,name=close,proto3" json:"close,omitempty"`
+	List            uint64                 `protobuf:"varint,5,opt,name=list,proto3" json:"list,omitempty"` // version of the exceptions that the client has; 0: none
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -283,12 +300,19 @@ func (x *KeepAliveRequest) GetClose() bool {
 	return false
 }
 
+func (x *KeepAliveRequest) GetList() uint64 {
+	if x != nil {
+		return x.List
+	}
+	return 0
+}
+
 type KeepAliveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
 	LeftNs        int64                  `protobuf:"varint,2,opt,name=left_ns,json=leftNs,proto3" json:"left_ns,omitempty"` // the client counts it from when it sent the request
-	Excepted      []uint32               `protobuf:"varint,3,rep,packed,name=excepted,proto3" json:"excepted,omitempty"`
-	Active        []uint32               `protobuf:"varint,4,rep,packed,name=active,proto3" json:"active,omitempty"` // slices whose leases this session covers
+	Excepted      []uint32               `protobuf:"varint,3,rep,packed,name=excepted,proto3" json:"excepted,omitempty"`    // slices whose leases this session does not cover; not given where list is the request's
+	List          uint64                 `protobuf:"varint,5,opt,name=list,proto3" json:"list,omitempty"`                   // version of the exceptions at this node, ascending while it runs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,11 +368,11 @@ func (x *KeepAliveResponse) GetExcepted() []uint32 {
 	return nil
 }
 
-func (x *KeepAliveResponse) GetActive() []uint32 {
+func (x *KeepAliveResponse) GetList() uint64 {
 	if x != nil {
-		return x.Active
+		return x.List
 	}
-	return nil
+	return 0
 }
 
 // Node to client: give these up. Answered when the client has.
@@ -465,6 +489,7 @@ type ClaimRequest struct {
 	Session       uint64                 `protobuf:"varint,4,opt,name=session,proto3" json:"session,omitempty"`
 	Open          []uint64               `protobuf:"fixed64,5,rep,packed,name=open,proto3" json:"open,omitempty"`
 	Locks         []*Lock                `protobuf:"bytes,6,rep,name=locks,proto3" json:"locks,omitempty"`
+	Tickets       []*Ticket              `protobuf:"bytes,7,rep,name=tickets,proto3" json:"tickets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -537,6 +562,13 @@ func (x *ClaimRequest) GetOpen() []uint64 {
 func (x *ClaimRequest) GetLocks() []*Lock {
 	if x != nil {
 		return x.Locks
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetTickets() []*Ticket {
+	if x != nil {
+		return x.Tickets
 	}
 	return nil
 }
@@ -694,6 +726,7 @@ type LockRequest struct {
 	Lock          *Lock                  `protobuf:"bytes,5,opt,name=lock,proto3" json:"lock,omitempty"`
 	Wait          bool                   `protobuf:"varint,6,opt,name=wait,proto3" json:"wait,omitempty"`
 	Test          bool                   `protobuf:"varint,7,opt,name=test,proto3" json:"test,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,8,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -775,6 +808,13 @@ func (x *LockRequest) GetTest() bool {
 		return x.Test
 	}
 	return false
+}
+
+func (x *LockRequest) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
 }
 
 type LockResponse struct {
@@ -925,7 +965,7 @@ const file_session_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\rR\aversion\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x12\x12\n" +
-	"\x04site\x18\a \x01(\tR\x04site\"\xd1\x01\n" +
+	"\x04site\x18\a \x01(\tR\x04site\"\x84\x02\n" +
 	"\rHelloResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
@@ -934,17 +974,21 @@ const file_session_proto_rawDesc = "" +
 	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x10\n" +
 	"\x03uid\x18\x06 \x01(\rR\x03uid\x12$\n" +
 	"\x0emax_session_ns\x18\a \x01(\x04R\fmaxSessionNs\x12\x12\n" +
-	"\x04gids\x18\b \x03(\rR\x04gids\"\x85\x01\n" +
+	"\x04gids\x18\b \x03(\rR\x04gids\x12\x14\n" +
+	"\x05nonce\x18\t \x01(\fR\x05nonce\x12\x1b\n" +
+	"\tticket_ns\x18\n" +
+	" \x01(\x04R\bticketNs\"\x99\x01\n" +
 	"\x10KeepAliveRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\x06R\x06client\x12)\n" +
 	"\x10revocations_seen\x18\x03 \x01(\x04R\x0frevocationsSeen\x12\x14\n" +
-	"\x05close\x18\x04 \x01(\bR\x05close\"z\n" +
+	"\x05close\x18\x04 \x01(\bR\x05close\x12\x12\n" +
+	"\x04list\x18\x05 \x01(\x04R\x04list\"|\n" +
 	"\x11KeepAliveResponse\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x17\n" +
 	"\aleft_ns\x18\x02 \x01(\x03R\x06leftNs\x12\x1a\n" +
-	"\bexcepted\x18\x03 \x03(\rR\bexcepted\x12\x16\n" +
-	"\x06active\x18\x04 \x03(\rR\x06active\"\x92\x02\n" +
+	"\bexcepted\x18\x03 \x03(\rR\bexcepted\x12\x12\n" +
+	"\x04list\x18\x05 \x01(\x04R\x04listJ\x04\b\x04\x10\x05\"\x92\x02\n" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x04R\x06serial\x126\n" +
@@ -956,14 +1000,15 @@ const file_session_proto_rawDesc = "" +
 	"\bunlinked\x18\x04 \x01(\bR\bunlinked\x12\x18\n" +
 	"\aleaving\x18\x05 \x01(\bR\aleaving\"$\n" +
 	"\x0eRevokeResponse\x12\x12\n" +
-	"\x04held\x18\x01 \x03(\x06R\x04held\"\xaa\x01\n" +
+	"\x04held\x18\x01 \x03(\x06R\x04held\"\xda\x01\n" +
 	"\fClaimRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06client\x18\x03 \x01(\x06R\x06client\x12\x18\n" +
 	"\asession\x18\x04 \x01(\x04R\asession\x12\x12\n" +
 	"\x04open\x18\x05 \x03(\x06R\x04open\x12(\n" +
-	"\x05locks\x18\x06 \x03(\v2\x12.cartwheel.v1.LockR\x05locks\"h\n" +
+	"\x05locks\x18\x06 \x03(\v2\x12.cartwheel.v1.LockR\x05locks\x12.\n" +
+	"\atickets\x18\a \x03(\v2\x14.cartwheel.v1.TicketR\atickets\"h\n" +
 	"\rClaimResponse\x12&\n" +
 	"\x04lost\x18\x01 \x03(\v2\x12.cartwheel.v1.LockR\x04lost\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x98\x01\n" +
@@ -974,7 +1019,7 @@ const file_session_proto_rawDesc = "" +
 	"\x05start\x18\x04 \x01(\x04R\x05start\x12\x10\n" +
 	"\x03end\x18\x05 \x01(\x04R\x03end\x12\x12\n" +
 	"\x04type\x18\x06 \x01(\rR\x04type\x12\x10\n" +
-	"\x03pid\x18\a \x01(\rR\x03pid\"\xbb\x01\n" +
+	"\x03pid\x18\a \x01(\rR\x03pid\"\xd3\x01\n" +
 	"\vLockRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -982,7 +1027,8 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x04 \x01(\x04R\asession\x12&\n" +
 	"\x04lock\x18\x05 \x01(\v2\x12.cartwheel.v1.LockR\x04lock\x12\x12\n" +
 	"\x04wait\x18\x06 \x01(\bR\x04wait\x12\x12\n" +
-	"\x04test\x18\a \x01(\bR\x04test\"\x89\x01\n" +
+	"\x04test\x18\a \x01(\bR\x04test\x12\x16\n" +
+	"\x06ticket\x18\b \x01(\fR\x06ticket\"\x89\x01\n" +
 	"\fLockResponse\x12\x18\n" +
 	"\agranted\x18\x01 \x01(\bR\agranted\x12.\n" +
 	"\bconflict\x18\x02 \x01(\v2\x12.cartwheel.v1.LockR\bconflict\x12/\n" +
@@ -1014,23 +1060,25 @@ var file_session_proto_goTypes = []any{
 	(*LockRequest)(nil),        // 9: cartwheel.v1.LockRequest
 	(*LockResponse)(nil),       // 10: cartwheel.v1.LockResponse
 	(*RevokeRequest_Item)(nil), // 11: cartwheel.v1.RevokeRequest.Item
-	(*Refusal)(nil),            // 12: cartwheel.v1.Refusal
-	(Grant_What)(0),            // 13: cartwheel.v1.Grant.What
+	(*Ticket)(nil),             // 12: cartwheel.v1.Ticket
+	(*Refusal)(nil),            // 13: cartwheel.v1.Refusal
+	(Grant_What)(0),            // 14: cartwheel.v1.Grant.What
 }
 var file_session_proto_depIdxs = []int32{
 	11, // 0: cartwheel.v1.RevokeRequest.items:type_name -> cartwheel.v1.RevokeRequest.Item
 	8,  // 1: cartwheel.v1.ClaimRequest.locks:type_name -> cartwheel.v1.Lock
-	8,  // 2: cartwheel.v1.ClaimResponse.lost:type_name -> cartwheel.v1.Lock
-	12, // 3: cartwheel.v1.ClaimResponse.refusal:type_name -> cartwheel.v1.Refusal
-	8,  // 4: cartwheel.v1.LockRequest.lock:type_name -> cartwheel.v1.Lock
-	8,  // 5: cartwheel.v1.LockResponse.conflict:type_name -> cartwheel.v1.Lock
-	12, // 6: cartwheel.v1.LockResponse.refusal:type_name -> cartwheel.v1.Refusal
-	13, // 7: cartwheel.v1.RevokeRequest.Item.what:type_name -> cartwheel.v1.Grant.What
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	12, // 2: cartwheel.v1.ClaimRequest.tickets:type_name -> cartwheel.v1.Ticket
+	8,  // 3: cartwheel.v1.ClaimResponse.lost:type_name -> cartwheel.v1.Lock
+	13, // 4: cartwheel.v1.ClaimResponse.refusal:type_name -> cartwheel.v1.Refusal
+	8,  // 5: cartwheel.v1.LockRequest.lock:type_name -> cartwheel.v1.Lock
+	8,  // 6: cartwheel.v1.LockResponse.conflict:type_name -> cartwheel.v1.Lock
+	13, // 7: cartwheel.v1.LockResponse.refusal:type_name -> cartwheel.v1.Refusal
+	14, // 8: cartwheel.v1.RevokeRequest.Item.what:type_name -> cartwheel.v1.Grant.What
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }

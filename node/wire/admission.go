@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"bufio"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+const (
+	// strangerBuffer is what a connection reads at once while its peer is not
+	// admitted.
+	strangerBuffer = 4 << 10
+	// strangerFrame is the least that a frame of a stranger counts, so that many
+	// small ones, and the refusals of them, are bounded too.
+	strangerFrame = 512
+	// maxHello bounds the message by which a stranger becomes known.
+	maxHello = 8 << 10
+)
+
+const opAdmit fault.Op = "wire.admit"
+
+// isAdmitted reports whether the peer may use this host, and asks again where it
+// might not: it may have become known by another connection. Called by the
+// reader and the ticker.
+func (l *link) isAdmitted() bool {
+	if l.admitted.Load() {
+		return true
+	}
+	name, ok := l.host.options.Admit(l.peer.id)
+	if !ok {
+		return false
+	}
+	l.admitMu.Lock()
+	defer l.admitMu.Unlock()
+	if l.admitted.Load() {
+		return true
+	}
+	if name != "" {
+		account, err := l.host.accounts.join(name, l)
+		if err != nil {
+			l.fail(err)
+			return false
+		}
+		if l.account.Store(account); l.dead.Load() {
+			l.host.accounts.leave(account, l)
+		}
+	}
+	l.admit()
+	return true
+}
+
+// admit ends what is bounded for strangers.
+func (l *link) admit() {
+	l.conn.raw.hold()
+	l.conn.raw.stranger.leave()
+	l.admitted.Store(true)
+}
+
+// readStranger takes a frame of a peer that is not admitted: a hello is served,
+// everything else is thrown away unread. Neither its clock nor its coordinate
+// is looked at.
+func (l *link) readStranger(r *bufio.Reader, f *frame, head int) error {
+	size := head + int(f.header) + int(f.body)
+	if l.strange += max(size, strangerFrame); l.strange > l.host.options.Limits.StrangerBytes {
+		return fault.E(fault.Unauthorized, opAdmit, l.peer.id, "the peer sent too much before it was admitted")
+	}
+	if _, err := r.Discard(head); err != nil {
+		return err
+	}
+	f.hlc = 0
+	hello := f.method == l.host.options.Hello && l.class == Operation && f.header <= maxHello && f.body == 0
+	switch {
+	case f.kind == kindCall && hello:
+		if err := l.readCall(r, f); err != nil {
+			return err
+		}
+		l.isAdmitted()
+		return nil
+	case f.kind == kindCall:
+		return l.refuse(r, f, l.host.now(), fault.E(fault.Unauthorized, opAdmit, l.peer.id, "say hello first"))
+	}
+	return l.discard(r, size-head)
+}
+
+// tickStranger cuts a peer that is not admitted in time.
+func (l *link) tickStranger() {
+	if !l.isAdmitted() && time.Since(l.born) > l.host.options.Times.Hello {
+		l.fail(fault.E(fault.Unauthorized, opAdmit, l.peer.id, "the peer did not say hello in time"))
+	}
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/sec"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// Network makes the connections of one host in a simulation, instead of TCP.
+// Its connections are neither encrypted nor authenticated: each end believes
+// the key that the other names. No configuration sets one, only a program
+// that simulates the network. It is used by many goroutines.
+type Network interface {
+	Dial(ctx context.Context, address ma.Multiaddr) (manet.Conn, error)
+	Listen(address ma.Multiaddr) (manet.Listener, error)
+}
+
+// network returns what makes this host's connections.
+func (h *Host) network() Network {
+	if h.options.Network != nil {
+		return h.options.Network
+	}
+	return tcp{}
+}
+
+// tcp is the system's network.
+type tcp struct{}
+
+func (tcp) Dial(ctx context.Context, address ma.Multiaddr) (manet.Conn, error) {
+	var d manet.Dialer
+	return d.DialContext(ctx, address)
+}
+
+func (tcp) Listen(address ma.Multiaddr) (manet.Listener, error) { return manet.Listen(address) }
+
+// simulatedID names the greeting on a simulated network.
+const simulatedID protocol.ID = "/cartwheel/simulated/1"
+
+// simulatedSecurity tells both ends who the other one is, and proves nothing.
+type simulatedSecurity struct {
+	host *Host
+	lane lane // when dialling
+}
+
+// ID implements sec.SecureTransport.
+func (s simulatedSecurity) ID() protocol.ID { return simulatedID }
+
+// SecureInbound implements sec.SecureTransport.
+func (s simulatedSecurity) SecureInbound(ctx context.Context, c net.Conn, _ peer.ID) (sec.SecureConn, error) {
+	return s.greet(ctx, c, func() (lane, []byte, error) {
+		on, key, err := readSimulated(c)
+		if err == nil {
+			err = s.write(c, on)
+		}
+		return on, key, err
+	})
+}
+
+// SecureOutbound implements sec.SecureTransport.
+func (s simulatedSecurity) SecureOutbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	out, err := s.greet(ctx, c, func() (lane, []byte, error) {
+		if err := s.write(c, s.lane); err != nil {
+			return 0, nil, err
+		}
+		return readSimulated(c)
+	})
+	if err == nil && out.RemotePeer() != id {
+		return nil, errStranger
+	}
+	return out, err
+}
+
+// greet runs one end's part until it is done or ctx ends.
+func (s simulatedSecurity) greet(ctx context.Context, c net.Conn, part func() (lane, []byte, error)) (sec.SecureConn, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // the connection is open: it takes a deadline
+	on, key, err := part()
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	public, err := crypto.UnmarshalPublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	id, err := peer.IDFromPublicKey(public)
+	return &localConn{Conn: c, self: s.host.options.Key.id, peer: id, public: public, lane: on}, err
+}
+
+func (s simulatedSecurity) write(c net.Conn, on lane) error {
+	key := s.host.options.Key.Public()
+	b := append(binary.LittleEndian.AppendUint16([]byte{byte(on)}, uint16(len(key))), key...)
+	_, err := c.Write(b)
+	return err
+}
+
+func readSimulated(c net.Conn) (lane, []byte, error) {
+	var head [3]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := int(binary.LittleEndian.Uint16(head[1:]))
+	if lane(head[0]) >= lanes || n > maxPublicKey {
+		return 0, nil, errors.New("a greeting that cannot be read")
+	}
+	key := make([]byte, n)
+	_, err := io.ReadFull(c, key)
+	return lane(head[0]), key, err
+}
