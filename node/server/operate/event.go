@@ -17,6 +17,7 @@ const (
 	eventHeld                       // slice, serial, epoch
 	eventRows                       // rows
 	eventCall                       // call: runs on the loop
+	eventFreed                      // op, holders: no other session holds what it changes
 )
 
 // event is one input of the loop.
@@ -31,6 +32,8 @@ type event struct {
 	epoch    geoconfig.Epoch
 	rows     []geoconfig.SliceRow
 	call     func()
+	holders  []uint64
+	bytes    int // of the entries in messages
 }
 
 // Operation is a client's operation on its way through the loop. The caller
@@ -52,6 +55,10 @@ type Operation struct {
 	// Principal acts; Trusted as in tree.Context.
 	Principal tree.Principal
 	Trusted   bool
+	// Admit is asked when the operation is about to be ordered, after it has
+	// waited for what was in its way; an error ends it. It must not block. Nil
+	// admits.
+	Admit func(*Operation) error
 	// Done is called once, on the loop's goroutine: it must not block.
 	Done func(*Operation, Answer)
 
@@ -64,7 +71,9 @@ type Operation struct {
 	serial  geoconfig.Serial
 	blocked tree.Intent // the intent that it waits for
 	since   replica.Time
-	cost    Cost
+	// admitted: counted until it is finished.
+	admitted bool
+	cost     Cost
 }
 
 // Answer is how an operation ended. Exactly one of Result, Refused and Err is

@@ -6,16 +6,19 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/invariant"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/logattr"
+	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 )
 
 // flush carries out what the core wants, in the order that it asks for, until
-// it wants nothing more.
+// it wants nothing more, or something fails.
 func (l *Loop) flush() {
-	for {
+	for !l.broken.Load() {
 		out := l.o.Core.Flush(l.now)
 		if !out.Empty() {
 			l.carryOut(out)
@@ -31,8 +34,12 @@ func (l *Loop) flush() {
 	}
 }
 
+// carryOut stops at the first step that fails: those behind it would count on it.
 func (l *Loop) carryOut(out *replica.Outputs) {
-	l.journal(out.Records)
+	if err := l.journal(out.Records); err != nil {
+		l.fail(err)
+		return
+	}
 	l.out.send(l, out.Messages)
 	for i := range out.Leases {
 		e := &out.Leases[i]
@@ -40,7 +47,10 @@ func (l *Loop) carryOut(out *replica.Outputs) {
 			s.pub.until.Store(int64(e.Until))
 		}
 	}
-	l.apply(out.Applied)
+	if err := l.apply(out.Applied); err != nil {
+		l.fail(err)
+		return
+	}
 	l.reply(out.Replies)
 	for i := range out.Swaps {
 		l.o.Helpers.Swap(out.Swaps[i])
@@ -76,19 +86,27 @@ func size(records []replica.Record) int {
 
 // journal appends the records, and has the chunks fetched that entries name
 // and this node lacks.
-func (l *Loop) journal(records []replica.Record) {
+func (l *Loop) journal(records []replica.Record) error {
 	if len(records) == 0 {
-		return
+		return nil
 	}
 	last := records[len(records)-1].Position
-	small := size(records) <= gatherBytes
+	small := size(records) <= gatherBytes && !plant.On(plant.LoopAckUnsynced)
 	if small {
 		l.in.hold()
 	}
+	l.appended.Add(1)
+	if plant.On(plant.LoopAckUnsynced) {
+		l.in.put(event{kind: eventPersisted, position: last})
+	}
 	err := l.o.Disk.Append(records, func(err error) {
 		if err != nil {
-			l.o.Fatal(err)
+			l.fail(err)
 			return
+		}
+		l.written.Add(1)
+		if plant.On(plant.LoopAckUnsynced) {
+			return // it was said before
 		}
 		done := event{kind: eventPersisted, position: last}
 		if small {
@@ -98,14 +116,14 @@ func (l *Loop) journal(records []replica.Record) {
 		}
 	})
 	if err != nil {
-		l.o.Fatal(fault.Wrap(fault.IO, "operate.journal", string(l.o.Self), err))
-		return
+		return fault.Wrap(fault.IO, "operate.journal", string(l.o.Self), err)
 	}
 	for i := range records {
 		if e := records[i].Entry; e != nil && len(e.Chunks) > 0 {
 			l.hold(e)
 		}
 	}
+	return nil
 }
 
 // hold tells the core that an entry's chunks are here, or has them fetched.
@@ -122,31 +140,33 @@ func (l *Loop) hold(e *replica.Entry) {
 }
 
 // apply brings committed entries into the metadata, all in one batch.
-func (l *Loop) apply(applied []replica.Apply) {
+func (l *Loop) apply(applied []replica.Apply) error {
 	if len(applied) == 0 {
-		return
+		return nil
 	}
 	b := l.o.Meta.NewBatch()
 	for i := range applied {
 		if err := l.applySlice(b, &applied[i]); err != nil {
 			b.Abandon()
-			l.o.Fatal(err)
-			return
+			return err
 		}
 	}
 	if err := b.Commit(); err != nil {
-		l.o.Fatal(err)
-		return
+		return err
 	}
 	for i := range applied {
 		l.afterApply(&applied[i])
 	}
+	return nil
 }
 
 func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
 	s := l.slice(a.Slice)
 	for _, e := range a.Entries {
-		if len(e.Data) == 0 {
+		invariant.Equal(invariant.Violation{Rule: invariant.ApplyFollows, Slice: a.Slice, Serial: e.Serial, File: store.MetaDir,
+			Want: uint64(s.taken) + 1, Got: uint64(e.Serial)})
+		s.taken = e.Serial
+		if len(e.Data) == 0 || plant.On(plant.LoopSkipsApply) && s.proposed[e.Serial] == nil && e.Serial%41 == 0 {
 			continue
 		}
 		var mutations []tree.Mutation
@@ -162,7 +182,10 @@ func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
 		if err := ApplyEntry(b, l.o.Chunks, e, mutations, inline); err != nil {
 			return err
 		}
-		l.o.HLC.Raise(e.Time)
+		if err := l.o.HLC.Observe(e.Time); err != nil && !s.ahead {
+			s.ahead = true // once for each slice
+			l.o.Logger.Warn("the times of a slice are ahead of this node's clock", logattr.Slice(s.id), logattr.Err(err))
+		}
 	}
 	return b.SetApplied(a.Slice, a.Entries[len(a.Entries)-1].Serial)
 }
@@ -205,6 +228,9 @@ func (l *Loop) afterApply(a *replica.Apply) {
 	steps := false
 	for _, e := range a.Entries {
 		steps = steps || e.Client == 0
+		if l.o.Committed != nil && len(e.Chunks) > 0 {
+			l.o.Committed(e.Chunks)
+		}
 		op := s.proposed[e.Serial]
 		if op == nil {
 			continue
@@ -304,7 +330,9 @@ func (l *Loop) role(r *replica.Role) {
 
 // stepDown forgets what only the active keeps.
 func (l *Loop) stepDown(s *slice) {
-	s.over.clear()
+	if !plant.On(plant.LoopKeepsOverlay) {
+		s.over.clear()
+	}
 	for _, op := range s.proposed {
 		l.dropInline(op)
 	}

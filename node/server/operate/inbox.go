@@ -28,12 +28,17 @@ func (b *inbox) put(e event) bool {
 	first = first && b.held == 0
 	b.mu.Unlock()
 	if first {
-		select {
-		case b.wake <- struct{}{}:
-		default:
-		}
+		b.rouse()
 	}
 	return true
+}
+
+// rouse wakes the loop, whatever is held.
+func (b *inbox) rouse() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
 }
 
 // hold lets events gather until release: what comes while the log is being
@@ -53,10 +58,7 @@ func (b *inbox) release(e event) {
 		b.queue = append(b.queue, e)
 	}
 	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	b.rouse()
 }
 
 // take returns all waiting events and takes an empty slice to fill next.

@@ -2,7 +2,8 @@
 // replica core and proposes every operation. It drains whatever is queued,
 // steps the core for each input, and then carries out the outputs once: one
 // journal append, one frame for each peer, one metadata batch, then the
-// replies. It knows no connections and no sessions: what it needs of them
+// replies. A function that other goroutines give it (Do, Ask) finds nothing
+// left to carry out: the core, the journal and the metadata agree. It knows no connections and no sessions: what it needs of them
 // comes as functions in Options. All exported methods of Loop may be called
 // from any goroutine; everything else belongs to the loop's own.
 package operate
@@ -10,6 +11,7 @@ package operate
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,8 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/invariant"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
@@ -90,14 +94,19 @@ type Options struct {
 	Helpers Helpers
 	// Rows hears of rows that peers and swaps brought.
 	Rows func(geoconfig.SliceRow)
+	// Committed hears of the chunks, addresses end to end, that an operation
+	// named which is applied now. It must not block. Nil: nobody does.
+	Committed func(addresses []byte)
 	// Full reports whether a slice takes no more content.
 	Full func(geoconfig.SliceID) bool
 	// Fatal ends the node: what it promised it can no longer keep.
 	Fatal func(error)
 	// TickEvery is how often the core is told the time.
 	TickEvery time.Duration
-	// QueueLimit bounds the client operations admitted at once.
+	// QueueLimit and QueueBytes bound the client operations under way at once;
+	// one more is answered Overloaded. 0: 8192 and 64 MiB.
 	QueueLimit int
+	QueueBytes int
 	Logger     *slog.Logger
 }
 
@@ -106,6 +115,9 @@ type Disk interface {
 	// Append journals records in order, together; done is called by another
 	// goroutine when they are on disk. It must not block.
 	Append(records []replica.Record, done func(error)) error
+	// Room reports whether so many more bytes can be written now: nil,
+	// Overloaded or NoSpace.
+	Room(bytes int) error
 }
 
 // Loop is the running loop.
@@ -124,8 +136,13 @@ type Loop struct {
 	retry  []*Operation // to be evaluated again once outputs are carried out
 
 	published sync.Map // geoconfig.SliceID -> *Published
-	full      chan struct{}
+	turns     atomic.Uint64
+	appended  atomic.Uint64 // appends handed to the log
+	written   atomic.Uint64 // of these, on disk
+	admission *admission
+	behind    atomic.Int64 // bytes of peers' entries that wait in the inbox
 	ended     chan struct{}
+	broken    atomic.Bool // nothing is carried out any more
 }
 
 // New makes a Loop; Run runs it.
@@ -133,11 +150,15 @@ func New(o Options) *Loop {
 	if o.QueueLimit == 0 {
 		o.QueueLimit = 8192
 	}
+	if o.QueueBytes == 0 {
+		o.QueueBytes = 64 << 20
+	}
 	return &Loop{o: o, in: newInbox(), slices: map[geoconfig.SliceID]*slice{}, waiting: map[uint64]*Operation{},
-		inline: map[chunk.Address]*inlineChunk{}, out: newFrames(), full: make(chan struct{}, o.QueueLimit), ended: make(chan struct{})}
+		inline: map[chunk.Address]*inlineChunk{}, out: newFrames(), admission: newAdmission(o.QueueLimit, o.QueueBytes), ended: make(chan struct{})}
 }
 
-// Run works until ctx ends. What then waits is answered as closed.
+// Run works until ctx ends, or until what it promised can no longer be kept.
+// What then waits is answered as closed.
 func (l *Loop) Run(ctx context.Context) {
 	ticker := time.NewTicker(l.o.TickEvery)
 	defer ticker.Stop()
@@ -153,17 +174,59 @@ func (l *Loop) Run(ctx context.Context) {
 			ticked = true
 		}
 		l.turn(ticked)
+		l.turns.Add(1)
+		if l.broken.Load() {
+			l.shut()
+			return
+		}
+	}
+}
+
+// Progress says how far the loop has come.
+type Progress struct {
+	Turns             uint64
+	Appended, Written uint64 // appends to the log: begun, and on disk
+}
+
+// Progress returns it, from any goroutine.
+func (l *Loop) Progress() Progress {
+	return Progress{Turns: l.turns.Load(), Written: l.written.Load(), Appended: l.appended.Load()}
+}
+
+// Stop lets the loop carry nothing out any more, from now on and for good: a
+// part of what it wrote may be missing, and the next thing that it wrote or
+// sent would vouch for it. Any goroutine may call it.
+func (l *Loop) Stop() {
+	l.broken.Store(true)
+	l.in.rouse()
+}
+
+// fail is Stop with the reason, which ends the node. A log that was closed is no
+// failure: the node ends already.
+func (l *Loop) fail(err error) {
+	l.Stop()
+	if !fault.Is(err, fault.Closed) {
+		l.o.Fatal(err)
 	}
 }
 
 // turn takes everything that waits, and carries out what follows from it.
 func (l *Loop) turn(ticked bool) {
+	defer invariant.Catch(l.fail)
 	events := l.in.take(l.spare)
 	l.now = l.o.Clock()
 	if ticked {
 		l.o.Core.Tick(l.now)
+		l.flush()
 	}
 	for i := range events {
+		if l.broken.Load() {
+			l.dropEvents(events[i:])
+			break
+		}
+		if events[i].kind == eventCall && i > 0 && !plant.On(plant.LoopCallsEarly) {
+			l.flush() // a call finds the core and the metadata at one serial
+		}
 		l.step(&events[i])
 	}
 	clear(events)
@@ -181,6 +244,7 @@ func (l *Loop) step(e *event) {
 	case eventOperation:
 		l.operate(e.op)
 	case eventMessages:
+		l.behind.Add(-int64(e.bytes))
 		for _, m := range e.messages {
 			if m.Row != nil && l.o.Rows != nil {
 				l.o.Rows(*m.Row)
@@ -195,18 +259,34 @@ func (l *Loop) step(e *event) {
 		for i := range e.rows {
 			l.o.Core.Learn(l.now, &e.rows[i])
 		}
+	case eventFreed:
+		e.op.freed, e.op.holders = true, e.holders
+		l.operate(e.op)
 	case eventCall:
 		e.call()
 	}
 }
 
+// closed is the answer to what the loop does not take up any more.
+func (l *Loop) closed() Answer {
+	return Answer{Err: fault.E(fault.Closed, "operate.Loop", string(l.o.Self), "the node stops")}
+}
+
+// dropEvents answers events that are not taken up any more.
+func (l *Loop) dropEvents(events []event) {
+	for _, e := range events {
+		if e.kind == eventOperation || e.kind == eventFreed {
+			l.finish(e.op, l.closed())
+		}
+	}
+}
+
 // shut answers what waits when the loop ends.
 func (l *Loop) shut() {
-	closed := Answer{Err: fault.E(fault.Closed, "operate.Loop", string(l.o.Self), "the node stops")}
-	for _, e := range l.in.close() {
-		if e.kind == eventOperation {
-			l.finish(e.op, closed)
-		}
+	closed := l.closed()
+	l.dropEvents(l.in.close())
+	for _, op := range l.retry {
+		l.finish(op, closed)
 	}
 	for _, op := range l.waiting {
 		l.finish(op, closed)
@@ -222,16 +302,47 @@ func (l *Loop) shut() {
 	l.published.Clear()
 }
 
-// Operate hands in an operation. It waits while too many are under way.
+// Operate hands in an operation. With too many under way it is answered
+// Overloaded at once; those of nodes are always taken, since clients' wait for
+// them.
 func (l *Loop) Operate(op *Operation) {
+	if !op.Internal && !op.admitted {
+		if err := l.admission.take(op); err != nil {
+			op.Done(op, Answer{Err: err})
+			return
+		}
+		op.admitted = true
+	}
 	if !l.in.put(event{kind: eventOperation, op: op}) {
-		op.Done(op, Answer{Err: fault.E(fault.Closed, "operate.Operate", string(l.o.Self), "the node stops")})
+		l.finish(op, l.closed())
 	}
 }
 
-// Receive hands in messages of a peer that the connection authenticated.
+// Receive hands in messages of a peer that the connection authenticated. While
+// too many entries wait, or the log has no room, those with entries are lost:
+// the active sends them again, and beacons go on.
 func (l *Loop) Receive(from geoconfig.NodeID, messages []*replica.Message) {
-	l.in.put(event{kind: eventMessages, from: from, messages: messages})
+	bytes := entryBytes(messages)
+	if bytes > 0 && (l.behind.Load() > int64(l.o.QueueBytes) || l.o.Disk.Room(bytes) != nil) {
+		messages = slices.DeleteFunc(messages, func(m *replica.Message) bool { return len(m.Entries) > 0 })
+		bytes = 0
+	}
+	if len(messages) == 0 {
+		return
+	}
+	l.behind.Add(int64(bytes))
+	l.in.put(event{kind: eventMessages, from: from, messages: messages, bytes: bytes})
+}
+
+// entryBytes is how much the entries of messages hold.
+func entryBytes(messages []*replica.Message) int {
+	n := 0
+	for _, m := range messages {
+		for _, e := range m.Entries {
+			n += len(e.Data) + len(e.Result)
+		}
+	}
+	return n
 }
 
 // Learn hands in slice rows.
@@ -242,12 +353,13 @@ func (l *Loop) Held(slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoc
 	l.in.put(event{kind: eventHeld, slice: slice, serial: serial, epoch: epoch})
 }
 
-// Do runs f on the loop's goroutine, with the core, and does not wait.
+// Do runs f on the loop's goroutine, with the core, and does not wait. What the
+// core wanted before is carried out by then.
 func (l *Loop) Do(f func(core *replica.Node, now replica.Time)) bool {
 	return l.in.put(event{kind: eventCall, call: func() { f(l.o.Core, l.now) }})
 }
 
-// Ask runs f on the loop's goroutine and waits for it. With an error f was not
+// Ask is Do, and waits until f has run. With an error f was not
 // run and never will be.
 func (l *Loop) Ask(ctx context.Context, f func(core *replica.Node, now replica.Time)) error {
 	done := make(chan struct{})

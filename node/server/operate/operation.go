@@ -1,14 +1,19 @@
 package operate
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/proto"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/invariant"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire/pb"
 )
 
 // quorum is OperateRequest.sync_level for a majority.
@@ -27,6 +32,10 @@ func (l *Loop) operate(op *Operation) {
 	}
 	serial, floor := l.o.Core.Next(s.id)
 	if step := op.Op.GetStep(); step != nil { // an intent's time is below that of the steps that write it
+		if err := l.stepAhead(step); err != nil {
+			l.finish(op, Answer{Err: err})
+			return
+		}
 		floor = max(floor, hlc.Time(step.Hlc))
 	}
 	at := l.timeAbove(floor)
@@ -75,6 +84,9 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 	known, reply := l.o.Core.Lookup(s.id, op.Client, op.Number, l.o.HLC.Now())
 	switch known {
 	case replica.Done:
+		if plant.On(plant.LoopRunsAgain) {
+			return true
+		}
 		l.finish(op, Answer{Encoded: reply.Result, Serial: reply.Serial, Epoch: reply.Epoch, Time: uint64(reply.Time)})
 		return false
 	case replica.Pending:
@@ -97,6 +109,10 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 // ordered: the client's operations are proposed right behind it, and are
 // committed no sooner.
 func (l *Loop) register(s *slice, op *Operation) bool {
+	if err := l.room(op); err != nil {
+		l.finish(op, Answer{Err: err})
+		return false
+	}
 	serial, floor := l.o.Core.Next(s.id)
 	l.o.Core.Propose(l.now, replica.Proposal{Entry: replica.Entry{
 		Slice: s.id, Serial: serial, Time: l.timeAbove(floor), Client: op.Client}})
@@ -107,14 +123,38 @@ func (l *Loop) register(s *slice, op *Operation) bool {
 	return true
 }
 
-// timeAbove returns a hybrid time above floor and all that this node gave.
+// maxStepAhead is how far the time of an intent may be ahead of this node's
+// clock when the intent begins here. The slice then goes on behind that time, and
+// the node's clock does not follow. A clock that is wrong by more is refused: its
+// time would make the registrations of the slice's clients look old.
+const maxStepAhead = time.Minute
+
+// stepAhead refuses an intent whose time is too far ahead. It lets pass whatever
+// ends one: an intent that is decided must be finished at each of its slices, or
+// their names stay locked.
+func (l *Loop) stepAhead(step *pb.Step) error {
+	if step.Phase != pb.Step_BEGIN && step.Phase != pb.Step_PREPARE {
+		return nil
+	}
+	if ahead := hlc.Time(step.Hlc).Wall().Sub(l.o.HLC.Now().Wall()); ahead > maxStepAhead {
+		return fault.E(fault.ClockSkew, "operate.stepAhead", string(l.o.Self), "an operation over several slices is "+ahead.Round(time.Second).String()+
+			" ahead of this node's clock: set the clocks of the nodes right")
+	}
+	return nil
+}
+
+// timeAbove returns a hybrid time above floor and all that this node gave. A
+// slice whose times are far ahead of this node's clock stays so, since they never
+// fall; the node's clock, which all its other slices go by, does not follow.
 func (l *Loop) timeAbove(floor hlc.Time) hlc.Time {
 	at := l.o.HLC.Now()
-	if at <= floor {
-		l.o.HLC.Raise(floor)
-		at = l.o.HLC.Now()
+	if at > floor {
+		return at
 	}
-	return at
+	if l.o.HLC.Observe(floor) != nil {
+		return floor + 1
+	}
+	return l.o.HLC.Now()
 }
 
 // free reports whether no other session holds what the operation changes. If
@@ -137,10 +177,7 @@ func (l *Loop) free(s *slice, op *Operation) bool {
 	}
 	// touched shares memory with the request at most, which outlives the mark.
 	mark, ready, far := l.o.Leases.Change(s.id, op.Session, touched, func(holders []uint64) {
-		l.in.put(event{kind: eventCall, call: func() {
-			op.freed, op.holders = true, holders
-			l.operate(op)
-		}})
+		l.in.put(event{kind: eventFreed, op: op, holders: holders})
 	})
 	op.change, op.freed, op.touched = mark, ready, touched
 	op.cost.Asked, op.cost.AskedFar = op.cost.Asked || !ready, op.cost.AskedFar || far
@@ -163,8 +200,18 @@ func covers(a, b []tree.Touch) bool {
 // propose gives the core the entry that makes an evaluated operation true.
 func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.Time) {
 	out := &op.outcome
+	if op.Admit != nil {
+		if err := op.Admit(op); err != nil {
+			l.finish(op, Answer{Err: err})
+			return
+		}
+	}
 	if l.o.Full(s.id) && grows(op) {
 		l.finish(op, Answer{Err: fault.E(fault.NoSpace, "operate.Operate", string(l.o.Self), "the disk of the active or of a standby is full")})
+		return
+	}
+	if err := l.room(op); err != nil {
+		l.finish(op, Answer{Err: err})
 		return
 	}
 	if missing := l.missing(out.Needs); len(missing) > 0 {
@@ -199,6 +246,18 @@ func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.
 	if len(out.Needs) > 0 {
 		l.o.Core.Held(l.now, s.id, serial, s.row.Epoch)
 	}
+}
+
+// frameBytes is what an entry takes of the log beside its data, at most.
+const frameBytes = 8 << 10
+
+// room refuses what the log cannot take now. A step of an intent is taken all
+// the same: others wait for it.
+func (l *Loop) room(op *Operation) error {
+	if op.Internal {
+		return nil
+	}
+	return l.o.Disk.Room(tree.DataSize(op.outcome.Mutations, op.outcome.Inline) + frameBytes)
 }
 
 // wait proposes an entry whose reply is the operation's.
@@ -305,6 +364,10 @@ func (l *Loop) finish(op *Operation, a Answer) {
 		l.o.Leases.Changed(op.change)
 		op.change = 0
 	}
+	if op.admitted {
+		op.admitted = false
+		l.admission.give(op)
+	}
 	done := op.Done
 	op.Done = nil
 	a.Cost = op.cost
@@ -328,6 +391,8 @@ func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
 			done(err)
 			return
 		}
+		// An empty state behind a log with operations was lost, here at least.
+		invariant.Check(l.o.Core.Unused(id), invariant.Violation{Rule: invariant.FormatEmpty, Slice: id, Serial: serial, File: "meta", Got: uint64(serial - 1)})
 		at := l.timeAbove(floor)
 		op := &Operation{Slice: id, Internal: true, Done: func(_ *Operation, a Answer) {
 			if a.Refused != nil {
@@ -356,7 +421,7 @@ func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
 func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
 	s := l.slice(id)
 	s.over.clear()
-	s.applied = base
+	s.applied, s.taken = base, base
 	s.pub.Applied.Store(uint64(base))
 }
 
@@ -365,7 +430,7 @@ func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
 // applied, it holds only with its chunks. Before Run.
 func (l *Loop) Restored(id geoconfig.SliceID, entries []*replica.Entry, applied geoconfig.Serial) {
 	s := l.slice(id)
-	s.applied = applied
+	s.applied, s.taken = applied, applied
 	s.pub.Applied.Store(uint64(s.applied))
 	for _, e := range entries {
 		if e.Serial > applied && len(e.Chunks) > 0 {

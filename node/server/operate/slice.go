@@ -1,9 +1,12 @@
 package operate
 
 import (
+	"context"
+	"slices"
 	"sync/atomic"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
@@ -18,6 +21,7 @@ type slice struct {
 	view    view
 	pub     *Published
 	applied geoconfig.Serial
+	taken   geoconfig.Serial // applied, or in the batch that is being made
 	// proposed are the operations under way here, by serial.
 	proposed map[geoconfig.Serial]*Operation
 	// answers wait for everything up to a serial to be applied.
@@ -25,6 +29,7 @@ type slice struct {
 	// parked operations wait for an intent, or for the time of notBefore.
 	parked []*Operation
 	since  uint64 // see Published
+	ahead  bool   // its times were found to be ahead of this node's clock
 	// notBefore is until when no leased object may be changed (after a
 	// hand-over whose list of leases did not arrive).
 	notBefore replica.Time
@@ -50,8 +55,19 @@ type Published struct {
 	Applied atomic.Uint64
 }
 
+// NewPublished makes what others see of a slice in which the node has a role, and
+// for which it may act until a time where it leads.
+func NewPublished(id geoconfig.SliceID, role replica.RoleKind, row *geoconfig.SliceRow, until replica.Time) *Published {
+	p := &Published{Slice: id, Role: role, Row: row}
+	p.until.Store(int64(until))
+	return p
+}
+
 // Serves reports whether the node may act for the slice at that time.
 func (p *Published) Serves(now replica.Time) bool {
+	if plant.On(plant.LoopServesLate) {
+		return p != nil && p.Role == replica.RoleLeading
+	}
 	return p != nil && p.Role == replica.RoleLeading && int64(now) < p.until.Load()
 }
 
@@ -84,13 +100,25 @@ func (l *Loop) slice(id geoconfig.SliceID) *slice {
 	return s
 }
 
+// Uncommitted reports whether an operation that the metadata does not show yet
+// changes one of the keys.
+func (l *Loop) Uncommitted(ctx context.Context, id geoconfig.SliceID, keys ...[]byte) (found bool, err error) {
+	err = l.Ask(ctx, func(*replica.Node, replica.Time) {
+		s := l.slice(id)
+		found = slices.ContainsFunc(keys, func(key []byte) bool { _, ok := s.over.get(key); return ok })
+	})
+	return found, err
+}
+
 // publish replaces what others see, after the role or the row changed.
 func (l *Loop) publish(s *slice) {
-	p := &Published{Slice: s.id, Role: s.role, Row: s.row, Since: s.since}
-	p.Applied.Store(uint64(s.applied))
+	var until replica.Time
 	if s.role == replica.RoleLeading {
-		p.until.Store(int64(l.o.Core.Until(s.id)))
+		until = l.o.Core.Until(s.id)
 	}
+	p := NewPublished(s.id, s.role, s.row, until)
+	p.Since = s.since
+	p.Applied.Store(uint64(s.applied))
 	old := s.pub
 	s.pub = p
 	l.published.Store(s.id, p)
