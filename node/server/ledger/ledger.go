@@ -11,6 +11,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/invariant"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/journal"
@@ -23,15 +25,22 @@ const kindReplica journal.Kind = 1
 type Ledger struct {
 	store *store.Store
 
-	mu      sync.Mutex // guards appends
+	mu      sync.Mutex // guards below
 	appends []appended // those that may still be of use, oldest first
+	gone    uint64     // appends before those
+	follows invariant.Log
 	intents map[geoconfig.SliceID]geoconfig.Epoch
+
+	// copying is what the metadata has of slices that are not whole; of the one
+	// goroutine that makes checkpoints.
+	copying map[geoconfig.SliceID]*savedCopying
 }
 
 // appended says what one append of the journal holds.
 type appended struct {
-	at   journal.Position
-	done bool // on disk, so that at is known
+	at    journal.Position
+	bytes int
+	done  bool // on disk, so that at is known
 	// highest serial of each slice's entries; few slices are in one append.
 	highest []sliceSerial
 	// other records are saved by a checkpoint itself.
@@ -54,38 +63,57 @@ func (a *appended) note(s geoconfig.SliceID, serial geoconfig.Serial) {
 
 // New returns the ledger of an open store.
 func New(s *store.Store) *Ledger {
-	return &Ledger{store: s, intents: map[geoconfig.SliceID]geoconfig.Epoch{}}
+	return &Ledger{store: s, intents: map[geoconfig.SliceID]geoconfig.Epoch{}, copying: map[geoconfig.SliceID]*savedCopying{}}
 }
 
 // Append journals records together and in order. done is called from the
 // journal's goroutine.
 func (l *Ledger) Append(records []replica.Record, done func(error)) error {
-	out := make([]journal.Record, len(records))
+	out := make([]journal.Record, 0, len(records))
 	var a appended
 	var encoded replica.Pieces
 	for i := range records {
 		r := &records[i]
+		if plant.On(plant.LedgerDropsRows) && r.Kind == replica.RecordRow {
+			continue
+		}
 		encoded.Record(r)
 		pieces, _ := encoded.Take()
-		out[i] = journal.Record{Slice: r.Slice, Kind: kindReplica, Pieces: pieces}
+		out = append(out, journal.Record{Slice: r.Slice, Kind: kindReplica, Pieces: pieces})
+		a.bytes += out[len(out)-1].FramedSize()
 		if r.Entry != nil {
 			a.note(r.Slice, r.Entry.Serial)
 		}
 	}
 	l.mu.Lock()
-	l.appends = append(l.appends, a)
+	defer l.mu.Unlock() // a violation leaves it
 	for i := range records {
-		if records[i].Kind == replica.RecordIntent {
-			l.intents[records[i].Slice] = records[i].Row.Epoch
-		}
+		l.follow(&records[i])
 	}
-	l.mu.Unlock()
+	l.appends = append(l.appends, a)
 	return l.store.Journal().Append(out, func(at journal.Position, err error) {
 		if err == nil {
 			l.placed(at)
 		}
 		done(err)
 	})
+}
+
+// Room reports whether the store can take so many more bytes now: nil,
+// Overloaded or NoSpace.
+func (l *Ledger) Room(bytes int) error { return l.store.Room(bytes) }
+
+// follow checks that a record follows what the journal has of its slice.
+// Callers hold mu.
+func (l *Ledger) follow(r *replica.Record) {
+	switch r.Kind {
+	case replica.RecordEntry:
+		l.follows.Entry(r.Slice, r.Entry.Serial, journal.Folder)
+	case replica.RecordReset:
+		l.follows.Reset(r.Slice, r.Base)
+	case replica.RecordIntent:
+		l.intents[r.Slice] = r.Row.Epoch
+	}
 }
 
 // placed notes where the oldest append without a place lies: the journal tells
@@ -101,27 +129,45 @@ func (l *Ledger) placed(at journal.Position) {
 	}
 }
 
-// keep returns the position before which nothing is of use once the given
-// state is saved, and forgets the appends before it. Appends of slices that
-// the state does not have hold nothing of use.
-func (l *Ledger) keep(applied map[geoconfig.SliceID]geoconfig.Serial) journal.Position {
+// Mark says how far the ledger had got when states were taken: they have
+// everything that was appended before.
+type Mark struct {
+	appends uint64
+	end     journal.Position // what lies at or behind it was appended later
+}
+
+// Mark returns the mark of now. It is called where Append is, between two
+// appends, with nothing left that is to be appended.
+func (l *Ledger) Mark() Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := 0
-	for first < len(l.appends) && l.appends[first].done && useless(&l.appends[first], applied) {
+	return Mark{appends: l.gone + uint64(len(l.appends)), end: l.store.Journal().End()}
+}
+
+// keep returns the position before which nothing is of use once the states of
+// a mark are saved, and forgets the appends before it. Appends of slices that
+// are not among applied hold nothing of use; appends behind the mark do,
+// whatever they hold.
+func (l *Ledger) keep(mark Mark, applied map[geoconfig.SliceID]geoconfig.Serial) journal.Position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first, end := 0, journal.Position(0)
+	for first < len(l.appends) && l.gone < mark.appends && l.appends[first].done && useless(&l.appends[first], applied) {
+		end = l.appends[first].at + journal.Position(l.appends[first].bytes)
 		first++
+		l.gone++
 	}
 	l.appends = append([]appended(nil), l.appends[first:]...)
 	if len(l.appends) > 0 && l.appends[0].done {
 		return l.appends[0].at
 	}
-	if len(l.appends) == 0 {
-		return l.store.Journal().End()
-	}
-	return 0 // being written: nothing to trim before it that is known
+	return end // what follows it is still being written
 }
 
 func useless(a *appended, applied map[geoconfig.SliceID]geoconfig.Serial) bool {
+	if plant.On(plant.LedgerTrimsAhead) {
+		return true
+	}
 	for _, h := range a.highest {
 		if upTo, ok := applied[h.slice]; ok && h.serial > upTo {
 			return false
@@ -137,37 +183,42 @@ type State struct {
 	Snapshot replica.Snapshot
 	// Known is false where there is no snapshot, as while a transfer runs.
 	Known bool
-	// Gone: the row lists this node no more; only the row is kept.
+	// Copying is set where the state is not whole.
+	Copying *replica.Incomplete
+	// Gone: the row lists this node no more; nothing of the state is kept.
 	Gone bool
 }
 
 // Checkpoint saves the slices' states beside the metadata, makes everything
 // durable and trims the journal. The states are those of one turn of the loop,
-// after its outputs were carried out.
-func (l *Ledger) Checkpoint(ctx context.Context, states []State) error {
+// after its outputs were carried out, and mark is of the same moment. A slice
+// that is not whole keeps nothing in the journal either: what waits for its
+// state is saved beside it.
+func (l *Ledger) Checkpoint(ctx context.Context, mark Mark, states []State) error {
 	const op fault.Op = "ledger.Checkpoint"
-	for i := range states {
-		if !states[i].Known && !states[i].Gone {
-			return nil // a transfer is under way: its records are needed
-		}
-	}
 	db := l.store.Meta()
 	b := db.NewBatch()
 	applied := map[geoconfig.SliceID]geoconfig.Serial{}
 	for i := range states {
-		if err := l.save(b, &states[i]); err != nil {
+		s := &states[i]
+		if err := l.save(b, mark, s); err != nil {
 			b.Abandon()
+			clear(l.copying) // what the metadata has of them is not known
 			return fault.Wrap(fault.IO, op, "", err)
 		}
-		if states[i].Gone {
-			continue
+		switch {
+		case s.Known:
+			applied[s.Slice] = s.Snapshot.Serial
+		case s.Copying != nil:
+			applied[s.Slice] = s.Copying.Base + geoconfig.Serial(len(s.Copying.Entries))
+		case !s.Gone:
+			applied[s.Slice] = 0 // nothing is known of it: all its entries are of use
 		}
-		applied[states[i].Slice] = states[i].Snapshot.Serial
 	}
 	if err := b.Commit(); err != nil {
 		return fault.Wrap(fault.IO, op, "", err)
 	}
-	keep := l.keep(applied)
+	keep := l.keep(mark, applied)
 	if keep == 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ const slice geoconfig.SliceID = 7
 
 func open(t *testing.T, dir string) (*store.Store, *Ledger, []replica.Restored) {
 	t.Helper()
-	s, err := store.Open(store.Options{Dir: dir, ClusterID: "c", NodeID: "n", Journal: journal.Options{SegmentBytes: 1 << 20}})
+	s, err := store.Open(store.Options{Dir: dir, ClusterID: "c", NodeID: "n", Journal: journal.Options{SegmentBytes: 1 << 20, TotalBytes: 16 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestAStartFindsWhatTheCheckpointDidNotCover(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := s.Journal().Tail()
-	err := l.Checkpoint(context.Background(), []State{{Slice: slice, Row: row(2), Known: true,
+	err := l.Checkpoint(context.Background(), l.Mark(), []State{{Slice: slice, Row: row(2), Known: true,
 		Snapshot: replica.Snapshot{Serial: 6, Epoch: 1, Time: 6 << 16, Clients: []byte("clients")}}})
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/journal"
 	"cartwheel.dev/node/store/meta"
@@ -34,7 +35,7 @@ func rowKey(s geoconfig.SliceID) []byte {
 	return binary.BigEndian.AppendUint32([]byte(keyRow), uint32(s))
 }
 
-func (l *Ledger) save(b *meta.Batch, s *State) error {
+func (l *Ledger) save(b *meta.Batch, mark Mark, s *State) error {
 	if s.Row != nil {
 		l.mu.Lock()
 		intent := l.intents[s.Slice]
@@ -44,8 +45,14 @@ func (l *Ledger) save(b *meta.Batch, s *State) error {
 			return err
 		}
 	}
-	if s.Gone {
+	if s.Copying != nil {
+		return l.saveCopying(b, mark, s)
+	}
+	if s.Gone || !s.Known {
 		return nil
+	}
+	if err := l.dropCopying(b, s.Slice); err != nil {
+		return err
 	}
 	return SaveBase(b, s.Slice, s.Snapshot)
 }
@@ -62,8 +69,20 @@ func SaveBase(b *meta.Batch, s geoconfig.SliceID, at replica.Snapshot) error {
 // Own reports whether a key of the plain area is the ledger's, not the tree's.
 func Own(key []byte) bool { return len(key) > 0 && key[0] == 0 }
 
+// recovering is what is known of a slice while the journal is read.
+type recovering struct {
+	// Restored is the row, and what the log holds behind saved. Its base is that
+	// of the last reset, as long as it is incomplete.
+	replica.Restored
+	saved   replica.Snapshot // the checkpoint in the metadata; none: 0
+	applied geoconfig.Serial // by the metadata
+	// copying is the position before which a checkpoint of an incomplete copy
+	// has everything; 0: there is none.
+	copying journal.Position
+}
+
 // loadRows reads the rows that save wrote.
-func loadRows(db *meta.DB, restored func(geoconfig.SliceID) (*replica.Restored, error)) error {
+func loadRows(db *meta.DB, self geoconfig.NodeID, found func(geoconfig.SliceID) (*recovering, error)) error {
 	const op fault.Op = "ledger.loadRows"
 	var bad error
 	err := db.ScanPlain(0, []byte(keyRow), []byte(keyRow+"\xff\xff\xff\xff"), func(_, v []byte) bool {
@@ -76,12 +95,12 @@ func loadRows(db *meta.DB, restored func(geoconfig.SliceID) (*replica.Restored, 
 			bad = err
 			return false
 		}
-		r, err := restored(row.ID)
+		r, err := found(row.ID)
 		if err != nil {
 			bad = err
 			return false
 		}
-		r.Row = *row
+		r.learn(row, self)
 		r.Intent = geoconfig.Epoch(binary.LittleEndian.Uint64(v)) == row.Epoch
 		return true
 	})
@@ -92,41 +111,44 @@ func loadRows(db *meta.DB, restored func(geoconfig.SliceID) (*replica.Restored, 
 }
 
 // load reads the checkpoint that save wrote.
-func load(db *meta.DB, s geoconfig.SliceID, r *replica.Restored) error {
+func load(db *meta.DB, s geoconfig.SliceID) (at replica.Snapshot, err error) {
 	const op fault.Op = "ledger.load"
 	v, ok, err := db.Plain(s, []byte(keyCheckpoint))
 	if err != nil || !ok {
-		return err
+		return at, err
 	}
 	if len(v) < 24 {
-		return fault.E(fault.Corrupt, op, fmt.Sprintf("slices/%d", s), "a checkpoint is malformed")
+		return at, fault.E(fault.Corrupt, op, fmt.Sprintf("slices/%d", s), "a checkpoint is malformed")
 	}
-	r.Base = geoconfig.Serial(binary.LittleEndian.Uint64(v))
-	r.BaseEpoch = geoconfig.Epoch(binary.LittleEndian.Uint64(v[8:]))
-	r.BaseTime = hlc.Time(binary.LittleEndian.Uint64(v[16:]))
-	r.Clients, r.ClientsAt = v[24:], r.Base
-	return nil
+	at.Serial = geoconfig.Serial(binary.LittleEndian.Uint64(v))
+	at.Epoch = geoconfig.Epoch(binary.LittleEndian.Uint64(v[8:]))
+	at.Time = hlc.Time(binary.LittleEndian.Uint64(v[16:]))
+	at.Clients = v[24:]
+	return at, nil
 }
 
 // Recover reads the journal and returns what it and the metadata hold of each
 // slice, by ID.
 func (l *Ledger) Recover() ([]replica.Restored, error) {
 	const op fault.Op = "ledger.Recover"
-	found := map[geoconfig.SliceID]*replica.Restored{}
-	db := l.store.Meta()
-	restored := func(s geoconfig.SliceID) (*replica.Restored, error) {
+	found := map[geoconfig.SliceID]*recovering{}
+	db, self := l.store.Meta(), l.store.NodeID()
+	find := func(s geoconfig.SliceID) (*recovering, error) {
 		if r := found[s]; r != nil {
 			return r, nil
 		}
-		r := &replica.Restored{}
+		r := &recovering{}
 		found[s] = r
 		var err error
-		if r.Applied, err = db.Applied(s); err != nil {
-			return nil, err
+		if r.applied, err = db.Applied(s); err == nil {
+			r.saved, err = load(db, s)
 		}
-		return r, load(db, s, r)
+		if err == nil {
+			err = r.loadCopying(db, s)
+		}
+		return r, err
 	}
-	if err := loadRows(db, restored); err != nil {
+	if err := loadRows(db, self, find); err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
 	}
 	known, err := db.Slices()
@@ -134,7 +156,7 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 		return nil, fault.Wrap(fault.IO, op, "", err)
 	}
 	for _, s := range known {
-		if _, err := restored(s); err != nil {
+		if _, err := find(s); err != nil {
 			return nil, fault.Wrap(fault.IO, op, fmt.Sprintf("slices/%d", s), err)
 		}
 	}
@@ -146,12 +168,15 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 		if err != nil {
 			return err
 		}
-		r, err := restored(rec.Slice)
+		r, err := find(rec.Slice)
 		if err != nil {
 			return err
 		}
-		l.replayed(at, &rec)
-		return replay(r, &rec, l.store.Packs())
+		l.replayed(at, jr.FramedSize(), &rec)
+		if at < r.copying && rec.Kind != replica.RecordRow && rec.Kind != replica.RecordIntent {
+			return nil // saved, as far as it still counts
+		}
+		return r.replay(&rec, self, l.store.Packs())
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
@@ -159,7 +184,9 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 	out := make([]replica.Restored, 0, len(found))
 	for _, r := range found {
 		if r.Row.ID != 0 {
-			out = append(out, *r)
+			out = append(out, r.restored())
+			at := &out[len(out)-1]
+			l.follows.Reset(at.Row.ID, at.Base+geoconfig.Serial(len(at.Entries)))
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Row.ID < out[j].Row.ID })
@@ -167,8 +194,8 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 }
 
 // replayed notes a record that is in the journal already.
-func (l *Ledger) replayed(at journal.Position, rec *replica.Record) {
-	a := appended{at: at, done: true}
+func (l *Ledger) replayed(at journal.Position, bytes int, rec *replica.Record) {
+	a := appended{at: at, bytes: bytes, done: true}
 	if rec.Entry != nil {
 		a.note(rec.Slice, rec.Entry.Serial)
 	}
@@ -181,49 +208,76 @@ func (l *Ledger) replayed(at journal.Position, rec *replica.Record) {
 }
 
 // replay brings one record in.
-func replay(r *replica.Restored, rec *replica.Record, packs *pack.Packs) error {
+func (r *recovering) replay(rec *replica.Record, self geoconfig.NodeID, packs *pack.Packs) error {
 	switch rec.Kind {
 	case replica.RecordEntry:
-		return replayEntry(r, rec.Entry, packs)
+		return r.replayEntry(rec.Entry, packs)
 	case replica.RecordRow:
 		if rec.Row.Epoch >= r.Row.Epoch {
 			r.Intent = r.Intent && rec.Row.Epoch == r.Row.Epoch
-			r.Row = *rec.Row
+			r.learn(rec.Row, self)
 		}
 	case replica.RecordIntent:
 		if rec.Row.Epoch >= r.Row.Epoch {
 			r.Row, r.Intent = *rec.Row, true
 		}
 	case replica.RecordReset:
-		if rec.Base < r.Base {
-			return nil // a checkpoint has gone past it
-		}
-		saved := rec.Base == r.Base && rec.BaseEpoch == r.BaseEpoch && r.Clients != nil
-		r.Base, r.BaseEpoch, r.BaseTime = rec.Base, rec.BaseEpoch, rec.BaseTime
-		r.Entries, r.Incomplete = nil, true
-		if !saved { // else the copy got as far as its clients' table
-			r.Clients, r.ClientsAt = nil, rec.Base
-		}
+		r.reset(rec.Base, rec.BaseEpoch, rec.BaseTime)
 	case replica.RecordComplete:
 		r.Incomplete = false
 	}
 	return nil
 }
 
-func replayEntry(r *replica.Restored, e *replica.Entry, packs *pack.Packs) error {
-	if e.Serial <= r.Applied && len(e.Data) > 0 {
+// learn takes a newer row. One that does not list this node made the copy void:
+// what the metadata still has of it was to be dropped.
+func (r *recovering) learn(row *geoconfig.SliceRow, self geoconfig.NodeID) {
+	r.Row = *row
+	if _, member := row.Member(self); !member {
+		r.reset(0, 0, 0)
+	}
+}
+
+// reset voids what the log held so far.
+func (r *recovering) reset(base geoconfig.Serial, epoch geoconfig.Epoch, at hlc.Time) {
+	r.Base, r.BaseEpoch, r.BaseTime = base, epoch, at
+	r.Entries, r.Incomplete = nil, true
+}
+
+// restored puts the journal and the metadata together. The checkpoint of a
+// complete copy is newer than its last reset: a transfer saves one before it
+// says that it is complete. What an incomplete copy has will all come again.
+func (r *recovering) restored() replica.Restored {
+	out := r.Restored
+	if n := len(out.Entries); n > 0 && plant.On(plant.LedgerLosesLast) && out.Entries[n-1].Serial > r.applied {
+		out.Entries = out.Entries[:n-1]
+	}
+	if out.Incomplete {
+		out.Entries, out.Applied, out.ClientsAt = nil, out.Base, out.Base
+		return out
+	}
+	out.Base, out.BaseEpoch, out.BaseTime = r.saved.Serial, r.saved.Epoch, r.saved.Time
+	out.Clients, out.ClientsAt, out.Applied = r.saved.Clients, r.saved.Serial, r.applied
+	if plant.On(plant.LedgerForgetsResults) {
+		out.Clients = nil
+	}
+	return out
+}
+
+func (r *recovering) replayEntry(e *replica.Entry, packs *pack.Packs) error {
+	if e.Serial <= r.applied && len(e.Data) > 0 {
 		if err := putInline(packs, e.Data); err != nil {
 			return err
 		}
-	}
-	if e.Serial <= r.Base {
-		return nil
 	}
 	keep := len(r.Entries)
 	for keep > 0 && r.Entries[keep-1].Serial >= e.Serial {
 		keep--
 	}
-	r.Entries = append(r.Entries[:keep], e)
+	r.Entries = r.Entries[:keep] // void, though what took their place may be in the checkpoint
+	if e.Serial > r.saved.Serial {
+		r.Entries = append(r.Entries, e)
+	}
 	return nil
 }
 
