@@ -72,12 +72,19 @@ func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
 	if row.Active != other.ID() || len(row.Members) != 2 || row.Policy.Level != 2 {
 		t.Fatalf("got %+v, want the active at %s and one standby", row, site)
 	}
+	servertest.Await(ctx, t, "the slice to be known at the node that is asked", func() error {
+		if !c.Nodes[2].Server().Knows(row.ID) {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
 	if again := placeAt(ctx, t, cl, c.Nodes[2], &pb.Cues{Site: site, RepLevel: 2}); again.ID != row.ID {
 		t.Errorf("got slice %d for the same cues, want %d again", again.ID, row.ID)
 	}
 	root := uint64(geoconfig.RootObject)
-	dir := do(ctx, t, cl, row.ID, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: tree.TypeDir | 0o755, Parent: root}}}).Attr.Object
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: root, Name: []byte("far"), Object: dir, Mode: tree.TypeDir}}})
+	made := do(ctx, t, cl, row.ID, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: tree.TypeDir | 0o755, Parent: root}}})
+	dir := made.Attr.Object
+	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: root, Name: []byte("far"), Object: dir, Mode: tree.TypeDir, Made: made.Made}}})
 	if got := lookup(ctx, t, c, cl, geoconfig.RootObject, "far"); got != dir {
 		t.Fatalf("far is %d, want %d", got, dir)
 	}

@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 	"cartwheel.dev/node/wire/report"
 )
@@ -123,7 +124,7 @@ func (s *Server) members(row geoconfig.SliceRow) []report.Member {
 }
 
 // where tells where an object is, from this node's copy.
-func (s *Server) where(_ context.Context, _ *identity.Who, req *pb.WhereRequest) (proto.Message, error) {
+func (s *Server) where(ctx context.Context, w *identity.Who, req *pb.WhereRequest) (proto.Message, error) {
 	const op fault.Op = "server.Where"
 	o := geoconfig.ObjectID(req.Object)
 	row, ok := s.directory.Slice(o.Slice())
@@ -134,6 +135,10 @@ func (s *Server) where(_ context.Context, _ *identity.Who, req *pb.WhereRequest)
 	_, member := row.Member(s.id)
 	if !member || p == nil {
 		return nil, fault.Errorf(fault.NotActive, op, o.String(), "this node has no copy; ask %s", row.Active)
+	}
+	who := s.asker(w, nil)
+	if err := s.reading.Reached(ctx, &who, o, req.Ticket); err != nil {
+		return nil, err
 	}
 	attr, err := tree.GetAttr(operate.Committed(s.store.Meta(), o.Slice()), o, false, false)
 	if err != nil {
@@ -160,8 +165,8 @@ func (s *Server) where(_ context.Context, _ *identity.Who, req *pb.WhereRequest)
 // handOver passes this node's part in a slice on.
 func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOverRequest) (proto.Message, error) {
 	const op fault.Op = "server.HandOver"
-	if !w.Trusted {
-		return nil, fault.E(fault.Permission, op, string(w.User), "only a trusted host may order this")
+	if err := w.Order(op); err != nil {
+		return nil, err
 	}
 	row, ok := s.directory.Slice(geoconfig.SliceID(req.Slice))
 	if !ok {
@@ -176,10 +181,21 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 		to = others[0]
 	}
 	var kind fault.Kind
-	err := s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, row.ID, to) })
+	err := s.record(ctx, w, "slice.hand-over", row.ID.Key().String(), "from "+string(s.id)+" to "+string(to))
+	if err == nil {
+		err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, row.ID, to) })
+	}
 	if err == nil && kind != fault.None {
 		err = fault.E(kind, op, fmt.Sprintf("slices/%d", req.Slice), "the slice cannot be handed over now")
 	}
+	resume := func() {}
+	if err == nil {
+		resume, err = wire.Yield(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer resume()
 	for err == nil {
 		if now, ok := s.directory.Slice(row.ID); ok && now.Active != s.id {
 			return &pb.HandOverResponse{}, nil
@@ -195,9 +211,12 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 }
 
 // dropCaches empties what is kept in memory to serve reads.
-func (s *Server) dropCaches(_ context.Context, w *identity.Who, _ *pb.DropCachesRequest) (proto.Message, error) {
-	if !w.Trusted {
-		return nil, fault.E(fault.Permission, "server.DropCaches", string(w.User), "only a trusted host may order this")
+func (s *Server) dropCaches(ctx context.Context, w *identity.Who, _ *pb.DropCachesRequest) (proto.Message, error) {
+	if err := w.Order("server.DropCaches"); err != nil {
+		return nil, err
+	}
+	if err := s.record(ctx, w, "node.drop-caches", geoconfig.Node{ID: s.id}.Key().String(), ""); err != nil {
+		return nil, err
 	}
 	s.content.Nodes.Drop()
 	s.store.Meta().DropCache()

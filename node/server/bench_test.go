@@ -15,7 +15,7 @@ import (
 // BenchmarkCreateAndCommit measures pairs of a create and a commit of 16 KiB,
 // from eight callers at once, against three nodes with real disks.
 func BenchmarkCreateAndCommit(b *testing.B) {
-	c := servertest.Start(b, servertest.Options{})
+	c := servertest.Start(b, servertest.Options{Folders: true})
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
 	defer cancel()
 	const callers = 8

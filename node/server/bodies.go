@@ -2,22 +2,33 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // The handlers of calls that carry chunks in their bodies.
 
-func (s *Server) have(r *wire.Request) {
+func (s *Server) have(ctx context.Context, r *wire.Request) {
 	var req pb.HaveRequest
-	if s.refuseStranger(r) || !decoded(r, &req) {
+	w, ok := s.admitted(r, &req)
+	if !ok {
 		return
 	}
-	answer, err := s.content.Have(&req)
+	var answer *pb.HaveResponse
+	var err error
+	if h := holder(w); h == nil {
+		answer, err = s.content.Have(&req)
+	} else if answer, err = s.content.Proved(ctx, &req, w.Nonce); err == nil {
+		answer.Owned = s.ownedOf(w, req.Addresses, answer.Missing)
+	}
 	if err != nil {
 		r.Fail(err)
 		return
@@ -27,20 +38,40 @@ func (s *Server) have(r *wire.Request) {
 
 func (s *Server) put(ctx context.Context, r *wire.Request) {
 	var req pb.PutRequest
-	if s.refuseStranger(r) || !decoded(r, &req) {
+	w, ok := s.admitted(r, &req)
+	if !ok {
 		return
 	}
-	answer, err := s.content.Put(ctx, &req, r.Body())
+	req.Chain = s.chain(&req)
+	body := r.TakeBody()
+	user := ""
+	if w.Client != 0 {
+		user = string(w.User)
+	}
+	answer, err := s.content.Put(ctx, user, &req, body.Bytes())
 	if err != nil {
 		r.Fail(err)
 		return
 	}
+	if len(answer.Stored) > len(req.Chain) {
+		body.Release() // otherwise it may still be on its way to the next node
+	}
+	answer.Owned = s.ownedOf(w, req.Addresses, nil)
 	r.Reply(answer)
 }
 
 func (s *Server) get(ctx context.Context, r *wire.Request) {
 	var req pb.GetRequest
-	if s.refuseStranger(r) || !decoded(r, &req) {
+	w, ok := s.admitted(r, &req)
+	if !ok {
+		return
+	}
+	err := s.mayHave(w, req.Object, req.Root, req.Readable)
+	if err == nil && holder(w) != nil {
+		err = s.content.LeadsTo(&req)
+	}
+	if err != nil {
+		r.Fail(err)
 		return
 	}
 	answer, body, done, err := s.content.Get(ctx, &req)
@@ -48,15 +79,31 @@ func (s *Server) get(ctx context.Context, r *wire.Request) {
 		r.Fail(err)
 		return
 	}
+	if len(answer.Missing) > 0 {
+		answer.Refusal = s.refused(geoconfig.SliceID(req.Slice))
+	}
 	r.ReplyOwned(done, answer, body)
 }
 
 func (s *Server) ranges(ctx context.Context, r *wire.Request) {
 	var req pb.RangeRequest
-	if s.refuseStranger(r) || !decoded(r, &req) {
+	w, ok := s.admitted(r, &req)
+	if !ok {
+		return
+	}
+	if err := s.mayHave(w, req.Object, req.Root, req.Readable); err != nil {
+		r.Fail(err)
 		return
 	}
 	answer, body, done, err := s.content.Range(ctx, &req)
+	if fault.Is(err, fault.Missing) {
+		// A node that just started, or is taking over, may have in its journal alone
+		// what is committed: the client asks again once a node acts for the slice.
+		if refusal := s.refused(geoconfig.SliceID(req.Slice)); refusal != nil {
+			r.Reply(&pb.RangeResponse{Refusal: refusal})
+			return
+		}
+	}
 	switch {
 	case err != nil:
 		r.Fail(err)
@@ -71,10 +118,11 @@ func (s *Server) ranges(ctx context.Context, r *wire.Request) {
 // there is room for. Content that is not here is asked for by who reads it.
 func (s *Server) files(ctx context.Context, r *wire.Request) {
 	var req pb.FilesRequest
-	if s.refuseStranger(r) || !decoded(r, &req) {
+	w, ok := s.admitted(r, &req)
+	if !ok {
 		return
 	}
-	answer, err := s.reading.Files(ctx, &req)
+	answer, err := s.reading.Files(ctx, s.asker(w, req.Header), &req)
 	if err != nil {
 		r.Fail(err)
 		return
@@ -103,13 +151,15 @@ func rootOf(a *pb.Attr) chunk.Root {
 	return chunk.Root{Address: address, Height: uint8(a.Content.Height), Size: a.Size, Stored: a.Content.Stored}
 }
 
-// refuseStranger answers peers that are neither nodes nor said hello.
-func (s *Server) refuseStranger(r *wire.Request) bool {
-	if err := s.who.Peer(r.Peer); err != nil {
+// admitted decodes a request of a peer that said hello or is a node; where ok is
+// false, it was answered.
+func (s *Server) admitted(r *wire.Request, m proto.Message) (w *identity.Who, ok bool) {
+	w, err := s.caller(r.Peer)
+	if err != nil {
 		r.Fail(err)
-		return true
+		return nil, false
 	}
-	return false
+	return w, decoded(r, m)
 }
 
 func decoded(r *wire.Request, m proto.Message) bool {
@@ -118,4 +168,17 @@ func decoded(r *wire.Request, m proto.Message) bool {
 		return false
 	}
 	return true
+}
+
+// chain is what a request may have its chunks passed on to: the other members of
+// its slice, each once. Whoever is left out fetches later.
+func (s *Server) chain(req *pb.PutRequest) []string {
+	row, _ := s.directory.Slice(geoconfig.SliceID(req.Slice))
+	var out []string
+	for _, id := range req.Chain {
+		if _, member := row.Member(geoconfig.NodeID(id)); member && id != string(s.id) && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }

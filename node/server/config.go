@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire"
 )
 
 // Config is everything that a node's operator decides. DefaultConfig fills
@@ -71,11 +72,40 @@ type Config struct {
 	MaxSessions int `koanf:"max_sessions"`
 	// MaxLeases bounds the table of object leases; beyond it none is granted.
 	MaxLeases int `koanf:"max_leases"`
-	// QueueLimit bounds the operations waiting for the loop; beyond it
-	// callers wait.
+	// MaxUserSessions and MaxUserLeases bound those of one user, so that others
+	// find room: more sessions are told "overloaded", and no more leases granted.
+	MaxUserSessions int `koanf:"max_user_sessions"`
+	MaxUserLeases   int `koanf:"max_user_leases"`
+	// MaxUserStagedBytes bounds the chunks that one user's clients stored here and
+	// that no file names yet; beyond it they are told "overloaded" until some are
+	// committed. A chunk counts 16 KiB at least, for up to two hours. A mount
+	// stores up to its dirty bytes (64 MiB) before it commits: leave as much for
+	// each mount of a user, or they may wait for each other until the time is over.
+	MaxUserStagedBytes int64 `koanf:"max_user_staged_bytes"`
+	// MaxUserFlightBytes bounds the bytes of one user's requests under way here;
+	// one more is told "overloaded".
+	MaxUserFlightBytes int64 `koanf:"max_user_flight_bytes"`
+	// MaxNewSlices bounds the slices that this node makes for one user within an
+	// hour; beyond it the user's new objects go to slices that are there.
+	MaxNewSlices int `koanf:"max_new_slices"`
+	// QueueLimit bounds the clients' operations under way at once, over all
+	// slices; beyond it they are told "overloaded" and ask again. Their bytes
+	// are bounded by a quarter of MemoryBytes.
 	QueueLimit int `koanf:"queue_limit"`
+	// Workers is how many requests that may block are handled at once in each
+	// class of connections; others wait for one of these. Nodes have as many of
+	// their own.
+	Workers int `koanf:"workers"`
+	// MaxConnections bounds the connections to this node; further ones are refused.
+	MaxConnections int `koanf:"max_connections"`
+	// MaxUserConnections bounds those of one user: further ones are cut.
+	MaxUserConnections int `koanf:"max_user_connections"`
+	// MaxUserRequests bounds the requests of one user that are under way here:
+	// further ones are told "overloaded" and ask again.
+	MaxUserRequests int `koanf:"max_user_requests"`
 
-	// Pprof is a loopback address or a socket's path for the profiler; empty: none.
+	// Pprof is the path of a Unix socket for the profiler, which this user alone may
+	// open: it shows the process's memory, keys included. Empty: none.
 	Pprof string `koanf:"pprof"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `koanf:"log_level"`
@@ -89,25 +119,36 @@ const ConfigVersion = 1
 // DefaultConfig returns the configuration before the operator's words.
 func DefaultConfig() Config {
 	return Config{
-		Version:          ConfigVersion,
-		Listen:           []string{"/ip4/0.0.0.0/tcp/7400"},
-		ExpectedNodes:    1,
-		Lease:            3 * time.Second,
-		Session:          3 * time.Second,
-		Shared:           5 * time.Second,
-		FailedAfter:      30 * time.Minute,
-		SiteSpread:       10 * time.Millisecond,
-		ReserveBytes:     256 << 20,
-		MemoryBytes:      220 << 20,
-		RegistrationLife: 24 * time.Hour,
-		MissedBytes:      32 << 20,
-		CheckpointBytes:  48 << 20,
-		MaxSliceObjects:  1_000_000,
-		MaxSessions:      10_000,
-		MaxLeases:        200_000,
-		QueueLimit:       8192,
-		LogLevel:         "info",
-		LogFormat:        "text",
+		Version:            ConfigVersion,
+		Listen:             []string{"/ip4/0.0.0.0/tcp/7400"},
+		ExpectedNodes:      1,
+		Lease:              3 * time.Second,
+		Session:            3 * time.Second,
+		Shared:             5 * time.Second,
+		FailedAfter:        30 * time.Minute,
+		SiteSpread:         10 * time.Millisecond,
+		ReserveBytes:       256 << 20,
+		MemoryBytes:        220 << 20,
+		RegistrationLife:   24 * time.Hour,
+		MissedBytes:        32 << 20,
+		CheckpointBytes:    48 << 20,
+		MaxSliceObjects:    1_000_000,
+		MaxSessions:        10_000,
+		MaxLeases:          200_000,
+		MaxUserSessions:    5_000,
+		MaxUserLeases:      150_000,
+		MaxNewSlices:       256,
+		MaxUserStagedBytes: 8 << 30,
+		MaxUserFlightBytes: 128 << 20,
+
+		QueueLimit:         8192,
+		Workers:            256,
+		MaxConnections:     16384,
+		MaxUserConnections: 4096,
+		MaxUserRequests:    16384,
+
+		LogLevel:  "info",
+		LogFormat: "text",
 	}
 }
 
@@ -145,15 +186,32 @@ func (c Config) Validate() error {
 	p.check(c.Shared >= 0 && c.Shared <= time.Hour, "shared", "is %v; at most 1h", c.Shared)
 	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
 	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)
+	p.check(c.MaxUserSessions >= 1, "max_user_sessions", "is %d; at least 1", c.MaxUserSessions)
+	p.check(c.MaxUserLeases >= 1, "max_user_leases", "is %d; at least 1", c.MaxUserLeases)
+	p.check(c.MaxUserStagedBytes >= 1<<20, "max_user_staged_bytes", "is %d; at least %d", c.MaxUserStagedBytes, 1<<20)
+	p.check(c.MaxUserFlightBytes >= 1<<20 && c.MaxUserFlightBytes <= 1<<40, "max_user_flight_bytes", "is %d; between %d and %d", c.MaxUserFlightBytes, 1<<20, int64(1)<<40)
+	p.check(c.MaxNewSlices >= 1, "max_new_slices", "is %d; at least 1", c.MaxNewSlices)
 	p.check(c.QueueLimit >= 16, "queue_limit", "is %d; at least 16", c.QueueLimit)
+	p.check(c.Workers >= 1, "workers", "is %d; at least 1", c.Workers)
+	p.check(c.MaxConnections >= 16, "max_connections", "is %d; at least 16", c.MaxConnections)
+	p.check(c.MaxUserConnections >= 1, "max_user_connections", "is %d; at least 1", c.MaxUserConnections)
+	p.check(c.MaxUserRequests >= 1, "max_user_requests", "is %d; at least 1", c.MaxUserRequests)
 	p.check(oneOf(c.LogLevel, "debug", "info", "warn", "error"), "log_level", "is %q; debug, info, warn or error", c.LogLevel)
 	p.check(oneOf(c.LogFormat, "text", "json"), "log_format", "is %q; text or json", c.LogFormat)
-	p.check(c.Pprof == "" || strings.HasPrefix(c.Pprof, "/") || strings.HasPrefix(c.Pprof, "127.0.0.1:") || strings.HasPrefix(c.Pprof, "[::1]:"),
-		"pprof", "%q is neither a socket's path nor a loopback address", c.Pprof)
+	p.check(c.Pprof == "" || filepath.IsAbs(c.Pprof), "pprof",
+		"%q is no socket's path: at an address every user of this machine could read the node's keys", c.Pprof)
 	if len(p) == 0 {
 		return nil
 	}
 	return fault.E(fault.Invalid, op, "configuration", strings.Join(p, "; "))
+}
+
+// limits are those of the connections.
+func (c Config) limits() wire.Limits {
+	l := wire.DefaultLimits()
+	l.Workers, l.Connections = c.Workers, c.MaxConnections
+	l.Account = wire.AccountLimits{Connections: c.MaxUserConnections, Calls: c.MaxUserRequests, Held: int(c.MaxUserFlightBytes)}
+	return l
 }
 
 func validSite(name string) bool {

@@ -39,10 +39,13 @@ type fetch struct {
 	first    string        // whom to ask first; "": the active
 	gate     chan struct{} // bounds the calls under way
 	patience time.Duration // how long nothing may arrive; 0: for ever
-	got      *fetched
+	// wanted says whether the chunks are still needed; nil: they are.
+	wanted func(context.Context) (bool, error)
+	got    *fetched
 }
 
-// run goes on until all chunks are here, ctx ends, or nothing came for too long.
+// run goes on until all chunks are here, ctx ends, nothing came for too long, or
+// they are not wanted any more.
 func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 	const shortest = 10 * time.Millisecond
 	came := f.s.clock()
@@ -58,6 +61,8 @@ func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 			wait, came = shortest, f.s.clock()
 		} else if f.patience > 0 && f.s.clock()-came > f.patience {
 			return fault.Errorf(fault.Missing, "server.fetch", missing[0].String(), "%d chunks that no member gives", len(missing))
+		} else if err := f.needless(ctx); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -67,6 +72,18 @@ func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 		missing = f.s.store.Packs().Missing(nil, missing)
 	}
 	return nil
+}
+
+// needless returns an error once the chunks are not wanted any more.
+func (f *fetch) needless(ctx context.Context) error {
+	if f.wanted == nil {
+		return nil
+	}
+	wanted, err := f.wanted(ctx)
+	if err == nil && !wanted {
+		err = fault.E(fault.Canceled, "server.fetch", "", "the entry that names the chunks is not in the log any more")
+	}
+	return err
 }
 
 // sources lists the other members: the first one, then the active, then the

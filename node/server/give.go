@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -28,7 +27,8 @@ type givenCopy struct {
 	frozen *meta.Frozen
 	behind meta.Row
 	page   uint64
-	last   []byte // the page sent last, for a repeated question
+	sum    *copySum // of the pages so far
+	last   []byte   // the page sent last, for a repeated question
 	ended  bool
 	done   bool // closed
 	idle   *time.Timer
@@ -72,6 +72,7 @@ func (s *Server) giveTransfer(ctx context.Context, r *wire.Request) {
 		return
 	}
 	if answer.Last = last; last {
+		answer.Sum = c.sum.bytes()
 		s.giving.drop(answer.Token)
 	}
 	r.Reply(answer, body)
@@ -84,7 +85,10 @@ func (s *Server) beginCopy(ctx context.Context, peer string, id geoconfig.SliceI
 	var known bool
 	c := &givenCopy{slice: id, peer: peer}
 	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
-		if snapshot, known = core.Snapshot(id); known {
+		if snapshot, known = s.loop.Snapshot(id); known && !core.MayGive(id) {
+			known = false
+		}
+		if known {
 			c.frozen = s.store.Meta().Freeze()
 		}
 	})
@@ -96,6 +100,7 @@ func (s *Server) beginCopy(ctx context.Context, peer string, id geoconfig.SliceI
 	}
 	answer.Serial, answer.Epoch, answer.Time, answer.Clients = uint64(snapshot.Serial), uint64(snapshot.Epoch), uint64(snapshot.Time), snapshot.Clients
 	answer.Token = s.random() | 1
+	c.sum = newCopySum(snapshot)
 	if err := s.giving.add(answer.Token, c); err != nil {
 		return nil, err
 	}
@@ -180,9 +185,8 @@ func (c *givenCopy) next(page uint64) (body []byte, last bool, err error) {
 		return nil, false, err
 	}
 	for i := range rows {
-		body = append(body, rows[i].Area)
-		body = append(binary.AppendUvarint(body, uint64(len(rows[i].Key))), rows[i].Key...)
-		body = append(binary.AppendUvarint(body, uint64(len(rows[i].Value))), rows[i].Value...)
+		body = appendRow(body, &rows[i])
+		c.sum.add(&rows[i])
 	}
 	c.page, c.last = page, body
 	if c.ended = len(rows) == 0; !c.ended {

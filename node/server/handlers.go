@@ -9,10 +9,12 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -29,20 +31,20 @@ func (s *Server) handle() {
 	h.Message(method.Beacon, s.frame)
 
 	h.Spawn(method.Resolve, client(s, func(ctx context.Context, w *identity.Who, req *pb.ResolveRequest) (proto.Message, error) {
-		return s.reading.Resolve(ctx, asker(w, req.Header), req)
+		return s.reading.Resolve(ctx, s.asker(w, req.Header), req)
 	}))
 	h.Spawn(method.List, s.list)
-	h.Spawn(method.GetAttr, client(s, func(ctx context.Context, _ *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
-		return s.reading.GetAttr(ctx, req)
+	h.Spawn(method.GetAttr, client(s, func(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
+		return s.reading.GetAttr(ctx, s.asker(w, req.Header), req)
 	}))
 	h.Spawn(method.Files, s.files)
 	h.Spawn(method.Statfs, client(s, s.statfs))
 	h.Spawn(method.Place, client(s, s.place))
 	h.Spawn(method.Rows, client(s, s.rows))
 	h.Spawn(method.Claim, client(s, s.claim))
-	h.Spawn(method.Lock, s.lock)
+	h.Inline(method.Lock, s.setLock)
 
-	h.Inline(method.Have, s.have)
+	h.Spawn(method.Have, s.have)
 	h.Spawn(method.Put, s.put)
 	h.Spawn(method.Get, s.get)
 	h.Spawn(method.Range, s.ranges)
@@ -69,12 +71,10 @@ type request[T any] interface {
 // come without a Who.
 func client[T any, M request[T]](s *Server, f func(context.Context, *identity.Who, M) (proto.Message, error)) func(context.Context, *wire.Request) {
 	return func(ctx context.Context, r *wire.Request) {
-		w, err := s.who.Client(r.Peer)
+		w, err := s.caller(r.Peer)
 		if err != nil {
-			if w, err = s.system(r.Peer); err != nil {
-				r.Fail(err)
-				return
-			}
+			r.Fail(err)
+			return
 		}
 		serve(ctx, r, func(ctx context.Context, m M) (proto.Message, error) { return f(ctx, w, m) })
 	}
@@ -105,16 +105,21 @@ func serve[T any, M request[T]](ctx context.Context, r *wire.Request, f func(con
 	r.Reply(answer)
 }
 
+// caller is who a peer acts as: the user whose key it proved, or the system
+// where it is a node.
+func (s *Server) caller(peer string) (*identity.Who, error) {
+	if w, err := s.who.Client(peer); err == nil {
+		return w, nil
+	}
+	return s.system(peer)
+}
+
 // system is who a node acts as.
 func (s *Server) system(peer string) (*identity.Who, error) {
 	if err := s.who.Node(peer); err != nil {
 		return nil, fault.E(fault.Unauthorized, "server.handle", peer, "say hello first")
 	}
 	return &identity.Who{User: "node", Trusted: true}, nil
-}
-
-func asker(w *identity.Who, h *pb.ReadHeader) reading.Asker {
-	return reading.Asker{Principal: principal(w, h.GetPrincipal()), Trusted: w.Trusted}
 }
 
 func principal(w *identity.Who, p *pb.Principal) tree.Principal {
@@ -134,7 +139,8 @@ func (s *Server) hello(r *wire.Request) {
 		return
 	}
 	r.Reply(&pb.HelloResponse{Cluster: string(s.Cluster()), Node: string(s.id), Site: s.config.Site, Version: method.ProtocolVersion,
-		Trusted: w.Trusted, Uid: w.UID, Gids: w.GIDs, MaxSessionNs: uint64(s.config.Session)})
+		Trusted: w.Trusted, Uid: w.UID, Gids: w.GIDs, MaxSessionNs: uint64(s.config.Session),
+		Nonce: w.Nonce[:], TicketNs: ticketLife(w)})
 }
 
 func (s *Server) keepAlive(r *wire.Request) {
@@ -148,10 +154,11 @@ func (s *Server) keepAlive(r *wire.Request) {
 		r.Fail(err)
 		return
 	}
-	if req.Client == 0 {
-		req.Client = w.Client
+	if err := w.Is(req.Client); err != nil {
+		r.Fail(err)
+		return
 	}
-	answer, err := s.sessions.KeepAlive(r.Peer, req.Client, &req)
+	answer, err := s.sessions.KeepAlive(r.Peer, string(w.User), w.Client, &req)
 	if err != nil {
 		r.Fail(err)
 		return
@@ -180,29 +187,33 @@ func (s *Server) frame(m wire.Message) {
 
 // operate takes an operation in, on the goroutine that reads the connection.
 func (s *Server) operate(r *wire.Request) {
-	req := &pb.OperateRequest{}
-	if err := r.Decode(req); err != nil {
-		r.Fail(err)
-		return
+	w, err := s.who.Client(r.Peer) // before anything is decoded
+	if err != nil && s.who.IsNode(r.Peer) {
+		w, err = nil, nil
 	}
-	op, err := s.operation(r.Peer, req)
+	req := &pb.OperateRequest{}
+	if err == nil {
+		err = r.Decode(req)
+	}
 	if err != nil {
 		r.Fail(err)
 		return
 	}
-	if s.lostLock(op) {
-		r.Fail(fault.E(fault.LostLock, "server.Operate", "", "a lock on the file was lost: what it protected may have changed"))
+	op, who, err := s.operation(w, req)
+	if err != nil {
+		r.Fail(err)
 		return
 	}
+	op.Admit = s.mayCommit
 	op.Body = r.Body()
 	var mark uint64
 	done := func(op *operate.Operation, a operate.Answer) {
-		s.answer(r, op, a, nil)
+		s.answer(r, who, op, a, nil)
 		s.sessions.Changed(mark)
 	}
 	if len(req.Asks) > 0 {
 		done = func(op *operate.Operation, a operate.Answer) {
-			s.goRun(func(ctx context.Context) { s.answer(r, op, a, s.factsBehind(ctx, op, a, req.Asks)) })
+			s.goRun(func(ctx context.Context) { s.answer(r, who, op, a, s.factsBehind(ctx, op, a, req.Asks)) })
 			s.sessions.Changed(mark)
 		}
 	}
@@ -213,7 +224,21 @@ func (s *Server) operate(r *wire.Request) {
 		}
 		done(op, a)
 	}
-	s.alone(op, &mark)
+	unreached, apart := s.unreached(who, req), req.Operation.GetMakeObject()
+	if s.provedMake(who, req) {
+		apart = nil
+	}
+	if len(unreached) == 0 && apart == nil {
+		s.alone(op, &mark)
+		return
+	}
+	s.goRun(func(context.Context) {
+		if err := s.checkApart(r.Context(), who, unreached, apart); err != nil {
+			r.Fail(err)
+			return
+		}
+		s.alone(op, &mark)
+	})
 }
 
 // alone takes an operation in once nobody else is alone in the directories
@@ -256,30 +281,59 @@ func named(o *pb.Operation) []geoconfig.ObjectID {
 	return nil
 }
 
-// operation checks who asks and makes the loop's operation of the request.
-func (s *Server) operation(peer string, req *pb.OperateRequest) (*operate.Operation, error) {
+// operation makes the loop's operation of the request of a client, or of a node,
+// which comes without a Who.
+func (s *Server) operation(w *identity.Who, req *pb.OperateRequest) (*operate.Operation, *reading.Asker, error) {
 	const op fault.Op = "server.Operate"
 	if req.Operation == nil || req.Slice == 0 {
-		return nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
+		return nil, nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
 	}
 	out := &operate.Operation{Slice: geoconfig.SliceID(req.Slice), Epoch: geoconfig.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
-		Lowest: req.Lowest, Unsent: req.Unsent, Session: req.Session, Level: req.SyncLevel, Op: req.Operation}
-	if w, err := s.who.Client(peer); err == nil {
-		out.Principal, out.Trusted = principal(w, req.Principal), w.Trusted
-		if req.Client == 0 || req.Number == 0 {
-			return nil, fault.E(fault.Invalid, op, "", "an operation needs the client's number and its own")
+		Lowest: req.Lowest, Unsent: req.Unsent, Level: req.SyncLevel, Op: req.Operation}
+	if w != nil {
+		if err := w.Is(req.Client); err != nil {
+			return nil, nil, err
 		}
-		return out, nil
+		if req.Number == 0 {
+			return nil, nil, fault.E(fault.Invalid, op, "", "an operation needs a number")
+		}
+		out.Client, out.Session = w.Client, s.own(w, req.Session)
+		out.Principal, out.Trusted = principal(w, req.Principal), w.Trusted
+		if link := req.Operation.GetLinkName(); link != nil {
+			made := ticket.Made{Client: w.Client, Object: geoconfig.ObjectID(link.Object), Dir: geoconfig.ObjectID(link.Dir), Mode: link.Mode & tree.TypeMask}
+			if err := s.tickets.OpenMade(link.Made, made); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := checkCues(req.Operation); err != nil {
+			return nil, nil, err
+		}
+		if err := s.mayNameChunks(w, req.Operation); err != nil {
+			return nil, nil, err
+		}
+		who := s.asker(w, &pb.ReadHeader{Principal: req.Principal})
+		return out, &who, nil
 	}
-	if err := s.who.Node(peer); err != nil {
-		return nil, fault.E(fault.Unauthorized, op, peer, "say hello first")
+	if err := othersIntent(req); err != nil {
+		return nil, nil, err
 	}
 	out.Trusted, out.Internal = true, true
-	return out, nil
+	return out, &reading.Asker{Trusted: true}, nil
+}
+
+// othersIntent refuses the steps that a slice's coordinator takes in its own
+// slice, where another node sends them. A coordinator proposes them where it
+// runs, which is where its slice is led: no node has a reason to send one.
+func othersIntent(req *pb.OperateRequest) error {
+	step := req.Operation.GetStep()
+	if step == nil || step.Phase != pb.Step_BEGIN && tree.Intent(step.Intent).Slice() != geoconfig.SliceID(req.Slice) {
+		return nil
+	}
+	return fault.Errorf(fault.Permission, "server.Operate", "", "only the active of slice %d takes %v of its own intents", req.Slice, step.Phase)
 }
 
 // answer ends a request with what became of its operation, and facts behind it.
-func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer, facts []byte) {
+func (s *Server) answer(r *wire.Request, who *reading.Asker, op *operate.Operation, a operate.Answer, facts []byte) {
 	out := &pb.OperateResponse{Hlc: uint64(s.hlc.Last()), Facts: facts}
 	switch {
 	case a.Err != nil:
@@ -304,6 +358,8 @@ func (s *Server) answer(r *wire.Request, op *operate.Operation, a operate.Answer
 		out.Receipt = &pb.Receipt{Serial: uint64(a.Serial), Epoch: uint64(a.Epoch), Hlc: a.Time}
 		out.Spent = s.spent(op.Slice, a.Cost)
 		s.grantOwn(op, out, a)
+		s.sealMade(op, out.Result, a)
+		s.stampResult(who, out.Result)
 	}
 	r.Reply(out)
 }
@@ -327,6 +383,17 @@ func (s *Server) grantOwn(op *operate.Operation, out *pb.OperateResponse, a oper
 			out.Grants = append(out.Grants, g)
 		}
 	}
+}
+
+// sealMade gives the maker of an object the ticket to name it. A repeated
+// answer has the first one's end, so that it names nothing later.
+func (s *Server) sealMade(op *operate.Operation, result *pb.Result, a operate.Answer) {
+	apart := op.Op.GetMakeObject()
+	if apart == nil || op.Client == 0 || result.Kind != 0 || result.Attr == nil {
+		return
+	}
+	result.Made = s.tickets.SealMade(ticket.Made{Client: op.Client, Object: geoconfig.ObjectID(result.Attr.Object),
+		Dir: geoconfig.ObjectID(apart.Parent), Mode: result.Attr.Mode & tree.TypeMask}, hlc.Time(a.Time).Wall())
 }
 
 func (s *Server) rows(_ context.Context, _ *identity.Who, req *pb.RowsRequest) (proto.Message, error) {

@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 )
 
@@ -25,11 +26,20 @@ func (h helpers) Read(r replica.Read) {
 // Fetch implements operate.Helpers.
 func (h helpers) Fetch(slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address) {
 	h.s.goRun(func(ctx context.Context) {
-		f := fetch{s: h.s, slice: slice, gate: h.s.asked, got: &fetched{}}
-		if f.run(ctx, missing) == nil {
+		if h.s.fetchEntry(ctx, slice, serial, epoch, missing) == nil {
 			h.s.loop.Held(slice, serial, epoch)
 		}
 	})
+}
+
+// fetchEntry brings an entry's chunks, for as long as the entry is in the log.
+func (s *Server) fetchEntry(ctx context.Context, slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address) error {
+	wanted := func(ctx context.Context) (awaits bool, err error) {
+		err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) { awaits = core.Awaits(slice, serial, epoch) })
+		return awaits, err
+	}
+	f := fetch{s: s, slice: slice, gate: s.asked, wanted: wanted, got: &fetched{}}
+	return f.run(ctx, missing)
 }
 
 // Transfer implements operate.Helpers.
@@ -52,10 +62,14 @@ func (h helpers) Role(r replica.Role, led bool) {
 	}
 }
 
-// Removed implements operate.Helpers.
+// Removed implements operate.Helpers: nothing of the slice's state stays. The
+// core has forgotten its log; a node that is taken again gets a copy.
 func (h helpers) Removed(slice geoconfig.SliceID) {
 	b := h.s.store.Meta().NewBatch()
 	err := b.DropSlice(slice)
+	if err == nil && plant.On(plant.RemovalDropsOther) {
+		err = b.DropSlice(slice%3 + 1)
+	}
 	if err == nil {
 		err = b.Commit()
 	} else {
@@ -63,5 +77,7 @@ func (h helpers) Removed(slice geoconfig.SliceID) {
 	}
 	if err != nil {
 		h.s.fail(err)
+		return
 	}
+	h.s.loop.Reset(slice, 0)
 }

@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
@@ -23,13 +24,23 @@ import (
 type intents struct {
 	s     *Server
 	queue chan geoconfig.SliceID // slices whose open intents are to be finished
+	lanes lanes                  // what sweeps found and is being settled
+	// swept is where the next sweep goes on in the slices led here; run's alone.
+	swept map[geoconfig.SliceID]map[tree.Duty]geoconfig.ObjectID
 
 	mu  sync.Mutex // guards below
 	own map[tree.Intent]bool
 	// under are the client operations under way, with who else waits for them:
 	// a retry joins the first attempt.
 	under map[clientOperation][]func(operate.Answer)
-	seen  map[tree.Intent]replica.Time // when a sweep first met it
+	seen  map[tree.Intent]sighting
+	round uint64 // of sweeps
+}
+
+// sighting is when a sweep first met an intent, and the round that met it last.
+type sighting struct {
+	first replica.Time
+	round uint64
 }
 
 // clientOperation names one operation of a client.
@@ -39,15 +50,17 @@ type clientOperation struct {
 }
 
 func newIntents(s *Server) *intents {
-	return &intents{s: s, queue: make(chan geoconfig.SliceID, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]replica.Time{},
+	return &intents{s: s, queue: make(chan geoconfig.SliceID, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]sighting{},
+		lanes: lanes{busy: map[lane]bool{}}, swept: map[geoconfig.SliceID]map[tree.Duty]geoconfig.ObjectID{},
 		under: map[clientOperation][]func(operate.Answer){}}
 }
 
 // sweepEvery is how often intents and marks that were left are looked for.
 const sweepEvery = 5 * time.Second
 
-// stepPatience bounds one step; a coordinator that cannot reach a participant
-// leaves the intent to be finished later.
+// stepPatience bounds one step, unless Deps.StepPatience says otherwise; a
+// coordinator that cannot reach a participant leaves the intent to be finished
+// later.
 const stepPatience = 5 * time.Second
 
 // start runs an operation whose evaluation answered Across.
@@ -61,8 +74,12 @@ func (i *intents) start(op *operate.Operation, done func(operate.Answer)) {
 		return
 	}
 	i.s.goRun(func(ctx context.Context) {
-		i.finishFormer(ctx, op)
-		a := i.run1(ctx, op)
+		var a operate.Answer
+		if i.finishFormer(ctx, op) {
+			a = i.run1(ctx, op)
+		} else {
+			a = i.unfinished(op)
+		}
 		i.mu.Lock()
 		waiting := i.under[key]
 		delete(i.under, key)
@@ -73,24 +90,48 @@ func (i *intents) start(op *operate.Operation, done func(operate.Answer)) {
 	})
 }
 
-// finishFormer finishes the intent that an earlier active began for the same
-// operation, so that it is not run twice.
-func (i *intents) finishFormer(ctx context.Context, op *operate.Operation) {
+// finishFormer finishes the intents that earlier attempts began for the same
+// operation, so that it is not run twice. It reports whether the outcome of each
+// is known: otherwise the operation must not be run now.
+func (i *intents) finishFormer(ctx context.Context, op *operate.Operation) bool {
 	open, err := tree.OpenIntents(operate.Committed(i.s.store.Meta(), op.Slice))
 	if err != nil {
-		return // the coordinator meets the same failure
+		return false
 	}
 	for _, o := range open {
-		if o.Client == op.Client && o.Number == op.Number {
-			i.end(ctx, op.Slice, o)
+		if o.Client != op.Client || o.Number != op.Number {
+			continue
+		}
+		if !i.end(ctx, op.Slice, o) && !o.Decided && !o.GivenUp {
+			return false
 		}
 	}
+	return true
 }
 
-// end brings an intent that a coordinator left to its end.
-func (i *intents) end(ctx context.Context, slice geoconfig.SliceID, o tree.OpenIntent) {
+// end brings an intent that a coordinator left to its end, and reports whether
+// it got there. Another goroutine that runs the intent is left to it.
+func (i *intents) end(ctx context.Context, slice geoconfig.SliceID, o tree.OpenIntent) bool {
+	if !i.claim(o.Intent) {
+		return false
+	}
+	defer i.forget(o.Intent)
 	k := tree.Resume(tree.Context{Slice: slice, Node: i.s.id, Time: i.s.hlc.Now()}, o)
 	i.drive(ctx, k, nil, k.Done)
+	if !k.Overruled() {
+		return k.Ended()
+	}
+	open, err := tree.OpenIntents(operate.Committed(i.s.store.Meta(), slice))
+	if err != nil {
+		return false
+	}
+	for _, now := range open {
+		if now.Intent == o.Intent && now.Decided {
+			k = tree.Resume(tree.Context{Slice: slice, Node: i.s.id, Time: i.s.hlc.Now()}, now)
+			i.drive(ctx, k, nil, k.Done)
+		}
+	}
+	return true
 }
 
 // run1 runs an operation as its coordinator, unless it was done before.
@@ -109,17 +150,23 @@ func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answe
 		return operate.Answer{Err: fault.E(fault.TimedOut, "server.intents", "", "the operation was not finished")}
 	}
 	if undecided(fault.Kind(result.Kind)) {
-		row, _ := i.s.directory.Slice(op.Slice)
-		return operate.Answer{Refused: &operate.Refusal{Kind: uint32(fault.NotActive), Row: &row, Why: "an operation over several slices did not get through: try again"}}
+		return i.unfinished(op)
 	}
 	return operate.Answer{Result: result, Epoch: op.Epoch, Time: uint64(i.s.hlc.Last()), Cost: spent}
 }
 
-// undecided reports whether a kind says that a step did not get through, which
-// is no outcome of the operation: its client tries again, under its number.
+// unfinished makes the client ask again under the operation's number.
+func (i *intents) unfinished(op *operate.Operation) operate.Answer {
+	row, _ := i.s.directory.Slice(op.Slice)
+	return operate.Answer{Refused: &operate.Refusal{Kind: uint32(fault.NotActive), Row: &row, Why: "an operation over several slices did not get through: try again"}}
+}
+
+// undecided reports whether a kind says that a step did not get through, or that
+// other operations were in the way every time. Neither is an outcome of the
+// operation: its client tries again, under its number.
 func undecided(k fault.Kind) bool {
 	switch k {
-	case fault.NotActive, fault.WrongEpoch, fault.TimedOut, fault.Canceled, fault.Closed, fault.Unreachable, fault.Overloaded:
+	case fault.NotActive, fault.WrongEpoch, fault.TimedOut, fault.Canceled, fault.Closed, fault.Unreachable, fault.Overloaded, fault.Again:
 		return true
 	}
 	return false
@@ -144,7 +191,11 @@ func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Op
 		}
 		wg.Wait()
 		total = then(total, longest(costs))
+		before := k.Intent()
 		k.Answer(answers)
+		if before != k.Intent() { // it began again
+			i.forget(before)
+		}
 		i.note(k.Intent())
 	}
 	if k.Done() || ctx.Err() != nil {
@@ -172,6 +223,18 @@ func (i *intents) pause(ctx context.Context, round int) {
 	}
 }
 
+// claim marks an intent that is about to be resumed, unless this process runs
+// it already.
+func (i *intents) claim(id tree.Intent) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.own[id] && !plant.On(plant.IntentAbortsOpen) {
+		return false
+	}
+	i.own[id] = true
+	return true
+}
+
 // note marks an intent as run by this process, so that nobody resumes it.
 func (i *intents) note(id tree.Intent) {
 	if id == 0 {
@@ -191,7 +254,7 @@ func (i *intents) forget(id tree.Intent) {
 
 // act does one action: here, or at the node that acts for its slice.
 func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation) (out tree.Answer, total operate.Cost) {
-	ctx, cancel := context.WithTimeout(ctx, stepPatience)
+	ctx, cancel := context.WithTimeout(ctx, i.s.deps.StepPatience)
 	defer cancel()
 	// Steps at the coordinator's own slice are its alone: once another node
 	// acts there, that one settles the intent.
@@ -236,7 +299,9 @@ func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operatio
 	if err != nil {
 		return tree.Answer{Err: err}, spent
 	}
-	return stepAnswer(got.Result, got.Encoded, got.Time), spent
+	out := stepAnswer(got.Result, got.Encoded, got.Time)
+	out.Known = a.Final && got.Result == nil
+	return out, spent
 }
 
 // factsBehind reads what a step was sent with questions about, for its answer;

@@ -24,14 +24,14 @@ func (s *Server) leave() {
 		if !asked && from == 0 {
 			from = s.clock()
 		}
+		if s.failed.Load() || s.aborted.Load() {
+			return // there is nothing left to pass on
+		}
 		if !asked && (s.standing(ctx) == 0 || s.clock()-from > s.config.Lease/2) {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case err := <-s.failure:
-			s.failure <- err
 			return
 		case <-time.After(20 * time.Millisecond):
 		}

@@ -17,96 +17,158 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// locks guards the table of advisory locks and wakes who waits.
+// locks guards the table of advisory locks.
 type locks struct {
-	mu    sync.Mutex // guards table
+	mu    sync.Mutex // guards table; held while the mutex of the sessions is taken
 	table *lock.Table
 }
 
-// granted is the Tag of a waiter: true is sent once it has the lock, false
-// when another node acts for its slice.
-type granted chan bool
-
-func wake(woken []*lock.Waiter, ok bool) {
-	for _, w := range woken {
-		w.Tag.(granted) <- ok // has room for the one answer
-	}
+// awaiting is the Tag of a request that waits in the table: no goroutine waits
+// with it.
+type awaiting struct {
+	s     *Server
+	r     *wire.Request
+	lock  lock.Lock
+	slice geoconfig.SliceID
+	// stop ends the watch over the caller. False: it has given up, and giveUp
+	// runs.
+	stop func() bool
 }
 
-// lock answers a LockRequest; one that waits keeps its goroutine until it is
-// granted or its caller gives up.
-func (s *Server) lock(ctx context.Context, r *wire.Request) {
-	w, err := s.who.Client(r.Peer)
+// setLock is inline: it answers a LockRequest at once, or leaves it in the
+// table, which answers it later.
+func (s *Server) setLock(r *wire.Request) {
 	var req pb.LockRequest
-	if err == nil {
-		err = r.Decode(&req)
-	}
-	if err == nil && req.Client == 0 {
-		req.Client = w.Client
-	}
-	if err == nil {
-		err = s.sessions.Valid(req.Session, req.Client)
-	}
-	if err == nil && req.Lock == nil {
-		err = fault.E(fault.Invalid, "server.Lock", "", "the request names no lock")
-	}
+	w, err := s.lockRequest(r, &req)
 	if err != nil {
 		r.Fail(err)
 		return
 	}
-	if refused := s.refused(geoconfig.SliceID(req.Slice)); refused != nil {
+	id := geoconfig.SliceID(req.Slice)
+	if refused := s.refused(id); refused != nil {
 		r.Reply(&pb.LockResponse{Refusal: refused})
 		return
 	}
-	answer, err := s.setLock(ctx, &req)
-	if err != nil {
-		r.Fail(err)
+	who, o := s.asker(w, nil), geoconfig.ObjectID(req.Lock.Object)
+	if s.reading.HasReached(&who, o, req.Ticket) {
+		s.putLock(r, &req)
 		return
+	}
+	s.goRun(func(context.Context) {
+		if err := s.reading.Reached(r.Context(), &who, o, nil); err != nil {
+			r.Fail(err)
+			return
+		}
+		s.putLock(r, &req)
+	})
+}
+
+// putLock brings a request that is allowed to the table.
+func (s *Server) putLock(r *wire.Request, req *pb.LockRequest) {
+	id, l := geoconfig.SliceID(req.Slice), lockOf(req.Client, req.Lock)
+	t := &s.locks
+	t.mu.Lock()
+	ended, err := s.beginLocks(req.Client, req.Session)
+	var out lock.Outcome
+	switch {
+	case err != nil:
+		out.Err = err
+	case req.Test:
+		out.Conflict, out.Err = t.table.Test(l)
+		out.Granted = out.Conflict == nil
+	default:
+		out = t.table.Set(l, req.Wait, int64(s.clock()))
+	}
+	if out.Waiter != nil {
+		r.Park()
+		w := &awaiting{s: s, r: r, lock: l, slice: id}
+		out.Waiter.Tag = w
+		w.stop = context.AfterFunc(r.Context(), func() { w.giveUp(out.Waiter) })
+	}
+	t.mu.Unlock()
+	s.lockEnded(ended)
+	grant(out.Woken)
+	switch {
+	case out.Err != nil:
+		r.Fail(out.Err)
+	case out.Waiter == nil:
+		s.answerLock(r, id, &pb.LockResponse{Granted: out.Granted, Conflict: lockTo(out.Conflict)})
+	}
+}
+
+// lockRequest decodes a request and checks who sends it.
+func (s *Server) lockRequest(r *wire.Request, req *pb.LockRequest) (*identity.Who, error) {
+	w, err := s.who.Client(r.Peer)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Decode(req); err != nil {
+		return nil, err
+	}
+	if err := w.Is(req.Client); err != nil {
+		return nil, err
+	}
+	req.Client = w.Client
+	if req.Lock == nil {
+		return nil, fault.E(fault.Invalid, "server.Lock", "", "the request names no lock")
+	}
+	return w, nil
+}
+
+// beginLocks notes under which session a client asks for locks; the mutex of
+// the locks is held. A session that lives now has its end still to come, and
+// that comes to the table after this.
+func (s *Server) beginLocks(client, session uint64) (lock.Ended, error) {
+	if err := s.sessions.Valid(session, client); err != nil {
+		return lock.Ended{}, err
+	}
+	return s.locks.table.Begin(client, session)
+}
+
+// answerLock answers what the table says, if the table still counts: where the
+// lease has lapsed meanwhile, another node may give the lock to another client.
+// The lock stays in this table, so that the same request finds it if this node
+// goes on, and goes with the session or with the slice.
+func (s *Server) answerLock(r *wire.Request, id geoconfig.SliceID, answer *pb.LockResponse) {
+	if refused := s.refused(id); refused != nil {
+		answer = &pb.LockResponse{Refusal: refused}
 	}
 	r.Reply(answer)
 }
 
-func (s *Server) setLock(ctx context.Context, req *pb.LockRequest) (*pb.LockResponse, error) {
-	l := lockOf(req.Client, req.Lock)
-	t := &s.locks
-	t.mu.Lock()
-	if req.Test {
-		conflict, err := t.table.Test(l)
-		t.mu.Unlock()
-		return &pb.LockResponse{Granted: conflict == nil, Conflict: lockTo(conflict)}, err
+// grant answers requests that have their locks now.
+func grant(woken []*lock.Waiter) {
+	for _, w := range woken {
+		if a := w.Tag.(*awaiting); a.stop() {
+			a.s.answerLock(a.r, a.slice, &pb.LockResponse{Granted: true})
+		}
 	}
-	out := t.table.Set(l, req.Wait, int64(s.clock()))
-	answer := make(granted, 1)
-	if out.Waiter != nil {
-		out.Waiter.Tag = answer
+}
+
+// lockEnded answers whom the end of a session concerns.
+func (s *Server) lockEnded(e lock.Ended) {
+	grant(e.Woken)
+	for _, w := range e.Expired {
+		if a := w.Tag.(*awaiting); a.stop() {
+			a.r.Fail(fault.E(fault.Expired, "server.Lock", a.lock.Object.String(), "the session has ended: open another and ask again"))
+		}
+	}
+}
+
+// giveUp takes a request out of the table whose caller does not wait any more,
+// and undoes a grant that came at the same moment.
+func (a *awaiting) giveUp(w *lock.Waiter) {
+	t := &a.s.locks
+	t.mu.Lock()
+	var woken []*lock.Waiter
+	if !t.table.Cancel(w) {
+		undo := a.lock
+		undo.Type = lock.Unlock
+		woken = t.table.Set(undo, false, int64(a.s.clock())).Woken
 	}
 	t.mu.Unlock()
-	wake(out.Woken, true)
-	switch {
-	case out.Err != nil:
-		return nil, out.Err
-	case out.Waiter == nil:
-		return &pb.LockResponse{Granted: out.Granted, Conflict: lockTo(out.Conflict)}, nil
-	}
-	select {
-	case ok := <-answer:
-		if !ok {
-			return &pb.LockResponse{Refusal: s.refused(geoconfig.SliceID(req.Slice))}, nil
-		}
-		return &pb.LockResponse{Granted: true}, nil
-	case <-ctx.Done():
-		t.mu.Lock()
-		gaveUp := t.table.Cancel(out.Waiter)
-		var woken []*lock.Waiter
-		if !gaveUp { // granted just now, and nobody is there to have it
-			undo := l
-			undo.Type = lock.Unlock
-			woken = t.table.Set(undo, false, int64(s.clock())).Woken
-		}
-		t.mu.Unlock()
-		wake(woken, true)
-		return nil, fault.Wrap(fault.Interrupted, "server.Lock", "", ctx.Err())
-	}
+	grant(woken)
+	a.r.Fail(fault.E(fault.Interrupted, "server.Lock", a.lock.Object.String(), "the caller gave up"))
 }
 
 func lockOf(client uint64, l *pb.Lock) lock.Lock {
@@ -123,10 +185,13 @@ func lockTo(l *lock.Lock) *pb.Lock {
 
 // refused answers with the row unless this node may act for the slice now.
 func (s *Server) refused(id geoconfig.SliceID) *pb.Refusal {
-	p := s.loop.Published(id)
-	if p.Serves(s.clock()) {
+	if s.loop.Published(id).Serves(s.clock()) {
 		return nil
 	}
+	return s.notActive(id)
+}
+
+func (s *Server) notActive(id geoconfig.SliceID) *pb.Refusal {
 	var row *geoconfig.SliceRow
 	if known, ok := s.directory.Slice(id); ok {
 		row = &known
@@ -137,44 +202,55 @@ func (s *Server) refused(id geoconfig.SliceID) *pb.Refusal {
 // claim takes in what a client had before a takeover: locks, and files that it
 // has open, whose last name may be gone.
 func (s *Server) claim(ctx context.Context, w *identity.Who, req *pb.ClaimRequest) (proto.Message, error) {
-	if req.Client == 0 {
-		req.Client = w.Client
-	}
-	if err := s.sessions.Valid(req.Session, req.Client); err != nil {
+	if err := w.Is(req.Client); err != nil {
 		return nil, err
 	}
+	req.Client = w.Client
 	id := geoconfig.SliceID(req.Slice)
 	if refused := s.refused(id); refused != nil {
 		return &pb.ClaimResponse{Refusal: refused}, nil
 	}
-	claimed := make([]lock.Lock, len(req.Locks))
-	for i := range req.Locks {
-		claimed[i] = lockOf(req.Client, req.Locks[i])
+	who, out := s.asker(w, nil), &pb.ClaimResponse{}
+	claimed := make([]lock.Lock, 0, len(req.Locks))
+	for _, l := range req.Locks {
+		if s.reading.Reached(ctx, &who, geoconfig.ObjectID(l.Object), shown(req.Tickets, l.Object)) != nil {
+			out.Lost = append(out.Lost, l)
+			continue
+		}
+		claimed = append(claimed, lockOf(req.Client, l))
 	}
 	s.locks.mu.Lock()
-	lost := s.locks.table.Claim(claimed)
+	ended, err := s.beginLocks(req.Client, req.Session)
+	var lost []lock.Lock
+	if err == nil {
+		lost = s.locks.table.Claim(claimed)
+	}
 	s.locks.mu.Unlock()
-	out := &pb.ClaimResponse{}
+	s.lockEnded(ended)
+	if err != nil {
+		return nil, err
+	}
 	for i := range lost {
 		out.Lost = append(out.Lost, lockTo(&lost[i]))
 	}
 	for _, o := range req.Open { // a lease makes the last unlink ask who has it open
-		s.sessions.Grant(req.Session, id, 0, geoconfig.ObjectID(o), pb.Grant_FILE)
+		if s.reading.Reached(ctx, &who, geoconfig.ObjectID(o), shown(req.Tickets, o)) == nil {
+			s.sessions.Grant(req.Session, id, 0, geoconfig.ObjectID(o), pb.Grant_FILE)
+		}
 	}
 	return out, ctx.Err()
 }
 
-// sessionEnded lets go of a client's locks and open files once its last
-// session here is over.
-func (s *Server) sessionEnded(client uint64) {
-	if s.sessions.Live(client) {
-		return
-	}
+// sessionEnded lets go of what a client had under a session: its locks, and
+// its open files where it has no other session here.
+func (s *Server) sessionEnded(client, session uint64) {
 	s.locks.mu.Lock()
-	_, woken := s.locks.table.ReleaseClient(client)
+	ended := s.locks.table.End(client, session)
 	s.locks.mu.Unlock()
-	wake(woken, true)
-	s.goRun(func(ctx context.Context) { s.releaseHolds(ctx, client) })
+	s.lockEnded(ended)
+	if !s.sessions.Live(client) {
+		s.goRun(func(ctx context.Context) { s.releaseHolds(ctx, client) })
+	}
 }
 
 // lockRole follows this node's part in a slice: a new active gives holders one
@@ -188,16 +264,25 @@ func (s *Server) lockRole(r *replica.Role, led bool) {
 		refused = s.locks.table.ReleaseSlice(r.Slice)
 	}
 	s.locks.mu.Unlock()
-	wake(refused, false)
+	for _, w := range refused {
+		if a := w.Tag.(*awaiting); a.stop() {
+			a.r.Reply(&pb.LockResponse{Refusal: s.notActive(r.Slice)})
+		}
+	}
 }
 
-// lostLock reports whether a client's write must fail because it lost a lock.
-func (s *Server) lostLock(op *operate.Operation) bool {
+// mayCommit is asked when a client's write is about to be ordered: one that was
+// sent under a session with which the client lost a lock on the file fails. The
+// client has not heard of it yet. What the lock protected may have changed.
+func (s *Server) mayCommit(op *operate.Operation) error {
 	commit := op.Op.GetCommit()
 	if commit == nil || op.Client == 0 {
-		return false
+		return nil
 	}
 	s.locks.mu.Lock()
 	defer s.locks.mu.Unlock()
-	return s.locks.table.Lost(op.Client, geoconfig.ObjectID(commit.Object))
+	if !s.locks.table.Lost(op.Client, op.Session, geoconfig.ObjectID(commit.Object)) {
+		return nil
+	}
+	return fault.E(fault.LostLock, "server.Operate", "", "a lock on the file was lost: what it protected may have changed")
 }

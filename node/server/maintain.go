@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,8 +21,30 @@ import (
 // maintainEvery is how often a node looks after what it is responsible for.
 const maintainEvery = 250 * time.Millisecond
 
-// maintain looks after the node's part until ctx ends: checkpoints, the disk's
-// space, its own row, the root slice of a new cluster, and missing members.
+// spaceEvery is how often a node looks at its disk's space: what comes in
+// between two looks must fit the reserve.
+const spaceEvery = 50 * time.Millisecond
+
+// mindSpace looks after the disk's space until ctx ends. It waits for nothing
+// else: a checkpoint may take long.
+func (s *Server) mindSpace(ctx context.Context) {
+	tick := time.NewTicker(spaceEvery)
+	defer tick.Stop()
+	for {
+		if err := s.store.Prepare(); err != nil && !fault.Is(err, fault.NoSpace) {
+			s.log.Error("what a full disk needs could not be made ready", "error", err)
+		}
+		s.watchSpace()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// maintain looks after the node's part until ctx ends: checkpoints, its own row,
+// the root slice of a new cluster, and missing members.
 func (s *Server) maintain(ctx context.Context) {
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
@@ -31,7 +54,6 @@ func (s *Server) maintain(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		s.watchSpace()
 		if s.store.NeedsCheckpoint() {
 			s.checkpoint(ctx)
 		}
@@ -51,14 +73,15 @@ func (s *Server) maintain(ctx context.Context) {
 // free returns how much this node can still store, by its disk and its
 // configuration; negative: more than it should is stored.
 func (s *Server) free(u store.Usage) int64 {
+	free, known := s.store.Free(u)
 	if s.config.CapacityBytes > 0 {
 		left := s.config.CapacityBytes - u.Journal - u.Chunks - u.Meta
-		if u.Disk.Total > 0 {
-			left = min(left, u.Disk.Free)
+		if known {
+			left = min(left, free)
 		}
 		return left
 	}
-	return u.Disk.Free
+	return free
 }
 
 // watchSpace notes whether the disk has room for more, and tells the others
@@ -111,27 +134,32 @@ func (s *Server) isFullFor(id geoconfig.SliceID) bool {
 // checkpoint saves the slices' states and trims the journal.
 func (s *Server) checkpoint(ctx context.Context) {
 	var states []ledger.State
+	var mark ledger.Mark
 	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
 		s.loop.EachSlice(func(id geoconfig.SliceID) {
 			st := ledger.State{Slice: id}
-			if status, ok := core.Status(id); ok {
-				st.Row = status.Row
+			status, ok := core.Status(id)
+			if !ok || status.Row == nil {
+				return
 			}
-			if st.Snapshot, st.Known = core.Snapshot(id); !st.Known && st.Row != nil {
-				_, member := st.Row.Member(s.id)
-				st.Gone = !member
+			st.Row = status.Row
+			_, member := st.Row.Member(s.id)
+			if c, incomplete := core.Incomplete(id); incomplete {
+				st.Copying = &c
+			} else if st.Gone = !member; member {
+				st.Snapshot, st.Known = s.loop.Snapshot(id)
 			}
-			if st.Row != nil {
-				states = append(states, st)
-			}
+			states = append(states, st)
 		})
+		mark = s.ledger.Mark()
 	})
 	if err == nil {
-		err = s.ledger.Checkpoint(ctx, states)
+		err = s.ledger.Checkpoint(ctx, mark, states)
 	}
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("a checkpoint failed", "error", err)
+	if err != nil && ctx.Err() == nil && fault.KindOf(err) != s.unsaved {
+		s.log.Error("a checkpoint failed: it is tried again", "error", err)
 	}
+	s.unsaved = fault.KindOf(err)
 }
 
 // refreshRow tells the configuration store how full the node is.
@@ -215,6 +243,7 @@ func (s *Server) refill(ctx context.Context) {
 		return
 	}
 	candidates := s.candidates()
+	forgetFailures(s.failedSince, s.id, s.directory.Slices())
 	for _, row := range s.leading() {
 		if ctx.Err() != nil {
 			return
@@ -276,6 +305,18 @@ func (s *Server) longFailed(row geoconfig.SliceRow) (geoconfig.NodeID, bool) {
 		}
 	}
 	return "", false
+}
+
+// forgetFailures drops what was noted of members that are in no slice of this
+// node's any more. A slice that the node only does not lead at this moment stays.
+func forgetFailures(since map[failedMember]time.Duration, self geoconfig.NodeID, rows []geoconfig.SliceRow) {
+	listed := map[failedMember]bool{}
+	for i := range rows {
+		for _, m := range rows[i].Members {
+			listed[failedMember{rows[i].ID, m.Node}] = rows[i].Active == self
+		}
+	}
+	maps.DeleteFunc(since, func(m failedMember, _ time.Duration) bool { return !listed[m] })
 }
 
 // failedMember names a member of a slice.

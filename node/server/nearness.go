@@ -298,23 +298,24 @@ const (
 )
 
 // net tells what the node knows of its distances, after measuring where asked.
-func (s *Server) net(ctx context.Context, _ *identity.Who, req *pb.NetRequest) (proto.Message, error) {
+func (s *Server) net(ctx context.Context, w *identity.Who, req *pb.NetRequest) (proto.Message, error) {
+	times, targets := int(min(req.Probes, maxProbes)), s.targets(req.Nodes)
+	if err := s.measured.take(w, times*len(targets), s.clock()); err != nil {
+		return nil, err
+	}
 	s.near.mu.Lock()
 	out := report.Net{ID: s.id, Site: geoconfig.SiteName(s.config.Site), Published: report.Coordinate(s.near.published)}
 	if s.near.at != 0 {
 		out.PublishedNS = s.clock() - s.near.at
 	}
 	s.near.mu.Unlock()
-	probed := s.probeAll(ctx, int(min(req.Probes, maxProbes)), req.Nodes)
+	probed := s.probeAll(ctx, times, targets)
 	out.Coordinate = report.Coordinate(vicinity.ForRow(s.near.vicinity.Coordinate()))
 	known := map[geoconfig.NodeID]vicinity.Link{}
 	for _, l := range s.near.vicinity.Links() {
 		known[l.Node] = l
 	}
-	for _, n := range s.directory.Nodes() {
-		if n.ID == s.id || len(req.Nodes) > 0 && !slices.Contains(req.Nodes, string(n.ID)) {
-			continue
-		}
+	for _, n := range targets {
 		k := known[n.ID]
 		l := report.Link{To: n.ID, Site: n.Site, MeasuredNS: k.Smoothed, LeastNS: k.Least, Samples: k.Samples, AgeNS: k.Age, PredictedNS: k.Predicted}
 		if path, up := s.host.Path(string(n.ID)); up {
@@ -347,8 +348,15 @@ type probed struct {
 	err  error
 }
 
-// probeAll measures the nodes named, or all, so many times each.
-func (s *Server) probeAll(ctx context.Context, times int, only []string) map[geoconfig.NodeID]probed {
+// targets are the other nodes named, or all.
+func (s *Server) targets(only []string) []geoconfig.Node {
+	return slices.DeleteFunc(s.directory.Nodes(), func(n geoconfig.Node) bool {
+		return n.ID == s.id || len(only) > 0 && !slices.Contains(only, string(n.ID))
+	})
+}
+
+// probeAll measures nodes so many times each.
+func (s *Server) probeAll(ctx context.Context, times int, nodes []geoconfig.Node) map[geoconfig.NodeID]probed {
 	out := map[geoconfig.NodeID]probed{}
 	if times == 0 {
 		return out
@@ -356,10 +364,7 @@ func (s *Server) probeAll(ctx context.Context, times int, only []string) map[geo
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	flight := make(chan struct{}, probeFlight)
-	for _, n := range s.directory.Nodes() {
-		if n.ID == s.id || len(only) > 0 && !slices.Contains(only, string(n.ID)) {
-			continue
-		}
+	for _, n := range nodes {
 		flight <- struct{}{}
 		all.Go(func() {
 			defer func() { <-flight }()

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -14,14 +16,18 @@ import (
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // place says which slice a new object goes to (DESIGN section 4), and makes a
 // slice where none fits. One that is about to come home fits: whatever is made
 // in another beside it would pay for two slices as long as it lives.
-func (s *Server) place(ctx context.Context, _ *identity.Who, req *pb.PlaceRequest) (proto.Message, error) {
+func (s *Server) place(ctx context.Context, w *identity.Who, req *pb.PlaceRequest) (proto.Message, error) {
 	const op fault.Op = "server.Place"
+	if err := cue.Check(req.Cues); err != nil {
+		return nil, err
+	}
 	parent := geoconfig.ObjectID(req.Parent)
 	if req.Cues.GetKeepTogether() {
 		if row, ok := s.directory.Slice(parent.Slice()); ok && !row.Closed {
@@ -32,28 +38,86 @@ func (s *Server) place(ctx context.Context, _ *identity.Who, req *pb.PlaceReques
 	if err != nil {
 		return nil, err
 	}
-	s.placing.Lock() // one slice is made where many ask at once
-	defer s.placing.Unlock()
-	rows := s.directory.Slices()
-	if parentRow, ok := s.directory.Slice(parent.Slice()); ok && (s.fits(parentRow, policy) || s.comesHome(parentRow, policy)) {
-		return placed(parentRow)
+	if row, ok := s.open(parent, policy); ok {
+		return placed(row)
 	}
-	for _, node := range s.nearest(policy.Home) {
-		if id, ok := placement.Open(rows, policy, node); ok {
-			row, _ := s.directory.Slice(id)
-			return placed(row)
-		}
+	// Making a slice asks geo-config and waits for the slice's active.
+	resume, err := wire.Yield(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for _, row := range rows {
-		if s.comesHome(row, policy) {
-			return placed(row)
-		}
+	defer resume()
+	end, err := s.beginPlacing(ctx)
+	if err != nil {
+		return nil, err
 	}
-	row, err := s.newSlice(ctx, policy, rows)
+	defer end()
+	if row, ok := s.open(parent, policy); ok {
+		return placed(row)
+	}
+	if err := s.opened.take(w.User, s.config.MaxNewSlices, s.clock()); err != nil {
+		return nil, err
+	}
+	row, err := s.newSlice(ctx, policy, s.directory.Slices())
 	if err != nil {
 		return nil, fault.Wrap(fault.Unreachable, op, string(policy.Home), err)
 	}
 	return placed(row)
+}
+
+// beginPlacing waits for the turn to choose or make a slice: one is made where
+// many ask at once.
+func (s *Server) beginPlacing(ctx context.Context) (end func(), err error) {
+	select {
+	case s.placing <- struct{}{}:
+		return func() { <-s.placing }, nil
+	case <-ctx.Done():
+		return nil, fault.Wrap(fault.TimedOut, "server.Place", "", ctx.Err())
+	}
+}
+
+// open finds a slice that takes new objects of a policy.
+func (s *Server) open(parent geoconfig.ObjectID, policy geoconfig.Policy) (geoconfig.SliceRow, bool) {
+	rows := s.directory.Slices()
+	if row, ok := s.directory.Slice(parent.Slice()); ok && (s.fits(row, policy) || s.comesHome(row, policy)) {
+		return row, true
+	}
+	for _, node := range s.nearest(policy.Home) {
+		if id, ok := placement.Open(rows, policy, node); ok {
+			return s.directory.Slice(id)
+		}
+	}
+	for _, row := range rows {
+		if s.comesHome(row, policy) {
+			return row, true
+		}
+	}
+	return geoconfig.SliceRow{}, false
+}
+
+// opened counts the slices that were made for users, so that one user with
+// many policies leaves the others room in the slice table.
+type opened struct {
+	mu sync.Mutex // guards by
+	by map[geoconfig.UserName][]time.Duration
+}
+
+// openedWithin is the time in which one user may have Config.MaxNewSlices made.
+const openedWithin = time.Hour
+
+// take counts a slice for a user, or answers Quota.
+func (o *opened) take(user geoconfig.UserName, most int, now time.Duration) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	recent := slices.DeleteFunc(o.by[user], func(at time.Duration) bool { return now-at >= openedWithin })
+	if len(recent) >= most {
+		return fault.Errorf(fault.Quota, "server.Place", string(user), "%d slices were made for this user within an hour: use fewer different cues, or try later", len(recent))
+	}
+	if o.by == nil {
+		o.by = map[geoconfig.UserName][]time.Duration{}
+	}
+	o.by[user] = append(recent, now)
+	return nil
 }
 
 func placed(row geoconfig.SliceRow) (proto.Message, error) {
@@ -61,7 +125,8 @@ func placed(row geoconfig.SliceRow) (proto.Message, error) {
 	return &pb.PlaceResponse{Slice: uint32(row.ID), Row: encoded}, fault.Wrap(fault.Corrupt, "server.Place", "", err)
 }
 
-// policy turns cues into a policy; without a site the slice is at home here.
+// policy turns cues that were checked into a policy; without a site the slice is
+// at home here.
 func (s *Server) policy(cues *pb.Cues) (geoconfig.Policy, error) {
 	const op fault.Op = "server.Place"
 	sites := s.directory.Sites()

@@ -19,18 +19,16 @@ const maxPush = 16 << 20
 // the last go out as they are read, so that a listing of any size costs one
 // round trip.
 func (s *Server) list(ctx context.Context, r *wire.Request) {
-	w, err := s.who.Client(r.Peer)
+	w, err := s.caller(r.Peer)
 	if err != nil {
-		if w, err = s.system(r.Peer); err != nil {
-			r.Fail(err)
-			return
-		}
+		r.Fail(err)
+		return
 	}
 	var req pb.ListRequest
 	if !decoded(r, &req) {
 		return
 	}
-	answer, err := s.pushed(ctx, r.Peer, asker(w, req.Header), &req)
+	answer, err := s.pushed(ctx, r.Peer, s.asker(w, req.Header), &req)
 	if err != nil {
 		r.Fail(err)
 		return

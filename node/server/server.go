@@ -28,6 +28,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/sessions"
 	"cartwheel.dev/node/server/swaps"
+	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -44,9 +45,19 @@ type Deps struct {
 	Wall    func() time.Time
 	Random  *rand.Rand
 	Logger  *slog.Logger
-	// Times and Limits are wire's; zero values take its defaults.
-	Times  wire.Times
-	Limits wire.Limits
+	// Times are wire's; the zero value takes its defaults.
+	Times wire.Times
+	// StallAfter is how long the disk may not answer before the node ends; 0: 30 s.
+	StallAfter time.Duration
+	// StepPatience bounds one step of an operation over several slices, and how
+	// long intents that were left stay unfinished; 0: 5 s.
+	StepPatience time.Duration
+	// The rest is nil but in a simulation. Network makes the connections. Disk
+	// and Core change what the store and the replica core are made with: other
+	// file systems, tiny limits.
+	Network wire.Network
+	Disk    func(*store.Options)
+	Core    func(*replica.Config)
 }
 
 // Server is a running node.
@@ -67,6 +78,7 @@ type Server struct {
 	ledger    *ledger.Ledger
 	loop      *operate.Loop
 	who       *identity.Registry
+	tickets   *ticket.Sealer
 	content   *content.Server
 	reading   *reading.Server
 	sessions  *sessions.Sessions
@@ -83,13 +95,18 @@ type Server struct {
 	failedSince map[failedMember]time.Duration
 	// strays are slices that this node leads because their home failed, and
 	// when to bring each home at the earliest; the maintenance goroutine's own.
-	strays  map[geoconfig.SliceID]time.Duration
-	homing  homing
-	placing sync.Mutex // held while a slice is chosen or made
+	strays   map[geoconfig.SliceID]time.Duration
+	homing   homing
+	unsaved  fault.Kind // why the last checkpoint failed; the maintenance goroutine's own
+	roster   roster
+	opened   opened
+	measured measured
+	placing  chan struct{} // holds one while a slice is chosen or made
 
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool
 	aborted atomic.Bool
+	failed  atomic.Bool // nothing can be handed over any more
 	// serving is set once everything below is there for callbacks to use.
 	serving atomic.Bool
 	// fullSlices are those of which a member's disk is full.
@@ -101,13 +118,20 @@ type Server struct {
 	wg  sync.WaitGroup
 	// starting is held while a goroutine is started, so that Close misses none.
 	starting sync.Mutex
-	closing  sync.Once
-	closed   error
+	closing  atomic.Bool
+	closed   chan struct{} // closed once everything is, and closeErr is set
+	closeErr error
 }
 
 func (d Deps) withDefaults() Deps {
 	if d.Clock == nil {
 		d.Clock = boottime.Default()
+	}
+	if d.StallAfter == 0 {
+		d.StallAfter = stallAfter
+	}
+	if d.StepPatience == 0 {
+		d.StepPatience = stepPatience
 	}
 	if d.Wall == nil {
 		d.Wall = time.Now
@@ -129,8 +153,8 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: geoconfig.NodeID(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), failedSince: map[failedMember]time.Duration{}, giving: giving{copies: map[uint64]*givenCopy{}},
-		takes: make(chan struct{}, maxTakes), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
+		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), failedSince: map[failedMember]time.Duration{}, giving: giving{copies: map[uint64]*givenCopy{}},
+		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -185,6 +209,14 @@ func (s *Server) CheckCopy(dir geoconfig.ObjectID, name []byte) error {
 // JournalBytes returns how much of the journal a start would read.
 func (s *Server) JournalBytes() int64 { return s.store.Journal().Bytes() }
 
+// Locks returns how many advisory locks are held here and how many requests
+// wait for one.
+func (s *Server) Locks() (held, waiting int) {
+	s.locks.mu.Lock()
+	defer s.locks.mu.Unlock()
+	return s.locks.table.Len()
+}
+
 // Failed gives the error after which the node must end; its owner calls Close.
 func (s *Server) Failed() <-chan error { return s.failure }
 
@@ -198,9 +230,10 @@ func (s *Server) fail(err error) {
 		s.log.Error("the node must end", "error", err)
 	default:
 	}
+	s.failed.Store(true)
 	// From here on nothing is acknowledged or promised.
 	if s.serving.Load() {
-		s.loop.Do(func(core *replica.Node, now replica.Time) { core.Stuck(now, true) })
+		s.loop.Stop()
 	}
 }
 
@@ -233,13 +266,17 @@ func (s *Server) Abort() error {
 
 // Close stops the node: no more requests, the loop, then the disk.
 func (s *Server) Close() error {
-	s.closing.Do(func() { s.closed = s.close() })
-	return s.closed
+	if s.closing.CompareAndSwap(false, true) {
+		s.closeErr = s.close()
+		close(s.closed)
+	}
+	<-s.closed
+	return s.closeErr
 }
 
 func (s *Server) close() error {
 	var err error
-	if s.serving.Load() && !s.aborted.Load() {
+	if s.serving.Load() && !s.aborted.Load() && !s.failed.Load() {
 		s.leave()
 	}
 	s.starting.Lock()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +10,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/lock"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/content"
@@ -20,12 +21,14 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/sessions"
 	"cartwheel.dev/node/server/swaps"
+	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/session"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/store/pack"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
 )
 
 // configurationFile keeps the cluster's configuration beside the data.
@@ -41,6 +44,8 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	s.goRun(s.directory.Run)
+	s.goRun(s.mindStalls)
+	s.goRun(s.mindSpace)
 	s.goRun(s.maintain)
 	s.goRun(s.survey)
 	return nil
@@ -57,13 +62,17 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		return err
 	}
 	host, err := wire.New(wire.Options{
-		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.deps.Limits, Times: s.deps.Times, Logger: s.log,
+		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.log,
+		Inner:     func(peer string) bool { return s.who.IsNode(peer) },
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
 		OnHLC:     s.observe,
 		OnConnect: s.connected,
 		OnSample:  s.sampled,
 		Relays:    s.relays,
+		Admit:     s.admit,
+		Hello:     method.Hello,
 		Splice:    s.maySplice,
+		Network:   s.deps.Network,
 	})
 	if err != nil {
 		return err
@@ -74,7 +83,7 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	}
 	s.directory, err = cluster.New(cluster.Options{
 		Store: s.geo, File: filepath.Join(s.config.Data, configurationFile), Logger: s.log,
-		Slices: s.learn, Nodes: s.meet,
+		Slices: s.learn, Nodes: s.meet, Users: s.recheck,
 	})
 	if err != nil {
 		return err
@@ -83,6 +92,7 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		return err
 	}
 	s.who = identity.New(string(s.id), s.directory)
+	s.tickets = &ticket.Sealer{Secret: func() string { return s.directory.Cluster().Secret }, Wall: s.deps.Wall}
 	return nil
 }
 
@@ -90,18 +100,29 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 // store waits for it.
 const awayPatience = 2 * time.Second
 
+// rosterPatience is for how long the geo-config server must refuse this node
+// until the start fails: its row may just be on the way.
+const rosterPatience = 3 * time.Second
+
 // awaitCluster returns once it is known which cluster this is.
 func (s *Server) awaitCluster(ctx context.Context) error {
 	const op fault.Op = "server.Open"
+	var refused time.Duration // since when, by the clock; 0: it is not
 	for {
-		try, cancel := ctx, context.CancelFunc(func() {})
-		if s.directory.Cluster().ID != "" { // the store is not needed, only welcome
-			try, cancel = context.WithTimeout(ctx, awayPatience)
-		}
+		try, cancel := context.WithTimeout(ctx, awayPatience)
 		err := s.directory.Refresh(try)
 		cancel()
-		if s.directory.Cluster().ID != "" {
-			return nil // if the store is away, what is beside the data will do
+		switch now := s.clock(); {
+		case !wire.Refused(err):
+			if s.directory.Cluster().ID != "" {
+				return nil // if the store is away, what is beside the data will do
+			}
+			refused = 0
+		case refused == 0:
+			refused = now
+		case now-refused > rosterPatience:
+			return &fault.Error{Kind: fault.Unauthorized, Op: op, Subject: string(s.id), Cause: err,
+				Public: "the geo-config server does not know this node: add a row with this ID to the nodes first, or start it with the key that has one"}
 		}
 		if err == nil {
 			err = fault.E(fault.NotFound, op, "geo-config", "it knows of no cluster yet")
@@ -115,25 +136,27 @@ func (s *Server) awaitCluster(ctx context.Context) error {
 	}
 }
 
-func (s *Server) observe(peer string, stamp uint64) {
-	if err := s.hlc.Observe(hlc.Time(stamp)); err != nil {
-		s.log.Warn("a peer's clock is ahead", "peer", peer, "error", err)
-	}
-}
-
 // openStore opens the data directory.
 func (s *Server) openStore(context.Context) error {
 	memory := s.config.MemoryBytes
-	var err error
-	s.store, err = store.Open(store.Options{
+	o := store.Options{
 		Dir: s.config.Data, ClusterID: s.directory.Cluster().ID, NodeID: s.id,
 		Meta:            meta.Options{BlockCacheBytes: memory / 10, ValueCacheBytes: memory / 8, MemtableBytes: 12 << 20},
 		Pack:            pack.Options{ReserveBytes: max(s.config.ReserveBytes/2, 1)},
-		CheckpointBytes: s.config.CheckpointBytes,
-		Clock:           s.clock, Wall: s.deps.Wall, Logger: s.log, Fatal: s.fail,
-	})
+		CheckpointBytes: s.config.CheckpointBytes, BallastBytes: s.config.ReserveBytes / 4,
+		Clock: s.clock, Wall: s.deps.Wall, Logger: s.log, Fatal: s.fail,
+	}
+	if s.deps.Disk != nil {
+		s.deps.Disk(&o)
+	}
+	var err error
+	s.store, err = store.Open(o)
 	return err
 }
+
+// stagedLife is for how long a chunk counts at least that its user stored and
+// does not commit.
+const stagedLife = time.Hour
 
 // openLoop brings the replica core back and makes the loop.
 func (s *Server) openLoop(context.Context) error {
@@ -142,21 +165,33 @@ func (s *Server) openLoop(context.Context) error {
 	if err != nil {
 		return err
 	}
-	core := replica.New(replica.Config{
+	c := replica.Config{
 		Self: s.id, Incarnation: s.store.Incarnation(), Boot: s.boot, Start: s.clock(), Lease: s.config.Lease,
 		Limits: replica.Limits{KeepBytes: s.config.MissedBytes, ClientLife: s.config.RegistrationLife},
-	})
+	}
+	c.Bugs.AckBeforeSync = plant.On(plant.CoreAckUnsynced)
+	c.Bugs.NoEpochCheck = plant.On(plant.CoreNoEpochCheck)
+	c.Bugs.LeaseFromAnswer = plant.On(plant.CoreLeaseFromAnswer)
+	c.Bugs.TakeoverHearsOne = plant.On(plant.CoreHearsOne)
+	c.Bugs.KeepsRemoved = plant.On(plant.CoreKeepsRemoved)
+	c.Bugs.LeadsAtOnce = plant.On(plant.CoreLeadsAtOnce)
+	if s.deps.Core != nil {
+		s.deps.Core(&c)
+	}
+	core := replica.New(c)
 	for i := range restored {
 		if err := core.Restore(s.clock(), restored[i]); err != nil {
 			return err
 		}
-		s.hlc.Raise(restored[i].BaseTime)
+		s.observe(string(s.id), uint64(restored[i].BaseTime))
 	}
 	nodes := content.NewNodes(s.store.Packs(), 8<<20)
-	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far}
+	staged := content.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)
+	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far, Staged: staged}
 	limits := session.DefaultConfig()
 	limits.Length, limits.Shared = int64(s.config.Session), int64(s.config.Shared)
 	limits.MaxSessions, limits.MaxLeases = s.config.MaxSessions, s.config.MaxLeases
+	limits.MaxUserSessions, limits.MaxUserLeases = s.config.MaxUserSessions, s.config.MaxUserLeases
 	s.sessions = sessions.New(sessions.Options{
 		Config: limits, First: s.random(), Clock: s.clock, Caller: s.host, Logger: s.log,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
@@ -168,7 +203,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
-		Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, Logger: s.log,
+		Committed: staged.Committed, Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), Logger: s.log,
 	})
 	for i := range restored {
 		s.loop.Restored(restored[i].Row.ID, restored[i].Entries, restored[i].Applied)
@@ -187,6 +222,7 @@ func (s *Server) openLoop(context.Context) error {
 func (s *Server) openServices(context.Context) error {
 	s.reading = &reading.Server{
 		Published: s.loop.Published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
+		Tickets: s.tickets, Elsewhere: s.attrElsewhere,
 		Committed: func(id geoconfig.SliceID) tree.View { return operate.Committed(s.store.Meta(), id) },
 	}
 	s.intents = newIntents(s)
@@ -195,6 +231,9 @@ func (s *Server) openServices(context.Context) error {
 	s.goRun(s.sessions.Run)
 	s.goRun(s.intents.run)
 	s.serving.Store(true)
+	if s.failed.Load() { // before there was a loop to stop
+		s.loop.Stop()
+	}
 	s.loop.Learn(s.directory.Slices())
 	return nil
 }
@@ -215,22 +254,6 @@ func (s *Server) learn(rows []geoconfig.SliceRow) {
 	}
 	if s.serving.Load() { // what came before, openServices passes on
 		s.loop.Learn(rows)
-	}
-}
-
-// meet tells the host where the other nodes are, and keeps connections up.
-func (s *Server) meet() {
-	for _, n := range s.directory.Nodes() {
-		if n.ID == s.id {
-			continue
-		}
-		err := s.host.AddPeer(string(n.ID), n.Addresses)
-		if err == nil {
-			err = s.host.Keep(string(n.ID), true)
-		}
-		if err != nil {
-			s.log.Warn("a node's row names no usable address", "peer", n.ID, "error", err)
-		}
 	}
 }
 
@@ -263,6 +286,9 @@ func (s *Server) register(ctx context.Context) error {
 		return nil // the store is away: the row follows with the maintenance
 	}
 	err := s.putNode(ctx)
+	if err == nil && s.directory.Cluster().Secret == "" {
+		return s.directory.Refresh(ctx) // this node has just made it
+	}
 	if err != nil && fault.Is(err, fault.Unreachable) || fault.Is(err, fault.TimedOut) {
 		if _, known := s.directory.Node(s.id); known {
 			return nil
@@ -289,11 +315,23 @@ func (s *Server) putNode(ctx context.Context) error {
 			b.Sites = append(b.Sites, geoconfig.Site{Name: site})
 		}
 		b.Nodes = append(b.Nodes, s.nodeRow(rows.Nodes))
+		if c := rows.Cluster; c != nil && c.Secret == "" {
+			made := *c
+			made.Secret = newSecret()
+			b.Cluster = &made
+		}
 		_, err = s.geo.Apply(ctx, b)
 		if err == nil || !fault.Is(err, fault.Conflict) || try > 20 {
 			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
 		}
 	}
+}
+
+// newSecret returns a secret for a cluster that has none.
+func newSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return ticket.NewSecret(b)
 }
 
 // nodeRow is this node's row, on top of the one that the store has.

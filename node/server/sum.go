@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 )
@@ -37,4 +39,30 @@ func (s *Server) CopySum(slice geoconfig.SliceID) (geoconfig.Serial, string, err
 		out += fmt.Sprintf("%c%d:%x ", kind, n, h.Sum64())
 	}
 	return geoconfig.Serial(p.Applied.Load()), out, nil
+}
+
+// Serves reports whether this node may act for a slice at this moment, for
+// tests.
+func (s *Server) Serves(slice geoconfig.SliceID) bool {
+	return s.loop.Published(slice).Serves(s.clock())
+}
+
+// Standing is how a copy stands between two turns of the loop, for tests.
+type Standing struct {
+	replica.Status
+	Whole   bool // the copy has all that it says to have
+	Applied geoconfig.Serial
+}
+
+// Stand tells how a copy stands. ok is false where there is none.
+func (s *Server) Stand(ctx context.Context, slice geoconfig.SliceID) (st Standing, ok bool, err error) {
+	err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
+		if st.Status, ok = core.Status(slice); !ok {
+			return
+		}
+		var snapshot replica.Snapshot
+		snapshot, st.Whole = core.Snapshot(slice)
+		st.Applied = snapshot.Serial
+	})
+	return st, ok, err
 }

@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -18,9 +22,13 @@ import (
 const (
 	// nonameAge: a create over two slices takes less, retries included.
 	nonameAge = time.Minute
+	// namedAge: no ticket is left that could name the object again, because the
+	// mark is what makes a ticket good for one name.
+	namedAge = ticket.MadeLife + 5*time.Minute
 	// fenceAge: no registration is left that could still send the name.
 	fenceAge = 24 * time.Hour
-	// sweepLimit bounds one round.
+	// sweepLimit bounds the marks of one duty in one round; the next round goes
+	// on behind them. Those of a lane that is busy wait until it comes round.
 	sweepLimit = 256
 )
 
@@ -32,43 +40,74 @@ func (i *intents) resume(id geoconfig.SliceID) {
 	}
 }
 
-// run finishes open intents and sweeps, until ctx ends.
+// run finds what is to be settled, until ctx ends. It does not wait for other
+// nodes: the lanes do.
 func (i *intents) run(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
+	tick := time.NewTicker(min(sweepEvery, i.s.deps.StepPatience))
 	defer tick.Stop()
-	for {
+	for first := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case id := <-i.queue:
-			i.finish(ctx, id)
+			i.finish(id)
 		case <-tick.C:
-			for _, row := range i.s.leading() {
-				i.finish(ctx, row.ID)
-				i.sweepPrepared(ctx, row.ID)
-				i.sweepMarks(ctx, row.ID)
+			rows := i.s.leading()
+			maps.DeleteFunc(i.swept, func(id geoconfig.SliceID, _ map[tree.Duty]geoconfig.ObjectID) bool {
+				return !slices.ContainsFunc(rows, func(r geoconfig.SliceRow) bool { return r.ID == id })
+			})
+			for n := range rows {
+				row := &rows[(first+n)%len(rows)]
+				i.finish(row.ID)
+				i.sweepPrepared(row.ID)
+				i.sweepMarks(row.ID)
 			}
+			first++
+			i.forgetUnseen()
 		}
 	}
 }
 
+// forgetUnseen ends a round of sweeps: intents that it did not meet are over.
+func (i *intents) forgetUnseen() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for id, met := range i.seen {
+		if met.round != i.round {
+			delete(i.seen, id)
+		}
+	}
+	i.round++
+}
+
 // finish resumes the intents of a slice that nobody here runs.
-func (i *intents) finish(ctx context.Context, id geoconfig.SliceID) {
+func (i *intents) finish(id geoconfig.SliceID) {
 	open, err := tree.OpenIntents(operate.Committed(i.s.store.Meta(), id))
 	if err != nil {
 		i.s.log.Error("open intents could not be read", "slice", uint32(id), "error", err)
 		return
 	}
-	for _, o := range open {
+	open = slices.DeleteFunc(open, func(o tree.OpenIntent) bool {
 		i.mu.Lock()
 		mine := i.own[o.Intent]
 		i.mu.Unlock()
-		// One that began a moment ago may not be noted yet: it is young.
-		if mine || !i.s.old(o.Intent, id) {
-			continue
+		if plant.On(plant.IntentAbortsOpen) {
+			return o.Decided
 		}
-		i.end(ctx, id, o)
+		return mine || !i.s.old(o.Intent, id) // one that began a moment ago may not be noted yet: it is young
+	})
+	settle(i, open, func(o *tree.OpenIntent) lane { return laneOf(dutyResume, id, o.Others()...) },
+		func(ctx context.Context, o *tree.OpenIntent) bool { return i.pending(ctx, id, o) || i.end(ctx, id, *o) })
+}
+
+// pending reports whether a step of an intent waits to be committed: its outcome
+// may be on its way.
+func (i *intents) pending(ctx context.Context, id geoconfig.SliceID, o *tree.OpenIntent) bool {
+	if plant.On(plant.IntentAbortsOpen) {
+		return false
 	}
+	pending, err := i.s.loop.Uncommitted(ctx, id, o.Keys()...)
+	return err != nil || pending
 }
 
 // old reports whether an intent began before this node led its slice (0 for
@@ -77,39 +116,50 @@ func (i *intents) finish(ctx context.Context, id geoconfig.SliceID) {
 func (s *Server) old(i tree.Intent, id geoconfig.SliceID) bool {
 	s.intents.mu.Lock()
 	defer s.intents.mu.Unlock()
-	first, seen := s.intents.seen[i]
+	met, seen := s.intents.seen[i]
 	if !seen {
-		s.intents.seen[i] = s.clock()
+		met.first = s.clock()
+	}
+	met.round = s.intents.round
+	s.intents.seen[i] = met
+	if !seen {
 		p := s.loop.Published(id)
 		return p != nil && p.Since > 0 && geoconfig.ObjectID(i).Number() <= p.Since
 	}
-	return s.clock()-first > stepPatience
+	return s.clock()-met.first > s.deps.StepPatience
 }
 
 // sweepPrepared asks the coordinators of intents that stay prepared here.
-func (i *intents) sweepPrepared(ctx context.Context, id geoconfig.SliceID) {
+func (i *intents) sweepPrepared(id geoconfig.SliceID) {
 	prepared, err := tree.Prepared(operate.Committed(i.s.store.Meta(), id))
 	if err != nil {
 		i.s.log.Error("prepared intents could not be read", "slice", uint32(id), "error", err)
 		return
 	}
-	for _, p := range prepared {
-		if p.Slice() == id || !i.s.old(p, 0) {
-			continue
-		}
-		if open, err := i.isOpen(ctx, p); err != nil || open {
-			continue
-		}
-		step := &pb.Operation{Op: &pb.Operation_Step{Step: &pb.Step{Intent: uint64(p), Phase: pb.Step_ABORT}}}
-		if _, err := i.s.propose(ctx, id, step, 0, 0); err != nil && ctx.Err() == nil {
-			i.s.log.Debug("an intent could not be given up", "error", err)
-		}
+	prepared = slices.DeleteFunc(prepared, func(p tree.Intent) bool { return p.Slice() == id || !i.s.old(p, 0) })
+	settle(i, prepared, func(p *tree.Intent) lane { return laneOf(dutyPrepared, id, p.Slice()) },
+		func(ctx context.Context, p *tree.Intent) bool { return i.settlePrepared(ctx, id, *p) })
+}
+
+// settlePrepared lets go of what a prepared intent holds here, where its
+// coordinator does not know it any more. It reports whether that is known.
+func (i *intents) settlePrepared(ctx context.Context, id geoconfig.SliceID, p tree.Intent) bool {
+	if open, err := i.isOpen(ctx, p); err != nil || open {
+		return err == nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, i.s.deps.StepPatience)
+	defer cancel()
+	step := &pb.Operation{Op: &pb.Operation_Step{Step: &pb.Step{Intent: uint64(p), Phase: pb.Step_ABORT}}}
+	_, err := i.s.propose(ctx, id, step, 0, 0)
+	if err != nil {
+		i.s.log.Debug("an intent could not be given up", "error", err)
+	}
+	return err == nil
 }
 
 // isOpen asks an intent's coordinator.
 func (i *intents) isOpen(ctx context.Context, p tree.Intent) (bool, error) {
-	call, cancel := context.WithTimeout(ctx, stepPatience)
+	call, cancel := context.WithTimeout(ctx, i.s.deps.StepPatience)
 	defer cancel()
 	if i.s.loop.Published(p.Slice()).Serves(i.s.clock()) {
 		return tree.IsOpen(operate.Committed(i.s.store.Meta(), p.Slice()), p)
@@ -125,21 +175,34 @@ func (i *intents) isOpen(ctx context.Context, p tree.Intent) (bool, error) {
 }
 
 // sweepMarks settles what creates over two slices left (tree.Sweep).
-func (i *intents) sweepMarks(ctx context.Context, id geoconfig.SliceID) {
-	before := hlc.FromWall(i.s.deps.Wall().Add(-nonameAge))
-	marks, err := tree.Sweep(operate.Committed(i.s.store.Meta(), id), before, sweepLimit)
+func (i *intents) sweepMarks(id geoconfig.SliceID) {
+	now := i.s.deps.Wall()
+	before := func(d tree.Duty) hlc.Time {
+		age := map[tree.Duty]time.Duration{tree.DutyNoname: nonameAge, tree.DutyNamed: namedAge, tree.DutyFence: fenceAge}[d]
+		return hlc.FromWall(now.Add(-age))
+	}
+	if i.swept[id] == nil {
+		i.swept[id] = map[tree.Duty]geoconfig.ObjectID{}
+	}
+	marks, err := tree.Sweep(operate.Committed(i.s.store.Meta(), id), before, i.swept[id], sweepLimit)
 	if err != nil {
 		i.s.log.Error("marks could not be read", "slice", uint32(id), "error", err)
 		return
 	}
-	for _, m := range marks {
-		if err := i.settle(ctx, id, m); err != nil && ctx.Err() == nil {
+	other := func(m *tree.Mark) lane {
+		asked := map[tree.Duty]geoconfig.SliceID{tree.DutyNoname: m.Dir.Slice(), tree.DutyNamed: m.Object.Slice(), tree.DutyFence: id}
+		return laneOf(dutyMarks, id, asked[m.Duty])
+	}
+	settle(i, marks, other, func(ctx context.Context, m *tree.Mark) bool {
+		err := i.settleMark(ctx, id, *m)
+		if err != nil && ctx.Err() == nil {
 			i.s.log.Debug("a mark could not be settled", "object", m.Object.String(), "error", err)
 		}
-	}
+		return err == nil
+	})
 }
 
-func (i *intents) settle(ctx context.Context, id geoconfig.SliceID, m tree.Mark) error {
+func (i *intents) settleMark(ctx context.Context, id geoconfig.SliceID, m tree.Mark) error {
 	reap := &pb.Reap{Object: uint64(m.Object), Dir: uint64(m.Dir)}
 	switch m.Duty {
 	case tree.DutyNoname:
@@ -155,9 +218,6 @@ func (i *intents) settle(ctx context.Context, id geoconfig.SliceID, m tree.Mark)
 		}
 		reap.Forget = true
 	case tree.DutyFence:
-		if m.Time > hlc.FromWall(i.s.deps.Wall().Add(-fenceAge)) {
-			return nil
-		}
 		reap.Forget = true
 	}
 	_, err := i.reap(ctx, id, reap)
@@ -166,7 +226,7 @@ func (i *intents) settle(ctx context.Context, id geoconfig.SliceID, m tree.Mark)
 
 // reap runs a sweeper's operation at the node that acts for a slice.
 func (i *intents) reap(ctx context.Context, id geoconfig.SliceID, reap *pb.Reap) (*pb.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepPatience)
+	ctx, cancel := context.WithTimeout(ctx, i.s.deps.StepPatience)
 	defer cancel()
 	op := &pb.Operation{Op: &pb.Operation_Reap{Reap: reap}}
 	if i.s.loop.Published(id).Serves(i.s.clock()) {

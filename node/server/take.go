@@ -1,15 +1,18 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/store/meta"
@@ -65,11 +68,17 @@ func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string
 		return err
 	}
 	base := replica.Snapshot{Serial: geoconfig.Serial(first.Serial), Epoch: geoconfig.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
+	if plant.On(plant.TransferForgetsResults) {
+		base.Clients = nil
+	}
 	s.log.Info("a slice's state is being copied", "slice", uint32(id), "peer", peer, "serial", first.Serial)
 	if err := t.void(ctx, base); err != nil {
 		return err
 	}
 	if err := t.all(ctx, first, body); err != nil {
+		return err
+	}
+	if err := t.compare(base); err != nil {
 		return err
 	}
 	if err := t.finish(ctx, base); err != nil {
@@ -95,6 +104,7 @@ type taking struct {
 	rows    int
 	fetched fetched
 	said    time.Duration
+	sum     []byte // of the state, as its source has it
 }
 
 func (t *taking) say(what string) {
@@ -140,6 +150,9 @@ func (t *taking) void(ctx context.Context, base replica.Snapshot) error {
 	}
 	if err != nil {
 		return err
+	}
+	if plant.On(plant.TransferKeepsOld) {
+		return nil
 	}
 	drop := t.s.store.Meta().NewBatch()
 	if err := drop.DropSlice(t.id); err != nil {
@@ -188,19 +201,23 @@ func (t *taking) pages(ctx context.Context, first *pb.TransferResponse, body []b
 			t.say("copying a slice's state")
 		}
 		if last {
+			t.sum = first.Sum
 			return nil
 		}
 		answer, next, err := t.page(ctx, &pb.TransferRequest{Slice: uint32(t.id), Token: first.Token, Page: page})
 		if err != nil {
 			return err
 		}
-		last, body = answer.Last, next
+		last, body, first.Sum = answer.Last, next, answer.Sum
 	}
 }
 
 // chunks fetches what pages name, from the copy's source first.
 func (t *taking) chunks(ctx context.Context, wanted <-chan []chunk.Address) error {
 	for named := range wanted {
+		if plant.On(plant.TransferSkipsChunks) {
+			continue
+		}
 		missing := t.s.store.Packs().Missing(nil, named)
 		f := fetch{s: t.s, slice: t.id, first: t.peer, gate: t.s.bulk, patience: copyPatience, got: &t.fetched}
 		if err := f.run(ctx, missing); err != nil {
@@ -223,7 +240,7 @@ func (t *taking) restore(body []byte) (named []chunk.Address, err error) {
 			b.Abandon()
 			return nil, fault.E(fault.Corrupt, "server.takeTransfer", "", "a page is malformed")
 		}
-		if r.Plain() && ledger.Own(r.Key) {
+		if r.Plain() && ledger.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
 			continue
 		}
 		if r.Plain() {
@@ -246,6 +263,19 @@ func cutBytes(b []byte) (data, rest []byte, ok bool) {
 		return nil, nil, false
 	}
 	return b[size : size+int(n)], b[size+int(n):], true
+}
+
+// compare checks that what lies here now is what the source has at that serial.
+func (t *taking) compare(base replica.Snapshot) error {
+	frozen := t.s.store.Meta().Freeze()
+	sum, err := sumOf(frozen, t.id, base)
+	if e := frozen.Close(); err == nil {
+		err = e
+	}
+	if err == nil && !bytes.Equal(sum, t.sum) {
+		err = fault.Errorf(fault.Corrupt, "server.takeTransfer", fmt.Sprintf("slices/%d", t.id), "the copy of the state at serial %d differs from what %s has", base.Serial, t.peer)
+	}
+	return err
 }
 
 // finish saves where the copy stands and makes all of it durable.

@@ -26,7 +26,9 @@ type Options struct {
 	// called from one goroutine at a time, and in order for each slice.
 	Slices func([]geoconfig.SliceRow)
 	// Nodes hears that the nodes' table changed.
-	Nodes  func()
+	Nodes func()
+	// Users hears that the users' table changed, or the nodes' lost a row.
+	Users  func()
 	Logger *slog.Logger
 	// Retry is how long to wait after the store failed, at first; 250 ms.
 	Retry time.Duration
@@ -179,6 +181,9 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	}
 	if (len(rows.Nodes) > 0 || len(rows.Removed) > 0) && d.o.Nodes != nil {
 		d.o.Nodes()
+	}
+	if (len(rows.Users) > 0 || len(rows.Removed) > 0) && d.o.Users != nil {
+		d.o.Users()
 	}
 }
 

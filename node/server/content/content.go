@@ -33,6 +33,8 @@ type Server struct {
 	Full func() bool
 	// Far reports whether a node stands at another site; nil: none does.
 	Far func(peer string) bool
+	// Staged counts what users store and do not commit; nil: nothing does.
+	Staged *Staged
 
 	buffers sync.Pool // *[]byte for answers
 }
@@ -73,8 +75,10 @@ func addressesOf(op fault.Op, encoded []byte) ([]chunk.Address, error) {
 }
 
 // Put checks chunks, stores them, and meanwhile passes them on along the
-// chain. Stored names the nodes that hold them on disk.
-func (s *Server) Put(ctx context.Context, req *pb.PutRequest, body []byte) (*pb.PutResponse, error) {
+// chain. They count for the user, which is "" where a node passes them on.
+// Stored names the nodes that hold them on disk. Unless it names the
+// whole chain, the body may be read for a while after Put has returned.
+func (s *Server) Put(ctx context.Context, user string, req *pb.PutRequest, body []byte) (*pb.PutResponse, error) {
 	const op fault.Op = "content.Put"
 	addresses, err := addressesOf(op, req.Addresses)
 	if err != nil {
@@ -87,19 +91,69 @@ func (s *Server) Put(ctx context.Context, req *pb.PutRequest, body []byte) (*pb.
 	if s.Full() {
 		return nil, fault.E(fault.NoSpace, op, s.Self, "the node's disk is full")
 	}
-	next := s.passOn(ctx, req, body)
-	for i := range bodies {
-		if err := chunk.Verify(addresses[i], bodies[i]); err != nil {
-			<-next
-			return nil, fault.Wrap(fault.Corrupt, op, "", err)
+	counted, err := s.count(user, addresses, req.Sizes)
+	if err != nil {
+		return nil, err
+	}
+	onward, cut := context.WithCancel(ctx)
+	defer cut()
+	next := s.passOn(onward, req, body)
+	err = s.keep(ctx, addresses, bodies)
+	counted(err == nil)
+	if err != nil {
+		return nil, err
+	}
+	rest := await(ctx, next, cut)
+	return &pb.PutResponse{Stored: append([]string{s.Self}, rest.stored...), Spent: rest.spent}, nil
+}
+
+// count has those chunks count for a user that are not here. What it returns is
+// to be told whether they were stored.
+func (s *Server) count(user string, addresses []chunk.Address, sizes []uint32) (func(stored bool), error) {
+	if user == "" || s.Staged == nil {
+		return func(bool) {}, nil
+	}
+	var new []chunk.Address
+	var bytes []uint32
+	for i := range addresses {
+		if _, here := s.Packs.Length(addresses[i]); !here {
+			new, bytes = append(new, addresses[i]), append(bytes, sizes[i])
 		}
 	}
-	if err := s.Packs.Put(ctx, addresses, bodies); err != nil {
-		<-next // the body is the request's
-		return nil, fault.Wrap(fault.IO, op, s.Self, err)
+	taken, err := s.Staged.take(user, bytes)
+	if err != nil {
+		return nil, err
 	}
-	rest := <-next
-	return &pb.PutResponse{Stored: append([]string{s.Self}, rest.stored...), Spent: rest.spent}, nil
+	return func(stored bool) {
+		if !stored {
+			new = nil
+		}
+		s.Staged.done(user, taken, new, bytes)
+	}, nil
+}
+
+// keep checks chunks and stores them.
+func (s *Server) keep(ctx context.Context, addresses []chunk.Address, bodies [][]byte) error {
+	const op fault.Op = "content.Put"
+	for i := range bodies {
+		if err := chunk.Verify(addresses[i], bodies[i]); err != nil {
+			return fault.Wrap(fault.Corrupt, op, "", err)
+		}
+	}
+	return fault.Wrap(fault.IO, op, s.Self, s.Packs.Put(ctx, addresses, bodies))
+}
+
+// await waits for the rest of a chain without a worker: the next node may be
+// waiting for this one at the same time. Where too many wait, the chain is cut
+// here, and the rest fetches later.
+func await(ctx context.Context, next <-chan passed, cut func()) passed {
+	resume, err := wire.Yield(ctx)
+	if err != nil {
+		cut()
+		return <-next
+	}
+	defer resume()
+	return <-next
 }
 
 // passed is what the rest of a chain answered.

@@ -5,6 +5,8 @@
 package identity
 
 import (
+	"crypto/rand"
+	"slices"
 	"sync"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -17,12 +19,15 @@ import (
 // Who is a peer that said hello.
 type Who struct {
 	User    geoconfig.UserName
-	Client  uint64 // the client's registration number
+	Client  uint64 // the client's number, which follows from its peer ID
 	Name    string // host and mount point, for people
 	Site    string // where it says that it stands; only for traces
 	UID     uint32
 	GIDs    []uint32
 	Trusted bool
+	Nonce   [32]byte // of this introduction: proofs that the client has chunks are keyed by it
+	Admin   bool
+	key     string // the user's
 }
 
 // Roster is what the registry asks of the cluster's configuration.
@@ -66,7 +71,16 @@ func (r *Registry) Hello(peer string, req *pb.HelloRequest) (*Who, error) {
 	if !ok {
 		return nil, fault.E(fault.Unauthorized, op, key, "no user of this cluster has this key: add it to the users first")
 	}
-	w := &Who{User: user.Name, Client: req.Client, Name: req.Name, Site: req.Site, UID: user.UID, GIDs: user.GIDs, Trusted: user.TrustedHost}
+	if wrong := user.Check(); wrong != "" {
+		return nil, fault.E(fault.Unauthorized, op, user.RowKey().String(), wrong)
+	}
+	number := method.ClientNumber(peer)
+	if req.Client != 0 && req.Client != number {
+		return nil, fault.E(fault.Unauthorized, op, peer, "the client's number is not the one that its key gives it")
+	}
+	w := &Who{User: user.Name, Client: number, Name: req.Name, Site: req.Site, UID: user.UID, GIDs: user.GIDs, Trusted: user.TrustedHost,
+		Admin: user.Admin, key: key}
+	_, _ = rand.Read(w.Nonce[:]) // never fails
 	r.mu.Lock()
 	r.peers[peer] = w
 	r.mu.Unlock()
@@ -85,6 +99,15 @@ func (r *Registry) Client(peer string) (*Who, error) {
 	return w, nil
 }
 
+// Is answers Unauthorized where a message names another client than the one
+// that sent it; 0 names the sender.
+func (w *Who) Is(client uint64) error {
+	if client != 0 && client != w.Client {
+		return fault.E(fault.Unauthorized, "identity.Is", w.Name, "the message carries the number of another client")
+	}
+	return nil
+}
+
 // IsNode reports whether the peer is a node of the cluster.
 func (r *Registry) IsNode(peer string) bool {
 	_, ok := r.roster.Node(geoconfig.NodeID(peer))
@@ -97,6 +120,39 @@ func (r *Registry) Node(peer string) error {
 		return fault.E(fault.Unauthorized, "identity.Node", peer, "only nodes of the cluster may ask this")
 	}
 	return nil
+}
+
+// Admit says whether a peer may send more than a hello, and for which account
+// its connections count: a client's for its user's, a node's for none.
+func (r *Registry) Admit(peer string) (account string, ok bool) {
+	if w, err := r.Client(peer); err == nil {
+		return string(w.User), true
+	}
+	return "", r.IsNode(peer)
+}
+
+// Order answers Permission unless an admin asks.
+func (w *Who) Order(op fault.Op) error {
+	if !w.Admin {
+		return fault.E(fault.Permission, op, string(w.User), "only an administrator may order this: set admin in the user's row")
+	}
+	return nil
+}
+
+// Recheck forgets the clients whose users are gone, or act as another by now:
+// they have to say hello again.
+func (r *Registry) Recheck() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for peer, w := range r.peers {
+		if u, ok := r.roster.User(w.key); !ok || !w.is(u) {
+			delete(r.peers, peer)
+		}
+	}
+}
+
+func (w *Who) is(u geoconfig.User) bool {
+	return u.Name == w.User && u.UID == w.UID && slices.Equal(u.GIDs, w.GIDs) && u.TrustedHost == w.Trusted && u.Admin == w.Admin
 }
 
 // Peer answers Unauthorized unless the peer is a node or a client that said hello.

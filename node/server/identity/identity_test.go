@@ -19,8 +19,9 @@ func (r roster) Node(id geoconfig.NodeID) (geoconfig.Node, bool) {
 func (r roster) Cluster() geoconfig.Cluster { return geoconfig.Cluster{ID: "c1"} }
 
 func TestHelloAdmitsOnlyProvenKnownKeys(t *testing.T) {
-	known, stranger := key(t), key(t)
-	r := New("self", roster{map[string]geoconfig.User{known.KeyID(): {Name: "ann", UID: 7, GIDs: []uint32{8, 9}}}})
+	known, stranger, noUID, noGIDs := key(t), key(t), key(t), key(t)
+	r := New("self", roster{map[string]geoconfig.User{known.KeyID(): {Name: "ann", UID: 7, GIDs: []uint32{8, 9}},
+		noUID.KeyID(): {Name: "bob", GIDs: []uint32{8}}, noGIDs.KeyID(): {Name: "eve", UID: 7}}})
 	request := func(k wire.Key, client, node string) *pb.HelloRequest {
 		signature, err := k.Sign(method.HelloProof(client, node))
 		if err != nil {
@@ -36,6 +37,8 @@ func TestHelloAdmitsOnlyProvenKnownKeys(t *testing.T) {
 		{"known key", request(known, "peer", "self"), fault.None},
 		{"a proof made for another client", request(known, "other", "self"), fault.Unauthorized},
 		{"a proof made for another node", request(known, "peer", "other"), fault.Unauthorized},
+		{"a row without uid", request(noUID, "peer", "self"), fault.Unauthorized},
+		{"a row without gids", request(noGIDs, "peer", "self"), fault.Unauthorized},
 		{"unknown key", request(stranger, "peer", "self"), fault.Unauthorized},
 		{"wrong cluster", &pb.HelloRequest{Cluster: "c2", UserKey: known.Public()}, fault.WrongCluster},
 		{"newer protocol", &pb.HelloRequest{Version: 99}, fault.NewerVersion},

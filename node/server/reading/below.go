@@ -29,7 +29,6 @@ const (
 type below struct {
 	s     *Server
 	who   Asker
-	h     *pb.ReadHeader
 	p     *operate.Published
 	view  tree.View
 	bytes int // that are left
@@ -49,11 +48,11 @@ type level struct {
 
 // below returns the names below a directory on whose names the caller has just
 // got a lease, in about so many bytes, and the leases that cover them.
-func (s *Server) below(who Asker, h *pb.ReadHeader, p *operate.Published, dir geoconfig.ObjectID, most int) ([]*pb.Names, []*pb.Grant) {
-	if h.Session == 0 {
+func (s *Server) below(who Asker, p *operate.Published, dir geoconfig.ObjectID, most int) ([]*pb.Names, []*pb.Grant) {
+	if who.Session == 0 {
 		return nil, nil // it could not keep them
 	}
-	b := &below{s: s, who: who, h: h, p: p, view: s.Committed(dir.Slice()), bytes: min(most, maxBelowBytes), left: maxBelow, pass: maxPassed}
+	b := &below{s: s, who: who, p: p, view: s.Committed(dir.Slice()), bytes: min(most, maxBelowBytes), left: maxBelow, pass: maxPassed}
 	// Half of the room is for the files of what is found.
 	files, bytes := b.left/2, b.bytes/2
 	b.left, b.bytes = b.left-files, b.bytes-bytes
@@ -99,7 +98,7 @@ func (b *below) directories(l *level) {
 			return false
 		}
 		before := len(b.grants)
-		b.grants = b.s.grant(b.grants, b.h, b.p, n.Object, pb.Grant_NAMES) // before it is read
+		b.grants = b.s.grant(b.grants, b.who, b.p, n.Object, pb.Grant_NAMES) // before it is read
 		given := b.give(l, &n)
 		if given && len(b.grants) > before {
 			b.open(n.Object)
@@ -121,6 +120,7 @@ func (b *below) give(l *level, n *tree.NamedEntry) bool {
 	if err != nil {
 		return false
 	}
+	b.s.stampEntries(&b.who, []*pb.Entry{e})
 	l.out.Entries = append(l.out.Entries, e)
 	b.left--
 	b.bytes -= proto.Size(e)

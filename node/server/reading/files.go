@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -12,8 +13,8 @@ import (
 // Files reads regular files of one slice with their content, as far as that is
 // in their records, each under a lease of its own, as GetAttr does one by one.
 // It waits for nobody: a file that is about to change is left out, as is what
-// is none.
-func (s *Server) Files(_ context.Context, req *pb.FilesRequest) (*pb.FilesResponse, error) {
+// is none, and what a user shows no ticket for or may not read.
+func (s *Server) Files(_ context.Context, who Asker, req *pb.FilesRequest) (*pb.FilesResponse, error) {
 	const op fault.Op = "reading.Files"
 	h := header(req.Header)
 	slice := geoconfig.SliceID(h.Slice)
@@ -26,14 +27,22 @@ func (s *Server) Files(_ context.Context, req *pb.FilesRequest) (*pb.FilesRespon
 	}
 	out := &pb.FilesResponse{}
 	v := s.Committed(slice)
-	for _, id := range req.Objects {
+	for i, id := range req.Objects {
 		o := geoconfig.ObjectID(id)
-		if o.Slice() != slice {
+		var shown []byte
+		if i < len(req.Tickets) {
+			shown = req.Tickets[i]
+		}
+		if o.Slice() != slice || !s.HasReached(&who, o, shown) {
 			continue
 		}
-		grants := s.grant(out.Grants, h, p, o, pb.Grant_FILE) // before it is read
+		grants := s.grant(out.Grants, who, p, o, pb.Grant_FILE) // before it is read
 		attr, err := tree.GetAttr(v, o, true, false)
 		if err != nil || attr.Mode&tree.TypeMask != tree.TypeRegular {
+			continue
+		}
+		s.Stamp(&who, attr, chunk.Address{})
+		if withhold(&who, attr); attr.Content.GetWithheld() {
 			continue
 		}
 		out.Grants = grants

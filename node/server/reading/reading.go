@@ -13,9 +13,12 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -37,12 +40,20 @@ type Server struct {
 	Clock     boottime.Func
 	HLC       *hlc.Clock
 	Leases    Leases
+	Tickets   *ticket.Sealer
+	// Elsewhere reads the attributes of an object for whose slice another node
+	// acts.
+	Elsewhere func(context.Context, geoconfig.ObjectID) (*pb.Attr, error)
 }
 
 // Asker is who asks, as the connection proves it.
 type Asker struct {
 	Principal tree.Principal
 	Trusted   bool
+	Session   uint64 // 0: it wants no leases
+	Client    uint64
+	Named     bool           // a trusted host says itself that it asks for somebody who is not root
+	Holder    *ticket.Holder // for whom tickets are sealed; nil: nodes and trusted hosts, which need none
 }
 
 // maxNames bounds one walk.
@@ -96,6 +107,12 @@ func again(ctx context.Context, read func() error) error {
 	if !fault.Is(err, fault.Busy) {
 		return err
 	}
+	// The operation that is in the way needs workers for its steps.
+	resume, full := wire.Yield(ctx)
+	if full != nil {
+		return full
+	}
+	defer resume()
 	limit, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
 	for wait := time.Millisecond; fault.Is(err, fault.Busy); wait = min(2*wait, 50*time.Millisecond) {
@@ -117,13 +134,16 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 	if len(req.Names) > maxNames {
 		return nil, fault.Errorf(fault.TooLarge, op, "", "%d names in one request", len(req.Names))
 	}
+	if err := s.Reached(ctx, &who, geoconfig.ObjectID(req.Dir), h.Ticket); err != nil {
+		return nil, err
+	}
 	var out *pb.ResolveResponse
 	for range 3 { // the role may change meanwhile; twice is rare
 		admitted, refused := s.admit(geoconfig.ObjectID(req.Dir).Slice(), h.Epoch)
 		if refused != nil {
 			return &pb.ResolveResponse{Refusal: refused}, nil
 		}
-		w := walk{s: s, who: who, h: h, content: req.Content, below: int(req.BelowBytes), out: &pb.ResolveResponse{}}
+		w := walk{s: s, who: who, content: req.Content, below: int(req.BelowBytes), out: &pb.ResolveResponse{}}
 		err := again(ctx, func() error {
 			w.reset()
 			defer w.release()
@@ -152,24 +172,28 @@ func header(h *pb.ReadHeader) *pb.ReadHeader {
 }
 
 // GetAttr reads one object's attributes.
-func (s *Server) GetAttr(ctx context.Context, req *pb.GetAttrRequest) (*pb.GetAttrResponse, error) {
+func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest) (*pb.GetAttrResponse, error) {
 	h, o := header(req.Header), geoconfig.ObjectID(req.Object)
 	out := &pb.GetAttrResponse{}
-	err := again(ctx, func() error {
+	could, err := s.couldRead(ctx, &who, req)
+	if err != nil {
+		return nil, err
+	}
+	err = again(ctx, func() error {
 		p, refused := s.admit(o.Slice(), h.Epoch)
 		if refused != nil {
 			out = &pb.GetAttrResponse{Refusal: refused}
 			return nil
 		}
-		out.Grants = s.grant(nil, h, p, o, pb.Grant_FILE)
+		out.Grants = s.grant(nil, who, p, o, pb.Grant_FILE)
 		attr, err := tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
 		if err == nil && attr.Mode&tree.TypeMask == tree.TypeDir {
-			end, err := s.Leases.Shared(ctx, h.Session, o)
+			end, err := s.Leases.Shared(ctx, who.Session, o)
 			if err != nil {
 				return err
 			}
 			defer end()
-			out.Grants = s.grant(nil, h, p, o, pb.Grant_NAMES)
+			out.Grants = s.grant(nil, who, p, o, pb.Grant_NAMES)
 			if attr, err = tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs); err != nil {
 				return err
 			}
@@ -177,6 +201,8 @@ func (s *Server) GetAttr(ctx context.Context, req *pb.GetAttrRequest) (*pb.GetAt
 		if err != nil {
 			return err
 		}
+		s.Stamp(&who, attr, could)
+		withhold(&who, attr)
 		out.Attr = attr
 		if !s.still(o.Slice()) {
 			out = &pb.GetAttrResponse{Refusal: s.refusal(o.Slice(), p, fault.NotActive, "the lease has lapsed")}
@@ -190,12 +216,22 @@ func (s *Server) GetAttr(ctx context.Context, req *pb.GetAttrRequest) (*pb.GetAt
 	return out, nil
 }
 
+// couldRead checks that a user reached what it asks for, and returns the root of
+// the version that it shows it could read.
+func (s *Server) couldRead(ctx context.Context, who *Asker, req *pb.GetAttrRequest) (could chunk.Address, err error) {
+	o := geoconfig.ObjectID(req.Object)
+	if who.Holder != nil && len(req.Root) == chunk.AddressSize && s.Tickets.OpenReadable(req.Readable, *who.Holder, o, chunk.Address(req.Root)) {
+		return chunk.Address(req.Root), nil
+	}
+	return could, s.Reached(ctx, who, o, req.Header.GetTicket())
+}
+
 // grant adds a lease for the caller's session to grants, where it gets one.
-func (s *Server) grant(grants []*pb.Grant, h *pb.ReadHeader, p *operate.Published, o geoconfig.ObjectID, what pb.Grant_What) []*pb.Grant {
-	if h.Session == 0 {
+func (s *Server) grant(grants []*pb.Grant, who Asker, p *operate.Published, o geoconfig.ObjectID, what pb.Grant_What) []*pb.Grant {
+	if who.Session == 0 {
 		return grants
 	}
-	if g := s.Leases.Grant(h.Session, o.Slice(), p.Row.Epoch, o, what); g != nil {
+	if g := s.Leases.Grant(who.Session, o.Slice(), p.Row.Epoch, o, what); g != nil {
 		grants = append(grants, g)
 	}
 	return grants
@@ -209,6 +245,9 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
 	}
+	if err := s.Reached(ctx, &who, o, h.Ticket); err != nil {
+		return nil, err
+	}
 	out := &pb.ListResponse{}
 	err := again(ctx, func() error {
 		p, refused := s.admit(o.Slice(), h.Epoch)
@@ -216,14 +255,14 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 			out = &pb.ListResponse{Refusal: refused}
 			return nil
 		}
-		end, err := s.Leases.Shared(ctx, h.Session, o)
+		end, err := s.Leases.Shared(ctx, who.Session, o)
 		if err != nil {
 			return err
 		}
 		defer end()
-		page := &pb.ListResponse{Grants: s.grant(nil, h, p, o, pb.Grant_NAMES)}
+		page := &pb.ListResponse{Grants: s.grant(nil, who, p, o, pb.Grant_NAMES)}
 		if err := s.page(page, who, o, req.After, limit, func(child geoconfig.ObjectID) {
-			page.Grants = s.grant(page.Grants, h, p, child, pb.Grant_NAMES)
+			page.Grants = s.grant(page.Grants, who, p, child, pb.Grant_NAMES)
 		}); err != nil {
 			return err
 		}
@@ -269,8 +308,13 @@ func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, a
 		if try == 1 {
 			leaseChildren(names, dir, lease)
 		}
-		if moved, err := s.entries(out, v, dir, names, try == pageTries); err != nil || !moved {
+		moved, err := s.entries(out, v, dir, names, try == pageTries)
+		if err != nil {
 			return err
+		}
+		if !moved {
+			s.stampEntries(&who, out.Entries)
+			return nil
 		}
 	}
 }
@@ -309,6 +353,19 @@ func (s *Server) entries(out *pb.ListResponse, v tree.View, dir geoconfig.Object
 		out.Entries = append(out.Entries, e)
 	}
 	return false, nil
+}
+
+// stampEntries gives a user the tickets of what names mean.
+func (s *Server) stampEntries(who *Asker, entries []*pb.Entry) {
+	if who.Holder == nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Attr == nil {
+			e.Ticket = s.Name(who, geoconfig.ObjectID(e.Object))
+		}
+		s.Stamp(who, e.Attr, chunk.Address{})
+	}
 }
 
 // entry is one name with the attributes of what it names, if that lives in the

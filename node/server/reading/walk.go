@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -14,7 +15,6 @@ import (
 type walk struct {
 	s       *Server
 	who     Asker
-	h       *pb.ReadHeader
 	content bool
 	below   int // bytes of names below the last one that are wanted
 	out     *pb.ResolveResponse
@@ -30,13 +30,13 @@ func (w *walk) reset() {
 // names takes the lease on a directory's names once nobody else is alone in it,
 // and reports whether it got one.
 func (w *walk) names(ctx context.Context, p *operate.Published, dir geoconfig.ObjectID) (leased bool, err error) {
-	end, err := w.s.Leases.Shared(ctx, w.h.Session, dir)
+	end, err := w.s.Leases.Shared(ctx, w.who.Session, dir)
 	if err != nil {
 		return false, err
 	}
 	w.shared = append(w.shared, end)
 	before := len(w.out.Grants)
-	w.out.Grants = w.s.grant(w.out.Grants, w.h, p, dir, pb.Grant_NAMES)
+	w.out.Grants = w.s.grant(w.out.Grants, w.who, p, dir, pb.Grant_NAMES)
 	return len(w.out.Grants) > before, nil
 }
 
@@ -70,6 +70,7 @@ func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, 
 		return err
 	}
 	w.out.Dir = d.Attr()
+	w.s.Stamp(&w.who, w.out.Dir, chunk.Address{})
 	for i, name := range names {
 		last := i == len(names)-1
 		e, err := tree.Lookup(v, dir, name)
@@ -84,6 +85,7 @@ func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, 
 		w.out.Steps = append(w.out.Steps, step)
 		if e.Object.Slice() != dir.Slice() {
 			if p = w.s.Published(e.Object.Slice()); !p.Serves(w.s.Clock()) {
+				step.Ticket = w.s.Name(&w.who, e.Object)
 				return nil // only its ID is known here
 			}
 			v = w.enter(e.Object.Slice())
@@ -94,13 +96,14 @@ func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, 
 				return err
 			}
 		} else if e.Object.Slice() != dir.Slice() || last && w.content {
-			w.out.Grants = w.s.grant(w.out.Grants, w.h, p, e.Object, pb.Grant_FILE)
+			w.out.Grants = w.s.grant(w.out.Grants, w.who, p, e.Object, pb.Grant_FILE)
 		}
 		if step.Attr, err = tree.GetAttr(v, e.Object, last && w.content, false); err != nil {
 			return err
 		}
+		w.s.Stamp(&w.who, step.Attr, chunk.Address{})
 		if last && leased && w.below > 0 {
-			names, grants := w.s.below(w.who, w.h, p, e.Object, w.below)
+			names, grants := w.s.below(w.who, p, e.Object, w.below)
 			w.out.Below, w.out.Grants = names, append(w.out.Grants, grants...)
 		}
 		if last {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +50,7 @@ func (c *Cluster) Connect(user string) *Client {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cl := &Client{t: c.t, c: c, Host: h, Key: c.Users[user], ID: rand.Uint64() | 1, greeted: map[string]bool{}, rows: map[geoconfig.SliceID]geoconfig.SliceRow{},
+	cl := &Client{t: c.t, c: c, Host: h, Key: c.Users[user], ID: method.ClientNumber(h.KeyID()), greeted: map[string]bool{}, rows: map[geoconfig.SliceID]geoconfig.SliceRow{},
 		numbers: map[geoconfig.SliceID]*numbers{}, sessions: map[string]uint64{}}
 	h.Inline(method.Revoke, cl.revoke)
 	for _, n := range c.Nodes {
@@ -197,8 +196,9 @@ func (c *Client) end(id geoconfig.SliceID, number uint64) {
 func (c *Client) Operate(ctx context.Context, id geoconfig.SliceID, op *pb.Operation, body []byte) (*pb.Result, error) {
 	number, lowest := c.begin(id)
 	defer c.end(id, number)
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		answer, err := c.try(ctx, id, op, body, number, lowest)
+	for wait, unsent := 2*time.Millisecond, lowest == number; ; wait = min(2*wait, 100*time.Millisecond) {
+		answer, err := c.try(ctx, id, op, body, number, lowest, unsent)
+		unsent = false
 		if err == nil {
 			return answer.Result, nil
 		}
@@ -215,7 +215,7 @@ func (c *Client) Operate(ctx context.Context, id geoconfig.SliceID, op *pb.Opera
 	}
 }
 
-func (c *Client) try(ctx context.Context, id geoconfig.SliceID, op *pb.Operation, body []byte, number, lowest uint64) (*pb.OperateResponse, error) {
+func (c *Client) try(ctx context.Context, id geoconfig.SliceID, op *pb.Operation, body []byte, number, lowest uint64, unsent bool) (*pb.OperateResponse, error) {
 	row, err := c.row(ctx, id)
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (c *Client) try(ctx context.Context, id geoconfig.SliceID, op *pb.Operation
 	c.mu.Lock()
 	session := c.sessions[string(row.Active)]
 	c.mu.Unlock()
-	req := &pb.OperateRequest{Slice: uint32(id), Epoch: uint64(row.Epoch), Client: c.ID, Number: number, Lowest: lowest, Operation: op,
+	req := &pb.OperateRequest{Slice: uint32(id), Epoch: uint64(row.Epoch), Client: c.ID, Number: number, Lowest: lowest, Operation: op, Unsent: unsent,
 		Principal: &pb.Principal{}, Session: session}
 	call, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

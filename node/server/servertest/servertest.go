@@ -1,24 +1,26 @@
 // Package servertest runs a whole cluster in one process for tests: nodes with
-// real disks in temporary directories, real connections over loopback, and a
-// configuration store in memory. A cluster is a value; the test's cleanup ends
+// disks in memory that know what was synced, real connections over loopback, and
+// a configuration store in memory. A cluster is a value; the test's cleanup ends
 // it. It is for tests only. A Cluster may be used from any goroutine, except
 // that stopping and starting one node is for one goroutine at a time.
 package servertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/wire"
 )
 
@@ -36,6 +38,10 @@ type Options struct {
 	Depend func(i int, d *server.Deps)
 	// Log prints the nodes' logs to the test's.
 	Log bool
+	// Folders has the nodes keep their data in temporary directories, for tests
+	// of a real disk and for benchmarks. Kill then loses nothing that was
+	// written.
+	Folders bool
 }
 
 // Cluster is a running cluster.
@@ -45,7 +51,8 @@ type Cluster struct {
 	Store *inmem.Store
 	away  atomic.Bool
 	// Users has a key that acts as any user (a trusted host) under "root", and
-	// one that acts as uid 1000 under "ann".
+	// those that act as uids 1000 and 1001 under "ann" and "bob".
+	// The key under "host" is a trusted host's, but no administrator's.
 	Users map[string]wire.Key
 	Nodes []*Node
 }
@@ -57,12 +64,18 @@ type Node struct {
 	Key    wire.Key
 	Dir    string
 	listen string
+	disk   storage
 	mu     sync.Mutex     // guards below
 	server *server.Server // nil: stopped
+	seat   *far           // of the server
 }
 
 // ClusterID names every test cluster.
 const ClusterID geoconfig.ClusterID = "test"
+
+// startLimit is for how long a node or a cluster may take to start: on a crowded
+// machine leases of seconds lapse until it gets its turn.
+const startLimit = 2 * time.Minute
 
 // Start runs a cluster and waits until its root is there.
 func Start(t testing.TB, o Options) *Cluster {
@@ -73,19 +86,21 @@ func Start(t testing.TB, o Options) *Cluster {
 	if o.Expected == 0 {
 		o.Expected = len(o.Sites)
 	}
-	c := &Cluster{t: t, o: o, Store: inmem.New(), Users: map[string]wire.Key{"root": newKey(t), "ann": newKey(t)}}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	c := &Cluster{t: t, o: o, Store: inmem.New(), Users: map[string]wire.Key{"root": newKey(t), "ann": newKey(t), "bob": newKey(t), "host": newKey(t)}}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
 	_, err := c.Store.Apply(ctx, geoconfig.Batch{Key: "cluster", Cluster: &geoconfig.Cluster{ID: ClusterID, Generation: 1},
 		Users: []geoconfig.User{
-			{Name: "root", Key: c.Users["root"].KeyID(), TrustedHost: true},
+			{Name: "root", Key: c.Users["root"].KeyID(), TrustedHost: true, Admin: true},
 			{Name: "ann", Key: c.Users["ann"].KeyID(), UID: 1000, GIDs: []uint32{1000}},
+			{Name: "bob", Key: c.Users["bob"].KeyID(), UID: 1001, GIDs: []uint32{1001}},
+			{Name: "host", Key: c.Users["host"].KeyID(), TrustedHost: true},
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range o.Sites {
-		c.Nodes = append(c.Nodes, &Node{c: c, Index: i, Key: newKey(t), Dir: t.TempDir(), listen: "/ip4/127.0.0.1/tcp/0"})
+		c.add(i)
 	}
 	t.Cleanup(func() {
 		for _, n := range c.Nodes {
@@ -99,6 +114,16 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
+// add makes a node that does not run yet.
+func (c *Cluster) add(index int) *Node {
+	n := &Node{c: c, Index: index, Key: newKey(c.t), Dir: c.t.TempDir(), listen: anyPort}
+	if !c.o.Folders {
+		n.disk = newStorage()
+	}
+	c.Nodes = append(c.Nodes, n)
+	return n
+}
+
 func newKey(t testing.TB) wire.Key {
 	t.Helper()
 	k, err := wire.NewKey(nil)
@@ -107,64 +132,6 @@ func newKey(t testing.TB) wire.Key {
 	}
 	return k
 }
-
-// far is the cluster's store as a node reaches it: it may be away, and closing
-// it is left to the cluster.
-type far struct{ c *Cluster }
-
-func (f far) check() error {
-	if f.c.away.Load() {
-		return fault.E(fault.Unreachable, "servertest.far", "geo-config", "it is away")
-	}
-	return nil
-}
-
-// Read implements geoconfig.Store.
-func (f far) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, error) {
-	if err := f.check(); err != nil {
-		return geoconfig.Rows{}, err
-	}
-	return f.c.Store.Read(ctx, q)
-}
-
-// Apply implements geoconfig.Store.
-func (f far) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
-	if err := f.check(); err != nil {
-		return 0, err
-	}
-	return f.c.Store.Apply(ctx, b)
-}
-
-// Settle implements geoconfig.Store.
-func (f far) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
-	if err := f.check(); err != nil {
-		return 0, false, err
-	}
-	return f.c.Store.Settle(ctx, key)
-}
-
-// Follow implements geoconfig.Store.
-func (f far) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
-	if err := f.check(); err != nil {
-		return geoconfig.Rows{}, err
-	}
-	rows, err := f.c.Store.Follow(ctx, since, limit)
-	if gone := f.check(); gone != nil {
-		return geoconfig.Rows{}, gone
-	}
-	return rows, err
-}
-
-// Properties implements geoconfig.Store.
-func (f far) Properties(ctx context.Context) (geoconfig.Properties, error) {
-	if err := f.check(); err != nil {
-		return geoconfig.Properties{}, err
-	}
-	return f.c.Store.Properties(ctx)
-}
-
-// Close implements geoconfig.Store.
-func (far) Close() error { return nil }
 
 // Away makes the configuration store unreachable for the nodes, or brings it
 // back.
@@ -182,14 +149,22 @@ func (n *Node) Start() {
 	if n.c.o.Log {
 		logger = slog.New(slog.NewTextHandler(testWriter{n.c.t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With("index", n.Index)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
+	seat := &far{c: n.c}
 	d := server.Deps{
-		Key: n.Key, Store: func(*wire.Host) (geoconfig.Store, error) { return far{n.c}, nil },
+		Key: n.Key, Store: func(*wire.Host) (geoconfig.Store, error) { return seat, nil },
 		Version: "test", Logger: logger, Random: rand.New(rand.NewPCG(uint64(n.Index), uint64(time.Now().UnixNano()))),
 	}
 	if n.c.o.Depend != nil {
 		n.c.o.Depend(n.Index, &d)
+	}
+	change, storage := d.Disk, n.disk
+	d.Disk = func(o *store.Options) {
+		storage.provide(o)
+		if change != nil {
+			change(o)
+		}
 	}
 	s, err := server.Open(ctx, c, d)
 	if err != nil {
@@ -197,9 +172,24 @@ func (n *Node) Start() {
 	}
 	n.listen = s.Addresses()[0]
 	n.mu.Lock()
-	n.server = s
+	n.server, n.seat = s, seat
 	n.mu.Unlock()
 }
+
+// Join starts one more node, at a site of its own or of others.
+func (c *Cluster) Join(site string) *Node {
+	c.t.Helper()
+	c.o.Sites = append(slices.Clone(c.o.Sites), site)
+	n := c.add(len(c.Nodes))
+	n.Start()
+	return n
+}
+
+// Move has a stopped node start at another address.
+func (n *Node) Move() { n.listen = anyPort }
+
+// anyPort is where a node listens that has not listened before.
+const anyPort = "/ip4/127.0.0.1/tcp/0"
 
 type testWriter struct{ t testing.TB }
 
@@ -209,20 +199,37 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 // Stop stops a node as SIGTERM does; a stopped one stays so.
-func (n *Node) Stop() { n.end((*server.Server).Close) }
+func (n *Node) Stop() {
+	if s, _ := n.take(); s != nil {
+		n.ended(s.Close())
+	}
+}
 
-// Kill stops a node without a word to anybody, as a crash of its process does.
-func (n *Node) Kill() { n.end((*server.Server).Abort) }
-
-func (n *Node) end(how func(*server.Server) error) {
-	n.mu.Lock()
-	s := n.server
-	n.server = nil
-	n.mu.Unlock()
+// Kill stops a node without a word to anybody, and its disk keeps only what was
+// synced, as when its machine loses power.
+func (n *Node) Kill() {
+	s, seat := n.take()
 	if s == nil {
 		return
 	}
-	if err := how(s); err != nil {
+	// Whatever anybody heard of the node came before the disk is looked at.
+	seat.leave()
+	err := s.Host().Close()
+	n.disk = n.disk.synced()
+	n.ended(errors.Join(err, s.Abort()))
+}
+
+// take marks a node as stopped, and returns what is to be stopped.
+func (n *Node) take() (*server.Server, *far) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s, seat := n.server, n.seat
+	n.server, n.seat = nil, nil
+	return s, seat
+}
+
+func (n *Node) ended(err error) {
+	if err != nil {
 		n.c.t.Errorf("node %d: closing: %v", n.Index, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/session"
+	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -70,6 +71,14 @@ func (s *Sessions) Shared(ctx context.Context, id uint64, dirs ...geoconfig.Obje
 	if ready {
 		return end, nil
 	}
+	// The client that is alone tells of its operations with requests that need
+	// workers too.
+	resume, err := wire.Yield(ctx)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	defer resume()
 	limit := time.NewTimer(sharedWithin)
 	defer limit.Stop()
 	select {

@@ -15,6 +15,8 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/session"
 	"cartwheel.dev/node/tree"
@@ -38,8 +40,9 @@ type Options struct {
 	Each func(f func(*operate.Published) bool)
 	// Published is one slice's.
 	Published func(geoconfig.SliceID) *operate.Published
-	// Ended hears of clients whose sessions lapsed or were closed.
-	Ended func(client uint64)
+	// Ended hears of clients' sessions that lapsed or were closed, or in whose
+	// place the client has another one by now.
+	Ended func(client, session uint64)
 	// Far reports whether a peer stands at another site; for traces. It must
 	// not call back.
 	Far    func(peer string) bool
@@ -48,7 +51,8 @@ type Options struct {
 
 // Sessions is a node's sessions.
 type Sessions struct {
-	o Options
+	o          Options
+	exceptions exceptions
 
 	mu    sync.Mutex // guards the rest; never held while anything is called back
 	table *session.Table
@@ -68,38 +72,39 @@ type waiting struct{ then func(holders []uint64) }
 
 // New returns a Sessions without sessions.
 func New(o Options) *Sessions {
-	return &Sessions{o: o, table: session.New(o.Config, o.First), live: map[session.ID]*living{}, marks: map[uint64]*session.Change{}}
+	return &Sessions{o: o, exceptions: exceptions{list: o.First}, table: session.New(o.Config, o.First), live: map[session.ID]*living{}, marks: map[uint64]*session.Change{}}
 }
 
 func (s *Sessions) now() int64 { return int64(s.o.Clock()) }
 
-// KeepAlive opens, prolongs or closes a peer's session.
-func (s *Sessions) KeepAlive(peer string, client uint64, req *pb.KeepAliveRequest) (*pb.KeepAliveResponse, error) {
+// KeepAlive opens, prolongs or closes a peer's session, which counts for a user.
+func (s *Sessions) KeepAlive(peer, user string, client uint64, req *pb.KeepAliveRequest) (*pb.KeepAliveResponse, error) {
 	if req.Close {
 		s.mu.Lock()
 		ready := s.table.Close(session.ID(req.Session), client)
 		delete(s.live, session.ID(req.Session))
 		s.mu.Unlock()
+		s.o.Ended(client, req.Session)
 		run(ready)
-		s.o.Ended(client)
 		return &pb.KeepAliveResponse{}, nil
 	}
 	out := &pb.KeepAliveResponse{}
 	now := s.now()
-	limit := s.o.Config.Length
-	s.o.Each(func(p *operate.Published) bool {
-		switch until := int64(p.Until()); {
-		case p.Serves(time.Duration(now)) && until-now > s.o.Config.Length/8:
-			out.Active = append(out.Active, uint32(p.Slice))
-			limit = min(limit, until-now)
-		case p.Row != nil:
-			out.Excepted = append(out.Excepted, uint32(p.Slice))
-		}
-		return true
-	})
+	until, list, excepted := s.exceptions.at(now, s.o.Config.Length, s.o.Each)
+	if out.List = list; list != req.List {
+		out.Excepted = excepted
+	}
+	limit := min(s.o.Config.Length, until-now)
 	s.mu.Lock()
-	id, left, ready, err := s.table.KeepAlive(session.ID(req.Session), client, limit, now)
+	var id session.ID
+	var left int64
+	var ready []*session.Change
+	err := s.table.Admit(session.ID(req.Session), user)
 	if err == nil {
+		id, left, ready, err = s.table.KeepAlive(session.ID(req.Session), client, limit, now)
+	}
+	if err == nil {
+		s.table.Charge(id, user)
 		l := s.live[id]
 		if l == nil {
 			l = &living{}
@@ -111,6 +116,9 @@ func (s *Sessions) KeepAlive(peer string, client uint64, req *pb.KeepAliveReques
 		}
 	}
 	s.mu.Unlock()
+	if err == nil && req.Session != 0 && session.ID(req.Session) != id {
+		s.o.Ended(client, req.Session)
+	}
 	run(ready)
 	if err != nil {
 		return nil, err
@@ -153,6 +161,9 @@ func (s *Sessions) Grant(id uint64, slice geoconfig.SliceID, epoch geoconfig.Epo
 
 // Change implements operate.Leases.
 func (s *Sessions) Change(_ geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool) {
+	if plant.On(plant.SessionAsksNobody) {
+		return 0, true, false
+	}
 	s.mu.Lock()
 	c, revocations := s.table.Begin(nil, touched, session.ID(except))
 	s.mark++
@@ -248,16 +259,21 @@ func (s *Sessions) Run(ctx context.Context) {
 
 func (s *Sessions) expire() {
 	s.mu.Lock()
-	ended, ready := s.table.Expire(s.now())
+	now := s.now()
+	if plant.On(plant.SessionEndsEarly) {
+		now += s.o.Config.Length / 2
+	}
+	ended, ready := s.table.Expire(now)
 	for _, e := range ended {
 		delete(s.live, e.Session)
 	}
 	s.mu.Unlock()
-	run(ready)
+	// First what the clients lose: a write that goes on now may be one's own.
 	for _, e := range ended {
 		s.o.Logger.Debug("a session ended", "client", e.Client)
-		s.o.Ended(e.Client)
+		s.o.Ended(e.Client, uint64(e.Session))
 	}
+	run(ready)
 }
 
 // Live reports whether a client has a session here.
@@ -277,31 +293,46 @@ func (s *Sessions) Valid(id, client uint64) error {
 	return nil
 }
 
-// RevokeSlice takes back all leases of a slice; then is called when all are
-// answered or have run out.
+// RevokeSlice takes back all leases of a slice that is handed over; then is
+// called when all are answered or have run out, unless the hand-over is given
+// up before.
 func (s *Sessions) RevokeSlice(ctx context.Context, slice geoconfig.SliceID, then func()) {
 	s.mu.Lock()
 	revocations := s.table.RevokeSlice(slice)
 	s.mu.Unlock()
 	s.send(revocations)
 	go func() {
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			s.mu.Lock()
-			left := len(s.table.Handover(slice, s.now()))
-			s.mu.Unlock()
-			if left == 0 {
-				then()
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		if s.awaitRevoked(ctx, slice) {
+			then()
 		}
 	}()
+}
+
+// awaitRevoked waits until no lease of a slice is left, and reports whether the
+// slice is still being handed over. One that is not grants leases again, which
+// may never end.
+func (s *Sessions) awaitRevoked(ctx context.Context, slice geoconfig.SliceID) bool {
+	if plant.On(plant.SessionYieldsAtOnce) {
+		return true
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if p := s.o.Published(slice); p == nil || p.Role != replica.RoleYielding {
+			return false
+		}
+		s.mu.Lock()
+		left := len(s.table.Handover(slice, s.now()))
+		s.mu.Unlock()
+		if left == 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
 }
 
 // Len returns how many sessions and leases there are.

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// TestEveryKeyIsDocumented holds the table of a node's keys in docs/commands.md:
+// all of them, in the configuration's order, each with its default.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n### Configuration\n")
+	if !found {
+		t.Fatal("docs/commands.md has no section Configuration")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var got, want []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section, -1) {
+		got = append(got, row[1]+": "+row[2])
+	}
+	c := reflect.ValueOf(DefaultConfig())
+	for i := range c.NumField() {
+		value := fmt.Sprint(c.Field(i).Interface())
+		if c.Field(i).IsZero() {
+			value = ""
+		}
+		want = append(want, c.Type().Field(i).Tag.Get("koanf")+": "+strings.Trim(value, "[]"))
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("row %d: documented are\n%s\nwant\n%s", i, strings.Join(got[min(i, len(got)):], "\n"), strings.Join(want[min(i, len(want)):], "\n"))
+		}
+	}
+}
+
+// TestLimitsReachTheWire sets every limit of connections, and refuses those that
+// let nobody in.
+func TestLimitsReachTheWire(t *testing.T) {
+	c := DefaultConfig()
+	c.Data, c.Site = "/data", "a"
+	c.Workers, c.MaxConnections, c.MaxUserConnections, c.MaxUserRequests, c.MaxUserFlightBytes = 3, 17, 5, 7, 13<<20
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	l := c.limits()
+	if l.Workers != 3 || l.Connections != 17 || l.Account.Connections != 5 || l.Account.Calls != 7 || l.Account.Held != 13<<20 || l.Backlog == 0 {
+		t.Errorf("the wire gets %+v", l)
+	}
+	c.Workers, c.MaxConnections, c.MaxUserConnections, c.MaxUserRequests, c.MaxUserFlightBytes = 0, 0, 0, 0, 1<<10
+	err := c.Validate()
+	for _, key := range []string{"workers", "max_connections", "max_user_connections", "max_user_requests", "max_user_flight_bytes"} {
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), key+" is ") {
+			t.Errorf("got %v, want %s in it", err, key)
+		}
+	}
+}

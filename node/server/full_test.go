@@ -1,0 +1,192 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/store"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// smallDisk mounts a file system of a few megabytes.
+func smallDisk(t *testing.T, bytes int64) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts a file system")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", bytes), "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill takes all that a file system has left, to the last byte.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		switch _, err := f.Write(make([]byte, size)); {
+		case errors.Is(err, syscall.ENOSPC):
+			size /= 2
+		case err != nil:
+			t.Fatal(err)
+		default:
+			size = min(2*size, 1<<20) // the nodes gave space back
+		}
+	}
+}
+
+// fullCluster is a cluster of three nodes on one small disk.
+type fullCluster struct {
+	t    *testing.T
+	ctx  context.Context
+	c    *servertest.Cluster
+	cl   *servertest.Client
+	disk string
+}
+
+func startFull(t *testing.T) *fullCluster {
+	f := &fullCluster{t: t, disk: smallDisk(t, 360<<20)}
+	var cancel context.CancelFunc
+	f.ctx, cancel = context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	f.c = servertest.Start(t, servertest.Options{Log: testing.Verbose(), Folders: true,
+		Configure: func(i int, c *server.Config) {
+			quick(i, c)
+			c.Data = filepath.Join(f.disk, fmt.Sprint("n", i))
+			c.ReserveBytes, c.CheckpointBytes = 32<<20, 1<<20
+		},
+		Depend: func(_ int, d *server.Deps) {
+			d.Disk = func(o *store.Options) {
+				o.Journal.SegmentBytes, o.Pack.PackBytes, o.Meta.MemtableBytes = 4<<20, 16<<20, 1<<20
+			}
+		},
+	})
+	f.cl = f.c.Connect("root")
+	return f
+}
+
+// file makes a file with content of its own; the error is that of either step.
+func (f *fullCluster) file(name string, size int) error {
+	made, err := f.cl.Operate(f.ctx, geoconfig.RootSlice, create(name), nil)
+	if err != nil {
+		return err
+	}
+	if made.Kind != 0 {
+		return fault.E(fault.Kind(made.Kind), "test", name, "")
+	}
+	body := make([]byte, size)
+	copy(body, name)
+	wrote, err := f.cl.Operate(f.ctx, geoconfig.RootSlice, commit(made.Attr.Object, size), body)
+	if err == nil && wrote.Kind != 0 {
+		err = fault.E(fault.Kind(wrote.Kind), "test", name, "")
+	}
+	return err
+}
+
+func (f *fullCluster) unlink(names ...string) {
+	f.t.Helper()
+	for _, name := range names {
+		do(f.ctx, f.t, f.cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(geoconfig.RootObject), Name: []byte(name)}}})
+	}
+}
+
+// alive checks that no node has ended and that each answers for its status.
+func (f *fullCluster) alive() {
+	f.t.Helper()
+	for _, n := range f.c.Nodes {
+		select {
+		case err := <-n.Server().Failed():
+			f.t.Fatalf("node %d ended: %v", n.Index, err)
+		default:
+		}
+		servertest.Await(f.ctx, f.t, fmt.Sprintf("the status of node %d", n.Index), func() error {
+			_, err := f.cl.Call(f.ctx, n.ID(), wire.Operation, method.Status, &pb.StatusRequest{}, nil, &pb.StatusResponse{})
+			return err
+		})
+	}
+}
+
+// goesOn checks that the full cluster reads, deletes and answers, and takes
+// nothing new.
+func (f *fullCluster) goesOn(names []string, doomed ...string) {
+	f.t.Helper()
+	checkFiles(f.ctx, f.t, f.c, f.cl, names)
+	f.unlink(doomed...)
+	if err := f.file("more", 20000); !fault.Is(err, fault.NoSpace) {
+		f.t.Errorf("a write: got %v, want no space", err)
+	}
+	f.alive()
+}
+
+func TestADiskFilledToTheLastByteGoesOnReadingAndDeleting(t *testing.T) {
+	f := startFull(t)
+	filler := filepath.Join(f.disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 80<<20), 0o600); err != nil { // to be given back at the end
+		t.Fatal(err)
+	}
+	var names, small []string
+	for i := range 300 { // to be deleted while the disk is full
+		small = append(small, fmt.Sprint("small", i))
+		if err := f.file(small[i], 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	for i := 0; err == nil && i < 2000; i++ {
+		name := fmt.Sprint("file", i)
+		if err = f.file(name, 100_000); err == nil {
+			names = append(names, name)
+		}
+	}
+	if !fault.Is(err, fault.NoSpace) {
+		t.Fatalf("got %v after %d files, want no space", err, len(names))
+	}
+	t.Logf("full after %d files", len(names))
+	f.goesOn(names[:20], small[:50]...)
+
+	fill(t, filler)
+	f.goesOn(names[20:40], small[50:150]...)
+	fill(t, filler) // what the ballast gave
+	f.goesOn(names[40:60], small[150:200]...)
+
+	for _, n := range f.c.Nodes {
+		n.Kill()
+	}
+	for _, n := range f.c.Nodes {
+		n.Start()
+	}
+	f.c.AwaitRoot(f.ctx)
+	f.goesOn(names[60:80], small[200:]...)
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	f.unlink(names[80:100]...)
+	servertest.Await(f.ctx, t, "writes to go on", func() error { return f.file(fmt.Sprint("after", time.Now().UnixNano()), 20000) })
+	f.alive()
+	checkFiles(f.ctx, t, f.c, f.cl, names[:80])
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/identity"
+)
+
+// maxMeasured is how many round trips to other nodes a user who is no
+// administrator may have this node measure within measuredWithin: 5 each to 200
+// nodes, say. They are frames without a body.
+const (
+	maxMeasured    = 1000
+	measuredWithin = time.Minute
+)
+
+// measured counts the round trips that were measured for users, so that no user
+// makes nodes load each other.
+type measured struct {
+	mu sync.Mutex // guards by
+	by map[geoconfig.UserName]*measuredOf
+}
+
+type measuredOf struct {
+	since time.Duration
+	n     int
+}
+
+// take counts measurements for a caller, or answers Quota. An administrator and
+// a node may have any number.
+func (m *measured) take(w *identity.Who, n int, now time.Duration) error {
+	if n == 0 || w.Admin || w.Client == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := m.by[w.User]
+	if of == nil || now-of.since >= measuredWithin {
+		if of = (&measuredOf{since: now}); m.by == nil {
+			m.by = map[geoconfig.UserName]*measuredOf{}
+		}
+		m.by[w.User] = of
+	}
+	if of.n+n > maxMeasured {
+		return fault.Errorf(fault.Quota, "server.Net", string(w.User),
+			"%d round trips were measured for this user within a minute and %d more are asked for; %d may be: name fewer nodes, count less, try later, or ask as an administrator", of.n, n, maxMeasured)
+	}
+	of.n += n
+	return nil
+}

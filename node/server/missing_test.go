@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// A member that does not act for a slice may have committed content in its
+// journal alone: that it finds nothing is no answer. The active's is.
+func TestOnlyTheActiveSaysThatContentIsMissing(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	cl := c.Connect("root")
+	active := c.Active(geoconfig.RootSlice)
+	unknown := chunk.Sum([]byte("never written"))
+	for _, n := range c.Nodes {
+		var ranged pb.RangeResponse
+		_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Range, &pb.RangeRequest{Slice: uint32(geoconfig.RootSlice), Root: unknown[:], Length: 1, Data: true}, nil, &ranged)
+		var got pb.GetResponse
+		if _, err := cl.Call(ctx, n.ID(), wire.Chunk, method.Get, &pb.GetRequest{Slice: uint32(geoconfig.RootSlice), Addresses: unknown[:],
+			Parts: []*pb.GetRequest_Part{{Length: 1}}}, nil, &got); err != nil && !fault.Is(err, fault.Missing) {
+			t.Fatal(err)
+		}
+		if n == active {
+			if !fault.Is(err, fault.Missing) || got.Refusal != nil {
+				t.Errorf("the active answered %v and %v, want that it is missing", err, got.Refusal)
+			}
+			continue
+		}
+		for what, refusal := range map[string]*pb.Refusal{"range": ranged.Refusal, "get": got.Refusal} {
+			if err != nil || refusal == nil || fault.Kind(refusal.Kind) != fault.NotActive {
+				t.Errorf("%s: a standby answered %v, %v, want that it is not active", what, refusal, err)
+			}
+		}
+	}
+}

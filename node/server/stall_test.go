@@ -1,0 +1,34 @@
+package server
+
+import (
+	"testing"
+
+	"cartwheel.dev/node/server/operate"
+)
+
+func TestAStallIsNoProgressForLong(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   func(look uint64) operate.Progress
+		full bool
+		want bool
+	}{
+		{"an idle node", func(n uint64) operate.Progress { return operate.Progress{Turns: n, Appended: 7, Written: 7} }, false, false},
+		{"a busy node", func(n uint64) operate.Progress { return operate.Progress{Turns: n, Appended: n + 3, Written: n} }, false, false},
+		{"a log that stands", func(n uint64) operate.Progress { return operate.Progress{Turns: n, Appended: 8, Written: 7} }, false, true},
+		{"a log without room", func(n uint64) operate.Progress { return operate.Progress{Turns: n, Appended: 8, Written: 7} }, true, false},
+		{"a loop that stands", func(uint64) operate.Progress { return operate.Progress{Turns: 5} }, true, true},
+		{"a loop that stands now and then", func(n uint64) operate.Progress { return operate.Progress{Turns: n / 20} }, false, false},
+	} {
+		var s stall
+		stalled := uint64(0)
+		for n := uint64(1); n <= 3*stallLooks && stalled == 0; n++ {
+			if s.look(c.at(n), c.full) {
+				stalled = n
+			}
+		}
+		if (stalled > 0) != c.want || c.want && stalled < stallLooks {
+			t.Errorf("%s: stalled at look %d, want it to stall: %v", c.name, stalled, c.want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// TestAPeerTakesNoStepsOfASlicesOwnIntents sends the steps that a slice's own
+// coordinator takes from another node: all are refused, so no peer can begin,
+// decide or finish what the slice's active coordinates. Steps of intents of
+// another slice are taken.
+func TestAPeerTakesNoStepsOfASlicesOwnIntents(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	row, err := c.Row(ctx, geoconfig.RootSlice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := c.Nodes[0]
+	if peer.ID() == row.Active {
+		peer = c.Nodes[1]
+	}
+	send := func(i tree.Intent, phase pb.Step_Phase) (*pb.OperateResponse, error) {
+		answer := &pb.OperateResponse{}
+		step := &pb.Step{Intent: uint64(i), Phase: phase}
+		b, err := peer.Server().Host().Call(ctx, string(row.Active), wire.Operation, method.Operate,
+			&pb.OperateRequest{Slice: uint32(row.ID), Operation: &pb.Operation{Op: &pb.Operation_Step{Step: step}}}, nil, answer)
+		b.Release()
+		return answer, err
+	}
+	own, others := tree.NewIntent(row.ID, 5), tree.NewIntent(row.ID+1, 5)
+	for _, phase := range []pb.Step_Phase{pb.Step_PREPARE, pb.Step_COMMIT, pb.Step_ABORT, pb.Step_FINISH} {
+		if answer, err := send(own, phase); !fault.Is(err, fault.Permission) {
+			t.Errorf("%v of the slice's own intent: got %v, %v, want it refused", phase, answer, err)
+		}
+	}
+	for _, i := range []tree.Intent{0, own, others} {
+		if answer, err := send(i, pb.Step_BEGIN); !fault.Is(err, fault.Permission) {
+			t.Errorf("BEGIN of %v: got %v, %v, want it refused", i, answer, err)
+		}
+	}
+	if answer, err := send(others, pb.Step_ABORT); err != nil || answer.Refusal != nil || answer.Result.GetKind() != 0 {
+		t.Errorf("ABORT of another slice's intent: got %v, %v", answer, err)
+	}
+}
