@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/wire"
 )
@@ -119,20 +121,26 @@ func TestThreeNodesStartServeStopAndSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// enrol makes the nodes' keys and puts them on the roster.
-func enrol(t *testing.T, admin wire.Key, address string, nodes map[string]string) {
+// openStore reaches a geo-config server with an admin's key.
+func openStore(t *testing.T, admin wire.Key, address string) geoconfig.Store {
 	t.Helper()
 	h, err := wire.New(wire.Options{Key: admin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
 	at, peer, _ := strings.Cut(address, "/p2p/")
 	if err := h.AddPeer(peer, []string{at}); err != nil {
 		t.Fatal(err)
 	}
 	store := remote.Open(h, remote.Options{Peer: peer})
-	defer store.Close()
+	t.Cleanup(func() { _ = errors.Join(store.Close(), h.Close()) }) // the server may be gone
+	return store
+}
+
+// enrol makes the nodes' keys and puts them on the roster.
+func enrol(t *testing.T, admin wire.Key, address string, nodes map[string]string) {
+	t.Helper()
+	store := openStore(t, admin, address)
 	b := geoconfig.Batch{Key: "enrol"}
 	for site, dir := range nodes {
 		key, err := loadKey(dir)
@@ -167,5 +175,58 @@ func TestWrongWordsAndConfigurationHaveTheirCodes(t *testing.T) {
 		if code != test.code || !strings.Contains(stderr.String(), test.say) {
 			t.Errorf("%q: got code %d and %q, want %d and a word on %q", test.args, code, stderr.String(), test.code, test.say)
 		}
+	}
+}
+
+func TestANodeThatIsNotOnTheRosterSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	admin, err := wire.NewKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	geo := launch(t, "geo-config", "--data", filepath.Join(dir, "geo"), "--listen", "/ip4/127.0.0.1/tcp/0", "--admin", admin.KeyID())
+	address := geo.Ready.Addresses[0]
+	args := []string{"node", "--data", filepath.Join(dir, "a"), "--site", "a", "--listen", "/ip4/127.0.0.1/tcp/0",
+		"--geo-config", address, "--expected-nodes", "2"} // so that no slice holds its row
+	check := func(when string) {
+		t.Helper()
+		key, err := loadKey(filepath.Join(dir, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr safeBuffer
+		code := Run(context.Background(), args, Stdio{Out: io.Discard, Err: &stderr})
+		if code != fault.Unauthorized.ExitCode() || !strings.Contains(stderr.String(), key.KeyID()) || !strings.Contains(stderr.String(), "add a row") {
+			t.Errorf("%s: got code %d and %q, want the node's ID and what to do", when, code, stderr.String())
+		}
+	}
+	check("a new node")
+	enrol(t, admin, address, map[string]string{"a": filepath.Join(dir, "a")})
+	if code := launch(t, args...).end(); code != 0 {
+		t.Errorf("on the roster: code %d", code)
+	}
+	dismiss(t, admin, address)
+	check("a node that was removed")
+	if code := geo.end(); code != 0 {
+		t.Errorf("geo-config: got code %d, want 0\n%s", code, geo.stderr)
+	}
+}
+
+// dismiss removes the rows of all nodes.
+func dismiss(t *testing.T, admin wire.Key, address string) {
+	t.Helper()
+	store := openStore(t, admin, address)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	rows, err := store.Read(ctx, geoconfig.Query{Nodes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := geoconfig.Batch{Key: "dismiss"}
+	for _, n := range rows.Nodes {
+		b.Remove = append(b.Remove, geoconfig.Removal{Key: n.Key(), Revision: n.Revision})
+	}
+	if _, err := store.Apply(ctx, b); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -29,7 +29,7 @@ type nodeFlags struct {
 	CapacityBytes *int64         `help:"What the node may store; 0: what the disk has."`
 	ReserveBytes  *int64         `help:"What stays free on the disk."`
 	MemoryBytes   *int64         `help:"Memory to aim for."`
-	Pprof         *string        `help:"Serve the profiler on this socket path or loopback address."`
+	Pprof         *string        `help:"Serve the profiler on a Unix socket at this path, for this user alone."`
 	LogLevel      *string        `help:"debug, info, warn or error."`
 	LogFormat     *string        `help:"text or json."`
 }

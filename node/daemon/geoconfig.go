@@ -52,7 +52,7 @@ func (r *roster) set(peer string, known bool) {
 }
 
 // follow keeps the roster up to date until ctx ends.
-func (r *roster) follow(ctx context.Context, store geoconfig.Store, since geoconfig.Revision) error {
+func (r *roster) follow(ctx context.Context, store geoconfig.Store, since geoconfig.Revision, host *wire.Host) error {
 	for ctx.Err() == nil {
 		rows, err := store.Follow(ctx, since, 0)
 		if err != nil {
@@ -62,6 +62,9 @@ func (r *roster) follow(ctx context.Context, store geoconfig.Store, since geocon
 			return err
 		}
 		r.take(rows)
+		if len(rows.Removed) > 0 {
+			host.Recheck() // a node that is not on the roster any more is cut
+		}
 		since = rows.Revision
 	}
 	return nil
@@ -86,7 +89,7 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 		return fault.Wrap(fault.IO, op, c.Data, err)
 	}
 	defer store.Close()
-	key, err := wire.LoadKey(filepath.Join(c.Data, keyFile))
+	key, err := wire.MakeKey(filepath.Join(c.Data, keyFile))
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)
 	}
@@ -119,7 +122,7 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 	following.Add(1)
 	go func() {
 		defer following.Done()
-		if err := r.follow(ctx, store, rows.Revision); err != nil {
+		if err := r.follow(ctx, store, rows.Revision, host); err != nil {
 			cancel(err)
 		}
 	}()

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,8 +29,8 @@ type nodeCmd struct {
 }
 
 // Run implements the command.
-func (c nodeCmd) Run(ctx context.Context, io Stdio) error {
-	config, err := LoadConfig(c.Config, io.Environ, c.values())
+func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
+	config, err := LoadConfig(c.Config, stdio.Environ, c.values())
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (c nodeCmd) Run(ctx context.Context, io Stdio) error {
 	if len(config.GeoConfig) == 0 {
 		return fault.E(fault.Invalid, "daemon.node", "geo_config", "is missing: give the geo-config server's address, ending in /p2p/ID")
 	}
-	log, err := logger(io.Err, config.LogLevel, config.LogFormat)
+	log, err := logger(stdio.Err, config.LogLevel, config.LogFormat)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (c nodeCmd) Run(ctx context.Context, io Stdio) error {
 	if err != nil {
 		return err
 	}
-	if err := io.ready(s.Host(), string(s.Cluster())); err != nil {
+	if err := stdio.ready(s.Host(), string(s.Cluster())); err != nil {
 		return first(err, s.Close())
 	}
 	var failed error
@@ -74,7 +75,29 @@ func (c nodeCmd) Run(ctx context.Context, io Stdio) error {
 		log.Info("stopping")
 	case failed = <-s.Failed():
 	}
-	return first(failed, s.Close())
+	return first(failed, closeWithin(s, failed))
+}
+
+// closePatience bounds the close of a node that failed: its disk may never
+// answer again.
+const closePatience = 5 * time.Second
+
+// closeWithin closes the node. One that failed is left to the end of the process
+// where closing takes too long.
+func closeWithin(s io.Closer, failed error) error {
+	if failed == nil {
+		return s.Close()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	timer := time.NewTimer(closePatience)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return failed
+	}
 }
 
 // dialStore reaches the geo-config server at the addresses given, which all
@@ -101,5 +124,5 @@ func loadKey(dir string) (wire.Key, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return wire.Key{}, &fault.Error{Kind: fault.Permission, Op: "daemon.loadKey", Subject: dir, Public: "the data directory cannot be made", Cause: err}
 	}
-	return wire.LoadKey(filepath.Join(dir, keyFile))
+	return wire.MakeKey(filepath.Join(dir, keyFile))
 }

@@ -7,34 +7,25 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
 )
 
-// profile serves the profiler where the configuration asks for it: a socket
-// that only this user can open, or a loopback address. stop ends it.
+// profile serves the profiler where the configuration asks for it: at a socket
+// that only this user can open. stop ends it.
 func profile(where string, log *slog.Logger) (stop func(), err error) {
 	const op fault.Op = "daemon.profile"
 	if where == "" {
 		return func() {}, nil
 	}
-	network := "tcp"
-	if strings.HasPrefix(where, "/") {
-		network = "unix"
-		if err := os.Remove(where); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fault.Wrap(fault.IO, op, where, err)
-		}
+	if err := os.Remove(where); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fault.Wrap(fault.IO, op, where, err)
 	}
-	l, err := net.Listen(network, where)
+	l, err := listenPrivate(where)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Busy, Op: op, Subject: where, Public: "the profiler cannot listen there", Cause: err}
-	}
-	if network == "unix" {
-		if err := os.Chmod(where, 0o600); err != nil {
-			return nil, errors.Join(fault.Wrap(fault.IO, op, where, err), l.Close())
-		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -53,4 +44,27 @@ func profile(where string, log *slog.Logger) (stop func(), err error) {
 		_ = s.Close() // it serves nobody that matters
 		<-done
 	}, nil
+}
+
+// listenPrivate listens at a socket that is this user's alone from the first
+// moment: it is made in a directory of its own and moved.
+func listenPrivate(path string) (net.Listener, error) {
+	dir, err := os.MkdirTemp(filepath.Dir(path), "p")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	at := filepath.Join(dir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // by then it has another name, which the next start removes
+	if err = os.Chmod(at, 0o600); err == nil {
+		err = os.Rename(at, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }

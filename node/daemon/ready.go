@@ -38,7 +38,7 @@ type keyCmd struct {
 }
 
 func (c *keyCmd) run(stdio Stdio) error {
-	key, err := wire.LoadKey(filepath.Join(c.Data, keyFile))
+	key, err := wire.MakeKey(filepath.Join(c.Data, keyFile))
 	if err != nil {
 		return fault.Wrap(fault.IO, "daemon.key", c.Data, err)
 	}
