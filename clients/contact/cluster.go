@@ -41,6 +41,10 @@ type Options struct {
 	Measure bool
 	// Clock gives the time since any fixed moment; nil: the system's.
 	Clock func() time.Duration
+	// Network and Key are zero but in a simulation: then Network makes the
+	// connections, and Key is this process's identity instead of a new one.
+	Network wire.Network
+	Key     wire.Key
 }
 
 // protocol is the version that introductions carry.
@@ -58,12 +62,17 @@ type Cluster struct {
 	client uint64
 	logger *slog.Logger
 	near   *vicinity.Vicinity
+	chance chance
 
 	ctx     context.Context // of measuring; ends at Close
 	end     context.CancelFunc
 	work    sync.WaitGroup
 	begin   sync.Once    // of measuring
 	located atomic.Int64 // clock: when the host was last told the coordinate
+
+	refreshing chan struct{} // holds one: one question for the nodes at a time
+	looking    chan struct{} // holds one: the question that nobody waits for
+	refreshed  atomic.Int64  // clock: when the nodes were last learned anew
 
 	mu    sync.Mutex // guards below; the host's and the vicinity's come after it
 	nodes map[geoconfig.NodeID]*node
@@ -86,6 +95,7 @@ type node struct {
 	mu     sync.Mutex    // guards below
 	known  bool          // introduced on the connection that is there now
 	number uint64        // of the connection: an introduction holds for one
+	nonce  []byte        // of the last introduction: proofs for the node are keyed with it
 }
 
 // New makes a Cluster that has not spoken with anybody yet: register handlers
@@ -98,9 +108,11 @@ func New(opt Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, opt.File.UserKey, err)
 	}
-	self, err := wire.NewKey(nil)
-	if err != nil {
-		return nil, fault.Wrap(fault.IO, op, "", err)
+	self := opt.Key
+	if self == (wire.Key{}) {
+		if self, err = wire.NewKey(nil); err != nil {
+			return nil, fault.Wrap(fault.IO, op, "", err)
+		}
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -111,7 +123,8 @@ func New(opt Options) (*Cluster, error) {
 	if opt.Clock == nil {
 		opt.Clock = boottime.Default()
 	}
-	c := &Cluster{opt: opt, user: user, client: opt.Random.Uint64() | 1, logger: opt.Logger, nodes: map[geoconfig.NodeID]*node{}}
+	c := &Cluster{opt: opt, user: user, client: method.ClientNumber(self.KeyID()), logger: opt.Logger, nodes: map[geoconfig.NodeID]*node{},
+		chance: chance{r: opt.Random}, refreshing: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	if c.near, err = vicinity.New(opt.Clock, rand.NewPCG(opt.Random.Uint64(), c.client)); err != nil {
 		c.end()
@@ -120,6 +133,7 @@ func New(opt Options) (*Cluster, error) {
 	c.near.Here(opt.Site)
 	c.host, err = wire.New(wire.Options{
 		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected, Relays: c.relays,
+		Network: opt.Network,
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
@@ -139,11 +153,28 @@ func New(opt Options) (*Cluster, error) {
 	return c, nil
 }
 
+// chance is Options.Random for several goroutines.
+type chance struct {
+	mu sync.Mutex // guards below
+	r  *rand.Rand
+}
+
+// Jitter draws a time around d, so that clients do not come back all at once.
+func (c *Cluster) Jitter(d time.Duration) time.Duration {
+	c.chance.mu.Lock()
+	defer c.chance.mu.Unlock()
+	return d/2 + time.Duration(c.chance.r.Int64N(int64(d)))
+}
+
 // Host is the client's end of the wire, for registering handlers.
 func (c *Cluster) Host() *wire.Host { return c.host }
 
-// Client is this process's number, never 0; its registrations carry it.
+// Client is this process's number, never 0; its registrations carry it. It
+// follows from the key that the process made for itself.
 func (c *Cluster) Client() uint64 { return c.client }
+
+// Demo reports whether the contact file says that all sites are one machine.
+func (c *Cluster) Demo() bool { return c.opt.File.Demo }
 
 // Site is where the client stands.
 func (c *Cluster) Site() geoconfig.SiteName { return c.opt.Site }
@@ -325,7 +356,7 @@ func (c *Cluster) forget(id geoconfig.NodeID) {
 
 // introduce says Hello once on each connection.
 func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) (*node, error) {
-	n, err := c.find(id)
+	n, err := c.findOrLearn(ctx, id)
 	if err != nil || n.introduced() {
 		return n, err
 	}
@@ -364,6 +395,7 @@ func (c *Cluster) hello(ctx context.Context, n *node, id geoconfig.NodeID) error
 	// A connection that came up for this call counts; one that was replaced
 	// meanwhile does not.
 	n.known = n.number <= before+1
+	n.nonce = who.Nonce
 	n.mu.Unlock()
 	c.mu.Lock()
 	c.who = &who
@@ -383,6 +415,19 @@ func (n *node) introduced() bool {
 	return n.known
 }
 
+// Nonce returns the key of proofs for a node, after an introduction where the
+// connection is new. A proof made before a new introduction proves nothing.
+func (c *Cluster) Nonce(ctx context.Context, to geoconfig.NodeID) ([]byte, error) {
+	n, err := c.introduce(ctx, to)
+	if err != nil {
+		c.answered(to, err)
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.nonce, nil
+}
+
 // Who is what the nodes know of this client: uid, trusted or not.
 func (c *Cluster) Who() *pb.HelloResponse {
 	c.mu.Lock()
@@ -393,7 +438,9 @@ func (c *Cluster) Who() *pb.HelloResponse {
 // Close ends every connection.
 func (c *Cluster) Close() error {
 	c.begin.Do(func() {}) // none begins behind the end
+	c.mu.Lock()
 	c.end()
+	c.mu.Unlock()
 	c.work.Wait()
 	return c.host.Close()
 }

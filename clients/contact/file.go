@@ -23,6 +23,8 @@ type File struct {
 	Nodes []string `json:"nodes"`
 	// UserKey is the file of the user's private key; Load makes it absolute.
 	UserKey string `json:"user_key"`
+	// Demo says that all sites are one machine, as whoever made them knows.
+	Demo bool `json:"demo,omitempty"`
 }
 
 // Load reads a contact file.
@@ -64,11 +66,27 @@ func (f File) Save(path string) error {
 	if err != nil {
 		return fault.Wrap(fault.Invalid, op, path, err)
 	}
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, append(data, '\n'), 0o644); err != nil {
-		return fault.FromOS(op, path, err)
+	return fault.FromOS(op, path, WriteFile(path, append(data, '\n')))
+}
+
+// WriteFile replaces a file that everybody may read, in one step. What another
+// user put beside it, such as a link, is neither followed nor written to.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new") // of this process alone
+	if err != nil {
+		return err
 	}
-	return fault.FromOS(op, path, os.Rename(tmp, path))
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // SplitAddress splits a multiaddress into where to dial and whom to expect.

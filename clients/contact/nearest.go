@@ -251,12 +251,15 @@ func (c *Cluster) answered(id geoconfig.NodeID, err error) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if n, ok := c.nodes[id]; ok {
 		n.away = 0
 		if lost {
 			n.away = c.opt.Clock() + awayFor
 		}
+	}
+	c.mu.Unlock()
+	if lost {
+		c.lookElsewhere(id)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -87,6 +88,15 @@ func (n *numbers) end(number uint64) {
 	<-n.room
 }
 
+// another gives a number that nobody waits for. What was sent before under
+// another one may run a second time: only a mistake made on purpose does that.
+func (n *numbers) another() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.next++
+	return n.next - 1
+}
+
 func (n *numbers) low() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,6 +128,9 @@ func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.Op
 		patience = min(2*patience, lastPatience)
 		req.Epoch, req.Lowest = uint64(epoch), n.low()
 		req.Unsent = clean && req.Lowest == number
+		if plant.On(plant.ClientRetriesAnew) && !clean {
+			req.Number = n.another()
+		}
 		if session != nil {
 			req.Session = session(node)
 		}

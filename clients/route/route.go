@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -46,8 +45,16 @@ type Router struct {
 	// onRow hears of every newer row; it must not block.
 	onRow func(old, row geoconfig.SliceRow)
 
-	mu   sync.Mutex // guards rows
+	mu   sync.Mutex // guards below
 	rows map[geoconfig.SliceID]geoconfig.SliceRow
+	// waits are attempts that end when another node acts for their slice.
+	waits map[geoconfig.SliceID]map[*waiting]struct{}
+	// asking are the questions under way after attempts that failed: one for
+	// each slice, however many ask.
+	asking map[geoconfig.SliceID]chan struct{}
+
+	// doubts are the slices whose active is slow to answer.
+	doubts map[geoconfig.SliceID]*doubt
 
 	watchers sync.WaitGroup
 }
@@ -55,7 +62,8 @@ type Router struct {
 // New makes a Router. onRow, if not nil, hears of each row that is newer than
 // the one before, which is the zero row at first.
 func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
-	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[geoconfig.SliceID]geoconfig.SliceRow{}}
+	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[geoconfig.SliceID]geoconfig.SliceRow{},
+		waits: map[geoconfig.SliceID]map[*waiting]struct{}{}, asking: map[geoconfig.SliceID]chan struct{}{}, doubts: map[geoconfig.SliceID]*doubt{}}
 }
 
 // Learn keeps a row if it is newer than the known one, and reports whether it was.
@@ -67,6 +75,11 @@ func (r *Router) Learn(row geoconfig.SliceRow) bool {
 		return false
 	}
 	r.rows[row.ID] = row.Clone()
+	for w := range r.waits[row.ID] {
+		if w.active != row.Active {
+			w.cancel()
+		}
+	}
 	r.mu.Unlock()
 	if r.onRow != nil {
 		r.onRow(old, row)
@@ -189,6 +202,13 @@ type Attempt func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Ep
 // which the outcome is unknown if any attempt was sent, and NotFound for a
 // slice that nobody knows.
 func (r *Router) Active(ctx context.Context, id geoconfig.SliceID, attempt Attempt) error {
+	return r.active(ctx, id, attempt, r.watched)
+}
+
+// runner runs one attempt.
+type runner func(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error)
+
+func (r *Router) active(ctx context.Context, id geoconfig.SliceID, attempt Attempt, run runner) error {
 	const op fault.Op = "route.Active"
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -201,7 +221,7 @@ func (r *Router) Active(ctx context.Context, id geoconfig.SliceID, attempt Attem
 		row, err := r.Row(ctx, id)
 		if err == nil {
 			var refusal *pb.Refusal
-			refusal, err = r.watched(ctx, row, attempt)
+			refusal, err = run(ctx, row, attempt)
 			if err == nil && refusal == nil {
 				return nil
 			}
@@ -228,7 +248,7 @@ func (r *Router) Active(ctx context.Context, id geoconfig.SliceID, attempt Attem
 		}
 		wait = min(2*wait, lastWait)
 		if row.ID != 0 {
-			_ = r.ask(ctx, id, r.others(row), "") // nobody knows better yet: the next attempt will tell
+			r.askTogether(ctx, row)
 		}
 	}
 }
@@ -263,7 +283,7 @@ func (r *Router) subject(id geoconfig.SliceID) string {
 
 // pause waits, with jitter, so that clients do not come back all at once.
 func (r *Router) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d/2 + rand.N(d)) // jitter needs no seed
+	t := time.NewTimer(r.cluster.Jitter(d))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -284,40 +304,6 @@ func (r *Router) others(row geoconfig.SliceRow) []geoconfig.NodeID {
 	}
 	r.cluster.Sort(out)
 	return append(out, row.Active)
-}
-
-// watched runs one attempt. If it takes long, the other members are asked for
-// a newer row, and one that names another active ends the attempt.
-func (r *Router) watched(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r.watchers.Add(1)
-	timer := time.AfterFunc(suspicion, func() {
-		defer r.watchers.Done()
-		r.suspect(ctx, row, cancel)
-	})
-	refusal, err := attempt(ctx, row.Active, row.Epoch)
-	if timer.Stop() {
-		r.watchers.Done()
-	}
-	return refusal, err
-}
-
-func (r *Router) suspect(ctx context.Context, row geoconfig.SliceRow, cancel context.CancelFunc) {
-	t := time.NewTicker(askAgain)
-	defer t.Stop()
-	for {
-		_ = r.ask(ctx, row.ID, r.others(row), row.Active) // nobody answers: the attempt goes on
-		if now, ok := r.Known(row.ID); ok && (now.Epoch > row.Epoch || now.Generation > row.Generation) && now.Active != row.Active {
-			cancel()
-			return
-		}
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // Close waits for the goroutines that watch attempts; the attempts must have

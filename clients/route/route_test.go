@@ -20,10 +20,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestASilentNodeHoldsUpNoQuestion lets the nearest node keep its answers to
-// itself: within less than the time that one node is given, the others tell.
-func TestASilentNodeHoldsUpNoQuestion(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{})
+// connected is a client's connections to a cluster, until the test ends.
+func connected(ctx context.Context, t *testing.T, c *servertest.Cluster) *contact.Cluster {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "user.key")
 	encoded, err := c.Users["root"].Marshal()
 	if err == nil {
@@ -40,12 +39,24 @@ func TestASilentNodeHoldsUpNoQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cluster.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	t.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := cluster.Connect(ctx); err != nil {
 		t.Fatal(err)
 	}
+	return cluster
+}
+
+// TestASilentNodeHoldsUpNoQuestion lets the nearest node keep its answers to
+// itself: within less than the time that one node is given, the others tell.
+func TestASilentNodeHoldsUpNoQuestion(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	cluster := connected(ctx, t, c)
 	near := cluster.Nearest()[0]
 	for _, n := range c.Nodes {
 		if n.ID() == near {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -16,8 +17,11 @@ const (
 	period      = 800 * time.Millisecond
 	retryPeriod = 200 * time.Millisecond
 	callLimit   = 2 * time.Second
-	// margin is taken off what is left, for clocks that run apart.
-	margin = 20 * time.Millisecond
+	// A client gives up a session so much before the node's time for it is over:
+	// a sixteenth of it for clocks that run apart by up to 6 %, and margin for
+	// the steps in which they are read.
+	driftPart = 16
+	margin    = 20 * time.Millisecond
 )
 
 // maxUnder bounds the keep-alives to one node that are under way at once.
@@ -93,38 +97,54 @@ func (m *Manager) renew(s *nodeSession, number, turn uint64) error {
 	s.mu.Lock()
 	seen := s.seen
 	s.mu.Unlock()
+	s.taking.Lock()
+	list := s.list
+	s.taking.Unlock()
 	var a pb.KeepAliveResponse
 	_, err := m.caller.Call(ctx, s.id, wire.Beacon, method.KeepAlive,
-		&pb.KeepAliveRequest{Session: number, Client: m.caller.Client(), RevocationsSeen: seen}, nil, &a)
+		&pb.KeepAliveRequest{Session: number, Client: m.caller.Client(), RevocationsSeen: seen, List: list}, nil, &a)
 	s.taking.Lock()
 	defer s.taking.Unlock()
 	switch {
 	case s.number.Load() != number || err == nil && turn < s.taken:
 	case err == nil:
 		s.taken = turn
-		m.take(s, number, sent, &a)
+		if a.Session != number {
+			m.lapse(s, a.Session)
+		}
+		if a.List == 0 || a.List != list { // else what was taken in since is as new
+			m.takeList(s, a.Session == number, &a)
+		}
+		m.believe(s, sent, &a)
 	case number != 0 && m.now() >= time.Duration(s.expires.Load()):
 		m.lapse(s, 0)
 	}
 	return err
 }
 
-// take takes the answer to a keep-alive in.
-func (m *Manager) take(s *nodeSession, number uint64, sent time.Duration, a *pb.KeepAliveResponse) {
-	if a.Session != number {
-		m.lapse(s, a.Session)
-	}
+// takeList takes in for which slices the node does not act. Where it did not
+// change since the list that the keep-alive named, the answer has none.
+func (m *Manager) takeList(s *nodeSession, same bool, a *pb.KeepAliveResponse) {
 	excepted := make(map[geoconfig.SliceID]bool, len(a.Excepted))
 	for _, id := range a.Excepted {
 		excepted[geoconfig.SliceID(id)] = true
 		// Of a new session nothing was granted yet.
-		if old := s.excepts.Load(); a.Session == number && (old == nil || !(*old)[geoconfig.SliceID(id)]) {
+		if old := s.excepts.Load(); same && (old == nil || !(*old)[geoconfig.SliceID(id)]) {
 			m.except(s, geoconfig.SliceID(id))
 		}
 	}
 	s.excepts.Store(&excepted)
+	s.list = a.List
+}
+
+// believe takes in how long the session lives. It comes last: until then leases
+// are worth what the answer before said.
+func (m *Manager) believe(s *nodeSession, sent time.Duration, a *pb.KeepAliveResponse) {
 	// The time counts from the sending.
-	s.expires.Store(int64(sent) + a.LeftNs - int64(margin))
+	s.expires.Store(int64(sent) + a.LeftNs - a.LeftNs/driftPart - int64(margin))
+	if plant.On(plant.ClientCountsFromAnswer) {
+		s.expires.Store(int64(m.now()) + a.LeftNs)
+	}
 	s.left.Store(a.LeftNs)
 	s.mu.Lock()
 	defer s.mu.Unlock()

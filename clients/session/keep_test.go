@@ -30,6 +30,9 @@ type farNode struct {
 	under  int
 	most   int // at once
 	opened int // sessions
+	list   uint64
+	except []uint32
+	lists  int // given
 }
 
 const client = 7
@@ -67,6 +70,12 @@ func (n *farNode) Call(ctx context.Context, _ geoconfig.NodeID, _ wire.Class, _ 
 	}
 	a := resp.(*pb.KeepAliveResponse)
 	a.Session, a.LeftNs = uint64(id), left
+	n.mu.Lock()
+	if a.List = n.list; n.list == 0 || n.list != asked.List {
+		a.Excepted = n.except
+		n.lists++
+	}
+	n.mu.Unlock()
 	return nil, pass(ctx, way)
 }
 
@@ -106,11 +115,18 @@ func elapse(t *testing.T, d time.Duration) {
 // held runs f beside a Manager that holds a session with a node.
 func held(t *testing.T, way, limit time.Duration, f func(t *testing.T, m *Manager, n *farNode, lapsed func() int)) {
 	t.Helper()
+	heldBy(t, way, limit, func(node time.Duration) time.Duration { return node }, f)
+}
+
+// heldBy is held with a client whose clock shows what clock makes of the node's.
+func heldBy(t *testing.T, way, limit time.Duration, clock func(node time.Duration) time.Duration,
+	f func(t *testing.T, m *Manager, n *farNode, lapsed func() int)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &farNode{began: time.Now(), way: way, limit: limit, table: session.New(session.DefaultConfig(), 1)}
 		var mu sync.Mutex
 		lapses := 0
-		m := New(n, n.now, Handlers{Lapsed: func(geoconfig.NodeID) {
+		m := New(n, func() time.Duration { return clock(n.now()) }, Handlers{Lapsed: func(geoconfig.NodeID) {
 			mu.Lock()
 			defer mu.Unlock()
 			lapses++
@@ -126,7 +142,7 @@ func held(t *testing.T, way, limit time.Duration, f func(t *testing.T, m *Manage
 func TestASessionOutlivesAWayAsLongAsWhatItHasLeft(t *testing.T) {
 	// Beside a full line of 300 ms a round trip takes 1.2 s, and a node whose
 	// own lease is renewed over it may act for little longer.
-	held(t, 600*time.Millisecond, 1300*time.Millisecond, func(t *testing.T, _ *Manager, n *farNode, lapsed func() int) {
+	held(t, 600*time.Millisecond, 1400*time.Millisecond, func(t *testing.T, _ *Manager, n *farNode, lapsed func() int) {
 		elapse(t, time.Minute)
 		most, opened := n.counts()
 		if got := lapsed(); got > 0 || opened != 1 {
@@ -161,6 +177,23 @@ func TestASessionOfWhichNothingIsHeardLapsesOnceAndIsOpenedAnew(t *testing.T) {
 	})
 }
 
+func TestASlowClockEndsASessionBeforeItsNodeDoes(t *testing.T) {
+	slow := func(node time.Duration) time.Duration { return node * 95 / 100 }
+	for _, limit := range []time.Duration{time.Second, 3 * time.Second} {
+		heldBy(t, time.Millisecond, limit, slow, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
+			s := m.session("far")
+			id := session.ID(s.number.Load())
+			n.set(0, true)
+			for n.table.Valid(id, client, int64(n.now())) {
+				elapse(t, time.Millisecond)
+			}
+			if left := time.Duration(s.expires.Load()) - m.now(); left > 0 {
+				t.Errorf("the node ended the session of %v, and the client believes in it for another %v", limit, left)
+			}
+		})
+	}
+}
+
 func TestALateAnswerIsNotTakenBehindANewerOne(t *testing.T) {
 	held(t, time.Millisecond, 3*time.Second, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
 		s := m.session("far")
@@ -174,5 +207,41 @@ func TestALateAnswerIsNotTakenBehindANewerOne(t *testing.T) {
 				t.Fatalf("the session's end went back by %v", time.Duration(newest-got))
 			}
 		}
+	})
+}
+
+// TestExceptionsStandUntilTheListChanges grants leases on two slices, one of
+// which the node then excepts: it stays void over many keep-alives that bring no
+// list, and the other stands. A list that excepts nothing gives it back.
+func TestExceptionsStandUntilTheListChanges(t *testing.T) {
+	held(t, 10*time.Millisecond, time.Hour, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
+		say := func(list uint64, except ...uint32) {
+			n.mu.Lock()
+			n.list, n.except, n.lists = list, except, 0
+			n.mu.Unlock()
+			elapse(t, 20*time.Second)
+		}
+		grant := func(slice geoconfig.SliceID) Stamp {
+			st, _ := m.Accept("far", m.Before(), &pb.Grant{Object: uint64(geoconfig.NewObjectID(slice, 5)), Session: m.Current("far"), Serial: 9})
+			return st
+		}
+		valid := func(what string, got, want bool) {
+			t.Helper()
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if got != want || n.lists != 1 {
+				t.Errorf("%s: valid: %v, want %v; the list came %d times, want once", what, got, want, n.lists)
+			}
+		}
+		say(5)
+		one, two := grant(1), grant(2)
+		valid("before", m.Valid(one) && m.Valid(two), true)
+		say(6, 2)
+		valid("the slice that is not excepted", m.Valid(one), true)
+		valid("the excepted slice", m.Valid(two), false)
+		valid("a grant on the excepted slice", m.Valid(grant(2)), false)
+		say(7)
+		valid("what was granted before the exception", m.Valid(two), false)
+		valid("a grant after it", m.Valid(grant(2)), true)
 	})
 }

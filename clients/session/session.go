@@ -73,8 +73,9 @@ type nodeSession struct {
 	left    atomic.Int64  // ns: what the node said last
 	excepts atomic.Pointer[map[geoconfig.SliceID]bool]
 
-	taking sync.Mutex // held while an answer is taken in; guards taken, comes before mu
+	taking sync.Mutex // held while an answer is taken in; guards taken and list, comes before mu
 	taken  uint64     // the newest keep-alive whose answer was
+	list   uint64     // version of excepts at the node; 0: none
 
 	mu      sync.Mutex                     // guards below
 	seen    uint64                         // highest serial of a revocation
@@ -118,6 +119,16 @@ func (m *Manager) With(ctx context.Context, id geoconfig.NodeID) uint64 {
 	case <-time.After(callLimit): // the request does without leases
 	}
 	return s.number.Load()
+}
+
+// Current returns the number of the session with a node, 0 for none.
+func (m *Manager) Current(id geoconfig.NodeID) uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if s := m.nodes[id]; s != nil {
+		return s.number.Load()
+	}
+	return 0
 }
 
 func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
