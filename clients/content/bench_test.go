@@ -23,7 +23,7 @@ func (v *void) Commit(_ context.Context, c content.Commit) (*pb.Result, error) {
 	return &pb.Result{Attr: &pb.Attr{Object: uint64(c.Object), Version: 1, Content: &pb.Content{}}}, nil
 }
 
-func (v *void) HaveChunks(_ context.Context, _ geoconfig.ObjectID, a []chunk.Address) ([]bool, error) {
+func (v *void) HaveChunks(_ context.Context, _ geoconfig.ObjectID, a []chunk.Address, _ []uint32, _ [][]byte) ([]bool, error) {
 	missing := make([]bool, len(a))
 	for i := range missing {
 		missing[i] = true
@@ -35,7 +35,7 @@ func (v *void) PutChunks(context.Context, geoconfig.ObjectID, []chunk.Address, [
 	return nil
 }
 
-func (v *void) GetChunks(_ context.Context, _ geoconfig.ObjectID, parts []content.Part) ([]byte, error) {
+func (v *void) GetChunks(_ context.Context, _ geoconfig.ObjectID, parts []content.Part, _ int) ([]byte, error) {
 	n := 0
 	for _, p := range parts {
 		n += int(p.Length)
@@ -150,6 +150,28 @@ func BenchmarkReadSequential(b *testing.B) {
 }
 
 // BenchmarkReadRandom reads 4 KiB that are in no cache.
+// BenchmarkReadCold reads a stream whose chunks come from the nodes each time, and
+// are checked.
+func BenchmarkReadCold(b *testing.B) {
+	cluster := contenttest.New()
+	data := random(1, 32<<20)
+	cluster.Write(object, 0, data)
+	e := content.New(cluster, content.Options{CacheBytes: 6 << 20})
+	ctx := context.Background()
+	defer e.Close(ctx)
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	defer h.Close()
+	buf := make([]byte, 128<<10)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		for off := 0; off < len(data); off += len(buf) {
+			if _, err := h.ReadAt(ctx, buf, uint64(off)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
 func BenchmarkReadRandom(b *testing.B) {
 	e, ctx := benchmark(b, &void{data: make([]byte, 4<<20)}, content.Options{})
 	h := e.Open(1, large(1<<30), content.Open{})

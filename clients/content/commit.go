@@ -1,7 +1,7 @@
 package content
 
 import (
-	"cartwheel.dev/geo-config/fault"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -91,18 +91,25 @@ func isClosed(c chan struct{}) bool {
 // tells those who wait. The layer is the oldest.
 func (f *file) finish(l *layer, up *upload) {
 	e := f.engine
-	err := up.err
-	var attr *pb.Attr
-	if err == nil && !l.empty() {
-		attr, err = f.commit(l, up)
+	attr, err := f.send(l, up)
+	if err != nil && f.expected(err) {
+		err = nil
+	}
+	closed := func() bool { return err != nil && e.ctx.Err() != nil && unsettled(err) }
+	if err != nil {
+		f.invalidate()
+		if l.recovered != nil && !closed() {
+			err = l.recovered.refused(err)
+		}
 	}
 	f.mu.Lock()
 	switch {
 	case err != nil:
-		f.failed, f.err, f.told = f.failed+1, err, false
+		f.fail(err)
 		f.base = nil
 	case attr != nil:
 		f.learn(attr)
+		f.doubted = f.doubted || f.doubts != l.doubts
 	}
 	f.layers = f.layers[1:]
 	f.taken--
@@ -115,11 +122,8 @@ func (f *file) finish(l *layer, up *upload) {
 	l.err = err
 	newest := f.newest
 	f.mu.Unlock()
-	if j := e.opt.Journal; j != nil && l.number > 0 && !unsettled(err) {
-		if l.settle == 0 { // its last bytes moved on: only the version is noted
-			l.from = 1
-		}
-		j.Done(f.object, l.from, l.settle, newest)
+	if !closed() {
+		f.settleLog(l, newest)
 	}
 	e.end(l)
 	if err != nil {
@@ -127,51 +131,25 @@ func (f *file) finish(l *layer, up *upload) {
 	}
 }
 
-// unsettled reports whether a failed commit may be tried again at the next
-// start: its outcome is unknown or it was never sent. A refusal is final: the
-// writer was told.
-func unsettled(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.TimedOut, fault.Canceled, fault.Unreachable, fault.Closed:
-		return true
+// settleLog notes in the journal that a layer is committed, or refused and its
+// writer told.
+func (f *file) settleLog(l *layer, newest uint64) {
+	j := f.engine.opt.Journal
+	if j == nil || l.number == 0 {
+		return
 	}
-	return false
+	if l.settle == 0 { // its last bytes moved on: only the version is noted
+		l.from = 1
+	}
+	j.Done(l.logObject(f), l.from, l.settle, newest)
 }
 
-// commit sends the commits of a layer in order and returns the attributes
-// after the last.
-func (f *file) commit(l *layer, up *upload) (attr *pb.Attr, err error) {
-	e := f.engine
-	if j := e.opt.Journal; j != nil && l.number > 0 {
-		if err := j.Begin(f.object, l.number); err != nil {
-			return nil, err
-		}
+// logObject is the object that the journal has a layer's writes under.
+func (l *layer) logObject(f *file) geoconfig.ObjectID {
+	if l.recovered != nil {
+		return l.recovered.left.loggedAs()
 	}
-	f.mu.Lock()
-	l.sent = true
-	f.mu.Unlock()
-	ctx, cancel := l.context(e)
-	defer cancel()
-	for _, c := range f.splices(l, up.pieces) {
-		var res *pb.Result
-		for try := 0; ; try++ {
-			res, err = e.remote.Commit(ctx, c)
-			if !fault.Is(err, fault.Missing) || try == retries {
-				break
-			}
-			if err := up.again(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		e.made.Add(1)
-		if attr = res.GetAttr(); attr == nil {
-			f.invalidate()
-		}
-	}
-	return attr, nil
+	return f.object
 }
 
 // piece is one extent of a commit to be: a chunk, bytes for the body, or a

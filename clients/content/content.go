@@ -13,8 +13,10 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,10 +42,16 @@ type Options struct {
 	// FlushAfter is the age at which dirty bytes are committed without being
 	// asked for (5 s).
 	FlushAfter time.Duration
-	// CommitTimeout bounds one commit, or one upload of about 2 MiB, with all of
-	// Remote's retries (5 min). When it is hit, the outcome is unknown and the
-	// writer is told.
+	// Soft gives a write up, and tells its writer, when the nodes do not take it
+	// within CommitTimeout. Otherwise it stays dirty and is sent again until they
+	// do, or refuse it.
+	Soft bool
+	// CommitTimeout bounds one upload of about 2 MiB with all of Remote's retries,
+	// and, where Soft is set, one commit (5 min).
 	CommitTimeout time.Duration
+	// RetryAfter is the first pause before what did not get through is sent again
+	// (50 ms). It doubles up to 2 s.
+	RetryAfter time.Duration
 	// ReadAhead bounds the read-ahead window of one handle (8 MiB, and a quarter
 	// of the cache); negative switches read-ahead off.
 	ReadAhead int64
@@ -66,6 +74,8 @@ type DiskCache interface {
 	Get(key []byte) ([]byte, bool)
 	// Has reports whether there is content of a key, without reading it.
 	Has(key []byte) bool
+	// Forget drops the content of a key.
+	Forget(key []byte)
 	// Put keeps content; it may decline and never blocks on the disk.
 	Put(key, data []byte)
 }
@@ -76,11 +86,13 @@ type Journal interface {
 	// Write keeps a write before it is acknowledged and numbers it. An append's
 	// offset is where it stood for its writer.
 	Write(w Written) (number uint64, err error)
-	// Begin notes that a commit of these writes is on its way.
-	Begin(object geoconfig.ObjectID, upto uint64) error
+	// Begin notes that a commit of the writes up to a number is on its way, which
+	// makes the file's time of change mtime.
+	Begin(object geoconfig.ObjectID, upto uint64, mtimeNs int64) error
 	// Done gives back the room of the object's writes from..upto, which are
 	// committed, or refused and told; version is the object's afterwards. With
-	// upto below from it notes the version alone.
+	// upto below from it notes the version alone. Writes of one object are done
+	// in their order.
 	Done(object geoconfig.ObjectID, from, upto uint64, version uint64)
 	// Sync makes what was written survive a crash of the machine.
 	Sync() error
@@ -94,6 +106,8 @@ type Written struct {
 	Offset  uint64
 	Length  uint64 // of a hole
 	Data    []byte
+	// Who says in the caller's own encoding who wrote.
+	Who []byte
 }
 
 // WriteKind says what a Written does. The numbers are stored: never renumber.
@@ -111,13 +125,23 @@ const (
 
 // Defaults of Options.
 const (
-	defaultDirty   = 64 << 20
-	defaultCache   = 64 << 20
+	DefaultDirty   = 64 << 20
+	DefaultCache   = 64 << 20
 	defaultStream  = 8 << 20
 	defaultAhead   = 8 << 20
 	defaultAge     = 5 * time.Second
 	defaultTimeout = 5 * time.Minute
+	defaultRetry   = 50 * time.Millisecond
 )
+
+// maxUntold bounds the closed files whose failure the next handle is told of.
+// That of any further file is in the log only.
+const maxUntold = 4096
+
+// journalShare is how many times as many bytes the write journal may hold live
+// as may be dirty: bytes that are overwritten before they are committed are dirty
+// once, and journaled each time. A writer that meets the bound waits for commits.
+const journalShare = 4
 
 func (o Options) filled() Options {
 	set := func(v *int64, d int64) {
@@ -125,12 +149,13 @@ func (o Options) filled() Options {
 			*v = d
 		}
 	}
-	set(&o.DirtyBytes, defaultDirty)
-	set(&o.CacheBytes, defaultCache)
+	set(&o.DirtyBytes, DefaultDirty)
+	set(&o.CacheBytes, DefaultCache)
 	set(&o.StreamBytes, min(defaultStream, max(o.DirtyBytes/4, 1)))
 	set(&o.ReadAhead, defaultAhead)
 	set((*int64)(&o.FlushAfter), int64(defaultAge))
 	set((*int64)(&o.CommitTimeout), int64(defaultTimeout))
+	set((*int64)(&o.RetryAfter), int64(defaultRetry))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -145,6 +170,7 @@ type Engine struct {
 	remote Remote
 	opt    Options
 	budget *budget
+	logged *budget // of the write journal's live bytes; nil: there is no journal
 	cache  *cache
 	flight *flight
 	// made counts the uploads and commits that succeeded.
@@ -157,7 +183,8 @@ type Engine struct {
 	hands  *hands
 
 	mu      sync.Mutex
-	files   map[geoconfig.ObjectID]*file // open, or with uncommitted writes
+	files   map[geoconfig.ObjectID]*file    // open, with uncommitted writes, or of untold
+	untold  map[geoconfig.ObjectID]struct{} // whose failure no handle was told of
 	closed  bool
 	stopped bool // no goroutine starts any more; guarded by life
 	life    sync.Mutex
@@ -166,8 +193,11 @@ type Engine struct {
 // New returns an engine over a remote. Close it.
 func New(remote Remote, o Options) *Engine {
 	o = o.filled()
-	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}, hands: newHands()}
+	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}, untold: map[geoconfig.ObjectID]struct{}{}, hands: newHands()}
 	e.budget = newBudget(o.DirtyBytes)
+	if o.Journal != nil {
+		e.logged = newBudget(journalShare * o.DirtyBytes)
+	}
 	e.cache = newCache(o.CacheBytes, o.Trace)
 	e.flight = newFlight(o.Now)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
@@ -283,6 +313,13 @@ func (e *Engine) FlushObject(ctx context.Context, object geoconfig.ObjectID) err
 	return nil
 }
 
+// Send starts the commit of what is dirty of an object.
+func (e *Engine) Send(object geoconfig.ObjectID) {
+	if f := e.find(object); f != nil {
+		f.freezeIf(func(*layer) bool { return true })
+	}
+}
+
 // Overlay puts what is dirty over an object's attributes: the size, and the
 // time of the last write. It reports whether there is anything.
 func (e *Engine) Overlay(attr *pb.Attr) bool {
@@ -310,6 +347,40 @@ func (e *Engine) Told(object geoconfig.ObjectID, number, version uint64) {
 
 // Journals reports whether what is written survives this process.
 func (e *Engine) Journals() bool { return e.opt.Journal != nil }
+
+// Unsaved is a file with writes that are not committed.
+type Unsaved struct {
+	Object geoconfig.ObjectID
+	Bytes  uint64
+	Name   func() string // what a person knows it by; nil: nothing
+	// Err says why writes of it were given up; nil: they are still sent.
+	Err error
+}
+
+// Unsaved lists the files with writes that are not committed, and those of which
+// writes were lost without a program having been told, by their objects.
+func (e *Engine) Unsaved() []Unsaved {
+	var out []Unsaved
+	for _, f := range e.dirtyFiles() {
+		f.mu.Lock()
+		u := Unsaved{Object: f.object, Name: f.name}
+		for _, l := range f.layers {
+			for _, s := range l.segs {
+				u.Bytes += s.n
+			}
+		}
+		if !f.told {
+			u.Err = f.err
+		}
+		dirty := len(f.layers) > 0
+		f.mu.Unlock()
+		if dirty || u.Err != nil {
+			out = append(out, u)
+		}
+	}
+	slices.SortFunc(out, func(a, b Unsaved) int { return cmp.Compare(a.Object, b.Object) })
+	return out
+}
 
 // Progress is a number that grows with every upload and commit that succeeds:
 // while it does, whoever waits for a flush waits for a slow way, not a broken

@@ -232,13 +232,13 @@ func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, seque
 			copy(dst, data[x.ChunkOffset:])
 			continue
 		}
-		parts = append(parts, Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize})
+		parts = append(parts, Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize, Root: r.v.root, At: x.Offset})
 		into = append(into, dst)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	data, err := e.remote.GetChunks(r.ctx, r.handle.file.object, parts)
+	data, err := e.getChunks(r.ctx, r.handle.file.object, parts)
 	for i := range into {
 		if err != nil {
 			break
@@ -254,22 +254,22 @@ func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, seque
 func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, end uint64, ahead bool) {
 	e := r.engine()
 	var keys []key
-	var sizes []uint32
+	var whole []Part
 	for i := extentAt(extents, off); i < len(extents) && extents[i].Offset < end; i++ {
 		if x := &extents[i]; !x.IsHole() {
 			keys = append(keys, key{x.Chunk, wholeChunk})
-			sizes = append(sizes, x.ChunkSize)
+			whole = append(whole, Part{Address: x.Chunk, Length: x.ChunkSize, Size: x.ChunkSize, Root: r.v.root, At: x.Offset})
 		}
 	}
-	own := e.cache.reserve(false, ahead, func(i int) int64 { return int64(sizes[i]) }, keys...)
+	own := e.cache.reserve(false, ahead, func(i int) int64 { return int64(whole[i].Size) }, keys...)
 	if own == nil {
 		return
 	}
-	size := map[key]uint32{}
+	parts := map[key]Part{}
 	for i, k := range keys {
-		size[k] = sizes[i]
+		parts[k] = whole[i]
 	}
-	get := func() { r.getWhole(ctx, own, size) }
+	get := func() { r.getWhole(ctx, own, parts) }
 	if !ahead {
 		get()
 	} else if !e.start(get) {
@@ -278,7 +278,7 @@ func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, e
 }
 
 // getWhole brings the chunks of a reserved entry.
-func (r *reader) getWhole(ctx context.Context, own *entry, size map[key]uint32) {
+func (r *reader) getWhole(ctx context.Context, own *entry, whole map[key]Part) {
 	const op fault.Op = "content.getWhole"
 	e := r.engine()
 	ctx = trace.With(ctx, own.work)
@@ -286,23 +286,23 @@ func (r *reader) getWhole(ctx context.Context, own *entry, size map[key]uint32) 
 	var parts []Part
 	var cost int64
 	for i, k := range own.keys {
-		cost += int64(size[k])
-		if d, ok := e.fromDisk(k); ok && len(d) == int(size[k]) {
+		cost += int64(whole[k].Size)
+		if d, ok := e.fromDisk(k); ok && len(d) == int(whole[k].Size) {
 			data[i] = d
 			continue
 		}
-		parts = append(parts, Part{Address: k.address, Length: size[k], Size: size[k]})
+		parts = append(parts, whole[k])
 	}
 	var body []byte
 	var err error
 	if len(parts) > 0 {
-		body, err = e.remote.GetChunks(ctx, r.handle.file.object, parts)
+		body, err = e.getChunks(ctx, r.handle.file.object, parts)
 	}
 	for i, k := range own.keys {
 		if data[i] != nil || err != nil {
 			continue
 		}
-		n := int(size[k])
+		n := int(whole[k].Size)
 		if len(body) < n {
 			err = fault.E(fault.Corrupt, op, "", "fewer bytes came than were asked for")
 			break
@@ -313,12 +313,19 @@ func (r *reader) getWhole(ctx context.Context, own *entry, size map[key]uint32) 
 	e.cache.settle(own, data, cost, err)
 }
 
-// fromDisk and toDisk speak to the disk cache, where there is one.
+// fromDisk and toDisk speak to the disk cache, where there is one. A whole chunk
+// that is not what its address says is forgotten.
 func (e *Engine) fromDisk(k key) ([]byte, bool) {
 	if e.opt.Disk == nil {
 		return nil, false
 	}
-	return e.opt.Disk.Get(k.bytes())
+	data, ok := e.opt.Disk.Get(k.bytes())
+	if ok && k.index == wholeChunk && chunk.Verify(k.address, data) != nil {
+		e.opt.Log.Warn("a chunk of the disk cache is damaged and forgotten", "chunk", k.address.String())
+		e.opt.Disk.Forget(k.bytes())
+		return nil, false
+	}
+	return data, ok
 }
 
 func (e *Engine) toDisk(k key, data []byte) {

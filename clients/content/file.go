@@ -16,6 +16,8 @@ type version struct {
 	size   uint64
 	inline []byte // all of it, where root is zero
 	root   chunk.Root
+	// withheld: this client may not read the bytes, which are not in inline.
+	withheld bool
 }
 
 func versionOf(attr *pb.Attr) (*version, bool) {
@@ -23,10 +25,10 @@ func versionOf(attr *pb.Attr) (*version, bool) {
 	if c == nil && attr.GetSize() > 0 {
 		return nil, false
 	}
-	v := &version{serial: attr.GetVersion(), size: attr.GetSize(), inline: c.GetInline()}
+	v := &version{serial: attr.GetVersion(), size: attr.GetSize(), inline: c.GetInline(), withheld: c.GetWithheld()}
 	if len(c.GetRoot()) == chunk.AddressSize {
 		v.root = chunk.Root{Address: chunk.Address(c.GetRoot()), Height: uint8(c.GetHeight()), Size: attr.GetSize(), Stored: c.GetStored()}
-	} else if uint64(len(v.inline)) != attr.GetSize() {
+	} else if !v.withheld && uint64(len(v.inline)) != attr.GetSize() {
 		return nil, false
 	}
 	return v, true
@@ -40,10 +42,15 @@ type file struct {
 
 	mu      sync.Mutex
 	handles int
+	name    func() string // what a person knows the file by; nil: nothing
 	// base is nil while the current version must be asked for. newest is the
 	// highest serial seen, so that an older answer is not believed.
 	base   *version
 	newest uint64
+	// doubts counts Invalidate calls. doubted says that one came while base was
+	// on its way: base is right for the read that asked, and no later one.
+	doubts  uint64
+	doubted bool
 	// layers are the uncommitted changes, oldest first; only the last may be
 	// unfrozen.
 	layers  []*layer
@@ -55,8 +62,11 @@ type file struct {
 	// failed counts deferred errors; each handle remembers how many it told.
 	failed uint64
 	err    error
-	told   bool // somebody was told of the last one
-	dedup  dedup
+	told   bool // a handle was told of the last one
+	// forsaken: the last handle went, and the file may be gone with it.
+	// discarded: it is gone, and nothing of it is sent any more.
+	forsaken, discarded bool
+	dedup               dedup
 	// touched counts random reads of each window of the range map.
 	touched map[uint64]uint8
 }
@@ -72,20 +82,33 @@ func (e *Engine) open(object geoconfig.ObjectID) *file {
 	}
 	f.mu.Lock()
 	f.handles++
+	f.forsaken = false
 	f.mu.Unlock()
 	return f
 }
 
-// drop forgets the file where nobody has it open and nothing is dirty.
+// fail takes a deferred error down for the handles; f.mu is held.
+func (f *file) fail(err error) {
+	f.failed, f.err, f.told = f.failed+1, err, false
+}
+
+// drop forgets the file where no handle has it open, nothing is dirty, and no
+// error waits for the next handle.
 func (f *file) drop() {
 	e := f.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.handles == 0 && len(f.layers) == 0 && !f.running && e.files[f.object] == f {
-		delete(e.files, f.object)
+	if f.handles > 0 || len(f.layers) > 0 || f.running || e.files[f.object] != f {
+		return
 	}
+	if f.failed > 0 && !f.told && len(e.untold) < maxUntold {
+		e.untold[f.object] = struct{}{}
+		return
+	}
+	delete(e.untold, f.object)
+	delete(e.files, f.object)
 }
 
 func (f *file) setVersion(attr *pb.Attr) {
@@ -121,7 +144,7 @@ func (f *file) learn(attr *pb.Attr) {
 		}
 		return
 	}
-	f.base = v
+	f.base, f.doubted = v, false
 	f.rebase()
 }
 
@@ -140,7 +163,12 @@ func (f *file) invalidate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.base = nil
+	f.doubts++
 }
+
+// known reports whether base is the current version, as far as this client was
+// told; the mutex is held.
+func (f *file) known() bool { return f.base != nil && !f.doubted }
 
 // size is the file's size with everything dirty; the base must be known.
 func (f *file) size() uint64 {
@@ -155,6 +183,9 @@ func (f *file) overlay(attr *pb.Attr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.layers) == 0 {
+		if attr.GetVersion() > f.newest {
+			f.base = nil // what is shown of the file is newer than what would be read
+		}
 		return false
 	}
 	size := attr.GetSize()
@@ -219,8 +250,7 @@ func (f *file) seal(l *layer, stream bool) {
 // abandon fails all layers: the engine was closed.
 func (f *file) abandon() {
 	const op fault.Op = "content.file.abandon"
-	f.err = fault.E(fault.Closed, op, f.object.String(), "the engine was closed")
-	f.failed, f.told = f.failed+1, false
+	f.fail(fault.E(fault.Closed, op, f.object.String(), "the engine was closed"))
 	for _, l := range f.layers {
 		l.err = f.err
 		f.engine.end(l)

@@ -66,7 +66,7 @@ func (w *way) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses []c
 func upload(t *testing.T, w *way, want error) (took time.Duration) {
 	t.Helper()
 	const size = 24 << 20
-	e := content.New(w, content.Options{CommitTimeout: time.Minute, FlushAfter: time.Hour})
+	e := content.New(w, content.Options{CommitTimeout: time.Minute, FlushAfter: time.Hour, Soft: want != nil})
 	h := e.Open(object, nil, content.Open{})
 	data := random(7, size)
 	stream(t.Context(), t, h, data)

@@ -13,6 +13,8 @@ import (
 const (
 	maxSegments = 1024 // of a layer
 	maxLayers   = 32   // a writer that would add one waits for the oldest
+	// journalHead is about what a write takes in the journal beside its data.
+	journalHead = 64
 )
 
 // Open tells how a handle writes.
@@ -21,6 +23,11 @@ type Open struct {
 	As any
 	// ClearSetID makes commits clear set-id bits: the writer is not privileged.
 	ClearSetID bool
+	// Who is kept in the write journal beside each write, so that Recovery.As can
+	// tell the other fields from it.
+	Who []byte
+	// Name, if not nil, says what a person knows the file by.
+	Name func() string
 }
 
 // Handle is one open file. Close it.
@@ -28,6 +35,7 @@ type Handle struct {
 	file  *file
 	as    any
 	setid bool
+	who   []byte
 
 	seen   uint64 // deferred errors already told; guarded by file.mu
 	closed bool   // guarded by file.mu
@@ -44,7 +52,10 @@ func (e *Engine) Open(object geoconfig.ObjectID, attr *pb.Attr, o Open) *Handle 
 	} else if attr != nil {
 		f.base = nil
 	}
-	h := &Handle{file: f, as: o.As, setid: o.ClearSetID, seen: f.failed}
+	if o.Name != nil {
+		f.name = o.Name
+	}
+	h := &Handle{file: f, as: o.As, setid: o.ClearSetID, who: o.Who, seen: f.failed}
 	if f.failed > 0 && !f.told {
 		h.seen-- // nobody was told of the last failure: whoever opens next is
 	}
@@ -149,16 +160,7 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 			e.budget.charge(c.minus())
 			return err
 		}
-		f.mu.Lock()
-		l := f.active(appends, h)
-		grown, err := put(l, piece)
-		if few {
-			l.few += grown
-		}
-		if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments || e.budget.crowded()) {
-			f.seal(l, l.bytes >= e.opt.StreamBytes)
-		}
-		f.mu.Unlock()
+		grown, err := h.piece(piece, put, appends, few)
 		if d := grown - int64(len(piece)); d != 0 {
 			e.budget.charge(chargeOf(d, few))
 		}
@@ -168,6 +170,22 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 		p = p[len(piece):]
 	}
 	return nil
+}
+
+// piece gives one piece of a write to put, under the file's mutex, and seals the
+// layer where it is large enough.
+func (h *Handle) piece(p []byte, put func(*layer, []byte) (int64, error), appends, few bool) (grown int64, err error) {
+	f, e := h.file, h.file.engine
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.active(appends, h)
+	if grown, err = put(l, p); few {
+		l.few += grown
+	}
+	if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments || e.crowded()) {
+		f.seal(l, l.bytes >= e.opt.StreamBytes)
+	}
+	return grown, err
 }
 
 // littleDirty reports whether so little of the file is dirty, with n bytes more,
@@ -183,21 +201,47 @@ func (f *file) littleDirty(n int) bool {
 }
 
 // admit charges c; where there is no room it starts committing all that is
-// dirty and waits. Who was let in before and writes now sees that somebody
-// waits and starts committing by himself.
+// dirty and waits. A writer that was let in before and writes now sees that
+// another one waits, and starts committing by itself.
 func (e *Engine) admit(ctx context.Context, c charge) error {
-	if e.budget.try(c) {
+	return e.charge(ctx, e.budget, c)
+}
+
+func (e *Engine) charge(ctx context.Context, b *budget, c charge) error {
+	if b.try(c) {
 		return nil
 	}
-	return e.budget.admit(ctx, e.ctx, c, func() {
+	return b.admit(ctx, e.ctx, c, func() {
 		for _, f := range e.dirtyFiles() {
 			f.freezeIf(func(*layer) bool { return true })
 		}
 	})
 }
 
-// room waits while the file has too many uncommitted layers.
+// crowded reports whether a writer waits for room.
+func (e *Engine) crowded() bool {
+	return e.budget.crowded() || e.logged != nil && e.logged.crowded()
+}
+
+// logRoom waits while the write journal has too many live bytes. It charges
+// nothing: who journals does.
+func (e *Engine) logRoom(ctx context.Context) error {
+	if e.logged == nil {
+		return nil
+	}
+	if err := e.charge(ctx, e.logged, charge{all: 1}); err != nil {
+		return err
+	}
+	e.logged.charge(charge{all: -1})
+	return nil
+}
+
+// room waits while the file has too many uncommitted layers, or the journal too
+// many live bytes.
 func (f *file) room(ctx context.Context) error {
+	if err := f.engine.logRoom(ctx); err != nil {
+		return err
+	}
 	for {
 		f.mu.Lock()
 		if len(f.layers) < maxLayers {
@@ -220,7 +264,7 @@ func (h *Handle) journal(l *layer, w Written) error {
 	if j == nil {
 		return nil
 	}
-	w.Object, w.Version = f.object, f.newest
+	w.Object, w.Version, w.Who = f.object, f.newest, h.who
 	number, err := j.Write(w)
 	if err != nil {
 		return fault.Wrap(fault.IO, op, f.object.String(), err)
@@ -229,6 +273,9 @@ func (h *Handle) journal(l *layer, w Written) error {
 	if l.from == 0 {
 		l.from = number
 	}
+	n := int64(len(w.Data)) + journalHead
+	l.logged += n
+	f.engine.logged.charge(charge{all: n})
 	return nil
 }
 

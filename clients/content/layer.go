@@ -47,10 +47,14 @@ type layer struct {
 	as     any
 	setid  bool
 	number uint64 // of the last write in the journal
+	logged int64  // bytes of its writes there, charged to the engine's logged
+	// recovered is what a crash left behind that this layer is a part of, or nil.
+	recovered *recovered
 	// from..settle are the journal's writes that are done when this layer is.
 	from, settle uint64
 	frozen       bool
-	sent         bool // its commit may have been run
+	sent         bool   // its commit may have been run
+	doubts       uint64 // the file's when the commit was sent
 	// stream is set where the layer was frozen because it is large: its last
 	// bytes, behind the last chunk boundary, move to the next layer.
 	stream bool
@@ -71,7 +75,7 @@ func (e *Engine) newLayer(now time.Time) *layer {
 	return l
 }
 
-// context is what a layer's uploads and commits run under.
+// context is what a layer's uploads run under.
 func (l *layer) context(e *Engine) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(trace.With(e.ctx, l.work), e.opt.CommitTimeout)
 }
@@ -81,6 +85,9 @@ func (l *layer) context(e *Engine) (context.Context, context.CancelFunc) {
 func (e *Engine) end(l *layer) {
 	e.opt.Trace.EndWork(l.work, nil)
 	e.budget.charge(charge{-l.bytes, -l.few})
+	if l.logged > 0 {
+		e.logged.charge(charge{all: -l.logged})
+	}
 	close(l.done)
 }
 

@@ -51,10 +51,10 @@ func (f *file) lockKnown(ctx context.Context) error {
 	const op fault.Op = "content.lockKnown"
 	for try := 0; ; try++ {
 		f.mu.Lock()
-		if f.base != nil {
+		if f.known() {
 			return nil
 		}
-		busy := f.appending()
+		busy, doubts := f.appending(), f.doubts
 		f.mu.Unlock()
 		if err := busy.wait(ctx); err != nil && !isClosed(busy.done) {
 			return err
@@ -67,6 +67,12 @@ func (f *file) lockKnown(ctx context.Context) error {
 			return fault.E(fault.Corrupt, op, f.object.String(), "the version's content is missing in the answer")
 		}
 		f.setVersion(attr)
+		f.mu.Lock()
+		if f.base != nil && f.doubts != doubts {
+			f.doubted = true
+			return nil
+		}
+		f.mu.Unlock()
 		if err := ctx.Err(); err != nil {
 			return fault.Wrap(fault.Interrupted, op, f.object.String(), err)
 		}
@@ -119,6 +125,9 @@ func (f *file) cover(i int, p []byte, off uint64, gaps []gap) []gap {
 
 // readVersion reads a range that lies inside one version.
 func (h *Handle) readVersion(ctx context.Context, v *version, p []byte, off uint64) error {
+	if v.withheld {
+		return fault.E(fault.Permission, "content.readVersion", h.file.object.String(), "the file may be written, but not read")
+	}
 	if v.root.Address.IsZero() {
 		copy(p, v.inline[off:])
 		return nil
@@ -137,7 +146,7 @@ func (h *Handle) Whole(ctx context.Context, serial, most uint64, fetch bool) ([]
 	can := v != nil && v.serial == serial && len(f.layers) == 0 && v.size <= min(most, smallFile)
 	f.mu.Unlock()
 	switch {
-	case !can:
+	case !can || v.withheld:
 		return nil, false
 	case v.root.Address.IsZero():
 		return v.inline, true

@@ -266,6 +266,49 @@ func TestSeekFindsHolesInVersionsAndInDirtyBytes(t *testing.T) {
 	}
 }
 
+// asked is a cluster that counts the questions for extents.
+type asked struct {
+	*contenttest.Cluster
+	n atomic.Int64
+}
+
+func (a *asked) Range(ctx context.Context, o geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+	if q.Extents {
+		a.n.Add(1)
+	}
+	return a.Cluster.Range(ctx, o, q)
+}
+
+// TestSeekPassesAHoleInOneStep looks for what is behind a hole of a tebibyte,
+// in the version and in dirty bytes over it.
+func TestSeekPassesAHoleInOneStep(t *testing.T) {
+	const end = 1 << 40
+	cluster := &asked{Cluster: contenttest.New()}
+	cluster.Write(object, 0, random(1, 10000))
+	cluster.Write(object, end, random(2, 10000))
+	e := content.New(cluster, content.Options{})
+	ctx := within(t)
+	h := e.Open(object, cluster.Attr(object), content.Open{})
+	for _, dirty := range []bool{false, true} {
+		if dirty {
+			must(t, h.WriteAt(ctx, []byte("dirty"), end+1<<30))
+		}
+		for _, from := range []uint64{10000, 1 << 30, end - 1} {
+			if at, err := h.SeekData(ctx, from); err != nil || at != end {
+				t.Errorf("dirty %v, from %d: data at %d, %v, want %d", dirty, from, at, err, end)
+			}
+		}
+		if at, err := h.SeekHole(ctx, end); err != nil || at != end+10000 {
+			t.Errorf("dirty %v: a hole at %d, %v, want %d", dirty, at, err, end+10000)
+		}
+	}
+	if n := cluster.n.Load(); n > 16 {
+		t.Errorf("%d questions for extents, want one or two for each seek", n)
+	}
+	h.Close()
+	must(t, e.Close(ctx))
+}
+
 // mapless is a cluster whose range maps never come.
 type mapless struct{ *contenttest.Cluster }
 

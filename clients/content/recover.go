@@ -3,20 +3,28 @@ package content
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/wire/pb"
 )
 
 // Leftover is what a crash of the client left in the write journal of one
 // object: writes that were acknowledged and are not known to be committed.
 type Leftover struct {
 	Object geoconfig.ObjectID
+	// LoggedAs is the object that the journal has the writes under, where that
+	// is another one; 0: Object.
+	LoggedAs geoconfig.ObjectID
 	// Known is the newest version that the client had seen; a newer one holds
-	// somebody's later commit, or the client's own last.
+	// another client's later commit, or the client's own last.
 	Known uint64
 	// Begun is up to which write a commit may have been sent.
 	Begun uint64
+	// MtimeNs is the time of change that this commit makes.
+	MtimeNs int64
 	// Writes are in the order of writing.
 	Writes []Numbered
 }
@@ -25,6 +33,219 @@ type Leftover struct {
 type Numbered struct {
 	Number uint64
 	Written
+}
+
+func (l *Leftover) loggedAs() geoconfig.ObjectID {
+	if l.LoggedAs != 0 {
+		return l.LoggedAs
+	}
+	return l.Object
+}
+
+// Recovery is how a leftover is recovered.
+type Recovery struct {
+	// As tells of what Open.Who was in the journal how the writes are committed;
+	// nil: as nobody in particular.
+	As func(who []byte) Open
+	// Park keeps what cannot be committed as a conflict copy.
+	Park func(context.Context, *Parked) error
+	// Decided, if not nil, is called once the engine shows the writes, or does
+	// not because they are committed or parked: the object may be opened.
+	Decided func()
+}
+
+// Recover commits what a crash left over, before any handle is opened on the
+// object. Where the object has changed meanwhile, it first looks whether the
+// writes are there already (the commit was run, its answer lost); if they are
+// not, or if the commit is refused, it has them parked. What it has taken over
+// is noted in the journal as done when it is committed or parked. After an error
+// the rest stays there. Where the error comes after Decided, the engine goes on
+// sending: it is the caller that no longer waits.
+func (e *Engine) Recover(ctx context.Context, left Leftover, r Recovery) error {
+	const op fault.Op = "content.Engine.Recover"
+	if r.Decided == nil {
+		r.Decided = func() {}
+	}
+	rest, attr, err := e.decide(ctx, left, r)
+	if err != nil {
+		return fault.Wrap(fault.IO, op, left.Object.String(), err)
+	}
+	left.Writes = rest
+	last := e.adopt(left, attr, r)
+	r.Decided()
+	return fault.Wrap(fault.IO, op, left.Object.String(), last.wait(ctx))
+}
+
+// decide returns the writes of a leftover that are to be committed now, over
+// which version.
+func (e *Engine) decide(ctx context.Context, left Leftover, r Recovery) ([]Numbered, *pb.Attr, error) {
+	attr, err := e.remote.Version(ctx, left.Object)
+	gone := fault.Is(err, fault.NotFound) || fault.Is(err, fault.Stale)
+	if err != nil && !gone {
+		return nil, nil, err
+	}
+	base, ok := versionOf(attr)
+	if !ok {
+		return nil, nil, fault.E(fault.Corrupt, "content.decide", left.Object.String(), "the version's content is missing in the answer")
+	}
+	if !gone && (base.serial <= left.Known || plant.On(plant.RecoverOverNewer)) {
+		return left.Writes, attr, nil
+	}
+	sent, rest := left.divide()
+	if !gone && len(sent.Writes) > 0 {
+		there, err := e.parked(sent, base).there(ctx, base)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case there && (len(rest.Writes) == 0 || attr.GetMtimeNs() == left.MtimeNs): // the last commit was this client's
+			e.settled(sent, base.serial)
+			return rest.Writes, attr, nil
+		case there:
+			e.settled(sent, base.serial)
+			left = rest
+		}
+	}
+	if err := r.Park(ctx, e.parked(left, base)); err != nil {
+		return nil, nil, err
+	}
+	e.settled(left, base.serial)
+	return nil, nil, nil
+}
+
+// settled notes that all of a leftover is committed or parked.
+func (e *Engine) settled(left Leftover, version uint64) {
+	if n := len(left.Writes); n > 0 && e.opt.Journal != nil {
+		e.opt.Journal.Done(left.loggedAs(), left.Writes[0].Number, left.Writes[n-1].Number, version)
+	}
+}
+
+// divide parts the writes at the last one whose commit may have been sent.
+func (l Leftover) divide() (sent, rest Leftover) {
+	at, _ := slices.BinarySearchFunc(l.Writes, l.Begun+1, func(w Numbered, n uint64) int {
+		if w.Number < n {
+			return -1
+		}
+		return 1
+	})
+	sent, rest = l, l
+	sent.Writes, rest.Writes = l.Writes[:at], l.Writes[at:]
+	return sent, rest
+}
+
+// recovered is what a crash left behind and the engine has taken over as layers.
+// Those of one leftover share it. Their committing goroutine alone changes it.
+type recovered struct {
+	engine *Engine
+	left   Leftover // without what was committed before
+	park   func(context.Context, *Parked) error
+	done   bool // it is parked
+}
+
+func (r *recovered) parked() bool { return r != nil && r.done }
+
+// refused parks all that is left because the active refused some of it. What is
+// written to the file meanwhile waits behind it. It fails only when the engine
+// ends: then the writes stay in the journal.
+func (r *recovered) refused(cause error) error {
+	e := r.engine
+	e.opt.Log.Warn("writes that a crash left behind are refused and kept as a conflict copy", "object", r.left.Object.String(), "err", cause)
+	for pause := e.opt.RetryAfter; ; pause = min(2*pause, lastPause) {
+		err := r.tryPark()
+		if err == nil {
+			r.done = true
+			return nil
+		}
+		e.opt.Log.Warn("a conflict copy cannot be made yet", "object", r.left.Object.String(), "err", err)
+		if err := e.pause(pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *recovered) tryPark() error {
+	e := r.engine
+	attr, err := e.remote.Version(e.ctx, r.left.Object)
+	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Stale) {
+		return err
+	}
+	base, ok := versionOf(attr)
+	if !ok {
+		return fault.E(fault.Corrupt, "content.tryPark", r.left.Object.String(), "the version's content is missing in the answer")
+	}
+	return r.park(e.ctx, e.parked(r.left, base))
+}
+
+// adopt makes layers of the writes, as if they had been written just now over
+// the version, and returns the last of them, or nil. The journal has them
+// already.
+func (e *Engine) adopt(left Leftover, attr *pb.Attr, r Recovery) *layer {
+	if len(left.Writes) == 0 {
+		return nil
+	}
+	f := e.open(left.Object)
+	defer f.drop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.handles--
+	fresh := e.layersOf(left, r)
+	f.layers = append(f.layers, fresh...)
+	if attr != nil {
+		f.learn(attr)
+	}
+	for _, l := range fresh {
+		l.frozen = true
+		e.budget.charge(charge{all: l.bytes})
+		if e.logged != nil {
+			e.logged.charge(charge{all: l.logged})
+		}
+	}
+	last := fresh[len(fresh)-1]
+	f.seal(last, false)
+	return last
+}
+
+// layersOf makes layers of a leftover's writes: one of each run of appends, and
+// of each run of other writes, of one writer.
+func (e *Engine) layersOf(left Leftover, r Recovery) []*layer {
+	shared := &recovered{engine: e, left: left, park: r.Park}
+	var out []*layer
+	var l *layer
+	var who []byte
+	for _, w := range left.Writes {
+		if l == nil || l.appends != (w.Kind == WriteAppend) || !bytes.Equal(who, w.Who) {
+			l = e.newLayer(e.opt.Now())
+			l.recovered, l.appends, l.from = shared, w.Kind == WriteAppend, w.Number
+			if r.As != nil {
+				o := r.As(w.Who)
+				l.as, l.setid = o.As, o.ClearSetID
+			}
+			who, out = w.Who, append(out, l)
+		}
+		l.number, l.settle = w.Number, w.Number
+		if e.logged != nil {
+			l.logged += int64(len(w.Data)) + journalHead
+		}
+		if l.appends {
+			w.Offset = l.length()
+		}
+		l.apply(w.Written)
+	}
+	return out
+}
+
+// apply makes a journaled change in a layer.
+func (l *layer) apply(w Written) {
+	switch w.Kind {
+	case WriteData, WriteAppend:
+		l.write(w.Data, w.Offset)
+	case WriteHole:
+		l.hole(w.Offset, w.Offset+w.Length)
+	case WriteTruncate:
+		l.resize(w.Offset)
+	case WriteExtend:
+		l.extend = max(l.extend, w.Offset)
+	}
 }
 
 // Parked is a file as the leftover writes make it, over the current version, to
@@ -43,96 +264,21 @@ func (p *Parked) ReadAt(ctx context.Context, b []byte, off uint64) (int, error) 
 	return p.handle.ReadAt(ctx, b, off)
 }
 
-// Recover commits what a crash left over, before anybody opens the object. Where
-// the object has changed meanwhile, it first looks whether the writes are
-// there already (the commit was run, its answer lost); if they are not, or if
-// the commit is refused, it calls park to keep them as a conflict copy. When it
-// returns nil, the journal may forget them; after an error they stay.
-func (e *Engine) Recover(ctx context.Context, left Leftover, o Open, park func(context.Context, *Parked) error) error {
-	const op fault.Op = "content.Engine.Recover"
-	attr, err := e.remote.Version(ctx, left.Object)
-	gone := fault.Is(err, fault.NotFound) || fault.Is(err, fault.Stale)
-	if err != nil && !gone {
-		return fault.Wrap(fault.IO, op, left.Object.String(), err)
-	}
-	base, ok := versionOf(attr)
-	if !ok {
-		return fault.E(fault.Corrupt, op, left.Object.String(), "the version's content is missing in the answer")
-	}
-	switch {
-	case gone:
-	case base.serial <= left.Known:
-		if err := e.replay(ctx, left, o); err == nil || unsettled(err) {
-			return fault.Wrap(fault.IO, op, left.Object.String(), err)
-		}
-	default:
-		there, rest := left.divide()
-		ok, err := e.parked(there, base).there(ctx, base)
-		if err == nil && ok {
-			err = e.replay(ctx, rest, o)
-		}
-		if err != nil && unsettled(err) || err == nil && ok {
-			return fault.Wrap(fault.IO, op, left.Object.String(), err)
-		}
-	}
-	return fault.Wrap(fault.IO, op, left.Object.String(), park(ctx, e.parked(left, base)))
-}
-
-// divide parts the writes at the last one whose commit may have been sent.
-func (l Leftover) divide() (sent, rest Leftover) {
-	sent, rest = l, l
-	sent.Writes, rest.Writes = nil, nil
-	for _, w := range l.Writes {
-		if w.Number <= l.Begun {
-			sent.Writes = append(sent.Writes, w)
-		} else {
-			rest.Writes = append(rest.Writes, w)
-		}
-	}
-	return sent, rest
-}
-
-// replay writes all again and commits it.
-func (e *Engine) replay(ctx context.Context, left Leftover, o Open) error {
-	h := e.Open(left.Object, nil, o)
-	defer h.Close()
-	for _, w := range left.Writes {
-		var err error
-		switch w.Kind {
-		case WriteData:
-			err = h.WriteAt(ctx, w.Data, w.Offset)
-		case WriteAppend:
-			_, err = h.Append(ctx, w.Data)
-		case WriteHole:
-			err = h.zero(ctx, w.Offset, w.Offset+w.Length)
-		case WriteTruncate:
-			err = h.Truncate(ctx, w.Offset)
-		case WriteExtend:
-			err = h.Allocate(ctx, 0, 0, w.Offset)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return h.Flush(ctx)
-}
-
 // parked builds the file that the writes make over a version; it is not among
 // the engine's files, and nothing commits it.
 func (e *Engine) parked(left Leftover, base *version) *Parked {
 	l := e.newLayer(e.opt.Now())
 	f := &file{engine: e, object: left.Object, base: base, newest: base.serial, layers: []*layer{l}}
+	end := uint64(0) // of the last append
 	for _, w := range left.Writes {
-		switch w.Kind {
-		case WriteData, WriteAppend:
-			l.write(w.Data, w.Offset)
-		case WriteHole:
-			l.hole(w.Offset, w.Offset+w.Length)
-		case WriteTruncate:
-			l.resize(w.Offset)
-		case WriteExtend:
-			l.extend = max(l.extend, w.Offset)
+		if w.Kind == WriteAppend {
+			if w.Version == 0 { // the writer knew of no version, so of no end
+				w.Offset = max(w.Offset, base.size)
+			}
+			w.Offset = max(w.Offset, end)
+			end = w.Offset + uint64(len(w.Data))
 		}
+		l.apply(w.Written)
 	}
 	return &Parked{Leftover: left, handle: &Handle{file: f}, size: f.size()}
 }
@@ -140,9 +286,6 @@ func (e *Engine) parked(left Leftover, base *version) *Parked {
 // there reports whether the version has all the writes.
 func (p *Parked) there(ctx context.Context, base *version) (bool, error) {
 	l := p.handle.file.layers[0]
-	if len(p.Writes) == 0 { // none of ours was sent: somebody else has written
-		return false, nil
-	}
 	if p.size > base.size || (l.cut && p.size != base.size) {
 		return false, nil
 	}

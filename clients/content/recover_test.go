@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,12 +30,19 @@ func crashed(t *testing.T, cluster *contenttest.Cluster, lost bool, play func(co
 	if err != nil {
 		t.Fatal(err)
 	}
+	died := false
+	var mu sync.Mutex
 	cluster.SetFaults(func(call contenttest.Call) contenttest.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
 		dead := fault.E(fault.Canceled, "test", "", "the process died")
 		switch {
+		case died:
+			return contenttest.Outcome{Before: dead}
 		case call != contenttest.Commit:
 			return contenttest.Outcome{}
-		case lost:
+		}
+		if died = true; lost {
 			return contenttest.Outcome{After: dead}
 		}
 		return contenttest.Outcome{Before: dead}
@@ -42,9 +50,11 @@ func crashed(t *testing.T, cluster *contenttest.Cluster, lost bool, play func(co
 	engine := content.New(cluster, content.Options{Journal: log})
 	h := engine.Open(object, cluster.Attr(object), content.Open{})
 	play(ctx, h)
-	_ = h.Flush(ctx) // fails: nobody hears of it
 	h.Close()
-	_ = engine.Close(ctx) // likewise
+	sent(ctx, t, cluster)
+	over, end := context.WithCancel(ctx)
+	end()
+	_ = engine.Close(over) // fails: no program hears of it
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +68,23 @@ func crashed(t *testing.T, cluster *contenttest.Cluster, lost bool, play func(co
 		t.Fatalf("%d objects are left over, want 1", len(left))
 	}
 	return log, left[0]
+}
+
+// sent waits until a commit was sent.
+func sent(ctx context.Context, t interface {
+	Helper()
+	Fatal(...any)
+}, cluster *contenttest.Cluster) {
+	t.Helper()
+	for {
+		if n, _ := cluster.Calls(contenttest.Commit); n > 0 {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal("nothing is committed")
+		}
+		runtime.Gosched()
+	}
 }
 
 func TestRecoveryAfterACrash(t *testing.T) {
@@ -121,14 +148,14 @@ func TestRecoveryAfterACrash(t *testing.T) {
 			engine := content.New(cluster, content.Options{Journal: log})
 			defer engine.Close(ctx)
 			parked := false
-			err := engine.Recover(ctx, left, content.Open{}, func(ctx context.Context, p *content.Parked) error {
+			err := engine.Recover(ctx, left, content.Recovery{Park: func(ctx context.Context, p *content.Parked) error {
 				parked = true
 				got := make([]byte, p.Size())
 				if _, err := p.ReadAt(ctx, got, 0); err != nil || !bytes.Equal(got, conflict) {
 					t.Errorf("the conflict copy is wrong: %d bytes, %v", len(got), err)
 				}
 				return nil
-			})
+			}})
 			if err != nil || parked != tt.parks {
 				t.Fatalf("got %v, parked %v, want %v", err, parked, tt.parks)
 			}
@@ -160,10 +187,21 @@ func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
 		})
 		engine := content.New(cluster, content.Options{})
 		parked := false
-		err := engine.Recover(ctx, left, content.Open{}, func(context.Context, *content.Parked) error {
+		before, _ := cluster.Calls(contenttest.Commit)
+		ctx, stop := context.WithCancel(ctx)
+		go func() { // the mount ends while the commit does not get through
+			for n := before; n == before && ctx.Err() == nil; n, _ = cluster.Calls(contenttest.Commit) {
+				runtime.Gosched()
+			}
+			if !parks {
+				stop()
+			}
+		}()
+		defer stop()
+		err := engine.Recover(ctx, left, content.Recovery{Park: func(context.Context, *content.Parked) error {
 			parked = true
 			return nil
-		})
+		}})
 		if parked != parks || (err == nil) != parks {
 			t.Errorf("%v: parked %v, %v", kind, parked, err)
 		}
@@ -261,10 +299,12 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 		}
 		// The process dies: its commits end here, in the middle of whatever
 		// they were at, and its files stay as they are.
-		cluster.SetFaults(on(contenttest.Commit, contenttest.Outcome{Before: fault.E(fault.Canceled, "test", "", "")}))
+		cluster.SetFaults(on(contenttest.Commit, contenttest.Outcome{Wait: make(chan struct{})}))
 		after := copied(t, dir)
 		h.Close()
-		_ = engine.Close(ctx) // it fails, of course
+		over, end := context.WithCancel(ctx)
+		end()
+		_ = engine.Close(over) // it fails, of course
 		_ = log.Close()
 		cluster.SetFaults(nil)
 		log, left, err := writelog.Open(after, writelog.Options{})
@@ -276,7 +316,7 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 			// The crash may have come between two commits that the journal had
 			// begun: then it cannot tell who made the newer version, and what it
 			// parks must be the whole file.
-			err := engine.Recover(ctx, l, content.Open{}, func(ctx context.Context, p *content.Parked) error {
+			err := engine.Recover(ctx, l, content.Recovery{Park: func(ctx context.Context, p *content.Parked) error {
 				parked = true
 				got := make([]byte, p.Size())
 				if _, err := p.ReadAt(ctx, got, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -286,7 +326,7 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 					rt.Fatalf("parked %d bytes, want %d others; known %d, begun %d, now %d", len(got), len(want), p.Known, p.Begun, cluster.Attr(object).Version)
 				}
 				return nil
-			})
+			}})
 			must(t, err)
 			log.Forget(l.Object)
 		}
@@ -296,4 +336,37 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 			rt.Fatalf("recovered %d bytes, want %d others", len(got), len(want))
 		}
 	})
+}
+
+// TestAWriteThatFailedDoesNotComeBackOverALaterOne gives a first write up, has
+// a second one committed, and starts again.
+func TestAWriteThatFailedDoesNotComeBackOverALaterOne(t *testing.T) {
+	ctx := within(t)
+	cluster, dir := contenttest.New(), t.TempDir()
+	log, _, err := writelog.Open(dir, writelog.Options{})
+	must(t, err)
+	engine := content.New(cluster, content.Options{Journal: log, Soft: true})
+	h := engine.Open(object, cluster.Attr(object), content.Open{})
+	cluster.SetFaults(on(contenttest.Commit, contenttest.Outcome{Before: fault.E(fault.TimedOut, "test", "", "")}))
+	must(t, h.WriteAt(ctx, []byte("old"), 0))
+	if err := h.Flush(ctx); !fault.Is(err, fault.TimedOut) {
+		t.Fatalf("the first write: got %v, want TimedOut", err)
+	}
+	cluster.SetFaults(nil)
+	must(t, h.WriteAt(ctx, []byte("new"), 0))
+	must(t, h.Flush(ctx))
+	h.Close()
+	must(t, engine.Close(ctx))
+	must(t, log.Close())
+	log, left, err := writelog.Open(dir, writelog.Options{})
+	must(t, err)
+	engine = content.New(cluster, content.Options{Journal: log})
+	for _, l := range left {
+		must(t, engine.Recover(ctx, l, content.Recovery{Park: func(context.Context, *content.Parked) error { return nil }}))
+	}
+	must(t, engine.Close(ctx))
+	must(t, log.Close())
+	if got := string(cluster.Contents(object)); got != "new" {
+		t.Errorf("after the next start the file reads %q, want %q", got, "new")
+	}
 }

@@ -21,15 +21,18 @@ type Remote interface {
 	// says that it was not run because chunks were not there. The result's
 	// Attr should carry Content; without it the engine asks Version later.
 	Commit(ctx context.Context, c Commit) (*pb.Result, error)
-	// HaveChunks answers for each address whether the object's slice lacks it.
-	HaveChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address) (missing []bool, err error)
+	// HaveChunks answers for each chunk whether the object's slice lacks it. Sizes
+	// and body are those of PutChunks: the implementation may have to prove that
+	// it has the bytes.
+	HaveChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) (missing []bool, err error)
 	// PutChunks stores chunks with the members of the object's slice; on
 	// return they are on disk there. Chunks lie in the parts of body end to
 	// end, whatever the parts' boundaries.
 	PutChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error
-	// GetChunks returns the parts end to end, all of them or an error. It asks
-	// for less than 2 MiB at a time.
-	GetChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part) ([]byte, error)
+	// GetChunks returns the parts end to end, all of them or an error. The engine
+	// asks for less than 2 MiB at a time, and checks whole chunks. try is how often
+	// they have come damaged: each time another member is to be asked.
+	GetChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part, try int) ([]byte, error)
 	// Range resolves a range of one version and reads it, if wanted. At most
 	// 1 MiB of data is asked for, and all of it is needed; extents may end
 	// before the range does.
@@ -49,11 +52,15 @@ type Commit struct {
 	As any
 }
 
-// Part asks for [Offset, Offset+Length) of a chunk of Size bytes.
+// Part asks for [Offset, Offset+Length) of a chunk of Size bytes, which is at At
+// in the version of the file with this root. The parts of one call are of one
+// version.
 type Part struct {
 	Address        chunk.Address
 	Offset, Length uint32
 	Size           uint32
+	Root           chunk.Root
+	At             uint64
 }
 
 // Query asks for [Offset, Offset+Length) of a version; Data asks for the bytes,

@@ -24,9 +24,9 @@ func (h *Handle) StartRead(o *trace.Operation, size int, off uint64, then func(d
 	if !ok || f.engine.opt.NoRangeMap || !f.mu.TryLock() {
 		return false
 	}
-	base, clean := f.base, len(f.layers) == 0
+	base, clean := f.base, f.known() && len(f.layers) == 0
 	f.mu.Unlock()
-	if base == nil || !clean || base.root.Address.IsZero() || base.size <= smallFile || size <= 0 || off >= base.size {
+	if !clean || base.root.Address.IsZero() || base.size <= smallFile || size <= 0 || off >= base.size {
 		return false
 	}
 	n := min(uint64(size), base.size-off)
@@ -54,7 +54,7 @@ func (e *Engine) lone(v *version, off, n uint64) (Part, bool) {
 		return Part{}, false
 	}
 	x = x.Clip(off, off+n)
-	return Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize}, true
+	return Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize, Root: v.root, At: x.Offset}, true
 }
 
 // random takes a read down, as note does, if it belongs to no stream and will

@@ -16,7 +16,7 @@ type starter struct{ *contenttest.Cluster }
 
 func (s starter) StartGet(o geoconfig.ObjectID, part content.Part, _ *trace.Operation, then func([]byte, bool)) bool {
 	go func() {
-		data, err := s.GetChunks(context.Background(), o, []content.Part{part})
+		data, err := s.GetChunks(context.Background(), o, []content.Part{part}, 0)
 		then(data, err == nil)
 	}()
 	return true

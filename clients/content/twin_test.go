@@ -128,7 +128,8 @@ func (p *play) settle(err error) bool {
 	if err == nil {
 		return true
 	}
-	if !fault.Is(err, fault.NoSpace) && !fault.Is(err, fault.TimedOut) {
+	// IO: whether an append was run could not be found out.
+	if !fault.Is(err, fault.NoSpace) && !fault.Is(err, fault.TimedOut) && !fault.Is(err, fault.IO) {
 		p.Fatalf("an error of no failure: %v", err)
 	}
 	if p.faults.count() == p.excused {
@@ -309,6 +310,8 @@ func TestEngineAgreesWithAFlatTwin(t *testing.T) {
 			ReadAhead:   rapid.SampledFrom([]int64{-1, 1 << 20, 0}).Draw(rt, "ahead"),
 			NoRangeMap:  rapid.Bool().Draw(rt, "no range map"),
 			FlushAfter:  time.Hour,
+			Soft:        rapid.Bool().Draw(rt, "soft"),
+			RetryAfter:  time.Millisecond,
 		}
 		if rapid.Bool().Draw(rt, "journal") {
 			journal = openLog(rt, dir)

@@ -54,6 +54,9 @@ type put struct {
 // their way when it returns.
 func (f *file) prepare(l *layer) *upload {
 	up := &upload{file: f}
+	if f.isDiscarded() {
+		return up
+	}
 	segs, total := f.segments(l)
 	p := preparer{up: up, layer: l}
 	for i := 0; i < len(segs); {
@@ -155,7 +158,7 @@ func (p *preparer) run(run []segment, last bool) {
 func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !l.stream || l.extend > off || off == l.segs[0].off {
+	if f.discarded || !l.stream || l.extend > off || off == l.segs[0].off {
 		return false
 	}
 	var next *layer
@@ -174,6 +177,7 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 		next.mtime = l.mtime
 	}
 	next.number, next.settle, l.settle = max(next.number, l.number), max(next.settle, l.settle), 0
+	next.logged, l.logged = next.logged+l.logged, 0
 	if next.from == 0 || (l.from > 0 && l.from < next.from) {
 		next.from = l.from
 	}
@@ -241,6 +245,9 @@ func (p *preparer) send() {
 
 // store sends a batch, or, where it asks first, what is missing of it.
 func (f *file) store(ctx context.Context, b *put, ask bool) error {
+	if f.isDiscarded() {
+		return nil
+	}
 	if ask {
 		rest, err := f.lacking(ctx, b)
 		if err != nil || len(rest.addresses) == 0 {
@@ -257,7 +264,7 @@ func (f *file) store(ctx context.Context, b *put, ask bool) error {
 
 // lacking returns the part of a batch that the members lack.
 func (f *file) lacking(ctx context.Context, b *put) (*put, error) {
-	missing, err := f.engine.remote.HaveChunks(ctx, f.object, b.addresses)
+	missing, err := f.engine.remote.HaveChunks(ctx, f.object, b.addresses, b.sizes, b.body)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +298,9 @@ func (u *upload) wait() {
 func (u *upload) again(ctx context.Context) error {
 	var group sync.WaitGroup
 	for _, b := range u.puts {
-		group.Go(func() { b.err = u.file.store(ctx, b, true) })
+		group.Go(func() {
+			b.err = u.file.engine.flight.run(ctx, func() error { return u.file.store(ctx, b, true) })
+		})
 	}
 	group.Wait()
 	u.err = nil

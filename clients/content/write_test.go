@@ -110,7 +110,7 @@ func TestAWaitThatIsInterruptedSendsNothingTwice(t *testing.T) {
 
 func TestALostAnswerIsNeverSentAgain(t *testing.T) {
 	cluster := contenttest.New()
-	e, ctx := newEngine(t, cluster, content.Options{})
+	e, ctx := newEngine(t, cluster, content.Options{Soft: true})
 	h := e.Open(object, nil, content.Open{})
 	defer h.Close()
 	cluster.SetFaults(on(contenttest.Commit, contenttest.Outcome{After: fault.E(fault.TimedOut, "test", "", "")}))

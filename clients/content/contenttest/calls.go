@@ -122,7 +122,7 @@ func (c *Cluster) Write(id geoconfig.ObjectID, off uint64, data []byte) *pb.Attr
 }
 
 // HaveChunks implements content.Remote.
-func (c *Cluster) HaveChunks(ctx context.Context, _ geoconfig.ObjectID, addresses []chunk.Address) ([]bool, error) {
+func (c *Cluster) HaveChunks(ctx context.Context, _ geoconfig.ObjectID, addresses []chunk.Address, _ []uint32, _ [][]byte) ([]bool, error) {
 	after, err := c.enter(ctx, HaveChunks)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (c *Cluster) PutChunks(ctx context.Context, _ geoconfig.ObjectID, addresses
 }
 
 // GetChunks implements content.Remote.
-func (c *Cluster) GetChunks(ctx context.Context, _ geoconfig.ObjectID, parts []content.Part) ([]byte, error) {
+func (c *Cluster) GetChunks(ctx context.Context, _ geoconfig.ObjectID, parts []content.Part, _ int) ([]byte, error) {
 	const op fault.Op = "contenttest.GetChunks"
 	after, err := c.enter(ctx, GetChunks)
 	if err != nil {

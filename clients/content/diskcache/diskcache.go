@@ -172,6 +172,13 @@ func (c *Cache) Get(key []byte) ([]byte, bool) {
 	return data, true
 }
 
+// Forget implements content.DiskCache.
+func (c *Cache) Forget(key []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.index, string(key))
+}
+
 // Has implements content.DiskCache.
 func (c *Cache) Has(key []byte) bool {
 	c.mu.Lock()

@@ -3,23 +3,25 @@
 // crash of the client's process (the kernel's page cache is enough for that;
 // Sync makes it survive a crash of the machine). It decides nothing: at the
 // next start it hands back what was left over, and content.Recover commits it
-// or parks it. Nothing is dropped before somebody says that it is done. The
+// or parks it. Nothing is dropped before the engine says that it is done. The
 // format is described in docs/formats/write-journal.md.
 //
 // A Log may be used from many goroutines. Two processes cannot share a
-// directory.
+// directory. One goroutine of its own syncs files that are full; Close joins it.
 package writelog
 
 import (
 	"log/slog"
+	"math"
 	"os"
-	"path/filepath"
+	"slices"
 	"sync"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/dirlock"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/plant"
 )
 
 // segmentBytes is after how many bytes a new file is begun; a file goes when
@@ -40,20 +42,36 @@ type Log struct {
 	lock  *dirlock.Lock
 	log   *slog.Logger
 
+	full    chan struct{} // wakes the goroutine that syncs; closed by Close
+	syncing sync.WaitGroup
+
 	mu       sync.Mutex
 	segments []*segment // oldest first; the last is appended to
-	live     map[geoconfig.ObjectID][]liveWrite
-	next     uint64 // number of the next write
-	first    uint64 // of this process: lower ones are left over
+	retired  []*segment // their live writes were moved; they go after the next sync
+	objects  map[geoconfig.ObjectID]*object
+	live     int64 // bytes of the live writes' records
+	next     uint64
 	buffer   []byte
-	err      error // a write failed: the file's end is unknown
-	closed   bool
+	// owed are notes of what is done for which there was no room. They are
+	// written before any further write is taken.
+	owed   map[geoconfig.ObjectID]record
+	err    error // a write failed: the file's end is unknown
+	closed bool
+}
+
+// object is what the journal knows of an object with live writes.
+type object struct {
+	known  uint64
+	begun  uint64      // the last commit on its way: up to which write, and
+	mtime  uint64      // the time of change that it makes
+	writes []liveWrite // ascending
 }
 
 // liveWrite is a write that is not done, and where it lies.
 type liveWrite struct {
-	number uint64
-	seg    *segment
+	number   uint64
+	seg      *segment
+	at, size int64
 }
 
 // segment is one file; live counts its writes that are not done.
@@ -61,6 +79,7 @@ type segment struct {
 	number uint64
 	file   *os.File
 	size   int64
+	synced int64 // of size: on disk
 	live   int
 }
 
@@ -74,7 +93,10 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 	if err != nil {
 		return nil, nil, fault.FromOS(op, dir, err)
 	}
-	l := &Log{dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, live: map[geoconfig.ObjectID][]liveWrite{}, next: 1}
+	l := &Log{
+		dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, next: 1, full: make(chan struct{}, 1),
+		objects: map[geoconfig.ObjectID]*object{}, owed: map[geoconfig.ObjectID]record{},
+	}
 	if l.limit <= 0 {
 		l.limit = segmentBytes
 	}
@@ -83,7 +105,6 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 	}
 	left, err := l.load()
 	if err == nil {
-		l.first = l.next
 		err = l.begin()
 	}
 	if err != nil {
@@ -91,6 +112,7 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 		_ = lock.Close() // the first error counts
 		return nil, nil, fault.FromOS(op, dir, err)
 	}
+	l.syncing.Go(l.keepSynced)
 	return l, left, nil
 }
 
@@ -99,23 +121,19 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 func (l *Log) Close() error {
 	const op fault.Op = "writelog.Close"
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.closed {
+		l.mu.Unlock()
 		return nil
 	}
+	_ = l.payOwed() // what is not noted is found again at the next start
 	l.closed = true
+	close(l.full)
+	l.mu.Unlock()
+	l.syncing.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.closeFiles()
 	return fault.FromOS(op, l.dir, l.lock.Close())
-}
-
-func (l *Log) closeFiles() {
-	for i, s := range l.segments {
-		_ = s.file.Close() // every write's own error counted
-		if i == len(l.segments)-1 && s.live == 0 && len(l.live) == 0 {
-			_ = os.Remove(s.file.Name()) // nothing in it is needed; if it stays, it is read again
-		}
-	}
-	l.segments = nil
 }
 
 // Write implements content.Journal.
@@ -123,192 +141,158 @@ func (l *Log) Write(w content.Written) (uint64, error) {
 	const op fault.Op = "writelog.Write"
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := record{kind: byte(w.Kind), object: w.Object, number: l.next, version: w.Version, offset: w.Offset, length: w.Length, data: w.Data}
+	if err := l.payOwed(); err != nil {
+		return 0, fault.FromOS(op, l.dir, err)
+	}
+	r := record{
+		kind: byte(w.Kind), object: w.Object, number: l.next, version: w.Version, offset: w.Offset, length: w.Length,
+		first: l.next, who: w.Who[:min(len(w.Who), math.MaxUint16)], data: w.Data,
+	}
+	if o := l.objects[w.Object]; o != nil && len(o.writes) > 0 {
+		r.first = o.writes[0].number
+	}
 	s, err := l.put(&r)
 	if err != nil {
 		return 0, fault.FromOS(op, l.dir, err)
 	}
 	l.next++
-	s.live++
-	l.live[w.Object] = append(l.live[w.Object], liveWrite{r.number, s})
+	l.add(&r, s, s.size-r.size(), r.size())
+	o := l.object(w.Object)
+	o.known = max(o.known, w.Version)
 	return r.number, nil
 }
 
 // Begin implements content.Journal.
-func (l *Log) Begin(object geoconfig.ObjectID, upto uint64) error {
+func (l *Log) Begin(id geoconfig.ObjectID, upto uint64, mtimeNs int64) error {
 	const op fault.Op = "writelog.Begin"
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.put(&record{kind: kindBegin, object: object, number: upto})
+	err := l.payOwed()
+	if err == nil {
+		_, err = l.put(&record{kind: kindBegin, object: id, number: upto, offset: uint64(mtimeNs)})
+	}
+	if o := l.objects[id]; err == nil && o != nil {
+		o.begun, o.mtime = upto, uint64(mtimeNs)
+	}
 	return fault.FromOS(op, l.dir, err)
 }
 
-// Done implements content.Journal. It leaves alone what was left over by
-// earlier processes: Forget is for that.
-func (l *Log) Done(object geoconfig.ObjectID, from, upto uint64, version uint64) {
-	l.settle(object, max(from, l.first), upto, version)
-}
-
-// Forget says that all that was left over of an object is committed or parked.
-func (l *Log) Forget(object geoconfig.ObjectID) { l.settle(object, 0, l.first-1, 0) }
-
-// settle marks an object's writes from..upto as done.
-func (l *Log) settle(object geoconfig.ObjectID, from, upto, version uint64) {
+// Done implements content.Journal.
+func (l *Log) Done(id geoconfig.ObjectID, from, upto uint64, version uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := l.put(&record{kind: kindDone, object: object, number: upto, version: version, offset: from}); err != nil {
-		l.log.Warn("the write journal could not note a commit", "object", object.String(), "err", err)
-		return // it will be found again at the next start
+	if plant.On(plant.WritelogSettlesAll) {
+		upto = max(upto, l.next-1)
 	}
-	l.finish(object, from, upto)
+	r := record{kind: kindDone, object: id, number: upto, version: version, offset: from}
+	if o := l.objects[id]; o != nil {
+		o.known = max(o.known, version)
+	}
+	if old, ok := l.owed[id]; ok && upto >= from {
+		r.offset, r.number, r.version = min(from, old.offset), max(upto, old.number), max(version, old.version)
+		delete(l.owed, id)
+	}
+	_, err := l.put(&r)
+	if err != nil && upto >= from {
+		l.owed[id] = r
+		l.log.Warn("the write journal could not note a commit yet", "object", id.String(), "err", err)
+	}
+	l.finish(id, from, upto)
+	l.forget(id)
 	l.collect()
 }
 
-// finish takes done writes off the table.
-func (l *Log) finish(object geoconfig.ObjectID, from, upto uint64) {
-	keep := l.live[object][:0]
-	for _, w := range l.live[object] {
-		if w.number >= from && w.number <= upto {
-			w.seg.live--
-		} else {
-			keep = append(keep, w)
-		}
-	}
-	if l.live[object] = keep; len(keep) == 0 {
-		delete(l.live, object)
-	}
-}
-
-// collect removes the oldest files as long as nothing in them is needed. Their
-// order matters: a note of what is done must not go before what it is about.
-func (l *Log) collect() {
-	for len(l.segments) > 1 && l.segments[0].live == 0 {
-		s := l.segments[0]
-		l.segments = l.segments[1:]
-		_ = s.file.Close() // it goes anyway
-		if err := os.Remove(s.file.Name()); err != nil {
-			l.log.Warn("a file of the write journal cannot be removed", "file", s.file.Name(), "err", err)
-		}
-	}
-}
-
-// Sync implements content.Journal.
-func (l *Log) Sync() error {
-	const op fault.Op = "writelog.Sync"
+// Forget says that all that is kept of an object is committed or parked.
+func (l *Log) Forget(id geoconfig.ObjectID) {
 	l.mu.Lock()
-	if l.closed || l.err != nil {
-		defer l.mu.Unlock()
-		return l.state(op)
-	}
-	files := make([]*os.File, len(l.segments))
-	for i, s := range l.segments {
-		files[i] = s.file
-	}
+	upto := l.next - 1
 	l.mu.Unlock()
-	for _, f := range files[max(0, len(files)-2):] { // older ones were synced when they were full
-		err := f.Sync()
-		if err == nil {
-			continue
+	l.Done(id, 0, upto, 0)
+}
+
+// payOwed writes down what is done and was not noted; the mutex is held.
+func (l *Log) payOwed() error {
+	for id, r := range l.owed {
+		if _, err := l.put(&r); err != nil {
+			return err
 		}
-		l.mu.Lock()
-		if l.removed(f) { // all in it is committed
-			err = nil
-		} else {
-			l.err = err // a failed fsync is final
-		}
-		l.mu.Unlock()
-		if err != nil {
-			return fault.FromOS(op, l.dir, err)
-		}
+		delete(l.owed, id)
 	}
 	return nil
 }
 
-// removed reports whether a file was collected meanwhile.
-func (l *Log) removed(f *os.File) bool {
-	for _, s := range l.segments {
-		if s.file == f {
-			return false
-		}
+// object returns what is known of an object, made where there is nothing.
+func (l *Log) object(id geoconfig.ObjectID) *object {
+	o := l.objects[id]
+	if o == nil {
+		o = &object{}
+		l.objects[id] = o
 	}
-	return true
+	return o
 }
 
-// state says why nothing more is taken; the mutex is held.
-func (l *Log) state(op fault.Op) error {
-	if l.err != nil {
-		return fault.FromOS(op, l.dir, l.err)
+// forget drops an object that has no live writes.
+func (l *Log) forget(id geoconfig.ObjectID) {
+	if o := l.objects[id]; o != nil && len(o.writes) == 0 {
+		delete(l.objects, id)
 	}
-	return fault.E(fault.Closed, op, l.dir, "the write journal is closed")
+}
+
+// add takes a write into the table. One that is there already, because it was
+// moved, lies where the newer record does.
+func (l *Log) add(r *record, s *segment, at, size int64) {
+	o := l.object(r.object)
+	w := liveWrite{number: r.number, seg: s, at: at, size: size}
+	i, there := slices.BinarySearchFunc(o.writes, r.number, byNumber)
+	s.live++
+	if there {
+		o.writes[i].seg.live--
+		o.writes[i] = w
+		return
+	}
+	o.writes = slices.Insert(o.writes, i, w)
+	l.live += size
+}
+
+func byNumber(w liveWrite, number uint64) int {
+	switch {
+	case w.number < number:
+		return -1
+	case w.number > number:
+		return 1
+	}
+	return 0
+}
+
+// finish takes done writes off the table.
+func (l *Log) finish(id geoconfig.ObjectID, from, upto uint64) {
+	o := l.objects[id]
+	if o == nil || upto < from {
+		return
+	}
+	o.writes = slices.DeleteFunc(o.writes, func(w liveWrite) bool {
+		done := w.number >= from && w.number <= upto
+		if done {
+			w.seg.live--
+			l.live -= w.size
+		}
+		return done
+	})
 }
 
 // Bytes is the size of the journal's files.
 func (l *Log) Bytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.bytes()
+}
+
+func (l *Log) bytes() int64 {
 	var n int64
-	for _, s := range l.segments {
-		n += s.size
+	for _, list := range [][]*segment{l.segments, l.retired} {
+		for _, s := range list {
+			n += s.size
+		}
 	}
 	return n
-}
-
-// put appends a record; the mutex is held.
-func (l *Log) put(r *record) (*segment, error) {
-	const op fault.Op = "writelog.put"
-	if l.closed || l.err != nil {
-		return nil, l.state(op)
-	}
-	s := l.segments[len(l.segments)-1]
-	if s.size >= l.limit {
-		if err := s.file.Sync(); err != nil {
-			l.err = err
-			return nil, err
-		}
-		if err := l.begin(); err != nil {
-			return nil, err
-		}
-		s = l.segments[len(l.segments)-1]
-	}
-	l.buffer = r.head(l.buffer[:0])
-	at := s.size
-	if _, err := s.file.WriteAt(l.buffer, at); err != nil {
-		return nil, l.undo(s, err)
-	}
-	if len(r.data) > 0 {
-		if _, err := s.file.WriteAt(r.data, at+int64(len(l.buffer))); err != nil {
-			return nil, l.undo(s, err)
-		}
-	}
-	s.size = at + int64(len(l.buffer)+len(r.data))
-	return s, nil
-}
-
-// undo cuts off a record that was not written whole (a full disk); where that
-// fails too, the journal takes nothing more.
-func (l *Log) undo(s *segment, cause error) error {
-	if err := s.file.Truncate(s.size); err != nil {
-		l.err = err
-	}
-	return cause
-}
-
-// begin starts a new file.
-func (l *Log) begin() error {
-	number := uint64(1)
-	if n := len(l.segments); n > 0 {
-		number = l.segments[n-1].number + 1
-	}
-	name := filepath.Join(l.dir, segmentName(number))
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := f.WriteAt([]byte(magic), 0); err != nil {
-		_ = f.Close() // the first error counts
-		return err
-	}
-	l.segments = append(l.segments, &segment{number: number, file: f, size: int64(len(magic))})
-	l.collect()
-	return nil
 }

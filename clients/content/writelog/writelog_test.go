@@ -33,11 +33,13 @@ func write(t *testing.T, l *Log, o geoconfig.ObjectID, off uint64, data string) 
 // crash ends a Log as the death of its process does: files and lock are let go.
 func crash(l *Log) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.closed = true
+	close(l.full)
+	l.mu.Unlock()
+	l.syncing.Wait()
 	for _, s := range l.segments {
 		_ = s.file.Close()
 	}
-	l.closed = true
 	_ = l.lock.Close()
 }
 
@@ -51,10 +53,10 @@ func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
 	two := write(t, l, 2, 10, "two")
 	one := write(t, l, 1, 3, "more")
 	write(t, l, 1, 9, "last")
-	if _, err := l.Write(content.Written{Object: 2, Version: 9, Kind: content.WriteTruncate, Offset: 5}); err != nil {
+	if _, err := l.Write(content.Written{Object: 2, Version: 9, Kind: content.WriteTruncate, Offset: 5, Who: []byte("ann")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Begin(2, two); err != nil {
+	if err := l.Begin(2, two, 0); err != nil {
 		t.Fatal(err)
 	}
 	l.Done(1, 1, one, 8)
@@ -70,11 +72,11 @@ func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
 	if len(a.Writes) != 1 || string(a.Writes[0].Data) != "last" || a.Writes[0].Offset != 9 || a.Known != 8 || a.Begun != 0 {
 		t.Errorf("object 1: got %+v", a)
 	}
-	if len(b.Writes) != 2 || b.Writes[1].Kind != content.WriteTruncate || b.Writes[1].Offset != 5 || b.Known != 9 || b.Begun != two {
+	if len(b.Writes) != 2 || b.Writes[1].Kind != content.WriteTruncate || b.Writes[1].Offset != 5 || string(b.Writes[1].Who) != "ann" || b.Known != 9 || b.Begun != two {
 		t.Errorf("object 2: got %+v", b)
 	}
 	fresh := write(t, l, 1, 0, "fresh")
-	l.Done(1, 0, fresh, 20) // must not touch what is left over
+	l.Done(1, fresh, fresh, 20)
 	crash(l)
 	l, left = open(t, dir, Options{})
 	if len(left) != 2 || len(left[0].Writes) != 1 || string(left[0].Writes[0].Data) != "last" {
@@ -90,27 +92,88 @@ func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
 	}
 }
 
-func TestRoomIsGivenBack(t *testing.T) {
+// TestAWriteThatStaysDoesNotKeepAllThatFollows holds one write for long.
+func TestAWriteThatStaysDoesNotKeepAllThatFollows(t *testing.T) {
+	const limit = 10000
 	dir := t.TempDir()
-	l, _ := open(t, dir, Options{SegmentBytes: 10000})
-	old := write(t, l, 99, 0, "held for long")
-	for i := range 100 {
-		n := write(t, l, geoconfig.ObjectID(i+1), 0, string(make([]byte, 1000)))
-		if i != 98 { // object 99 is the one that is held
-			l.Done(geoconfig.ObjectID(i+1), n, n, 1)
-		}
+	l, _ := open(t, dir, Options{SegmentBytes: limit})
+	held := write(t, l, 99, 0, "held for long")
+	if err := l.Begin(99, held, 5); err != nil {
+		t.Fatal(err)
 	}
-	if l.Bytes() < 100000 {
-		t.Errorf("the oldest write is not done, but only %d bytes are kept", l.Bytes())
+	for range 1000 {
+		n := write(t, l, 1, 0, string(make([]byte, 1000)))
+		l.Done(1, n, n, 8)
 	}
-	l.Done(99, old, old, 1)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Bytes(); got > 5*limit {
+		t.Errorf("one small write is not done, but %d bytes are kept", got)
+	}
+	crash(l)
+	l, left := open(t, dir, Options{SegmentBytes: limit})
+	if len(left) != 1 || len(left[0].Writes) != 1 || left[0].Begun != held || left[0].MtimeNs != 5 || left[0].Known != 7 {
+		t.Fatalf("left over are %+v", left)
+	}
+	if w := left[0].Writes[0]; w.Number != held || string(w.Data) != "held for long" {
+		t.Errorf("the write that was held is %+v", w)
+	}
+	l.Done(99, held, held, 9)
 	write(t, l, 1, 0, "x")
-	if got := l.Bytes(); got > 20000 {
+	if got := l.Bytes(); got > 3*limit {
 		t.Errorf("nearly all is done, but %d bytes are kept", got)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.wlog"))
-	if len(files) > 2 {
+	if len(files) > 3 {
 		t.Errorf("%d files are left", len(files))
+	}
+}
+
+// TestWhatIsDoneStaysDoneWhereItCouldNotBeNoted fails the note of a commit, as a
+// full disk does, and writes again.
+func TestWhatIsDoneStaysDoneWhereItCouldNotBeNoted(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, Options{})
+	one := write(t, l, 1, 0, "committed")
+	good := l.segments[0].file
+	full, err := os.Open(good.Name()) // nothing can be written to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.segments[0].file = full
+	l.Done(1, one, one, 8)
+	l.segments[0].file = good
+	_ = full.Close() // it was only read
+	write(t, l, 1, 0, "later")
+	crash(l)
+	_, left := open(t, dir, Options{})
+	if len(left) != 1 || len(left[0].Writes) != 1 || string(left[0].Writes[0].Data) != "later" || left[0].Known != 8 {
+		t.Errorf("left over are %+v", left)
+	}
+}
+
+// TestALaterWriteSaysWhatWasSettledBefore loses the note of a commit with the
+// end of its file, as a crash of the machine may.
+func TestALaterWriteSaysWhatWasSettledBefore(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, Options{SegmentBytes: 300})
+	one := write(t, l, 1, 0, string(make([]byte, 100)))
+	kept := l.segments[0].size
+	write(t, l, 2, 0, "of another object")
+	l.Done(1, one, one, 8)
+	first := l.segments[0].file.Name()
+	for len(l.segments) < 2 {
+		write(t, l, 2, 0, string(make([]byte, 100)))
+	}
+	write(t, l, 1, 0, "later")
+	crash(l)
+	if err := os.Truncate(first, kept); err != nil {
+		t.Fatal(err)
+	}
+	_, left := open(t, dir, Options{})
+	if len(left) != 2 || len(left[1].Writes) != 1 && len(left[0].Writes) != 1 {
+		t.Errorf("left over are %+v", left)
 	}
 }
 
@@ -143,7 +206,7 @@ func TestATornEndIsCutOff(t *testing.T) {
 
 func TestForeignAndNewerFilesAreRefused(t *testing.T) {
 	for content, kind := range map[string]fault.Kind{
-		"cartwheel wlog 2": fault.NewerVersion, "something else, which is longer": fault.Corrupt,
+		"cartwheel wlog 3": fault.NewerVersion, "cartwheel wlog 1": fault.Corrupt, "something else, which is longer": fault.Corrupt,
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, segmentName(1)), []byte(content), 0o600); err != nil {
@@ -169,7 +232,7 @@ func TestAClosedJournalRefuses(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	r := record{kind: 1, object: 5, number: 6, version: 7, offset: 8, length: 9, data: []byte("data")}
+	r := record{kind: 1, object: 5, number: 6, version: 7, offset: 8, length: 9, who: []byte("who"), data: []byte("data")}
 	f.Add(append(r.head(nil), r.data...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, n := decode(b)

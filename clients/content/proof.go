@@ -1,0 +1,63 @@
+package content
+
+import (
+	"context"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/chunk"
+)
+
+// A chunk's address is the BLAKE3 sum of its bytes: whole chunks are checked when
+// they come in from a node, and when they are read from the disk cache. Nothing
+// proves a part of a chunk, or a range that a node resolved: for these the client
+// trusts the node that it has authenticated, which checks what it reads from its
+// own disk.
+
+// damagedTries bounds how often a damaged chunk is asked for.
+const damagedTries = 4
+
+// getChunks fetches parts and checks those that are whole chunks. Damaged ones are
+// asked for again, elsewhere.
+func (e *Engine) getChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part) ([]byte, error) {
+	body, err := e.remote.GetChunks(ctx, object, parts, 0)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	for i := range parts {
+		p := &parts[i]
+		end := at + int(p.Length)
+		if end > len(body) {
+			return nil, fault.E(fault.Corrupt, "content.getChunks", p.Address.String(), "fewer bytes came than were asked for")
+		}
+		if p.whole() && chunk.Verify(p.Address, body[at:end]) != nil {
+			good, err := e.again(ctx, object, p)
+			if err != nil {
+				return nil, err
+			}
+			copy(body[at:end], good)
+		}
+		at = end
+	}
+	return body, nil
+}
+
+// again asks for a chunk that came damaged from one node after the other.
+func (e *Engine) again(ctx context.Context, object geoconfig.ObjectID, p *Part) ([]byte, error) {
+	err := fault.E(fault.Corrupt, "content.getChunks", p.Address.String(), "the bytes that came are not the chunk's")
+	for try := 1; try < damagedTries; try++ {
+		e.opt.Log.Warn("a chunk came damaged and is asked for elsewhere", "object", object.String(), "chunk", p.Address.String())
+		body, failed := e.remote.GetChunks(ctx, object, []Part{*p}, try)
+		if failed == nil && len(body) == int(p.Length) && chunk.Verify(p.Address, body) == nil {
+			return body, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fault.Wrap(fault.Interrupted, "content.getChunks", p.Address.String(), context.Cause(ctx))
+		}
+	}
+	return nil, err
+}
+
+// whole reports whether the part is all of its chunk.
+func (p *Part) whole() bool { return p.Offset == 0 && p.Length == p.Size }

@@ -1,0 +1,191 @@
+package content
+
+import (
+	"context"
+	"time"
+
+	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// lastPause is the longest pause before a write that did not get through is sent
+// again.
+const lastPause = 2 * time.Second
+
+// commitLimit is as good as no limit: a context without a deadline gets one of
+// the remote's own.
+const commitLimit = 10 * 365 * 24 * time.Hour
+
+// sending is a layer's way to the nodes over all attempts.
+type sending struct {
+	file    *file
+	layer   *layer
+	up      *upload
+	soft    bool // it is given up in time: a program is told
+	commits []Commit
+	next    int  // of commits: the first that is not known to be run
+	doubt   bool // whether that one was run is to be found out first
+	// over and size are the version that the next commit finds if nobody else
+	// writes; size counts only where sized is set.
+	over, size uint64
+	sized      bool
+	attr       *pb.Attr // after the last commit that was run
+}
+
+// send uploads and commits a layer and returns the attributes after the last
+// commit. Where Soft is not set it ends only with success, with a refusal, or
+// with the engine.
+func (f *file) send(l *layer, up *upload) (*pb.Attr, error) {
+	e := f.engine
+	s := &sending{file: f, layer: l, up: up, soft: e.opt.Soft && l.recovered == nil}
+	if l.recovered.parked() {
+		return nil, nil
+	}
+	for pause := e.opt.RetryAfter; ; pause = min(2*pause, lastPause) {
+		if f.isDiscarded() {
+			return nil, nil
+		}
+		err := s.try()
+		switch {
+		case err == nil:
+			return s.attr, nil
+		case s.soft, !unsettled(err), e.ctx.Err() != nil:
+			return nil, err
+		}
+		if err := e.pause(pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits; it fails when the engine ends.
+func (e *Engine) pause(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-e.ctx.Done():
+		return fault.Wrap(fault.Closed, "content.pause", "", context.Cause(e.ctx))
+	}
+}
+
+// try makes one attempt with what is left to do.
+func (s *sending) try() error {
+	e := s.file.engine
+	if e.ctx.Err() != nil {
+		return fault.Wrap(fault.Closed, "content.send", "", context.Cause(e.ctx))
+	}
+	if err := s.up.err; err != nil {
+		if s.soft || !unsettled(err) {
+			return err
+		}
+		ctx, cancel := s.layer.context(e)
+		defer cancel()
+		if err := s.up.again(ctx); err != nil {
+			return err
+		}
+	}
+	if s.layer.empty() {
+		return nil
+	}
+	if s.commits == nil {
+		s.begin()
+	}
+	for s.next < len(s.commits) {
+		if s.doubt {
+			if err := s.resolve(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin notes that commits are on their way. Where the journal has no room for
+// the note, a crash now leads to a conflict copy that was not needed.
+func (s *sending) begin() {
+	f, l := s.file, s.layer
+	if j := f.engine.opt.Journal; j != nil && l.number > 0 {
+		if err := j.Begin(l.logObject(f), l.number, l.mtime.UnixNano()); err != nil {
+			f.engine.opt.Log.Warn("the write journal could not note that a commit begins", "object", f.object.String(), "err", err)
+		}
+	}
+	f.mu.Lock()
+	l.sent, l.doubts = true, f.doubts
+	s.over = f.newest
+	if f.base != nil {
+		s.over, s.size, s.sized = f.base.serial, f.base.size, true
+	}
+	f.mu.Unlock()
+	s.commits = f.splices(l, s.up.pieces)
+}
+
+// commit runs the next commit.
+func (s *sending) commit() error {
+	f, e := s.file, s.file.engine
+	ctx, cancel := s.context()
+	defer cancel()
+	c := s.commits[s.next]
+	var res *pb.Result
+	var err error
+	for try := 0; ; try++ {
+		res, err = e.remote.Commit(ctx, c)
+		if !fault.Is(err, fault.Missing) || try == retries {
+			break
+		}
+		if err := s.up.again(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err == nil:
+		s.ran(res.GetAttr())
+		return nil
+	case !s.soft && inDoubt(err) && e.ctx.Err() == nil:
+		e.opt.Log.Warn("whether a commit was run is not known; its file is looked at", "object", f.object.String(), "err", err)
+		s.doubt = true
+	}
+	return err
+}
+
+// context is what a commit runs under. Its number must not be given up while
+// its outcome is unknown.
+func (s *sending) context() (context.Context, context.CancelFunc) {
+	e := s.file.engine
+	limit := commitLimit
+	if s.soft {
+		limit = e.opt.CommitTimeout
+	}
+	return context.WithTimeout(trace.With(e.ctx, s.layer.work), limit)
+}
+
+// ran notes that the next commit was run.
+func (s *sending) ran(attr *pb.Attr) {
+	s.file.engine.made.Add(1)
+	s.next++
+	if s.attr = attr; attr == nil {
+		s.file.invalidate()
+		s.sized = false
+		return
+	}
+	s.over, s.size, s.sized = attr.GetVersion(), attr.GetSize(), true
+}
+
+// unsettled reports whether what failed may be tried again: nobody refused it.
+func unsettled(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.TimedOut, fault.Canceled, fault.Interrupted, fault.Unreachable, fault.Closed, fault.Expired, fault.Overloaded,
+		fault.Again, fault.NotActive, fault.WrongEpoch, fault.Missing:
+		return true
+	}
+	return false
+}
+
+// inDoubt reports whether a commit that failed may have been run.
+func inDoubt(err error) bool { return unsettled(err) && !fault.Is(err, fault.Missing) }

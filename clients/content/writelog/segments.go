@@ -1,0 +1,238 @@
+package writelog
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/plant"
+)
+
+// state says why nothing more is taken; the mutex is held.
+func (l *Log) state(op fault.Op) error {
+	if l.err != nil {
+		return fault.FromOS(op, l.dir, l.err)
+	}
+	return fault.E(fault.Closed, op, l.dir, "the write journal is closed")
+}
+
+// put appends a record, to a new file where the last is full; the mutex is
+// held. Afterwards the journal is kept from growing.
+func (l *Log) put(r *record) (*segment, error) {
+	const op fault.Op = "writelog.put"
+	if l.closed || l.err != nil {
+		return nil, l.state(op)
+	}
+	if s := l.segments[len(l.segments)-1]; s.size >= l.limit {
+		if err := l.begin(); err != nil {
+			return nil, err
+		}
+		if err := l.compact(); err != nil {
+			l.log.Warn("old writes could not be moved forward in the write journal", "err", err)
+		}
+		l.wake()
+	}
+	return l.append(r)
+}
+
+// append writes a record to the last file.
+func (l *Log) append(r *record) (*segment, error) {
+	s := l.segments[len(l.segments)-1]
+	l.buffer = r.head(l.buffer[:0])
+	at := s.size
+	n, err := s.file.WriteAt(l.buffer, at)
+	if err == nil && len(r.data) > 0 {
+		_, err = s.file.WriteAt(r.data, at+int64(n))
+	}
+	if err != nil && n > 0 {
+		return nil, l.undo(s, err)
+	} else if err != nil {
+		return nil, err
+	}
+	s.size = at + r.size()
+	return s, nil
+}
+
+// undo cuts off a record that was not written whole (a full disk); where that
+// fails too, the journal takes nothing more.
+func (l *Log) undo(s *segment, cause error) error {
+	if err := s.file.Truncate(s.size); err != nil {
+		l.err = err
+	}
+	return cause
+}
+
+// begin starts a new file.
+func (l *Log) begin() error {
+	number := uint64(1)
+	if n := len(l.segments); n > 0 {
+		number = l.segments[n-1].number + 1
+	}
+	name := filepath.Join(l.dir, segmentName(number))
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt([]byte(magic), 0); err != nil {
+		_ = f.Close() // the first error counts
+		_ = os.Remove(name)
+		return err
+	}
+	l.segments = append(l.segments, &segment{number: number, file: f, size: int64(len(magic))})
+	l.collect()
+	return nil
+}
+
+// collect removes the oldest files as long as nothing in them is needed. Their
+// order matters: a note of what is done must not go before what it is about.
+func (l *Log) collect() {
+	for len(l.segments) > 1 && (l.segments[0].live == 0 || plant.On(plant.WritelogDropsLive)) {
+		s := l.segments[0]
+		l.segments = l.segments[1:]
+		l.remove(s)
+	}
+}
+
+func (l *Log) remove(s *segment) {
+	_ = s.file.Close() // it goes anyway
+	if err := os.Remove(s.file.Name()); err != nil {
+		l.log.Warn("a file of the write journal cannot be removed", "file", s.file.Name(), "err", err)
+	}
+}
+
+// compact moves the live writes of the oldest files forward while the files are
+// larger than twice what is live in them: one write that stays for long must not
+// keep all that was written after it.
+func (l *Log) compact() error {
+	for len(l.segments) > 2 && l.bytes() > 2*l.live+2*l.limit && l.segments[0].live > 0 {
+		oldest := l.segments[0]
+		for id, o := range l.objects {
+			if err := l.move(id, o, oldest); err != nil {
+				return err
+			}
+		}
+		l.segments = l.segments[1:]
+		l.retired = append(l.retired, oldest)
+		l.collect()
+	}
+	return nil
+}
+
+// move writes an object's live writes of a file again, and what else the journal
+// knows of the object.
+func (l *Log) move(id geoconfig.ObjectID, o *object, from *segment) error {
+	const op fault.Op = "writelog.move"
+	moved := false
+	for i := range o.writes {
+		w := &o.writes[i]
+		if w.seg != from {
+			continue
+		}
+		raw := make([]byte, w.size)
+		if _, err := from.file.ReadAt(raw, w.at); err != nil {
+			return err
+		}
+		r, n := decode(raw)
+		if n != len(raw) || r.number != w.number {
+			return fault.E(fault.Corrupt, op, from.file.Name(), "a write is not where it was put")
+		}
+		r.first = o.writes[0].number
+		s, err := l.append(&r)
+		if err != nil {
+			return err
+		}
+		from.live--
+		s.live++
+		w.seg, w.at = s, s.size-w.size
+		moved = true
+	}
+	if !moved {
+		return nil
+	}
+	_, err := l.append(&record{kind: kindBegin, object: id, number: o.begun, version: o.known, offset: o.mtime})
+	return err
+}
+
+// wake has full files synced; the mutex is held.
+func (l *Log) wake() {
+	select {
+	case l.full <- struct{}{}:
+	default:
+	}
+}
+
+// keepSynced syncs files that are full, so that fsync has little to do, and
+// removes those whose writes were moved.
+func (l *Log) keepSynced() {
+	for range l.full {
+		if err := l.Sync(); err != nil && !fault.Is(err, fault.Closed) {
+			l.log.Warn("the write journal cannot be synced", "err", err)
+		}
+	}
+}
+
+// Sync implements content.Journal. The mutex is not held meanwhile.
+func (l *Log) Sync() error {
+	const op fault.Op = "writelog.Sync"
+	l.mu.Lock()
+	if l.closed || l.err != nil {
+		defer l.mu.Unlock()
+		return l.state(op)
+	}
+	type todo struct {
+		s    *segment
+		size int64
+	}
+	var dirty []todo
+	for _, s := range l.segments {
+		if s.synced < s.size {
+			dirty = append(dirty, todo{s, s.size})
+		}
+	}
+	retired := slices.Clone(l.retired)
+	l.mu.Unlock()
+	for _, d := range dirty {
+		err := d.s.file.Sync()
+		l.mu.Lock()
+		switch {
+		case err == nil:
+			d.s.synced = max(d.s.synced, d.size)
+		case l.has(d.s): // otherwise all in it is committed
+			l.err = err // a failed fsync is final
+			l.mu.Unlock()
+			return fault.FromOS(op, l.dir, err)
+		}
+		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = slices.DeleteFunc(l.retired, func(s *segment) bool {
+		gone := slices.Contains(retired, s) // what was moved out of it is on disk
+		if gone {
+			l.remove(s)
+		}
+		return gone
+	})
+	return nil
+}
+
+// has reports whether a file was not removed meanwhile.
+func (l *Log) has(s *segment) bool {
+	return slices.Contains(l.segments, s) || slices.Contains(l.retired, s)
+}
+
+// closeFiles closes all files. The last one goes where nothing is needed.
+func (l *Log) closeFiles() {
+	for i, s := range l.segments {
+		_ = s.file.Close() // every write's own error counted
+		if i == len(l.segments)-1 && i == 0 && s.live == 0 {
+			_ = os.Remove(s.file.Name()) // if it stays, it is read again
+		}
+	}
+	for _, s := range l.retired {
+		_ = s.file.Close() // it is found twice at the next start
+	}
+	l.segments, l.retired = nil, nil
+}
