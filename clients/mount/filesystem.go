@@ -224,6 +224,17 @@ type Notifier interface {
 	Drained(done func())
 }
 
+// Releaser is implemented by notifiers of kernels that can be asked to give
+// nodes up.
+type Releaser interface {
+	// Release asks the kernel to give up a node that no process uses, which it
+	// then forgets (Names.Forget). Nodes in use stay. The name is one that led to
+	// the node, for kernels that give names up and not nodes; it is empty for a
+	// directory, which such a kernel keeps. Like the methods of Notifier, Release
+	// only queues.
+	Release(node, dir NodeID, name string)
+}
+
 // Filler is implemented by notifiers of kernels that take content unasked.
 type Filler interface {
 	// Fill makes data the kernel's pages of a node from its beginning on, if

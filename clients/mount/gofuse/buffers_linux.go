@@ -3,28 +3,29 @@ package gofuse
 import "sync"
 
 // buffers lends large buffers, a bounded number at a time, and keeps a few: to
-// make one costs as much as to fill it.
+// make one costs as much as to fill it. Beyond the number it lends memory of the
+// exact length. Of that, what a write gets is bounded: see room.
 type buffers struct {
 	size, most, keep int
+	extra            int // bytes that writes may take beyond most buffers
 
 	mu   sync.Mutex // guards the rest
-	back sync.Cond  // one came back
 	free [][]byte
 	lent int
+	more int // bytes lent beyond most buffers
 }
 
-func newBuffers(size, most, keep int) *buffers {
-	b := &buffers{size: size, most: most, keep: keep}
-	b.back.L = &b.mu
-	return b
+func newBuffers(size, most, keep, extra int) *buffers {
+	return &buffers{size: size, most: most, keep: keep, extra: extra}
 }
 
-// get lends a buffer, and waits while all are lent.
+// get lends a buffer of the full size, nil where as many are lent as there may
+// be. It never waits: who reads the kernel's requests calls it.
 func (b *buffers) get() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.lent == b.most {
-		b.back.Wait()
+	if b.lent == b.most {
+		return nil
 	}
 	b.lent++
 	n := len(b.free)
@@ -36,13 +37,37 @@ func (b *buffers) get() []byte {
 	return out
 }
 
-// put takes a buffer back.
+// getExact lends n bytes beyond the number.
+func (b *buffers) getExact(n int) []byte {
+	b.mu.Lock()
+	b.more += n
+	b.mu.Unlock()
+	return make([]byte, n)
+}
+
+// shareOfExtra is which part of what is left one write may take.
+const shareOfExtra = 16
+
+// room is how many of n bytes a write may keep beyond the number of buffers: a
+// share of what is left, of which something always is. What it leaves out its
+// program writes again.
+func (b *buffers) room(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	share := max((b.extra-b.more)/shareOfExtra, smallSize)
+	return min(n, share&^(smallSize-1))
+}
+
+// put takes back what get or getExact lent.
 func (b *buffers) put(buf []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if cap(buf) != b.size {
+		b.more -= cap(buf)
+		return
+	}
 	b.lent--
 	if len(b.free) < b.keep {
-		b.free = append(b.free, buf)
+		b.free = append(b.free, buf[:b.size])
 	}
-	b.back.Signal()
 }

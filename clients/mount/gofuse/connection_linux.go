@@ -17,9 +17,14 @@ const (
 	// Numbers of requests that are treated apart.
 	opForget      = 2
 	opRead        = 15
+	opWrite       = 16
+	opRelease     = 18
 	opGetXattr    = 22
 	opListXattr   = 23
+	opFlush       = 25
 	opReadDir     = 28
+	opReleaseDir  = 29
+	opSetLockWait = 33
 	opInterrupt   = 36
 	opBatchForget = 42
 	opReadDirPlus = 44
@@ -28,14 +33,18 @@ const (
 	outHeaderSize = 16
 
 	// A request or an answer up to smallSize is kept in its worker's own
-	// buffers; others, of up to maxTransfer, in one of maxBuffers.
+	// buffers; others, of up to maxTransfer, in one of maxBuffers. When all are
+	// in use, requests go on in memory of their own, of which writes take at most
+	// extraBytes: then they are cut short, and their programs write the rest.
 	smallSize   = 8 << 10
 	bufferSize  = maxTransfer + smallSize
 	maxBuffers  = maxInflight / bufferSize
 	keepBuffers = 6
-	// maxWorkers bounds the requests being worked on; those that wait for
-	// locks of others are among them. Beyond, the kernel waits.
-	maxWorkers = 4096
+	extraBytes  = 256 << 20
+	// maxWorkers bounds the requests being worked on; waiting for a lock takes
+	// none. A further request is refused with ENOMEM, so that the kernel's
+	// requests are read on.
+	maxWorkers = 8192
 	// keepWorkers is how many wait for work when there is little. Each keeps its
 	// buffers and its stack, some 32 KiB; a new one has to make both, which for
 	// more programs at work than are kept costs more than most requests do.
@@ -55,22 +64,25 @@ type connection struct {
 	fd       int // of file; good while a worker runs
 	options  *fuse.MountOptions
 	big      *buffers
+	inbox    []byte // of bufferSize; who has the turn reads into it
 
 	turn    chan struct{} // holds a token while nobody reads
 	workers sync.WaitGroup
 
 	mu     sync.Mutex // guards the rest
 	idle   int        // workers that wait for the turn
-	all    int        // workers, at most maxWorkers
+	all    int        // workers
 	busy   map[*worker]struct{}
-	pieces map[uint64][][]byte // answers to reads under way, by request
-	later  map[uint64]*later   // reads that nobody works on, by request
-	over   bool                // the kernel has let go
+	pieces map[uint64][][]byte  // answers to reads under way, by request
+	later  map[uint64]*later    // reads that nobody works on, by request
+	locks  map[uint64]*lockWait // requests that wait for locks
+	over   bool                 // the kernel has let go
 }
 
 // worker works on one request after the other.
 type worker struct {
 	unique  uint64 // of the request; guarded by the connection's mutex
+	pid     uint32 // of its caller; guarded likewise
 	in, out [smallSize]byte
 	// What is handed to the protocol.
 	ins, outs [1][]byte
@@ -83,8 +95,9 @@ func connect(b *binding, point string, o *fuse.MountOptions) (*connection, error
 		return nil, err
 	}
 	c := &connection{b: b, protocol: fuse.NewProtocolServer(b, o), file: file, fd: int(file.Fd()), options: o,
-		big: newBuffers(bufferSize, maxBuffers, keepBuffers), turn: make(chan struct{}, 1),
-		busy: map[*worker]struct{}{}, pieces: map[uint64][][]byte{}, later: map[uint64]*later{}}
+		big: newBuffers(bufferSize, maxBuffers, keepBuffers, extraBytes), inbox: make([]byte, bufferSize), turn: make(chan struct{}, 1),
+		busy: map[*worker]struct{}{}, pieces: map[uint64][][]byte{}, later: map[uint64]*later{},
+		locks: map[uint64]*lockWait{}}
 	if c.raw, err = file.SyscallConn(); err == nil {
 		err = c.greet()
 	}
@@ -98,8 +111,7 @@ func connect(b *binding, point string, o *fuse.MountOptions) (*connection, error
 // greet answers the first request, which is the kernel's greeting.
 func (c *connection) greet() error {
 	const op fault.Op = "gofuse.greet"
-	w, in := &worker{}, c.big.get()
-	defer c.big.put(in)
+	w, in := &worker{}, c.inbox
 	n, err := c.read(in)
 	if err != nil {
 		return err
@@ -138,20 +150,10 @@ func (c *connection) spawn() {
 func (c *connection) work() {
 	w := &worker{}
 	for range c.turn {
-		big := c.big.get()
-		n, err := c.read(big)
-		for err == nil && c.startLater(big[:n]) {
-			n, err = c.read(big)
-		}
+		in, err := c.next(w)
 		if err != nil {
-			c.big.put(big)
 			c.end(err)
 			return
-		}
-		in := big[:n]
-		if n <= smallSize {
-			in = w.in[:copy(w.in[:], in)]
-			c.big.put(big)
 		}
 		// The kernel does not wait for forgets: who has the turn works on them,
 		// so that no more come than can be worked on.
@@ -161,8 +163,8 @@ func (c *connection) work() {
 			c.pass()
 		}
 		c.answer(w, in)
-		if n > smallSize {
-			c.big.put(big)
+		if len(in) > smallSize {
+			c.big.put(in)
 		}
 		if forgets {
 			c.pass()
@@ -171,6 +173,92 @@ func (c *connection) work() {
 			return
 		}
 	}
+}
+
+// next reads until there is a request for this worker. It never waits for
+// anything but the kernel.
+func (c *connection) next(w *worker) ([]byte, error) {
+	for {
+		n, err := c.read(c.inbox)
+		if err != nil {
+			return nil, err
+		}
+		in := c.inbox[:n]
+		if c.startLater(in) || c.startLock(in) || c.interrupt(in) || c.refuse(in) {
+			continue
+		}
+		return c.own(w, in), nil
+	}
+}
+
+// own gives the worker a request that is in the inbox.
+func (c *connection) own(w *worker, in []byte) []byte {
+	if len(in) <= smallSize {
+		return w.in[:copy(w.in[:], in)]
+	}
+	if b := c.big.get(); b != nil {
+		c.inbox = b
+		return in
+	}
+	if keep := c.cut(in); keep < len(in) {
+		in = in[:keep]
+		shorten(in)
+	}
+	own := c.big.getExact(len(in))
+	copy(own, in)
+	return own
+}
+
+// Places in a request to write.
+const (
+	writeSizeAt  = inHeaderSize + 16
+	writeFlagsAt = inHeaderSize + 20
+	writeData    = inHeaderSize + 40
+)
+
+// cut returns how much of a request may be kept while no buffer is free. A
+// program that writes takes a shorter write for what it is; the kernel, which
+// writes back its own pages, would not, and does not send many at once.
+func (c *connection) cut(in []byte) int {
+	if operation(in) != opWrite || len(in) < writeData || binary.NativeEndian.Uint32(in[writeFlagsAt:])&fuse.WRITE_CACHE != 0 {
+		return len(in)
+	}
+	return writeData + c.big.room(len(in)-writeData)
+}
+
+// shorten makes a request to write say that it is as long as it is.
+func shorten(in []byte) {
+	binary.NativeEndian.PutUint32(in, uint32(len(in)))
+	binary.NativeEndian.PutUint32(in[writeSizeAt:], uint32(len(in)-writeData))
+}
+
+// refuse answers a request for which there is no worker: all but this one are
+// at work. What closes or forgets something is worked on nevertheless.
+func (c *connection) refuse(in []byte) bool {
+	c.mu.Lock()
+	full := len(c.busy) >= maxWorkers-1
+	c.mu.Unlock()
+	switch operation(in) {
+	case opForget, opBatchForget, opRelease, opReleaseDir, opFlush:
+		return false
+	}
+	if full {
+		c.say(in, fuse.Status(syscall.ENOMEM))
+	}
+	return full
+}
+
+// say answers a request with nothing but a status.
+func (c *connection) say(in []byte, status fuse.Status) {
+	out := make([]byte, outHeaderSize)
+	putStatus(out, unique(in), status)
+	c.deliver(operation(in), func() (int, error) { return unix.Write(c.fd, out) })
+}
+
+func putStatus(out []byte, request uint64, status fuse.Status) {
+	binary.NativeEndian.PutUint32(out, outHeaderSize)
+	binary.NativeEndian.PutUint32(out[4:], uint32(-status))
+	binary.NativeEndian.PutUint64(out[8:], request)
 }
 
 // read waits for a request.
@@ -192,7 +280,7 @@ func (c *connection) read(into []byte) (int, error) {
 func (c *connection) begin(w *worker, in []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w.unique = unique(in)
+	w.unique, w.pid = unique(in), binary.NativeEndian.Uint32(in[32:])
 	c.busy[w] = struct{}{}
 	c.idle--
 }
@@ -200,7 +288,7 @@ func (c *connection) begin(w *worker, in []byte) {
 // pass gives the turn on.
 func (c *connection) pass() {
 	c.mu.Lock()
-	if c.idle == 0 && c.all < maxWorkers {
+	if c.idle == 0 { // their number is bounded by refuse
 		c.spawn()
 	}
 	c.mu.Unlock()
@@ -250,17 +338,16 @@ func (c *connection) interruptAll() bool {
 	for w := range c.busy {
 		requests = append(requests, w.unique)
 	}
-	waits := len(requests) > 0 || len(c.later) > 0
+	waits := len(requests)+len(c.later)+len(c.locks) > 0
 	for _, l := range c.later {
 		l.interrupt()
 	}
+	for _, l := range c.locks {
+		l.interrupt()
+	}
 	c.mu.Unlock()
-	w := &worker{}
 	for _, r := range requests {
-		in := binary.NativeEndian.AppendUint32(nil, inHeaderSize+8)
-		in = binary.NativeEndian.AppendUint32(in, opInterrupt)
-		in = append(in, make([]byte, inHeaderSize-len(in))...)
-		c.ask(w, binary.NativeEndian.AppendUint64(in, r), w.out[:]) // refused where it has ended
+		c.askInterrupt(r)
 	}
 	return waits
 }
@@ -294,8 +381,10 @@ func (c *connection) ask(w *worker, in, out []byte) (int, fuse.Status) {
 // answer works on a request and answers it.
 func (c *connection) answer(w *worker, in []byte) {
 	out := w.out[:]
-	if answerSize(in) > len(out) {
-		out = c.big.get()
+	if size := answerSize(in); size > len(out) {
+		if out = c.big.get(); out == nil {
+			out = c.big.getExact(size)
+		}
 		defer c.big.put(out)
 	}
 	n, status := c.ask(w, in, out)
@@ -305,9 +394,7 @@ func (c *connection) answer(w *worker, in []byte) {
 		return
 	case n == 0:
 		n = outHeaderSize
-		binary.NativeEndian.PutUint32(out, outHeaderSize)
-		binary.NativeEndian.PutUint32(out[4:], uint32(-status))
-		binary.NativeEndian.PutUint64(out[8:], unique(in))
+		putStatus(out, unique(in), status)
 	}
 	if pieces == nil {
 		c.deliver(operation(in), func() (int, error) { return unix.Write(c.fd, out[:n]) })

@@ -3,16 +3,23 @@ package gofuse
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/mount/memfs"
 	"cartwheel.dev/clients/mount/mounttest"
+	"cartwheel.dev/geo-config/fault"
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,7 +106,10 @@ func locked(t *testing.T, dir string, w waiters, n int) (release func(), got cha
 }
 
 func TestManyWhoWaitForALockHoldNobodyElseUp(t *testing.T) {
-	const many = maxBuffers + 50
+	many := maxBuffers + 50
+	if os.Getenv("CARTWHEEL_WHOLE") == "1" {
+		many = 4300
+	}
 	w := waiters{memfs.New(memfs.Options{}).View(), make(chan struct{}, many+1)}
 	m := at(t, w)
 	release, got := locked(t, m.Point(), w, many)
@@ -107,6 +117,12 @@ func TestManyWhoWaitForALockHoldNobodyElseUp(t *testing.T) {
 		if err := fill(filepath.Join(m.Point(), "other"), []byte("x")); err != nil {
 			t.Error(err)
 		}
+	}
+	m.server.mu.Lock()
+	waiting, working, all := len(m.server.locks), len(m.server.busy), m.server.all
+	m.server.mu.Unlock()
+	if waiting != many || working > 1 || all > keepWorkers+4 {
+		t.Errorf("%d wait for the lock, and %d of %d workers are at work; want %d, and none for those", waiting, working, all, many)
 	}
 	release()
 	for range many {
@@ -193,25 +209,180 @@ func TestReadsAreAnsweredFromPieces(t *testing.T) {
 }
 
 func TestBuffersAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBuffers(10, 3, 1)
-		lent := [][]byte{b.get(), b.get(), b.get()}
-		var fourth []byte
-		go func() { fourth = b.get() }()
-		synctest.Wait()
-		if fourth != nil {
-			t.Error("a fourth of three was lent")
+	b := newBuffers(100<<10, 2, 1, 256<<10)
+	first, second := b.get(), b.get()
+	if b.get() != nil {
+		t.Error("a third of two was lent")
+	}
+	b.put(first)
+	if len(b.get()) != 100<<10 {
+		t.Error("none was lent after one came back")
+	}
+	var taken [][]byte
+	for range 100 {
+		n := b.room(1 << 20)
+		if n < smallSize {
+			t.Fatalf("a write beyond the buffers may keep %d bytes, want some", n)
 		}
-		b.put(lent[0])
-		synctest.Wait()
-		if len(fourth) != 10 {
-			t.Error("who waited got none when one came back")
+		taken = append(taken, b.getExact(n))
+	}
+	if most := 256<<10 + 100*smallSize; b.more > most {
+		t.Errorf("100 writes beyond the buffers took %d bytes, want at most %d", b.more, most)
+	}
+	for _, x := range append(taken, second, first) {
+		b.put(x)
+	}
+	if len(b.free) != 1 || b.lent != 0 || b.more != 0 {
+		t.Errorf("%d are kept, %d and %d bytes lent; want 1, 0 and 0", len(b.free), b.lent, b.more)
+	}
+}
+
+// writeIn is a request to write n bytes.
+func writeIn(n int, flags uint32) []byte {
+	in := make([]byte, writeData+n)
+	binary.NativeEndian.PutUint32(in, uint32(len(in)))
+	binary.NativeEndian.PutUint32(in[4:], opWrite)
+	binary.NativeEndian.PutUint32(in[writeSizeAt:], uint32(n))
+	binary.NativeEndian.PutUint32(in[writeFlagsAt:], flags)
+	return in
+}
+
+func TestAWriteBeyondTheBuffersIsCutShort(t *testing.T) {
+	c := &connection{big: newBuffers(bufferSize, 0, 0, 1<<20), inbox: make([]byte, bufferSize)}
+	for _, tt := range []struct {
+		name  string
+		n     int
+		flags uint32
+		want  int
+	}{
+		{"of a program", 1 << 20, 0, 1 << 20 / shareOfExtra},
+		{"that is short", 20 << 10, 0, 20 << 10},
+		{"of the kernel's own pages", 1 << 20, fuse.WRITE_CACHE, 1 << 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := &worker{}
+			in := c.inbox[:copy(c.inbox, writeIn(tt.n, tt.flags))]
+			own := c.own(w, in)
+			defer c.big.put(own)
+			length, size := int(binary.NativeEndian.Uint32(own)), int(binary.NativeEndian.Uint32(own[writeSizeAt:]))
+			if len(own) != writeData+tt.want || length != len(own) || size != tt.want {
+				t.Errorf("%d bytes of %d are kept, and the request says %d; want %d", len(own)-writeData, tt.n, size, tt.want)
+			}
+			if &own[0] == &c.inbox[0] {
+				t.Error("the request lies where the next one is read")
+			}
+		})
+	}
+}
+
+// blocked is a twin whose writes of one file wait until they are interrupted or
+// let go.
+type blocked struct {
+	*memfs.View
+	came chan struct{}
+	open chan struct{}
+	mark byte // with which the data of those that wait begin
+}
+
+func (b blocked) Write(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, off int64, data []byte, f mount.WriteFlags) (int, error) {
+	if data[0] == b.mark {
+		b.came <- struct{}{}
+		select {
+		case <-b.open:
+		case <-ctx.Done():
+			return 0, fault.E(fault.Interrupted, "test", "", "")
 		}
-		b.put(fourth)
-		b.put(lent[1])
-		b.put(lent[2])
-		if len(b.free) != 1 || b.lent != 0 {
-			t.Errorf("%d are kept and %d lent; want 1 and 0", len(b.free), b.lent)
+	}
+	return b.View.Write(ctx, c, n, h, off, data, f)
+}
+
+func TestManyWhoseWritesAreBlockedHoldNobodyElseUp(t *testing.T) {
+	const many = maxBuffers + 30
+	b := blocked{memfs.New(memfs.Options{}).View(), make(chan struct{}, many+2), make(chan struct{}), 'w'}
+	m := at(t, b)
+	data := bytes.Repeat([]byte{b.mark}, 512<<10)
+	written := make(chan error, many)
+	for i := range many { // each a file, because the kernel lets one write at a time into a file
+		fd := open(t, filepath.Join(m.Point(), fmt.Sprint("blocked", i)), unix.O_CREAT|unix.O_WRONLY)
+		go func() {
+			n, err := unix.Write(fd, data)
+			if err == nil && n != len(data) {
+				err = fmt.Errorf("%d bytes of %d", n, len(data))
+			}
+			written <- errors.Join(err, unix.Close(fd))
+		}()
+	}
+	// And one in a process of its own, which is killed.
+	dd := exec.Command("sh", "-c", "head -c 524288 /dev/zero | tr '\\0' w | dd of="+filepath.Join(m.Point(), "killed")+" bs=524288 iflag=fullblock conv=notrunc 2>/dev/null")
+	dd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := dd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range many + 1 {
+		<-b.came
+	}
+	if err := fill(filepath.Join(m.Point(), "other"), []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(-dd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	_ = dd.Wait() // it was killed
+	close(b.open)
+	for range many {
+		if err := <-written; err != nil {
+			t.Error(err)
 		}
-	})
+	}
+}
+
+// closing is a twin whose flushes wait until they are interrupted.
+type closing struct {
+	*memfs.View
+	came chan struct{}
+}
+
+func (c closing) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, _ mount.Handle, _ mount.LockOwner) error {
+	c.came <- struct{}{}
+	<-ctx.Done()
+	return nil
+}
+
+func TestTheCloseOfAKilledProcessIsInterrupted(t *testing.T) {
+	f := closing{memfs.New(memfs.Options{}).View(), make(chan struct{}, 4)}
+	m := at(t, f)
+	holder := exec.Command("sh", "-c", "exec 3>"+filepath.Join(m.Point(), "f")+"; exec sleep 1000")
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for { // until it has the file open, and nothing else to close
+		name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", holder.Process.Pid))
+		if err == nil && filepath.Base(name) != "dash" && filepath.Base(name) != "bash" && filepath.Base(name) != "sh" {
+			break
+		}
+		runtime.Gosched()
+	}
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-f.came
+	_ = holder.Wait() // which the close held up
+}
+
+func TestProgramsAreNotInterruptedByBystanders(t *testing.T) {
+	// A thread with a signal pending that it blocks has none that counts.
+	for _, tt := range []struct {
+		signals, blocked uint64
+		want             bool
+	}{
+		{1 << (unix.SIGCHLD - 1), 0, true},
+		{1<<(unix.SIGCHLD-1) | 1<<(unix.SIGINT-1), 0, false},
+		{1<<(unix.SIGCHLD-1) | 1<<(unix.SIGINT-1), 1 << (unix.SIGINT - 1), true},
+		{0, 0, false},
+	} {
+		status := fmt.Appendf(nil, "Name:\tx\nSigPnd:\t%016x\nShdPnd:\t%016x\nSigBlk:\t%016x\nSigIgn:\t0\n", tt.signals, 0, tt.blocked)
+		if got := areBystanders(status); got != tt.want {
+			t.Errorf("pending %x, blocked %x: %v, want %v", tt.signals, tt.blocked, got, tt.want)
+		}
+	}
 }

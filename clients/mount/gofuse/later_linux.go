@@ -51,11 +51,17 @@ func (c *connection) startLater(in []byte) bool {
 	return false
 }
 
+func headerIn(in []byte) (h fuse.InHeader) {
+	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
+	h.Length, h.Opcode, h.Unique, h.NodeId = u32(in), u32(in[4:]), u64(in[8:]), u64(in[16:])
+	h.Uid, h.Gid, h.Pid = u32(in[24:]), u32(in[28:]), u32(in[32:])
+	return h
+}
+
 func readIn(in []byte) fuse.ReadIn {
 	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
 	var r fuse.ReadIn
-	r.Length, r.Opcode, r.Unique, r.NodeId = u32(in), u32(in[4:]), u64(in[8:]), u64(in[16:])
-	r.Uid, r.Gid, r.Pid = u32(in[24:]), u32(in[28:]), u32(in[32:])
+	r.InHeader = headerIn(in)
 	in = in[inHeaderSize:]
 	r.Fh, r.Offset, r.Size, r.ReadFlags, r.LockOwner, r.Flags = u64(in), u64(in[8:]), u32(in[16:]), u32(in[20:]), u64(in[24:]), u32(in[32:])
 	return r

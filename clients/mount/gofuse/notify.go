@@ -25,6 +25,11 @@ const workers = 4
 // whole files.
 const collapseAt = 1024
 
+// pruner is a kernel that gives up nodes by their numbers, since Linux 6.18.
+type pruner interface {
+	PruneNotify(node uint64) fuse.Status
+}
+
 // notifier implements mount.Notifier.
 type notifier struct {
 	shards [workers]shard
@@ -32,7 +37,10 @@ type notifier struct {
 	kernel kernel // nil before start
 }
 
-var _ mount.Notifier = (*notifier)(nil)
+var (
+	_ mount.Notifier = (*notifier)(nil)
+	_ mount.Releaser = (*notifier)(nil)
+)
 
 type noticeKind uint8
 
@@ -41,6 +49,7 @@ const (
 	dropPages
 	dropEntry
 	tellDelete
+	release
 	barrier
 )
 
@@ -49,7 +58,7 @@ const (
 type notice struct {
 	kind           noticeKind
 	node           mount.NodeID // the directory of names
-	child          mount.NodeID // of tellDelete
+	child          mount.NodeID // of tellDelete and release
 	offset, length int64        // of dropPages
 	name           string
 }
@@ -63,6 +72,8 @@ type shard struct {
 	filling map[mount.NodeID]chan struct{} // closed when the kernel has the pages
 	wake    chan struct{}
 	closed  bool
+	// byName: the kernel gives up names only; the worker's.
+	byName bool
 }
 
 func newNotifier() *notifier {
@@ -123,6 +134,11 @@ func (n *notifier) InvalidateEntry(dir mount.NodeID, name string) {
 // Delete implements mount.Notifier.
 func (n *notifier) Delete(dir, child mount.NodeID, name string) {
 	n.shard(dir).add(notice{kind: tellDelete, node: dir, child: child, name: name})
+}
+
+// Release implements mount.Releaser.
+func (n *notifier) Release(node, dir mount.NodeID, name string) {
+	n.shard(dir).add(notice{kind: release, node: dir, child: node, name: name})
 }
 
 // Drained implements mount.Notifier.
@@ -243,6 +259,8 @@ func (s *shard) send(k kernel, m *notice) {
 		k.EntryNotify(uint64(m.node), m.name)
 	case tellDelete:
 		k.DeleteNotify(uint64(m.node), uint64(m.child), m.name)
+	case release:
+		s.release(k, m)
 	case barrier:
 		s.mu.Lock()
 		var done func()
@@ -253,5 +271,19 @@ func (s *shard) send(k kernel, m *notice) {
 		if done != nil {
 			done()
 		}
+	}
+}
+
+// release asks the kernel to give up a node, or where it cannot do that, the
+// name. A kernel that does not know the message says that it is invalid.
+func (s *shard) release(k kernel, m *notice) {
+	if p, ok := k.(pruner); ok && !s.byName {
+		if p.PruneNotify(uint64(m.child)) != fuse.EINVAL {
+			return
+		}
+		s.byName = true
+	}
+	if m.name != "" {
+		k.EntryNotify(uint64(m.node), m.name)
 	}
 }

@@ -12,6 +12,7 @@ import (
 var (
 	_ kernel = (*connection)(nil)
 	_ filler = (*connection)(nil)
+	_ pruner = (*connection)(nil)
 )
 
 // Numbers of what the kernel is told unasked.
@@ -20,6 +21,7 @@ const (
 	tellInvalidEntry = 3
 	tellStore        = 4
 	tellDeleted      = 6
+	tellPrune        = 9
 )
 
 // InodeNotify implements kernel.
@@ -35,6 +37,21 @@ func (c *connection) EntryNotify(parent uint64, name string) fuse.Status {
 // DeleteNotify implements kernel.
 func (c *connection) DeleteNotify(parent, child uint64, name string) fuse.Status {
 	return c.tell(tellDeleted, name, parent, child)
+}
+
+// PruneNotify implements pruner: one node is given up, where nothing uses it.
+func (c *connection) PruneNotify(node uint64) fuse.Status {
+	order := binary.NativeEndian
+	size := outHeaderSize + 24
+	m := make([]byte, 0, size)
+	m = order.AppendUint32(m, uint32(size))
+	m = order.AppendUint32(m, tellPrune)
+	m = order.AppendUint64(m, 0) // no request's answer
+	m = order.AppendUint32(m, 1) // node
+	m = order.AppendUint32(m, 0)
+	m = order.AppendUint64(m, 0) // reserved
+	m = order.AppendUint64(m, node)
+	return c.put(m)
 }
 
 // InodeStore implements filler: data become the node's first pages. The last of

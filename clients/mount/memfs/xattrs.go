@@ -162,11 +162,24 @@ func (s *Store) changeable(c mount.Caller, node mount.NodeID, name string) (*ino
 	return i, nil
 }
 
+// removable finds an inode whose attribute name the caller may remove: kernels
+// remove capabilities for whoever changes the content.
+func (s *Store) removable(c mount.Caller, node mount.NodeID, name string) (*inode, error) {
+	if name != capability {
+		return s.changeable(c, node, name)
+	}
+	i, err := s.get(node)
+	if err != nil {
+		return nil, err
+	}
+	return i, i.may(who(c), mount.AccessWrite)
+}
+
 // RemoveXattr implements mount.Xattrs.
 func (v *View) RemoveXattr(_ context.Context, c mount.Caller, node mount.NodeID, name string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	i, err := v.changeable(c, node, name)
+	i, err := v.removable(c, node, name)
 	if err != nil {
 		return err
 	}

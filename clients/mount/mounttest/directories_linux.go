@@ -13,6 +13,7 @@ func directoryCases() []testCase {
 	return []testCase{
 		{"mkdir and rmdir count links", 1, makeDirectories},
 		{"a removed directory that is open", 1, removedDirectory},
+		{"a directory that is gone still has attributes", 1, goneDirectory},
 		{"listings have types and inode numbers", 1, listTypes},
 		{"a large directory lists each name once", 1, largeDirectory},
 		{"a listing goes on while names change", 1, listWhileChanging},
@@ -49,6 +50,28 @@ func removedDirectory(e *env) {
 	names, err := d.Readdirnames(-1)
 	if len(names) > 0 || err != nil && !errors.Is(err, syscall.ENOENT) {
 		e.Fatalf("listed %q, %v", names, err)
+	}
+}
+
+// goneDirectory removes, or replaces by rename, a directory that is open.
+func goneDirectory(e *env) {
+	for _, replace := range []bool{false, true} {
+		e.ok(os.Mkdir(e.at("d"), 0o750))
+		d := e.open(e.at("d"), os.O_RDONLY, 0)
+		before := e.fstat(d)
+		if replace {
+			e.ok(os.Mkdir(e.at("other"), 0o755))
+			e.ok(unix.Rename(e.at("other"), e.at("d")))
+		} else {
+			e.ok(unix.Rmdir(e.at("d")))
+		}
+		after := e.fstat(d)
+		equal(e, after.Ino, before.Ino)
+		equal(e, after.Mode, before.Mode)
+		equal(e, after.Nlink, 0)
+		if replace {
+			equal(e, e.stat(e.at("d")).Mode&0o7777, 0o755)
+		}
 	}
 }
 

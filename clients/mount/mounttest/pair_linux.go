@@ -22,6 +22,7 @@ func pairCases() []testCase {
 		{"two mounts: an open file hears of changes", 2, changesHeard},
 		{"two mounts: attributes changed elsewhere show", 2, attributesShow},
 		{"two mounts: a file unlinked elsewhere stays readable", 2, unlinkedElsewhere},
+		{"two mounts: a directory removed elsewhere still has attributes", 2, directoryGoneElsewhere},
 		{"two mounts: makers in one directory", 2, makersFromTwo},
 	}
 }
@@ -296,5 +297,37 @@ func makersFromTwo(e *env) {
 		})
 		e.read(filepath.Join(dir, "3-1"), "3 1")
 		e.read(filepath.Join(dir, fmt.Sprint("0-", each-1)), fmt.Sprint(0, each-1))
+	}
+}
+
+func directoryGoneElsewhere(e *env) {
+	for _, replace := range []bool{false, true} {
+		e.ok(os.Mkdir(e.at("d"), 0o750))
+		e.eventually("the directory shows elsewhere", func() error {
+			_, err := os.Stat(e.there("d"))
+			return err
+		})
+		d := e.open(e.there("d"), os.O_RDONLY, 0)
+		before := e.fstat(d)
+		if replace {
+			e.ok(os.Mkdir(e.at("other"), 0o755))
+			e.ok(unix.Rename(e.at("other"), e.at("d")))
+		} else {
+			e.ok(unix.Rmdir(e.at("d")))
+		}
+		after := e.fstat(d)
+		equal(e, after.Ino, before.Ino)
+		equal(e, after.Nlink, 0)
+		var st unix.Stat_t
+		err := unix.Stat(e.there("d"), &st)
+		switch {
+		case !replace:
+			e.want(err, unix.ENOENT)
+		case err != nil || st.Ino == before.Ino || st.Mode&0o7777 != 0o755:
+			e.Fatalf("the name shows object %d of mode %o, %v; the one that is gone is %d", st.Ino, st.Mode, err, before.Ino)
+		}
+		if replace {
+			e.ok(unix.Rmdir(e.at("d")))
+		}
 	}
 }

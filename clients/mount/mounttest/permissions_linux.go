@@ -17,6 +17,7 @@ func permissionCases() []testCase {
 		{"the umask", 1, umask},
 		{"the sticky bit", 1, sticky},
 		{"set-id bits go when others write or owners change", 1, setID},
+		{"set-id bits and capabilities go at each kind of write", 1, privileges},
 		{"set-gid directories hand their group down", 1, setGIDDirectory},
 		{"an access ACL lets in and keeps out", 1, accessACL},
 		{"a default ACL is inherited", 1, defaultACL},
@@ -147,6 +148,72 @@ func setID(e *env) {
 	e.ok(os.Chown(path, alice, staff))
 	e.ok(e.as(alice, alice, nil, func() error { return unix.Chmod(path, 0o2755) }))
 	equal(e, e.stat(path).Mode&0o7777, 0o755)
+}
+
+// capability is a version 2 security.capability that grants net_raw.
+var capability = []byte{1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+const capabilityName = "security.capability"
+
+// privileges has another user change a file's content in each way there is, and
+// looks at its set-id bits and capability while it is still open.
+func privileges(e *env) {
+	path := e.at("f")
+	other := e.at("g")
+	e.write(other, "other content")
+	allocate := func(mode uint32) func(int) error {
+		return func(fd int) error { return unix.Fallocate(fd, mode, 0, 4096) }
+	}
+	for _, each := range []struct {
+		what   string
+		flags  int
+		change func(fd int) error
+	}{
+		{"a write", 0, func(fd int) error { _, err := unix.Pwrite(fd, []byte("x"), 1); return err }},
+		{"an append", unix.O_APPEND, func(fd int) error { _, err := unix.Write(fd, []byte("x")); return err }},
+		{"a direct write", unix.O_DIRECT, func(fd int) error { _, err := unix.Pwrite(fd, aligned(4096), 0); return err }},
+		{"a truncation", 0, func(fd int) error { return unix.Ftruncate(fd, 3) }},
+		{"an allocation", 0, allocate(0)},
+		{"an allocation beyond the end", 0, allocate(unix.FALLOC_FL_KEEP_SIZE)},
+		{"a hole", 0, allocate(unix.FALLOC_FL_KEEP_SIZE | unix.FALLOC_FL_PUNCH_HOLE)},
+		{"zeroes", 0, allocate(unix.FALLOC_FL_ZERO_RANGE)},
+		{"a copied range", 0, func(fd int) error {
+			from, err := unix.Open(other, unix.O_RDONLY, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(from)
+			_, err = unix.CopyFileRange(from, nil, fd, nil, 5, 0)
+			return err
+		}},
+	} {
+		e.ok(os.WriteFile(path, []byte("program"), 0o644))
+		e.ok(os.Chown(path, alice, alice))
+		e.ok(unix.Chmod(path, 0o6777))
+		e.ok(unix.Setxattr(path, capabilityName, capability, 0))
+		var st unix.Stat_t
+		err := e.as(bob, bob, nil, func() error {
+			fd, err := unix.Open(path, unix.O_RDWR|each.flags, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			if err = each.change(fd); err == nil {
+				err = unix.Fstat(fd, &st)
+			}
+			return err
+		})
+		if err != nil {
+			e.Errorf("%s: %v", each.what, err)
+			continue
+		}
+		if mode := st.Mode & 0o7777; mode != 0o777 {
+			e.Errorf("after %s by another user the mode is %o", each.what, mode)
+		}
+		if _, err := unix.Getxattr(path, capabilityName, make([]byte, 64)); !errors.Is(err, unix.ENODATA) {
+			e.Errorf("after %s by another user the capability is there: %v", each.what, err)
+		}
+	}
 }
 
 func appendTo(path string) error {
