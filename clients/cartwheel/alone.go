@@ -42,8 +42,8 @@ type aloneness struct {
 	refused map[geoconfig.ObjectID]error
 }
 
-func (a *aloneness) init() {
-	a.table, a.refused = pending.New(), map[geoconfig.ObjectID]error{}
+func (a *aloneness) init(most int) {
+	a.table, a.refused = pending.New(most), map[geoconfig.ObjectID]error{}
 }
 
 // Pending is how many files were made here that their actives have not heard of.

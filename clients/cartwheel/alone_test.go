@@ -140,7 +140,7 @@ func TestAFileIsOneOperation(t *testing.T) {
 		t.Errorf("what was removed while it was new is there: %+v, %v", e, err)
 	}
 	c.Nodes[0].Server().Host().SetFilter(nil)
-	cl.DropCaches()
+	cl.DropCaches(context.Background())
 	for i := range 100 {
 		if got := get(t, cl, d, fmt.Sprint("n", i)); got != strings.Repeat("x", i*500) {
 			t.Errorf("n%d has %d bytes, want %d", i, len(got), i*500)
@@ -215,9 +215,8 @@ func TestOthersSeeWhatIsOpen(t *testing.T) {
 		},
 	} {
 		d := ownDir(t, a, fmt.Sprint("d", i))
-		asked := counted(c.Nodes[0])
 		m := begin(t, a, d, "new", "content")
-		if asked.Load() != 0 {
+		if a.Pending() != 1 {
 			t.Fatal("the file was not made here")
 		}
 		if err := see(d, "new"); err != nil {
@@ -443,10 +442,20 @@ func TestNewFilesSurviveACrash(t *testing.T) {
 	other := clientOf(t, c, "a")
 	put(t, other, d, "taken", "theirs", mount.OpenExclusive)
 	again := opened(t, c, o)
+	// The client that recovers them shows them at once; it commits them for the
+	// others in the background.
 	for name, want := range map[string]string{"told": "told", "f": "written to f", "empty": "", "taken": "theirs"} {
-		if got := get(t, other, d, name); got != want {
-			t.Errorf("%s reads %q, want %q", name, got, want)
+		if got := get(t, again, d, name); got != want {
+			t.Errorf("%s reads %q where it was recovered, want %q", name, got, want)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		servertest.Await(ctx, t, "another client to see "+name, func() error {
+			if got := get(t, other, d, name); got != want {
+				return fmt.Errorf("it reads %q, want %q", got, want)
+			}
+			return nil
+		})
+		cancel()
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)

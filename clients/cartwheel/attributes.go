@@ -30,7 +30,7 @@ func (c *Client) stat(a *pb.Attr) (out mount.Attr, dirty bool) {
 	case mount.TypeDir:
 		out.Size = directorySize
 	case mount.TypeRegular:
-		over := pb.Attr{Object: a.Object, Size: a.Size, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
+		over := pb.Attr{Object: a.Object, Size: a.Size, Version: a.Version, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
 		if dirty = c.engine.Overlay(&over); dirty {
 			out.Size, out.Mtime, out.Ctime = over.Size, over.MtimeNs, over.CtimeNs
 		}
@@ -67,10 +67,46 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 		return r, nil
 	}
 	a, err := c.fetch(ctx, o, true, false)
+	if fault.Is(err, fault.Stale) {
+		if last, ok := c.nodes.removed(id); ok {
+			return mount.AttrReply{Attr: last}, nil
+		}
+	}
 	if err != nil {
 		return mount.AttrReply{}, err
 	}
-	return c.reply(a), nil
+	r := c.reply(a)
+	if a.Mode&mount.TypeMask == mount.TypeDir {
+		c.nodes.remember(id, &r.Attr)
+	}
+	return r, nil
+}
+
+// remember keeps what was shown of a directory.
+func (t *nodes) remember(id mount.NodeID, a *mount.Attr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byID[id]; n != nil {
+		if n.last == nil {
+			n.last = &mount.Attr{}
+		}
+		*n.last = *a
+	}
+}
+
+// removed returns what is shown of a directory that is gone: a process may have
+// it open or work in it. It has no name and no content. Where a name may lead
+// there that means something else by now, there is nothing to show.
+func (t *nodes) removed(id mount.NodeID) (a mount.Attr, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	if n == nil || n.last == nil || n.misnamed != 0 {
+		return a, false
+	}
+	a = *n.last
+	a.Nlink = 0
+	return a, true
 }
 
 // staleNode answers for nodes that nobody knows.
@@ -89,11 +125,11 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.NodeID,
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.noFill(plain(o))
 	}
-	out, cancel := c.remotely(ctx)
-	defer cancel()
-	if err := c.engine.FlushObject(out, o); err != nil {
+	if err := c.flushFirst(ctx, o); err != nil {
 		return mount.AttrReply{}, err
 	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
 	set := setAttr(o, &change)
 	if change.Valid&(mount.SetMode|mount.SetOwner|mount.SetGroup) != 0 {
 		a, err := c.setAttr(out, withGroups(who), o, set, cues)

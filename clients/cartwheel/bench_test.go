@@ -16,7 +16,7 @@ import (
 // BenchmarkCreate makes, writes and closes files of 16 KiB, as a kernel's
 // requests would, from eight threads in directories of their own.
 func BenchmarkCreate(b *testing.B) {
-	c := servertest.Start(b, servertest.Options{Sites: []string{"a"}})
+	c := servertest.Start(b, servertest.Options{Sites: []string{"a"}, Folders: true})
 	cl := clientOf(b, c, "a")
 	ctx, who := context.Background(), mount.Caller{}
 	data := make([]byte, 16<<10)

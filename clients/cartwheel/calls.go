@@ -81,7 +81,13 @@ func (c *Client) fetch(ctx context.Context, o geoconfig.ObjectID, content, xattr
 	var resp *pb.GetAttrResponse
 	by, err := c.ask(ctx, o.Slice(), nil, method.GetAttr, func(h *pb.ReadHeader) (proto.Message, answer) {
 		mark, resp = c.names.MarkObject(o), &pb.GetAttrResponse{}
-		return &pb.GetAttrRequest{Header: h, Object: uint64(o), Content: content, Xattrs: xattrs}, resp
+		t := c.tickets.of(o)
+		h.Ticket = t.reached
+		req := &pb.GetAttrRequest{Header: h, Object: uint64(o), Content: content, Xattrs: xattrs}
+		if t.now.ticket != nil { // who has it open reads on, whatever the mode is now
+			req.Root, req.Readable = t.now.root[:], t.now.ticket
+		}
+		return req, resp
 	})
 	if err != nil {
 		return nil, err
@@ -127,13 +133,26 @@ func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse,
 	if o.op.TimeNs == 0 {
 		o.op.TimeNs = c.opt.Now().UnixNano()
 	}
-	req := &pb.OperateRequest{Principal: o.p, Operation: o.op, SyncLevel: o.level, Hlc: uint64(c.hlc.Last())}
-	resp, by, err := c.operator.Operate(ctx, o.slice, req, o.body, func(node geoconfig.NodeID) uint64 { return c.sessions.With(ctx, node) })
+	req := &pb.OperateRequest{Principal: o.p, Operation: o.op, SyncLevel: o.level, Hlc: uint64(c.hlc.Last()), Tickets: c.tickets.with(method.Names(o.op)...)}
+	// Sent again, it stays under the session under which it was sent first: what
+	// was written under a lock that went with that session is refused.
+	under := map[geoconfig.NodeID]uint64{}
+	resp, by, err := c.operator.Operate(ctx, o.slice, req, o.body, func(node geoconfig.NodeID) uint64 {
+		if o.op.GetCommit() == nil || under[node] == 0 {
+			under[node] = c.sessions.With(ctx, node)
+		}
+		return under[node]
+	})
 	if err != nil {
 		return nil, by, &outcome{err}
 	}
 	if k := fault.Kind(resp.Result.GetKind()); k != fault.None {
 		return nil, by, fault.E(k, op, "", resp.Result.Message)
+	}
+	if r := resp.Result; c.isUser() {
+		for _, a := range []*pb.Attr{r.GetAttr(), r.GetDir(), r.GetNewDir()} {
+			c.tickets.learn(a, c.boot())
+		}
 	}
 	return resp, by, nil
 }

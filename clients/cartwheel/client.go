@@ -13,6 +13,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +30,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
+	"cartwheel.dev/node/wire/pb"
 )
 
 // Options set up a Client.
@@ -43,18 +47,53 @@ type Options struct {
 	// none. One process a folder.
 	CacheDir   string
 	CacheBytes int64
-	// OpTimeout bounds one operation with all of its retries (60 s).
+	// OpTimeout bounds one operation with all of its retries (60 s). What was
+	// written is sent for longer: until the nodes take it, unless Soft is set.
 	OpTimeout time.Duration
+	// Soft gives a write up that no node took within OpTimeout. A program is told.
+	Soft bool
+	// FlushTimeout is for how long Close goes on while nothing that is unsent gets
+	// to the nodes (OpTimeout).
+	FlushTimeout time.Duration
+	// RetryAfter is the first pause before a write that did not get through is
+	// sent again (50 ms). It doubles up to 2 s.
+	RetryAfter time.Duration
 	// AheadFrom is the round trip to the active of a slice from which on answers
 	// bring names along that may be asked for next (DefaultAheadFrom); negative:
 	// none ever do.
 	AheadFrom time.Duration
+	// Memory is what the process aims to stay under, in bytes (DefaultMemory): the
+	// limits below and the engine's are sized by it where they are zero.
+	Memory int64
+	// KnownFiles is how many files and folders the kernel may know at a time;
+	// beyond that it is asked to give up those that it looked up the longest time
+	// ago. Negative: as many as it likes. What is in use is not bounded.
+	KnownFiles int
+	// DirtyBytes bounds what is written and not at the nodes: then writers wait.
+	// MemoryCache bounds the content and range maps in memory. Zero: by Memory.
+	DirtyBytes, MemoryCache int64
+	// ReadAhead bounds what one open file is read ahead (8 MiB), FlushAfter is the
+	// age at which written bytes are sent though no program asked (5 s).
+	ReadAhead  int64
+	FlushAfter time.Duration
+	// UntoldFiles bounds the new files that their active has not heard of (1,024):
+	// beyond that each is made there at once.
+	UntoldFiles int
+	// Names bound the names and attributes that are kept under leases.
+	Names names.Limits
 	// NoReadAhead and NoRangeMap are for measurements.
 	NoReadAhead, NoRangeMap bool
 	Logger                  *slog.Logger
 	// Now is wall time, BootTime the clock of leases; nil: the system's.
 	Now      func() time.Time
 	BootTime boottime.Func
+	// The rest is zero but in a simulation. Network makes the connections, Key
+	// is the process's identity, and Random its chance.
+	Network wire.Network
+	Key     wire.Key
+	Random  *rand.Rand
+	// JournalFileBytes is behind how many bytes the write journal begins a new file.
+	JournalFileBytes int64
 }
 
 // Client is one mount's view of the tree.
@@ -70,6 +109,7 @@ type Client struct {
 	hlc      *hlc.Clock
 	boot     boottime.Func
 	disk     *disk // nil: no cache folder
+	recovery recovery
 
 	// ctx is what calls to nodes run under; Close ends it.
 	ctx  context.Context
@@ -78,22 +118,25 @@ type Client struct {
 	over bool
 	work sync.WaitGroup
 
-	nodes    nodes
-	handles  handles
-	locks    locks
-	placed   placements
-	alone    aloneness
-	space    spaceCache
-	receipts receipts
-	waits    waits
-	seen     seen
-	brought  brought
-	ahead    ahead
-	streams  streams
-	recorder *trace.Recorder
-	notifier atomic.Pointer[mount.Notifier]
-	closing  sync.Once
-	closed   error
+	nodes     nodes
+	handles   handles
+	locks     locks
+	placed    placements
+	alone     aloneness
+	space     spaceCache
+	receipts  receipts
+	waits     waits
+	lettingGo lettingGo
+	seen      seen
+	brought   brought
+	tickets   tickets
+	ahead     ahead
+	streams   streams
+	recorder  *trace.Recorder
+	notifier  atomic.Pointer[mount.Notifier]
+	arrived   atomic.Uint64 // files that were made here and their actives told of
+	closing   sync.Once
+	closed    error
 }
 
 var _ mount.FileSystem = (*Client)(nil)
@@ -107,13 +150,15 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
 	c.nodes.init()
+	c.nodes.limit = o.KnownFiles
 	c.handles.init()
 	c.locks.init()
-	c.alone.init()
+	c.alone.init(o.UntoldFiles)
 	c.waits.by = map[geoconfig.ObjectID][]*waiting{}
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
-		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe,
+		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.BootTime,
+		Network: o.Network, Key: o.Key, Random: o.Random,
 	})
 	if err != nil {
 		c.stop()
@@ -124,7 +169,8 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.operator = route.NewOperator(c.router)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
-	c.names = names.New(c.sessions)
+	c.names = names.New(c.sessions, o.Names)
+	c.names.OnAttr = func(a *pb.Attr) { c.tickets.learn(a, c.boot()) }
 	cluster.Host().Message(method.Page, c.pushed)
 	if err := c.start(ctx); err != nil {
 		c.abandon()
@@ -142,25 +188,32 @@ func (c *Client) start(ctx context.Context) error {
 	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
 		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
 	}
-	o := content.Options{CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log, Trace: c.recorder}
+	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log, Trace: c.recorder}
 	if c.opt.NoReadAhead {
 		o.ReadAhead = -1
 	}
+	c.opt.engine(&o)
 	if err := c.openDisk(&o); err != nil {
 		return err
 	}
 	c.engine = content.New((*remote)(c), o)
 	c.spawn(c.tellOld)
-	return c.recover(ctx)
+	c.spawn(c.watch)
+	c.recover(ctx)
+	return nil
 }
 
 func (o Options) filled() Options {
 	if o.OpTimeout == 0 {
 		o.OpTimeout = route.DefaultLimit
 	}
+	if o.FlushTimeout == 0 {
+		o.FlushTimeout = o.OpTimeout
+	}
 	if o.AheadFrom == 0 {
 		o.AheadFrom = DefaultAheadFrom
 	}
+	o = o.sized()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -184,30 +237,6 @@ func (c *Client) siteKnown(site geoconfig.SiteName) bool {
 		}
 	}
 	return false
-}
-
-// flushLimit bounds how long Close tries to commit what is dirty.
-const flushLimit = 30 * time.Second
-
-// Close commits what was written, gives up sessions and with them leases and
-// locks, and joins all goroutines. It is idempotent.
-func (c *Client) Close() error {
-	c.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), min(flushLimit, c.opt.OpTimeout))
-		defer cancel()
-		flushed := c.engine.Close(ctx)
-		told := c.settleAll(ctx, every)
-		c.closed = errors.Join(flushed, told, c.end())
-	})
-	return c.closed
-}
-
-// abandon ends a Client that never opened.
-func (c *Client) abandon() {
-	if c.engine != nil {
-		_ = c.engine.Close(c.ctx) // nothing was written
-	}
-	_ = c.end() // the caller hears why it did not open
 }
 
 func (c *Client) end() error {
@@ -236,22 +265,52 @@ func (c *Client) kernel(fn func(mount.Notifier)) {
 }
 
 // interruptGrace is how long a call to a node goes on after its caller was
-// interrupted: longer than a takeover, because signals are frequent and an
-// operation that was sent should have its answer.
-const interruptGrace = 10 * time.Second
+// interrupted, half of it at least from the signal on: an operation that was
+// sent should have its answer, and the caller should not wait a second.
+const interruptGrace = 800 * time.Millisecond
+
+// outlasting is a context that outlasts its request's by the grace.
+type outlasting struct{ context.Context }
+
+type outlastingKey struct{}
+
+// Value implements context.Context.
+func (o outlasting) Value(key any) any {
+	if key == (outlastingKey{}) {
+		return true
+	}
+	return o.Context.Value(key)
+}
+
+// outlast returns a context that ends with the client, not with the request.
+func (c *Client) outlast(ctx context.Context) outlasting { return outlasting{trace.Carry(c.ctx, ctx)} }
+
+// outlasts reports whether a context has the grace already.
+func outlasts(ctx context.Context) bool { return ctx.Value(outlastingKey{}) != nil }
 
 // remotely returns the context for calls to nodes on behalf of one request.
 func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithTimeout(trace.Carry(c.ctx, ctx), c.opt.OpTimeout)
+	if outlasts(ctx) {
+		return context.WithTimeout(ctx, c.opt.OpTimeout)
+	}
+	out, cancel := context.WithTimeout(c.outlast(ctx), c.opt.OpTimeout)
 	stop := endAfterGrace(ctx, out, cancel)
 	return out, func() { stop(); cancel() }
 }
 
 // endAfterGrace cancels out when ctx ends, but not before the grace is over.
+// Nothing watches a call that is shorter than half of it.
 func endAfterGrace(ctx, out context.Context, cancel func()) (stop func() bool) {
-	return time.AfterFunc(interruptGrace, func() {
+	return time.AfterFunc(interruptGrace/2, func() {
 		select {
 		case <-ctx.Done():
+		case <-out.Done():
+			return
+		}
+		rest := time.NewTimer(interruptGrace / 2)
+		defer rest.Stop()
+		select {
+		case <-rest.C:
 			cancel()
 		case <-out.Done():
 		}
@@ -278,10 +337,19 @@ func (c *Client) background(fn func(context.Context)) bool {
 	})
 }
 
-// DropCaches forgets everything that can be asked for again.
-func (c *Client) DropCaches() {
-	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+// mayDropCaches reports whether a caller may empty the caches of the whole mount:
+// root and the user whose process serves it.
+func mayDropCaches(who mount.Caller) bool {
+	own := os.Geteuid()
+	return who.UID == 0 || own < 0 || who.UID == uint32(own) // below 0: this system has no such numbers
+}
+
+// DropCaches forgets everything that can be asked for again. What is dirty is
+// committed first, as far as that goes until the caller has enough.
+func (c *Client) DropCaches(caller context.Context) {
+	ctx, cancel := context.WithTimeout(trace.Carry(c.ctx, caller), c.opt.OpTimeout)
 	defer cancel()
+	defer context.AfterFunc(caller, cancel)()
 	if err := c.engine.FlushAll(ctx); err != nil {
 		c.log.Warn("not everything could be committed before the caches were dropped", "err", err)
 	}

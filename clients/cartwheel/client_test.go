@@ -32,11 +32,17 @@ func clientOf(t testing.TB, c *servertest.Cluster, site string) *cartwheel.Clien
 	return cl
 }
 
-// opened opens a client, which somebody closes.
+// opened opens a client, which the caller closes.
 func opened(t testing.TB, c *servertest.Cluster, o cartwheel.Options) *cartwheel.Client {
 	t.Helper()
+	return openedAs(t, c, "root", o)
+}
+
+// openedAs opens a client with a user's key. The caller closes the client.
+func openedAs(t testing.TB, c *servertest.Cluster, user string, o cartwheel.Options) *cartwheel.Client {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "user.key")
-	encoded, err := c.Users["root"].Marshal()
+	encoded, err := c.Users[user].Marshal()
 	if err == nil {
 		err = os.WriteFile(key, encoded, 0o600)
 	}

@@ -18,7 +18,7 @@ var _ mount.RangeCopier = (*Client)(nil)
 // the file that is written, and no byte crosses. NotSupported, after which a
 // kernel reads and writes, where the range is small or its chunks are not all
 // with that active.
-func (c *Client) CopyRange(ctx context.Context, _ mount.Caller, _ mount.NodeID, fromID mount.Handle, at int64,
+func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.NodeID, fromID mount.Handle, at int64,
 	_ mount.NodeID, toID mount.Handle, to, length int64) (int64, error) {
 	const op fault.Op = "cartwheel.CopyRange"
 	if at < 0 || to < 0 || length < 0 {
@@ -35,11 +35,16 @@ func (c *Client) CopyRange(ctx context.Context, _ mount.Caller, _ mount.NodeID, 
 	if length < smallCopy {
 		return 0, fault.E(fault.NotSupported, op, h.object.String(), "read and write what is so small")
 	}
-	if err := c.locks.fail(h.object); err != nil {
+	if err := c.locks.fail(toID, h.object); err != nil {
 		return 0, err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.patiently(ctx)
 	defer cancel()
+	if who.UID != 0 {
+		if err := c.dropSetID(out, h); err != nil {
+			return 0, err
+		}
+	}
 	n, err := h.content.CopyFrom(out, from.content, uint64(at), uint64(length), uint64(to))
 	return int64(n), err
 }

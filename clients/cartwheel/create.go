@@ -2,6 +2,7 @@ package cartwheel
 
 import (
 	"context"
+	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -58,6 +59,12 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 	m.create.Cues, m.create.Dir, m.create.Name, m.create.Umask = own, uint64(m.dir), []byte(m.name), m.who.Umask
 	for try := 0; ; try++ {
 		slice, err := c.place(out, dir, own)
+		if fault.Is(err, fault.Again) {
+			if c.pauseBeforePlace(out, try) {
+				continue
+			}
+			err = fault.Wrap(fault.TimedOut, "cartwheel.create", m.name, err)
+		}
 		if err != nil {
 			return made{}, err
 		}
@@ -75,11 +82,29 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 		} else {
 			err = asCaller(m.who, run)
 		}
-		if fault.Is(err, fault.Closed) && !unknown(err) && try < 3 {
-			c.closedSlice(out, slice)
-			continue
+		if !fault.Is(err, fault.Closed) || unknown(err) {
+			return res, err
 		}
-		return res, err
+		c.closedSlice(out, slice)
+		if !c.pauseBeforePlace(out, try) {
+			return made{}, fault.Wrap(fault.TimedOut, "cartwheel.create", m.name, err)
+		}
+	}
+}
+
+// pauseBeforePlace waits until it makes sense to look for a slice again, after
+// one was full: a node may be the last to hear that it is. False: ctx ended.
+func (c *Client) pauseBeforePlace(ctx context.Context, try int) bool {
+	if try < 3 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(c.cluster.Jitter(placeAgain))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -164,7 +189,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	obj = geoconfig.ObjectID(a.GetObject())
 	grants := resp.Grants
 	named, namedBy, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(), op: &pb.Operation{
-		Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: uint64(m.dir), Name: []byte(m.name), Object: uint64(obj), Mode: a.GetMode()}}}})
+		Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: uint64(m.dir), Name: []byte(m.name), Object: uint64(obj), Mode: a.GetMode() & mount.TypeMask, Made: resp.Result.Made}}}})
 	if fault.Is(err, fault.Exists) && !m.create.Exclusive && a.GetMode()&mount.TypeMask == mount.TypeRegular {
 		c.names.Forget(m.dir)
 		res, done, err := c.thereAlready(ctx, m)
@@ -232,7 +257,7 @@ func (c *Client) tellAliases(dir geoconfig.ObjectID, cues cue.Set, changed ...st
 		out.attrs = append(out.attrs, n.id)
 		for _, name := range changed {
 			if _, ok := n.told[name]; ok {
-				delete(n.told, name)
+				t.untold(n, name)
 				out.names = append(out.names, nameNotice{n.id, name})
 			}
 		}

@@ -103,7 +103,7 @@ func TestADeepPathIsResolvedInOne(t *testing.T) {
 	if wan > 2 {
 		t.Errorf("name by name: %d round trips, want 2: %+v", wan, by)
 	}
-	cl.DropCaches()
+	cl.DropCaches(context.Background())
 	if by, wan = trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan > 2 {
 		t.Errorf("name by name, once more: %d round trips, want 2: %+v", wan, by)
 	}

@@ -160,6 +160,9 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 		return r.sink.Add(e)
 	}
 	c := r.c
+	if c.nodes.over.Load() && c.nodes.crowded() {
+		return r.sink.AddPlus(e, &mount.Entry{})
+	}
 	now, left, ok := c.names.Lookup(r.dir, n.Name)
 	a, _, known := c.names.Attr(n.Object)
 	if !ok || !known || now.Object != n.Object || !r.cues.Empty() && n.Type == mount.TypeRegular {
@@ -226,6 +229,7 @@ func (c *Client) learnPage(dir geoconfig.ObjectID, p *page, going bool, first *n
 		for i, e := range p.resp.Entries {
 			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode}}
 			l.Attr(e.Attr, false)
+			c.tickets.note(geoconfig.ObjectID(e.Object), e.Ticket)
 			l.Entry(dir, out[i].Name, out[i].Entry)
 		}
 		if *kept && !p.resp.More {

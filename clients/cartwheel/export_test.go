@@ -3,7 +3,12 @@
 package cartwheel
 
 import (
+	"slices"
+	"sync/atomic"
+	"time"
+
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
 )
 
@@ -12,4 +17,56 @@ func (c *Client) CutOff(id geoconfig.NodeID) {
 	c.cluster.Host().SetFilter(func(peer string, _ wire.Class, _ wire.Method) wire.Verdict {
 		return wire.Verdict{Drop: peer == string(id)}
 	})
+}
+
+// Lose loses everything of some methods that the client sends, and nothing else
+// any more.
+func (c *Client) Lose(methods ...wire.Method) {
+	c.cluster.Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
+		return wire.Verdict{Drop: slices.Contains(methods, m)}
+	})
+}
+
+// Count counts what the client sends of a method from now on, and loses
+// everything of some others.
+func (c *Client) Count(m wire.Method, lose ...wire.Method) *atomic.Int64 {
+	var n atomic.Int64
+	c.cluster.Host().SetFilter(func(_ string, _ wire.Class, sent wire.Method) wire.Verdict {
+		if sent == m {
+			n.Add(1)
+		}
+		return wire.Verdict{Drop: slices.Contains(lose, sent)}
+	})
+	return &n
+}
+
+// Slow delays what the client sends of one method, and counts what it sends of
+// another.
+func (c *Client) Slow(m wire.Method, by time.Duration, counted wire.Method) *atomic.Int64 {
+	var n atomic.Int64
+	c.cluster.Host().SetFilter(func(_ string, _ wire.Class, sent wire.Method) wire.Verdict {
+		if sent == counted {
+			n.Add(1)
+		}
+		if sent != m {
+			return wire.Verdict{}
+		}
+		return wire.Verdict{Delay: by}
+	})
+	return &n
+}
+
+// LostLocks returns how many handles are known to have lost a lock.
+func (c *Client) LostLocks() int {
+	c.locks.mu.Lock()
+	defer c.locks.mu.Unlock()
+	return len(c.locks.lost)
+}
+
+// Owns reports whether a node has said that the client has a chunk's bytes.
+func (c *Client) Owns(a chunk.Address) bool {
+	c.tickets.mu.Lock()
+	defer c.tickets.mu.Unlock()
+	_, ok := c.tickets.owned.get(a, maxOwned)
+	return ok
 }

@@ -90,7 +90,7 @@ func TestALostAnswerDoesNothingTwice(t *testing.T) {
 	if lost.Load() != 2 {
 		t.Fatalf("%d answers were lost, want 2", lost.Load())
 	}
-	cl.DropCaches()
+	cl.DropCaches(context.Background())
 	if got := get(t, cl, mount.Root, "log"); got != "one two three" {
 		t.Errorf("got %q, want each record once", got)
 	}

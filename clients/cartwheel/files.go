@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -24,8 +25,11 @@ type handle struct {
 	object  geoconfig.ObjectID
 	node    mount.NodeID
 	content *content.Handle // of a file
+	as      *as             // of its writes
 	flags   mount.OpenFlags
 	listing *listing // of a directory
+	// asked: the attributes were asked for once for what a write takes away.
+	asked atomic.Bool
 }
 
 var _ mount.PieceReader = (*Client)(nil)
@@ -111,25 +115,31 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	}
 	e := c.named(id, cues, name, m.attr, dir)
 	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
-		out, cancel := c.remotely(ctx)
 		var err error
-		m.attr, err = c.truncate(out, who, geoconfig.ObjectID(m.attr.Object), cues)
-		cancel()
+		m.attr, err = c.truncate(ctx, who, geoconfig.ObjectID(m.attr.Object), cues)
 		if err != nil {
 			c.nodes.forget(e.Node, 1)
 			return mount.Entry{}, mount.Opened{}, err
 		}
 		e.Attr, _ = c.stat(m.attr)
 	}
-	return e, c.opened(ctx, who, m.attr, flags, cues, false), nil
+	b := c.nodes.beginOpen(geoconfig.ObjectID(m.attr.Object), flags)
+	b.dir, b.name = dir, name
+	out := c.opened(ctx, who, b, m.attr, flags, cues)
+	if _, _, ok := c.names.Attr(b.object); !ok {
+		c.engine.Invalidate(b.object) // it may have changed before the open was counted
+	}
+	return e, out, nil
 }
 
 func (c *Client) truncate(ctx context.Context, who mount.Caller, o geoconfig.ObjectID, cues cue.Set) (*pb.Attr, error) {
 	var zero uint64
 	var a *pb.Attr
-	if err := c.engine.FlushObject(ctx, o); err != nil {
+	if err := c.flushFirst(ctx, o); err != nil {
 		return nil, err
 	}
+	ctx, cancel := c.remotely(ctx)
+	defer cancel()
 	err := asCaller(who, func(p *pb.Principal) (err error) {
 		a, err = c.change(ctx, o, operation{p: p, level: cues.Only(cue.Open).Sync(), op: &pb.Operation{
 			Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(o), Size: &zero}}}})
@@ -139,99 +149,6 @@ func (c *Client) truncate(ctx context.Context, who mount.Caller, o geoconfig.Obj
 		c.engine.SetVersion(a)
 	}
 	return a, err
-}
-
-// opened makes a handle of a file whose current attributes are known. Of one
-// that is fresh the kernel may have no pages yet.
-func (c *Client) opened(ctx context.Context, who mount.Caller, a *pb.Attr, flags mount.OpenFlags, cues cue.Set, fresh bool) mount.Opened {
-	o := geoconfig.ObjectID(a.Object)
-	h := &handle{object: o, node: plain(o), flags: flags}
-	how := content.Open{As: &as{p: c.writer(who, flags), level: cues.Only(cue.Write).Sync()}, ClearSetID: who.UID != 0}
-	h.content = c.engine.Open(o, a, how)
-	var data []byte
-	if fresh {
-		data = c.toFill(ctx, h, a)
-	}
-	t := &c.nodes
-	t.mu.Lock()
-	n := t.get(h.node, o)
-	t.opened(n, flags)
-	keep := n.pages != 0 && n.pages == a.Version && n.untold == 0
-	n.pages = a.Version
-	noFlush := n.writers == 0 && !n.locked
-	first, filling := t.page(n, len(data) > 0)
-	t.mu.Unlock()
-	if first {
-		keep = c.fill(n, a, data)
-	} else if filling != nil {
-		<-filling
-	}
-	return mount.Opened{Handle: c.handles.add(h), KeepCache: keep, DirectIO: flags&mount.OpenDirect != 0,
-		NoFlush: noFlush}
-}
-
-// writer is who a handle's commits act as.
-func (c *Client) writer(who mount.Caller, flags mount.OpenFlags) *pb.Principal {
-	if !flags.Writes() {
-		return principal(who)
-	}
-	if w := c.cluster.Who(); w != nil && w.Trusted {
-		return principal(who) // what it may write, its kernel checked
-	}
-	return withGroups(who)
-}
-
-// Open implements mount.Files.
-func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, flags mount.OpenFlags) (mount.Opened, error) {
-	const op fault.Op = "cartwheel.Open"
-	o, _, ok := c.nodes.find(id)
-	if !ok {
-		return mount.Opened{}, staleNode
-	}
-	t := &c.nodes
-	t.mu.Lock()
-	n := t.byID[id]
-	untold, fresh := n != nil && n.untold != 0, n != nil && !n.paged
-	t.mu.Unlock()
-	if untold {
-		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
-	}
-	cues := t.hinted(o, who.PID, c.boot)
-	var a *pb.Attr
-	var err error
-	if flags&mount.OpenTruncate != 0 {
-		t.noFill(id)
-		out, cancel := c.remotely(ctx)
-		a, err = c.truncate(out, who, o, cues)
-		cancel()
-	} else {
-		a, err = c.toOpen(ctx, o)
-	}
-	if err != nil {
-		return mount.Opened{}, err
-	}
-	if a.Mode&mount.TypeMask == mount.TypeDir {
-		return mount.Opened{}, fault.E(fault.IsDirectory, op, o.String(), "")
-	}
-	return c.opened(ctx, who, a, flags, cues, fresh), nil
-}
-
-// toOpen returns attributes with Content under a lease on the file itself,
-// where one can be had: by it the active asks, before the last name goes,
-// whether the file is open here.
-func (c *Client) toOpen(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
-	if c.alone.table.Of(o) != nil {
-		if a, _, ok := c.names.Attr(o); ok {
-			return a, nil
-		}
-	}
-	c.ahead.await(ctx, o)
-	if a, ok := c.names.Own(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
-		c.openedAhead(o)
-		return a, nil
-	}
-	c.openedUnknown(o)
-	return c.fetch(ctx, o, true, false)
 }
 
 // Read implements mount.Files.
@@ -282,11 +199,16 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid
 	if offset < 0 || offset > math.MaxInt64-int64(len(data)) {
 		return 0, fault.E(fault.TooLarge, "cartwheel.Write", "", "")
 	}
-	if err := c.locks.fail(h.object); err != nil {
+	if err := c.locks.fail(hid, h.object); err != nil {
 		return 0, err
 	}
-	out, cancel := c.patiently(ctx)
+	out, cancel := c.untilTaken(ctx)
 	defer cancel()
+	if flags&mount.WriteKillSetID != 0 {
+		if err := c.dropSetID(out, h); err != nil {
+			return 0, err
+		}
+	}
 	if flags&mount.WriteAppend != 0 {
 		var at uint64
 		if at, err = h.content.Append(out, data); err == nil && at != uint64(offset) {
@@ -310,10 +232,10 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 	if err != nil {
 		return err
 	}
-	if h.flags.Writes() || c.alone.table.Of(h.object) != nil {
+	if told := c.alone.table.Of(h.object) == nil; h.flags.Writes() && !c.isRemoved(h.object) || !told {
 		err = c.flushed(ctx, h, h.content.Flush)
 	}
-	c.unlockOwner(h.object, owner)
+	c.unlockOwner(ctx, h.object, owner)
 	return err
 }
 
@@ -340,28 +262,15 @@ func (c *Client) Release(_ mount.NodeID, id mount.Handle, _ mount.LockOwner, unl
 		return
 	}
 	done := c.locks.releasing(h.object)
-	c.unlockHandle(h.object, id, unlock)
+	c.unlockHandle(c.ctx, h.object, id, unlock)
 	done()
-	h.content.Close()
-	t := &c.nodes
-	t.mu.Lock()
-	n := t.byID[h.node]
-	if n != nil && n.opens == 1 {
-		_ = c.alone.take(h.object) // nobody asks any more
-	}
-	letGo := false
-	if n != nil {
-		t.closed(n, h.flags)
-		if n.opens == 0 && n.held {
-			n.held, letGo = false, true
-		}
-		t.settle(n)
-	}
-	t.mu.Unlock()
-	if letGo {
-		c.names.Forget(h.object)
+	c.locks.closed(id)
+	if c.endOpen(h.object, h.flags) {
+		h.content.Forsake()
 		c.letGo(h.object)
+		return
 	}
+	h.content.Close()
 }
 
 // Fsync implements mount.Files.
@@ -394,7 +303,7 @@ func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mo
 }
 
 // Allocate implements mount.Files.
-func (c *Client) Allocate(ctx context.Context, _ mount.Caller, id mount.NodeID, hid mount.Handle, offset, length int64, mode mount.AllocateMode) error {
+func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.NodeID, hid mount.Handle, offset, length int64, mode mount.AllocateMode) error {
 	const op fault.Op = "cartwheel.Allocate"
 	h, err := c.handles.file(hid)
 	if err != nil {
@@ -408,6 +317,16 @@ func (c *Client) Allocate(ctx context.Context, _ mount.Caller, id mount.NodeID, 
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
+	if who.UID != 0 {
+		if err := c.dropSetID(out, h); err != nil {
+			return err
+		}
+	}
+	if mode&mount.AllocatePunchHole == 0 {
+		if err := c.roomFor(out, h, uint64(offset+length), uint64(length)); err != nil {
+			return err
+		}
+	}
 	if err := h.content.Allocate(out, uint32(mode), uint64(offset), uint64(length)); err != nil {
 		return err
 	}

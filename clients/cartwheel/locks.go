@@ -29,6 +29,13 @@ const waitLimit = 7 * 24 * time.Hour
 type holding struct {
 	handle mount.Handle // through which it was taken last
 	lock   mount.Lock
+	at     lockSession
+}
+
+// lockSession is a session with a node: a lock goes with it.
+type lockSession struct {
+	node   geoconfig.NodeID
+	number uint64
 }
 
 // locks remembers what is held, to give it up when handles close and to claim
@@ -36,14 +43,24 @@ type holding struct {
 type locks struct {
 	mu   sync.Mutex // guards below
 	held map[geoconfig.ObjectID][]holding
-	lost map[geoconfig.ObjectID]bool
+	// lost are the handles through which a lock was taken that was lost: their
+	// writes fail until they close.
+	lost map[mount.Handle]struct{}
+	// spoiled are files with bytes that were not committed when a write lock was
+	// lost: their next commit fails.
+	spoiled map[geoconfig.ObjectID]struct{}
+	// doubts are the slices in whose locks nobody can trust until it is known
+	// whether another node has them: closed then.
+	doubts map[geoconfig.SliceID]chan struct{}
 	// going are releases under way, which kernels tell of after close returned.
 	going map[geoconfig.ObjectID][]chan struct{}
 }
 
 func (t *locks) init() {
 	t.held = map[geoconfig.ObjectID][]holding{}
-	t.lost = map[geoconfig.ObjectID]bool{}
+	t.lost = map[mount.Handle]struct{}{}
+	t.spoiled = map[geoconfig.ObjectID]struct{}{}
+	t.doubts = map[geoconfig.SliceID]chan struct{}{}
 	t.going = map[geoconfig.ObjectID][]chan struct{}{}
 }
 
@@ -54,6 +71,17 @@ func (t *locks) releasing(o geoconfig.ObjectID) (done func()) {
 	if len(t.held[o]) == 0 {
 		return func() {}
 	}
+	return t.givingLocked(o)
+}
+
+// giving notes that a lock of an object is being given up, until done.
+func (t *locks) giving(o geoconfig.ObjectID) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.givingLocked(o)
+}
+
+func (t *locks) givingLocked(o geoconfig.ObjectID) (done func()) {
 	ended := make(chan struct{})
 	t.going[o] = append(t.going[o], ended)
 	return func() {
@@ -117,9 +145,13 @@ func (t *locks) soon(ctx context.Context, o geoconfig.ObjectID, l *mount.Lock) b
 const closeDelay = 3 * time.Millisecond
 
 // set replaces what an owner holds in the range of l by l.
-func (t *locks) set(o geoconfig.ObjectID, through mount.Handle, l mount.Lock) {
+func (t *locks) set(o geoconfig.ObjectID, through mount.Handle, l mount.Lock, at lockSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.setLocked(o, through, l, at)
+}
+
+func (t *locks) setLocked(o geoconfig.ObjectID, through mount.Handle, l mount.Lock, at lockSession) {
 	var kept []holding
 	for _, h := range t.held[o] {
 		if h.lock.Owner != l.Owner || h.lock.Whole != l.Whole || h.lock.End < l.Start || h.lock.Start > l.End {
@@ -138,7 +170,7 @@ func (t *locks) set(o geoconfig.ObjectID, through mount.Handle, l mount.Lock) {
 		}
 	}
 	if l.Type != mount.Unlock {
-		kept = append(kept, holding{through, l})
+		kept = append(kept, holding{through, l, at})
 	}
 	if len(kept) == 0 {
 		delete(t.held, o)
@@ -173,17 +205,6 @@ func (t *locks) slices() []geoconfig.SliceID {
 	return out
 }
 
-// fail answers once for a lock that was lost.
-func (t *locks) fail(o geoconfig.ObjectID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.lost[o] {
-		return nil
-	}
-	delete(t.lost, o)
-	return fault.E(fault.LostLock, "cartwheel.Write", o.String(), "a lock on the file was lost: what it protected may have changed")
-}
-
 func toWire(o geoconfig.ObjectID, l mount.Lock) *pb.Lock {
 	out := &pb.Lock{Object: uint64(o), Owner: uint64(l.Owner), Flock: l.Whole, Start: l.Start, End: l.End, Pid: l.PID}
 	if l.Whole {
@@ -214,23 +235,31 @@ func fromWire(l *pb.Lock) mount.Lock {
 	return out
 }
 
-// askLock sends a request about a lock to the object's active.
-func (c *Client) askLock(ctx context.Context, o geoconfig.ObjectID, req *pb.LockRequest) (*pb.LockResponse, error) {
+// askLock sends a request about a lock to the object's active, and says under
+// which session it was answered. A request that waits is left with the node.
+func (c *Client) askLock(ctx context.Context, o geoconfig.ObjectID, req *pb.LockRequest) (*pb.LockResponse, lockSession, error) {
 	if err := c.settle(ctx, o); err != nil {
-		return nil, err
+		return nil, lockSession{}, err
+	}
+	active := c.router.Active
+	if req.Wait {
+		active = c.router.Wait
 	}
 	var resp *pb.LockResponse
-	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
-		req.Slice, req.Epoch, req.Client, req.Session = uint32(o.Slice()), uint64(epoch), c.cluster.Client(), c.sessions.With(ctx, node)
-		resp = &pb.LockResponse{}
+	var at lockSession
+	err := active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+		at = lockSession{node, c.sessions.With(ctx, node)}
+		req.Slice, req.Epoch, req.Client, req.Session = uint32(o.Slice()), uint64(epoch), c.cluster.Client(), at.number
+		resp, req.Ticket = &pb.LockResponse{}, c.tickets.reached(o)
 		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Lock, req, nil, resp)
 		body.Release()
-		if fault.Is(err, fault.Expired) { // the session just ended: the next attempt has the new one
+		// Where the session has just ended, the next attempt has the new one.
+		if fault.Is(err, fault.Expired) || err == nil && resp.Granted && c.sessions.Current(node) != at.number {
 			err = fault.E(fault.Again, "cartwheel.lock", string(node), "the session has ended")
 		}
 		return resp.Refusal, err
 	})
-	return resp, err
+	return resp, at, err
 }
 
 // GetLock implements mount.Locks.
@@ -241,7 +270,7 @@ func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	resp, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l), Test: true})
+	resp, _, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l), Test: true})
 	if err != nil {
 		return mount.Lock{}, err
 	}
@@ -279,10 +308,9 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, h
 		return err
 	}
 	// It may have been granted at the last moment.
-	undo := l
-	undo.Type = mount.Unlock
 	if len(c.locks.which(o, func(h *holding) bool { return h.lock.Owner == l.Owner && h.lock.Whole == l.Whole })) == 0 {
-		c.background(func(ctx context.Context) { _, _ = c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, undo)}) }) // the session's end does it too
+		l.Type = mount.Unlock
+		c.releaseLater(o, l)
 	}
 	return fault.E(fault.Interrupted, "cartwheel.SetLock", o.String(), "")
 }
@@ -291,78 +319,33 @@ func (c *Client) takeLock(ctx context.Context, o geoconfig.ObjectID, hid mount.H
 	if err := c.locks.settled(ctx, o); err != nil {
 		return err
 	}
-	resp, err := c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l), Wait: wait})
-	if err == nil && !resp.Granted && c.locks.soon(ctx, o, &l) {
-		resp, err = c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l)})
+	for {
+		resp, at, err := c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l), Wait: wait})
+		if err == nil && !resp.Granted && c.locks.soon(ctx, o, &l) {
+			resp, at, err = c.askLock(ctx, o, &pb.LockRequest{Lock: toWire(o, l)})
+		}
+		if err != nil {
+			return err
+		}
+		if !resp.Granted {
+			return fault.E(fault.Again, "cartwheel.SetLock", o.String(), "")
+		}
+		c.locks.set(o, hid, l, at)
+		if c.sessions.Current(at.node) == at.number {
+			break // from here on, the session's end finds it
+		}
+		undo := l
+		undo.Type = mount.Unlock
+		c.locks.set(o, 0, undo, lockSession{})
 	}
-	if err != nil {
-		return err
-	}
-	if !resp.Granted {
-		return fault.E(fault.Again, "cartwheel.SetLock", o.String(), "")
-	}
-	c.locks.set(o, hid, l)
 	if !l.Whole {
 		c.nodes.lock(o)
 	}
-	if _, _, ok := c.names.Attr(o); ok {
-		return nil // a lease says that nobody changed it
-	}
-	a, err := c.fetch(ctx, o, true, false)
-	if err != nil {
+	if err := c.catchUp(ctx, o); err != nil {
+		// The caller hears that it has no lock, so that it must not have one.
+		l.Type = mount.Unlock
+		c.releaseLater(o, l)
 		return err
 	}
-	c.engine.SetVersion(a)
-	c.nodes.mu.Lock()
-	n := c.nodes.known(o)
-	old := n != nil && n.pages != a.Version
-	if n != nil {
-		n.pages = a.Version
-	}
-	c.nodes.mu.Unlock()
-	if old {
-		done := make(chan struct{})
-		c.tellKernel(&notice{inodes: []mount.NodeID{plain(o)}}, false, func() { close(done) })
-		<-done
-	}
 	return nil
-}
-
-func (c *Client) unlock(ctx context.Context, o geoconfig.ObjectID, l mount.Lock) error {
-	out, cancel := c.remotely(ctx)
-	defer cancel()
-	flushed := c.engine.FlushObject(out, o) // its handles are told of a failure
-	// Forgotten first: once it is free, it may be taken by the same owner again,
-	// as kernels use the numbers of owners again.
-	c.locks.set(o, 0, l)
-	_, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l)})
-	if err == nil {
-		err = flushed
-	}
-	return err
-}
-
-// unlockOwner gives up every range that an owner holds on an object.
-func (c *Client) unlockOwner(o geoconfig.ObjectID, owner mount.LockOwner) {
-	c.unlockAll(o, func(h *holding) bool { return h.lock.Owner == owner && !h.lock.Whole })
-}
-
-// unlockHandle gives up what was taken through a handle, and is not given up
-// by its owner's close; flocks only with whole. It does not go by an flock's
-// owner: a kernel tells of a close late, and names that owner by an address
-// that the next open may have by then, with a lock of its own.
-func (c *Client) unlockHandle(o geoconfig.ObjectID, id mount.Handle, whole bool) {
-	c.unlockAll(o, func(h *holding) bool { return h.handle == id && (whole || !h.lock.Whole) })
-}
-
-func (c *Client) unlockAll(o geoconfig.ObjectID, match func(*holding) bool) {
-	for _, h := range c.locks.which(o, match) {
-		l := h.lock
-		l.Type = mount.Unlock
-		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
-		if err := c.unlock(ctx, o, l); err != nil {
-			c.log.Info("a lock could not be given up; the session's end will", "object", o.String(), "err", err)
-		}
-		cancel()
-	}
 }

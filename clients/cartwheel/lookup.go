@@ -34,20 +34,44 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, 
 			return c.lookupCue(ctx, id, dir, cues, name, q, err)
 		}
 	}
-	a, e, err := c.find(ctx, who, dir, name)
+	a, e, out, err := c.lookUp(ctx, who, dir, cues, name)
 	if err != nil {
 		return mount.Entry{}, err
 	}
 	if e.Object == 0 {
 		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Left(dir))}, nil
 	}
-	out := c.entry(a, cues)
 	c.nodes.note(e.Object, who.PID, cues, c.boot)
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
 		return out, nil // asked for again at each open, so that it is known by which path
 	}
 	out.EntryValid = c.told(id, name, out.Node, c.names.Left(dir))
 	return out, nil
+}
+
+// lookTries bounds how often a name is looked up until its file is covered.
+const lookTries = 5
+
+// lookUp finds what a name means and counts the lookup. A regular file is then
+// covered by a lease: before it loses its last name, its active asks this
+// client, which holds it for the open that may follow. Where there was no lease
+// to be had, because a change was under way, it asks again.
+func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, cues cue.Set, name string) (*pb.Attr, names.Entry, mount.Entry, error) {
+	for try := 1; ; try++ {
+		a, e, err := c.find(ctx, who, dir, name)
+		if err != nil || e.Object == 0 {
+			return nil, e, mount.Entry{}, err
+		}
+		out := c.entry(a, cues)
+		if a.Mode&mount.TypeMask != mount.TypeRegular {
+			return a, e, out, nil
+		}
+		c.nodes.justLooked(e.Object, dir, name, who.PID, c.boot())
+		if _, _, covered := c.names.Attr(e.Object); covered || try == lookTries {
+			return a, e, out, nil
+		}
+		c.nodes.forget(out.Node, 1)
+	}
 }
 
 // told bounds how long the kernel may believe a name, and remembers that it
@@ -92,9 +116,15 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.Objec
 func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 	o := geoconfig.ObjectID(a.Object)
 	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
+	if c.nodes.over.Load() {
+		c.release()
+	}
 	_, left, _ := c.names.Attr(o)
 	e := mount.Entry{Node: id, Generation: 1}
 	e.Attr, e.AttrValid = c.shown(a, left)
+	if a.Mode&mount.TypeMask == mount.TypeDir {
+		c.nodes.remember(id, &e.Attr)
+	}
 	return e
 }
 

@@ -79,7 +79,7 @@ func TestContentIsReadAndWrittenAtTheNearestReplica(t *testing.T) {
 	defer cancel()
 	servertest.Await(ctx, t, "reads of a nearer node alone", func() error {
 		near, far := elsewhere(method.Get, method.Range), toActive()
-		cl.DropCaches()
+		cl.DropCaches(context.Background())
 		if got := get(t, cl, mount.Root, "f"); got != content {
 			t.Fatalf("%d bytes came back, or others than were written", len(got))
 		}
@@ -126,7 +126,7 @@ func TestAReplicaThatIsGoneIsPassedOver(t *testing.T) {
 			n.Kill()
 		}
 	}
-	cl.DropCaches()
+	cl.DropCaches(context.Background())
 	if got := get(t, cl, mount.Root, "f"); got != content {
 		t.Fatalf("%d bytes came back, or others than were written", len(got))
 	}
@@ -159,7 +159,7 @@ func TestAClientGoesAroundABrokenLink(t *testing.T) {
 	})
 	cl.CutOff(active.ID())
 	put(t, cl, mount.Root, "during", "over a third node", 0)
-	cl.DropCaches()
+	cl.DropCaches(context.Background())
 	if got := get(t, cl, mount.Root, "during"); got != "over a third node" {
 		t.Errorf("got %q", got)
 	}

@@ -2,6 +2,7 @@ package cartwheel
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/clients/mount"
@@ -45,11 +46,15 @@ type node struct {
 	paged   bool
 	filling chan struct{}
 	// untold, where it is not 0, numbers the revocation that the kernel may not
-	// have been told of yet: a name may lead here that means something else.
-	untold uint64
+	// have been told of yet: its attributes and pages may be old. changed counts
+	// such revocations.
+	untold, changed uint64
+	// misnamed is the same for names: one may lead here that means something
+	// else.
+	misnamed uint64
 	// revoked is when names of this directory were last given up.
 	revoked time.Duration
-	tidied  time.Duration // when told was last searched for what is over
+	tidied  time.Duration // when told was last tidied because it was full
 	// held: the active knows that the object is open here though it may have
 	// no name.
 	held bool
@@ -59,6 +64,12 @@ type node struct {
 	locked bool
 	told   map[string]told
 	hint   *hint
+	// dir and name led here last. prev and next are the neighbours by age.
+	dir        mount.NodeID
+	name       string
+	isDir      bool
+	last       *mount.Attr // of a directory, as it was shown last
+	prev, next *node
 }
 
 // hint remembers under which cues a file was looked up last, and by whom:
@@ -82,6 +93,18 @@ type nodes struct {
 	virtual map[below]mount.NodeID
 	aliases map[geoconfig.ObjectID][]mount.NodeID
 	open    map[*node]struct{} // opens > 0
+	lookups lookups
+	// limit is how many nodes the kernel is let know; 0: as many as it likes.
+	limit     int
+	oldest    node        // head of the ring of nodes by the age of their last lookup
+	over      atomic.Bool // there are more than the limit
+	releasing bool        // the kernel is being asked to give nodes up
+	names     int         // in all nodes' told
+	swept     time.Duration
+	// asleep is how much longer the clock of leases ran than that of Options.Now
+	// since start.
+	start   time.Time
+	asleep  time.Duration
 	next    mount.NodeID
 	notices uint64
 }
@@ -92,6 +115,7 @@ func (t *nodes) init() {
 	t.aliases = map[geoconfig.ObjectID][]mount.NodeID{}
 	t.open = map[*node]struct{}{}
 	t.next = mount.Root + 1
+	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
 }
 
 // plain is the node of an object that was not reached as a directory below cues.
@@ -131,6 +155,8 @@ func (t *nodes) get(id mount.NodeID, o geoconfig.ObjectID) *node {
 	if n == nil {
 		n = &node{id: id, object: o}
 		t.byID[id] = n
+		t.age(n)
+		t.over.Store(t.limit > 0 && len(t.byID) > t.limit)
 	}
 	return n
 }
@@ -149,10 +175,11 @@ func (t *nodes) look(o geoconfig.ObjectID, cues cue.Set, dir bool) mount.NodeID 
 	}
 	n := t.get(id, o)
 	if dir {
-		n.cues = cues
+		n.cues, n.isDir = cues, true
 	}
 	n.lookups++
-	n.untold = 0 // this very lookup says what the name means
+	t.age(n)
+	n.misnamed = 0 // this very lookup says what the name means
 	return id
 }
 
@@ -184,6 +211,12 @@ func (t *nodes) settle(n *node) {
 		return
 	}
 	delete(t.byID, n.id)
+	n.unlink()
+	t.over.Store(t.limit > 0 && len(t.byID) > t.limit)
+	t.names -= len(n.told)
+	if dir := t.byID[n.dir]; dir != nil && dir.told[n.name].child == n.id {
+		t.untold(dir, n.name)
+	}
 	if _, is := objectOf(n.id); is {
 		return
 	}
@@ -212,28 +245,37 @@ func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, unt
 		}
 		n = t.get(mount.Root, geoconfig.RootObject)
 	}
-	if n.revoked != 0 && now-n.revoked < contended {
-		return false
+	if x := t.byID[child]; x != nil {
+		x.dir, x.name = dir, name
 	}
-	if n.told == nil {
-		n.told = map[string]told{}
+	if n.revoked != 0 && now-n.revoked < contended || t.limit > 0 && t.names >= 2*t.limit {
+		return false
 	}
 	if len(n.told) >= maxTold {
 		if now-n.tidied < contended/4 {
 			return false
 		}
 		n.tidied = now
-		for old, x := range n.told {
-			if x.until <= now {
-				delete(n.told, old)
-			}
-		}
+		t.tidy(n, now)
 		if len(n.told) >= maxTold {
 			return false
 		}
 	}
+	if n.told == nil {
+		n.told = map[string]told{}
+	}
+	t.names -= len(n.told)
 	n.told[name] = told{child, until}
+	t.names += len(n.told)
 	return true
+}
+
+// untold forgets that the kernel may believe a name; the mutex is held.
+func (t *nodes) untold(dir *node, name string) {
+	if _, ok := dir.told[name]; ok {
+		delete(dir.told, name)
+		t.names--
+	}
 }
 
 // of returns the nodes of an object: the plain one and those below cues; the

@@ -6,21 +6,82 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/trace"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 )
+
+// untilTaken is remotely for what waits until there is room for written bytes: a
+// writer is slowed down, never refused, while its caller waits. With Soft it
+// gives up as patiently does.
+func (c *Client) untilTaken(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.opt.Soft {
+		return c.patiently(ctx)
+	}
+	if outlasts(ctx) {
+		return context.WithCancel(ctx)
+	}
+	out, cancel := context.WithCancel(c.outlast(ctx))
+	stop := endAfterGrace(ctx, out, cancel)
+	return out, func() { stop(); cancel() }
+}
+
+// asGoodAsNone is the limit of what is sent until its outcome is known: a context
+// without a deadline gets one of the router's own.
+const asGoodAsNone = 10 * 365 * 24 * time.Hour
+
+// untilKnown is what an operation runs under that no caller waits for by itself:
+// it is not given up before its outcome is known, but with Soft.
+func (c *Client) untilKnown(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.opt.Soft {
+		return context.WithTimeout(trace.Carry(c.ctx, ctx), c.opt.OpTimeout)
+	}
+	return context.WithTimeout(trace.Carry(c.ctx, ctx), asGoodAsNone)
+}
+
+// whileProgress is what Close runs under: it ends when nothing got to the nodes
+// for the limit.
+func (c *Client) whileProgress(limit time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(c.ctx)
+	p := &patience{limit: limit, progress: c.Progress, lost: func() {
+		cancel(fault.Errorf(fault.TimedOut, "cartwheel.Close", "", "nothing got to the nodes for %v", limit))
+	}}
+	p.start()
+	return out, func() { p.stop(); cancel(context.Canceled) }
+}
+
+// Progress grows with everything that gets to the nodes.
+func (c *Client) Progress() uint64 { return c.engine.Progress() + c.arrived.Load() }
 
 // patiently is remotely for what waits until written bytes are on their nodes:
 // how long that takes is up to how many they are and how fast the way is. It
 // ends when nothing was uploaded or committed for as long as an operation may
 // take.
 func (c *Client) patiently(ctx context.Context) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(trace.Carry(c.ctx, ctx))
-	p := &patience{limit: c.opt.OpTimeout, progress: c.engine.Progress, lost: func() {
-		cancel(fault.E(fault.TimedOut, "cartwheel.patiently", "", "nothing written got to the nodes for a while"))
+	base, graced := ctx, outlasts(ctx)
+	if !graced {
+		base = c.outlast(ctx)
+	}
+	out, cancel := context.WithCancelCause(base)
+	p := &patience{limit: c.opt.OpTimeout, progress: c.Progress, lost: func() {
+		cancel(fault.Errorf(fault.TimedOut, "cartwheel.patiently", "", "nothing got to the nodes for %v%s", c.opt.OpTimeout, c.keptNote()))
 	}}
 	p.start()
-	stop := endAfterGrace(ctx, out, func() { cancel(context.Canceled) })
+	stop := func() bool { return true }
+	if !graced {
+		stop = endAfterGrace(ctx, out, func() { cancel(context.Canceled) })
+	}
 	return out, func() { stop(); p.stop(); cancel(context.Canceled) }
+}
+
+// flushFirst commits what is dirty of an object before something is done to it,
+// and what a crash left of it.
+func (c *Client) flushFirst(ctx context.Context, o geoconfig.ObjectID) error {
+	if err := c.awaitRecovery(ctx, o); err != nil {
+		return err
+	}
+	slow, done := c.patiently(ctx)
+	defer done()
+	return c.engine.FlushObject(slow, o)
 }
 
 // patience is lost when progress stays what it was for the limit.

@@ -19,6 +19,9 @@ import (
 const (
 	placedFor  = 10 * time.Second
 	placeLimit = 3 * time.Second
+	// placeAgain is the pause before a slice is looked for again where the nodes
+	// name one that is full.
+	placeAgain = 200 * time.Millisecond
 )
 
 // placements remembers where objects of a policy went.
@@ -147,6 +150,10 @@ func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home
 			continue
 		}
 		s, err := c.askPlaceOf(ctx, n, dir, cues)
+		if row, known := c.router.Known(s); err == nil && known && row.Closed {
+			// This node has yet to hear that the slice is full; another may know.
+			err = fault.Errorf(fault.Again, op, string(n), "the node names slice %d, which takes no more", s)
+		}
 		if err == nil || fault.Is(err, fault.Invalid) || ctx.Err() != nil {
 			return s, err
 		}

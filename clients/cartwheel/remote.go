@@ -28,6 +28,9 @@ func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result,
 	if how == nil {
 		how = &as{p: &pb.Principal{}}
 	}
+	if err := c.showOwned(commit.Splice); err != nil {
+		return nil, err
+	}
 	if f := c.alone.table.Of(o); f != nil {
 		if c.alone.table.Claim(f) {
 			return c.tell(ctx, f, &commit)
@@ -35,6 +38,9 @@ func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result,
 		if err := f.Wait(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.locks.mayCommit(ctx, o); err != nil {
+		return nil, err
 	}
 	before, _, known := c.names.Attr(o)
 	mark := c.names.MarkObject(o)
@@ -78,22 +84,6 @@ func (r *remote) bulk(ctx context.Context, slice geoconfig.SliceID, class wire.C
 // answerless is a request.
 type answerless = protoMessage
 
-// HaveChunks implements content.Remote.
-func (r *remote) HaveChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address) ([]bool, error) {
-	var resp *pb.HaveResponse
-	_, err := r.bulk(ctx, o.Slice(), wire.Operation, method.Have,
-		&pb.HaveRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Client: (*Client)(r).cluster.Client()}, nil,
-		func() answer { resp = &pb.HaveResponse{}; return resp })
-	if err != nil {
-		return nil, err
-	}
-	missing := make([]bool, len(addresses))
-	for i := range missing {
-		missing[i] = i/8 >= len(resp.Missing) || resp.Missing[i/8]&(1<<(i%8)) != 0
-	}
-	return missing, nil
-}
-
 func join(addresses []chunk.Address) []byte {
 	out := make([]byte, 0, len(addresses)*chunk.AddressSize)
 	for i := range addresses {
@@ -116,8 +106,9 @@ func (r *remote) immutable(ctx context.Context, slice geoconfig.SliceID, class w
 	if near := c.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
 		short, cancel := context.WithTimeout(ctx, replicaPatience)
 		defer cancel()
-		buffer, err := c.cluster.Call(short, near, class, m, req, nil, fresh())
-		if err == nil && whole(buffer.Bytes()) {
+		resp := fresh()
+		buffer, err := c.cluster.Call(short, near, class, m, req, nil, resp)
+		if err == nil && resp.GetRefusal() == nil && whole(buffer.Bytes()) {
 			return buffer.Bytes(), nil
 		}
 		if ctx.Err() == nil && short.Err() != nil {
@@ -154,6 +145,9 @@ func (r *remote) putNear(ctx context.Context, row geoconfig.SliceRow, addresses 
 	resp := &pb.PutResponse{}
 	buffer, err := c.cluster.Call(ctx, nodes[0], wire.Chunk, method.Put, req, body, resp)
 	buffer.Release()
+	if err == nil {
+		c.tickets.own(addresses, resp.Owned)
+	}
 	return err == nil && slices.Contains(resp.Stored, string(row.Active))
 }
 
@@ -182,19 +176,24 @@ func (r *remote) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses 
 		resp := &pb.PutResponse{}
 		buffer, err := c.cluster.Call(ctx, node, wire.Chunk, method.Put, req, body, resp)
 		buffer.Release()
+		c.tickets.own(addresses, resp.Owned)
 		return resp.Refusal, err
 	})
 }
 
 // GetChunks implements content.Remote.
-func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []content.Part) ([]byte, error) {
+func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []content.Part, try int) ([]byte, error) {
 	const op fault.Op = "cartwheel.GetChunks"
-	req := &pb.GetRequest{Slice: uint32(o.Slice()), Addresses: make([]byte, 0, len(parts)*chunk.AddressSize)}
+	req := (*Client)(r).getRequest(o, parts[0].Root, (*Client)(r).readable(ctx, o, parts[0].Root.Address))
+	req.Addresses = make([]byte, 0, len(parts)*chunk.AddressSize)
 	size := 0
 	for i := range parts {
 		req.Addresses = append(req.Addresses, parts[i].Address[:]...)
-		req.Parts = append(req.Parts, &pb.GetRequest_Part{Offset: parts[i].Offset, Length: parts[i].Length})
+		req.Parts = append(req.Parts, &pb.GetRequest_Part{Offset: parts[i].Offset, Length: parts[i].Length, At: parts[i].At})
 		size += int(parts[i].Length)
+	}
+	if try > 0 {
+		return r.getElsewhere(ctx, o, req, size, try)
 	}
 	var resp *pb.GetResponse
 	body, err := r.immutable(ctx, o.Slice(), wire.Chunk, method.Get, req, func() answer { resp = &pb.GetResponse{}; return resp },
@@ -206,6 +205,44 @@ func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []co
 		return nil, fault.Errorf(fault.Missing, op, o.String(), "%d bytes of %d came", len(body), size)
 	}
 	return body, nil
+}
+
+// getElsewhere asks one member of the slice for chunks that came damaged: the
+// active first, which has most to lose, then the others.
+func (r *remote) getElsewhere(ctx context.Context, o geoconfig.ObjectID, req *pb.GetRequest, size, try int) ([]byte, error) {
+	const op fault.Op = "cartwheel.GetChunks"
+	c := (*Client)(r)
+	row, err := c.router.Row(ctx, o.Slice())
+	if err != nil {
+		return nil, err
+	}
+	nodes := []geoconfig.NodeID{row.Active}
+	for _, n := range row.Normals() {
+		if n != row.Active {
+			nodes = append(nodes, n)
+		}
+	}
+	short, cancel := context.WithTimeout(ctx, replicaPatience)
+	defer cancel()
+	resp := &pb.GetResponse{}
+	buffer, err := c.cluster.Call(short, nodes[(try-1)%len(nodes)], wire.Chunk, method.Get, req, nil, resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Refusal != nil || len(buffer.Bytes()) != size:
+		return nil, fault.E(fault.Missing, op, o.String(), "this member does not have it")
+	}
+	return buffer.Bytes(), nil
+}
+
+// getRequest begins a request for chunks of a version of a file. Only users say
+// which version that is.
+func (c *Client) getRequest(o geoconfig.ObjectID, root chunk.Root, readable []byte) *pb.GetRequest {
+	req := &pb.GetRequest{Slice: uint32(o.Slice())}
+	if readable != nil {
+		req.Object, req.Root, req.Height, req.Readable = uint64(o), root.Address[:], uint32(root.Height), readable
+	}
+	return req
 }
 
 // startLimit bounds a request that nobody waits for: about how long the active
@@ -221,10 +258,18 @@ func (r *remote) StartGet(o geoconfig.ObjectID, part content.Part, of *trace.Ope
 	if !known {
 		return false
 	}
-	req := &pb.GetRequest{Slice: uint32(o.Slice()), Addresses: part.Address[:], Parts: []*pb.GetRequest_Part{{Offset: part.Offset, Length: part.Length}}}
+	var shown []byte
+	if c.isUser() {
+		if shown = c.tickets.of(o).version(part.Root.Address).ticket; shown == nil {
+			return false // who waits gets one
+		}
+	}
+	req := c.getRequest(o, part.Root, shown)
+	req.Addresses, req.Parts = part.Address[:], []*pb.GetRequest_Part{{Offset: part.Offset, Length: part.Length, At: part.At}}
 	resp := &pb.GetResponse{}
 	return c.cluster.Start(c.cluster.Closest(row.Active, row.Normals()), wire.Chunk, method.Get, req, resp, startLimit, of, func(body []byte, err error) {
-		if err != nil || resp.Refusal != nil || len(body) != int(part.Length) {
+		whole := part.Offset == 0 && part.Length == part.Size
+		if err != nil || resp.Refusal != nil || len(body) != int(part.Length) || whole && chunk.Verify(part.Address, body) != nil {
 			then(nil, false)
 			return
 		}
@@ -244,9 +289,14 @@ func (r *remote) Range(ctx context.Context, o geoconfig.ObjectID, q content.Quer
 	if !q.Data || q.Length <= smallRange {
 		class = wire.Operation
 	}
+	readable := (*Client)(r).readable(ctx, o, q.Root.Address)
 	for done := uint64(0); ; {
 		var resp *pb.RangeResponse
-		req := &pb.RangeRequest{Slice: uint32(o.Slice()), Root: q.Root.Address[:], Height: uint32(q.Root.Height), Offset: q.Offset + done, Length: q.Length - done, Data: q.Data}
+		req := &pb.RangeRequest{Slice: uint32(o.Slice()), Root: q.Root.Address[:], Height: uint32(q.Root.Height), Offset: q.Offset + done, Length: q.Length - done, Data: q.Data,
+			Readable: readable}
+		if readable != nil {
+			req.Object = uint64(o)
+		}
 		body, err := r.immutable(ctx, o.Slice(), class, method.Range, req, func() answer { resp = &pb.RangeResponse{}; return resp },
 			func(body []byte) bool { return !q.Data || len(body) > 0 || q.Length == done })
 		if err != nil {

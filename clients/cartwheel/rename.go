@@ -152,18 +152,6 @@ func (c *Client) gone(o geoconfig.ObjectID, a *pb.Attr, told bool) {
 	}
 }
 
-// letGo tells an object's active, in the background, that it is no longer open
-// here. If that fails, the end of the session does it.
-func (c *Client) letGo(o geoconfig.ObjectID) {
-	c.background(func(ctx context.Context) {
-		_, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
-			Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
-		if err != nil && c.ctx.Err() == nil {
-			c.log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
-		}
-	})
-}
-
 // Link implements mount.Names.
 func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.NodeID, name string) (mount.Entry, error) {
 	o, _, ok := c.nodes.find(id)

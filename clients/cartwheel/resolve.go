@@ -53,6 +53,7 @@ func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir geoconfig
 				asked, below = true, c.toBringBelow(dir, path)
 			}
 			r.mark, r.resp = c.names.MarkDir(dir), &pb.ResolveResponse{}
+			h.Ticket = c.tickets.reached(dir)
 			return &pb.ResolveRequest{Header: h, Dir: uint64(dir), Names: list, Content: true, BelowBytes: below}, r.resp
 		})
 		if err == nil && len(r.resp.Steps) == 0 {
@@ -94,13 +95,14 @@ func (c *Client) learnResolved(dir geoconfig.ObjectID, path []string, r *resolve
 				break // why the walk does not go on, or nonsense
 			}
 			l.Attr(step.Attr, false)
+			c.tickets.note(e.Object, step.Ticket)
 			l.Entry(at, path[i], e)
 			met = append(met, e)
 			at = e.Object
 		}
 		for _, b := range r.resp.Below {
 			if d := geoconfig.ObjectID(b.Dir); !made[d] && l.Below(d) {
-				learnBelow(l, d, b)
+				c.learnBelow(l, d, b)
 			}
 		}
 	})
@@ -115,9 +117,10 @@ func (c *Client) learnResolved(dir geoconfig.ObjectID, path []string, r *resolve
 }
 
 // learnBelow learns names of a directory that came along with an answer.
-func learnBelow(l *names.Learner, dir geoconfig.ObjectID, b *pb.Names) {
+func (c *Client) learnBelow(l *names.Learner, dir geoconfig.ObjectID, b *pb.Names) {
 	for _, e := range b.Entries {
 		l.Attr(e.Attr, false)
+		c.tickets.note(geoconfig.ObjectID(e.Object), e.Ticket)
 		l.Entry(dir, string(e.Name), names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode})
 	}
 	if b.Whole {

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -38,6 +39,10 @@ type nameNotice struct {
 // operation of our own on the directory is in flight, whose lock in the kernel
 // the news would wait for.
 func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done func(held []uint64)) {
+	if plant.On(plant.ClientKeepsRevoked) {
+		done(nil)
+		return
+	}
 	busy := false
 	var held []uint64
 	var n notice
@@ -58,13 +63,11 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 		if item.What == pb.Grant_NAMES {
 			n.dirs = append(n.dirs, o)
 		}
+		held = append(held, c.nodes.revoke(o, item, c.boot(), &n)...)
 		if item.What == pb.Grant_FILE || item.Unlinked {
 			if engine := c.engine; engine != nil {
 				engine.Invalidate(o)
 			}
-		}
-		if c.nodes.revoke(o, item, c.boot(), &n) {
-			held = append(held, item.Object)
 		}
 	}
 	if len(n.dirs) > 0 && c.engine != nil {
@@ -104,39 +107,45 @@ func (c *Client) uncovered(out *notice) {
 }
 
 // untell notes that the kernel may believe what is no longer so; the mutex is
-// held.
+// held. The caller invalidates the engine's version after it, never before: an
+// open that begins in between looks at changed when it has the version.
 func (t *nodes) untell(n *node, out *notice) {
 	if out.number == 0 {
 		t.notices++
 		out.number = t.notices
 	}
 	n.untold = out.number
+	n.changed++
 	out.nodes = append(out.nodes, n)
 }
 
-// revoke gathers what the kernel must hear, and reports whether the object is
-// open here and loses its last name.
-func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now time.Duration, out *notice) (held bool) {
+// revoke gathers what the kernel must hear, and returns the objects that must
+// not go although they lose their last name: those that are open here, and those
+// that may be open in a moment.
+func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now time.Duration, out *notice) (held []uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if item.What == pb.Grant_FILE {
 		n := t.known(o)
 		if n == nil {
-			return false
+			return nil
 		}
 		t.untell(n, out)
 		out.inodes = append(out.inodes, n.id)
-		if item.Unlinked && n.opens > 0 {
-			n.held = true
-			return true
+		if n.opens > 0 {
+			n.held = n.held || item.Unlinked
+			return []uint64{item.Object}
 		}
-		return n.opens > 0
+		if item.Unlinked && t.soonOpen(o, now) {
+			return []uint64{item.Object}
+		}
+		return nil
 	}
 	for _, n := range t.of(o) {
 		n.revoked = now
 		t.untellNames(n, now, out)
 	}
-	return false
+	return t.soonOpenIn(o, now)
 }
 
 // untellNames gathers the names that the kernel may still believe.
@@ -149,9 +158,11 @@ func (t *nodes) untellNames(n *node, now time.Duration, out *notice) {
 		out.names = append(out.names, nameNotice{n.id, name})
 		if child := t.byID[x.child]; child != nil {
 			t.untell(child, out)
+			child.misnamed = out.number
 			out.attrs = append(out.attrs, child.id)
 		}
 	}
+	t.names -= len(n.told)
 	n.told = nil
 }
 
@@ -277,6 +288,9 @@ func (t *nodes) tolds(n *notice) {
 		if x.untold == n.number {
 			x.untold = 0
 		}
+		if x.misnamed == n.number {
+			x.misnamed = 0
+		}
 	}
 }
 
@@ -284,17 +298,13 @@ func (t *nodes) tolds(n *notice) {
 // at anew, and the locks that went with it are lost, unless another node acts
 // for their slice by now: that one had them claimed.
 func (c *Client) lapsed(node geoconfig.NodeID) {
+	c.doubtLocks(node)
 	c.tellSoon(func(f *pending.File) bool {
 		row, ok := c.router.Known(f.Dir.Slice())
 		return !ok || row.Active == node
 	}, func() {})
 	c.spawn(func() {
 		c.again(func(geoconfig.ObjectID) bool { return true })
-		for _, id := range c.locks.slices() {
-			if row, ok := c.router.Known(id); ok && row.Active == node {
-				c.loseSlice(id, node)
-			}
-		}
 	})
 }
 

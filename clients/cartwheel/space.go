@@ -7,6 +7,7 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -15,8 +16,14 @@ import (
 
 type protoMessage = proto.Message
 
-// spaceLimit is how long one node is waited for.
-const spaceLimit = 2 * time.Second
+const (
+	// spaceLimit is how long the nodes are waited for, all together.
+	spaceLimit = 2 * time.Second
+	// spaceMore is how long the others are waited for once one has answered.
+	spaceMore = 250 * time.Millisecond
+	// maxSpace bounds the nodes that are asked; the nearest are.
+	maxSpace = 64
+)
 
 // spaceCache keeps the answer to statfs.
 type spaceCache struct {
@@ -34,27 +41,103 @@ func (s *spaceCache) get(ctx context.Context, c *Client) (mount.Space, error) {
 	s.mu.Unlock()
 	ctx, cancel := c.remotely(ctx)
 	defer cancel()
-	var failed error
-	for _, n := range c.cluster.Nearest() {
-		var resp pb.StatfsResponse
-		one, stop := context.WithTimeout(ctx, spaceLimit)
-		_, err := c.cluster.Call(one, n, wire.Operation, method.Statfs, &pb.StatfsRequest{Header: &pb.ReadHeader{}}, nil, &resp)
-		stop()
-		if err != nil {
-			failed = err
-			continue
-		}
-		const unit = 4096
-		out := mount.Space{
-			BlockSize: unit, Blocks: resp.TotalBytes / unit, FreeBlocks: resp.FreeBytes / unit, AvailBlocks: resp.FreeBytes / unit,
-			Files: resp.Objects + resp.FreeObjects, FreeFiles: resp.FreeObjects, NameMax: mount.NameMax,
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.space, s.until = out, c.boot()+spaceFor
-		return out, nil
+	answers, err := c.askSpace(ctx)
+	if len(answers) == 0 {
+		return mount.Space{}, err
 	}
-	return mount.Space{}, failed
+	copies := 1
+	if row, ok := c.router.Known(geoconfig.RootSlice); ok {
+		copies = max(len(row.Members), 1)
+	}
+	out := spaceOf(answers, copies)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.space, s.until = out, c.boot()+spaceFor
+	return out, nil
+}
+
+// askSpace asks all nodes at once. It returns what came within the limit, or soon
+// after the first answer.
+func (c *Client) askSpace(ctx context.Context) (answers []*pb.StatfsResponse, failed error) {
+	ctx, cancel := context.WithTimeout(ctx, spaceLimit)
+	defer cancel()
+	type answer struct {
+		resp *pb.StatfsResponse
+		err  error
+	}
+	nodes := c.cluster.Nearest()
+	nodes = nodes[:min(len(nodes), maxSpace)]
+	came := make(chan answer, len(nodes))
+	var asking sync.WaitGroup
+	defer asking.Wait() // they end with ctx
+	defer cancel()
+	for _, n := range nodes {
+		asking.Go(func() {
+			resp := &pb.StatfsResponse{}
+			_, err := c.cluster.Call(ctx, n, wire.Operation, method.Statfs, &pb.StatfsRequest{Header: &pb.ReadHeader{}}, nil, resp)
+			came <- answer{resp, err}
+		})
+	}
+	var enough <-chan time.Time // nil: nothing came yet
+	for range nodes {
+		select {
+		case a := <-came:
+			if a.err != nil {
+				failed = a.err
+				continue
+			}
+			if answers = append(answers, a.resp); enough == nil {
+				timer := time.NewTimer(spaceMore)
+				defer timer.Stop()
+				enough = timer.C
+			}
+		case <-enough:
+			return answers, nil
+		}
+	}
+	return answers, failed
+}
+
+// spaceOf is the space of the tree over the disks of the nodes, where so many of
+// them keep each file: as much as fits so often. Where each node has a copy of
+// all, the fullest disk counts.
+func spaceOf(nodes []*pb.StatfsResponse, copies int) mount.Space {
+	var total, free, objects, left uint64
+	least := &pb.StatfsResponse{TotalBytes: nodes[0].TotalBytes, FreeBytes: nodes[0].FreeBytes, FreeObjects: nodes[0].FreeObjects}
+	for _, n := range nodes {
+		total, free = total+n.TotalBytes, free+n.FreeBytes
+		objects, left = objects+n.Objects, left+n.FreeObjects
+		least.TotalBytes, least.FreeBytes = min(least.TotalBytes, n.TotalBytes), min(least.FreeBytes, n.FreeBytes)
+		least.Objects, least.FreeObjects = max(least.Objects, n.Objects), min(least.FreeObjects, n.FreeObjects)
+	}
+	if k := uint64(copies); len(nodes) > copies {
+		total, free, objects, left = total/k, free/k, objects/k, left/k
+	} else {
+		total, free, objects, left = least.TotalBytes, least.FreeBytes, least.Objects, least.FreeObjects
+	}
+	const unit = 4096
+	return mount.Space{
+		BlockSize: unit, Blocks: total / unit, FreeBlocks: free / unit, AvailBlocks: free / unit,
+		Files: objects + left, FreeFiles: left, NameMax: mount.NameMax,
+	}
+}
+
+// roomFor refuses to allocate more than there is free space. It reserves nothing.
+// What is stored of the file counts as the beginning of it, and where no node
+// says how much is free, the writes will.
+func (c *Client) roomFor(ctx context.Context, h *handle, end, length uint64) error {
+	space, err := c.space.get(ctx, c)
+	if err != nil {
+		return nil
+	}
+	stored := uint64(0)
+	if a, _, ok := c.names.Attr(h.object); ok {
+		stored = a.Stored
+	}
+	if lacking := min(length, end-min(end, stored)); lacking > space.AvailBlocks*uint64(space.BlockSize) {
+		return fault.Errorf(fault.NoSpace, "cartwheel.Allocate", h.object.String(), "%d bytes are not free", lacking)
+	}
+	return nil
 }
 
 // maxReceipts bounds the objects whose last receipt is kept.

@@ -37,7 +37,7 @@ func TestAStartedReadIsAnsweredAndCounted(t *testing.T) {
 	data := make([]byte, 4<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(data) // it never fails
 	e := put(t, cl, mount.Root, "f", string(data), 0)
-	cl.DropCaches()
+	cl.DropCaches(context.Background())
 	ctx := context.Background()
 	o, err := cl.Open(ctx, nobody, e.Node, mount.OpenRead)
 	if err != nil {

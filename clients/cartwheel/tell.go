@@ -32,6 +32,7 @@ func (c *Client) tell(ctx context.Context, f *pending.File, commit *content.Comm
 		}
 	}
 	if err == nil {
+		c.arrived.Add(1)
 		r := resp.Result
 		old, _, known := c.names.Attr(f.Object)
 		c.got(r)
@@ -110,9 +111,14 @@ func (c *Client) settle(ctx context.Context, o geoconfig.ObjectID) error {
 }
 
 func (c *Client) settleFile(ctx context.Context, f *pending.File) error {
-	if c.alone.table.Claim(f) {
-		_, err := c.tell(ctx, f, nil)
-		return err
+	if c.alone.table.Claim(f) && !c.spawn(func() {
+		// The caller may give up waiting. The file is told all the same.
+		known, cancel := c.untilKnown(ctx)
+		defer cancel()
+		_, _ = c.tell(known, f, nil) // those who wait hear of it
+	}) {
+		c.alone.table.Release(f)
+		return fault.E(fault.Closed, "cartwheel.settle", f.Name, "the mount has ended")
 	}
 	return f.Wait(ctx)
 }

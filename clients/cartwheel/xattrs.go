@@ -108,7 +108,10 @@ func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.NodeID,
 // SetXattr implements mount.Xattrs.
 func (c *Client) SetXattr(ctx context.Context, who mount.Caller, id mount.NodeID, name string, value []byte, flags mount.XattrFlags) error {
 	if name == dropName {
-		c.DropCaches()
+		if !mayDropCaches(who) {
+			return fault.E(fault.Permission, "cartwheel.SetXattr", name, "only root and the mount's own user may drop its caches")
+		}
+		c.DropCaches(ctx)
 		return nil
 	}
 	return c.setXattr(ctx, who, id, &pb.SetXattr{Name: name, Value: slices.Clone(value),
@@ -231,7 +234,7 @@ func (c *Client) where(ctx context.Context, o geoconfig.ObjectID) ([]byte, error
 	var by geoconfig.NodeID
 	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
 		resp, by = &pb.WhereResponse{}, node
-		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Where, &pb.WhereRequest{Object: uint64(o)}, nil, resp)
+		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Where, &pb.WhereRequest{Object: uint64(o), Ticket: c.tickets.reached(o)}, nil, resp)
 		body.Release()
 		return nil, err
 	})

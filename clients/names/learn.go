@@ -231,6 +231,9 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 		return
 	}
 	c, o := l.c, geoconfig.ObjectID(attr.Object)
+	if c.OnAttr != nil {
+		c.OnAttr(attr)
+	}
 	all = all || attr.NoXattrs
 	x := c.objects[o]
 	cover := l.cover(x, attr)
@@ -344,20 +347,20 @@ func (l *Learner) Complete(dir geoconfig.ObjectID) {
 
 // shrink drops some of what is kept where that is too much.
 func (c *Cache) shrink() {
-	if len(c.objects) > MaxObjects || c.inline > MaxInline {
+	if len(c.objects) > c.limits.Objects || c.inline > c.limits.Inline {
 		for o, x := range c.objects {
 			c.drop(o, x)
-			if len(c.objects) <= MaxObjects*15/16 && c.inline <= MaxInline*15/16 {
+			if len(c.objects) <= c.limits.Objects*15/16 && c.inline <= c.limits.Inline*15/16 {
 				break
 			}
 		}
 	}
-	if c.entries > MaxEntries {
+	if c.entries > c.limits.Entries {
 		for o, d := range c.dirs {
 			if d.inflight == 0 {
 				c.empty(o, d)
 			}
-			if c.entries <= MaxEntries*15/16 {
+			if c.entries <= c.limits.Entries*15/16 {
 				break
 			}
 		}

@@ -24,16 +24,35 @@ type Sessions interface {
 	Left(session.Stamp) time.Duration
 }
 
-// Limits of what is kept. When one is met, some of the old is dropped, without
-// an order; it is asked for again when needed.
+// Limits bound what is kept. When one is met, some of the old is dropped, without
+// an order; it is asked for again when needed. Zero fields are the defaults.
+type Limits struct {
+	// Objects bounds the attributes, Entries the names: with the defaults one
+	// directory of 10^5 files fits.
+	Objects, Entries int
+	// Inline bounds the bytes of small files' content.
+	Inline int
+}
+
+// Defaults of Limits.
 const (
-	// MaxObjects bounds the attributes, MaxEntries the names: one directory of
-	// 10^5 files fits.
-	MaxObjects = 1 << 17
-	MaxEntries = 1 << 17
-	// MaxInline bounds the bytes of small files' content.
-	MaxInline = 32 << 20
+	DefaultObjects = 1 << 17
+	DefaultEntries = 1 << 17
+	DefaultInline  = 32 << 20
 )
+
+func (l Limits) filled() Limits {
+	if l.Objects == 0 {
+		l.Objects = DefaultObjects
+	}
+	if l.Entries == 0 {
+		l.Entries = DefaultEntries
+	}
+	if l.Inline == 0 {
+		l.Inline = DefaultInline
+	}
+	return l
+}
 
 // lease is one lease, from when it was granted until it ends without a gap.
 // Everything that it covers points to it. The Cache's mutex guards it.
@@ -71,6 +90,10 @@ type directory struct {
 // Cache is the cache.
 type Cache struct {
 	sessions Sessions
+	limits   Limits
+	// OnAttr, if not nil, hears of all attributes that are learned, kept or not.
+	// It is set before the Cache is used, and must not block or call back.
+	OnAttr func(*pb.Attr)
 
 	mu      sync.Mutex // guards the rest
 	objects map[geoconfig.ObjectID]*object
@@ -83,8 +106,8 @@ type Cache struct {
 }
 
 // New returns an empty Cache.
-func New(s Sessions) *Cache {
-	return &Cache{sessions: s, objects: map[geoconfig.ObjectID]*object{}, dirs: map[geoconfig.ObjectID]*directory{}}
+func New(s Sessions, limits Limits) *Cache {
+	return &Cache{sessions: s, limits: limits.filled(), objects: map[geoconfig.ObjectID]*object{}, dirs: map[geoconfig.ObjectID]*directory{}}
 }
 
 func (c *Cache) left(l *lease) time.Duration {

@@ -63,7 +63,7 @@ func TestALeaseCoversNamesAndAttributesUntilItEnds(t *testing.T) {
 	}
 	for name, end := range ends {
 		j := &judge{}
-		c := New(j)
+		c := New(j, Limits{})
 		looked(c)
 		if e, left, ok := c.Lookup(dir, "f"); !ok || e.Object != file || left != time.Second {
 			t.Errorf("%s: before, f is %+v, %v, %v", name, e, left, ok)
@@ -84,7 +84,7 @@ func TestALeaseCoversNamesAndAttributesUntilItEnds(t *testing.T) {
 }
 
 func TestNothingIsKeptWithoutALease(t *testing.T) {
-	c := New(&judge{refuse: true})
+	c := New(&judge{refuse: true}, Limits{})
 	looked(c)
 	if objects, entries := c.Len(); objects != 0 || entries != 0 {
 		t.Errorf("%d attributes and %d names are kept, want none", objects, entries)
@@ -92,7 +92,7 @@ func TestNothingIsKeptWithoutALease(t *testing.T) {
 }
 
 func TestAFilesOwnLeaseOutlivesItsDirectorys(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	looked(c)
 	m := c.MarkObject(file)
 	c.Learn(&m, "n", grant(file, pb.Grant_FILE), func(l *Learner) { l.Attr(fileAttr(5), false) })
@@ -107,7 +107,7 @@ func TestAFilesOwnLeaseOutlivesItsDirectorys(t *testing.T) {
 }
 
 func TestALateAnswerHidesNothingNewer(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	looked(c)
 	// Of our own change, an older read comes after it.
 	late := c.MarkObject(file)
@@ -131,7 +131,7 @@ func TestALateAnswerHidesNothingNewer(t *testing.T) {
 }
 
 func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	looked(c)
 	read := c.MarkDir(dir) // asked before the name is removed, answered after
 	op := c.Begin(dir, 0, file)
@@ -150,7 +150,7 @@ func TestAnswersOlderThanOurOwnChangesAreNotTaken(t *testing.T) {
 	along := geoconfig.NewObjectID(1, 11)
 	for what, known := range map[string]bool{"leased before": true, "not leased before": false} {
 		for _, changed := range []geoconfig.ObjectID{dir, along, 0} {
-			c := New(&judge{})
+			c := New(&judge{}, Limits{})
 			grants := append(grant(dir, pb.Grant_NAMES), grant(along, pb.Grant_NAMES)...)
 			if known {
 				m := c.MarkDir(dir)
@@ -182,7 +182,7 @@ func TestAnswersOlderThanOurOwnChangesAreNotTaken(t *testing.T) {
 
 // TestWhatComesAlongIsNotTakenWhereWeAreAlone: our active does not know all.
 func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	m := c.MarkDir(dir)
 	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(*Learner) {})
 	c.Learn(&m, "n", grant(dir, pb.Grant_ALONE), func(l *Learner) {
@@ -195,7 +195,7 @@ func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
 // TestUnheldFilesComeInTheirOrder asks for the files behind one of a directory:
 // no others than known small ones without leases of their own.
 func TestUnheldFilesComeInTheirOrder(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	m := c.MarkDir(dir)
 	at := func(i uint64) geoconfig.ObjectID { return geoconfig.NewObjectID(1, 100+i) }
 	grants := append(grant(dir, pb.Grant_NAMES), grant(at(4), pb.Grant_FILE)...)
@@ -228,7 +228,7 @@ func TestUnheldFilesComeInTheirOrder(t *testing.T) {
 }
 
 func TestABusyDirectorySaysSo(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	looked(c)
 	op := c.Begin(dir, 0, 0)
 	if !c.Revoke(dir, pb.Grant_NAMES) {
@@ -245,7 +245,7 @@ func TestABusyDirectorySaysSo(t *testing.T) {
 }
 
 func TestAWholeListingAnswersForWhatIsNotThere(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	m := c.Begin(geoconfig.RootObject, 0, 0)
 	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { l.Complete(dir) }) // just made
 	c.End(&m)
@@ -270,7 +270,7 @@ func TestPagesAreWholeOnlyUnderOneLease(t *testing.T) {
 		"a revocation":     func(c *Cache) { c.Revoke(dir, pb.Grant_NAMES) },
 		"our own removing": func(c *Cache) { m := c.Begin(dir, 0, 0); c.End(&m) },
 	} {
-		c := New(&judge{})
+		c := New(&judge{}, Limits{})
 		var first Mark
 		one := c.MarkDir(dir)
 		c.Learn(&one, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { first = l.Anchor(dir) })
@@ -285,7 +285,7 @@ func TestPagesAreWholeOnlyUnderOneLease(t *testing.T) {
 }
 
 func TestTheCacheIsBounded(t *testing.T) {
-	c := New(&judge{})
+	c := New(&judge{}, Limits{})
 	for d := range 40 {
 		id := geoconfig.NewObjectID(2, uint64(d+1))
 		m := c.MarkDir(id)
@@ -297,7 +297,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 			}
 		})
 		objects, entries := c.Len()
-		if objects > MaxObjects || entries > MaxEntries || c.inline > MaxInline {
+		if objects > DefaultObjects || entries > DefaultEntries || c.inline > DefaultInline {
 			t.Fatalf("%d attributes, %d names, %d bytes of content are kept", objects, entries, c.inline)
 		}
 	}

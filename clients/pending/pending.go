@@ -17,7 +17,7 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// MaxFiles bounds the files of a Table: where there are more, files are made at
+// MaxFiles bounds the files of a Table where New is not told otherwise: where there are more, files are made at
 // their active at once.
 const MaxFiles = 1024
 
@@ -58,6 +58,7 @@ type numbers struct{ next, end geoconfig.ObjectID }
 // Table keeps them.
 type Table struct {
 	count atomic.Int64 // of byObject, so that asking costs nothing where it is empty
+	most  int          // files
 
 	mu       sync.Mutex // guards the rest
 	byObject map[geoconfig.ObjectID]*File
@@ -65,9 +66,12 @@ type Table struct {
 	ids      map[geoconfig.SliceID][]numbers
 }
 
-// New returns an empty Table.
-func New() *Table {
-	return &Table{byObject: map[geoconfig.ObjectID]*File{}, byPlace: map[place]*File{}, ids: map[geoconfig.SliceID][]numbers{}}
+// New returns an empty Table for so many files; 0: MaxFiles.
+func New(most int) *Table {
+	if most == 0 {
+		most = MaxFiles
+	}
+	return &Table{most: most, byObject: map[geoconfig.ObjectID]*File{}, byPlace: map[place]*File{}, ids: map[geoconfig.SliceID][]numbers{}}
 }
 
 // Len is how many files there are.
@@ -80,7 +84,7 @@ func (t *Table) Add(f *File, check func() bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := place{f.Dir, f.Name}
-	if len(t.byObject) >= MaxFiles || t.byPlace[p] != nil || !check() {
+	if len(t.byObject) >= t.most || t.byPlace[p] != nil || !check() {
 		return false
 	}
 	f.done = make(chan struct{})

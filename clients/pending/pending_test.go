@@ -11,7 +11,7 @@ import (
 func yes() bool { return true }
 
 func TestAFileIsToldOnce(t *testing.T) {
-	table := New()
+	table := New(0)
 	f := &File{Object: geoconfig.NewObjectID(1, 7), Dir: 3, Name: "f"}
 	if table.Add(f, func() bool { return false }) || table.Len() != 0 {
 		t.Fatal("a file is taken in against the check")
@@ -40,7 +40,7 @@ func TestAFileIsToldOnce(t *testing.T) {
 }
 
 func TestRoomIsBounded(t *testing.T) {
-	table := New()
+	table := New(0)
 	for i := range MaxFiles + 10 {
 		ok := table.Add(&File{Object: geoconfig.ObjectID(i + 1), Dir: geoconfig.ObjectID(i)}, yes)
 		if ok != (i < MaxFiles) {
@@ -53,7 +53,7 @@ func TestRoomIsBounded(t *testing.T) {
 }
 
 func TestNumbersComeOnce(t *testing.T) {
-	table := New()
+	table := New(0)
 	a, b := geoconfig.NewObjectID(1, 100), geoconfig.NewObjectID(2, 100)
 	table.Give(a, 2)
 	table.Give(b, 1)

@@ -1,0 +1,64 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// catchUp has a file read as it is now at its active, in the engine and in the
+// kernel: what was written elsewhere before a lock was granted is seen under it.
+// A lease on the attributes is not enough. They may have come later than the
+// version that is open, and the kernel may not know of the last revocation yet.
+func (c *Client) catchUp(ctx context.Context, o geoconfig.ObjectID) error {
+	a, _, ok := c.names.Attr(o)
+	if !ok {
+		var err error
+		if a, err = c.fetch(ctx, o, true, false); err != nil {
+			return err
+		}
+	}
+	c.engine.SetVersion(a)
+	if !c.nodes.pagesAre(o, a) {
+		return nil
+	}
+	done := make(chan struct{})
+	c.tellInFull(&notice{inodes: []mount.NodeID{plain(o)}}, func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.Interrupted, "cartwheel.catchUp", o.String(), ctx.Err())
+	}
+}
+
+// pagesAre notes that the kernel's pages of a file are of a version, and reports
+// whether older ones must be dropped for that.
+func (t *nodes) pagesAre(o geoconfig.ObjectID, a *pb.Attr) (drop bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.known(o)
+	if n == nil {
+		return false
+	}
+	drop = n.pages != a.Version || n.untold != 0
+	n.pages = a.Version
+	return drop
+}
+
+// tellInFull queues a notice about inodes; then runs when the kernel has been
+// told, however long that takes.
+func (c *Client) tellInFull(n *notice, then func()) {
+	k := c.notifier.Load()
+	if k == nil {
+		then()
+		return
+	}
+	for _, id := range n.inodes {
+		(*k).InvalidateInode(id, 0, 0)
+	}
+	(*k).Drained(then)
+}

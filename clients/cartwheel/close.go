@@ -1,0 +1,155 @@
+package cartwheel
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Unsaved is a file with writes that are not at the nodes.
+type Unsaved struct {
+	Object geoconfig.ObjectID
+	Bytes  uint64
+	Name   func() string // what a person knows it by; nil: by its object
+	// Err says why writes of it were given up; nil: they are still sent.
+	Err error
+}
+
+// Unsaved lists the files with writes, or with names, that are not at the nodes,
+// and those of which writes were lost without a program having been told.
+func (c *Client) Unsaved() []Unsaved {
+	var out []Unsaved
+	seen := map[geoconfig.ObjectID]bool{}
+	add := func(u Unsaved) {
+		if !seen[u.Object] {
+			seen[u.Object] = true
+			out = append(out, u)
+		}
+	}
+	for _, u := range c.engine.Unsaved() {
+		add(Unsaved{Object: u.Object, Bytes: u.Bytes, Name: u.Name, Err: u.Err})
+	}
+	for _, f := range c.alone.table.Which(every) {
+		b := opening{object: f.Object, dir: f.Dir, name: f.Name}
+		add(Unsaved{Object: f.Object, Name: func() string { return c.path(&b) }})
+	}
+	for _, o := range c.recovery.list() {
+		add(Unsaved{Object: o})
+	}
+	return out
+}
+
+// Unsent is how many files have writes that are still sent, and how many bytes.
+func (c *Client) Unsent() (files int, bytes uint64) {
+	for _, u := range c.Unsaved() {
+		if u.Err == nil || u.Bytes > 0 {
+			files++
+			bytes += u.Bytes
+		}
+	}
+	return files, bytes
+}
+
+// Close commits what was written, gives up sessions and with them leases and
+// locks, and joins all goroutines. It goes on while something gets to the nodes,
+// and for FlushTimeout more. The error lists the files that were not saved. It is
+// idempotent.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		ctx, cancel := c.whileProgress(c.opt.FlushTimeout)
+		_ = c.engine.FlushAll(ctx)  // what is left is listed
+		_ = c.settleAll(ctx, every) // likewise
+		_ = c.engine.FlushAll(ctx)  // likewise: of files that were told just now
+		lost := c.lost(c.Unsaved())
+		cancel()
+		c.stop()
+		_ = c.engine.Close(c.ctx) // likewise
+		c.closed = errors.Join(lost, c.end())
+	})
+	return c.closed
+}
+
+// Abort ends the Client as the death of its process would: nothing more is sent,
+// and what the write journal has stays in it. It joins all goroutines.
+func (c *Client) Abort() {
+	c.closing.Do(func() {
+		c.stop()
+		_ = c.engine.Close(c.ctx) // what is left is in the journal, or lost
+		c.closed = c.end()
+	})
+}
+
+// abandon ends a Client that never opened. What a crash left behind stays in the
+// journal.
+func (c *Client) abandon() {
+	c.stop()
+	if c.engine != nil {
+		_ = c.engine.Close(c.ctx) // nothing was written
+	}
+	_ = c.end() // the caller hears why it did not open
+}
+
+// Abandoned is the error of a process that ends without waiting for Close.
+func (c *Client) Abandoned() error {
+	if err := c.lost(c.Unsaved()); err != nil {
+		return err
+	}
+	return fault.E(fault.Interrupted, "cartwheel.Abandoned", "", "ended before everything was sent")
+}
+
+// mostListed bounds the files that an error names.
+const mostListed = 20
+
+// lost is the error that says what was not saved, and what becomes of it.
+func (c *Client) lost(list []Unsaved) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var bytes uint64
+	var names []string
+	kept, kind := c.engine.Journals(), fault.TimedOut
+	for i := range list {
+		u := &list[i]
+		bytes += u.Bytes
+		if u.Err != nil {
+			kept, kind = false, fault.KindOf(u.Err)
+		}
+		if len(names) < mostListed {
+			names = append(names, c.describe(u))
+		}
+	}
+	if more := len(list) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	fate := "lost"
+	if kept {
+		fate = "kept in " + c.opt.CacheDir + " and sent by the next mount that has it as --cache-dir"
+	}
+	return fault.Errorf(kind, "cartwheel.Close", "", "%d files with %d unsent bytes are not saved, and %s: %s",
+		len(list), bytes, fate, strings.Join(names, ", "))
+}
+
+// describe names a file, as far as this client remembers, and why it was given up.
+func (c *Client) describe(u *Unsaved) string {
+	name := ""
+	if u.Name != nil {
+		name = u.Name()
+	} else {
+		name = c.names.Path(u.Object)
+	}
+	if u.Err != nil {
+		return name + " (" + u.Err.Error() + ")"
+	}
+	return name
+}
+
+// keptNote says what becomes of writes that a program stops waiting for.
+func (c *Client) keptNote() string {
+	if c.opt.Soft {
+		return ""
+	}
+	return "; what was written is kept and sent on"
+}

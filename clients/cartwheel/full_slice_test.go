@@ -1,0 +1,159 @@
+//go:build linux
+
+package cartwheel_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+)
+
+// deaf is a configuration store that tells a node nothing new while it is off.
+type deaf struct {
+	geoconfig.Store
+	off *atomic.Bool
+}
+
+func (d deaf) heard(ctx context.Context) error {
+	for d.off.Load() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fault.Wrap(fault.TimedOut, "deaf", "", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// Read implements geoconfig.Store.
+func (d deaf) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, error) {
+	if err := d.heard(ctx); err != nil {
+		return geoconfig.Rows{}, err
+	}
+	return d.Store.Read(ctx, q)
+}
+
+// Follow implements geoconfig.Store.
+func (d deaf) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+	rows, err := d.Store.Follow(ctx, since, limit)
+	if late := d.heard(ctx); late != nil {
+		return geoconfig.Rows{}, late
+	}
+	return rows, err
+}
+
+// TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice has the client's own node
+// hear from geo-config no more. The slice at the other node that it names fills up.
+func TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice(t *testing.T) {
+	var off atomic.Bool
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"},
+		Configure: func(_ int, c *server.Config) { c.MaxSliceObjects = 5 },
+		Depend: func(i int, d *server.Deps) {
+			if i == 1 {
+				store := d.Store
+				d.Store = func(h *wire.Host) (geoconfig.Store, error) {
+					s, err := store(h)
+					return deaf{s, &off}, err
+				}
+			}
+		}})
+	t.Cleanup(func() { off.Store(false) })
+	cl := opened(t, c, cartwheel.Options{Site: "b", OpTimeout: 20 * time.Second})
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx := context.Background()
+	there := below(t, cl, ".Site=a", ".RepLevel=1")
+	create := func(i int) {
+		t.Helper()
+		e, o, err := cl.Create(ctx, nobody, there, fmt.Sprint("f", i), 0o644, mount.OpenWrite|mount.OpenExclusive)
+		if err == nil {
+			err = cl.Flush(ctx, nobody, e.Node, o.Handle, 1)
+			cl.Release(e.Node, o.Handle, 1, false)
+		}
+		if err != nil {
+			t.Fatalf("file %d: %v", i, err)
+		}
+	}
+	create(0)
+	off.Store(true)
+	slices := func() int {
+		rows, err := c.Store.Read(ctx, geoconfig.Query{Slices: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rows.Slices)
+	}
+	before := slices()
+	for i := 1; slices() <= before; i++ {
+		if i > 2000 {
+			t.Fatal("no slice became full")
+		}
+		create(i)
+		time.Sleep(5 * time.Millisecond)
+	}
+	create(5000)
+}
+
+// TestANewFileSurvivesACrashThoughItsSliceIsFull ends a client that could not
+// tell of a file. Others fill the slice before the next one comes.
+func TestANewFileSurvivesACrashThoughItsSliceIsFull(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) {
+		quick(i, c)
+		c.MaxSliceObjects = 20
+	}})
+	o := cartwheel.Options{Site: "a", CacheDir: t.TempDir(), OpTimeout: 2 * time.Second}
+	cl := opened(t, c, o)
+	ctx := context.Background()
+	if _, err := cl.Mkdir(ctx, nobody, below(t, cl, ".RepLevel=1"), "d", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	e, err := cl.Mkdir(ctx, nobody, below(t, cl, "d"), "e", 0o777)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, slice := e.Node, geoconfig.ObjectID(e.Attr.Ino).Slice()
+	begin(t, cl, d, "told", "told").done()
+	begin(t, cl, d, "f", "written to f")
+	if n := cl.Pending(); n != 1 || slice == geoconfig.RootSlice {
+		t.Fatalf("%d files were made here, in slice %d; want one, in another than the root", n, slice)
+	}
+	cl.Host().SetFilter(func(string, wire.Class, wire.Method) wire.Verdict { return wire.Verdict{Drop: true} })
+	if err := cl.Close(); err == nil {
+		t.Fatal("a client that is cut off closes as if all was committed")
+	}
+	other := clientOf(t, c, "a")
+	theirs := below(t, other, "d", "e")
+	for i := 0; ; i++ {
+		row, err := c.Row(ctx, slice)
+		if err != nil || i > 2000 {
+			t.Fatalf("the slice does not become full: %v", err)
+		}
+		if row.Closed {
+			break
+		}
+		put(t, other, theirs, fmt.Sprint("more", i), "x", mount.OpenExclusive)
+		time.Sleep(5 * time.Millisecond)
+	}
+	again := opened(t, c, o)
+	t.Cleanup(func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := get(t, again, below(t, again, "d", "e"), "f"); got != "written to f" {
+		t.Errorf("it reads %q where it was recovered", got)
+	}
+}

@@ -1,0 +1,91 @@
+package cartwheel
+
+import (
+	"context"
+	"sync"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// lettersGo is how many objects are let go of at once: a process that ends may
+// close ten thousand removed files.
+const lettersGo = 64
+
+// lettingGo is the objects of which the actives are to be told that they are not
+// open here any more.
+type lettingGo struct {
+	mu      sync.Mutex // guards below
+	waiting []geoconfig.ObjectID
+	working int // goroutines
+}
+
+// isRemoved reports whether an object is known to have no name. Nobody will open
+// it, so that a close need not wait until its writes are at the nodes.
+func (c *Client) isRemoved(o geoconfig.ObjectID) bool {
+	t := &c.nodes
+	t.mu.Lock()
+	n := t.known(o)
+	held := n != nil && n.held
+	t.mu.Unlock()
+	if !held {
+		return false
+	}
+	a, _, ok := c.names.Attr(o)
+	return ok && a.Nlink == 0
+}
+
+// letGo tells an object's active, in the background, that it is no longer open
+// here. If that fails, the end of the session does it.
+func (c *Client) letGo(o geoconfig.ObjectID) {
+	t := &c.lettingGo
+	t.mu.Lock()
+	t.waiting = append(t.waiting, o)
+	more := t.working < lettersGo
+	if more {
+		t.working++
+	}
+	t.mu.Unlock()
+	if more {
+		c.spawn(c.letAllGo)
+	}
+}
+
+// letAllGo lets go of objects until none waits.
+func (c *Client) letAllGo() {
+	for o, ok := c.lettingGo.next(); ok; o, ok = c.lettingGo.next() {
+		c.letOneGo(o)
+	}
+}
+
+// next takes the object that has waited longest. Without one, the goroutine that
+// asks must end.
+func (t *lettingGo) next() (o geoconfig.ObjectID, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.waiting = nil
+		t.working--
+		return 0, false
+	}
+	o = t.waiting[0]
+	t.waiting = t.waiting[1:]
+	return o, true
+}
+
+// letOneGo lets go of an object. What is dirty of it here is sent if the object
+// stays, because another client has it open or it has a name after all.
+func (c *Client) letOneGo(o geoconfig.ObjectID) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	defer cancel()
+	resp, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
+		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
+	if err != nil && c.ctx.Err() == nil {
+		c.log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
+	}
+	if err == nil && !resp.Result.Existed {
+		c.engine.Discard(o)
+		return
+	}
+	c.engine.Send(o)
+}

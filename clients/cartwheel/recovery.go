@@ -1,0 +1,234 @@
+package cartwheel
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/clients/content"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/pb"
+)
+
+// recoverAgain is the pause before an object is tried again whose active did not
+// answer.
+const recoverAgain = 2 * time.Second
+
+// recovery is what an earlier process left in the write journal and this one has
+// not decided about yet. Such an object is not opened.
+type recovery struct {
+	count   atomic.Int32 // of waiting
+	mu      sync.Mutex   // guards waiting
+	waiting map[geoconfig.ObjectID]chan struct{}
+}
+
+// begin takes the objects in.
+func (r *recovery) begin(left []content.Leftover) {
+	r.waiting = make(map[geoconfig.ObjectID]chan struct{}, len(left))
+	for i := range left {
+		r.waiting[left[i].Object] = make(chan struct{})
+	}
+	r.count.Store(int32(len(r.waiting)))
+}
+
+// decided lets those go on who wait for an object. It may be called twice.
+func (r *recovery) decided(o geoconfig.ObjectID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if done, ok := r.waiting[o]; ok {
+		delete(r.waiting, o)
+		r.count.Add(-1)
+		close(done)
+	}
+}
+
+// await returns when an object may be opened.
+func (r *recovery) await(ctx context.Context, o geoconfig.ObjectID) error {
+	r.mu.Lock()
+	done := r.waiting[o]
+	r.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.TimedOut, "cartwheel.recovery", "writes of "+o.String()+" that a crash left behind are not committed yet", context.Cause(ctx))
+	}
+}
+
+// list returns the objects that are not decided.
+func (r *recovery) list() []geoconfig.ObjectID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.waiting))
+}
+
+// awaitRecovery returns when an object may be opened, within the limit of one
+// operation.
+func (c *Client) awaitRecovery(ctx context.Context, o geoconfig.ObjectID) error {
+	if c.recovery.count.Load() == 0 {
+		return nil
+	}
+	out, cancel := c.remotely(ctx)
+	defer cancel()
+	return c.recovery.await(out, o)
+}
+
+// awaitAll returns when all objects are decided, or ctx ends.
+func (r *recovery) awaitAll(ctx context.Context) {
+	for _, o := range r.list() {
+		if r.await(ctx, o) != nil {
+			return
+		}
+	}
+}
+
+// recover commits what an earlier process left in the journal. It returns when
+// it is decided what becomes of each object, so that all reads are right, or when
+// ctx ends. The rest goes on in the background, and opening such an object waits.
+func (c *Client) recover(ctx context.Context) {
+	if c.disk == nil || len(c.disk.left) == 0 {
+		return
+	}
+	left := c.disk.left
+	c.disk.left = nil
+	c.recovery.begin(left)
+	for _, l := range left { // one goroutine each: those of a slice that is away hold up no others
+		c.spawn(func() { c.recoverOne(l) })
+	}
+	c.recovery.awaitAll(ctx)
+}
+
+// recoverOne recovers an object, trying again while its active does not answer.
+func (c *Client) recoverOne(l content.Leftover) {
+	o := l.Object
+	defer c.recovery.decided(o)
+	c.log.Info("writes that a crash left behind are being committed", "object", o.String(), "writes", len(l.Writes))
+	for {
+		err := c.tryRecover(o, &l)
+		if err == nil {
+			c.disk.log.Forget(o)
+			return
+		}
+		c.log.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)
+		select {
+		case <-time.After(recoverAgain):
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// tryRecover makes one attempt for what the journal has under an object. What is
+// done of it stays done in l.
+func (c *Client) tryRecover(was geoconfig.ObjectID, l *content.Leftover) error {
+	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	err := c.remake(ctx, l)
+	cancel()
+	if err != nil || len(l.Writes) == 0 {
+		return err
+	}
+	l.LoggedAs = was
+	// Once it is decided, the engine goes on by itself.
+	return c.engine.Recover(c.ctx, *l, content.Recovery{As: writerOf, Park: c.park, Decided: func() { c.recovery.decided(was) }})
+}
+
+// whoOf encodes how a handle writes, for the journal.
+func whoOf(o content.Open) []byte {
+	how, _ := o.As.(*as)
+	if how == nil {
+		return nil
+	}
+	flags := byte(0)
+	if o.ClearSetID {
+		flags = 1
+	}
+	out, err := proto.MarshalOptions{}.MarshalAppend([]byte{flags}, &pb.OperateRequest{Principal: how.p, SyncLevel: how.level})
+	if err != nil {
+		return nil // it is then recovered as by nobody
+	}
+	return out
+}
+
+// writerOf is how writes are committed again of which the journal says who made
+// them. Where it does not say, set-id bits are cleared: who knows.
+func writerOf(who []byte) content.Open {
+	var req pb.OperateRequest
+	if len(who) == 0 || proto.Unmarshal(who[1:], &req) != nil || req.Principal == nil {
+		return content.Open{As: &as{p: &pb.Principal{}}, ClearSetID: true}
+	}
+	return content.Open{As: &as{p: req.Principal, level: req.SyncLevel}, ClearSetID: who[0]&1 != 0}
+}
+
+// remake makes a file of which a crash kept its active from hearing, if it has
+// not; what was written goes to the object that it then is. Where its name was
+// taken since, the writes find no object, and are parked.
+func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
+	var req pb.OperateRequest
+	at := slices.IndexFunc(l.Writes, func(w content.Numbered) bool { return w.Kind == content.WriteCreate })
+	if at < 0 {
+		return nil
+	}
+	data, rest := l.Writes[at].Data, slices.Delete(slices.Clone(l.Writes), at, at+1)
+	if err := proto.Unmarshal(data, &req); err != nil || req.Operation.GetCreate() == nil {
+		return fault.Wrap(fault.Corrupt, "cartwheel.recover", l.Object.String(), err)
+	}
+	a, err := c.fetch(ctx, l.Object, true, false)
+	switch {
+	case err == nil && a.Size == 0 && a.Version == a.Change:
+		l.Known, l.Writes = max(l.Known, a.Version), rest // only its answer was lost
+		return nil
+	case err == nil:
+		l.Writes = rest
+		return nil
+	case !fault.Is(err, fault.Stale) && !fault.Is(err, fault.NotFound):
+		return err
+	}
+	// A new ID: who knows whether the old one was not in use for a moment.
+	create := req.Operation.GetCreate()
+	create.Object = 0
+	resp, _, err := c.operate(ctx, operation{slice: l.Object.Slice(), p: req.Principal, op: req.Operation})
+	attr := resp.GetResult().GetAttr()
+	if fault.Is(err, fault.Closed) && !unknown(err) {
+		attr, err = c.remakeApart(ctx, create, req.Principal)
+	}
+	switch {
+	case err == nil:
+		l.Writes = rest
+		l.Object, l.Known = geoconfig.ObjectID(attr.GetObject()), attr.GetVersion()
+	case unknown(err):
+		return err
+	default:
+		l.Writes = rest
+		c.log.Warn("a file that a crash left behind cannot be made", "name", string(create.Name), "err", err)
+	}
+	return nil
+}
+
+// remakeApart makes a file whose directory's slice has become full since.
+func (c *Client) remakeApart(ctx context.Context, create *pb.Create, p *pb.Principal) (*pb.Attr, error) {
+	m := making{dir: geoconfig.ObjectID(create.Dir), name: string(create.Name), create: create}
+	c.closedSlice(ctx, m.dir.Slice())
+	dir, err := c.attr(ctx, m.dir)
+	if err != nil {
+		return nil, err
+	}
+	slice, err := c.place(ctx, dir, nil)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unreachable, "cartwheel.recover", m.name, err)
+	}
+	res, err := c.createApart(ctx, m, p, dir, slice)
+	if fault.Is(err, fault.Closed) { // that one, too: the next attempt looks for another
+		c.closedSlice(ctx, slice)
+		err = fault.Wrap(fault.Unreachable, "cartwheel.recover", m.name, err)
+	}
+	return res.attr, err
+}
