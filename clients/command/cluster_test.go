@@ -114,12 +114,15 @@ func TestHandOverGoesWhereItIsAskedTo(t *testing.T) {
 	if code, _, said := askerOf(t, c, "ann").run("slice", "hand-over", "1", "--to", to); code != fault.ExitPermission {
 		t.Errorf("a user who is no trusted host: exit code %d, %s; want %d", code, said, fault.ExitPermission)
 	}
-	if code, out, said := a.run("slice", "hand-over", "1", "--to", to); code != 0 {
+	if code, _, said := a.run("slice", "hand-over", "1", to, "--to", "atlantis"); code != fault.ExitUsage {
+		t.Errorf("two sites: exit code %d, %s; want %d", code, said, fault.ExitUsage)
+	}
+	if code, out, said := a.run("slice", "hand-over", "1", to); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, said)
 	}
 	var after []sliceView
 	a.await("the other site to act", func() bool { a.json(&after, "slice", "ls"); return string(after[0].Active.Site) == to })
-	for words, want := range map[string]int{"slice hand-over 99": fault.ExitNotFound, "slice hand-over 1 --to atlantis": fault.ExitNotFound} {
+	for words, want := range map[string]int{"slice hand-over 99": fault.ExitNotFound, "slice hand-over 1 --to atlantis": fault.ExitNotFound, "slice hand-over 1 atlantis": fault.ExitNotFound} {
 		if code, _, said := a.run(strings.Fields(words)...); code != want {
 			t.Errorf("%s: exit code %d, %s; want %d", words, code, said, want)
 		}

@@ -39,6 +39,7 @@ type grammar struct {
 	Net     netCmd     `cmd:"" help:"Distances between the nodes: measured, predicted, measured now."`
 	Where   whereCmd   `cmd:"" help:"Say where a file is: its cues, slice, active, standbys, and which copy is read."`
 	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
+	Key     keyCmd     `cmd:"" help:"Make a user's key if there is none, and print its identity."`
 	Doctor  doctorCmd  `cmd:"" help:"Check what mounting needs on this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -20,10 +20,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// memoryTarget is what the garbage collector of a mount aims for, in bytes: its
-// caches and unsent writes are sized so that the whole stays under 300 MB.
-const memoryTarget = 220 << 20
-
 type mountCmd struct {
 	Cluster    string        `arg:"" help:"Contact file, or a node's address (/ip4/…/tcp/…/p2p/ID)."`
 	Mountpoint string        `arg:"" help:"An empty directory; on Windows a drive letter, or a directory that is not there yet."`
@@ -31,7 +27,11 @@ type mountCmd struct {
 	UserKey    string        `help:"File of the user's key, where the contact file names none." type:"path" env:"CARTWHEEL_USER_KEY"`
 	CacheDir   string        `help:"Keep chunks and unsent writes here; one process a folder." type:"path" env:"CARTWHEEL_CACHE_DIR"`
 	CacheSize  int64         `help:"Bytes that the cache folder may hold." default:"10737418240"`
+	Memory     int64         `help:"Bytes of memory to stay under: caches are sized by it, and the kernel is asked to forget files beyond it." default:"314572800"`
 	OpTimeout  time.Duration `help:"How long an operation may look for a node that answers." default:"60s"`
+	Soft       bool          `help:"Give a write up that the nodes did not take within --op-timeout; otherwise it is sent until they do."`
+	FlushWait  time.Duration `name:"flush-timeout" help:"How long an unmount goes on while nothing that is unsent gets to the nodes." default:"60s"`
+	Limits     limitFlags    `embed:""`
 	AllowOther bool          `help:"Let other users in; root's mounts always do."`
 	ReadOnly   bool          `help:"Refuse every change."`
 	NoExec     bool          `help:"Refuse to run programs from the mount."`
@@ -60,7 +60,12 @@ type mountCmd struct {
 func (*mountCmd) Help() string {
 	return help(`cartwheel mount cartwheel-demo/contact.json /mnt --site tokyo --daemon
 
-Ctrl-C or SIGTERM sends what is unsent and unmounts; a second one does not wait. SIGHUP drops the caches.
+What a program has written is sent until the nodes take it, however long they do not answer, while there is room for more
+(--dirty-bytes). A close or fsync fails when nothing gets through for --op-timeout, and what was written is sent all the same.
+With --soft it is given up then.
+
+Ctrl-C or SIGTERM unmounts and sends what is unsent, for as long as something gets through and --flush-timeout more. What is
+not saved then is listed, and the exit status is not 0. A second signal does not wait. SIGHUP drops the caches.
 As /sbin/mount.cartwheel it is mount(8)'s helper: mount -t cartwheel CONTACT /mnt -o site=tokyo,cache_dir=/var/cache/cartwheel`)
 }
 
@@ -79,7 +84,7 @@ func (c *mountCmd) Run(e *env) (err error) {
 	if c.PrintUnit {
 		return c.printUnit(e)
 	}
-	if err := checkPlace(c.Mountpoint); err != nil {
+	if err := errors.Join(c.Limits.check(), checkPlace(c.Mountpoint), c.checkFolders()); err != nil {
 		return err
 	}
 	file, err := c.file()
@@ -142,18 +147,20 @@ func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger) (*cartwh
 	ctx, cancel := context.WithTimeout(e.ctx, c.DaemonWait)
 	defer cancel()
 	defer e.progress("looking for a node that answers")()
-	if e.getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryTarget)
+	o := cartwheel.Options{
+		Contact: file, Site: geoconfig.SiteName(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize, Memory: c.Memory,
+		OpTimeout: c.OpTimeout, Soft: c.Soft, FlushTimeout: c.FlushWait, NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap, Logger: logger,
 	}
-	return cartwheel.Open(ctx, cartwheel.Options{
-		Contact: file, Site: geoconfig.SiteName(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize,
-		OpTimeout: c.OpTimeout, NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap, Logger: logger,
-	})
+	c.Limits.apply(&o)
+	return cartwheel.Open(ctx, o)
 }
 
 func (c *mountCmd) serve(e *env, file contact.File) error {
 	const op fault.Op = "command.mount"
 	logger := slog.New(slog.NewTextHandler(e.stdio.Err, nil))
+	if e.getenv("GOMEMLIMIT") == "" {
+		defer startTending(c.Memory)()
+	}
 	fs, err := c.open(e, file, logger)
 	if err != nil {
 		return fault.Wrap(fault.Unreachable, op, c.Cluster, err)
@@ -177,7 +184,7 @@ func (c *mountCmd) serve(e *env, file contact.File) error {
 	}
 	notifyReady(e)
 	c.wait(e, m, fs)
-	return fault.Wrap(fault.IO, op, c.Mountpoint, c.end(e, m, fs))
+	return fault.Wrap(fault.IO, op, c.Mountpoint, c.end(e, m, fs, r))
 }
 
 // wait serves until the mount is gone or a signal says stop.
@@ -190,7 +197,7 @@ func (c *mountCmd) wait(e *env, m mount.Mounted, fs *cartwheel.Client) {
 	for {
 		select {
 		case <-hup:
-			fs.DropCaches()
+			fs.DropCaches(e.ctx)
 		case <-m.Done():
 			return
 		case <-e.ctx.Done():
@@ -199,18 +206,52 @@ func (c *mountCmd) wait(e *env, m mount.Mounted, fs *cartwheel.Client) {
 	}
 }
 
-// end takes the mount away and sends what is unsent. After a second signal it
-// waits for neither.
-func (c *mountCmd) end(e *env, m mount.Mounted, fs *cartwheel.Client) error {
-	defer e.progress("sending what is unsent")()
+// end takes the mount away and sends what is unsent, saying how much is left, here
+// and in the record that umount reads. After a second signal it waits for
+// neither.
+func (c *mountCmd) end(e *env, m mount.Mounted, fs *cartwheel.Client, r *record) error {
+	unsent := func() string {
+		files, bytes := fs.Unsent()
+		return fmt.Sprintf("sending what is unsent: %d files, %s", files, amount(bytes))
+	}
+	defer progressOf(e.stdio.Err, unsent)()
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(m.Unmount(mount.UnmountLimit), fs.Close()) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-e.stdio.Again:
-		return errors.Join(m.Unmount(0), fault.E(fault.Interrupted, "", "", "ended before everything was sent"))
+	tick := time.NewTicker(recordEvery)
+	defer tick.Stop()
+	said := fs.Progress()
+	for {
+		select {
+		case err := <-ended:
+			r.end(err)
+			return err
+		case <-tick.C:
+			r.Files, r.Bytes = fs.Unsent()
+			_ = r.write() // umount then does not know how much is left
+			if now := fs.Progress(); c.Ready && now != said {
+				said = now
+				_ = json.NewEncoder(e.stdio.Out).Encode(map[string]any{"unsent_bytes": r.Bytes}) // nobody may wait for the end
+			}
+		case <-e.stdio.Again:
+			err := errors.Join(m.Unmount(0), fs.Abandoned())
+			r.end(err)
+			return err
+		}
 	}
+}
+
+// recordEvery is how often a mount that ends writes down what is left.
+const recordEvery = 200 * time.Millisecond
+
+// amount shows a number of bytes.
+func amount(n uint64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
 func (c *mountCmd) name() string {

@@ -71,7 +71,7 @@ func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
 			Other: geoconfig.NodeID("n" + b), OtherSite: geoconfig.SiteName(b), LeastNS: rtt, Samples: 9}
 	}
 	apart := report.Finding{Kind: report.SiteApart, Node: "n1", Site: "a", Other: "n2", OtherSite: "a", LeastNS: 40 * time.Millisecond, Samples: 7}
-	got := warnings([]report.Finding{near("a", "b", 300*time.Microsecond), near("x", "y", time.Microsecond), near("c", "b", 200*time.Microsecond), apart})
+	got := warnings([]report.Finding{near("a", "b", 300*time.Microsecond), near("x", "y", time.Microsecond), near("c", "b", 200*time.Microsecond), apart}, false)
 	var texts []string
 	for _, w := range got {
 		texts = append(texts, w.Text)
@@ -79,5 +79,20 @@ func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
 	if len(got) != 3 || len(got[0].Sites) != 3 || got[0].Evidence[0].Site != "c" || !strings.Contains(texts[0], "a, b and c") ||
 		!strings.Contains(texts[1], "x and y") || !strings.Contains(texts[2], "site a are not at one place") || !strings.Contains(texts[2], "40.00 ms") {
 		t.Errorf("got %q, want a, b and c as one, x and y as another, and a apart", texts)
+	}
+}
+
+// TestADemoIsOnePlace asks for the warnings of a demo, whose contact file says
+// that it is one: not that its sites stand together, and still what is wrong.
+func TestADemoIsOnePlace(t *testing.T) {
+	found := []report.Finding{
+		{Kind: report.SitesTogether, Site: "a", OtherSite: "b", Samples: 5},
+		{Kind: report.SiteApart, Site: "c", OtherSite: "c", Samples: 5},
+	}
+	if got := warnings(found, false); len(got) != 2 {
+		t.Errorf("%d warnings of a cluster, want 2", len(got))
+	}
+	if got := warnings(found, true); len(got) != 1 || got[0].Kind != report.SiteApart {
+		t.Errorf("the warnings of a demo are %+v, want that of the site that is apart", got)
 	}
 }

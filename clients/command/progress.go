@@ -20,6 +20,11 @@ func (e *env) progress(format string, args ...any) func() {
 // Progress says what is going on, once it has taken a second and every ten
 // seconds after. The function returned ends it.
 func Progress(w io.Writer, what string) func() {
+	return progressOf(w, func() string { return what })
+}
+
+// progressOf is Progress with words that change.
+func progressOf(w io.Writer, what func() string) func() {
 	end := make(chan struct{})
 	var saying sync.WaitGroup
 	saying.Add(1)
@@ -33,7 +38,7 @@ func Progress(w io.Writer, what string) func() {
 			case <-end:
 				return
 			case <-wait.C:
-				fmt.Fprintf(w, "%s (%v)\n", what, time.Since(start).Round(time.Second))
+				fmt.Fprintf(w, "%s (%v)\n", what(), time.Since(start).Round(time.Second))
 				wait.Reset(sayAgainIn)
 			}
 		}

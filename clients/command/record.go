@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,6 +22,13 @@ type record struct {
 	Mountpoint string `json:"mountpoint"`
 	Cluster    string `json:"cluster"`
 	Site       string `json:"site,omitempty"`
+	// Files and Bytes are what is unsent while the mount ends.
+	Files int    `json:"unsent_files,omitempty"`
+	Bytes uint64 `json:"unsent_bytes,omitempty"`
+	// Failed says how the mount ended, where that was not well; Kind is the
+	// number of the kind.
+	Failed string     `json:"failed,omitempty"`
+	Kind   fault.Kind `json:"kind,omitempty"`
 
 	file    *os.File
 	pidFile string
@@ -73,16 +80,41 @@ func (e *env) record(c *mountCmd) (*record, error) {
 	if !lock(f) {
 		return r, fault.E(fault.Busy, op, f.Name(), "is held by another process")
 	}
-	data, err := json.Marshal(r)
-	if err == nil {
-		err = errors.Join(f.Truncate(0), write(f, data))
-	}
-	return r, fault.Wrap(fault.IO, op, f.Name(), err)
+	return r, fault.Wrap(fault.IO, op, f.Name(), r.write())
 }
 
-func write(f *os.File, data []byte) error {
-	_, err := f.WriteAt(data, 0)
-	return err
+// write brings the file up to date. A reader may find half of it.
+func (r *record) write() error {
+	if r.file == nil {
+		return nil
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if _, err := r.file.WriteAt(data, 0); err != nil {
+		return err
+	}
+	return r.file.Truncate(int64(len(data)))
+}
+
+// read takes what the mount has written since; false: it is at it just now.
+func (r *record) read() bool {
+	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, 1<<20))
+	now := record{file: r.file}
+	if err != nil || json.Unmarshal(data, &now) != nil {
+		return false
+	}
+	*r = now
+	return true
+}
+
+// end notes how the mount ended.
+func (r *record) end(err error) {
+	if r.Files, r.Bytes = 0, 0; err != nil {
+		r.Failed, r.Kind = err.Error(), fault.KindOf(err)
+	}
+	_ = r.write() // umount then says that all is well if the process says so too
 }
 
 // remove ends the record, with the last thing that the process does.

@@ -117,11 +117,12 @@ func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView
 
 type sliceHandOverCmd struct {
 	Slice uint32 `arg:"" help:"The slice's number."`
-	To    string `help:"Site whose member becomes the active; the active chooses if it is not given."`
+	Site  string `arg:"" optional:"" help:"Site whose member becomes the active; the active chooses if it is not given."`
+	To    string `help:"The same site, as an option."`
 }
 
 // Help shows how it is called.
-func (sliceHandOverCmd) Help() string { return help("cartwheel slice hand-over 1 --to boston") }
+func (sliceHandOverCmd) Help() string { return help("cartwheel slice hand-over 1 boston") }
 
 // handOverLimit bounds a hand-over, object leases waited out included.
 const handOverLimit = 30 * time.Second
@@ -129,6 +130,12 @@ const handOverLimit = 30 * time.Second
 // Run asks the active to pass its part on.
 func (h sliceHandOverCmd) Run(e *env) error {
 	const op fault.Op = "command.handOver"
+	switch {
+	case h.To == "":
+		h.To = h.Site
+	case h.Site != "" && h.Site != h.To:
+		return fault.E(fault.Usage, op, h.Site, "is another site than --to "+h.To+": name one of them")
+	}
 	c, err := e.connect()
 	if err != nil {
 		return err

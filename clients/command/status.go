@@ -91,7 +91,7 @@ func (statusCmd) Run(e *env) error {
 			troubles = append(troubles, fmt.Sprintf("slice %d %s", s.ID, lacks))
 		}
 	}
-	v.Warnings = warnings(findings)
+	v.Warnings = warnings(findings, c.Demo())
 	v.Healthy = len(troubles) == 0
 	v.Sentence = fmt.Sprintf("All well: %d nodes at %d sites, every slice fully protected.", len(v.Nodes), len(v.Sites))
 	if !v.Healthy {

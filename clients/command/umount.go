@@ -1,8 +1,10 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -10,14 +12,19 @@ import (
 
 type umountCmd struct {
 	Mountpoint string        `arg:"" help:"Where it is mounted."`
-	Flush      bool          `help:"Wait until everything written is at the nodes." default:"true" negatable:""`
+	Flush      bool          `help:"Wait until everything written is at the nodes, for as long as the mount goes on sending; --no-flush leaves it to the mount's process." default:"true" negatable:""`
 	Lazy       bool          `help:"Take the name away now; the mount ends when nothing is open any more."`
 	Force      bool          `help:"Wait neither for what is open nor for what is unsent: it is lost unless the mount has a --cache-dir."`
-	Timeout    time.Duration `help:"How long to wait for the mount to end." default:"60s"`
+	Timeout    time.Duration `help:"Stop waiting after this time; the mount goes on (0: wait until it ends)." default:"0s"`
 }
 
 // Help shows how it is called.
-func (*umountCmd) Help() string { return help("cartwheel umount /mnt") }
+func (*umountCmd) Help() string {
+	return help(`cartwheel umount /mnt
+
+The mount sends what is unsent while something gets through, and for its --flush-timeout more. If files are not saved
+then, they are listed and the exit status is not 0: they are lost, or with --cache-dir kept for the next mount.`)
+}
 
 // Run unmounts and waits until the mount's process has sent everything and
 // ended.
@@ -50,6 +57,9 @@ func (c *umountCmd) Run(e *env) error {
 	if err := c.await(e, r); err != nil {
 		return err
 	}
+	if r.read(); r.Failed != "" {
+		return fault.E(r.Kind, op, c.Mountpoint, "is unmounted, but: "+r.Failed)
+	}
 	return e.done(map[string]any{"unmounted": point}, "%s is unmounted", point)
 }
 
@@ -57,19 +67,34 @@ const umountPoll = 20 * time.Millisecond
 
 func (c *umountCmd) await(e *env, r *record) error {
 	const op fault.Op = "command.umount"
-	defer e.progress("%s is unmounted; waiting for what is unsent", r.Mountpoint)()
-	limit := time.NewTimer(c.Timeout)
-	defer limit.Stop()
+	var left atomic.Pointer[string] // nil: not known
+	defer progressOf(e.stdio.Err, func() string {
+		text := c.Mountpoint + " is unmounted; waiting for what is unsent"
+		if more := left.Load(); more != nil {
+			text += *more
+		}
+		return text
+	})()
+	var limit <-chan time.Time // nil: none
+	if c.Timeout > 0 {
+		timer := time.NewTimer(c.Timeout)
+		defer timer.Stop()
+		limit = timer.C
+	}
 	tick := time.NewTicker(umountPoll)
 	defer tick.Stop()
 	for !r.ended() {
 		select {
 		case <-e.ctx.Done():
 			return fault.Wrap(fault.Canceled, op, c.Mountpoint, e.ctx.Err())
-		case <-limit.C:
+		case <-limit:
 			return fault.Errorf(fault.TimedOut, op, c.Mountpoint,
-				"its process %d still has unsent data after %v: they need a node that answers; it goes on trying, and --force gives up", r.PID, c.Timeout)
+				"its process %d still has %d files with %s to send after %v; it goes on while something gets through, and two signals end it", r.PID, r.Files, amount(r.Bytes), c.Timeout)
 		case <-tick.C:
+			if r.read() && r.Files > 0 {
+				text := fmt.Sprintf(": %d files, %s", r.Files, amount(r.Bytes))
+				left.Store(&text)
+			}
 		}
 	}
 	return nil
