@@ -77,5 +77,5 @@ func (d *Demo) spawnNode(s *siteOf) (err error) {
 }
 
 func (d *Demo) writeContact(nodes []string) error {
-	return contact.File{Cluster: d.cluster, Nodes: nodes, UserKey: d.path("user.key")}.Save(d.contact)
+	return contact.File{Cluster: d.cluster, Nodes: nodes, UserKey: d.path("user.key"), Demo: true}.Save(d.contact)
 }

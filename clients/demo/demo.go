@@ -191,7 +191,7 @@ func (d *Demo) welcome() {
 		d.say("  %s where %s/hello", program, first.mountPoint)
 		d.say("  mkdir -p %s/.Site=%s/.RepLevel=2/near", first.mountPoint, last.name)
 	}
-	d.say("  %s status --contact %s    (it warns that the sites are one failure domain: here they share a machine)", program, d.contact)
+	d.say("  %s status --contact %s", program, d.contact)
 	d.say("  %s net matrix --contact %s", program, d.contact)
 	d.say("  %s demo fail %s --dir %s    (kill -9 its node; the others go on)", program, first.name, d.opt.Dir)
 	d.say("  %s demo heal %s --dir %s", program, first.name, d.opt.Dir)

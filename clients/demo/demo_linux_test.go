@@ -102,7 +102,7 @@ func fakeGeoConfig(data, listen, admin string) (*wire.Host, func(), error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, nil, err
 	}
-	key, err := wire.LoadKey(filepath.Join(data, "node.key"))
+	key, err := wire.MakeKey(filepath.Join(data, "node.key"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,7 +135,7 @@ func fakeGeoConfig(data, listen, admin string) (*wire.Host, func(), error) {
 // fakeNode greets, and serves the root's slice from the second time on that it is
 // asked.
 func fakeNode(data, listen string) (*wire.Host, error) {
-	key, err := wire.LoadKey(filepath.Join(data, "node.key"))
+	key, err := wire.MakeKey(filepath.Join(data, "node.key"))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/demo/family"
 	"cartwheel.dev/clients/demo/founding"
 	geoconfig "cartwheel.dev/geo-config"
@@ -37,6 +38,9 @@ func checkSites(sites []string) error {
 // prepare makes the folders, and takes away what a demo that was killed left.
 func prepare(opt Options) error {
 	const op fault.Op = "demo.Run"
+	if err := checkFolder(opt.Dir); err != nil { // before anything in it is believed
+		return err
+	}
 	if s, err := Load(opt.Dir); err == nil {
 		if answers(s.Control) {
 			return fault.Errorf(fault.Busy, op, opt.Dir, "a demo runs there already, process %d; stop it or name another folder with --dir", s.PID)
@@ -215,9 +219,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return contact.WriteFile(path, append(data, '\n'))
 }

@@ -79,6 +79,9 @@ type Spec struct {
 	Command *exec.Cmd
 	// Within bounds the wait for readiness; 0: ReadyLimit.
 	Within time.Duration
+	// StopWithin bounds its end, from when it was asked and from each sign that it
+	// gets on; 0: StopLimit.
+	StopWithin time.Duration
 	// Gone hears of the child's end, if somebody listens.
 	Gone chan<- *Child
 }
@@ -90,6 +93,8 @@ type Child struct {
 	exitErr error // set before exited is closed
 	wanted  atomic.Bool
 	line    chan Readiness
+	// saidMore holds a token once the child has written another line of JSON.
+	saidMore chan struct{}
 }
 
 // Spawn starts a program.
@@ -100,7 +105,7 @@ func (f *Family) Spawn(s Spec) (*Child, error) {
 		return nil, fault.Wrap(fault.IO, op, s.Name, err)
 	}
 	defer output.Close()
-	c := &Child{Spec: s, exited: make(chan struct{}), line: make(chan Readiness, 1)}
+	c := &Child{Spec: s, exited: make(chan struct{}), line: make(chan Readiness, 1), saidMore: make(chan struct{}, 1)}
 	cmd := c.Command
 	cmd.Stderr = output
 	cmd.SysProcAttr = attached()
@@ -126,17 +131,26 @@ func (f *Family) Spawn(s Spec) (*Child, error) {
 	return c, nil
 }
 
-// read takes the first line that says ready and throws away the rest.
+// read takes the first line that says ready. Of later lines of JSON only that
+// they came counts: a child writes one each time it has got nearer to its end.
 func (c *Child) read(out io.Reader) {
 	s := bufio.NewScanner(out)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		var r Readiness
-		if json.Unmarshal(s.Bytes(), &r) == nil && r.Ready {
+		if json.Unmarshal(s.Bytes(), &r) != nil {
+			continue
+		}
+		if r.Ready {
 			select {
 			case c.line <- r:
 			default:
 			}
+			continue
+		}
+		select {
+		case c.saidMore <- struct{}{}:
+		default:
 		}
 	}
 }
@@ -214,8 +228,8 @@ func (c *Child) Kill() {
 	<-c.exited
 }
 
-// End asks it to stop, and kills it when it does not within the limit or when
-// force closes.
+// End asks it to stop. It kills it when force closes, or when the limit has passed
+// since it was asked and since it last said that it has got nearer to its end.
 func (c *Child) End(force <-chan struct{}) error {
 	const op fault.Op = "family.End"
 	if !c.Running() {
@@ -226,17 +240,25 @@ func (c *Child) End(force <-chan struct{}) error {
 		c.Kill()
 		return nil // this system has no way to ask
 	}
-	timer := time.NewTimer(StopLimit)
+	limit := c.StopWithin
+	if limit == 0 {
+		limit = StopLimit
+	}
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	select {
-	case <-c.exited:
-		return nil
-	case <-force:
-		c.Kill()
-		return fault.E(fault.Interrupted, op, c.Name, "was killed before it had stopped")
-	case <-timer.C:
-		c.Kill()
-		return fault.Errorf(fault.TimedOut, op, c.Name, "did not stop within %v and was killed; log: %s", StopLimit, c.Log)
+	for {
+		select {
+		case <-c.exited:
+			return nil
+		case <-c.saidMore:
+			timer.Reset(limit)
+		case <-force:
+			c.Kill()
+			return fault.E(fault.Interrupted, op, c.Name, "was killed before it had stopped")
+		case <-timer.C:
+			c.Kill()
+			return fault.Errorf(fault.TimedOut, op, c.Name, "said nothing of getting on for %v while it stopped, and was killed; log: %s", limit, c.Log)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ const registerLimit = 20 * time.Second
 
 // Identity makes a key file if there is none and returns whom it names.
 func Identity(path string) (string, error) {
-	key, err := wire.LoadKey(path)
+	key, err := wire.MakeKey(path)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func (p Plan) missing(rows geoconfig.Rows) (geoconfig.Batch, error) {
 	if err != nil {
 		return b, err
 	}
-	u := geoconfig.User{Name: geoconfig.UserName(p.User), Key: id, UID: uint32(max(os.Getuid(), 0)), TrustedHost: true}
+	u := geoconfig.User{Name: geoconfig.UserName(p.User), Key: id, UID: uint32(max(os.Getuid(), 0)), TrustedHost: true, Admin: true}
 	if me, err := user.Current(); err == nil {
 		if gid, err := strconv.ParseUint(me.Gid, 10, 32); err == nil {
 			u.GIDs = []uint32{uint32(gid)}
