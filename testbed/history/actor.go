@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/clients/mount"
@@ -52,6 +53,10 @@ type actor struct {
 	calm bool
 	// stuck tells how things stand when an operation timed out.
 	stuck func() string
+	// allow names further errors that leave the outcome open; nil: none.
+	allow func(error) bool
+	// lost: the process of its client has crashed.
+	lost atomic.Bool
 
 	nodes map[string]mount.NodeID // of files and directories, by name
 	known []mount.Entry           // objects that may be linked
@@ -129,12 +134,16 @@ func (a *actor) near() int {
 // the outcome open, and the rest, which are problems.
 func (a *actor) outcomeOf(e *event, err error) outcome {
 	switch kind := fault.KindOf(err); {
+	case a.lost.Load():
+		return unknown // no program of it was told anything
 	case err == nil:
 		return done
 	case kind == fault.Exists && (e.what == create || e.what == link):
 		return exists
 	case kind == fault.NotFound && (e.what == unlink || e.what == rename), (kind == fault.NotFound || kind == fault.Stale) && e.what == link:
 		return missing
+	case a.allow != nil && a.allow(err):
+		return unknown
 	default:
 		a.log.problem("client %d: %v of %s %d: %v", a.id, e.what, e.object, e.at, err)
 		if kind == fault.TimedOut && a.stuck != nil {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -161,12 +162,18 @@ func check(events []*event) (wrong, open []string) {
 	}
 	sort.Strings(objects)
 	for _, o := range objects {
-		list := adopt(by[o], events)
-		ops := make([]porcupine.Operation, 0, len(list))
-		for _, e := range list {
-			ops = append(ops, porcupine.Operation{ClientId: e.client, Input: e, Call: e.call, Return: e.ret})
-		}
-		result, info := porcupine.CheckOperationsVerbose(modelOf(o), ops, checkLimit)
+		var list []*event
+		var result porcupine.CheckResult
+		var info porcupine.LinearizationInfo
+		adopted(by[o], events, func(with []*event) bool {
+			ops := make([]porcupine.Operation, 0, len(with))
+			for _, e := range with {
+				ops = append(ops, porcupine.Operation{ClientId: e.client, Input: e, Call: e.call, Return: e.ret})
+			}
+			list = slices.Clone(with)
+			result, info = porcupine.CheckOperationsVerbose(modelOf(o), ops, checkLimit)
+			return result != porcupine.Illegal
+		})
 		switch result {
 		case porcupine.Illegal:
 			wrong = append(wrong, fmt.Sprintf("LIN: no order explains what was seen of %s:\n%s", o, explain(list, info)))
@@ -177,13 +184,19 @@ func check(events []*event) (wrong, open []string) {
 	return wrong, open
 }
 
-// adopt adds the creations of unknown outcome to a history of names: what they
-// made is known by the IDs that were seen in their place and that nobody says
-// to have made.
-func adopt(list, all []*event) []*event {
+// mostWays bounds the ways to explain what creations of unknown outcome made.
+const mostWays = 20
+
+// adopted adds the creations of unknown outcome to a history of names, one way
+// after the other until try is content: what they made is among the IDs that
+// were seen and that nobody says to have made. Most often it was seen in its
+// place; it may have been renamed before anybody saw it.
+func adopted(list, all []*event, try func([]*event) bool) {
 	if len(list) == 0 || list[0].object != namesObject {
-		return list
+		try(list)
+		return
 	}
+	var strange []sighting
 	made := map[uint64]bool{0: true}
 	for _, e := range list {
 		if e.what == create && e.result == done {
@@ -191,30 +204,57 @@ func adopt(list, all []*event) []*event {
 		}
 	}
 	for _, e := range list {
-		for _, ino := range e.seen() {
-			if made[ino] {
-				continue
-			}
-			made[ino] = true
-			for _, c := range all {
-				if c.what == create && c.result == unknown && c.ino == 0 && c.at == e.at && c.call < e.ret {
-					c.ino = ino
-					list = append(list, c)
-					break
-				}
+		for _, s := range e.seen() {
+			if !made[s.ino] {
+				made[s.ino] = true
+				strange = append(strange, s)
 			}
 		}
 	}
-	return list
+	ways := 0
+	var explain func(list []*event, rest []sighting) bool
+	explain = func(list []*event, rest []sighting) bool {
+		if len(rest) == 0 {
+			ways++
+			return try(list) || ways >= mostWays
+		}
+		found := false
+		for _, inPlace := range []bool{true, false} {
+			for _, c := range all {
+				if c.what != create || c.result != unknown || c.ino != 0 || (c.at == rest[0].at) != inPlace || c.call >= rest[0].until {
+					continue
+				}
+				found = true
+				c.ino = rest[0].ino
+				if explain(append(slices.Clip(list), c), rest[1:]) {
+					return true
+				}
+				c.ino = 0
+			}
+		}
+		return !found && explain(list, rest[1:])
+	}
+	explain(list, strange)
+}
+
+// sighting is an object that nobody says to have made.
+type sighting struct {
+	ino   uint64
+	at    int // where it was seen
+	until int64
 }
 
 // seen lists the objects that an event shows.
-func (e *event) seen() []uint64 {
-	if e.what == list {
-		return e.cells[:]
-	}
-	if e.result == done && e.what == lookup {
-		return []uint64{e.ino}
+func (e *event) seen() []sighting {
+	switch {
+	case e.result == done && e.what == lookup:
+		return []sighting{{e.ino, e.at, e.ret}}
+	case e.result == done && e.what == list:
+		out := make([]sighting, len(e.cells))
+		for at, ino := range e.cells {
+			out[at] = sighting{ino, at, e.ret}
+		}
+		return out
 	}
 	return nil
 }

@@ -41,6 +41,10 @@ func TestTheModelsTellGoodHistoriesFromBad(t *testing.T) {
 		{"two names of one object stay", true, []*event{at(1, 2, name(create, 0, 0, 7, done)), at(3, 4, name(link, 1, 0, 7, done)),
 			at(5, 6, name(rename, 0, 1, 0, done)), at(7, 8, name(lookup, 0, 0, 0, done))}},
 		{"a creation of unknown outcome is seen", false, []*event{at(1, never, name(create, 0, 0, 0, unknown)), at(3, 4, name(lookup, 0, 0, 7, done))}},
+		{"a creation of unknown outcome is seen where it was moved to", false, []*event{at(1, never, name(create, 0, 0, 0, unknown)),
+			at(3, 4, name(rename, 0, 4, 0, done)), at(5, 6, name(lookup, 4, 0, 7, done)), at(7, 8, name(lookup, 0, 0, 0, done))}},
+		{"a creation of unknown outcome is seen twice", true, []*event{at(1, never, name(create, 0, 0, 0, unknown)),
+			at(3, 4, name(lookup, 0, 0, 7, done)), at(5, 6, name(unlink, 0, 0, 0, done)), at(7, 8, name(lookup, 0, 0, 7, done))}},
 		{"what nobody made is seen", true, []*event{at(3, 4, name(lookup, 0, 0, 7, done))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

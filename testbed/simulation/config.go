@@ -1,0 +1,118 @@
+package simulation
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/inmem"
+)
+
+// configuration is geo-config's process: it may be away, late, and its answers
+// may be lost behind what they did.
+type configuration struct {
+	store *inmem.Store
+
+	mu   sync.Mutex // guards below, and the seats' chance
+	away int        // so many faults keep it away
+	lost float64    // share of answers that are lost
+}
+
+// seat is the configuration as one node reaches it.
+type seat struct {
+	c      *configuration
+	m      *machine
+	chance *rand.Rand
+	over   <-chan struct{} // closed when the node's life ends
+}
+
+var _ geoconfig.Store = (*seat)(nil)
+
+// pass waits as long as a message takes, and tells whether it gets through.
+func (s *seat) pass(ctx context.Context, answer bool) error {
+	s.c.mu.Lock()
+	gone := s.c.away > 0 || s.m.config > 0 || answer && s.c.lost > 0 && s.chance.Float64() < s.c.lost
+	wait := time.Duration(1_000_000 + s.chance.IntN(30_000_000))
+	s.c.mu.Unlock()
+	if gone {
+		wait = time.Second
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return fault.Wrap(fault.TimedOut, "simulation.seat", "geo-config", ctx.Err())
+	case <-s.over:
+		return fault.E(fault.Closed, "simulation.seat", "geo-config", "the node ended")
+	}
+	if gone {
+		return fault.E(fault.Unreachable, "simulation.seat", "geo-config", "it does not answer")
+	}
+	return nil
+}
+
+// asked sends a question, has it answered, and brings the answer back.
+func asked[T any](ctx context.Context, s *seat, f func() (T, error)) (T, error) {
+	var none T
+	if err := s.pass(ctx, false); err != nil {
+		return none, err
+	}
+	out, err := f()
+	if lost := s.pass(ctx, true); lost != nil {
+		return none, lost
+	}
+	return out, err
+}
+
+// Read implements geoconfig.Store.
+func (s *seat) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, error) {
+	return asked(ctx, s, func() (geoconfig.Rows, error) { return s.c.store.Read(ctx, q) })
+}
+
+// Apply implements geoconfig.Store.
+func (s *seat) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+	return asked(ctx, s, func() (geoconfig.Revision, error) {
+		return s.c.store.Apply(context.WithoutCancel(ctx), b)
+	})
+}
+
+// settled is what Settle answers.
+type settled struct {
+	revision geoconfig.Revision
+	applied  bool
+}
+
+// Settle implements geoconfig.Store.
+func (s *seat) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+	out, err := asked(ctx, s, func() (settled, error) {
+		r, ok, err := s.c.store.Settle(context.WithoutCancel(ctx), key)
+		return settled{r, ok}, err
+	})
+	return out.revision, out.applied, err
+}
+
+// Follow implements geoconfig.Store.
+func (s *seat) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return asked(ctx, s, func() (geoconfig.Rows, error) { return s.c.store.Follow(ctx, since, limit) })
+}
+
+// Properties implements geoconfig.Store.
+func (s *seat) Properties(ctx context.Context) (geoconfig.Properties, error) {
+	return asked(ctx, s, func() (geoconfig.Properties, error) { return s.c.store.Properties(ctx) })
+}
+
+// Close implements geoconfig.Store.
+func (*seat) Close() error { return nil }
