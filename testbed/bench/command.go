@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/trial"
 	"github.com/alecthomas/kong"
 )
 
@@ -49,10 +50,10 @@ func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 		opt.PostmarkFiles, opt.PostmarkTransactions, opt.AndrewClients = 500, 300, []int{1}
 	}
 	if f.Demo {
-		return withDemo(ctx, f.Bin, f.In, progress, func(d *demoRun) error {
+		return trial.Run(ctx, trial.Options{Bin: f.Bin, In: f.In, Progress: progress}, func(d *trial.Demo) error {
 			dirs := f.Dirs
 			if len(dirs) == 0 {
-				local := filepath.Join(d.tmp, "local")
+				local := filepath.Join(d.Folder, "local")
 				if err := os.Mkdir(local, 0o755); err != nil {
 					return err
 				}

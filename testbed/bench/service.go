@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/clients/content"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/trial"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -39,7 +40,7 @@ const (
 
 // openService opens a client at the demo's first site. Its chunks go to the
 // slice of a file made for it on that site's mount.
-func openService(ctx context.Context, d *demoRun) (*service, error) {
+func openService(ctx context.Context, d *trial.Demo) (*service, error) {
 	const op fault.Op = "bench.openService"
 	path := filepath.Join(d.Sites[0].Mount, "service")
 	if err := writeFile(path, nil); err != nil && !os.IsExist(err) {
@@ -71,8 +72,12 @@ func (s *service) write(ctx context.Context, p place, n int64) (err error) {
 
 func (s *service) put(ctx context.Context, number int, full *batch) error {
 	full.name()
+	sizes := make([]uint32, len(full.lengths))
+	for i, n := range full.lengths {
+		sizes[i] = uint32(n)
+	}
 	if number%probeEvery == 0 {
-		missing, err := s.chunks.HaveChunks(ctx, s.object, full.addresses)
+		missing, err := s.chunks.HaveChunks(ctx, s.object, full.addresses, sizes, full.bodies)
 		if err != nil {
 			return err
 		}
@@ -81,10 +86,6 @@ func (s *service) put(ctx context.Context, number int, full *batch) error {
 				return fault.E(fault.Exists, "bench.service", full.addresses[i].String(), "the chunk is there already: nothing would be measured")
 			}
 		}
-	}
-	sizes := make([]uint32, len(full.lengths))
-	for i, n := range full.lengths {
-		sizes[i] = uint32(n)
 	}
 	return s.chunks.PutChunks(ctx, s.object, full.addresses, sizes, full.bodies)
 }
@@ -99,7 +100,7 @@ func (s *service) read(ctx context.Context, each func(body []byte)) error {
 			for i, a := range b.addresses {
 				parts[i] = content.Part{Address: a, Length: uint32(b.lengths[i]), Size: uint32(b.lengths[i])}
 			}
-			body, err := s.chunks.GetChunks(ctx, s.object, parts)
+			body, err := s.chunks.GetChunks(ctx, s.object, parts, 0)
 			if err == nil && len(body) != b.bytes {
 				err = fault.Errorf(fault.Corrupt, "bench.service", "", "%d bytes came, want %d", len(body), b.bytes)
 			}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/trial"
 	"github.com/alecthomas/kong"
 )
 
@@ -54,7 +55,7 @@ type readPath struct {
 // storeRun is one comparison.
 type storeRun struct {
 	opt      storeFlags
-	demo     *demoRun
+	demo     *trial.Demo
 	progress io.Writer
 	figures  []Figure
 }
@@ -73,7 +74,7 @@ func StoreMain(ctx context.Context, args []string, out, progress io.Writer) erro
 	if f.Size < streamBuffer || f.Rounds < 1 {
 		return fault.E(fault.Usage, op, "--size", "must be 1 MiB at least, and --rounds 1")
 	}
-	return withDemo(ctx, f.Bin, f.In, progress, func(d *demoRun) error {
+	return trial.Run(ctx, trial.Options{Bin: f.Bin, In: f.In, Progress: progress}, func(d *trial.Demo) error {
 		r := &storeRun{opt: f, demo: d, progress: progress}
 		if err := r.run(ctx); err != nil {
 			return err
@@ -148,7 +149,7 @@ func (r *storeRun) serviceRound(ctx context.Context, round int) (err error) {
 }
 
 func (r *storeRun) bareRound(ctx context.Context, round int) (err error) {
-	dir := filepath.Join(r.demo.tmp, "bare")
+	dir := filepath.Join(r.demo.Folder, "bare")
 	b, err := openBare(dir)
 	if err != nil {
 		return err
@@ -208,23 +209,23 @@ func (r *storeRun) pathRounds(ctx context.Context) error {
 }
 
 func (r *storeRun) pathRound(ctx context.Context, path readPath, round int) (err error) {
-	point := filepath.Join(r.demo.tmp, "point")
+	point := filepath.Join(r.demo.Folder, "point")
 	if err := os.MkdirAll(point, 0o755); err != nil {
 		return err
 	}
 	args := append([]string{"mount", r.demo.Contact, point, "--site", r.demo.Sites[0].Name, "--report-ready"}, path.flags...)
-	p, err := spawn(r.demo.program, args, r.progress, `{`)
+	p, err := trial.Start(r.demo.Program, args, r.progress, `{`)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		endErr := p.end()
+		endErr := p.End()
 		_ = syscall.Unmount(point, syscall.MNT_DETACH) // it is gone, mostly
 		if err == nil {
 			err = endErr
 		}
 	}()
-	if err := p.ready(ctx); err != nil {
+	if err := p.Ready(ctx); err != nil {
 		return err
 	}
 	if err := r.place(point, 0).cold(); err != nil {

@@ -39,11 +39,14 @@ type grammar struct {
 	Rehearse  rehearseCmd  `cmd:"" help:"Run work and faults of your own, from one YAML file."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure the emulator itself against what it is asked for."`
 	Load      loadCmd      `cmd:"" help:"Do one piece of an experiment's work, on a mount or through the library."`
+	Strain    strainCmd    `cmd:"" help:"Put real processes under load, and print figures."`
+	Simulate  simulateCmd  `cmd:"" help:"Run whole clusters in virtual time, from seeds."`
 	List      listCmd      `cmd:"" help:"List topologies, experiments and cities."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 
-	Emulate emulateCmd `cmd:"" hidden:"" help:"The emulator's process; a lab starts it."`
-	Enrol   enrolCmd   `cmd:"" hidden:"" help:"What a lab does inside a host."`
+	Emulate     emulateCmd     `cmd:"" hidden:"" help:"The emulator's process; a lab starts it."`
+	SimulateOne simulateOneCmd `cmd:"" hidden:"" help:"The process of one seed."`
+	Enrol       enrolCmd       `cmd:"" hidden:"" help:"What a lab does inside a host."`
 }
 
 // env is what every command's Run gets.

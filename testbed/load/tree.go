@@ -121,6 +121,9 @@ func DoTree(ctx context.Context, w TreeWork, o TreeOptions) (TreeResult, error) 
 	}
 	took, err := timed(func() error { return do(ctx, o, &r) })
 	r.Seconds = took.Seconds()
+	if err == nil {
+		err = ctx.Err() // what was canceled in the middle of it may have left something out
+	}
 	return r, fault.FromOS(op, string(w)+" "+o.Target, err)
 }
 
