@@ -159,6 +159,10 @@ func TestBadMountsPathsAndAddressesAreRefusedByName(t *testing.T) {
 	another := d.contactWith("another.json", "cluster", "another")
 	refused(t, 6, []string{another, "belongs to cluster"}, cartwheel, "status", "--contact", another)
 	stranger := d.contactWith("stranger.json", "user_key", "stranger.key")
+	refused(t, 3, []string{"stranger.key"}, cartwheel, "status", "--contact", stranger)
+	if out, err := exec.Command(cartwheel, "key", filepath.Join(filepath.Dir(stranger), "stranger.key")).CombinedOutput(); err != nil {
+		t.Fatalf("making a key: %v: %s", err, out)
+	}
 	refused(t, 7, []string{stranger}, cartwheel, "status", "--contact", stranger)
 
 	for name, want := range map[string]syscall.Errno{
