@@ -2,7 +2,8 @@
 // disks in memory that know what was synced, real connections over loopback, and
 // a configuration store in memory. A cluster is a value; the test's cleanup ends
 // it. It is for tests only. A Cluster may be used from any goroutine, except
-// that stopping and starting one node is for one goroutine at a time.
+// that stopping and starting one node is for one goroutine at a time, and that
+// nothing else uses a cluster while a node joins it.
 package servertest
 
 import (
@@ -63,9 +64,9 @@ type Node struct {
 	Index  int
 	Key    wire.Key
 	Dir    string
-	listen string
 	disk   storage
 	mu     sync.Mutex     // guards below
+	listen string         // where it listens, or listened last
 	server *server.Server // nil: stopped
 	seat   *far           // of the server
 }
@@ -141,7 +142,7 @@ func (c *Cluster) Away(away bool) { c.away.Store(away) }
 func (n *Node) Start() {
 	n.c.t.Helper()
 	c := server.DefaultConfig()
-	c.Data, c.Site, c.Listen, c.ExpectedNodes = n.Dir, n.c.o.Sites[n.Index], []string{n.listen}, n.c.o.Expected
+	c.Data, c.Site, c.Listen, c.ExpectedNodes = n.Dir, n.c.o.Sites[n.Index], []string{n.Address()}, n.c.o.Expected
 	if n.c.o.Configure != nil {
 		n.c.o.Configure(n.Index, &c)
 	}
@@ -170,9 +171,8 @@ func (n *Node) Start() {
 	if err != nil {
 		n.c.t.Fatalf("node %d: %v", n.Index, err)
 	}
-	n.listen = s.Addresses()[0]
 	n.mu.Lock()
-	n.server, n.seat = s, seat
+	n.server, n.seat, n.listen = s, seat, s.Addresses()[0]
 	n.mu.Unlock()
 }
 
@@ -186,7 +186,11 @@ func (c *Cluster) Join(site string) *Node {
 }
 
 // Move has a stopped node start at another address.
-func (n *Node) Move() { n.listen = anyPort }
+func (n *Node) Move() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.listen = anyPort
+}
 
 // anyPort is where a node listens that has not listened before.
 const anyPort = "/ip4/127.0.0.1/tcp/0"
@@ -244,8 +248,12 @@ func (n *Node) Server() *server.Server {
 // ID names the node.
 func (n *Node) ID() geoconfig.NodeID { return geoconfig.NodeID(n.Key.KeyID()) }
 
-// Address is where the node listens.
-func (n *Node) Address() string { return n.listen }
+// Address is where the node listens, or listened before it was stopped.
+func (n *Node) Address() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listen
+}
 
 // Row reads a slice's row from the configuration.
 func (c *Cluster) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.SliceRow, error) {
