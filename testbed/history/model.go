@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -13,9 +12,10 @@ import (
 // namesObject is the object of every event on names.
 const namesObject = "names"
 
-// checkLimit bounds the search for an order of one object's operations; one
-// that takes longer says nothing.
-const checkLimit = 10 * time.Second
+// mostSteps bounds the search for an order of one object's operations; a search
+// that needs more says nothing. Steps are counted and not time, so that a
+// history has one verdict, however busy the machine is.
+const mostSteps = 20_000_000
 
 // step is what a model takes: the event is both question and answer.
 func step(fn func(state any, e *event) (bool, any)) func(state, input, output any) (bool, any) {
@@ -29,17 +29,6 @@ var register = porcupine.Model{
 	Step: step(func(state any, e *event) (bool, any) {
 		if e.what == write {
 			return true, e.value
-		}
-		return state == e.value, state
-	}),
-}
-
-// journal is a file that is only appended to: a read gives all of it.
-var journal = porcupine.Model{
-	Init: func() any { return "" },
-	Step: step(func(state any, e *event) (bool, any) {
-		if e.what == add {
-			return true, state.(string) + e.value
 		}
 		return state == e.value, state
 	}),
@@ -138,13 +127,31 @@ func (e *event) take(s *cells) bool {
 }
 
 func modelOf(object string) porcupine.Model {
-	switch {
-	case object == namesObject:
+	if object == namesObject {
 		return namespace
-	case strings.HasPrefix(object, "log"):
-		return journal
 	}
 	return register
+}
+
+// search looks for an order of the events that the model takes, for at most so
+// many steps.
+func search(model porcupine.Model, events []*event, most int) (porcupine.CheckResult, porcupine.LinearizationInfo) {
+	ops := make([]porcupine.Operation, 0, len(events))
+	for _, e := range events {
+		ops = append(ops, porcupine.Operation{ClientId: e.client, Input: e, Call: e.call, Return: e.ret})
+	}
+	steps, one := 0, model.Step
+	model.Step = func(state, input, output any) (bool, any) {
+		if steps++; steps > most {
+			return false, state // nothing fits any more: the search ends soon
+		}
+		return one(state, input, output)
+	}
+	result, info := porcupine.CheckOperationsVerbose(model, ops, 0)
+	if result == porcupine.Illegal && steps > most {
+		result = porcupine.Unknown
+	}
+	return result, info
 }
 
 // check judges a history: what is wrong, and what could not be said.
@@ -162,26 +169,34 @@ func check(events []*event) (wrong, open []string) {
 	}
 	sort.Strings(objects)
 	for _, o := range objects {
-		var list []*event
-		var result porcupine.CheckResult
-		var info porcupine.LinearizationInfo
-		adopted(by[o], events, func(with []*event) bool {
-			ops := make([]porcupine.Operation, 0, len(with))
-			for _, e := range with {
-				ops = append(ops, porcupine.Operation{ClientId: e.client, Input: e, Call: e.call, Return: e.ret})
-			}
-			list = slices.Clone(with)
-			result, info = porcupine.CheckOperationsVerbose(modelOf(o), ops, checkLimit)
-			return result != porcupine.Illegal
-		})
-		switch result {
-		case porcupine.Illegal:
-			wrong = append(wrong, fmt.Sprintf("LIN: no order explains what was seen of %s:\n%s", o, explain(list, info)))
-		case porcupine.Unknown:
+		why, decided := judge(o, by[o], events)
+		switch {
+		case !decided:
 			open = append(open, o)
+		case why != "":
+			wrong = append(wrong, fmt.Sprintf("LIN: no order explains what was seen of %s:\n%s", o, why))
 		}
 	}
 	return wrong, open
+}
+
+// judge says why no order explains one object's operations, "" where one does.
+func judge(object string, list, all []*event) (why string, decided bool) {
+	if strings.HasPrefix(object, logName) {
+		return logOrder(list), true
+	}
+	var tried []*event
+	var result porcupine.CheckResult
+	var info porcupine.LinearizationInfo
+	adopted(list, all, func(with []*event) bool {
+		tried = slices.Clone(with)
+		result, info = search(modelOf(object), with, mostSteps)
+		return result != porcupine.Illegal
+	})
+	if result == porcupine.Illegal {
+		why = explain(tried, info)
+	}
+	return why, result != porcupine.Unknown
 }
 
 // mostWays bounds the ways to explain what creations of unknown outcome made.
