@@ -1996,7 +1996,7 @@ type Result struct {
 	Attr          *Attr                  `protobuf:"bytes,3,opt,name=attr,proto3" json:"attr,omitempty"` // the object made, opened or changed
 	Dir           *Attr                  `protobuf:"bytes,4,opt,name=dir,proto3" json:"dir,omitempty"`   // the directory afterwards (without content)
 	NewDir        *Attr                  `protobuf:"bytes,5,opt,name=new_dir,json=newDir,proto3" json:"new_dir,omitempty"`
-	Existed       bool                   `protobuf:"varint,6,opt,name=existed,proto3" json:"existed,omitempty"` // Create opened what was there; Rename met two names of one object, and both stay
+	Existed       bool                   `protobuf:"varint,6,opt,name=existed,proto3" json:"existed,omitempty"` // Create opened what was there; Rename met two names of one object, and both stay; Hold.release: the object stays, for a name or another holder; Reap.fence: the name is there
 	Serial        uint64                 `protobuf:"varint,7,opt,name=serial,proto3" json:"serial,omitempty"`
 	Offset        uint64                 `protobuf:"varint,8,opt,name=offset,proto3" json:"offset,omitempty"`       // where an append went
 	Removed       uint64                 `protobuf:"fixed64,9,opt,name=removed,proto3" json:"removed,omitempty"`    // object whose name went away
