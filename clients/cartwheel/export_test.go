@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
@@ -38,6 +39,14 @@ func (c *Client) Count(m wire.Method, lose ...wire.Method) *atomic.Int64 {
 		return wire.Verdict{Drop: slices.Contains(lose, sent)}
 	})
 	return &n
+}
+
+// LetsGo reports whether the last close of an open file tells its active.
+func (c *Client) LetsGo(id mount.NodeID) bool {
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	n := c.nodes.byID[id]
+	return n != nil && n.held
 }
 
 // Slow delays what the client sends of one method, and counts what it sends of

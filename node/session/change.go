@@ -61,14 +61,20 @@ func (t *Table) Begin(c *Change, touches []tree.Touch, except ID) (*Change, []Re
 			if l.session.id == except || slices.Contains(l.waiters, c) {
 				continue
 			}
-			if l.revoking == 0 {
-				r.item(l, touch.Name, touch.Unlinked || k.what == pb.Grant_FILE)
+			if l.revoking == 0 || l.mustAskAgain(touch) {
+				r.item(l, touch.Name, touch.Unlinked)
 			}
 			l.waiters = append(l.waiters, c)
 			c.pending++
 		}
 	}
 	return c, r.list
+}
+
+// mustAskAgain reports whether a touch unlinks a file whose lease is being
+// revoked for less: the client does not keep the file for its close then.
+func (l *lease) mustAskAgain(touch *tree.Touch) bool {
+	return touch.Unlinked && !l.unlinked && l.what == pb.Grant_FILE && l.session.client != 0
 }
 
 // askOpeners gives every session that once said it has the object open a lease
@@ -132,7 +138,7 @@ func (t *Table) RevokeSlice(slice geoconfig.SliceID) []Revocation {
 	for _, s := range t.sessions {
 		for k, l := range s.leases {
 			if k.object.Slice() == slice && l.revoking == 0 {
-				r.item(l, nil, k.what == pb.Grant_FILE)
+				r.item(l, nil, false)
 			}
 		}
 	}
