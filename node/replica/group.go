@@ -2,6 +2,7 @@ package replica
 
 import (
 	"math"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -30,6 +31,8 @@ type group struct {
 	phase phase
 	dirty bool
 	stuck bool
+	// listed: the row lists this node, and the group is in Node.order.
+	listed bool
 
 	members []member // as in row
 	self    int      // index in members, -1 if not there
@@ -177,8 +180,21 @@ func (n *Node) newGroup(id geoconfig.SliceID) *group {
 	g.clients.init(&n.c.Limits)
 	g.log.reset(0, 0, 0)
 	n.groups[id] = g
-	n.order = append(n.order, g)
 	return g
+}
+
+// enlist has the group ticked as long as the row lists this node. Of a slice
+// that it was taken out of only the row stays, for good: an older one must not
+// pass for news, and a peer that sends late is told.
+func (g *group) enlist() {
+	n, was := g.n, g.listed
+	g.listed = g.self >= 0
+	switch {
+	case g.listed && !was:
+		n.order = append(n.order, g)
+	case was && !g.listed:
+		n.order = slices.DeleteFunc(n.order, func(o *group) bool { return o == g })
+	}
 }
 
 func (g *group) touch() {

@@ -18,7 +18,7 @@ type Node struct {
 	two    [2]Outputs
 	out    *Outputs
 	groups map[geoconfig.SliceID]*group
-	order  []*group // as they were made: what happens must not depend on a map's order
+	order  []*group // those whose rows list this node, as they came: what happens must not depend on a map's order
 	peers  map[geoconfig.NodeID]*peer
 	lined  []*peer // as they were made
 	dirty  []*group

@@ -43,6 +43,7 @@ func (g *group) restore(r Restored) error {
 		g.n.event(g, "the journal ends before the state", g.n.c.Self)
 	}
 	g.seat(nil)
+	g.enlist()
 	if g.self < 0 {
 		g.forget()
 	}
@@ -90,6 +91,7 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	g.distrust(old)
 	before := g.members
 	g.seat(before)
+	g.enlist()
 	if g.self < 0 && !g.n.c.Bugs.KeepsRemoved {
 		g.forget()
 	}
