@@ -58,11 +58,14 @@ func (t *Table) Begin(c *Change, touches []tree.Touch, except ID) (*Change, []Re
 			}
 		}
 		for _, l := range obj.leases {
-			if l.session.id == except || slices.Contains(l.waiters, c) {
+			if l.session.id == except {
 				continue
 			}
 			if l.revoking == 0 || l.mustAskAgain(touch) {
 				r.item(l, touch.Name, touch.Unlinked)
+			}
+			if slices.Contains(l.waiters, c) {
+				continue
 			}
 			l.waiters = append(l.waiters, c)
 			c.pending++

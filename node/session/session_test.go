@@ -345,6 +345,24 @@ func TestUnlinkAsksAgain(t *testing.T) {
 	}
 }
 
+// TestOneChangeTouchesAFileTwice has a change name a file first for less: the
+// client hears that the file loses its last name.
+func TestOneChangeTouchesAFileTwice(t *testing.T) {
+	table, o := New(DefaultConfig(), 1), objectN(1)
+	reader, _, _, err := table.KeepAlive(0, 1, 1e10, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Grant(reader, o, pb.Grant_FILE, 0)
+	c, revs := table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE}, {Object: o, What: pb.Grant_FILE, Unlinked: true}}, 0)
+	if len(revs) != 1 || !revs[0].Items[len(revs[0].Items)-1].Unlinked {
+		t.Fatalf("it revokes %v", revs)
+	}
+	if ready := table.Answer(reader, revs[0].Serial, []geoconfig.ObjectID{o}); len(ready) != 1 || fmt.Sprint(c.Holders()) != "[1]" {
+		t.Errorf("%d changes go on, holders %v", len(ready), c.Holders())
+	}
+}
+
 // TestAskingAgainGivesNoTime checks that a client which answers nothing gets no
 // further time because an unlink asks again.
 func TestAskingAgainGivesNoTime(t *testing.T) {
