@@ -79,6 +79,9 @@ type Options struct {
 	// UntoldFiles bounds the new files that their active has not heard of (1,024):
 	// beyond that each is made there at once.
 	UntoldFiles int
+	// InFlight bounds the operations under way on one slice (route.DefaultInFlight):
+	// beyond that they wait here.
+	InFlight int
 	// Names bound the names and attributes that are kept under leases.
 	Names names.Limits
 	// NoReadAhead and NoRangeMap are for measurements.
@@ -166,7 +169,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	c.cluster = cluster
 	c.router = route.New(cluster, o.Logger, c.onRow)
-	c.operator = route.NewOperator(c.router)
+	c.operator = route.NewOperator(c.router, o.InFlight)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -20,6 +21,7 @@ type limitFlags struct {
 	CachedNames int           `name:"cached-names" help:"Names that are kept under leases, and as many attributes (0: by --memory)." default:"0"`
 	InlineBytes int           `name:"inline-bytes" help:"Bytes of small files that are kept with their attributes (0: by --memory)." default:"0"`
 	UntoldFiles int           `name:"untold-files" help:"New files that the mount may keep to itself until they are closed; beyond that each is made at its node at once." default:"1024"`
+	InFlight    int           `name:"in-flight" help:"Operations that the mount may have under way at a time on one slice; further ones wait." default:"512"`
 }
 
 // The bounds of what a limit may be.
@@ -43,6 +45,7 @@ func (l *limitFlags) check() error {
 	between("--cached-names", int64(l.CachedNames), 1024, 1<<31, true)
 	between("--inline-bytes", int64(l.InlineBytes), leastBytes, mostBytes, true)
 	between("--untold-files", int64(l.UntoldFiles), 1, 1<<20, false)
+	between("--in-flight", int64(l.InFlight), 1, route.MaxInFlight, false)
 	if l.FlushAfter < 10*time.Millisecond || l.FlushAfter > time.Hour {
 		bad = append(bad, fault.E(fault.Usage, "", "--flush-after", fmt.Sprintf("%v is not between 10ms and 1h", l.FlushAfter)))
 	}
@@ -52,6 +55,6 @@ func (l *limitFlags) check() error {
 // apply sets the limits.
 func (l *limitFlags) apply(o *cartwheel.Options) {
 	o.DirtyBytes, o.MemoryCache, o.ReadAhead, o.FlushAfter = l.DirtyBytes, l.CacheBytes, l.ReadAhead, l.FlushAfter
-	o.KnownFiles, o.UntoldFiles = l.KnownFiles, l.UntoldFiles
+	o.KnownFiles, o.UntoldFiles, o.InFlight = l.KnownFiles, l.UntoldFiles, l.InFlight
 	o.Names.Objects, o.Names.Entries, o.Names.Inline = l.CachedNames, l.CachedNames, l.InlineBytes
 }

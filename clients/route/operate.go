@@ -13,9 +13,13 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// inFlightLimit bounds the operations under way on one slice: others wait. The
-// journal keeps the last 1,024 results of a client, so this must stay below.
-const inFlightLimit = 512
+// DefaultInFlight and MaxInFlight bound the operations under way on one slice:
+// others wait. The journal keeps the last 1,024 results of a client, so that no
+// process may have as many under way.
+const (
+	DefaultInFlight = 512
+	MaxInFlight     = 960
+)
 
 // firstPatience and lastPatience bound how long one attempt of an operation
 // waits before the same operation is sent again: an answer may be lost with
@@ -39,15 +43,20 @@ type numbers struct {
 // Operator sends operations with this process's registration, each exactly
 // once however often it travels. It is safe for use by many goroutines.
 type Operator struct {
-	router *Router
+	router   *Router
+	inFlight int // operations under way on one slice
 
 	mu     sync.Mutex // guards slices
 	slices map[geoconfig.SliceID]*numbers
 }
 
-// NewOperator makes an Operator.
-func NewOperator(r *Router) *Operator {
-	return &Operator{router: r, slices: map[geoconfig.SliceID]*numbers{}}
+// NewOperator makes an Operator that has so many operations under way on one
+// slice at a time; 0: DefaultInFlight.
+func NewOperator(r *Router, inFlight int) *Operator {
+	if inFlight <= 0 {
+		inFlight = DefaultInFlight
+	}
+	return &Operator{router: r, inFlight: min(inFlight, MaxInFlight), slices: map[geoconfig.SliceID]*numbers{}}
 }
 
 func (o *Operator) numbers(id geoconfig.SliceID) *numbers {
@@ -55,7 +64,7 @@ func (o *Operator) numbers(id geoconfig.SliceID) *numbers {
 	defer o.mu.Unlock()
 	n, ok := o.slices[id]
 	if !ok {
-		n = &numbers{room: make(chan struct{}, inFlightLimit), next: 1, lowest: 1, waiting: map[uint64]struct{}{}}
+		n = &numbers{room: make(chan struct{}, o.inFlight), next: 1, lowest: 1, waiting: map[uint64]struct{}{}}
 		o.slices[id] = n
 	}
 	return n
