@@ -32,7 +32,8 @@ const (
 // numbers gives the operations of one slice their numbers and remembers the
 // lowest whose result is still awaited.
 type numbers struct {
-	room chan struct{} // one token for each operation under way
+	room   chan struct{} // one token for each operation that has a number
+	window *window
 
 	mu      sync.Mutex // guards below
 	next    uint64
@@ -64,7 +65,7 @@ func (o *Operator) numbers(id geoconfig.SliceID) *numbers {
 	defer o.mu.Unlock()
 	n, ok := o.slices[id]
 	if !ok {
-		n = &numbers{room: make(chan struct{}, o.inFlight), next: 1, lowest: 1, waiting: map[uint64]struct{}{}}
+		n = &numbers{room: make(chan struct{}, o.inFlight), window: newWindow(o.inFlight, o.router.jitter), next: 1, lowest: 1, waiting: map[uint64]struct{}{}}
 		o.slices[id] = n
 	}
 	return n
@@ -112,6 +113,32 @@ func (n *numbers) low() uint64 {
 	return n.lowest
 }
 
+// placed runs attempts of an operation when the window has a place for them.
+func (n *numbers) placed(number uint64, run runner) runner {
+	return func(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error) {
+		p, err := n.window.enter(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		refusal, err := run(ctx, row, attempt)
+		p.leave(verdictOf(ctx, refusal, err))
+		return refusal, err
+	}
+}
+
+// verdictOf says what an attempt's outcome tells of its node's load.
+func verdictOf(ctx context.Context, refusal *pb.Refusal, err error) verdict {
+	switch kind := fault.KindOf(err); {
+	case err == nil && refusal == nil:
+		return answered
+	case kind == fault.Overloaded || err == nil && fault.Kind(refusal.Kind) == fault.Overloaded:
+		return refused
+	case kind == fault.TimedOut && ctx.Err() == nil:
+		return late
+	}
+	return nothing
+}
+
 // Operate sends one operation to the active of its slice and returns the
 // answer with the node that gave it. Client, number, lowest, slice and epoch of
 // the request are filled in here; session, if not nil, names the session with
@@ -131,7 +158,7 @@ func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.Op
 	var by geoconfig.NodeID
 	patience := firstPatience
 	clean := true // no attempt so far can have been run
-	err = o.router.Active(ctx, id, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+	err = o.router.active(ctx, id, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		patience = min(2*patience, lastPatience)
@@ -155,7 +182,7 @@ func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.Op
 			clean = false
 		}
 		return resp.GetRefusal(), err
-	})
+	}, n.placed(number, o.router.watched))
 	if err != nil {
 		return nil, by, err
 	}

@@ -247,7 +247,7 @@ func (r *Router) active(ctx context.Context, id geoconfig.SliceID, attempt Attem
 			return r.giveUp(ctx, id, err, last)
 		}
 		wait = min(2*wait, lastWait)
-		if row.ID != 0 {
+		if row.ID != 0 && !fault.Is(err, fault.Overloaded) { // who has too much to do still acts for it
 			r.askTogether(ctx, row)
 		}
 	}
@@ -281,9 +281,12 @@ func (r *Router) subject(id geoconfig.SliceID) string {
 	return "slice " + row.ID.Key().Name + " at " + string(row.Active)
 }
 
+// jitter draws a time around d.
+func (r *Router) jitter(d time.Duration) time.Duration { return r.cluster.Jitter(d) }
+
 // pause waits, with jitter, so that clients do not come back all at once.
 func (r *Router) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(r.cluster.Jitter(d))
+	t := time.NewTimer(r.jitter(d))
 	defer t.Stop()
 	select {
 	case <-t.C:
