@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/clients/mount/native"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/collector"
 )
 
 type mountCmd struct {
@@ -159,7 +160,7 @@ func (c *mountCmd) serve(e *env, file contact.File) error {
 	const op fault.Op = "command.mount"
 	logger := slog.New(slog.NewTextHandler(e.stdio.Err, nil))
 	if e.getenv("GOMEMLIMIT") == "" {
-		defer startTending(c.Memory)()
+		defer collector.Start(collectorAim(c.Memory))()
 	}
 	fs, err := c.open(e, file, logger)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 
@@ -71,9 +70,6 @@ func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 	return slog.New(slog.NewTextHandler(w, o)), nil
 }
-
-// limitMemory makes the garbage collector aim below a limit.
-func limitMemory(bytes int64) { debug.SetMemoryLimit(bytes) }
 
 // versionCmd prints the version.
 type versionCmd struct{}

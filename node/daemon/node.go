@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/collector"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/slack"
@@ -44,7 +45,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	if err != nil {
 		return err
 	}
-	limitMemory(config.MemoryBytes)
+	defer collector.Start(config.MemoryBytes)()
 	if err := slack.Allow(timerSlack); err != nil {
 		log.Debug("timers stay exact, at some cost", "error", err)
 	}
