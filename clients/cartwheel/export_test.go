@@ -49,6 +49,23 @@ func (c *Client) LetsGo(id mount.NodeID) bool {
 	return n != nil && n.held
 }
 
+// Hold keeps the first call of a method from being sent until release is called,
+// and loses everything else that the client sends until heal is. Held is closed
+// when there is such a call.
+func (c *Client) Hold(m wire.Method) (held <-chan struct{}, heal, release func()) {
+	asked, gate := make(chan struct{}), make(chan struct{})
+	var first, healed atomic.Bool
+	c.cluster.Host().SetFilter(func(_ string, _ wire.Class, sent wire.Method) wire.Verdict {
+		if sent == m && first.CompareAndSwap(false, true) {
+			close(asked)
+			<-gate
+			return wire.Verdict{}
+		}
+		return wire.Verdict{Drop: first.Load() && !healed.Load()}
+	})
+	return asked, func() { healed.Store(true) }, func() { close(gate) }
+}
+
 // Slow delays what the client sends of one method, and counts what it sends of
 // another.
 func (c *Client) Slow(m wire.Method, by time.Duration, counted wire.Method) *atomic.Int64 {

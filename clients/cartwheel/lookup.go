@@ -39,13 +39,14 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		return mount.Entry{}, err
 	}
 	if e.Object == 0 {
-		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Left(dir))}, nil
+		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Means(dir, name, 0))}, nil
 	}
 	c.nodes.note(e.Object, who.PID, cues, c.boot)
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
 		return out, nil // asked for again at each open, so that it is known by which path
 	}
-	out.EntryValid = c.told(id, name, out.Node, c.names.Left(dir))
+	// The attributes may have come long after the name, under another lease.
+	out.EntryValid = c.told(id, name, out.Node, c.names.Means(dir, name, e.Object))
 	return out, nil
 }
 

@@ -183,6 +183,21 @@ func (c *Cache) Left(dir geoconfig.ObjectID) time.Duration {
 	return 0
 }
 
+// Means is how long a name stays good as one of this object, 0 where that is not
+// what it is known to mean.
+func (c *Cache) Means(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.dirs[dir]
+	if d == nil {
+		return 0
+	}
+	if e, ok := d.entries[name]; e.Object != o || !ok && !d.complete {
+		return 0
+	}
+	return c.left(d.lease)
+}
+
 // Misses is how many names were asked for in vain since the directory's lease
 // was granted.
 func (c *Cache) Misses(dir geoconfig.ObjectID) int {

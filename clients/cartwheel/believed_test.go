@@ -1,0 +1,68 @@
+//go:build linux
+
+package cartwheel_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/mount"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
+)
+
+// TestANameIsBelievedUnderTheLeaseItWasFoundUnder looks a name up at a mount that
+// is cut off before it has the attributes, moves its directory elsewhere when the
+// mount's lease has run out, and has the mount get another lease before the
+// attributes come: the kernel may not keep the name under that one.
+func TestANameIsBelievedUnderTheLeaseItWasFoundUnder(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	other, cl := clientOf(t, c, "a"), clientOf(t, c, "a")
+	put(t, other, mount.Root, "h", "other", 0)
+	e, err := other.Mkdir(t.Context(), nobody, mount.Root, "d", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found(t, cl, "d")
+	// This takes the lease of the attributes.
+	if _, err := other.SetAttr(t.Context(), nobody, e.Node, mount.SetAttr{Valid: mount.SetMode, Mode: 0o700}); err != nil {
+		t.Fatal(err)
+	}
+	node := c.Active(geoconfig.RootSlice).Server().Host()
+	node.SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
+		return wire.Verdict{Drop: m == method.Revoke}
+	})
+	held, heal, release := cl.Hold(method.GetAttr)
+	var late mount.Entry
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		late, failed = cl.Lookup(context.Background(), nobody, mount.Root, "d")
+	}()
+	<-held
+	err = other.Rename(t.Context(), nobody, mount.Root, "d", mount.Root, "moved", 0) // waits for the lease's end
+	node.SetFilter(nil)
+	heal()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	servertest.Await(ctx, t, "the mount to have a lease again", func() error {
+		h, err := cl.Lookup(ctx, nobody, mount.Root, "h")
+		if err == nil && h.EntryValid <= 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	release()
+	<-done
+	if err != nil || failed != nil {
+		t.Fatalf("moving it: %v; looking it up: %v", err, failed)
+	}
+	if late.Node != 0 && late.EntryValid > 0 {
+		t.Errorf("a name that is gone is believed for %v", late.EntryValid)
+	}
+}
