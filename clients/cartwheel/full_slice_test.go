@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/method"
 )
 
 // deaf is a configuration store that tells a node nothing new while it is off.
@@ -52,6 +53,17 @@ func (d deaf) Follow(ctx context.Context, since geoconfig.Revision, limit int) (
 	return rows, err
 }
 
+// makeFile makes an empty file that its node knows.
+func makeFile(cl *cartwheel.Client, dir mount.NodeID, i int) error {
+	ctx := context.Background()
+	e, o, err := cl.Create(ctx, nobody, dir, fmt.Sprint("f", i), 0o644, mount.OpenWrite|mount.OpenExclusive)
+	if err == nil {
+		err = cl.Flush(ctx, nobody, e.Node, o.Handle, 1)
+		cl.Release(e.Node, o.Handle, 1, false)
+	}
+	return err
+}
+
 // TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice has the client's own node
 // hear from geo-config no more. The slice at the other node that it names fills up.
 func TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice(t *testing.T) {
@@ -78,12 +90,7 @@ func TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice(t *testing.T) {
 	there := below(t, cl, ".Site=a", ".RepLevel=1")
 	create := func(i int) {
 		t.Helper()
-		e, o, err := cl.Create(ctx, nobody, there, fmt.Sprint("f", i), 0o644, mount.OpenWrite|mount.OpenExclusive)
-		if err == nil {
-			err = cl.Flush(ctx, nobody, e.Node, o.Handle, 1)
-			cl.Release(e.Node, o.Handle, 1, false)
-		}
-		if err != nil {
+		if err := makeFile(cl, there, i); err != nil {
 			t.Fatalf("file %d: %v", i, err)
 		}
 	}
@@ -156,4 +163,40 @@ func TestANewFileSurvivesACrashThoughItsSliceIsFull(t *testing.T) {
 	if got := get(t, again, below(t, again, "d", "e"), "f"); got != "written to f" {
 		t.Errorf("it reads %q where it was recovered", got)
 	}
+}
+
+// TestAFileIsMadeThoughNobodyCanSayWhere fills a slice and loses the questions
+// where the next file goes, twice to each node: it is made when one is answered.
+func TestAFileIsMadeThoughNobodyCanSayWhere(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"},
+		Configure: func(_ int, c *server.Config) { c.MaxSliceObjects = 5 }})
+	cl := opened(t, c, cartwheel.Options{Site: "b", OpTimeout: 2 * time.Minute})
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d, err := cl.Mkdir(t.Context(), nobody, below(t, cl, ".RepLevel=1"), "d", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := cl.Count(method.Place, method.Place)
+	healed := make(chan struct{})
+	go func() {
+		defer close(healed)
+		for lost.Load() < 4 && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		cl.Lose()
+	}()
+	for i := 0; lost.Load() < 4; i++ {
+		if i > 2000 {
+			t.Fatal("no slice became full")
+		}
+		if err := makeFile(cl, d.Node, i); err != nil {
+			t.Fatalf("file %d, after %d lost questions: %v", i, lost.Load(), err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	<-healed
 }

@@ -69,7 +69,7 @@ func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (geoconf
 			return s, nil
 		}
 	}
-	s, err := c.askPlace(ctx, dir, cues, want.Home)
+	s, err := c.askPlace(ctx, dir, cues, want.Home, row.Closed)
 	switch {
 	case err == nil:
 		c.placed.put(want, s, c.boot()+placedFor)
@@ -77,7 +77,11 @@ func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (geoconf
 	case fault.Is(err, fault.Invalid):
 		c.log.Warn("cues cannot be honoured", "cues", cue.Join(cue.Kept(cues)), "err", err)
 		return 0, err
-	case row.Closed, cues.GetSite() != "" && own != nil:
+	case cues.GetSite() != "" && own != nil:
+		return 0, err
+	case row.Closed && mayComeLater(err): // nothing stands in for a slice that is full
+		return 0, &fault.Error{Kind: fault.Again, Op: "cartwheel.place", Cause: err}
+	case row.Closed:
 		return 0, err
 	}
 	// No slice can be made now: the object goes where its directory is.
@@ -139,16 +143,22 @@ func samePolicy(a, b geoconfig.Policy) bool {
 	return a == b
 }
 
-// askPlace asks a node at the object's home, else the nearest ones; where this
-// client's own site is the home, only nodes there: to go to another site than
-// the directory's helps nobody.
-func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home geoconfig.SiteName) (geoconfig.SliceID, error) {
+// askPlace asks a node at the object's home, else the nearest ones. Where this
+// client's own site is the home, it asks only nodes there, as to go to another
+// site than the directory's helps nobody; with anywhere, because the directory's
+// slice is full, it asks the others then.
+func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home geoconfig.SiteName, anywhere bool) (geoconfig.SliceID, error) {
 	const op fault.Op = "cartwheel.place"
 	var failed error = fault.E(fault.Unreachable, op, string(home), "no node of the site is known")
+	var nodes, others []geoconfig.NodeID
 	for _, n := range c.cluster.Nearest() {
-		if cues.GetSite() == "" && c.siteOf(n) != home {
-			continue
+		if cues.GetSite() != "" || c.siteOf(n) == home {
+			nodes = append(nodes, n)
+		} else if anywhere {
+			others = append(others, n)
 		}
+	}
+	for _, n := range append(nodes, others...) {
 		s, err := c.askPlaceOf(ctx, n, dir, cues)
 		if row, known := c.router.Known(s); err == nil && known && row.Closed {
 			// This node has yet to hear that the slice is full; another may know.
