@@ -290,10 +290,16 @@ func (l *Learner) cover(x *object, attr *pb.Attr) *lease {
 	return nil
 }
 
-// Entry takes what a name means.
+// Entry takes what a name means. Where no lease covers the answer to an
+// operation of our own, what the name meant before is forgotten: the node asks
+// nobody to give up what it changed itself, and a lease that does not count now
+// counts again with the session's next keep-alive.
 func (l *Learner) Entry(dir geoconfig.ObjectID, name string, e Entry) {
 	d := l.c.dirs[dir]
 	if d == nil || !l.covers(d.lease) || !l.settled(dir, d) {
+		if l.m.op {
+			l.Unknown(dir, name)
+		}
 		return
 	}
 	if e.Object == 0 && !l.m.op && d.made != l.m.made {

@@ -130,6 +130,26 @@ func TestALateAnswerHidesNothingNewer(t *testing.T) {
 	}
 }
 
+func TestOurOwnChangesOutliveALapseOfTheLease(t *testing.T) {
+	j := &judge{}
+	c := New(j, Limits{})
+	looked(c)
+	m := c.Begin(dir, 0, file, "f")
+	j.ended.Store(true) // no keep-alive is answered
+	c.Learn(&m, "n", nil, func(l *Learner) { l.Entry(dir, "f", Entry{}) })
+	c.End(&m)
+	m = c.Begin(dir, 0, file, "none")
+	c.Learn(&m, "n", nil, func(l *Learner) { l.Entry(dir, "none", Entry{Object: file, Type: 0o100000}) })
+	c.End(&m)
+	j.ended.Store(false) // one is: the session went on all the time
+	if e, _, ok := c.Lookup(dir, "f"); ok && e.Object != 0 {
+		t.Errorf("f is %+v, and was removed", e)
+	}
+	if e, _, ok := c.Lookup(dir, "none"); ok && e.Object == 0 {
+		t.Error("none is known not to be there, and was made")
+	}
+}
+
 func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	looked(c)
