@@ -352,12 +352,18 @@ func (g *group) onMismatch(m *member, a *Message) {
 	}
 	base := g.log.base
 	// Serial is what it was asked for, if it has another entry there. No answer
-	// to an older message can say this of where the log begins.
-	m.behind = a.Prev < base || (a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch)
+	// to an older message can say this of where the log begins, and no answer that
+	// says nothing of that place takes it back.
+	switch {
+	case a.Prev < base, a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch:
+		m.behind = true
+	case g.agrees(a.Prev, a.PrevEpoch), g.agrees(a.Commit, a.CommitEpoch):
+		m.behind = false
+	}
 	if !m.behind && m.backTo <= a.Prev+1 && m.next > a.Prev+1 && m.backAt != 0 && g.n.now-m.backAt < g.n.c.ResendAfter {
 		return // what was sent again since may just not have arrived: no storm
 	}
-	if a.Prev <= g.log.last && a.Prev >= base && g.log.epochAt(a.Prev) == a.PrevEpoch {
+	if g.agrees(a.Prev, a.PrevEpoch) {
 		m.next = a.Prev + 1
 	} else {
 		m.next = max(min(a.Commit, g.log.last), base) + 1
@@ -365,6 +371,12 @@ func (g *group) onMismatch(m *member, a *Message) {
 	m.next = max(m.next, m.match+1)
 	m.flight = 0
 	m.backTo, m.backAt = m.next, g.n.now
+}
+
+// agrees reports whether this log has an entry of that epoch at a serial, or
+// begins behind it.
+func (g *group) agrees(s geoconfig.Serial, epoch geoconfig.Epoch) bool {
+	return g.log.has(s) && g.log.epochAt(s) == epoch
 }
 
 // tickActive resends, pushes the commit serial, and looks after the members.
