@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
@@ -39,14 +38,6 @@ func (c *Client) Count(m wire.Method, lose ...wire.Method) *atomic.Int64 {
 		return wire.Verdict{Drop: slices.Contains(lose, sent)}
 	})
 	return &n
-}
-
-// LetsGo reports whether the last close of an open file tells its active.
-func (c *Client) LetsGo(id mount.NodeID) bool {
-	c.nodes.mu.Lock()
-	defer c.nodes.mu.Unlock()
-	n := c.nodes.byID[id]
-	return n != nil && n.held
 }
 
 // Hold keeps the first call of a method from being sent until release is called,

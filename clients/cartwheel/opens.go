@@ -81,10 +81,11 @@ func (t *nodes) mayOpen(id mount.NodeID, pid uint32) bool {
 }
 
 // soonOpen reports whether an object was looked up a moment ago, so that its
-// open may be on its way; the mutex is held.
+// open may be on its way, and if so has it linger; the mutex is held.
 func (t *nodes) soonOpen(o geoconfig.ObjectID, now time.Duration) bool {
 	for i := range t.lookups.ring {
 		if x := &t.lookups.ring[i]; x.object == o && now-x.at < lookedFor {
+			t.linger(o, now)
 			return true
 		}
 	}

@@ -162,27 +162,6 @@ func TestAFileRemovedWhileItIsOpenedStaysReadable(t *testing.T) {
 	}
 }
 
-// TestAFileWrittenElsewhereIsNotLetGoOf writes a file elsewhere that is open
-// here. It keeps its name, so its close has nothing to tell.
-func TestAFileWrittenElsewhereIsNotLetGoOf(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
-	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
-	put(t, other, mount.Root, "f", "old", 0)
-	e := found(t, cl, "f")
-	o, err := cl.Open(t.Context(), nobody, e.Node, mount.OpenRead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, other, mount.Root, "f", "new", mount.OpenTruncate)
-	if got := contents(t, cl, e, o.Handle); got != "new" {
-		t.Errorf("%q is read", got)
-	}
-	if cl.LetsGo(e.Node) {
-		t.Error("the close lets go of a file that has a name")
-	}
-	cl.Release(e.Node, o.Handle, 1, false)
-}
-
 // TestAFileRemovedAfterItsLookupIsOpened removes the last name of a file
 // elsewhere between its lookup and its open, whatever lease the lookup had. If
 // it is not opened after all, it goes in the end.

@@ -136,13 +136,10 @@ func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now ti
 			n.held = n.held || item.Unlinked
 			return []uint64{item.Object}
 		}
-		if !t.soonOpen(o, now) {
-			return nil
+		if item.Unlinked && t.soonOpen(o, now) {
+			return []uint64{item.Object}
 		}
-		if item.Unlinked {
-			t.linger(o, now)
-		}
-		return []uint64{item.Object}
+		return nil
 	}
 	for _, n := range t.of(o) {
 		n.revoked = now

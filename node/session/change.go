@@ -58,26 +58,17 @@ func (t *Table) Begin(c *Change, touches []tree.Touch, except ID) (*Change, []Re
 			}
 		}
 		for _, l := range obj.leases {
-			if l.session.id == except {
+			if l.session.id == except || slices.Contains(l.waiters, c) {
 				continue
 			}
-			if l.revoking == 0 || l.mustAskAgain(touch) {
-				r.item(l, touch.Name, touch.Unlinked)
-			}
-			if slices.Contains(l.waiters, c) {
-				continue
+			if l.revoking == 0 {
+				r.item(l, touch.Name, touch.Unlinked || k.what == pb.Grant_FILE)
 			}
 			l.waiters = append(l.waiters, c)
 			c.pending++
 		}
 	}
 	return c, r.list
-}
-
-// mustAskAgain reports whether a touch unlinks a file whose lease is being
-// revoked for less: the client does not keep the file for its close then.
-func (l *lease) mustAskAgain(touch *tree.Touch) bool {
-	return touch.Unlinked && !l.unlinked && l.what == pb.Grant_FILE && l.session.client != 0
 }
 
 // askOpeners gives every session that once said it has the object open a lease
@@ -141,7 +132,7 @@ func (t *Table) RevokeSlice(slice geoconfig.SliceID) []Revocation {
 	for _, s := range t.sessions {
 		for k, l := range s.leases {
 			if k.object.Slice() == slice && l.revoking == 0 {
-				r.item(l, nil, false)
+				r.item(l, nil, k.what == pb.Grant_FILE)
 			}
 		}
 	}

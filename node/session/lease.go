@@ -76,7 +76,13 @@ func (t *Table) free(l *lease) (ready []*Change) {
 		obj.leases = slices.Delete(obj.leases, i, i+1)
 	}
 	t.tidy(l.key, obj)
-	l.unask()
+	if asked := l.session.asked[l.revoking]; len(asked) > 0 {
+		if asked = slices.DeleteFunc(asked, func(o *lease) bool { return o == l }); len(asked) == 0 {
+			delete(l.session.asked, l.revoking)
+		} else {
+			l.session.asked[l.revoking] = asked
+		}
+	}
 	for _, c := range l.waiters {
 		if c.pending--; c.pending == 0 && !c.ended {
 			ready = append(ready, c)
@@ -84,20 +90,6 @@ func (t *Table) free(l *lease) (ready []*Change) {
 	}
 	l.waiters = nil
 	return ready
-}
-
-// unask takes a lease out of the revocation under way: its answer says nothing
-// of the lease any more.
-func (l *lease) unask() {
-	asked := l.session.asked[l.revoking]
-	if len(asked) == 0 {
-		return
-	}
-	if asked = slices.DeleteFunc(asked, func(o *lease) bool { return o == l }); len(asked) == 0 {
-		delete(l.session.asked, l.revoking)
-	} else {
-		l.session.asked[l.revoking] = asked
-	}
 }
 
 func (t *Table) tidy(k key, obj *object) {
@@ -119,7 +111,7 @@ type revocations struct {
 	list []Revocation
 }
 
-// item begins the revocation of a lease, or begins it anew.
+// item begins the revocation of a lease.
 func (r *revocations) item(l *lease, name []byte, unlinked bool) {
 	unlink(l)
 	s := l.session
@@ -133,16 +125,11 @@ func (r *revocations) item(l *lease, name []byte, unlinked bool) {
 		r.list = append(r.list, Revocation{Session: s.id, Client: s.client, Serial: s.serial})
 		i = len(r.list) - 1
 	}
-	before := l.revoking
-	l.unask()
-	l.revoking, l.unlinked = r.list[i].Serial, unlinked
+	l.revoking = r.list[i].Serial
 	if s.asked == nil {
 		s.asked = map[uint64][]*lease{}
 	}
 	s.asked[l.revoking] = append(s.asked[l.revoking], l)
-	if before != 0 && s.owes == before && len(s.asked[before]) == 0 {
-		s.owes = s.oldestAsked() // since when it owes an answer stays
-	}
 	r.list[i].Items = append(r.list[i].Items, &pb.RevokeRequest_Item{
 		Object: uint64(l.object), What: l.what, Name: name, Unlinked: unlinked,
 	})
@@ -163,7 +150,7 @@ func (t *Table) Unanswered(id ID, seen uint64) []Revocation {
 		}
 		v := Revocation{Session: id, Client: s.client, Serial: serial}
 		for _, l := range leases {
-			v.Items = append(v.Items, &pb.RevokeRequest_Item{Object: uint64(l.object), What: l.what, Unlinked: l.unlinked})
+			v.Items = append(v.Items, &pb.RevokeRequest_Item{Object: uint64(l.object), What: l.what, Unlinked: true})
 		}
 		out = append(out, v)
 	}
@@ -177,7 +164,7 @@ func (t *Table) Evict() []Revocation {
 	var r revocations
 	want := t.leases - t.config.MaxLeases*15/16
 	for ; want > 0 && t.oldest.next != &t.oldest; want-- {
-		r.item(t.oldest.next, nil, false)
+		r.item(t.oldest.next, nil, t.oldest.next.what == pb.Grant_FILE)
 	}
 	return r.list
 }
@@ -204,7 +191,7 @@ func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready [
 		}
 		for _, c := range l.waiters {
 			for _, o := range held {
-				if c.unlinks(o) && !s.willAnswer(o, serial) && !slices.Contains(c.holders, s.client) {
+				if c.unlinks(o) && !slices.Contains(c.holders, s.client) {
 					c.holders = append(c.holders, s.client)
 				}
 			}
@@ -217,13 +204,6 @@ func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready [
 		}
 	}
 	return ready
-}
-
-// willAnswer reports whether a revocation other than the one of this serial asks
-// whether an object is open: the answer to that one counts.
-func (s *session) willAnswer(o geoconfig.ObjectID, serial uint64) bool {
-	l := s.leases[key{o, pb.Grant_FILE}]
-	return l != nil && l.revoking > serial
 }
 
 // Opened notes that a session has an object open, so that it is asked when the

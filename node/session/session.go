@@ -78,7 +78,6 @@ type lease struct {
 	session *session
 	// revoking is the serial of the revocation under way, 0 for none.
 	revoking   uint64
-	unlinked   bool // that one says that the object loses its last name
 	waiters    []*Change
 	prev, next *lease // by age; leases being revoked are not in this list
 }

@@ -273,7 +273,7 @@ func TestHolders(t *testing.T) {
 		t.Errorf("nothing was asked, and %v is unanswered", v)
 	}
 	write, revs := table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE}}, 0)
-	if len(revs) != 1 || write.Ready() || len(revs[0].Items) != 1 || revs[0].Items[0].Unlinked {
+	if len(revs) != 1 || write.Ready() || len(revs[0].Items) != 1 || !revs[0].Items[0].Unlinked {
 		t.Fatalf("a write revokes %v", revs)
 	}
 	if v := table.Unanswered(reader, 0); len(v) != 1 || v[0].Serial != revs[0].Serial || len(v[0].Items) != 1 {
@@ -298,87 +298,6 @@ func TestHolders(t *testing.T) {
 	_, revs = table.Begin(nil, []tree.Touch{{Object: objectN(2), What: pb.Grant_FILE, Unlinked: true}}, 0)
 	if len(revs) != 1 || revs[0].Items[0].Object != uint64(objectN(2)) {
 		t.Errorf("an unlink does not ask who opened the file without a lease: %v", revs)
-	}
-}
-
-// TestUnlinkAsksAgain has an unlink meet a lease that a write is already taking
-// back. The client keeps an open file for its close only where it was told that
-// the file loses its name, so it must be asked anew, and only the answer to that
-// counts.
-func TestUnlinkAsksAgain(t *testing.T) {
-	o, dir := objectN(1), objectN(2)
-	for _, open := range []bool{true, false} {
-		table := New(DefaultConfig(), 1)
-		reader, _, _, err := table.KeepAlive(0, 1, 1e10, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		table.Grant(reader, o, pb.Grant_FILE, 0)
-		table.Grant(reader, dir, pb.Grant_NAMES, 0)
-		write, first := table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE}, {Object: dir, What: pb.Grant_NAMES}}, 0)
-		unlink, second := table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE, Unlinked: true}, {Object: dir, What: pb.Grant_NAMES}}, 0)
-		if len(second) != 1 || second[0].Serial <= first[0].Serial || len(second[0].Items) != 1 || !second[0].Items[0].Unlinked {
-			t.Fatalf("the unlink revokes %v after %v", second, first)
-		}
-		if v := table.Unanswered(reader, first[0].Serial); len(v) != 1 || !v[0].Items[0].Unlinked {
-			t.Errorf("%v is sent again", v)
-		}
-		if _, third := table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE, Unlinked: true}}, 0); len(third) != 0 {
-			t.Errorf("a second unlink asks a third time: %v", third)
-		}
-		table.Answer(reader, first[0].Serial, []geoconfig.ObjectID{o})
-		if write.Ready() || unlink.Ready() || len(unlink.Holders()) != 0 {
-			t.Fatalf("the answer to the write's revocation counts for the unlink: holders %v", unlink.Holders())
-		}
-		var held []geoconfig.ObjectID
-		want := "[]"
-		if open {
-			held, want = append(held, o), "[1]"
-		}
-		table.Answer(reader, second[0].Serial, held)
-		if got := fmt.Sprint(unlink.Holders()); !write.Ready() || !unlink.Ready() || got != want {
-			t.Errorf("open %v: holders %s, want %s; ready %v, %v", open, got, want, write.Ready(), unlink.Ready())
-		}
-		if sessions, leases := table.Len(); sessions != 1 || leases != 0 {
-			t.Errorf("%d sessions, %d leases", sessions, leases)
-		}
-	}
-}
-
-// TestOneChangeTouchesAFileTwice has a change name a file first for less: the
-// client hears that the file loses its last name.
-func TestOneChangeTouchesAFileTwice(t *testing.T) {
-	table, o := New(DefaultConfig(), 1), objectN(1)
-	reader, _, _, err := table.KeepAlive(0, 1, 1e10, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table.Grant(reader, o, pb.Grant_FILE, 0)
-	c, revs := table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE}, {Object: o, What: pb.Grant_FILE, Unlinked: true}}, 0)
-	if len(revs) != 1 || !revs[0].Items[len(revs[0].Items)-1].Unlinked {
-		t.Fatalf("it revokes %v", revs)
-	}
-	if ready := table.Answer(reader, revs[0].Serial, []geoconfig.ObjectID{o}); len(ready) != 1 || fmt.Sprint(c.Holders()) != "[1]" {
-		t.Errorf("%d changes go on, holders %v", len(ready), c.Holders())
-	}
-}
-
-// TestAskingAgainGivesNoTime checks that a client which answers nothing gets no
-// further time because an unlink asks again.
-func TestAskingAgainGivesNoTime(t *testing.T) {
-	table, o := New(DefaultConfig(), 1), objectN(1)
-	reader, length, _, err := table.KeepAlive(0, 1, 1e10, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table.Grant(reader, o, pb.Grant_FILE, 0)
-	table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE}}, 0)
-	if _, left, _, _ := table.KeepAlive(reader, 1, 1e10, length/3); left != length {
-		t.Fatalf("%d ns are left after the write, want %d", left, length)
-	}
-	table.Begin(nil, []tree.Touch{{Object: o, What: pb.Grant_FILE, Unlinked: true}}, 0)
-	if _, left, _, _ := table.KeepAlive(reader, 1, 1e10, length); left != length/3 {
-		t.Errorf("%d ns are left after the unlink, want %d", left, length/3)
 	}
 }
 

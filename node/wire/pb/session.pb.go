@@ -438,7 +438,7 @@ func (x *RevokeRequest) GetItems() []*RevokeRequest_Item {
 
 type RevokeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Held          []uint64               `protobuf:"fixed64,1,rep,packed,name=held,proto3" json:"held,omitempty"` // files among them that the client has open, or may have in a moment
+	Held          []uint64               `protobuf:"fixed64,1,rep,packed,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -882,8 +882,8 @@ type RevokeRequest_Item struct {
 	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
 	What          Grant_What             `protobuf:"varint,2,opt,name=what,proto3,enum=cartwheel.v1.Grant_What" json:"what,omitempty"`
 	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Unlinked      bool                   `protobuf:"varint,4,opt,name=unlinked,proto3" json:"unlinked,omitempty"` // the object loses its last name: a client that has it open lets go of it when it closes
-	Leaving       bool                   `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`   // the slice is handed over: no operation of it can be done before this is answered
+	Unlinked      bool                   `protobuf:"varint,4,opt,name=unlinked,proto3" json:"unlinked,omitempty"`
+	Leaving       bool                   `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"` // the slice is handed over: no operation of it can be done before this is answered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
