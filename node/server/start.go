@@ -278,23 +278,36 @@ func (s *Server) connected(peer string, class wire.Class, up bool) {
 	})
 }
 
+// registerAgain is the pause before a new node asks again to be registered.
+const registerAgain = 250 * time.Millisecond
+
 // register brings the node's row up to date. With the store away, a node that
-// it knows goes on; the row follows later.
+// it knows goes on, and the row follows later; one that is new waits for the
+// store until ctx ends.
 func (s *Server) register(ctx context.Context) error {
 	s.meet()
 	if _, known := s.directory.Node(s.id); known && !s.directory.Away().IsZero() {
 		return nil // the store is away: the row follows with the maintenance
 	}
-	err := s.putNode(ctx)
-	if err == nil && s.directory.Cluster().Secret == "" {
-		return s.directory.Refresh(ctx) // this node has just made it
-	}
-	if err != nil && fault.Is(err, fault.Unreachable) || fault.Is(err, fault.TimedOut) {
+	for {
+		err := s.putNode(ctx)
+		if err == nil && s.directory.Cluster().Secret == "" {
+			return s.directory.Refresh(ctx) // this node has just made it
+		}
+		if !fault.Is(err, fault.Unreachable) && !fault.Is(err, fault.TimedOut) {
+			return err
+		}
 		if _, known := s.directory.Node(s.id); known {
 			return nil
 		}
+		t := time.NewTimer(registerAgain)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
 	}
-	return err
 }
 
 // putNode writes the site's and the node's rows where they differ.
