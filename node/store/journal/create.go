@@ -70,16 +70,16 @@ func (j *Journal) prepareSpares() {
 			continue
 		}
 		s, err := j.create()
-		if fault.Is(err, fault.NoSpace) {
-			j.opts.Relieve()
-		}
 		j.mu.Lock()
 		if j.short = err; err == nil { // else the writer meets the same error when it needs the segment
 			j.free = append(j.free, s)
 		}
 		j.mu.Unlock()
-		if err == nil {
+		switch {
+		case err == nil:
 			j.lookAgain()
+		case fault.Is(err, fault.NoSpace):
+			j.opts.Relieve()
 		}
 	}
 }

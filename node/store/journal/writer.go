@@ -63,13 +63,13 @@ const roomEvery = 100 * time.Millisecond
 // awaitRoom returns when it is worth to look for a segment again; false: the
 // journal closes, and what waits was never written.
 func (j *Journal) awaitRoom(why error) bool {
-	if fault.Is(why, fault.NoSpace) {
-		j.opts.Relieve()
-	}
 	j.mu.Lock()
 	j.short = why
 	closed := j.closed
 	j.mu.Unlock()
+	if fault.Is(why, fault.NoSpace) {
+		j.opts.Relieve()
+	}
 	if closed {
 		return false
 	}
