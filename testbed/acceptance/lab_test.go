@@ -52,6 +52,7 @@ func startLabOf(t *testing.T, topology string) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		l.tellLogs()
 		if _, err := l.testbed("down"); err != nil && !t.Failed() && !strings.Contains(err.Error(), "no lab of this name") {
 			t.Error(err)
 		}
@@ -61,6 +62,20 @@ func startLabOf(t *testing.T, topology string) *lab {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return l
+}
+
+// tellLogs shows what the lab's processes said last, where the test failed.
+func (l *lab) tellLogs() {
+	if !l.t.Failed() {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(l.dir, "logs", "*")) // the pattern is good
+	for _, file := range files {
+		const tail = 1500
+		if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
+			l.t.Logf("%s ends:\n%s", filepath.Base(file), text[max(0, len(text)-tail):])
+		}
+	}
 }
 
 // testbed runs one of its commands on this lab.
@@ -286,7 +301,7 @@ func TestALabThatIsInterruptedComingUpLeavesNothing(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _, _ = l.testbed("down") })
+		t.Cleanup(func() { l.tellLogs(); _ = cmd.Process.Kill(); _, _ = l.testbed("down") })
 		(&demo{t: t}).await("the lab to say "+after, time.Minute, func() error {
 			text, err := os.ReadFile(said.Name())
 			if err == nil && !bytes.Contains(text, []byte(after)) {
