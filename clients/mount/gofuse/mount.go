@@ -66,7 +66,7 @@ func Mount(fs mount.FileSystem, o mount.Options) (*Server, error) {
 	m.server = server
 	m.notifier.start(server)
 	go m.serve()
-	if err := waitReady(server); err != nil {
+	if err := waitReady(server, point); err != nil {
 		unmountErr := m.Unmount(mount.UnmountLimit)
 		return nil, fault.Wrap(fault.IO, opMount, point, errors.Join(err, unmountErr))
 	}

@@ -57,7 +57,7 @@ func setMountFlags(f *fuse.MountOptions, o mount.Options, _ bool) {
 }
 
 // waitReady waits for the helper, which ends once the kernel has been answered.
-func waitReady(c *connection) error { return c.WaitMount() }
+func waitReady(c *connection, _ string) error { return c.WaitMount() }
 
 func (m *Server) takeAway(how manner) error {
 	flags := 0

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -129,8 +130,20 @@ func setMountFlags(f *fuse.MountOptions, o mount.Options, direct bool) {
 }
 
 // waitReady has nothing to wait for: the kernel mounts before connect returns,
-// and requests wait until Serve runs.
-func waitReady(*connection) error { return nil }
+// and requests wait until Serve runs. It lets the kernel learn at once that no
+// file here says when it is ready. Otherwise the kernel would ask at the first
+// poll, which in a process that opens files of its own mount is the Go
+// runtime's: that one keeps its slot of the scheduler meanwhile, which the
+// answer may need, and then nothing of the process runs any more.
+func waitReady(_ *connection, point string) error {
+	// go-fuse answers for this name itself.
+	fd, err := syscall.Open(filepath.Join(point, ".go-fuse-epoll-hack"), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil // whoever mounts may not look into it: nor will they open files
+	}
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}, 0) // the kernel has learned it whatever it says
+	return syscall.Close(fd)
+}
 
 func (m *Server) takeAway(how manner) error { return unmountPath(m.point, how, m.direct) }
 
