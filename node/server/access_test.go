@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -177,17 +178,26 @@ func (a *asker) ask(class wire.Class, m wire.Method, req, answer proto.Message) 
 	return err
 }
 
-// operate runs one operation at the active of a slice.
+// operate runs one operation at the active of a slice, once that is ready.
 func (a *asker) operate(slice geoconfig.SliceID, op *pb.Operation, tickets []*pb.Ticket) (*pb.Result, error) {
-	node := a.w.node
-	if slice != geoconfig.RootSlice {
-		node = a.w.other.Active
-	}
 	a.number++
 	op.TimeNs = 7
 	req := &pb.OperateRequest{Slice: uint32(slice), Number: a.number, Lowest: a.number, Unsent: true, Principal: a.principal, Operation: op, Tickets: tickets}
 	var answer pb.OperateResponse
-	if _, err := a.call(node, wire.Operation, method.Operate, req, nil, &answer); err != nil {
+	var err error
+	servertest.Await(a.w.ctx, a.w, fmt.Sprintf("slice %d to take operations", slice), func() error {
+		node := a.w.node
+		if slice != geoconfig.RootSlice {
+			node = a.w.c.Active(slice).ID()
+		}
+		answer.Reset()
+		_, err = a.call(node, wire.Operation, method.Operate, req, nil, &answer)
+		if err == nil && answer.Refusal != nil && fault.Kind(answer.Refusal.Kind) == fault.NotActive {
+			return fmt.Errorf("%s: refused: %v", a.role, answer.Refusal)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	if answer.Refusal != nil {
