@@ -22,11 +22,14 @@ func (c *Client) catchUp(ctx context.Context, o geoconfig.ObjectID) error {
 		}
 	}
 	c.engine.SetVersion(a)
-	if !c.nodes.pagesAre(o, a) {
-		return nil
+	// The size at least: the kernel heard nothing of a revocation that came while
+	// it was being answered what a new name means.
+	n := notice{attrs: []mount.NodeID{plain(o)}}
+	if c.nodes.pagesAre(o, a) {
+		n = notice{inodes: []mount.NodeID{plain(o)}}
 	}
 	done := make(chan struct{})
-	c.tellInFull(&notice{inodes: []mount.NodeID{plain(o)}}, func() { close(done) })
+	c.tellInFull(&n, func() { close(done) })
 	select {
 	case <-done:
 		return nil
@@ -49,7 +52,7 @@ func (t *nodes) pagesAre(o geoconfig.ObjectID, a *pb.Attr) (drop bool) {
 	return drop
 }
 
-// tellInFull queues a notice about inodes; then runs when the kernel has been
+// tellInFull queues a notice about files; then runs when the kernel has been
 // told, however long that takes.
 func (c *Client) tellInFull(n *notice, then func()) {
 	k := c.notifier.Load()
@@ -59,6 +62,9 @@ func (c *Client) tellInFull(n *notice, then func()) {
 	}
 	for _, id := range n.inodes {
 		(*k).InvalidateInode(id, 0, 0)
+	}
+	for _, id := range n.attrs {
+		(*k).InvalidateInode(id, -1, 0)
 	}
 	(*k).Drained(then)
 }
