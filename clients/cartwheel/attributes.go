@@ -47,9 +47,14 @@ func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duratio
 	return out, left
 }
 
-// reply answers attributes with how long the kernel may keep them.
+// reply answers attributes with how long the kernel may keep them. When the
+// lease of a directory is revoked, the kernel hears of the files whose names it
+// may believe: only so long may it keep what no lease of the file's own covers.
 func (c *Client) reply(a *pb.Attr) mount.AttrReply {
-	_, left, _ := c.names.Attr(geoconfig.ObjectID(a.Object))
+	left, own := c.names.Good(a)
+	if !own && left > 0 {
+		left = min(left, c.nodes.believed(geoconfig.ObjectID(a.Object), c.boot()))
+	}
 	var r mount.AttrReply
 	r.Attr, r.Valid = c.shown(a, left)
 	return r
@@ -61,10 +66,8 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 	if !ok {
 		return mount.AttrReply{}, staleNode
 	}
-	if a, left, ok := c.names.Attr(o); ok {
-		var r mount.AttrReply
-		r.Attr, r.Valid = c.shown(a, left)
-		return r, nil
+	if a, _, ok := c.names.Attr(o); ok {
+		return c.reply(a), nil
 	}
 	a, err := c.fetch(ctx, o, true, false)
 	if fault.Is(err, fault.Stale) {

@@ -5,6 +5,7 @@ package cartwheel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -64,5 +65,32 @@ func TestANameIsBelievedUnderTheLeaseItWasFoundUnder(t *testing.T) {
 	}
 	if late.Node != 0 && late.EntryValid > 0 {
 		t.Errorf("a name that is gone is believed for %v", late.EntryValid)
+	}
+}
+
+// TestAttributesAreBelievedNoLongerThanTheirName lists a directory in which
+// others work too: the kernel may keep none of its names, so that it would not
+// hear that the attributes of its files, which came with the listing, are old.
+func TestAttributesAreBelievedNoLongerThanTheirName(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	other, cl := clientOf(t, c, "a"), clientOf(t, c, "a")
+	put(t, other, mount.Root, "f", "text", 0)
+	found(t, cl, "f")
+	put(t, other, mount.Root, "g", "other", 0) // takes the lease of the names
+	for i := range 8 {                         // after some misses all of it is read
+		if e, err := cl.Lookup(t.Context(), nobody, mount.Root, fmt.Sprint("none", i)); err != nil || e.Node != 0 {
+			t.Fatalf("%v, %v", e, err)
+		}
+	}
+	e, err := cl.Lookup(t.Context(), nobody, mount.Root, "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.EntryValid != 0 || e.AttrValid != 0 {
+		t.Errorf("the name is believed for %v, the attributes for %v; want neither", e.EntryValid, e.AttrValid)
+	}
+	r, err := cl.GetAttr(t.Context(), nobody, e.Node, 0)
+	if err != nil || r.Valid != 0 {
+		t.Errorf("then they are believed for %v, %v", r.Valid, err)
 	}
 }

@@ -256,9 +256,12 @@ func (c *Client) tellAliases(dir geoconfig.ObjectID, cues cue.Set, changed ...st
 		}
 		out.attrs = append(out.attrs, n.id)
 		for _, name := range changed {
-			if _, ok := n.told[name]; ok {
+			if x, ok := n.told[name]; ok {
 				t.untold(n, name)
 				out.names = append(out.names, nameNotice{n.id, name})
+				if x.child != 0 {
+					out.attrs = append(out.attrs, x.child)
+				}
 			}
 		}
 	}
@@ -286,7 +289,7 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.NodeID, 
 func (c *Client) named(id mount.NodeID, cues cue.Set, name string, a *pb.Attr, dir geoconfig.ObjectID) mount.Entry {
 	e := c.entry(a, cues)
 	if cues.Empty() || a.Mode&mount.TypeMask != mount.TypeRegular {
-		e.EntryValid = c.told(id, name, e.Node, c.names.Left(dir))
+		c.believe(&e, a, id, name, c.names.Means(dir, name, geoconfig.ObjectID(a.Object)))
 	}
 	return e
 }

@@ -169,7 +169,7 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 		return r.sink.AddPlus(e, &mount.Entry{})
 	}
 	looked := c.entry(a, r.cues)
-	if looked.EntryValid = c.told(r.id, n.Name, looked.Node, left); r.sink.AddPlus(e, &looked) {
+	if c.believe(&looked, a, r.id, n.Name, left); r.sink.AddPlus(e, &looked) {
 		return true
 	}
 	c.nodes.forget(looked.Node, 1)

@@ -46,7 +46,7 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		return out, nil // asked for again at each open, so that it is known by which path
 	}
 	// The attributes may have come long after the name, under another lease.
-	out.EntryValid = c.told(id, name, out.Node, c.names.Means(dir, name, e.Object))
+	c.believe(&out, a, id, name, c.names.Means(dir, name, e.Object))
 	return out, nil
 }
 
@@ -88,6 +88,16 @@ func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left ti
 	return left
 }
 
+// believe bounds how long the kernel may believe a name and what is known of the
+// object. Where the name is not remembered, a revocation of the directory's lease
+// would not tell it that the attributes are old: see reply.
+func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.NodeID, name string, left time.Duration) {
+	e.EntryValid = c.told(dir, name, e.Node, left)
+	if left, own := c.names.Good(a); !own {
+		e.Attr, e.AttrValid = c.shown(a, min(left, e.EntryValid))
+	}
+}
+
 // find returns what a name means and the attributes of what it names.
 func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (*pb.Attr, names.Entry, error) {
 	for try := 0; ; try++ {
@@ -113,14 +123,18 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.Objec
 	}
 }
 
-// entry answers a lookup and counts it.
+// entry answers a lookup and counts it. What no lease of the object's own covers
+// the kernel may keep once it believes the name: see believe.
 func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 	o := geoconfig.ObjectID(a.Object)
 	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
 	if c.nodes.over.Load() {
 		c.release()
 	}
-	_, left, _ := c.names.Attr(o)
+	left, own := c.names.Good(a)
+	if !own {
+		left = 0
+	}
 	e := mount.Entry{Node: id, Generation: 1}
 	e.Attr, e.AttrValid = c.shown(a, left)
 	if a.Mode&mount.TypeMask == mount.TypeDir {

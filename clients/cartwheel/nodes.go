@@ -270,6 +270,21 @@ func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, unt
 	return true
 }
 
+// believed returns how much longer the kernel may believe the name that led to an
+// object last.
+func (t *nodes) believed(o geoconfig.ObjectID, now time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.known(o)
+	if n == nil {
+		return 0
+	}
+	if dir := t.byID[n.dir]; dir != nil && dir.told[n.name].child == n.id {
+		return max(0, dir.told[n.name].until-now)
+	}
+	return 0
+}
+
 // untold forgets that the kernel may believe a name; the mutex is held.
 func (t *nodes) untold(dir *node, name string) {
 	if _, ok := dir.told[name]; ok {

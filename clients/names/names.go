@@ -130,6 +130,19 @@ func (c *Cache) Attr(o geoconfig.ObjectID) (*pb.Attr, time.Duration, bool) {
 	return x.attr, left, left > 0
 }
 
+// Good returns how long attributes stay good, 0 where they are not those that
+// are known now, and whether that is under a lease on the object itself, not
+// only under its directory's.
+func (c *Cache) Good(a *pb.Attr) (left time.Duration, own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.objects[geoconfig.ObjectID(a.Object)]
+	if x == nil || x.attr == nil || x.attr.Change != a.Change {
+		return 0, false
+	}
+	return c.left(x.cover), x.cover == x.own || a.Mode&typeMask == typeDir
+}
+
 // Xattrs is Attr with every extended attribute.
 func (c *Cache) Xattrs(o geoconfig.ObjectID) (*pb.Attr, bool) {
 	c.mu.Lock()
