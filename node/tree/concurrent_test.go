@@ -120,9 +120,11 @@ func (p *pair) launch() *flight {
 		return nil
 	default:
 		r := &pb.Rename{Dir: uint64(d.id), NewDir: uint64(e.id), Name: []byte(p.name(d)), NewName: []byte(p.name(e)), Exchange: p.rng.IntN(3) == 0}
+		seen := [2]geoconfig.ObjectID{p.seen(d, string(r.Name)), p.seen(e, string(r.NewName))} // others may change it before it is done
+		r.Object, r.Target = uint64(seen[0]), uint64(seen[1])
 		op = &pb.Operation{Op: &pb.Operation_Rename{Rename: r}}
 		model = func() fault.Kind {
-			return p.twin.rename(who, d, string(r.Name), e, string(r.NewName), false, r.Exchange)
+			return p.twin.rename(who, d, string(r.Name), e, string(r.NewName), false, r.Exchange, seen)
 		}
 	}
 	q := p.places[d.id.Slice()]

@@ -78,7 +78,7 @@ func TestRandom(t *testing.T) {
 					t.Errorf("seed %d: no coordinator crashed", seed)
 				}
 			}
-			for _, want := range []string{"rename 0", "rename 9", "rename 8", "rename 6", "rename 7", "unlink 0", "rmdir 8", "link 0", "create 0", "create 4", "write 0", "rename 4", "rename 5", "reaped 0", "rename 3", "given and gone"} {
+			for _, want := range []string{"rename 0", "rename 9", "rename 8", "rename 6", "rename 7", "unlink 0", "rmdir 8", "link 0", "create 0", "create 4", "write 0", "rename 4", "rename 5", "reaped 0", "rename 3", fmt.Sprintf("rename %d", fault.Stale), "given and gone"} {
 				if met[want] == 0 && (c.slices > 1 || want != "reaped 0") {
 					t.Errorf("%q was never met: %v", want, met)
 				}
@@ -382,9 +382,24 @@ func (p *pair) stepRename(who Principal) {
 	case 1, 2:
 		r.Exchange = true
 	}
+	seen := [2]geoconfig.ObjectID{p.seen(d, string(r.Name)), p.seen(e, string(r.NewName))}
+	r.Object, r.Target = uint64(seen[0]), uint64(seen[1])
 	p.both("rename", func() fault.Kind {
-		return p.twin.rename(who, d, string(r.Name), e, string(r.NewName), r.NoReplace, r.Exchange)
+		return p.twin.rename(who, d, string(r.Name), e, string(r.NewName), r.NoReplace, r.Exchange, seen)
 	}, who, 0, d.id, &pb.Operation{Op: &pb.Operation_Rename{Rename: r}}, nil)
+}
+
+// seen is what a caller may take a name to mean: 0 where it does not say, often
+// what the name means, now and then something else.
+func (p *pair) seen(d *thing, name string) geoconfig.ObjectID {
+	n := d.kids[name]
+	switch k := p.rng.IntN(16); {
+	case k == 0:
+		return p.pick().id
+	case k < 8 && n != nil:
+		return n.id
+	}
+	return 0
 }
 
 // stepWrite commits a few bytes somewhere, appends, or truncates.

@@ -86,6 +86,8 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 		return false, refusal(fault.Exists)
 	case !found && op.Exchange:
 		return false, refusal(fault.NotFound)
+	case !m.isExpected():
+		return false, refusal(fault.Stale)
 	}
 	if m.source, err = t.inode(m.sourceE.Object); err != nil {
 		return false, err
@@ -104,6 +106,13 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// isExpected reports whether the names mean what the caller saw, where it says
+// so: a kernel moves what it took them to mean.
+func (m *move) isExpected() bool {
+	return (m.op.Object == 0 || m.op.Object == uint64(m.sourceE.Object)) &&
+		(m.op.Target == 0 || m.op.Target == uint64(m.targetE.Object))
 }
 
 // checkAncestry refuses to move a directory below itself, or onto one of its

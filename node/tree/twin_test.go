@@ -183,7 +183,9 @@ func below(d, top *thing) bool {
 	}
 }
 
-func (w *twin) rename(p Principal, d *thing, name string, e *thing, other string, noReplace, exchange bool) fault.Kind {
+// rename moves a name; seen is what its caller took the two to mean, 0 where it
+// does not say.
+func (w *twin) rename(p Principal, d *thing, name string, e *thing, other string, noReplace, exchange bool, seen [2]geoconfig.ObjectID) fault.Kind {
 	if noReplace && exchange {
 		return fault.Invalid
 	}
@@ -204,6 +206,10 @@ func (w *twin) rename(p Principal, d *thing, name string, e *thing, other string
 		return fault.Exists
 	case m == nil && exchange:
 		return fault.NotFound
+	case seen[0] != 0 && seen[0] != n.id:
+		return fault.Stale
+	case seen[1] != 0 && (m == nil || seen[1] != m.id):
+		return fault.Stale
 	case n.dir() && below(e, n):
 		return fault.Invalid
 	case m != nil && exchange && m != n && m.dir() && below(d, m):

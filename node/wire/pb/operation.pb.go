@@ -1139,7 +1139,9 @@ type Rename struct {
 	NewName       []byte                 `protobuf:"bytes,4,opt,name=new_name,json=newName,proto3" json:"new_name,omitempty"`
 	NoReplace     bool                   `protobuf:"varint,5,opt,name=no_replace,json=noReplace,proto3" json:"no_replace,omitempty"`
 	Exchange      bool                   `protobuf:"varint,6,opt,name=exchange,proto3" json:"exchange,omitempty"`
-	Open          bool                   `protobuf:"varint,7,opt,name=open,proto3" json:"open,omitempty"` // the caller has the object that is replaced open itself
+	Open          bool                   `protobuf:"varint,7,opt,name=open,proto3" json:"open,omitempty"`      // the caller has the object that is replaced open itself
+	Object        uint64                 `protobuf:"fixed64,8,opt,name=object,proto3" json:"object,omitempty"` // 0, or what the caller saw as name: another one answers Stale
+	Target        uint64                 `protobuf:"fixed64,9,opt,name=target,proto3" json:"target,omitempty"` // 0, or what the caller saw as new_name: another one, or none, answers Stale
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1221,6 +1223,20 @@ func (x *Rename) GetOpen() bool {
 		return x.Open
 	}
 	return false
+}
+
+func (x *Rename) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *Rename) GetTarget() uint64 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
 }
 
 type Link struct {
@@ -2230,7 +2246,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x1c\n" +
 	"\tdirectory\x18\x03 \x01(\bR\tdirectory\x12\x16\n" +
 	"\x06object\x18\x04 \x01(\x06R\x06object\x12\x12\n" +
-	"\x04open\x18\x05 \x01(\bR\x04open\"\xb1\x01\n" +
+	"\x04open\x18\x05 \x01(\bR\x04open\"\xe1\x01\n" +
 	"\x06Rename\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x17\n" +
@@ -2239,7 +2255,9 @@ const file_operation_proto_rawDesc = "" +
 	"\n" +
 	"no_replace\x18\x05 \x01(\bR\tnoReplace\x12\x1a\n" +
 	"\bexchange\x18\x06 \x01(\bR\bexchange\x12\x12\n" +
-	"\x04open\x18\a \x01(\bR\x04open\"D\n" +
+	"\x04open\x18\a \x01(\bR\x04open\x12\x16\n" +
+	"\x06object\x18\b \x01(\x06R\x06object\x12\x16\n" +
+	"\x06target\x18\t \x01(\x06R\x06target\"D\n" +
 	"\x04Link\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x12\n" +
