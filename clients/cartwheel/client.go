@@ -131,6 +131,7 @@ type Client struct {
 	waits     waits
 	lettingGo lettingGo
 	seen      seen
+	meanings  meanings
 	brought   brought
 	tickets   tickets
 	ahead     ahead

@@ -288,9 +288,11 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.NodeID, 
 // named answers a call that made a name.
 func (c *Client) named(id mount.NodeID, cues cue.Set, name string, a *pb.Attr, dir geoconfig.ObjectID) mount.Entry {
 	e := c.entry(a, cues)
-	if cues.Empty() || a.Mode&mount.TypeMask != mount.TypeRegular {
-		c.believe(&e, a, id, name, c.names.Means(dir, name, geoconfig.ObjectID(a.Object)))
+	left := c.names.Means(dir, name, geoconfig.ObjectID(a.Object))
+	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
+		left = 0
 	}
+	c.believe(&e, a, id, name, left)
 	return e
 }
 

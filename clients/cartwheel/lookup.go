@@ -42,11 +42,12 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, 
 		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Means(dir, name, 0))}, nil
 	}
 	c.nodes.note(e.Object, who.PID, cues, c.boot)
-	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
-		return out, nil // asked for again at each open, so that it is known by which path
-	}
 	// The attributes may have come long after the name, under another lease.
-	c.believe(&out, a, id, name, c.names.Means(dir, name, e.Object))
+	left := c.names.Means(dir, name, e.Object)
+	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
+		left = 0 // asked for again at each open, so that it is known by which path
+	}
+	c.believe(&out, a, id, name, left)
 	return out, nil
 }
 
@@ -76,8 +77,9 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir geoconfig.Obj
 }
 
 // told bounds how long the kernel may believe a name, and remembers that it
-// does.
+// does, and what it was shown.
 func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left time.Duration) time.Duration {
+	c.meanings.note(shownAt{dir, name}, child)
 	if left <= 0 {
 		return 0
 	}

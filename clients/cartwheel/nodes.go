@@ -316,6 +316,14 @@ func (t *nodes) isOpen(o geoconfig.ObjectID) bool {
 	return n != nil && n.opens > 0
 }
 
+// isDir reports whether a node is known, as a directory.
+func (t *nodes) isDir(id mount.NodeID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	return n != nil && n.isDir
+}
+
 // opened counts one more handle of a node, and closed one less; the mutex is
 // held.
 func (t *nodes) opened(n *node, flags mount.OpenFlags) {

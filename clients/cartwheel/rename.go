@@ -214,17 +214,19 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	return asCaller(who, func(p *pb.Principal) error {
-		return c.rename(out, renaming{p: p, dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues})
-	})
+	return c.renameShown(out, who, shownAt{id, name}, shownAt{newID, newName},
+		renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues})
 }
 
+// renaming is a rename on its way.
 type renaming struct {
 	p             *pb.Principal
 	dir, to       geoconfig.ObjectID
 	name, newName string
-	flags         mount.RenameFlags
-	cues, toCues  cue.Set
+	// source and target are what the names have to mean; 0: whatever they do.
+	source, target geoconfig.ObjectID
+	flags          mount.RenameFlags
+	cues, toCues   cue.Set
 }
 
 func (c *Client) rename(ctx context.Context, r renaming) error {
@@ -238,7 +240,7 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, operation{slice: r.dir.Slice(), p: r.p, level: r.toCues.Only(cue.Link).Sync(), op: &pb.Operation{
 		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),
-			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: open}}}})
+			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: open, Object: uint64(r.source), Target: uint64(r.target)}}}})
 	if err != nil {
 		if unknown(err) {
 			c.doubt(r.dir, r.to, source.Object, target)
