@@ -79,7 +79,8 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir geoconfig.Obj
 // told bounds how long the kernel may believe a name, and remembers that it
 // does, and what it was shown.
 func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left time.Duration) time.Duration {
-	c.meanings.note(shownAt{dir, name}, child)
+	means := meaning{child: child}
+	defer func() { c.meanings.note(shownAt{dir, name}, means) }()
 	if left <= 0 {
 		return 0
 	}
@@ -87,6 +88,7 @@ func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left ti
 	if !c.nodes.tell(dir, name, child, now, now+left) {
 		return 0
 	}
+	means.until = now + left
 	return left
 }
 

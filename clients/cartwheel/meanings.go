@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
@@ -20,17 +21,28 @@ import (
 // rename of a forgotten name is not checked.
 const maxShown = 1 << 12
 
+// readLate is how much later a clock may be read than the rest of a lease: two ends
+// of one lease that are computed so are taken to be the same.
+const readLate = time.Millisecond
+
 // shownAt is a name as the kernel knows it.
 type shownAt struct {
 	dir  mount.NodeID
 	name string
 }
 
+// meaning is what a name was shown to mean (0: that it is not there), and until
+// when the kernel believes it without asking.
+type meaning struct {
+	child mount.NodeID
+	until time.Duration
+}
+
 // meanings remembers what the kernel was told last that names mean, whether it may
 // believe them or is to ask each time.
 type meanings struct {
 	mu           sync.Mutex // guards below
-	young, older map[shownAt]mount.NodeID
+	young, older map[shownAt]meaning
 	// refused are the threads whose last rename was refused because of what a name
 	// means. The kernel looks both up again then, and asks once more.
 	refused map[uint32]renameOf
@@ -40,33 +52,33 @@ type meanings struct {
 // again, they may be others.
 type renameOf struct{ name, newName string }
 
-// note remembers what a name was shown to mean: 0, that it is not there.
-func (m *meanings) note(at shownAt, child mount.NodeID) {
+// note remembers what a name was shown to mean.
+func (m *meanings) note(at shownAt, means meaning) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(at, child)
+	m.set(at, means)
 }
 
 // set is note with the mutex held.
-func (m *meanings) set(at shownAt, child mount.NodeID) {
+func (m *meanings) set(at shownAt, means meaning) {
 	if m.young == nil || len(m.young) >= maxShown {
-		m.older, m.young = m.young, make(map[shownAt]mount.NodeID)
+		m.older, m.young = m.young, make(map[shownAt]meaning)
 	}
-	m.young[at] = child
+	m.young[at] = means
 	delete(m.older, at)
 }
 
-// get is what a name was shown to mean, 0 where that is not known; the mutex is
-// held.
-func (m *meanings) get(at shownAt) mount.NodeID {
-	if child, ok := m.young[at]; ok {
-		return child
+// get is what a name was shown to mean, the zero meaning where that is not known;
+// the mutex is held.
+func (m *meanings) get(at shownAt) meaning {
+	if means, ok := m.young[at]; ok {
+		return means
 	}
 	return m.older[at]
 }
 
 // pair returns what the kernel takes two names to mean.
-func (m *meanings) pair(from, to shownAt) (source, target mount.NodeID) {
+func (m *meanings) pair(from, to shownAt) (source, target meaning) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.get(from), m.get(to)
@@ -78,7 +90,7 @@ func (m *meanings) move(from, to shownAt, exchange bool) {
 	defer m.mu.Unlock()
 	source, target := m.get(from), m.get(to)
 	if !exchange {
-		target = 0
+		target = meaning{}
 	}
 	m.set(from, target)
 	m.set(to, source)
@@ -136,23 +148,41 @@ func (c *Client) renameShown(ctx context.Context, who mount.Caller, from, to sho
 	refused := c.meanings.wasRefused(who.PID, this)
 	exchange := r.flags&mount.RenameExchange != 0
 	source, target := c.meanings.pair(from, to)
-	r.source, r.target = c.nodes.objectAt(source), c.nodes.objectAt(target)
+	r.source, r.target = c.nodes.objectAt(source.child), c.nodes.objectAt(target.child)
 	err := run()
 	if fault.Is(err, fault.Stale) && !unknown(err) && (r.source != 0 || r.target != 0) {
-		defer c.lookAnew([]shownAt{from, to}, []mount.NodeID{source, target})
+		defer c.lookAnew([]shownAt{from, to}, []mount.NodeID{source.child, target.child})
 		if !refused {
 			c.meanings.refuse(who.PID, this)
 			return err
 		}
-		if r.source = 0; exchange || !c.nodes.isDir(target) {
+		if r.source = 0; exchange || !c.nodes.isDir(target.child) {
 			r.target = 0
 		}
 		err = run()
 	}
 	if err == nil {
 		c.meanings.move(from, to, exchange)
+		c.follow(to, source, r.to, r.newName)
+		if exchange {
+			c.follow(from, target, r.dir, r.name)
+		}
 	}
 	return err
+}
+
+// follow notes that the kernel believes a name that it moved for as long as it
+// believed the old one. Where no lease covers the new one for so long, it is to
+// ask instead.
+func (c *Client) follow(at shownAt, means meaning, dir geoconfig.ObjectID, name string) {
+	left := c.names.Means(dir, name, c.nodes.objectAt(means.child))
+	now := c.boot()
+	if means.child == 0 || means.until <= now {
+		return
+	}
+	if now+left+readLate < means.until || !c.nodes.tell(at.dir, at.name, means.child, now, means.until) {
+		c.lookAnew([]shownAt{at}, []mount.NodeID{means.child})
+	}
 }
 
 // lookAnew has the kernel look names up that may mean something else than it was

@@ -162,3 +162,55 @@ func TestWithoutAKernelARenameMovesWhatIsThere(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestTheKernelHearsOfANameThatItMoved moves a file onto another one, after which
+// the kernel believes the new name for as long as it might have believed the old
+// one, and forgets what was replaced. Then another client replaces the name.
+func TestTheKernelHearsOfANameThatItMoved(t *testing.T) {
+	for what, flags := range map[string]mount.RenameFlags{"replaced": 0, "exchanged": mount.RenameExchange} {
+		t.Run(what, func(t *testing.T) {
+			cl, other, k := overtaken(t)
+			x, y := found(t, cl, "x"), found(t, cl, "y")
+			if x.EntryValid <= 0 || y.EntryValid <= 0 {
+				t.Fatalf("the kernel is let believe x for %v and y for %v: nothing is shown", x.EntryValid, y.EntryValid)
+			}
+			k.forget()
+			if err := rename(t, cl, "x", "y", flags); err != nil {
+				t.Fatal(err)
+			}
+			if flags == 0 {
+				cl.Forget(y.Node, 1)
+			}
+			if err := rename(t, other, "1", "y", 0); err != nil {
+				t.Fatal(err)
+			}
+			k.wants(t, "y")
+		})
+	}
+}
+
+// TestTheKernelBelievesNoNameThatItMovedWithoutALease moves a file out of a
+// directory whose names the kernel may believe into one whose names it may not.
+func TestTheKernelBelievesNoNameThatItMovedWithoutALease(t *testing.T) {
+	cl, other, k := overtaken(t)
+	d, err := other.Mkdir(t.Context(), nobody, mount.Root, "d", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found(t, cl, "d")
+	if none, err := cl.Lookup(t.Context(), nobody, d.Node, "none"); err != nil || none.Node != 0 {
+		t.Fatalf("%+v, %v", none, err)
+	}
+	put(t, other, d.Node, "more", "", 0) // takes the lease of the lookup
+	if x := found(t, cl, "x"); x.EntryValid <= 0 {
+		t.Fatal("the kernel is not let believe x: nothing is shown")
+	}
+	k.forget()
+	if err := cl.Rename(t.Context(), nobody, mount.Root, "x", d.Node, "moved", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Rename(t.Context(), nobody, mount.Root, "1", d.Node, "moved", 0); err != nil {
+		t.Fatal(err)
+	}
+	k.wants(t, "moved")
+}
