@@ -131,7 +131,7 @@ func (l *Loop) hold(e *replica.Entry) {
 	if s := l.slices[e.Slice]; s != nil && s.proposed[e.Serial] != nil {
 		return // proposed here: looked for before
 	}
-	missing := l.missing(e.Chunks)
+	missing := l.missing(e.Slice, e.Chunks)
 	if len(missing) == 0 {
 		l.in.put(event{kind: eventHeld, slice: e.Slice, serial: e.Serial, epoch: e.Epoch})
 		return
@@ -235,7 +235,7 @@ func (l *Loop) afterApply(a *replica.Apply) {
 		if op == nil {
 			continue
 		}
-		l.dropInline(op)
+		l.dropInline(s.id, op)
 		delete(s.proposed, e.Serial)
 		for i := range op.outcome.Mutations {
 			s.over.applied(op.outcome.Mutations[i].Key, e.Serial)
@@ -334,7 +334,7 @@ func (l *Loop) stepDown(s *slice) {
 		s.over.clear()
 	}
 	for _, op := range s.proposed {
-		l.dropInline(op)
+		l.dropInline(s.id, op)
 	}
 	clear(s.proposed)
 	refused := Answer{Refused: &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "this node acts for the slice no more"}}

@@ -214,7 +214,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.
 		l.finish(op, Answer{Err: err})
 		return
 	}
-	if missing := l.missing(out.Needs); len(missing) > 0 {
+	if missing := l.missing(s.id, out.Needs); len(missing) > 0 {
 		l.finish(op, Answer{Err: fault.Errorf(fault.Missing, "operate.Operate", missing[0].String(), "%d chunks that the operation names are not here: put them first", len(missing))})
 		return
 	}
@@ -242,7 +242,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.
 	for i := range out.Mutations {
 		s.over.set(out.Mutations[i].Key, out.Mutations[i].Value, serial)
 	}
-	l.keepInline(op, data)
+	l.keepInline(s.id, op, data)
 	if len(out.Needs) > 0 {
 		l.o.Core.Held(l.now, s.id, serial, s.row.Epoch)
 	}
@@ -267,11 +267,11 @@ func (l *Loop) wait(op *Operation, e replica.Entry) {
 	l.o.Core.Propose(l.now, replica.Proposal{Token: l.token, Entry: e})
 }
 
-// missing returns which of the addresses are not on this node's disk.
-func (l *Loop) missing(addresses []byte) []chunk.Address {
+// missing returns which of the addresses an entry of a slice may not name yet.
+func (l *Loop) missing(id geoconfig.SliceID, addresses []byte) []chunk.Address {
 	var out []chunk.Address
 	for ; len(addresses) >= chunk.AddressSize; addresses = addresses[chunk.AddressSize:] {
-		if a := chunk.Address(addresses[:chunk.AddressSize]); !l.has(a) {
+		if a := chunk.Address(addresses[:chunk.AddressSize]); !l.has(id, a) {
 			out = append(out, a)
 		}
 	}

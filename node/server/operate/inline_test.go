@@ -1,0 +1,36 @@
+package operate
+
+import (
+	"testing"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/tree"
+)
+
+// emptyPacks have nothing.
+type emptyPacks struct{ Chunks }
+
+func (emptyPacks) Has(chunk.Address) bool { return false }
+
+// A chunk that comes with an entry of one slice, which may be refused yet, is not
+// here for an entry of another.
+func TestAnEntryCountsOnNoOtherSlicesChunks(t *testing.T) {
+	const one, other geoconfig.SliceID = 6, 4
+	l := &Loop{o: Options{Chunks: emptyPacks{}}, inline: map[chunk.Address]*inlineChunk{}}
+	inline := []tree.Chunk{{Address: chunk.Sum([]byte("node")), Data: []byte("node")}}
+	op := &Operation{}
+	op.outcome.Inline = inline
+	l.keepInline(one, op, tree.AppendData(nil, nil, inline))
+	address := inline[0].Address
+	if len(l.missing(one, address[:])) != 0 {
+		t.Error("it is missing for the slice whose entry brings it")
+	}
+	if len(l.missing(other, address[:])) != 1 {
+		t.Error("it is here for another slice")
+	}
+	l.dropInline(one, op)
+	if len(l.missing(one, address[:])) != 1 || len(l.inline) != 0 {
+		t.Error("it is here after its entry was refused")
+	}
+}
