@@ -47,9 +47,10 @@ func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duratio
 	return out, left
 }
 
-// reply answers attributes with how long the kernel may keep them. When the
-// lease of a directory is revoked, the kernel hears of the files whose names it
-// may believe: only so long may it keep what no lease of the file's own covers.
+// reply answers attributes with how long the kernel may keep them. When a
+// directory's lease is revoked, the client tells the kernel of the files whose
+// names it may believe, and of no others. The kernel may therefore keep attributes
+// that only the directory's lease covers no longer than it may believe the name.
 func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 	left, own := c.names.Good(a)
 	if !own && left > 0 {

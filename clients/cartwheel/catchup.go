@@ -22,8 +22,9 @@ func (c *Client) catchUp(ctx context.Context, o geoconfig.ObjectID) error {
 		}
 	}
 	c.engine.SetVersion(a)
-	// The size at least: the kernel heard nothing of a revocation that came while
-	// it was being answered what a new name means.
+	// The kernel forgets the size in any case. It ignores a revocation of a file
+	// that it does not know yet, because the answer to its first lookup is on its
+	// way; that answer may hold an old size.
 	n := notice{attrs: []mount.NodeID{plain(o)}}
 	if c.nodes.pagesAre(o, a) {
 		n = notice{inodes: []mount.NodeID{plain(o)}}

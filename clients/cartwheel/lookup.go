@@ -92,9 +92,9 @@ func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left ti
 	return left
 }
 
-// believe bounds how long the kernel may believe a name and what is known of the
-// object. Where the name is not remembered, a revocation of the directory's lease
-// would not tell it that the attributes are old: see reply.
+// believe bounds how long the kernel may believe a name, and keep the attributes
+// of the object. Reply says why the attributes that only the directory's lease
+// covers end with the name.
 func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.NodeID, name string, left time.Duration) {
 	e.EntryValid = c.told(dir, name, e.Node, left)
 	if left, own := c.names.Good(a); !own {
@@ -127,8 +127,9 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.Objec
 	}
 }
 
-// entry answers a lookup and counts it. What no lease of the object's own covers
-// the kernel may keep once it believes the name: see believe.
+// entry answers a lookup and counts it. The kernel may keep the attributes if a
+// lease on the object itself covers them; believe adds what the directory's lease
+// covers.
 func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 	o := geoconfig.ObjectID(a.Object)
 	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
