@@ -93,7 +93,7 @@ func (g *group) take(entries []*Entry) bool {
 		}
 		g.store(e)
 		if len(e.Chunks) > 0 {
-			g.unheld = append(g.unheld, e.Serial)
+			g.unheld = append(g.unheld, EntryID{e.Serial, e.Epoch})
 		}
 	}
 	return true

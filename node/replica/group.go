@@ -59,8 +59,8 @@ type group struct {
 	applied      geoconfig.Serial
 	appliedEpoch geoconfig.Epoch
 	appliedTime  hlc.Time
-	durable      geoconfig.Serial   // entries up to here are on this disk
-	unheld       []geoconfig.Serial // entries whose chunks are not; ascending
+	durable      geoconfig.Serial // entries up to here are on this disk
+	unheld       []EntryID        // entries whose chunks are not; ascending
 	clients      clients
 	used         bool // an operation with data was applied
 	read         Read // under way, From 0 if none
@@ -325,13 +325,8 @@ func (g *group) refuseAll() {
 }
 
 // held notes that an entry's chunks are here.
-func (g *group) held(s geoconfig.Serial) {
-	for i, u := range g.unheld {
-		if u == s {
-			g.unheld = append(g.unheld[:i], g.unheld[i+1:]...)
-			return
-		}
-	}
+func (g *group) held(e EntryID) {
+	g.unheld = slices.DeleteFunc(g.unheld, func(u EntryID) bool { return u == e })
 }
 
 // have returns the serial up to which this node has entries and their chunks
@@ -342,7 +337,7 @@ func (g *group) have() geoconfig.Serial {
 		s = g.log.last
 	}
 	if len(g.unheld) > 0 {
-		s = min(s, g.unheld[0]-1)
+		s = min(s, g.unheld[0].Serial-1)
 	}
 	return s
 }
@@ -368,7 +363,7 @@ func (g *group) store(e *Entry) {
 func (g *group) cut(from geoconfig.Serial) {
 	g.log.cut(from)
 	g.durable = min(g.durable, from-1)
-	for len(g.unheld) > 0 && g.unheld[len(g.unheld)-1] >= from {
+	for len(g.unheld) > 0 && g.unheld[len(g.unheld)-1].Serial >= from {
 		g.unheld = g.unheld[:len(g.unheld)-1]
 	}
 }

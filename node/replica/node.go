@@ -132,17 +132,18 @@ func (n *Node) record(g *group, r Record) Position {
 // Held says that all chunks of an entry are on this node's disk.
 func (n *Node) Held(now Time, s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) {
 	n.step(now)
-	if g := n.groups[s]; g != nil && g.log.epochAt(serial) == epoch {
-		g.held(serial)
+	if g := n.groups[s]; g != nil {
+		g.held(EntryID{serial, epoch})
 		g.touch()
 	}
 }
 
-// Awaits reports whether an entry is still in this node's log and its chunks are
-// not all on its disk: it was not cut off, and no state took its place.
+// Awaits reports whether an entry counts for this node, in its log or applied,
+// and its chunks are not all on its disk: it was not cut off, and no state took
+// its place.
 func (n *Node) Awaits(s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) bool {
 	g := n.groups[s]
-	return g != nil && g.log.epochAt(serial) == epoch && slices.Contains(g.unheld, serial)
+	return g != nil && slices.Contains(g.unheld, EntryID{serial, epoch})
 }
 
 // Receive takes a message from a peer that the connection has authenticated.

@@ -17,6 +17,7 @@ func (g *group) restore(r Restored) error {
 	}
 	g.log.reset(r.Base, r.BaseEpoch, r.BaseTime)
 	g.applied, g.appliedEpoch, g.appliedTime = r.Base, r.BaseEpoch, r.BaseTime
+	g.unheld = slices.Clone(r.Unheld)
 	for _, e := range r.Entries {
 		if e.Serial != g.log.last+1 {
 			return fault.Errorf(fault.Corrupt, "replica.Restore", "", "slice %d: entry %d follows %d", g.id, e.Serial, g.log.last)
@@ -30,7 +31,7 @@ func (g *group) restore(r Restored) error {
 			g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
 			g.n.keep(g, e)
 		} else if len(e.Chunks) > 0 {
-			g.unheld = append(g.unheld, e.Serial)
+			g.unheld = append(g.unheld, EntryID{e.Serial, e.Epoch})
 		}
 	}
 	g.durable, g.commit, g.stable, g.told = g.log.last, g.applied, g.applied, g.applied

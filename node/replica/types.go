@@ -209,8 +209,18 @@ type Restored struct {
 	// at 0); Entries must reach back to ClientsAt.
 	Clients   []byte
 	ClientsAt geoconfig.Serial
+	// Unheld are the applied entries whose chunks were not all on this node's
+	// disk, ascending; the oldest may be older than Base. None of an incomplete
+	// state.
+	Unheld []EntryID
 	// Incomplete: a state transfer had begun (RecordReset) and not ended.
 	Incomplete bool
+}
+
+// EntryID names an entry of a slice.
+type EntryID struct {
+	Serial geoconfig.Serial
+	Epoch  geoconfig.Epoch
 }
 
 // Snapshot describes a slice's committed state at one serial: what a driver

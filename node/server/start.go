@@ -206,7 +206,9 @@ func (s *Server) openLoop(context.Context) error {
 		Committed: staged.Committed, Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), Logger: s.log,
 	})
 	for i := range restored {
-		s.loop.Restored(restored[i].Row.ID, restored[i].Entries, restored[i].Applied)
+		if err := s.loop.Restored(&restored[i]); err != nil {
+			return err
+		}
 	}
 	s.swaps = &swaps.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
 		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {

@@ -144,6 +144,9 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 			r.saved, err = load(db, s)
 		}
 		if err == nil {
+			err = EachUnheld(db, s, func(e replica.EntryID, _ []byte) { r.Unheld = append(r.Unheld, e) })
+		}
+		if err == nil {
 			err = r.loadCopying(db, s)
 		}
 		return r, err
@@ -253,7 +256,7 @@ func (r *recovering) restored() replica.Restored {
 		out.Entries = out.Entries[:n-1]
 	}
 	if out.Incomplete {
-		out.Entries, out.Applied, out.ClientsAt = nil, out.Base, out.Base
+		out.Entries, out.Applied, out.ClientsAt, out.Unheld = nil, out.Base, out.Base, nil
 		return out
 	}
 	out.Base, out.BaseEpoch, out.BaseTime = r.saved.Serial, r.saved.Epoch, r.saved.Time

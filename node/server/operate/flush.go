@@ -126,19 +126,6 @@ func (l *Loop) journal(records []replica.Record) error {
 	return nil
 }
 
-// hold tells the core that an entry's chunks are here, or has them fetched.
-func (l *Loop) hold(e *replica.Entry) {
-	if s := l.slices[e.Slice]; s != nil && s.proposed[e.Serial] != nil {
-		return // proposed here: looked for before
-	}
-	missing := l.missing(e.Slice, e.Chunks)
-	if len(missing) == 0 {
-		l.in.put(event{kind: eventHeld, slice: e.Slice, serial: e.Serial, epoch: e.Epoch})
-		return
-	}
-	l.o.Helpers.Fetch(e.Slice, e.Serial, e.Epoch, missing)
-}
-
 // apply brings committed entries into the metadata, all in one batch.
 func (l *Loop) apply(applied []replica.Apply) error {
 	if len(applied) == 0 {
@@ -166,6 +153,9 @@ func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
 		invariant.Equal(invariant.Violation{Rule: invariant.ApplyFollows, Slice: a.Slice, Serial: e.Serial, File: store.MetaDir,
 			Want: uint64(s.taken) + 1, Got: uint64(e.Serial)})
 		s.taken = e.Serial
+		if err := l.noteUnheld(b, s, e); err != nil {
+			return err
+		}
 		if len(e.Data) == 0 || plant.On(plant.LoopSkipsApply) && s.proposed[e.Serial] == nil && e.Serial%41 == 0 {
 			continue
 		}

@@ -254,7 +254,7 @@ func (l *Loop) step(e *event) {
 	case eventPersisted:
 		l.o.Core.Persisted(l.now, e.position)
 	case eventHeld:
-		l.o.Core.Held(l.now, e.slice, e.serial, e.epoch)
+		l.held(e.slice, replica.EntryID{Serial: e.serial, Epoch: e.epoch})
 	case eventRows:
 		for i := range e.rows {
 			l.o.Core.Learn(l.now, &e.rows[i])

@@ -422,21 +422,8 @@ func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
 	s := l.slice(id)
 	s.over.clear()
 	s.applied, s.taken = base, base
+	clear(s.unheld)
 	s.pub.Applied.Store(uint64(base))
-}
-
-// Restored tells what a start found of a slice, and has the chunks fetched that
-// entries found in the journal name and this node lacks: what it has not
-// applied, it holds only with its chunks. Before Run.
-func (l *Loop) Restored(id geoconfig.SliceID, entries []*replica.Entry, applied geoconfig.Serial) {
-	s := l.slice(id)
-	s.applied, s.taken = applied, applied
-	s.pub.Applied.Store(uint64(s.applied))
-	for _, e := range entries {
-		if e.Serial > applied && len(e.Chunks) > 0 {
-			l.hold(e)
-		}
-	}
 }
 
 // EachSlice calls f for the slices known; on the loop's goroutine only (Do, Ask).

@@ -24,6 +24,9 @@ type slice struct {
 	taken   geoconfig.Serial // applied, or in the batch that is being made
 	// proposed are the operations under way here, by serial.
 	proposed map[geoconfig.Serial]*Operation
+	// unheld are the applied entries whose chunks are not all here; there is a
+	// note of each in the metadata.
+	unheld map[replica.EntryID]struct{}
 	// answers wait for everything up to a serial to be applied.
 	answers []lateAnswer
 	// parked operations wait for an intent, or for the time of notBefore.
@@ -93,7 +96,7 @@ func (l *Loop) slice(id geoconfig.SliceID) *slice {
 	if s == nil {
 		over := newOverlay()
 		s = &slice{id: id, over: over, view: view{over: over, base: Committed(l.o.Meta, id)},
-			proposed: map[geoconfig.Serial]*Operation{}, pub: &Published{Slice: id}}
+			proposed: map[geoconfig.Serial]*Operation{}, unheld: map[replica.EntryID]struct{}{}, pub: &Published{Slice: id}}
 		l.slices[id] = s
 		l.published.Store(id, s.pub)
 	}

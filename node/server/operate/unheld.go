@@ -1,0 +1,82 @@
+package operate
+
+import (
+	"bytes"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/store/meta"
+)
+
+// hold tells the core that an entry's chunks are here, or has them fetched.
+func (l *Loop) hold(e *replica.Entry) {
+	if s := l.slices[e.Slice]; s != nil && s.proposed[e.Serial] != nil {
+		return // proposed here: looked for before
+	}
+	missing := l.missing(e.Slice, e.Chunks)
+	if len(missing) == 0 {
+		l.in.put(event{kind: eventHeld, slice: e.Slice, serial: e.Serial, epoch: e.Epoch})
+		return
+	}
+	l.o.Helpers.Fetch(e.Slice, e.Serial, e.Epoch, missing)
+}
+
+// held passes on that an entry's chunks are here now.
+func (l *Loop) held(id geoconfig.SliceID, e replica.EntryID) {
+	l.o.Core.Held(l.now, id, e.Serial, e.Epoch)
+	s := l.slices[id]
+	if s == nil {
+		return
+	}
+	if _, noted := s.unheld[e]; !noted {
+		return
+	}
+	delete(s.unheld, e)
+	b := l.o.Meta.NewBatch()
+	err := ledger.DropUnheld(b, id, e.Serial)
+	if err == nil {
+		err = b.Commit()
+	} else {
+		b.Abandon()
+	}
+	if err != nil {
+		l.fail(err)
+	}
+}
+
+// noteUnheld notes an entry that is applied before its chunks are here, as a
+// member does whom the others do not wait for. The core remembers it while this
+// node runs; another life learns it from the note, and has the chunks fetched
+// before it counts as one that has them.
+func (l *Loop) noteUnheld(b *meta.Batch, s *slice, e *replica.Entry) error {
+	if len(e.Chunks) == 0 || !l.o.Core.Awaits(s.id, e.Serial, e.Epoch) {
+		return nil
+	}
+	s.unheld[replica.EntryID{Serial: e.Serial, Epoch: e.Epoch}] = struct{}{}
+	return ledger.SaveUnheld(b, e)
+}
+
+// Restored tells what a start found of a slice, and has the chunks fetched that
+// this node lacks: of entries in the journal that it has not applied, and of
+// those that it applied without. Before Run.
+func (l *Loop) Restored(r *replica.Restored) error {
+	s := l.slice(r.Row.ID)
+	s.applied, s.taken = r.Applied, r.Applied
+	s.pub.Applied.Store(uint64(s.applied))
+	if !r.Incomplete {
+		err := ledger.EachUnheld(l.o.Meta, s.id, func(e replica.EntryID, addresses []byte) {
+			s.unheld[e] = struct{}{}
+			l.hold(&replica.Entry{Slice: s.id, Serial: e.Serial, Epoch: e.Epoch, Chunks: bytes.Clone(addresses)})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range r.Entries {
+		if e.Serial > r.Applied && len(e.Chunks) > 0 {
+			l.hold(e)
+		}
+	}
+	return nil
+}
