@@ -61,6 +61,7 @@ type notice struct {
 	child          mount.NodeID // of tellDelete and release
 	offset, length int64        // of dropPages
 	name           string
+	again          uint8 // how often the kernel did not know the node
 }
 
 // shard is the queue of one worker.
@@ -72,8 +73,11 @@ type shard struct {
 	filling map[mount.NodeID]chan struct{} // closed when the kernel has the pages
 	wake    chan struct{}
 	closed  bool
-	// byName: the kernel gives up names only; the worker's.
-	byName bool
+	later   int // notices that wait to be told again
+	// Of the worker: byName, that the kernel gives up names only, and unknown, the
+	// notices of this batch about nodes that the kernel does not know yet.
+	byName  bool
+	unknown []notice
 }
 
 func newNotifier() *notifier {
@@ -219,6 +223,7 @@ func (s *shard) deliver(k kernel) {
 			for i := range batch {
 				s.send(k, &batch[i])
 			}
+			s.sendUnknown(k)
 			clear(batch)
 		}
 	}
@@ -246,15 +251,12 @@ func (s *shard) awaitFill(node mount.NodeID) {
 	}
 }
 
-// send delivers one notice. A kernel that does not know the node or the name
-// says so, which is as good; one that is gone ends the worker by close.
+// send delivers one notice. A kernel that does not know the name says so, which
+// is as good; one that is gone ends the worker by close.
 func (s *shard) send(k kernel, m *notice) {
 	switch m.kind {
-	case dropAttr:
-		k.InodeNotify(uint64(m.node), -1, 0)
-	case dropPages:
-		s.awaitFill(m.node)
-		k.InodeNotify(uint64(m.node), m.offset, m.length)
+	case dropAttr, dropPages:
+		s.sendInode(k, m)
 	case dropEntry:
 		k.EntryNotify(uint64(m.node), m.name)
 	case tellDelete:
@@ -262,6 +264,7 @@ func (s *shard) send(k kernel, m *notice) {
 	case release:
 		s.release(k, m)
 	case barrier:
+		s.sendUnknown(k)
 		s.mu.Lock()
 		var done func()
 		if len(s.drained) > 0 {

@@ -4,8 +4,11 @@ package gofuse
 
 import (
 	"fmt"
+	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cartwheel.dev/clients/mount"
@@ -26,7 +29,13 @@ func (r *recorder) note(format string, args ...any) fuse.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = append(r.told, fmt.Sprintf(format, args...))
-	return fuse.ENOENT
+	return fuse.OK
+}
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.told)
 }
 
 func (r *recorder) InodeNotify(node uint64, offset, length int64) fuse.Status {
@@ -103,6 +112,70 @@ func TestHeldUpNoticesAreQueuedOnceAndCollapse(t *testing.T) {
 	}
 	n.close()
 	n.wait()
+}
+
+// forgetful is a kernel that does not know a node until it was told of it some
+// times.
+type forgetful struct {
+	recorder
+	unknown atomic.Int32
+}
+
+func (f *forgetful) InodeNotify(node uint64, offset, length int64) fuse.Status {
+	f.recorder.InodeNotify(node, offset, length)
+	if f.unknown.Add(-1) >= 0 {
+		return fuse.ENOENT
+	}
+	return fuse.OK
+}
+
+// A kernel that does not know a node yet is told of it again, before those go on
+// who wait for it, and some times afterwards.
+func TestAKernelIsToldAgainOfANodeThatItDoesNotKnowYet(t *testing.T) {
+	for _, c := range []struct {
+		unknown, first, all int
+	}{{0, 1, 1}, {1, 2, 2}, {2, 2, 3}, {3, 2, 4}, {100, 2, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			n, k := newNotifier(), &forgetful{}
+			k.unknown.Store(int32(c.unknown))
+			n.start(k)
+			n.InvalidateInode(7, -1, 0)
+			drained(t, n)
+			if got := k.count(); got != c.first {
+				t.Errorf("unknown %d times: told %d times when the queue was drained, want %d", c.unknown, got, c.first)
+			}
+			time.Sleep(time.Second)
+			if got := k.count(); got != c.all {
+				t.Errorf("unknown %d times: told %d times, want %d", c.unknown, got, c.all)
+			}
+			n.close()
+			n.wait()
+		})
+	}
+}
+
+// Of a million nodes that the kernel gave up, not a million notices wait.
+func TestNoticesToldAgainAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, k := newNotifier(), &forgetful{}
+		k.unknown.Store(math.MaxInt32)
+		n.start(k)
+		for i := range 20 * collapseAt {
+			n.InvalidateInode(mount.NodeID(i), -1, 0)
+		}
+		drained(t, n)
+		for i := range n.shards {
+			s := &n.shards[i]
+			s.mu.Lock()
+			if s.later > collapseAt {
+				t.Errorf("%d notices wait to be told again", s.later)
+			}
+			s.mu.Unlock()
+		}
+		n.close()
+		n.wait()
+		time.Sleep(time.Second) // their timers end too
+	})
 }
 
 // TestHeldUpDirectory: one directory whose lock a process holds does not keep
