@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// room is what the collector needs beside half as much again as is alive.
+	// room is what the collector needs beside as much again as is alive.
 	room = 32 << 20
 	// every is how often it is looked at what is alive.
 	every = time.Second
@@ -22,7 +22,7 @@ const (
 // for, how much of its heap is alive, and its threads' stacks, which the limit
 // counts too.
 func limit(aim, alive, stacks int64) int64 {
-	return max(aim, alive+alive/2+stacks+room)
+	return max(aim, 2*alive+stacks+room)
 }
 
 // Start begins to tend the limit of a process that aims for so many bytes; end

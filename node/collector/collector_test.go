@@ -26,7 +26,7 @@ func TestTheLimitIsTheAimWhereThatIsEnough(t *testing.T) {
 	if got := limit(220<<20, 50<<20, 10<<20); got != 220<<20 {
 		t.Errorf("got %d, want what is aimed for", got)
 	}
-	if got := limit(220<<20, 200<<20, 100<<20); got != 432<<20 {
+	if got := limit(220<<20, 200<<20, 100<<20); got != 532<<20 {
 		t.Errorf("got %d, want room beside what is alive and the stacks", got)
 	}
 }
