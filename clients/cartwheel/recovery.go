@@ -109,13 +109,13 @@ func (c *Client) recover(ctx context.Context) {
 
 // recoverOne recovers an object, trying again while its active does not answer.
 func (c *Client) recoverOne(l content.Leftover) {
-	o := l.Object
+	o, last := l.Object, l.Writes[len(l.Writes)-1].Number
 	defer c.recovery.decided(o)
 	c.log.Info("writes that a crash left behind are being committed", "object", o.String(), "writes", len(l.Writes))
 	for {
 		err := c.tryRecover(o, &l)
 		if err == nil {
-			c.disk.log.Forget(o)
+			c.disk.log.Forget(o, last) // what is written since it was decided stays
 			return
 		}
 		c.log.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)

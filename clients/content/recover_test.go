@@ -162,7 +162,7 @@ func TestRecoveryAfterACrash(t *testing.T) {
 			if got := cluster.Contents(object); !bytes.Equal(got, want) {
 				t.Errorf("the cluster has %d bytes, want %d others", len(got), len(want))
 			}
-			log.Forget(object)
+			log.Forget(object, left.Writes[len(left.Writes)-1].Number)
 			if err := engine.Close(ctx); err != nil {
 				t.Error(err)
 			}
@@ -328,7 +328,7 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 				return nil
 			}})
 			must(t, err)
-			log.Forget(l.Object)
+			log.Forget(l.Object, l.Writes[len(l.Writes)-1].Number)
 		}
 		must(t, engine.Close(ctx))
 		must(t, log.Close())

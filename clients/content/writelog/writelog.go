@@ -202,13 +202,9 @@ func (l *Log) Done(id geoconfig.ObjectID, from, upto uint64, version uint64) {
 	l.collect()
 }
 
-// Forget says that all that is kept of an object is committed or parked.
-func (l *Log) Forget(id geoconfig.ObjectID) {
-	l.mu.Lock()
-	upto := l.next - 1
-	l.mu.Unlock()
-	l.Done(id, 0, upto, 0)
-}
+// Forget says that all that is kept of an object up to a write is committed or
+// parked.
+func (l *Log) Forget(id geoconfig.ObjectID, upto uint64) { l.Done(id, 0, upto, 0) }
 
 // payOwed writes down what is done and was not noted; the mutex is held.
 func (l *Log) payOwed() error {

@@ -82,8 +82,15 @@ func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
 	if len(left) != 2 || len(left[0].Writes) != 1 || string(left[0].Writes[0].Data) != "last" {
 		t.Fatalf("after a second crash: got %+v", left)
 	}
-	l.Forget(1)
-	l.Forget(2)
+	late := write(t, l, 2, 0, "written since")
+	l.Forget(1, late-1)
+	l.Forget(2, late-1)
+	crash(l)
+	l, left = open(t, dir, Options{})
+	if len(left) != 1 || left[0].Object != 2 || len(left[0].Writes) != 1 || left[0].Writes[0].Number != late {
+		t.Fatalf("what was written since is to be left; got %+v", left)
+	}
+	l.Forget(2, late)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
