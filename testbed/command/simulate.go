@@ -62,7 +62,7 @@ func (c simulateCmd) Run(e *env) error {
 		b.Self = append(b.Self, "--packets")
 	}
 	for _, k := range c.Faults {
-		if all := slices.Concat(simulation.Kinds(), simulation.Lying(), simulation.Plots()); !slices.Contains(all, simulation.Kind(k)) {
+		if all := slices.Concat(simulation.Kinds(), simulation.Lying(), simulation.Untold()); !slices.Contains(all, simulation.Kind(k)) {
 			return fault.Errorf(fault.Invalid, "command.simulate", k, "no kind of fault; there are %v", all)
 		}
 		b.Self = append(b.Self, "--faults="+k)

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire"
 )
 
@@ -177,7 +178,7 @@ func (d *diary) die() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*callBound)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*callBound)
 	defer cancel()
 	about := "the next life"
 	pass(time.Duration(1 + d.chance.Int64N(300_000_000)))
@@ -188,12 +189,23 @@ func (d *diary) die() error {
 		}
 		about = "the next life, behind what another client may have written,"
 	}
-	if err := d.begin(ctx); err != nil {
+	if err := d.beginAgain(ctx); err != nil {
 		return fmt.Errorf("beginning again: %w", err)
 	}
 	d.w.trace.say(d.host.name, "lives again")
 	d.compare(d.fs, about)
 	return nil
+}
+
+// beginAgain begins as soon as a node answers: whoever mounts tries again.
+func (d *diary) beginAgain(ctx context.Context) error {
+	for {
+		err := d.begin(ctx)
+		if !fault.Is(err, fault.Unreachable) {
+			return err
+		}
+		pass(time.Second)
+	}
 }
 
 // inherit has another client write the whole file anew.

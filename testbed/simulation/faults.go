@@ -52,23 +52,21 @@ const (
 // may stand still for good.
 func Lying() []Kind { return []Kind{Rot, Rollback, Wipe} }
 
-// Plots are kinds that a run has only where they are asked for: they find what is
-// not explained yet.
-func Plots() []Kind { return []Kind{Depose, Flap, Diary, Program, Suspend, ClockRate, Reset, Policy} }
+// Untold are the kinds that a run has only where they are asked for: a client that
+// dies may have told a program of names that nobody else has seen yet, and the
+// next life makes them later. The histories of names do not know that.
+func Untold() []Kind { return []Kind{Program} }
 
 // Kinds returns the kinds that a run has if none are named.
 func Kinds() []Kind {
 	return []Kind{Crash, CrashAll, Isolate, CutOff, OneWay, Lag, Loss, Away, AwayOne, Unsure, HandOver, WallStep, Leave, Join, LongCrash, DiskFull, DiskError,
-		CutClient}
+		CutClient, Depose, Flap, Diary, Suspend, ClockRate, Reset, Policy}
 }
 
 // disturb lets faults come and go for the length of the run.
 func (w *world) disturb() {
 	until := time.Now().Add(w.o.Length)
 	kinds := w.o.Faults
-	if kinds == nil {
-		kinds = Kinds()
-	}
 	stop := make(chan struct{})
 	var under sync.WaitGroup
 	for len(kinds) > 0 {

@@ -31,7 +31,7 @@ type Options struct {
 	Level  slog.Level
 	// Dir is a folder for what is not state.
 	Dir string
-	// Faults are the kinds that there are; nil: all.
+	// Faults are the kinds that there are; nil: Kinds.
 	Faults []Kind
 }
 
@@ -112,6 +112,9 @@ type world struct {
 func newWorld(o Options) *world {
 	w := &world{o: o, chance: rand.New(rand.NewPCG(o.Seed, 1)), trace: newTrace(o.Trace), net: newNetwork(o.Seed), faults: map[Kind]int{}, noted: map[string]bool{}}
 	w.limits = drawLimits(rand.New(rand.NewPCG(o.Seed, 2)))
+	if w.o.Faults == nil {
+		w.o.Faults = Kinds()
+	}
 	if o.Level <= slog.LevelDebug {
 		w.net.note = func(c *conn, bytes int) {
 			w.trace.say(c.local.name, "sends %s %d bytes on %x", c.remote.name, bytes, c.number)
