@@ -10,7 +10,9 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -171,7 +173,7 @@ func TestRecoveryAfterACrash(t *testing.T) {
 }
 
 func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
-	for kind, parks := range map[fault.Kind]bool{fault.NoSpace: true, fault.Unreachable: false} {
+	for kind, parks := range map[fault.Kind]bool{fault.Permission: true, fault.NoSpace: false, fault.Unreachable: false} {
 		ctx := within(t)
 		cluster := contenttest.New()
 		_, left := crashed(t, cluster, false, func(ctx context.Context, h *content.Handle) {
@@ -206,6 +208,37 @@ func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
 			t.Errorf("%v: parked %v, %v", kind, parked, err)
 		}
 		_ = engine.Close(ctx)
+	}
+}
+
+// TestARecoveryWaitsForRoom has the disk full when a mount begins again: it sends
+// what a crash left until there is room, and keeps no conflict copy.
+func TestARecoveryWaitsForRoom(t *testing.T) {
+	ctx := within(t)
+	cluster := contenttest.New()
+	want := []byte("data")
+	_, left := crashed(t, cluster, false, func(ctx context.Context, h *content.Handle) {
+		if err := h.WriteAt(ctx, want, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	var tries atomic.Int32
+	cluster.SetFaults(func(call contenttest.Call) contenttest.Outcome {
+		if call == contenttest.Commit && tries.Add(1) <= 3 {
+			return contenttest.Outcome{Before: fault.E(fault.NoSpace, "test", "", "")}
+		}
+		return contenttest.Outcome{}
+	})
+	engine := content.New(cluster, content.Options{RetryAfter: time.Millisecond})
+	err := engine.Recover(ctx, left, content.Recovery{Park: func(context.Context, *content.Parked) error {
+		t.Error("it was kept as a conflict copy")
+		return nil
+	}})
+	if got := cluster.Contents(object); err != nil || !bytes.Equal(got, want) || tries.Load() != 4 {
+		t.Errorf("after %d attempts the cluster has %q, want %q, %v", tries.Load(), got, want, err)
+	}
+	if err := engine.Close(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -26,6 +26,7 @@ type sending struct {
 	commits []Commit
 	next    int  // of commits: the first that is not known to be run
 	doubt   bool // whether that one was run is to be found out first
+	full    bool // it was said that there is no room
 	// over and size are the version that the next commit finds if nobody else
 	// writes; size counts only where sized is set.
 	over, size uint64
@@ -50,7 +51,7 @@ func (f *file) send(l *layer, up *upload) (*pb.Attr, error) {
 		switch {
 		case err == nil:
 			return s.attr, nil
-		case s.soft, !unsettled(err), e.ctx.Err() != nil:
+		case s.soft, !s.mayGoOn(err), e.ctx.Err() != nil:
 			return nil, err
 		}
 		if err := e.pause(pause); err != nil {
@@ -78,7 +79,7 @@ func (s *sending) try() error {
 		return fault.Wrap(fault.Closed, "content.send", "", context.Cause(e.ctx))
 	}
 	if err := s.up.err; err != nil {
-		if s.soft || !unsettled(err) {
+		if s.soft || !s.mayGoOn(err) {
 			return err
 		}
 		ctx, cancel := s.layer.context(e)
@@ -185,6 +186,20 @@ func unsettled(err error) bool {
 		return true
 	}
 	return false
+}
+
+// mayGoOn reports whether a layer is sent again that did not get through. What a
+// crash left waits for room, too: no program is there to be told, and the journal
+// has it.
+func (s *sending) mayGoOn(err error) bool {
+	if s.layer.recovered == nil || !fault.Is(err, fault.NoSpace) {
+		return unsettled(err)
+	}
+	if !s.full {
+		s.full = true
+		s.file.engine.opt.Log.Warn("writes that a crash left behind wait for room", "object", s.file.object.String(), "err", err)
+	}
+	return true
 }
 
 // inDoubt reports whether a commit that failed may have been run.
