@@ -19,67 +19,11 @@ import (
 type geoConfigCmd struct {
 	Data   string   `help:"Directory of the store." required:"" type:"path"`
 	Listen []string `help:"Addresses to listen on, such as /ip4/127.0.0.1/tcp/7300." required:"" sep:"none"`
-	Admin  []string `help:"Identity (peer ID) of a key that may change everything, besides the nodes of the roster." sep:"none"`
+	Admin  []string `help:"Identity (peer ID) of a key that may change everything. A node of the roster may change slices and its own row." sep:"none"`
 }
 
 // keyFile is the private key in a data directory.
 const keyFile = "node.key"
-
-// roster is whom the geo-config server talks to: the nodes, and the admins. It
-// follows the store.
-type roster struct {
-	mu    sync.RWMutex // guards below
-	known map[string]bool
-}
-
-func (r *roster) allow(peer string, _ bool) error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if !r.known[peer] {
-		return fault.E(fault.Unauthorized, "daemon.roster", peer, "is neither a node of the roster nor an admin: add its row to the nodes first")
-	}
-	return nil
-}
-
-func (r *roster) set(peer string, known bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if known {
-		r.known[peer] = true
-	} else {
-		delete(r.known, peer)
-	}
-}
-
-// follow keeps the roster up to date until ctx ends.
-func (r *roster) follow(ctx context.Context, store geoconfig.Store, since geoconfig.Revision, host *wire.Host) error {
-	for ctx.Err() == nil {
-		rows, err := store.Follow(ctx, since, 0)
-		if err != nil {
-			if ctx.Err() != nil || fault.Is(err, fault.Closed) {
-				return nil
-			}
-			return err
-		}
-		r.take(rows)
-		if len(rows.Removed) > 0 {
-			host.Recheck() // a node that is not on the roster any more is cut
-		}
-		since = rows.Revision
-	}
-	return nil
-}
-
-func (r *roster) take(rows geoconfig.Rows) {
-	for _, n := range rows.Nodes {
-		r.set(string(n.ID), true)
-	}
-	for _, gone := range rows.Removed {
-		if gone.Key.Table == geoconfig.NodesTable {
-			r.set(gone.Key.Name, false)
-		}
-	}
-}
 
 // run serves until ctx ends or the store fails.
 func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
@@ -97,10 +41,7 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)
 	}
-	r := &roster{known: map[string]bool{}}
-	for _, id := range c.Admin {
-		r.set(id, true)
-	}
+	r := newRoster(c.Admin)
 	rows, err := store.Read(ctx, geoconfig.Query{Nodes: true})
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)
@@ -111,7 +52,7 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 		return fault.Wrap(fault.Invalid, op, "--listen", err)
 	}
 	defer host.Close()
-	server := geoserver.Serve(host, store, geoserver.Options{Allow: r.allow})
+	server := geoserver.Serve(host, store, geoserver.Options{Allow: r.allow, MayChange: r.mayChange})
 	defer server.Close()
 	if err := host.Listen(); err != nil {
 		return fault.Wrap(fault.Busy, op, "--listen", err)

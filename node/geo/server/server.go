@@ -28,6 +28,9 @@ type Options struct {
 	// Allow says whether a peer may read, or change, the configuration. Nil
 	// allows whomever the host admits. It must not block.
 	Allow func(peer string, change bool) error
+	// MayChange says whether a peer that Allow lets change something may make
+	// this change. Nil allows all. It must not block.
+	MayChange func(peer string, b *geoconfig.Batch) error
 	// Followers bounds the calls that wait for changes; further ones are
 	// answered Overloaded and come again. 0 means 4096.
 	Followers int
@@ -145,6 +148,9 @@ func (s *Server) apply(ctx context.Context, r *wire.Request) {
 	}
 	if err == nil {
 		err = decode(r.Body(), &b)
+	}
+	if err == nil && s.options.MayChange != nil {
+		err = s.options.MayChange(r.Peer, &b)
 	}
 	if err != nil {
 		r.Fail(err)
