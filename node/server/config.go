@@ -141,7 +141,7 @@ func DefaultConfig() Config {
 		MaxUserStagedBytes: 8 << 30,
 		MaxUserFlightBytes: 128 << 20,
 
-		QueueLimit:         8192,
+		QueueLimit:         2048,
 		Workers:            256,
 		MaxConnections:     16384,
 		MaxUserConnections: 4096,
