@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
@@ -71,6 +72,14 @@ func (c *Client) Slow(m wire.Method, by time.Duration, counted wire.Method) *ato
 		return wire.Verdict{Delay: by}
 	})
 	return &n
+}
+
+// Releasing reports whether locks of a file are being given up.
+func (c *Client) Releasing(n mount.NodeID) bool {
+	o, _, _ := c.nodes.find(n)
+	c.locks.mu.Lock()
+	defer c.locks.mu.Unlock()
+	return len(c.locks.going[o]) > 0
 }
 
 // LostLocks returns how many handles are known to have lost a lock.

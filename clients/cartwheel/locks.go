@@ -270,7 +270,17 @@ func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	resp, _, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l), Test: true})
+	if err := c.locks.settled(out, o); err != nil {
+		return mount.Lock{}, err
+	}
+	test := func() (*pb.LockResponse, error) {
+		resp, _, err := c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l), Test: true})
+		return resp, err
+	}
+	resp, err := test()
+	if err == nil && resp.Conflict != nil && c.locks.soon(out, o, &l) {
+		resp, err = test() // the kernel may not have told yet of a close
+	}
 	if err != nil {
 		return mount.Lock{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -409,4 +410,99 @@ func interrupted() context.Context {
 	ctx, interrupt := context.WithCancel(context.Background())
 	interrupt()
 	return ctx
+}
+
+// TestWhatIsSentFirstGoesOverASlowLine does what waits until a file's unsent
+// writes are committed, where these take longer to send than one operation may.
+func TestWhatIsSentFirstGoesOverASlowLine(t *testing.T) {
+	const limit, delay = 3 * time.Second, 1500 * time.Millisecond
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	for what, do := range map[string]func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error{
+		"a cut": func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error {
+			_, err := cl.SetAttr(ctx, nobody, n, mount.SetAttr{Valid: mount.SetSize, Size: 1})
+			return err
+		},
+		"an open that cuts": func(cl *cartwheel.Client, n mount.NodeID, _ mount.Handle) error {
+			o, err := cl.Open(ctx, nobody, n, mount.OpenWrite|mount.OpenTruncate)
+			if err == nil {
+				cl.Release(n, o.Handle, 1, false)
+			}
+			return err
+		},
+		"an unlock": func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error {
+			return cl.SetLock(ctx, nobody, n, h, mount.Lock{Owner: 7, End: mount.LockEnd, Type: mount.Unlock}, false)
+		},
+		"a copy": func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error {
+			_, err := cl.CopyRange(ctx, nobody, n, h, 0, n, h, 40<<20, 1<<20)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+			cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: limit})
+			put(t, cl, mount.Root, "f", "old", 0)
+			n, h := openIn(t, cl, "f")
+			take(t, cl, n, h, exclusive(7))
+			cl.Slow(method.Put, delay, method.Lock)
+			data := noise(40 << 20)
+			for off := 0; off < len(data); off += 1 << 20 {
+				if _, err := cl.Write(ctx, nobody, n, h, int64(off), data[off:off+1<<20], 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			if err := do(cl, n, h); err != nil {
+				t.Errorf("over a slow line: %v", err)
+			}
+			t.Logf("took %v, an operation may take %v", time.Since(began), limit)
+			cl.Release(n, h, 7, true)
+			if err := cl.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWhoAsksForALockDoesNotSeeOneThatIsBeingGivenUp asks what is in a lock's way,
+// and the kernel tells that its holder here has closed the file when the answer is
+// on its way.
+func TestWhoAsksForALockDoesNotSeeOneThatIsBeingGivenUp(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	cl := clientOf(t, c, "")
+	put(t, cl, mount.Root, "f", "x", 0)
+	n, h := openIn(t, cl, "f")
+	take(t, cl, n, h, exclusive(7))
+	if seen, err := cl.GetLock(withTimeout(t), nobody, n, h, exclusive(8)); err != nil || seen.Owner != 7 || seen.Type != mount.WriteLock {
+		t.Errorf("in its way is %+v, %v, want the lock that is held", seen, err)
+	}
+	var asked atomic.Bool
+	closed := make(chan struct{})
+	c.Nodes[0].Server().Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
+		if m != method.Lock {
+			return wire.Verdict{}
+		}
+		if asked.CompareAndSwap(false, true) {
+			go func() {
+				cl.Release(n, h, 7, true)
+				close(closed)
+			}()
+			for ended := false; !ended && !cl.Releasing(n); {
+				select {
+				case <-closed:
+					ended = true
+				default:
+					runtime.Gosched()
+				}
+			}
+			return wire.Verdict{}
+		}
+		return wire.Verdict{Delay: 300 * time.Millisecond} // it is being given up for so long
+	})
+	seen, err := cl.GetLock(withTimeout(t), nobody, n, h, exclusive(8))
+	if err != nil || seen.Type != mount.Unlock {
+		t.Errorf("in its way is %+v, %v, want nothing", seen, err)
+	}
+	<-closed
 }
