@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -470,5 +471,47 @@ func TestWhatWasCutOffDoesNotComeBack(t *testing.T) {
 	check("after the commit")
 	if got := cluster.Contents(object); !bytes.Equal(got, want) {
 		t.Error("the cluster has other bytes")
+	}
+}
+
+// TestWhoOpensNextIsToldOfAFailure has a write refused when no handle is left to
+// tell: the next one is told, once.
+func TestWhoOpensNextIsToldOfAFailure(t *testing.T) {
+	ctx := within(t)
+	cluster := contenttest.New()
+	cluster.SetFaults(func(call contenttest.Call) contenttest.Outcome {
+		if call == contenttest.Commit {
+			return contenttest.Outcome{Before: fault.E(fault.NoSpace, "test", "", "")}
+		}
+		return contenttest.Outcome{}
+	})
+	engine := content.New(cluster, content.Options{})
+	h := engine.Open(object, nil, content.Open{})
+	if err := h.WriteAt(ctx, []byte("data"), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.Close() // as a memory map's: nobody waits
+	sent(ctx, t, cluster)
+	for all := engine.Unsaved(); len(all) != 1 || all[0].Err == nil; all = engine.Unsaved() {
+		if ctx.Err() != nil {
+			t.Fatal("the refusal does not arrive")
+		}
+		runtime.Gosched()
+	}
+	next := engine.Open(object, nil, content.Open{})
+	if err := next.Flush(ctx); !fault.Is(err, fault.NoSpace) {
+		t.Errorf("who opens next is told %v, want NoSpace", err)
+	}
+	if err := next.Flush(ctx); err != nil {
+		t.Errorf("told a second time: %v", err)
+	}
+	next.Close()
+	third := engine.Open(object, nil, content.Open{})
+	if err := third.Flush(ctx); err != nil {
+		t.Errorf("another one is told as well: %v", err)
+	}
+	third.Close()
+	if err := engine.Close(ctx); err != nil {
+		t.Error(err)
 	}
 }

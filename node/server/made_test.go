@@ -95,3 +95,35 @@ func TestADirectoryOfAnotherSliceIsNamedOnce(t *testing.T) {
 	do(f.ctx, t, f.ann, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: f.dir, Name: []byte("one"), Directory: true}}})
 	f.refused(t, "a name after it was removed", f.ann, link(f.dir, "two", made), fault.Stale)
 }
+
+// TestAnObjectOfAnotherSliceGetsNoForeignGroup: the group of an object is one of
+// its maker's, or that of a directory which hands its group on.
+func TestAnObjectOfAnotherSliceGetsNoForeignGroup(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	const theirs = 50
+	shared := do(f.ctx, t, f.root, geoconfig.RootSlice, makeDir("shared", 0o777)).Attr.Object
+	gid, mode := uint32(theirs), uint32(0o2777)
+	do(f.ctx, t, f.root, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: shared, Gid: &gid, Mode: &mode}}})
+	apart := func(dir uint64, gid uint32) (*pb.OperateResponse, error) {
+		r, err := f.ann.Operate(f.ctx, f.slice, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{
+			Mode: tree.TypeRegular | 0o640, Parent: dir, UseGid: true, Gid: gid}}}, nil)
+		return &pb.OperateResponse{Result: r}, err
+	}
+	for _, x := range []struct {
+		what string
+		dir  uint64
+		gid  uint32
+		want fault.Kind
+	}{
+		{"a group that is not ann's", f.dir, theirs, fault.Permission},
+		{"root's group", f.dir, 0, fault.Permission},
+		{"another than the directory hands on", shared, 0, fault.Permission},
+		{"what the directory hands on", shared, theirs, fault.None},
+	} {
+		r, err := apart(x.dir, x.gid)
+		if got := fault.KindOf(err); got != x.want || x.want == fault.None && r.Result.GetAttr().GetGid() != x.gid {
+			t.Errorf("%s: got %v, %v, want %v", x.what, r, err, x.want)
+		}
+	}
+}

@@ -114,6 +114,13 @@ func TestAnotherClientsNumberIsRefused(t *testing.T) {
 	}
 	_, err := p.operate(p.b, &pb.OperateRequest{Slice: 1, Client: p.a.ID, Number: 9, Lowest: 9, Operation: commit(p.file, 8)})
 	wrong("an operation", err)
+	for _, release := range []bool{false, true} {
+		held, err := p.operate(p.b, &pb.OperateRequest{Slice: 1, Client: p.b.ID, Number: 1, Lowest: 1, Operation: &pb.Operation{
+			Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: p.file, Client: p.a.ID, Release: release}}}})
+		if got := fault.Kind(held.GetResult().GetKind()); err != nil || got != fault.Permission {
+			t.Errorf("holding under a's number, release %v: got %v, %v, want Permission", release, held, err)
+		}
+	}
 	free := &pb.Lock{Object: p.file, Owner: 1, Flock: true, End: ^uint64(0), Type: 2}
 	_, err = p.b.Call(p.ctx, p.node, wire.Operation, method.Lock, &pb.LockRequest{Slice: 1, Client: p.a.ID, Session: p.session, Lock: free}, nil, &pb.LockResponse{})
 	wrong("an unlock", err)
