@@ -117,7 +117,9 @@ func (s *Server) awaitCluster(ctx context.Context) error {
 			if s.directory.Cluster().ID != "" {
 				return nil // if the store is away, what is beside the data will do
 			}
-			refused = 0
+			if !fault.Is(err, fault.TimedOut) { // a busy server may be late to refuse
+				refused = 0
+			}
 		case refused == 0:
 			refused = now
 		case now-refused > rosterPatience:
