@@ -43,7 +43,7 @@ func (l *Loop) carryOut(out *replica.Outputs) {
 	l.out.send(l, out.Messages)
 	for i := range out.Leases {
 		e := &out.Leases[i]
-		if s := l.slices[e.Slice]; s != nil && s.role == replica.RoleLeading {
+		if s := l.slices[e.Slice]; s != nil && s.role == replica.RoleLeading && s.ready {
 			s.pub.until.Store(int64(e.Until))
 		}
 	}
@@ -233,6 +233,9 @@ func (l *Loop) afterApply(a *replica.Apply) {
 	}
 	s.applied = a.Entries[len(a.Entries)-1].Serial
 	s.pub.Applied.Store(uint64(s.applied))
+	if !s.ready && s.role == replica.RoleLeading && l.prepared(s) {
+		s.pub.until.Store(int64(l.o.Core.Until(s.id)))
+	}
 	done := 0
 	for done < len(s.answers) && s.answers[done].after <= s.applied {
 		l.finish(s.answers[done].op, s.answers[done].a)

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"testing"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -106,5 +107,30 @@ func TestAViolatedInvariantStopsTheLoop(t *testing.T) {
 	}
 	if answer.Err == nil {
 		t.Errorf("an operation was acknowledged after the violation: %+v", answer)
+	}
+}
+
+func TestASliceAnswersNobodyBeforeItIsFormatted(t *testing.T) {
+	s := newEmptySingle(t)
+	a := s.create("early", 1)
+	s.settle()
+	if a.Refused == nil || a.Refused.Kind != uint32(fault.NotActive) {
+		t.Errorf("an operation was answered with %+v, not told to come again", a)
+	}
+	for range 10 { // the lease is renewed meanwhile
+		s.wait(time.Second)
+		s.settle()
+		if s.Published(theSlice).Serves(s.now) {
+			t.Fatal("it serves reads")
+		}
+	}
+	s.format()
+	if !s.Published(theSlice).Serves(s.now) {
+		t.Error("it does not serve reads once it is formatted")
+	}
+	a = s.create("early", 1)
+	s.settle()
+	if a.Refused != nil || a.Err != nil {
+		t.Errorf("an operation was answered with %+v", a)
 	}
 }

@@ -75,6 +75,8 @@ func (l *Loop) refuse(s *slice, epoch geoconfig.Epoch) *Refusal {
 		return &Refusal{Kind: uint32(fault.WrongEpoch), Row: s.row, Why: "the slice has another epoch"}
 	case l.o.Core.Until(s.id) <= l.now:
 		return &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "the lease has lapsed"}
+	case !l.prepared(s):
+		return &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "the slice is new and being prepared"}
 	}
 	return nil
 }
@@ -421,7 +423,7 @@ func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
 func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
 	s := l.slice(id)
 	s.over.clear()
-	s.applied, s.taken = base, base
+	s.applied, s.taken, s.ready = base, base, false
 	clear(s.unheld)
 	s.pub.Applied.Store(uint64(base))
 }

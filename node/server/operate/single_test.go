@@ -36,6 +36,14 @@ const theSlice = geoconfig.RootSlice
 // newSingle returns a loop that leads its slice, formatted.
 func newSingle(t *testing.T) *single {
 	t.Helper()
+	s := newEmptySingle(t)
+	s.format()
+	return s
+}
+
+// newEmptySingle returns a loop that leads a slice without an entry.
+func newEmptySingle(t *testing.T) *single {
+	t.Helper()
 	db, err := meta.Open("meta", meta.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -53,22 +61,28 @@ func newSingle(t *testing.T) *single {
 	for range 100 {
 		s.wait(50 * time.Millisecond)
 		s.disk.finish(nil)
-		if s.Published(theSlice).Serves(s.now) {
-			break
+		if s.Published(theSlice).Role == replica.RoleLeading {
+			return s
 		}
 	}
+	t.Fatal("the loop does not lead its slice")
+	return nil
+}
+
+// format gives the slice its first entry, and lets the disk take it.
+func (s *single) format() {
+	s.t.Helper()
 	formatted := false
 	s.Format(theSlice, 1, func(err error) {
 		if err != nil {
-			t.Error(err)
+			s.t.Error(err)
 		}
 		formatted = true
 	})
 	s.settle()
 	if !formatted {
-		t.Fatal("the slice was not formatted")
+		s.t.Fatal("the slice was not formatted")
 	}
-	return s
 }
 
 // wait lets time pass and turns the loop once.

@@ -32,6 +32,7 @@ type slice struct {
 	// parked operations wait for an intent, or for the time of notBefore.
 	parked []*Operation
 	since  uint64 // see Published
+	ready  bool   // see prepared
 	ahead  bool   // its times were found to be ahead of this node's clock
 	// notBefore is until when no leased object may be changed (after a
 	// hand-over whose list of leases did not arrive).
@@ -50,7 +51,7 @@ type Published struct {
 	Slice geoconfig.SliceID
 	Role  replica.RoleKind
 	Row   *geoconfig.SliceRow // must not be changed; nil: unknown
-	until atomic.Int64        // boottime
+	until atomic.Int64        // boottime; 0: it must not act, or has nothing yet
 	// Since is the last serial that this node did not lead itself; valid while
 	// it leads.
 	Since uint64
@@ -113,10 +114,20 @@ func (l *Loop) Uncommitted(ctx context.Context, id geoconfig.SliceID, keys ...[]
 	return found, err
 }
 
+// prepared reports whether the metadata has the entry that formats the slice.
+// Until then nobody is answered: what would be found missing is about to be made.
+func (l *Loop) prepared(s *slice) bool {
+	if !s.ready {
+		state, err := tree.ReadState(Committed(l.o.Meta, s.id))
+		s.ready = err == nil && state.Next != 0
+	}
+	return s.ready
+}
+
 // publish replaces what others see, after the role or the row changed.
 func (l *Loop) publish(s *slice) {
 	var until replica.Time
-	if s.role == replica.RoleLeading {
+	if s.role == replica.RoleLeading && l.prepared(s) {
 		until = l.o.Core.Until(s.id)
 	}
 	p := NewPublished(s.id, s.role, s.row, until)
