@@ -125,6 +125,7 @@ func (o Copy) measure(ctx context.Context, l *lab.Lab) ([]Figure, error) {
 	if err := l.Do(ctx, lab.Fault{Do: lab.Start, A: copyTo}); err != nil {
 		return nil, err
 	}
+	o.say("copying to %s", copyTo)
 	began := time.Now()
 	w := writeSmall(point, o.Beside)
 	j := watchJournals(l)
