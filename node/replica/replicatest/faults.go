@@ -1,6 +1,7 @@
 package replicatest
 
 import (
+	"math"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -232,7 +233,7 @@ func (w *World) useAgain() {
 		for k := range keys {
 			left++
 			c.write(keyName(k), 0, func() {
-				c.read(keyName(k), 40, func(ok bool) {
+				c.read(keyName(k), math.MaxInt, func(ok bool) { // for as long as is waited below
 					if ok {
 						left--
 					}
