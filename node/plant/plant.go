@@ -31,6 +31,7 @@ const (
 	TransferKeepsOld       Name = "transfer-keeps-old"       // the old state stays below the new one
 	TransferSkipsChunks    Name = "transfer-skips-chunks"    // chunks are not copied
 	TransferForgetsResults Name = "transfer-forgets-results" // what was answered to clients is not copied
+	TransferAppliesAhead   Name = "transfer-applies-ahead"   // an entry is applied where rows are yet to be copied
 	RemovalDropsOther      Name = "removal-drops-other"      // the state of another slice goes
 	// Intents.
 	IntentForgetsParts Name = "intent-forgets-parts" // a decided intent ends before all are told
@@ -72,7 +73,8 @@ func All() []Name {
 	return []Name{
 		LoopAckUnsynced, LoopSkipsApply, LoopCallsEarly, LoopKeepsOverlay, LoopRunsAgain, LoopServesLate,
 		LedgerDropsRows, LedgerTrimsAhead, LedgerLosesLast, LedgerForgetsResults, JournalUnsynced, PackUnsynced, MetaUnflushed,
-		TransferLosesRows, TransferKeepsOld, TransferSkipsChunks, TransferForgetsResults, RemovalDropsOther,
+		TransferLosesRows, TransferKeepsOld, TransferSkipsChunks, TransferForgetsResults,
+		TransferAppliesAhead, RemovalDropsOther,
 		IntentForgetsParts, IntentAbortsOpen, IntentTakesNoLocks,
 		SessionAsksNobody, SessionGrantsInChange, SessionEndsEarly, SessionYieldsAtOnce,
 		ClientCountsFromAnswer, ClientRetriesAnew, ClientKeepsRevoked,

@@ -168,11 +168,7 @@ func (g *group) feed(m *member) {
 		}
 		return
 	}
-	limit := g.n.c.Limits.FlightBytes
-	if m.incomplete { // it may have no room for more, and then it all goes again
-		limit = min(limit, 4*g.n.c.Limits.MessageBytes)
-	}
-	for m.next <= g.log.last && m.flight < limit {
+	for m.next <= g.log.last && m.flight < g.n.c.Limits.FlightBytes {
 		if !g.feedOne(m) {
 			break
 		}
@@ -180,6 +176,18 @@ func (g *group) feed(m *member) {
 	if m.probe {
 		g.ask(m)
 	}
+}
+
+// arrived notes that a member has received everything up to a serial, which says
+// how much is still on its way, and no more.
+func (m *member) arrived(upTo geoconfig.Serial) {
+	switch sent := m.next - 1; {
+	case upTo >= sent:
+		m.flight = 0
+	case upTo > m.received && m.received < sent:
+		m.flight -= int(int64(m.flight) * int64(upTo-m.received) / int64(sent-m.received))
+	}
+	m.received = upTo
 }
 
 // foreign reports whether the peer's data directory is not the one in the row.
@@ -291,9 +299,7 @@ func (g *group) onAck(from geoconfig.NodeID, a *Message) {
 	m.behind = false
 	if m.incomplete {
 		// It may yet begin anew; it counts for nothing until it is whole.
-		if a.Prev+1 >= m.next {
-			m.flight = 0
-		}
+		m.arrived(a.Prev)
 		return
 	}
 	if a.Serial > m.match && a.Serial <= g.log.last {

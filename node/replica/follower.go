@@ -62,7 +62,8 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 
 // delay returns as many of the entries as the delayed-operations log has room
 // for, while the state that they follow is being transferred. They stay in
-// memory, to be applied when it is here; what has no room is sent again later.
+// memory until the rows are here that they change; what has no room is sent
+// again later.
 func (g *group) delay(entries []*Entry) []*Entry {
 	for i, e := range entries {
 		if e.Serial <= g.log.last && g.log.epochAt(e.Serial) == e.Epoch {
@@ -139,6 +140,9 @@ func (g *group) acknowledge() {
 		g.mismatch(g.leader, 0)
 	}
 	s := min(g.have(), g.matched)
+	if g.incomplete {
+		s = min(g.durable, g.matched) // counts for nothing: what chunks it lacks is no matter
+	}
 	if !g.verified || g.diverged || (s <= g.ackSent && !g.ackWanted) {
 		return
 	}

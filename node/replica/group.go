@@ -81,9 +81,11 @@ type group struct {
 	incomplete bool   // the state at log.base is being transferred
 	resets     uint64 // transfers begun in this life
 	begun      bool   // and its serial is known
-	resetAt    Position
-	delayed    int // bytes of the entries that wait for it
-	diverged   bool
+	// hold is where a transfer waits for rows: nothing later is applied.
+	hold     geoconfig.Serial
+	resetAt  Position
+	delayed  int // bytes of the entries that are not applied, while it is incomplete
+	diverged bool
 	// needed: the missed operations are gone; asked: the driver knows.
 	transferNeeded, transferAsked bool
 	transferAfter                 Time // not asked for before
@@ -147,6 +149,7 @@ type member struct {
 	knows      geoconfig.Serial // what it knows to be committed
 	leftBoot   uint64           // its life that said it is leaving, since it was normal last; 0: none
 	incomplete bool
+	received   geoconfig.Serial // what had arrived there while it was
 	last       lastStep
 	lost       bool // it committed what is not here, namely
 	lostAt     geoconfig.Serial
@@ -361,6 +364,11 @@ func (g *group) store(e *Entry) {
 
 // cut removes the uncommitted entries from a serial on.
 func (g *group) cut(from geoconfig.Serial) {
+	for s := from; g.incomplete && s <= g.log.last; s++ {
+		if e := g.log.get(s); e != nil {
+			g.delayed -= e.cost()
+		}
+	}
 	g.log.cut(from)
 	g.durable = min(g.durable, from-1)
 	for len(g.unheld) > 0 && g.unheld[len(g.unheld)-1].Serial >= from {
@@ -371,7 +379,13 @@ func (g *group) cut(from geoconfig.Serial) {
 // apply hands over committed entries up to a serial, reading back those that
 // are not in memory.
 func (g *group) apply(upTo geoconfig.Serial) {
-	if g.incomplete || g.applied >= upTo {
+	if g.incomplete {
+		if !g.begun {
+			return
+		}
+		upTo = min(upTo, g.hold)
+	}
+	if g.applied >= upTo {
 		return
 	}
 	out := g.n.out
@@ -384,6 +398,9 @@ func (g *group) apply(upTo geoconfig.Serial) {
 		}
 		g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
 		g.used = g.used || len(e.Data) > 0
+		if g.incomplete {
+			g.delayed -= e.cost()
+		}
 		g.clients.apply(e)
 		g.n.keep(g, e)
 		out.entries = append(out.entries, e)

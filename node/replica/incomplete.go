@@ -1,18 +1,16 @@
 package replica
 
-import (
-	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/node/hlc"
-)
+import geoconfig "cartwheel.dev/geo-config"
 
-// Incomplete describes a slice whose state is being copied here, or is void:
-// the serial that its log follows, and the entries that wait for the state. A
-// driver that saves them needs the records of the slice no more.
+// Incomplete describes a slice whose state is being copied here, or is void.
 type Incomplete struct {
-	Base      geoconfig.Serial
+	Base      geoconfig.Serial // the serial that its log follows
 	BaseEpoch geoconfig.Epoch
-	BaseTime  hlc.Time
-	Entries   []*Entry // Base+1 and on, as journaled
+	// Begun: rows are here, and all that they lack of At comes with others. A
+	// driver that saves At and makes it durable needs the slice's records up to
+	// its serial no more; without Begun it needs none of them.
+	Begun bool
+	At    Snapshot
 }
 
 // Incomplete returns what Snapshot cannot: false where the state is whole.
@@ -21,9 +19,9 @@ func (n *Node) Incomplete(s geoconfig.SliceID) (Incomplete, bool) {
 	if g == nil || !g.incomplete {
 		return Incomplete{}, false
 	}
-	out := Incomplete{Base: g.log.base, BaseEpoch: g.log.baseEpoch, BaseTime: g.log.baseTime}
-	for at := g.log.base + 1; at <= g.log.last; at++ {
-		out.Entries = append(out.Entries, g.log.get(at))
+	out := Incomplete{Base: g.log.base, BaseEpoch: g.log.baseEpoch, Begun: g.begun}
+	if g.begun {
+		out.At = g.snapshot()
 	}
 	return out, true
 }

@@ -301,7 +301,21 @@ func (n *Node) Snapshot(s geoconfig.SliceID) (Snapshot, bool) {
 	if g == nil || g.incomplete {
 		return Snapshot{}, false
 	}
-	return Snapshot{Serial: g.applied, Epoch: g.appliedEpoch, Time: g.appliedTime, Clients: g.clients.encode(nil)}, true
+	return g.snapshot(), true
+}
+
+func (g *group) snapshot() Snapshot {
+	return Snapshot{Serial: g.applied, Epoch: g.appliedEpoch, Time: g.appliedTime, Clients: g.clients.encode(nil)}
+}
+
+// Applied names the last entry in Outputs.Applied; false where the state is not
+// whole.
+func (n *Node) Applied(s geoconfig.SliceID) (EntryID, bool) {
+	g := n.groups[s]
+	if g == nil || g.incomplete {
+		return EntryID{}, false
+	}
+	return EntryID{Serial: g.applied, Epoch: g.appliedEpoch}, true
 }
 
 // MayGive reports whether others may copy a slice's state from here: the row

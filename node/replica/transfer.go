@@ -59,6 +59,10 @@ func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
 	if m.Flags&FlagDiverged != 0 && !g.incomplete && g.log.epochAt(m.Commit) == m.CommitEpoch {
 		g.diverged = true // it still has what the active means
 	}
+	if g.begun && g.log.last < m.Serial {
+		g.begun = false // what its rows will need is gone: they begin anew
+		return
+	}
 	ahead := m.Serial < g.log.base // its state, once copied, holds more than the active's log begins with
 	if g.begun || (!g.incomplete && !g.diverged && (ahead || g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch)) {
 		// An old message, or what follows the active's base is another's.
@@ -115,21 +119,39 @@ func (g *group) tickJunior() {
 	g.n.out.Transfers = append(g.n.out.Transfers, t)
 }
 
-// TransferBegun says that a source gives the state as of a serial; entries
-// after it are wanted from now on, and wait in the journal (the
-// delayed-operations log). base.Clients is not looked at. It returns false
-// where no transfer is wanted any more: nothing may be changed then, and
-// TransferFailed is due.
-func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) bool {
+// TransferBegun says that a source began to give its state, at a serial, and
+// with the clients' table of then. Entries after it are wanted from now on; they
+// are journaled, and applied as far as TransferHold lets them be. False: no
+// transfer is wanted any more, nothing may be changed, and TransferFailed is due.
+func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) (wanted bool, err error) {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || g.phase != phaseJunior || !g.transferAsked {
-		return false
+		return false, nil
 	}
 	g.void(base.Serial, base.Epoch, base.Time)
-	g.begun = true
+	if err := g.clients.decode(base.Clients); err != nil {
+		return false, err
+	}
+	g.begun, g.hold = true, 0
+	g.applied, g.appliedEpoch, g.appliedTime = base.Serial, base.Epoch, base.Time
 	g.touch()
-	return true
+	return true, nil
+}
+
+// TransferHold has the entries up to a serial applied, and no later ones until
+// the next call, while a transfer is under way: those that are applied already
+// stay so. It returns the serial of the last one.
+func (n *Node) TransferHold(now Time, s geoconfig.SliceID, upTo geoconfig.Serial) geoconfig.Serial {
+	n.step(now)
+	g := n.groups[s]
+	if g == nil || !g.begun {
+		return 0
+	}
+	g.hold = upTo
+	g.apply(g.commit)
+	g.touch()
+	return g.applied
 }
 
 // TransferReady reports whether what a slice had may be thrown away, after
@@ -139,27 +161,22 @@ func (n *Node) TransferReady(s geoconfig.SliceID) bool {
 	return g != nil && g.begun && g.resetAt <= n.persisted
 }
 
-// TransferDone says that the state as of TransferBegun's serial is on disk,
-// chunks and all.
-func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) error {
+// TransferDone says that the state is on disk, chunks and all, with every entry
+// that was applied by some moment after the transfer began from base.
+func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || !g.begun || base.Serial != g.log.base || base.Epoch != g.log.baseEpoch {
 		if g != nil && !g.begun {
 			g.transferAsked = false
 		}
-		return nil // overtaken by a newer transfer
-	}
-	if err := g.clients.decode(base.Clients); err != nil {
-		return err
+		return // overtaken by a newer transfer
 	}
 	g.incomplete, g.begun, g.transferNeeded, g.transferAsked = false, false, false, false
-	g.applied, g.appliedEpoch, g.appliedTime = base.Serial, base.Epoch, base.Time
-	g.rowAt = n.record(g, Record{Kind: RecordComplete, Base: base.Serial, BaseEpoch: base.Epoch, BaseTime: base.Time})
-	g.ackWanted = true
+	g.rowAt = n.record(g, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
+	g.ackWanted, g.ackSent = true, 0
 	g.rejoin()
 	g.follow()
-	return nil
 }
 
 // TransferFailed says that the transfer ended without; it is asked for again.

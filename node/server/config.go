@@ -63,6 +63,9 @@ type Config struct {
 	// MissedBytes bounds the operations kept in memory for members that miss
 	// them; one that missed more gets the slice's state instead.
 	MissedBytes int `koanf:"missed_bytes"`
+	// TransferPageBytes is about how many bytes of rows one call brings to a
+	// member that gets a slice's state; the log is applied between two calls.
+	TransferPageBytes int `koanf:"transfer_page_bytes"`
 	// CheckpointBytes is the length of journal from which a checkpoint trims
 	// it; it bounds what a start replays and holds in memory.
 	CheckpointBytes int64 `koanf:"checkpoint_bytes"`
@@ -131,6 +134,7 @@ func DefaultConfig() Config {
 		MemoryBytes:        220 << 20,
 		RegistrationLife:   24 * time.Hour,
 		MissedBytes:        32 << 20,
+		TransferPageBytes:  1 << 20,
 		CheckpointBytes:    48 << 20,
 		MaxSliceObjects:    1_000_000,
 		MaxSessions:        10_000,
@@ -181,6 +185,7 @@ func (c Config) Validate() error {
 	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
 	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
 	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
+	p.check(c.TransferPageBytes >= 1 && c.TransferPageBytes <= 4<<20, "transfer_page_bytes", "is %d; between 1 and %d", c.TransferPageBytes, 4<<20)
 	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
 	p.check(c.Shared >= 0 && c.Shared <= time.Hour, "shared", "is %v; at most 1h", c.Shared)

@@ -50,7 +50,7 @@ func (c *copySum) bytes() []byte { return c.h.Sum(nil) }
 func sumOf(frozen *meta.Frozen, slice geoconfig.SliceID, at replica.Snapshot) ([]byte, error) {
 	c := newCopySum(at)
 	for behind := (meta.Row{}); ; {
-		rows, err := frozen.Rows(slice, behind, pageBytes)
+		rows, err := frozen.Rows(slice, behind, sumBytes)
 		if err != nil || len(rows) == 0 {
 			return c.bytes(), err
 		}

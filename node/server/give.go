@@ -13,34 +13,31 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// giving keeps the states that are being copied to juniors.
+// giving keeps the states that copies of them are compared with.
 type giving struct {
-	mu     sync.Mutex // guards below
-	copies map[uint64]*givenCopy
+	mu   sync.Mutex // guards below
+	kept map[uint64]*keptState
 }
 
-// givenCopy is one copy under way; its pages are asked for in order.
-type givenCopy struct {
-	mu     sync.Mutex // guards what follows; one page at a time
+// keptState is a slice's state of one moment, which is being summed up.
+type keptState struct {
+	mu     sync.Mutex // guards what follows; one call at a time
 	slice  geoconfig.SliceID
 	peer   string
 	frozen *meta.Frozen
-	behind meta.Row
-	page   uint64
-	sum    *copySum // of the pages so far
-	last   []byte   // the page sent last, for a repeated question
-	ended  bool
-	done   bool // closed
+	sum    *copySum
+	behind meta.Row // what is summed up so far
+	done   bool     // closed
 	idle   *time.Timer
 }
 
 const (
-	// maxCopies bounds the copies given at once: each keeps old data alive.
-	maxCopies = 4
-	// copyIdle is how long a copy is kept between two pages.
-	copyIdle = 5 * time.Minute
-	// pageBytes is about how much a page holds.
-	pageBytes = 1 << 20
+	// maxKept bounds the states kept at once: each keeps old data alive.
+	maxKept = 4
+	// keptIdle is how long a state is kept between two calls.
+	keptIdle = 5 * time.Minute
+	// sumBytes is about how much is summed up at a time.
+	sumBytes = 16 << 20
 )
 
 // giveTransfer answers a junior's TransferRequest.
@@ -54,144 +51,193 @@ func (s *Server) giveTransfer(ctx context.Context, r *wire.Request) {
 		return
 	}
 	answer := &pb.TransferResponse{}
-	var c *givenCopy
+	var body []byte
 	var err error
-	if req.Token == 0 {
-		c, err = s.beginCopy(ctx, r.Peer, geoconfig.SliceID(req.Slice), answer)
-	} else {
-		c, err = s.giving.find(req.Token, r.Peer)
-		answer.Token = req.Token
+	switch {
+	case req.Token != 0:
+		err = s.giveSum(r.Peer, req.Token, answer)
+	case req.Compare:
+		err = s.keepState(ctx, r.Peer, &req, answer)
+	default:
+		body, err = s.givePage(ctx, &req, r.Body(), answer)
 	}
 	if err != nil {
 		r.Fail(err)
 		return
-	}
-	body, last, err := c.next(req.Page)
-	if err != nil {
-		r.Fail(err)
-		return
-	}
-	if answer.Last = last; last {
-		answer.Sum = c.sum.bytes()
-		s.giving.drop(answer.Token)
 	}
 	r.Reply(answer, body)
 }
 
-// beginCopy keeps the slice's state of one turn of the loop.
-func (s *Server) beginCopy(ctx context.Context, peer string, id geoconfig.SliceID, answer *pb.TransferResponse) (*givenCopy, error) {
+// freeze keeps a slice's state of one turn of the loop, which has at least what
+// the request says. describe is called in the same turn.
+func (s *Server) freeze(ctx context.Context, req *pb.TransferRequest, answer *pb.TransferResponse, describe func()) (frozen *meta.Frozen, err error) {
 	const op fault.Op = "server.Transfer"
-	var snapshot replica.Snapshot
-	var known bool
-	c := &givenCopy{slice: id, peer: peer}
-	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
-		if snapshot, known = s.loop.Snapshot(id); known && !core.MayGive(id) {
-			known = false
+	id := geoconfig.SliceID(req.Slice)
+	var refused error = fault.E(fault.NotFound, op, "", "this node has no whole copy of the slice")
+	err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
+		at, known := core.Applied(id)
+		switch {
+		case !known || !core.MayGive(id):
+			return
+		case at.Serial < geoconfig.Serial(req.AtLeast):
+			refused = fault.Errorf(fault.Again, op, "", "this node has applied %d, not yet %d", at.Serial, req.AtLeast)
+			return
 		}
-		if known {
-			c.frozen = s.store.Meta().Freeze()
+		refused = nil
+		answer.Serial, answer.Epoch = uint64(at.Serial), uint64(at.Epoch)
+		if describe != nil {
+			describe()
 		}
+		frozen = s.store.Meta().Freeze()
 	})
+	if err == nil {
+		err = refused
+	}
+	return frozen, err
+}
+
+// givePage gives the rows behind the one that the body of the request names.
+func (s *Server) givePage(ctx context.Context, req *pb.TransferRequest, behind []byte, answer *pb.TransferResponse) ([]byte, error) {
+	var from meta.Row
+	var describe func()
+	if len(behind) > 0 {
+		from.Area, from.Key = behind[0], behind[1:]
+	} else {
+		describe = func() {
+			if at, known := s.loop.Snapshot(geoconfig.SliceID(req.Slice)); known {
+				answer.Time, answer.Clients = uint64(at.Time), at.Clients
+			}
+		}
+	}
+	frozen, err := s.freeze(ctx, req, answer, describe)
 	if err != nil {
 		return nil, err
 	}
-	if !known {
-		return nil, fault.E(fault.NotFound, op, "", "this node has no whole copy of the slice")
+	rows, err := frozen.Rows(geoconfig.SliceID(req.Slice), from, s.config.TransferPageBytes)
+	if e := frozen.Close(); err == nil {
+		err = e
 	}
-	answer.Serial, answer.Epoch, answer.Time, answer.Clients = uint64(snapshot.Serial), uint64(snapshot.Epoch), uint64(snapshot.Time), snapshot.Clients
-	answer.Token = s.random() | 1
-	c.sum = newCopySum(snapshot)
-	if err := s.giving.add(answer.Token, c); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	var body []byte
+	for i := range rows {
+		body = appendRow(body, &rows[i])
+	}
+	answer.Last = len(rows) == 0
+	return body, nil
 }
 
-func (g *giving) add(token uint64, c *givenCopy) error {
+// keepState keeps a slice's state for calls with the token that it answers.
+func (s *Server) keepState(ctx context.Context, peer string, req *pb.TransferRequest, answer *pb.TransferResponse) error {
+	k := &keptState{slice: geoconfig.SliceID(req.Slice), peer: peer}
+	frozen, err := s.freeze(ctx, req, answer, func() {
+		if at, known := s.loop.Snapshot(k.slice); known {
+			k.sum = newCopySum(at)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	k.frozen = frozen
+	answer.Token = s.random() | 1
+	return s.giving.add(answer.Token, k)
+}
+
+// giveSum goes on summing up a kept state, and answers the sum at its end.
+func (s *Server) giveSum(peer string, token uint64, answer *pb.TransferResponse) error {
+	k, err := s.giving.find(token, peer)
+	if err != nil {
+		return err
+	}
+	answer.Token = token
+	if answer.Sum, err = k.next(); answer.Sum != nil || err != nil {
+		s.giving.drop(token)
+	}
+	return err
+}
+
+// next sums up some more rows, and returns the sum once there are no more.
+func (k *keptState) next() ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done {
+		return nil, fault.E(fault.Expired, "server.Transfer", "", "the state is no longer kept: begin again")
+	}
+	rows, err := k.frozen.Rows(k.slice, k.behind, sumBytes)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return k.sum.bytes(), nil
+	}
+	for i := range rows {
+		k.sum.add(&rows[i])
+	}
+	k.behind = rows[len(rows)-1]
+	k.behind.Value = nil
+	return nil, nil
+}
+
+func (g *giving) add(token uint64, k *keptState) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for other, old := range g.copies { // a new copy of the same takes the place of the old
-		if old.peer == c.peer && old.slice == c.slice {
-			delete(g.copies, other)
+	for other, old := range g.kept { // a new state of the same takes the place of the old
+		if old.peer == k.peer && old.slice == k.slice {
+			delete(g.kept, other)
 			go old.close()
 		}
 	}
-	if len(g.copies) >= maxCopies {
-		c.close()
-		return fault.E(fault.Overloaded, "server.Transfer", "", "enough copies are under way")
+	if len(g.kept) >= maxKept {
+		k.close()
+		return fault.E(fault.Overloaded, "server.Transfer", "", "enough states are kept to be compared")
 	}
-	g.copies[token] = c
-	c.idle = time.AfterFunc(copyIdle, func() { g.drop(token) })
+	g.kept[token] = k
+	k.idle = time.AfterFunc(keptIdle, func() { g.drop(token) })
 	return nil
 }
 
-func (g *giving) find(token uint64, peer string) (*givenCopy, error) {
+func (g *giving) find(token uint64, peer string) (*keptState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c := g.copies[token]
-	if c == nil || c.peer != peer {
-		return nil, fault.E(fault.Expired, "server.Transfer", "", "the copy is no longer kept: begin again")
+	k := g.kept[token]
+	if k == nil || k.peer != peer {
+		return nil, fault.E(fault.Expired, "server.Transfer", "", "the state is no longer kept: begin again")
 	}
-	c.idle.Reset(copyIdle)
-	return c, nil
+	k.idle.Reset(keptIdle)
+	return k, nil
 }
 
 func (g *giving) drop(token uint64) {
 	g.mu.Lock()
-	c := g.copies[token]
-	delete(g.copies, token)
+	k := g.kept[token]
+	delete(g.kept, token)
 	g.mu.Unlock()
-	if c != nil {
-		c.close()
+	if k != nil {
+		k.close()
 	}
 }
 
-// close ends all copies.
+// close lets all states go.
 func (g *giving) close() {
 	g.mu.Lock()
-	copies := g.copies
-	g.copies = map[uint64]*givenCopy{}
+	kept := g.kept
+	g.kept = map[uint64]*keptState{}
 	g.mu.Unlock()
-	for _, c := range copies {
-		c.close()
+	for _, k := range kept {
+		k.close()
 	}
 }
 
-func (c *givenCopy) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done {
+func (k *keptState) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done {
 		return
 	}
-	c.done = true
-	if c.idle != nil {
-		c.idle.Stop()
+	k.done = true
+	if k.idle != nil {
+		k.idle.Stop()
 	}
-	_ = c.frozen.Close() // it was only read
-}
-
-// next encodes a page: the one behind the last, or the last again.
-func (c *givenCopy) next(page uint64) (body []byte, last bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if page != 0 && page == c.page {
-		return c.last, c.ended, nil
-	}
-	if c.done || page != c.page+1 {
-		return nil, false, fault.E(fault.Invalid, "server.Transfer", "", "pages come one after the other")
-	}
-	rows, err := c.frozen.Rows(c.slice, c.behind, pageBytes)
-	if err != nil {
-		return nil, false, err
-	}
-	for i := range rows {
-		body = appendRow(body, &rows[i])
-		c.sum.add(&rows[i])
-	}
-	c.page, c.last = page, body
-	if c.ended = len(rows) == 0; !c.ended {
-		c.behind = rows[len(rows)-1]
-		c.behind.Value = nil
-	}
-	return body, c.ended, nil
+	_ = k.frozen.Close() // it was only read
 }

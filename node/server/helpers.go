@@ -79,5 +79,5 @@ func (h helpers) Removed(slice geoconfig.SliceID) {
 		h.s.fail(err)
 		return
 	}
-	h.s.loop.Reset(slice, 0)
+	h.s.loop.Reset(slice, replica.EntryID{})
 }

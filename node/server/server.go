@@ -153,7 +153,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: geoconfig.NodeID(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), failedSince: map[failedMember]time.Duration{}, giving: giving{copies: map[uint64]*givenCopy{}},
+		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), failedSince: map[failedMember]time.Duration{}, giving: giving{kept: map[uint64]*keptState{}},
 		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -15,6 +16,7 @@ import (
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -27,7 +29,8 @@ const (
 	maxTakes = 2
 	// pagePatience bounds one page.
 	pagePatience = 20 * time.Second
-	// copyPatience is how long no chunk may arrive while a copy wants some.
+	// copyPatience is how long no chunk may arrive while a copy wants some, and
+	// how long a source may lag behind this node, or have no room to compare.
 	copyPatience = time.Minute
 	// wantedPages bounds the pages whose chunks wait to be fetched.
 	wantedPages = 64
@@ -56,43 +59,37 @@ func (s *Server) takeTransfer(ctx context.Context, t replica.Transfer) {
 }
 
 // takeFrom copies a slice's state from one node. Pages of rows come one after
-// the other and are written while the chunks that the earlier ones name are
-// fetched; then everything is made durable. A copy that begins again finds the
-// chunks that it had got.
+// the other, each of the moment when it was asked for, and the log is applied to
+// those that are here (operate.Page). The chunks that they name are fetched
+// beside. Then the copy is compared with its source, and made durable. A copy
+// that begins again finds the chunks that it had got.
 func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &taking{s: s, id: id, peer: peer, began: s.clock(), said: s.clock()}
-	first, body, err := t.page(ctx, &pb.TransferRequest{Slice: uint32(id), Page: 1})
+	first, body, err := t.ask(ctx, &pb.TransferRequest{Slice: uint32(id)}, nil)
 	if err != nil {
 		return err
 	}
-	base := replica.Snapshot{Serial: geoconfig.Serial(first.Serial), Epoch: geoconfig.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
+	t.base = replica.Snapshot{Serial: geoconfig.Serial(first.Serial), Epoch: geoconfig.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
 	if plant.On(plant.TransferForgetsResults) {
-		base.Clients = nil
+		t.base.Clients = nil
 	}
 	s.log.Info("a slice's state is being copied", "slice", uint32(id), "peer", peer, "serial", first.Serial)
-	if err := t.void(ctx, base); err != nil {
+	if err := t.void(ctx); err != nil {
 		return err
 	}
 	if err := t.all(ctx, first, body); err != nil {
 		return err
 	}
-	if err := t.compare(base); err != nil {
+	if err := t.compare(ctx); err != nil {
 		return err
 	}
-	if err := t.finish(ctx, base); err != nil {
+	if err := t.finish(ctx); err != nil {
 		return err
 	}
-	var refused error
-	err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { refused = core.TransferDone(now, id, base) })
-	if err == nil {
-		err = refused
-	}
-	if err == nil {
-		t.say("a slice's state was copied")
-	}
-	return err
+	t.say("a slice's state was copied")
+	return nil
 }
 
 // taking is one copy on its way in.
@@ -100,11 +97,11 @@ type taking struct {
 	s       *Server
 	id      geoconfig.SliceID
 	peer    string
+	base    replica.Snapshot // of the first page
 	began   time.Duration
 	rows    int
 	fetched fetched
 	said    time.Duration
-	sum     []byte // of the state, as its source has it
 }
 
 func (t *taking) say(what string) {
@@ -113,40 +110,56 @@ func (t *taking) say(what string) {
 		"chunks", t.fetched.chunks.Load(), "bytes", t.fetched.bytes.Load(), "took", t.said-t.began)
 }
 
-func (t *taking) page(ctx context.Context, req *pb.TransferRequest) (*pb.TransferResponse, []byte, error) {
-	call, cancel := context.WithTimeout(ctx, pagePatience)
-	defer cancel()
-	answer := &pb.TransferResponse{}
-	b, err := t.s.host.Call(call, t.peer, wire.Chunk, method.Transfer, req, nil, answer)
-	if err != nil {
-		return nil, nil, err
+// ask puts a question to the source, again while it lags behind what is applied
+// here or keeps enough states already.
+func (t *taking) ask(ctx context.Context, req *pb.TransferRequest, behind []byte) (answer *pb.TransferResponse, body []byte, err error) {
+	const shortest = 5 * time.Millisecond
+	began := t.s.clock()
+	for wait := shortest; ; wait = min(2*wait, time.Second) {
+		answer = &pb.TransferResponse{}
+		call, cancel := context.WithTimeout(ctx, pagePatience)
+		b, err := t.s.host.Call(call, t.peer, wire.Chunk, method.Transfer, req, [][]byte{behind}, answer)
+		cancel()
+		switch {
+		case err == nil:
+			return answer, b.Bytes(), nil // left to the garbage collector: rows share it
+		case !fault.Is(err, fault.Again) && !fault.Is(err, fault.Overloaded), t.s.clock()-began > copyPatience:
+			return nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(wait):
+		}
 	}
-	return answer, b.Bytes(), nil // left to the garbage collector: rows share it
+}
+
+// hold has nothing more applied than is now, and returns that serial.
+func (t *taking) hold(ctx context.Context) (applied geoconfig.Serial, err error) {
+	err = t.s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { applied = core.TransferHold(now, t.id, 0) })
+	return applied, err
 }
 
 // void throws away what was here, once a crash would find that it is void.
-func (t *taking) void(ctx context.Context, base replica.Snapshot) error {
+func (t *taking) void(ctx context.Context) error {
 	const op fault.Op = "server.takeTransfer"
 	ctx, cancel := context.WithTimeout(ctx, voidPatience)
 	defer cancel()
-	wanted, ready := false, false
+	wanted := false
+	var refused error
 	err := t.s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) {
-		if wanted = core.TransferBegun(now, t.id, base); wanted {
-			t.s.loop.Reset(t.id, base.Serial)
+		if wanted, refused = core.TransferBegun(now, t.id, t.base); wanted {
+			t.s.loop.Reset(t.id, replica.EntryID{Serial: t.base.Serial, Epoch: t.base.Epoch})
 		}
 	})
+	if err == nil {
+		err = refused
+	}
 	if err == nil && !wanted {
 		err = fault.E(fault.Canceled, op, "", "the state is not wanted any more")
 	}
-	for err == nil && !ready {
-		if err = t.s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) { ready = core.TransferReady(t.id) }); ready {
-			break
-		}
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-ctx.Done():
-			err = fault.Wrap(fault.TimedOut, op, "", ctx.Err())
-		}
+	if err == nil {
+		err = t.until(ctx, func(core *replica.Node, _ replica.Time) (bool, error) { return core.TransferReady(t.id), nil })
 	}
 	if err != nil {
 		return err
@@ -185,11 +198,21 @@ func (t *taking) all(ctx context.Context, first *pb.TransferResponse, body []byt
 	return err
 }
 
-func (t *taking) pages(ctx context.Context, first *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
-	last := first.Last
-	for page := uint64(2); ; page++ {
-		named, err := t.restore(body)
-		if err != nil {
+// pages takes the pages in the order of their rows, the first of which is here.
+func (t *taking) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
+	p := operate.Page{}
+	for {
+		var named []chunk.Address
+		var err error
+		p.Last, p.At = answer.Last, replica.EntryID{Serial: geoconfig.Serial(answer.Serial), Epoch: geoconfig.Epoch(answer.Epoch)}
+		if named, err = t.restore(body, &p); err != nil {
+			return err
+		}
+		var refused error
+		if err = t.s.loop.Ask(ctx, func(*replica.Node, replica.Time) { refused = t.s.loop.CopyPage(t.id, p) }); err == nil {
+			err = refused
+		}
+		if err != nil || p.Last {
 			return err
 		}
 		select {
@@ -200,15 +223,13 @@ func (t *taking) pages(ctx context.Context, first *pb.TransferResponse, body []b
 		if t.s.clock()-t.said > sayEvery {
 			t.say("copying a slice's state")
 		}
-		if last {
-			t.sum = first.Sum
-			return nil
-		}
-		answer, next, err := t.page(ctx, &pb.TransferRequest{Slice: uint32(t.id), Token: first.Token, Page: page})
+		applied, err := t.hold(ctx)
 		if err != nil {
 			return err
 		}
-		last, body, first.Sum = answer.Last, next, answer.Sum
+		if answer, body, err = t.ask(ctx, &pb.TransferRequest{Slice: uint32(t.id), AtLeast: uint64(applied)}, append([]byte{p.End.Area}, p.End.Key...)); err != nil {
+			return err
+		}
 	}
 }
 
@@ -227,8 +248,8 @@ func (t *taking) chunks(ctx context.Context, wanted <-chan []chunk.Address) erro
 	return nil
 }
 
-// restore writes a page's rows and returns the chunks that they name.
-func (t *taking) restore(body []byte) (named []chunk.Address, err error) {
+// restore puts a page's rows into a batch and returns the chunks that they name.
+func (t *taking) restore(body []byte, p *operate.Page) (named []chunk.Address, err error) {
 	b := t.s.store.Meta().NewBatch()
 	for len(body) > 0 {
 		r := meta.Row{Area: body[0]}
@@ -236,10 +257,11 @@ func (t *taking) restore(body []byte) (named []chunk.Address, err error) {
 		var ok1, ok2 bool
 		r.Key, body, ok1 = cutBytes(body)
 		r.Value, body, ok2 = cutBytes(body)
-		if !ok1 || !ok2 {
+		if !ok1 || !ok2 || r.Compare(p.End) <= 0 {
 			b.Abandon()
 			return nil, fault.E(fault.Corrupt, "server.takeTransfer", "", "a page is malformed")
 		}
+		p.End = meta.Row{Area: r.Area, Key: r.Key}
 		if r.Plain() && ledger.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
 			continue
 		}
@@ -254,7 +276,8 @@ func (t *taking) restore(body []byte) (named []chunk.Address, err error) {
 		}
 		t.rows++
 	}
-	return named, b.Commit()
+	p.Rows = b
+	return named, nil
 }
 
 func cutBytes(b []byte) (data, rest []byte, ok bool) {
@@ -265,32 +288,111 @@ func cutBytes(b []byte) (data, rest []byte, ok bool) {
 	return b[size : size+int(n)], b[size+int(n):], true
 }
 
-// compare checks that what lies here now is what the source has at that serial.
-func (t *taking) compare(base replica.Snapshot) error {
-	frozen := t.s.store.Meta().Freeze()
-	sum, err := sumOf(frozen, t.id, base)
+// compare checks that what lies here is what the source has, as of one entry.
+func (t *taking) compare(ctx context.Context) error {
+	if err := t.settled(ctx); err != nil {
+		return err
+	}
+	applied, err := t.hold(ctx)
+	if err != nil {
+		return err
+	}
+	kept, _, err := t.ask(ctx, &pb.TransferRequest{Slice: uint32(t.id), Compare: true, AtLeast: uint64(applied)}, nil)
+	if err != nil {
+		return err
+	}
+	frozen, at, err := t.freezeAt(ctx, geoconfig.Serial(kept.Serial))
+	if err != nil {
+		return err
+	}
+	mine, err := sumOf(frozen, t.id, at)
 	if e := frozen.Close(); err == nil {
 		err = e
 	}
-	if err == nil && !bytes.Equal(sum, t.sum) {
-		err = fault.Errorf(fault.Corrupt, "server.takeTransfer", fmt.Sprintf("slices/%d", t.id), "the copy of the state at serial %d differs from what %s has", base.Serial, t.peer)
+	for theirs := []byte(nil); err == nil; {
+		var answer *pb.TransferResponse
+		if answer, _, err = t.ask(ctx, &pb.TransferRequest{Slice: uint32(t.id), Token: kept.Token}, nil); err != nil {
+			break
+		}
+		if theirs = answer.Sum; theirs == nil {
+			continue
+		}
+		if !bytes.Equal(mine, theirs) {
+			err = fault.Errorf(fault.Corrupt, "server.takeTransfer", fmt.Sprintf("slices/%d", t.id), "the copy of the state at serial %d differs from what %s has", at.Serial, t.peer)
+		}
+		break
 	}
 	return err
 }
 
-// finish saves where the copy stands and makes all of it durable.
-func (t *taking) finish(ctx context.Context, base replica.Snapshot) error {
-	b := t.s.store.Meta().NewBatch()
-	err := ledger.SaveBase(b, t.id, base)
+// until asks the loop again and again until done, or the state is not wanted.
+func (t *taking) until(ctx context.Context, done func(core *replica.Node, now replica.Time) (bool, error)) error {
+	for {
+		var ok bool
+		var refused error
+		err := t.s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { ok, refused = done(core, now) })
+		if err == nil {
+			err = refused
+		}
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// settled waits until every row here shows what is applied: some were read as of
+// entries that are yet to come, whoever is the active by then.
+func (t *taking) settled(ctx context.Context) error {
+	return t.until(ctx, func(*replica.Node, replica.Time) (bool, error) { return t.s.loop.Copied(t.id) })
+}
+
+// freezeAt has the log applied up to an entry, and no further until the state of
+// then is kept.
+func (t *taking) freezeAt(ctx context.Context, serial geoconfig.Serial) (frozen *meta.Frozen, at replica.Snapshot, err error) {
+	err = t.until(ctx, func(core *replica.Node, now replica.Time) (bool, error) {
+		if _, err := t.s.loop.Copied(t.id); err != nil {
+			return false, err
+		}
+		in, _ := core.Incomplete(t.id)
+		if at = in.At; at.Serial < serial {
+			core.TransferHold(now, t.id, serial)
+			return false, nil
+		}
+		frozen = t.s.store.Meta().Freeze()
+		core.TransferHold(now, t.id, math.MaxUint64)
+		return true, nil
+	})
+	return frozen, at, err
+}
+
+// finish makes the copy durable and says that it is whole.
+func (t *taking) finish(ctx context.Context) error {
+	err := t.until(ctx, func(core *replica.Node, _ replica.Time) (bool, error) {
+		if _, err := t.s.loop.Copied(t.id); err != nil {
+			return false, err
+		}
+		in, _ := core.Incomplete(t.id)
+		b := t.s.store.Meta().NewBatch()
+		err := ledger.SaveBase(b, t.id, in.At)
+		if err == nil {
+			err = b.SetApplied(t.id, in.At.Serial) // there may have been no entry
+		}
+		if err != nil {
+			b.Abandon()
+			return false, err
+		}
+		return true, b.Commit()
+	})
 	if err == nil {
-		err = b.SetApplied(t.id, base.Serial)
+		err = t.s.store.Meta().Flush(ctx)
 	}
 	if err != nil {
-		b.Abandon()
 		return err
 	}
-	if err := b.Commit(); err != nil {
-		return err
-	}
-	return t.s.store.Meta().Flush(ctx)
+	return t.s.loop.Ask(ctx, func(*replica.Node, replica.Time) { t.s.loop.CopyDone(t.id, t.base) })
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -322,7 +323,11 @@ func (m *machine) transfer(t replica.Transfer) {
 	}
 	state := maps.Clone(src.state)
 	m.later(d, func() {
-		if !m.core.TransferBegun(m.clock(), Slice, s) {
+		wanted, err := m.core.TransferBegun(m.clock(), Slice, s)
+		if err != nil {
+			panic(err)
+		}
+		if !wanted {
 			m.core.TransferFailed(m.clock(), Slice)
 			return
 		}
@@ -346,10 +351,23 @@ func (m *machine) finish(s replica.Snapshot, state map[string]string, until Time
 			return
 		}
 		m.state = maps.Clone(state)
-		m.disk.replace(s, state)
-		if err := m.core.TransferDone(m.clock(), Slice, s); err != nil {
-			panic(err)
+		m.core.TransferHold(m.clock(), Slice, math.MaxUint64)
+		m.flush()
+		m.whole(s, until)
+	})
+}
+
+// whole says, once the entries that came meanwhile were applied for a while, that
+// the copy is whole.
+func (m *machine) whole(base replica.Snapshot, until Time) {
+	m.later(m.w.between(time.Millisecond, Lease), func() {
+		if !m.core.TransferReady(Slice) || !m.w.calm && m.w.chance(100) {
+			m.core.TransferFailed(m.clock(), Slice)
+			return
 		}
+		at, _ := m.core.Incomplete(Slice)
+		m.disk.replace(at.At, m.state)
+		m.core.TransferDone(m.clock(), Slice, base)
 	})
 }
 

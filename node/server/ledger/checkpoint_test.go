@@ -14,12 +14,9 @@ func whole(serial geoconfig.Serial) State {
 	return State{Slice: slice, Row: row(1), Known: true, Snapshot: at(serial, 1)}
 }
 
-func copying(base geoconfig.Serial, entries ...replica.Record) State {
-	c := &replica.Incomplete{Base: base, BaseEpoch: 1, BaseTime: 1 << 16}
-	for _, e := range entries {
-		c.Entries = append(c.Entries, e.Entry)
-	}
-	return State{Slice: slice, Row: row(1), Copying: c}
+// copying is a state on its way in, as of a serial.
+func copying(base, applied geoconfig.Serial) State {
+	return State{Slice: slice, Row: row(1), Copying: &replica.Incomplete{Base: base, BaseEpoch: 1, Begun: true, At: at(applied, 1)}}
 }
 
 func checkpointAt(t *testing.T, l *Ledger, m Mark, states ...State) {
@@ -93,47 +90,58 @@ func TestTheJournalGoesOnWhileACopyIsIncomplete(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, reset(100, 1))
-	var delayed []replica.Record
 	most := int64(0)
 	for i := range 10 { // 48 MB, of a journal that holds 16
 		fill(t, l)
-		e := entry(geoconfig.Serial(101+i), 1)
-		put(t, l, e)
-		delayed = append(delayed, e)
+		serial := geoconfig.Serial(101 + i)
+		put(t, l, entry(serial, 1))
+		apply(t, s, serial)
 		most = max(most, s.Journal().Bytes())
-		checkpointAt(t, l, l.Mark(), copying(100, delayed...))
+		checkpointAt(t, l, l.Mark(), copying(100, serial))
 	}
 	t.Logf("the journal had %d bytes at most", most)
 	_, _, r := reopen(t, dir, s)
-	if !r.Incomplete || r.Base != 100 {
+	if !r.Incomplete || r.Base != 100 || len(r.Entries) != 0 {
 		t.Errorf("got %+v, want the copy that began at 100", r)
 	}
 }
 
-func TestWhatWaitedForACopyFollowsIt(t *testing.T) {
+func TestACopyIsWholeFromItsLastCheckpointOn(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, reset(100, 1), entry(101, 1), entry(102, 1), entry(103, 1))
-	checkpointAt(t, l, l.Mark(), copying(100, entry(101, 1), entry(102, 1), entry(103, 1)))
+	apply(t, s, 101)
+	checkpointAt(t, l, l.Mark(), copying(100, 101))
 	put(t, l, entry(102, 2)) // a newer epoch cut the tail
 	fill(t, l)
-	checkpointAt(t, l, l.Mark(), copying(100, entry(101, 1), entry(102, 2)))
-	b := s.Meta().NewBatch()
-	if err := SaveBase(b, slice, at(100, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	apply(t, s, 100)
-	put(t, l, complete(100, 1), entry(103, 2))
+	apply(t, s, 102)
+	checkpointAt(t, l, l.Mark(), copying(100, 102))
+	put(t, l, complete(102, 2), entry(103, 2))
 	s, l, r := reopen(t, dir, s)
-	if r.Incomplete || r.Base != 100 || len(r.Entries) != 3 || r.Entries[1].Epoch != 2 {
-		t.Fatalf("got %+v, want the copy at 100 and the entries 101 to 103", r)
+	if r.Incomplete || r.Base != 102 || len(r.Entries) != 1 || r.Entries[0].Epoch != 2 {
+		t.Fatalf("got %+v, want the copy at 102 and the entry 103", r)
 	}
 	apply(t, s, 103)
 	checkpointAt(t, l, l.Mark(), whole(103))
 	if _, _, r := reopen(t, dir, s); r.Incomplete || r.Base != 103 || len(r.Entries) != 0 {
 		t.Errorf("got %+v, want the whole copy at 103", r)
+	}
+}
+
+func TestACopyThatAnEarlierVersionBeganBeginsAnew(t *testing.T) {
+	dir := t.TempDir()
+	s, l, _ := open(t, dir)
+	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, reset(100, 1))
+	checkpointAt(t, l, l.Mark(), copying(100, 100))
+	b := s.Meta().NewBatch()
+	if err := b.Set(0, delayedKey(slice, 101), []byte("an entry")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, complete(100, 1))
+	if _, _, r := reopen(t, dir, s); !r.Incomplete || len(r.Entries) != 0 {
+		t.Errorf("got %+v: what waited for the copy is not in it", r)
 	}
 }

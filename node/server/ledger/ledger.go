@@ -30,10 +30,6 @@ type Ledger struct {
 	gone    uint64     // appends before those
 	follows invariant.Log
 	intents map[geoconfig.SliceID]geoconfig.Epoch
-
-	// copying is what the metadata has of slices that are not whole; of the one
-	// goroutine that makes checkpoints.
-	copying map[geoconfig.SliceID]*savedCopying
 }
 
 // appended says what one append of the journal holds.
@@ -63,7 +59,7 @@ func (a *appended) note(s geoconfig.SliceID, serial geoconfig.Serial) {
 
 // New returns the ledger of an open store.
 func New(s *store.Store) *Ledger {
-	return &Ledger{store: s, intents: map[geoconfig.SliceID]geoconfig.Epoch{}, copying: map[geoconfig.SliceID]*savedCopying{}}
+	return &Ledger{store: s, intents: map[geoconfig.SliceID]geoconfig.Epoch{}}
 }
 
 // Append journals records together and in order. done is called from the
@@ -192,8 +188,7 @@ type State struct {
 // Checkpoint saves the slices' states beside the metadata, makes everything
 // durable and trims the journal. The states are those of one turn of the loop,
 // after its outputs were carried out, and mark is of the same moment. A slice
-// that is not whole keeps nothing in the journal either: what waits for its
-// state is saved beside it.
+// that is not whole keeps no more in the journal than a whole one.
 func (l *Ledger) Checkpoint(ctx context.Context, mark Mark, states []State) error {
 	const op fault.Op = "ledger.Checkpoint"
 	db := l.store.Meta()
@@ -201,16 +196,16 @@ func (l *Ledger) Checkpoint(ctx context.Context, mark Mark, states []State) erro
 	applied := map[geoconfig.SliceID]geoconfig.Serial{}
 	for i := range states {
 		s := &states[i]
-		if err := l.save(b, mark, s); err != nil {
+		if err := l.save(b, s); err != nil {
 			b.Abandon()
-			clear(l.copying) // what the metadata has of them is not known
 			return fault.Wrap(fault.IO, op, "", err)
 		}
 		switch {
 		case s.Known:
 			applied[s.Slice] = s.Snapshot.Serial
-		case s.Copying != nil:
-			applied[s.Slice] = s.Copying.Base + geoconfig.Serial(len(s.Copying.Entries))
+		case s.Copying != nil && s.Copying.Begun:
+			applied[s.Slice] = s.Copying.At.Serial
+		case s.Copying != nil: // nothing that is known of it counts
 		case !s.Gone:
 			applied[s.Slice] = 0 // nothing is known of it: all its entries are of use
 		}

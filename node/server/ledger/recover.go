@@ -35,7 +35,7 @@ func rowKey(s geoconfig.SliceID) []byte {
 	return binary.BigEndian.AppendUint32([]byte(keyRow), uint32(s))
 }
 
-func (l *Ledger) save(b *meta.Batch, mark Mark, s *State) error {
+func (l *Ledger) save(b *meta.Batch, s *State) error {
 	if s.Row != nil {
 		l.mu.Lock()
 		intent := l.intents[s.Slice]
@@ -46,12 +46,12 @@ func (l *Ledger) save(b *meta.Batch, mark Mark, s *State) error {
 		}
 	}
 	if s.Copying != nil {
-		return l.saveCopying(b, mark, s)
+		return saveCopying(b, s)
 	}
 	if s.Gone || !s.Known {
 		return nil
 	}
-	if err := l.dropCopying(b, s.Slice); err != nil {
+	if err := dropCopying(l.store.Meta(), b, s.Slice); err != nil {
 		return err
 	}
 	return SaveBase(b, s.Slice, s.Snapshot)
@@ -76,9 +76,7 @@ type recovering struct {
 	replica.Restored
 	saved   replica.Snapshot // the checkpoint in the metadata; none: 0
 	applied geoconfig.Serial // by the metadata
-	// copying is the position before which a checkpoint of an incomplete copy
-	// has everything; 0: there is none.
-	copying journal.Position
+	anew    bool             // what waited for the copy is in an earlier version's form
 }
 
 // loadRows reads the rows that save wrote.
@@ -176,9 +174,6 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 			return err
 		}
 		l.replayed(at, jr.FramedSize(), &rec)
-		if at < r.copying && rec.Kind != replica.RecordRow && rec.Kind != replica.RecordIntent {
-			return nil // saved, as far as it still counts
-		}
 		return r.replay(&rec, self, l.store.Packs())
 	})
 	if err != nil {
@@ -255,7 +250,7 @@ func (r *recovering) restored() replica.Restored {
 	if n := len(out.Entries); n > 0 && plant.On(plant.LedgerLosesLast) && out.Entries[n-1].Serial > r.applied {
 		out.Entries = out.Entries[:n-1]
 	}
-	if out.Incomplete {
+	if out.Incomplete = out.Incomplete || r.anew; out.Incomplete {
 		out.Entries, out.Applied, out.ClientsAt, out.Unheld = nil, out.Base, out.Base, nil
 		return out
 	}

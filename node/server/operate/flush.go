@@ -156,28 +156,41 @@ func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
 		if err := l.noteUnheld(b, s, e); err != nil {
 			return err
 		}
-		if len(e.Data) == 0 || plant.On(plant.LoopSkipsApply) && s.proposed[e.Serial] == nil && e.Serial%41 == 0 {
-			continue
-		}
-		var mutations []tree.Mutation
-		var inline []tree.Chunk
-		if op := s.proposed[e.Serial]; op != nil {
-			mutations, inline = op.outcome.Mutations, op.outcome.Inline
-		} else {
-			var err error
-			if mutations, inline, err = tree.DecodeData(e.Data); err != nil {
-				return fault.Wrap(fault.Corrupt, "operate.apply", fmt.Sprintf("slices/%d", a.Slice), err)
-			}
-		}
-		if err := ApplyEntry(b, l.o.Chunks, e, mutations, inline); err != nil {
+		if err := l.applyEntry(b, s, e); err != nil {
 			return err
 		}
-		if err := l.o.HLC.Observe(e.Time); err != nil && !s.ahead {
-			s.ahead = true // once for each slice
-			l.o.Logger.Warn("the times of a slice are ahead of this node's clock", logattr.Slice(s.id), logattr.Err(err))
+		if s.incoming != nil {
+			s.incoming.reached(replica.EntryID{Serial: e.Serial, Epoch: e.Epoch})
 		}
 	}
 	return b.SetApplied(a.Slice, a.Entries[len(a.Entries)-1].Serial)
+}
+
+func (l *Loop) applyEntry(b *meta.Batch, s *slice, e *replica.Entry) error {
+	if len(e.Data) == 0 || plant.On(plant.LoopSkipsApply) && s.proposed[e.Serial] == nil && e.Serial%41 == 0 {
+		return nil
+	}
+	var mutations []tree.Mutation
+	var inline []tree.Chunk
+	if op := s.proposed[e.Serial]; op != nil {
+		mutations, inline = op.outcome.Mutations, op.outcome.Inline
+	} else {
+		var err error
+		if mutations, inline, err = tree.DecodeData(e.Data); err != nil {
+			return fault.Wrap(fault.Corrupt, "operate.apply", fmt.Sprintf("slices/%d", s.id), err)
+		}
+	}
+	if s.incoming != nil {
+		mutations = s.incoming.missing(mutations, e.Serial)
+	}
+	if err := ApplyEntry(b, l.o.Chunks, e, mutations, inline); err != nil {
+		return err
+	}
+	if err := l.o.HLC.Observe(e.Time); err != nil && !s.ahead {
+		s.ahead = true // once for each slice
+		l.o.Logger.Warn("the times of a slice are ahead of this node's clock", logattr.Slice(s.id), logattr.Err(err))
+	}
+	return nil
 }
 
 // ApplyEntry brings one committed entry into a batch and its chunks to the

@@ -420,12 +420,13 @@ func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
 
 // Reset forgets what was applied of a slice whose state is copied anew; on the
 // loop's goroutine only (Do, Ask).
-func (l *Loop) Reset(id geoconfig.SliceID, base geoconfig.Serial) {
+func (l *Loop) Reset(id geoconfig.SliceID, base replica.EntryID) {
 	s := l.slice(id)
 	s.over.clear()
-	s.applied, s.taken, s.ready = base, base, false
+	s.applied, s.taken, s.ready = base.Serial, base.Serial, false
+	s.incoming = &incoming{epoch: base.Epoch}
 	clear(s.unheld)
-	s.pub.Applied.Store(uint64(base))
+	s.pub.Applied.Store(uint64(base.Serial))
 }
 
 // EachSlice calls f for the slices known; on the loop's goroutine only (Do, Ask).

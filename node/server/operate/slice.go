@@ -27,6 +27,8 @@ type slice struct {
 	// unheld are the applied entries whose chunks are not all here; there is a
 	// note of each in the metadata.
 	unheld map[replica.EntryID]struct{}
+	// incoming is the state on its way in from another member; nil: none is.
+	incoming *incoming
 	// answers wait for everything up to a serial to be applied.
 	answers []lateAnswer
 	// parked operations wait for an intent, or for the time of notBefore.

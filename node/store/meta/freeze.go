@@ -2,6 +2,7 @@ package meta
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -54,6 +55,24 @@ func (f *Frozen) Rows(s geoconfig.SliceID, behind Row, limit int) ([]Row, error)
 		}
 	}
 	return out, nil
+}
+
+// Place is where Frozen.Rows has the row that a key's newest value is in. It
+// shares the key.
+func Place(versioned bool, key []byte) Row {
+	if versioned {
+		return Row{Area: areaCurrent, Key: key}
+	}
+	return Row{Area: areaPlain, Key: key}
+}
+
+// Compare tells which of two rows Frozen.Rows gives first: r if it is negative.
+// The zero Row is before all others.
+func (r Row) Compare(o Row) int {
+	if c := cmp.Compare(r.Area, o.Area); c != 0 {
+		return c
+	}
+	return bytes.Compare(r.Key, o.Key)
 }
 
 // Plain reports whether a row is one of the unversioned ones.

@@ -638,15 +638,21 @@ func (x *IntentResponse) GetPhase() uint32 {
 	return 0
 }
 
-// Copies a slice's state to a junior, page by page. Token 0 begins: the state
-// of one moment is kept for the copy until the last page or a time without
-// calls. The body of an answer holds rows: area, key, value (each but the area
-// with its length as uvarint before it).
+// Copies a slice's state to a junior. It asks for one page of rows after the
+// other: those behind a row (none: from the start), as of a serial that is at
+// least the given one; Again where the source has not come so far. The body of a
+// question is that row's area and key, that of an answer holds rows: area, key,
+// value (each but the area with its length as uvarint before it). Each page may
+// be of another serial: the junior follows the log meanwhile.
+//
+// In the end the states are compared: with compare the source keeps its state of
+// a serial, and names it; calls with its token sum it up, until one has the sum.
 type TransferRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
 	Token         uint64                 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
-	Page          uint64                 `protobuf:"varint,3,opt,name=page,proto3" json:"page,omitempty"`
+	AtLeast       uint64                 `protobuf:"varint,4,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	Compare       bool                   `protobuf:"varint,5,opt,name=compare,proto3" json:"compare,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -695,23 +701,30 @@ func (x *TransferRequest) GetToken() uint64 {
 	return 0
 }
 
-func (x *TransferRequest) GetPage() uint64 {
+func (x *TransferRequest) GetAtLeast() uint64 {
 	if x != nil {
-		return x.Page
+		return x.AtLeast
 	}
 	return 0
 }
 
+func (x *TransferRequest) GetCompare() bool {
+	if x != nil {
+		return x.Compare
+	}
+	return false
+}
+
 type TransferResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         uint64                 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`
-	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
-	Serial        uint64                 `protobuf:"varint,3,opt,name=serial,proto3" json:"serial,omitempty"` // with the first page
-	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Time          uint64                 `protobuf:"fixed64,5,opt,name=time,proto3" json:"time,omitempty"`
-	Clients       []byte                 `protobuf:"bytes,6,opt,name=clients,proto3" json:"clients,omitempty"`
+	Token         uint64                 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`    // where compare is asked for
+	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`      // there are no rows behind those
+	Serial        uint64                 `protobuf:"varint,3,opt,name=serial,proto3" json:"serial,omitempty"`  // of the rows, or of what is kept
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`    // of the entry with that serial
+	Time          uint64                 `protobuf:"fixed64,5,opt,name=time,proto3" json:"time,omitempty"`     // with the first page
+	Clients       []byte                 `protobuf:"bytes,6,opt,name=clients,proto3" json:"clients,omitempty"` // with the first page
 	Incarnation   uint64                 `protobuf:"varint,7,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Sum           []byte                 `protobuf:"bytes,8,opt,name=sum,proto3" json:"sum,omitempty"` // with the last page: BLAKE3 of all rows, as they were sent, and of what came with the first
+	Sum           []byte                 `protobuf:"bytes,8,opt,name=sum,proto3" json:"sum,omitempty"` // BLAKE3 of serial, epoch, time, clients and all rows, once it is made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -834,11 +847,12 @@ const file_admin_proto_rawDesc = "" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
 	"\x0eIntentResponse\x12\x14\n" +
-	"\x05phase\x18\x01 \x01(\rR\x05phase\"Q\n" +
+	"\x05phase\x18\x01 \x01(\rR\x05phase\"x\n" +
 	"\x0fTransferRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x12\n" +
-	"\x04page\x18\x03 \x01(\x04R\x04page\"\xcc\x01\n" +
+	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x19\n" +
+	"\bat_least\x18\x04 \x01(\x04R\aatLeast\x12\x18\n" +
+	"\acompare\x18\x05 \x01(\bR\acompareJ\x04\b\x03\x10\x04\"\xcc\x01\n" +
 	"\x10TransferResponse\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\bR\x04last\x12\x16\n" +
