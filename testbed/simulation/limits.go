@@ -12,7 +12,7 @@ import (
 type Limits struct {
 	Lease, Session, Shared, FailedAfter time.Duration
 	Silence                             time.Duration // until a connection is given up
-	MissedBytes                         int
+	MissedBytes, PageBytes              int
 	CheckpointBytes, SegmentBytes       int64
 	QueueBytes                          int
 	SliceObjects                        uint64
@@ -39,6 +39,7 @@ func drawLimits(r *rand.Rand) Limits {
 		SliceObjects: uint64(between(30, 400)), Uncommitted: between(16, 256),
 		FlightBytes: between(4<<10, 64<<10), MessageBytes: between(1<<10, 16<<10),
 		Reserve: int64(between(16, 256)) << 10, DiskDelay: time.Duration(between(50, most)) * time.Microsecond,
+		PageBytes: between(1<<10, 64<<10),
 	}
 }
 
@@ -51,6 +52,6 @@ func (l *Limits) shrink(o *store.Options) {
 
 // String tells the limits on one line.
 func (l Limits) String() string {
-	return fmt.Sprintf("lease %v, session %v, silence %v, failed after %v, missed %d, checkpoint %d, segment %d, queue %d, objects %d, uncommitted %d, flight %d, message %d, disk %v",
-		l.Lease, l.Session, l.Silence, l.FailedAfter, l.MissedBytes, l.CheckpointBytes, l.SegmentBytes, l.QueueBytes, l.SliceObjects, l.Uncommitted, l.FlightBytes, l.MessageBytes, l.DiskDelay)
+	return fmt.Sprintf("lease %v, session %v, silence %v, failed after %v, missed %d, page %d, checkpoint %d, segment %d, queue %d, objects %d, uncommitted %d, flight %d, message %d, disk %v",
+		l.Lease, l.Session, l.Silence, l.FailedAfter, l.MissedBytes, l.PageBytes, l.CheckpointBytes, l.SegmentBytes, l.QueueBytes, l.SliceObjects, l.Uncommitted, l.FlightBytes, l.MessageBytes, l.DiskDelay)
 }

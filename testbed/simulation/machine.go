@@ -113,11 +113,7 @@ func (m *machine) run(over chan struct{}, d storage, net *life) {
 // failed hears that the process cannot go on. After a failed write that is as
 // it should be: it is started again.
 func (m *machine) failed(over chan struct{}, err error) {
-	m.mu.Lock()
-	expected := m.erring
-	m.erring = false
-	m.disk.files.Heal()
-	m.mu.Unlock()
+	expected := m.erred()
 	m.stop(over)
 	if !expected {
 		m.w.problem("FATAL: %s ended: %v", m.name, err)
@@ -125,6 +121,16 @@ func (m *machine) failed(over chan struct{}, err error) {
 	}
 	m.w.trace.say(m.name, "ends: %v", err)
 	m.later()
+}
+
+// erred reports whether a write was to fail, and has none fail any more.
+func (m *machine) erred() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.erring
+	m.erring = false
+	m.disk.files.Heal()
+	return was
 }
 
 // unstartable hears that the process did not start. Where the disk is spoilt
@@ -175,6 +181,7 @@ func (m *machine) configuration() server.Config {
 	c.Data, c.Site, c.Listen, c.Socket, c.ExpectedNodes = m.dir, m.site, []string{m.host.address()}, "none", m.w.o.Nodes
 	c.Lease, c.Session, c.Shared = l.Lease, l.Session, l.Shared
 	c.FailedAfter, c.MissedBytes, c.CheckpointBytes = l.FailedAfter, l.MissedBytes, l.CheckpointBytes
+	c.TransferPageBytes = l.PageBytes
 	c.MemoryBytes, c.MaxSliceObjects = 64<<20, l.SliceObjects
 	c.ReserveBytes = l.Reserve
 	return c
@@ -198,7 +205,7 @@ func (m *machine) depend(over chan struct{}, d storage, net *life) server.Deps {
 		Key: m.key, Version: "simulated", Network: net,
 		Store: func(*wire.Host) (geoconfig.Store, error) { return &seat{m.w.config, m, m.drawn(), over}, nil },
 		Clock: m.clock.read, Wall: m.wall.now, Random: m.drawn(),
-		Logger: slog.New(handler{t: m.w.trace, who: m.name, least: m.w.o.Level, over: over}),
+		Logger: slog.New(handler{t: m.w.trace, who: m.name, least: m.w.o.Level, over: over, wrong: m.w.problem}),
 		Times: wire.Times{Dial: m.odd(time.Second), Redial: m.odd(100 * time.Millisecond), Probe: m.odd(300 * time.Millisecond),
 			Heartbeat: m.odd(300 * time.Millisecond), Silence: m.odd(l.Silence)},
 		Disk: func(o *store.Options) {
@@ -240,7 +247,7 @@ func (m *machine) leave() {
 	}
 	m.w.trace.say(m.name, "is told to stop")
 	m.w.work.Go(func() {
-		if err := s.Close(); err != nil && !ended(over) {
+		if err := s.Close(); err != nil && !ended(over) && !m.erred() {
 			m.w.problem("STOP: %s: %v", m.name, err)
 		}
 		m.stop(over)

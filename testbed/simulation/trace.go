@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"cartwheel.dev/geo-config/fault"
 )
 
 // trace is what happened in a run, for people: in the order in which it
@@ -71,6 +73,8 @@ type handler struct {
 	attrs string
 	least slog.Level
 	over  chan struct{} // closed when it has no more to say; nil: never
+	// wrong hears of what no fault explains; nil: nobody does.
+	wrong func(format string, args ...any)
 }
 
 // Enabled implements slog.Handler.
@@ -84,6 +88,10 @@ func (h handler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	r.Attrs(func(a slog.Attr) bool {
 		fmt.Fprintf(&b, " %s=%v", a.Key, a.Value)
+		// Copies are compared with their sources, and begin anew where they differ.
+		if err, ok := a.Value.Any().(error); ok && h.wrong != nil && r.Message == "a slice's state could not be copied" && fault.Is(err, fault.Corrupt) {
+			h.wrong("COPY: %s: %v", h.who, err)
+		}
 		return true
 	})
 	h.t.say(h.who, "%s%s%s", r.Message, h.attrs, b.String())
