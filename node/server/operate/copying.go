@@ -67,7 +67,7 @@ func (in *incoming) reached(e replica.EntryID) {
 	for len(in.ahead) > 0 && in.ahead[0].At.Serial <= e.Serial {
 		p := &in.ahead[0]
 		if p.At.Serial == e.Serial && p.At.Epoch != e.Epoch {
-			in.differs = fault.Errorf(fault.Corrupt, "operate.Copy", "", "the source's entry %d is of epoch %d, that of the log of epoch %d", e.Serial, p.At.Epoch, e.Epoch)
+			in.differs = fault.Errorf(fault.WrongEpoch, "operate.Copy", "", "the source's entry %d is of epoch %d, that of the log of epoch %d", e.Serial, p.At.Epoch, e.Epoch)
 		}
 		in.exact, in.all = p.End, p.Last
 		in.ahead = in.ahead[1:]

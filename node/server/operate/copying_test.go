@@ -163,7 +163,7 @@ func TestASourceWithAnotherHistoryIsFound(t *testing.T) {
 		for s := c.applied; s <= 5; s++ {
 			in.reached(replica.EntryID{Serial: s, Epoch: c.epoch})
 		}
-		if got := fault.Is(in.differs, fault.Corrupt); got != c.differs {
+		if got := fault.Is(in.differs, fault.WrongEpoch); got != c.differs {
 			t.Errorf("%s: %v, want it found: %v", c.name, in.differs, c.differs)
 		}
 	}
