@@ -327,7 +327,7 @@ func (t *taking) compare(ctx context.Context) error {
 
 // until asks the loop again and again until done, or the state is not wanted.
 func (t *taking) until(ctx context.Context, done func(core *replica.Node, now replica.Time) (bool, error)) error {
-	for {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		var ok bool
 		var refused error
 		err := t.s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { ok, refused = done(core, now) })
@@ -338,7 +338,7 @@ func (t *taking) until(ctx context.Context, done func(core *replica.Node, now re
 			return err
 		}
 		select {
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
