@@ -73,7 +73,7 @@ type shard struct {
 	filling map[mount.NodeID]chan struct{} // closed when the kernel has the pages
 	wake    chan struct{}
 	closed  bool
-	later   int // notices that wait to be told again
+	later   map[mount.NodeID]uint8 // nodes to be told of again, with the number of that notice
 	// Of the worker: byName, that the kernel gives up names only, and unknown, the
 	// notices of this batch about nodes that the kernel does not know yet.
 	byName  bool
@@ -85,6 +85,7 @@ func newNotifier() *notifier {
 	for i := range n.shards {
 		n.shards[i].queued = map[notice]struct{}{}
 		n.shards[i].filling = map[mount.NodeID]chan struct{}{}
+		n.shards[i].later = map[mount.NodeID]uint8{}
 		n.shards[i].wake = make(chan struct{}, 1)
 	}
 	return n
