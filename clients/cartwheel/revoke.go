@@ -63,7 +63,7 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 		if item.What == pb.Grant_NAMES {
 			n.dirs = append(n.dirs, o)
 		}
-		held = append(held, c.nodes.revoke(o, item, c.boot(), &n)...)
+		held = append(held, c.nodes.revoke(o, item, c.boot(), &n, c.isOwn)...)
 		if item.What == pb.Grant_FILE || item.Unlinked {
 			if engine := c.engine; engine != nil {
 				engine.Invalidate(o)
@@ -110,19 +110,30 @@ func (c *Client) uncovered(out *notice) {
 // held. The caller invalidates the engine's version after it, never before: an
 // open that begins in between looks at changed when it has the version.
 func (t *nodes) untell(n *node, out *notice) {
+	n.untold = t.numbered(n, out)
+	n.changed++
+}
+
+// misname notes that the kernel may believe a name of a node that means something
+// else by now; the mutex is held.
+func (t *nodes) misname(n *node, out *notice) { n.misnamed = t.numbered(n, out) }
+
+// numbered adds a node to a notice and returns its number.
+func (t *nodes) numbered(n *node, out *notice) uint64 {
 	if out.number == 0 {
 		t.notices++
 		out.number = t.notices
 	}
-	n.untold = out.number
-	n.changed++
 	out.nodes = append(out.nodes, n)
+	return out.number
 }
 
 // revoke gathers what the kernel must hear, and returns the objects that must
 // not go although they lose their last name: those that are open here, and those
-// that may be open in a moment.
-func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now time.Duration, out *notice) (held []uint64) {
+// that may be open in a moment. own reports whether an object's attributes are
+// covered by a lease on itself.
+func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now time.Duration, out *notice,
+	own func(geoconfig.ObjectID) bool) (held []uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if item.What == pb.Grant_FILE {
@@ -143,28 +154,46 @@ func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now ti
 	}
 	for _, n := range t.of(o) {
 		n.revoked = now
-		t.untellNames(n, now, out)
+		t.untellNames(n, now, out, own)
 	}
 	return t.soonOpenIn(o, now)
 }
 
-// untellNames gathers the names that the kernel may still believe.
-func (t *nodes) untellNames(n *node, now time.Duration, out *notice) {
+// isOwn reports whether an object's attributes are covered by a lease on itself.
+func (c *Client) isOwn(o geoconfig.ObjectID) bool {
+	_, ok := c.names.Own(o)
+	return ok
+}
+
+// untellNames gathers the names that the kernel may still believe, and the files
+// whose attributes only the directory's lease covered. The others stay as they
+// are: a kernel that is told of a file ignores the attributes that it asked for
+// a moment before, and a process that just took a lock would read up to the old
+// size.
+func (t *nodes) untellNames(n *node, now time.Duration, out *notice, own func(geoconfig.ObjectID) bool) {
 	out.attrs = append(out.attrs, n.id)
 	for name, x := range n.told {
 		if x.until <= now {
 			continue
 		}
 		out.names = append(out.names, nameNotice{n.id, name})
-		if child := t.byID[x.child]; child != nil {
+		child := t.byID[x.child]
+		switch {
+		case child == nil:
+		case own(child.object):
+			t.misname(child, out)
+		default:
+			t.misname(child, out)
 			t.untell(child, out)
-			child.misnamed = out.number
 			out.attrs = append(out.attrs, child.id)
 		}
 	}
 	t.names -= len(n.told)
 	n.told = nil
 }
+
+// no says of every object that nothing covers it.
+func no(geoconfig.ObjectID) bool { return false }
 
 // untell gathers everything that the kernel may believe of an object.
 func (c *Client) untell(o geoconfig.ObjectID) *notice {
@@ -175,7 +204,7 @@ func (c *Client) untell(o geoconfig.ObjectID) *notice {
 	for _, n := range t.of(o) {
 		t.untell(n, &out)
 		out.inodes = append(out.inodes, n.id)
-		t.untellNames(n, now, &out)
+		t.untellNames(n, now, &out, no)
 	}
 	return &out
 }
@@ -332,7 +361,7 @@ func (c *Client) dropKernel(which func(*node) bool) {
 		if which(n) {
 			t.untell(n, &out)
 			out.inodes = append(out.inodes, n.id)
-			t.untellNames(n, now, &out)
+			t.untellNames(n, now, &out, no)
 		}
 	}
 	t.mu.Unlock()
