@@ -1,0 +1,3 @@
+package knot
+
+const most = made

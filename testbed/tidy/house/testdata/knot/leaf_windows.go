@@ -1,0 +1,3 @@
+package knot
+
+var _ = (&Client{}).Lookup

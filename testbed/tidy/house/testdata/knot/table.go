@@ -1,0 +1,5 @@
+package knot
+
+type table [most]int
+
+func (t table) size() int { return most }

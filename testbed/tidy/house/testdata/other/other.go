@@ -1,0 +1,2 @@
+// Package same is here, too.
+package same
