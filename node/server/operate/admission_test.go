@@ -110,11 +110,14 @@ func TestAStalledDiskRefusesEarlyAndLosesNothing(t *testing.T) {
 	}
 }
 
+// entriesAndBeacon are messages that a peer sends together: 1000 bytes of entries,
+// and one message without any.
+func entriesAndBeacon() []*replica.Message {
+	return []*replica.Message{{Kind: replica.Beacon}, {Kind: replica.Append, Entries: []*replica.Entry{{Data: make([]byte, 1000)}}}}
+}
+
 func TestPeersEntriesAreLostWhileTheLogHasNoRoom(t *testing.T) {
 	s := newSingle(t)
-	entries := func() []*replica.Message {
-		return []*replica.Message{{Kind: replica.Beacon}, {Kind: replica.Append, Entries: []*replica.Entry{{Data: make([]byte, 1000)}}}}
-	}
 	waiting := func() (n int) {
 		for _, e := range s.in.take(nil) {
 			n += len(e.messages)
@@ -122,13 +125,47 @@ func TestPeersEntriesAreLostWhileTheLogHasNoRoom(t *testing.T) {
 		return n
 	}
 	s.disk.room = fault.E(fault.Overloaded, "test", "", "")
-	s.Receive("m", entries())
+	s.Receive("m", entriesAndBeacon())
 	if n := waiting(); n != 1 {
 		t.Errorf("%d messages wait while the log has no room, want the beacon alone", n)
 	}
 	s.disk.room = nil
-	s.Receive("m", entries())
+	s.Receive("m", entriesAndBeacon())
 	if n := waiting(); n != 2 {
 		t.Errorf("%d messages wait, want both", n)
+	}
+}
+
+// TestPeersEntriesAreLostWhileTooManyWait has the loop stand still while a peer
+// sends: entries wait up to a limit by bytes, and messages without entries always.
+func TestPeersEntriesAreLostWhileTooManyWait(t *testing.T) {
+	s := newSingle(t)
+	s.o.QueueBytes = 4000
+	const sent = 20
+	receive := func() (beacons, entries int) {
+		for range sent {
+			s.Receive("m", entriesAndBeacon())
+		}
+		s.in.mu.Lock()
+		defer s.in.mu.Unlock()
+		for _, e := range s.in.queue {
+			for _, m := range e.messages {
+				if len(m.Entries) > 0 {
+					entries++
+				} else {
+					beacons++
+				}
+			}
+		}
+		return beacons, entries
+	}
+	for _, when := range []string{"at first", "after a turn"} {
+		if beacons, entries := receive(); beacons != sent || entries < 4 || entries > 5 {
+			t.Errorf("%s: %d beacons and %d messages with 1000 bytes of entries wait, want %d and as many as fit 4000 bytes", when, beacons, entries, sent)
+		}
+		s.wait(0)
+	}
+	if n := s.behind.Load(); n != 0 {
+		t.Errorf("%d bytes count as waiting, and nothing waits", n)
 	}
 }
