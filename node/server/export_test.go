@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -35,3 +36,19 @@ func (s *Server) Knows(id geoconfig.SliceID) bool {
 	_, ok := s.directory.Slice(id)
 	return ok
 }
+
+// Fail ends the node as a failure of its disk does.
+func (s *Server) Fail(err error) { s.fail(err) }
+
+// StallLoop stops the loop until a channel is closed.
+func (s *Server) StallLoop(until <-chan struct{}) {
+	stalled := make(chan struct{})
+	s.loop.Do(func(*replica.Node, replica.Time) {
+		close(stalled)
+		<-until
+	})
+	<-stalled
+}
+
+// Ending is closed once the node hands nothing over any more.
+func (s *Server) Ending() <-chan struct{} { return s.ctx.Done() }
