@@ -21,10 +21,22 @@ type clients struct {
 	limits         *Limits
 }
 
+// jump is by how much more the time went on from one entry to the next than a
+// registration may age by one entry: half of its life. An active whose clock is
+// far ahead would end all registrations otherwise, and an operation could be run
+// again that was sent before. Where a slice has no entries for long, its
+// registrations last longer.
+func (l *Limits) jump(before, at hlc.Time) hlc.Time {
+	if most := hlc.Time(l.ClientLife / 2); at > before && at-before > most {
+		return at - before - most
+	}
+	return 0
+}
+
 type client struct {
 	id         uint64
 	lowest     uint64
-	last       hlc.Time
+	last       hlc.Time // when it was used last, later by the jumps since then
 	results    []result // ascending numbers
 	bytes      int      // that they cost
 	prev, next *client
@@ -107,8 +119,14 @@ func (t *clients) shrink() {
 	}
 }
 
-// apply brings the table past a committed entry.
-func (t *clients) apply(e *Entry) {
+// apply brings the table past a committed entry that follows another one of the
+// time before.
+func (t *clients) apply(e *Entry, before hlc.Time) {
+	if jump := t.limits.jump(before, e.Time); jump > 0 {
+		for _, c := range t.byID {
+			c.last += jump
+		}
+	}
 	for t.oldest != nil && t.expired(t.oldest, e.Time) {
 		t.drop(t.oldest)
 	}

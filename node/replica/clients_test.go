@@ -26,9 +26,9 @@ func TestResultsAreBoundedByBytes(t *testing.T) {
 			if n > 0 {
 				e.Result = make([]byte, size)
 			}
-			c.apply(e)
+			c.apply(e, at-1)
 			if id > 50 {
-				taken.apply(e)
+				taken.apply(e, at-1)
 			}
 		}
 		if got := len(c.encode(nil)); got > limits.ResultBytes+100*32 {
@@ -52,6 +52,55 @@ func TestResultsAreBoundedByBytes(t *testing.T) {
 			t.Errorf("client %d: result kept: %v, lowest %d, %d results", id, kept, x.lowest, len(x.results))
 		} else if id > 92 && !kept || id < 50 && kept {
 			t.Errorf("client %d: result kept: %v", id, kept)
+		}
+	}
+}
+
+// TestAJumpOfTheTimeEndsNoRegistration has an active's clock be a day ahead: what
+// is sent again is known, also before the first entry of that time is applied.
+// Registrations end with the time that goes by in steps.
+func TestAJumpOfTheTimeEndsNoRegistration(t *testing.T) {
+	tr := newTrio(t)
+	n := tr.nodes["a"]
+	for _, e := range []Entry{{Client: 9}, {Client: 9, Number: 1, Lowest: 1, Data: []byte("x")}} {
+		if got := tr.propose(t, e); got != fault.None {
+			t.Fatal(got)
+		}
+	}
+	_, last := n.Next(1)
+	ahead := last + hlc.Time(25*time.Hour)
+	known := func(when string, at hlc.Time, want Known) {
+		t.Helper()
+		if got, _ := n.Lookup(1, 9, 1, at); got != want {
+			t.Errorf("%s: the operation is %v, want %v", when, got, want)
+		}
+	}
+	known("before the first entry of that time", ahead, Done)
+	n.Propose(tr.now, Proposal{Token: 1, Entry: Entry{Slice: 1, Time: ahead, Data: []byte("y")}})
+	known("before it is applied", ahead+1, Done)
+	tr.settle(t)
+	if got := tr.propose(t, Entry{Client: 8}); got != fault.None {
+		t.Fatal(got)
+	}
+	known("after it", ahead+2, Done)
+	if got := tr.propose(t, Entry{Client: 9, Number: 2, Lowest: 1, Data: []byte("x")}); got != fault.None {
+		t.Errorf("the client's next operation: %v", got)
+	}
+	_, at := n.Next(1)
+	for range 23 {
+		at += hlc.Time(time.Hour)
+		if got := tr.propose(t, Entry{Data: []byte("y"), Time: at}); got != fault.None {
+			t.Fatal(got)
+		}
+	}
+	known("a day later, nearly", at+1, Done)
+	known("a day later", at+hlc.Time(2*time.Hour), Unregistered)
+	tr.propose(t, Entry{Data: []byte("y"), Time: at + hlc.Time(2*time.Hour)})
+	tr.propose(t, Entry{Data: []byte("y")}) // the others hear that the one before is committed
+	for id, m := range tr.nodes {
+		g := m.groups[1]
+		if g.clients.byID[9] != nil || g.applied == n.groups[1].applied && !bytes.Equal(g.clients.encode(nil), n.groups[1].clients.encode(nil)) {
+			t.Errorf("%s has another table, or the client that expired", id)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/hlc"
 )
 
 func sampleRow() *geoconfig.SliceRow {
@@ -137,11 +138,16 @@ func TestClientsTable(t *testing.T) {
 	limits := Limits{Clients: 10, ResultBytes: 1 << 20, ClientLife: 1000}
 	var c clients
 	c.init(&limits)
-	c.apply(&Entry{Client: 5, Time: 1})
-	for n := uint64(1); n <= 4; n++ {
-		c.apply(&Entry{Client: 5, Number: n, Lowest: 1, Time: 2, Serial: geoconfig.Serial(n), Result: []byte{byte(n)}})
+	var before hlc.Time
+	apply := func(e *Entry) {
+		c.apply(e, before)
+		before = e.Time
 	}
-	c.apply(&Entry{Client: 5, Number: 6, Lowest: 3, Time: 3, Serial: 6})
+	apply(&Entry{Client: 5, Time: 1})
+	for n := uint64(1); n <= 4; n++ {
+		apply(&Entry{Client: 5, Number: n, Lowest: 1, Time: 2, Serial: geoconfig.Serial(n), Result: []byte{byte(n)}})
+	}
+	apply(&Entry{Client: 5, Number: 6, Lowest: 3, Time: 3, Serial: 6})
 	got := c.find(5, 3)
 	if got == nil || got.result(2) != nil || got.result(3) == nil || got.result(5) != nil || got.result(6) == nil {
 		t.Fatalf("after lowest 3: %+v", got)
@@ -160,11 +166,13 @@ func TestClientsTable(t *testing.T) {
 	if c.find(5, 1004) != nil {
 		t.Error("a registration outlived its life")
 	}
-	c.apply(&Entry{Client: 6, Time: 1004})
+	for at := hlc.Time(304); at <= 1004; at += 350 { // no jump
+		apply(&Entry{Client: 6, Time: at})
+	}
 	if len(c.byID) != 1 || c.find(6, 1004) == nil {
 		t.Errorf("%d registrations, want only the new one", len(c.byID))
 	}
-	c.apply(&Entry{Client: 5, Number: 7, Time: 1005})
+	apply(&Entry{Client: 5, Number: 7, Time: 1005})
 	if len(c.byID) != 1 {
 		t.Error("an operation registered its client")
 	}

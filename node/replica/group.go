@@ -396,12 +396,12 @@ func (g *group) apply(upTo geoconfig.Serial) {
 			g.wantRead(g.applied+1, upTo)
 			break
 		}
+		g.clients.apply(e, g.appliedTime)
 		g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
 		g.used = g.used || len(e.Data) > 0
 		if g.incomplete {
 			g.delayed -= e.cost()
 		}
-		g.clients.apply(e)
 		g.n.keep(g, e)
 		out.entries = append(out.entries, e)
 	}

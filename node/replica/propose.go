@@ -83,7 +83,7 @@ func (g *group) check(e *Entry) fault.Kind {
 		return fault.None
 	}
 	lowest := uint64(1)
-	if c := g.clients.find(e.Client, e.Time); c != nil {
+	if c := g.registered(e.Client, e.Time); c != nil {
 		lowest = c.lowest
 		if e.Number > e.Lowest && c.crowded(e.Lowest, l.ClientBytes) {
 			return fault.Overloaded
@@ -104,6 +104,27 @@ func (g *group) registering(client uint64) bool {
 	return under && s > g.applied
 }
 
+// registered returns a client's registration that will not have expired before
+// an entry is applied that is ordered next, at a time.
+func (g *group) registered(id uint64, at hlc.Time) *client {
+	c := g.clients.find(id, at)
+	if c != nil || g.clients.byID[id] == nil {
+		return c
+	}
+	// The time jumps, perhaps: here, or between entries that are not applied yet.
+	l, before, jumps := &g.n.c.Limits, g.appliedTime, hlc.Time(0)
+	for s := g.applied + 1; s <= g.log.last; s++ {
+		e := g.log.get(s)
+		if e == nil {
+			return nil
+		}
+		jumps += l.jump(before, e.Time)
+		before = e.Time
+	}
+	jumps += l.jump(before, at)
+	return g.clients.find(id, at-jumps)
+}
+
 // Lookup says what is known of an operation, before it is evaluated at a time,
 // which tells whether the client's registration has expired. For Done the reply
 // is the first one's.
@@ -122,7 +143,7 @@ func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 	if s, under := g.inflight[operation{client, number}]; under {
 		return Pending, Reply{Slice: g.id, Serial: s}
 	}
-	c := g.clients.find(client, max(at, g.log.time))
+	c := g.registered(client, max(at, g.log.time))
 	if number == 0 {
 		if c == nil {
 			return Unseen, Reply{}

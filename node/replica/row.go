@@ -24,7 +24,7 @@ func (g *group) restore(r Restored) error {
 		}
 		g.log.append(e)
 		if e.Serial > r.ClientsAt && e.Serial <= r.Applied {
-			g.clients.apply(e)
+			g.clients.apply(e, g.appliedTime)
 		}
 		if e.Serial <= r.Applied {
 			g.used = g.used || len(e.Data) > 0

@@ -35,6 +35,23 @@ func TestTimesFarAheadStayInTheirSlice(t *testing.T) {
 	}
 }
 
+// A node whose clock was a day ahead led the slice: a client's first operation,
+// sent again, is not run again.
+func TestATimeFarAheadRunsNothingAgain(t *testing.T) {
+	s := newSingle(t)
+	first := s.create("x", 1)
+	s.settle()
+	s.Do(func(core *replica.Node, now replica.Time) {
+		core.Propose(now, replica.Proposal{Entry: replica.Entry{Slice: theSlice, Time: hlc.FromWall(time.Now().Add(25 * time.Hour))}})
+	})
+	s.settle()
+	again := s.create("x", 1)
+	s.settle()
+	if first.Err != nil || again.Err != nil || again.Serial != first.Serial {
+		t.Errorf("sent again, it was answered %+v, want the answer %+v", again, first)
+	}
+}
+
 // An intent may not begin far ahead, but one that is decided is finished, since
 // its names stay locked until then. Neither moves the node's clock.
 func TestAStepFarAheadIsRefusedUnlessItEndsAnIntent(t *testing.T) {
