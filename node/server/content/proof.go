@@ -14,7 +14,8 @@ import (
 const maxProofs = 1024
 
 // Proved is Have for users: a chunk is missing unless the request proves that
-// the user has its bytes, so that a hash alone says nothing about what is here.
+// the user has its bytes, so that a hash alone says nothing about what is here,
+// and pins nothing: once too many chunks are pinned, all are.
 func (s *Server) Proved(ctx context.Context, req *pb.HaveRequest, nonce [32]byte) (*pb.HaveResponse, error) {
 	const op fault.Op = "content.Have"
 	addresses, err := addressesOf(op, req.Addresses)
@@ -28,9 +29,9 @@ func (s *Server) Proved(ctx context.Context, req *pb.HaveRequest, nonce [32]byte
 	if len(req.Proofs) != len(addresses)*chunk.ProofSize || len(addresses) > maxProofs {
 		return &pb.HaveResponse{Missing: missing}, nil
 	}
-	for i, has := range s.Packs.Has(addresses) {
+	for i := range addresses {
 		length, ok := s.Packs.Length(addresses[i])
-		if !has || !ok {
+		if !ok {
 			continue
 		}
 		body, done := s.buffer(length)
@@ -40,7 +41,8 @@ func (s *Server) Proved(ctx context.Context, req *pb.HaveRequest, nonce [32]byte
 		if err != nil {
 			return nil, fault.Wrap(fault.IO, op, addresses[i].String(), err)
 		}
-		if subtle.ConstantTimeCompare(proof[:], req.Proofs[i*chunk.ProofSize:(i+1)*chunk.ProofSize]) == 1 {
+		proved := subtle.ConstantTimeCompare(proof[:], req.Proofs[i*chunk.ProofSize:(i+1)*chunk.ProofSize]) == 1
+		if proved && s.Packs.Has(addresses[i : i+1])[0] {
 			missing[i/8] &^= 1 << (i % 8)
 		}
 	}
