@@ -79,6 +79,10 @@ type Config struct {
 	// find room: more sessions are told "overloaded", and no more leases granted.
 	MaxUserSessions int `koanf:"max_user_sessions"`
 	MaxUserLeases   int `koanf:"max_user_leases"`
+	// MaxUserHolds bounds the files that one user's clients have open and that have
+	// no name, or none yet; beyond it they are told "overloaded" when they make
+	// one more. A file that is open when its name is removed is held always.
+	MaxUserHolds int `koanf:"max_user_holds"`
 	// MaxUserStagedBytes bounds the chunks that one user's clients stored here and
 	// that no file names yet; beyond it they are told "overloaded" until some are
 	// committed. A chunk counts 16 KiB at least, for up to two hours. A mount
@@ -141,6 +145,7 @@ func DefaultConfig() Config {
 		MaxLeases:          200_000,
 		MaxUserSessions:    5_000,
 		MaxUserLeases:      150_000,
+		MaxUserHolds:       150_000,
 		MaxNewSlices:       256,
 		MaxUserStagedBytes: 8 << 30,
 		MaxUserFlightBytes: 128 << 20,
@@ -193,6 +198,7 @@ func (c Config) Validate() error {
 	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)
 	p.check(c.MaxUserSessions >= 1, "max_user_sessions", "is %d; at least 1", c.MaxUserSessions)
 	p.check(c.MaxUserLeases >= 1, "max_user_leases", "is %d; at least 1", c.MaxUserLeases)
+	p.check(c.MaxUserHolds >= 1, "max_user_holds", "is %d; at least 1", c.MaxUserHolds)
 	p.check(c.MaxUserStagedBytes >= 1<<20, "max_user_staged_bytes", "is %d; at least %d", c.MaxUserStagedBytes, 1<<20)
 	p.check(c.MaxUserFlightBytes >= 1<<20 && c.MaxUserFlightBytes <= 1<<40, "max_user_flight_bytes", "is %d; between %d and %d", c.MaxUserFlightBytes, 1<<20, int64(1)<<40)
 	p.check(c.MaxNewSlices >= 1, "max_new_slices", "is %d; at least 1", c.MaxNewSlices)

@@ -298,7 +298,7 @@ func (s *Server) operation(w *identity.Who, req *pb.OperateRequest) (*operate.Op
 			return nil, nil, fault.E(fault.Invalid, op, "", "an operation needs a number")
 		}
 		out.Client, out.Session = w.Client, s.own(w, req.Session)
-		out.Principal, out.Trusted = principal(w, req.Principal), w.Trusted
+		out.Principal, out.Trusted, out.User = principal(w, req.Principal), w.Trusted, string(w.User)
 		if link := req.Operation.GetLinkName(); link != nil {
 			made := ticket.Made{Client: w.Client, Object: geoconfig.ObjectID(link.Object), Dir: geoconfig.ObjectID(link.Dir), Mode: link.Mode & tree.TypeMask}
 			if err := s.tickets.OpenMade(link.Made, made); err != nil {

@@ -205,7 +205,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
-		Committed: staged.Committed, Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), Logger: s.log,
+		Committed: staged.Committed, Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
 	})
 	for i := range restored {
 		if err := s.loop.Restored(&restored[i]); err != nil {

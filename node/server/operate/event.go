@@ -55,6 +55,7 @@ type Operation struct {
 	// Principal acts; Trusted as in tree.Context.
 	Principal tree.Principal
 	Trusted   bool
+	User      string // whose holds are bounded; empty: a node's
 	// Admit is asked when the operation is about to be ordered, after it has
 	// waited for what was in its way; an error ends it. It must not block. Nil
 	// admits.

@@ -186,6 +186,7 @@ func (l *Loop) applyEntry(b *meta.Batch, s *slice, e *replica.Entry) error {
 	if err := ApplyEntry(b, l.o.Chunks, e, mutations, inline); err != nil {
 		return err
 	}
+	l.holds.applied(s.id, mutations)
 	if err := l.o.HLC.Observe(e.Time); err != nil && !s.ahead {
 		s.ahead = true // once for each slice
 		l.o.Logger.Warn("the times of a slice are ahead of this node's clock", logattr.Slice(s.id), logattr.Err(err))
@@ -352,6 +353,7 @@ func (l *Loop) stepDown(s *slice) {
 		l.finish(op, refused)
 	}
 	s.parked = nil
+	l.holds.drop(s.id)
 	l.o.Leases.Void(s.id)
 }
 

@@ -107,7 +107,10 @@ type Options struct {
 	// one more is answered Overloaded. 0: 8192 and 64 MiB.
 	QueueLimit int
 	QueueBytes int
-	Logger     *slog.Logger
+	// MaxUserHolds bounds the holds of one user; beyond it, operations that take
+	// another are answered Overloaded. 0: nothing does.
+	MaxUserHolds int
+	Logger       *slog.Logger
 }
 
 // Disk is the journal, as the loop uses it.
@@ -140,6 +143,7 @@ type Loop struct {
 	appended  atomic.Uint64 // appends handed to the log
 	written   atomic.Uint64 // of these, on disk
 	admission *admission
+	holds     *holds
 	behind    atomic.Int64 // bytes of peers' entries that wait in the inbox
 	ended     chan struct{}
 	broken    atomic.Bool // nothing is carried out any more
@@ -154,7 +158,7 @@ func New(o Options) *Loop {
 		o.QueueBytes = 64 << 20
 	}
 	return &Loop{o: o, in: newInbox(), slices: map[geoconfig.SliceID]*slice{}, waiting: map[uint64]*Operation{},
-		inline: map[chunk.Address]*inlineChunk{}, out: newFrames(), admission: newAdmission(o.QueueLimit, o.QueueBytes), ended: make(chan struct{})}
+		inline: map[chunk.Address]*inlineChunk{}, out: newFrames(), admission: newAdmission(o.QueueLimit, o.QueueBytes), holds: newHolds(o.MaxUserHolds), ended: make(chan struct{})}
 }
 
 // Run works until ctx ends, or until what it promised can no longer be kept.

@@ -208,6 +208,10 @@ func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.
 			return
 		}
 	}
+	if err := l.mayHold(s, op); err != nil {
+		l.finish(op, Answer{Err: err})
+		return
+	}
 	if l.o.Full(s.id) && grows(op) {
 		l.finish(op, Answer{Err: fault.E(fault.NoSpace, "operate.Operate", string(l.o.Self), "the disk of the active or of a standby is full")})
 		return
