@@ -62,6 +62,24 @@ func TestObserveOrdersAndRefusesTheFarFuture(t *testing.T) {
 	}
 }
 
+// TestNobodyWalksTheClockAway has a peer send stamps again and again that are as
+// far ahead of the newest as may be: the limit counts from physical time.
+func TestNobodyWalksTheClockAway(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	c := New(fixed(&at))
+	limit := FromWall(at.Add(MaxAhead)) | logicalMask
+	for range 1000 {
+		_ = c.Observe(FromWall(c.Now().Wall().Add(MaxAhead))) // most are refused
+		if last := c.Last(); last > limit {
+			t.Fatalf("the clock is at %v, want %v at most", last, limit)
+		}
+	}
+	at = at.Add(2 * MaxAhead)
+	if got := c.Now(); got != FromWall(at) {
+		t.Errorf("later: got %v, want physical time, %v", got, FromWall(at))
+	}
+}
+
 func TestConcurrentTimestampsAreDistinct(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	c := New(fixed(&at))
