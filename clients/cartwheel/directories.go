@@ -2,7 +2,6 @@ package cartwheel
 
 import (
 	"context"
-	"sync"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -20,19 +19,6 @@ const (
 	// order, as nodes list them: who reads on file by file is run ahead of so.
 	maxSorted = 1 << 14
 )
-
-// listing is an open directory: the names as they were read, from the first
-// ask or the last rewind on. A cookie is a place in it.
-type listing struct {
-	mu    sync.Mutex // guards below; held while a page is read
-	names []names.Named
-	more  bool // there are pages behind
-	begun bool
-	mark  names.Mark
-	kept  bool // every page so far was learned
-	// stream brings the pages, while some are to come.
-	stream *stream
-}
 
 // firstName is the cookie of the first name: "." and ".." are before it.
 const firstName = 2
@@ -85,26 +71,28 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.NodeID,
 	defer l.mu.Unlock()
 	if offset == 0 {
 		l.stop()
-		l.names, l.more, l.begun = nil, false, false
+		l.window, l.more, l.begun = window{}, false, false
 	}
 	if full, err := c.dots(ctx, h.object, offset, plus, sink); full || err != nil {
 		return err
 	}
 	r := reading{c: c, id: id, cues: cues, plus: plus, sink: sink, dir: h.object}
-	for at := max(offset, firstName) - firstName; ; at++ {
-		for at >= uint64(len(l.names)) {
+	at := max(offset, firstName) - firstName
+	if at < l.base {
+		if err := c.goBack(ctx, who, h.object, l, at); err != nil {
+			return l.ended(err)
+		}
+	}
+	for ; ; at++ {
+		for at >= l.end() {
 			if l.begun && !l.more {
 				return nil
 			}
 			if err := c.nextPage(ctx, who, h.object, l); err != nil {
-				if fault.Is(err, fault.Stale) { // removed: nothing is in it
-					l.begun, l.more = true, false
-					return nil
-				}
-				return err
+				return l.ended(err)
 			}
 		}
-		if !r.hand(&l.names[at], at+firstName+1) {
+		if !r.hand(l.at(at), at+firstName+1) {
 			return nil
 		}
 	}
@@ -174,47 +162,6 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 	}
 	c.nodes.forget(looked.Node, 1)
 	return false
-}
-
-// nextPage reads on in a directory: all of it at once where it is known, else
-// the next page that comes in.
-func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing) error {
-	if !l.begun {
-		if all, ok := c.names.Listing(dir); ok {
-			if len(all) <= maxSorted {
-				names.SortNames(all)
-			}
-			l.names, l.begun, l.more = all, true, false
-			return nil
-		}
-		l.kept = true
-	}
-	after := ""
-	if len(l.names) > 0 {
-		after = l.names[len(l.names)-1].Name
-	}
-	if l.stream == nil {
-		l.stream = c.readOn(who, dir, after, aheadBytes)
-	}
-	p, err := l.stream.take(ctx)
-	if err != nil {
-		l.stop()
-		return err
-	}
-	page := c.learnPage(dir, p, l.begun, &l.mark, &l.kept)
-	l.names, l.begun, l.more = append(l.names, page...), true, p.resp.More
-	if !l.more {
-		l.stop()
-	}
-	return nil
-}
-
-// stop ends reading on.
-func (l *listing) stop() {
-	if l.stream != nil {
-		l.stream.stop()
-		l.stream = nil
-	}
 }
 
 // learnPage learns a page. The mark is that of the first one: when the last

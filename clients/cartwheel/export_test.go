@@ -96,3 +96,14 @@ func (c *Client) Owns(a chunk.Address) bool {
 	_, ok := c.tickets.owned.get(a, maxOwned)
 	return ok
 }
+
+// ListingKept counts the names that an open directory keeps.
+func (c *Client) ListingKept(id mount.Handle) int {
+	h, err := c.handles.get(id)
+	if err != nil {
+		return -1
+	}
+	h.listing.mu.Lock()
+	defer h.listing.mu.Unlock()
+	return len(h.listing.names)
+}
