@@ -239,13 +239,21 @@ func (c *Client) thereAlready(ctx context.Context, m making) (res made, done boo
 // tellAliases makes the kernel look a changed name up again in the directory's
 // other names (those with other cues).
 func (c *Client) tellAliases(dir geoconfig.ObjectID, cues cue.Set, changed ...string) {
-	t := &c.nodes
-	t.mu.Lock()
-	if len(t.aliases[dir]) == 0 {
-		t.mu.Unlock()
+	out, some := c.nodes.untellAliases(dir, cues, changed)
+	if !some {
 		return
 	}
-	var out notice
+	done := make(chan struct{})
+	c.tellKernel(&out, false, func() { close(done) })
+	<-done // at most tellLimit: those directories are not locked by this call
+}
+
+func (t *nodes) untellAliases(dir geoconfig.ObjectID, cues cue.Set, changed []string) (out notice, some bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.aliases[dir]) == 0 {
+		return out, false
+	}
 	self := plain(dir)
 	if !cues.Empty() {
 		self = t.virtual[below{dir, cues}]
@@ -265,10 +273,7 @@ func (c *Client) tellAliases(dir geoconfig.ObjectID, cues cue.Set, changed ...st
 			}
 		}
 	}
-	t.mu.Unlock()
-	done := make(chan struct{})
-	c.tellKernel(&out, false, func() { close(done) })
-	<-done // at most tellLimit: those directories are not locked by this call
+	return out, true
 }
 
 // object makes something that is not opened.

@@ -92,16 +92,19 @@ func (c *Client) fill(n *node, a *pb.Attr, data []byte) bool {
 	})
 }
 
-// noFill has nothing filled any more, when it returns, of a node whose content
-// is about to be changed through the kernel.
-func (t *nodes) noFill(id mount.NodeID) {
+func (t *nodes) paged(id mount.NodeID) (filling chan struct{}) {
 	t.mu.Lock()
-	var filling chan struct{}
+	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
 		_, filling = t.page(n, false)
 	}
-	t.mu.Unlock()
-	if filling != nil {
+	return filling
+}
+
+// noFill has nothing filled any more, when it returns, of a node whose content
+// is about to be changed through the kernel.
+func (t *nodes) noFill(id mount.NodeID) {
+	if filling := t.paged(id); filling != nil {
 		<-filling
 	}
 }

@@ -188,9 +188,13 @@ func (c *Client) follow(at shownAt, means meaning, dir geoconfig.ObjectID, name 
 // lookAnew has the kernel look names up that may mean something else than it was
 // shown. An open of what it was shown is refused until it has heard of it.
 func (c *Client) lookAnew(names []shownAt, children []mount.NodeID) {
-	t := &c.nodes
-	var out notice
+	out := c.nodes.lookAnew(names, children)
+	c.tellKernel(&out, true, nil) // it has the directories locked until it is answered
+}
+
+func (t *nodes) lookAnew(names []shownAt, children []mount.NodeID) (out notice) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, at := range names {
 		out.names = append(out.names, nameNotice(at))
 		if dir := t.byID[at.dir]; dir != nil {
@@ -204,6 +208,5 @@ func (c *Client) lookAnew(names []shownAt, children []mount.NodeID) {
 			out.attrs = append(out.attrs, n.id)
 		}
 	}
-	t.mu.Unlock()
-	c.tellKernel(&out, true, nil) // it has the directories locked until it is answered
+	return out
 }

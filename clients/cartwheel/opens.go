@@ -191,8 +191,16 @@ func (c *Client) path(b *opening) string {
 // endOpen ends what beginOpen counted: the file was closed, or never opened. It
 // reports whether its active is to be told that it is not open here any more.
 func (c *Client) endOpen(o geoconfig.ObjectID, flags mount.OpenFlags) (letGo bool) {
+	if letGo = c.uncountOpen(o, flags); letGo {
+		c.names.Forget(o)
+	}
+	return letGo
+}
+
+func (c *Client) uncountOpen(o geoconfig.ObjectID, flags mount.OpenFlags) (letGo bool) {
 	t := &c.nodes
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	n := t.known(o)
 	if n != nil && n.opens == 1 {
 		_ = c.alone.take(o) // nobody asks any more
@@ -203,10 +211,6 @@ func (c *Client) endOpen(o geoconfig.ObjectID, flags mount.OpenFlags) (letGo boo
 			n.held, letGo = false, true
 		}
 		t.settle(n)
-	}
-	t.mu.Unlock()
-	if letGo {
-		c.names.Forget(o)
 	}
 	return letGo
 }

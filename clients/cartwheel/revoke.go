@@ -354,9 +354,16 @@ func (c *Client) again(which func(geoconfig.ObjectID) bool) {
 // dropKernel makes the kernel forget the nodes chosen, and the engine their
 // versions.
 func (c *Client) dropKernel(which func(*node) bool) {
-	t, now := &c.nodes, c.boot()
-	var out notice
+	out := c.nodes.forgetAll(which, c.boot())
+	for _, n := range out.nodes {
+		c.engine.Invalidate(n.object)
+	}
+	c.tellKernel(&out, false, nil)
+}
+
+func (t *nodes) forgetAll(which func(*node) bool, now time.Duration) (out notice) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, n := range t.byID {
 		if which(n) {
 			t.untell(n, &out)
@@ -364,11 +371,7 @@ func (c *Client) dropKernel(which func(*node) bool) {
 			t.untellNames(n, now, &out, no)
 		}
 	}
-	t.mu.Unlock()
-	for _, n := range out.nodes {
-		c.engine.Invalidate(n.object)
-	}
-	c.tellKernel(&out, false, nil)
+	return out
 }
 
 // onRow hears of every newer slice row. A new active has none of the leases of

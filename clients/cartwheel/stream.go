@@ -207,27 +207,14 @@ func (s *stream) take(ctx context.Context) (*page, error) {
 	o := trace.From(ctx)
 	mark := o.Begin()
 	for {
-		s.mu.Lock()
-		if len(s.pages) > 0 || s.done {
-			o.End(mark, trace.Call{Method: method.Name(method.List), Class: wire.Operation.String(), WAN: s.wan, Local: s.local, In: s.bytes})
-			s.wan, s.local, s.bytes = 0, 0, 0
-		}
-		if len(s.pages) > 0 {
-			p := s.pages[0]
-			s.pages = s.pages[1:]
-			s.queued -= p.size
-			err := p.decode()
-			s.after = last(p.resp, s.after)
-			s.mu.Unlock()
+		p, done, err := s.next(o, mark)
+		switch {
+		case p != nil:
 			signal(s.room)
 			return p, err
-		}
-		done, err := s.done, s.err
-		s.mu.Unlock()
-		if done {
-			if err == nil {
-				err = fault.E(fault.Stale, op, s.dir.String(), "the listing has ended")
-			}
+		case done && err == nil:
+			return nil, fault.E(fault.Stale, op, s.dir.String(), "the listing has ended")
+		case done:
 			return nil, err
 		}
 		select {
@@ -238,6 +225,26 @@ func (s *stream) take(ctx context.Context) (*page, error) {
 			return nil, fault.E(fault.Closed, op, s.dir.String(), "")
 		}
 	}
+}
+
+// next takes the page that has come, if there is one. Done says that none is to
+// come.
+func (s *stream) next(o *trace.Operation, mark trace.Mark) (p *page, done bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pages) > 0 || s.done {
+		o.End(mark, trace.Call{Method: method.Name(method.List), Class: wire.Operation.String(), WAN: s.wan, Local: s.local, In: s.bytes})
+		s.wan, s.local, s.bytes = 0, 0, 0
+	}
+	if len(s.pages) == 0 {
+		return nil, s.done, s.err
+	}
+	p = s.pages[0]
+	s.pages = s.pages[1:]
+	s.queued -= p.size
+	err = p.decode()
+	s.after = last(p.resp, s.after)
+	return p, false, err
 }
 
 func (t *streams) put(s *stream) uint64 {

@@ -138,7 +138,14 @@ func (c *cache) reserve(isMap, optional bool, cost func(i int) int64, keys ...ke
 // settle makes a reserved entry what its request brought; data has the bytes
 // of each key. An error forgets it.
 func (c *cache) settle(e *entry, data [][]byte, cost int64, err error) {
+	defer close(e.done)
+	c.arrived(e, data, cost, err)
+	c.trace.EndWork(e.work, nil)
+}
+
+func (c *cache) arrived(e *entry, data [][]byte, cost int64, err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.onTheWay -= e.cost
 	c.used -= e.cost
 	e.err = err
@@ -160,9 +167,6 @@ func (c *cache) settle(e *entry, data [][]byte, cost int64, err error) {
 		c.list(e).push(e)
 		c.evict()
 	}
-	c.mu.Unlock()
-	c.trace.EndWork(e.work, nil)
-	close(e.done)
 }
 
 // evict drops what was used least recently until the bound holds.

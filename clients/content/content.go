@@ -362,24 +362,28 @@ type Unsaved struct {
 func (e *Engine) Unsaved() []Unsaved {
 	var out []Unsaved
 	for _, f := range e.dirtyFiles() {
-		f.mu.Lock()
-		u := Unsaved{Object: f.object, Name: f.name}
-		for _, l := range f.layers {
-			for _, s := range l.segs {
-				u.Bytes += s.n
-			}
-		}
-		if !f.told {
-			u.Err = f.err
-		}
-		dirty := len(f.layers) > 0
-		f.mu.Unlock()
-		if dirty || u.Err != nil {
+		if u, ok := f.unsaved(); ok {
 			out = append(out, u)
 		}
 	}
 	slices.SortFunc(out, func(a, b Unsaved) int { return cmp.Compare(a.Object, b.Object) })
 	return out
+}
+
+// unsaved says what of the file is not committed or was lost untold, if anything.
+func (f *file) unsaved() (u Unsaved, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u = Unsaved{Object: f.object, Name: f.name}
+	for _, l := range f.layers {
+		for _, s := range l.segs {
+			u.Bytes += s.n
+		}
+	}
+	if !f.told {
+		u.Err = f.err
+	}
+	return u, len(f.layers) > 0 || u.Err != nil
 }
 
 // Progress is a number that grows with every upload and commit that succeeds:

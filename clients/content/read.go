@@ -27,22 +27,27 @@ func (h *Handle) ReadAt(ctx context.Context, p []byte, off uint64) (int, error) 
 	if err := f.lockKnown(ctx); err != nil {
 		return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
 	}
-	size := f.size()
-	if off >= size {
-		f.mu.Unlock()
-		return 0, nil
-	}
-	p = p[:min(uint64(len(p)), size-off)]
-	base := f.base
 	var few [4]gap
-	gaps := f.cover(len(f.layers)-1, p, off, few[:0])
-	f.mu.Unlock()
+	base, p, gaps := f.coverAndUnlock(p, off, few[:0])
 	for _, g := range gaps {
 		if err := h.readVersion(ctx, base, g.p, g.off); err != nil {
 			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
 		}
 	}
 	return len(p), nil
+}
+
+// coverAndUnlock fills what is dirty of p, cut off at the end of the file, and
+// tells what the version below must fill. A panic releases the mutex, too: only
+// the request that met it fails.
+func (f *file) coverAndUnlock(p []byte, off uint64, few []gap) (base *version, within []byte, gaps []gap) {
+	defer f.mu.Unlock()
+	size := f.size()
+	if off >= size {
+		return f.base, nil, nil
+	}
+	p = p[:min(uint64(len(p)), size-off)]
+	return f.base, p, f.cover(len(f.layers)-1, p, off, few)
 }
 
 // lockKnown locks the file's mutex with the current version known, asking for

@@ -45,18 +45,7 @@ func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error
 		if err := f.lockKnown(ctx); err != nil {
 			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
 		}
-		base, size := f.base, f.size()
-		at := off
-		var is bool
-		known := true
-		for at < size {
-			var until uint64
-			if is, until, known = f.kind(len(f.layers)-1, at, &asked); !known || is == data {
-				break
-			}
-			at = until
-		}
-		f.mu.Unlock()
+		base, size, at, known := f.seekAndUnlock(off, data, &asked)
 		switch {
 		case off >= size:
 			return 0, fault.E(fault.NoDevice, op, f.object.String(), "behind the end of the file")
@@ -72,6 +61,22 @@ func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error
 			return size, nil
 		}
 	}
+}
+
+// seekAndUnlock looks for data, or a hole, from off on, as far as the extents
+// are known.
+func (f *file) seekAndUnlock(off uint64, data bool, asked *extents) (base *version, size, at uint64, known bool) {
+	defer f.mu.Unlock()
+	base, size, at, known = f.base, f.size(), off, true
+	for at < size {
+		var is bool
+		var until uint64
+		if is, until, known = f.kind(len(f.layers)-1, at, asked); !known || is == data {
+			break
+		}
+		at = until
+	}
+	return base, size, at, known
 }
 
 // load asks for the extents of a version from a place on, as many as a node
