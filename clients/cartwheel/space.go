@@ -1,7 +1,9 @@
 package cartwheel
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,24 +104,38 @@ func (c *Client) askSpace(ctx context.Context) (answers []*pb.StatfsResponse, fa
 // them keep each file: as much as fits so often. Where each node has a copy of
 // all, the fullest disk counts.
 func spaceOf(nodes []*pb.StatfsResponse, copies int) mount.Space {
-	var total, free, objects, left uint64
-	least := &pb.StatfsResponse{TotalBytes: nodes[0].TotalBytes, FreeBytes: nodes[0].FreeBytes, FreeObjects: nodes[0].FreeObjects}
+	copies = min(max(copies, 1), len(nodes))
+	var total, free, left []uint64
+	var objects, most uint64
 	for _, n := range nodes {
-		total, free = total+n.TotalBytes, free+n.FreeBytes
-		objects, left = objects+n.Objects, left+n.FreeObjects
-		least.TotalBytes, least.FreeBytes = min(least.TotalBytes, n.TotalBytes), min(least.FreeBytes, n.FreeBytes)
-		least.Objects, least.FreeObjects = max(least.Objects, n.Objects), min(least.FreeObjects, n.FreeObjects)
+		total, free, left = append(total, n.TotalBytes), append(free, n.FreeBytes), append(left, n.FreeObjects)
+		objects, most = objects+n.Objects, max(most, n.Objects)
 	}
-	if k := uint64(copies); len(nodes) > copies {
-		total, free, objects, left = total/k, free/k, objects/k, left/k
-	} else {
-		total, free, objects, left = least.TotalBytes, least.FreeBytes, least.Objects, least.FreeObjects
-	}
+	files := max(most, objects/uint64(copies))
+	room := fits(left, copies)
 	const unit = 4096
+	avail := fits(free, copies) / unit
 	return mount.Space{
-		BlockSize: unit, Blocks: total / unit, FreeBlocks: free / unit, AvailBlocks: free / unit,
-		Files: objects + left, FreeFiles: left, NameMax: mount.NameMax,
+		BlockSize: unit, Blocks: fits(total, copies) / unit, FreeBlocks: avail, AvailBlocks: avail,
+		Files: files + room, FreeFiles: room, NameMax: mount.NameMax,
 	}
+}
+
+// fits is how much fits into rooms where each part goes into so many different
+// ones. The largest rooms may be larger than the others can match: with each
+// number of them left aside, the rest must hold the copies that are left.
+func fits(rooms []uint64, copies int) uint64 {
+	slices.SortFunc(rooms, func(a, b uint64) int { return cmp.Compare(b, a) })
+	rest := uint64(0)
+	for _, r := range rooms {
+		rest += r
+	}
+	most := rest / uint64(copies)
+	for i := 1; i < copies; i++ {
+		rest -= rooms[i-1]
+		most = min(most, rest/uint64(copies-i))
+	}
+	return most
 }
 
 // roomFor refuses to allocate more than there is free space. It reserves nothing.
