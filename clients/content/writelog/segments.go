@@ -194,7 +194,7 @@ func (l *Log) Sync() error {
 	retired := slices.Clone(l.retired)
 	l.mu.Unlock()
 	for _, d := range dirty {
-		err := d.s.file.Sync()
+		err := l.sync(d.s.file)
 		l.mu.Lock()
 		switch {
 		case err == nil:

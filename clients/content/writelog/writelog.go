@@ -33,6 +33,8 @@ type Options struct {
 	Log *slog.Logger
 	// SegmentBytes is for tests; 0: 16 MiB.
 	SegmentBytes int64
+	// Sync is for tests; nil: the file's own.
+	Sync func(*os.File) error
 }
 
 // Log is a directory with the write journal.
@@ -41,6 +43,7 @@ type Log struct {
 	limit int64
 	lock  *dirlock.Lock
 	log   *slog.Logger
+	sync  func(*os.File) error
 
 	full    chan struct{} // wakes the goroutine that syncs; closed by Close
 	syncing sync.WaitGroup
@@ -94,11 +97,14 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 		return nil, nil, fault.FromOS(op, dir, err)
 	}
 	l := &Log{
-		dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, next: 1, full: make(chan struct{}, 1),
+		dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, sync: o.Sync, next: 1, full: make(chan struct{}, 1),
 		objects: map[geoconfig.ObjectID]*object{}, owed: map[geoconfig.ObjectID]record{},
 	}
 	if l.limit <= 0 {
 		l.limit = segmentBytes
+	}
+	if l.sync == nil {
+		l.sync = (*os.File).Sync
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
