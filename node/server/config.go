@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/lock"
 	"cartwheel.dev/node/wire"
 )
 
@@ -75,6 +76,11 @@ type Config struct {
 	MaxSessions int `koanf:"max_sessions"`
 	// MaxLeases bounds the table of object leases; beyond it none is granted.
 	MaxLeases int `koanf:"max_leases"`
+	// MaxLocks bounds the locks of files that are held here, and MaxWaitingLocks the
+	// requests that wait for one, of which one client may have a quarter; beyond
+	// them programs are told "no locks available".
+	MaxLocks        int `koanf:"max_locks"`
+	MaxWaitingLocks int `koanf:"max_waiting_locks"`
 	// MaxUserSessions and MaxUserLeases bound those of one user, so that others
 	// find room: more sessions are told "overloaded", and no more leases granted.
 	MaxUserSessions int `koanf:"max_user_sessions"`
@@ -105,6 +111,9 @@ type Config struct {
 	Workers int `koanf:"workers"`
 	// MaxConnections bounds the connections to this node; further ones are refused.
 	MaxConnections int `koanf:"max_connections"`
+	// MaxAddressConnections bounds those from one address; further ones are refused.
+	// Many clients may sit behind one gateway.
+	MaxAddressConnections int `koanf:"max_address_connections"`
 	// MaxUserConnections bounds those of one user: further ones are cut.
 	MaxUserConnections int `koanf:"max_user_connections"`
 	// MaxUserRequests bounds the requests of one user that are under way here:
@@ -143,6 +152,8 @@ func DefaultConfig() Config {
 		MaxSliceObjects:    1_000_000,
 		MaxSessions:        10_000,
 		MaxLeases:          200_000,
+		MaxLocks:           100_000,
+		MaxWaitingLocks:    65_536,
 		MaxUserSessions:    5_000,
 		MaxUserLeases:      150_000,
 		MaxUserHolds:       150_000,
@@ -150,11 +161,12 @@ func DefaultConfig() Config {
 		MaxUserStagedBytes: 8 << 30,
 		MaxUserFlightBytes: 128 << 20,
 
-		QueueLimit:         2048,
-		Workers:            256,
-		MaxConnections:     16384,
-		MaxUserConnections: 4096,
-		MaxUserRequests:    16384,
+		QueueLimit:            2048,
+		Workers:               256,
+		MaxConnections:        16384,
+		MaxAddressConnections: 4096,
+		MaxUserConnections:    4096,
+		MaxUserRequests:       16384,
 
 		LogLevel:  "info",
 		LogFormat: "text",
@@ -196,6 +208,8 @@ func (c Config) Validate() error {
 	p.check(c.Shared >= 0 && c.Shared <= time.Hour, "shared", "is %v; at most 1h", c.Shared)
 	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
 	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)
+	p.check(c.MaxLocks >= 1, "max_locks", "is %d; at least 1", c.MaxLocks)
+	p.check(c.MaxWaitingLocks >= 4, "max_waiting_locks", "is %d; at least 4", c.MaxWaitingLocks)
 	p.check(c.MaxUserSessions >= 1, "max_user_sessions", "is %d; at least 1", c.MaxUserSessions)
 	p.check(c.MaxUserLeases >= 1, "max_user_leases", "is %d; at least 1", c.MaxUserLeases)
 	p.check(c.MaxUserHolds >= 1, "max_user_holds", "is %d; at least 1", c.MaxUserHolds)
@@ -205,6 +219,7 @@ func (c Config) Validate() error {
 	p.check(c.QueueLimit >= 16, "queue_limit", "is %d; at least 16", c.QueueLimit)
 	p.check(c.Workers >= 1, "workers", "is %d; at least 1", c.Workers)
 	p.check(c.MaxConnections >= 16, "max_connections", "is %d; at least 16", c.MaxConnections)
+	p.check(c.MaxAddressConnections >= 1, "max_address_connections", "is %d; at least 1", c.MaxAddressConnections)
 	p.check(c.MaxUserConnections >= 1, "max_user_connections", "is %d; at least 1", c.MaxUserConnections)
 	p.check(c.MaxUserRequests >= 1, "max_user_requests", "is %d; at least 1", c.MaxUserRequests)
 	p.check(oneOf(c.LogLevel, "debug", "info", "warn", "error"), "log_level", "is %q; debug, info, warn or error", c.LogLevel)
@@ -220,8 +235,15 @@ func (c Config) Validate() error {
 // limits are those of the connections.
 func (c Config) limits() wire.Limits {
 	l := wire.DefaultLimits()
-	l.Workers, l.Connections = c.Workers, c.MaxConnections
+	l.Workers, l.Connections, l.PerAddress = c.Workers, c.MaxConnections, c.MaxAddressConnections
 	l.Account = wire.AccountLimits{Connections: c.MaxUserConnections, Calls: c.MaxUserRequests, Held: int(c.MaxUserFlightBytes)}
+	return l
+}
+
+// locks are the limits of the table of locks.
+func (c Config) locks() lock.Config {
+	l := lock.DefaultConfig()
+	l.MaxLocks, l.MaxWaiting, l.MaxOwnWaiting = c.MaxLocks, c.MaxWaitingLocks, c.MaxWaitingLocks/4
 	return l
 }
 

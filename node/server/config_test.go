@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/lock"
 )
 
 // TestEveryKeyIsDocumented holds the table of a node's keys in docs/commands.md:
@@ -48,16 +49,42 @@ func TestLimitsReachTheWire(t *testing.T) {
 	c := DefaultConfig()
 	c.Data, c.Site = "/data", "a"
 	c.Workers, c.MaxConnections, c.MaxUserConnections, c.MaxUserRequests, c.MaxUserFlightBytes = 3, 17, 5, 7, 13<<20
+	c.MaxAddressConnections = 11
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	l := c.limits()
-	if l.Workers != 3 || l.Connections != 17 || l.Account.Connections != 5 || l.Account.Calls != 7 || l.Account.Held != 13<<20 || l.Backlog == 0 {
+	if l.Workers != 3 || l.Connections != 17 || l.PerAddress != 11 || l.Account.Connections != 5 || l.Account.Calls != 7 || l.Account.Held != 13<<20 || l.Backlog == 0 {
 		t.Errorf("the wire gets %+v", l)
 	}
 	c.Workers, c.MaxConnections, c.MaxUserConnections, c.MaxUserRequests, c.MaxUserFlightBytes = 0, 0, 0, 0, 1<<10
+	c.MaxAddressConnections = 0
 	err := c.Validate()
-	for _, key := range []string{"workers", "max_connections", "max_user_connections", "max_user_requests", "max_user_flight_bytes"} {
+	for _, key := range []string{"workers", "max_connections", "max_address_connections", "max_user_connections", "max_user_requests", "max_user_flight_bytes"} {
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), key+" is ") {
+			t.Errorf("got %v, want %s in it", err, key)
+		}
+	}
+}
+
+// TestLimitsReachTheLocks sets the limits of locks, and refuses those that leave
+// no room for one client's share.
+func TestLimitsReachTheLocks(t *testing.T) {
+	c := DefaultConfig()
+	c.Data, c.Site = "/data", "a"
+	if l := c.locks(); l != lock.DefaultConfig() {
+		t.Errorf("the defaults are %+v, want %+v", l, lock.DefaultConfig())
+	}
+	c.MaxLocks, c.MaxWaitingLocks = 3, 40
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if l := c.locks(); l.MaxLocks != 3 || l.MaxWaiting != 40 || l.MaxOwnWaiting != 10 || l.MaxLost == 0 {
+		t.Errorf("the table gets %+v", l)
+	}
+	c.MaxLocks, c.MaxWaitingLocks = 0, 3
+	err := c.Validate()
+	for _, key := range []string{"max_locks", "max_waiting_locks"} {
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), key+" is ") {
 			t.Errorf("got %v, want %s in it", err, key)
 		}

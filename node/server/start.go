@@ -201,7 +201,7 @@ func (s *Server) openLoop(context.Context) error {
 		Ended:     s.sessionEnded,
 		Far:       s.far,
 	})
-	s.locks.table = lock.New(lock.DefaultConfig())
+	s.locks.table = lock.New(s.config.locks())
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
