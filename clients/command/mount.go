@@ -39,7 +39,7 @@ type mountCmd struct {
 	Suid       bool          `help:"Honour set-id bits (root)."`
 	Dev        bool          `help:"Honour device files (root)."`
 	FSName     string        `name:"fsname" help:"First column of df." default:"cartwheel"`
-	Background int           `name:"max-background" help:"Requests of the kernel's own, such as read-ahead, in flight at once." default:"64"`
+	Background int           `name:"max-background" help:"Requests of the kernel's own, such as read-ahead, in flight at once, from which on it reads nothing ahead." default:"64"`
 	Ahead      int           `name:"kernel-read-ahead" help:"Bytes that the kernel reads ahead." default:"1048576"`
 	Daemon     bool          `help:"Go to the background once the mount answers."`
 	DaemonWait time.Duration `name:"daemon-timeout" help:"How long the first answer of a node may take." default:"30s"`

@@ -18,8 +18,9 @@ type Options struct {
 	// SetID and Devices honour set-id bits and device files, for root only.
 	SetID, Devices bool
 	NoExecute      bool
-	// MaxBackground bounds the kernel's requests in flight that nobody waits
-	// for (read-ahead, pages of mappings); 0: 64. More of them wait.
+	// MaxBackground is from how many requests of the kernel's own in flight
+	// (read-ahead, pages of mappings) on it reads nothing ahead; 0: 64. What a
+	// program waits for goes on.
 	MaxBackground int
 	// ReadAhead is the kernel's read-ahead in bytes; 0: 1 MiB. Setting more
 	// than 128 KiB works for root on Linux only, and is skipped elsewhere.

@@ -386,3 +386,82 @@ func TestProgramsAreNotInterruptedByBystanders(t *testing.T) {
 		}
 	}
 }
+
+// stuck is a twin whose reads of files that begin with a mark wait until they
+// are let go.
+type stuck struct {
+	*memfs.View
+	came, open chan struct{}
+	mark       byte
+}
+
+func (s stuck) Read(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, off int64, buf []byte) (int, error) {
+	got, err := s.View.Read(ctx, c, n, h, off, buf)
+	if err == nil && got > 0 && buf[0] == s.mark {
+		s.came <- struct{}{}
+		select {
+		case <-s.open:
+		case <-ctx.Done():
+			return 0, fault.E(fault.Interrupted, "test", "", "")
+		}
+	}
+	return got, err
+}
+
+// TestManyWhoseReadsAreBlockedHoldNobodyElseUp has more programs read files of a
+// slice that does not answer than the kernel may read ahead at once. To the
+// kernel what they wait for is a request of its own, as read-ahead is.
+func TestManyWhoseReadsAreBlockedHoldNobodyElseUp(t *testing.T) {
+	const many = 3 * defaultBackground
+	s := stuck{memfs.New(memfs.Options{}).View(), make(chan struct{}, 16*many), make(chan struct{}), 'r'}
+	m := at(t, s)
+	other := filepath.Join(m.Point(), "other")
+	data := bytes.Repeat([]byte("other"), 200<<10)
+	if err := fill(other, data); err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string, into []byte) error {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		_, err = unix.Read(fd, into)
+		return errors.Join(err, unix.Close(fd))
+	}
+	ended := make(chan error, many)
+	for i := range many {
+		path := filepath.Join(m.Point(), fmt.Sprint("stuck", i))
+		if err := fill(path, bytes.Repeat([]byte{s.mark}, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		go func() { ended <- read(path, make([]byte, 256<<10)) }()
+	}
+	late := time.After(20 * time.Second)
+	came := 0
+	for ; came < many; came++ {
+		select {
+		case <-s.came:
+			continue
+		case <-late:
+			t.Errorf("%d of %d reads came", came, many)
+		}
+		break
+	}
+	went := make(chan error, 1)
+	into := make([]byte, 256<<10)
+	go func() { went <- read(other, into) }()
+	select {
+	case err := <-went:
+		if err != nil || !bytes.Equal(into, data[:len(into)]) {
+			t.Errorf("the other file: %q, %v", into[:5], err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a read of another file is held up")
+	}
+	close(s.open)
+	for range many {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

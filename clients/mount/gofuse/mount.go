@@ -28,8 +28,14 @@ const (
 	maxInflight = 96 << 20
 
 	defaultBackground = 64
-	defaultReadAhead  = 1 << 20
-	defaultSubtype    = "cartwheel"
+	// maxBackground is how many requests that programs wait for and the kernel
+	// counts as its own, such as a large read of a file, are in flight at once. It
+	// is far above what the kernel reads ahead (mount.Options.MaxBackground): those
+	// who wait for a slice that does not answer must not hold up everybody else. Each
+	// may take maxTransfer of memory for its answer, and most take a quarter of it.
+	maxBackground    = 512
+	defaultReadAhead = 1 << 20
+	defaultSubtype   = "cartwheel"
 )
 
 // Server is a mounted file system.
@@ -94,7 +100,7 @@ func (m *Server) options(o mount.Options) *fuse.MountOptions {
 	log := o.Log()
 	f := &fuse.MountOptions{
 		AllowOther: o.AllowOther, FsName: o.FSName, Name: o.Subtype,
-		MaxBackground: o.MaxBackground, MaxWrite: maxTransfer, MaxInflightRequestBytes: maxInflight,
+		CongestionThreshold: o.MaxBackground, MaxWrite: maxTransfer, MaxInflightRequestBytes: maxInflight,
 		EnableLocks: true, EnableAcl: true, EnableSymlinkCaching: true,
 		ExplicitDataCacheControl: true,
 		DisableSplice:            true,
@@ -114,9 +120,10 @@ func (m *Server) options(o mount.Options) *fuse.MountOptions {
 	if f.FsName == "" {
 		f.FsName = defaultSubtype
 	}
-	if f.MaxBackground == 0 {
-		f.MaxBackground = defaultBackground
+	if f.CongestionThreshold == 0 {
+		f.CongestionThreshold = defaultBackground
 	}
+	f.MaxBackground = max(maxBackground, f.CongestionThreshold) // whoever has no privilege may get less of the kernel
 	setMountFlags(f, o, m.direct)
 	return f
 }
