@@ -151,7 +151,7 @@ type SliceRow struct {
 	Active NodeID  `json:"active"`
 	// Members lists every member once, the active among them.
 	Members []Member `json:"members"`
-	// Hear is h of DESIGN section 4: how many normal members a takeover must
+	// Hear is h of docs/design.md, 4.5: how many normal members a takeover must
 	// hear, itself among them, before it swaps; 0 and 1 mean itself alone.
 	Hear int `json:"hear"`
 	// Closed slices take no new objects.

@@ -35,7 +35,7 @@ type placement struct {
 	until time.Duration
 }
 
-// place decides which slice a new object goes to (DESIGN section 4): the
+// place decides which slice a new object goes to (docs/design.md, 4.11): the
 // directory's, where that is kept together, or active at the site where the
 // object should be and of the same policy; else the one that the nearest node
 // names. asked is false where the directory's slice stands in for one that

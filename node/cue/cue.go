@@ -1,4 +1,4 @@
-// Package cue reads the semantic cues of a path (DESIGN section 7, WheelFS
+// Package cue reads the semantic cues of a path (docs/design.md, 7; WheelFS,
 // section 3): the components `.Name` and `.Name=value` that change how the
 // operations below them behave. It parses components, gathers them into a Set,
 // merges what objects inherit and renders cues for people; table.go says, as
@@ -49,7 +49,7 @@ const (
 	names
 )
 
-// Names returns every cue, in the order of DESIGN's table.
+// Names returns every cue, in the order of the table in docs/design.md, 7.
 func Names() []Name {
 	out := make([]Name, 0, names-1)
 	for n := Site; n < names; n++ {

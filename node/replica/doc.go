@@ -1,6 +1,6 @@
 // Package replica is the deterministic core of the replica groups of one node:
 // it orders a slice's operations, replicates them, grants and holds leases,
-// takes silent members out, brings them back and takes over, as DESIGN section
+// takes silent members out, brings them back and takes over, as docs/design.md,
 // 4 says. It does no I/O, reads no clock, starts no goroutine, takes no lock
 // and knows no chance: a Node is a plain value that one goroutine steps, so
 // that a whole cluster runs in one test from a seed. It never looks into an

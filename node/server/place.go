@@ -20,8 +20,8 @@ import (
 	"cartwheel.dev/node/wire/pb"
 )
 
-// place says which slice a new object goes to (DESIGN section 4), and makes a
-// slice where none fits. One that is about to come home fits: whatever is made
+// place says which slice a new object goes to (docs/design.md, 4.11), and makes
+// a slice where none fits. One that is about to come home fits: whatever is made
 // in another beside it would pay for two slices as long as it lives.
 func (s *Server) place(ctx context.Context, w *identity.Who, req *pb.PlaceRequest) (proto.Message, error) {
 	const op fault.Op = "server.Place"

@@ -8,7 +8,7 @@ import (
 )
 
 // Entry is one name's meaning: an object, made by an operation. A name has one
-// entry; only directories that merge (DESIGN section 7) have more for a while,
+// entry; only directories that merge (docs/design.md, 7) have more for a while,
 // and then the highest creation is what a lookup finds.
 type Entry struct {
 	Object   geoconfig.ObjectID

@@ -154,7 +154,7 @@ func (t *txn) reapNow(n *Inode) error {
 	return nil
 }
 
-// reap is what a sweeper does; DESIGN section 4, "Across slices".
+// reap is what a sweeper does; docs/design.md, 4.10.
 func (t *txn) reap(op *pb.Reap) error {
 	if t.c.Client != 0 {
 		return refusal(fault.Permission)

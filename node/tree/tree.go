@@ -4,8 +4,8 @@
 // what must be waited for first. It orders nothing, sends nothing, keeps no
 // time and does no I/O but through the View; the replica core orders what it
 // returns, the store applies it. An operation that needs several slices is run
-// by a Coordinator, pure as well, as an intent (DESIGN section 4, "Across
-// slices"). Everything here may be used by many goroutines at once as long as
+// by a Coordinator, pure as well, as an intent (docs/design.md,
+// 4.10). Everything here may be used by many goroutines at once as long as
 // each uses values of its own; an Overlay belongs to one goroutine. What is
 // stored is described byte by byte in docs/formats/tree.md.
 package tree

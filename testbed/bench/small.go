@@ -86,7 +86,7 @@ func small(ctx context.Context, p place) error {
 	return nil
 }
 
-// Sizes of mails: log-normal, as the issue and PAPERS give them.
+// Sizes of mails: log-normal, docs/benchmarks.md.
 const (
 	mailMu    = 8.9
 	mailSigma = 1.22

@@ -8,7 +8,7 @@ import (
 	"cartwheel.dev/node/vivaldi"
 )
 
-// Lie is a way to lie in a network of coordinates (FAULTS S10).
+// Lie is a way to lie in a network of coordinates (docs/coordinates.md, Liars).
 type Lie string
 
 // The lies.

@@ -9,7 +9,7 @@ import (
 	"cartwheel.dev/testbed/report"
 )
 
-const backoffSource = "libp2p's back-off of dials alone: minutes (issue 3)"
+const backoffSource = "libp2p's back-off of dials alone: minutes (docs/experiments.md, Figures of others)"
 
 // Rates are counted in bins of this length; full speed is this share of the
 // calm rate, held for fullFor.

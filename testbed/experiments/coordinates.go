@@ -12,7 +12,7 @@ import (
 
 // Sources of the figures that coordinates stand beside.
 const (
-	vivaldiSource = "plain Vivaldi (steps 0.25 and 0.25, 32 random neighbours, 2,000 rounds) on planetlab490 (issue 3)"
+	vivaldiSource = "plain Vivaldi (steps 0.25 and 0.25, 32 random neighbours, 2,000 rounds) on planetlab490 (docs/experiments.md, Figures of others)"
 	planetlab     = "PlanetLabData_18" // the matrix that these figures are of, as its file is named
 )
 

@@ -12,7 +12,7 @@ import (
 )
 
 // garageSource is where the figures of Garage are from.
-const garageSource = "Garage over three sites at 100 +- 20 ms, median, as its makers measured it (issue 3)"
+const garageSource = "Garage over three sites at 100 +- 20 ms, median, as its makers measured it (docs/experiments.md, Figures of others)"
 
 func garage() experiment.Experiment {
 	return experiment.Experiment{

@@ -16,7 +16,7 @@ import (
 	"cartwheel.dev/testbed/topology"
 )
 
-const juiceSource = "JuiceFS with its metadata 22 ms away: 5 to 10 metadata operations a second, one by one (issue 3)"
+const juiceSource = "JuiceFS with its metadata 22 ms away: 5 to 10 metadata operations a second, one by one (docs/experiments.md, Figures of others)"
 
 func kerneltree() experiment.Experiment {
 	return experiment.Experiment{

@@ -15,7 +15,7 @@ import (
 	"cartwheel.dev/testbed/wan"
 )
 
-const syncthingSource = "Syncthing over 200 Mbit/s at 150 ms (issue 3)"
+const syncthingSource = "Syncthing over 200 Mbit/s at 150 ms (docs/experiments.md, Figures of others)"
 
 // Sites of the pipe, and its line.
 const (

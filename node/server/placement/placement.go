@@ -1,7 +1,7 @@
 // Package placement decides where a slice's replicas go and which slice a new
-// object belongs to (DESIGN section 4, "Where a new object goes"). It is pure:
-// it knows only what it is told, asks nobody and changes nothing. All of it may
-// be called from anywhere.
+// object belongs to (docs/design.md, 4.11 and 4.12). It is pure: it knows only
+// what it is told, asks nobody and changes nothing. All of it may be called from
+// anywhere.
 package placement
 
 import (

@@ -1669,7 +1669,7 @@ func (x *Hold) GetRelease() bool {
 	return false
 }
 
-// One step of an intent over two slices (DESIGN section 4, "Across slices").
+// One step of an intent over two slices (docs/design.md, 4.10).
 type Step struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Intent        uint64                 `protobuf:"fixed64,1,opt,name=intent,proto3" json:"intent,omitempty"` // coordinator's slice in the high 24 bits, serial below

@@ -989,7 +989,7 @@ func (x *StatfsResponse) GetRefusal() *Refusal {
 	return nil
 }
 
-// Where a new object goes (DESIGN section 4, last paragraph).
+// Where a new object goes (docs/design.md, 4.11).
 type PlaceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Parent        uint64                 `protobuf:"fixed64,1,opt,name=parent,proto3" json:"parent,omitempty"`
