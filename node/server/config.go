@@ -13,115 +13,112 @@ import (
 )
 
 // Config is everything that a node's operator decides. DefaultConfig fills
-// what has a default; Validate reports every problem with its key.
+// what has a default; Validate reports every problem with its key. The comments
+// of the fields are the text of docs/configuration.md.
 type Config struct {
-	// Version is the version of the configuration's form: 1.
+	// Version is the version of the configuration's form.
 	Version int `koanf:"version"`
-	// Data is the directory of this node's disk, one per node.
+	// Data is the directory of the node's data, one for each node. It must be
+	// given.
 	Data string `koanf:"data"`
-	// Site is the name of the site that the node stands at.
+	// Site is the name of the site that the node stands at. It must be given.
 	Site string `koanf:"site"`
 	// Listen lists the multiaddresses to listen on.
 	Listen []string `koanf:"listen"`
-	// Advertise lists the addresses that others are told; empty: the ones listened on.
+	// Advertise lists the addresses that the node tells others. Empty: those in
+	// Listen.
 	Advertise []string `koanf:"advertise"`
-	// Socket is the path of a Unix socket for processes on this machine, in a
-	// directory that only the node's user may write. Given here, every user of
-	// the machine may connect to it, as to Listen. Empty: wire.sock below Data,
-	// for the node's user; "none": none.
+	// Socket is the path of a Unix socket for all users of this machine, in a
+	// directory that only the node's user may write. Empty: sock/wire.sock below
+	// Data, for the node's user alone. The word none: no socket.
 	Socket string `koanf:"socket"`
-	// GeoConfig lists the addresses of the geo-config server, each with its peer ID.
+	// GeoConfig lists the addresses of the geo-config server. Each ends in
+	// /p2p/ID, with one ID.
 	GeoConfig []string `koanf:"geo_config"`
-	// ExpectedNodes is how many nodes must have registered before the first
-	// of them makes the root slice of a new cluster.
+	// ExpectedNodes is how many nodes must have registered before one of them
+	// makes the root slice of a new cluster.
 	ExpectedNodes int `koanf:"expected_nodes"`
 
 	// Lease is how long an answered beacon binds a standby.
 	Lease time.Duration `koanf:"lease"`
 	// Session is how long a client's cache outlives its last keep-alive.
 	Session time.Duration `koanf:"session"`
-	// Shared is for how long after two clients met in a directory neither gets
-	// it to work in alone.
+	// Shared is how long a directory stays shared after two clients met in it:
+	// for that time no client gets it exclusively.
 	Shared time.Duration `koanf:"shared"`
-	// RegistrationLife is how long a client's registration in a slice lasts
-	// after its last operation there; an operation that may have been run
-	// before is refused from then on.
+	// RegistrationLife is how long a client's registration in a slice lasts after
+	// its last operation there. From then on the slice refuses operations that it
+	// may have run before. Set the same value at all nodes.
 	RegistrationLife time.Duration `koanf:"registration_life"`
-	// FailedAfter is how long a member may be failed before another node
-	// takes its place.
+	// FailedAfter is how long a member may be failed before another node takes
+	// its place.
 	FailedAfter time.Duration `koanf:"failed_after"`
 
-	// SiteSpread is how far apart nodes of one site may be before the site audit
-	// says that it is not one place.
+	// SiteSpread is how far apart, in round-trip time, the nodes of one site may
+	// be before the site audit reports them.
 	SiteSpread time.Duration `koanf:"site_spread"`
 
-	// CapacityBytes bounds what the node stores; 0: what the disk has.
+	// CapacityBytes bounds what the node stores. 0: what the disk has.
 	CapacityBytes int64 `koanf:"capacity_bytes"`
-	// ReserveBytes of the disk stay free: below them clients get "no space".
+	// ReserveBytes of the disk stay free. Below that, clients get "no space".
 	ReserveBytes int64 `koanf:"reserve_bytes"`
-	// MemoryBytes is the target of the garbage collector; caches are sized by it.
+	// MemoryBytes is the memory to aim for: it sizes the caches and is the target
+	// of the garbage collector. A node with more to do takes more.
 	MemoryBytes int64 `koanf:"memory_bytes"`
-	// MissedBytes bounds the operations kept in memory for members that miss
-	// them; one that missed more gets the slice's state instead.
+	// MissedBytes bounds the operations that the node keeps in memory for members
+	// that miss them. A member that missed more gets the slice's state instead.
 	MissedBytes int `koanf:"missed_bytes"`
 	// TransferPageBytes is about how many bytes of rows one call brings to a
-	// member that gets a slice's state; the log is applied between two calls.
+	// member that gets a slice's state. The member applies new operations between
+	// two calls.
 	TransferPageBytes int `koanf:"transfer_page_bytes"`
-	// CheckpointBytes is the length of journal from which a checkpoint trims
-	// it; it bounds what a start replays and holds in memory.
+	// CheckpointBytes is the length of journal from which a checkpoint trims it.
+	// It bounds what a start replays and holds in memory.
 	CheckpointBytes int64 `koanf:"checkpoint_bytes"`
-	// MaxSliceObjects closes a slice to creation.
+	// MaxSliceObjects is the number of objects from which a slice takes no new
+	// ones.
 	MaxSliceObjects uint64 `koanf:"max_slice_objects"`
-	// MaxSessions bounds the clients at once; more are told "overloaded".
+	// MaxSessions bounds the clients at once. More are told "overloaded".
 	MaxSessions int `koanf:"max_sessions"`
-	// MaxLeases bounds the table of object leases; beyond it none is granted.
+	// MaxLeases bounds the object leases at once. Beyond it the node grants none.
 	MaxLeases int `koanf:"max_leases"`
-	// MaxLocks bounds the locks of files that are held here, and MaxWaitingLocks the
-	// requests that wait for one, of which one client may have a quarter; beyond
-	// them programs are told "no locks available".
-	MaxLocks        int `koanf:"max_locks"`
-	MaxWaitingLocks int `koanf:"max_waiting_locks"`
-	// MaxUserSessions and MaxUserLeases bound those of one user, so that others
-	// find room: more sessions are told "overloaded", and no more leases granted.
+	// MaxUserSessions bounds the sessions of one user, so that others find room.
+	// More are told "overloaded".
 	MaxUserSessions int `koanf:"max_user_sessions"`
-	MaxUserLeases   int `koanf:"max_user_leases"`
-	// MaxUserHolds bounds the files that one user's clients have open and that have
-	// no name, or none yet; beyond it they are told "overloaded" when they make
-	// one more. A file that is open when its name is removed is held always.
-	MaxUserHolds int `koanf:"max_user_holds"`
-	// MaxUserStagedBytes bounds the chunks that one user's clients stored here and
-	// that no file names yet; beyond it they are told "overloaded" until some are
-	// committed. A chunk counts 16 KiB at least, for up to two hours. A mount
-	// stores up to its dirty bytes (64 MiB) before it commits: leave as much for
-	// each mount of a user, or they may wait for each other until the time is over.
+	// MaxUserLeases bounds the object leases of one user, so that others find
+	// room. Beyond it the node grants none.
+	MaxUserLeases int `koanf:"max_user_leases"`
+	// MaxUserStagedBytes bounds the chunks that one user's clients stored at the
+	// node and that no file names yet. Beyond it they are told "overloaded" until
+	// some are committed. A chunk counts at least 16 KiB, for up to two hours. A
+	// mount stores up to its dirty bytes (64 MiB) before it commits. Leave as much
+	// for each mount of a user, or they may wait for each other until their time
+	// is over.
 	MaxUserStagedBytes int64 `koanf:"max_user_staged_bytes"`
-	// MaxUserFlightBytes bounds the bytes of one user's requests under way here;
-	// one more is told "overloaded".
+	// MaxUserFlightBytes bounds the bytes of one user's requests in flight. One
+	// more is told "overloaded", and the client asks again.
 	MaxUserFlightBytes int64 `koanf:"max_user_flight_bytes"`
-	// MaxNewSlices bounds the slices that this node makes for one user within an
-	// hour; beyond it the user's new objects go to slices that are there.
+	// MaxNewSlices bounds the slices that the node makes for one user within an
+	// hour. Beyond it the user's new objects go to slices that exist already.
 	MaxNewSlices int `koanf:"max_new_slices"`
-	// QueueLimit bounds the clients' operations under way at once, over all
-	// slices; beyond it they are told "overloaded" and ask again. Their bytes
-	// are bounded by a quarter of MemoryBytes.
+	// QueueLimit bounds the clients' operations in flight, over all slices. More
+	// are told "overloaded", and the clients ask again. A quarter of MemoryBytes
+	// bounds their bytes.
 	QueueLimit int `koanf:"queue_limit"`
-	// Workers is how many requests that may block are handled at once in each
-	// class of connections; others wait for one of these. Nodes have as many of
+	// Workers is how many requests that may block the node handles at once, in
+	// each class of connections. Others wait. Requests of nodes have as many of
 	// their own.
 	Workers int `koanf:"workers"`
-	// MaxConnections bounds the connections to this node; further ones are refused.
+	// MaxConnections bounds the connections to the node. More are refused.
 	MaxConnections int `koanf:"max_connections"`
-	// MaxAddressConnections bounds those from one address; further ones are refused.
-	// Many clients may sit behind one gateway.
-	MaxAddressConnections int `koanf:"max_address_connections"`
-	// MaxUserConnections bounds those of one user: further ones are cut.
+	// MaxUserConnections bounds the connections of one user. More are cut.
 	MaxUserConnections int `koanf:"max_user_connections"`
-	// MaxUserRequests bounds the requests of one user that are under way here:
-	// further ones are told "overloaded" and ask again.
+	// MaxUserRequests bounds the requests of one user in flight. More are told
+	// "overloaded", and the client asks again.
 	MaxUserRequests int `koanf:"max_user_requests"`
 
-	// Pprof is the path of a Unix socket for the profiler, which this user alone may
-	// open: it shows the process's memory, keys included. Empty: none.
+	// Pprof is the path of a Unix socket for the profiler, which only the node's
+	// user may open: it shows the process's memory, keys included. Empty: none.
 	Pprof string `koanf:"pprof"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `koanf:"log_level"`

@@ -1,47 +1,12 @@
 package server
 
 import (
-	"fmt"
-	"os"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/lock"
 )
-
-// TestEveryKeyIsDocumented holds the table of a node's keys in docs/commands.md:
-// all of them, in the configuration's order, each with its default.
-func TestEveryKeyIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/commands.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n### Configuration\n")
-	if !found {
-		t.Fatal("docs/commands.md has no section Configuration")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var got, want []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section, -1) {
-		got = append(got, row[1]+": "+row[2])
-	}
-	c := reflect.ValueOf(DefaultConfig())
-	for i := range c.NumField() {
-		value := fmt.Sprint(c.Field(i).Interface())
-		if c.Field(i).IsZero() {
-			value = ""
-		}
-		want = append(want, c.Type().Field(i).Tag.Get("koanf")+": "+strings.Trim(value, "[]"))
-	}
-	for i := range max(len(got), len(want)) {
-		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("row %d: documented are\n%s\nwant\n%s", i, strings.Join(got[min(i, len(got)):], "\n"), strings.Join(want[min(i, len(want)):], "\n"))
-		}
-	}
-}
 
 // TestLimitsReachTheWire sets every limit of connections, and refuses those that
 // let nobody in.
