@@ -30,7 +30,7 @@ var topLevel = map[string]bool{
 	"geo-config": true, "node": true, "clients": true, "testbed": true, "console": true, "e2e": true, "docs": true,
 	"scripts": true, ".ci": true, ".git": true, "bin": true, ".cache": true, "node_modules": true, "test-results": true,
 	"cartwheel-demo": true, "cartwheel-testbed": true, "go.work": true, "go.work.sum": true, "package.json": true, "package-lock.json": true,
-	"README.md": true, "LICENSE": true, ".gitignore": true, ".npmrc": true, ".golangci.yml": true,
+	"README.md": true, "CONTRIBUTING.md": true, "CHANGELOG.md": true, "LICENSE": true, ".gitignore": true, ".npmrc": true, ".golangci.yml": true,
 }
 
 var badNames = map[string]bool{
