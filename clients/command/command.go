@@ -34,10 +34,10 @@ type grammar struct {
 	Demo    demoCmd    `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
 	Mount   mountCmd   `cmd:"" help:"Mount the tree."`
 	Umount  umountCmd  `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
-	Status  statusCmd  `cmd:"" help:"Say how the cluster is."`
-	Slice   sliceCmd   `cmd:"" help:"Slices: list them, hand them over."`
-	Net     netCmd     `cmd:"" help:"Distances between the nodes: measured, predicted, measured now."`
-	Where   whereCmd   `cmd:"" help:"Say where a file is: its cues, slice, active, standbys, and which copy is read."`
+	Status  statusCmd  `cmd:"" help:"Show cluster health."`
+	Slice   sliceCmd   `cmd:"" help:"List slices, and hand them over."`
+	Net     netCmd     `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
+	Where   whereCmd   `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
 	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
 	Key     keyCmd     `cmd:"" help:"Make a user's key if there is none, and print its identity."`
 	Doctor  doctorCmd  `cmd:"" help:"Check what mounting needs on this machine."`

@@ -17,7 +17,7 @@ type demoCmd struct {
 }
 
 type demoRunCmd struct {
-	Dir      string        `help:"Folder of the mounts." default:"cartwheel-demo" type:"path"`
+	Dir      string        `help:"Directory of the mounts." default:"cartwheel-demo" type:"path"`
 	Sites    string        `help:"Names of the sites, joined by commas." default:"tokyo,boston,paris"`
 	NoMounts bool          `help:"Run the nodes only: needs neither root nor FUSE."`
 	Keep     bool          `help:"Keep the data for the next start."`
@@ -62,7 +62,7 @@ func canMount() error {
 
 type demoFailCmd struct {
 	Site string `arg:"" help:"Site, or geo-config."`
-	Dir  string `help:"The demo's folder." default:"cartwheel-demo" type:"path"`
+	Dir  string `help:"The demo's directory." default:"cartwheel-demo" type:"path"`
 }
 
 // Help shows how it is called.
@@ -73,7 +73,7 @@ func (c *demoFailCmd) Run(e *env) error { return ask(e, c.Dir, "fail", c.Site) }
 
 type demoHealCmd struct {
 	Site string `arg:"" help:"Site, or geo-config."`
-	Dir  string `help:"The demo's folder." default:"cartwheel-demo" type:"path"`
+	Dir  string `help:"The demo's directory." default:"cartwheel-demo" type:"path"`
 }
 
 // Help shows how it is called.

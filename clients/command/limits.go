@@ -15,13 +15,13 @@ import (
 type limitFlags struct {
 	DirtyBytes  int64         `name:"dirty-bytes" help:"Bytes written and not yet at the nodes that the mount holds in memory; beyond that writers wait (0: by --memory)." default:"0"`
 	CacheBytes  int64         `name:"memory-cache" help:"Bytes of content and range maps that the mount keeps in memory (0: by --memory)." default:"0"`
-	ReadAhead   int64         `name:"read-ahead" help:"Bytes that one open file is read ahead by the mount." default:"8388608"`
-	FlushAfter  time.Duration `name:"flush-after" help:"Age at which written bytes are sent though no program asked." default:"5s"`
+	ReadAhead   int64         `name:"read-ahead" help:"Bytes that the mount reads ahead in one open file." default:"8388608"`
+	FlushAfter  time.Duration `name:"flush-after" help:"Age at which the mount sends written bytes without a program's request." default:"5s"`
 	KnownFiles  int           `name:"known-files" help:"Files that the kernel may know at a time before it is asked to forget some (0: by --memory)." default:"0"`
-	CachedNames int           `name:"cached-names" help:"Names that are kept under leases, and as many attributes (0: by --memory)." default:"0"`
-	InlineBytes int           `name:"inline-bytes" help:"Bytes of small files that are kept with their attributes (0: by --memory)." default:"0"`
-	UntoldFiles int           `name:"untold-files" help:"New files that the mount may keep to itself until they are closed; beyond that each is made at its node at once." default:"1024"`
-	InFlight    int           `name:"in-flight" help:"Operations that the mount may have under way at a time on one slice; further ones wait." default:"512"`
+	CachedNames int           `name:"cached-names" help:"Names kept under leases, and as many attributes (0: by --memory)." default:"0"`
+	InlineBytes int           `name:"inline-bytes" help:"Bytes of small files kept with their attributes (0: by --memory)." default:"0"`
+	UntoldFiles int           `name:"untold-files" help:"New files that the mount has not published; beyond that it makes each at its node at once." default:"1024"`
+	InFlight    int           `name:"in-flight" help:"Operations in flight at a time on one slice; further ones wait." default:"512"`
 }
 
 // The bounds of what a limit may be.

@@ -26,12 +26,12 @@ type mountCmd struct {
 	Mountpoint string        `arg:"" help:"An empty directory; on Windows a drive letter, or a directory that is not there yet."`
 	Site       string        `help:"Site where this machine stands." env:"CARTWHEEL_SITE"`
 	UserKey    string        `help:"File of the user's key, where the contact file names none." type:"path" env:"CARTWHEEL_USER_KEY"`
-	CacheDir   string        `help:"Keep chunks and unsent writes here; one process a folder." type:"path" env:"CARTWHEEL_CACHE_DIR"`
-	CacheSize  int64         `help:"Bytes that the cache folder may hold." default:"10737418240"`
+	CacheDir   string        `help:"Keep chunks and unsent writes here; one process for each directory." type:"path" env:"CARTWHEEL_CACHE_DIR"`
+	CacheSize  int64         `help:"Bytes that the cache directory may hold." default:"10737418240"`
 	Memory     int64         `help:"Bytes of memory to stay under: caches are sized by it, and the kernel is asked to forget files beyond it." default:"314572800"`
 	OpTimeout  time.Duration `help:"How long an operation may look for a node that answers." default:"60s"`
-	Soft       bool          `help:"Give a write up that the nodes did not take within --op-timeout; otherwise it is sent until they do."`
-	FlushWait  time.Duration `name:"flush-timeout" help:"How long an unmount goes on while nothing that is unsent gets to the nodes." default:"60s"`
+	Soft       bool          `help:"Give up a write that the nodes did not take within --op-timeout; otherwise the mount sends it until they do."`
+	FlushWait  time.Duration `name:"flush-timeout" help:"How long an unmount continues while no unsent data gets to the nodes." default:"60s"`
 	Limits     limitFlags    `embed:""`
 	AllowOther bool          `help:"Let other users in; root's mounts always do."`
 	ReadOnly   bool          `help:"Refuse every change."`
@@ -41,16 +41,16 @@ type mountCmd struct {
 	FSName     string        `name:"fsname" help:"First column of df." default:"cartwheel"`
 	Background int           `name:"max-background" help:"Requests of the kernel's own, such as read-ahead, in flight at once, from which on it reads nothing ahead." default:"64"`
 	Ahead      int           `name:"kernel-read-ahead" help:"Bytes that the kernel reads ahead." default:"1048576"`
-	Daemon     bool          `help:"Go to the background once the mount answers."`
+	Daemon     bool          `help:"Run in the background; returns when the mount is ready."`
 	DaemonWait time.Duration `name:"daemon-timeout" help:"How long the first answer of a node may take." default:"30s"`
 	PIDFile    string        `name:"pid-file" help:"Write the process's number here while it is mounted." type:"path"`
-	LogFile    string        `name:"log-file" help:"Where a mount in the background writes what goes wrong (default: beside its record)." type:"path"`
-	PrintUnit  bool          `help:"Print what starts this mount with the machine (systemd units; a launchd job on macOS), and do nothing."`
+	LogFile    string        `name:"log-file" help:"Log file of a mount in the background (default: beside its record)." type:"path"`
+	PrintUnit  bool          `help:"Print what starts this mount at boot (systemd units; a launchd job on macOS), and do nothing."`
 	Fstab      bool          `name:"update-fstab" help:"Write this mount into /etc/fstab, link /sbin/mount.cartwheel to this program, and mount."`
 	FstabFile  string        `name:"fstab" hidden:"" default:"/etc/fstab" type:"path"`
 	Helper     string        `name:"mount-helper" hidden:"" default:"/sbin/mount.cartwheel" type:"path"`
 	NoReadhead bool          `name:"no-read-ahead" help:"For measurements: read only what is asked for."`
-	NoRangeMap bool          `name:"no-range-map" help:"For measurements: look every range up anew."`
+	NoRangeMap bool          `name:"no-range-map" help:"For measurements: look up every range again."`
 	Debug      bool          `help:"Log every request of the kernel."`
 	Options    []string      `short:"o" help:"Options as mount(8) gives them: a_b=c is --a-b=c, env.A=b sets a variable." sep:"none"`
 	Ready      bool          `name:"report-ready" hidden:"" help:"Print a line of JSON once the mount answers."`
@@ -61,13 +61,13 @@ type mountCmd struct {
 func (*mountCmd) Help() string {
 	return help(`cartwheel mount cartwheel-demo/contact.json /mnt --site tokyo --daemon
 
-What a program has written is sent until the nodes take it, however long they do not answer, while there is room for more
-(--dirty-bytes). A close or fsync fails when nothing gets through for --op-timeout, and what was written is sent all the same.
-With --soft it is given up then.
+The mount sends what a program has written until the nodes take it, however long they do not answer, while there is room for
+more (--dirty-bytes). A close or fsync fails when nothing gets through for --op-timeout; the mount keeps the data and sends it
+all the same. Only --soft gives it up then.
 
-Ctrl-C or SIGTERM unmounts and sends what is unsent, for as long as something gets through and --flush-timeout more. What is
-not saved then is listed, and the exit status is not 0. A second signal does not wait. SIGHUP drops the caches.
-As /sbin/mount.cartwheel it is mount(8)'s helper: mount -t cartwheel CONTACT /mnt -o site=tokyo,cache_dir=/var/cache/cartwheel`)
+Ctrl-C or SIGTERM unmounts and sends unsent data, for as long as something gets through and --flush-timeout more. If files are
+not saved then, the mount lists them, and the exit status is not 0. A second signal does not wait. SIGHUP drops the caches.
+As /sbin/mount.cartwheel the program is mount(8)'s helper: mount -t cartwheel CONTACT /mnt -o site=tokyo,cache_dir=/var/cache/cartwheel`)
 }
 
 // Run mounts and serves until a signal or an unmount; in the background with

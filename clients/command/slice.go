@@ -117,7 +117,7 @@ func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView
 
 type sliceHandOverCmd struct {
 	Slice uint32 `arg:"" help:"The slice's number."`
-	Site  string `arg:"" optional:"" help:"Site whose member becomes the active; the active chooses if it is not given."`
+	Site  string `arg:"" optional:"" help:"Site whose member becomes the active; without it the active chooses."`
 	To    string `help:"The same site, as an option."`
 }
 

@@ -27,7 +27,7 @@ const (
 
 type traceCmd struct {
 	Mount   string   `help:"A directory below the mount to look at." default:"." type:"path"`
-	All     bool     `help:"Count what everybody does there meanwhile, not only the command."`
+	All     bool     `help:"Count the operations of all processes, not only the command's."`
 	Each    bool     `help:"List every operation with its path, and each with its calls."`
 	Output  string   `short:"o" help:"Write the counts here, and not behind what the command writes." type:"path"`
 	Command []string `arg:"" passthrough:"" help:"The command and its words."`

@@ -12,10 +12,10 @@ import (
 
 type umountCmd struct {
 	Mountpoint string        `arg:"" help:"Where it is mounted."`
-	Flush      bool          `help:"Wait until everything written is at the nodes, for as long as the mount goes on sending; --no-flush leaves it to the mount's process." default:"true" negatable:""`
-	Lazy       bool          `help:"Take the name away now; the mount ends when nothing is open any more."`
-	Force      bool          `help:"Wait neither for what is open nor for what is unsent: it is lost unless the mount has a --cache-dir."`
-	Timeout    time.Duration `help:"Stop waiting after this time; the mount goes on (0: wait until it ends)." default:"0s"`
+	Flush      bool          `help:"Wait until everything written is at the nodes, for as long as the mount sends; --no-flush leaves it to the mount's process." default:"true" negatable:""`
+	Lazy       bool          `help:"Remove the mount point now; the mount ends when nothing is open any more."`
+	Force      bool          `help:"Wait neither for open files nor for unsent data: it is lost unless the mount has a --cache-dir."`
+	Timeout    time.Duration `help:"Stop waiting after this time; the mount continues (0: wait until it ends)." default:"0s"`
 }
 
 // Help shows how it is called.

@@ -18,17 +18,17 @@ type nodeFlags struct {
 	Data          *string        `help:"The node's directory."`
 	Site          *string        `help:"The site where the node stands."`
 	Listen        []string       `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/7400." sep:"none"`
-	Advertise     []string       `help:"Addresses that others are told." sep:"none"`
-	Socket        *string        `help:"Unix socket for all users of this machine; by default one beside the data, for the node's user; none: none."`
+	Advertise     []string       `help:"Addresses that the node tells others." sep:"none"`
+	Socket        *string        `help:"Unix socket for all users of this machine; by default one beside the data, for the node's user; the word none: no socket."`
 	GeoConfig     []string       `help:"Address of the geo-config server, ending in /p2p/ID." sep:"none"`
 	ExpectedNodes *int           `help:"Nodes that must be there before the first one makes the root slice."`
-	Lease         *time.Duration `help:"How long an answered beacon binds."`
+	Lease         *time.Duration `help:"How long an answered beacon binds a standby."`
 	Session       *time.Duration `help:"How long a client's cache outlives its last keep-alive."`
 	FailedAfter   *time.Duration `help:"How long a member may be failed before it is replaced."`
-	SiteSpread    *time.Duration `help:"How far apart nodes of one site may be before the audit says so."`
+	SiteSpread    *time.Duration `help:"How far apart nodes of one site may be before the site audit reports them."`
 	CapacityBytes *int64         `help:"What the node may store; 0: what the disk has."`
 	ReserveBytes  *int64         `help:"What stays free on the disk."`
-	MemoryBytes   *int64         `help:"Memory to aim for."`
+	MemoryBytes   *int64         `help:"Memory to aim for; caches are sized by it."`
 	Pprof         *string        `help:"Serve the profiler on a Unix socket at this path, for this user alone."`
 	LogLevel      *string        `help:"debug, info, warn or error."`
 	LogFormat     *string        `help:"text or json."`
