@@ -15,12 +15,16 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"cartwheel.dev/node/manual"
 	"cartwheel.dev/node/server"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/configuration.md as the code has it")
+var rewrite = flag.Bool("rewrite", false, "write docs/configuration.md and the man page as the code has them")
 
-const reference = "../../docs/configuration.md"
+const (
+	reference = "../../docs/configuration.md"
+	manPage   = "../../docs/man/cartwheeld.1"
+)
 
 const referenceHead = "<!-- Generated: go test ./node/daemon -run TestTheReferenceIsCurrent -rewrite -->\n" + `
 # Configuration of a node
@@ -56,18 +60,31 @@ expected_nodes: 3
 // TestTheReferenceIsCurrent holds docs/configuration.md to the comments of
 // server.Config, its defaults and the options of the command line.
 func TestTheReferenceIsCurrent(t *testing.T) {
-	want := renderReference(t)
+	current(t, reference, renderReference(t))
+}
+
+// TestTheManPageIsCurrent holds docs/man to the grammar of the command line.
+func TestTheManPageIsCurrent(t *testing.T) {
+	p, err := kong.New(&commands{}, kong.Name("cartwheeld"), kong.Description(description))
+	if err != nil {
+		t.Fatal(err)
+	}
+	current(t, manPage, manual.Page(p.Model))
+}
+
+func current(t *testing.T, file, want string) {
+	t.Helper()
 	if *rewrite {
-		if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(reference)
+	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not as the code has it: run this test with -rewrite", reference)
+		t.Errorf("%s is not as the code has it: run this test with -rewrite", file)
 	}
 }
 
