@@ -82,12 +82,22 @@ type Config struct {
 	MaxSessions int `koanf:"max_sessions"`
 	// MaxLeases bounds the object leases at once. Beyond it the node grants none.
 	MaxLeases int `koanf:"max_leases"`
+	// MaxLocks bounds the locks of files that programs hold at once. Beyond it
+	// they are told "no locks available".
+	MaxLocks int `koanf:"max_locks"`
+	// MaxWaitingLocks bounds the requests that wait for a lock, of which one
+	// client may have a quarter. Beyond it programs are told "no locks available".
+	MaxWaitingLocks int `koanf:"max_waiting_locks"`
 	// MaxUserSessions bounds the sessions of one user, so that others find room.
 	// More are told "overloaded".
 	MaxUserSessions int `koanf:"max_user_sessions"`
 	// MaxUserLeases bounds the object leases of one user, so that others find
 	// room. Beyond it the node grants none.
 	MaxUserLeases int `koanf:"max_user_leases"`
+	// MaxUserHolds bounds the files that one user's clients have open and that
+	// have no name, or none yet. One more is told "overloaded". A file that is
+	// open when its name is removed stays.
+	MaxUserHolds int `koanf:"max_user_holds"`
 	// MaxUserStagedBytes bounds the chunks that one user's clients stored at the
 	// node and that no file names yet. Beyond it they are told "overloaded" until
 	// some are committed. A chunk counts at least 16 KiB, for up to two hours. A
@@ -111,6 +121,9 @@ type Config struct {
 	Workers int `koanf:"workers"`
 	// MaxConnections bounds the connections to the node. More are refused.
 	MaxConnections int `koanf:"max_connections"`
+	// MaxAddressConnections bounds the connections from one address, behind which
+	// many clients may sit. More are refused.
+	MaxAddressConnections int `koanf:"max_address_connections"`
 	// MaxUserConnections bounds the connections of one user. More are cut.
 	MaxUserConnections int `koanf:"max_user_connections"`
 	// MaxUserRequests bounds the requests of one user in flight. More are told
