@@ -26,7 +26,7 @@ const (
 	manPage   = "../../docs/man/cartwheeld.1"
 )
 
-const referenceHead = "<!-- Generated: go test ./node/daemon -run TestTheReferenceIsCurrent -rewrite -->\n" + `
+const referenceHead = "<!-- Generated: go test ./node/daemon -run TestReference_IsCurrent -rewrite -->\n" + `
 # Configuration of a node
 
 A node reads its configuration from four places; a later one overrides an earlier one:
@@ -57,14 +57,14 @@ expected_nodes: 3
 ## Keys
 `
 
-// TestTheReferenceIsCurrent holds docs/configuration.md to the comments of
+// TestReference_IsCurrent holds docs/configuration.md to the comments of
 // server.Config, its defaults and the options of the command line.
-func TestTheReferenceIsCurrent(t *testing.T) {
+func TestReference_IsCurrent(t *testing.T) {
 	current(t, reference, renderReference(t))
 }
 
-// TestTheManPageIsCurrent holds docs/man to the grammar of the command line.
-func TestTheManPageIsCurrent(t *testing.T) {
+// TestManPage_IsCurrent holds docs/man to the grammar of the command line.
+func TestManPage_IsCurrent(t *testing.T) {
 	p, err := kong.New(&commands{}, kong.Name("cartwheeld"), kong.Description(description))
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func current(t *testing.T, file, want string) {
 	}
 }
 
-// TestTheReferencesFileIsRead loads the file that the reference shows.
-func TestTheReferencesFileIsRead(t *testing.T) {
+// TestReference_ExampleLoads loads the file that the reference shows.
+func TestReference_ExampleLoads(t *testing.T) {
 	_, text, _ := strings.Cut(referenceHead, "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	file := filepath.Join(t.TempDir(), "node.yaml")

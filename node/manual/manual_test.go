@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-func TestPageHoldsCommandsAndOptionsAndEscapesThem(t *testing.T) {
+func TestPage_HoldsCommandsAndOptions(t *testing.T) {
 	var grammar struct {
 		JSON bool `name:"json" help:"Print JSON."`
 		List struct {

@@ -11,8 +11,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the man page as the grammar has it")
 
-// TestTheManPageIsCurrent holds docs/man to the grammar of the command line.
-func TestTheManPageIsCurrent(t *testing.T) {
+// TestManPage_IsCurrent holds docs/man to the grammar of the command line.
+func TestManPage_IsCurrent(t *testing.T) {
 	const file = "../../docs/man/cartwheel-testbed.1"
 	p, _ := program(Stdio{Out: &strings.Builder{}, Err: &strings.Builder{}})
 	parser, err := p.Parser()

@@ -18,9 +18,9 @@ var (
 	outside = regexp.MustCompile(`\b(?:DESIGN|FAULTS|PAPERS|HOUSE|STYLE)\b|\bissue [0-9]`)
 )
 
-// TestLinksOfThePagesLeadSomewhere follows every relative link of the
+// TestLinks_LeadSomewhere follows every relative link of the
 // documentation, to its heading where it names one.
-func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+func TestLinks_LeadSomewhere(t *testing.T) {
 	files(t, func(rel string) {
 		if !strings.HasSuffix(rel, ".md") {
 			return
@@ -43,8 +43,8 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	})
 }
 
-// TestCitedPagesExist looks at the comments and texts of the code.
-func TestCitedPagesExist(t *testing.T) {
+// TestCitations_NamePages looks at the comments and texts of the code.
+func TestCitations_NamePages(t *testing.T) {
 	files(t, func(rel string) {
 		if !strings.HasSuffix(rel, ".go") && !strings.HasSuffix(rel, ".proto") || rel == "testbed/tidy/docs_test.go" {
 			return
