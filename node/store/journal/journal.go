@@ -44,7 +44,8 @@ func (r *Record) FramedSize() int { return recordHeader + r.size() }
 type Options struct {
 	// SegmentBytes is the length of a segment file, 64 MiB.
 	SegmentBytes int64
-	// BatchBytes is how much one write takes from the queue at most, 4 MiB.
+	// BatchBytes is how much one write takes from the queue at most: 4 MiB, and no
+	// more than a segment.
 	BatchBytes int
 	// QueueBytes is how much may wait to be written, 64 MiB; beyond it Room is
 	// none. Append itself refuses nothing for its length: one that is missing
@@ -67,6 +68,7 @@ func (o Options) withDefaults() Options {
 	if o.BatchBytes == 0 {
 		o.BatchBytes = 4 << 20
 	}
+	o.BatchBytes = min(o.BatchBytes, o.maxAppend())
 	if o.QueueBytes == 0 {
 		o.QueueBytes = 64 << 20
 	}
@@ -143,6 +145,12 @@ func Open(d disk.Disk, o Options) (*Journal, error) {
 	return j, nil
 }
 
+// MaxAppend is how many bytes the records of one Append may take, each of its
+// FramedSize: a segment.
+func (j *Journal) MaxAppend() int { return j.opts.maxAppend() }
+
+func (o *Options) maxAppend() int { return int(o.SegmentBytes-disk.Block) - frameHeader }
+
 // Append queues records that are written together or not at all, and returns;
 // done is called when they are durable. While the disk is full, or the log has
 // its whole length, they wait: nothing is left out. An error returned means that
@@ -154,7 +162,7 @@ func (j *Journal) Append(records []Record, done Done) error {
 	for i := range records {
 		n += recordHeader + records[i].size()
 	}
-	if int64(n)+frameHeader > j.opts.SegmentBytes-disk.Block {
+	if n > j.MaxAppend() {
 		return fault.Errorf(fault.TooLarge, op, "", "%d bytes do not fit a segment", n)
 	}
 	j.mu.Lock()
