@@ -62,11 +62,18 @@ func New(s *store.Store) *Ledger {
 	return &Ledger{store: s, intents: map[geoconfig.SliceID]geoconfig.Epoch{}}
 }
 
-// Append journals records together and in order. done is called from the
-// journal's goroutine.
-func (l *Ledger) Append(records []replica.Record, done func(error)) error {
-	out := make([]journal.Record, 0, len(records))
-	var a appended
+// part is a run of records that the journal takes in one append.
+type part struct {
+	records []journal.Record
+	appended
+}
+
+// parts encodes records for the journal. They are one part, unless they do not
+// fit a segment. Then each part but the first begins with an entry: what the core
+// records beside an entry lies in the part of the entry before it.
+func (l *Ledger) parts(records []replica.Record) []part {
+	out := []part{{records: make([]journal.Record, 0, len(records))}}
+	most := l.store.Journal().MaxAppend()
 	var encoded replica.Pieces
 	for i := range records {
 		r := &records[i]
@@ -75,24 +82,46 @@ func (l *Ledger) Append(records []replica.Record, done func(error)) error {
 		}
 		encoded.Record(r)
 		pieces, _ := encoded.Take()
-		out = append(out, journal.Record{Slice: r.Slice, Kind: kindReplica, Pieces: pieces})
-		a.bytes += out[len(out)-1].FramedSize()
+		framed := journal.Record{Slice: r.Slice, Kind: kindReplica, Pieces: pieces}
+		p := &out[len(out)-1]
+		if size := framed.FramedSize(); r.Entry != nil && p.bytes > 0 && p.bytes+size > most {
+			out = append(out, part{})
+			p = &out[len(out)-1]
+		}
+		p.records = append(p.records, framed)
+		p.bytes += framed.FramedSize()
 		if r.Entry != nil {
-			a.note(r.Slice, r.Entry.Serial)
+			p.note(r.Slice, r.Entry.Serial)
 		}
 	}
+	return out
+}
+
+// Append journals records in order, and together where they fit a segment. done
+// is called from the journal's goroutine once all of them are durable, or one
+// failed. An error returned means that it will not be called.
+func (l *Ledger) Append(records []replica.Record, done func(error)) error {
+	list := l.parts(records)
 	l.mu.Lock()
 	defer l.mu.Unlock() // a violation leaves it
 	for i := range records {
 		l.follow(&records[i])
 	}
-	l.appends = append(l.appends, a)
-	return l.store.Journal().Append(out, func(at journal.Position, err error) {
-		if err == nil {
-			l.placed(at)
+	for i := range list {
+		last := i == len(list)-1
+		l.appends = append(l.appends, list[i].appended)
+		if err := l.store.Journal().Append(list[i].records, func(at journal.Position, err error) {
+			if err == nil {
+				l.placed(at)
+			}
+			if last { // one before it that failed fails it, too
+				done(err)
+			}
+		}); err != nil {
+			return err
 		}
-		done(err)
-	})
+	}
+	return nil
 }
 
 // Room reports whether the store can take so many more bytes now: nil,

@@ -51,6 +51,31 @@ func entry(serial geoconfig.Serial, epoch geoconfig.Epoch) replica.Record {
 		Time: hlc.Time(serial) << 16, Data: bytes.Repeat([]byte{1, 0, 0}, 1)}}
 }
 
+// TestLedger_AppendsMoreThanASegment journals in one turn what two segments of
+// 1 MiB do not hold, with a row in the middle.
+func TestLedger_AppendsMoreThanASegment(t *testing.T) {
+	dir := t.TempDir()
+	s, l, _ := open(t, dir)
+	rows := replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}
+	records := []replica.Record{rows}
+	for serial := geoconfig.Serial(1); serial <= 30; serial++ {
+		e := entry(serial, 1)
+		e.Entry.Data = make([]byte, 100<<10)
+		records = append(records, e)
+		if serial == 10 {
+			records = append(records, rows)
+		}
+	}
+	put(t, l, records...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, restored := open(t, dir)
+	if len(restored) != 1 || len(restored[0].Entries) != 30 {
+		t.Fatalf("restored are %d slices, want one of 30 entries", len(restored))
+	}
+}
+
 // fill makes the journal go on to other segments, with entries of a slice that
 // is gone.
 func fill(t *testing.T, l *Ledger) {
