@@ -3,6 +3,8 @@ package geoconfig
 import (
 	"context"
 	"fmt"
+
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Store holds the configuration of one cluster. All methods may be called from
@@ -25,14 +27,14 @@ type Store interface {
 	// sense or names another one that is not there), NotEmpty (a removed row is
 	// still referred to), WrongCluster (another cluster or generation),
 	// Expired (the key was settled as not applied), TooLarge.
-	Apply(ctx context.Context, b Batch) (Revision, error)
+	Apply(ctx context.Context, b Batch) (ids.Revision, error)
 
 	// Settle tells for good whether the batch with this key was applied, and
 	// at which revision. Where it was not, it never will be: the store refuses
 	// the key from now on, even if the call is still under way somewhere. The
 	// last KeptKeys keys are known; an older one counts as not applied, which
 	// is safe for batches that swap rows, since their rows have moved on.
-	Settle(ctx context.Context, key string) (rev Revision, applied bool, err error)
+	Settle(ctx context.Context, key string) (rev ids.Revision, applied bool, err error)
 
 	// Follow waits until the configuration is past revision since, and returns
 	// the rows that changed after it, the newest form of each, in the order of
@@ -41,7 +43,7 @@ type Store interface {
 	// and says by Rows.More that there are others already. Following from 0
 	// gives everything. Audit records are not among the rows; a batch of only
 	// these ends the wait with no rows. It blocks until ctx ends.
-	Follow(ctx context.Context, since Revision, limit int) (Rows, error)
+	Follow(ctx context.Context, since ids.Revision, limit int) (Rows, error)
 
 	// Properties tells what kind of store this is.
 	Properties(ctx context.Context) (Properties, error)
@@ -126,20 +128,20 @@ func (n Node) Key() RowKey { return RowKey{NodesTable, string(n.ID)} }
 // RowKey names the user's row; Key is the public key.
 func (u User) RowKey() RowKey { return RowKey{UsersTable, string(u.Name)} }
 
-// Key names the slice's row.
-func (s SliceID) Key() RowKey { return RowKey{SlicesTable, fmt.Sprint(uint32(s))} }
+// SliceKey names a slice's row.
+func SliceKey(s ids.Slice) RowKey { return RowKey{SlicesTable, fmt.Sprint(uint32(s))} }
 
 // Cluster is the row that says whose configuration this is.
 type Cluster struct {
-	ID ClusterID `json:"id"`
+	ID ids.Cluster `json:"id"`
 	// Generation rises when the store is rebuilt; nodes refuse a lower one.
-	Generation Generation `json:"generation"`
+	Generation ids.Generation `json:"generation"`
 	// CreatedNS is when, in nanoseconds since 1970, by its maker's clock.
 	CreatedNS int64 `json:"created_ns"`
 	// Secret is what nodes seal tickets with, 32 bytes in hexadecimal. Only nodes
 	// may read it. The first node makes one where there is none.
-	Secret   string   `json:"secret,omitempty"`
-	Revision Revision `json:"revision"`
+	Secret   string       `json:"secret,omitempty"`
+	Revision ids.Revision `json:"revision"`
 }
 
 // AuditRecord tells who changed what. Records are only ever appended.
@@ -157,7 +159,7 @@ type AuditRecord struct {
 	Subject string `json:"subject"`
 	Detail  string `json:"detail,omitempty"`
 	// Revision is that of the batch; the store sets it.
-	Revision Revision `json:"revision"`
+	Revision ids.Revision `json:"revision"`
 }
 
 // SliceSwap replaces a slice's row.
@@ -165,7 +167,7 @@ type SliceSwap struct {
 	// From is the epoch that the row must have; 0: the slice must not exist.
 	// Slices are never removed and their IDs never used again. To make a slice,
 	// choose an ID; on Conflict choose the next one.
-	From Epoch `json:"from"`
+	From ids.Epoch `json:"from"`
 	// Row is the new row; its epoch is above From, whatever it changes. Its
 	// generation is 0 or the cluster's, and the store sets it.
 	Row SliceRow `json:"row"`
@@ -195,8 +197,8 @@ type Batch struct {
 // Removal names a row that is to go (with the revision that it must have) or
 // that went (with the revision of the batch that removed it).
 type Removal struct {
-	Key      RowKey   `json:"key"`
-	Revision Revision `json:"revision"`
+	Key      RowKey       `json:"key"`
+	Revision ids.Revision `json:"revision"`
 }
 
 // Query says which rows to read. The zero Query reads the cluster row only,
@@ -206,11 +208,11 @@ type Query struct {
 	Nodes bool `json:"nodes,omitempty"`
 	Users bool `json:"users,omitempty"`
 	// SliceIDs asks for these slices.
-	SliceIDs []SliceID `json:"slice_ids,omitempty"`
+	SliceIDs []ids.Slice `json:"slice_ids,omitempty"`
 	// Slices asks for this many slices (at most MaxBatchRows) with IDs of
 	// SlicesFrom and above, in their order. Rows.More: there are others.
-	Slices     int     `json:"slices,omitempty"`
-	SlicesFrom SliceID `json:"slices_from,omitempty"`
+	Slices     int       `json:"slices,omitempty"`
+	SlicesFrom ids.Slice `json:"slices_from,omitempty"`
 	// Audit asks for this many of the newest audit records (at most
 	// MaxBatchRows), newest first, those below number AuditBefore if it is
 	// not 0.
@@ -230,8 +232,8 @@ type Rows struct {
 	Audit   []AuditRecord `json:"audit,omitempty"`
 	// Revision is the store's at the time of reading; of Follow, the one to
 	// follow from next.
-	Revision Revision `json:"revision"`
-	More     bool     `json:"more,omitempty"`
+	Revision ids.Revision `json:"revision"`
+	More     bool         `json:"more,omitempty"`
 }
 
 // Len counts the rows that a batch would change, and its audit records.

@@ -5,43 +5,49 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
-func TestTheVocabularyImportsTheStandardLibraryOnly(t *testing.T) {
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestVocabulary_ImportsTheStandardLibrary(t *testing.T) {
 	checked := 0
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, parser.ImportsOnly)
+	for _, folder := range []string{".", "ids"} {
+		entries, err := os.ReadDir(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checked++
-		for _, i := range file.Imports {
-			path := strings.Trim(i.Path.Value, `"`)
-			if first, _, _ := strings.Cut(path, "/"); strings.Contains(first, ".") {
-				t.Errorf("%s imports %s, which is not of the standard library", e.Name(), path)
-			}
-			if path == "os" || path == "net" || path == "io" {
-				t.Errorf("%s imports %s: the vocabulary does no I/O", e.Name(), path)
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
+				checked++
+				checkImports(t, filepath.Join(folder, e.Name()))
 			}
 		}
 	}
-	if checked < 2 {
+	if checked < 3 {
 		t.Fatalf("only %d files were looked at", checked)
+	}
+}
+
+func checkImports(t *testing.T, name string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range file.Imports {
+		path := strings.Trim(i.Path.Value, `"`)
+		if first, _, _ := strings.Cut(path, "/"); strings.Contains(first, ".") && path != "cartwheel.dev/geo-config/ids" {
+			t.Errorf("%s imports %s, which is not of the standard library", name, path)
+		}
+		if path == "os" || path == "net" || path == "io" {
+			t.Errorf("%s imports %s: the vocabulary does no I/O", name, path)
+		}
 	}
 }
 
@@ -58,20 +64,6 @@ func TestTheContractStaysSmall(t *testing.T) {
 		if m.Type.NumIn() == 0 || m.Type.In(0).String() != "context.Context" {
 			t.Errorf("%s does not take a context first", m.Name)
 		}
-	}
-}
-
-func TestObjectIDsJoinAndPart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := geoconfig.SliceID(rapid.Uint32Range(0, uint32(geoconfig.MaxSlice)).Draw(t, "slice"))
-		n := rapid.Uint64Range(0, 1<<geoconfig.NumberBits-1).Draw(t, "number")
-		o := geoconfig.NewObjectID(s, n)
-		if o.Slice() != s || o.Number() != n {
-			t.Fatalf("%d and %d came back as %d and %d", s, n, o.Slice(), o.Number())
-		}
-	})
-	if geoconfig.RootObject.Slice() != geoconfig.RootSlice || geoconfig.RootObject.Number() != 1 {
-		t.Errorf("the root is %v", geoconfig.RootObject)
 	}
 }
 
@@ -93,14 +85,6 @@ func TestRowsKeepTheirForm(t *testing.T) {
 	}
 }
 
-func TestShortIDsShowWhatDiffers(t *testing.T) {
-	for id, want := range map[geoconfig.NodeID]string{"": "", "n1": "n1", "12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp": "vnc6iDEp"} {
-		if got := id.Short(); got != want {
-			t.Errorf("%s: got %q, want %q", id, got, want)
-		}
-	}
-}
-
 func TestRowKeysAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		key  geoconfig.RowKey
@@ -109,7 +93,7 @@ func TestRowKeysAreNamed(t *testing.T) {
 		{geoconfig.ClusterKey(), "cluster/cluster"},
 		{geoconfig.Site{Name: "paris"}.Key(), "sites/paris"},
 		{geoconfig.Node{ID: "n1"}.Key(), "nodes/n1"},
-		{geoconfig.SliceID(7).Key(), "slices/7"},
+		{geoconfig.SliceKey(ids.Slice(7)), "slices/7"},
 		{geoconfig.User{Name: "ann"}.RowKey(), "users/ann"},
 	} {
 		if got := c.key.String(); got != c.want {

@@ -8,7 +8,7 @@ import (
 
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -41,16 +41,16 @@ type ahead struct {
 	busy atomic.Bool // there is something in unused or coming
 
 	mu      sync.Mutex // guards below
-	rows    map[geoconfig.ObjectID]*row
-	unused  map[geoconfig.ObjectID]*row
-	coming  map[geoconfig.ObjectID]*batch
+	rows    map[ids.Object]*row
+	unused  map[ids.Object]*row
+	coming  map[ids.Object]*batch
 	batches int
 	proven  bool // the last batch that was decided on was worth it
 }
 
 // row is the files of one directory that are opened in a row.
 type row struct {
-	dir    geoconfig.ObjectID
+	dir    ids.Object
 	opened int // before the first batch
 	size   int // of the last batch
 	left   int // of it, not opened yet
@@ -60,13 +60,13 @@ type row struct {
 // batch is files on their way.
 type batch struct {
 	row   *row
-	files []geoconfig.ObjectID
+	files []ids.Object
 	done  chan struct{}
 	work  *trace.Operation
 }
 
 // await waits for a file that is on its way.
-func (a *ahead) await(ctx context.Context, o geoconfig.ObjectID) {
+func (a *ahead) await(ctx context.Context, o ids.Object) {
 	if !a.busy.Load() {
 		return
 	}
@@ -87,18 +87,18 @@ func (a *ahead) await(ctx context.Context, o geoconfig.ObjectID) {
 
 // openedUnknown notes that a file is opened of which only the attributes may be
 // known, and runs ahead of the next ones where that is worth it.
-func (c *Client) openedUnknown(o geoconfig.ObjectID) {
+func (c *Client) openedUnknown(o ids.Object) {
 	attr, _, listed := c.names.Attr(o)
 	if !listed || !c.far(o.Slice()) {
 		return
 	}
-	dir := geoconfig.ObjectID(attr.Parent)
+	dir := ids.Object(attr.Parent)
 	a := &c.ahead
 	a.mu.Lock()
 	r := a.rows[dir]
 	if r == nil {
 		if a.rows == nil || len(a.rows) >= maxUnused {
-			a.rows = map[geoconfig.ObjectID]*row{}
+			a.rows = map[ids.Object]*row{}
 		}
 		r = &row{dir: dir}
 		a.rows[dir] = r
@@ -125,7 +125,7 @@ func (c *Client) openedUnknown(o geoconfig.ObjectID) {
 
 // openedAhead notes that a file is opened that may have been brought, and brings
 // the next ones when few are left.
-func (c *Client) openedAhead(o geoconfig.ObjectID) {
+func (c *Client) openedAhead(o ids.Object) {
 	a := &c.ahead
 	if !a.busy.Load() {
 		return
@@ -154,7 +154,7 @@ func (c *Client) openedAhead(o geoconfig.ObjectID) {
 func (a *ahead) settle() { a.busy.Store(len(a.unused) > 0 || len(a.coming) > 0) }
 
 // bring asks for the next files of a row behind one of them.
-func (c *Client) bring(r *row, o geoconfig.ObjectID) {
+func (c *Client) bring(r *row, o ids.Object) {
 	a := &c.ahead
 	a.mu.Lock()
 	if r.size == 0 || r.asking || a.batches >= maxBatches {
@@ -193,7 +193,7 @@ func (a *ahead) send(b *batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.coming == nil {
-		a.coming = map[geoconfig.ObjectID]*batch{}
+		a.coming = map[ids.Object]*batch{}
 	}
 	for _, o := range b.files {
 		a.coming[o] = b
@@ -202,13 +202,13 @@ func (a *ahead) send(b *batch) {
 }
 
 // came notes which files of a batch came.
-func (a *ahead) came(b *batch, files []geoconfig.ObjectID) {
+func (a *ahead) came(b *batch, files []ids.Object) {
 	a.mu.Lock()
 	for _, o := range b.files {
 		delete(a.coming, o)
 	}
 	if a.unused == nil {
-		a.unused = map[geoconfig.ObjectID]*row{}
+		a.unused = map[ids.Object]*row{}
 	}
 	for _, o := range files {
 		if a.unused[o] == nil {
@@ -225,7 +225,7 @@ func (a *ahead) came(b *batch, files []geoconfig.ObjectID) {
 
 // files asks the active for files of one slice, keeps what comes, and returns
 // which came. Content is asked for where no nearer node has it.
-func (c *Client) files(ctx context.Context, list []geoconfig.ObjectID) (came []geoconfig.ObjectID) {
+func (c *Client) files(ctx context.Context, list []ids.Object) (came []ids.Object) {
 	slice := list[0].Slice()
 	req := &pb.FilesRequest{Objects: make([]uint64, len(list))}
 	for i, o := range list {
@@ -235,8 +235,8 @@ func (c *Client) files(ctx context.Context, list []geoconfig.ObjectID) (came []g
 	var mark names.Mark
 	var resp *pb.FilesResponse
 	var body *wire.Buffer
-	var by geoconfig.NodeID
-	err := c.router.Active(ctx, slice, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+	var by ids.Node
+	err := c.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		mark, resp, by = c.names.MarkObject(0), &pb.FilesResponse{}, node
 		req.Header = &pb.ReadHeader{Slice: uint32(slice), Epoch: uint64(epoch), Session: c.sessions.With(ctx, node), Client: c.cluster.Client()}
 		if known, ok := c.router.Known(slice); ok && c.cluster.Closest(node, known.Normals()) == node {
@@ -264,7 +264,7 @@ func (c *Client) files(ctx context.Context, list []geoconfig.ObjectID) (came []g
 	}
 	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
 		for _, f := range resp.Files {
-			came = append(came, geoconfig.ObjectID(f.Attr.Object))
+			came = append(came, ids.Object(f.Attr.Object))
 			l.Attr(f.Attr, false)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/pending"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -39,18 +39,18 @@ type aloneness struct {
 	sober atomic.Int64 // boot time until which nothing is made here
 
 	mu      sync.Mutex // guards refused
-	refused map[geoconfig.ObjectID]error
+	refused map[ids.Object]error
 }
 
 func (a *aloneness) init(most int) {
-	a.table, a.refused = pending.New(most), map[geoconfig.ObjectID]error{}
+	a.table, a.refused = pending.New(most), map[ids.Object]error{}
 }
 
 // Pending is how many files were made here that their actives have not heard of.
 func (c *Client) Pending() int { return c.alone.table.Len() }
 
 // take returns why an object's active refused it, once.
-func (a *aloneness) take(o geoconfig.ObjectID) error {
+func (a *aloneness) take(o ids.Object) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	err := a.refused[o]
@@ -59,7 +59,7 @@ func (a *aloneness) take(o geoconfig.ObjectID) error {
 }
 
 // want has a create ask for what later ones need to be made here.
-func (c *Client) want(create *pb.Create, s geoconfig.SliceID) {
+func (c *Client) want(create *pb.Create, s ids.Slice) {
 	create.Alone = true
 	if c.alone.table.Left(s) < reserveBelow {
 		create.Reserve = reserve
@@ -67,7 +67,7 @@ func (c *Client) want(create *pb.Create, s geoconfig.SliceID) {
 }
 
 // got takes the IDs that came with an answer.
-func (c *Client) got(r *pb.Result) { c.alone.table.Give(geoconfig.ObjectID(r.First), r.Numbers) }
+func (c *Client) got(r *pb.Result) { c.alone.table.Give(ids.Object(r.First), r.Numbers) }
 
 // makeAlone makes a file here, if its directory is ours alone, the name is known
 // to be free, and nothing about it is for its active to decide.
@@ -141,7 +141,7 @@ func (c *Client) journalMade(f *pending.File) bool {
 // staysHere reports whether new files of a directory go to its own slice, as
 // place decides, where that is known without asking.
 func (c *Client) staysHere(dir *pb.Attr) bool {
-	parent := geoconfig.ObjectID(dir.Object).Slice()
+	parent := ids.Object(dir.Object).Slice()
 	row, ok := c.router.Known(parent)
 	if !ok || row.Closed {
 		return false

@@ -17,8 +17,8 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -347,7 +347,7 @@ func TestWhoDiesAloneHoldsUpNobody(t *testing.T) {
 // not heard of: its successor does.
 func TestATakeoverMeetsNewFiles(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: quick})
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	cl, other := clientOf(t, c, ""), clientOf(t, c, "")
 	d := ownDir(t, cl, "d")
 	var open []*making

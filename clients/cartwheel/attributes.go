@@ -6,8 +6,8 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -54,7 +54,7 @@ func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duratio
 func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 	left, own := c.names.Good(a)
 	if !own && left > 0 {
-		left = min(left, c.nodes.believed(geoconfig.ObjectID(a.Object), c.boot()))
+		left = min(left, c.nodes.believed(ids.Object(a.Object), c.boot()))
 	}
 	var r mount.AttrReply
 	r.Attr, r.Valid = c.shown(a, left)
@@ -148,7 +148,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.NodeID,
 }
 
 // setAttr builds the operation's message.
-func setAttr(o geoconfig.ObjectID, change *mount.SetAttr) *pb.SetAttr {
+func setAttr(o ids.Object, change *mount.SetAttr) *pb.SetAttr {
 	s := &pb.SetAttr{Object: uint64(o), ByHandle: change.Handle != 0}
 	has := func(bit uint32) bool { return change.Valid&bit != 0 }
 	if has(mount.SetMode) {
@@ -178,7 +178,7 @@ func setAttr(o geoconfig.ObjectID, change *mount.SetAttr) *pb.SetAttr {
 	return s
 }
 
-func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o geoconfig.ObjectID, set *pb.SetAttr, cues cue.Set) (mount.AttrReply, error) {
+func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set *pb.SetAttr, cues cue.Set) (mount.AttrReply, error) {
 	a, err := c.change(ctx, o, operation{p: p, level: cues.Only(cue.Chmod).Sync(), op: &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}})
 	if err != nil {
 		return mount.AttrReply{}, err
@@ -191,7 +191,7 @@ func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o geoconfig.Objec
 
 // change runs an operation on one object and learns the attributes that it
 // answers.
-func (c *Client) change(ctx context.Context, o geoconfig.ObjectID, run operation) (*pb.Attr, error) {
+func (c *Client) change(ctx context.Context, o ids.Object, run operation) (*pb.Attr, error) {
 	mark := c.names.MarkObject(o)
 	run.slice = o.Slice()
 	resp, by, err := c.operate(ctx, run)
@@ -211,8 +211,8 @@ func (c *Client) change(ctx context.Context, o geoconfig.ObjectID, run operation
 
 // learn takes the attributes that an operation of our own left behind. The
 // kernel's pages stay good where nobody else can have changed the file since.
-func (c *Client) learn(mark *names.Mark, by geoconfig.NodeID, resp *pb.OperateResponse, a *pb.Attr) {
-	o := geoconfig.ObjectID(a.Object)
+func (c *Client) learn(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, a *pb.Attr) {
+	o := ids.Object(a.Object)
 	old, _, known := c.names.Attr(o)
 	c.names.Learn(mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, false) })
 	if known && old.Version != a.Version {
@@ -222,7 +222,7 @@ func (c *Client) learn(mark *names.Mark, by geoconfig.NodeID, resp *pb.OperateRe
 }
 
 // advance moves the version of the kernel's pages on.
-func (t *nodes) advance(o geoconfig.ObjectID, from, to uint64) {
+func (t *nodes) advance(o ids.Object, from, to uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.known(o); n != nil && n.pages == from {
@@ -231,7 +231,7 @@ func (t *nodes) advance(o geoconfig.ObjectID, from, to uint64) {
 }
 
 // doubt forgets objects of which an operation's outcome is not known.
-func (c *Client) doubt(objects ...geoconfig.ObjectID) {
+func (c *Client) doubt(objects ...ids.Object) {
 	for _, o := range objects {
 		if o == 0 {
 			continue

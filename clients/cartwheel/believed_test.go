@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -33,7 +33,7 @@ func TestANameIsBelievedUnderTheLeaseItWasFoundUnder(t *testing.T) {
 	if _, err := other.SetAttr(t.Context(), nobody, e.Node, mount.SetAttr{Valid: mount.SetMode, Mode: 0o700}); err != nil {
 		t.Fatal(err)
 	}
-	node := c.Active(geoconfig.RootSlice).Server().Host()
+	node := c.Active(ids.RootSlice).Server().Host()
 	node.SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
 		return wire.Verdict{Drop: m == method.Revoke}
 	})

@@ -7,8 +7,8 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -56,12 +56,12 @@ type answer interface {
 
 // ask sends a read to the active of a slice: make builds the request for the
 // header of each attempt, and returns where the answer goes.
-func (c *Client) ask(ctx context.Context, slice geoconfig.SliceID, p *pb.Principal, m wire.Method,
-	build func(*pb.ReadHeader) (proto.Message, answer)) (geoconfig.NodeID, error) {
+func (c *Client) ask(ctx context.Context, slice ids.Slice, p *pb.Principal, m wire.Method,
+	build func(*pb.ReadHeader) (proto.Message, answer)) (ids.Node, error) {
 	ctx, cancel := c.remotely(ctx)
 	defer cancel()
-	var by geoconfig.NodeID
-	err := c.router.Active(ctx, slice, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+	var by ids.Node
+	err := c.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		h := &pb.ReadHeader{Slice: uint32(slice), Epoch: uint64(epoch), Session: c.sessions.With(ctx, node), Principal: p, Client: c.cluster.Client()}
 		req, resp := build(h)
 		by = node
@@ -73,7 +73,7 @@ func (c *Client) ask(ctx context.Context, slice geoconfig.SliceID, p *pb.Princip
 }
 
 // fetch reads an object's attributes from its active and learns them.
-func (c *Client) fetch(ctx context.Context, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, error) {
+func (c *Client) fetch(ctx context.Context, o ids.Object, content, xattrs bool) (*pb.Attr, error) {
 	if err := c.settle(ctx, o); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (c *Client) fetch(ctx context.Context, o geoconfig.ObjectID, content, xattr
 }
 
 // attr returns an object's attributes, from the cache where a lease covers them.
-func (c *Client) attr(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (c *Client) attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, _, ok := c.names.Attr(o); ok {
 		return a, nil
 	}
@@ -108,7 +108,7 @@ func (c *Client) attr(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, erro
 }
 
 // whole is attr with Content, of a regular file.
-func (c *Client) whole(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (c *Client) whole(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, _, ok := c.names.Attr(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
 		return a, nil
 	}
@@ -117,7 +117,7 @@ func (c *Client) whole(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, err
 
 // operation is one operation on its way.
 type operation struct {
-	slice geoconfig.SliceID
+	slice ids.Slice
 	p     *pb.Principal
 	op    *pb.Operation
 	body  [][]byte
@@ -127,7 +127,7 @@ type operation struct {
 
 // operate runs one operation exactly once. A failure that the active decided
 // has its kind; any other means that the outcome is not known: see unknown.
-func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse, geoconfig.NodeID, error) {
+func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse, ids.Node, error) {
 	const op fault.Op = "cartwheel.operate"
 	c.settleFor(ctx, &o)
 	if o.op.TimeNs == 0 {
@@ -136,8 +136,8 @@ func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse,
 	req := &pb.OperateRequest{Principal: o.p, Operation: o.op, SyncLevel: o.level, Hlc: uint64(c.hlc.Last()), Tickets: c.tickets.with(method.Names(o.op)...)}
 	// Sent again, it stays under the session under which it was sent first: what
 	// was written under a lock that went with that session is refused.
-	under := map[geoconfig.NodeID]uint64{}
-	resp, by, err := c.operator.Operate(ctx, o.slice, req, o.body, func(node geoconfig.NodeID) uint64 {
+	under := map[ids.Node]uint64{}
+	resp, by, err := c.operator.Operate(ctx, o.slice, req, o.body, func(node ids.Node) uint64 {
 		if o.op.GetCommit() == nil || under[node] == 0 {
 			under[node] = c.sessions.With(ctx, node)
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -13,7 +13,7 @@ import (
 // kernel: what was written elsewhere before a lock was granted is seen under it.
 // A lease on the attributes is not enough. They may have come later than the
 // version that is open, and the kernel may not know of the last revocation yet.
-func (c *Client) catchUp(ctx context.Context, o geoconfig.ObjectID) error {
+func (c *Client) catchUp(ctx context.Context, o ids.Object) error {
 	a, _, ok := c.names.Attr(o)
 	if !ok {
 		var err error
@@ -41,7 +41,7 @@ func (c *Client) catchUp(ctx context.Context, o geoconfig.ObjectID) error {
 
 // pagesAre notes that the kernel's pages of a file are of a version, and reports
 // whether older ones must be dropped for that.
-func (t *nodes) pagesAre(o geoconfig.ObjectID, a *pb.Attr) (drop bool) {
+func (t *nodes) pagesAre(o ids.Object, a *pb.Attr) (drop bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.known(o)

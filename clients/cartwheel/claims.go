@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -42,7 +43,7 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 	defer cancel()
 	var resp *pb.ClaimResponse
 	var at lockSession
-	err := c.router.Active(ctx, row.ID, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+	err := c.router.Active(ctx, row.ID, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		at = lockSession{node, c.sessions.With(ctx, node)}
 		req.Epoch, req.Session = uint64(epoch), at.number
 		resp = &pb.ClaimResponse{}
@@ -59,10 +60,10 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 		}
 		return
 	}
-	c.loseLocks(func(o geoconfig.ObjectID, h *holding) bool {
+	c.loseLocks(func(o ids.Object, h *holding) bool {
 		return o.Slice() == row.ID && slices.ContainsFunc(resp.Lost, func(l *pb.Lock) bool {
 			m := fromWire(l)
-			return geoconfig.ObjectID(l.Object) == o && m.Owner == h.lock.Owner && m.Whole == h.lock.Whole && m.Start <= h.lock.End && m.End >= h.lock.Start
+			return ids.Object(l.Object) == o && m.Owner == h.lock.Owner && m.Whole == h.lock.Whole && m.Start <= h.lock.End && m.End >= h.lock.Start
 		})
 	})
 	c.locks.claimed(row.ID, at)
@@ -71,7 +72,7 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 // doubtLocks hears that the session with a node ended. Until it is known who acts
 // for the slices in which locks are held there, commits of locked files wait:
 // another client may have the locks.
-func (c *Client) doubtLocks(node geoconfig.NodeID) {
+func (c *Client) doubtLocks(node ids.Node) {
 	for _, id := range c.locks.slices() {
 		row, ok := c.router.Known(id)
 		if !ok || row.Active != node {
@@ -93,17 +94,17 @@ func (c *Client) doubtLocks(node geoconfig.NodeID) {
 // loseSlice waits until it is clear who acts for a slice after the session with
 // its active ended. The same node has given the locks up, and others may have
 // had them since. Another one has them claimed.
-func (c *Client) loseSlice(id geoconfig.SliceID, node geoconfig.NodeID) {
+func (c *Client) loseSlice(id ids.Slice, node ids.Node) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
 	defer cancel()
-	gone := func(o geoconfig.ObjectID, h *holding) bool {
+	gone := func(o ids.Object, h *holding) bool {
 		return o.Slice() == id && h.at.node == node && h.at.number != c.sessions.Current(node)
 	}
 	one := c.locks.any(gone)
 	if one == nil {
 		return
 	}
-	_, _, err := c.askLock(ctx, geoconfig.ObjectID(one.Object), &pb.LockRequest{Lock: one, Test: true})
+	_, _, err := c.askLock(ctx, ids.Object(one.Object), &pb.LockRequest{Lock: one, Test: true})
 	if row, ok := c.router.Known(id); err != nil || ok && row.Active == node {
 		c.loseLocks(gone)
 	}
@@ -112,7 +113,7 @@ func (c *Client) loseSlice(id geoconfig.SliceID, node geoconfig.NodeID) {
 // loseLocks takes note that locks are lost: the writes of the handles through
 // which they were taken fail from now on, and so do bytes that were written
 // under them and are not committed.
-func (c *Client) loseLocks(which func(geoconfig.ObjectID, *holding) bool) {
+func (c *Client) loseLocks(which func(ids.Object, *holding) bool) {
 	t := &c.locks
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +139,7 @@ func (c *Client) loseLocks(which func(geoconfig.ObjectID, *holding) bool) {
 }
 
 // claimed notes that what is held in a slice goes with another session now.
-func (t *locks) claimed(id geoconfig.SliceID, at lockSession) {
+func (t *locks) claimed(id ids.Slice, at lockSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for o, list := range t.held {
@@ -151,7 +152,7 @@ func (t *locks) claimed(id geoconfig.SliceID, at lockSession) {
 }
 
 // any returns one lock that is held and matches, or nil.
-func (t *locks) any(which func(geoconfig.ObjectID, *holding) bool) *pb.Lock {
+func (t *locks) any(which func(ids.Object, *holding) bool) *pb.Lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for o, list := range t.held {
@@ -166,7 +167,7 @@ func (t *locks) any(which func(geoconfig.ObjectID, *holding) bool) *pb.Lock {
 
 // doubt begins a time in which a slice's locks cannot be trusted, which ends
 // when known is called; nil where one is under way.
-func (t *locks) doubt(id geoconfig.SliceID) (known func()) {
+func (t *locks) doubt(id ids.Slice) (known func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.doubts[id] != nil {
@@ -184,7 +185,7 @@ func (t *locks) doubt(id geoconfig.SliceID) (known func()) {
 
 // mayCommit waits until it is known whether the locks on an object are held, and
 // fails where bytes that were written under one are not to be committed.
-func (t *locks) mayCommit(ctx context.Context, o geoconfig.ObjectID) error {
+func (t *locks) mayCommit(ctx context.Context, o ids.Object) error {
 	for {
 		t.mu.Lock()
 		over := t.doubts[o.Slice()]
@@ -207,7 +208,7 @@ func (t *locks) mayCommit(ctx context.Context, o geoconfig.ObjectID) error {
 }
 
 // fail answers what is written through a handle whose lock was lost.
-func (t *locks) fail(h mount.Handle, o geoconfig.ObjectID) error {
+func (t *locks) fail(h mount.Handle, o ids.Object) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, lost := t.lost[h]; lost {
@@ -223,6 +224,6 @@ func (t *locks) closed(h mount.Handle) {
 	delete(t.lost, h)
 }
 
-func lostLock(o geoconfig.ObjectID) error {
+func lostLock(o ids.Object) error {
 	return fault.E(fault.LostLock, "cartwheel.Write", o.String(), "a lock on the file was lost: what it protected may have changed")
 }

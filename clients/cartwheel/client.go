@@ -26,8 +26,8 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire"
@@ -40,7 +40,7 @@ type Options struct {
 	Contact contact.File
 	// Site is where this machine stands; empty: unknown, then what is made goes
 	// to its parent's slice.
-	Site geoconfig.SiteName
+	Site ids.Site
 	// Name is shown to people: host and mount point.
 	Name string
 	// CacheDir is the folder of the disk cache and the write journal; empty:
@@ -158,7 +158,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.handles.init()
 	c.locks.init()
 	c.alone.init(o.UntoldFiles)
-	c.waits.by = map[geoconfig.ObjectID][]*waiting{}
+	c.waits.by = map[ids.Object][]*waiting{}
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
 		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.BootTime,
@@ -234,7 +234,7 @@ func (o Options) filled() Options {
 // the nodes report each other.
 func (c *Client) observe(_ string, t uint64) { _ = c.hlc.Observe(hlc.Time(t)) }
 
-func (c *Client) siteKnown(site geoconfig.SiteName) bool {
+func (c *Client) siteKnown(site ids.Site) bool {
 	for _, s := range c.cluster.Sites() {
 		if s.Name == site {
 			return true

@@ -15,7 +15,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/mount/gofuse"
 	"cartwheel.dev/clients/mount/mounttest"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -23,7 +23,7 @@ import (
 // any.
 func clientOf(t testing.TB, c *servertest.Cluster, site string) *cartwheel.Client {
 	t.Helper()
-	cl := opened(t, c, cartwheel.Options{Site: geoconfig.SiteName(site)})
+	cl := opened(t, c, cartwheel.Options{Site: ids.Site(site)})
 	t.Cleanup(func() {
 		if err := cl.Close(); err != nil {
 			t.Error(err)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Unsaved is a file with writes that are not at the nodes.
 type Unsaved struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	Bytes  uint64
 	Name   func() string // what a person knows it by; nil: by its object
 	// Err says why writes of it were given up; nil: they are still sent.
@@ -22,7 +22,7 @@ type Unsaved struct {
 // and those of which writes were lost without a program having been told.
 func (c *Client) Unsaved() []Unsaved {
 	var out []Unsaved
-	seen := map[geoconfig.ObjectID]bool{}
+	seen := map[ids.Object]bool{}
 	add := func(u Unsaved) {
 		if !seen[u.Object] {
 			seen[u.Object] = true

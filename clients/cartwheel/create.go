@@ -6,15 +6,15 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // making is a new object on its way.
 type making struct {
-	dir    geoconfig.ObjectID
+	dir    ids.Object
 	cues   cue.Set
 	name   string
 	who    mount.Caller
@@ -109,7 +109,7 @@ func (c *Client) pauseBeforePlace(ctx context.Context, try int) bool {
 }
 
 // closedSlice notes that a slice takes no more objects.
-func (c *Client) closedSlice(ctx context.Context, s geoconfig.SliceID) {
+func (c *Client) closedSlice(ctx context.Context, s ids.Slice) {
 	c.placed.drop(s)
 	if row, err := c.router.Row(ctx, s); err == nil && !row.Closed {
 		row.Closed = true
@@ -135,7 +135,7 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 	if r.Attr == nil || r.Attr.Object == 0 {
 		return made{}, fault.E(fault.Corrupt, "cartwheel.create", m.name, "the answer has no object")
 	}
-	o := geoconfig.ObjectID(r.Attr.Object)
+	o := ids.Object(r.Attr.Object)
 	res := made{attr: r.Attr, existed: r.Existed}
 	whole := !r.Existed || o.Slice() == m.dir.Slice()
 	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
@@ -160,11 +160,11 @@ func (m *making) level() uint32 { return m.cues.Only(m.call).Sync() }
 
 // createApart makes the object in another slice than its directory, and names
 // it then. What is never named, the nodes sweep away.
-func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir *pb.Attr, slice geoconfig.SliceID) (made, error) {
+func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir *pb.Attr, slice ids.Slice) (made, error) {
 	if res, done, err := c.thereAlready(ctx, m); done || err != nil {
 		return res, err
 	}
-	obj := geoconfig.ObjectID(0)
+	obj := ids.Object(0)
 	mk := &pb.MakeObject{Mode: m.create.Mode, Umask: m.create.Umask, Rdev: m.create.Rdev, Target: m.create.Target,
 		Cues: cue.Inherit(dir.Cues, m.create.Cues), Parent: uint64(m.dir), Alone: true}
 	if c.alone.table.Left(slice) < reserveBelow {
@@ -186,7 +186,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	}
 	c.got(resp.Result)
 	a := resp.Result.Attr
-	obj = geoconfig.ObjectID(a.GetObject())
+	obj = ids.Object(a.GetObject())
 	grants := resp.Grants
 	named, namedBy, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(), op: &pb.Operation{
 		Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: uint64(m.dir), Name: []byte(m.name), Object: uint64(obj), Mode: a.GetMode() & mount.TypeMask, Made: resp.Result.Made}}}})
@@ -238,7 +238,7 @@ func (c *Client) thereAlready(ctx context.Context, m making) (res made, done boo
 
 // tellAliases makes the kernel look a changed name up again in the directory's
 // other names (those with other cues).
-func (c *Client) tellAliases(dir geoconfig.ObjectID, cues cue.Set, changed ...string) {
+func (c *Client) tellAliases(dir ids.Object, cues cue.Set, changed ...string) {
 	out, some := c.nodes.untellAliases(dir, cues, changed)
 	if !some {
 		return
@@ -248,7 +248,7 @@ func (c *Client) tellAliases(dir geoconfig.ObjectID, cues cue.Set, changed ...st
 	<-done // at most tellLimit: those directories are not locked by this call
 }
 
-func (t *nodes) untellAliases(dir geoconfig.ObjectID, cues cue.Set, changed []string) (out notice, some bool) {
+func (t *nodes) untellAliases(dir ids.Object, cues cue.Set, changed []string) (out notice, some bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.aliases[dir]) == 0 {
@@ -291,9 +291,9 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.NodeID, 
 }
 
 // named answers a call that made a name.
-func (c *Client) named(id mount.NodeID, cues cue.Set, name string, a *pb.Attr, dir geoconfig.ObjectID) mount.Entry {
+func (c *Client) named(id mount.NodeID, cues cue.Set, name string, a *pb.Attr, dir ids.Object) mount.Entry {
 	e := c.entry(a, cues)
-	left := c.names.Means(dir, name, geoconfig.ObjectID(a.Object))
+	left := c.names.Means(dir, name, ids.Object(a.Object))
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
 		left = 0
 	}

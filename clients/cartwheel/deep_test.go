@@ -10,8 +10,8 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -23,7 +23,7 @@ const deepPath = "a/b/c/d/e/f"
 func deep(t *testing.T) (c *servertest.Cluster, near, away cartwheel.Options) {
 	t.Helper()
 	c, active, _ := farActive(t, 10*time.Millisecond)
-	sites := []geoconfig.SiteName{"a", "b", "c"}
+	sites := []ids.Site{"a", "b", "c"}
 	near = cartwheel.Options{Site: sites[active.Index]}
 	home := opened(t, c, near)
 	ctx := context.Background()

@@ -5,8 +5,8 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 )
 
@@ -99,7 +99,7 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.NodeID,
 }
 
 // dots hands "." and ".." over.
-func (c *Client) dots(ctx context.Context, dir geoconfig.ObjectID, offset uint64, plus bool, sink mount.DirSink) (full bool, err error) {
+func (c *Client) dots(ctx context.Context, dir ids.Object, offset uint64, plus bool, sink mount.DirSink) (full bool, err error) {
 	if offset >= firstName {
 		return false, nil
 	}
@@ -136,7 +136,7 @@ type reading struct {
 	c    *Client
 	id   mount.NodeID
 	cues cue.Set
-	dir  geoconfig.ObjectID
+	dir  ids.Object
 	plus bool
 	sink mount.DirSink
 }
@@ -166,7 +166,7 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 
 // learnPage learns a page. The mark is that of the first one: when the last
 // comes and nothing was in between, all is known.
-func (c *Client) learnPage(dir geoconfig.ObjectID, p *page, going bool, first *names.Mark, kept *bool) []names.Named {
+func (c *Client) learnPage(dir ids.Object, p *page, going bool, first *names.Mark, kept *bool) []names.Named {
 	out := make([]names.Named, len(p.resp.Entries))
 	c.names.Learn(&p.mark, p.by, p.resp.Grants, func(l *names.Learner) {
 		if !going {
@@ -174,9 +174,9 @@ func (c *Client) learnPage(dir geoconfig.ObjectID, p *page, going bool, first *n
 		}
 		*kept = *kept && l.Unbroken(first, dir)
 		for i, e := range p.resp.Entries {
-			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode}}
+			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: ids.Object(e.Object), Type: e.Mode}}
 			l.Attr(e.Attr, false)
-			c.tickets.note(geoconfig.ObjectID(e.Object), e.Ticket)
+			c.tickets.note(ids.Object(e.Object), e.Ticket)
 			l.Entry(dir, out[i].Name, out[i].Entry)
 		}
 		if *kept && !p.resp.More {
@@ -188,7 +188,7 @@ func (c *Client) learnPage(dir geoconfig.ObjectID, p *page, going bool, first *n
 
 // prefetch reads a directory whose names are asked for one by one, as far as
 // that is not too much.
-func (c *Client) prefetch(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID) {
+func (c *Client) prefetch(ctx context.Context, who mount.Caller, dir ids.Object) {
 	s := c.readOn(who, dir, "", eagerBytes)
 	defer s.stop()
 	var mark names.Mark

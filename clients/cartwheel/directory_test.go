@@ -10,7 +10,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -24,7 +24,7 @@ func actsForRoot(t *testing.T, c *servertest.Cluster, n *servertest.Node, try fu
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	servertest.Await(ctx, t, "the node to act for the root", func() error {
-		now := c.Active(geoconfig.RootSlice)
+		now := c.Active(ids.RootSlice)
 		if now == n {
 			return nil
 		}
@@ -61,7 +61,7 @@ func TestAMountFollowsANodeToAnotherAddress(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, conf *server.Config) { conf.Lease, conf.Session = lease, lease }})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: 20 * time.Second})
 	put(t, cl, mount.Root, "before", "x", 0)
-	n := c.Active(geoconfig.RootSlice)
+	n := c.Active(ids.RootSlice)
 	n.Stop()
 	n.Move()
 	n.Start()

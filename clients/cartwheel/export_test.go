@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
 )
 
 // CutOff loses everything that the client sends to a node.
-func (c *Client) CutOff(id geoconfig.NodeID) {
+func (c *Client) CutOff(id ids.Node) {
 	c.cluster.Host().SetFilter(func(peer string, _ wire.Class, _ wire.Method) wire.Verdict {
 		return wire.Verdict{Drop: peer == string(id)}
 	})

@@ -15,8 +15,8 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -129,7 +129,7 @@ func TestASuccessorServes(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, conf *server.Config) {
 		conf.Lease, conf.Session = lease, lease
 	}})
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	site := []string{"a", "b", "c"}[(active.Index+1)%3]
 	cl := clientOf(t, c, site)
 	reader := clientOf(t, c, []string{"a", "b", "c"}[(active.Index+2)%3])
@@ -306,7 +306,7 @@ func TestACutOffClientServesNothingOld(t *testing.T) {
 // gives it to nobody else.
 func TestLocksOutliveATakeover(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: quick})
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	holder, rival := clientOf(t, c, ""), clientOf(t, c, "") // of no site: all goes to the root's slice
 	ctx := context.Background()
 	made := put(t, holder, mount.Root, "f", "x", 0)

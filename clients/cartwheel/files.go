@@ -8,8 +8,8 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -22,7 +22,7 @@ type as struct {
 
 // handle is an open file or directory.
 type handle struct {
-	object  geoconfig.ObjectID
+	object  ids.Object
 	node    mount.NodeID
 	content *content.Handle // of a file
 	as      *as             // of its writes
@@ -116,14 +116,14 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	e := c.named(id, cues, name, m.attr, dir)
 	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
 		var err error
-		m.attr, err = c.truncate(ctx, who, geoconfig.ObjectID(m.attr.Object), cues)
+		m.attr, err = c.truncate(ctx, who, ids.Object(m.attr.Object), cues)
 		if err != nil {
 			c.nodes.forget(e.Node, 1)
 			return mount.Entry{}, mount.Opened{}, err
 		}
 		e.Attr, _ = c.stat(m.attr)
 	}
-	b := c.nodes.beginOpen(geoconfig.ObjectID(m.attr.Object), flags)
+	b := c.nodes.beginOpen(ids.Object(m.attr.Object), flags)
 	b.dir, b.name = dir, name
 	out := c.opened(ctx, who, b, m.attr, flags, cues)
 	if _, _, ok := c.names.Attr(b.object); !ok {
@@ -132,7 +132,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	return e, out, nil
 }
 
-func (c *Client) truncate(ctx context.Context, who mount.Caller, o geoconfig.ObjectID, cues cue.Set) (*pb.Attr, error) {
+func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, cues cue.Set) (*pb.Attr, error) {
 	var zero uint64
 	var a *pb.Attr
 	if err := c.flushFirst(ctx, o); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -52,7 +52,7 @@ func (c *Client) toFill(ctx context.Context, h *handle, a *pb.Attr) []byte {
 
 // nearContent reports whether the node that is asked for a slice's content is
 // near.
-func (c *Client) nearContent(slice geoconfig.SliceID) bool {
+func (c *Client) nearContent(slice ids.Slice) bool {
 	row, ok := c.router.Known(slice)
 	limit := c.opt.AheadFrom
 	if limit < 0 {

@@ -12,7 +12,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -72,7 +72,7 @@ func (p *pages) seen(node mount.NodeID) (data string, given, n int) { // n: time
 func filled(t *testing.T, content string) (maker, cl *cartwheel.Client, p *pages, e mount.Entry) {
 	t.Helper()
 	c := servertest.Start(t, servertest.Options{})
-	site := []string{"a", "b", "c"}[c.Active(geoconfig.RootSlice).Index]
+	site := []string{"a", "b", "c"}[c.Active(ids.RootSlice).Index]
 	maker, cl, p = clientOf(t, c, site), clientOf(t, c, site), &pages{}
 	put(t, maker, mount.Root, "f", content, 0)
 	cl.Init(p)
@@ -245,7 +245,7 @@ func TestWhatIsWrittenIsNotFilled(t *testing.T) {
 func TestContentThatIsFarIsNotWaitedFor(t *testing.T) {
 	c, active, _ := farActive(t, 20*time.Millisecond)
 	content := strings.Repeat("0123456789abcdef", 1<<10)
-	home := opened(t, c, cartwheel.Options{Site: []geoconfig.SiteName{"a", "b", "c"}[active.Index]})
+	home := opened(t, c, cartwheel.Options{Site: []ids.Site{"a", "b", "c"}[active.Index]})
 	put(t, home, mount.Root, "f", content, 0)
 	if err := home.Close(); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -45,7 +46,7 @@ func (d deaf) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, erro
 }
 
 // Follow implements geoconfig.Store.
-func (d deaf) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (d deaf) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	rows, err := d.Store.Follow(ctx, since, limit)
 	if late := d.heard(ctx); late != nil {
 		return geoconfig.Rows{}, late
@@ -131,10 +132,10 @@ func TestANewFileSurvivesACrashThoughItsSliceIsFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, slice := e.Node, geoconfig.ObjectID(e.Attr.Ino).Slice()
+	d, slice := e.Node, ids.Object(e.Attr.Ino).Slice()
 	begin(t, cl, d, "told", "told").done()
 	begin(t, cl, d, "f", "written to f")
-	if n := cl.Pending(); n != 1 || slice == geoconfig.RootSlice {
+	if n := cl.Pending(); n != 1 || slice == ids.RootSlice {
 		t.Fatalf("%d files were made here, in slice %d; want one, in another than the root", n, slice)
 	}
 	cl.Host().SetFilter(func(string, wire.Class, wire.Method) wire.Verdict { return wire.Verdict{Drop: true} })

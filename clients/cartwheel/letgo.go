@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -16,13 +16,13 @@ const lettersGo = 64
 // open here any more.
 type lettingGo struct {
 	mu      sync.Mutex // guards below
-	waiting []geoconfig.ObjectID
+	waiting []ids.Object
 	working int // goroutines
 }
 
 // isRemoved reports whether an object is known to have no name. Nobody will open
 // it, so that a close need not wait until its writes are at the nodes.
-func (c *Client) isRemoved(o geoconfig.ObjectID) bool {
+func (c *Client) isRemoved(o ids.Object) bool {
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.known(o)
@@ -37,7 +37,7 @@ func (c *Client) isRemoved(o geoconfig.ObjectID) bool {
 
 // letGo tells an object's active, in the background, that it is no longer open
 // here. If that fails, the end of the session does it.
-func (c *Client) letGo(o geoconfig.ObjectID) {
+func (c *Client) letGo(o ids.Object) {
 	t := &c.lettingGo
 	t.mu.Lock()
 	t.waiting = append(t.waiting, o)
@@ -60,7 +60,7 @@ func (c *Client) letAllGo() {
 
 // next takes the object that has waited longest. Without one, the goroutine that
 // asks must end.
-func (t *lettingGo) next() (o geoconfig.ObjectID, ok bool) {
+func (t *lettingGo) next() (o ids.Object, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -75,7 +75,7 @@ func (t *lettingGo) next() (o geoconfig.ObjectID, ok bool) {
 
 // letOneGo lets go of an object. What is dirty of it here is sent if the object
 // stays, because another client has it open or it has a name after all.
-func (c *Client) letOneGo(o geoconfig.ObjectID) {
+func (c *Client) letOneGo(o ids.Object) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
 	defer cancel()
 	resp, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{

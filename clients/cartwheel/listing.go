@@ -9,8 +9,8 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // listing is an open directory: the names as they were read, from the first
@@ -137,7 +137,7 @@ func (l *listing) ended(err error) error {
 
 // nextPage reads on in a directory: all of it at once where it is known, else
 // the next page that comes in.
-func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing) error {
+func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir ids.Object, l *listing) error {
 	if !l.begun {
 		if all, ok := c.names.Listing(dir); ok {
 			if len(all) <= maxSorted {
@@ -158,7 +158,7 @@ func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir geoconfig.O
 }
 
 // goBack reads a directory again from before a place that was dropped.
-func (c *Client) goBack(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing, at uint64) error {
+func (c *Client) goBack(ctx context.Context, who mount.Caller, dir ids.Object, l *listing, at uint64) error {
 	l.stop()
 	from, gone := l.before(at)
 	var again []names.Named
@@ -180,7 +180,7 @@ func (c *Client) goBack(ctx context.Context, who mount.Caller, dir geoconfig.Obj
 
 // readPage takes the next page of the stream; where there is none, one begins
 // behind a name.
-func (c *Client) readPage(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, l *listing, after string) (page []names.Named, more bool, err error) {
+func (c *Client) readPage(ctx context.Context, who mount.Caller, dir ids.Object, l *listing, after string) (page []names.Named, more bool, err error) {
 	if l.stream == nil {
 		l.stream = c.readOn(who, dir, after, aheadBytes)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -34,7 +34,7 @@ type holding struct {
 
 // lockSession is a session with a node: a lock goes with it.
 type lockSession struct {
-	node   geoconfig.NodeID
+	node   ids.Node
 	number uint64
 }
 
@@ -42,30 +42,30 @@ type lockSession struct {
 // it from a new active. The node's table is the authority.
 type locks struct {
 	mu   sync.Mutex // guards below
-	held map[geoconfig.ObjectID][]holding
+	held map[ids.Object][]holding
 	// lost are the handles through which a lock was taken that was lost: their
 	// writes fail until they close.
 	lost map[mount.Handle]struct{}
 	// spoiled are files with bytes that were not committed when a write lock was
 	// lost: their next commit fails.
-	spoiled map[geoconfig.ObjectID]struct{}
+	spoiled map[ids.Object]struct{}
 	// doubts are the slices in whose locks nobody can trust until it is known
 	// whether another node has them: closed then.
-	doubts map[geoconfig.SliceID]chan struct{}
+	doubts map[ids.Slice]chan struct{}
 	// going are releases under way, which kernels tell of after close returned.
-	going map[geoconfig.ObjectID][]chan struct{}
+	going map[ids.Object][]chan struct{}
 }
 
 func (t *locks) init() {
-	t.held = map[geoconfig.ObjectID][]holding{}
+	t.held = map[ids.Object][]holding{}
 	t.lost = map[mount.Handle]struct{}{}
-	t.spoiled = map[geoconfig.ObjectID]struct{}{}
-	t.doubts = map[geoconfig.SliceID]chan struct{}{}
-	t.going = map[geoconfig.ObjectID][]chan struct{}{}
+	t.spoiled = map[ids.Object]struct{}{}
+	t.doubts = map[ids.Slice]chan struct{}{}
+	t.going = map[ids.Object][]chan struct{}{}
 }
 
 // releasing notes that a handle of an object is being released, until done.
-func (t *locks) releasing(o geoconfig.ObjectID) (done func()) {
+func (t *locks) releasing(o ids.Object) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.held[o]) == 0 {
@@ -75,13 +75,13 @@ func (t *locks) releasing(o geoconfig.ObjectID) (done func()) {
 }
 
 // giving notes that a lock of an object is being given up, until done.
-func (t *locks) giving(o geoconfig.ObjectID) (done func()) {
+func (t *locks) giving(o ids.Object) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.givingLocked(o)
 }
 
-func (t *locks) givingLocked(o geoconfig.ObjectID) (done func()) {
+func (t *locks) givingLocked(o ids.Object) (done func()) {
 	ended := make(chan struct{})
 	t.going[o] = append(t.going[o], ended)
 	return func() {
@@ -99,7 +99,7 @@ func (t *locks) givingLocked(o geoconfig.ObjectID) (done func()) {
 }
 
 // settled waits for the releases under way of an object.
-func (t *locks) settled(ctx context.Context, o geoconfig.ObjectID) error {
+func (t *locks) settled(ctx context.Context, o ids.Object) error {
 	t.mu.Lock()
 	going := slices.Clone(t.going[o])
 	t.mu.Unlock()
@@ -115,7 +115,7 @@ func (t *locks) settled(ctx context.Context, o geoconfig.ObjectID) error {
 
 // soon reports whether somebody else here holds something of an object, and
 // waits for those that are just giving it up, or for a moment.
-func (t *locks) soon(ctx context.Context, o geoconfig.ObjectID, l *mount.Lock) bool {
+func (t *locks) soon(ctx context.Context, o ids.Object, l *mount.Lock) bool {
 	t.mu.Lock()
 	going := slices.Clone(t.going[o])
 	other := slices.ContainsFunc(t.held[o], func(h holding) bool { return h.lock.Owner != l.Owner && h.lock.Whole == l.Whole })
@@ -145,13 +145,13 @@ func (t *locks) soon(ctx context.Context, o geoconfig.ObjectID, l *mount.Lock) b
 const closeDelay = 3 * time.Millisecond
 
 // set replaces what an owner holds in the range of l by l.
-func (t *locks) set(o geoconfig.ObjectID, through mount.Handle, l mount.Lock, at lockSession) {
+func (t *locks) set(o ids.Object, through mount.Handle, l mount.Lock, at lockSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setLocked(o, through, l, at)
 }
 
-func (t *locks) setLocked(o geoconfig.ObjectID, through mount.Handle, l mount.Lock, at lockSession) {
+func (t *locks) setLocked(o ids.Object, through mount.Handle, l mount.Lock, at lockSession) {
 	var kept []holding
 	for _, h := range t.held[o] {
 		if h.lock.Owner != l.Owner || h.lock.Whole != l.Whole || h.lock.End < l.Start || h.lock.Start > l.End {
@@ -180,7 +180,7 @@ func (t *locks) setLocked(o geoconfig.ObjectID, through mount.Handle, l mount.Lo
 }
 
 // which returns what is held of an object and matches.
-func (t *locks) which(o geoconfig.ObjectID, match func(*holding) bool) []holding {
+func (t *locks) which(o ids.Object, match func(*holding) bool) []holding {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []holding
@@ -193,10 +193,10 @@ func (t *locks) which(o geoconfig.ObjectID, match func(*holding) bool) []holding
 }
 
 // slices returns those in which something is locked.
-func (t *locks) slices() []geoconfig.SliceID {
+func (t *locks) slices() []ids.Slice {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out []geoconfig.SliceID
+	var out []ids.Slice
 	for o := range t.held {
 		if !slices.Contains(out, o.Slice()) {
 			out = append(out, o.Slice())
@@ -205,7 +205,7 @@ func (t *locks) slices() []geoconfig.SliceID {
 	return out
 }
 
-func toWire(o geoconfig.ObjectID, l mount.Lock) *pb.Lock {
+func toWire(o ids.Object, l mount.Lock) *pb.Lock {
 	out := &pb.Lock{Object: uint64(o), Owner: uint64(l.Owner), Flock: l.Whole, Start: l.Start, End: l.End, Pid: l.PID}
 	if l.Whole {
 		out.Start, out.End = 0, math.MaxUint64
@@ -237,7 +237,7 @@ func fromWire(l *pb.Lock) mount.Lock {
 
 // askLock sends a request about a lock to the object's active, and says under
 // which session it was answered. A request that waits is left with the node.
-func (c *Client) askLock(ctx context.Context, o geoconfig.ObjectID, req *pb.LockRequest) (*pb.LockResponse, lockSession, error) {
+func (c *Client) askLock(ctx context.Context, o ids.Object, req *pb.LockRequest) (*pb.LockResponse, lockSession, error) {
 	if err := c.settle(ctx, o); err != nil {
 		return nil, lockSession{}, err
 	}
@@ -247,7 +247,7 @@ func (c *Client) askLock(ctx context.Context, o geoconfig.ObjectID, req *pb.Lock
 	}
 	var resp *pb.LockResponse
 	var at lockSession
-	err := active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+	err := active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		at = lockSession{node, c.sessions.With(ctx, node)}
 		req.Slice, req.Epoch, req.Client, req.Session = uint32(o.Slice()), uint64(epoch), c.cluster.Client(), at.number
 		resp, req.Ticket = &pb.LockResponse{}, c.tickets.reached(o)
@@ -325,7 +325,7 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, h
 	return fault.E(fault.Interrupted, "cartwheel.SetLock", o.String(), "")
 }
 
-func (c *Client) takeLock(ctx context.Context, o geoconfig.ObjectID, hid mount.Handle, l mount.Lock, wait bool) error {
+func (c *Client) takeLock(ctx context.Context, o ids.Object, hid mount.Handle, l mount.Lock, wait bool) error {
 	if err := c.locks.settled(ctx, o); err != nil {
 		return err
 	}

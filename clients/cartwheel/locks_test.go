@@ -14,8 +14,8 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -205,7 +205,7 @@ func TestACloseWithLocksGoesOverASlowLine(t *testing.T) {
 }
 
 // lapse cuts a client off until its node has given its locks to another one.
-func lapse(t *testing.T, cl, rival *cartwheel.Client, rivals mount.NodeID, node geoconfig.NodeID) {
+func lapse(t *testing.T, cl, rival *cartwheel.Client, rivals mount.NodeID, node ids.Node) {
 	t.Helper()
 	cl.CutOff(node)
 	take(t, rival, rivals, 0, exclusive(1))

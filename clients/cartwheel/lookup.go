@@ -6,8 +6,8 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -58,7 +58,7 @@ const lookTries = 5
 // covered by a lease: before it loses its last name, its active asks this
 // client, which holds it for the open that may follow. Where there was no lease
 // to be had, because a change was under way, it asks again.
-func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, cues cue.Set, name string) (*pb.Attr, names.Entry, mount.Entry, error) {
+func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, cues cue.Set, name string) (*pb.Attr, names.Entry, mount.Entry, error) {
 	for try := 1; ; try++ {
 		a, e, err := c.find(ctx, who, dir, name)
 		if err != nil || e.Object == 0 {
@@ -103,7 +103,7 @@ func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.NodeID, name stri
 }
 
 // find returns what a name means and the attributes of what it names.
-func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (*pb.Attr, names.Entry, error) {
+func (c *Client) find(ctx context.Context, who mount.Caller, dir ids.Object, name string) (*pb.Attr, names.Entry, error) {
 	for try := 0; ; try++ {
 		e, _, ok := c.names.Lookup(dir, name)
 		if !ok && try == 0 && c.names.Misses(dir) >= eagerAfter {
@@ -131,7 +131,7 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir geoconfig.Objec
 // lease on the object itself covers them; believe adds what the directory's lease
 // covers.
 func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
-	o := geoconfig.ObjectID(a.Object)
+	o := ids.Object(a.Object)
 	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
 	if c.nodes.over.Load() {
 		c.release()
@@ -149,10 +149,10 @@ func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 }
 
 // dot answers the lookups of "." and "..", which exported mounts ask for.
-func (c *Client) dot(ctx context.Context, dir geoconfig.ObjectID, cues cue.Set, name string) (mount.Entry, error) {
+func (c *Client) dot(ctx context.Context, dir ids.Object, cues cue.Set, name string) (mount.Entry, error) {
 	a, err := c.attr(ctx, dir)
 	if err == nil && name == ".." {
-		a, err = c.attr(ctx, geoconfig.ObjectID(a.Parent))
+		a, err = c.attr(ctx, ids.Object(a.Parent))
 	}
 	if err != nil {
 		return mount.Entry{}, err
@@ -161,7 +161,7 @@ func (c *Client) dot(ctx context.Context, dir geoconfig.ObjectID, cues cue.Set, 
 }
 
 // lookupCue answers for a component that is a cue: its directory's other name.
-func (c *Client) lookupCue(ctx context.Context, id mount.NodeID, dir geoconfig.ObjectID, cues cue.Set, name string, q cue.Cue, err error) (mount.Entry, error) {
+func (c *Client) lookupCue(ctx context.Context, id mount.NodeID, dir ids.Object, cues cue.Set, name string, q cue.Cue, err error) (mount.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
 	if err == nil {
 		cues, err = cues.With(q)
@@ -169,7 +169,7 @@ func (c *Client) lookupCue(ctx context.Context, id mount.NodeID, dir geoconfig.O
 	if err == nil {
 		err = cues.Supported()
 	}
-	if err == nil && q.Name == cue.Site && q.Text != cue.RandomSite && !c.siteNamed(ctx, geoconfig.SiteName(q.Text)) {
+	if err == nil && q.Name == cue.Site && q.Text != cue.RandomSite && !c.siteNamed(ctx, ids.Site(q.Text)) {
 		err = fault.E(fault.Invalid, op, name, "there is no such site; `cartwheel status` lists them")
 	}
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Client) lookupCue(ctx context.Context, id mount.NodeID, dir geoconfig.O
 
 // siteNamed reports whether there is such a site, asking once where it is not
 // known.
-func (c *Client) siteNamed(ctx context.Context, site geoconfig.SiteName) bool {
+func (c *Client) siteNamed(ctx context.Context, site ids.Site) bool {
 	if c.siteKnown(site) {
 		return true
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -121,7 +121,7 @@ func (m *meanings) refuse(pid uint32, r renameOf) {
 func (c *Client) asksAgain() bool { return runtime.GOOS == "linux" && c.notifier.Load() != nil }
 
 // objectAt is the object of a node, 0 where the node is not known.
-func (t *nodes) objectAt(id mount.NodeID) geoconfig.ObjectID {
+func (t *nodes) objectAt(id mount.NodeID) ids.Object {
 	if id == 0 {
 		return 0
 	}
@@ -174,7 +174,7 @@ func (c *Client) renameShown(ctx context.Context, who mount.Caller, from, to sho
 // follow notes that the kernel believes a name that it moved for as long as it
 // believed the old one. Where no lease covers the new one for so long, it is to
 // ask instead.
-func (c *Client) follow(at shownAt, means meaning, dir geoconfig.ObjectID, name string) {
+func (c *Client) follow(at shownAt, means meaning, dir ids.Object, name string) {
 	left := c.names.Means(dir, name, c.nodes.objectAt(means.child))
 	now := c.boot()
 	if means.child == 0 || means.until <= now {

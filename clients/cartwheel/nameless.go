@@ -5,8 +5,8 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -40,17 +40,17 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 		return mount.Entry{}, mount.Opened{}, err
 	}
 	e := c.entry(a, cues)
-	opened := c.opened(ctx, who, c.nodes.beginOpen(geoconfig.ObjectID(a.Object), flags), a, flags, cues)
+	opened := c.opened(ctx, who, c.nodes.beginOpen(ids.Object(a.Object), flags), a, flags, cues)
 	t := &c.nodes
 	t.mu.Lock()
-	if n := t.known(geoconfig.ObjectID(a.Object)); n != nil {
+	if n := t.known(ids.Object(a.Object)); n != nil {
 		n.held = true // since it was made
 	}
 	t.mu.Unlock()
 	return e, opened, nil
 }
 
-func (c *Client) createNameless(ctx context.Context, dir geoconfig.ObjectID, op operation) (*pb.Attr, error) {
+func (c *Client) createNameless(ctx context.Context, dir ids.Object, op operation) (*pb.Attr, error) {
 	mark := c.begin(dir, 0, 0)
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, op)
@@ -62,6 +62,6 @@ func (c *Client) createNameless(ctx context.Context, dir geoconfig.ObjectID, op 
 		return nil, fault.E(fault.Corrupt, "cartwheel.CreateNameless", dir.String(), "the answer has no object")
 	}
 	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, true) })
-	c.receipts.note(geoconfig.ObjectID(a.Object), resp.Receipt)
+	c.receipts.note(ids.Object(a.Object), resp.Receipt)
 	return a, nil
 }

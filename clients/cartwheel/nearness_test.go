@@ -15,7 +15,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -29,7 +29,7 @@ import (
 func farActive(t *testing.T, lag time.Duration) (c *servertest.Cluster, active *servertest.Node, answered []map[wire.Method]*atomic.Int64) {
 	t.Helper()
 	c = servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Socket = "none" }})
-	active = c.Active(geoconfig.RootSlice)
+	active = c.Active(ids.RootSlice)
 	nodes := map[string]bool{}
 	for _, n := range c.Nodes {
 		nodes[string(n.ID())] = true
@@ -145,7 +145,7 @@ func TestAReplicaThatIsGoneIsPassedOver(t *testing.T) {
 // the other nodes still reach.
 func TestAClientGoesAroundABrokenLink(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Socket = "none" }})
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	cl := clientOf(t, c, string(rune('a'+(active.Index+1)%3)))
 	put(t, cl, mount.Root, "before", "direct", 0)
 	nodes := map[string]bool{}
@@ -163,7 +163,7 @@ func TestAClientGoesAroundABrokenLink(t *testing.T) {
 	if got := get(t, cl, mount.Root, "during"); got != "over a third node" {
 		t.Errorf("got %q", got)
 	}
-	if row, err := c.Row(t.Context(), geoconfig.RootSlice); err != nil || row.Active != active.ID() {
+	if row, err := c.Row(t.Context(), ids.RootSlice); err != nil || row.Active != active.ID() {
 		t.Errorf("%s acts now (%v): there was nothing to go around", row.Active, err)
 	}
 }

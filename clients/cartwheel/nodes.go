@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/cue"
 )
@@ -33,7 +33,7 @@ type told struct {
 // node is what the kernel knows, or has open.
 type node struct {
 	id      mount.NodeID
-	object  geoconfig.ObjectID
+	object  ids.Object
 	cues    cue.Set // of a directory reached below cues
 	lookups uint64
 	opens   int
@@ -82,7 +82,7 @@ type hint struct {
 
 // below names a directory under cues.
 type below struct {
-	object geoconfig.ObjectID
+	object ids.Object
 	cues   cue.Set
 }
 
@@ -91,7 +91,7 @@ type nodes struct {
 	mu      sync.Mutex // guards the rest, and all nodes
 	byID    map[mount.NodeID]*node
 	virtual map[below]mount.NodeID
-	aliases map[geoconfig.ObjectID][]mount.NodeID
+	aliases map[ids.Object][]mount.NodeID
 	open    map[*node]struct{} // opens > 0
 	lookups lookups
 	// limit is how many nodes the kernel is let know; 0: as many as it likes.
@@ -112,31 +112,31 @@ type nodes struct {
 func (t *nodes) init() {
 	t.byID = map[mount.NodeID]*node{}
 	t.virtual = map[below]mount.NodeID{}
-	t.aliases = map[geoconfig.ObjectID][]mount.NodeID{}
+	t.aliases = map[ids.Object][]mount.NodeID{}
 	t.open = map[*node]struct{}{}
 	t.next = mount.Root + 1
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
 }
 
 // plain is the node of an object that was not reached as a directory below cues.
-func plain(o geoconfig.ObjectID) mount.NodeID {
-	if o == geoconfig.RootObject {
+func plain(o ids.Object) mount.NodeID {
+	if o == ids.RootObject {
 		return mount.Root
 	}
 	return mount.NodeID(o)
 }
 
 // objectOf returns a node's object where the number alone tells.
-func objectOf(id mount.NodeID) (geoconfig.ObjectID, bool) {
+func objectOf(id mount.NodeID) (ids.Object, bool) {
 	if id == mount.Root {
-		return geoconfig.RootObject, true
+		return ids.RootObject, true
 	}
-	o := geoconfig.ObjectID(id)
+	o := ids.Object(id)
 	return o, o.Slice() != 0
 }
 
 // find returns what a node stands for.
-func (t *nodes) find(id mount.NodeID) (geoconfig.ObjectID, cue.Set, bool) {
+func (t *nodes) find(id mount.NodeID) (ids.Object, cue.Set, bool) {
 	if o, ok := objectOf(id); ok {
 		return o, cue.Set{}, true
 	}
@@ -150,7 +150,7 @@ func (t *nodes) find(id mount.NodeID) (geoconfig.ObjectID, cue.Set, bool) {
 }
 
 // get returns a node, made where there is none; the mutex is held.
-func (t *nodes) get(id mount.NodeID, o geoconfig.ObjectID) *node {
+func (t *nodes) get(id mount.NodeID, o ids.Object) *node {
 	n := t.byID[id]
 	if n == nil {
 		n = &node{id: id, object: o}
@@ -162,11 +162,11 @@ func (t *nodes) get(id mount.NodeID, o geoconfig.ObjectID) *node {
 }
 
 // known returns an object's plain node, or nil; the mutex is held.
-func (t *nodes) known(o geoconfig.ObjectID) *node { return t.byID[plain(o)] }
+func (t *nodes) known(o ids.Object) *node { return t.byID[plain(o)] }
 
 // look counts one lookup of an object, reached under cues, and returns its
 // node.
-func (t *nodes) look(o geoconfig.ObjectID, cues cue.Set, dir bool) mount.NodeID {
+func (t *nodes) look(o ids.Object, cues cue.Set, dir bool) mount.NodeID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := plain(o)
@@ -243,7 +243,7 @@ func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, unt
 		if dir != mount.Root {
 			return false
 		}
-		n = t.get(mount.Root, geoconfig.RootObject)
+		n = t.get(mount.Root, ids.RootObject)
 	}
 	if x := t.byID[child]; x != nil {
 		x.dir, x.name = dir, name
@@ -272,7 +272,7 @@ func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, unt
 
 // believed returns how much longer the kernel may believe the name that led to an
 // object last.
-func (t *nodes) believed(o geoconfig.ObjectID, now time.Duration) time.Duration {
+func (t *nodes) believed(o ids.Object, now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.known(o)
@@ -295,7 +295,7 @@ func (t *nodes) untold(dir *node, name string) {
 
 // of returns the nodes of an object: the plain one and those below cues; the
 // mutex is held.
-func (t *nodes) of(o geoconfig.ObjectID) []*node {
+func (t *nodes) of(o ids.Object) []*node {
 	var out []*node
 	if n := t.known(o); n != nil {
 		out = append(out, n)
@@ -309,7 +309,7 @@ func (t *nodes) of(o geoconfig.ObjectID) []*node {
 }
 
 // isOpen reports whether an object is open here.
-func (t *nodes) isOpen(o geoconfig.ObjectID) bool {
+func (t *nodes) isOpen(o ids.Object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.known(o)
@@ -344,7 +344,7 @@ func (t *nodes) closed(n *node, flags mount.OpenFlags) {
 }
 
 // lock notes that a process's byte ranges of a file were locked.
-func (t *nodes) lock(o geoconfig.ObjectID) {
+func (t *nodes) lock(o ids.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.known(o); n != nil {
@@ -353,7 +353,7 @@ func (t *nodes) lock(o geoconfig.ObjectID) {
 }
 
 // note remembers under which cues a file was looked up.
-func (t *nodes) note(o geoconfig.ObjectID, pid uint32, cues cue.Set, now boottime.Func) {
+func (t *nodes) note(o ids.Object, pid uint32, cues cue.Set, now boottime.Func) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.known(o)
@@ -367,7 +367,7 @@ func (t *nodes) note(o geoconfig.ObjectID, pid uint32, cues cue.Set, now boottim
 }
 
 // hinted returns the cues under which a thread just looked a file up.
-func (t *nodes) hinted(o geoconfig.ObjectID, pid uint32, now boottime.Func) cue.Set {
+func (t *nodes) hinted(o ids.Object, pid uint32, now boottime.Func) cue.Set {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.known(o); n != nil && n.hint != nil && n.hint.pid == pid && now()-n.hint.at < hintLife {

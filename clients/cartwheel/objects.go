@@ -5,8 +5,8 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -65,7 +65,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	o := geoconfig.ObjectID(res.attr.Object)
+	o := ids.Object(res.attr.Object)
 	if m.create.Commit != nil && o.Slice() == dir.Slice() {
 		c.engine.SetVersion(res.attr)
 		if res.existed {
@@ -78,7 +78,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 
 // write puts the content of an object that lies in another slice than its name,
 // or is large.
-func (b *Objects) write(ctx context.Context, o geoconfig.ObjectID, cues cue.Set, data []byte) error {
+func (b *Objects) write(ctx context.Context, o ids.Object, cues cue.Set, data []byte) error {
 	c := b.c
 	out, cancel := c.remotely(ctx)
 	defer cancel()

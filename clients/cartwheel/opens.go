@@ -7,8 +7,8 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -32,7 +32,7 @@ const (
 
 // looked is a file that was looked up.
 type looked struct {
-	object, dir geoconfig.ObjectID
+	object, dir ids.Object
 	name        string
 	at          time.Duration
 }
@@ -43,7 +43,7 @@ type lookups struct {
 	next int
 	// lingering are the files that are held though they are not open, and until
 	// when.
-	lingering map[geoconfig.ObjectID]time.Duration
+	lingering map[ids.Object]time.Duration
 	// refused are the threads whose last open was refused because of a name that
 	// may mean something else. The kernel looks every name of the path up again
 	// then, and what the last one names is noted here: that open succeeds.
@@ -51,7 +51,7 @@ type lookups struct {
 }
 
 // justLooked notes that a regular file was looked up in a directory.
-func (t *nodes) justLooked(o, dir geoconfig.ObjectID, name string, pid uint32, now time.Duration) {
+func (t *nodes) justLooked(o, dir ids.Object, name string, pid uint32, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := &t.lookups
@@ -82,7 +82,7 @@ func (t *nodes) mayOpen(id mount.NodeID, pid uint32) bool {
 
 // soonOpen reports whether an object was looked up a moment ago, so that its
 // open may be on its way, and if so has it linger; the mutex is held.
-func (t *nodes) soonOpen(o geoconfig.ObjectID, now time.Duration) bool {
+func (t *nodes) soonOpen(o ids.Object, now time.Duration) bool {
 	for i := range t.lookups.ring {
 		if x := &t.lookups.ring[i]; x.object == o && now-x.at < lookedFor {
 			t.linger(o, now)
@@ -94,7 +94,7 @@ func (t *nodes) soonOpen(o geoconfig.ObjectID, now time.Duration) bool {
 
 // soonOpenIn returns the files of a directory that were looked up a moment ago,
 // and has them linger; the mutex is held.
-func (t *nodes) soonOpenIn(dir geoconfig.ObjectID, now time.Duration) (out []uint64) {
+func (t *nodes) soonOpenIn(dir ids.Object, now time.Duration) (out []uint64) {
 	for i := range t.lookups.ring {
 		if x := &t.lookups.ring[i]; x.object != 0 && x.dir == dir && now-x.at < lookedFor {
 			t.linger(x.object, now)
@@ -104,16 +104,16 @@ func (t *nodes) soonOpenIn(dir geoconfig.ObjectID, now time.Duration) (out []uin
 	return out
 }
 
-func (t *nodes) linger(o geoconfig.ObjectID, now time.Duration) {
+func (t *nodes) linger(o ids.Object, now time.Duration) {
 	if t.lookups.lingering == nil {
-		t.lookups.lingering = map[geoconfig.ObjectID]time.Duration{}
+		t.lookups.lingering = map[ids.Object]time.Duration{}
 	}
 	t.lookups.lingering[o] = now + lookedFor
 }
 
 // lingered returns the files whose time is over and that nobody opened, and
 // forgets them.
-func (t *nodes) lingered(now time.Duration) (out []geoconfig.ObjectID) {
+func (t *nodes) lingered(now time.Duration) (out []ids.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for o, until := range t.lookups.lingering {
@@ -148,16 +148,16 @@ func (c *Client) endLingering() {
 
 // opening is an open that is counted and not answered yet.
 type opening struct {
-	object  geoconfig.ObjectID
+	object  ids.Object
 	fresh   bool   // the kernel has no pages yet
 	changed uint64 // the node's when it began
 	// dir and name are what the file was found by, as far as that is known.
-	dir  geoconfig.ObjectID
+	dir  ids.Object
 	name string
 }
 
 // beginOpen counts an open of a file.
-func (t *nodes) beginOpen(o geoconfig.ObjectID, flags mount.OpenFlags) opening {
+func (t *nodes) beginOpen(o ids.Object, flags mount.OpenFlags) opening {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.get(plain(o), o)
@@ -171,7 +171,7 @@ func (t *nodes) beginOpen(o geoconfig.ObjectID, flags mount.OpenFlags) opening {
 
 // foundBy returns the name that an object was looked up by last, if that is still
 // known.
-func (l *lookups) foundBy(o geoconfig.ObjectID) (dir geoconfig.ObjectID, name string) {
+func (l *lookups) foundBy(o ids.Object) (dir ids.Object, name string) {
 	for i := range l.ring {
 		if x := &l.ring[(l.next+maxLooked-1-i)%maxLooked]; x.object == o {
 			return x.dir, x.name
@@ -190,14 +190,14 @@ func (c *Client) path(b *opening) string {
 
 // endOpen ends what beginOpen counted: the file was closed, or never opened. It
 // reports whether its active is to be told that it is not open here any more.
-func (c *Client) endOpen(o geoconfig.ObjectID, flags mount.OpenFlags) (letGo bool) {
+func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (letGo bool) {
 	if letGo = c.uncountOpen(o, flags); letGo {
 		c.names.Forget(o)
 	}
 	return letGo
 }
 
-func (c *Client) uncountOpen(o geoconfig.ObjectID, flags mount.OpenFlags) (letGo bool) {
+func (c *Client) uncountOpen(o ids.Object, flags mount.OpenFlags) (letGo bool) {
 	t := &c.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -299,7 +299,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, fl
 // toOpen returns attributes with Content under a lease on the file itself,
 // where one can be had: by it the active asks, before the last name goes,
 // whether the file is open here.
-func (c *Client) toOpen(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (c *Client) toOpen(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if err := c.awaitRecovery(ctx, o); err != nil {
 		return nil, err
 	}

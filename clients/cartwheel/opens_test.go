@@ -16,8 +16,8 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/mount/mounttest"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -32,7 +32,7 @@ const slowAnswer = time.Second
 // come late, and calls meanwhile while the answer is on its way.
 func slowly(t *testing.T, c *servertest.Cluster, cl *cartwheel.Client, e mount.Entry, flags mount.OpenFlags, meanwhile func()) mount.Opened {
 	t.Helper()
-	host := c.Active(geoconfig.RootSlice).Server().Host()
+	host := c.Active(ids.RootSlice).Server().Host()
 	asked := make(chan struct{})
 	var once sync.Once
 	host.SetFilter(func(_ string, _ wire.Class, m wire.Method) (v wire.Verdict) {

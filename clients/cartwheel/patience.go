@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // untilTaken is remotely for what waits until there is room for written bytes: a
@@ -75,7 +75,7 @@ func (c *Client) patiently(ctx context.Context) (context.Context, context.Cancel
 
 // flushFirst commits what is dirty of an object before something is done to it,
 // and what a crash left of it.
-func (c *Client) flushFirst(ctx context.Context, o geoconfig.ObjectID) error {
+func (c *Client) flushFirst(ctx context.Context, o ids.Object) error {
 	if err := c.awaitRecovery(ctx, o); err != nil {
 		return err
 	}

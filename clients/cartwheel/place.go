@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -31,7 +32,7 @@ type placements struct {
 }
 
 type placement struct {
-	slice geoconfig.SliceID // 0: there is none now, the directory's stands in
+	slice ids.Slice // 0: there is none now, the directory's stands in
 	until time.Duration
 }
 
@@ -40,8 +41,8 @@ type placement struct {
 // object should be and of the same policy; else the one that the nearest node
 // names. asked is false where the directory's slice stands in for one that
 // cannot be had.
-func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (geoconfig.SliceID, error) {
-	parent := geoconfig.ObjectID(dir.Object).Slice()
+func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.Slice, error) {
+	parent := ids.Object(dir.Object).Slice()
 	cues := cue.Inherit(dir.Cues, own)
 	home := c.opt.Site
 	if home == "" && cues.GetSite() == "" {
@@ -90,14 +91,14 @@ func (c *Client) place(ctx context.Context, dir *pb.Attr, own *pb.Cues) (geoconf
 	return parent, nil
 }
 
-func (p *placements) get(want geoconfig.Policy, now time.Duration) (geoconfig.SliceID, bool) {
+func (p *placements) get(want geoconfig.Policy, now time.Duration) (ids.Slice, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x, ok := p.by[want]
 	return x.slice, ok && x.until > now
 }
 
-func (p *placements) put(want geoconfig.Policy, s geoconfig.SliceID, until time.Duration) {
+func (p *placements) put(want geoconfig.Policy, s ids.Slice, until time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.by == nil || len(p.by) > 1000 {
@@ -107,7 +108,7 @@ func (p *placements) put(want geoconfig.Policy, s geoconfig.SliceID, until time.
 }
 
 // drop forgets a slice that takes no more.
-func (p *placements) drop(s geoconfig.SliceID) {
+func (p *placements) drop(s ids.Slice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for want, x := range p.by {
@@ -117,12 +118,12 @@ func (p *placements) drop(s geoconfig.SliceID) {
 	}
 }
 
-func (c *Client) siteOf(n geoconfig.NodeID) geoconfig.SiteName {
+func (c *Client) siteOf(n ids.Node) ids.Site {
 	row, _ := c.cluster.Node(n)
 	return row.Site
 }
 
-func (c *Client) siteOfActive(ctx context.Context, s geoconfig.SliceID) geoconfig.SiteName {
+func (c *Client) siteOfActive(ctx context.Context, s ids.Slice) ids.Site {
 	row, err := c.router.Row(ctx, s)
 	if err != nil {
 		return ""
@@ -147,10 +148,10 @@ func samePolicy(a, b geoconfig.Policy) bool {
 // client's own site is the home, it asks only nodes there, as to go to another
 // site than the directory's helps nobody; with anywhere, because the directory's
 // slice is full, it asks the others then.
-func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home geoconfig.SiteName, anywhere bool) (geoconfig.SliceID, error) {
+func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home ids.Site, anywhere bool) (ids.Slice, error) {
 	const op fault.Op = "cartwheel.place"
 	var failed error = fault.E(fault.Unreachable, op, string(home), "no node of the site is known")
-	var nodes, others []geoconfig.NodeID
+	var nodes, others []ids.Node
 	for _, n := range c.cluster.Nearest() {
 		if cues.GetSite() != "" || c.siteOf(n) == home {
 			nodes = append(nodes, n)
@@ -172,7 +173,7 @@ func (c *Client) askPlace(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home
 	return 0, failed
 }
 
-func (c *Client) askPlaceOf(ctx context.Context, n geoconfig.NodeID, dir *pb.Attr, cues *pb.Cues) (geoconfig.SliceID, error) {
+func (c *Client) askPlaceOf(ctx context.Context, n ids.Node, dir *pb.Attr, cues *pb.Cues) (ids.Slice, error) {
 	const op fault.Op = "cartwheel.place"
 	ctx, cancel := context.WithTimeout(ctx, placeLimit)
 	defer cancel()
@@ -190,5 +191,5 @@ func (c *Client) askPlaceOf(ctx context.Context, n geoconfig.NodeID, dir *pb.Att
 		return 0, fault.Wrap(fault.Corrupt, op, string(n), err)
 	}
 	c.router.Learn(row)
-	return geoconfig.SliceID(resp.Slice), nil
+	return ids.Slice(resp.Slice), nil
 }

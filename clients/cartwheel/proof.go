@@ -3,8 +3,8 @@ package cartwheel
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -16,11 +16,11 @@ import (
 // nothing.
 
 // HaveChunks implements content.Remote.
-func (r *remote) HaveChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) ([]bool, error) {
+func (r *remote) HaveChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) ([]bool, error) {
 	c := (*Client)(r)
 	req := &pb.HaveRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Client: c.cluster.Client()}
 	var resp *pb.HaveResponse
-	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 		if c.isUser() {
 			nonce, err := c.cluster.Nonce(ctx, node)
 			if err == nil {

@@ -9,7 +9,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire/method"
@@ -114,7 +114,7 @@ func TestWhoLacksTheBytesProvesNothing(t *testing.T) {
 		body    []byte
 		missing bool
 	}{{"other bytes", make([]byte, len(data)), true}, {"the bytes", data, false}} {
-		missing, err := bobs.Chunks().HaveChunks(withTimeout(t), geoconfig.ObjectID(e.Attr.Ino), addresses, sizes, [][]byte{x.body})
+		missing, err := bobs.Chunks().HaveChunks(withTimeout(t), ids.Object(e.Attr.Ino), addresses, sizes, [][]byte{x.body})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/clients/content"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -25,12 +25,12 @@ const recoverAgain = 2 * time.Second
 type recovery struct {
 	count   atomic.Int32 // of waiting
 	mu      sync.Mutex   // guards waiting
-	waiting map[geoconfig.ObjectID]chan struct{}
+	waiting map[ids.Object]chan struct{}
 }
 
 // begin takes the objects in.
 func (r *recovery) begin(left []content.Leftover) {
-	r.waiting = make(map[geoconfig.ObjectID]chan struct{}, len(left))
+	r.waiting = make(map[ids.Object]chan struct{}, len(left))
 	for i := range left {
 		r.waiting[left[i].Object] = make(chan struct{})
 	}
@@ -38,7 +38,7 @@ func (r *recovery) begin(left []content.Leftover) {
 }
 
 // decided lets those go on who wait for an object. It may be called twice.
-func (r *recovery) decided(o geoconfig.ObjectID) {
+func (r *recovery) decided(o ids.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if done, ok := r.waiting[o]; ok {
@@ -49,7 +49,7 @@ func (r *recovery) decided(o geoconfig.ObjectID) {
 }
 
 // await returns when an object may be opened.
-func (r *recovery) await(ctx context.Context, o geoconfig.ObjectID) error {
+func (r *recovery) await(ctx context.Context, o ids.Object) error {
 	r.mu.Lock()
 	done := r.waiting[o]
 	r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *recovery) await(ctx context.Context, o geoconfig.ObjectID) error {
 }
 
 // list returns the objects that are not decided.
-func (r *recovery) list() []geoconfig.ObjectID {
+func (r *recovery) list() []ids.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.waiting))
@@ -73,7 +73,7 @@ func (r *recovery) list() []geoconfig.ObjectID {
 
 // awaitRecovery returns when an object may be opened, within the limit of one
 // operation.
-func (c *Client) awaitRecovery(ctx context.Context, o geoconfig.ObjectID) error {
+func (c *Client) awaitRecovery(ctx context.Context, o ids.Object) error {
 	if c.recovery.count.Load() == 0 {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (c *Client) recoverOne(l content.Leftover) {
 
 // tryRecover makes one attempt for what the journal has under an object. What is
 // done of it stays done in l.
-func (c *Client) tryRecover(was geoconfig.ObjectID, l *content.Leftover) error {
+func (c *Client) tryRecover(was ids.Object, l *content.Leftover) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
 	err := c.remake(ctx, l)
 	cancel()
@@ -203,7 +203,7 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 	switch {
 	case err == nil:
 		l.Writes = rest
-		l.Object, l.Known = geoconfig.ObjectID(attr.GetObject()), attr.GetVersion()
+		l.Object, l.Known = ids.Object(attr.GetObject()), attr.GetVersion()
 	case unknown(err):
 		return err
 	default:
@@ -215,7 +215,7 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 
 // remakeApart makes a file whose directory's slice has become full since.
 func (c *Client) remakeApart(ctx context.Context, create *pb.Create, p *pb.Principal) (*pb.Attr, error) {
-	m := making{dir: geoconfig.ObjectID(create.Dir), name: string(create.Name), create: create}
+	m := making{dir: ids.Object(create.Dir), name: string(create.Name), create: create}
 	c.closedSlice(ctx, m.dir.Slice())
 	dir, err := c.attr(ctx, m.dir)
 	if err != nil {

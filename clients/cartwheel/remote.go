@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -66,11 +67,11 @@ func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result,
 
 // bulk sends a request about content to the active of a slice and returns the
 // body of the answer. Small ones go beside operations, large ones apart.
-func (r *remote) bulk(ctx context.Context, slice geoconfig.SliceID, class wire.Class, m wire.Method, req answerless, body [][]byte,
+func (r *remote) bulk(ctx context.Context, slice ids.Slice, class wire.Class, m wire.Method, req answerless, body [][]byte,
 	fresh func() answer) ([]byte, error) {
 	c := (*Client)(r)
 	var out []byte
-	err := c.router.Active(ctx, slice, func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+	err := c.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 		resp := fresh()
 		buffer, err := c.cluster.Call(ctx, node, class, m, req, body, resp)
 		if err == nil {
@@ -99,7 +100,7 @@ const replicaPatience = 5 * time.Second
 // immutable sends a request about what never changes to the nearest normal
 // member of a slice; where that one lacks some of it or does not answer, to the
 // active.
-func (r *remote) immutable(ctx context.Context, slice geoconfig.SliceID, class wire.Class, m wire.Method, req answerless,
+func (r *remote) immutable(ctx context.Context, slice ids.Slice, class wire.Class, m wire.Method, req answerless,
 	fresh func() answer, whole func(body []byte) bool) ([]byte, error) {
 	c := (*Client)(r)
 	row, known := c.router.Known(slice)
@@ -120,7 +121,7 @@ func (r *remote) immutable(ctx context.Context, slice geoconfig.SliceID, class w
 
 // chain is the normal members of a slice in the order in which chunks pass from
 // one to the next, the one nearest to this client first.
-func (c *Client) chain(row geoconfig.SliceRow) []geoconfig.NodeID {
+func (c *Client) chain(row geoconfig.SliceRow) []ids.Node {
 	nodes := row.Normals()
 	first := c.cluster.Closest(row.Active, nodes)
 	if i := slices.Index(nodes, first); i > 0 {
@@ -154,15 +155,15 @@ func (r *remote) putNear(ctx context.Context, row geoconfig.SliceRow, addresses 
 // PutChunks implements content.Remote: the nearest member takes them and passes
 // them on along the chain of the other normal ones; where that does not bring
 // them to the active, the active takes them itself.
-func (r *remote) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
+func (r *remote) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
 	c := (*Client)(r)
 	if row, ok := c.router.Known(o.Slice()); ok && r.putNear(ctx, row, addresses, sizes, body) {
 		return nil
 	}
-	return c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+	return c.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 		req := &pb.PutRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Sizes: sizes, Client: c.cluster.Client()}
 		if row, ok := c.router.Known(o.Slice()); ok {
-			var chain []geoconfig.NodeID
+			var chain []ids.Node
 			for _, n := range row.Normals() {
 				if n != node {
 					chain = append(chain, n)
@@ -182,7 +183,7 @@ func (r *remote) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses 
 }
 
 // GetChunks implements content.Remote.
-func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []content.Part, try int) ([]byte, error) {
+func (r *remote) GetChunks(ctx context.Context, o ids.Object, parts []content.Part, try int) ([]byte, error) {
 	const op fault.Op = "cartwheel.GetChunks"
 	req := (*Client)(r).getRequest(o, parts[0].Root, (*Client)(r).readable(ctx, o, parts[0].Root.Address))
 	req.Addresses = make([]byte, 0, len(parts)*chunk.AddressSize)
@@ -209,14 +210,14 @@ func (r *remote) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []co
 
 // getElsewhere asks one member of the slice for chunks that came damaged: the
 // active first, which has most to lose, then the others.
-func (r *remote) getElsewhere(ctx context.Context, o geoconfig.ObjectID, req *pb.GetRequest, size, try int) ([]byte, error) {
+func (r *remote) getElsewhere(ctx context.Context, o ids.Object, req *pb.GetRequest, size, try int) ([]byte, error) {
 	const op fault.Op = "cartwheel.GetChunks"
 	c := (*Client)(r)
 	row, err := c.router.Row(ctx, o.Slice())
 	if err != nil {
 		return nil, err
 	}
-	nodes := []geoconfig.NodeID{row.Active}
+	nodes := []ids.Node{row.Active}
 	for _, n := range row.Normals() {
 		if n != row.Active {
 			nodes = append(nodes, n)
@@ -237,7 +238,7 @@ func (r *remote) getElsewhere(ctx context.Context, o geoconfig.ObjectID, req *pb
 
 // getRequest begins a request for chunks of a version of a file. Only users say
 // which version that is.
-func (c *Client) getRequest(o geoconfig.ObjectID, root chunk.Root, readable []byte) *pb.GetRequest {
+func (c *Client) getRequest(o ids.Object, root chunk.Root, readable []byte) *pb.GetRequest {
 	req := &pb.GetRequest{Slice: uint32(o.Slice())}
 	if readable != nil {
 		req.Object, req.Root, req.Height, req.Readable = uint64(o), root.Address[:], uint32(root.Height), readable
@@ -252,7 +253,7 @@ const startLimit = time.Second
 var _ content.Starter = (*remote)(nil)
 
 // StartGet implements content.Starter: it asks the nearest member, once.
-func (r *remote) StartGet(o geoconfig.ObjectID, part content.Part, of *trace.Operation, then func(data []byte, ok bool)) bool {
+func (r *remote) StartGet(o ids.Object, part content.Part, of *trace.Operation, then func(data []byte, ok bool)) bool {
 	c := (*Client)(r)
 	row, known := c.router.Known(o.Slice())
 	if !known {
@@ -282,7 +283,7 @@ const smallRange = 64 << 10
 
 // Range implements content.Remote. A node answers at most so many bytes at
 // once; the rest is asked for.
-func (r *remote) Range(ctx context.Context, o geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+func (r *remote) Range(ctx context.Context, o ids.Object, q content.Query) (content.Answer, error) {
 	const op fault.Op = "cartwheel.Range"
 	var out content.Answer
 	class := wire.Chunk
@@ -325,6 +326,6 @@ func (r *remote) Range(ctx context.Context, o geoconfig.ObjectID, q content.Quer
 }
 
 // Version implements content.Remote.
-func (r *remote) Version(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (r *remote) Version(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	return (*Client)(r).whole(ctx, o)
 }

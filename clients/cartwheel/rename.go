@@ -6,8 +6,8 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -35,7 +35,7 @@ func refuseCue(list ...string) error {
 // victim returns what a name meant last, and whether to tell the active that it
 // is open here: also where it is not known, because a file that is open must
 // not go; a hold too many is given back.
-func (c *Client) victim(dir geoconfig.ObjectID, name string) (o geoconfig.ObjectID, open bool) {
+func (c *Client) victim(dir ids.Object, name string) (o ids.Object, open bool) {
 	if e, _, ok := c.names.Lookup(dir, name); ok {
 		return e.Object, e.Object != 0 && c.nodes.isOpen(e.Object)
 	}
@@ -46,27 +46,27 @@ func (c *Client) victim(dir geoconfig.ObjectID, name string) (o geoconfig.Object
 // kernels look a name up before they remove it.
 type seen struct {
 	mu sync.Mutex // guards by
-	by map[place]geoconfig.ObjectID
+	by map[place]ids.Object
 }
 
 type place struct {
-	dir  geoconfig.ObjectID
+	dir  ids.Object
 	name string
 }
 
 // maxSeen bounds the names; then all are forgotten.
 const maxSeen = 1024
 
-func (s *seen) note(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID) {
+func (s *seen) note(dir ids.Object, name string, o ids.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.by == nil || len(s.by) >= maxSeen {
-		s.by = make(map[place]geoconfig.ObjectID, maxSeen)
+		s.by = make(map[place]ids.Object, maxSeen)
 	}
 	s.by[place{dir, name}] = o
 }
 
-func (s *seen) take(dir geoconfig.ObjectID, name string) geoconfig.ObjectID {
+func (s *seen) take(dir ids.Object, name string) ids.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.by[place{dir, name}]
@@ -85,7 +85,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, 
 	out, cancel := c.remotely(ctx)
 	defer cancel()
 	o, open := c.victim(dir, name)
-	expect := geoconfig.ObjectID(0)
+	expect := ids.Object(0)
 	if before := c.seen.take(dir, name); o == 0 && before != 0 && open {
 		// The active checks that it still is that one.
 		expect, open = before, c.nodes.isOpen(before)
@@ -111,7 +111,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, 
 			l.Attr(r.Attr, false)
 			l.Entry(dir, name, names.Entry{})
 		})
-		c.gone(geoconfig.ObjectID(r.Removed), r.Attr, open)
+		c.gone(ids.Object(r.Removed), r.Attr, open)
 		c.tellAliases(dir, cues, name)
 		return nil
 	}
@@ -125,7 +125,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, 
 
 // gone settles what lost a name: what is open here is held at the active until
 // it is closed.
-func (c *Client) gone(o geoconfig.ObjectID, a *pb.Attr, told bool) {
+func (c *Client) gone(o ids.Object, a *pb.Attr, told bool) {
 	if o == 0 {
 		return
 	}
@@ -221,10 +221,10 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.NodeID, 
 // renaming is a rename on its way.
 type renaming struct {
 	p             *pb.Principal
-	dir, to       geoconfig.ObjectID
+	dir, to       ids.Object
 	name, newName string
 	// source and target are what the names have to mean; 0: whatever they do.
-	source, target geoconfig.ObjectID
+	source, target ids.Object
 	flags          mount.RenameFlags
 	cues, toCues   cue.Set
 }
@@ -248,7 +248,7 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 		return err
 	}
 	c.learnRename(&mark, by, resp, &r, source.Object, target, exchange)
-	if removed := geoconfig.ObjectID(resp.Result.Removed); removed != 0 && !exchange {
+	if removed := ids.Object(resp.Result.Removed); removed != 0 && !exchange {
 		c.goneTarget(removed, open)
 	}
 	c.tellAliases(r.dir, r.cues, r.name)
@@ -256,9 +256,9 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 	return nil
 }
 
-func (c *Client) learnRename(mark *names.Mark, by geoconfig.NodeID, resp *pb.OperateResponse, r *renaming, source, target geoconfig.ObjectID, exchange bool) {
+func (c *Client) learnRename(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, r *renaming, source, target ids.Object, exchange bool) {
 	res := resp.Result
-	moved := geoconfig.ObjectID(res.Attr.GetObject())
+	moved := ids.Object(res.Attr.GetObject())
 	same := res.Existed // two names of one object: nothing happened
 	if exchange {
 		// Parents and change numbers of both moved on.
@@ -285,7 +285,7 @@ func (c *Client) learnRename(mark *names.Mark, by geoconfig.NodeID, resp *pb.Ope
 
 // goneTarget settles what a rename replaced; how many names it still has, the
 // answer does not say.
-func (c *Client) goneTarget(o geoconfig.ObjectID, told bool) {
+func (c *Client) goneTarget(o ids.Object, told bool) {
 	c.names.Forget(o)
 	if told {
 		c.gone(o, nil, true)

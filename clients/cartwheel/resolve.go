@@ -8,8 +8,8 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
@@ -19,11 +19,11 @@ import (
 type resolved struct {
 	resp *pb.ResolveResponse
 	mark names.Mark
-	by   geoconfig.NodeID
+	by   ids.Node
 }
 
 // resolve asks the active of a directory for one name, and learns the answer.
-func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, name string) (names.Entry, error) {
+func (c *Client) resolve(ctx context.Context, who mount.Caller, dir ids.Object, name string) (names.Entry, error) {
 	if f := c.alone.table.At(dir, name); f != nil {
 		_ = c.settleFile(ctx, f) // if it is refused, the name is not there
 	}
@@ -39,7 +39,7 @@ func (c *Client) resolve(ctx context.Context, who mount.Caller, dir geoconfig.Ob
 // It returns at least one meaning. Those of the last names are missing where
 // the way ends early: at a name that is not there, at what is no directory, or
 // at one whose slice has another active, who is to be asked on.
-func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, path []string) ([]names.Entry, error) {
+func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir ids.Object, path []string) ([]names.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
 	list := make([][]byte, len(path))
 	for i, name := range path {
@@ -76,7 +76,7 @@ func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir geoconfig
 
 // refusedBy is the error of a walk's last step, nil where there is none or the
 // name is not there.
-func refusedBy(s *pb.ResolveResponse_Step, op fault.Op, dir geoconfig.ObjectID) error {
+func refusedBy(s *pb.ResolveResponse_Step, op fault.Op, dir ids.Object) error {
 	if k := fault.Kind(s.Kind); k != fault.None && k != fault.NotFound {
 		return fault.E(k, op, dir.String(), "")
 	}
@@ -84,13 +84,13 @@ func refusedBy(s *pb.ResolveResponse_Step, op fault.Op, dir geoconfig.ObjectID) 
 }
 
 // learnResolved learns an answer and returns what the names mean.
-func (c *Client) learnResolved(dir geoconfig.ObjectID, path []string, r *resolved) (met []names.Entry) {
+func (c *Client) learnResolved(dir ids.Object, path []string, r *resolved) (met []names.Entry) {
 	made := c.alone.table.Dirs()
 	c.names.Learn(&r.mark, r.by, r.resp.Grants, func(l *names.Learner) {
 		l.Attr(r.resp.Dir, false)
 		at := dir
 		for i, step := range r.resp.Steps {
-			e := names.Entry{Object: geoconfig.ObjectID(step.Object), Type: step.TypeMode}
+			e := names.Entry{Object: ids.Object(step.Object), Type: step.TypeMode}
 			if i >= len(path) || e.Object == 0 && fault.Kind(step.Kind) != fault.NotFound {
 				break // why the walk does not go on, or nonsense
 			}
@@ -101,7 +101,7 @@ func (c *Client) learnResolved(dir geoconfig.ObjectID, path []string, r *resolve
 			at = e.Object
 		}
 		for _, b := range r.resp.Below {
-			if d := geoconfig.ObjectID(b.Dir); !made[d] && l.Below(d) {
+			if d := ids.Object(b.Dir); !made[d] && l.Below(d) {
 				c.learnBelow(l, d, b)
 			}
 		}
@@ -117,11 +117,11 @@ func (c *Client) learnResolved(dir geoconfig.ObjectID, path []string, r *resolve
 }
 
 // learnBelow learns names of a directory that came along with an answer.
-func (c *Client) learnBelow(l *names.Learner, dir geoconfig.ObjectID, b *pb.Names) {
+func (c *Client) learnBelow(l *names.Learner, dir ids.Object, b *pb.Names) {
 	for _, e := range b.Entries {
 		l.Attr(e.Attr, false)
-		c.tickets.note(geoconfig.ObjectID(e.Object), e.Ticket)
-		l.Entry(dir, string(e.Name), names.Entry{Object: geoconfig.ObjectID(e.Object), Type: e.Mode})
+		c.tickets.note(ids.Object(e.Object), e.Ticket)
+		l.Entry(dir, string(e.Name), names.Entry{Object: ids.Object(e.Object), Type: e.Mode})
 	}
 	if b.Whole {
 		l.Complete(dir)
@@ -170,7 +170,7 @@ func (b *brought) clear() {
 }
 
 // toBringBelow is how many bytes of names below the last of a path to ask for.
-func (c *Client) toBringBelow(dir geoconfig.ObjectID, path []string) uint32 {
+func (c *Client) toBringBelow(dir ids.Object, path []string) uint32 {
 	if !c.far(dir.Slice()) || !c.brought.due(place{dir, path[len(path)-1]}, c.boot()) {
 		return 0
 	}
@@ -179,7 +179,7 @@ func (c *Client) toBringBelow(dir geoconfig.ObjectID, path []string) uint32 {
 
 // far reports whether the active of a slice is so far away that what may be
 // asked of it next is worth having in advance.
-func (c *Client) far(slice geoconfig.SliceID) bool {
+func (c *Client) far(slice ids.Slice) bool {
 	row, ok := c.router.Known(slice)
 	if !ok || c.opt.AheadFrom < 0 {
 		return false
@@ -188,7 +188,7 @@ func (c *Client) far(slice geoconfig.SliceID) bool {
 }
 
 // beyond reports whether a round trip to a node takes so long, or more.
-func (c *Client) beyond(node geoconfig.NodeID, limit time.Duration) bool {
+func (c *Client) beyond(node ids.Node, limit time.Duration) bool {
 	switch d := c.cluster.Distance(node); d.How {
 	case contact.Local:
 		return false

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -26,7 +27,7 @@ type notice struct {
 	names  []nameNotice
 	nodes  []*node // untold until then
 	number uint64
-	dirs   []geoconfig.ObjectID // whose names are given up
+	dirs   []ids.Object // whose names are given up
 }
 
 type nameNotice struct {
@@ -38,7 +39,7 @@ type nameNotice struct {
 // and must not block. It answers when the kernel knows, or at once where an
 // operation of our own on the directory is in flight, whose lock in the kernel
 // the news would wait for.
-func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done func(held []uint64)) {
+func (c *Client) revoke(_ ids.Node, items []*pb.RevokeRequest_Item, done func(held []uint64)) {
 	if plant.On(plant.ClientKeepsRevoked) {
 		done(nil)
 		return
@@ -46,10 +47,10 @@ func (c *Client) revoke(_ geoconfig.NodeID, items []*pb.RevokeRequest_Item, done
 	busy := false
 	var held []uint64
 	var n notice
-	var shared []geoconfig.ObjectID // directories that are ours alone no more
+	var shared []ids.Object // directories that are ours alone no more
 	waits := false
 	for _, item := range items {
-		o := geoconfig.ObjectID(item.Object)
+		o := ids.Object(item.Object)
 		if c.names.Revoke(o, item.What) {
 			busy = true
 		}
@@ -132,8 +133,8 @@ func (t *nodes) numbered(n *node, out *notice) uint64 {
 // not go although they lose their last name: those that are open here, and those
 // that may be open in a moment. own reports whether an object's attributes are
 // covered by a lease on itself.
-func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now time.Duration, out *notice,
-	own func(geoconfig.ObjectID) bool) (held []uint64) {
+func (t *nodes) revoke(o ids.Object, item *pb.RevokeRequest_Item, now time.Duration, out *notice,
+	own func(ids.Object) bool) (held []uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if item.What == pb.Grant_FILE {
@@ -160,7 +161,7 @@ func (t *nodes) revoke(o geoconfig.ObjectID, item *pb.RevokeRequest_Item, now ti
 }
 
 // isOwn reports whether an object's attributes are covered by a lease on itself.
-func (c *Client) isOwn(o geoconfig.ObjectID) bool {
+func (c *Client) isOwn(o ids.Object) bool {
 	_, ok := c.names.Own(o)
 	return ok
 }
@@ -170,7 +171,7 @@ func (c *Client) isOwn(o geoconfig.ObjectID) bool {
 // are: a kernel that is told of a file ignores the attributes that it asked for
 // a moment before, and a process that just took a lock would read up to the old
 // size.
-func (t *nodes) untellNames(n *node, now time.Duration, out *notice, own func(geoconfig.ObjectID) bool) {
+func (t *nodes) untellNames(n *node, now time.Duration, out *notice, own func(ids.Object) bool) {
 	out.attrs = append(out.attrs, n.id)
 	for name, x := range n.told {
 		if x.until <= now {
@@ -193,10 +194,10 @@ func (t *nodes) untellNames(n *node, now time.Duration, out *notice, own func(ge
 }
 
 // no says of every object that nothing covers it.
-func no(geoconfig.ObjectID) bool { return false }
+func no(ids.Object) bool { return false }
 
 // untell gathers everything that the kernel may believe of an object.
-func (c *Client) untell(o geoconfig.ObjectID) *notice {
+func (c *Client) untell(o ids.Object) *notice {
 	t, now := &c.nodes, c.boot()
 	var out notice
 	t.mu.Lock()
@@ -261,10 +262,10 @@ type waiting struct {
 // that begins has them answered at once.
 type waits struct {
 	mu sync.Mutex // guards by
-	by map[geoconfig.ObjectID][]*waiting
+	by map[ids.Object][]*waiting
 }
 
-func (t *waits) add(dirs []geoconfig.ObjectID, w *waiting) {
+func (t *waits) add(dirs []ids.Object, w *waiting) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range dirs {
@@ -272,7 +273,7 @@ func (t *waits) add(dirs []geoconfig.ObjectID, w *waiting) {
 	}
 }
 
-func (t *waits) remove(dirs []geoconfig.ObjectID, w *waiting) {
+func (t *waits) remove(dirs []ids.Object, w *waiting) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range dirs {
@@ -290,7 +291,7 @@ func (t *waits) remove(dirs []geoconfig.ObjectID, w *waiting) {
 
 // begin notes that an operation on names begins, and has the answers that
 // would wait for its end given now.
-func (c *Client) begin(dir, to, o geoconfig.ObjectID, changed ...string) names.Mark {
+func (c *Client) begin(dir, to, o ids.Object, changed ...string) names.Mark {
 	m := c.names.Begin(dir, to, o, changed...)
 	t := &c.waits
 	t.mu.Lock()
@@ -326,19 +327,19 @@ func (t *nodes) tolds(n *notice) {
 // lapsed hears that a session ended: whatever it covered and is open is looked
 // at anew, and the locks that went with it are lost, unless another node acts
 // for their slice by now: that one had them claimed.
-func (c *Client) lapsed(node geoconfig.NodeID) {
+func (c *Client) lapsed(node ids.Node) {
 	c.doubtLocks(node)
 	c.tellSoon(func(f *pending.File) bool {
 		row, ok := c.router.Known(f.Dir.Slice())
 		return !ok || row.Active == node
 	}, func() {})
 	c.spawn(func() {
-		c.again(func(geoconfig.ObjectID) bool { return true })
+		c.again(func(ids.Object) bool { return true })
 	})
 }
 
 // again makes open files whose lease is gone ask for their version.
-func (c *Client) again(which func(geoconfig.ObjectID) bool) {
+func (c *Client) again(which func(ids.Object) bool) {
 	if c.engine == nil {
 		return
 	}
@@ -383,7 +384,7 @@ func (c *Client) onRow(old, row geoconfig.SliceRow) {
 	c.sessions.Void(row.ID)
 	c.tellSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
 	c.spawn(func() {
-		c.again(func(o geoconfig.ObjectID) bool { return o.Slice() == row.ID })
+		c.again(func(o ids.Object) bool { return o.Slice() == row.ID })
 		c.claim(row)
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -48,7 +48,7 @@ func (s *spaceCache) get(ctx context.Context, c *Client) (mount.Space, error) {
 		return mount.Space{}, err
 	}
 	copies := 1
-	if row, ok := c.router.Known(geoconfig.RootSlice); ok {
+	if row, ok := c.router.Known(ids.RootSlice); ok {
 		copies = max(len(row.Members), 1)
 	}
 	out := spaceOf(answers, copies)
@@ -162,22 +162,22 @@ const maxReceipts = 4096
 // receipts keeps what the active said of an object's last operation here.
 type receipts struct {
 	mu sync.Mutex // guards by
-	by map[geoconfig.ObjectID]*pb.Receipt
+	by map[ids.Object]*pb.Receipt
 }
 
-func (r *receipts) note(o geoconfig.ObjectID, x *pb.Receipt) {
+func (r *receipts) note(o ids.Object, x *pb.Receipt) {
 	if x == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil || len(r.by) >= maxReceipts {
-		r.by = make(map[geoconfig.ObjectID]*pb.Receipt, maxReceipts)
+		r.by = make(map[ids.Object]*pb.Receipt, maxReceipts)
 	}
 	r.by[o] = x
 }
 
-func (r *receipts) get(o geoconfig.ObjectID) *pb.Receipt {
+func (r *receipts) get(o ids.Object) *pb.Receipt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.by[o]

@@ -8,8 +8,8 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -29,7 +29,7 @@ type page struct {
 	resp *pb.ListResponse
 	data []byte // where resp is nil: it, encoded
 	size int
-	by   geoconfig.NodeID
+	by   ids.Node
 	mark names.Mark
 }
 
@@ -48,7 +48,7 @@ func (p *page) decode() error {
 // in one after the other without being asked for.
 type stream struct {
 	c     *Client
-	dir   geoconfig.ObjectID
+	dir   ids.Object
 	most  int // bytes pushed at once
 	stop  context.CancelFunc
 	ready chan struct{} // capacity 1: something changed
@@ -78,7 +78,7 @@ type streams struct {
 }
 
 // readOn begins to read a directory behind a name.
-func (c *Client) readOn(who mount.Caller, dir geoconfig.ObjectID, after string, most int) *stream {
+func (c *Client) readOn(who mount.Caller, dir ids.Object, after string, most int) *stream {
 	ctx, cancel := context.WithCancel(c.ctx)
 	s := &stream{c: c, dir: dir, most: most, stop: cancel, after: []byte(after), ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	c.spawn(func() { s.run(ctx, who) })
@@ -121,7 +121,7 @@ func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err erro
 	c := s.c
 	_ = c.settleDir(ctx, s.dir) // what is refused is not there
 	var resp *pb.ListResponse
-	var by geoconfig.NodeID
+	var by ids.Node
 	err = asCaller(who, func(p *pb.Principal) (err error) {
 		by, err = c.ask(ctx, s.dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) {
 			resp = &pb.ListResponse{}
@@ -181,7 +181,7 @@ func (s *stream) add(p *page) {
 }
 
 // came notes what arrived, for traces; the mutex is held.
-func (s *stream) came(by geoconfig.NodeID, size int) {
+func (s *stream) came(by ids.Node, size int) {
 	s.bytes += size
 	if s.begun {
 		return
@@ -290,6 +290,6 @@ func (c *Client) pushed(m wire.Message) {
 		return
 	}
 	s.pushed++
-	s.came(geoconfig.NodeID(m.Peer), len(data))
-	s.add(&page{data: data[pageFrame:], size: len(data), by: geoconfig.NodeID(m.Peer), mark: s.mark})
+	s.came(ids.Node(m.Peer), len(data))
+	s.add(&page{data: data[pageFrame:], size: len(data), by: ids.Node(m.Peer), mark: s.mark})
 }

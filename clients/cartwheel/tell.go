@@ -10,8 +10,8 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -57,7 +57,7 @@ func (c *Client) tell(ctx context.Context, f *pending.File, commit *content.Comm
 }
 
 // tellAs sends the create under a name.
-func (c *Client) tellAs(ctx context.Context, f *pending.File, name string, commit *content.Commit) (*pb.OperateResponse, geoconfig.NodeID, names.Mark, error) {
+func (c *Client) tellAs(ctx context.Context, f *pending.File, name string, commit *content.Commit) (*pb.OperateResponse, ids.Node, names.Mark, error) {
 	o := operation{slice: f.Object.Slice(), p: f.Principal, level: f.Level, first: f}
 	was := f.Create
 	create := &pb.Create{Dir: was.Dir, Name: []byte(name), Mode: was.Mode, Umask: was.Umask, Exclusive: true, Open: true, Object: was.Object, MadeNs: was.MadeNs}
@@ -103,7 +103,7 @@ func (c *Client) refuse(f *pending.File, err error, note bool) {
 }
 
 // settle returns when an object's active knows it.
-func (c *Client) settle(ctx context.Context, o geoconfig.ObjectID) error {
+func (c *Client) settle(ctx context.Context, o ids.Object) error {
 	if f := c.alone.table.Of(o); f != nil {
 		return c.settleFile(ctx, f)
 	}
@@ -151,7 +151,7 @@ func (c *Client) settleAll(ctx context.Context, which func(*pending.File) bool) 
 }
 
 // settleDir is settleAll for the files of a directory.
-func (c *Client) settleDir(ctx context.Context, dir geoconfig.ObjectID) error {
+func (c *Client) settleDir(ctx context.Context, dir ids.Object) error {
 	return c.settleAll(ctx, func(f *pending.File) bool { return f.Dir == dir })
 }
 
@@ -163,14 +163,14 @@ func (c *Client) settleFor(ctx context.Context, o *operation) {
 	if o.first != nil || c.alone.table.Len() == 0 {
 		return
 	}
-	object := func(id uint64) { _ = c.settle(ctx, geoconfig.ObjectID(id)) }
+	object := func(id uint64) { _ = c.settle(ctx, ids.Object(id)) }
 	name := func(dir uint64, name []byte) {
-		if f := c.alone.table.At(geoconfig.ObjectID(dir), string(name)); f != nil {
+		if f := c.alone.table.At(ids.Object(dir), string(name)); f != nil {
 			_ = c.settleFile(ctx, f)
 		}
 	}
 	inside := func(dir uint64, name []byte) { // what is removed must be seen not to be empty
-		if e, _, ok := c.names.Lookup(geoconfig.ObjectID(dir), string(name)); ok && e.Type == mount.TypeDir {
+		if e, _, ok := c.names.Lookup(ids.Object(dir), string(name)); ok && e.Type == mount.TypeDir {
 			_ = c.settleDir(ctx, e.Object)
 		}
 	}
@@ -193,10 +193,10 @@ func (c *Client) settleFor(ctx context.Context, o *operation) {
 		inside(op.Rename.NewDir, op.Rename.NewName)
 	case *pb.Operation_SetAttr:
 		object(op.SetAttr.Object)
-		_ = c.settleDir(ctx, geoconfig.ObjectID(op.SetAttr.Object))
+		_ = c.settleDir(ctx, ids.Object(op.SetAttr.Object))
 	case *pb.Operation_SetXattr:
 		object(op.SetXattr.Object)
-		_ = c.settleDir(ctx, geoconfig.ObjectID(op.SetXattr.Object))
+		_ = c.settleDir(ctx, ids.Object(op.SetXattr.Object))
 	case *pb.Operation_Hold:
 		object(op.Hold.Object)
 	}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -26,7 +26,7 @@ type tickets struct {
 	any atomic.Bool // there ever was one
 
 	mu      sync.Mutex // guards below; no other is taken under it
-	objects generations[geoconfig.ObjectID, objectTickets]
+	objects generations[ids.Object, objectTickets]
 	owned   generations[chunk.Address, []byte]
 }
 
@@ -66,7 +66,7 @@ func (g *generations[K, V]) put(k K, v V, most int) {
 }
 
 // note keeps the ticket of an object of which only the ID is known.
-func (t *tickets) note(o geoconfig.ObjectID, reached []byte) {
+func (t *tickets) note(o ids.Object, reached []byte) {
 	if len(reached) == 0 {
 		return
 	}
@@ -86,7 +86,7 @@ func (t *tickets) learn(a *pb.Attr, now time.Duration) {
 	t.any.Store(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := geoconfig.ObjectID(a.Object)
+	o := ids.Object(a.Object)
 	x, _ := t.objects.get(o, maxTickets)
 	x.reached = a.Ticket
 	if c := a.Content; len(c.GetTicket()) > 0 && len(c.Root) == chunk.AddressSize {
@@ -100,9 +100,9 @@ func (t *tickets) learn(a *pb.Attr, now time.Duration) {
 }
 
 // reached returns the ticket of an object, nil where there is none.
-func (t *tickets) reached(o geoconfig.ObjectID) []byte { return t.of(o).reached }
+func (t *tickets) reached(o ids.Object) []byte { return t.of(o).reached }
 
-func (t *tickets) of(o geoconfig.ObjectID) objectTickets {
+func (t *tickets) of(o ids.Object) objectTickets {
 	if !t.any.Load() {
 		return objectTickets{}
 	}
@@ -119,7 +119,7 @@ func (t *tickets) with(objects ...uint64) []*pb.Ticket {
 	}
 	var out []*pb.Ticket
 	for _, o := range objects {
-		if reached := t.reached(geoconfig.ObjectID(o)); reached != nil {
+		if reached := t.reached(ids.Object(o)); reached != nil {
 			out = append(out, &pb.Ticket{Object: o, Ticket: reached})
 		}
 	}
@@ -145,7 +145,7 @@ func (c *Client) isUser() bool { return c.cluster.Who().GetTicketNs() != 0 }
 
 // readable returns the ticket to read a version of a file. One that is about to
 // end, or that is missing, is asked for first.
-func (c *Client) readable(ctx context.Context, o geoconfig.ObjectID, root chunk.Address) []byte {
+func (c *Client) readable(ctx context.Context, o ids.Object, root chunk.Address) []byte {
 	if !c.isUser() {
 		return nil
 	}

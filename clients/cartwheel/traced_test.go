@@ -13,7 +13,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"golang.org/x/sys/unix"
 )
@@ -36,7 +36,7 @@ func attribute(t *testing.T, path, name string, into any) {
 // round trips and calls, those of others are not.
 func TestATraceFollowsAProcess(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
-	at := c.Active(geoconfig.RootSlice).Index
+	at := c.Active(ids.RootSlice).Index
 	sites := []string{"a", "b", "c"}
 	point := mounted(t, clientOf(t, c, sites[(at+1)%3]))
 	shell := exec.Command("sh", "-c", "read go; mkdir .KeepTogether/mine && cat mine/none; true")

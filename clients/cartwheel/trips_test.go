@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -38,7 +38,7 @@ func trips(cl *cartwheel.Client, fn func()) (by map[string]trace.Count, wan uint
 func far(t *testing.T) (home, away *cartwheel.Client) {
 	t.Helper()
 	c := servertest.Start(t, servertest.Options{})
-	at := c.Active(geoconfig.RootSlice).Index
+	at := c.Active(ids.RootSlice).Index
 	sites := []string{"a", "b", "c"}
 	return clientOf(t, c, sites[at]), clientOf(t, c, sites[(at+1)%3])
 }

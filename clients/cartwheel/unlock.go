@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // unlock gives up a range. What was written is committed before; while it is
 // not, the lock stays: others would read the old bytes under it.
-func (c *Client) unlock(ctx context.Context, o geoconfig.ObjectID, l mount.Lock) error {
+func (c *Client) unlock(ctx context.Context, o ids.Object, l mount.Lock) error {
 	err := c.flushFirst(ctx, o)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func mayComeLater(err error) bool {
 }
 
 // unlockOwner gives up every range that an owner holds on an object.
-func (c *Client) unlockOwner(ctx context.Context, o geoconfig.ObjectID, owner mount.LockOwner) {
+func (c *Client) unlockOwner(ctx context.Context, o ids.Object, owner mount.LockOwner) {
 	c.unlockAll(ctx, o, func(h *holding) bool { return h.lock.Owner == owner && !h.lock.Whole })
 }
 
@@ -52,14 +52,14 @@ func (c *Client) unlockOwner(ctx context.Context, o geoconfig.ObjectID, owner mo
 // by its owner's close; flocks only with whole. It does not go by an flock's
 // owner: a kernel tells of a close late, and names that owner by an address
 // that the next open may have by then, with a lock of its own.
-func (c *Client) unlockHandle(ctx context.Context, o geoconfig.ObjectID, id mount.Handle, whole bool) {
+func (c *Client) unlockHandle(ctx context.Context, o ids.Object, id mount.Handle, whole bool) {
 	c.unlockAll(ctx, o, func(h *holding) bool { return h.handle == id && (whole || !h.lock.Whole) })
 }
 
 // unlockAll gives up what is held of an object and matches: for each owner all
 // at once, however many ranges. What cannot be given up within the request is
 // given up behind it.
-func (c *Client) unlockAll(ctx context.Context, o geoconfig.ObjectID, match func(*holding) bool) {
+func (c *Client) unlockAll(ctx context.Context, o ids.Object, match func(*holding) bool) {
 	type space struct {
 		owner mount.LockOwner
 		whole bool
@@ -88,7 +88,7 @@ const (
 // releaseLater gives up a lock that could not be given up within its request,
 // until that is done or the client ends. Who asks here for a lock on the object
 // waits for it: the owner may be the same one again.
-func (c *Client) releaseLater(o geoconfig.ObjectID, l mount.Lock) {
+func (c *Client) releaseLater(o ids.Object, l mount.Lock) {
 	done := c.locks.giving(o)
 	if !c.spawn(func() {
 		defer done()
@@ -112,7 +112,7 @@ func (c *Client) releaseLater(o geoconfig.ObjectID, l mount.Lock) {
 }
 
 // releaseNow is unlock for nobody's request.
-func (c *Client) releaseNow(o geoconfig.ObjectID, l mount.Lock) error {
+func (c *Client) releaseNow(o ids.Object, l mount.Lock) error {
 	slow, done := c.patiently(c.ctx)
 	err := c.engine.FlushObject(slow, o)
 	late := slow.Err() != nil

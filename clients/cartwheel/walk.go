@@ -7,8 +7,8 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 )
 
@@ -76,7 +76,7 @@ func together(path []string) int {
 
 // warm learns what the names of a path mean, as far as that is not known, for
 // who asks for them one by one then.
-func (c *Client) warm(ctx context.Context, who mount.Caller, dir geoconfig.ObjectID, path []string) {
+func (c *Client) warm(ctx context.Context, who mount.Caller, dir ids.Object, path []string) {
 	last := path[len(path)-1]
 	for _, f := range c.alone.table.Which(func(f *pending.File) bool { return f.Name == last }) {
 		_ = c.settleFile(ctx, f) // if it is refused, the name is not there

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -76,7 +76,7 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.NodeID
 }
 
 // xattrs returns attributes with every extended one.
-func (c *Client) xattrs(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (c *Client) xattrs(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, ok := c.names.Xattrs(o); ok {
 		return a, nil
 	}
@@ -149,7 +149,7 @@ func (c *Client) setXattr(ctx context.Context, who mount.Caller, id mount.NodeID
 }
 
 // ownXattr answers the questions about an object.
-func (c *Client) ownXattr(ctx context.Context, who mount.Caller, o geoconfig.ObjectID, cues cue.Set, name string) ([]byte, error) {
+func (c *Client) ownXattr(ctx context.Context, who mount.Caller, o ids.Object, cues cue.Set, name string) ([]byte, error) {
 	if name == whereName {
 		return c.where(ctx, o)
 	}
@@ -190,7 +190,7 @@ type Receipt struct {
 	Epoch  uint64   `json:"epoch"`
 }
 
-func (c *Client) receipt(ctx context.Context, o geoconfig.ObjectID) ([]byte, error) {
+func (c *Client) receipt(ctx context.Context, o ids.Object) ([]byte, error) {
 	r := c.receipts.get(o)
 	if r == nil {
 		return nil, fault.E(fault.NoAttribute, "cartwheel.receipt", o.String(), "nothing was written to it here")
@@ -213,7 +213,7 @@ func (c *Client) receipt(ctx context.Context, o geoconfig.ObjectID) ([]byte, err
 
 // readFrom says which member's copy of content is read here, and why. Names and
 // attributes are the active's to tell.
-func (c *Client) readFrom(slice geoconfig.SliceID, active geoconfig.NodeID) (geoconfig.NodeID, string) {
+func (c *Client) readFrom(slice ids.Slice, active ids.Node) (ids.Node, string) {
 	row, _ := c.router.Known(slice)
 	near := c.cluster.Closest(active, row.Normals())
 	if near == active {
@@ -223,7 +223,7 @@ func (c *Client) readFrom(slice geoconfig.SliceID, active geoconfig.NodeID) (geo
 }
 
 // where asks the active about an object and adds which copy is read here.
-func (c *Client) where(ctx context.Context, o geoconfig.ObjectID) ([]byte, error) {
+func (c *Client) where(ctx context.Context, o ids.Object) ([]byte, error) {
 	const op fault.Op = "cartwheel.where"
 	ctx, cancel := c.remotely(ctx)
 	defer cancel()
@@ -231,8 +231,8 @@ func (c *Client) where(ctx context.Context, o geoconfig.ObjectID) ([]byte, error
 		return nil, err
 	}
 	var resp *pb.WhereResponse
-	var by geoconfig.NodeID
-	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+	var by ids.Node
+	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 		resp, by = &pb.WhereResponse{}, node
 		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Where, &pb.WhereRequest{Object: uint64(o), Ticket: c.tickets.reached(o)}, nil, resp)
 		body.Release()

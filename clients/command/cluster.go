@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -60,7 +60,7 @@ func (e *env) reach() error {
 }
 
 // status asks one node how it is.
-func status(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) (report.Node, error) {
+func status(ctx context.Context, c *contact.Cluster, id ids.Node) (report.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var a pb.StatusResponse
@@ -72,7 +72,7 @@ func status(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) (repor
 }
 
 // slices asks one node for the slices that it knows.
-func slices(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) ([]report.Slice, error) {
+func slices(ctx context.Context, c *contact.Cluster, id ids.Node) ([]report.Slice, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var a pb.SliceListResponse
@@ -92,13 +92,13 @@ func slices(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) ([]rep
 
 // asked is what one node answered.
 type asked[T any] struct {
-	id    geoconfig.NodeID
+	id    ids.Node
 	value T
 	err   error
 }
 
 // askAll asks every node at once; the answers come in the order of the nodes.
-func askAll[T any](e *env, c *contact.Cluster, ask func(context.Context, *contact.Cluster, geoconfig.NodeID) (T, error)) []asked[T] {
+func askAll[T any](e *env, c *contact.Cluster, ask func(context.Context, *contact.Cluster, ids.Node) (T, error)) []asked[T] {
 	defer e.progress("asking the nodes")()
 	nodes := c.Nodes()
 	out := make([]asked[T], len(nodes))
@@ -118,18 +118,18 @@ func askAll[T any](e *env, c *contact.Cluster, ask func(context.Context, *contac
 
 // member is a node in its part of a slice, with its site.
 type member struct {
-	Node  geoconfig.NodeID   `json:"node"`
-	Site  geoconfig.SiteName `json:"site"`
-	State string             `json:"state,omitempty"`
+	Node  ids.Node `json:"node"`
+	Site  ids.Site `json:"site"`
+	State string   `json:"state,omitempty"`
 }
 
-func siteOf(c *contact.Cluster, id geoconfig.NodeID) geoconfig.SiteName {
+func siteOf(c *contact.Cluster, id ids.Node) ids.Site {
 	n, _ := c.Node(id)
 	return n.Site
 }
 
 // short shortens a node ID for people: its end tells nodes apart.
-func short(id geoconfig.NodeID) string {
+func short(id ids.Node) string {
 	const keep = 8
 	if len(id) <= keep {
 		return string(id)

@@ -16,8 +16,8 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/mount/native"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/collector"
 )
 
@@ -149,7 +149,7 @@ func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger) (*cartwh
 	defer cancel()
 	defer e.progress("looking for a node that answers")()
 	o := cartwheel.Options{
-		Contact: file, Site: geoconfig.SiteName(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize, Memory: c.Memory,
+		Contact: file, Site: ids.Site(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize, Memory: c.Memory,
 		OpTimeout: c.OpTimeout, Soft: c.Soft, FlushTimeout: c.FlushWait, NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap, Logger: logger,
 	}
 	c.Limits.apply(&o)

@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -31,8 +32,8 @@ const netLimit = 15 * time.Second
 
 // netNode is one node in what net prints.
 type netNode struct {
-	ID         geoconfig.NodeID   `json:"id"`
-	Site       geoconfig.SiteName `json:"site"`
+	ID         ids.Node           `json:"id"`
+	Site       ids.Site           `json:"site"`
 	Reachable  bool               `json:"reachable"`
 	Error      string             `json:"error,omitempty"`
 	Coordinate *report.Coordinate `json:"coordinate,omitempty"`
@@ -44,20 +45,20 @@ type netNode struct {
 
 // netLink is the way from one node to another; what is not known is null.
 type netLink struct {
-	From       geoconfig.NodeID   `json:"from"`
-	FromSite   geoconfig.SiteName `json:"from_site"`
-	To         geoconfig.NodeID   `json:"to"`
-	ToSite     geoconfig.SiteName `json:"to_site"`
-	Path       string             `json:"path"`
-	PathMS     *float64           `json:"path_ms"`
-	Measured   *float64           `json:"measured_ms"`
-	Least      *float64           `json:"least_ms"`
-	Samples    uint64             `json:"samples"`
-	AgeS       *float64           `json:"age_s"`
-	Predicted  *float64           `json:"predicted_ms"`
-	Difference *float64           `json:"difference_ms"`
-	Probes     []float64          `json:"probes_ms,omitempty"`
-	Error      string             `json:"error,omitempty"`
+	From       ids.Node  `json:"from"`
+	FromSite   ids.Site  `json:"from_site"`
+	To         ids.Node  `json:"to"`
+	ToSite     ids.Site  `json:"to_site"`
+	Path       string    `json:"path"`
+	PathMS     *float64  `json:"path_ms"`
+	Measured   *float64  `json:"measured_ms"`
+	Least      *float64  `json:"least_ms"`
+	Samples    uint64    `json:"samples"`
+	AgeS       *float64  `json:"age_s"`
+	Predicted  *float64  `json:"predicted_ms"`
+	Difference *float64  `json:"difference_ms"`
+	Probes     []float64 `json:"probes_ms,omitempty"`
+	Error      string    `json:"error,omitempty"`
 }
 
 // netView is what net matrix and net probe print.
@@ -78,7 +79,7 @@ func gather(e *env, only []string, probes uint32) (netView, error) {
 	if err != nil {
 		return v, err
 	}
-	answers := askAll(e, c, func(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) (report.Net, error) {
+	answers := askAll(e, c, func(ctx context.Context, c *contact.Cluster, id ids.Node) (report.Net, error) {
 		if !gslices.Contains(chosen, string(id)) {
 			return report.Net{}, nil
 		}
@@ -164,7 +165,7 @@ func positive(d time.Duration) *float64 {
 	return &v
 }
 
-func (v netView) link(from, to geoconfig.NodeID) *netLink {
+func (v netView) link(from, to ids.Node) *netLink {
 	for i := range v.Links {
 		if v.Links[i].From == from && v.Links[i].To == to {
 			return &v.Links[i]
@@ -219,7 +220,7 @@ func (v netView) silent(w io.Writer) {
 		if over, ok := strings.CutPrefix(l.Path, "via "); ok {
 			name := "a third node"
 			if over != "?" {
-				name = short(geoconfig.NodeID(over))
+				name = short(ids.Node(over))
 			}
 			fmt.Fprintf(w, "%s %s reaches %s %s over %s: the direct way is broken\n", l.FromSite, short(l.From), l.ToSite, short(l.To), name)
 		}

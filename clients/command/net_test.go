@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire/report"
 )
@@ -67,8 +67,8 @@ func TestStatusWarnsOfSitesThatAreOnePlace(t *testing.T) {
 
 func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
 	near := func(a, b string, rtt time.Duration) report.Finding {
-		return report.Finding{Kind: report.SitesTogether, Node: geoconfig.NodeID("n" + a), Site: geoconfig.SiteName(a),
-			Other: geoconfig.NodeID("n" + b), OtherSite: geoconfig.SiteName(b), LeastNS: rtt, Samples: 9}
+		return report.Finding{Kind: report.SitesTogether, Node: ids.Node("n" + a), Site: ids.Site(a),
+			Other: ids.Node("n" + b), OtherSite: ids.Site(b), LeastNS: rtt, Samples: 9}
 	}
 	apart := report.Finding{Kind: report.SiteApart, Node: "n1", Site: "a", Other: "n2", OtherSite: "a", LeastNS: 40 * time.Millisecond, Samples: 7}
 	got := warnings([]report.Finding{near("a", "b", 300*time.Microsecond), near("x", "y", time.Microsecond), near("c", "b", 200*time.Microsecond), apart}, false)

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -26,18 +27,18 @@ type sliceCmd struct {
 
 // sliceView is one slice in the list.
 type sliceView struct {
-	ID      geoconfig.SliceID `json:"id"`
-	Epoch   geoconfig.Epoch   `json:"epoch"`
-	Active  member            `json:"active"`
-	Members []member          `json:"members"`
-	Policy  geoconfig.Policy  `json:"policy"`
-	Closed  bool              `json:"closed"`
+	ID      ids.Slice        `json:"id"`
+	Epoch   ids.Epoch        `json:"epoch"`
+	Active  member           `json:"active"`
+	Members []member         `json:"members"`
+	Policy  geoconfig.Policy `json:"policy"`
+	Closed  bool             `json:"closed"`
 	// Serving says whether its active acts for it now; nobody answered for it
 	// where that is not known.
-	Serving *bool            `json:"serving,omitempty"`
-	Why     string           `json:"why,omitempty"`
-	Objects uint64           `json:"objects"`
-	Commit  geoconfig.Serial `json:"commit"`
+	Serving *bool      `json:"serving,omitempty"`
+	Why     string     `json:"why,omitempty"`
+	Objects uint64     `json:"objects"`
+	Commit  ids.Serial `json:"commit"`
 }
 
 type sliceLsCmd struct{}
@@ -90,7 +91,7 @@ func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView
 		report.Slice
 		ofActive bool
 	}
-	best := map[geoconfig.SliceID]answer{}
+	best := map[ids.Slice]answer{}
 	for _, a := range answers {
 		for _, s := range a.value {
 			old, ok := best[s.ID]
@@ -142,7 +143,7 @@ func (h sliceHandOverCmd) Run(e *env) error {
 	}
 	defer leave(c)
 	for _, v := range sliceViews(c, askAll(e, c, slices)) {
-		if v.ID != geoconfig.SliceID(h.Slice) {
+		if v.ID != ids.Slice(h.Slice) {
 			continue
 		}
 		to := ""

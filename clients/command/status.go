@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/report"
 )
 
@@ -14,26 +15,26 @@ type statusCmd struct{}
 
 // nodeView is one node in the status.
 type nodeView struct {
-	ID        geoconfig.NodeID   `json:"id"`
-	Site      geoconfig.SiteName `json:"site"`
-	Addresses []string           `json:"addresses"`
-	Reachable bool               `json:"reachable"`
-	Error     string             `json:"error,omitempty"`
-	Version   string             `json:"version,omitempty"`
-	Used      int64              `json:"used_bytes"`
-	Capacity  int64              `json:"capacity_bytes"`
-	ReadOnly  bool               `json:"read_only,omitempty"`
-	Active    int                `json:"slices_active"`
-	Standby   int                `json:"slices_standby"`
-	Junior    int                `json:"slices_junior"`
-	Sessions  int                `json:"sessions"`
+	ID        ids.Node `json:"id"`
+	Site      ids.Site `json:"site"`
+	Addresses []string `json:"addresses"`
+	Reachable bool     `json:"reachable"`
+	Error     string   `json:"error,omitempty"`
+	Version   string   `json:"version,omitempty"`
+	Used      int64    `json:"used_bytes"`
+	Capacity  int64    `json:"capacity_bytes"`
+	ReadOnly  bool     `json:"read_only,omitempty"`
+	Active    int      `json:"slices_active"`
+	Standby   int      `json:"slices_standby"`
+	Junior    int      `json:"slices_junior"`
+	Sessions  int      `json:"sessions"`
 }
 
 // statusView is what status prints.
 type statusView struct {
-	Cluster   geoconfig.ClusterID `json:"cluster"`
-	Healthy   bool                `json:"healthy"`
-	Sentence  string              `json:"sentence"`
+	Cluster   ids.Cluster `json:"cluster"`
+	Healthy   bool        `json:"healthy"`
+	Sentence  string      `json:"sentence"`
 	GeoConfig struct {
 		Reachable   bool   `json:"reachable"`
 		Kind        string `json:"kind"`

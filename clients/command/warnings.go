@@ -6,16 +6,16 @@ import (
 	gslices "slices"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/report"
 )
 
 // warning is something that an operator should know though all is well.
 type warning struct {
-	Kind     report.FindingKind   `json:"kind"`
-	Sites    []geoconfig.SiteName `json:"sites"`
-	Text     string               `json:"text"`
-	Evidence []report.Finding     `json:"evidence"`
+	Kind     report.FindingKind `json:"kind"`
+	Sites    []ids.Site         `json:"sites"`
+	Text     string             `json:"text"`
+	Evidence []report.Finding   `json:"evidence"`
 }
 
 // warnings joins what the nodes' audits found: one warning for each group of
@@ -44,7 +44,7 @@ func warnings(findings []report.Finding, demo bool) []warning {
 
 // join adds a finding to the groups that share a site with it, which become one.
 func join(groups []warning, f report.Finding) []warning {
-	merged := warning{Kind: f.Kind, Sites: []geoconfig.SiteName{f.Site, f.OtherSite}, Evidence: []report.Finding{f}}
+	merged := warning{Kind: f.Kind, Sites: []ids.Site{f.Site, f.OtherSite}, Evidence: []report.Finding{f}}
 	var out []warning
 	for _, g := range groups {
 		if gslices.Contains(g.Sites, f.Site) || gslices.Contains(g.Sites, f.OtherSite) {

@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/report"
 )
 
@@ -24,16 +25,16 @@ type whereCmd struct {
 type whereView struct {
 	Path     string            `json:"path"`
 	Object   string            `json:"object"`
-	Slice    geoconfig.SliceID `json:"slice"`
-	Epoch    geoconfig.Epoch   `json:"epoch"`
+	Slice    ids.Slice         `json:"slice"`
+	Epoch    ids.Epoch         `json:"epoch"`
 	Cues     map[string]string `json:"cues"`
 	Policy   geoconfig.Policy  `json:"policy"`
 	Active   member            `json:"active"`
 	Standbys []member          `json:"standbys"`
 	Read     struct {
-		Node geoconfig.NodeID   `json:"node"`
-		Site geoconfig.SiteName `json:"site"`
-		Why  string             `json:"why"`
+		Node ids.Node `json:"node"`
+		Site ids.Site `json:"site"`
+		Why  string   `json:"why"`
 	} `json:"read"`
 	Size    uint64 `json:"size"`
 	Version uint64 `json:"version"`

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/trace"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/vicinity"
 	"cartwheel.dev/node/wire"
@@ -25,7 +26,7 @@ import (
 type Options struct {
 	File File
 	// Site is where this client stands; empty: unknown.
-	Site geoconfig.SiteName
+	Site ids.Site
 	// Name is shown to people: host and mount point.
 	Name   string
 	Logger *slog.Logger
@@ -33,7 +34,7 @@ type Options struct {
 	HLC   func() uint64
 	OnHLC func(peer string, hlc uint64)
 	// OnUp hears that a node was introduced to, newly or again.
-	OnUp func(node geoconfig.NodeID)
+	OnUp func(node ids.Node)
 	// Random chooses among equals; nil: seeded by the system.
 	Random *rand.Rand
 	// Measure lets the Cluster measure the way to nodes that it has nothing to
@@ -75,12 +76,12 @@ type Cluster struct {
 	refreshed  atomic.Int64  // clock: when the nodes were last learned anew
 
 	mu    sync.Mutex // guards below; the host's and the vicinity's come after it
-	nodes map[geoconfig.NodeID]*node
-	order []geoconfig.NodeID // as they became known
+	nodes map[ids.Node]*node
+	order []ids.Node // as they became known
 	sites []geoconfig.Site
 	who   *pb.HelloResponse
 	// chosen is the node that was nearest last.
-	chosen geoconfig.NodeID
+	chosen ids.Node
 }
 
 type node struct {
@@ -123,7 +124,7 @@ func New(opt Options) (*Cluster, error) {
 	if opt.Clock == nil {
 		opt.Clock = boottime.Default()
 	}
-	c := &Cluster{opt: opt, user: user, client: method.ClientNumber(self.KeyID()), logger: opt.Logger, nodes: map[geoconfig.NodeID]*node{},
+	c := &Cluster{opt: opt, user: user, client: method.ClientNumber(self.KeyID()), logger: opt.Logger, nodes: map[ids.Node]*node{},
 		chance: chance{r: opt.Random}, refreshing: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	if c.near, err = vicinity.New(opt.Clock, rand.NewPCG(opt.Random.Uint64(), c.client)); err != nil {
@@ -138,7 +139,7 @@ func New(opt Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
 	}
-	at := map[geoconfig.NodeID][]string{}
+	at := map[ids.Node][]string{}
 	for _, address := range opt.File.Nodes {
 		where, id, err := SplitAddress(address)
 		if err == nil {
@@ -177,14 +178,14 @@ func (c *Cluster) Client() uint64 { return c.client }
 func (c *Cluster) Demo() bool { return c.opt.File.Demo }
 
 // Site is where the client stands.
-func (c *Cluster) Site() geoconfig.SiteName { return c.opt.Site }
+func (c *Cluster) Site() ids.Site { return c.opt.Site }
 
 // gate admits only nodes that this client knows: it listens nowhere, so this
 // is for whom it dials.
 func (c *Cluster) gate(peer string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.nodes[geoconfig.NodeID(peer)]; !ok {
+	if _, ok := c.nodes[ids.Node(peer)]; !ok {
 		return fault.E(fault.Unauthorized, "contact.gate", peer, "is no node of this cluster")
 	}
 	return nil
@@ -217,7 +218,7 @@ func (c *Cluster) connected(peer string, class wire.Class, _ bool) {
 		return
 	}
 	c.mu.Lock()
-	n := c.nodes[geoconfig.NodeID(peer)]
+	n := c.nodes[ids.Node(peer)]
 	c.mu.Unlock()
 	if n != nil {
 		n.mu.Lock()
@@ -253,7 +254,7 @@ func (c *Cluster) Connect(ctx context.Context) error {
 }
 
 // Refresh learns all nodes and sites from one node.
-func (c *Cluster) Refresh(ctx context.Context, from geoconfig.NodeID) error {
+func (c *Cluster) Refresh(ctx context.Context, from ids.Node) error {
 	const op fault.Op = "contact.Refresh"
 	var rows pb.RowsResponse
 	if _, err := c.Call(ctx, from, wire.Operation, method.Rows, &pb.RowsRequest{Nodes: true, Sites: true}, nil, &rows); err != nil {
@@ -288,7 +289,7 @@ func (c *Cluster) Refresh(ctx context.Context, from geoconfig.NodeID) error {
 // Call sends a request to one node, after an introduction where the connection
 // is new. The body belongs to the caller, as with wire.Host.Call; so do the
 // errors.
-func (c *Cluster) Call(ctx context.Context, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
+func (c *Cluster) Call(ctx context.Context, to ids.Node, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
 	for again := false; ; again = true {
 		n, err := c.introduce(ctx, to)
 		if err != nil {
@@ -305,7 +306,7 @@ func (c *Cluster) Call(ctx context.Context, to geoconfig.NodeID, class wire.Clas
 }
 
 // measured is one call, counted with the operation that it is for.
-func (c *Cluster) measured(ctx context.Context, n *node, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
+func (c *Cluster) measured(ctx context.Context, n *node, to ids.Node, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error) {
 	o := trace.From(ctx)
 	if o == nil {
 		return c.host.Call(ctx, string(to), class, m, req, body, resp)
@@ -318,7 +319,7 @@ func (c *Cluster) measured(ctx context.Context, n *node, to geoconfig.NodeID, cl
 }
 
 // count counts a call with the operation that it was for.
-func (n *node) count(o *trace.Operation, mark trace.Mark, to geoconfig.NodeID, class wire.Class, m wire.Method, resp proto.Message,
+func (n *node) count(o *trace.Operation, mark trace.Mark, to ids.Node, class wire.Class, m wire.Method, resp proto.Message,
 	sizes wire.Sizes, took time.Duration, err error) {
 	call := trace.Call{Peer: string(to), Site: *n.site.Load(), Method: method.Name(m), Class: class.String(),
 		Out: sizes.Out, In: sizes.In, Nanos: int64(took)}
@@ -336,7 +337,7 @@ func (n *node) count(o *trace.Operation, mark trace.Mark, to geoconfig.NodeID, c
 	o.End(mark, call)
 }
 
-func (c *Cluster) find(id geoconfig.NodeID) (*node, error) {
+func (c *Cluster) find(id ids.Node) (*node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, ok := c.nodes[id]
@@ -346,7 +347,7 @@ func (c *Cluster) find(id geoconfig.NodeID) (*node, error) {
 	return n, nil
 }
 
-func (c *Cluster) forget(id geoconfig.NodeID) {
+func (c *Cluster) forget(id ids.Node) {
 	if n, err := c.find(id); err == nil {
 		n.mu.Lock()
 		n.known = false
@@ -355,7 +356,7 @@ func (c *Cluster) forget(id geoconfig.NodeID) {
 }
 
 // introduce says Hello once on each connection.
-func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) (*node, error) {
+func (c *Cluster) introduce(ctx context.Context, id ids.Node) (*node, error) {
 	n, err := c.findOrLearn(ctx, id)
 	if err != nil || n.introduced() {
 		return n, err
@@ -372,7 +373,7 @@ func (c *Cluster) introduce(ctx context.Context, id geoconfig.NodeID) (*node, er
 	return n, c.hello(ctx, n, id)
 }
 
-func (c *Cluster) hello(ctx context.Context, n *node, id geoconfig.NodeID) error {
+func (c *Cluster) hello(ctx context.Context, n *node, id ids.Node) error {
 	const op fault.Op = "contact.hello"
 	signature, err := c.user.Sign(method.HelloProof(c.host.KeyID(), string(id)))
 	if err != nil {
@@ -400,7 +401,7 @@ func (c *Cluster) hello(ctx context.Context, n *node, id geoconfig.NodeID) error
 	c.mu.Lock()
 	c.who = &who
 	if c.opt.File.Cluster == "" {
-		c.opt.File.Cluster = geoconfig.ClusterID(who.Cluster)
+		c.opt.File.Cluster = ids.Cluster(who.Cluster)
 	}
 	c.mu.Unlock()
 	if c.opt.OnUp != nil {
@@ -417,7 +418,7 @@ func (n *node) introduced() bool {
 
 // Nonce returns the key of proofs for a node, after an introduction where the
 // connection is new. A proof made before a new introduction proves nothing.
-func (c *Cluster) Nonce(ctx context.Context, to geoconfig.NodeID) ([]byte, error) {
+func (c *Cluster) Nonce(ctx context.Context, to ids.Node) ([]byte, error) {
 	n, err := c.introduce(ctx, to)
 	if err != nil {
 		c.answered(to, err)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -40,7 +40,7 @@ func fileOf(t *testing.T, c *servertest.Cluster, user string) contact.File {
 	return f
 }
 
-func connect(t *testing.T, f contact.File, site geoconfig.SiteName) (*contact.Cluster, error) {
+func connect(t *testing.T, f contact.File, site ids.Site) (*contact.Cluster, error) {
 	t.Helper()
 	cl, err := contact.New(contact.Options{File: f, Site: site})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // File is the contact file: what a client needs to know before it knows
 // anything.
 type File struct {
-	Cluster geoconfig.ClusterID `json:"cluster"`
+	Cluster ids.Cluster `json:"cluster"`
 	// Nodes are multiaddresses that end in /p2p/ID, of any nodes of the cluster.
 	Nodes []string `json:"nodes"`
 	// UserKey is the file of the user's private key; Load makes it absolute.
@@ -90,11 +90,11 @@ func WriteFile(path string, data []byte) error {
 }
 
 // SplitAddress splits a multiaddress into where to dial and whom to expect.
-func SplitAddress(address string) (where string, id geoconfig.NodeID, err error) {
+func SplitAddress(address string) (where string, id ids.Node, err error) {
 	const marker = "/p2p/"
 	at := strings.LastIndex(address, marker)
 	if at <= 0 || !strings.HasPrefix(address, "/") || at+len(marker) == len(address) {
 		return "", "", fault.E(fault.Invalid, "contact.SplitAddress", address, "is no node's address: write it as /ip4/ADDRESS/tcp/PORT/p2p/ID")
 	}
-	return address[:at], geoconfig.NodeID(address[at+len(marker):]), nil
+	return address[:at], ids.Node(address[at+len(marker):]), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/vicinity"
 	"cartwheel.dev/node/wire"
 )
@@ -36,7 +37,7 @@ const (
 // otherwise. The declared site decides between equals and stands in where
 // nothing is known; the first stays first until another one is clearly nearer.
 // Nodes that do not answer come last.
-func (c *Cluster) Nearest() []geoconfig.NodeID {
+func (c *Cluster) Nearest() []ids.Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := slices.Clone(c.order)
@@ -48,13 +49,13 @@ func (c *Cluster) Nearest() []geoconfig.NodeID {
 }
 
 // Near reports whether a node stands at the client's own site.
-func (c *Cluster) Near(id geoconfig.NodeID) bool {
+func (c *Cluster) Near(id ids.Node) bool {
 	n, err := c.find(id)
 	return err == nil && n.near.Load()
 }
 
 // Sort orders nodes by nearness, in place.
-func (c *Cluster) Sort(nodes []geoconfig.NodeID) {
+func (c *Cluster) Sort(nodes []ids.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sortLocked(nodes, "")
@@ -62,13 +63,13 @@ func (c *Cluster) Sort(nodes []geoconfig.NodeID) {
 
 // Closest returns the nearest of some nodes: usual, unless another one is
 // clearly nearer or usual does not answer.
-func (c *Cluster) Closest(usual geoconfig.NodeID, nodes []geoconfig.NodeID) geoconfig.NodeID {
+func (c *Cluster) Closest(usual ids.Node, nodes []ids.Node) ids.Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.standingLocked(usual, usual, c.opt.Clock()) == (standing{}) {
 		return usual // none is nearer than that
 	}
-	order := []geoconfig.NodeID{usual}
+	order := []ids.Node{usual}
 	for _, n := range nodes {
 		if n != usual {
 			order = append(order, n)
@@ -80,11 +81,11 @@ func (c *Cluster) Closest(usual geoconfig.NodeID, nodes []geoconfig.NodeID) geoc
 
 // Chain orders nodes behind the first one so that each is the nearest to the
 // one before, as far as coordinates tell.
-func (c *Cluster) Chain(nodes []geoconfig.NodeID) {
+func (c *Cluster) Chain(nodes []ids.Node) {
 	for i := 1; i < len(nodes); i++ {
 		rest := nodes[i:]
 		c.Sort(rest)
-		slices.SortStableFunc(rest, func(a, b geoconfig.NodeID) int {
+		slices.SortStableFunc(rest, func(a, b ids.Node) int {
 			da, ok := c.near.Between(nodes[i-1], a)
 			db, ok2 := c.near.Between(nodes[i-1], b)
 			if !ok || !ok2 {
@@ -96,7 +97,7 @@ func (c *Cluster) Chain(nodes []geoconfig.NodeID) {
 }
 
 // Avoid lets a node come last for a while: it kept somebody waiting.
-func (c *Cluster) Avoid(id geoconfig.NodeID) {
+func (c *Cluster) Avoid(id ids.Node) {
 	c.answered(id, fault.E(fault.Unreachable, "contact.Avoid", string(id), ""))
 }
 
@@ -121,16 +122,16 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-func (c *Cluster) sortLocked(nodes []geoconfig.NodeID, chosen geoconfig.NodeID) {
+func (c *Cluster) sortLocked(nodes []ids.Node, chosen ids.Node) {
 	now := c.opt.Clock()
-	at := make(map[geoconfig.NodeID]standing, len(nodes))
+	at := make(map[ids.Node]standing, len(nodes))
 	for _, id := range nodes {
 		at[id] = c.standingLocked(id, chosen, now)
 	}
-	slices.SortStableFunc(nodes, func(a, b geoconfig.NodeID) int { return at[a].compare(at[b]) })
+	slices.SortStableFunc(nodes, func(a, b ids.Node) int { return at[a].compare(at[b]) })
 }
 
-func (c *Cluster) standingLocked(id, chosen geoconfig.NodeID, now time.Duration) standing {
+func (c *Cluster) standingLocked(id, chosen ids.Node, now time.Duration) standing {
 	n, ok := c.nodes[id]
 	if !ok {
 		return standing{away: true, far: 2 * unknown, foreign: true}
@@ -193,9 +194,9 @@ func (d Distance) String() string {
 }
 
 // Distance returns how far a node is.
-func (c *Cluster) Distance(id geoconfig.NodeID) Distance { return c.distance(id) }
+func (c *Cluster) Distance(id ids.Node) Distance { return c.distance(id) }
 
-func (c *Cluster) distance(id geoconfig.NodeID) Distance {
+func (c *Cluster) distance(id ids.Node) Distance {
 	path, up := c.host.Path(string(id))
 	switch {
 	case up && path.Local:
@@ -214,7 +215,7 @@ func (c *Cluster) distance(id geoconfig.NodeID) Distance {
 }
 
 // Why says why a node comes first among others, or what else speaks for it.
-func (c *Cluster) Why(id geoconfig.NodeID) string {
+func (c *Cluster) Why(id ids.Node) string {
 	d := c.distance(id)
 	row, _ := c.Node(id)
 	var parts []string
@@ -237,7 +238,7 @@ const locateEvery = time.Second
 
 // sample takes in a round trip that a call, an answer or a heartbeat measured.
 func (c *Cluster) sample(peer string, rtt time.Duration, at *wire.Coordinate) {
-	c.near.Sample(geoconfig.NodeID(peer), rtt, at)
+	c.near.Sample(ids.Node(peer), rtt, at)
 	now := int64(c.opt.Clock())
 	if last := c.located.Load(); (last == 0 || now-last >= int64(locateEvery)) && c.located.CompareAndSwap(last, now) {
 		c.host.SetCoordinate(vicinity.ForWire(c.near.Coordinate()))
@@ -245,7 +246,7 @@ func (c *Cluster) sample(peer string, rtt time.Duration, at *wire.Coordinate) {
 }
 
 // answered notes whether a node could be reached.
-func (c *Cluster) answered(id geoconfig.NodeID, err error) {
+func (c *Cluster) answered(id ids.Node, err error) {
 	lost := err != nil && !wire.Answered(err) && fault.Is(err, fault.Unreachable)
 	if err != nil && !lost {
 		return
@@ -278,7 +279,7 @@ const (
 // turns near and random ones. It costs a round trip of two small packets each;
 // no connection stays.
 func (c *Cluster) survey() {
-	var first []geoconfig.NodeID
+	var first []ids.Node
 	for _, n := range c.Nodes() {
 		if c.opt.Site != "" && n.Site == c.opt.Site {
 			first = append(first, n.ID)
@@ -319,7 +320,7 @@ func (c *Cluster) survey() {
 }
 
 // look measures the way to one node, unless its connection does that.
-func (c *Cluster) look(id geoconfig.NodeID) {
+func (c *Cluster) look(id ids.Node) {
 	if _, up := c.host.Path(string(id)); up {
 		return
 	}
@@ -337,20 +338,20 @@ const introductions = 3
 // relays lists nodes over which another one may be reached, those with the
 // least round trip in all first. They pass on only for who said hello.
 func (c *Cluster) relays(ctx context.Context, to string) []string {
-	var nodes []geoconfig.NodeID
-	total := map[geoconfig.NodeID]time.Duration{}
+	var nodes []ids.Node
+	total := map[ids.Node]time.Duration{}
 	for _, id := range c.Nearest() {
 		if string(id) == to {
 			continue
 		}
 		total[id] = unknown
 		d := c.distance(id)
-		if on, ok := c.near.Between(id, geoconfig.NodeID(to)); ok && d.How != Unknown {
+		if on, ok := c.near.Between(id, ids.Node(to)); ok && d.How != Unknown {
 			total[id] = d.RTT + on
 		}
 		nodes = append(nodes, id)
 	}
-	slices.SortStableFunc(nodes, func(a, b geoconfig.NodeID) int { return cmp.Compare(total[a], total[b]) })
+	slices.SortStableFunc(nodes, func(a, b ids.Node) int { return cmp.Compare(total[a], total[b]) })
 	nodes = nodes[:min(len(nodes), introductions)]
 	out := make([]string, len(nodes))
 	var all sync.WaitGroup
@@ -367,7 +368,7 @@ func (c *Cluster) relays(ctx context.Context, to string) []string {
 
 // met introduces the client to a node, unless that is being done already: it
 // may be waiting for this very detour.
-func (c *Cluster) met(ctx context.Context, id geoconfig.NodeID) bool {
+func (c *Cluster) met(ctx context.Context, id ids.Node) bool {
 	n, err := c.find(id)
 	if err != nil || n.introduced() {
 		return err == nil
@@ -382,7 +383,7 @@ func (c *Cluster) met(ctx context.Context, id geoconfig.NodeID) bool {
 }
 
 // Node returns what is known of a node.
-func (c *Cluster) Node(id geoconfig.NodeID) (geoconfig.Node, bool) {
+func (c *Cluster) Node(id ids.Node) (geoconfig.Node, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, ok := c.nodes[id]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/vicinity"
 	"cartwheel.dev/node/wire"
 )
@@ -17,7 +18,7 @@ import (
 func around(t *testing.T, site, nodes string) (*Cluster, *time.Duration) {
 	t.Helper()
 	now := time.Hour
-	c := &Cluster{opt: Options{Site: geoconfig.SiteName(site), Clock: func() time.Duration { return now }}, nodes: map[geoconfig.NodeID]*node{}}
+	c := &Cluster{opt: Options{Site: ids.Site(site), Clock: func() time.Duration { return now }}, nodes: map[ids.Node]*node{}}
 	key, err := wire.NewKey(nil)
 	if err == nil {
 		c.host, err = wire.New(wire.Options{Key: key})
@@ -30,8 +31,8 @@ func around(t *testing.T, site, nodes string) (*Cluster, *time.Duration) {
 	}
 	t.Cleanup(func() { _ = c.host.Close() })
 	for _, n := range strings.Fields(nodes) {
-		id := geoconfig.NodeID(n)
-		c.nodes[id] = &node{row: geoconfig.Node{ID: id, Site: geoconfig.SiteName(n[:1])}}
+		id := ids.Node(n)
+		c.nodes[id] = &node{row: geoconfig.Node{ID: id, Site: ids.Site(n[:1])}}
 		c.order = append(c.order, id)
 	}
 	return c, &now
@@ -66,7 +67,7 @@ func TestTheNearestIsMeasuredOrPredictedOrDeclared(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c, _ := around(t, test.site, test.nodes)
 			for n, x := range test.published {
-				c.near.Place(geoconfig.NodeID(n), at(x))
+				c.near.Place(ids.Node(n), at(x))
 			}
 			if test.published != nil { // the client has found its own place
 				c.near.Restore(geoconfig.Coordinate{Vector: []float64{0, 0}, Height: 1, Error: 0.1})
@@ -126,12 +127,12 @@ func TestAReplicaIsReadWhereItIsClearlyNearer(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
 		active, other time.Duration
-		want          geoconfig.NodeID
+		want          ids.Node
 	}{{50 * ms, 2 * ms, "b1"}, {50 * ms, 45 * ms, "a1"}, {3 * ms, 50 * ms, "a1"}, {2 * ms, 1500 * time.Microsecond, "a1"}} {
 		c, _ := around(t, "", "a1 b1")
 		c.sample("a1", test.active, nil)
 		c.sample("b1", test.other, nil)
-		if got := c.Closest("a1", []geoconfig.NodeID{"a1", "b1"}); got != test.want {
+		if got := c.Closest("a1", []ids.Node{"a1", "b1"}); got != test.want {
 			t.Errorf("active %v away, other %v: got %s, want %s", test.active, test.other, got, test.want)
 		}
 	}
@@ -145,10 +146,10 @@ func TestAReplicaIsReadWhereItIsClearlyNearer(t *testing.T) {
 func TestAChainGoesFromEachNodeToTheNext(t *testing.T) {
 	c, _ := around(t, "", "a1 b1 c1 d1")
 	for n, x := range map[string]float64{"a1": 0, "b1": 100, "c1": 50, "d1": 90} {
-		c.near.Place(geoconfig.NodeID(n), geoconfig.Coordinate{Vector: []float64{x, 0}, Height: 1, Error: 0.1})
+		c.near.Place(ids.Node(n), geoconfig.Coordinate{Vector: []float64{x, 0}, Height: 1, Error: 0.1})
 	}
-	nodes := []geoconfig.NodeID{"a1", "b1", "c1", "d1"}
-	if c.Chain(nodes); !slices.Equal(nodes, []geoconfig.NodeID{"a1", "c1", "d1", "b1"}) {
+	nodes := []ids.Node{"a1", "b1", "c1", "d1"}
+	if c.Chain(nodes); !slices.Equal(nodes, []ids.Node{"a1", "c1", "d1", "b1"}) {
 		t.Errorf("got %v", nodes)
 	}
 }

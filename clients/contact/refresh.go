@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // A client learns the nodes when it connects. Later a slice's row may name a node
@@ -23,7 +23,7 @@ const (
 // relearn learns the nodes anew from the nearest that answers, without the one
 // that is looked for. Callers at the same time share one question; a question
 // that was answered a moment ago is not asked again.
-func (c *Cluster) relearn(ctx context.Context, without geoconfig.NodeID) {
+func (c *Cluster) relearn(ctx context.Context, without ids.Node) {
 	select {
 	case c.refreshing <- struct{}{}:
 	case <-ctx.Done():
@@ -48,7 +48,7 @@ func (c *Cluster) relearn(ctx context.Context, without geoconfig.NodeID) {
 }
 
 // findOrLearn finds a node, learning the nodes anew where it is not known.
-func (c *Cluster) findOrLearn(ctx context.Context, id geoconfig.NodeID) (*node, error) {
+func (c *Cluster) findOrLearn(ctx context.Context, id ids.Node) (*node, error) {
 	n, err := c.find(id)
 	if err == nil {
 		return n, nil
@@ -59,7 +59,7 @@ func (c *Cluster) findOrLearn(ctx context.Context, id geoconfig.NodeID) (*node, 
 
 // lookElsewhere learns the nodes anew in the background, because a node does not
 // answer at the address that is known.
-func (c *Cluster) lookElsewhere(id geoconfig.NodeID) {
+func (c *Cluster) lookElsewhere(id ids.Node) {
 	select {
 	case c.looking <- struct{}{}:
 	default:

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"google.golang.org/protobuf/proto"
 )
@@ -13,7 +13,7 @@ import (
 // operation, and returns at once. False: nothing was sent. Otherwise then is
 // called exactly once, as by wire.Host.Start, with the answer decoded into resp
 // or with the error. The body is released when then returns.
-func (c *Cluster) Start(to geoconfig.NodeID, class wire.Class, m wire.Method, req, resp proto.Message, limit time.Duration,
+func (c *Cluster) Start(to ids.Node, class wire.Class, m wire.Method, req, resp proto.Message, limit time.Duration,
 	o *trace.Operation, then func(body []byte, err error)) bool {
 	n, err := c.find(to)
 	if err != nil || !n.introduced() {

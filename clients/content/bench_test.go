@@ -6,7 +6,7 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -23,7 +23,7 @@ func (v *void) Commit(_ context.Context, c content.Commit) (*pb.Result, error) {
 	return &pb.Result{Attr: &pb.Attr{Object: uint64(c.Object), Version: 1, Content: &pb.Content{}}}, nil
 }
 
-func (v *void) HaveChunks(_ context.Context, _ geoconfig.ObjectID, a []chunk.Address, _ []uint32, _ [][]byte) ([]bool, error) {
+func (v *void) HaveChunks(_ context.Context, _ ids.Object, a []chunk.Address, _ []uint32, _ [][]byte) ([]bool, error) {
 	missing := make([]bool, len(a))
 	for i := range missing {
 		missing[i] = true
@@ -31,11 +31,11 @@ func (v *void) HaveChunks(_ context.Context, _ geoconfig.ObjectID, a []chunk.Add
 	return missing, nil
 }
 
-func (v *void) PutChunks(context.Context, geoconfig.ObjectID, []chunk.Address, []uint32, [][]byte) error {
+func (v *void) PutChunks(context.Context, ids.Object, []chunk.Address, []uint32, [][]byte) error {
 	return nil
 }
 
-func (v *void) GetChunks(_ context.Context, _ geoconfig.ObjectID, parts []content.Part, _ int) ([]byte, error) {
+func (v *void) GetChunks(_ context.Context, _ ids.Object, parts []content.Part, _ int) ([]byte, error) {
 	n := 0
 	for _, p := range parts {
 		n += int(p.Length)
@@ -43,7 +43,7 @@ func (v *void) GetChunks(_ context.Context, _ geoconfig.ObjectID, parts []conten
 	return v.data[:n], nil
 }
 
-func (v *void) Range(_ context.Context, _ geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+func (v *void) Range(_ context.Context, _ ids.Object, q content.Query) (content.Answer, error) {
 	a := content.Answer{}
 	if q.Data {
 		a.Data = v.data[:q.Length]
@@ -60,7 +60,7 @@ func (v *void) Range(_ context.Context, _ geoconfig.ObjectID, q content.Query) (
 	return a, nil
 }
 
-func (v *void) Version(_ context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (v *void) Version(_ context.Context, o ids.Object) (*pb.Attr, error) {
 	return &pb.Attr{Object: uint64(o), Version: 1, Content: &pb.Content{}}, nil
 }
 
@@ -76,7 +76,7 @@ func benchmark(b *testing.B, r content.Remote, o content.Options) (*content.Engi
 func BenchmarkSmallFile(b *testing.B) {
 	e, ctx := benchmark(b, &void{}, content.Options{})
 	data := make([]byte, 16<<10)
-	i := geoconfig.ObjectID(1)
+	i := ids.Object(1)
 	for b.Loop() {
 		i++
 		h := e.Open(i, &pb.Attr{Object: uint64(i)}, content.Open{})

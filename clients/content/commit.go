@@ -1,7 +1,7 @@
 package content
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -145,7 +145,7 @@ func (f *file) settleLog(l *layer, newest uint64) {
 }
 
 // logObject is the object that the journal has a layer's writes under.
-func (l *layer) logObject(f *file) geoconfig.ObjectID {
+func (l *layer) logObject(f *file) ids.Object {
 	if l.recovered != nil {
 		return l.recovered.left.loggedAs()
 	}

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -88,19 +88,19 @@ type Journal interface {
 	Write(w Written) (number uint64, err error)
 	// Begin notes that a commit of the writes up to a number is on its way, which
 	// makes the file's time of change mtime.
-	Begin(object geoconfig.ObjectID, upto uint64, mtimeNs int64) error
+	Begin(object ids.Object, upto uint64, mtimeNs int64) error
 	// Done gives back the room of the object's writes from..upto, which are
 	// committed, or refused and told; version is the object's afterwards. With
 	// upto below from it notes the version alone. Writes of one object are done
 	// in their order.
-	Done(object geoconfig.ObjectID, from, upto uint64, version uint64)
+	Done(object ids.Object, from, upto uint64, version uint64)
 	// Sync makes what was written survive a crash of the machine.
 	Sync() error
 }
 
 // Written is one acknowledged change of a file.
 type Written struct {
-	Object  geoconfig.ObjectID
+	Object  ids.Object
 	Version uint64 // what it was made on top of; 0: unknown
 	Kind    WriteKind
 	Offset  uint64
@@ -183,8 +183,8 @@ type Engine struct {
 	hands  *hands
 
 	mu      sync.Mutex
-	files   map[geoconfig.ObjectID]*file    // open, with uncommitted writes, or of untold
-	untold  map[geoconfig.ObjectID]struct{} // whose failure no handle was told of
+	files   map[ids.Object]*file    // open, with uncommitted writes, or of untold
+	untold  map[ids.Object]struct{} // whose failure no handle was told of
 	closed  bool
 	stopped bool // no goroutine starts any more; guarded by life
 	life    sync.Mutex
@@ -193,7 +193,7 @@ type Engine struct {
 // New returns an engine over a remote. Close it.
 func New(remote Remote, o Options) *Engine {
 	o = o.filled()
-	e := &Engine{remote: remote, opt: o, files: map[geoconfig.ObjectID]*file{}, untold: map[geoconfig.ObjectID]struct{}{}, hands: newHands()}
+	e := &Engine{remote: remote, opt: o, files: map[ids.Object]*file{}, untold: map[ids.Object]struct{}{}, hands: newHands()}
 	e.budget = newBudget(o.DirtyBytes)
 	if o.Journal != nil {
 		e.logged = newBudget(journalShare * o.DirtyBytes)
@@ -282,7 +282,7 @@ func (e *Engine) FlushAll(ctx context.Context) error {
 }
 
 // find returns the state of an object that is open or dirty, or nil.
-func (e *Engine) find(object geoconfig.ObjectID) *file {
+func (e *Engine) find(object ids.Object) *file {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.files[object]
@@ -291,14 +291,14 @@ func (e *Engine) find(object geoconfig.ObjectID) *file {
 // SetVersion tells the engine an object's newer version. Older ones than it
 // knows are ignored, and objects that are neither open nor dirty.
 func (e *Engine) SetVersion(attr *pb.Attr) {
-	if f := e.find(geoconfig.ObjectID(attr.GetObject())); f != nil {
+	if f := e.find(ids.Object(attr.GetObject())); f != nil {
 		f.setVersion(attr)
 	}
 }
 
 // Invalidate makes the engine ask Version before it reads the object again. It
 // touches no dirty bytes.
-func (e *Engine) Invalidate(object geoconfig.ObjectID) {
+func (e *Engine) Invalidate(object ids.Object) {
 	if f := e.find(object); f != nil {
 		f.invalidate()
 	}
@@ -306,7 +306,7 @@ func (e *Engine) Invalidate(object geoconfig.ObjectID) {
 
 // FlushObject commits what is dirty of an object, whoever wrote it. The errors
 // stay with the handles.
-func (e *Engine) FlushObject(ctx context.Context, object geoconfig.ObjectID) error {
+func (e *Engine) FlushObject(ctx context.Context, object ids.Object) error {
 	if f := e.find(object); f != nil {
 		return f.freeze().wait(ctx)
 	}
@@ -314,7 +314,7 @@ func (e *Engine) FlushObject(ctx context.Context, object geoconfig.ObjectID) err
 }
 
 // Send starts the commit of what is dirty of an object.
-func (e *Engine) Send(object geoconfig.ObjectID) {
+func (e *Engine) Send(object ids.Object) {
 	if f := e.find(object); f != nil {
 		f.freezeIf(func(*layer) bool { return true })
 	}
@@ -323,13 +323,13 @@ func (e *Engine) Send(object geoconfig.ObjectID) {
 // Overlay puts what is dirty over an object's attributes: the size, and the
 // time of the last write. It reports whether there is anything.
 func (e *Engine) Overlay(attr *pb.Attr) bool {
-	f := e.find(geoconfig.ObjectID(attr.GetObject()))
+	f := e.find(ids.Object(attr.GetObject()))
 	return f != nil && f.overlay(attr)
 }
 
 // Made keeps in the write journal, if there is one, that an object was made and
 // its active not told yet, and numbers that.
-func (e *Engine) Made(object geoconfig.ObjectID, create []byte) (number uint64, err error) {
+func (e *Engine) Made(object ids.Object, create []byte) (number uint64, err error) {
 	if e.opt.Journal == nil {
 		return 0, nil
 	}
@@ -339,7 +339,7 @@ func (e *Engine) Made(object geoconfig.ObjectID, create []byte) (number uint64, 
 
 // Told gives back the room of what Made kept: the active has the object at
 // this version, or refused it.
-func (e *Engine) Told(object geoconfig.ObjectID, number, version uint64) {
+func (e *Engine) Told(object ids.Object, number, version uint64) {
 	if e.opt.Journal != nil && number != 0 {
 		e.opt.Journal.Done(object, number, number, version)
 	}
@@ -350,7 +350,7 @@ func (e *Engine) Journals() bool { return e.opt.Journal != nil }
 
 // Unsaved is a file with writes that are not committed.
 type Unsaved struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	Bytes  uint64
 	Name   func() string // what a person knows it by; nil: nothing
 	// Err says why writes of it were given up; nil: they are still sent.

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -38,7 +38,7 @@ func versionOf(attr *pb.Attr) (*version, bool) {
 // and what is written over it.
 type file struct {
 	engine *Engine
-	object geoconfig.ObjectID
+	object ids.Object
 
 	mu      sync.Mutex
 	handles int
@@ -72,7 +72,7 @@ type file struct {
 }
 
 // open returns the state of an object, made where there is none.
-func (e *Engine) open(object geoconfig.ObjectID) *file {
+func (e *Engine) open(object ids.Object) *file {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.files[object]

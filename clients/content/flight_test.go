@@ -9,8 +9,8 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -39,7 +39,7 @@ func (w *way) count(more int) {
 }
 
 // PutChunks implements content.Remote.
-func (w *way) PutChunks(ctx context.Context, o geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
+func (w *way) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
 	w.count(1)
 	defer w.count(-1)
 	if w.line != nil {

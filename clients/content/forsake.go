@@ -1,8 +1,8 @@
 package content
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // A file that lost its last name goes with its last handle anywhere. Whether
@@ -30,7 +30,7 @@ func (h *Handle) Forsake() {
 
 // Discard forgets what is dirty of an object that nobody can reach any more.
 // What is on its way may arrive; nothing follows it.
-func (e *Engine) Discard(object geoconfig.ObjectID) {
+func (e *Engine) Discard(object ids.Object) {
 	f := e.find(object)
 	if f == nil {
 		return

@@ -3,8 +3,8 @@ package content
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -43,7 +43,7 @@ type Handle struct {
 }
 
 // Open returns a handle of an object; attr, with Content, may be nil.
-func (e *Engine) Open(object geoconfig.ObjectID, attr *pb.Attr, o Open) *Handle {
+func (e *Engine) Open(object ids.Object, attr *pb.Attr, o Open) *Handle {
 	f := e.open(object)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (e *Engine) Open(object geoconfig.ObjectID, attr *pb.Attr, o Open) *Handle 
 }
 
 // Object is the object that the handle has open.
-func (h *Handle) Object() geoconfig.ObjectID { return h.file.object }
+func (h *Handle) Object() ids.Object { return h.file.object }
 
 // Close lets the handle go. It commits nothing by itself: Flush does, and what
 // is dirty is committed in the background. It is idempotent.

@@ -3,8 +3,8 @@ package content
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -22,7 +22,7 @@ const damagedTries = 4
 
 // getChunks fetches parts and checks those that are whole chunks. Damaged ones are
 // asked for again, elsewhere.
-func (e *Engine) getChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part) ([]byte, error) {
+func (e *Engine) getChunks(ctx context.Context, object ids.Object, parts []Part) ([]byte, error) {
 	body, err := e.remote.GetChunks(ctx, object, parts, 0)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (e *Engine) getChunks(ctx context.Context, object geoconfig.ObjectID, parts
 }
 
 // again asks for a chunk that came damaged from one node after the other.
-func (e *Engine) again(ctx context.Context, object geoconfig.ObjectID, p *Part) ([]byte, error) {
+func (e *Engine) again(ctx context.Context, object ids.Object, p *Part) ([]byte, error) {
 	err := fault.E(fault.Corrupt, "content.getChunks", p.Address.String(), "the bytes that came are not the chunk's")
 	for try := 1; try < damagedTries; try++ {
 		e.opt.Log.Warn("a chunk came damaged and is asked for elsewhere", "object", object.String(), "chunk", p.Address.String())

@@ -9,8 +9,8 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/diskcache"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // rotten is a cluster of which the first members asked answer with damage.
@@ -22,7 +22,7 @@ type rotten struct {
 	tries map[int]int
 }
 
-func (r *rotten) GetChunks(ctx context.Context, o geoconfig.ObjectID, parts []content.Part, try int) ([]byte, error) {
+func (r *rotten) GetChunks(ctx context.Context, o ids.Object, parts []content.Part, try int) ([]byte, error) {
 	r.mu.Lock()
 	r.tries[try]++
 	r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/diskcache"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // big stores a file as a client writes it, in chunks.
@@ -272,7 +272,7 @@ type asked struct {
 	n atomic.Int64
 }
 
-func (a *asked) Range(ctx context.Context, o geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+func (a *asked) Range(ctx context.Context, o ids.Object, q content.Query) (content.Answer, error) {
 	if q.Extents {
 		a.n.Add(1)
 	}
@@ -312,7 +312,7 @@ func TestSeekPassesAHoleInOneStep(t *testing.T) {
 // mapless is a cluster whose range maps never come.
 type mapless struct{ *contenttest.Cluster }
 
-func (m mapless) Range(ctx context.Context, o geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+func (m mapless) Range(ctx context.Context, o ids.Object, q content.Query) (content.Answer, error) {
 	if q.Extents {
 		<-ctx.Done()
 		return content.Answer{}, ctx.Err()

@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -14,10 +14,10 @@ import (
 // Leftover is what a crash of the client left in the write journal of one
 // object: writes that were acknowledged and are not known to be committed.
 type Leftover struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	// LoggedAs is the object that the journal has the writes under, where that
 	// is another one; 0: Object.
-	LoggedAs geoconfig.ObjectID
+	LoggedAs ids.Object
 	// Known is the newest version that the client had seen; a newer one holds
 	// another client's later commit, or the client's own last.
 	Known uint64
@@ -35,7 +35,7 @@ type Numbered struct {
 	Written
 }
 
-func (l *Leftover) loggedAs() geoconfig.ObjectID {
+func (l *Leftover) loggedAs() ids.Object {
 	if l.LoggedAs != 0 {
 		return l.LoggedAs
 	}

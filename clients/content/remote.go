@@ -3,7 +3,7 @@ package content
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -24,27 +24,27 @@ type Remote interface {
 	// HaveChunks answers for each chunk whether the object's slice lacks it. Sizes
 	// and body are those of PutChunks: the implementation may have to prove that
 	// it has the bytes.
-	HaveChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) (missing []bool, err error)
+	HaveChunks(ctx context.Context, object ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) (missing []bool, err error)
 	// PutChunks stores chunks with the members of the object's slice; on
 	// return they are on disk there. Chunks lie in the parts of body end to
 	// end, whatever the parts' boundaries.
-	PutChunks(ctx context.Context, object geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error
+	PutChunks(ctx context.Context, object ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error
 	// GetChunks returns the parts end to end, all of them or an error. The engine
 	// asks for less than 2 MiB at a time, and checks whole chunks. try is how often
 	// they have come damaged: each time another member is to be asked.
-	GetChunks(ctx context.Context, object geoconfig.ObjectID, parts []Part, try int) ([]byte, error)
+	GetChunks(ctx context.Context, object ids.Object, parts []Part, try int) ([]byte, error)
 	// Range resolves a range of one version and reads it, if wanted. At most
 	// 1 MiB of data is asked for, and all of it is needed; extents may end
 	// before the range does.
-	Range(ctx context.Context, object geoconfig.ObjectID, q Query) (Answer, error)
+	Range(ctx context.Context, object ids.Object, q Query) (Answer, error)
 	// Version returns the object's current attributes with Content, from the
 	// active or from what a lease still covers.
-	Version(ctx context.Context, object geoconfig.ObjectID) (*pb.Attr, error)
+	Version(ctx context.Context, object ids.Object) (*pb.Attr, error)
 }
 
 // Commit is one splice on its way to the active.
 type Commit struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	Splice *pb.Commit
 	// Body is the bytes of the extents with a body_offset, end to end.
 	Body [][]byte

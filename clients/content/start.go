@@ -1,7 +1,7 @@
 package content
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 
 	"cartwheel.dev/clients/trace"
 )
@@ -11,7 +11,7 @@ type Starter interface {
 	// StartGet asks for a part on behalf of an operation, which may be nil. It
 	// waits for nobody. False: nothing was asked. Otherwise then is called
 	// exactly once, as mount.ReadStarter says, with all of the part or false.
-	StartGet(object geoconfig.ObjectID, part Part, o *trace.Operation, then func(data []byte, ok bool)) bool
+	StartGet(object ids.Object, part Part, o *trace.Operation, then func(data []byte, ok bool)) bool
 }
 
 // StartRead begins ReadAt for the common read of a large file at random: of

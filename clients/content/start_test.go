@@ -8,13 +8,13 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // starter is a cluster that can be asked without waiting.
 type starter struct{ *contenttest.Cluster }
 
-func (s starter) StartGet(o geoconfig.ObjectID, part content.Part, _ *trace.Operation, then func([]byte, bool)) bool {
+func (s starter) StartGet(o ids.Object, part content.Part, _ *trace.Operation, then func([]byte, bool)) bool {
 	go func() {
 		data, err := s.GetChunks(context.Background(), o, []content.Part{part}, 0)
 		then(data, err == nil)

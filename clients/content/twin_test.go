@@ -16,8 +16,8 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/writelog"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const object = geoconfig.ObjectID(1<<40 | 7)
+const object = ids.Object(1<<40 | 7)
 
 func within(t interface{ Cleanup(func()) }) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

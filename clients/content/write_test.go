@@ -13,8 +13,8 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/contenttest"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // random returns n bytes that depend on the seed only.
@@ -142,7 +142,7 @@ func TestWritersWaitWhereTooMuchIsDirty(t *testing.T) {
 	data := random(1, 3<<20)
 	for i := range 4 {
 		group.Go(func() {
-			h := e.Open(object+geoconfig.ObjectID(i), nil, content.Open{})
+			h := e.Open(object+ids.Object(i), nil, content.Open{})
 			defer h.Close()
 			for off := 0; off < len(data); off += 64 << 10 {
 				if err := h.WriteAt(ctx, data[off:off+64<<10], uint64(off)); err != nil {
@@ -173,7 +173,7 @@ func TestWritersWaitWhereTooMuchIsDirty(t *testing.T) {
 		t.Errorf("%d bytes were dirty, the bound is %d", got, bound)
 	}
 	for i := range 4 {
-		if !bytes.Equal(cluster.Contents(object+geoconfig.ObjectID(i)), data) {
+		if !bytes.Equal(cluster.Contents(object+ids.Object(i)), data) {
 			t.Errorf("file %d is wrong", i)
 		}
 	}
@@ -358,7 +358,7 @@ func TestASmallFileDoesNotWaitForTheRoomOfALargeOne(t *testing.T) {
 			written <- err
 		}()
 		synctest.Wait() // it has filled the budget and waits
-		for n := range geoconfig.ObjectID(100) {
+		for n := range ids.Object(100) {
 			small := e.Open(object+1+n, nil, content.Open{})
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
 			must(t, small.WriteAt(short, data[:64<<10], 0))

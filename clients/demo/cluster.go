@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/clients/demo/founding"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // freeAddress finds a loopback port that nobody listens on. A node keeps its
@@ -50,7 +51,7 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 	}
 	d.geoAddress = r.Addresses[0]
 	if r.Cluster != "" {
-		d.cluster = geoconfig.ClusterID(r.Cluster)
+		d.cluster = ids.Cluster(r.Cluster)
 	}
 	return nil
 }
@@ -59,7 +60,7 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 func (d *Demo) register(ctx context.Context) error {
 	plan := founding.Plan{GeoConfig: d.geoAddress, AdminKey: d.path("admin.key"), UserKey: d.path("user.key"), User: "demo"}
 	for _, s := range d.sites {
-		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: geoconfig.NodeID(s.id), Site: geoconfig.SiteName(s.name), Addresses: []string{s.listen}})
+		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: ids.Node(s.id), Site: ids.Site(s.name), Addresses: []string{s.listen}})
 	}
 	return founding.Register(ctx, plan)
 }

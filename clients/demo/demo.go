@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/demo/family"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // GeoConfigName is what fail and heal call the geo-config process.
@@ -67,7 +67,7 @@ type Demo struct {
 	sites    []*siteOf
 	contact  string
 	control  *control
-	cluster  geoconfig.ClusterID
+	cluster  ids.Cluster
 	requests chan request
 	gone     chan *family.Child
 

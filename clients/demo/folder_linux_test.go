@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // TestAFolderThatOthersMayHaveFilledIsRefused: a demo.json names paths to be
@@ -71,7 +71,7 @@ func TestALinkBesideAFileIsNotFollowed(t *testing.T) {
 	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
 		t.Errorf("a link was followed: the file has %q, %v", data, err)
 	}
-	if got, err := contact.Load(filepath.Join(dir, "contact.json")); err != nil || got.Cluster != geoconfig.ClusterID("c") {
+	if got, err := contact.Load(filepath.Join(dir, "contact.json")); err != nil || got.Cluster != ids.Cluster("c") {
 		t.Errorf("the contact file: %+v, %v", got, err)
 	}
 	if info, err := os.Lstat(filepath.Join(dir, "demo.json")); err != nil || info.Mode() != 0o644 {

@@ -14,8 +14,8 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/demo/family"
 	"cartwheel.dev/clients/demo/founding"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 const maxSites = 9
@@ -125,11 +125,11 @@ func (d *Demo) start(ctx context.Context) error {
 	if err := d.writeContact(nodes); err != nil {
 		return err
 	}
-	var ids []geoconfig.NodeID
+	var list []ids.Node
 	for _, s := range d.sites {
-		ids = append(ids, geoconfig.NodeID(s.id))
+		list = append(list, ids.Node(s.id))
 	}
-	if err := founding.AwaitRoot(ctx, d.contact, ids); err != nil {
+	if err := founding.AwaitRoot(ctx, d.contact, list); err != nil {
 		return err
 	}
 	if uid := os.Getuid(); uid > 0 { // else nobody could make anything in it

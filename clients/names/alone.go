@@ -5,19 +5,19 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // Alone reports whether a directory is this client's alone and a name is known
 // not to be there, and how long that stays so if nothing is heard.
-func (c *Cache) Alone(dir geoconfig.ObjectID, name string) (time.Duration, bool) {
+func (c *Cache) Alone(dir ids.Object, name string) (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.alone(dir, name)
 }
 
-func (c *Cache) alone(dir geoconfig.ObjectID, name string) (time.Duration, bool) {
+func (c *Cache) alone(dir ids.Object, name string) (time.Duration, bool) {
 	d := c.dirs[dir]
 	if d == nil {
 		return 0, false
@@ -29,13 +29,13 @@ func (c *Cache) alone(dir geoconfig.ObjectID, name string) (time.Duration, bool)
 
 // Make notes a new file, with all of its attributes, in a directory that is
 // this client's alone, whose times move on. It refuses where Alone does.
-func (c *Cache) Make(dir geoconfig.ObjectID, name string, attr *pb.Attr) bool {
+func (c *Cache) Make(dir ids.Object, name string, attr *pb.Attr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.alone(dir, name); !ok {
 		return false
 	}
-	d, o := c.dirs[dir], geoconfig.ObjectID(attr.Object)
+	d, o := c.dirs[dir], ids.Object(attr.Object)
 	if d.entries == nil {
 		d.entries = map[string]Entry{}
 	}
@@ -55,7 +55,7 @@ func (c *Cache) Make(dir geoconfig.ObjectID, name string, attr *pb.Attr) bool {
 }
 
 // MarkNew is taken before a file that Make noted is told to its active.
-func (c *Cache) MarkNew(dir, o geoconfig.ObjectID) Mark {
+func (c *Cache) MarkNew(dir, o ids.Object) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := Mark{before: c.sessions.Before(), quiet: true}
@@ -67,7 +67,7 @@ func (c *Cache) MarkNew(dir, o geoconfig.ObjectID) Mark {
 }
 
 // Unmake forgets a file that Make noted and its active refused.
-func (c *Cache) Unmake(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID) {
+func (c *Cache) Unmake(dir ids.Object, name string, o ids.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x := c.objects[o]; x != nil {

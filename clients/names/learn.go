@@ -1,7 +1,7 @@
 package names
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -20,9 +20,9 @@ type Mark struct {
 	held   [6]*lease
 	n      int
 	// dirs are those whose names the request asks about or changes.
-	dirs  [2]geoconfig.ObjectID
+	dirs  [2]ids.Object
 	ops   [2]uint64
-	home  [2]geoconfig.ObjectID // of names, which such an operation changes
+	home  [2]ids.Object // of names, which such an operation changes
 	names [2]string
 	made  uint64 // of dirs[0]
 	turn  uint64
@@ -38,7 +38,7 @@ func (m *Mark) hold(l *lease) {
 }
 
 // MarkDir is taken before names of a directory are read.
-func (c *Cache) MarkDir(dir geoconfig.ObjectID) Mark {
+func (c *Cache) MarkDir(dir ids.Object) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := Mark{before: c.sessions.Before(), turn: c.turn, quiet: true}
@@ -51,7 +51,7 @@ func (c *Cache) MarkDir(dir geoconfig.ObjectID) Mark {
 }
 
 // MarkObject is taken before an object's attributes are read or changed.
-func (c *Cache) MarkObject(o geoconfig.ObjectID) Mark {
+func (c *Cache) MarkObject(o ids.Object) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := Mark{before: c.sessions.Before(), turn: c.turn, quiet: true}
@@ -59,7 +59,7 @@ func (c *Cache) MarkObject(o geoconfig.ObjectID) Mark {
 	return m
 }
 
-func (c *Cache) markObject(m *Mark, o geoconfig.ObjectID) {
+func (c *Cache) markObject(m *Mark, o ids.Object) {
 	if x := c.objects[o]; x != nil {
 		m.hold(x.own)
 		if x.cover != x.own {
@@ -74,12 +74,12 @@ func (c *Cache) markObject(m *Mark, o geoconfig.ObjectID) {
 // Begin is taken before an operation changes names of one directory or two (to
 // is 0 for one), and attributes of an object (0 for none). The names are the
 // one in dir and the one in to. End it.
-func (c *Cache) Begin(dir, to, o geoconfig.ObjectID, changed ...string) Mark {
+func (c *Cache) Begin(dir, to, o ids.Object, changed ...string) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := Mark{before: c.sessions.Before(), op: true, dirs: [2]geoconfig.ObjectID{dir, to}}
+	m := Mark{before: c.sessions.Before(), op: true, dirs: [2]ids.Object{dir, to}}
 	copy(m.names[:], changed)
-	for i, id := range [2]geoconfig.ObjectID{dir, to} {
+	for i, id := range [2]ids.Object{dir, to} {
 		if id != 0 && m.names[i] != "" {
 			d := c.directory(id)
 			if d.busy == nil {
@@ -88,7 +88,7 @@ func (c *Cache) Begin(dir, to, o geoconfig.ObjectID, changed ...string) Mark {
 			d.busy[m.names[i]]++
 		}
 	}
-	m.home = [2]geoconfig.ObjectID{dir, to}
+	m.home = [2]ids.Object{dir, to}
 	for i, id := range m.dirs {
 		if id == 0 || i == 1 && to == dir {
 			m.dirs[i] = 0
@@ -127,7 +127,7 @@ func (c *Cache) End(m *Mark) {
 	}
 }
 
-func (c *Cache) directory(id geoconfig.ObjectID) *directory {
+func (c *Cache) directory(id ids.Object) *directory {
 	d := c.dirs[id]
 	if d == nil {
 		d = &directory{turned: c.lost}
@@ -145,7 +145,7 @@ func (c *Cache) changed(d *directory) {
 }
 
 // forget drops a directory.
-func (c *Cache) forget(id geoconfig.ObjectID, d *directory) {
+func (c *Cache) forget(id ids.Object, d *directory) {
 	c.lost = max(c.lost, d.turned)
 	delete(c.dirs, id)
 }
@@ -160,7 +160,7 @@ type Learner struct {
 
 // Learn takes the grants of an answer and then what fn says of its content, as
 // one step.
-func (c *Cache) Learn(m *Mark, from geoconfig.NodeID, grants []*pb.Grant, fn func(*Learner)) {
+func (c *Cache) Learn(m *Mark, from ids.Node, grants []*pb.Grant, fn func(*Learner)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := Learner{c: c, m: m}
@@ -171,12 +171,12 @@ func (c *Cache) Learn(m *Mark, from geoconfig.NodeID, grants []*pb.Grant, fn fun
 	c.shrink()
 }
 
-func (l *Learner) grant(from geoconfig.NodeID, g *pb.Grant) {
+func (l *Learner) grant(from ids.Node, g *pb.Grant) {
 	stamp, ok := l.c.sessions.Accept(from, l.m.before, g)
 	if !ok {
 		return
 	}
-	o := geoconfig.ObjectID(g.Object)
+	o := ids.Object(g.Object)
 	var at **lease
 	switch d := (*directory)(nil); g.What {
 	case pb.Grant_ALONE:
@@ -230,7 +230,7 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 	if attr == nil {
 		return
 	}
-	c, o := l.c, geoconfig.ObjectID(attr.Object)
+	c, o := l.c, ids.Object(attr.Object)
 	if c.OnAttr != nil {
 		c.OnAttr(attr)
 	}
@@ -274,7 +274,7 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 
 // cover finds the lease that attributes are good under.
 func (l *Learner) cover(x *object, attr *pb.Attr) *lease {
-	o := geoconfig.ObjectID(attr.Object)
+	o := ids.Object(attr.Object)
 	if attr.Mode&typeMask == typeDir {
 		if d := l.c.dirs[o]; d != nil && l.covers(d.lease) {
 			return d.lease
@@ -284,7 +284,7 @@ func (l *Learner) cover(x *object, attr *pb.Attr) *lease {
 	if x != nil && l.covers(x.own) {
 		return x.own
 	}
-	if d := l.c.dirs[geoconfig.ObjectID(attr.Parent)]; d != nil && l.covers(d.lease) {
+	if d := l.c.dirs[ids.Object(attr.Parent)]; d != nil && l.covers(d.lease) {
 		return d.lease
 	}
 	return nil
@@ -294,7 +294,7 @@ func (l *Learner) cover(x *object, attr *pb.Attr) *lease {
 // operation of our own, what the name meant before is forgotten: the node asks
 // nobody to give up what it changed itself, and a lease that does not count now
 // counts again with the session's next keep-alive.
-func (l *Learner) Entry(dir geoconfig.ObjectID, name string, e Entry) {
+func (l *Learner) Entry(dir ids.Object, name string, e Entry) {
 	d := l.c.dirs[dir]
 	if d == nil || !l.covers(d.lease) || !l.settled(dir, d) {
 		if l.m.op {
@@ -322,7 +322,7 @@ func (l *Learner) Entry(dir geoconfig.ObjectID, name string, e Entry) {
 
 // settled reports whether no operation of our own came between that may have
 // changed the directory's names after they were read.
-func (l *Learner) settled(dir geoconfig.ObjectID, d *directory) bool {
+func (l *Learner) settled(dir ids.Object, d *directory) bool {
 	if l.m.op {
 		return dir == l.m.dirs[0] || dir == l.m.dirs[1]
 	}
@@ -338,14 +338,14 @@ func (l *Learner) settled(dir geoconfig.ObjectID, d *directory) bool {
 // Below reports whether names of a directory that nobody asked for may be
 // taken from the answer; not where it is this client's alone, whose active does
 // not know of all of them.
-func (l *Learner) Below(dir geoconfig.ObjectID) bool {
+func (l *Learner) Below(dir ids.Object) bool {
 	d := l.c.dirs[dir]
 	return d != nil && l.covers(d.lease) && l.settled(dir, d) && l.c.left(d.alone) <= 0
 }
 
 // Complete says that every name of the directory was told; a directory that
 // was just made has none.
-func (l *Learner) Complete(dir geoconfig.ObjectID) {
+func (l *Learner) Complete(dir ids.Object) {
 	if d := l.c.dirs[dir]; d != nil && l.covers(d.lease) && (l.m.op || l.settled(dir, d)) {
 		d.complete = true
 	}
@@ -374,7 +374,7 @@ func (c *Cache) shrink() {
 }
 
 // Unknown forgets what a name means: it changed, and to what is not told.
-func (l *Learner) Unknown(dir geoconfig.ObjectID, name string) {
+func (l *Learner) Unknown(dir ids.Object, name string) {
 	d := l.c.dirs[dir]
 	if d == nil {
 		return
@@ -388,7 +388,7 @@ func (l *Learner) Unknown(dir geoconfig.ObjectID, name string) {
 
 // Anchor returns the mark of a directory's names as they stand with this
 // answer, for Unbroken of later pages.
-func (l *Learner) Anchor(dir geoconfig.ObjectID) Mark {
+func (l *Learner) Anchor(dir ids.Object) Mark {
 	m := Mark{op: l.m.op, quiet: l.m.quiet}
 	m.dirs[0] = dir
 	if d := l.c.dirs[dir]; d != nil && l.covers(d.lease) {
@@ -400,7 +400,7 @@ func (l *Learner) Anchor(dir geoconfig.ObjectID) Mark {
 
 // Unbroken reports whether the directory has been under one lease since the
 // anchor, without an operation of our own on its names.
-func (l *Learner) Unbroken(anchor *Mark, dir geoconfig.ObjectID) bool {
+func (l *Learner) Unbroken(anchor *Mark, dir ids.Object) bool {
 	d := l.c.dirs[dir]
 	return d != nil && anchor.n > 0 && anchor.quiet && d.lease == anchor.held[0] && l.c.left(d.lease) > 0 &&
 		d.inflight == 0 && d.ops == anchor.ops[0] && l.covers(d.lease)
@@ -408,7 +408,7 @@ func (l *Learner) Unbroken(anchor *Mark, dir geoconfig.ObjectID) bool {
 
 // Tried notes that a directory was read ahead in vain, so that it is not tried
 // again under this lease.
-func (c *Cache) Tried(dir geoconfig.ObjectID) {
+func (c *Cache) Tried(dir ids.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.dirs[dir]; d != nil {

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/session"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // Sessions judges leases; *session.Manager in life.
 type Sessions interface {
 	Before() uint64
-	Accept(node geoconfig.NodeID, before uint64, g *pb.Grant) (session.Stamp, bool)
+	Accept(node ids.Node, before uint64, g *pb.Grant) (session.Stamp, bool)
 	Left(session.Stamp) time.Duration
 }
 
@@ -63,7 +63,7 @@ type lease struct {
 
 // Entry is what a name means: Object 0 says that it is not there.
 type Entry struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	Type   uint32 // type bits of the mode
 }
 
@@ -96,8 +96,8 @@ type Cache struct {
 	OnAttr func(*pb.Attr)
 
 	mu      sync.Mutex // guards the rest
-	objects map[geoconfig.ObjectID]*object
-	dirs    map[geoconfig.ObjectID]*directory
+	objects map[ids.Object]*object
+	dirs    map[ids.Object]*directory
 	entries int
 	inline  int
 	// turn counts the beginnings and ends of own operations on names; lost is
@@ -107,7 +107,7 @@ type Cache struct {
 
 // New returns an empty Cache.
 func New(s Sessions, limits Limits) *Cache {
-	return &Cache{sessions: s, limits: limits.filled(), objects: map[geoconfig.ObjectID]*object{}, dirs: map[geoconfig.ObjectID]*directory{}}
+	return &Cache{sessions: s, limits: limits.filled(), objects: map[ids.Object]*object{}, dirs: map[ids.Object]*directory{}}
 }
 
 func (c *Cache) left(l *lease) time.Duration {
@@ -119,7 +119,7 @@ func (c *Cache) left(l *lease) time.Duration {
 
 // Attr returns an object's attributes, which must not be changed, and how long
 // they stay good if nothing is heard; false where they are not known.
-func (c *Cache) Attr(o geoconfig.ObjectID) (*pb.Attr, time.Duration, bool) {
+func (c *Cache) Attr(o ids.Object) (*pb.Attr, time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.objects[o]
@@ -136,7 +136,7 @@ func (c *Cache) Attr(o geoconfig.ObjectID) (*pb.Attr, time.Duration, bool) {
 func (c *Cache) Good(a *pb.Attr) (left time.Duration, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	x := c.objects[geoconfig.ObjectID(a.Object)]
+	x := c.objects[ids.Object(a.Object)]
 	if x == nil || x.attr == nil || x.attr.Change != a.Change {
 		return 0, false
 	}
@@ -144,7 +144,7 @@ func (c *Cache) Good(a *pb.Attr) (left time.Duration, own bool) {
 }
 
 // Xattrs is Attr with every extended attribute.
-func (c *Cache) Xattrs(o geoconfig.ObjectID) (*pb.Attr, bool) {
+func (c *Cache) Xattrs(o ids.Object) (*pb.Attr, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.objects[o]
@@ -156,7 +156,7 @@ func (c *Cache) Xattrs(o geoconfig.ObjectID) (*pb.Attr, bool) {
 
 // Own is Attr under a lease on the object alone: an active that removes it asks
 // whether it is open here.
-func (c *Cache) Own(o geoconfig.ObjectID) (*pb.Attr, bool) {
+func (c *Cache) Own(o ids.Object) (*pb.Attr, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.objects[o]
@@ -168,7 +168,7 @@ func (c *Cache) Own(o geoconfig.ObjectID) (*pb.Attr, bool) {
 
 // Lookup returns what a name means, and how long that stays good; false where
 // it is not known.
-func (c *Cache) Lookup(dir geoconfig.ObjectID, name string) (Entry, time.Duration, bool) {
+func (c *Cache) Lookup(dir ids.Object, name string) (Entry, time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.dirs[dir]
@@ -187,7 +187,7 @@ func (c *Cache) Lookup(dir geoconfig.ObjectID, name string) (Entry, time.Duratio
 }
 
 // Left is how long what is known of a directory stays good, 0 if nothing is.
-func (c *Cache) Left(dir geoconfig.ObjectID) time.Duration {
+func (c *Cache) Left(dir ids.Object) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.dirs[dir]; d != nil {
@@ -198,7 +198,7 @@ func (c *Cache) Left(dir geoconfig.ObjectID) time.Duration {
 
 // Means is how long a name stays good as one of this object, 0 where that is not
 // what it is known to mean.
-func (c *Cache) Means(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID) time.Duration {
+func (c *Cache) Means(dir ids.Object, name string, o ids.Object) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.dirs[dir]
@@ -213,7 +213,7 @@ func (c *Cache) Means(dir geoconfig.ObjectID, name string, o geoconfig.ObjectID)
 
 // Misses is how many names were asked for in vain since the directory's lease
 // was granted.
-func (c *Cache) Misses(dir geoconfig.ObjectID) int {
+func (c *Cache) Misses(dir ids.Object) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.dirs[dir]; d != nil && !d.complete && c.left(d.lease) > 0 {
@@ -230,7 +230,7 @@ type Named struct {
 
 // Listing returns every name of a directory, in no order; false where not all
 // are known.
-func (c *Cache) Listing(dir geoconfig.ObjectID) ([]Named, bool) {
+func (c *Cache) Listing(dir ids.Object) ([]Named, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.dirs[dir]
@@ -248,7 +248,7 @@ func (c *Cache) Listing(dir geoconfig.ObjectID) ([]Named, bool) {
 
 // Revoke gives a lease up with all that it covers, and reports whether an
 // operation on the directory's names is under way.
-func (c *Cache) Revoke(o geoconfig.ObjectID, what pb.Grant_What) (busy bool) {
+func (c *Cache) Revoke(o ids.Object, what pb.Grant_What) (busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if what == pb.Grant_FILE {
@@ -279,7 +279,7 @@ func (c *Cache) Revoke(o geoconfig.ObjectID, what pb.Grant_What) (busy bool) {
 
 // Forget drops what is known of an object and, if it is a directory, of its
 // names: the outcome of an operation is not known. Leases stay.
-func (c *Cache) Forget(o geoconfig.ObjectID) {
+func (c *Cache) Forget(o ids.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x := c.objects[o]; x != nil {
@@ -304,13 +304,13 @@ func (c *Cache) Clear() {
 	}
 }
 
-func (c *Cache) drop(o geoconfig.ObjectID, x *object) {
+func (c *Cache) drop(o ids.Object, x *object) {
 	c.inline -= len(x.attr.GetContent().GetInline())
 	delete(c.objects, o)
 }
 
 // empty drops a directory's names, and the directory where nothing is under way.
-func (c *Cache) empty(o geoconfig.ObjectID, d *directory) {
+func (c *Cache) empty(o ids.Object, d *directory) {
 	c.entries -= len(d.entries)
 	d.entries, d.complete, d.misses, d.lease, d.alone = nil, false, 0, nil, nil
 	if d.inflight == 0 {
@@ -332,7 +332,7 @@ const maxLooked = 1 << 14
 // known and not empty, without a lease of their own and no larger than size:
 // those behind o's name first, in the order of their names. It returns none
 // where the directory is this client's alone, whose active may not know of them.
-func (c *Cache) Unheld(dir, o geoconfig.ObjectID, most int, size uint64) []geoconfig.ObjectID {
+func (c *Cache) Unheld(dir, o ids.Object, most int, size uint64) []ids.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.dirs[dir]
@@ -359,7 +359,7 @@ func (c *Cache) Unheld(dir, o geoconfig.ObjectID, most int, size uint64) []geoco
 	}
 	SortNames(found)
 	at, _ := slices.BinarySearchFunc(found, behind, func(n Named, name string) int { return cmp.Compare(n.Name, name) })
-	out := make([]geoconfig.ObjectID, 0, min(most, len(found)))
+	out := make([]ids.Object, 0, min(most, len(found)))
 	for i := range cap(out) {
 		out = append(out, found[(at+i)%len(found)].Object)
 	}

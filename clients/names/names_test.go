@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/session"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -21,7 +21,7 @@ type judge struct {
 
 func (j *judge) Before() uint64 { return j.before }
 
-func (j *judge) Accept(_ geoconfig.NodeID, before uint64, _ *pb.Grant) (session.Stamp, bool) {
+func (j *judge) Accept(_ ids.Node, before uint64, _ *pb.Grant) (session.Stamp, bool) {
 	return session.Stamp{}, before == j.before && !j.refuse
 }
 
@@ -33,15 +33,15 @@ func (j *judge) Left(session.Stamp) time.Duration {
 }
 
 var (
-	dir  = geoconfig.NewObjectID(1, 10)
-	file = geoconfig.NewObjectID(1, 20)
+	dir  = ids.NewObject(1, 10)
+	file = ids.NewObject(1, 20)
 )
 
 func fileAttr(change uint64) *pb.Attr {
 	return &pb.Attr{Object: uint64(file), Mode: 0o100644, Parent: uint64(dir), Change: change, Version: change, Nlink: 1}
 }
 
-func grant(o geoconfig.ObjectID, what pb.Grant_What) []*pb.Grant {
+func grant(o ids.Object, what pb.Grant_What) []*pb.Grant {
 	return []*pb.Grant{{Object: uint64(o), What: what}}
 }
 
@@ -167,9 +167,9 @@ func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
 // of our own changes them and learns them after it, of directories that were
 // asked about and of one that came along, under a lease or without one.
 func TestAnswersOlderThanOurOwnChangesAreNotTaken(t *testing.T) {
-	along := geoconfig.NewObjectID(1, 11)
+	along := ids.NewObject(1, 11)
 	for what, known := range map[string]bool{"leased before": true, "not leased before": false} {
-		for _, changed := range []geoconfig.ObjectID{dir, along, 0} {
+		for _, changed := range []ids.Object{dir, along, 0} {
 			c := New(&judge{}, Limits{})
 			grants := append(grant(dir, pb.Grant_NAMES), grant(along, pb.Grant_NAMES)...)
 			if known {
@@ -217,7 +217,7 @@ func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
 func TestUnheldFilesComeInTheirOrder(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	m := c.MarkDir(dir)
-	at := func(i uint64) geoconfig.ObjectID { return geoconfig.NewObjectID(1, 100+i) }
+	at := func(i uint64) ids.Object { return ids.NewObject(1, 100+i) }
 	grants := append(grant(dir, pb.Grant_NAMES), grant(at(4), pb.Grant_FILE)...)
 	c.Learn(&m, "n", grants, func(l *Learner) {
 		for i, name := range []string{"f", "e", "d", "c", "held", "large", "empty", "dir"} {
@@ -233,9 +233,9 @@ func TestUnheldFilesComeInTheirOrder(t *testing.T) {
 			l.Attr(a, false)
 			l.Entry(dir, name, Entry{Object: at(uint64(i)), Type: a.Mode})
 		}
-		l.Entry(dir, "elsewhere", Entry{Object: geoconfig.NewObjectID(2, 1), Type: typeRegular})
+		l.Entry(dir, "elsewhere", Entry{Object: ids.NewObject(2, 1), Type: typeRegular})
 	})
-	if got, want := c.Unheld(dir, at(2), 10, 100), []geoconfig.ObjectID{at(1), at(0), at(3)}; !slices.Equal(got, want) {
+	if got, want := c.Unheld(dir, at(2), 10, 100), []ids.Object{at(1), at(0), at(3)}; !slices.Equal(got, want) {
 		t.Errorf("behind d are %v, want e, f and c: %v", got, want)
 	}
 	if got := c.Unheld(dir, at(2), 1, 100); len(got) != 1 || got[0] != at(1) {
@@ -266,7 +266,7 @@ func TestABusyDirectorySaysSo(t *testing.T) {
 
 func TestAWholeListingAnswersForWhatIsNotThere(t *testing.T) {
 	c := New(&judge{}, Limits{})
-	m := c.Begin(geoconfig.RootObject, 0, 0)
+	m := c.Begin(ids.RootObject, 0, 0)
 	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { l.Complete(dir) }) // just made
 	c.End(&m)
 	if e, _, ok := c.Lookup(dir, "any"); !ok || e.Object != 0 {
@@ -307,11 +307,11 @@ func TestPagesAreWholeOnlyUnderOneLease(t *testing.T) {
 func TestTheCacheIsBounded(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	for d := range 40 {
-		id := geoconfig.NewObjectID(2, uint64(d+1))
+		id := ids.NewObject(2, uint64(d+1))
 		m := c.MarkDir(id)
 		c.Learn(&m, "n", grant(id, pb.Grant_NAMES), func(l *Learner) {
 			for i := range 5000 {
-				o := geoconfig.NewObjectID(3, uint64(d*5000+i))
+				o := ids.NewObject(3, uint64(d*5000+i))
 				l.Attr(&pb.Attr{Object: uint64(o), Mode: 0o100644, Parent: uint64(id), Content: &pb.Content{Inline: make([]byte, 1000)}}, false)
 				l.Entry(id, fmt.Sprint(i), Entry{Object: o})
 			}

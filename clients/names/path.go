@@ -3,7 +3,7 @@ package names
 import (
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // maxDepth bounds the directories of a path that is looked for.
@@ -12,12 +12,12 @@ const maxDepth = 128
 // Path returns a path of an object, as far as it is known; what is above is
 // shown as the number of an object. It goes through all that is kept and is
 // for people who look at traces.
-func (c *Cache) Path(o geoconfig.ObjectID) string {
+func (c *Cache) Path(o ids.Object) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var parts []string
 	for range maxDepth {
-		if o == geoconfig.RootObject {
+		if o == ids.RootObject {
 			return "/" + join(parts)
 		}
 		dir, name, ok := c.nameOf(o)
@@ -44,9 +44,9 @@ func join(parts []string) string {
 	return b.String()
 }
 
-func (c *Cache) nameOf(o geoconfig.ObjectID) (dir geoconfig.ObjectID, name string, ok bool) {
+func (c *Cache) nameOf(o ids.Object) (dir ids.Object, name string, ok bool) {
 	if x := c.objects[o]; x != nil && x.attr != nil && x.attr.Parent != 0 {
-		dir = geoconfig.ObjectID(x.attr.Parent)
+		dir = ids.Object(x.attr.Parent)
 		if d := c.dirs[dir]; d != nil {
 			if name, ok := d.nameOf(o); ok {
 				return dir, name, true
@@ -61,7 +61,7 @@ func (c *Cache) nameOf(o geoconfig.ObjectID) (dir geoconfig.ObjectID, name strin
 	return 0, "", false
 }
 
-func (d *directory) nameOf(o geoconfig.ObjectID) (string, bool) {
+func (d *directory) nameOf(o ids.Object) (string, bool) {
 	for name, e := range d.entries {
 		if e.Object == o {
 			return name, true

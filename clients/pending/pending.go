@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -23,7 +23,7 @@ const MaxFiles = 1024
 
 // File is one such file. Its fields do not change once it is in a Table.
 type File struct {
-	Object, Dir geoconfig.ObjectID
+	Object, Dir ids.Object
 	Name        string
 	// Create is what is sent, without content; Principal is who makes it.
 	Create    *pb.Create
@@ -48,12 +48,12 @@ func (f *File) Wait(ctx context.Context) error {
 }
 
 type place struct {
-	dir  geoconfig.ObjectID
+	dir  ids.Object
 	name string
 }
 
 // numbers are object IDs in a row.
-type numbers struct{ next, end geoconfig.ObjectID }
+type numbers struct{ next, end ids.Object }
 
 // Table keeps them.
 type Table struct {
@@ -61,9 +61,9 @@ type Table struct {
 	most  int          // files
 
 	mu       sync.Mutex // guards the rest
-	byObject map[geoconfig.ObjectID]*File
+	byObject map[ids.Object]*File
 	byPlace  map[place]*File
-	ids      map[geoconfig.SliceID][]numbers
+	ids      map[ids.Slice][]numbers
 }
 
 // New returns an empty Table for so many files; 0: MaxFiles.
@@ -71,7 +71,7 @@ func New(most int) *Table {
 	if most == 0 {
 		most = MaxFiles
 	}
-	return &Table{most: most, byObject: map[geoconfig.ObjectID]*File{}, byPlace: map[place]*File{}, ids: map[geoconfig.SliceID][]numbers{}}
+	return &Table{most: most, byObject: map[ids.Object]*File{}, byPlace: map[place]*File{}, ids: map[ids.Slice][]numbers{}}
 }
 
 // Len is how many files there are.
@@ -94,7 +94,7 @@ func (t *Table) Add(f *File, check func() bool) bool {
 }
 
 // Of returns an object's file, or nil.
-func (t *Table) Of(o geoconfig.ObjectID) *File {
+func (t *Table) Of(o ids.Object) *File {
 	if t.count.Load() == 0 {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (t *Table) Of(o geoconfig.ObjectID) *File {
 }
 
 // At returns the file of a name, or nil.
-func (t *Table) At(dir geoconfig.ObjectID, name string) *File {
+func (t *Table) At(dir ids.Object, name string) *File {
 	if t.count.Load() == 0 {
 		return nil
 	}
@@ -130,13 +130,13 @@ func (t *Table) Which(cond func(*File) bool) []*File {
 }
 
 // Dirs returns the directories that files are in; nil where there is none.
-func (t *Table) Dirs() map[geoconfig.ObjectID]bool {
+func (t *Table) Dirs() map[ids.Object]bool {
 	if t.count.Load() == 0 {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := map[geoconfig.ObjectID]bool{}
+	out := map[ids.Object]bool{}
 	for p := range t.byPlace {
 		out[p.dir] = true
 	}
@@ -174,17 +174,17 @@ func (t *Table) Finish(f *File, err error) {
 }
 
 // Give adds object IDs that a slice's active gave.
-func (t *Table) Give(first geoconfig.ObjectID, count uint32) {
+func (t *Table) Give(first ids.Object, count uint32) {
 	if count == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ids[first.Slice()] = append(t.ids[first.Slice()], numbers{first, first + geoconfig.ObjectID(count)})
+	t.ids[first.Slice()] = append(t.ids[first.Slice()], numbers{first, first + ids.Object(count)})
 }
 
 // ID takes an object ID of a slice.
-func (t *Table) ID(s geoconfig.SliceID) (o geoconfig.ObjectID, ok bool) {
+func (t *Table) ID(s ids.Slice) (o ids.Object, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := t.ids[s]
@@ -199,7 +199,7 @@ func (t *Table) ID(s geoconfig.SliceID) (o geoconfig.ObjectID, ok bool) {
 }
 
 // Left is how many IDs of a slice there are.
-func (t *Table) Left(s geoconfig.SliceID) (left int) {
+func (t *Table) Left(s ids.Slice) (left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.ids[s] {

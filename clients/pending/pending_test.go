@@ -5,14 +5,14 @@ import (
 	"errors"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func yes() bool { return true }
 
 func TestAFileIsToldOnce(t *testing.T) {
 	table := New(0)
-	f := &File{Object: geoconfig.NewObjectID(1, 7), Dir: 3, Name: "f"}
+	f := &File{Object: ids.NewObject(1, 7), Dir: 3, Name: "f"}
 	if table.Add(f, func() bool { return false }) || table.Len() != 0 {
 		t.Fatal("a file is taken in against the check")
 	}
@@ -42,7 +42,7 @@ func TestAFileIsToldOnce(t *testing.T) {
 func TestRoomIsBounded(t *testing.T) {
 	table := New(0)
 	for i := range MaxFiles + 10 {
-		ok := table.Add(&File{Object: geoconfig.ObjectID(i + 1), Dir: geoconfig.ObjectID(i)}, yes)
+		ok := table.Add(&File{Object: ids.Object(i + 1), Dir: ids.Object(i)}, yes)
 		if ok != (i < MaxFiles) {
 			t.Fatalf("file %d is taken in: %v", i, ok)
 		}
@@ -54,12 +54,12 @@ func TestRoomIsBounded(t *testing.T) {
 
 func TestNumbersComeOnce(t *testing.T) {
 	table := New(0)
-	a, b := geoconfig.NewObjectID(1, 100), geoconfig.NewObjectID(2, 100)
+	a, b := ids.NewObject(1, 100), ids.NewObject(2, 100)
 	table.Give(a, 2)
 	table.Give(b, 1)
 	table.Give(a+50, 1)
 	table.Give(a, 0)
-	var got []geoconfig.ObjectID
+	var got []ids.Object
 	for {
 		o, ok := table.ID(1)
 		if !ok {

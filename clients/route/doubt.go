@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -50,7 +51,7 @@ func (r *Router) watched(ctx context.Context, row geoconfig.SliceRow, attempt At
 
 // doubtLocked notes that one more attempt waits long. The caller holds one of
 // the watchers.
-func (r *Router) doubtLocked(id geoconfig.SliceID) {
+func (r *Router) doubtLocked(id ids.Slice) {
 	d := r.doubts[id]
 	if d == nil {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -62,7 +63,7 @@ func (r *Router) doubtLocked(id geoconfig.SliceID) {
 }
 
 // trustLocked notes that one of them has ended.
-func (r *Router) trustLocked(id geoconfig.SliceID) {
+func (r *Router) trustLocked(id ids.Slice) {
 	d := r.doubts[id]
 	if d.attempts--; d.attempts == 0 {
 		d.end()
@@ -72,7 +73,7 @@ func (r *Router) trustLocked(id geoconfig.SliceID) {
 
 // suspect asks the other members now and again. A row that names another active
 // ends the attempts as it is learned.
-func (r *Router) suspect(ctx context.Context, id geoconfig.SliceID) {
+func (r *Router) suspect(ctx context.Context, id ids.Slice) {
 	t := time.NewTicker(askAgain)
 	defer t.Stop()
 	for {

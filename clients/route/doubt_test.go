@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/route"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -25,11 +25,11 @@ func TestManyWhoWaitForANodeAskAsOne(t *testing.T) {
 	defer cancel()
 	r := route.New(connected(ctx, t, c), slog.New(slog.DiscardHandler), nil)
 	defer r.Close()
-	row, err := r.Row(ctx, geoconfig.RootSlice)
+	row, err := r.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var other geoconfig.NodeID
+	var other ids.Node
 	var asked atomic.Int64
 	for _, n := range c.Nodes {
 		if n.ID() != row.Active {
@@ -47,7 +47,7 @@ func TestManyWhoWaitForANodeAskAsOne(t *testing.T) {
 	var all sync.WaitGroup
 	for range many {
 		all.Go(func() {
-			if err := r.Active(ctx, geoconfig.RootSlice, func(ctx context.Context, node geoconfig.NodeID, _ geoconfig.Epoch) (*pb.Refusal, error) {
+			if err := r.Active(ctx, ids.RootSlice, func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 				if node == other {
 					return nil, nil
 				}

@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -48,7 +49,7 @@ type Operator struct {
 	inFlight int // operations under way on one slice
 
 	mu     sync.Mutex // guards slices
-	slices map[geoconfig.SliceID]*numbers
+	slices map[ids.Slice]*numbers
 }
 
 // NewOperator makes an Operator that has so many operations under way on one
@@ -57,10 +58,10 @@ func NewOperator(r *Router, inFlight int) *Operator {
 	if inFlight <= 0 {
 		inFlight = DefaultInFlight
 	}
-	return &Operator{router: r, inFlight: min(inFlight, MaxInFlight), slices: map[geoconfig.SliceID]*numbers{}}
+	return &Operator{router: r, inFlight: min(inFlight, MaxInFlight), slices: map[ids.Slice]*numbers{}}
 }
 
-func (o *Operator) numbers(id geoconfig.SliceID) *numbers {
+func (o *Operator) numbers(id ids.Slice) *numbers {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, ok := o.slices[id]
@@ -145,8 +146,8 @@ func verdictOf(ctx context.Context, refusal *pb.Refusal, err error) verdict {
 // the node at each attempt. An operation that could not be done has its kind in
 // the result, not in the error; an error means that the outcome is not known,
 // or that nothing was sent.
-func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.OperateRequest, body [][]byte,
-	session func(geoconfig.NodeID) uint64) (*pb.OperateResponse, geoconfig.NodeID, error) {
+func (o *Operator) Operate(ctx context.Context, id ids.Slice, req *pb.OperateRequest, body [][]byte,
+	session func(ids.Node) uint64) (*pb.OperateResponse, ids.Node, error) {
 	n := o.numbers(id)
 	number, err := n.begin(ctx)
 	if err != nil {
@@ -155,10 +156,10 @@ func (o *Operator) Operate(ctx context.Context, id geoconfig.SliceID, req *pb.Op
 	defer n.end(number)
 	req.Slice, req.Client, req.Number = uint32(id), o.router.cluster.Client(), number
 	var resp *pb.OperateResponse
-	var by geoconfig.NodeID
+	var by ids.Node
 	patience := firstPatience
 	clean := true // no attempt so far can have been run
-	err = o.router.active(ctx, id, func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error) {
+	err = o.router.active(ctx, id, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		patience = min(2*patience, lastPatience)

@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -46,15 +47,15 @@ type Router struct {
 	onRow func(old, row geoconfig.SliceRow)
 
 	mu   sync.Mutex // guards below
-	rows map[geoconfig.SliceID]geoconfig.SliceRow
+	rows map[ids.Slice]geoconfig.SliceRow
 	// waits are attempts that end when another node acts for their slice.
-	waits map[geoconfig.SliceID]map[*waiting]struct{}
+	waits map[ids.Slice]map[*waiting]struct{}
 	// asking are the questions under way after attempts that failed: one for
 	// each slice, however many ask.
-	asking map[geoconfig.SliceID]chan struct{}
+	asking map[ids.Slice]chan struct{}
 
 	// doubts are the slices whose active is slow to answer.
-	doubts map[geoconfig.SliceID]*doubt
+	doubts map[ids.Slice]*doubt
 
 	watchers sync.WaitGroup
 }
@@ -62,8 +63,8 @@ type Router struct {
 // New makes a Router. onRow, if not nil, hears of each row that is newer than
 // the one before, which is the zero row at first.
 func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
-	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[geoconfig.SliceID]geoconfig.SliceRow{},
-		waits: map[geoconfig.SliceID]map[*waiting]struct{}{}, asking: map[geoconfig.SliceID]chan struct{}{}, doubts: map[geoconfig.SliceID]*doubt{}}
+	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[ids.Slice]geoconfig.SliceRow{},
+		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, doubts: map[ids.Slice]*doubt{}}
 }
 
 // Learn keeps a row if it is newer than the known one, and reports whether it was.
@@ -88,7 +89,7 @@ func (r *Router) Learn(row geoconfig.SliceRow) bool {
 }
 
 // Known returns a slice's row if it has been needed before.
-func (r *Router) Known(id geoconfig.SliceID) (geoconfig.SliceRow, bool) {
+func (r *Router) Known(id ids.Slice) (geoconfig.SliceRow, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	row, ok := r.rows[id]
@@ -96,7 +97,7 @@ func (r *Router) Known(id geoconfig.SliceID) (geoconfig.SliceRow, bool) {
 }
 
 // Row returns a slice's row, asking the nodes if it is not known.
-func (r *Router) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.SliceRow, error) {
+func (r *Router) Row(ctx context.Context, id ids.Slice) (geoconfig.SliceRow, error) {
 	if row, ok := r.Known(id); ok {
 		return row, nil
 	}
@@ -115,7 +116,7 @@ func (r *Router) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.Slice
 // is slow to, so that one behind a broken link holds nothing up; those that are
 // still silent when all others have answered are not waited for. It fails if
 // nobody answered.
-func (r *Router) ask(ctx context.Context, id geoconfig.SliceID, nodes []geoconfig.NodeID, except geoconfig.NodeID) error {
+func (r *Router) ask(ctx context.Context, id ids.Slice, nodes []ids.Node, except ids.Node) error {
 	type reply struct {
 		newer bool
 		err   error
@@ -170,7 +171,7 @@ func (r *Router) ask(ctx context.Context, id geoconfig.SliceID, nodes []geoconfi
 	return failed
 }
 
-func (r *Router) askOne(ctx context.Context, id geoconfig.SliceID, from geoconfig.NodeID) (newer bool, err error) {
+func (r *Router) askOne(ctx context.Context, id ids.Slice, from ids.Node) (newer bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rowsLimit)
 	defer cancel()
 	var rows pb.RowsResponse
@@ -195,20 +196,20 @@ func (r *Router) learnJSON(data []byte) bool {
 // Attempt sends the request once, to one node, as of an epoch. It is called
 // again, with the same request, until it returns neither a refusal nor an
 // error worth trying again.
-type Attempt func(ctx context.Context, node geoconfig.NodeID, epoch geoconfig.Epoch) (*pb.Refusal, error)
+type Attempt func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error)
 
 // Active runs attempts at the node that acts for the slice until one is
 // answered. Kinds besides the node's own answer: TimedOut and Canceled, after
 // which the outcome is unknown if any attempt was sent, and NotFound for a
 // slice that nobody knows.
-func (r *Router) Active(ctx context.Context, id geoconfig.SliceID, attempt Attempt) error {
+func (r *Router) Active(ctx context.Context, id ids.Slice, attempt Attempt) error {
 	return r.active(ctx, id, attempt, r.watched)
 }
 
 // runner runs one attempt.
 type runner func(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error)
 
-func (r *Router) active(ctx context.Context, id geoconfig.SliceID, attempt Attempt, run runner) error {
+func (r *Router) active(ctx context.Context, id ids.Slice, attempt Attempt, run runner) error {
 	const op fault.Op = "route.Active"
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -265,7 +266,7 @@ func again(err error) bool {
 	return false
 }
 
-func (r *Router) giveUp(ctx context.Context, id geoconfig.SliceID, err, last error) error {
+func (r *Router) giveUp(ctx context.Context, id ids.Slice, err, last error) error {
 	kind := fault.TimedOut
 	if fault.Is(context.Cause(ctx), fault.Canceled) {
 		kind = fault.Canceled
@@ -276,9 +277,9 @@ func (r *Router) giveUp(ctx context.Context, id geoconfig.SliceID, err, last err
 	return &fault.Error{Kind: kind, Op: "route.Active", Subject: r.subject(id), Public: "no answer within the limit; whether it was done is not known", Cause: last}
 }
 
-func (r *Router) subject(id geoconfig.SliceID) string {
+func (r *Router) subject(id ids.Slice) string {
 	row, _ := r.Known(id)
-	return "slice " + row.ID.Key().Name + " at " + string(row.Active)
+	return "slice " + geoconfig.SliceKey(row.ID).Name + " at " + string(row.Active)
 }
 
 // jitter draws a time around d.
@@ -298,8 +299,8 @@ func (r *Router) pause(ctx context.Context, d time.Duration) error {
 
 // others are the members besides the active, the nearest first, then the
 // active itself.
-func (r *Router) others(row geoconfig.SliceRow) []geoconfig.NodeID {
-	var out []geoconfig.NodeID
+func (r *Router) others(row geoconfig.SliceRow) []ids.Node {
+	var out []ids.Node
 	for _, m := range row.Members {
 		if m.Node != row.Active {
 			out = append(out, m.Node)

@@ -10,8 +10,8 @@ import (
 
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/route"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -67,8 +67,8 @@ func TestASilentNodeHoldsUpNoQuestion(t *testing.T) {
 	defer r.Close()
 	short, cancelShort := context.WithTimeout(ctx, 1800*time.Millisecond) // one node alone is given 2 s
 	defer cancelShort()
-	row, err := r.Row(short, geoconfig.RootSlice)
-	if err != nil || row.ID != geoconfig.RootSlice {
+	row, err := r.Row(short, ids.RootSlice)
+	if err != nil || row.ID != ids.RootSlice {
 		t.Errorf("got %+v, %v; want the root's row from another node", row, err)
 	}
 	if _, err := r.Row(ctx, 77); !fault.Is(err, fault.NotFound) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -12,7 +13,7 @@ import (
 // the node, so no other member is asked. An attempt ends when the connection
 // breaks, when its node refuses it because another one acts for the slice, and
 // when a row that names another one is learned.
-func (r *Router) Wait(ctx context.Context, id geoconfig.SliceID, attempt Attempt) error {
+func (r *Router) Wait(ctx context.Context, id ids.Slice, attempt Attempt) error {
 	return r.active(ctx, id, attempt, r.unwatched)
 }
 
@@ -42,7 +43,7 @@ func (r *Router) askTogether(ctx context.Context, row geoconfig.SliceRow) {
 
 // waiting is an attempt of Wait.
 type waiting struct {
-	active geoconfig.NodeID
+	active ids.Node
 	cancel context.CancelFunc
 }
 
@@ -64,7 +65,7 @@ func (r *Router) unwatched(ctx context.Context, row geoconfig.SliceRow, attempt 
 
 // waitLocked has an attempt end with the first row that names another active,
 // and at once where that is known already.
-func (r *Router) waitLocked(id geoconfig.SliceID, w *waiting) {
+func (r *Router) waitLocked(id ids.Slice, w *waiting) {
 	if r.waits[id] == nil {
 		r.waits[id] = map[*waiting]struct{}{}
 	}
@@ -75,7 +76,7 @@ func (r *Router) waitLocked(id geoconfig.SliceID, w *waiting) {
 }
 
 // leaveLocked forgets an attempt that has ended.
-func (r *Router) leaveLocked(id geoconfig.SliceID, w *waiting) {
+func (r *Router) leaveLocked(id ids.Slice, w *waiting) {
 	if delete(r.waits[id], w); len(r.waits[id]) == 0 {
 		delete(r.waits, id)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -125,12 +125,12 @@ func (m *Manager) renew(s *nodeSession, number, turn uint64) error {
 // takeList takes in for which slices the node does not act. Where it did not
 // change since the list that the keep-alive named, the answer has none.
 func (m *Manager) takeList(s *nodeSession, same bool, a *pb.KeepAliveResponse) {
-	excepted := make(map[geoconfig.SliceID]bool, len(a.Excepted))
+	excepted := make(map[ids.Slice]bool, len(a.Excepted))
 	for _, id := range a.Excepted {
-		excepted[geoconfig.SliceID(id)] = true
+		excepted[ids.Slice(id)] = true
 		// Of a new session nothing was granted yet.
-		if old := s.excepts.Load(); same && (old == nil || !(*old)[geoconfig.SliceID(id)]) {
-			m.except(s, geoconfig.SliceID(id))
+		if old := s.excepts.Load(); same && (old == nil || !(*old)[ids.Slice(id)]) {
+			m.except(s, ids.Slice(id))
 		}
 	}
 	s.excepts.Store(&excepted)

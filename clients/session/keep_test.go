@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/session"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
@@ -41,7 +41,7 @@ func (n *farNode) Client() uint64 { return client }
 
 func (n *farNode) now() time.Duration { return time.Since(n.began) }
 
-func (n *farNode) Call(ctx context.Context, _ geoconfig.NodeID, _ wire.Class, _ wire.Method, req proto.Message, _ [][]byte, resp proto.Message) (*wire.Buffer, error) {
+func (n *farNode) Call(ctx context.Context, _ ids.Node, _ wire.Class, _ wire.Method, req proto.Message, _ [][]byte, resp proto.Message) (*wire.Buffer, error) {
 	n.mu.Lock()
 	n.under++
 	n.most = max(n.most, n.under)
@@ -126,7 +126,7 @@ func heldBy(t *testing.T, way, limit time.Duration, clock func(node time.Duratio
 		n := &farNode{began: time.Now(), way: way, limit: limit, table: session.New(session.DefaultConfig(), 1)}
 		var mu sync.Mutex
 		lapses := 0
-		m := New(n, func() time.Duration { return clock(n.now()) }, Handlers{Lapsed: func(geoconfig.NodeID) {
+		m := New(n, func() time.Duration { return clock(n.now()) }, Handlers{Lapsed: func(ids.Node) {
 			mu.Lock()
 			defer mu.Unlock()
 			lapses++
@@ -221,8 +221,8 @@ func TestExceptionsStandUntilTheListChanges(t *testing.T) {
 			n.mu.Unlock()
 			elapse(t, 20*time.Second)
 		}
-		grant := func(slice geoconfig.SliceID) Stamp {
-			st, _ := m.Accept("far", m.Before(), &pb.Grant{Object: uint64(geoconfig.NewObjectID(slice, 5)), Session: m.Current("far"), Serial: 9})
+		grant := func(slice ids.Slice) Stamp {
+			st, _ := m.Accept("far", m.Before(), &pb.Grant{Object: uint64(ids.NewObject(slice, 5)), Session: m.Current("far"), Serial: 9})
 			return st
 		}
 		valid := func(what string, got, want bool) {

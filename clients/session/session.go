@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
@@ -29,11 +29,11 @@ const maxRevoked = 4096
 // Valid and Left.
 type Handlers struct {
 	// Lapsed: every lease of the node is void.
-	Lapsed func(geoconfig.NodeID)
+	Lapsed func(ids.Node)
 	// Revoke gives up the items. It calls done once the kernel knows, or at
 	// once where an operation in flight stands in the way, with those of the
 	// unlinked objects that are open here.
-	Revoke func(node geoconfig.NodeID, items []*pb.RevokeRequest_Item, done func(held []uint64))
+	Revoke func(node ids.Node, items []*pb.RevokeRequest_Item, done func(held []uint64))
 }
 
 // Stamp is what a cached thing keeps of the lease that covers it. The zero
@@ -42,7 +42,7 @@ type Stamp struct {
 	node   *nodeSession
 	number uint64
 	void   uint64 // of the slice's voids
-	slice  geoconfig.SliceID
+	slice  ids.Slice
 }
 
 // Manager keeps the sessions.
@@ -60,26 +60,26 @@ type Manager struct {
 	voided atomic.Uint64
 
 	mu    sync.RWMutex // guards below
-	nodes map[geoconfig.NodeID]*nodeSession
-	voids map[geoconfig.SliceID]*atomic.Uint64
+	nodes map[ids.Node]*nodeSession
+	voids map[ids.Slice]*atomic.Uint64
 }
 
 // nodeSession is the session with one node.
 type nodeSession struct {
-	id geoconfig.NodeID
+	id ids.Node
 
 	number  atomic.Uint64 // 0: none
 	expires atomic.Int64  // boot time, ns
 	left    atomic.Int64  // ns: what the node said last
-	excepts atomic.Pointer[map[geoconfig.SliceID]bool]
+	excepts atomic.Pointer[map[ids.Slice]bool]
 
 	taking sync.Mutex // held while an answer is taken in; guards taken and list, comes before mu
 	taken  uint64     // the newest keep-alive whose answer was
 	list   uint64     // version of excepts at the node; 0: none
 
-	mu      sync.Mutex                     // guards below
-	seen    uint64                         // highest serial of a revocation
-	granted map[geoconfig.SliceID]struct{} // slices of which leases were accepted
+	mu      sync.Mutex             // guards below
+	seen    uint64                 // highest serial of a revocation
+	granted map[ids.Slice]struct{} // slices of which leases were accepted
 	revoked map[uint64]uint64
 	floor   uint64 // grants at or below it are not taken
 	opened  chan struct{}
@@ -89,7 +89,7 @@ type nodeSession struct {
 // Caller reaches nodes; a *contact.Cluster is one. Call is as there, and Client
 // the number of this process.
 type Caller interface {
-	Call(ctx context.Context, to geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error)
+	Call(ctx context.Context, to ids.Node, class wire.Class, m wire.Method, req proto.Message, body [][]byte, resp proto.Message) (*wire.Buffer, error)
 	Client() uint64
 }
 
@@ -101,14 +101,14 @@ func New(caller Caller, now boottime.Func, handlers Handlers, logger *slog.Logge
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Manager{
 		caller: caller, now: now, handlers: handlers, logger: logger, ctx: ctx, stop: stop,
-		nodes: map[geoconfig.NodeID]*nodeSession{}, voids: map[geoconfig.SliceID]*atomic.Uint64{},
+		nodes: map[ids.Node]*nodeSession{}, voids: map[ids.Slice]*atomic.Uint64{},
 	}
 	return m
 }
 
 // With returns the number of the session with a node, 0 where none is open
 // yet; the first call opens it and waits for that, within ctx.
-func (m *Manager) With(ctx context.Context, id geoconfig.NodeID) uint64 {
+func (m *Manager) With(ctx context.Context, id ids.Node) uint64 {
 	s := m.session(id)
 	if n := s.number.Load(); n != 0 {
 		return n
@@ -122,7 +122,7 @@ func (m *Manager) With(ctx context.Context, id geoconfig.NodeID) uint64 {
 }
 
 // Current returns the number of the session with a node, 0 for none.
-func (m *Manager) Current(id geoconfig.NodeID) uint64 {
+func (m *Manager) Current(id ids.Node) uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if s := m.nodes[id]; s != nil {
@@ -131,7 +131,7 @@ func (m *Manager) Current(id geoconfig.NodeID) uint64 {
 	return 0
 }
 
-func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
+func (m *Manager) session(id ids.Node) *nodeSession {
 	m.mu.RLock()
 	s, ok := m.nodes[id]
 	m.mu.RUnlock()
@@ -143,7 +143,7 @@ func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
 	if s, ok = m.nodes[id]; ok {
 		return s
 	}
-	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, granted: map[geoconfig.SliceID]struct{}{}, opened: make(chan struct{})}
+	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, granted: map[ids.Slice]struct{}{}, opened: make(chan struct{})}
 	m.nodes[id] = s
 	if m.ctx.Err() == nil {
 		m.loops.Add(1)
@@ -155,7 +155,7 @@ func (m *Manager) session(id geoconfig.NodeID) *nodeSession {
 // except voids what the node granted on a slice for which it does not act, or
 // not now. Where it granted nothing, as a standby never does, the leases of the
 // slice are another node's and stand; only what is on its way is not taken.
-func (m *Manager) except(s *nodeSession, id geoconfig.SliceID) {
+func (m *Manager) except(s *nodeSession, id ids.Slice) {
 	s.mu.Lock()
 	_, granted := s.granted[id]
 	delete(s.granted, id)
@@ -188,7 +188,7 @@ func (m *Manager) Close() {
 	m.loops.Wait()
 }
 
-func (m *Manager) voidsOf(id geoconfig.SliceID) *atomic.Uint64 {
+func (m *Manager) voidsOf(id ids.Slice) *atomic.Uint64 {
 	m.mu.RLock()
 	v, ok := m.voids[id]
 	m.mu.RUnlock()
@@ -205,7 +205,7 @@ func (m *Manager) voidsOf(id geoconfig.SliceID) *atomic.Uint64 {
 }
 
 // Void voids every lease on a slice: it has another active.
-func (m *Manager) Void(id geoconfig.SliceID) {
+func (m *Manager) Void(id ids.Slice) {
 	m.voided.Add(1)
 	m.voidsOf(id).Add(1)
 }
@@ -217,9 +217,9 @@ func (m *Manager) Before() uint64 { return m.voided.Load() }
 // Accept takes a grant that came from node, and returns the stamp for what it
 // covers; false where the grant is older than a revocation already seen, or of
 // another session.
-func (m *Manager) Accept(node geoconfig.NodeID, before uint64, g *pb.Grant) (Stamp, bool) {
+func (m *Manager) Accept(node ids.Node, before uint64, g *pb.Grant) (Stamp, bool) {
 	s := m.session(node)
-	slice := geoconfig.ObjectID(g.Object).Slice()
+	slice := ids.Object(g.Object).Slice()
 	s.mu.Lock()
 	number := s.number.Load()
 	old := g.Serial <= s.floor || g.Serial <= s.revoked[g.Object]
@@ -255,7 +255,7 @@ func (m *Manager) Revoke(r *wire.Request) {
 		r.Fail(err)
 		return
 	}
-	id := geoconfig.NodeID(r.Peer)
+	id := ids.Node(r.Peer)
 	s := m.session(id)
 	s.mu.Lock()
 	if s.number.Load() == req.Session {

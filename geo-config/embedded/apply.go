@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
 )
 
@@ -124,12 +125,12 @@ func (s *Store) fail(err error) error {
 }
 
 // Apply implements geoconfig.Store.
-func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	const op fault.Op = "embedded.Apply"
 	if err := plan.Shape(b); err != nil {
 		return 0, err
 	}
-	var rev geoconfig.Revision
+	var rev ids.Revision
 	fresh := false
 	err := s.transaction(ctx, op, func(tx *sql.Tx) error {
 		known, old, err := lookup(tx, b.Key)
@@ -157,7 +158,7 @@ func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revisio
 }
 
 // advance tells followers of a new revision.
-func (s *Store) advance(rev geoconfig.Revision) {
+func (s *Store) advance(rev ids.Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rev > s.rev && !s.closed {
@@ -166,8 +167,8 @@ func (s *Store) advance(rev geoconfig.Revision) {
 	}
 }
 
-func (s *Store) write(tx *sql.Tx, b geoconfig.Batch) (geoconfig.Revision, error) {
-	var rev geoconfig.Revision
+func (s *Store) write(tx *sql.Tx, b geoconfig.Batch) (ids.Revision, error) {
+	var rev ids.Revision
 	if err := tx.QueryRow("UPDATE state SET revision = revision + 1 RETURNING revision").Scan(&rev); err != nil {
 		return 0, err
 	}
@@ -200,7 +201,7 @@ func (s *Store) write(tx *sql.Tx, b geoconfig.Batch) (geoconfig.Revision, error)
 }
 
 // lookup finds a batch by its key.
-func lookup(tx *sql.Tx, key string) (known bool, rev geoconfig.Revision, err error) {
+func lookup(tx *sql.Tx, key string) (known bool, rev ids.Revision, err error) {
 	err = tx.QueryRow("SELECT revision FROM batches WHERE key = ?", key).Scan(&rev)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, 0, nil
@@ -208,7 +209,7 @@ func lookup(tx *sql.Tx, key string) (known bool, rev geoconfig.Revision, err err
 	return err == nil, rev, err
 }
 
-func remember(tx *sql.Tx, key string, rev geoconfig.Revision) error {
+func remember(tx *sql.Tx, key string, rev ids.Revision) error {
 	if _, err := tx.Exec("INSERT INTO batches (key, revision) VALUES (?, ?)", key, rev); err != nil {
 		return fmt.Errorf("remembering the key: %w", err)
 	}
@@ -217,11 +218,11 @@ func remember(tx *sql.Tx, key string, rev geoconfig.Revision) error {
 }
 
 // Settle implements geoconfig.Store.
-func (s *Store) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+func (s *Store) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	if err := plan.CheckKey(key); err != nil {
 		return 0, false, err
 	}
-	var rev geoconfig.Revision
+	var rev ids.Revision
 	err := s.transaction(ctx, "embedded.Settle", func(tx *sql.Tx) error {
 		known, old, err := lookup(tx, key)
 		rev = old

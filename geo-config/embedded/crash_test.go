@@ -14,6 +14,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // childDir is the variable that makes this test binary a process that writes
@@ -37,7 +38,7 @@ func child(dir string) int {
 			return 1
 		}
 		fmt.Println(rev)
-		b = geoconfig.Batch{Key: fmt.Sprint("k", i), Sites: []geoconfig.Site{{Name: geoconfig.SiteName(fmt.Sprint("s", i))}},
+		b = geoconfig.Batch{Key: fmt.Sprint("k", i), Sites: []geoconfig.Site{{Name: ids.Site(fmt.Sprint("s", i))}},
 			Audit: []geoconfig.AuditRecord{{Who: "child", Action: "site.add", Subject: fmt.Sprint("sites/s", i)}}}
 	}
 	return 0
@@ -67,7 +68,7 @@ func TestAKilledProcessLosesNothingAcknowledgedAndFreesTheLock(t *testing.T) {
 
 // writeAndKill lets a child acknowledge n batches and returns the last revision
 // that it told of before it was killed.
-func writeAndKill(ctx context.Context, t *testing.T, dir string, n int) geoconfig.Revision {
+func writeAndKill(ctx context.Context, t *testing.T, dir string, n int) ids.Revision {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
@@ -82,7 +83,7 @@ func writeAndKill(ctx context.Context, t *testing.T, dir string, n int) geoconfi
 	defer cmd.Wait() // killed: the error says so
 	defer cmd.Process.Kill()
 	lines := bufio.NewScanner(out)
-	var last geoconfig.Revision
+	var last ids.Revision
 	for range n {
 		if !lines.Scan() {
 			t.Fatalf("the child ended early: %v", lines.Err())
@@ -91,7 +92,7 @@ func writeAndKill(ctx context.Context, t *testing.T, dir string, n int) geoconfi
 		if err != nil {
 			t.Fatalf("the child says %q", lines.Text())
 		}
-		last = geoconfig.Revision(rev)
+		last = ids.Revision(rev)
 	}
 	if _, err := embedded.Open(ctx, dir); !fault.Is(err, fault.Busy) {
 		t.Errorf("beside a living process: got %v, want busy", err)

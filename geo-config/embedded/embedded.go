@@ -20,6 +20,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 var _ geoconfig.Store = (*Store)(nil)
@@ -35,7 +36,7 @@ type Store struct {
 	path string
 
 	mu      sync.Mutex // guards all below; never held across I/O
-	rev     geoconfig.Revision
+	rev     ids.Revision
 	changed chan struct{} // closed and replaced at every change
 	closed  bool
 	failed  error // after a write whose outcome is unknown, or damage

@@ -15,6 +15,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/storetest"
 )
 
@@ -42,7 +43,7 @@ func first() geoconfig.Batch {
 	}
 }
 
-func apply(t *testing.T, s *embedded.Store, b geoconfig.Batch) geoconfig.Revision {
+func apply(t *testing.T, s *embedded.Store, b geoconfig.Batch) ids.Revision {
 	t.Helper()
 	rev, err := s.Apply(t.Context(), b)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Run with -tags root, as root: it mounts a disk that is full soon.
@@ -68,5 +69,5 @@ func TestAFullDiskRefusesChangesUntilThereIsSpaceAgain(t *testing.T) {
 }
 
 func big(i int) geoconfig.Batch {
-	return geoconfig.Batch{Key: fmt.Sprint("big", i), Sites: []geoconfig.Site{{Name: geoconfig.SiteName(fmt.Sprint("s", i)), Location: strings.Repeat("x", 4000)}}}
+	return geoconfig.Batch{Key: fmt.Sprint("big", i), Sites: []geoconfig.Site{{Name: ids.Site(fmt.Sprint("s", i)), Location: strings.Repeat("x", 4000)}}}
 }

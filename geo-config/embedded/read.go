@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
 )
 
@@ -76,7 +77,7 @@ func gather(tx *sql.Tx, rows *geoconfig.Rows, table geoconfig.Table, query strin
 	defer found.Close()
 	for found.Next() {
 		key := geoconfig.RowKey{Table: table}
-		var rev geoconfig.Revision
+		var rev ids.Revision
 		var body []byte
 		if err := found.Scan(&key.Name, &rev, &body); err != nil {
 			return fmt.Errorf("reading %v: %w", table, err)
@@ -130,7 +131,7 @@ func readAudit(tx *sql.Tx, rows *geoconfig.Rows, q geoconfig.Query) error {
 	for found.Next() {
 		var a geoconfig.AuditRecord
 		var number uint64
-		var rev geoconfig.Revision
+		var rev ids.Revision
 		var body []byte
 		if err := found.Scan(&number, &rev, &body); err != nil {
 			return err
@@ -145,7 +146,7 @@ func readAudit(tx *sql.Tx, rows *geoconfig.Rows, q geoconfig.Query) error {
 }
 
 // Follow implements geoconfig.Store.
-func (s *Store) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *Store) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	const op fault.Op = "embedded.Follow"
 	for {
 		// The channel is taken before the look at whether the store is open:
@@ -173,7 +174,7 @@ type line struct {
 	body []byte
 }
 
-func (s *Store) page(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *Store) page(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	var rows geoconfig.Rows
 	err := s.snapshot(ctx, "embedded.Follow", func(tx *sql.Tx) error {
 		rows = geoconfig.Rows{}
@@ -202,7 +203,7 @@ func (s *Store) page(ctx context.Context, since geoconfig.Revision, limit int) (
 }
 
 // changes returns the first rows after a revision, over all tables.
-func changes(tx *sql.Tx, since geoconfig.Revision, limit int) ([]line, []geoconfig.Revision, error) {
+func changes(tx *sql.Tx, since ids.Revision, limit int) ([]line, []ids.Revision, error) {
 	var parts []string
 	for _, t := range tableNames {
 		// Each part goes by its table's index and stops at the limit.
@@ -214,10 +215,10 @@ func changes(tx *sql.Tx, since geoconfig.Revision, limit int) ([]line, []geoconf
 	}
 	defer found.Close()
 	var lines []line
-	var revs []geoconfig.Revision
+	var revs []ids.Revision
 	for found.Next() {
 		var l line
-		var rev geoconfig.Revision
+		var rev ids.Revision
 		if err := found.Scan(&l.key.Table, &l.key.Name, &rev, &l.body); err != nil {
 			return nil, nil, fmt.Errorf("reading the changes: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
 )
 
@@ -21,9 +22,9 @@ type Store struct {
 	mu      sync.Mutex // guards all below
 	rows    map[geoconfig.RowKey]stored
 	audit   []geoconfig.AuditRecord
-	keys    map[string]geoconfig.Revision // of batches; 0: settled as not applied
-	order   []string                      // keys, the oldest first
-	rev     geoconfig.Revision
+	keys    map[string]ids.Revision // of batches; 0: settled as not applied
+	order   []string                // keys, the oldest first
+	rev     ids.Revision
 	changed chan struct{} // closed and replaced at every change
 	closed  bool
 }
@@ -31,14 +32,14 @@ type Store struct {
 // stored is a row; body nil: removed.
 type stored struct {
 	body []byte
-	rev  geoconfig.Revision
+	rev  ids.Revision
 }
 
 // New returns an empty store.
 func New() *Store {
 	return &Store{
 		rows:    make(map[geoconfig.RowKey]stored),
-		keys:    make(map[string]geoconfig.Revision),
+		keys:    make(map[string]ids.Revision),
 		changed: make(chan struct{}),
 	}
 }
@@ -82,7 +83,7 @@ func (v view) Referrers(key geoconfig.RowKey) ([]geoconfig.RowKey, error) {
 }
 
 // Apply implements geoconfig.Store.
-func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	const op fault.Op = "inmem.Apply"
 	if err := s.enter(ctx, op); err != nil {
 		return 0, err
@@ -112,7 +113,7 @@ func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revisio
 	return rev, nil
 }
 
-func (s *Store) remember(key string, rev geoconfig.Revision) {
+func (s *Store) remember(key string, rev ids.Revision) {
 	s.keys[key] = rev
 	s.order = append(s.order, key)
 	if len(s.order) > geoconfig.KeptKeys {
@@ -127,7 +128,7 @@ func (s *Store) wake() {
 }
 
 // Settle implements geoconfig.Store.
-func (s *Store) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+func (s *Store) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	if err := plan.CheckKey(key); err != nil {
 		return 0, false, err
 	}
@@ -162,9 +163,9 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 		}
 	}
 	slices.SortFunc(keys, plan.CompareKeys)
-	ids, more := s.sliceKeys(q)
+	list, more := s.sliceKeys(q)
 	rows.More = more
-	for _, key := range append(keys, ids...) {
+	for _, key := range append(keys, list...) {
 		row := s.rows[key]
 		if err := plan.Collect(&rows, key, row.body, row.rev); err != nil {
 			return geoconfig.Rows{}, err
@@ -180,33 +181,33 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 
 // sliceKeys resolves the slices that a query asks for, each once.
 func (s *Store) sliceKeys(q geoconfig.Query) (keys []geoconfig.RowKey, more bool) {
-	var ids []geoconfig.SliceID
+	var list []ids.Slice
 	for key, row := range s.rows {
 		if key.Table != geoconfig.SlicesTable || q.Slices == 0 {
 			continue
 		}
 		if id := plan.SliceID(key); row.body != nil && id >= q.SlicesFrom {
-			ids = append(ids, id)
+			list = append(list, id)
 		}
 	}
-	slices.Sort(ids)
-	if len(ids) > q.Slices {
-		ids, more = ids[:q.Slices], true
+	slices.Sort(list)
+	if len(list) > q.Slices {
+		list, more = list[:q.Slices], true
 	}
 	for _, id := range q.SliceIDs {
-		if _, ok := s.rows[id.Key()]; ok {
-			ids = append(ids, id)
+		if _, ok := s.rows[geoconfig.SliceKey(id)]; ok {
+			list = append(list, id)
 		}
 	}
-	slices.Sort(ids)
-	for _, id := range slices.Compact(ids) {
-		keys = append(keys, id.Key())
+	slices.Sort(list)
+	for _, id := range slices.Compact(list) {
+		keys = append(keys, geoconfig.SliceKey(id))
 	}
 	return keys, more
 }
 
 // Follow implements geoconfig.Store.
-func (s *Store) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *Store) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	const op fault.Op = "inmem.Follow"
 	for {
 		if err := s.enter(ctx, op); err != nil {
@@ -226,7 +227,7 @@ func (s *Store) Follow(ctx context.Context, since geoconfig.Revision, limit int)
 	}
 }
 
-func (s *Store) page(since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *Store) page(since ids.Revision, limit int) (geoconfig.Rows, error) {
 	var keys []geoconfig.RowKey
 	for key, row := range s.rows {
 		if row.rev > since {
@@ -239,7 +240,7 @@ func (s *Store) page(since geoconfig.Revision, limit int) (geoconfig.Rows, error
 		}
 		return plan.CompareKeys(a, b)
 	})
-	revs := make([]geoconfig.Revision, len(keys))
+	revs := make([]ids.Revision, len(keys))
 	for i, key := range keys {
 		revs[i] = s.rows[key].rev
 	}

@@ -7,11 +7,12 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Collect adds a stored row to an answer; body nil stands for a row that was
 // removed at rev.
-func Collect(rows *geoconfig.Rows, key geoconfig.RowKey, body []byte, rev geoconfig.Revision) error {
+func Collect(rows *geoconfig.Rows, key geoconfig.RowKey, body []byte, rev ids.Revision) error {
 	if body == nil {
 		rows.Removed = append(rows.Removed, geoconfig.Removal{Key: key, Revision: rev})
 		return nil
@@ -67,7 +68,7 @@ func FollowRows(limit int) int { return limit + geoconfig.MaxBatchRows + 1 }
 
 // Cut returns how many of the rows with these rising revisions go into one
 // answer of Follow: limit, and then to the end of the batch.
-func Cut(revs []geoconfig.Revision, limit int) int {
+func Cut(revs []ids.Revision, limit int) int {
 	n := min(limit, len(revs))
 	for n > 0 && n < len(revs) && revs[n] == revs[n-1] {
 		n++
@@ -87,10 +88,10 @@ func CompareKeys(a, b geoconfig.RowKey) int {
 }
 
 // SliceID returns the slice that a key of the slices' table names, 0 for none.
-func SliceID(key geoconfig.RowKey) geoconfig.SliceID {
-	n, err := strconv.ParseUint(key.Name, 10, geoconfig.SliceBits)
+func SliceID(key geoconfig.RowKey) ids.Slice {
+	n, err := strconv.ParseUint(key.Name, 10, ids.SliceBits)
 	if err != nil || key.Table != geoconfig.SlicesTable {
 		return 0
 	}
-	return geoconfig.SliceID(n)
+	return ids.Slice(n)
 }

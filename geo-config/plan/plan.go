@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // View is what a store shows of its rows within a transaction.
@@ -25,7 +26,7 @@ type Write struct {
 
 // Batch returns what b writes, in b's order, if it may run: rev is the revision
 // that its rows get. The errors are those of geoconfig.Store.Apply.
-func Batch(v View, b geoconfig.Batch, rev geoconfig.Revision) ([]Write, error) {
+func Batch(v View, b geoconfig.Batch, rev ids.Revision) ([]Write, error) {
 	if err := Shape(b); err != nil {
 		return nil, err
 	}
@@ -55,8 +56,8 @@ func Batch(v View, b geoconfig.Batch, rev geoconfig.Revision) ([]Write, error) {
 // planner gathers the writes of one batch.
 type planner struct {
 	view       View
-	rev        geoconfig.Revision
-	generation geoconfig.Generation
+	rev        ids.Revision
+	generation ids.Generation
 	writes     []Write
 	bytes      int                      // of their bodies
 	at         map[geoconfig.RowKey]int // index in writes
@@ -103,9 +104,9 @@ func conflict(key geoconfig.RowKey, format string, args ...any) error {
 
 // expect compares a row's revision in the store with the one that its writer
 // read.
-func (p *planner) expect(key geoconfig.RowKey, want geoconfig.Revision) error {
+func (p *planner) expect(key geoconfig.RowKey, want ids.Revision) error {
 	var have struct {
-		Revision geoconfig.Revision `json:"revision"`
+		Revision ids.Revision `json:"revision"`
 	}
 	ok, err := p.load(key, &have)
 	switch {
@@ -173,7 +174,7 @@ func (p *planner) puts(b geoconfig.Batch) error {
 	return nil
 }
 
-func swap(p *planner, key geoconfig.RowKey, want geoconfig.Revision, bad error, row func() any) error {
+func swap(p *planner, key geoconfig.RowKey, want ids.Revision, bad error, row func() any) error {
 	if bad != nil {
 		return bad
 	}
@@ -184,7 +185,7 @@ func swap(p *planner, key geoconfig.RowKey, want geoconfig.Revision, bad error, 
 }
 
 func (p *planner) slice(s geoconfig.SliceSwap) error {
-	row, key := s.Row, s.Row.ID.Key()
+	row, key := s.Row, geoconfig.SliceKey(s.Row.ID)
 	if err := checkSlice(row); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (p *planner) references(b geoconfig.Batch) error {
 	}
 	for _, s := range b.Slices {
 		for _, m := range s.Row.Members {
-			if err := p.needs(s.Row.ID.Key(), geoconfig.Node{ID: m.Node}.Key()); err != nil {
+			if err := p.needs(geoconfig.SliceKey(s.Row.ID), geoconfig.Node{ID: m.Node}.Key()); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 const op fault.Op = "plan.Batch"
@@ -149,10 +150,10 @@ func checkUser(u geoconfig.User) error {
 
 // checkSlice checks a new slice row by itself.
 func checkSlice(r geoconfig.SliceRow) error {
-	key, p := r.ID.Key(), r.Policy
+	key, p := geoconfig.SliceKey(r.ID), r.Policy
 	switch {
-	case r.ID == 0 || r.ID > geoconfig.MaxSlice:
-		return invalid(key, "slices are numbered 1 to %d", geoconfig.MaxSlice)
+	case r.ID == 0 || r.ID > ids.MaxSlice:
+		return invalid(key, "slices are numbered 1 to %d", ids.MaxSlice)
 	case r.Epoch == 0:
 		return invalid(key, "the epoch is 0; the first is 1")
 	case p.Level < 1 || p.Level > maxMembers:
@@ -170,7 +171,7 @@ func checkSlice(r geoconfig.SliceRow) error {
 	case r.Hear < 0 || r.Hear > len(r.Members):
 		return invalid(key, "a takeover cannot hear %d of %d members", r.Hear, len(r.Members))
 	}
-	seen := make(map[geoconfig.NodeID]bool, len(r.Members))
+	seen := make(map[ids.Node]bool, len(r.Members))
 	for _, m := range r.Members {
 		if m.State < geoconfig.Normal || m.State > geoconfig.Failed {
 			return invalid(key, "member %s has state %d, which is unknown", m.Node, m.State)

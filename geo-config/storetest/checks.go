@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func testValidation(f *fixture) {
@@ -15,7 +16,7 @@ func testValidation(f *fixture) {
 	before := f.read(geoconfig.Query{Sites: true, Nodes: true, Users: true, Slices: 10})
 	for what, change := range map[string]func(*geoconfig.SliceRow){
 		"no ID":                      func(r *geoconfig.SliceRow) { r.ID = 0 },
-		"an ID of 25 bits":           func(r *geoconfig.SliceRow) { r.ID = geoconfig.MaxSlice + 1 },
+		"an ID of 25 bits":           func(r *geoconfig.SliceRow) { r.ID = ids.MaxSlice + 1 },
 		"epoch 0":                    func(r *geoconfig.SliceRow) { r.Epoch = 0 },
 		"level 0":                    func(r *geoconfig.SliceRow) { r.Policy.Level = 0 },
 		"more sites than level":      func(r *geoconfig.SliceRow) { r.Policy.Sites = 4 },
@@ -37,7 +38,7 @@ func testValidation(f *fixture) {
 		f.Log(what)
 		f.refuse(fault.Invalid, "", b)
 	}
-	for _, name := range []geoconfig.SiteName{"", "Random", ".x", "a/b", "a b", geoconfig.SiteName(strings.Repeat("x", 64)), "ü"} {
+	for _, name := range []ids.Site{"", "Random", ".x", "a/b", "a b", ids.Site(strings.Repeat("x", 64)), "ü"} {
 		f.refuse(fault.Invalid, "", geoconfig.Batch{Sites: []geoconfig.Site{{Name: name}}})
 	}
 	for _, n := range []geoconfig.Node{
@@ -55,7 +56,7 @@ func testValidation(f *fixture) {
 	f.refuse(fault.TooLarge, "", geoconfig.Batch{Audit: make([]geoconfig.AuditRecord, geoconfig.MaxBatchRows+1)})
 	var big geoconfig.Batch
 	for i := range 200 { // JSON writes six bytes for each of these
-		big.Sites = append(big.Sites, geoconfig.Site{Name: geoconfig.SiteName(fmt.Sprint("s", i)), Location: strings.Repeat("<", 4096)})
+		big.Sites = append(big.Sites, geoconfig.Site{Name: ids.Site(fmt.Sprint("s", i)), Location: strings.Repeat("<", 4096)})
 	}
 	f.refuse(fault.TooLarge, "", big)
 	if after := f.read(geoconfig.Query{Sites: true, Nodes: true, Users: true, Slices: 10}); !reflect.DeepEqual(after, before) {
@@ -110,9 +111,9 @@ func testGeneration(f *fixture) {
 func testSlicePages(f *fixture) {
 	f.seed()
 	f.apply(create(1, 9, 10, 100, 2))
-	var got []geoconfig.SliceID
+	var got []ids.Slice
 	pages := 0
-	for from, more := geoconfig.SliceID(0), true; more; pages++ {
+	for from, more := ids.Slice(0), true; more; pages++ {
 		rows := f.read(geoconfig.Query{Slices: 2, SlicesFrom: from})
 		for _, r := range rows.Slices {
 			got = append(got, r.ID)
@@ -120,7 +121,7 @@ func testSlicePages(f *fixture) {
 		}
 		more = rows.More
 	}
-	if want := []geoconfig.SliceID{1, 2, 9, 10, 100}; !reflect.DeepEqual(got, want) || pages != 3 {
+	if want := []ids.Slice{1, 2, 9, 10, 100}; !reflect.DeepEqual(got, want) || pages != 3 {
 		f.Errorf("got %v in %d pages, want %v in 3", got, pages, want)
 	}
 }

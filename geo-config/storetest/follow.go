@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func testFollowPages(f *fixture) {
@@ -20,7 +21,7 @@ func testFollowPages(f *fixture) {
 	if rows.Revision != first || !rows.More || len(rows.Sites) != 3 || len(rows.Nodes) != 3 || len(rows.Users) != 1 || rows.Cluster == nil || len(rows.Slices) != 0 {
 		f.Fatalf("the first page is %+v, want the whole first batch and no more", rows)
 	}
-	var got []geoconfig.SliceID
+	var got []ids.Slice
 	since := rows.Revision
 	for more := true; more; {
 		rows := f.follow(since, 1)
@@ -32,7 +33,7 @@ func testFollowPages(f *fixture) {
 		}
 		since, more = rows.Revision, rows.More
 	}
-	if want := []geoconfig.SliceID{1, 3, 4, 2}; !reflect.DeepEqual(got, want) || since != last {
+	if want := []ids.Slice{1, 3, 4, 2}; !reflect.DeepEqual(got, want) || since != last {
 		f.Errorf("got %v to revision %d, want %v to %d", got, since, want, last)
 	}
 }
@@ -43,7 +44,7 @@ type outcome struct {
 	err  error
 }
 
-func (f *fixture) followLater(ctx context.Context, since geoconfig.Revision) <-chan outcome {
+func (f *fixture) followLater(ctx context.Context, since ids.Revision) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		rows, err := f.s.Follow(ctx, since, 0)
@@ -88,19 +89,19 @@ func testFollowWaits(f *fixture) {
 func testFollowConverges(f *fixture) {
 	rev := f.seed()
 	const slices, changes = 6, 40
-	ids := []geoconfig.SliceID{1, 2, 3, 4, 5, 6}
-	f.apply(create(ids...))
+	list := []ids.Slice{1, 2, 3, 4, 5, 6}
+	f.apply(create(list...))
 	seed := uint64(time.Now().UnixNano())
 	f.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	final := make(chan geoconfig.Revision, 1)
-	copies := make(chan map[string]geoconfig.Revision, 1)
+	final := make(chan ids.Revision, 1)
+	copies := make(chan map[string]ids.Revision, 1)
 	ctx, cancel := context.WithTimeout(f.ctx, patience)
 	defer cancel()
 	go func() {
-		have := make(map[string]geoconfig.Revision)
+		have := make(map[string]ids.Revision)
 		defer func() { copies <- have }()
-		target := geoconfig.Revision(1 << 62)
+		target := ids.Revision(1 << 62)
 		for since := rev; since < target; {
 			rows, err := f.s.Follow(ctx, since, 1)
 			if err != nil {
@@ -115,11 +116,11 @@ func testFollowConverges(f *fixture) {
 			}
 		}
 	}()
-	epochs := [slices + 1]geoconfig.Epoch{}
+	epochs := [slices + 1]ids.Epoch{}
 	user := geoconfig.User{Name: "eve", Key: "k", UID: 7, GIDs: []uint32{7}}
-	var last geoconfig.Revision
+	var last ids.Revision
 	for i := range changes {
-		id := geoconfig.SliceID(1 + random.IntN(slices))
+		id := ids.Slice(1 + random.IntN(slices))
 		b := swap(id, epochs[id]+1, nil)
 		epochs[id]++
 		switch {
@@ -137,7 +138,7 @@ func testFollowConverges(f *fixture) {
 	}
 	final <- last
 	f.apply(geoconfig.Batch{Audit: []geoconfig.AuditRecord{{Who: "ann", Action: "test.end"}}})
-	want := make(map[string]geoconfig.Revision)
+	want := make(map[string]ids.Revision)
 	note(want, f.read(geoconfig.Query{Users: true, Slices: 100}))
 	got := <-copies
 	if !reflect.DeepEqual(got, want) {
@@ -145,7 +146,7 @@ func testFollowConverges(f *fixture) {
 	}
 }
 
-func note(have map[string]geoconfig.Revision, rows geoconfig.Rows) {
+func note(have map[string]ids.Revision, rows geoconfig.Rows) {
 	for _, r := range rows.Slices {
 		have[fmt.Sprint("slice", r.ID)] = r.Revision
 	}

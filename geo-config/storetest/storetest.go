@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Factory opens a new, empty store, which is closed when the test ends.
@@ -69,7 +70,7 @@ func (f *fixture) key() string {
 }
 
 // apply runs a batch that must succeed, with a new key if it has none.
-func (f *fixture) apply(b geoconfig.Batch) geoconfig.Revision {
+func (f *fixture) apply(b geoconfig.Batch) ids.Revision {
 	f.Helper()
 	if b.Key == "" {
 		b.Key = f.key()
@@ -113,7 +114,7 @@ func (f *fixture) read(q geoconfig.Query) geoconfig.Rows {
 	return rows
 }
 
-func (f *fixture) follow(since geoconfig.Revision, limit int) geoconfig.Rows {
+func (f *fixture) follow(since ids.Revision, limit int) geoconfig.Rows {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.ctx, patience)
 	defer cancel()
@@ -124,9 +125,9 @@ func (f *fixture) follow(since geoconfig.Revision, limit int) geoconfig.Rows {
 	return rows
 }
 
-func (f *fixture) slice(id geoconfig.SliceID) geoconfig.SliceRow {
+func (f *fixture) slice(id ids.Slice) geoconfig.SliceRow {
 	f.Helper()
-	rows := f.read(geoconfig.Query{SliceIDs: []geoconfig.SliceID{id}})
+	rows := f.read(geoconfig.Query{SliceIDs: []ids.Slice{id}})
 	if len(rows.Slices) != 1 {
 		f.Fatalf("got %d rows of slice %d, want 1", len(rows.Slices), id)
 	}
@@ -135,12 +136,12 @@ func (f *fixture) slice(id geoconfig.SliceID) geoconfig.SliceRow {
 
 // Site and node names of the cluster that seed makes.
 var (
-	siteNames = [...]geoconfig.SiteName{"paris", "tokyo", "oslo"}
-	nodeNames = [...]geoconfig.NodeID{"n1", "n2", "n3"}
+	siteNames = [...]ids.Site{"paris", "tokyo", "oslo"}
+	nodeNames = [...]ids.Node{"n1", "n2", "n3"}
 )
 
 // seed makes a cluster of three sites with a node each.
-func (f *fixture) seed() geoconfig.Revision {
+func (f *fixture) seed() ids.Revision {
 	f.Helper()
 	b := geoconfig.Batch{Cluster: &geoconfig.Cluster{ID: "c1", Generation: 1, CreatedNS: 5}}
 	for i, name := range siteNames {
@@ -155,7 +156,7 @@ func (f *fixture) seed() geoconfig.Revision {
 }
 
 // row returns a valid new row over the three nodes.
-func row(id geoconfig.SliceID, epoch geoconfig.Epoch) geoconfig.SliceRow {
+func row(id ids.Slice, epoch ids.Epoch) geoconfig.SliceRow {
 	r := geoconfig.SliceRow{ID: id, Epoch: epoch, Active: nodeNames[0], Policy: geoconfig.Policy{Home: siteNames[0], Level: 3, Kind: geoconfig.Ordinary}}
 	for _, n := range nodeNames {
 		r.Members = append(r.Members, geoconfig.Member{Node: n, State: geoconfig.Normal, Incarnation: 1})
@@ -163,16 +164,16 @@ func row(id geoconfig.SliceID, epoch geoconfig.Epoch) geoconfig.SliceRow {
 	return r
 }
 
-func create(ids ...geoconfig.SliceID) geoconfig.Batch {
+func create(list ...ids.Slice) geoconfig.Batch {
 	var b geoconfig.Batch
-	for _, id := range ids {
+	for _, id := range list {
 		b.Slices = append(b.Slices, geoconfig.SliceSwap{Row: row(id, 1)})
 	}
 	return b
 }
 
 // swap is the batch that moves a slice from one epoch to the next.
-func swap(id geoconfig.SliceID, from geoconfig.Epoch, change func(*geoconfig.SliceRow)) geoconfig.Batch {
+func swap(id ids.Slice, from ids.Epoch, change func(*geoconfig.SliceRow)) geoconfig.Batch {
 	r := row(id, from+1)
 	if change != nil {
 		change(&r)

@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func testNew(f *fixture) {
@@ -30,7 +31,7 @@ func testRead(f *fixture) {
 	r.Policy.Coherence, r.Policy.Kind, r.Policy.Sites = 5*time.Second, geoconfig.WriteOnce, 2
 	r.Members[2].State, r.Hear, r.Closed = geoconfig.Migrating, 2, true
 	later := f.apply(geoconfig.Batch{Slices: []geoconfig.SliceSwap{{Row: r}}})
-	rows := f.read(geoconfig.Query{Sites: true, Nodes: true, Users: true, SliceIDs: []geoconfig.SliceID{8, 7, 7}})
+	rows := f.read(geoconfig.Query{Sites: true, Nodes: true, Users: true, SliceIDs: []ids.Slice{8, 7, 7}})
 	if rows.Revision != later || later <= rev || rows.More {
 		f.Errorf("got revision %d (more: %v), want %d above %d", rows.Revision, rows.More, later, rev)
 	}
@@ -101,7 +102,7 @@ func testEpochs(f *fixture) {
 	if got := f.slice(1); got.Epoch != 10 || got.Active != "n2" {
 		f.Errorf("got %+v, want epoch 10 with active n2", got)
 	}
-	f.refuse(fault.Invalid, "slices/1", geoconfig.Batch{Remove: []geoconfig.Removal{{Key: geoconfig.SliceID(1).Key(), Revision: 4}}})
+	f.refuse(fault.Invalid, "slices/1", geoconfig.Batch{Remove: []geoconfig.Removal{{Key: geoconfig.SliceKey(ids.Slice(1)), Revision: 4}}})
 }
 
 func testAtomic(f *fixture) {
@@ -133,7 +134,7 @@ func testRace(f *fixture) {
 		var wg sync.WaitGroup
 		for i := range racers {
 			wg.Go(func() {
-				b := swap(1, geoconfig.Epoch(round+1), func(r *geoconfig.SliceRow) { r.Hear = i % 3 })
+				b := swap(1, ids.Epoch(round+1), func(r *geoconfig.SliceRow) { r.Hear = i % 3 })
 				b.Key = fmt.Sprintf("race-%d-%d", round, i)
 				_, won[i] = f.s.Apply(f.ctx, b)
 			})
@@ -143,7 +144,7 @@ func testRace(f *fixture) {
 		for i, err := range won {
 			if err == nil {
 				winners++
-				if got := f.slice(1); got.Hear != i%3 || got.Epoch != geoconfig.Epoch(round+2) {
+				if got := f.slice(1); got.Hear != i%3 || got.Epoch != ids.Epoch(round+2) {
 					f.Errorf("racer %d won, the row is %+v", i, got)
 				}
 				continue
@@ -192,7 +193,7 @@ func testSettle(f *fixture) {
 		}
 		f.refuse(fault.Expired, "", b)
 	}
-	if rows := f.read(geoconfig.Query{SliceIDs: []geoconfig.SliceID{2}}); len(rows.Slices) != 0 {
+	if rows := f.read(geoconfig.Query{SliceIDs: []ids.Slice{2}}); len(rows.Slices) != 0 {
 		f.Error("a batch came through after it was settled as not applied")
 	}
 	_, _, err := f.s.Settle(f.ctx, "")

@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -112,10 +113,10 @@ func Check(c *pb.Cues) error {
 
 // Policy returns the policy that an object's persistent cues ask for, with home
 // where no site is named. `.Site=random` is the caller's to settle first.
-func Policy(c *pb.Cues, home geoconfig.SiteName) geoconfig.Policy {
+func Policy(c *pb.Cues, home ids.Site) geoconfig.Policy {
 	p := geoconfig.Policy{Home: home, Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
 	if c.GetSite() != "" {
-		p.Home = geoconfig.SiteName(c.GetSite())
+		p.Home = ids.Site(c.GetSite())
 	}
 	if c.GetRepLevel() != 0 {
 		p.Level = int(c.GetRepLevel())

@@ -15,6 +15,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/wire"
 )
@@ -147,8 +148,8 @@ func enrol(t *testing.T, admin wire.Key, address string, nodes map[string]string
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Sites = append(b.Sites, geoconfig.Site{Name: geoconfig.SiteName(site)})
-		b.Nodes = append(b.Nodes, geoconfig.Node{ID: geoconfig.NodeID(key.KeyID()), Site: geoconfig.SiteName(site)})
+		b.Sites = append(b.Sites, geoconfig.Site{Name: ids.Site(site)})
+		b.Nodes = append(b.Nodes, geoconfig.Node{ID: ids.Node(key.KeyID()), Site: ids.Site(site)})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	geoserver "cartwheel.dev/node/geo/server"
 	"cartwheel.dev/node/wire"
 )
@@ -88,7 +89,7 @@ func found(ctx context.Context, store geoconfig.Store) (geoconfig.Cluster, error
 		}
 		return *rows.Cluster, nil
 	}
-	cluster := geoconfig.Cluster{ID: geoconfig.ClusterID(randomName()), Generation: 1, CreatedNS: time.Now().UnixNano()}
+	cluster := geoconfig.Cluster{ID: ids.Cluster(randomName()), Generation: 1, CreatedNS: time.Now().UnixNano()}
 	_, err = store.Apply(ctx, geoconfig.Batch{Key: "found-" + string(cluster.ID), Cluster: &cluster,
 		Audit: []geoconfig.AuditRecord{{AtNS: cluster.CreatedNS, Who: "geo-config", Action: "cluster.found", Subject: geoconfig.ClusterKey().String()}}})
 	return cluster, err

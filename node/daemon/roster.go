@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 )
 
@@ -83,7 +84,7 @@ func (r *roster) set(peer string, known bool) {
 }
 
 // follow keeps the roster up to date until ctx ends.
-func (r *roster) follow(ctx context.Context, store geoconfig.Store, since geoconfig.Revision, host *wire.Host) error {
+func (r *roster) follow(ctx context.Context, store geoconfig.Store, since ids.Revision, host *wire.Host) error {
 	for ctx.Err() == nil {
 		rows, err := store.Follow(ctx, since, 0)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // The rules, as their violations name them.
@@ -35,9 +35,9 @@ const (
 // what the rule compares: serials, mostly.
 type Violation struct {
 	Rule   string
-	Slice  geoconfig.SliceID
-	Serial geoconfig.Serial // of the entry or state in hand
-	File   string           // in the data directory, where the state lies
+	Slice  ids.Slice
+	Serial ids.Serial // of the entry or state in hand
+	File   string     // in the data directory, where the state lies
 	Want   uint64
 	Got    uint64
 }

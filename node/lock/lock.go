@@ -10,8 +10,8 @@ import (
 	"cmp"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Type is what a lock allows others, numbered as fcntl does.
@@ -35,7 +35,7 @@ type Owner struct {
 
 // Lock is one lock or request for one.
 type Lock struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	Owner
 	Flock      bool   // a space of its own: fcntl's locks and flock's do not meet
 	Start, End uint64 // inclusive
@@ -66,7 +66,7 @@ func DefaultConfig() Config {
 
 // space is one object's fcntl or flock locks.
 type space struct {
-	object geoconfig.ObjectID
+	object ids.Object
 	flock  bool
 }
 
@@ -96,10 +96,10 @@ type Table struct {
 	// sessions has the session under which a client has its locks.
 	sessions map[uint64]uint64
 	// lost has the session under which a client last lost a lock on an object.
-	lost   map[uint64]map[geoconfig.ObjectID]uint64
+	lost   map[uint64]map[ids.Object]uint64
 	losers []uint64 // clients of lost, the oldest first
 	nlost  int
-	claims map[geoconfig.SliceID]int64
+	claims map[ids.Slice]int64
 }
 
 // New returns an empty table.
@@ -107,7 +107,7 @@ func New(config Config) *Table {
 	return &Table{
 		config: config, files: map[space]*file{}, waiting: map[Owner][]*Waiter{},
 		own: map[uint64]int{}, clients: map[uint64]map[space]struct{}{}, sessions: map[uint64]uint64{},
-		lost: map[uint64]map[geoconfig.ObjectID]uint64{}, claims: map[geoconfig.SliceID]int64{},
+		lost: map[uint64]map[ids.Object]uint64{}, claims: map[ids.Slice]int64{},
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"pgregory.net/rapid"
 )
 
@@ -83,7 +83,7 @@ func TestAgainstBytes(t *testing.T) {
 		}
 		for n := range owners {
 			for f := range files {
-				m.woken(m.table.ReleaseOwner(geoconfig.ObjectID(f+1), owner(n)), owner(n), f+1)
+				m.woken(m.table.ReleaseOwner(ids.Object(f+1), owner(n)), owner(n), f+1)
 			}
 		}
 		if held, waiting := m.table.Len(); held != 0 || waiting != 0 || len(m.table.files) != 0 || len(m.table.clients) != 0 || len(m.table.waiting) != 0 {
@@ -109,13 +109,13 @@ func (m *model) step() {
 		} else {
 			ended, _ = m.table.Begin(client, m.session[client])
 		}
-		want := map[geoconfig.ObjectID]bool{}
+		want := map[ids.Object]bool{}
 		for f := range files {
 			for kind := range 2 {
 				for _, c := range m.twin[f][kind] {
 					for o := range c {
 						if o.Client == client {
-							want[geoconfig.ObjectID(f+1)] = true
+							want[ids.Object(f+1)] = true
 							delete(c, o)
 						}
 					}
@@ -154,7 +154,7 @@ func (m *model) request() {
 	a := rapid.IntRange(0, bytesN-1).Draw(m.T, "start")
 	b := rapid.IntRange(a, bytesN-1).Draw(m.T, "end")
 	l := Lock{
-		Object: geoconfig.ObjectID(rapid.IntRange(1, files).Draw(m.T, "file")), Owner: owner(rapid.IntRange(0, owners-1).Draw(m.T, "owner")),
+		Object: ids.Object(rapid.IntRange(1, files).Draw(m.T, "file")), Owner: owner(rapid.IntRange(0, owners-1).Draw(m.T, "owner")),
 		Flock: rapid.IntRange(0, 3).Draw(m.T, "flock") == 0, Start: uint64(a), End: uint64(b), Type: Type(rapid.IntRange(0, 2).Draw(m.T, "type")),
 	}
 	if b == bytesN-1 {
@@ -265,7 +265,7 @@ func (m *model) woken(woken []*Waiter, o Owner, file int) {
 			delete(c, o)
 		}
 	}
-	m.drop(func(w *Waiter) bool { return w.Owner == o && w.Object == geoconfig.ObjectID(file) })
+	m.drop(func(w *Waiter) bool { return w.Owner == o && w.Object == ids.Object(file) })
 	m.granted(woken)
 }
 
@@ -280,7 +280,7 @@ func (m *model) check() {
 					want[i] = cell{}
 				}
 			}
-			if tf := m.table.files[space{geoconfig.ObjectID(f + 1), kind == 1}]; tf != nil {
+			if tf := m.table.files[space{ids.Object(f + 1), kind == 1}]; tf != nil {
 				for i := range tf.held {
 					from, to := tf.held[i].bytes()
 					for b := from; b <= to; b++ {
@@ -306,7 +306,7 @@ func (m *model) check() {
 // TestClaims checks what a new active does with locks from before.
 func TestClaims(t *testing.T) {
 	table := New(DefaultConfig())
-	l := Lock{Object: geoconfig.NewObjectID(3, 1), Owner: owner(0), End: EOF, Type: Write}
+	l := Lock{Object: ids.NewObject(3, 1), Owner: owner(0), End: EOF, Type: Write}
 	table.AwaitClaims(3, 100)
 	other := l
 	other.Owner = owner(1)

@@ -3,8 +3,8 @@ package lock
 import (
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func (t *Table) enqueue(f *file, l Lock) *Waiter {
@@ -100,7 +100,7 @@ func (t *Table) deadlocks(l Lock) bool {
 
 // ReleaseOwner drops all locks of an owner on one object, as a close does, and
 // gives up its requests there.
-func (t *Table) ReleaseOwner(o geoconfig.ObjectID, owner Owner) (woken []*Waiter) {
+func (t *Table) ReleaseOwner(o ids.Object, owner Owner) (woken []*Waiter) {
 	for _, flock := range [...]bool{false, true} {
 		granted, _ := t.release(space{o, flock}, func(x Owner) bool { return x == owner }, owner.Client)
 		woken = append(woken, granted...)
@@ -111,7 +111,7 @@ func (t *Table) ReleaseOwner(o geoconfig.ObjectID, owner Owner) (woken []*Waiter
 // Ended is what came of the end of a session.
 type Ended struct {
 	// Lost are the objects that the client held locks on (Lost).
-	Lost []geoconfig.ObjectID
+	Lost []ids.Object
 	// Woken are others' requests that were granted, Expired the client's own
 	// that waited: it must hear that they are forgotten.
 	Woken, Expired []*Waiter
@@ -154,7 +154,7 @@ func (t *Table) End(client, session uint64) (out Ended) {
 
 // ReleaseSlice drops everything of a slice that another node acts for now; its
 // holders claim their locks there. Waiters are returned to be refused.
-func (t *Table) ReleaseSlice(slice geoconfig.SliceID) (refused []*Waiter) {
+func (t *Table) ReleaseSlice(slice ids.Slice) (refused []*Waiter) {
 	for s, f := range t.files {
 		if s.object.Slice() != slice {
 			continue
@@ -197,7 +197,7 @@ func (t *Table) release(s space, gone func(Owner) bool, client uint64) (woken, d
 
 // AwaitClaims refuses new locks in a slice until a time: after a takeover its
 // holders have one lease to claim theirs.
-func (t *Table) AwaitClaims(slice geoconfig.SliceID, until int64) { t.claims[slice] = until }
+func (t *Table) AwaitClaims(slice ids.Slice, until int64) { t.claims[slice] = until }
 
 // Claim takes locks again that were held before a takeover. What cannot be had
 // any more, because the claims are over and another client was faster, is lost.
@@ -214,10 +214,10 @@ func (t *Table) Claim(locks []Lock) (lost []Lock) {
 }
 
 // lose remembers that a client lost a lock.
-func (t *Table) lose(client, session uint64, o geoconfig.ObjectID) {
+func (t *Table) lose(client, session uint64, o ids.Object) {
 	of := t.lost[client]
 	if of == nil {
-		of = map[geoconfig.ObjectID]uint64{}
+		of = map[ids.Object]uint64{}
 		t.lost[client] = of
 		t.losers = append(t.losers, client)
 	}
@@ -232,7 +232,7 @@ func (t *Table) lose(client, session uint64, o geoconfig.ObjectID) {
 
 // Lost reports whether a client lost a lock on an object when a session ended,
 // or later: what it sends there under that session it wrote before it knew.
-func (t *Table) Lost(client, session uint64, o geoconfig.ObjectID) bool {
+func (t *Table) Lost(client, session uint64, o ids.Object) bool {
 	under, lost := t.lost[client][o]
 	return lost && session <= under
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // progress moves an active on as far as it can go.
@@ -62,7 +63,7 @@ func (g *group) advance() {
 
 // below finds how far beyond what all have the levels asked for reach: c may
 // be acknowledged, stable is what a takeover will hear of.
-func (g *group) below(all geoconfig.Serial) (c, stable geoconfig.Serial) {
+func (g *group) below(all ids.Serial) (c, stable ids.Serial) {
 	c, stable = all, all
 	n, have := g.normals(), g.have()
 	for s := max(all, g.commit) + 1; s <= have; s++ {
@@ -93,7 +94,7 @@ func (g *group) below(all geoconfig.Serial) (c, stable geoconfig.Serial) {
 
 // holders counts the normal members that have an entry on disk, this one
 // among them.
-func (g *group) holders(s geoconfig.Serial) int {
+func (g *group) holders(s ids.Serial) int {
 	k := 0
 	for i := range g.members {
 		m := &g.members[i]
@@ -105,7 +106,7 @@ func (g *group) holders(s geoconfig.Serial) int {
 }
 
 // commitTo commits, applies and answers.
-func (g *group) commitTo(c geoconfig.Serial) {
+func (g *group) commitTo(c ids.Serial) {
 	for s := g.commit + 1; s <= c; s++ {
 		if e := g.log.get(s); e != nil {
 			g.uncommitted = max(0, g.uncommitted-e.cost())
@@ -180,7 +181,7 @@ func (g *group) feed(m *member) {
 
 // arrived notes that a member has received everything up to a serial, which says
 // how much is still on its way, and no more.
-func (m *member) arrived(upTo geoconfig.Serial) {
+func (m *member) arrived(upTo ids.Serial) {
 	switch sent := m.next - 1; {
 	case upTo >= sent:
 		m.flight = 0
@@ -241,7 +242,7 @@ func (g *group) ask(m *member) {
 	a.Flags |= FlagProbe
 }
 
-func (g *group) append(m *member, prev geoconfig.Serial) *Message {
+func (g *group) append(m *member, prev ids.Serial) *Message {
 	a := g.message(m.node, Append)
 	a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
 	a.Commit = g.stable
@@ -258,7 +259,7 @@ func (g *group) append(m *member, prev geoconfig.Serial) *Message {
 }
 
 // onAck learns what a member has.
-func (g *group) onAck(from geoconfig.NodeID, a *Message) {
+func (g *group) onAck(from ids.Node, a *Message) {
 	m := g.memberOf(from)
 	if m == nil || m.peer == nil || !g.acting() || g.foreign(m) {
 		return
@@ -381,7 +382,7 @@ func (g *group) onMismatch(m *member, a *Message) {
 
 // agrees reports whether this log has an entry of that epoch at a serial, or
 // begins behind it.
-func (g *group) agrees(s geoconfig.Serial, epoch geoconfig.Epoch) bool {
+func (g *group) agrees(s ids.Serial, epoch ids.Epoch) bool {
 	return g.log.has(s) && g.log.epochAt(s) == epoch
 }
 

@@ -1,6 +1,9 @@
 package replica
 
-import geoconfig "cartwheel.dev/geo-config"
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+)
 
 // heardEnough reports whether as many normal members have spoken in this
 // activeship as a takeover must hear; from then on they take nothing more from
@@ -60,14 +63,14 @@ func (g *group) adopted() bool {
 	return false
 }
 
-func (g *group) fetch(from geoconfig.NodeID) {
+func (g *group) fetch(from ids.Node) {
 	m := g.message(from, Fetch)
 	m.Prev = max(g.commit, g.log.base, g.matched)
 	m.PrevEpoch = g.log.epochAt(m.Prev)
 }
 
 // onFetch gives the active what it asks for.
-func (g *group) onFetch(from geoconfig.NodeID, m *Message) {
+func (g *group) onFetch(from ids.Node, m *Message) {
 	if g.mute() || from != g.row.Active || g.incomplete || g.diverged {
 		return
 	}
@@ -92,7 +95,7 @@ func (g *group) onFetch(from geoconfig.NodeID, m *Message) {
 
 // onFetched adopts entries. Where they differ from this log's, those here were
 // acknowledged by nobody, since the other log is the higher one.
-func (g *group) onFetched(from geoconfig.NodeID, m *Message) {
+func (g *group) onFetched(from ids.Node, m *Message) {
 	mb := g.memberOf(from)
 	if g.phase != phaseRecover || !g.adopt || mb == nil || !mb.tailHeard {
 		return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -12,21 +13,21 @@ import (
 // disks, over a network that the test cuts.
 type five struct {
 	t     *testing.T
-	nodes map[geoconfig.NodeID]*Node
-	order []geoconfig.NodeID
-	mute  func(from geoconfig.NodeID) bool // nothing of it arrives
+	nodes map[ids.Node]*Node
+	order []ids.Node
+	mute  func(from ids.Node) bool // nothing of it arrives
 	now   Time
 	row   geoconfig.SliceRow
 }
 
 // newFive gives each node a log, as the epochs of its entries from serial 1 on.
-func newFive(t *testing.T, logs map[geoconfig.NodeID][]geoconfig.Epoch, applied geoconfig.Serial, row geoconfig.SliceRow) *five {
-	f := &five{t: t, nodes: map[geoconfig.NodeID]*Node{}, mute: func(geoconfig.NodeID) bool { return false }, now: time.Hour, row: row}
+func newFive(t *testing.T, logs map[ids.Node][]ids.Epoch, applied ids.Serial, row geoconfig.SliceRow) *five {
+	f := &five{t: t, nodes: map[ids.Node]*Node{}, mute: func(ids.Node) bool { return false }, now: time.Hour, row: row}
 	for i, m := range row.Members {
 		n := New(Config{Self: m.Node, Incarnation: 1, Boot: uint64(i + 1), Start: f.now, Limits: Limits{MessageBytes: 1}})
 		r := Restored{Row: row.Clone(), Applied: applied}
 		for k, epoch := range logs[m.Node] {
-			serial := geoconfig.Serial(k + 1)
+			serial := ids.Serial(k + 1)
 			r.Entries = append(r.Entries, &Entry{Slice: row.ID, Serial: serial, Epoch: epoch, Time: hlc.Time(serial), Data: []byte{byte(epoch)}})
 		}
 		if err := n.Restore(f.now, r); err != nil {
@@ -69,7 +70,7 @@ func (f *five) settle() {
 	}
 }
 
-func (f *five) carryOut(id geoconfig.NodeID, n *Node, out *Outputs) {
+func (f *five) carryOut(id ids.Node, n *Node, out *Outputs) {
 	for _, o := range out.Messages {
 		m, _, err := DecodeMessage(AppendMessage(nil, o.Message))
 		if err != nil {
@@ -102,12 +103,12 @@ func (f *five) carryOut(id geoconfig.NodeID, n *Node, out *Outputs) {
 // differs from the first in what is not committed.
 func TestAHigherLogHeardLaterIsAdopted(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 5, Active: "a", Hear: 4, Policy: geoconfig.Policy{Level: 5}}
-	for _, id := range []geoconfig.NodeID{"a", "b", "c", "d", "e"} {
+	for _, id := range []ids.Node{"a", "b", "c", "d", "e"} {
 		row.Members = append(row.Members, geoconfig.Member{Node: id, State: geoconfig.Normal, Incarnation: 1})
 	}
-	for name, last := range map[string][]geoconfig.Epoch{"as long": {2, 2, 2, 2, 2, 4, 4, 4}, "shorter": {2, 2, 2, 2, 2, 4, 4}, "longer": {2, 2, 2, 2, 2, 4, 4, 4, 4}} {
+	for name, last := range map[string][]ids.Epoch{"as long": {2, 2, 2, 2, 2, 4, 4, 4}, "shorter": {2, 2, 2, 2, 2, 4, 4}, "longer": {2, 2, 2, 2, 2, 4, 4, 4, 4}} {
 		t.Run(name, func(t *testing.T) {
-			f := newFive(t, map[geoconfig.NodeID][]geoconfig.Epoch{
+			f := newFive(t, map[ids.Node][]ids.Epoch{
 				"a": {2, 2, 2, 2, 2}, "b": {2, 2, 2, 2, 2, 3, 3, 3}, "c": {2, 2, 2, 2, 2}, "d": {2, 2, 2, 2, 2}, "e": last}, 5, row)
 			// A message brings one entry: e is heard when a has two of b's three.
 			a := f.nodes["a"].groups[1]
@@ -117,9 +118,9 @@ func TestAHigherLogHeardLaterIsAdopted(t *testing.T) {
 				return began
 			}
 			heard := func() bool { return a.memberOf("e").tailHeard }
-			f.mute = func(from geoconfig.NodeID) bool { return from == "e" && !part() || from == "b" && part() && !heard() }
+			f.mute = func(from ids.Node) bool { return from == "e" && !part() || from == "b" && part() && !heard() }
 			f.run("a has some of what b has", part)
-			f.run("a has what e has", func() bool { return a.log.epochAt(geoconfig.Serial(len(last))) == 4 })
+			f.run("a has what e has", func() bool { return a.log.epochAt(ids.Serial(len(last))) == 4 })
 			if a.row.Epoch != 6 {
 				t.Errorf("the epoch is %d: a change of the row helped", a.row.Epoch)
 			}
@@ -134,10 +135,10 @@ func TestTheHolderOfALongerLogIsNotTakenOut(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 5, Active: "a", Hear: 2, Policy: geoconfig.Policy{Level: 2}, Members: []geoconfig.Member{
 		{Node: "a", State: geoconfig.Normal, Incarnation: 1}, {Node: "b", State: geoconfig.Normal, Incarnation: 1},
 		{Node: "c", State: geoconfig.Failed, Incarnation: 1}}}
-	f := newFive(t, map[geoconfig.NodeID][]geoconfig.Epoch{"a": {2, 2}, "b": {2, 2, 2, 2}, "c": {2, 2, 2, 2}}, 2, row)
+	f := newFive(t, map[ids.Node][]ids.Epoch{"a": {2, 2}, "b": {2, 2, 2, 2}, "c": {2, 2, 2, 2}}, 2, row)
 	a := f.nodes["a"].groups[1]
 	away := true
-	f.mute = func(from geoconfig.NodeID) bool { return from == "b" && away && a.memberOf("b").tailHeard }
+	f.mute = func(from ids.Node) bool { return from == "b" && away && a.memberOf("b").tailHeard }
 	f.run("a hears of a longer log", func() bool { return a.memberOf("b").tailHeard })
 	for range 200 {
 		f.now += 50 * time.Millisecond

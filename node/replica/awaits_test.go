@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -19,7 +20,7 @@ func withChunks(t *testing.T) *Node {
 	t.Helper()
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})
 	r := Restored{Row: standbyRow()}
-	for s := geoconfig.Serial(1); s <= 2; s++ {
+	for s := ids.Serial(1); s <= 2; s++ {
 		r.Entries = append(r.Entries, &Entry{Slice: 1, Serial: s, Epoch: 1, Time: hlc.Time(s), Chunks: make([]byte, 32)})
 	}
 	if err := n.Restore(time.Hour, r); err != nil {
@@ -32,8 +33,8 @@ func TestChunksAreAwaitedWhileTheirEntryIsInTheLog(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		do     func(n *Node)
-		serial geoconfig.Serial
-		epoch  geoconfig.Epoch
+		serial ids.Serial
+		epoch  ids.Epoch
 		want   bool
 	}{
 		{"of an entry in the log", func(*Node) {}, 2, 1, true},
@@ -58,14 +59,14 @@ func TestChunksAreAwaitedWhileTheirEntryIsInTheLog(t *testing.T) {
 func TestAnAppliedEntryWithoutItsChunksIsNotHeldByTheNextLife(t *testing.T) {
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})
 	r := Restored{Row: standbyRow(), Base: 7, BaseEpoch: 1, Applied: 8, ClientsAt: 7, Unheld: []EntryID{{5, 1}, {8, 1}}}
-	for s := geoconfig.Serial(8); s <= 9; s++ {
+	for s := ids.Serial(8); s <= 9; s++ {
 		r.Entries = append(r.Entries, &Entry{Slice: 1, Serial: s, Epoch: 1, Time: hlc.Time(s), Chunks: make([]byte, 32)})
 	}
 	if err := n.Restore(time.Hour, r); err != nil {
 		t.Fatal(err)
 	}
 	g := n.groups[1]
-	for _, step := range []struct{ held, have geoconfig.Serial }{{5, 7}, {8, 8}, {9, 9}} {
+	for _, step := range []struct{ held, have ids.Serial }{{5, 7}, {8, 8}, {9, 9}} {
 		if !n.Awaits(1, step.held, 1) {
 			t.Errorf("the chunks of entry %d are not awaited", step.held)
 		}

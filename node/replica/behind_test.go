@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -16,7 +17,7 @@ func TestAMemberStaysBehindUntilItsLogAgrees(t *testing.T) {
 		{Node: "a", State: geoconfig.Normal, Incarnation: 1}, {Node: "b", State: geoconfig.Recovering, Incarnation: 1}}}
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})
 	r := Restored{Row: row, Base: 3, BaseEpoch: 2, BaseTime: 3, Applied: 3}
-	for s := geoconfig.Serial(4); s <= 6; s++ {
+	for s := ids.Serial(4); s <= 6; s++ {
 		r.Entries = append(r.Entries, &Entry{Slice: 1, Serial: s, Epoch: 2, Time: hlc.Time(s)})
 	}
 	if err := n.Restore(time.Hour, r); err != nil {

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
 // trio is three cores over a perfect network and perfect disks.
 type trio struct {
-	nodes map[geoconfig.NodeID]*Node
-	order []geoconfig.NodeID
+	nodes map[ids.Node]*Node
+	order []ids.Node
 	now   Time
 	done  int
 }
 
 func newTrio(tb testing.TB) *trio {
-	tr := &trio{nodes: map[geoconfig.NodeID]*Node{}, order: []geoconfig.NodeID{"a", "b", "c"}, now: time.Hour}
+	tr := &trio{nodes: map[ids.Node]*Node{}, order: []ids.Node{"a", "b", "c"}, now: time.Hour}
 	row := &geoconfig.SliceRow{ID: 1, Epoch: 1, Active: "a", Policy: geoconfig.Policy{Level: 3}}
 	for _, id := range tr.order {
 		row.Members = append(row.Members, geoconfig.Member{Node: id, State: geoconfig.Normal, Incarnation: 1})

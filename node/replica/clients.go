@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -44,8 +44,8 @@ type client struct {
 
 type result struct {
 	number uint64
-	serial geoconfig.Serial
-	epoch  geoconfig.Epoch
+	serial ids.Serial
+	epoch  ids.Epoch
 	time   hlc.Time
 	bytes  []byte
 }
@@ -244,7 +244,7 @@ func (t *clients) decode(b []byte) error {
 		c := &client{id: r.uint64(), lowest: r.number(), last: hlc.Time(r.uint64())}
 		for k := r.uvarint(1 << 20); k > 0 && !r.bad; k-- {
 			v := result{number: r.number()}
-			v.serial, v.epoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
+			v.serial, v.epoch = ids.Serial(r.number()), ids.Epoch(r.number())
 			v.time, v.bytes = hlc.Time(r.uint64()), r.bytes(MaxEntryBytes)
 			c.results = append(c.results, v)
 			c.bytes += v.cost()

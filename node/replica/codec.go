@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -89,7 +90,7 @@ func DecodeMessage(b []byte) (*Message, []byte, error) {
 
 func (r *reader) control(m *Message) {
 	m.Boot, m.To = r.uint64(), r.uint64()
-	m.Incarnation = geoconfig.Incarnation(r.number())
+	m.Incarnation = ids.Incarnation(r.number())
 	m.Sequence = r.number()
 	n := r.uvarint(maxExcepted)
 	if n > uint64(len(r.b)) {
@@ -97,21 +98,21 @@ func (r *reader) control(m *Message) {
 		return
 	}
 	if n > 0 {
-		m.Excepted = make([]geoconfig.SliceID, n)
+		m.Excepted = make([]ids.Slice, n)
 	}
 	for i := range m.Excepted {
-		m.Excepted[i] = geoconfig.SliceID(r.uvarint(uint64(geoconfig.MaxSlice)))
+		m.Excepted[i] = ids.Slice(r.uvarint(uint64(ids.MaxSlice)))
 	}
 }
 
 func (r *reader) message(m *Message, row bool) {
 	m.Flags = Flags(r.byte())
 	m.Boot = r.uint64()
-	m.Slice = geoconfig.SliceID(r.uvarint(uint64(geoconfig.MaxSlice)))
-	m.Epoch = geoconfig.Epoch(r.number())
-	m.Serial, m.SerialEpoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
-	m.Prev, m.PrevEpoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
-	m.Commit, m.CommitEpoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
+	m.Slice = ids.Slice(r.uvarint(uint64(ids.MaxSlice)))
+	m.Epoch = ids.Epoch(r.number())
+	m.Serial, m.SerialEpoch = ids.Serial(r.number()), ids.Epoch(r.number())
+	m.Prev, m.PrevEpoch = ids.Serial(r.number()), ids.Epoch(r.number())
+	m.Commit, m.CommitEpoch = ids.Serial(r.number()), ids.Epoch(r.number())
 	if row {
 		m.Row = r.row()
 	}
@@ -177,15 +178,15 @@ func DecodeRow(b []byte) (*geoconfig.SliceRow, []byte, error) {
 
 func (r *reader) row() *geoconfig.SliceRow {
 	row := &geoconfig.SliceRow{}
-	row.ID = geoconfig.SliceID(r.uvarint(uint64(geoconfig.MaxSlice)))
-	row.Epoch = geoconfig.Epoch(r.number())
-	row.Active = geoconfig.NodeID(r.bytes(maxName))
+	row.ID = ids.Slice(r.uvarint(uint64(ids.MaxSlice)))
+	row.Epoch = ids.Epoch(r.number())
+	row.Active = ids.Node(r.bytes(maxName))
 	row.Hear = int(r.uvarint(maxMembers))
 	row.Closed = r.byte() == 1
 	row.Policy.Kind = geoconfig.Kind(r.byte())
-	row.Generation = geoconfig.Generation(r.number())
-	row.Revision = geoconfig.Revision(r.number())
-	row.Policy.Home = geoconfig.SiteName(r.bytes(maxName))
+	row.Generation = ids.Generation(r.number())
+	row.Revision = ids.Revision(r.number())
+	row.Policy.Home = ids.Site(r.bytes(maxName))
 	row.Policy.Level = int(r.uvarint(maxMembers))
 	row.Policy.Sites = int(r.uvarint(maxMembers))
 	row.Policy.Coherence = Time(r.uvarint(1<<63 - 1))
@@ -194,8 +195,8 @@ func (r *reader) row() *geoconfig.SliceRow {
 		if r.bad {
 			break
 		}
-		m := geoconfig.Member{Node: geoconfig.NodeID(r.bytes(maxName)), State: geoconfig.MemberState(r.byte())}
-		m.Incarnation = geoconfig.Incarnation(r.number())
+		m := geoconfig.Member{Node: ids.Node(r.bytes(maxName)), State: geoconfig.MemberState(r.byte())}
+		m.Incarnation = ids.Incarnation(r.number())
 		row.Members = append(row.Members, m)
 	}
 	if row.ID == 0 || row.Epoch == 0 {
@@ -235,8 +236,8 @@ func DecodeRecord(b []byte) (Record, error) {
 		rec.Row = r.row()
 		rec.Slice = rec.Row.ID
 	case RecordReset, RecordComplete:
-		rec.Slice = geoconfig.SliceID(r.uvarint(uint64(geoconfig.MaxSlice)))
-		rec.Base, rec.BaseEpoch = geoconfig.Serial(r.number()), geoconfig.Epoch(r.number())
+		rec.Slice = ids.Slice(r.uvarint(uint64(ids.MaxSlice)))
+		rec.Base, rec.BaseEpoch = ids.Serial(r.number()), ids.Epoch(r.number())
 		rec.BaseTime = hlc.Time(r.uint64())
 	default:
 		return rec, fault.Errorf(fault.NewerVersion, "replica.DecodeRecord", "", "unknown record kind %d", rec.Kind)

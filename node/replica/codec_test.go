@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -16,14 +17,14 @@ func sampleRow() *geoconfig.SliceRow {
 			{Node: "b", State: geoconfig.Failed, Incarnation: 1 << 40}}}
 }
 
-func sampleEntry(s geoconfig.Serial) *Entry {
+func sampleEntry(s ids.Serial) *Entry {
 	return &Entry{Slice: 7, Serial: s, Epoch: 9, Time: 1 << 60, Client: 1<<64 - 1, Number: 300, Lowest: 299,
 		Result: []byte("ok"), Data: []byte("data"), Chunks: make([]byte, 64), Level: 2}
 }
 
 func sampleMessages() []*Message {
 	out := []*Message{
-		{Kind: Beacon, Boot: 1 << 63, To: 2, Incarnation: 3, Sequence: 4, Excepted: []geoconfig.SliceID{1, 2, geoconfig.MaxSlice}},
+		{Kind: Beacon, Boot: 1 << 63, To: 2, Incarnation: 3, Sequence: 4, Excepted: []ids.Slice{1, 2, ids.MaxSlice}},
 		{Kind: Answer, Boot: 5, Sequence: 6},
 		{Kind: Append, Slice: 7, Epoch: 9, Boot: 1, Row: sampleRow(), Flags: FlagProbe, Serial: 1, Prev: 2, PrevEpoch: 3, Commit: 4,
 			Entries: []*Entry{sampleEntry(3), sampleEntry(4)}},
@@ -145,7 +146,7 @@ func TestClientsTable(t *testing.T) {
 	}
 	apply(&Entry{Client: 5, Time: 1})
 	for n := uint64(1); n <= 4; n++ {
-		apply(&Entry{Client: 5, Number: n, Lowest: 1, Time: 2, Serial: geoconfig.Serial(n), Result: []byte{byte(n)}})
+		apply(&Entry{Client: 5, Number: n, Lowest: 1, Time: 2, Serial: ids.Serial(n), Result: []byte{byte(n)}})
 	}
 	apply(&Entry{Client: 5, Number: 6, Lowest: 3, Time: 3, Serial: 6})
 	got := c.find(5, 3)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -52,7 +53,7 @@ func (c *copied) turn() *Outputs {
 
 // follow has the active send committed entries, and returns the last serial that
 // this node has on its disk.
-func (c *copied) follow(first, last geoconfig.Serial) geoconfig.Serial {
+func (c *copied) follow(first, last ids.Serial) ids.Serial {
 	c.t.Helper()
 	m := &Message{Kind: Append, Slice: 1, Epoch: 3, Prev: first - 1, PrevEpoch: 3, Commit: last}
 	for s := first; s <= last; s++ {
@@ -65,7 +66,7 @@ func (c *copied) follow(first, last geoconfig.Serial) geoconfig.Serial {
 
 func TestACopyFollowsMoreThanItsMemoryHolds(t *testing.T) {
 	c := newCopied(t)
-	for last := geoconfig.Serial(copiedBase); last < copiedBase+200; last += 10 {
+	for last := ids.Serial(copiedBase); last < copiedBase+200; last += 10 {
 		if got := c.follow(last+1, last+10); got != last+10 {
 			t.Fatalf("its log ends at %d, where %d was sent: it takes no more", got, last+10)
 		}
@@ -85,8 +86,8 @@ func TestACopyFollowsMoreThanItsMemoryHolds(t *testing.T) {
 
 func TestACopyAppliesNothingBeyondWhereItIsHeld(t *testing.T) {
 	c := newCopied(t)
-	held := geoconfig.Serial(copiedBase)
-	for _, upTo := range []geoconfig.Serial{0, copiedBase + 3, copiedBase + 2, copiedBase + 5} {
+	held := ids.Serial(copiedBase)
+	for _, upTo := range []ids.Serial{0, copiedBase + 3, copiedBase + 2, copiedBase + 5} {
 		c.TransferHold(c.now, 1, upTo)
 		c.follow(copiedBase+1, copiedBase+8)
 		held = max(held, upTo)
@@ -104,7 +105,7 @@ func TestACopyBeginsAnewWhereWhatFollowsIsGone(t *testing.T) {
 	c.follow(copiedBase+1, copiedBase+8)
 	behind := &Message{Kind: Behind, Slice: 1, Epoch: 3, SerialEpoch: 3}
 	for _, step := range []struct {
-		base   geoconfig.Serial // of the active's log
+		base   ids.Serial // of the active's log
 		wanted bool
 	}{{copiedBase + 8, true}, {copiedBase + 9, false}} {
 		behind.Serial = step.base

@@ -3,17 +3,17 @@ package replica
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
 // Entry is one operation in a slice's order. It is immutable once proposed.
 type Entry struct {
-	Slice  geoconfig.SliceID
-	Serial geoconfig.Serial
-	Epoch  geoconfig.Epoch // of the active that ordered it
-	Time   hlc.Time        // above that of every earlier entry of the slice
+	Slice  ids.Slice
+	Serial ids.Serial
+	Epoch  ids.Epoch // of the active that ordered it
+	Time   hlc.Time  // above that of every earlier entry of the slice
 	// Client numbers the registration, Number the operation, Lowest the
 	// client's lowest operation still outstanding: results below are dropped.
 	// Client 0 is internal. Number 0 registers the client.
@@ -72,9 +72,9 @@ func DecodeEntry(b []byte) (*Entry, []byte, error) {
 
 func decodeEntry(b []byte, e *Entry) ([]byte, error) {
 	r := reader{b: b}
-	e.Slice = geoconfig.SliceID(r.uvarint(uint64(geoconfig.MaxSlice)))
-	e.Serial = geoconfig.Serial(r.number())
-	e.Epoch = geoconfig.Epoch(r.number())
+	e.Slice = ids.Slice(r.uvarint(uint64(ids.MaxSlice)))
+	e.Serial = ids.Serial(r.number())
+	e.Epoch = ids.Epoch(r.number())
 	e.Time = hlc.Time(r.uint64())
 	e.Client = r.uint64()
 	e.Number = r.number()

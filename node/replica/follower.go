@@ -1,11 +1,11 @@
 package replica
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // onAppend takes what the active sends.
-func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
+func (g *group) onAppend(from ids.Node, a *Message) {
 	if from != g.row.Active && !g.n.c.Bugs.NoEpochCheck {
 		return
 	}
@@ -54,7 +54,7 @@ func (g *group) onAppend(from geoconfig.NodeID, a *Message) {
 	}
 	g.verified, g.behindAt = true, 0
 	g.rejoin()
-	g.matched = max(g.matched, prev+geoconfig.Serial(len(entries)))
+	g.matched = max(g.matched, prev+ids.Serial(len(entries)))
 	g.leaderSaid = max(g.leaderSaid, a.Commit)
 	g.everywhere = max(g.everywhere, min(a.Serial, g.matched))
 	g.follow()
@@ -149,7 +149,7 @@ func (g *group) acknowledge() {
 	g.ackSent = max(g.ackSent, s)
 	g.ackWanted = false
 	a := g.message(g.leader, Ack)
-	a.Serial, a.SerialEpoch = s, geoconfig.Epoch(g.resets)
+	a.Serial, a.SerialEpoch = s, ids.Epoch(g.resets)
 	g.describe(a)
 	if g.incomplete {
 		a.Flags |= FlagIncomplete
@@ -166,7 +166,7 @@ func (g *group) describe(m *Message) {
 	m.CommitEpoch = g.log.epochAt(m.Commit)
 }
 
-func (g *group) mismatch(to geoconfig.NodeID, flags Flags) *Message {
+func (g *group) mismatch(to ids.Node, flags Flags) *Message {
 	if g.mute() {
 		g.misfit = true
 		return nil

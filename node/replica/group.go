@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -25,7 +26,7 @@ const (
 // group is this node's part in one slice.
 type group struct {
 	n     *Node
-	id    geoconfig.SliceID
+	id    ids.Slice
 	row   *geoconfig.SliceRow
 	rowAt Position // the record of row; nothing is sent before it is on disk
 	phase phase
@@ -45,22 +46,22 @@ type group struct {
 	graceFrom Time // nobody is silent before a lease after this
 
 	log    entryLog
-	commit geoconfig.Serial
+	commit ids.Serial
 	// stable is what a takeover cannot lose: commit less what was acknowledged
 	// at level 1 alone. Members are told this.
-	stable     geoconfig.Serial
-	everywhere geoconfig.Serial // what all normal members have
-	told       geoconfig.Serial // the stable serial that all have been sent
+	stable     ids.Serial
+	everywhere ids.Serial // what all normal members have
+	told       ids.Serial // the stable serial that all have been sent
 	// common is the highest serial that an active said all normal members have
 	// on their disks. Whoever is normal now has it: unless it lost its disk.
-	common       geoconfig.Serial
-	commonEpoch  geoconfig.Epoch
+	common       ids.Serial
+	commonEpoch  ids.Epoch
 	lack         lack
-	applied      geoconfig.Serial
-	appliedEpoch geoconfig.Epoch
+	applied      ids.Serial
+	appliedEpoch ids.Epoch
 	appliedTime  hlc.Time
-	durable      geoconfig.Serial // entries up to here are on this disk
-	unheld       []EntryID        // entries whose chunks are not; ascending
+	durable      ids.Serial // entries up to here are on this disk
+	unheld       []EntryID  // entries whose chunks are not; ascending
 	clients      clients
 	used         bool // an operation with data was applied
 	read         Read // under way, From 0 if none
@@ -69,11 +70,11 @@ type group struct {
 
 	// As a standby or junior.
 	heardAt    Time
-	leader     geoconfig.NodeID // who sent the last append
-	leaderBoot uint64           // its life that showed to have this epoch
-	matched    geoconfig.Serial // equal to the active's, in this epoch
-	leaderSaid geoconfig.Serial // its commit serial
-	ackSent    geoconfig.Serial
+	leader     ids.Node   // who sent the last append
+	leaderBoot uint64     // its life that showed to have this epoch
+	matched    ids.Serial // equal to the active's, in this epoch
+	leaderSaid ids.Serial // its commit serial
+	ackSent    ids.Serial
 	ackWanted  bool
 	leaveAt    Time   // an acknowledgement last said that this node is leaving
 	verified   bool   // matched means something
@@ -82,7 +83,7 @@ type group struct {
 	resets     uint64 // transfers begun in this life
 	begun      bool   // and its serial is known
 	// hold is where a transfer waits for rows: nothing later is applied.
-	hold     geoconfig.Serial
+	hold     ids.Serial
 	resetAt  Position
 	delayed  int // bytes of the entries that are not applied, while it is incomplete
 	diverged bool
@@ -101,34 +102,34 @@ type group struct {
 	attempts    uint64
 	adopt       bool // others may hold what was acknowledged and is not here
 	intent      bool
-	noop        geoconfig.Serial
-	belowMax    geoconfig.Serial // the highest serial committed below all
-	belowAt     Time             // an operation below all was last seen that not all had
+	noop        ids.Serial
+	belowMax    ids.Serial // the highest serial committed below all
+	belowAt     Time       // an operation below all was last seen that not all had
 	wantHear    int
 	uncommitted int // bytes
-	inflight    map[operation]geoconfig.Serial
+	inflight    map[operation]ids.Serial
 	waits       []waiter // ascending serials
 	late        []waiter // retries of what is under way
 	yield       *yield
 	inherited   *Role // what RoleLeading will carry
 	lastUntil   Time
 	lastRole    RoleKind
-	lastEpoch   geoconfig.Epoch
+	lastEpoch   ids.Epoch
 }
 
 type operation struct{ client, number uint64 }
 
 type waiter struct {
-	serial geoconfig.Serial
+	serial ids.Serial
 	token  uint64
 }
 
 // member is what this node knows of another member, or of itself (peer nil).
 type member struct {
 	peer        *peer
-	node        geoconfig.NodeID
+	node        ids.Node
 	state       geoconfig.MemberState
-	incarnation geoconfig.Incarnation
+	incarnation ids.Incarnation
 	// confirmed: this life of the peer has told that it has this epoch;
 	// answers to beacons up to confirmedAt do not count.
 	confirmed   bool
@@ -137,34 +138,34 @@ type member struct {
 	wouldAt     Time // the last beacon it answered and did not except this slice
 	since       Time // in this state since
 	// What it has, and what it was sent.
-	match      geoconfig.Serial
-	next       geoconfig.Serial
-	flight     int              // bytes sent after match
-	backTo     geoconfig.Serial // where sending went back to, and when
+	match      ids.Serial
+	next       ids.Serial
+	flight     int        // bytes sent after match
+	backTo     ids.Serial // where sending went back to, and when
 	backAt     Time
 	sentAt     Time
-	progressAt Time             // match rose, or nothing was outstanding
-	probe      bool             // the next message asks for an answer
-	resets     uint64           // transfers it began; what it said before the last is void
-	knows      geoconfig.Serial // what it knows to be committed
-	leftBoot   uint64           // its life that said it is leaving, since it was normal last; 0: none
+	progressAt Time       // match rose, or nothing was outstanding
+	probe      bool       // the next message asks for an answer
+	resets     uint64     // transfers it began; what it said before the last is void
+	knows      ids.Serial // what it knows to be committed
+	leftBoot   uint64     // its life that said it is leaving, since it was normal last; 0: none
 	incomplete bool
-	received   geoconfig.Serial // what had arrived there while it was
+	received   ids.Serial // what had arrived there while it was
 	last       lastStep
 	lost       bool // it committed what is not here, namely
-	lostAt     geoconfig.Serial
-	lostEpoch  geoconfig.Epoch
+	lostAt     ids.Serial
+	lostEpoch  ids.Epoch
 	behind     bool // its missed operations are gone, or it diverged
 	// Its last entry when it first spoke in this activeship.
 	tailHeard bool
 	tailVoid  bool // its state is being transferred: what it says counts for nothing
-	tail      geoconfig.Serial
-	tailEpoch geoconfig.Epoch
+	tail      ids.Serial
+	tailEpoch ids.Epoch
 	// compared: it has told this life of this node what all normal members have.
 	compared bool
 	// regain is what an earlier life of it acknowledged and its present one
 	// lacks; 0: nothing.
-	regain geoconfig.Serial
+	regain ids.Serial
 }
 
 // leaving reports whether the member's present life is about to stop.
@@ -178,7 +179,7 @@ func (m *member) unconfirm(now Time) {
 	m.sentAt = 0
 }
 
-func (n *Node) newGroup(id geoconfig.SliceID) *group {
+func (n *Node) newGroup(id ids.Slice) *group {
 	g := &group{n: n, id: id, row: &geoconfig.SliceRow{ID: id}, self: -1, heardAt: n.now, graceFrom: n.now}
 	g.clients.init(&n.c.Limits)
 	g.log.reset(0, 0, 0)
@@ -263,7 +264,7 @@ func (g *group) renewed() {
 	g.advance()
 }
 
-func (g *group) memberOf(p geoconfig.NodeID) *member {
+func (g *group) memberOf(p ids.Node) *member {
 	for i := range g.members {
 		if g.members[i].node == p {
 			return &g.members[i]
@@ -334,7 +335,7 @@ func (g *group) held(e EntryID) {
 
 // have returns the serial up to which this node has entries and their chunks
 // on its disk.
-func (g *group) have() geoconfig.Serial {
+func (g *group) have() ids.Serial {
 	s := g.durable
 	if g.n.c.Bugs.AckBeforeSync {
 		s = g.log.last
@@ -363,7 +364,7 @@ func (g *group) store(e *Entry) {
 }
 
 // cut removes the uncommitted entries from a serial on.
-func (g *group) cut(from geoconfig.Serial) {
+func (g *group) cut(from ids.Serial) {
 	for s := from; g.incomplete && s <= g.log.last; s++ {
 		if e := g.log.get(s); e != nil {
 			g.delayed -= e.cost()
@@ -378,7 +379,7 @@ func (g *group) cut(from geoconfig.Serial) {
 
 // apply hands over committed entries up to a serial, reading back those that
 // are not in memory.
-func (g *group) apply(upTo geoconfig.Serial) {
+func (g *group) apply(upTo ids.Serial) {
 	if g.incomplete {
 		if !g.begun {
 			return

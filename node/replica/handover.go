@@ -3,12 +3,13 @@ package replica
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // yield is a planned hand-over under way at the old active.
 type yield struct {
-	to      geoconfig.NodeID
-	number  geoconfig.Serial // tells attempts apart
+	to      ids.Node
+	number  ids.Serial // tells attempts apart
 	since   Time
 	asked   bool // the server revokes object leases
 	stopped bool // it has; this node does not act any more
@@ -19,8 +20,8 @@ type yield struct {
 
 // offer is what an old active passed to its successor.
 type offer struct {
-	epoch  geoconfig.Epoch
-	number geoconfig.Serial
+	epoch  ids.Epoch
+	number ids.Serial
 	leases []byte
 	at     Time
 }
@@ -28,7 +29,7 @@ type offer struct {
 // HandOver begins a planned hand-over to a standby: no more is proposed, what
 // was proposed drains, then RoleYielding asks the server to revoke the object
 // leases and to call Yield. If it cannot be completed, RoleLeading comes again.
-func (n *Node) HandOver(now Time, s geoconfig.SliceID, to geoconfig.NodeID) fault.Kind {
+func (n *Node) HandOver(now Time, s ids.Slice, to ids.Node) fault.Kind {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || g.phase != phaseLead {
@@ -42,14 +43,14 @@ func (n *Node) HandOver(now Time, s geoconfig.SliceID, to geoconfig.NodeID) faul
 		return fault.Invalid
 	}
 	g.attempts++
-	g.yield = &yield{to: to, number: geoconfig.Serial(g.attempts), since: n.now}
+	g.yield = &yield{to: to, number: ids.Serial(g.attempts), since: n.now}
 	g.touch()
 	return fault.None
 }
 
 // Yield goes on with a hand-over; leases are those not yet answered, for the
 // successor, in the server's own encoding.
-func (n *Node) Yield(now Time, s geoconfig.SliceID, leases []byte) {
+func (n *Node) Yield(now Time, s ids.Slice, leases []byte) {
 	n.step(now)
 	if g := n.groups[s]; g != nil && g.yield != nil && g.yield.asked {
 		g.yield.stopped, g.yield.leases = true, leases
@@ -96,7 +97,7 @@ func (g *group) wantYieldBack() {
 	}
 }
 
-func (g *group) onOffer(from geoconfig.NodeID, m *Message) {
+func (g *group) onOffer(from ids.Node, m *Message) {
 	if from != g.row.Active || g.phase != phaseStandby || g.mute() {
 		return
 	}
@@ -106,7 +107,7 @@ func (g *group) onOffer(from geoconfig.NodeID, m *Message) {
 	g.message(from, Taken).Serial = g.offer.number
 }
 
-func (g *group) onTaken(from geoconfig.NodeID, m *Message) {
+func (g *group) onTaken(from ids.Node, m *Message) {
 	if y := g.yield; y != nil && y.stopped && y.to == from && y.number == m.Serial {
 		y.taken = true
 		g.touch()

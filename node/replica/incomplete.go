@@ -1,11 +1,11 @@
 package replica
 
-import geoconfig "cartwheel.dev/geo-config"
+import "cartwheel.dev/geo-config/ids"
 
 // Incomplete describes a slice whose state is being copied here, or is void.
 type Incomplete struct {
-	Base      geoconfig.Serial // the serial that its log follows
-	BaseEpoch geoconfig.Epoch
+	Base      ids.Serial // the serial that its log follows
+	BaseEpoch ids.Epoch
 	// Begun: rows are here, and all that they lack of At comes with others. A
 	// driver that saves At and makes it durable needs the slice's records up to
 	// its serial no more; without Begun it needs none of them.
@@ -14,7 +14,7 @@ type Incomplete struct {
 }
 
 // Incomplete returns what Snapshot cannot: false where the state is whole.
-func (n *Node) Incomplete(s geoconfig.SliceID) (Incomplete, bool) {
+func (n *Node) Incomplete(s ids.Slice) (Incomplete, bool) {
 	g := n.groups[s]
 	if g == nil || !g.incomplete {
 		return Incomplete{}, false

@@ -1,17 +1,20 @@
 package replica
 
-import geoconfig "cartwheel.dev/geo-config"
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+)
 
 // lack is what this member is known to have acknowledged, or to need, and does
 // not have: its disk went back to an older state. As long as it lacks it, it is
 // no candidate.
 type lack struct {
-	serial geoconfig.Serial // 0: nothing
-	epoch  geoconfig.Epoch
+	serial ids.Serial // 0: nothing
+	epoch  ids.Epoch
 	since  Time
 }
 
-func (l *lack) note(now Time, serial geoconfig.Serial, epoch geoconfig.Epoch) {
+func (l *lack) note(now Time, serial ids.Serial, epoch ids.Epoch) {
 	if l.serial == 0 {
 		l.since = now
 	}

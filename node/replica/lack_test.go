@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -15,7 +16,7 @@ func TestAStateAheadOfItsJournalIsReplaced(t *testing.T) {
 		{Node: "a", State: geoconfig.Normal, Incarnation: 1}, {Node: "b", State: geoconfig.Normal, Incarnation: 1}}}
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})
 	r := Restored{Row: row, Applied: 7}
-	for s := geoconfig.Serial(1); s <= 5; s++ {
+	for s := ids.Serial(1); s <= 5; s++ {
 		r.Entries = append(r.Entries, &Entry{Slice: 1, Serial: s, Epoch: 1, Time: hlc.Time(s)})
 	}
 	if err := n.Restore(time.Hour, r); err != nil {

@@ -1,6 +1,6 @@
 package replica
 
-import geoconfig "cartwheel.dev/geo-config"
+import "cartwheel.dev/geo-config/ids"
 
 // lastStep makes a junior equal that follows, but is farther away than the
 // standbys, which under steady load have always acknowledged more than it has:
@@ -8,7 +8,7 @@ import geoconfig "cartwheel.dev/geo-config"
 type lastStep struct {
 	// mark was the log's last serial at markAt; lag is how long the junior took
 	// to have what an earlier mark said, 0 unknown.
-	mark   geoconfig.Serial
+	mark   ids.Serial
 	markAt Time
 	lag    Time
 	begun  bool // its acknowledgement is required, for half a lease from

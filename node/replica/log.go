@@ -1,7 +1,7 @@
 package replica
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -9,30 +9,30 @@ import (
 // which the newest entries are in memory and the others in the journal. The
 // epochs of all of them are known, as runs.
 type entryLog struct {
-	base      geoconfig.Serial
-	baseEpoch geoconfig.Epoch
+	base      ids.Serial
+	baseEpoch ids.Epoch
 	baseTime  hlc.Time
 	runs      []run
 	// mem[head:] are the entries first..last, without a gap.
 	mem   []*Entry
 	head  int
-	first geoconfig.Serial
-	last  geoconfig.Serial
+	first ids.Serial
+	last  ids.Serial
 	time  hlc.Time // of the last entry
 }
 
 // run says that the entries from first on, up to the next run, are of one epoch.
 type run struct {
-	first geoconfig.Serial
-	epoch geoconfig.Epoch
+	first ids.Serial
+	epoch ids.Epoch
 }
 
-func (l *entryLog) reset(base geoconfig.Serial, epoch geoconfig.Epoch, t hlc.Time) {
+func (l *entryLog) reset(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	*l = entryLog{base: base, baseEpoch: epoch, baseTime: t, first: base + 1, last: base, time: t}
 }
 
 // epochAt returns the epoch of the entry with a serial, 0 if it is not here.
-func (l *entryLog) epochAt(s geoconfig.Serial) geoconfig.Epoch {
+func (l *entryLog) epochAt(s ids.Serial) ids.Epoch {
 	if s == l.base {
 		return l.baseEpoch
 	}
@@ -48,9 +48,9 @@ func (l *entryLog) epochAt(s geoconfig.Serial) geoconfig.Epoch {
 }
 
 // has reports whether the log is known at a serial, or just before it.
-func (l *entryLog) has(s geoconfig.Serial) bool { return s >= l.base && s <= l.last }
+func (l *entryLog) has(s ids.Serial) bool { return s >= l.base && s <= l.last }
 
-func (l *entryLog) get(s geoconfig.Serial) *Entry {
+func (l *entryLog) get(s ids.Serial) *Entry {
 	if s < l.first || s > l.last {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (l *entryLog) append(e *Entry) {
 }
 
 // cut removes the entries from a serial on.
-func (l *entryLog) cut(from geoconfig.Serial) {
+func (l *entryLog) cut(from ids.Serial) {
 	for n := len(l.runs); n > 0 && l.runs[n-1].first >= from; n-- {
 		l.runs = l.runs[:n-1]
 	}
@@ -93,7 +93,7 @@ func (l *entryLog) cut(from geoconfig.Serial) {
 }
 
 // forget drops the entries up to a serial from memory.
-func (l *entryLog) forget(upTo geoconfig.Serial) {
+func (l *entryLog) forget(upTo ids.Serial) {
 	for l.first <= upTo && l.first <= l.last {
 		l.mem[l.head] = nil
 		l.head++
@@ -102,7 +102,7 @@ func (l *entryLog) forget(upTo geoconfig.Serial) {
 }
 
 // rebase says that the journal has nothing up to a serial any more.
-func (l *entryLog) rebase(base geoconfig.Serial) {
+func (l *entryLog) rebase(base ids.Serial) {
 	if base <= l.base || base > l.last {
 		return
 	}

@@ -1,6 +1,9 @@
 package replica
 
-import geoconfig "cartwheel.dev/geo-config"
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+)
 
 // MessageKind tells messages apart. The numbers are sent: never renumber.
 type MessageKind uint8
@@ -52,21 +55,21 @@ type Message struct {
 	Boot uint64
 	// Beacon, Answer: To is the receiver's boot, as echoed.
 	To          uint64
-	Incarnation geoconfig.Incarnation
+	Incarnation ids.Incarnation
 	Sequence    uint64
-	Excepted    []geoconfig.SliceID
+	Excepted    []ids.Slice
 	// All other kinds.
-	Slice geoconfig.SliceID
-	Epoch geoconfig.Epoch
+	Slice ids.Slice
+	Epoch ids.Epoch
 	Row   *geoconfig.SliceRow // of Epoch, or nil
 	// Flags, see the constants.
 	Flags       Flags
-	Serial      geoconfig.Serial
-	SerialEpoch geoconfig.Epoch
-	Prev        geoconfig.Serial
-	PrevEpoch   geoconfig.Epoch
-	Commit      geoconfig.Serial
-	CommitEpoch geoconfig.Epoch
+	Serial      ids.Serial
+	SerialEpoch ids.Epoch
+	Prev        ids.Serial
+	PrevEpoch   ids.Epoch
+	Commit      ids.Serial
+	CommitEpoch ids.Epoch
 	Entries     []*Entry
 	Leases      []byte
 }

@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -17,9 +18,9 @@ type Node struct {
 	// two takes turns: one is being filled, the other is with the driver.
 	two    [2]Outputs
 	out    *Outputs
-	groups map[geoconfig.SliceID]*group
+	groups map[ids.Slice]*group
 	order  []*group // those whose rows list this node, as they came: what happens must not depend on a map's order
-	peers  map[geoconfig.NodeID]*peer
+	peers  map[ids.Node]*peer
 	lined  []*peer // as they were made
 	dirty  []*group
 
@@ -39,19 +40,19 @@ type pendingRecord struct {
 	position Position
 	at       Time
 	group    *group
-	serial   geoconfig.Serial // 0: not an entry
-	epoch    geoconfig.Epoch
+	serial   ids.Serial // 0: not an entry
+	epoch    ids.Epoch
 }
 
 type keptEntry struct {
 	group  *group
-	serial geoconfig.Serial
+	serial ids.Serial
 	cost   int
 }
 
 // New makes a Node without slices.
 func New(c Config) *Node {
-	n := &Node{c: c.withDefaults(), groups: map[geoconfig.SliceID]*group{}, peers: map[geoconfig.NodeID]*peer{}}
+	n := &Node{c: c.withDefaults(), groups: map[ids.Slice]*group{}, peers: map[ids.Node]*peer{}}
 	n.out = &n.two[0]
 	n.now, n.ticked = c.Start, c.Start
 	return n
@@ -130,7 +131,7 @@ func (n *Node) record(g *group, r Record) Position {
 }
 
 // Held says that all chunks of an entry are on this node's disk.
-func (n *Node) Held(now Time, s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) {
+func (n *Node) Held(now Time, s ids.Slice, serial ids.Serial, epoch ids.Epoch) {
 	n.step(now)
 	if g := n.groups[s]; g != nil {
 		g.held(EntryID{serial, epoch})
@@ -141,14 +142,14 @@ func (n *Node) Held(now Time, s geoconfig.SliceID, serial geoconfig.Serial, epoc
 // Awaits reports whether an entry counts for this node, in its log or applied,
 // and its chunks are not all on its disk: it was not cut off, and no state took
 // its place.
-func (n *Node) Awaits(s geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) bool {
+func (n *Node) Awaits(s ids.Slice, serial ids.Serial, epoch ids.Epoch) bool {
 	g := n.groups[s]
 	return g != nil && slices.Contains(g.unheld, EntryID{serial, epoch})
 }
 
 // Receive takes a message from a peer that the connection has authenticated.
 // The message belongs to the core from now on.
-func (n *Node) Receive(now Time, from geoconfig.NodeID, m *Message) {
+func (n *Node) Receive(now Time, from ids.Node, m *Message) {
 	n.step(now)
 	if from == n.c.Self {
 		return
@@ -182,7 +183,7 @@ func (n *Node) learn(row *geoconfig.SliceRow) *group {
 }
 
 // PeerUp hints that a connection was made: what waits is sent again at once.
-func (n *Node) PeerUp(now Time, peer geoconfig.NodeID) {
+func (n *Node) PeerUp(now Time, peer ids.Node) {
 	n.step(now)
 	if p := n.peers[peer]; p != nil {
 		p.beaconDue = true
@@ -196,7 +197,7 @@ func (n *Node) PeerUp(now Time, peer geoconfig.NodeID) {
 // PeerDown hints that a connection broke: what was under way may be lost.
 // Nobody is silent before a lease has passed, so it only makes the next
 // message a probe.
-func (n *Node) PeerDown(now Time, peer geoconfig.NodeID) {
+func (n *Node) PeerDown(now Time, peer ids.Node) {
 	n.step(now)
 	if p := n.peers[peer]; p != nil {
 		for _, s := range p.seats {
@@ -212,7 +213,7 @@ func (n *Node) Stuck(now Time, stuck bool) {
 }
 
 // SliceStuck says the same of one slice.
-func (n *Node) SliceStuck(now Time, s geoconfig.SliceID, stuck bool) {
+func (n *Node) SliceStuck(now Time, s ids.Slice, stuck bool) {
 	n.step(now)
 	if g := n.groups[s]; g != nil {
 		g.stuck = stuck
@@ -263,7 +264,7 @@ func (n *Node) trim() {
 
 // Next returns the serial that the next proposal of a slice gets, and the time
 // that its own must be above.
-func (n *Node) Next(s geoconfig.SliceID) (geoconfig.Serial, hlc.Time) {
+func (n *Node) Next(s ids.Slice) (ids.Serial, hlc.Time) {
 	g := n.groups[s]
 	if g == nil {
 		return 0, 0
@@ -273,7 +274,7 @@ func (n *Node) Next(s geoconfig.SliceID) (geoconfig.Serial, hlc.Time) {
 
 // Until returns until when this node may acknowledge, read and grant sessions
 // for a slice; not at all if that is not after now.
-func (n *Node) Until(s geoconfig.SliceID) Time {
+func (n *Node) Until(s ids.Slice) Time {
 	g := n.groups[s]
 	if g == nil || g.phase != phaseLead {
 		return math.MinInt64
@@ -287,7 +288,7 @@ func (n *Node) Until(s geoconfig.SliceID) Time {
 // it is kept for members that are away, bounded by bytes and age. A driver that
 // answers no Read need not keep it: what nobody has applied is never trimmed,
 // and who misses what is gone gets the state.
-func (n *Node) Retain(s geoconfig.SliceID) geoconfig.Serial {
+func (n *Node) Retain(s ids.Slice) ids.Serial {
 	g := n.groups[s]
 	if g == nil {
 		return 0
@@ -296,7 +297,7 @@ func (n *Node) Retain(s geoconfig.SliceID) geoconfig.Serial {
 }
 
 // Snapshot describes a slice's state at the last serial in Outputs.Applied.
-func (n *Node) Snapshot(s geoconfig.SliceID) (Snapshot, bool) {
+func (n *Node) Snapshot(s ids.Slice) (Snapshot, bool) {
 	g := n.groups[s]
 	if g == nil || g.incomplete {
 		return Snapshot{}, false
@@ -310,7 +311,7 @@ func (g *group) snapshot() Snapshot {
 
 // Applied names the last entry in Outputs.Applied; false where the state is not
 // whole.
-func (n *Node) Applied(s geoconfig.SliceID) (EntryID, bool) {
+func (n *Node) Applied(s ids.Slice) (EntryID, bool) {
 	g := n.groups[s]
 	if g == nil || g.incomplete {
 		return EntryID{}, false
@@ -322,7 +323,7 @@ func (n *Node) Applied(s geoconfig.SliceID) (EntryID, bool) {
 // counts on what this node has, and nothing is known to be missing. A member
 // whose data directory is another one than the row's has an empty copy that
 // looks whole; who took that would throw away a better one.
-func (n *Node) MayGive(s geoconfig.SliceID) bool {
+func (n *Node) MayGive(s ids.Slice) bool {
 	g := n.groups[s]
 	if g == nil || g.incomplete || g.self < 0 {
 		return false
@@ -334,7 +335,7 @@ func (n *Node) MayGive(s geoconfig.SliceID) bool {
 // as its log goes back: then its state is rightly empty. A state that was lost
 // has a log that says otherwise. What precedes the log can hold one no-op for
 // each epoch and the clients' registrations.
-func (n *Node) Unused(s geoconfig.SliceID) bool {
+func (n *Node) Unused(s ids.Slice) bool {
 	g := n.groups[s]
 	if g == nil || g.used || g.incomplete || g.clients.answered() || uint64(g.log.base) > uint64(g.log.baseEpoch)+uint64(len(g.clients.byID)) {
 		return false
@@ -351,8 +352,8 @@ func (n *Node) Unused(s geoconfig.SliceID) bool {
 type Status struct {
 	Row      *geoconfig.SliceRow
 	Role     RoleKind
-	Last     geoconfig.Serial
-	Commit   geoconfig.Serial
+	Last     ids.Serial
+	Commit   ids.Serial
 	Until    Time
 	Swapping bool
 	Muted    bool           // the row is not on this disk yet: nothing is sent under it
@@ -361,14 +362,14 @@ type Status struct {
 
 // MemberStatus is what the active knows of a member.
 type MemberStatus struct {
-	Node  geoconfig.NodeID
+	Node  ids.Node
 	State geoconfig.MemberState
-	Match geoconfig.Serial // on its disk and equal to the active's
-	Heard Time             // when the last beacon that it answered was sent
+	Match ids.Serial // on its disk and equal to the active's
+	Heard Time       // when the last beacon that it answered was sent
 }
 
 // Status tells where a slice stands.
-func (n *Node) Status(s geoconfig.SliceID) (Status, bool) {
+func (n *Node) Status(s ids.Slice) (Status, bool) {
 	g := n.groups[s]
 	if g == nil {
 		return Status{}, false
@@ -387,7 +388,7 @@ func (n *Node) Status(s geoconfig.SliceID) (Status, bool) {
 	return st, true
 }
 
-func (n *Node) event(g *group, what string, node geoconfig.NodeID) {
+func (n *Node) event(g *group, what string, node ids.Node) {
 	n.out.Events = append(n.out.Events, Event{Slice: g.id, What: what, Node: node, Epoch: g.row.Epoch})
 }
 

@@ -2,6 +2,7 @@ package replica
 
 import (
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -30,18 +31,18 @@ const (
 type Record struct {
 	Position  Position
 	Kind      RecordKind
-	Slice     geoconfig.SliceID
+	Slice     ids.Slice
 	Entry     *Entry
 	Row       *geoconfig.SliceRow
-	Base      geoconfig.Serial
-	BaseEpoch geoconfig.Epoch
+	Base      ids.Serial
+	BaseEpoch ids.Epoch
 	BaseTime  hlc.Time
 }
 
 // Outgoing is a message for a peer. Control messages (beacons and their
 // answers) must not queue behind anything else.
 type Outgoing struct {
-	To      geoconfig.NodeID
+	To      ids.Node
 	Message *Message
 }
 
@@ -67,7 +68,7 @@ func (r RoleKind) String() string {
 // server voids the slice's object leases and locks and clears its overlay;
 // all proposals not yet answered have got their replies in the same Outputs.
 type Role struct {
-	Slice geoconfig.SliceID
+	Slice ids.Slice
 	Kind  RoleKind
 	Row   *geoconfig.SliceRow
 	// Leases and Wait come with RoleLeading after a hand-over: Leases is what
@@ -85,24 +86,24 @@ type Role struct {
 // Apply hands over committed entries of one slice, in order, each once. Serial
 // is the last one's.
 type Apply struct {
-	Slice   geoconfig.SliceID
+	Slice   ids.Slice
 	Entries []*Entry
 }
 
 // Read asks for entries From..To of a slice out of the journal; fewer will do,
 // as long as they begin with From.
 type Read struct {
-	Slice    geoconfig.SliceID
-	From, To geoconfig.Serial
+	Slice    ids.Slice
+	From, To ids.Serial
 	MaxBytes int
 }
 
 // Transfer asks for a copy of the slice's state from one of Sources, the best
 // first. It is asked again after a failure.
 type Transfer struct {
-	Slice   geoconfig.SliceID
+	Slice   ids.Slice
 	Row     *geoconfig.SliceRow
-	Sources []geoconfig.NodeID
+	Sources []ids.Node
 	// Diverged: what is here must be thrown away, it holds operations that
 	// were never committed.
 	Diverged bool
@@ -110,16 +111,16 @@ type Transfer struct {
 
 // Event is for the log: something a person may want to know.
 type Event struct {
-	Slice geoconfig.SliceID
+	Slice ids.Slice
 	What  string
-	Node  geoconfig.NodeID
-	Epoch geoconfig.Epoch
+	Node  ids.Node
+	Epoch ids.Epoch
 }
 
 // Lease tells until when this node may act for a slice.
 type Lease struct {
-	Slice geoconfig.SliceID
-	Epoch geoconfig.Epoch
+	Slice ids.Slice
+	Epoch ids.Epoch
 	Until Time
 }
 
@@ -164,7 +165,7 @@ func (o *Outputs) Empty() bool {
 }
 
 // send adds a message and returns it to be filled in.
-func (o *Outputs) send(to geoconfig.NodeID, kind MessageKind) *Message {
+func (o *Outputs) send(to ids.Node, kind MessageKind) *Message {
 	o.slab = append(o.slab, Message{Kind: kind})
 	m := &o.slab[len(o.slab)-1]
 	o.Messages = append(o.Messages, Outgoing{To: to, Message: m})

@@ -3,15 +3,15 @@ package replica
 import (
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // peer is another node that this one shares slices with. Beacons and answers
 // go per pair of nodes, whatever the number of slices.
 type peer struct {
-	id          geoconfig.NodeID
+	id          ids.Node
 	boot        uint64 // of its present life, 0 unknown
-	incarnation geoconfig.Incarnation
+	incarnation ids.Incarnation
 	seats       []seat
 	doubted     []*group // those that have it in doubt
 	beaconDue   bool
@@ -31,10 +31,10 @@ type seat struct {
 type sentBeacon struct {
 	sequence uint64
 	at       Time
-	excepted []geoconfig.SliceID // ascending
+	excepted []ids.Slice // ascending
 }
 
-func (n *Node) peer(id geoconfig.NodeID) *peer {
+func (n *Node) peer(id ids.Node) *peer {
 	p := n.peers[id]
 	if p == nil {
 		p = &peer{id: id, beaconDue: true}

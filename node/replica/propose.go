@@ -1,8 +1,8 @@
 package replica
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -52,7 +52,7 @@ func (g *group) admit(p *Proposal) fault.Kind {
 	e.Serial, e.Epoch = g.log.last+1, g.row.Epoch
 	if e.Client != 0 {
 		if g.inflight == nil {
-			g.inflight = map[operation]geoconfig.Serial{}
+			g.inflight = map[operation]ids.Serial{}
 		}
 		g.inflight[operation{e.Client, e.Number}] = e.Serial
 	}
@@ -70,7 +70,7 @@ func (g *group) check(e *Entry) fault.Kind {
 		return fault.Invalid
 	case e.cost() > MaxEntryBytes:
 		return fault.TooLarge
-	case g.log.last-g.commit >= geoconfig.Serial(l.UncommittedEntries), g.uncommitted >= l.UncommittedBytes:
+	case g.log.last-g.commit >= ids.Serial(l.UncommittedEntries), g.uncommitted >= l.UncommittedBytes:
 		return fault.Overloaded
 	}
 	if e.Client == 0 {
@@ -128,7 +128,7 @@ func (g *group) registered(id uint64, at hlc.Time) *client {
 // Lookup says what is known of an operation, before it is evaluated at a time,
 // which tells whether the client's registration has expired. For Done the reply
 // is the first one's.
-func (n *Node) Lookup(s geoconfig.SliceID, client, number uint64, at hlc.Time) (Known, Reply) {
+func (n *Node) Lookup(s ids.Slice, client, number uint64, at hlc.Time) (Known, Reply) {
 	g := n.groups[s]
 	if g == nil || g.phase != phaseLead {
 		return Unseen, Reply{}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // TestARemovedSliceCostsNoTicks takes a node out of a slice and back in. What
@@ -14,7 +15,7 @@ func TestARemovedSliceCostsNoTicks(t *testing.T) {
 	tr := newTrio(t)
 	c := tr.nodes["c"]
 	old := c.groups[1].row
-	without := func(epoch geoconfig.Epoch) *geoconfig.SliceRow {
+	without := func(epoch ids.Epoch) *geoconfig.SliceRow {
 		row := old.Clone()
 		row.Epoch, row.Members = epoch, row.Members[:2]
 		return &row
@@ -48,7 +49,7 @@ func TestARemovedSliceCostsNoTicks(t *testing.T) {
 	ticked(r, 0, "restored")
 
 	for _, n := range []*Node{c, r} {
-		for epoch := geoconfig.Epoch(4); epoch < 6; epoch++ {
+		for epoch := ids.Epoch(4); epoch < 6; epoch++ {
 			back := old.Clone()
 			back.Epoch, back.Members[2].State = epoch, geoconfig.Migrating
 			n.Learn(tr.now, &back)

@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -127,7 +128,7 @@ func (g *group) forget() {
 
 // void journals that the entries and the state so far count for nothing, and
 // that the log follows a base whose state is not here yet.
-func (g *group) void(base geoconfig.Serial, epoch geoconfig.Epoch, t hlc.Time) {
+func (g *group) void(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	g.log.reset(base, epoch, t)
 	g.read.From, g.readBack, g.unheld, g.delayed = 0, nil, nil, 0
 	g.resets++
@@ -199,7 +200,7 @@ func (g *group) beginRecovery() {
 
 // distrust remembers who may count on promises of the epoch that ends.
 func (g *group) distrust(old *geoconfig.SliceRow) {
-	for _, id := range []geoconfig.NodeID{old.Active, g.row.Active} {
+	for _, id := range []ids.Node{old.Active, g.row.Active} {
 		if id == "" || id == g.n.c.Self {
 			continue
 		}
@@ -269,7 +270,7 @@ func sameRow(a, b *geoconfig.SliceRow) bool {
 
 // onSlice takes a message about one slice: first both sides get the same
 // epoch, then it is looked at.
-func (n *Node) onSlice(from geoconfig.NodeID, m *Message) {
+func (n *Node) onSlice(from ids.Node, m *Message) {
 	g := n.groups[m.Slice]
 	if m.Row != nil && m.Row.Epoch >= m.Epoch && (g == nil || m.Row.Epoch > g.row.Epoch) {
 		g = n.learn(m.Row)
@@ -296,7 +297,7 @@ func (n *Node) onSlice(from geoconfig.NodeID, m *Message) {
 	g.dispatch(from, m)
 }
 
-func (g *group) dispatch(from geoconfig.NodeID, m *Message) {
+func (g *group) dispatch(from ids.Node, m *Message) {
 	switch m.Kind {
 	case Append:
 		g.onAppend(from, m)
@@ -321,14 +322,14 @@ func (g *group) dispatch(from geoconfig.NodeID, m *Message) {
 }
 
 // agree notes that a peer has this epoch: promises to it mean what they say.
-func (g *group) agree(from geoconfig.NodeID) {
+func (g *group) agree(from ids.Node) {
 	if len(g.doubt) > 0 {
 		g.trust(g.n.peer(from))
 	}
 }
 
 // onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
-func (g *group) onRefuse(from geoconfig.NodeID, m *Message) {
+func (g *group) onRefuse(from ids.Node, m *Message) {
 	if m.Epoch < g.row.Epoch {
 		g.tell(from, Row)
 	} else if mb := g.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == g.row.Epoch && g.acting() {
@@ -338,7 +339,7 @@ func (g *group) onRefuse(from geoconfig.NodeID, m *Message) {
 }
 
 // tell sends the row. What is not on disk yet is not told.
-func (g *group) tell(to geoconfig.NodeID, kind MessageKind) {
+func (g *group) tell(to ids.Node, kind MessageKind) {
 	if g.mute() {
 		return
 	}
@@ -346,7 +347,7 @@ func (g *group) tell(to geoconfig.NodeID, kind MessageKind) {
 	m.Row = g.row
 }
 
-func (g *group) message(to geoconfig.NodeID, kind MessageKind) *Message {
+func (g *group) message(to ids.Node, kind MessageKind) *Message {
 	m := g.n.out.send(to, kind)
 	m.Slice, m.Epoch, m.Boot = g.id, g.row.Epoch, g.n.c.Boot
 	return m

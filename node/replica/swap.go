@@ -3,6 +3,7 @@ package replica
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // pendingSwap is a compare-and-swap whose outcome is not known yet. While it
@@ -94,7 +95,7 @@ func enough(row *geoconfig.SliceRow) bool {
 	return n >= row.Hear && (n >= 2 || n == 1 && row.Policy.Level < 3)
 }
 
-func setState(row *geoconfig.SliceRow, node geoconfig.NodeID, s geoconfig.MemberState) {
+func setState(row *geoconfig.SliceRow, node ids.Node, s geoconfig.MemberState) {
 	for i := range row.Members {
 		if row.Members[i].Node == node {
 			row.Members[i].State = s
@@ -137,7 +138,7 @@ func (g *group) progressHear() {
 
 // Reconfigure asks the active to change the row. None means that a swap is
 // under way; Again that another one is, or that it cannot be now.
-func (n *Node) Reconfigure(now Time, s geoconfig.SliceID, c Change) fault.Kind {
+func (n *Node) Reconfigure(now Time, s ids.Slice, c Change) fault.Kind {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || g.phase != phaseLead {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // candidate is a standby whose promise is about to end, or has ended, and that
@@ -11,7 +12,7 @@ import (
 type candidate struct {
 	since   Time
 	askedAt Time
-	heard   []geoconfig.NodeID
+	heard   []ids.Node
 	longer  Time // when one was first heard that has more than this node; 0: none
 }
 
@@ -118,7 +119,7 @@ func (g *group) canvass() bool {
 
 func (g *group) query(m *member) { g.describe(g.message(m.node, Query)) }
 
-func (g *group) onQuery(from geoconfig.NodeID) {
+func (g *group) onQuery(from ids.Node) {
 	if g.mute() || g.self < 0 || g.members[g.self].state != geoconfig.Normal || g.phase == phaseNone {
 		return
 	}
@@ -130,7 +131,7 @@ func (g *group) onQuery(from geoconfig.NodeID) {
 	}
 }
 
-func (g *group) onTail(from geoconfig.NodeID, m *Message) {
+func (g *group) onTail(from ids.Node, m *Message) {
 	mb := g.memberOf(from)
 	if mb == nil || mb.state != geoconfig.Normal || g.foreign(mb) {
 		return

@@ -2,10 +2,11 @@ package replica
 
 import (
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // entry returns an entry that is in memory, among those read back too.
-func (g *group) entry(s geoconfig.Serial) *Entry {
+func (g *group) entry(s ids.Serial) *Entry {
 	if e := g.log.get(s); e != nil {
 		return e
 	}
@@ -20,7 +21,7 @@ func (g *group) entry(s geoconfig.Serial) *Entry {
 }
 
 // wantRead asks for entries out of the journal, one read at a time.
-func (g *group) wantRead(from, to geoconfig.Serial) {
+func (g *group) wantRead(from, to ids.Serial) {
 	if g.read.From != 0 {
 		return
 	}
@@ -52,7 +53,7 @@ func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {
 }
 
 // onBehind tells a junior that its missed operations are gone.
-func (g *group) onBehind(from geoconfig.NodeID, m *Message) {
+func (g *group) onBehind(from ids.Node, m *Message) {
 	if from != g.row.Active || g.phase == phaseStandby && !g.awaitsState(m) || g.phase != phaseJunior {
 		return
 	}
@@ -123,7 +124,7 @@ func (g *group) tickJunior() {
 // with the clients' table of then. Entries after it are wanted from now on; they
 // are journaled, and applied as far as TransferHold lets them be. False: no
 // transfer is wanted any more, nothing may be changed, and TransferFailed is due.
-func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) (wanted bool, err error) {
+func (n *Node) TransferBegun(now Time, s ids.Slice, base Snapshot) (wanted bool, err error) {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || g.phase != phaseJunior || !g.transferAsked {
@@ -142,7 +143,7 @@ func (n *Node) TransferBegun(now Time, s geoconfig.SliceID, base Snapshot) (want
 // TransferHold has the entries up to a serial applied, and no later ones until
 // the next call, while a transfer is under way: those that are applied already
 // stay so. It returns the serial of the last one.
-func (n *Node) TransferHold(now Time, s geoconfig.SliceID, upTo geoconfig.Serial) geoconfig.Serial {
+func (n *Node) TransferHold(now Time, s ids.Slice, upTo ids.Serial) ids.Serial {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || !g.begun {
@@ -156,14 +157,14 @@ func (n *Node) TransferHold(now Time, s geoconfig.SliceID, upTo geoconfig.Serial
 
 // TransferReady reports whether what a slice had may be thrown away, after
 // TransferBegun: a crash would find on disk that it is void.
-func (n *Node) TransferReady(s geoconfig.SliceID) bool {
+func (n *Node) TransferReady(s ids.Slice) bool {
 	g := n.groups[s]
 	return g != nil && g.begun && g.resetAt <= n.persisted
 }
 
 // TransferDone says that the state is on disk, chunks and all, with every entry
 // that was applied by some moment after the transfer began from base.
-func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) {
+func (n *Node) TransferDone(now Time, s ids.Slice, base Snapshot) {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || !g.begun || base.Serial != g.log.base || base.Epoch != g.log.baseEpoch {
@@ -180,7 +181,7 @@ func (n *Node) TransferDone(now Time, s geoconfig.SliceID, base Snapshot) {
 }
 
 // TransferFailed says that the transfer ended without; it is asked for again.
-func (n *Node) TransferFailed(now Time, s geoconfig.SliceID) {
+func (n *Node) TransferFailed(now Time, s ids.Slice) {
 	n.step(now)
 	if g := n.groups[s]; g != nil {
 		g.transferAsked, g.begun = false, false

@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica/internal/bug"
 )
@@ -18,8 +19,8 @@ type Position uint64
 
 // Config is fixed for the life of a Node. Zero limits get their defaults.
 type Config struct {
-	Self        geoconfig.NodeID
-	Incarnation geoconfig.Incarnation // of the data directory
+	Self        ids.Node
+	Incarnation ids.Incarnation // of the data directory
 	// Boot tells apart the lives of the process: never the same twice for one
 	// node; random or counted.
 	Boot  uint64
@@ -128,11 +129,11 @@ type Proposal struct {
 // proposed; Expired that the client is not registered or the number is below
 // its lowest outstanding one, so that it must never run.
 type Reply struct {
-	Slice  geoconfig.SliceID
+	Slice  ids.Slice
 	Token  uint64
 	Kind   fault.Kind
-	Serial geoconfig.Serial
-	Epoch  geoconfig.Epoch
+	Serial ids.Serial
+	Epoch  ids.Epoch
 	Time   hlc.Time
 	Result []byte
 }
@@ -168,8 +169,8 @@ const (
 // have, After the new row. A Swap with equal From and After is the same swap
 // asked again: use a key made of slice, From and Attempt.
 type Swap struct {
-	Slice geoconfig.SliceID
-	From  geoconfig.Epoch
+	Slice ids.Slice
+	From  ids.Epoch
 	After geoconfig.SliceRow
 	// Attempt tells apart swaps that this node proposed at the same epoch.
 	Attempt uint64
@@ -180,7 +181,7 @@ type Swap struct {
 // Change is what maintenance asks an active to change in its row.
 type Change struct {
 	Add    []geoconfig.Member // joins as M (state is set); one that is F joins anew
-	Remove []geoconfig.NodeID // leaves; a standby only where enough copies stay
+	Remove []ids.Node         // leaves; a standby only where enough copies stay
 	Close  bool               // no new objects
 	Policy *geoconfig.Policy  // replaces the policy
 }
@@ -196,19 +197,19 @@ type Restored struct {
 	// the oldest entry that the journal has (which need not be in Entries), or
 	// of the state in the store if the journal has nothing older; 0 from the
 	// slice's beginning.
-	Base      geoconfig.Serial
-	BaseEpoch geoconfig.Epoch
+	Base      ids.Serial
+	BaseEpoch ids.Epoch
 	BaseTime  hlc.Time
 	// Entries follow Base without a gap, as the journal's records replay: an
 	// entry takes the place of all earlier ones of equal or higher serials.
 	// Those above Applied must be there, those below may.
 	Entries []*Entry
 	// Applied is the serial that the store's state has; it was committed.
-	Applied geoconfig.Serial
+	Applied ids.Serial
 	// Clients is a table as Snapshot.Clients gave it at ClientsAt (nil: empty
 	// at 0); Entries must reach back to ClientsAt.
 	Clients   []byte
-	ClientsAt geoconfig.Serial
+	ClientsAt ids.Serial
 	// Unheld are the applied entries whose chunks were not all on this node's
 	// disk, ascending; the oldest may be older than Base. None of an incomplete
 	// state.
@@ -219,16 +220,16 @@ type Restored struct {
 
 // EntryID names an entry of a slice.
 type EntryID struct {
-	Serial geoconfig.Serial
-	Epoch  geoconfig.Epoch
+	Serial ids.Serial
+	Epoch  ids.Epoch
 }
 
 // Snapshot describes a slice's committed state at one serial: what a driver
 // that serves a state transfer sends along with the store's content, and what
 // it saves at a checkpoint.
 type Snapshot struct {
-	Serial  geoconfig.Serial
-	Epoch   geoconfig.Epoch // of the entry with that serial
+	Serial  ids.Serial
+	Epoch   ids.Epoch // of the entry with that serial
 	Time    hlc.Time
 	Clients []byte
 }

@@ -13,6 +13,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
@@ -52,7 +53,7 @@ type world struct {
 	*testing.T
 	ctx    context.Context
 	c      *servertest.Cluster
-	node   geoconfig.NodeID // acts for the root's slice
+	node   ids.Node // acts for the root's slice
 	other  geoconfig.SliceRow
 	askers map[role]*asker
 	frames atomic.Int32 // that a node took for those of a peer, and could not read
@@ -102,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	w.ctx, w.node = ctx, w.c.Active(geoconfig.RootSlice).ID()
+	w.ctx, w.node = ctx, w.c.Active(ids.RootSlice).ID()
 	for r, user := range map[role]string{unknownKey: "", formerNode: "", noRight: "ann", withRight: "bob", trustedFor: "host", admin: "root", peer: ""} {
 		a := &asker{w: w, role: r, cl: w.c.Connect("root")}
 		a.principal = &pb.Principal{}
@@ -122,7 +123,7 @@ func newWorld(t *testing.T) *world {
 	w.makeNodes()
 	site := map[bool]string{true: "b", false: "a"}[w.node == w.c.Nodes[0].ID()]
 	w.other = placeAt(ctx, t, w.askers[admin].cl, w.c.Nodes[0], &pb.Cues{Site: site, RepLevel: 1})
-	if w.other.ID == geoconfig.RootSlice {
+	if w.other.ID == ids.RootSlice {
 		t.Fatal("no second slice was made")
 	}
 	return w
@@ -133,7 +134,7 @@ func (w *world) makeNodes() {
 	w.Helper()
 	rows := map[role]geoconfig.Node{}
 	for _, r := range []role{peer, formerNode} {
-		rows[r] = geoconfig.Node{ID: geoconfig.NodeID(w.askers[r].cl.Host.KeyID()), Site: "a", Incarnation: 1}
+		rows[r] = geoconfig.Node{ID: ids.Node(w.askers[r].cl.Host.KeyID()), Site: "a", Incarnation: 1}
 	}
 	rev, err := w.c.Store.Apply(w.ctx, geoconfig.Batch{Key: "nodes", Nodes: []geoconfig.Node{rows[peer], rows[formerNode]}})
 	if err != nil {
@@ -159,7 +160,7 @@ func (w *world) makeNodes() {
 }
 
 // call asks a node, as who the role is.
-func (a *asker) call(node geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body []byte, answer proto.Message) (*wire.Buffer, error) {
+func (a *asker) call(node ids.Node, class wire.Class, m wire.Method, req proto.Message, body []byte, answer proto.Message) (*wire.Buffer, error) {
 	var bodies [][]byte
 	if body != nil {
 		bodies = [][]byte{body}
@@ -179,7 +180,7 @@ func (a *asker) ask(class wire.Class, m wire.Method, req, answer proto.Message) 
 }
 
 // operate runs one operation at the active of a slice, once that is ready.
-func (a *asker) operate(slice geoconfig.SliceID, op *pb.Operation, tickets []*pb.Ticket) (*pb.Result, error) {
+func (a *asker) operate(slice ids.Slice, op *pb.Operation, tickets []*pb.Ticket) (*pb.Result, error) {
 	a.number++
 	op.TimeNs = 7
 	req := &pb.OperateRequest{Slice: uint32(slice), Number: a.number, Lowest: a.number, Unsent: true, Principal: a.principal, Operation: op, Tickets: tickets}
@@ -187,7 +188,7 @@ func (a *asker) operate(slice geoconfig.SliceID, op *pb.Operation, tickets []*pb
 	var err error
 	servertest.Await(a.w.ctx, a.w, fmt.Sprintf("slice %d to take operations", slice), func() error {
 		node := a.w.node
-		if slice != geoconfig.RootSlice {
+		if slice != ids.RootSlice {
 			node = a.w.c.Active(slice).ID()
 		}
 		answer.Reset()
@@ -218,7 +219,7 @@ func (a *asker) header(ticket []byte) *pb.ReadHeader {
 }
 
 // must runs an operation as root.
-func (w *world) must(slice geoconfig.SliceID, op *pb.Operation) *pb.Result {
+func (w *world) must(slice ids.Slice, op *pb.Operation) *pb.Result {
 	w.Helper()
 	r, err := w.askers[admin].operate(slice, op, nil)
 	if err != nil {
@@ -261,7 +262,7 @@ func commitOf(x *bobs, owned []byte) *pb.Operation {
 // gets, and keeps the tickets that come with it.
 func (a *asker) look(x *bobs, name string) {
 	var found pb.ResolveResponse
-	err := a.ask(wire.Operation, method.Resolve, &pb.ResolveRequest{Header: a.header(nil), Dir: uint64(geoconfig.RootObject),
+	err := a.ask(wire.Operation, method.Resolve, &pb.ResolveRequest{Header: a.header(nil), Dir: uint64(ids.RootObject),
 		Names: [][]byte{[]byte(name), []byte("file")}, Content: true}, &found)
 	if err != nil {
 		return

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -83,7 +83,7 @@ func methodRows() []accessRow {
 		}, byRight},
 		{"files", method.Files, files, byRight},
 		{"statfs", method.Statfs, asks(op, method.Statfs, &pb.StatfsRequest{}, &pb.StatfsResponse{}), anybody},
-		{"place", method.Place, asks(op, method.Place, &pb.PlaceRequest{Parent: uint64(geoconfig.RootObject)}, &pb.PlaceResponse{}), anybody},
+		{"place", method.Place, asks(op, method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject)}, &pb.PlaceResponse{}), anybody},
 		{"rows", method.Rows, asks(op, method.Rows, &pb.RowsRequest{AllSlices: true, Nodes: true, Sites: true}, &pb.RowsResponse{}), anybody},
 		{"have", method.Have, has, byHost},
 		{"put", method.Put, func(a *asker, x *bobs) error {
@@ -108,7 +108,7 @@ func methodRows() []accessRow {
 		}, adminsOnly},
 		{"drop-caches", method.DropCaches, asks(op, method.DropCaches, &pb.DropCachesRequest{}, &pb.DropCachesResponse{}), adminsOnly},
 		{"net", method.Net, asks(op, method.Net, &pb.NetRequest{}, &pb.NetResponse{}), anybody},
-		{"intent", method.Intent, asks(op, method.Intent, &pb.IntentRequest{Intent: uint64(geoconfig.RootObject), Slice: 1}, &pb.IntentResponse{}), nodesOnly},
+		{"intent", method.Intent, asks(op, method.Intent, &pb.IntentRequest{Intent: uint64(ids.RootObject), Slice: 1}, &pb.IntentResponse{}), nodesOnly},
 		{"facts", method.Facts, asks(op, method.Facts, &pb.FactsRequest{Slice: 1}, &pb.FactsResponse{}), nodesOnly},
 		{"transfer", method.Transfer, func(a *asker, _ *bobs) error {
 			err := a.ask(wire.Chunk, method.Transfer, &pb.TransferRequest{Slice: 1, Token: 12345}, &pb.TransferResponse{})
@@ -238,7 +238,7 @@ func gets(a *asker, x *bobs) error {
 // operates is an operation in the root's slice.
 func operates(build func(x *bobs) *pb.Operation) func(*asker, *bobs) error {
 	return func(a *asker, x *bobs) error {
-		_, err := a.operate(geoconfig.RootSlice, build(x), x.tickets)
+		_, err := a.operate(ids.RootSlice, build(x), x.tickets)
 		return err
 	}
 }
@@ -315,7 +315,7 @@ func makes(a *asker, x *bobs) (*pb.Result, error) {
 }
 
 func linkMade(x *bobs, made *pb.Result) *pb.Operation {
-	l := &pb.LinkName{Dir: x.dir, Name: []byte("far"), Mode: tree.TypeRegular, Object: uint64(geoconfig.NewObjectID(2, 1))}
+	l := &pb.LinkName{Dir: x.dir, Name: []byte("far"), Mode: tree.TypeRegular, Object: uint64(ids.NewObject(2, 1))}
 	if made != nil {
 		l.Object, l.Made = made.Attr.Object, made.Made
 	}

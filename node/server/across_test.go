@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -21,19 +22,19 @@ import (
 func placeAt(ctx context.Context, t *testing.T, cl *servertest.Client, n *servertest.Node, cues *pb.Cues) geoconfig.SliceRow {
 	t.Helper()
 	var placed pb.PlaceResponse
-	_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(geoconfig.RootObject), Cues: cues}, nil, &placed)
+	_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject), Cues: cues}, nil, &placed)
 	if err != nil {
 		t.Fatalf("place: %v", err)
 	}
 	var row geoconfig.SliceRow
-	if err := json.Unmarshal(placed.Row, &row); err != nil || row.ID != geoconfig.SliceID(placed.Slice) {
+	if err := json.Unmarshal(placed.Row, &row); err != nil || row.ID != ids.Slice(placed.Slice) {
 		t.Fatalf("place: row %s, %v; want that of slice %d", placed.Row, err, placed.Slice)
 	}
 	return row
 }
 
 // do runs an operation and wants it done.
-func do(ctx context.Context, t *testing.T, cl *servertest.Client, id geoconfig.SliceID, op *pb.Operation) *pb.Result {
+func do(ctx context.Context, t *testing.T, cl *servertest.Client, id ids.Slice, op *pb.Operation) *pb.Result {
 	t.Helper()
 	op.TimeNs = 7
 	r, err := cl.Operate(ctx, id, op, nil)
@@ -44,7 +45,7 @@ func do(ctx context.Context, t *testing.T, cl *servertest.Client, id geoconfig.S
 }
 
 // lookup finds a name below the root, as its active tells.
-func lookup(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *servertest.Client, dir geoconfig.ObjectID, name string) (object uint64) {
+func lookup(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *servertest.Client, dir ids.Object, name string) (object uint64) {
 	t.Helper()
 	var found pb.ResolveResponse
 	_, err := cl.Call(ctx, c.Active(dir.Slice()).ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{
@@ -63,12 +64,12 @@ func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
 	cl := c.Connect("root")
 	other := c.Nodes[0]
 	for _, n := range c.Nodes {
-		if n != c.Active(geoconfig.RootSlice) {
+		if n != c.Active(ids.RootSlice) {
 			other = n
 		}
 	}
 	site := []string{"a", "b", "c"}[other.Index]
-	row := placeAt(ctx, t, cl, c.Active(geoconfig.RootSlice), &pb.Cues{Site: site, RepLevel: 2})
+	row := placeAt(ctx, t, cl, c.Active(ids.RootSlice), &pb.Cues{Site: site, RepLevel: 2})
 	if row.Active != other.ID() || len(row.Members) != 2 || row.Policy.Level != 2 {
 		t.Fatalf("got %+v, want the active at %s and one standby", row, site)
 	}
@@ -81,28 +82,28 @@ func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
 	if again := placeAt(ctx, t, cl, c.Nodes[2], &pb.Cues{Site: site, RepLevel: 2}); again.ID != row.ID {
 		t.Errorf("got slice %d for the same cues, want %d again", again.ID, row.ID)
 	}
-	root := uint64(geoconfig.RootObject)
+	root := uint64(ids.RootObject)
 	made := do(ctx, t, cl, row.ID, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: tree.TypeDir | 0o755, Parent: root}}})
 	dir := made.Attr.Object
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: root, Name: []byte("far"), Object: dir, Mode: tree.TypeDir, Made: made.Made}}})
-	if got := lookup(ctx, t, c, cl, geoconfig.RootObject, "far"); got != dir {
+	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: root, Name: []byte("far"), Object: dir, Mode: tree.TypeDir, Made: made.Made}}})
+	if got := lookup(ctx, t, c, cl, ids.RootObject, "far"); got != dir {
 		t.Fatalf("far is %d, want %d", got, dir)
 	}
-	near := do(ctx, t, cl, geoconfig.RootSlice, create("near")).Attr.Object
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: root, Name: []byte("near"), NewDir: dir, NewName: []byte("moved")}}})
-	if got := lookup(ctx, t, c, cl, geoconfig.ObjectID(dir), "moved"); got != near {
+	near := do(ctx, t, cl, ids.RootSlice, create("near")).Attr.Object
+	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: root, Name: []byte("near"), NewDir: dir, NewName: []byte("moved")}}})
+	if got := lookup(ctx, t, c, cl, ids.Object(dir), "moved"); got != near {
 		t.Errorf("far/moved is %d, want %d", got, near)
 	}
-	if got := lookup(ctx, t, c, cl, geoconfig.RootObject, "near"); got != 0 {
+	if got := lookup(ctx, t, c, cl, ids.RootObject, "near"); got != 0 {
 		t.Errorf("near is still %d after it was renamed", got)
 	}
-	busy, err := cl.Operate(ctx, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: root, Name: []byte("far"), Directory: true}}}, nil)
+	busy, err := cl.Operate(ctx, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: root, Name: []byte("far"), Directory: true}}}, nil)
 	if err != nil || fault.Kind(busy.Kind) != fault.NotEmpty {
 		t.Errorf("removing a directory that is not empty: got %v %v, want not empty", busy, err)
 	}
 	do(ctx, t, cl, row.ID, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: dir, Name: []byte("moved")}}})
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: root, Name: []byte("far"), Directory: true}}})
-	if got := lookup(ctx, t, c, cl, geoconfig.RootObject, "far"); got != 0 {
+	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: root, Name: []byte("far"), Directory: true}}})
+	if got := lookup(ctx, t, c, cl, ids.RootObject, "far"); got != 0 {
 		t.Errorf("far is still %d after it was removed", got)
 	}
 }
@@ -125,7 +126,7 @@ func TestWithoutGeoConfigEverythingConfiguredGoesOn(t *testing.T) {
 		more = append(more, n...)
 	}
 	for _, n := range c.Nodes { // a standby starts from what lies beside its data
-		if n != c.Active(geoconfig.RootSlice) {
+		if n != c.Active(ids.RootSlice) {
 			n.Kill()
 			n.Start()
 			break
@@ -147,18 +148,18 @@ func TestAFullDiskRefusesWritesAndGoesOnReading(t *testing.T) {
 	defer cancel()
 	cl := c.Connect("root")
 	names, _ := makeFiles(ctx, t, cl, "x", 3)
-	made := do(ctx, t, cl, geoconfig.RootSlice, create("big"))
+	made := do(ctx, t, cl, ids.RootSlice, create("big"))
 	var err error
 	for i := 0; err == nil && i < 400; i++ {
 		body := make([]byte, 64<<10)
 		body[0], body[1] = byte(i), byte(i>>8)
-		_, err = cl.Operate(ctx, geoconfig.RootSlice, commit(made.Attr.Object, len(body)), body)
+		_, err = cl.Operate(ctx, ids.RootSlice, commit(made.Attr.Object, len(body)), body)
 	}
 	if !fault.Is(err, fault.NoSpace) {
 		t.Fatalf("got %v after 25 MB, want no space", err)
 	}
 	checkFiles(ctx, t, c, cl, names)
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(geoconfig.RootObject), Name: []byte("big")}}})
+	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(ids.RootObject), Name: []byte("big")}}})
 }
 
 func TestNewObjectsWaitForTheirSliceToComeHome(t *testing.T) {
@@ -167,13 +168,13 @@ func TestNewObjectsWaitForTheirSliceToComeHome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	awaitWhole(ctx, t, c)
-	home := c.Active(geoconfig.RootSlice)
+	home := c.Active(ids.RootSlice)
 	home.Kill()
 	awaitState(ctx, t, c, home, geoconfig.Failed)
 	home.Start()
 	c.Away(true) // no slice can be made from now on, and none comes home
 	placed := placeAt(ctx, t, c.Connect("root"), home, &pb.Cues{})
-	if placed.ID != geoconfig.RootSlice {
+	if placed.ID != ids.RootSlice {
 		t.Errorf("new objects go to slice %d, want the directory's, which is about to come home", placed.ID)
 	}
 }

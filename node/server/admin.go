@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
@@ -24,7 +25,7 @@ import (
 func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusRequest) (proto.Message, error) {
 	u := s.store.Usage()
 	out := report.Node{
-		ID: s.id, Site: geoconfig.SiteName(s.config.Site), Cluster: s.Cluster(), Version: s.deps.Version,
+		ID: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster(), Version: s.deps.Version,
 		Incarnation: s.store.Incarnation(), Addresses: s.host.Addresses(), UptimeNS: s.clock() - s.began,
 		CapacityBytes: s.capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.full.Load(),
 	}
@@ -62,7 +63,7 @@ func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusReques
 
 // sliceList lists the slices as this node sees them.
 func (s *Server) sliceList(ctx context.Context, _ *identity.Who, _ *pb.SliceListRequest) (proto.Message, error) {
-	statuses := map[geoconfig.SliceID]replica.Status{}
+	statuses := map[ids.Slice]replica.Status{}
 	rows := s.directory.Slices()
 	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
 		for _, row := range rows {
@@ -92,7 +93,7 @@ func (s *Server) reportSlice(row geoconfig.SliceRow, st replica.Status, known bo
 		out.Role, out.Commit = st.Role.String(), st.Commit
 	}
 	if p := s.loop.Published(row.ID); p != nil {
-		out.Applied = geoconfig.Serial(p.Applied.Load())
+		out.Applied = ids.Serial(p.Applied.Load())
 		out.Serving = p.Serves(s.clock())
 	}
 	if !out.Serving {
@@ -126,7 +127,7 @@ func (s *Server) members(row geoconfig.SliceRow) []report.Member {
 // where tells where an object is, from this node's copy.
 func (s *Server) where(ctx context.Context, w *identity.Who, req *pb.WhereRequest) (proto.Message, error) {
 	const op fault.Op = "server.Where"
-	o := geoconfig.ObjectID(req.Object)
+	o := ids.Object(req.Object)
 	row, ok := s.directory.Slice(o.Slice())
 	if !ok {
 		return nil, fault.E(fault.NotFound, op, o.String(), "this node knows no such slice")
@@ -168,11 +169,11 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 	if err := w.Order(op); err != nil {
 		return nil, err
 	}
-	row, ok := s.directory.Slice(geoconfig.SliceID(req.Slice))
+	row, ok := s.directory.Slice(ids.Slice(req.Slice))
 	if !ok {
 		return nil, fault.E(fault.NotFound, op, fmt.Sprintf("slices/%d", req.Slice), "there is no such slice")
 	}
-	to := geoconfig.NodeID(req.To)
+	to := ids.Node(req.To)
 	if to == "" {
 		others := successors(row, s.id)
 		if len(others) == 0 {
@@ -181,7 +182,7 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 		to = others[0]
 	}
 	var kind fault.Kind
-	err := s.record(ctx, w, "slice.hand-over", row.ID.Key().String(), "from "+string(s.id)+" to "+string(to))
+	err := s.record(ctx, w, "slice.hand-over", geoconfig.SliceKey(row.ID).String(), "from "+string(s.id)+" to "+string(to))
 	if err == nil {
 		err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, row.ID, to) })
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -18,7 +18,7 @@ import (
 // plant makes an object in the root's slice.
 func plant(ctx context.Context, t *testing.T, cl *servertest.Client, dir uint64, name string, mode uint32) uint64 {
 	t.Helper()
-	return do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{Dir: dir, Name: []byte(name), Mode: mode}}}).Attr.Object
+	return do(ctx, t, cl, ids.RootSlice, &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{Dir: dir, Name: []byte(name), Mode: mode}}}).Attr.Object
 }
 
 // TestNamesBelowComeAlong asks for one directory, with what is below: the
@@ -31,7 +31,7 @@ func TestNamesBelowComeAlong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	root := c.Connect("root")
-	top := plant(ctx, t, root, uint64(geoconfig.RootObject), "top", dirMode)
+	top := plant(ctx, t, root, uint64(ids.RootObject), "top", dirMode)
 	a := plant(ctx, t, root, top, "a", dirMode)
 	b := plant(ctx, t, root, a, "b", dirMode)
 	unread := plant(ctx, t, root, top, "unread", tree.TypeDir|0o711)
@@ -43,7 +43,7 @@ func TestNamesBelowComeAlong(t *testing.T) {
 	plant(ctx, t, root, unread, "x", dirMode)
 	plant(ctx, t, root, unsearched, "y", dirMode)
 
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	ask := func(user string, most uint32) *pb.ResolveResponse {
 		t.Helper()
 		cl := c.Connect(user)
@@ -54,7 +54,7 @@ func TestNamesBelowComeAlong(t *testing.T) {
 		out := &pb.ResolveResponse{}
 		_, err = cl.Call(ctx, active.ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{
 			Header: &pb.ReadHeader{Slice: 1, Session: session.Session, Principal: &pb.Principal{}},
-			Dir:    uint64(geoconfig.RootObject), Names: [][]byte{[]byte("top")}, BelowBytes: most}, nil, out)
+			Dir:    uint64(ids.RootObject), Names: [][]byte{[]byte("top")}, BelowBytes: most}, nil, out)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -22,7 +22,7 @@ func BenchmarkCreateAndCommit(b *testing.B) {
 	clients := make([]*servertest.Client, callers)
 	for i := range clients {
 		clients[i] = c.Connect("root")
-		if _, err := clients[i].Operate(ctx, geoconfig.RootSlice, create(fmt.Sprintf("warm%d", i)), nil); err != nil {
+		if _, err := clients[i].Operate(ctx, ids.RootSlice, create(fmt.Sprintf("warm%d", i)), nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -34,13 +34,13 @@ func BenchmarkCreateAndCommit(b *testing.B) {
 		go func() {
 			defer wg.Done()
 			for n := i; n < b.N; n += callers {
-				made, err := cl.Operate(ctx, geoconfig.RootSlice, create(fmt.Sprintf("file%d", n)), nil)
+				made, err := cl.Operate(ctx, ids.RootSlice, create(fmt.Sprintf("file%d", n)), nil)
 				if err != nil || made.Kind != 0 {
 					b.Errorf("create: %v %v", made, err)
 					return
 				}
 				body := bytes.Repeat([]byte{byte(n), byte(n >> 8), byte(n >> 16), 7}, 4096)
-				wrote, err := cl.Operate(ctx, geoconfig.RootSlice, commit(made.Attr.Object, len(body)), body)
+				wrote, err := cl.Operate(ctx, ids.RootSlice, commit(made.Attr.Object, len(body)), body)
 				if err != nil || wrote.Kind != 0 {
 					b.Errorf("commit: %v %v", wrote, err)
 					return

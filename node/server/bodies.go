@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/wire"
@@ -80,7 +80,7 @@ func (s *Server) get(ctx context.Context, r *wire.Request) {
 		return
 	}
 	if len(answer.Missing) > 0 {
-		answer.Refusal = s.refused(geoconfig.SliceID(req.Slice))
+		answer.Refusal = s.refused(ids.Slice(req.Slice))
 	}
 	r.ReplyOwned(done, answer, body)
 }
@@ -99,7 +99,7 @@ func (s *Server) ranges(ctx context.Context, r *wire.Request) {
 	if fault.Is(err, fault.Missing) {
 		// A node that just started, or is taking over, may have in its journal alone
 		// what is committed: the client asks again once a node acts for the slice.
-		if refusal := s.refused(geoconfig.SliceID(req.Slice)); refusal != nil {
+		if refusal := s.refused(ids.Slice(req.Slice)); refusal != nil {
 			r.Reply(&pb.RangeResponse{Refusal: refusal})
 			return
 		}
@@ -173,10 +173,10 @@ func decoded(r *wire.Request, m proto.Message) bool {
 // chain is what a request may have its chunks passed on to: the other members of
 // its slice, each once. Whoever is left out fetches later.
 func (s *Server) chain(req *pb.PutRequest) []string {
-	row, _ := s.directory.Slice(geoconfig.SliceID(req.Slice))
+	row, _ := s.directory.Slice(ids.Slice(req.Slice))
 	var out []string
 	for _, id := range req.Chain {
-		if _, member := row.Member(geoconfig.NodeID(id)); member && id != string(s.id) && !slices.Contains(out, id) {
+		if _, member := row.Member(ids.Node(id)); member && id != string(s.id) && !slices.Contains(out, id) {
 			out = append(out, id)
 		}
 	}

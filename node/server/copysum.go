@@ -5,7 +5,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/store/meta"
@@ -47,7 +47,7 @@ func (c *copySum) add(r *meta.Row) {
 func (c *copySum) bytes() []byte { return c.h.Sum(nil) }
 
 // sumOf sums up a slice as it lies in the metadata.
-func sumOf(frozen *meta.Frozen, slice geoconfig.SliceID, at replica.Snapshot) ([]byte, error) {
+func sumOf(frozen *meta.Frozen, slice ids.Slice, at replica.Snapshot) ([]byte, error) {
 	c := newCopySum(at)
 	for behind := (meta.Row{}); ; {
 		rows, err := frozen.Rows(slice, behind, sumBytes)

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
@@ -15,12 +15,12 @@ import (
 func (s *Server) Methods() []wire.Method { return s.host.Methods() }
 
 // Committed is what this node's own copy of a slice shows, whatever its part.
-func (s *Server) Committed(id geoconfig.SliceID) tree.View {
+func (s *Server) Committed(id ids.Slice) tree.View {
 	return operate.Committed(s.store.Meta(), id)
 }
 
 // FetchEntry brings an entry's chunks, and returns when it gives up.
-func (s *Server) FetchEntry(ctx context.Context, id geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address) error {
+func (s *Server) FetchEntry(ctx context.Context, id ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address) error {
 	return s.fetchEntry(ctx, id, serial, epoch, missing)
 }
 
@@ -32,7 +32,7 @@ func (s *Server) IntentsSeen() int {
 }
 
 // Knows reports whether the node has heard of a slice's row.
-func (s *Server) Knows(id geoconfig.SliceID) bool {
+func (s *Server) Knows(id ids.Slice) bool {
 	_, ok := s.directory.Slice(id)
 	return ok
 }

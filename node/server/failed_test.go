@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 )
@@ -19,7 +19,7 @@ func TestANodeThatFailedHandsNothingOver(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Configure: func(_ int, c *server.Config) { c.Lease, c.Session = 30*time.Second, time.Minute }})
-			s := c.Active(geoconfig.RootSlice).Server()
+			s := c.Active(ids.RootSlice).Server()
 			goOn := make(chan struct{})
 			s.StallLoop(goOn)
 			if when == "before it ends" {

@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -26,12 +27,12 @@ func makeFiles(ctx context.Context, t *testing.T, cl *servertest.Client, prefix 
 	for i := range n {
 		name := fmt.Sprintf("%s%04d", prefix, i)
 		began := time.Now()
-		made, err := cl.Operate(ctx, geoconfig.RootSlice, create(name), nil)
+		made, err := cl.Operate(ctx, ids.RootSlice, create(name), nil)
 		if err != nil || made.Kind != 0 {
 			t.Fatalf("create %s: %v %v", name, made, err)
 		}
 		body := make([]byte, 9000+i)
-		if wrote, err := cl.Operate(ctx, geoconfig.RootSlice, commit(made.Attr.Object, len(body)), body); err != nil || wrote.Kind != 0 {
+		if wrote, err := cl.Operate(ctx, ids.RootSlice, commit(made.Attr.Object, len(body)), body); err != nil || wrote.Kind != 0 {
 			t.Fatalf("commit %s: %v %v", name, wrote, err)
 		}
 		names = append(names, name)
@@ -46,8 +47,8 @@ func checkFiles(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *se
 	for _, name := range names {
 		servertest.Await(ctx, t, name, func() error {
 			var found pb.ResolveResponse
-			_, err := cl.Call(ctx, c.Active(geoconfig.RootSlice).ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{
-				Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}}, Dir: uint64(geoconfig.RootObject), Names: [][]byte{[]byte(name)}, Content: true}, nil, &found)
+			_, err := cl.Call(ctx, c.Active(ids.RootSlice).ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{
+				Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}}, Dir: uint64(ids.RootObject), Names: [][]byte{[]byte(name)}, Content: true}, nil, &found)
 			switch {
 			case err != nil:
 				return err
@@ -65,7 +66,7 @@ func checkFiles(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *se
 func awaitState(ctx context.Context, t *testing.T, c *servertest.Cluster, n *servertest.Node, want geoconfig.MemberState) {
 	t.Helper()
 	servertest.Await(ctx, t, fmt.Sprintf("node %d to be %v", n.Index, want), func() error {
-		row, err := c.Row(ctx, geoconfig.RootSlice)
+		row, err := c.Row(ctx, ids.RootSlice)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
 	cl := c.Connect("root")
 	before, _ := makeFiles(ctx, t, cl, "before", 20)
 	awaitWhole(ctx, t, c)
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	active.Kill()
 	after, longest := makeFiles(ctx, t, cl, "after", 20)
 	if limit := quickLease*6/5 + 2*time.Second; longest > limit {
@@ -103,14 +104,14 @@ func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
 	active.Start()
 	awaitState(ctx, t, c, active, geoconfig.Normal)
 	servertest.Await(ctx, t, "the slice to be home", func() error {
-		if now := c.Active(geoconfig.RootSlice); now != active {
+		if now := c.Active(ids.RootSlice); now != active {
 			return fmt.Errorf("node %d is the active", now.Index)
 		}
 		return nil
 	})
 	last, _ := makeFiles(ctx, t, cl, "last", 5)
 	awaitWhole(ctx, t, c)
-	c.Active(geoconfig.RootSlice).Kill()
+	c.Active(ids.RootSlice).Kill()
 	checkFiles(ctx, t, c, cl, append(append(before, after...), last...))
 }
 
@@ -121,7 +122,7 @@ func TestAHandOverWaitsForNoLease(t *testing.T) {
 	defer cancel()
 	cl := c.Connect("root")
 	names, _ := makeFiles(ctx, t, cl, "x", 5)
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Connect("root").Call(ctx, active.ID(), wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: 1}, nil, &pb.HandOverResponse{})
@@ -134,7 +135,7 @@ func TestAHandOverWaitsForNoLease(t *testing.T) {
 	if longest > 2*time.Second {
 		t.Errorf("the longest pause was %v, want less than a lease of 3 s", longest)
 	}
-	if now := c.Active(geoconfig.RootSlice); now == active {
+	if now := c.Active(ids.RootSlice); now == active {
 		t.Error("the node that handed over is still the active")
 	}
 	checkFiles(ctx, t, c, cl, append(names, more...))
@@ -147,10 +148,10 @@ func TestAStandbyThatStopsIsTakenOutBeforeItIsGone(t *testing.T) {
 	awaitWhole(ctx, t, c)
 	cl := c.Connect("root")
 	names, _ := makeFiles(ctx, t, cl, "before", 3)
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	standby := c.Nodes[(active.Index+1)%3]
 	standby.Stop()
-	row, err := c.Row(ctx, geoconfig.RootSlice)
+	row, err := c.Row(ctx, ids.RootSlice)
 	if m, _ := row.Member(standby.ID()); err != nil || m.State != geoconfig.Failed {
 		t.Errorf("it stopped while writes wait for it: %+v, %v", row, err)
 	}
@@ -173,7 +174,7 @@ func TestWhoMissedMoreThanIsKeptGetsTheState(t *testing.T) {
 	awaitWhole(ctx, t, c)
 	var standby *servertest.Node
 	for _, n := range c.Nodes {
-		if n != c.Active(geoconfig.RootSlice) {
+		if n != c.Active(ids.RootSlice) {
 			standby = n
 		}
 	}
@@ -196,7 +197,7 @@ func checkCopy(ctx context.Context, t *testing.T, n *servertest.Node, names []st
 	t.Helper()
 	servertest.Await(ctx, t, "the copy to hold everything", func() error {
 		for i, name := range names {
-			if err := n.Server().CheckCopy(geoconfig.RootObject, []byte(name)); err != nil {
+			if err := n.Server().CheckCopy(ids.RootObject, []byte(name)); err != nil {
 				return fmt.Errorf("%d of %d, %s: %w", i, len(names), name, err)
 			}
 		}
@@ -227,14 +228,14 @@ func TestANodeThatRestartedKnowsWhatItHasOfSlicesAtRest(t *testing.T) {
 	defer cancel()
 	makeFiles(ctx, t, c.Connect("root"), "x", 10)
 	awaitWhole(ctx, t, c)
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	equal := func(n *servertest.Node) func() error {
 		return func() error {
-			want, _, err := active.Server().CopySum(geoconfig.RootSlice)
+			want, _, err := active.Server().CopySum(ids.RootSlice)
 			if err != nil {
 				return err
 			}
-			got, _, err := n.Server().CopySum(geoconfig.RootSlice)
+			got, _, err := n.Server().CopySum(ids.RootSlice)
 			if err == nil && (got != want || want == 0) {
 				err = fmt.Errorf("node %d is at serial %d, the active at %d", n.Index, got, want)
 			}
@@ -288,7 +289,7 @@ func TestAWriterWaitsForTheLeasesOfOthers(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	reader, writer := c.Connect("root"), c.Connect("root")
 	revoked := make(chan *pb.RevokeRequest, 16)
 	reader.Revoked = func(r *pb.RevokeRequest) *pb.RevokeResponse {
@@ -302,16 +303,16 @@ func TestAWriterWaitsForTheLeasesOfOthers(t *testing.T) {
 	}
 	var found pb.ResolveResponse
 	_, err = reader.Call(ctx, active.ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{Header: &pb.ReadHeader{Slice: 1, Session: session.Session,
-		Principal: &pb.Principal{}}, Dir: uint64(geoconfig.RootObject), Names: [][]byte{[]byte("new")}}, nil, &found)
+		Principal: &pb.Principal{}}, Dir: uint64(ids.RootObject), Names: [][]byte{[]byte("new")}}, nil, &found)
 	if err != nil || len(found.Grants) == 0 || found.Grants[0].What != pb.Grant_NAMES || fault.Kind(found.Steps[0].Kind) != fault.NotFound {
 		t.Fatalf("resolve: %v %v, want a lease on the names and no such name", &found, err)
 	}
-	if made, err := writer.Operate(ctx, geoconfig.RootSlice, create("new"), nil); err != nil || made.Kind != 0 {
+	if made, err := writer.Operate(ctx, ids.RootSlice, create("new"), nil); err != nil || made.Kind != 0 {
 		t.Fatalf("create: %v %v", made, err)
 	}
 	select {
 	case r := <-revoked:
-		if len(r.Items) == 0 || r.Items[0].Object != uint64(geoconfig.RootObject) {
+		if len(r.Items) == 0 || r.Items[0].Object != uint64(ids.RootObject) {
 			t.Errorf("got revocation %v, want one of the root's names", r)
 		}
 	default:

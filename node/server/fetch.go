@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -35,7 +36,7 @@ type fetched struct{ chunks, bytes atomic.Int64 }
 // fetch brings chunks from other members.
 type fetch struct {
 	s        *Server
-	slice    geoconfig.SliceID
+	slice    ids.Slice
 	first    string        // whom to ask first; "": the active
 	gate     chan struct{} // bounds the calls under way
 	patience time.Duration // how long nothing may arrive; 0: for ever
@@ -88,7 +89,7 @@ func (f *fetch) needless(ctx context.Context) error {
 
 // sources lists the other members: the first one, then the active, then the
 // others.
-func (s *Server) sources(slice geoconfig.SliceID, first string) []string {
+func (s *Server) sources(slice ids.Slice, first string) []string {
 	row, _ := s.directory.Slice(slice)
 	if first == "" {
 		first = string(row.Active)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/servertest"
 )
@@ -18,12 +18,12 @@ func TestAFetchEndsWithItsEntry(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	row, err := c.Row(ctx, geoconfig.RootSlice)
+	row, err := c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nowhere := []chunk.Address{chunk.Sum([]byte("nobody has this"))}
-	err = c.Active(geoconfig.RootSlice).Server().FetchEntry(ctx, geoconfig.RootSlice, 1<<20, row.Epoch, nowhere)
+	err = c.Active(ids.RootSlice).Server().FetchEntry(ctx, ids.RootSlice, 1<<20, row.Epoch, nowhere)
 	if !fault.Is(err, fault.Canceled) || ctx.Err() != nil {
 		t.Errorf("got %v, want the fetch to end because the entry is gone", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/store"
@@ -91,7 +91,7 @@ func startFull(t *testing.T) *fullCluster {
 
 // file makes a file with content of its own; the error is that of either step.
 func (f *fullCluster) file(name string, size int) error {
-	made, err := f.cl.Operate(f.ctx, geoconfig.RootSlice, create(name), nil)
+	made, err := f.cl.Operate(f.ctx, ids.RootSlice, create(name), nil)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (f *fullCluster) file(name string, size int) error {
 	}
 	body := make([]byte, size)
 	copy(body, name)
-	wrote, err := f.cl.Operate(f.ctx, geoconfig.RootSlice, commit(made.Attr.Object, size), body)
+	wrote, err := f.cl.Operate(f.ctx, ids.RootSlice, commit(made.Attr.Object, size), body)
 	if err == nil && wrote.Kind != 0 {
 		err = fault.E(fault.Kind(wrote.Kind), "test", name, "")
 	}
@@ -110,7 +110,7 @@ func (f *fullCluster) file(name string, size int) error {
 func (f *fullCluster) unlink(names ...string) {
 	f.t.Helper()
 	for _, name := range names {
-		do(f.ctx, f.t, f.cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(geoconfig.RootObject), Name: []byte(name)}}})
+		do(f.ctx, f.t, f.cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(ids.RootObject), Name: []byte(name)}}})
 	}
 }
 

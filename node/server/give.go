@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/wire"
@@ -22,7 +22,7 @@ type giving struct {
 // keptState is a slice's state of one moment, which is being summed up.
 type keptState struct {
 	mu     sync.Mutex // guards what follows; one call at a time
-	slice  geoconfig.SliceID
+	slice  ids.Slice
 	peer   string
 	frozen *meta.Frozen
 	sum    *copySum
@@ -72,14 +72,14 @@ func (s *Server) giveTransfer(ctx context.Context, r *wire.Request) {
 // the request says. describe is called in the same turn.
 func (s *Server) freeze(ctx context.Context, req *pb.TransferRequest, answer *pb.TransferResponse, describe func()) (frozen *meta.Frozen, err error) {
 	const op fault.Op = "server.Transfer"
-	id := geoconfig.SliceID(req.Slice)
+	id := ids.Slice(req.Slice)
 	var refused error = fault.E(fault.NotFound, op, "", "this node has no whole copy of the slice")
 	err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
 		at, known := core.Applied(id)
 		switch {
 		case !known || !core.MayGive(id):
 			return
-		case at.Serial < geoconfig.Serial(req.AtLeast):
+		case at.Serial < ids.Serial(req.AtLeast):
 			refused = fault.Errorf(fault.Again, op, "", "this node has applied %d, not yet %d", at.Serial, req.AtLeast)
 			return
 		}
@@ -104,7 +104,7 @@ func (s *Server) givePage(ctx context.Context, req *pb.TransferRequest, behind [
 		from.Area, from.Key = behind[0], behind[1:]
 	} else {
 		describe = func() {
-			if at, known := s.loop.Snapshot(geoconfig.SliceID(req.Slice)); known {
+			if at, known := s.loop.Snapshot(ids.Slice(req.Slice)); known {
 				answer.Time, answer.Clients = uint64(at.Time), at.Clients
 			}
 		}
@@ -113,7 +113,7 @@ func (s *Server) givePage(ctx context.Context, req *pb.TransferRequest, behind [
 	if err != nil {
 		return nil, err
 	}
-	rows, err := frozen.Rows(geoconfig.SliceID(req.Slice), from, s.config.TransferPageBytes)
+	rows, err := frozen.Rows(ids.Slice(req.Slice), from, s.config.TransferPageBytes)
 	if e := frozen.Close(); err == nil {
 		err = e
 	}
@@ -130,7 +130,7 @@ func (s *Server) givePage(ctx context.Context, req *pb.TransferRequest, behind [
 
 // keepState keeps a slice's state for calls with the token that it answers.
 func (s *Server) keepState(ctx context.Context, peer string, req *pb.TransferRequest, answer *pb.TransferResponse) error {
-	k := &keptState{slice: geoconfig.SliceID(req.Slice), peer: peer}
+	k := &keptState{slice: ids.Slice(req.Slice), peer: peer}
 	frozen, err := s.freeze(ctx, req, answer, func() {
 		if at, known := s.loop.Snapshot(k.slice); known {
 			k.sum = newCopySum(at)

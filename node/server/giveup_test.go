@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -20,21 +20,21 @@ import (
 
 // directoryAt makes a directory in a slice that one node alone keeps, and names
 // it in the root.
-func directoryAt(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *servertest.Client, n *servertest.Node, name string) geoconfig.ObjectID {
+func directoryAt(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *servertest.Client, n *servertest.Node, name string) ids.Object {
 	t.Helper()
-	root := uint64(geoconfig.RootObject)
-	row := placeAt(ctx, t, cl, c.Active(geoconfig.RootSlice), &pb.Cues{Site: []string{"a", "b", "c"}[n.Index], RepLevel: 1})
+	root := uint64(ids.RootObject)
+	row := placeAt(ctx, t, cl, c.Active(ids.RootSlice), &pb.Cues{Site: []string{"a", "b", "c"}[n.Index], RepLevel: 1})
 	if row.Active != n.ID() || len(row.Members) != 1 {
 		t.Fatalf("got %+v, want a slice at node %d alone", row, n.Index)
 	}
 	made := do(ctx, t, cl, row.ID, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: tree.TypeDir | 0o755, Parent: root}}})
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{
+	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{
 		Dir: root, Name: []byte(name), Object: made.Attr.Object, Mode: tree.TypeDir, Made: made.Made}}})
-	return geoconfig.ObjectID(made.Attr.Object)
+	return ids.Object(made.Attr.Object)
 }
 
 // awaitSettled waits until a node's copy of a slice shows no intent.
-func awaitSettled(ctx context.Context, t *testing.T, n *servertest.Node, id geoconfig.SliceID) {
+func awaitSettled(ctx context.Context, t *testing.T, n *servertest.Node, id ids.Slice) {
 	t.Helper()
 	servertest.Await(ctx, t, fmt.Sprintf("node %d to show no intent in slice %d", n.Index, id), func() error {
 		open, err := tree.OpenIntents(n.Server().Committed(id))
@@ -50,7 +50,7 @@ func awaitSettled(ctx context.Context, t *testing.T, n *servertest.Node, id geoc
 }
 
 // copyHas reports whether a node's copy has a name.
-func copyHas(t *testing.T, n *servertest.Node, dir geoconfig.ObjectID, name string) bool {
+func copyHas(t *testing.T, n *servertest.Node, dir ids.Object, name string) bool {
 	t.Helper()
 	_, err := tree.Lookup(n.Server().Committed(dir.Slice()), dir, []byte(name))
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -96,10 +96,10 @@ func TestARenameIsWholeThoughItsDecisionCommitsLate(t *testing.T) {
 	defer cancel()
 	awaitWhole(ctx, t, c)
 	cl := c.Connect("root")
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	other := c.Nodes[(active.Index+1)%len(c.Nodes)]
 	dir := directoryAt(ctx, t, c, cl, other, "far")
-	do(ctx, t, cl, geoconfig.RootSlice, create("near"))
+	do(ctx, t, cl, ids.RootSlice, create("near"))
 	// Beacons pass, so that the lease holds.
 	var gate holdUp
 	active.Server().Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) (v wire.Verdict) {
@@ -111,18 +111,18 @@ func TestARenameIsWholeThoughItsDecisionCommitsLate(t *testing.T) {
 		}
 		return v
 	})
-	do(ctx, t, cl, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{
-		Dir: uint64(geoconfig.RootObject), Name: []byte("near"), NewDir: uint64(dir), NewName: []byte("moved")}}})
+	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{
+		Dir: uint64(ids.RootObject), Name: []byte("near"), NewDir: uint64(dir), NewName: []byte("moved")}}})
 	if time.Now().Before(gate.ends()) {
 		t.Error("the rename was answered before its decision reached a standby: the test shows nothing")
 	}
 	for _, n := range c.Nodes {
-		awaitSettled(ctx, t, n, geoconfig.RootSlice)
+		awaitSettled(ctx, t, n, ids.RootSlice)
 	}
 	awaitSettled(ctx, t, other, dir.Slice())
 	moved := copyHas(t, other, dir, "moved")
 	for _, n := range c.Nodes {
-		if near := copyHas(t, n, geoconfig.RootObject, "near"); near || !moved {
+		if near := copyHas(t, n, ids.RootObject, "near"); near || !moved {
 			t.Errorf("node %d: near is there: %v; far/moved is there: %v; want the one acknowledged name", n.Index, near, moved)
 		}
 	}

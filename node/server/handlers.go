@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
@@ -182,7 +182,7 @@ func (s *Server) frame(m wire.Message) {
 	if !shared {
 		m.Payload.Release()
 	}
-	s.loop.Receive(geoconfig.NodeID(m.Peer), messages)
+	s.loop.Receive(ids.Node(m.Peer), messages)
 }
 
 // operate takes an operation in, on the goroutine that reads the connection.
@@ -262,21 +262,21 @@ func (s *Server) alone(op *operate.Operation, mark *uint64) {
 }
 
 // named lists the directories whose names an operation depends on.
-func named(o *pb.Operation) []geoconfig.ObjectID {
+func named(o *pb.Operation) []ids.Object {
 	switch o := o.Op.(type) {
 	case *pb.Operation_Create:
-		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Create.Dir)}
+		return []ids.Object{ids.Object(o.Create.Dir)}
 	case *pb.Operation_LinkName:
-		return []geoconfig.ObjectID{geoconfig.ObjectID(o.LinkName.Dir)}
+		return []ids.Object{ids.Object(o.LinkName.Dir)}
 	case *pb.Operation_Unlink:
-		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Unlink.Dir)}
+		return []ids.Object{ids.Object(o.Unlink.Dir)}
 	case *pb.Operation_Link:
-		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Link.Dir)}
+		return []ids.Object{ids.Object(o.Link.Dir)}
 	case *pb.Operation_Rename:
 		if o.Rename.Dir == o.Rename.NewDir {
-			return []geoconfig.ObjectID{geoconfig.ObjectID(o.Rename.Dir)}
+			return []ids.Object{ids.Object(o.Rename.Dir)}
 		}
-		return []geoconfig.ObjectID{geoconfig.ObjectID(o.Rename.Dir), geoconfig.ObjectID(o.Rename.NewDir)}
+		return []ids.Object{ids.Object(o.Rename.Dir), ids.Object(o.Rename.NewDir)}
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func (s *Server) operation(w *identity.Who, req *pb.OperateRequest) (*operate.Op
 	if req.Operation == nil || req.Slice == 0 {
 		return nil, nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
 	}
-	out := &operate.Operation{Slice: geoconfig.SliceID(req.Slice), Epoch: geoconfig.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
+	out := &operate.Operation{Slice: ids.Slice(req.Slice), Epoch: ids.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
 		Lowest: req.Lowest, Unsent: req.Unsent, Level: req.SyncLevel, Op: req.Operation}
 	if w != nil {
 		if err := w.Is(req.Client); err != nil {
@@ -300,7 +300,7 @@ func (s *Server) operation(w *identity.Who, req *pb.OperateRequest) (*operate.Op
 		out.Client, out.Session = w.Client, s.own(w, req.Session)
 		out.Principal, out.Trusted, out.User = principal(w, req.Principal), w.Trusted, string(w.User)
 		if link := req.Operation.GetLinkName(); link != nil {
-			made := ticket.Made{Client: w.Client, Object: geoconfig.ObjectID(link.Object), Dir: geoconfig.ObjectID(link.Dir), Mode: link.Mode & tree.TypeMask}
+			made := ticket.Made{Client: w.Client, Object: ids.Object(link.Object), Dir: ids.Object(link.Dir), Mode: link.Mode & tree.TypeMask}
 			if err := s.tickets.OpenMade(link.Made, made); err != nil {
 				return nil, nil, err
 			}
@@ -326,7 +326,7 @@ func (s *Server) operation(w *identity.Who, req *pb.OperateRequest) (*operate.Op
 // runs, which is where its slice is led: no node has a reason to send one.
 func othersIntent(req *pb.OperateRequest) error {
 	step := req.Operation.GetStep()
-	if step == nil || step.Phase != pb.Step_BEGIN && tree.Intent(step.Intent).Slice() != geoconfig.SliceID(req.Slice) {
+	if step == nil || step.Phase != pb.Step_BEGIN && tree.Intent(step.Intent).Slice() != ids.Slice(req.Slice) {
 		return nil
 	}
 	return fault.Errorf(fault.Permission, "server.Operate", "", "only the active of slice %d takes %v of its own intents", req.Slice, step.Phase)
@@ -370,8 +370,8 @@ func (s *Server) grantOwn(op *operate.Operation, out *pb.OperateResponse, a oper
 	if op.Session == 0 || create == nil && apart == nil || out.Result.Kind != 0 || out.Result.Attr == nil || out.Result.Existed {
 		return
 	}
-	o := geoconfig.ObjectID(out.Result.Attr.Object)
-	what, dir := pb.Grant_FILE, geoconfig.ObjectID(create.GetDir())
+	o := ids.Object(out.Result.Attr.Object)
+	what, dir := pb.Grant_FILE, ids.Object(create.GetDir())
 	if out.Result.Attr.Mode&tree.TypeMask == tree.TypeDir {
 		what, dir = pb.Grant_NAMES, o
 	}
@@ -392,8 +392,8 @@ func (s *Server) sealMade(op *operate.Operation, result *pb.Result, a operate.An
 	if apart == nil || op.Client == 0 || result.Kind != 0 || result.Attr == nil {
 		return
 	}
-	result.Made = s.tickets.SealMade(ticket.Made{Client: op.Client, Object: geoconfig.ObjectID(result.Attr.Object),
-		Dir: geoconfig.ObjectID(apart.Parent), Mode: result.Attr.Mode & tree.TypeMask}, hlc.Time(a.Time).Wall())
+	result.Made = s.tickets.SealMade(ticket.Made{Client: op.Client, Object: ids.Object(result.Attr.Object),
+		Dir: ids.Object(apart.Parent), Mode: result.Attr.Mode & tree.TypeMask}, hlc.Time(a.Time).Wall())
 }
 
 func (s *Server) rows(_ context.Context, _ *identity.Who, req *pb.RowsRequest) (proto.Message, error) {
@@ -412,7 +412,7 @@ func (s *Server) rows(_ context.Context, _ *identity.Who, req *pb.RowsRequest) (
 		}
 	}
 	for _, id := range req.Slices {
-		if r, ok := s.directory.Slice(geoconfig.SliceID(id)); ok {
+		if r, ok := s.directory.Slice(ids.Slice(id)); ok {
 			add(&out.Slices, r)
 		}
 	}

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
@@ -24,7 +24,7 @@ func (h helpers) Read(r replica.Read) {
 }
 
 // Fetch implements operate.Helpers.
-func (h helpers) Fetch(slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address) {
+func (h helpers) Fetch(slice ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address) {
 	h.s.goRun(func(ctx context.Context) {
 		if h.s.fetchEntry(ctx, slice, serial, epoch, missing) == nil {
 			h.s.loop.Held(slice, serial, epoch)
@@ -33,7 +33,7 @@ func (h helpers) Fetch(slice geoconfig.SliceID, serial geoconfig.Serial, epoch g
 }
 
 // fetchEntry brings an entry's chunks, for as long as the entry is in the log.
-func (s *Server) fetchEntry(ctx context.Context, slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address) error {
+func (s *Server) fetchEntry(ctx context.Context, slice ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address) error {
 	wanted := func(ctx context.Context) (awaits bool, err error) {
 		err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) { awaits = core.Awaits(slice, serial, epoch) })
 		return awaits, err
@@ -48,7 +48,7 @@ func (h helpers) Transfer(t replica.Transfer) {
 }
 
 // Yield implements operate.Helpers: no lease of the slice is left afterwards.
-func (h helpers) Yield(slice geoconfig.SliceID) {
+func (h helpers) Yield(slice ids.Slice) {
 	h.s.sessions.RevokeSlice(h.s.ctx, slice, func() {
 		h.s.loop.Do(func(core *replica.Node, now replica.Time) { core.Yield(now, slice, nil) })
 	})
@@ -64,7 +64,7 @@ func (h helpers) Role(r replica.Role, led bool) {
 
 // Removed implements operate.Helpers: nothing of the slice's state stays. The
 // core has forgotten its log; a node that is taken again gets a copy.
-func (h helpers) Removed(slice geoconfig.SliceID) {
+func (h helpers) Removed(slice ids.Slice) {
 	b := h.s.store.Meta().NewBatch()
 	err := b.DropSlice(slice)
 	if err == nil && plant.On(plant.RemovalDropsOther) {

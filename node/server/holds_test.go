@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -20,11 +20,11 @@ func TestOneUserHoldsSoManyFilesAndOthersGoOn(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.MaxUserHolds = 4 }})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	dir := do(ctx, t, c.Connect("root"), geoconfig.RootSlice, makeDir("tmp", 0o777)).Attr.Object
+	dir := do(ctx, t, c.Connect("root"), ids.RootSlice, makeDir("tmp", 0o777)).Attr.Object
 	ann, second, bob := c.Connect("ann"), c.Connect("ann"), c.Connect("bob")
 	run := func(cl *servertest.Client, op *pb.Operation) *pb.Result {
 		t.Helper()
-		return do(ctx, t, cl, geoconfig.RootSlice, op)
+		return do(ctx, t, cl, ids.RootSlice, op)
 	}
 	nameless := func() *pb.Operation {
 		return &pb.Operation{TimeNs: 7, Op: &pb.Operation_Create{Create: &pb.Create{Dir: dir, Mode: tree.TypeRegular | 0o600, Nameless: true}}}
@@ -39,7 +39,7 @@ func TestOneUserHoldsSoManyFilesAndOthersGoOn(t *testing.T) {
 		t.Helper()
 		short, end := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer end()
-		if r, err := ann.Operate(short, geoconfig.RootSlice, op, nil); !fault.Is(err, fault.Overloaded) {
+		if r, err := ann.Operate(short, ids.RootSlice, op, nil); !fault.Is(err, fault.Overloaded) {
 			t.Errorf("%s: got %v, %v; want Overloaded", what, r, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestOneUserHoldsSoManyFilesAndOthersGoOn(t *testing.T) {
 	refused("a hold of a file with a name", &pb.Operation{Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: open}}})
 	run(bob, nameless())
 	run(ann, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: dir, Name: file.Name, Open: true}}})
-	if there, err := tree.HasOpen(c.Nodes[0].Server().Committed(geoconfig.RootSlice), geoconfig.ObjectID(open), ann.ID); !there || err != nil {
+	if there, err := tree.HasOpen(c.Nodes[0].Server().Committed(ids.RootSlice), ids.Object(open), ann.ID); !there || err != nil {
 		t.Errorf("the file that was open when its name was removed is held: %v, %v", there, err)
 	}
 	run(ann, &pb.Operation{Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: open, Release: true}}})

@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
 )
@@ -21,7 +22,7 @@ const homePause = 10 * time.Second
 // stays.
 func (s *Server) comeHome(ctx context.Context) {
 	now := s.clock()
-	strays := map[geoconfig.SliceID]time.Duration{}
+	strays := map[ids.Slice]time.Duration{}
 	for id, next := range s.strays { // some may only not lead at this moment
 		if row, ok := s.directory.Slice(id); ok && row.Active == s.id {
 			strays[id] = next
@@ -42,7 +43,7 @@ func (s *Server) comeHome(ctx context.Context) {
 // passHome begins a hand-over and reports whether it was begun. A member that
 // became normal a moment ago has yet to show that it knows: nothing was stopped
 // then.
-func (s *Server) passHome(ctx context.Context, id geoconfig.SliceID, home geoconfig.NodeID) bool {
+func (s *Server) passHome(ctx context.Context, id ids.Slice, home ids.Node) bool {
 	kind := fault.Canceled
 	err := s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, id, home) })
 	if err != nil || kind != fault.None {
@@ -76,7 +77,7 @@ func (w wayHome) step(next time.Duration, was bool, now time.Duration, pass func
 
 // atHome returns a normal member at the slice's home, or none while all there
 // are out. It is not known where the home is this node's own, or none.
-func (s *Server) atHome(row geoconfig.SliceRow) (home geoconfig.NodeID, known bool) {
+func (s *Server) atHome(row geoconfig.SliceRow) (home ids.Node, known bool) {
 	if row.Policy.Home == "" || string(row.Policy.Home) == s.config.Site {
 		return "", false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/placement"
 )
 
@@ -16,11 +17,11 @@ type homing struct {
 	mu sync.Mutex // guards slices
 	// slices are the strays whose home is out, with 0, and those of which a
 	// member at home is normal again, with until when they may yet come.
-	slices map[geoconfig.SliceID]time.Duration
+	slices map[ids.Slice]time.Duration
 }
 
 // note takes a newer row in. siteOf says where a node stands.
-func (h *homing) note(row geoconfig.SliceRow, now time.Duration, siteOf func(geoconfig.NodeID) geoconfig.SiteName) {
+func (h *homing) note(row geoconfig.SliceRow, now time.Duration, siteOf func(ids.Node) ids.Site) {
 	known, normal := false, false
 	for _, m := range row.Members {
 		if siteOf(m.Node) == row.Policy.Home {
@@ -35,7 +36,7 @@ func (h *homing) note(row geoconfig.SliceRow, now time.Duration, siteOf func(geo
 		delete(h.slices, row.ID)
 	case !normal:
 		if h.slices == nil {
-			h.slices = map[geoconfig.SliceID]time.Duration{}
+			h.slices = map[ids.Slice]time.Duration{}
 		}
 		h.slices[row.ID] = 0
 	case was && until == 0:
@@ -44,7 +45,7 @@ func (h *homing) note(row geoconfig.SliceRow, now time.Duration, siteOf func(geo
 }
 
 // comes reports whether a slice is on its way home.
-func (h *homing) comes(id geoconfig.SliceID, now time.Duration) bool {
+func (h *homing) comes(id ids.Slice, now time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	until, was := h.slices[id]
@@ -57,5 +58,5 @@ func (s *Server) comesHome(row geoconfig.SliceRow, p geoconfig.Policy) bool {
 	if _, open := placement.Open([]geoconfig.SliceRow{row}, p, row.Active); !open || !s.homing.comes(row.ID, s.clock()) {
 		return false
 	}
-	return slices.ContainsFunc(s.nearest(p.Home), func(n geoconfig.NodeID) bool { _, in := row.Member(n); return in })
+	return slices.ContainsFunc(s.nearest(p.Home), func(n ids.Node) bool { _, in := row.Member(n); return in })
 }

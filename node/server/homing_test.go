@@ -5,11 +5,12 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func TestASliceIsOnItsWayHomeFromWhenItsHomeWasOut(t *testing.T) {
 	const now = time.Hour
-	row := func(active geoconfig.NodeID, home geoconfig.MemberState) geoconfig.SliceRow {
+	row := func(active ids.Node, home geoconfig.MemberState) geoconfig.SliceRow {
 		return geoconfig.SliceRow{ID: 7, Active: active, Policy: geoconfig.Policy{Home: "a"},
 			Members: []geoconfig.Member{{Node: "a1", State: home}, {Node: "b1", State: geoconfig.Normal}}}
 	}
@@ -34,7 +35,7 @@ func TestASliceIsOnItsWayHomeFromWhenItsHomeWasOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var h homing
 			for _, r := range tt.rows {
-				h.note(r, now, func(n geoconfig.NodeID) geoconfig.SiteName { return geoconfig.SiteName(n[:1]) })
+				h.note(r, now, func(n ids.Node) ids.Site { return ids.Site(n[:1]) })
 			}
 			if got := h.comes(7, now+tt.age); got != tt.want {
 				t.Errorf("on its way home: %v, want %v", got, tt.want)

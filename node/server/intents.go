@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
@@ -23,10 +23,10 @@ import (
 // finishes those that another coordinator left.
 type intents struct {
 	s     *Server
-	queue chan geoconfig.SliceID // slices whose open intents are to be finished
-	lanes lanes                  // what sweeps found and is being settled
+	queue chan ids.Slice // slices whose open intents are to be finished
+	lanes lanes          // what sweeps found and is being settled
 	// swept is where the next sweep goes on in the slices led here; run's alone.
-	swept map[geoconfig.SliceID]map[tree.Duty]geoconfig.ObjectID
+	swept map[ids.Slice]map[tree.Duty]ids.Object
 
 	mu  sync.Mutex // guards below
 	own map[tree.Intent]bool
@@ -45,13 +45,13 @@ type sighting struct {
 
 // clientOperation names one operation of a client.
 type clientOperation struct {
-	slice          geoconfig.SliceID
+	slice          ids.Slice
 	client, number uint64
 }
 
 func newIntents(s *Server) *intents {
-	return &intents{s: s, queue: make(chan geoconfig.SliceID, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]sighting{},
-		lanes: lanes{busy: map[lane]bool{}}, swept: map[geoconfig.SliceID]map[tree.Duty]geoconfig.ObjectID{},
+	return &intents{s: s, queue: make(chan ids.Slice, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]sighting{},
+		lanes: lanes{busy: map[lane]bool{}}, swept: map[ids.Slice]map[tree.Duty]ids.Object{},
 		under: map[clientOperation][]func(operate.Answer){}}
 }
 
@@ -111,7 +111,7 @@ func (i *intents) finishFormer(ctx context.Context, op *operate.Operation) bool 
 
 // end brings an intent that a coordinator left to its end, and reports whether
 // it got there. Another goroutine that runs the intent is left to it.
-func (i *intents) end(ctx context.Context, slice geoconfig.SliceID, o tree.OpenIntent) bool {
+func (i *intents) end(ctx context.Context, slice ids.Slice, o tree.OpenIntent) bool {
 	if !i.claim(o.Intent) {
 		return false
 	}
@@ -370,7 +370,7 @@ func (s *Server) settled(ctx context.Context, op *operate.Operation) (operate.An
 }
 
 // facts reads what a coordinator asks, while this node may act.
-func (s *Server) facts(ctx context.Context, id geoconfig.SliceID, session uint64, asks []byte) ([]byte, error) {
+func (s *Server) facts(ctx context.Context, id ids.Slice, session uint64, asks []byte) ([]byte, error) {
 	const op fault.Op = "server.Facts"
 	if !s.loop.Published(id).Serves(s.clock()) {
 		return nil, fault.E(fault.NotActive, op, "", "this node does not act for the slice now")
@@ -388,7 +388,7 @@ func (s *Server) facts(ctx context.Context, id geoconfig.SliceID, session uint64
 }
 
 func (s *Server) factsOf(ctx context.Context, req *pb.FactsRequest) (proto.Message, error) {
-	facts, err := s.facts(ctx, geoconfig.SliceID(req.Slice), 0, req.Asks)
+	facts, err := s.facts(ctx, ids.Slice(req.Slice), 0, req.Asks)
 	return &pb.FactsResponse{Facts: facts, Hlc: uint64(s.hlc.Now()), Kind: uint32(fault.KindOf(err))}, nil
 }
 

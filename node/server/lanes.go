@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 const (
@@ -31,12 +31,12 @@ const (
 // same other slices. Where one of these does not answer, only this lane waits.
 type lane struct {
 	duty   duty
-	slice  geoconfig.SliceID
+	slice  ids.Slice
 	others string
 }
 
 // laneOf names the lane of work with these slices.
-func laneOf(d duty, id geoconfig.SliceID, others ...geoconfig.SliceID) lane {
+func laneOf(d duty, id ids.Slice, others ...ids.Slice) lane {
 	others = slices.Clone(others)
 	slices.Sort(others)
 	return lane{duty: d, slice: id, others: fmt.Sprint(others)}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -13,7 +13,7 @@ import (
 
 // lead is what a new active does first: it formats a slice that is empty, and
 // later lets go of open files whose clients do not come back.
-func (s *Server) lead(ctx context.Context, id geoconfig.SliceID) {
+func (s *Server) lead(ctx context.Context, id ids.Slice) {
 	if err := s.format(ctx, id); err != nil && ctx.Err() == nil {
 		s.log.Error("a new slice could not be prepared", "slice", uint32(id), "error", err)
 		return
@@ -37,7 +37,7 @@ func (s *Server) lead(ctx context.Context, id geoconfig.SliceID) {
 }
 
 // format gives an empty slice its first entry.
-func (s *Server) format(ctx context.Context, id geoconfig.SliceID) error {
+func (s *Server) format(ctx context.Context, id ids.Slice) error {
 	state, err := tree.ReadState(operate.Committed(s.store.Meta(), id))
 	if err != nil || state.Next != 0 {
 		return err
@@ -63,7 +63,7 @@ func (s *Server) releaseHolds(ctx context.Context, client uint64) {
 	}
 }
 
-func (s *Server) releaseHoldsIn(ctx context.Context, id geoconfig.SliceID, client uint64) {
+func (s *Server) releaseHoldsIn(ctx context.Context, id ids.Slice, client uint64) {
 	objects, err := tree.Holds(operate.Committed(s.store.Meta(), id), client)
 	if err != nil {
 		s.log.Error("a client's open files could not be read", "error", err)
@@ -79,7 +79,7 @@ func (s *Server) releaseHoldsIn(ctx context.Context, id geoconfig.SliceID, clien
 
 // propose runs an internal operation at a slice that this node acts for and
 // waits for its answer. With client and number it decides that operation.
-func (s *Server) propose(ctx context.Context, id geoconfig.SliceID, op *pb.Operation, client, number uint64) (operate.Answer, error) {
+func (s *Server) propose(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {
 	done := make(chan operate.Answer, 1)
 	s.loop.Operate(&operate.Operation{Slice: id, Op: op, Internal: true, Trusted: true, Client: client, Number: number,
 		Done: func(_ *operate.Operation, a operate.Answer) { done <- a }})

@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
 )
@@ -43,7 +44,7 @@ func (s *Server) leave() {
 func (s *Server) handAllOver() bool {
 	asked := false
 	for _, row := range s.leading() {
-		to := slices.DeleteFunc(successors(row, s.id), func(id geoconfig.NodeID) bool { return !s.host.Connected(string(id), wire.Operation) })
+		to := slices.DeleteFunc(successors(row, s.id), func(id ids.Node) bool { return !s.host.Connected(string(id), wire.Operation) })
 		if len(to) == 0 {
 			continue
 		}
@@ -86,8 +87,8 @@ func (s *Server) leading() []geoconfig.SliceRow {
 }
 
 // successors names the other normal members.
-func successors(row geoconfig.SliceRow, self geoconfig.NodeID) []geoconfig.NodeID {
-	var out []geoconfig.NodeID
+func successors(row geoconfig.SliceRow, self ids.Node) []ids.Node {
+	var out []ids.Node
 	for _, m := range row.Members {
 		if m.Node != self && m.State == geoconfig.Normal {
 			out = append(out, m.Node)

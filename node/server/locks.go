@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/lock"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
@@ -29,7 +30,7 @@ type awaiting struct {
 	s     *Server
 	r     *wire.Request
 	lock  lock.Lock
-	slice geoconfig.SliceID
+	slice ids.Slice
 	// stop ends the watch over the caller. False: it has given up, and giveUp
 	// runs.
 	stop func() bool
@@ -44,12 +45,12 @@ func (s *Server) setLock(r *wire.Request) {
 		r.Fail(err)
 		return
 	}
-	id := geoconfig.SliceID(req.Slice)
+	id := ids.Slice(req.Slice)
 	if refused := s.refused(id); refused != nil {
 		r.Reply(&pb.LockResponse{Refusal: refused})
 		return
 	}
-	who, o := s.asker(w, nil), geoconfig.ObjectID(req.Lock.Object)
+	who, o := s.asker(w, nil), ids.Object(req.Lock.Object)
 	if s.reading.HasReached(&who, o, req.Ticket) {
 		s.putLock(r, &req)
 		return
@@ -65,7 +66,7 @@ func (s *Server) setLock(r *wire.Request) {
 
 // putLock brings a request that is allowed to the table.
 func (s *Server) putLock(r *wire.Request, req *pb.LockRequest) {
-	id, l := geoconfig.SliceID(req.Slice), lockOf(req.Client, req.Lock)
+	id, l := ids.Slice(req.Slice), lockOf(req.Client, req.Lock)
 	t := &s.locks
 	t.mu.Lock()
 	ended, err := s.beginLocks(req.Client, req.Session)
@@ -129,7 +130,7 @@ func (s *Server) beginLocks(client, session uint64) (lock.Ended, error) {
 // lease has lapsed meanwhile, another node may give the lock to another client.
 // The lock stays in this table, so that the same request finds it if this node
 // goes on, and goes with the session or with the slice.
-func (s *Server) answerLock(r *wire.Request, id geoconfig.SliceID, answer *pb.LockResponse) {
+func (s *Server) answerLock(r *wire.Request, id ids.Slice, answer *pb.LockResponse) {
 	if refused := s.refused(id); refused != nil {
 		answer = &pb.LockResponse{Refusal: refused}
 	}
@@ -172,7 +173,7 @@ func (a *awaiting) giveUp(w *lock.Waiter) {
 }
 
 func lockOf(client uint64, l *pb.Lock) lock.Lock {
-	return lock.Lock{Object: geoconfig.ObjectID(l.Object), Owner: lock.Owner{Client: client, Owner: l.Owner}, Flock: l.Flock,
+	return lock.Lock{Object: ids.Object(l.Object), Owner: lock.Owner{Client: client, Owner: l.Owner}, Flock: l.Flock,
 		Start: l.Start, End: l.End, Type: lock.Type(min(l.Type, 255)), PID: l.Pid}
 }
 
@@ -184,14 +185,14 @@ func lockTo(l *lock.Lock) *pb.Lock {
 }
 
 // refused answers with the row unless this node may act for the slice now.
-func (s *Server) refused(id geoconfig.SliceID) *pb.Refusal {
+func (s *Server) refused(id ids.Slice) *pb.Refusal {
 	if s.loop.Published(id).Serves(s.clock()) {
 		return nil
 	}
 	return s.notActive(id)
 }
 
-func (s *Server) notActive(id geoconfig.SliceID) *pb.Refusal {
+func (s *Server) notActive(id ids.Slice) *pb.Refusal {
 	var row *geoconfig.SliceRow
 	if known, ok := s.directory.Slice(id); ok {
 		row = &known
@@ -206,14 +207,14 @@ func (s *Server) claim(ctx context.Context, w *identity.Who, req *pb.ClaimReques
 		return nil, err
 	}
 	req.Client = w.Client
-	id := geoconfig.SliceID(req.Slice)
+	id := ids.Slice(req.Slice)
 	if refused := s.refused(id); refused != nil {
 		return &pb.ClaimResponse{Refusal: refused}, nil
 	}
 	who, out := s.asker(w, nil), &pb.ClaimResponse{}
 	claimed := make([]lock.Lock, 0, len(req.Locks))
 	for _, l := range req.Locks {
-		if s.reading.Reached(ctx, &who, geoconfig.ObjectID(l.Object), shown(req.Tickets, l.Object)) != nil {
+		if s.reading.Reached(ctx, &who, ids.Object(l.Object), shown(req.Tickets, l.Object)) != nil {
 			out.Lost = append(out.Lost, l)
 			continue
 		}
@@ -234,8 +235,8 @@ func (s *Server) claim(ctx context.Context, w *identity.Who, req *pb.ClaimReques
 		out.Lost = append(out.Lost, lockTo(&lost[i]))
 	}
 	for _, o := range req.Open { // a lease makes the last unlink ask who has it open
-		if s.reading.Reached(ctx, &who, geoconfig.ObjectID(o), shown(req.Tickets, o)) == nil {
-			s.sessions.Grant(req.Session, id, 0, geoconfig.ObjectID(o), pb.Grant_FILE)
+		if s.reading.Reached(ctx, &who, ids.Object(o), shown(req.Tickets, o)) == nil {
+			s.sessions.Grant(req.Session, id, 0, ids.Object(o), pb.Grant_FILE)
 		}
 	}
 	return out, ctx.Err()
@@ -281,7 +282,7 @@ func (s *Server) mayCommit(op *operate.Operation) error {
 	}
 	s.locks.mu.Lock()
 	defer s.locks.mu.Unlock()
-	if !s.locks.table.Lost(op.Client, op.Session, geoconfig.ObjectID(commit.Object)) {
+	if !s.locks.table.Lost(op.Client, op.Session, ids.Object(commit.Object)) {
 		return nil
 	}
 	return fault.E(fault.LostLock, "server.Operate", "", "a lock on the file was lost: what it protected may have changed")

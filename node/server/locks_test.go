@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -19,7 +19,7 @@ import (
 // locker is a client that locks the root directory at one node.
 type locker struct {
 	*servertest.Client
-	node geoconfig.NodeID
+	node ids.Node
 }
 
 // session opens or prolongs the session, and returns its number.
@@ -35,8 +35,8 @@ func (l locker) session(ctx context.Context, t *testing.T) uint64 {
 // ask asks for a lock, or with kind 2 gives it up.
 func (l locker) ask(ctx context.Context, session, owner uint64, kind uint32, wait bool) (*pb.LockResponse, error) {
 	answer := &pb.LockResponse{}
-	_, err := l.Call(ctx, l.node, wire.Operation, method.Lock, &pb.LockRequest{Slice: uint32(geoconfig.RootSlice), Client: l.ID, Session: session, Wait: wait,
-		Lock: &pb.Lock{Object: uint64(geoconfig.RootObject), Owner: owner, Flock: true, Type: kind}}, nil, answer)
+	_, err := l.Call(ctx, l.node, wire.Operation, method.Lock, &pb.LockRequest{Slice: uint32(ids.RootSlice), Client: l.ID, Session: session, Wait: wait,
+		Lock: &pb.Lock{Object: uint64(ids.RootObject), Owner: owner, Flock: true, Type: kind}}, nil, answer)
 	return answer, err
 }
 
@@ -75,7 +75,7 @@ func (l locker) first(ctx context.Context, t *testing.T) (session uint64) {
 
 func (l locker) resolve(ctx context.Context) error {
 	_, err := l.Call(ctx, l.node, wire.Operation, method.Resolve, &pb.ResolveRequest{Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}},
-		Dir: uint64(geoconfig.RootObject), Names: [][]byte{[]byte("missing")}}, nil, &pb.ResolveResponse{})
+		Dir: uint64(ids.RootObject), Names: [][]byte{[]byte("missing")}}, nil, &pb.ResolveResponse{})
 	return err
 }
 
@@ -199,7 +199,7 @@ func TestAWriteFromBeforeALockWasLostFailsWhereverItWaited(t *testing.T) {
 	defer cancel()
 	node := c.Nodes[0].ID()
 	holder, reader, other := locker{c.Connect("root"), node}, locker{c.Connect("root"), node}, locker{c.Connect("root"), node}
-	made, err := holder.Operate(ctx, geoconfig.RootSlice, create("locked"), nil)
+	made, err := holder.Operate(ctx, ids.RootSlice, create("locked"), nil)
 	if err != nil || made.Kind != 0 {
 		t.Fatalf("create: %v, %v", made, err)
 	}
@@ -265,7 +265,7 @@ func TestALockIsNotGrantedWithoutTheLease(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = quickLease, 5*time.Second }})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	holder, waiter := locker{c.Connect("root"), active.ID()}, locker{c.Connect("root"), active.ID()}
 	first := holder.first(ctx, t)
 	holder.hold(ctx, t)

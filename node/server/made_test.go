@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -19,7 +19,7 @@ type foreign struct {
 	c         *servertest.Cluster
 	root, ann *servertest.Client
 	dir       uint64 // ann's
-	slice     geoconfig.SliceID
+	slice     ids.Slice
 }
 
 func newForeign(t *testing.T) *foreign {
@@ -27,18 +27,18 @@ func newForeign(t *testing.T) *foreign {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	f := &foreign{ctx: ctx, c: c, root: c.Connect("root"), ann: c.Connect("ann")}
-	f.dir = do(ctx, t, f.root, geoconfig.RootSlice, makeDir("ann", 0o755)).Attr.Object
+	f.dir = do(ctx, t, f.root, ids.RootSlice, makeDir("ann", 0o755)).Attr.Object
 	uid := uint32(1000)
-	do(ctx, t, f.root, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: f.dir, Uid: &uid}}})
+	do(ctx, t, f.root, ids.RootSlice, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: f.dir, Uid: &uid}}})
 	f.slice = placeAt(ctx, t, f.root, c.Nodes[0], &pb.Cues{RepLevel: 1}).ID
-	if f.slice == geoconfig.RootSlice {
+	if f.slice == ids.RootSlice {
 		t.Fatal("no second slice was made")
 	}
 	return f
 }
 
 func makeDir(name string, mode uint32) *pb.Operation {
-	return &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(geoconfig.RootObject), Name: []byte(name), Mode: tree.TypeDir | mode}}}
+	return &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(ids.RootObject), Name: []byte(name), Mode: tree.TypeDir | mode}}}
 }
 
 // apart makes an object in the second slice for a directory of the first.
@@ -55,7 +55,7 @@ func link(dir uint64, name string, made *pb.Result) *pb.Operation {
 // refused wants an operation refused with a kind, by whatever part of the node.
 func (f *foreign) refused(t *testing.T, what string, as *servertest.Client, op *pb.Operation, want fault.Kind) {
 	t.Helper()
-	r, err := as.Operate(f.ctx, geoconfig.RootSlice, op, nil)
+	r, err := as.Operate(f.ctx, ids.RootSlice, op, nil)
 	if got := fault.KindOf(err); got != want && fault.Kind(r.GetKind()) != want {
 		t.Errorf("%s: got %v %v, want %v", what, r, err, want)
 	}
@@ -64,8 +64,8 @@ func (f *foreign) refused(t *testing.T, what string, as *servertest.Client, op *
 func TestOnlyItsMakerNamesAnObjectOfAnotherSlice(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
-	made := f.apart(t, f.root, uint64(geoconfig.RootObject), tree.TypeRegular|0o600)
-	do(f.ctx, t, f.root, geoconfig.RootSlice, link(uint64(geoconfig.RootObject), "secret", made))
+	made := f.apart(t, f.root, uint64(ids.RootObject), tree.TypeRegular|0o600)
+	do(f.ctx, t, f.root, ids.RootSlice, link(uint64(ids.RootObject), "secret", made))
 
 	forged := &pb.Result{Attr: made.Attr}
 	f.refused(t, "a name without a ticket", f.ann, link(f.dir, "mine", forged), fault.Permission)
@@ -76,11 +76,11 @@ func TestOnlyItsMakerNamesAnObjectOfAnotherSlice(t *testing.T) {
 	f.refused(t, "a name with the ticket of another object", f.ann, link(f.dir, "mine", stolen), fault.Permission)
 	asDir := &pb.Result{Attr: &pb.Attr{Object: own.Attr.Object, Mode: tree.TypeDir}, Made: own.Made}
 	f.refused(t, "a file named as a directory", f.ann, link(f.dir, "mine", asDir), fault.Permission)
-	other := do(f.ctx, t, f.root, geoconfig.RootSlice, makeDir("open", 0o777)).Attr.Object
+	other := do(f.ctx, t, f.root, ids.RootSlice, makeDir("open", 0o777)).Attr.Object
 	f.refused(t, "a name in another directory", f.ann, link(other, "mine", own), fault.Permission)
 
-	do(f.ctx, t, f.ann, geoconfig.RootSlice, link(f.dir, "mine", own))
-	if got := lookup(f.ctx, t, f.c, f.root, geoconfig.RootObject, "secret"); got != made.Attr.Object {
+	do(f.ctx, t, f.ann, ids.RootSlice, link(f.dir, "mine", own))
+	if got := lookup(f.ctx, t, f.c, f.root, ids.RootObject, "secret"); got != made.Attr.Object {
 		t.Errorf("secret is object %d, want %d", got, made.Attr.Object)
 	}
 }
@@ -89,10 +89,10 @@ func TestADirectoryOfAnotherSliceIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
 	made := f.apart(t, f.ann, f.dir, tree.TypeDir|0o700)
-	do(f.ctx, t, f.ann, geoconfig.RootSlice, link(f.dir, "one", made))
+	do(f.ctx, t, f.ann, ids.RootSlice, link(f.dir, "one", made))
 	f.refused(t, "a second name", f.ann, link(f.dir, "two", made), fault.Stale)
 	// Moved away, it cannot be named again above where it is now.
-	do(f.ctx, t, f.ann, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: f.dir, Name: []byte("one"), Directory: true}}})
+	do(f.ctx, t, f.ann, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: f.dir, Name: []byte("one"), Directory: true}}})
 	f.refused(t, "a name after it was removed", f.ann, link(f.dir, "two", made), fault.Stale)
 }
 
@@ -102,9 +102,9 @@ func TestAnObjectOfAnotherSliceGetsNoForeignGroup(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
 	const theirs = 50
-	shared := do(f.ctx, t, f.root, geoconfig.RootSlice, makeDir("shared", 0o777)).Attr.Object
+	shared := do(f.ctx, t, f.root, ids.RootSlice, makeDir("shared", 0o777)).Attr.Object
 	gid, mode := uint32(theirs), uint32(0o2777)
-	do(f.ctx, t, f.root, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: shared, Gid: &gid, Mode: &mode}}})
+	do(f.ctx, t, f.root, ids.RootSlice, &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: shared, Gid: &gid, Mode: &mode}}})
 	apart := func(dir uint64, gid uint32) (*pb.OperateResponse, error) {
 		r, err := f.ann.Operate(f.ctx, f.slice, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{
 			Mode: tree.TypeRegular | 0o640, Parent: dir, UseGid: true, Gid: gid}}}, nil)

@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/server/operate"
@@ -57,7 +58,7 @@ func (s *Server) maintain(ctx context.Context) {
 		if s.store.NeedsCheckpoint() {
 			s.checkpoint(ctx)
 		}
-		if _, ok := s.directory.Slice(geoconfig.RootSlice); !ok && s.directory.Away().IsZero() {
+		if _, ok := s.directory.Slice(ids.RootSlice); !ok && s.directory.Away().IsZero() {
 			s.makeRoot(ctx)
 		}
 		s.comeHome(ctx)
@@ -110,7 +111,7 @@ func (s *Server) watchSpace() {
 
 // watchMembers notes the slices of which a member's disk is full.
 func (s *Server) watchMembers() {
-	full := map[geoconfig.SliceID]bool{}
+	full := map[ids.Slice]bool{}
 	for _, row := range s.leading() {
 		for _, id := range row.Normals() {
 			if n, ok := s.directory.Node(id); ok && id != s.id && n.CapacityBytes > 0 && n.CapacityBytes-n.UsedBytes < s.config.ReserveBytes {
@@ -123,7 +124,7 @@ func (s *Server) watchMembers() {
 
 // isFullFor reports whether a slice takes no more content: this node's disk or
 // a standby's is full.
-func (s *Server) isFullFor(id geoconfig.SliceID) bool {
+func (s *Server) isFullFor(id ids.Slice) bool {
 	if s.full.Load() {
 		return true
 	}
@@ -136,7 +137,7 @@ func (s *Server) checkpoint(ctx context.Context) {
 	var states []ledger.State
 	var mark ledger.Mark
 	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
-		s.loop.EachSlice(func(id geoconfig.SliceID) {
+		s.loop.EachSlice(func(id ids.Slice) {
 			st := ledger.State{Slice: id}
 			status, ok := core.Status(id)
 			if !ok || status.Row == nil {
@@ -173,7 +174,7 @@ func (s *Server) refreshRow(ctx context.Context) {
 
 // candidates lists the nodes that could take replicas.
 func (s *Server) candidates() []placement.Candidate {
-	load := map[geoconfig.NodeID]int{}
+	load := map[ids.Node]int{}
 	for _, row := range s.directory.Slices() {
 		for _, m := range row.Members {
 			load[m.Node]++
@@ -203,15 +204,15 @@ func (s *Server) makeRoot(ctx context.Context) {
 	if slices.ContainsFunc(candidates, func(c placement.Candidate) bool { return c.Away }) {
 		return
 	}
-	policy := geoconfig.Policy{Home: geoconfig.SiteName(s.config.Site), Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
-	_, err := s.makeSlice(ctx, geoconfig.RootSlice, policy, candidates)
+	policy := geoconfig.Policy{Home: ids.Site(s.config.Site), Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
+	_, err := s.makeSlice(ctx, ids.RootSlice, policy, candidates)
 	if err != nil && !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
 		s.log.Warn("the root slice could not be made", "error", err)
 	}
 }
 
 // makeSlice writes the row of a new slice.
-func (s *Server) makeSlice(ctx context.Context, id geoconfig.SliceID, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
+func (s *Server) makeSlice(ctx context.Context, id ids.Slice, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
 	members, err := placement.Choose(policy, candidates, s.id, s.apart)
 	if err != nil {
 		return geoconfig.SliceRow{}, err
@@ -270,7 +271,7 @@ func (s *Server) wanted(row geoconfig.SliceRow, candidates []placement.Candidate
 		kept.Members = slices.DeleteFunc(kept.Members, func(m geoconfig.Member) bool { return m.Node == dead })
 		others := slices.DeleteFunc(slices.Clone(candidates), func(c placement.Candidate) bool { return c.Node == dead })
 		if add, ok := s.missingMember(kept, others); ok {
-			return replica.Change{Add: []geoconfig.Member{add}, Remove: []geoconfig.NodeID{dead}}, true
+			return replica.Change{Add: []geoconfig.Member{add}, Remove: []ids.Node{dead}}, true
 		}
 	}
 	if add, ok := s.missingMember(row, candidates); ok {
@@ -282,14 +283,14 @@ func (s *Server) wanted(row geoconfig.SliceRow, candidates []placement.Candidate
 // maxSliceBytes closes a slice to creation, as its number of objects does.
 const maxSliceBytes = 64 << 30
 
-func (s *Server) isFull(id geoconfig.SliceID) bool {
+func (s *Server) isFull(id ids.Slice) bool {
 	state, err := tree.ReadState(operate.Committed(s.store.Meta(), id))
-	return err == nil && id != geoconfig.RootSlice && (state.Objects >= s.config.MaxSliceObjects || state.Stored >= maxSliceBytes)
+	return err == nil && id != ids.RootSlice && (state.Objects >= s.config.MaxSliceObjects || state.Stored >= maxSliceBytes)
 }
 
 // longFailed returns a member that has been failed for longer than the limit,
 // as far as this process has seen.
-func (s *Server) longFailed(row geoconfig.SliceRow) (geoconfig.NodeID, bool) {
+func (s *Server) longFailed(row geoconfig.SliceRow) (ids.Node, bool) {
 	now := s.clock()
 	for _, m := range row.Members {
 		key := failedMember{row.ID, m.Node}
@@ -309,7 +310,7 @@ func (s *Server) longFailed(row geoconfig.SliceRow) (geoconfig.NodeID, bool) {
 
 // forgetFailures drops what was noted of members that are in no slice of this
 // node's any more. A slice that the node only does not lead at this moment stays.
-func forgetFailures(since map[failedMember]time.Duration, self geoconfig.NodeID, rows []geoconfig.SliceRow) {
+func forgetFailures(since map[failedMember]time.Duration, self ids.Node, rows []geoconfig.SliceRow) {
 	listed := map[failedMember]bool{}
 	for i := range rows {
 		for _, m := range rows[i].Members {
@@ -321,8 +322,8 @@ func forgetFailures(since map[failedMember]time.Duration, self geoconfig.NodeID,
 
 // failedMember names a member of a slice.
 type failedMember struct {
-	slice geoconfig.SliceID
-	node  geoconfig.NodeID
+	slice ids.Slice
+	node  ids.Node
 }
 
 // missingMember picks the member that a slice lacks.
@@ -330,7 +331,7 @@ func (s *Server) missingMember(row geoconfig.SliceRow, candidates []placement.Ca
 	if len(row.Members) >= row.Policy.Level {
 		return geoconfig.Member{}, false
 	}
-	var members []geoconfig.NodeID
+	var members []ids.Node
 	for _, m := range row.Members {
 		members = append(members, m.Node)
 	}

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func TestFailuresAreForgottenWithTheirSlicesAndMembers(t *testing.T) {
-	row := func(id geoconfig.SliceID, active geoconfig.NodeID, members ...geoconfig.NodeID) geoconfig.SliceRow {
+	row := func(id ids.Slice, active ids.Node, members ...ids.Node) geoconfig.SliceRow {
 		r := geoconfig.SliceRow{ID: id, Active: active}
 		for _, m := range members {
 			r.Members = append(r.Members, geoconfig.Member{Node: m, State: geoconfig.Failed})

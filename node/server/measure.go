@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/identity"
 )
 
@@ -21,7 +21,7 @@ const (
 // makes nodes load each other.
 type measured struct {
 	mu sync.Mutex // guards by
-	by map[geoconfig.UserName]*measuredOf
+	by map[ids.User]*measuredOf
 }
 
 type measuredOf struct {
@@ -40,7 +40,7 @@ func (m *measured) take(w *identity.Who, n int, now time.Duration) error {
 	of := m.by[w.User]
 	if of == nil || now-of.since >= measuredWithin {
 		if of = (&measuredOf{since: now}); m.by == nil {
-			m.by = map[geoconfig.UserName]*measuredOf{}
+			m.by = map[ids.User]*measuredOf{}
 		}
 		m.by[w.User] = of
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -22,13 +22,13 @@ func TestOnlyTheActiveSaysThatContentIsMissing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	cl := c.Connect("root")
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	unknown := chunk.Sum([]byte("never written"))
 	for _, n := range c.Nodes {
 		var ranged pb.RangeResponse
-		_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Range, &pb.RangeRequest{Slice: uint32(geoconfig.RootSlice), Root: unknown[:], Length: 1, Data: true}, nil, &ranged)
+		_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Range, &pb.RangeRequest{Slice: uint32(ids.RootSlice), Root: unknown[:], Length: 1, Data: true}, nil, &ranged)
 		var got pb.GetResponse
-		if _, err := cl.Call(ctx, n.ID(), wire.Chunk, method.Get, &pb.GetRequest{Slice: uint32(geoconfig.RootSlice), Addresses: unknown[:],
+		if _, err := cl.Call(ctx, n.ID(), wire.Chunk, method.Get, &pb.GetRequest{Slice: uint32(ids.RootSlice), Addresses: unknown[:],
 			Parts: []*pb.GetRequest_Part{{Length: 1}}}, nil, &got); err != nil && !fault.Is(err, fault.Missing) {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/audit"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/vicinity"
@@ -66,7 +67,7 @@ func (c chance) Uint64() uint64 { return c.s.random() }
 func (s *Server) openVicinity() error {
 	var err error
 	if s.near.vicinity, err = vicinity.New(s.clock, chance{s}); err == nil {
-		s.near.vicinity.Here(geoconfig.SiteName(s.config.Site))
+		s.near.vicinity.Here(ids.Site(s.config.Site))
 	}
 	return err
 }
@@ -75,7 +76,7 @@ func (s *Server) openVicinity() error {
 // sent by way of them, and nobody knows them to be honest.
 func (s *Server) sampled(peer string, rtt time.Duration, at *wire.Coordinate) {
 	if s.serving.Load() && s.who.IsNode(peer) {
-		s.near.vicinity.Sample(geoconfig.NodeID(peer), rtt, at)
+		s.near.vicinity.Sample(ids.Node(peer), rtt, at)
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *Server) survey(ctx context.Context) {
 		s.host.SetCoordinate(vicinity.ForWire(s.near.vicinity.Coordinate()))
 		changed := false
 		if n%int(auditEvery/surveyEvery) == 0 {
-			s.near.vicinity.Keep(func(id geoconfig.NodeID) bool { _, ok := s.directory.Node(id); return ok })
+			s.near.vicinity.Keep(func(id ids.Node) bool { _, ok := s.directory.Node(id); return ok })
 			changed = s.auditSites(ctx)
 		}
 		if s.publish() || changed {
@@ -183,7 +184,7 @@ func (s *Server) auditSites(ctx context.Context) (changed bool) {
 	n := &s.near
 	n.mu.Lock()
 	before := n.found
-	n.found = audit.Find(s.id, geoconfig.SiteName(s.config.Site), sights, s.auditLimits(), before)
+	n.found = audit.Find(s.id, ids.Site(s.config.Site), sights, s.auditLimits(), before)
 	begun, over := audit.Changes(before, n.found)
 	n.mu.Unlock()
 	for _, f := range begun {
@@ -232,7 +233,7 @@ func (s *Server) recordAudit(ctx context.Context, begun, over []report.Finding) 
 const far = time.Hour
 
 // apart is how far two nodes are from each other, as far as this one knows.
-func (s *Server) apart(a, b geoconfig.NodeID) (time.Duration, bool) {
+func (s *Server) apart(a, b ids.Node) (time.Duration, bool) {
 	switch s.id {
 	case a:
 		e, ok := s.near.vicinity.Estimate(b)
@@ -260,7 +261,7 @@ func (s *Server) relays(_ context.Context, to string) []string {
 			continue
 		}
 		near, ok := s.apart(s.id, n.ID)
-		on, ok2 := s.apart(n.ID, geoconfig.NodeID(to))
+		on, ok2 := s.apart(n.ID, ids.Node(to))
 		if !ok || !ok2 {
 			near, on = far, 0
 		}
@@ -304,14 +305,14 @@ func (s *Server) net(ctx context.Context, w *identity.Who, req *pb.NetRequest) (
 		return nil, err
 	}
 	s.near.mu.Lock()
-	out := report.Net{ID: s.id, Site: geoconfig.SiteName(s.config.Site), Published: report.Coordinate(s.near.published)}
+	out := report.Net{ID: s.id, Site: ids.Site(s.config.Site), Published: report.Coordinate(s.near.published)}
 	if s.near.at != 0 {
 		out.PublishedNS = s.clock() - s.near.at
 	}
 	s.near.mu.Unlock()
 	probed := s.probeAll(ctx, times, targets)
 	out.Coordinate = report.Coordinate(vicinity.ForRow(s.near.vicinity.Coordinate()))
-	known := map[geoconfig.NodeID]vicinity.Link{}
+	known := map[ids.Node]vicinity.Link{}
 	for _, l := range s.near.vicinity.Links() {
 		known[l.Node] = l
 	}
@@ -356,8 +357,8 @@ func (s *Server) targets(only []string) []geoconfig.Node {
 }
 
 // probeAll measures nodes so many times each.
-func (s *Server) probeAll(ctx context.Context, times int, nodes []geoconfig.Node) map[geoconfig.NodeID]probed {
-	out := map[geoconfig.NodeID]probed{}
+func (s *Server) probeAll(ctx context.Context, times int, nodes []geoconfig.Node) map[ids.Node]probed {
+	out := map[ids.Node]probed{}
 	if times == 0 {
 		return out
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -40,9 +41,9 @@ func TestAWriteGoesOnOverAThirdNode(t *testing.T) {
 		awaitState(ctx, t, c, n, geoconfig.Normal)
 	}
 	makeFiles(ctx, t, cl, "before", 1)
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	far, third := c.Nodes[(active.Index+1)%3], c.Nodes[(active.Index+2)%3]
-	before, err := c.Row(ctx, geoconfig.RootSlice)
+	before, err := c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +55,10 @@ func TestAWriteGoesOnOverAThirdNode(t *testing.T) {
 	}
 	for _, name := range names {
 		servertest.Await(ctx, t, name+" at the far node", func() error {
-			return far.Server().CheckCopy(geoconfig.RootObject, []byte(name))
+			return far.Server().CheckCopy(ids.RootObject, []byte(name))
 		})
 	}
-	after, err := c.Row(ctx, geoconfig.RootSlice)
+	after, err := c.Row(ctx, ids.RootSlice)
 	if err != nil || after.Epoch != before.Epoch {
 		t.Errorf("epoch %d became %d (%v): somebody took over or was taken out", before.Epoch, after.Epoch, err)
 	}

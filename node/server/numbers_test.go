@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -19,7 +19,7 @@ import (
 // which the first has a lease.
 type pair struct {
 	ctx     context.Context
-	node    geoconfig.NodeID
+	node    ids.Node
 	a, b    *servertest.Client
 	session uint64 // a's
 	file    uint64
@@ -30,12 +30,12 @@ func newPair(t *testing.T) *pair {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
-	p := &pair{ctx: ctx, node: c.Active(geoconfig.RootSlice).ID(), a: c.Connect("root"), b: c.Connect("root")}
+	p := &pair{ctx: ctx, node: c.Active(ids.RootSlice).ID(), a: c.Connect("root"), b: c.Connect("root")}
 	p.a.Revoked = func(*pb.RevokeRequest) *pb.RevokeResponse {
 		p.revoked.Add(1)
 		return &pb.RevokeResponse{}
 	}
-	made, err := p.a.Operate(ctx, geoconfig.RootSlice, create("file"), nil)
+	made, err := p.a.Operate(ctx, ids.RootSlice, create("file"), nil)
 	if err != nil || made.Kind != 0 {
 		t.Fatalf("create: %v %v", made, err)
 	}
@@ -58,7 +58,7 @@ func (p *pair) getattr(t *testing.T, as *servertest.Client, session uint64) []*p
 	t.Helper()
 	var answer pb.GetAttrResponse
 	_, err := as.Call(p.ctx, p.node, wire.Operation, method.GetAttr, &pb.GetAttrRequest{
-		Header: &pb.ReadHeader{Slice: uint32(geoconfig.RootSlice), Session: session}, Object: p.file}, nil, &answer)
+		Header: &pb.ReadHeader{Slice: uint32(ids.RootSlice), Session: session}, Object: p.file}, nil, &answer)
 	if err != nil || answer.Refusal != nil {
 		t.Fatalf("getattr: %v %v", err, answer.Refusal)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 )
@@ -24,7 +24,7 @@ func TestAHundredClientsAtANodeThatTakesSixteen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	awaitWhole(ctx, t, c)
-	before, err := c.Row(ctx, geoconfig.RootSlice)
+	before, err := c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestAHundredClientsAtANodeThatTakesSixteen(t *testing.T) {
 	for i := range clients {
 		all.Go(func() {
 			for k := range each {
-				result, err := shared[i%2].Operate(ctx, geoconfig.RootSlice, create(fmt.Sprintf("f%d-%d", i, k)), nil)
+				result, err := shared[i%2].Operate(ctx, ids.RootSlice, create(fmt.Sprintf("f%d-%d", i, k)), nil)
 				if err != nil || result.Kind != 0 {
 					t.Errorf("client %d: %v %v", i, result, err)
 					return
@@ -48,7 +48,7 @@ func TestAHundredClientsAtANodeThatTakesSixteen(t *testing.T) {
 	if n := made.Load(); n != clients*each {
 		t.Errorf("%d of %d files were made", n, clients*each)
 	}
-	after, err := c.Row(ctx, geoconfig.RootSlice)
+	after, err := c.Row(ctx, ids.RootSlice)
 	if err != nil || after.Epoch != before.Epoch {
 		t.Errorf("epoch %d became %d, %v: members changed under load", before.Epoch, after.Epoch, err)
 	}

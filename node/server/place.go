@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
@@ -28,7 +29,7 @@ func (s *Server) place(ctx context.Context, w *identity.Who, req *pb.PlaceReques
 	if err := cue.Check(req.Cues); err != nil {
 		return nil, err
 	}
-	parent := geoconfig.ObjectID(req.Parent)
+	parent := ids.Object(req.Parent)
 	if req.Cues.GetKeepTogether() {
 		if row, ok := s.directory.Slice(parent.Slice()); ok && !row.Closed {
 			return placed(row)
@@ -77,7 +78,7 @@ func (s *Server) beginPlacing(ctx context.Context) (end func(), err error) {
 }
 
 // open finds a slice that takes new objects of a policy.
-func (s *Server) open(parent geoconfig.ObjectID, policy geoconfig.Policy) (geoconfig.SliceRow, bool) {
+func (s *Server) open(parent ids.Object, policy geoconfig.Policy) (geoconfig.SliceRow, bool) {
 	rows := s.directory.Slices()
 	if row, ok := s.directory.Slice(parent.Slice()); ok && (s.fits(row, policy) || s.comesHome(row, policy)) {
 		return row, true
@@ -99,14 +100,14 @@ func (s *Server) open(parent geoconfig.ObjectID, policy geoconfig.Policy) (geoco
 // many policies leaves the others room in the slice table.
 type opened struct {
 	mu sync.Mutex // guards by
-	by map[geoconfig.UserName][]time.Duration
+	by map[ids.User][]time.Duration
 }
 
 // openedWithin is the time in which one user may have Config.MaxNewSlices made.
 const openedWithin = time.Hour
 
 // take counts a slice for a user, or answers Quota.
-func (o *opened) take(user geoconfig.UserName, most int, now time.Duration) error {
+func (o *opened) take(user ids.User, most int, now time.Duration) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	recent := slices.DeleteFunc(o.by[user], func(at time.Duration) bool { return now-at >= openedWithin })
@@ -114,7 +115,7 @@ func (o *opened) take(user geoconfig.UserName, most int, now time.Duration) erro
 		return fault.Errorf(fault.Quota, "server.Place", string(user), "%d slices were made for this user within an hour: use fewer different cues, or try later", len(recent))
 	}
 	if o.by == nil {
-		o.by = map[geoconfig.UserName][]time.Duration{}
+		o.by = map[ids.User][]time.Duration{}
 	}
 	o.by[user] = append(recent, now)
 	return nil
@@ -130,7 +131,7 @@ func placed(row geoconfig.SliceRow) (proto.Message, error) {
 func (s *Server) policy(cues *pb.Cues) (geoconfig.Policy, error) {
 	const op fault.Op = "server.Place"
 	sites := s.directory.Sites()
-	home := geoconfig.SiteName(s.config.Site)
+	home := ids.Site(s.config.Site)
 	p := cue.Policy(cues, home)
 	if p.Home == "random" && len(sites) > 0 {
 		p.Home = sites[s.random()%uint64(len(sites))].Name
@@ -155,18 +156,18 @@ func (s *Server) fits(row geoconfig.SliceRow, p geoconfig.Policy) bool {
 	if !open {
 		return false
 	}
-	return row.Active == s.id || s.siteOf(row.Active) == p.Home && p.Home != geoconfig.SiteName(s.config.Site)
+	return row.Active == s.id || s.siteOf(row.Active) == p.Home && p.Home != ids.Site(s.config.Site)
 }
 
-func (s *Server) siteOf(id geoconfig.NodeID) geoconfig.SiteName {
+func (s *Server) siteOf(id ids.Node) ids.Site {
 	n, _ := s.directory.Node(id)
 	return n.Site
 }
 
 // nearest lists the nodes at a site, this one first, then the least loaded.
-func (s *Server) nearest(site geoconfig.SiteName) []geoconfig.NodeID {
-	var out []geoconfig.NodeID
-	if site == geoconfig.SiteName(s.config.Site) {
+func (s *Server) nearest(site ids.Site) []ids.Node {
+	var out []ids.Node
+	if site == ids.Site(s.config.Site) {
 		out = append(out, s.id)
 	}
 	for _, c := range s.candidates() {
@@ -179,11 +180,11 @@ func (s *Server) nearest(site geoconfig.SiteName) []geoconfig.NodeID {
 
 // newSlice makes a slice with the next free ID and waits until it is led.
 func (s *Server) newSlice(ctx context.Context, policy geoconfig.Policy, rows []geoconfig.SliceRow) (geoconfig.SliceRow, error) {
-	next := geoconfig.RootSlice + 1
+	next := ids.RootSlice + 1
 	for _, r := range rows {
 		next = max(next, r.ID+1)
 	}
-	for ; next <= geoconfig.MaxSlice; next++ {
+	for ; next <= ids.MaxSlice; next++ {
 		row, err := s.makeSlice(ctx, next, policy, s.candidates())
 		if fault.Is(err, fault.Conflict) {
 			continue

@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
@@ -17,7 +18,7 @@ import (
 )
 
 func place(ctx context.Context, cl *servertest.Client, n *servertest.Node, cues *pb.Cues) error {
-	_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(geoconfig.RootObject), Cues: cues}, nil, &pb.PlaceResponse{})
+	_, err := cl.Call(ctx, n.ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject), Cues: cues}, nil, &pb.PlaceResponse{})
 	return err
 }
 
@@ -52,11 +53,11 @@ func TestANodeMakesNoSliceOfCuesThatNoPathSpells(t *testing.T) {
 		if err := place(ctx, ann, c.Nodes[0], tt.cues); fault.KindOf(err) != tt.want {
 			t.Errorf("%v: got %v, want %v", tt.cues, err, tt.want)
 		}
-		made := &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(geoconfig.RootObject), Name: []byte("f"), Mode: tree.TypeRegular, Cues: tt.cues}}}
+		made := &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(ids.RootObject), Name: []byte("f"), Mode: tree.TypeRegular, Cues: tt.cues}}}
 		if tt.cues.Site != "" {
 			continue // a site may have been there when its directory was made
 		}
-		if _, err := c.Connect("root").Operate(ctx, geoconfig.RootSlice, made, nil); fault.KindOf(err) != tt.want {
+		if _, err := c.Connect("root").Operate(ctx, ids.RootSlice, made, nil); fault.KindOf(err) != tt.want {
 			t.Errorf("a file with %v: got %v, want %v", tt.cues, err, tt.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -62,7 +63,7 @@ func (s *stoppable) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows
 }
 
 // Apply implements geoconfig.Store.
-func (s *stoppable) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+func (s *stoppable) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	if err := s.wait(ctx); err != nil {
 		return 0, err
 	}
@@ -70,7 +71,7 @@ func (s *stoppable) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Rev
 }
 
 // Follow implements geoconfig.Store.
-func (s *stoppable) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *stoppable) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	rows, err := s.Store.Follow(ctx, since, limit)
 	if gone := s.wait(ctx); gone != nil {
 		return geoconfig.Rows{}, gone
@@ -126,7 +127,7 @@ func (r *removal) make(prefix string, n int) {
 func (r *removal) member(normal bool, except ...*servertest.Node) (found *servertest.Node) {
 	r.t.Helper()
 	servertest.Await(r.ctx, r.t, "a node with that part", func() error {
-		row, err := r.c.Row(r.ctx, geoconfig.RootSlice)
+		row, err := r.c.Row(r.ctx, ids.RootSlice)
 		if err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func (r *removal) resume(n *servertest.Node) {
 func (r *removal) awaitReplaced(n *servertest.Node) {
 	r.t.Helper()
 	servertest.Await(r.ctx, r.t, fmt.Sprintf("node %d to be replaced", n.Index), func() error {
-		row, err := r.c.Row(r.ctx, geoconfig.RootSlice)
+		row, err := r.c.Row(r.ctx, ids.RootSlice)
 		if _, in := row.Member(n.ID()); err == nil && (in || len(row.Normals()) < 3) {
 			err = fmt.Errorf("the row is %+v", row)
 		}
@@ -183,7 +184,7 @@ func (r *removal) awaitReplaced(n *servertest.Node) {
 func (r *removal) awaitDropped(n *servertest.Node) {
 	r.t.Helper()
 	servertest.Await(r.ctx, r.t, fmt.Sprintf("node %d to drop its copy", n.Index), func() error {
-		if n.Server().CheckCopy(geoconfig.RootObject, []byte(r.names[0])) == nil {
+		if n.Server().CheckCopy(ids.RootObject, []byte(r.names[0])) == nil {
 			return fmt.Errorf("it still has %s", r.names[0])
 		}
 		return nil
@@ -199,12 +200,12 @@ func (r *removal) checkTakenAgain(back *servertest.Node) {
 	awaitState(r.ctx, r.t, r.c, back, geoconfig.Normal)
 	checkCopy(r.ctx, r.t, back, r.names)
 	servertest.Await(r.ctx, r.t, "a hand-over to the one that is back", func() error {
-		active := r.c.Active(geoconfig.RootSlice)
+		active := r.c.Active(ids.RootSlice)
 		if active == back {
 			return r.c.Nodes[back.Index].Server().CheckRoot()
 		}
 		_, err := r.c.Connect("root").Call(r.ctx, active.ID(), wire.Operation, method.HandOver,
-			&pb.HandOverRequest{Slice: uint32(geoconfig.RootSlice), To: string(back.ID())}, nil, &pb.HandOverResponse{})
+			&pb.HandOverRequest{Slice: uint32(ids.RootSlice), To: string(back.ID())}, nil, &pb.HandOverResponse{})
 		if err == nil {
 			err = fmt.Errorf("it has only begun")
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -19,9 +19,9 @@ import (
 )
 
 // openWith counts the intents of the root's slice in which another slice takes part.
-func openWith(t *testing.T, active *servertest.Node, other geoconfig.SliceID) (n int) {
+func openWith(t *testing.T, active *servertest.Node, other ids.Slice) (n int) {
 	t.Helper()
-	open, err := tree.OpenIntents(active.Server().Committed(geoconfig.RootSlice))
+	open, err := tree.OpenIntents(active.Server().Committed(ids.RootSlice))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +35,14 @@ func openWith(t *testing.T, active *servertest.Node, other geoconfig.SliceID) (n
 
 // leaveIntents begins renames from the root into a directory that does not
 // answer, and returns when all their intents are open.
-func leaveIntents(ctx context.Context, t *testing.T, cl *servertest.Client, active *servertest.Node, dir geoconfig.ObjectID, names []string) {
+func leaveIntents(ctx context.Context, t *testing.T, cl *servertest.Client, active *servertest.Node, dir ids.Object, names []string) {
 	t.Helper()
 	asked, leave := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for _, name := range names {
 		all.Go(func() {
-			_, _ = cl.Operate(asked, geoconfig.RootSlice, &pb.Operation{TimeNs: 7, Op: &pb.Operation_Rename{Rename: &pb.Rename{
-				Dir: uint64(geoconfig.RootObject), Name: []byte(name), NewDir: uint64(dir), NewName: []byte(name)}}}, nil)
+			_, _ = cl.Operate(asked, ids.RootSlice, &pb.Operation{TimeNs: 7, Op: &pb.Operation_Rename{Rename: &pb.Rename{
+				Dir: uint64(ids.RootObject), Name: []byte(name), NewDir: uint64(dir), NewName: []byte(name)}}}, nil)
 		})
 	}
 	servertest.Await(ctx, t, "the renames to begin", func() error {
@@ -78,8 +78,8 @@ func TestASilentNodeDoesNotHoldUpTheIntentsOfOthers(t *testing.T) {
 	defer cancel()
 	awaitWhole(ctx, t, c)
 	cl := c.Connect("root")
-	active := c.Active(geoconfig.RootSlice)
-	var dirs []geoconfig.ObjectID
+	active := c.Active(ids.RootSlice)
+	var dirs []ids.Object
 	var cut [2]silence
 	peers := map[string]*silence{}
 	for _, n := range c.Nodes {
@@ -91,9 +91,9 @@ func TestASilentNodeDoesNotHoldUpTheIntentsOfOthers(t *testing.T) {
 	var many []string
 	for n := range 64 {
 		many = append(many, fmt.Sprintf("silent%02d", n))
-		do(ctx, t, cl, geoconfig.RootSlice, create(many[n]))
+		do(ctx, t, cl, ids.RootSlice, create(many[n]))
 	}
-	do(ctx, t, cl, geoconfig.RootSlice, create("one"))
+	do(ctx, t, cl, ids.RootSlice, create("one"))
 	active.Server().Host().SetFilter(func(peer string, _ wire.Class, m wire.Method) wire.Verdict {
 		silent := peers[peer]
 		return wire.Verdict{Drop: m == method.Operate && silent != nil && silent.drops()}
@@ -119,5 +119,5 @@ func TestASilentNodeDoesNotHoldUpTheIntentsOfOthers(t *testing.T) {
 		t.Errorf("%d intents with the silent node are open, want all %d: the test shows nothing", n, len(many))
 	}
 	cut[0].on.Store(false)
-	awaitSettled(ctx, t, active, geoconfig.RootSlice)
+	awaitSettled(ctx, t, active, ids.RootSlice)
 }

@@ -3,8 +3,8 @@ package server
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/server/identity"
@@ -50,7 +50,7 @@ func (s *Server) own(w *identity.Who, session uint64) uint64 {
 
 // attrElsewhere reads the attributes of an object at the node that acts for its
 // slice.
-func (s *Server) attrElsewhere(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (s *Server) attrElsewhere(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	const op fault.Op = "server.attrElsewhere"
 	row, ok := s.directory.Slice(o.Slice())
 	if !ok || row.Active == s.id {
@@ -81,8 +81,8 @@ func (s *Server) mayHave(w *identity.Who, o uint64, root, readable []byte) error
 		return nil
 	}
 	a, err := chunk.AddressOf(root)
-	if err != nil || !s.tickets.OpenReadable(readable, *h, geoconfig.ObjectID(o), a) {
-		return fault.E(fault.Permission, "server.mayHave", geoconfig.ObjectID(o).String(), "the request shows no ticket to read this version of the file")
+	if err != nil || !s.tickets.OpenReadable(readable, *h, ids.Object(o), a) {
+		return fault.E(fault.Permission, "server.mayHave", ids.Object(o).String(), "the request shows no ticket to read this version of the file")
 	}
 	return nil
 }
@@ -123,13 +123,13 @@ func shown(tickets []*pb.Ticket, o uint64) []byte {
 
 // unreached lists what an operation names that its user shows no ticket for. The
 // directory of an object that is made apart has checks of its own.
-func (s *Server) unreached(who *reading.Asker, req *pb.OperateRequest) []geoconfig.ObjectID {
+func (s *Server) unreached(who *reading.Asker, req *pb.OperateRequest) []ids.Object {
 	if who.Holder == nil || req.Operation.GetMakeObject() != nil {
 		return nil
 	}
-	var out []geoconfig.ObjectID
+	var out []ids.Object
 	for _, o := range method.Names(req.Operation) {
-		if id := geoconfig.ObjectID(o); !s.reading.HasReached(who, id, shown(req.Tickets, o)) {
+		if id := ids.Object(o); !s.reading.HasReached(who, id, shown(req.Tickets, o)) {
 			out = append(out, id)
 		}
 	}
@@ -144,14 +144,14 @@ func (s *Server) provedMake(who *reading.Asker, req *pb.OperateRequest) bool {
 	if apart == nil || who.Holder == nil {
 		return true
 	}
-	rights, gid, ok := s.tickets.OpenReached(shown(req.Tickets, apart.Parent), *who.Holder, geoconfig.ObjectID(apart.Parent))
+	rights, gid, ok := s.tickets.OpenReached(shown(req.Tickets, apart.Parent), *who.Holder, ids.Object(apart.Parent))
 	own := !apart.UseGid || rights&ticket.Inherits != 0 && gid == apart.Gid || who.Principal.In(apart.Gid)
 	return ok && rights&ticket.MayAdd != 0 && own
 }
 
 // checkApart makes the checks of an operation for which it shows no tickets.
 // They may ask other nodes.
-func (s *Server) checkApart(ctx context.Context, who *reading.Asker, unreached []geoconfig.ObjectID, apart *pb.MakeObject) error {
+func (s *Server) checkApart(ctx context.Context, who *reading.Asker, unreached []ids.Object, apart *pb.MakeObject) error {
 	for _, o := range unreached {
 		if err := s.reading.Reached(ctx, who, o, nil); err != nil {
 			return err

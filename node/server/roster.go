@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/server/identity"
 )
@@ -16,7 +17,7 @@ import (
 // roster is what this node did about the rows of nodes and users.
 type roster struct {
 	mu  sync.Mutex // guards met
-	met map[geoconfig.NodeID]bool
+	met map[ids.Node]bool
 
 	ahead   atomic.Int64  // clock: when a peer's clock was last complained of; 0: never
 	skipped atomic.Uint64 // complaints since
@@ -36,7 +37,7 @@ func (s *Server) meet() {
 	s.roster.mu.Lock()
 	defer s.roster.mu.Unlock()
 	before := s.roster.met
-	s.roster.met = map[geoconfig.NodeID]bool{}
+	s.roster.met = map[ids.Node]bool{}
 	for _, n := range s.directory.Nodes() {
 		if n.ID == s.id {
 			continue

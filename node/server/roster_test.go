@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -59,7 +60,7 @@ func stranger(t *testing.T, c *servertest.Cluster, clock uint64) *wire.Host {
 }
 
 // removeRow deletes a row of the roster.
-func removeRow(ctx context.Context, t *testing.T, c *servertest.Cluster, key geoconfig.RowKey, revision geoconfig.Revision) {
+func removeRow(ctx context.Context, t *testing.T, c *servertest.Cluster, key geoconfig.RowKey, revision ids.Revision) {
 	t.Helper()
 	b := geoconfig.Batch{Key: "remove/" + key.String(), Remove: []geoconfig.Removal{{Key: key, Revision: revision}}}
 	if _, err := c.Store.Apply(ctx, b); err != nil {
@@ -207,7 +208,7 @@ func TestARemovedNodeIsCut(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b", "c", "d"}, Expected: 4})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	row, err := c.Row(ctx, geoconfig.RootSlice)
+	row, err := c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,13 +258,13 @@ func TestOrdersAreTheAdminsAndInTheAuditLog(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	ann, root := c.Connect("ann"), c.Connect("root")
-	node := c.Active(geoconfig.RootSlice).ID()
+	node := c.Active(ids.RootSlice).ID()
 	if _, err := ann.Call(ctx, node, wire.Operation, method.Status, &pb.StatusRequest{}, nil, nil); err != nil {
 		t.Errorf("a user's status: %v", err)
 	}
 	order := func(cl *servertest.Client) (drop, handOver error) {
 		_, drop = cl.Call(ctx, node, wire.Operation, method.DropCaches, &pb.DropCachesRequest{}, nil, nil)
-		_, handOver = cl.Call(ctx, node, wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: uint32(geoconfig.RootSlice)}, nil, nil)
+		_, handOver = cl.Call(ctx, node, wire.Operation, method.HandOver, &pb.HandOverRequest{Slice: uint32(ids.RootSlice)}, nil, nil)
 		return drop, handOver
 	}
 	if drop, handOver := order(ann); !fault.Is(drop, fault.Permission) || !fault.Is(handOver, fault.Permission) {

@@ -17,6 +17,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
@@ -64,7 +65,7 @@ type Deps struct {
 type Server struct {
 	config Config
 	deps   Deps
-	id     geoconfig.NodeID
+	id     ids.Node
 	log    *slog.Logger
 	clock  boottime.Func
 	hlc    *hlc.Clock
@@ -95,7 +96,7 @@ type Server struct {
 	failedSince map[failedMember]time.Duration
 	// strays are slices that this node leads because their home failed, and
 	// when to bring each home at the earliest; the maintenance goroutine's own.
-	strays   map[geoconfig.SliceID]time.Duration
+	strays   map[ids.Slice]time.Duration
 	homing   homing
 	unsaved  fault.Kind // why the last checkpoint failed; the maintenance goroutine's own
 	roster   roster
@@ -110,7 +111,7 @@ type Server struct {
 	// serving is set once everything below is there for callbacks to use.
 	serving atomic.Bool
 	// fullSlices are those of which a member's disk is full.
-	fullSlices atomic.Pointer[map[geoconfig.SliceID]bool]
+	fullSlices atomic.Pointer[map[ids.Slice]bool]
 	failure    chan error // the first fatal one
 
 	ctx context.Context // of everything that runs; ends at Close
@@ -152,7 +153,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 		return nil, err
 	}
 	d = d.withDefaults()
-	s := &Server{config: c, deps: d, id: geoconfig.NodeID(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
+	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
 		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), failedSince: map[failedMember]time.Duration{}, giving: giving{kept: map[uint64]*keptState{}},
 		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
@@ -165,31 +166,31 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 }
 
 // shortID is the end of a node's ID, which tells nodes apart in a log.
-func shortID(id geoconfig.NodeID) string { return string(id[max(0, len(id)-8):]) }
+func shortID(id ids.Node) string { return string(id[max(0, len(id)-8):]) }
 
 // ID names the node.
-func (s *Server) ID() geoconfig.NodeID { return s.id }
+func (s *Server) ID() ids.Node { return s.id }
 
 // Addresses returns where the node listens.
 func (s *Server) Addresses() []string { return s.host.Addresses() }
 
 // Cluster names the cluster that the node belongs to.
-func (s *Server) Cluster() geoconfig.ClusterID { return s.directory.Cluster().ID }
+func (s *Server) Cluster() ids.Cluster { return s.directory.Cluster().ID }
 
 // CheckRoot answers nil once this node leads the root slice and the root is
 // there.
 func (s *Server) CheckRoot() error {
-	p := s.loop.Published(geoconfig.RootSlice)
+	p := s.loop.Published(ids.RootSlice)
 	if !p.Serves(s.clock()) {
 		return fault.E(fault.NotActive, "server.CheckRoot", string(s.id), "this node does not act for the root slice now")
 	}
-	_, err := tree.GetAttr(operate.Committed(s.store.Meta(), geoconfig.RootSlice), geoconfig.RootObject, false, false)
+	_, err := tree.GetAttr(operate.Committed(s.store.Meta(), ids.RootSlice), ids.RootObject, false, false)
 	return err
 }
 
 // CheckCopy answers nil if this node's own copy, whatever its part, has a name
 // and all the content of the file that it names.
-func (s *Server) CheckCopy(dir geoconfig.ObjectID, name []byte) error {
+func (s *Server) CheckCopy(dir ids.Object, name []byte) error {
 	v := operate.Committed(s.store.Meta(), dir.Slice())
 	e, err := tree.Lookup(v, dir, name)
 	if err != nil {

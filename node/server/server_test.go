@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -15,7 +15,7 @@ import (
 )
 
 func create(name string) *pb.Operation {
-	return &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(geoconfig.RootObject), Name: []byte(name), Mode: tree.TypeRegular | 0o644}}}
+	return &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(ids.RootObject), Name: []byte(name), Mode: tree.TypeRegular | 0o644}}}
 }
 
 func commit(object uint64, n int) *pb.Operation {
@@ -29,19 +29,19 @@ func TestAFileWrittenAtTheActiveIsReadBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	cl := c.Connect("root")
-	made, err := cl.Operate(ctx, geoconfig.RootSlice, create("hello"), nil)
+	made, err := cl.Operate(ctx, ids.RootSlice, create("hello"), nil)
 	if err != nil || made.Kind != 0 {
 		t.Fatalf("create: %v %v", made, err)
 	}
 	body := bytes.Repeat([]byte("0123456789abcdef"), 1024)
-	wrote, err := cl.Operate(ctx, geoconfig.RootSlice, commit(made.Attr.Object, len(body)), body)
+	wrote, err := cl.Operate(ctx, ids.RootSlice, commit(made.Attr.Object, len(body)), body)
 	if err != nil || wrote.Kind != 0 {
 		t.Fatalf("commit: %v %v", wrote, err)
 	}
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	var found pb.ResolveResponse
 	_, err = cl.Call(ctx, active.ID(), wire.Operation, method.Resolve, &pb.ResolveRequest{Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}},
-		Dir: uint64(geoconfig.RootObject), Names: [][]byte{[]byte("hello")}, Content: true}, nil, &found)
+		Dir: uint64(ids.RootObject), Names: [][]byte{[]byte("hello")}, Content: true}, nil, &found)
 	if err != nil || len(found.Steps) != 1 || found.Steps[0].Attr == nil {
 		t.Fatalf("resolve: %v %v", &found, err)
 	}

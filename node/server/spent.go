@@ -2,6 +2,7 @@ package server
 
 import (
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -9,8 +10,8 @@ import (
 // far reports whether a peer, node or client, stands at another site, as far
 // as that is known.
 func (s *Server) far(peer string) bool {
-	if n, ok := s.directory.Node(geoconfig.NodeID(peer)); ok {
-		return n.Site != geoconfig.SiteName(s.config.Site)
+	if n, ok := s.directory.Node(ids.Node(peer)); ok {
+		return n.Site != ids.Site(s.config.Site)
 	}
 	w, err := s.who.Client(peer)
 	return err == nil && w.Site != s.config.Site
@@ -19,7 +20,7 @@ func (s *Server) far(peer string) bool {
 // spent turns what an operation waited for into round trips: its entries go to
 // as many members as its level asks for, and those of this site answer first.
 // It is nil where nothing was waited for.
-func (s *Server) spent(slice geoconfig.SliceID, c operate.Cost) *pb.Spent {
+func (s *Server) spent(slice ids.Slice, c operate.Cost) *pb.Spent {
 	out := pb.Spent{Wan: c.WAN, Local: c.Local, Bytes: c.Far}
 	switch {
 	case c.AskedFar:
@@ -48,7 +49,7 @@ func (s *Server) spent(slice geoconfig.SliceID, c operate.Cost) *pb.Spent {
 }
 
 // standbys counts a slice's other normal members at this site and elsewhere.
-func (s *Server) standbys(slice geoconfig.SliceID) (near, far int) {
+func (s *Server) standbys(slice ids.Slice) (near, far int) {
 	p := s.loop.Published(slice)
 	if p == nil || p.Row == nil {
 		return 0, 0

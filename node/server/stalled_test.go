@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/store"
@@ -59,11 +59,11 @@ func TestANodeWhoseDiskHangsEndsByItself(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	cl := c.Connect("root")
-	do(ctx, t, cl, geoconfig.RootSlice, create("file"))
+	do(ctx, t, cl, ids.RootSlice, create("file"))
 	close(d.hang)
 	written, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { _, _ = cl.Operate(written, geoconfig.RootSlice, create("other"), nil) }()
+	go func() { _, _ = cl.Operate(written, ids.RootSlice, create("other"), nil) }()
 	select {
 	case err := <-c.Nodes[0].Server().Failed():
 		if !fault.Is(err, fault.IO) {

@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/lock"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
@@ -197,7 +198,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.sessions = sessions.New(sessions.Options{
 		Config: limits, First: s.random(), Clock: s.clock, Caller: s.host, Logger: s.log,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
-		Published: func(id geoconfig.SliceID) *operate.Published { return s.loop.Published(id) },
+		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
 		Ended:     s.sessionEnded,
 		Far:       s.far,
 	})
@@ -227,7 +228,7 @@ func (s *Server) openServices(context.Context) error {
 	s.reading = &reading.Server{
 		Published: s.loop.Published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
 		Tickets: s.tickets, Elsewhere: s.attrElsewhere,
-		Committed: func(id geoconfig.SliceID) tree.View { return operate.Committed(s.store.Meta(), id) },
+		Committed: func(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) },
 	}
 	s.intents = newIntents(s)
 	s.handle()
@@ -266,7 +267,7 @@ func (s *Server) connected(peer string, class wire.Class, up bool) {
 	if class != wire.Operation || !s.serving.Load() {
 		return
 	}
-	id := geoconfig.NodeID(peer)
+	id := ids.Node(peer)
 	if !s.who.IsNode(peer) {
 		if !up {
 			s.who.Forget(peer)
@@ -323,7 +324,7 @@ func (s *Server) putNode(ctx context.Context) error {
 			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
 		}
 		b := geoconfig.Batch{Key: fmt.Sprintf("register/%s/%x/%d", s.id, s.boot, s.random())}
-		site := geoconfig.SiteName(s.config.Site)
+		site := ids.Site(s.config.Site)
 		known := false
 		for _, x := range rows.Sites {
 			known = known || x.Name == site
@@ -360,7 +361,7 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 		}
 	}
 	usage := s.store.Usage()
-	n.Site = geoconfig.SiteName(s.config.Site)
+	n.Site = ids.Site(s.config.Site)
 	n.Addresses = s.advertised()
 	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
 	n.CapacityBytes = s.capacity(usage)

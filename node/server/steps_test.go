@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -22,7 +22,7 @@ func TestAPeerTakesNoStepsOfASlicesOwnIntents(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	row, err := c.Row(ctx, geoconfig.RootSlice)
+	row, err := c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
@@ -14,7 +14,7 @@ import (
 // CopySum sums up everything that this node's own copy of a slice shows its
 // readers, with the serial up to which it is applied: two members that applied
 // as much have the same sum. It is for tests, of a slice at rest.
-func (s *Server) CopySum(slice geoconfig.SliceID) (geoconfig.Serial, string, error) {
+func (s *Server) CopySum(slice ids.Slice) (ids.Serial, string, error) {
 	p := s.loop.Published(slice)
 	if p == nil {
 		return 0, "", nil
@@ -38,12 +38,12 @@ func (s *Server) CopySum(slice geoconfig.SliceID) (geoconfig.Serial, string, err
 		}
 		out += fmt.Sprintf("%c%d:%x ", kind, n, h.Sum64())
 	}
-	return geoconfig.Serial(p.Applied.Load()), out, nil
+	return ids.Serial(p.Applied.Load()), out, nil
 }
 
 // Serves reports whether this node may act for a slice at this moment, for
 // tests.
-func (s *Server) Serves(slice geoconfig.SliceID) bool {
+func (s *Server) Serves(slice ids.Slice) bool {
 	return s.loop.Published(slice).Serves(s.clock())
 }
 
@@ -51,11 +51,11 @@ func (s *Server) Serves(slice geoconfig.SliceID) bool {
 type Standing struct {
 	replica.Status
 	Whole   bool // the copy has all that it says to have
-	Applied geoconfig.Serial
+	Applied ids.Serial
 }
 
 // Stand tells how a copy stands. ok is false where there is none.
-func (s *Server) Stand(ctx context.Context, slice geoconfig.SliceID) (st Standing, ok bool, err error) {
+func (s *Server) Stand(ctx context.Context, slice ids.Slice) (st Standing, ok bool, err error) {
 	err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
 		if st.Status, ok = core.Status(slice); !ok {
 			return

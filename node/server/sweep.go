@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/server/operate"
@@ -33,7 +34,7 @@ const (
 )
 
 // resume asks for a slice's open intents to be finished soon.
-func (i *intents) resume(id geoconfig.SliceID) {
+func (i *intents) resume(id ids.Slice) {
 	select {
 	case i.queue <- id:
 	default: // the next sweep finds it
@@ -53,7 +54,7 @@ func (i *intents) run(ctx context.Context) {
 			i.finish(id)
 		case <-tick.C:
 			rows := i.s.leading()
-			maps.DeleteFunc(i.swept, func(id geoconfig.SliceID, _ map[tree.Duty]geoconfig.ObjectID) bool {
+			maps.DeleteFunc(i.swept, func(id ids.Slice, _ map[tree.Duty]ids.Object) bool {
 				return !slices.ContainsFunc(rows, func(r geoconfig.SliceRow) bool { return r.ID == id })
 			})
 			for n := range rows {
@@ -81,7 +82,7 @@ func (i *intents) forgetUnseen() {
 }
 
 // finish resumes the intents of a slice that nobody here runs.
-func (i *intents) finish(id geoconfig.SliceID) {
+func (i *intents) finish(id ids.Slice) {
 	open, err := tree.OpenIntents(operate.Committed(i.s.store.Meta(), id))
 	if err != nil {
 		i.s.log.Error("open intents could not be read", "slice", uint32(id), "error", err)
@@ -102,7 +103,7 @@ func (i *intents) finish(id geoconfig.SliceID) {
 
 // pending reports whether a step of an intent waits to be committed: its outcome
 // may be on its way.
-func (i *intents) pending(ctx context.Context, id geoconfig.SliceID, o *tree.OpenIntent) bool {
+func (i *intents) pending(ctx context.Context, id ids.Slice, o *tree.OpenIntent) bool {
 	if plant.On(plant.IntentAbortsOpen) {
 		return false
 	}
@@ -113,7 +114,7 @@ func (i *intents) pending(ctx context.Context, id geoconfig.SliceID, o *tree.Ope
 // old reports whether an intent began before this node led its slice (0 for
 // one that another slice coordinates), or so long ago that whoever began it
 // would have noted it.
-func (s *Server) old(i tree.Intent, id geoconfig.SliceID) bool {
+func (s *Server) old(i tree.Intent, id ids.Slice) bool {
 	s.intents.mu.Lock()
 	defer s.intents.mu.Unlock()
 	met, seen := s.intents.seen[i]
@@ -124,13 +125,13 @@ func (s *Server) old(i tree.Intent, id geoconfig.SliceID) bool {
 	s.intents.seen[i] = met
 	if !seen {
 		p := s.loop.Published(id)
-		return p != nil && p.Since > 0 && geoconfig.ObjectID(i).Number() <= p.Since
+		return p != nil && p.Since > 0 && ids.Object(i).Number() <= p.Since
 	}
 	return s.clock()-met.first > s.deps.StepPatience
 }
 
 // sweepPrepared asks the coordinators of intents that stay prepared here.
-func (i *intents) sweepPrepared(id geoconfig.SliceID) {
+func (i *intents) sweepPrepared(id ids.Slice) {
 	prepared, err := tree.Prepared(operate.Committed(i.s.store.Meta(), id))
 	if err != nil {
 		i.s.log.Error("prepared intents could not be read", "slice", uint32(id), "error", err)
@@ -143,7 +144,7 @@ func (i *intents) sweepPrepared(id geoconfig.SliceID) {
 
 // settlePrepared lets go of what a prepared intent holds here, where its
 // coordinator does not know it any more. It reports whether that is known.
-func (i *intents) settlePrepared(ctx context.Context, id geoconfig.SliceID, p tree.Intent) bool {
+func (i *intents) settlePrepared(ctx context.Context, id ids.Slice, p tree.Intent) bool {
 	if open, err := i.isOpen(ctx, p); err != nil || open {
 		return err == nil
 	}
@@ -175,14 +176,14 @@ func (i *intents) isOpen(ctx context.Context, p tree.Intent) (bool, error) {
 }
 
 // sweepMarks settles what creates over two slices left (tree.Sweep).
-func (i *intents) sweepMarks(id geoconfig.SliceID) {
+func (i *intents) sweepMarks(id ids.Slice) {
 	now := i.s.deps.Wall()
 	before := func(d tree.Duty) hlc.Time {
 		age := map[tree.Duty]time.Duration{tree.DutyNoname: nonameAge, tree.DutyNamed: namedAge, tree.DutyFence: fenceAge}[d]
 		return hlc.FromWall(now.Add(-age))
 	}
 	if i.swept[id] == nil {
-		i.swept[id] = map[tree.Duty]geoconfig.ObjectID{}
+		i.swept[id] = map[tree.Duty]ids.Object{}
 	}
 	marks, err := tree.Sweep(operate.Committed(i.s.store.Meta(), id), before, i.swept[id], sweepLimit)
 	if err != nil {
@@ -190,7 +191,7 @@ func (i *intents) sweepMarks(id geoconfig.SliceID) {
 		return
 	}
 	other := func(m *tree.Mark) lane {
-		asked := map[tree.Duty]geoconfig.SliceID{tree.DutyNoname: m.Dir.Slice(), tree.DutyNamed: m.Object.Slice(), tree.DutyFence: id}
+		asked := map[tree.Duty]ids.Slice{tree.DutyNoname: m.Dir.Slice(), tree.DutyNamed: m.Object.Slice(), tree.DutyFence: id}
 		return laneOf(dutyMarks, id, asked[m.Duty])
 	}
 	settle(i, marks, other, func(ctx context.Context, m *tree.Mark) bool {
@@ -202,7 +203,7 @@ func (i *intents) sweepMarks(id geoconfig.SliceID) {
 	})
 }
 
-func (i *intents) settleMark(ctx context.Context, id geoconfig.SliceID, m tree.Mark) error {
+func (i *intents) settleMark(ctx context.Context, id ids.Slice, m tree.Mark) error {
 	reap := &pb.Reap{Object: uint64(m.Object), Dir: uint64(m.Dir)}
 	switch m.Duty {
 	case tree.DutyNoname:
@@ -225,7 +226,7 @@ func (i *intents) settleMark(ctx context.Context, id geoconfig.SliceID, m tree.M
 }
 
 // reap runs a sweeper's operation at the node that acts for a slice.
-func (i *intents) reap(ctx context.Context, id geoconfig.SliceID, reap *pb.Reap) (*pb.Result, error) {
+func (i *intents) reap(ctx context.Context, id ids.Slice, reap *pb.Reap) (*pb.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, i.s.deps.StepPatience)
 	defer cancel()
 	op := &pb.Operation{Op: &pb.Operation_Reap{Reap: reap}}

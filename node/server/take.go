@@ -9,8 +9,8 @@ import (
 	"math"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
@@ -63,7 +63,7 @@ func (s *Server) takeTransfer(ctx context.Context, t replica.Transfer) {
 // those that are here (operate.Page). The chunks that they name are fetched
 // beside. Then the copy is compared with its source, and made durable. A copy
 // that begins again finds the chunks that it had got.
-func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string) error {
+func (s *Server) takeFrom(ctx context.Context, id ids.Slice, peer string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &taking{s: s, id: id, peer: peer, began: s.clock(), said: s.clock()}
@@ -71,7 +71,7 @@ func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string
 	if err != nil {
 		return err
 	}
-	t.base = replica.Snapshot{Serial: geoconfig.Serial(first.Serial), Epoch: geoconfig.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
+	t.base = replica.Snapshot{Serial: ids.Serial(first.Serial), Epoch: ids.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
 	if plant.On(plant.TransferForgetsResults) {
 		t.base.Clients = nil
 	}
@@ -95,7 +95,7 @@ func (s *Server) takeFrom(ctx context.Context, id geoconfig.SliceID, peer string
 // taking is one copy on its way in.
 type taking struct {
 	s       *Server
-	id      geoconfig.SliceID
+	id      ids.Slice
 	peer    string
 	base    replica.Snapshot // of the first page
 	began   time.Duration
@@ -135,7 +135,7 @@ func (t *taking) ask(ctx context.Context, req *pb.TransferRequest, behind []byte
 }
 
 // hold has nothing more applied than is now, and returns that serial.
-func (t *taking) hold(ctx context.Context) (applied geoconfig.Serial, err error) {
+func (t *taking) hold(ctx context.Context) (applied ids.Serial, err error) {
 	err = t.s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { applied = core.TransferHold(now, t.id, 0) })
 	return applied, err
 }
@@ -204,7 +204,7 @@ func (t *taking) pages(ctx context.Context, answer *pb.TransferResponse, body []
 	for {
 		var named []chunk.Address
 		var err error
-		p.Last, p.At = answer.Last, replica.EntryID{Serial: geoconfig.Serial(answer.Serial), Epoch: geoconfig.Epoch(answer.Epoch)}
+		p.Last, p.At = answer.Last, replica.EntryID{Serial: ids.Serial(answer.Serial), Epoch: ids.Epoch(answer.Epoch)}
 		if named, err = t.restore(body, &p); err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func (t *taking) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	frozen, at, err := t.freezeAt(ctx, geoconfig.Serial(kept.Serial))
+	frozen, at, err := t.freezeAt(ctx, ids.Serial(kept.Serial))
 	if err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func (t *taking) settled(ctx context.Context) error {
 
 // freezeAt has the log applied up to an entry, and no further until the state of
 // then is kept.
-func (t *taking) freezeAt(ctx context.Context, serial geoconfig.Serial) (frozen *meta.Frozen, at replica.Snapshot, err error) {
+func (t *taking) freezeAt(ctx context.Context, serial ids.Serial) (frozen *meta.Frozen, at replica.Snapshot, err error) {
 	err = t.until(ctx, func(core *replica.Node, now replica.Time) (bool, error) {
 		if _, err := t.s.loop.Copied(t.id); err != nil {
 			return false, err

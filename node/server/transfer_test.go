@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
@@ -103,7 +104,7 @@ func (a *absence) start(keep int) {
 	defer cancel()
 	awaitWhole(limited, t, a.c)
 	for _, n := range a.c.Nodes {
-		if n != a.c.Active(geoconfig.RootSlice) {
+		if n != a.c.Active(ids.RootSlice) {
 			a.junior = n
 		}
 	}
@@ -126,7 +127,7 @@ func (a *absence) files(ctx context.Context, prefix string, n int) (names []stri
 		body := make([]byte, 2000+i%7000)
 		_, _ = noise.Read(body)
 		name := fmt.Sprintf("%s%04d", prefix, i)
-		made, err := cl.Operate(ctx, geoconfig.RootSlice, create(name), nil)
+		made, err := cl.Operate(ctx, ids.RootSlice, create(name), nil)
 		if ctx.Err() != nil {
 			return names
 		}
@@ -140,7 +141,7 @@ func (a *absence) files(ctx context.Context, prefix string, n int) (names []stri
 				continue // nobody took it: the active was gone
 			}
 		}
-		wrote, err := cl.Operate(ctx, geoconfig.RootSlice, op, body)
+		wrote, err := cl.Operate(ctx, ids.RootSlice, op, body)
 		switch {
 		case ctx.Err() != nil:
 			return names
@@ -156,7 +157,7 @@ func (a *absence) files(ctx context.Context, prefix string, n int) (names []stri
 
 // upload sends content ahead, as chunks, to the active alone.
 func (a *absence) upload(ctx context.Context, cl *servertest.Client, object uint64, body []byte) *pb.Operation {
-	row, err := a.c.Row(ctx, geoconfig.RootSlice)
+	row, err := a.c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		return nil
 	}
@@ -217,7 +218,7 @@ func TestATransferOutlivesItsSource(t *testing.T) {
 	a := leave(t)
 	a.back()
 	for _, n := range a.c.Nodes {
-		if n != a.junior && n != a.c.Active(geoconfig.RootSlice) {
+		if n != a.junior && n != a.c.Active(ids.RootSlice) {
 			n.Kill() // a standby is the first to be asked
 		}
 	}

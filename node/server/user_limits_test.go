@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
@@ -60,7 +61,7 @@ func TestChunksArePassedOnToTheSlicesMembersOnceEach(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b", "c", "d"}, Expected: 4})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	row, err := c.Row(ctx, geoconfig.RootSlice)
+	row, err := c.Row(ctx, ids.RootSlice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestChunksArePassedOnToTheSlicesMembersOnceEach(t *testing.T) {
 	body := []byte("one chunk")
 	address := chunk.Sum(body)
 	var answer pb.PutResponse
-	_, err = c.Connect("ann").Call(ctx, geoconfig.NodeID(members[0]), wire.Chunk, method.Put,
+	_, err = c.Connect("ann").Call(ctx, ids.Node(members[0]), wire.Chunk, method.Put,
 		&pb.PutRequest{Slice: 1, Addresses: address[:], Sizes: []uint32{uint32(len(body))}, Chain: chain}, [][]byte{body}, &answer)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func TestChunksArePassedOnToTheSlicesMembersOnceEach(t *testing.T) {
 			t.Errorf("it went to %s twice", id)
 		}
 		seen[id] = true
-		if _, ok := row.Member(geoconfig.NodeID(id)); !ok {
+		if _, ok := row.Member(ids.Node(id)); !ok {
 			t.Errorf("it went to %s, which is no member", id)
 		}
 	}
@@ -105,7 +106,7 @@ func TestCuesThatNoPathGivesMakeNoSlice(t *testing.T) {
 	for name, cues := range map[string]*pb.Cues{
 		"time to coherence": {CoherenceNs: 12345}, "write-once": {WriteOnce: true}, "replicas": {RepLevel: 60}, "sites": {RepSites: 60},
 	} {
-		_, err := ann.Call(ctx, c.Nodes[0].ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(geoconfig.RootObject), Cues: cues}, nil, nil)
+		_, err := ann.Call(ctx, c.Nodes[0].ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject), Cues: cues}, nil, nil)
 		if !fault.Is(err, fault.NotSupported) && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: got %v, want a refusal", name, err)
 		}
@@ -148,7 +149,7 @@ func TestWhatAUserStoresCountsUntilItIsCommitted(t *testing.T) {
 			t.Errorf("another user: %v", err)
 		}
 	}
-	file := do(ctx, t, root, 1, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(geoconfig.RootObject), Name: []byte("file"), Mode: tree.TypeRegular | 0o600}}})
+	file := do(ctx, t, root, 1, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(ids.RootObject), Name: []byte("file"), Mode: tree.TypeRegular | 0o600}}})
 	do(ctx, t, root, 1, &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: file.Attr.Object, Extents: extents}}})
 	for i, n := range c.Nodes {
 		for { // the standby hears a moment later that it is committed

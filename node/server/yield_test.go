@@ -13,6 +13,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -27,7 +28,7 @@ const waiters = 12
 // besideWaiters sends requests that wait at a node until release, and wants
 // another request answered meanwhile. A request that is answered with Again is
 // sent anew.
-func besideWaiters(t *testing.T, node geoconfig.NodeID, cl *servertest.Client, m wire.Method, req proto.Message, answer func() proto.Message, release func()) {
+func besideWaiters(t *testing.T, node ids.Node, cl *servertest.Client, m wire.Method, req proto.Message, answer func() proto.Message, release func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	var all sync.WaitGroup
@@ -94,8 +95,8 @@ func TestReadersThatWaitForAClientAloneTakeNoWorker(t *testing.T) {
 	if _, err := alone.Session(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	dir := do(t.Context(), t, alone, geoconfig.RootSlice, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{
-		Dir: uint64(geoconfig.RootObject), Name: []byte("alone"), Mode: tree.TypeDir | 0o755, Alone: true}}}).Attr.Object
+	dir := do(t.Context(), t, alone, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{
+		Dir: uint64(ids.RootObject), Name: []byte("alone"), Mode: tree.TypeDir | 0o755, Alone: true}}}).Attr.Object
 	besideWaiters(t, node, reader, method.List, &pb.ListRequest{Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}}, Dir: dir},
 		func() proto.Message { return &pb.ListResponse{} }, release)
 }
@@ -105,12 +106,12 @@ func TestReadersThatWaitForAClientAloneTakeNoWorker(t *testing.T) {
 func TestReadersThatWaitForAnIntentTakeNoWorker(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Configure: fewWorkers})
-	active := c.Active(geoconfig.RootSlice)
+	active := c.Active(ids.RootSlice)
 	peer := c.Nodes[0]
 	if peer == active {
 		peer = c.Nodes[1]
 	}
-	intent := tree.NewIntent(geoconfig.RootSlice+1, 5)
+	intent := tree.NewIntent(ids.RootSlice+1, 5)
 	step := func(phase pb.Step_Phase, detail []byte) {
 		t.Helper()
 		answer := &pb.OperateResponse{}
@@ -121,9 +122,9 @@ func TestReadersThatWaitForAnIntentTakeNoWorker(t *testing.T) {
 			t.Errorf("%v: %v, %v", phase, answer, err)
 		}
 	}
-	lock := binary.BigEndian.AppendUint64([]byte{1}, uint64(geoconfig.RootObject)) // one, of the name below
+	lock := binary.BigEndian.AppendUint64([]byte{1}, uint64(ids.RootObject)) // one, of the name below
 	step(pb.Step_PREPARE, append(lock, "\x04name"...))
-	besideWaiters(t, active.ID(), c.Connect("root"), method.List, &pb.ListRequest{Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}}, Dir: uint64(geoconfig.RootObject)},
+	besideWaiters(t, active.ID(), c.Connect("root"), method.List, &pb.ListRequest{Header: &pb.ReadHeader{Slice: 1, Principal: &pb.Principal{}}, Dir: uint64(ids.RootObject)},
 		func() proto.Message { return &pb.ListResponse{} }, func() { step(pb.Step_ABORT, nil) })
 }
 
@@ -135,7 +136,7 @@ type gatedStore struct {
 	gate chan struct{}
 }
 
-func (s *gatedStore) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+func (s *gatedStore) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	if len(b.Slices) > 0 && s.shut.Load() {
 		select {
 		case <-s.gate:
@@ -162,6 +163,6 @@ func TestPlacesThatWaitForGeoConfigTakeNoWorker(t *testing.T) {
 	store.shut.Store(true)
 	release := sync.OnceFunc(func() { close(store.gate) })
 	t.Cleanup(release)
-	besideWaiters(t, c.Nodes[0].ID(), c.Connect("root"), method.Place, &pb.PlaceRequest{Parent: uint64(geoconfig.RootObject), Cues: &pb.Cues{RepLevel: 4}},
+	besideWaiters(t, c.Nodes[0].ID(), c.Connect("root"), method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject), Cues: &pb.Cues{RepLevel: 4}},
 		func() proto.Message { return &pb.PlaceResponse{} }, release)
 }

@@ -3,7 +3,7 @@ package session
 import (
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -21,7 +21,7 @@ const maxShunned = 1 << 14
 // it. It refuses where Grant would, while another session has a lease on the
 // directory's names or an operation of its on them under way, and for a while
 // after one was taken back for the sake of another session.
-func (t *Table) GrantAlone(id ID, o geoconfig.ObjectID, now int64) (serial uint64, ok bool) {
+func (t *Table) GrantAlone(id ID, o ids.Object, now int64) (serial uint64, ok bool) {
 	s := t.sessions[id]
 	if s == nil || s.client == 0 || now >= s.end || t.shunned[o] > now {
 		return 0, false
@@ -59,7 +59,7 @@ func (t *Table) GrantAlone(id ID, o geoconfig.ObjectID, now int64) (serial uint6
 // does to them: from then until End no other session is alone in them, and none
 // was once the change is Ready. Where the session itself is alone in all of
 // them there is nothing to begin, and nothing to End: it returns nil.
-func (t *Table) Share(dirs []geoconfig.ObjectID, id ID, now int64) (*Change, []Revocation) {
+func (t *Table) Share(dirs []ids.Object, id ID, now int64) (*Change, []Revocation) {
 	if t.aloneIn(dirs, id) {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (t *Table) Share(dirs []geoconfig.ObjectID, id ID, now int64) (*Change, []R
 
 // aloneIn reports whether a session has a lease of kind ALONE on all of some
 // directories, which nobody asked it to give up.
-func (t *Table) aloneIn(dirs []geoconfig.ObjectID, id ID) bool {
+func (t *Table) aloneIn(dirs []ids.Object, id ID) bool {
 	s := t.sessions[id]
 	if s == nil || s.client == 0 {
 		return len(dirs) == 0
@@ -99,7 +99,7 @@ func (t *Table) aloneIn(dirs []geoconfig.ObjectID, id ID) bool {
 func (l *lease) held() bool { return l.session.client != 0 }
 
 // othersAlone reports whether another session is alone in a directory.
-func (t *Table) othersAlone(o geoconfig.ObjectID, id ID) bool {
+func (t *Table) othersAlone(o ids.Object, id ID) bool {
 	obj := t.objects[key{o, pb.Grant_ALONE}]
 	if obj == nil {
 		return false
@@ -112,7 +112,7 @@ func (t *Table) othersAlone(o geoconfig.ObjectID, id ID) bool {
 	return false
 }
 
-func (t *Table) shun(o geoconfig.ObjectID, now int64) {
+func (t *Table) shun(o ids.Object, now int64) {
 	if len(t.shunned) >= maxShunned {
 		for old, until := range t.shunned {
 			if until <= now {

@@ -3,7 +3,7 @@ package session
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
 	"pgregory.net/rapid"
@@ -22,7 +22,7 @@ func pairOf(t *testing.T) (table *Table, a, b ID) {
 	return table, a, b
 }
 
-var dir = []geoconfig.ObjectID{objectN(1)}
+var dir = []ids.Object{objectN(1)}
 
 func TestOneIsAlone(t *testing.T) {
 	table, a, b := pairOf(t)

@@ -3,7 +3,7 @@ package session
 import (
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -12,7 +12,7 @@ import (
 // and readable (or given up): so long nobody gets a lease on what it touches.
 type Change struct {
 	keys     []key
-	unlinked []geoconfig.ObjectID
+	unlinked []ids.Object
 	holders  []uint64
 	pending  int
 	ended    bool
@@ -26,7 +26,7 @@ func (c *Change) Ready() bool { return c.pending == 0 }
 // Holders are the clients that said they have open what the change unlinks.
 func (c *Change) Holders() []uint64 { return c.holders }
 
-func (c *Change) unlinks(o geoconfig.ObjectID) bool { return slices.Contains(c.unlinked, o) }
+func (c *Change) unlinks(o ids.Object) bool { return slices.Contains(c.unlinked, o) }
 
 // Begin starts a change by a session (except, 0 for none; it keeps its leases)
 // or adds touches to one begun (the evaluation after a wait may name others).
@@ -98,7 +98,7 @@ func (t *Table) End(c *Change) {
 
 // Changing reports whether a change of the thing is under way, so that a
 // reader knows before it reads that it will get no lease.
-func (t *Table) Changing(o geoconfig.ObjectID, what pb.Grant_What) bool {
+func (t *Table) Changing(o ids.Object, what pb.Grant_What) bool {
 	obj := t.objects[key{o, what}]
 	return obj != nil && obj.changes > 0
 }
@@ -106,14 +106,14 @@ func (t *Table) Changing(o geoconfig.ObjectID, what pb.Grant_What) bool {
 // Handed is a lease that outlives its active: nobody may change the object
 // before so many nanoseconds are over.
 type Handed struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	What   pb.Grant_What
 	Left   int64
 }
 
 // Handover lists a slice's leases with their time left, for the next active of
 // a planned hand-over. They stay in this table.
-func (t *Table) Handover(slice geoconfig.SliceID, now int64) []Handed {
+func (t *Table) Handover(slice ids.Slice, now int64) []Handed {
 	var out []Handed
 	for _, s := range t.sessions {
 		for k := range s.leases {
@@ -127,7 +127,7 @@ func (t *Table) Handover(slice geoconfig.SliceID, now int64) []Handed {
 
 // RevokeSlice begins to take back all leases of a slice that is about to be
 // handed over.
-func (t *Table) RevokeSlice(slice geoconfig.SliceID) []Revocation {
+func (t *Table) RevokeSlice(slice ids.Slice) []Revocation {
 	var r revocations
 	for _, s := range t.sessions {
 		for k, l := range s.leases {
@@ -173,7 +173,7 @@ func (t *Table) outlive(byEnd map[int64]*session, k key, end int64) *lease {
 // Void ends a slice's leases as clients do when they learn of an exception or
 // a new active. They may not have learned it yet: until their sessions would
 // have ended, the leases still stand in the way of changes, unrenewed.
-func (t *Table) Void(slice geoconfig.SliceID, now int64) (ready []*Change) {
+func (t *Table) Void(slice ids.Slice, now int64) (ready []*Change) {
 	byEnd := map[int64]*session{}
 	for _, s := range t.sessions {
 		if s.client == 0 {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -13,7 +13,7 @@ import (
 // refuses while a change of the thing is under way, while the session's own
 // lease is being revoked, while another session is alone in the directory, after
 // the session's end, and when the table is full.
-func (t *Table) Grant(id ID, o geoconfig.ObjectID, what pb.Grant_What, now int64) (serial uint64, ok bool) {
+func (t *Table) Grant(id ID, o ids.Object, what pb.Grant_What, now int64) (serial uint64, ok bool) {
 	s := t.sessions[id]
 	if s == nil || s.client == 0 || now >= s.end || what == pb.Grant_NAMES && t.othersAlone(o, id) {
 		return 0, false
@@ -174,7 +174,7 @@ func (t *Table) Evict() []Revocation {
 // those among them, and those that were known to it by a lease on the names of
 // their directory. Ready are the changes that may go on. An answer for a session
 // that has ended, or a second one, does nothing.
-func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready []*Change) {
+func (t *Table) Answer(id ID, serial uint64, held []ids.Object) (ready []*Change) {
 	s := t.sessions[id]
 	if s == nil || s.client == 0 || serial == 0 {
 		return nil
@@ -209,18 +209,18 @@ func (t *Table) Answer(id ID, serial uint64, held []geoconfig.ObjectID) (ready [
 // Opened notes that a session has an object open, so that it is asked when the
 // object loses its last name, whether or not it has a lease then. For creates
 // that open, and claims.
-func (t *Table) Opened(id ID, o geoconfig.ObjectID) {
+func (t *Table) Opened(id ID, o ids.Object) {
 	if s := t.sessions[id]; s != nil && s.client != 0 {
 		t.rememberOpen(s, o)
 	}
 }
 
-func (t *Table) rememberOpen(s *session, o geoconfig.ObjectID) {
+func (t *Table) rememberOpen(s *session, o ids.Object) {
 	if _, known := s.open[o]; known {
 		return
 	}
 	if s.open == nil {
-		s.open = map[geoconfig.ObjectID]struct{}{}
+		s.open = map[ids.Object]struct{}{}
 	}
 	if len(s.open) >= t.config.MaxOpen {
 		for any := range s.open {
@@ -232,7 +232,7 @@ func (t *Table) rememberOpen(s *session, o geoconfig.ObjectID) {
 	t.openers[o] = append(t.openers[o], s)
 }
 
-func (t *Table) forgetOpen(s *session, o geoconfig.ObjectID) {
+func (t *Table) forgetOpen(s *session, o ids.Object) {
 	if _, known := s.open[o]; !known {
 		return
 	}

@@ -12,8 +12,8 @@
 package session
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -49,7 +49,7 @@ func DefaultConfig() Config {
 
 // key is what a lease is on.
 type key struct {
-	object geoconfig.ObjectID
+	object ids.Object
 	what   pb.Grant_What
 }
 
@@ -63,7 +63,7 @@ type session struct {
 	serial uint64
 	leases map[key]*lease
 	user   *user // nil where nobody was charged
-	open   map[geoconfig.ObjectID]struct{}
+	open   map[ids.Object]struct{}
 	asked  map[uint64][]*lease // by serial of the revocation under way
 	// owes is the oldest revocation not answered at a keep-alive, and until the
 	// time up to which keep-alives still prolong the session beside it.
@@ -96,10 +96,10 @@ type Table struct {
 	next     ID
 	sessions map[ID]*session
 	objects  map[key]*object
-	openers  map[geoconfig.ObjectID][]*session
+	openers  map[ids.Object][]*session
 	users    map[string]*user
-	shunned  map[geoconfig.ObjectID]int64 // directories that nobody gets alone, until a time
-	oldest   lease                        // head of the ring of leases by age
+	shunned  map[ids.Object]int64 // directories that nobody gets alone, until a time
+	oldest   lease                // head of the ring of leases by age
 	leases   int
 	soonest  int64 // no session ends before
 }
@@ -109,8 +109,8 @@ type Table struct {
 func New(config Config, first uint64) *Table {
 	t := &Table{
 		config: config, next: ID(first | 1), sessions: map[ID]*session{},
-		objects: map[key]*object{}, users: map[string]*user{}, openers: map[geoconfig.ObjectID][]*session{},
-		shunned: map[geoconfig.ObjectID]int64{},
+		objects: map[key]*object{}, users: map[string]*user{}, openers: map[ids.Object][]*session{},
+		shunned: map[ids.Object]int64{},
 	}
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
 	return t
@@ -194,7 +194,7 @@ type Ended struct {
 	Session ID
 	Client  uint64
 	// Open are objects without a name, perhaps, that it had said it has open.
-	Open []geoconfig.ObjectID
+	Open []ids.Object
 }
 
 // Expire ends the sessions whose time is over. It costs nothing while none is.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
 	"pgregory.net/rapid"
@@ -17,8 +17,8 @@ const (
 	length  = 100
 )
 
-func objectN(n int) geoconfig.ObjectID {
-	return geoconfig.NewObjectID(geoconfig.SliceID(1+n%2), uint64(n))
+func objectN(n int) ids.Object {
+	return ids.NewObject(ids.Slice(1+n%2), uint64(n))
 }
 
 // believer is a client as the promise sees it: it uses a lease until it has
@@ -29,7 +29,7 @@ type believer struct {
 	end      int64
 	believes map[key]uint64 // serial of the grant
 	inbox    []Revocation
-	voided   []geoconfig.SliceID // to learn at the next keep-alive
+	voided   []ids.Slice // to learn at the next keep-alive
 }
 
 // play is one random run.
@@ -135,7 +135,7 @@ func (p *play) step(what, who int) {
 			p.deliver(p.table.Evict())
 			return
 		}
-		s := geoconfig.SliceID(rapid.IntRange(1, 2).Draw(p.T, "slice"))
+		s := ids.Slice(rapid.IntRange(1, 2).Draw(p.T, "slice"))
 		p.wake(p.table.Void(s, p.now))
 		for _, b := range p.clients {
 			b.voided = append(b.voided, s)
@@ -218,9 +218,9 @@ func (p *play) answer(c *believer, who int) {
 	}
 	v := c.inbox[0]
 	c.inbox = c.inbox[1:]
-	var held []geoconfig.ObjectID
+	var held []ids.Object
 	for _, it := range v.Items {
-		k := key{geoconfig.ObjectID(it.Object), it.What}
+		k := key{ids.Object(it.Object), it.What}
 		if c.believes[k] < v.Serial {
 			delete(c.believes, k)
 		}
@@ -282,7 +282,7 @@ func TestHolders(t *testing.T) {
 	if v := table.Unanswered(reader, revs[0].Serial); len(v) != 0 {
 		t.Errorf("%v is sent again though it was seen", v)
 	}
-	if ready := table.Answer(reader, revs[0].Serial, []geoconfig.ObjectID{o}); len(ready) != 1 {
+	if ready := table.Answer(reader, revs[0].Serial, []ids.Object{o}); len(ready) != 1 {
 		t.Fatalf("%d changes go on, want 1", len(ready))
 	}
 	table.End(write)
@@ -290,7 +290,7 @@ func TestHolders(t *testing.T) {
 	if len(revs) != 1 || unlink.Ready() {
 		t.Fatalf("an unlink does not ask who has the file open: %v", revs)
 	}
-	table.Answer(reader, revs[0].Serial, []geoconfig.ObjectID{o})
+	table.Answer(reader, revs[0].Serial, []ids.Object{o})
 	if got := fmt.Sprint(unlink.Holders()); got != "[1]" {
 		t.Errorf("holders %s, want [1]", got)
 	}
@@ -370,7 +370,7 @@ func BenchmarkGrantAndChange(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		o := geoconfig.NewObjectID(1, uint64(i%100_000))
+		o := ids.NewObject(1, uint64(i%100_000))
 		touches[0] = tree.Touch{Object: o, What: pb.Grant_FILE}
 		touches[1] = tree.Touch{Object: objectN(1), What: pb.Grant_NAMES}
 		c, _ := table.Begin(nil, touches, id)
@@ -393,7 +393,7 @@ func TestWhoKnewOfAFileByItsDirectoryMayHoldIt(t *testing.T) {
 		table.Grant(s, dir, pb.Grant_NAMES, 0)
 		if earlier {
 			made, revs := table.Begin(nil, []tree.Touch{{Object: dir, What: pb.Grant_NAMES, Name: []byte("other")}}, 0)
-			table.Answer(s, revs[0].Serial, []geoconfig.ObjectID{file})
+			table.Answer(s, revs[0].Serial, []ids.Object{file})
 			if len(made.Holders()) != 0 {
 				t.Errorf("%v hold something of a change that unlinks nothing", made.Holders())
 			}
@@ -403,7 +403,7 @@ func TestWhoKnewOfAFileByItsDirectoryMayHoldIt(t *testing.T) {
 		if len(revs) != 1 {
 			t.Fatalf("earlier %v: %d revocations, want one", earlier, len(revs))
 		}
-		table.Answer(s, revs[0].Serial, []geoconfig.ObjectID{file})
+		table.Answer(s, revs[0].Serial, []ids.Object{file})
 		if h := unlink.Holders(); !unlink.Ready() || len(h) != 1 || h[0] != 7 {
 			t.Errorf("earlier %v: the holders are %v, want 7; ready: %v", earlier, h, unlink.Ready())
 		}

@@ -3,8 +3,8 @@ package session
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -40,7 +40,7 @@ func TestOneUsersSessionsAndLeasesLeaveRoomForOthers(t *testing.T) {
 	}
 	granted := func(id ID, from, n int) (got int) {
 		for i := range n {
-			if _, ok := table.Grant(id, geoconfig.NewObjectID(1, uint64(from+i)), pb.Grant_FILE, 1); ok {
+			if _, ok := table.Grant(id, ids.NewObject(1, uint64(from+i)), pb.Grant_FILE, 1); ok {
 				got++
 			}
 		}

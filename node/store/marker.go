@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -20,11 +20,11 @@ const (
 
 // marker says whose a data directory is.
 type marker struct {
-	Format      int                   `json:"format"`
-	Cluster     geoconfig.ClusterID   `json:"cluster"`
-	Node        geoconfig.NodeID      `json:"node"`
-	Incarnation geoconfig.Incarnation `json:"incarnation"`
-	Created     string                `json:"created"`
+	Format      int             `json:"format"`
+	Cluster     ids.Cluster     `json:"cluster"`
+	Node        ids.Node        `json:"node"`
+	Incarnation ids.Incarnation `json:"incarnation"`
+	Created     string          `json:"created"`
 }
 
 // checkMarker reads the marker and compares; fresh tells that there is none
@@ -36,7 +36,7 @@ func (s *Store) checkMarker() (fresh bool, err error) {
 	if fault.Is(err, fault.NotFound) {
 		wall := s.opts.Wall()
 		s.marker = marker{Format: Format, Cluster: s.opts.ClusterID, Node: s.opts.NodeID,
-			Incarnation: geoconfig.Incarnation(wall.UnixNano()), Created: wall.UTC().Format("2006-01-02T15:04:05Z")}
+			Incarnation: ids.Incarnation(wall.UnixNano()), Created: wall.UTC().Format("2006-01-02T15:04:05Z")}
 		return true, s.d.MakeDir(disk.MarkerDir, MetaDir)
 	}
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/store/disk"
 	"cartwheel.dev/node/store/journal"
@@ -38,8 +38,8 @@ type Options struct {
 	// directory MetaDir of it; nil is the real one, below Dir.
 	MetaFS vfs.FS
 
-	ClusterID geoconfig.ClusterID
-	NodeID    geoconfig.NodeID
+	ClusterID ids.Cluster
+	NodeID    ids.Node
 
 	Journal journal.Options
 	Pack    pack.Options
@@ -248,10 +248,10 @@ func (s *Store) Packs() *pack.Packs { return s.packs }
 func (s *Store) Meta() *meta.DB { return s.meta }
 
 // NodeID names the node whose data directory this is.
-func (s *Store) NodeID() geoconfig.NodeID { return s.opts.NodeID }
+func (s *Store) NodeID() ids.Node { return s.opts.NodeID }
 
 // Incarnation tells this life of the data directory from earlier ones.
-func (s *Store) Incarnation() geoconfig.Incarnation { return s.marker.Incarnation }
+func (s *Store) Incarnation() ids.Incarnation { return s.marker.Incarnation }
 
 // Recover hands the server every record that is still in the log, in order, and
 // then opens the log for appends. For an entry of an operation the server

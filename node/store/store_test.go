@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/store/disk"
 	"cartwheel.dev/node/store/journal"
@@ -37,12 +37,12 @@ func small(d disk.Disk, fs vfs.FS) Options {
 // with their content, to the packs; as the server does it.
 type machine struct {
 	s       *Store
-	serial  geoconfig.Serial
+	serial  ids.Serial
 	last    journal.Position
 	trouble error
 }
 
-func content(i geoconfig.Serial) []byte {
+func content(i ids.Serial) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "content %d ", i), 1+int(i)*7%300)
 }
 
@@ -54,7 +54,7 @@ func start(o Options) (*machine, error) {
 	}
 	m := &machine{s: s}
 	err = s.Recover(func(_ journal.Position, r journal.Record) error {
-		serial := geoconfig.Serial(binary.LittleEndian.Uint64(r.Pieces[0]))
+		serial := ids.Serial(binary.LittleEndian.Uint64(r.Pieces[0]))
 		return m.apply(serial, bytes.Clone(r.Pieces[0][8:]))
 	})
 	if err == nil {
@@ -68,7 +68,7 @@ func start(o Options) (*machine, error) {
 }
 
 // apply is idempotent: content always, metadata only where it is new.
-func (m *machine) apply(serial geoconfig.Serial, body []byte) error {
+func (m *machine) apply(serial ids.Serial, body []byte) error {
 	a := chunk.Sum(body)
 	if err := m.s.Packs().PutLazy([]chunk.Address{a}, [][]byte{body}); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (m *machine) checkpoint() error {
 }
 
 // holds reports whether the first n operations are all there.
-func (m *machine) holds(n geoconfig.Serial) error {
-	for i := geoconfig.Serial(1); i <= n; i++ {
+func (m *machine) holds(n ids.Serial) error {
+	for i := ids.Serial(1); i <= n; i++ {
 		address, ok, err := m.s.Meta().Slice(1).Get(fmt.Appendf(nil, "file %d", i))
 		if err != nil || !ok {
 			return fmt.Errorf("file %d of %d: %v %w", i, n, ok, err)
@@ -153,7 +153,7 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	d, fs := disk.NewMemory(), vfs.NewCrashableMem()
 	d.Fail(disk.Rule{Site: site, Skip: rng.IntN(1 + 6*int(seed)), Kind: fault.IO, Keep: rng.IntN(20) * 512, Crash: true})
-	acked := geoconfig.Serial(0)
+	acked := ids.Serial(0)
 	if m, err := start(small(d, fs)); err == nil {
 		acked = m.work(80, rng)
 		// The log and the packs end first, as with the power.
@@ -188,7 +188,7 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 
 // work does operations with checkpoints between them until the disk stops; it
 // returns how many are acknowledged altogether.
-func (m *machine) work(n int, rng *rand.Rand) geoconfig.Serial {
+func (m *machine) work(n int, rng *rand.Rand) ids.Serial {
 	for range n {
 		if !m.create() || m.trouble != nil {
 			break

@@ -3,8 +3,8 @@ package tree
 import (
 	"bytes"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -79,7 +79,7 @@ func contentOf(n *Inode, inline []byte) *pb.Content {
 
 // GetAttr reads an object for an answer. An object that does not exist is
 // Stale; one that an intent holds is Busy: wait and read again.
-func GetAttr(v View, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, error) {
+func GetAttr(v View, o ids.Object, content, xattrs bool) (*pb.Attr, error) {
 	const op fault.Op = "tree.GetAttr"
 	if held, err := Locked(v, o, nil); err != nil || held != 0 {
 		return nil, busy(op, o, err)
@@ -110,7 +110,7 @@ func GetAttr(v View, o geoconfig.ObjectID, content, xattrs bool) (*pb.Attr, erro
 
 // getInode reads a record, nil where there is none, with what is shown of it.
 // The record is returned also where its content is not there.
-func getInode(v View, o geoconfig.ObjectID, content bool) (*Inode, *pb.Attr, error) {
+func getInode(v View, o ids.Object, content bool) (*Inode, *pb.Attr, error) {
 	n, err := readInode(v, o)
 	if err != nil || n == nil {
 		return nil, nil, err
@@ -127,14 +127,14 @@ func (n *Inode) own() {
 	n.Target, n.ACL, n.DefaultACL = bytes.Clone(n.Target), bytes.Clone(n.ACL), bytes.Clone(n.DefaultACL)
 }
 
-func scanXattrs(v View, o geoconfig.ObjectID, fn func(name string, value []byte) bool) error {
+func scanXattrs(v View, o ids.Object, fn func(name string, value []byte) bool) error {
 	prefix := objectKey(keyXattr, o)
 	return v.Scan(prefix, endOf(prefix), func(key, value []byte) bool {
 		return fn(string(key[len(prefix):]), value)
 	})
 }
 
-func busy(op fault.Op, o geoconfig.ObjectID, err error) error {
+func busy(op fault.Op, o ids.Object, err error) error {
 	if err != nil {
 		return fault.Wrap(fault.IO, op, o.String(), err)
 	}
@@ -143,7 +143,7 @@ func busy(op fault.Op, o geoconfig.ObjectID, err error) error {
 
 // Directory reads a directory and refuses a principal who may not do what want
 // says there: 4 read, 1 search. For the read path.
-func Directory(v View, o geoconfig.ObjectID, p *Principal, want uint32) (*Inode, error) {
+func Directory(v View, o ids.Object, p *Principal, want uint32) (*Inode, error) {
 	const op fault.Op = "tree.Directory"
 	n, err := readInode(v, o)
 	switch {
@@ -171,7 +171,7 @@ func Access(n *Inode, p *Principal, want uint32) error {
 
 // Lookup finds a name in a directory; NotFound where there is none, Busy where
 // an intent holds the name.
-func Lookup(v View, dir geoconfig.ObjectID, name []byte) (Entry, error) {
+func Lookup(v View, dir ids.Object, name []byte) (Entry, error) {
 	const op fault.Op = "tree.Lookup"
 	if len(name) > MaxName {
 		return Entry{}, fault.E(fault.NameTooLong, op, "", "")
@@ -200,7 +200,7 @@ type NamedEntry struct {
 
 // List returns up to limit names above after, in order, and whether there are
 // more. A page costs what it returns, however large the directory is.
-func List(v View, dir geoconfig.ObjectID, after []byte, limit int) (out []NamedEntry, more bool, err error) {
+func List(v View, dir ids.Object, after []byte, limit int) (out []NamedEntry, more bool, err error) {
 	const op fault.Op = "tree.List"
 	prefix := objectKey(keyEntry, dir)
 	from := prefix

@@ -3,7 +3,7 @@ package tree
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // changing is a View whose content is replaced, with its record, right before it
@@ -25,7 +25,7 @@ func (c *changing) Get(key []byte) ([]byte, bool, error) {
 // beside its record, between the reading of the one and of the other: by as many
 // bytes, by others, and by none.
 func TestContentAndRecordAreOfOneVersion(t *testing.T) {
-	const o = geoconfig.ObjectID(1<<40 | 7)
+	const o = ids.Object(1<<40 | 7)
 	for _, now := range []string{"newer", "shorter", ""} {
 		m := newMemory()
 		set := func(change uint64, content string) {

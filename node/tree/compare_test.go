@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -53,7 +53,7 @@ func (p *pair) compareThing(n *thing) {
 	if a.Size != uint64(len(n.data)+len(n.target)) {
 		p.t.Errorf("%v: size %d, want %d", n.id, a.Size, len(n.data))
 	}
-	if d := p.twin.all[geoconfig.ObjectID(a.Parent)]; a.Parent != 0 && (d == nil || !slices.Contains(slices.Collect(maps.Values(d.kids)), n) || n.nlink != 1) {
+	if d := p.twin.all[ids.Object(a.Parent)]; a.Parent != 0 && (d == nil || !slices.Contains(slices.Collect(maps.Values(d.kids)), n) || n.nlink != 1) {
 		p.t.Errorf("%v: %d is said to cover it, and does not name it alone", n.id, a.Parent)
 	}
 }
@@ -84,7 +84,7 @@ func (p *pair) compareNames(q *place, n *thing) {
 }
 
 // books checks counters, references, locks and leftovers of one slice.
-func (p *pair) books(id geoconfig.SliceID, q *place) {
+func (p *pair) books(id ids.Slice, q *place) {
 	p.t.Helper()
 	objects, stored := uint64(0), uint64(0)
 	for k, n := range p.twin.all {
@@ -157,10 +157,10 @@ func (p *pair) books(id geoconfig.SliceID, q *place) {
 
 // usedUp checks one block of given numbers: those are marked whose objects were
 // made and are gone.
-func (p *pair) usedUp(first geoconfig.ObjectID, bits []byte) {
+func (p *pair) usedUp(first ids.Object, bits []byte) {
 	p.t.Helper()
 	for i := range usedBlock {
-		o := first + geoconfig.ObjectID(i)
+		o := first + ids.Object(i)
 		if got, want := bits[i/8]&(1<<(i%8)) != 0, p.taken[o] && p.twin.all[o] == nil; got != want {
 			p.t.Errorf("%v is marked as gone: %v, want %v", o, got, want)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -58,7 +58,7 @@ func (p *pair) plant() {
 			mode = TypeRegular | 0o666
 		}
 		before := len(p.twin.all)
-		p.createAcross(Principal{}, d, fmt.Sprintf("n%d", p.rng.IntN(6)), mode, 0, "", geoconfig.SliceID(1+(int(d.id.Slice())+p.rng.IntN(2))%3))
+		p.createAcross(Principal{}, d, fmt.Sprintf("n%d", p.rng.IntN(6)), mode, 0, "", ids.Slice(1+(int(d.id.Slice())+p.rng.IntN(2))%3))
 		if len(p.twin.all) > before && mode&TypeMask == TypeDir {
 			for _, name := range slices.Sorted(maps.Keys(d.kids)) {
 				if n := d.kids[name]; n.dir() && n.nlink == 2 {
@@ -120,7 +120,7 @@ func (p *pair) launch() *flight {
 		return nil
 	default:
 		r := &pb.Rename{Dir: uint64(d.id), NewDir: uint64(e.id), Name: []byte(p.name(d)), NewName: []byte(p.name(e)), Exchange: p.rng.IntN(3) == 0}
-		seen := [2]geoconfig.ObjectID{p.seen(d, string(r.Name)), p.seen(e, string(r.NewName))} // others may change it before it is done
+		seen := [2]ids.Object{p.seen(d, string(r.Name)), p.seen(e, string(r.NewName))} // others may change it before it is done
 		r.Object, r.Target = uint64(seen[0]), uint64(seen[1])
 		op = &pb.Operation{Op: &pb.Operation_Rename{Rename: r}}
 		model = func() fault.Kind {

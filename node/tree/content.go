@@ -1,15 +1,15 @@
 package tree
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // commit splices dirty bytes into the current version of a file.
 func (t *txn) commit(op *pb.Commit, body []byte) error {
-	n, err := t.inode(geoconfig.ObjectID(op.Object))
+	n, err := t.inode(ids.Object(op.Object))
 	if err != nil {
 		return err
 	}

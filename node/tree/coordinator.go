@@ -3,8 +3,8 @@ package tree
 import (
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/wire/pb"
@@ -16,7 +16,7 @@ import (
 // step with Asks may be answered with the facts as they are after it, which
 // saves asking for them.
 type Action struct {
-	Slice geoconfig.SliceID
+	Slice ids.Slice
 	Asks  []byte
 	Step  *pb.Step
 	// Final marks the step that decides: its entry carries the client's number
@@ -76,7 +76,7 @@ type Coordinator struct {
 	begun  bool
 	locks  []LockKey
 	// participants in ascending order, and how many of them were asked to prepare.
-	slices   []geoconfig.SliceID
+	slices   []ids.Slice
 	prepared int
 	time     hlc.Time
 	parts    []part
@@ -160,7 +160,7 @@ func (k *Coordinator) Next() []Action {
 		a := k.stepTo(s, pb.Step_PREPARE, appendLocks(nil, k.locksOf(s)))
 		// What is read of a slice is locked there, or by the tree's rename lock,
 		// which is the lowest and was taken first.
-		if asks := k.anew(func(o geoconfig.SliceID) bool { return o == s }); 0 < len(asks) && len(asks) <= maxAsks {
+		if asks := k.anew(func(o ids.Slice) bool { return o == s }); 0 < len(asks) && len(asks) <= maxAsks {
 			a.Asks = appendAsks(nil, k.intent, asks)
 		}
 		return []Action{a}
@@ -197,7 +197,7 @@ func (k *Coordinator) aborts() []Action {
 	return out
 }
 
-func (k *Coordinator) stepTo(s geoconfig.SliceID, p pb.Step_Phase, detail []byte) Action {
+func (k *Coordinator) stepTo(s ids.Slice, p pb.Step_Phase, detail []byte) Action {
 	return Action{Slice: s, Step: &pb.Step{Intent: uint64(k.intent), Phase: p, Detail: detail, Hlc: uint64(k.time)}}
 }
 
@@ -210,7 +210,7 @@ func (k *Coordinator) firstLocks() []LockKey {
 	return nil
 }
 
-func (k *Coordinator) locksOf(s geoconfig.SliceID) []LockKey {
+func (k *Coordinator) locksOf(s ids.Slice) []LockKey {
 	var out []LockKey
 	for _, l := range k.locks {
 		if l.Object.Slice() == s {
@@ -314,7 +314,7 @@ func (k *Coordinator) answerBegin(a Answer) {
 	if !k.settled(a) {
 		return
 	}
-	k.begun, k.intent = true, NewIntent(k.c.Slice, geoconfig.Serial(a.Result.GetSerial()))
+	k.begun, k.intent = true, NewIntent(k.c.Slice, ids.Serial(a.Result.GetSerial()))
 	k.time = max(k.time, a.Time)
 	k.phase = preparing
 	if len(k.firstLocks()) > 0 {
@@ -348,7 +348,7 @@ func (k *Coordinator) afterPrepare() {
 	if k.prepared < len(k.slices) {
 		return
 	}
-	k.phase, k.asks = reading, k.anew(func(geoconfig.SliceID) bool { return true })
+	k.phase, k.asks = reading, k.anew(func(ids.Slice) bool { return true })
 	k.facts = k.locked
 	k.asks = slices.DeleteFunc(k.asks, k.facts.know)
 	if len(k.asks) > maxAsks { // a long way to the root: ask as at first

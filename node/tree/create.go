@@ -3,8 +3,8 @@ package tree
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -16,7 +16,7 @@ func (t *txn) create(op *pb.Create, body []byte) error {
 	if err := checkName(op.Name); err != nil {
 		return err
 	}
-	d, err := t.directory(geoconfig.ObjectID(op.Dir))
+	d, err := t.directory(ids.Object(op.Dir))
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (t *txn) create(op *pb.Create, body []byte) error {
 		return refusal(fault.TooManyLinks)
 	}
 	if op.Object != 0 {
-		n.Object, err = t.given(geoconfig.ObjectID(op.Object))
+		n.Object, err = t.given(ids.Object(op.Object))
 	} else {
 		n.Object, err = t.newObject()
 	}
@@ -75,7 +75,7 @@ func (t *txn) createNameless(op *pb.Create) error {
 	if op.Mode&TypeMask != TypeRegular || t.c.Client == 0 {
 		return refusal(fault.Invalid)
 	}
-	d, err := t.directory(geoconfig.ObjectID(op.Dir))
+	d, err := t.directory(ids.Object(op.Dir))
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func mergeCues(dir, path *pb.Cues) *pb.Cues {
 // makeObject makes an object whose name will be in another slice. It has its
 // link count from the start, and a mark for the sweeper until it is confirmed.
 func (t *txn) makeObject(op *pb.MakeObject) error {
-	parent := &Inode{Object: geoconfig.ObjectID(op.Parent)}
+	parent := &Inode{Object: ids.Object(op.Parent)}
 	if op.UseGid {
 		parent.Mode, parent.GID = TypeDir|setGID, op.Gid
 	}
@@ -269,21 +269,21 @@ func (t *txn) makeObject(op *pb.MakeObject) error {
 }
 
 // mark is the value of the marks that a sweeper reads: the directory and when.
-func (t *txn) mark(dir geoconfig.ObjectID) []byte {
+func (t *txn) mark(dir ids.Object) []byte {
 	v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(dir))
 	return binary.BigEndian.AppendUint64(v, uint64(t.c.Time))
 }
 
 // linkName names an object of another slice, once.
 func (t *txn) linkName(op *pb.LinkName) error {
-	o := geoconfig.ObjectID(op.Object)
+	o := ids.Object(op.Object)
 	if err := checkName(op.Name); err != nil {
 		return err
 	}
 	if o.Slice() == t.c.Slice || o == 0 || op.Mode&TypeMask == 0 {
 		return refusal(fault.Invalid)
 	}
-	d, err := t.directory(geoconfig.ObjectID(op.Dir))
+	d, err := t.directory(ids.Object(op.Dir))
 	if err != nil {
 		return err
 	}

@@ -3,15 +3,15 @@ package tree
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Entry is one name's meaning: an object, made by an operation. A name has one
 // entry; only directories that merge (docs/design.md, 7) have more for a while,
 // and then the highest creation is what a lookup finds.
 type Entry struct {
-	Object   geoconfig.ObjectID
+	Object   ids.Object
 	Creation uint64 // the operation that made the entry
 	Type     uint32 // type bits of the object's mode
 }
@@ -49,7 +49,7 @@ func firstEntry(value []byte) (e Entry, ok bool, err error) {
 	if (len(value)-1)%entrySize != 0 {
 		return e, false, fault.E(fault.Corrupt, op, "", "an entry is malformed")
 	}
-	e.Object = geoconfig.ObjectID(binary.BigEndian.Uint64(value[1:]))
+	e.Object = ids.Object(binary.BigEndian.Uint64(value[1:]))
 	e.Creation = binary.BigEndian.Uint64(value[9:])
 	e.Type = uint32(value[17]) << 12
 	return e, true, nil

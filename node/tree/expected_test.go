@@ -3,13 +3,13 @@ package tree
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // expecting is a rename that says what its caller saw.
-func expecting(op *pb.Operation, object, target geoconfig.ObjectID) *pb.Operation {
+func expecting(op *pb.Operation, object, target ids.Object) *pb.Operation {
 	op.GetRename().Object, op.GetRename().Target = uint64(object), uint64(target)
 	return op
 }
@@ -28,7 +28,7 @@ func TestARenameMovesWhatItsCallerSaw(t *testing.T) {
 		name           string
 		want           fault.Kind
 		op             *pb.Operation
-		object, target geoconfig.ObjectID
+		object, target ids.Object
 	}{
 		{"another source", fault.Stale, d.rename("/a", "/new"), b, 0},
 		{"another source beside the right target", fault.Stale, d.rename("/a", "/b"), c, b},

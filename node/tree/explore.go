@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -17,8 +17,8 @@ func (k *Coordinator) explore() {
 
 // seeds are the questions that any evaluation of the operation will ask.
 func (k *Coordinator) seeds() []ask {
-	key := func(o uint64) ask { return ask{askKey, objectKey(keyInode, geoconfig.ObjectID(o))} }
-	name := func(o uint64, n []byte) ask { return ask{askKey, nameKey(keyEntry, geoconfig.ObjectID(o), n)} }
+	key := func(o uint64) ask { return ask{askKey, objectKey(keyInode, ids.Object(o))} }
+	name := func(o uint64, n []byte) ask { return ask{askKey, nameKey(keyEntry, ids.Object(o), n)} }
 	switch o := k.op.Op.(type) {
 	case *pb.Operation_Unlink:
 		return []ask{key(o.Unlink.Dir), name(o.Unlink.Dir, o.Unlink.Name)}
@@ -26,13 +26,13 @@ func (k *Coordinator) seeds() []ask {
 		return []ask{key(o.Link.Dir), name(o.Link.Dir, o.Link.Name), key(o.Link.Object)}
 	case *pb.Operation_Rename:
 		r := o.Rename
-		return []ask{key(r.Dir), name(r.Dir, r.Name), {askChain, objectKey(keyInode, geoconfig.ObjectID(r.NewDir))}, name(r.NewDir, r.NewName)}
+		return []ask{key(r.Dir), name(r.Dir, r.Name), {askChain, objectKey(keyInode, ids.Object(r.NewDir))}, name(r.NewDir, r.NewName)}
 	}
 	return nil
 }
 
 func (k *Coordinator) questions() []Action {
-	by := map[geoconfig.SliceID][]ask{}
+	by := map[ids.Slice][]ask{}
 	for _, a := range k.asks {
 		by[a.slice()] = append(by[a.slice()], a)
 	}
@@ -79,7 +79,7 @@ func (k *Coordinator) evaluate() {
 	}
 	t.inodes = t.room[:0]
 	c := k.c // holders are the participants' business
-	c.Holders, c.Serial = nil, geoconfig.Serial(geoconfig.ObjectID(k.intent).Number())
+	c.Holders, c.Serial = nil, ids.Serial(ids.Object(k.intent).Number())
 	t.c = &c
 	err := t.dispatch(k.op, nil)
 	if err == nil {
@@ -143,7 +143,7 @@ func (k *Coordinator) restart() bool {
 
 // anew are the questions whose answers were learned without locks, to some
 // slices.
-func (k *Coordinator) anew(of func(geoconfig.SliceID) bool) (out []ask) {
+func (k *Coordinator) anew(of func(ids.Slice) bool) (out []ask) {
 	for key := range k.facts.values {
 		if a := (ask{askKey, []byte(key)}); of(a.slice()) {
 			out = append(out, a)

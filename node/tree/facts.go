@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // A coordinator evaluates over facts: keys of several slices with their
@@ -22,7 +22,7 @@ type ask struct {
 	key  []byte // askKey: the key; else the directory's record key
 }
 
-func (a ask) slice() geoconfig.SliceID { return objectOf(a.key).Slice() }
+func (a ask) slice() ids.Slice { return objectOf(a.key).Slice() }
 
 // appendAsks encodes questions. Those of an intent that holds its locks name
 // it: nobody may read what another intent holds.
@@ -74,10 +74,10 @@ func ReadFacts(v View, asks []byte) ([]byte, error) {
 
 // AskedNames lists the directories whose names a coordinator's questions are
 // about; none where they are malformed.
-func AskedNames(asks []byte) []geoconfig.ObjectID {
+func AskedNames(asks []byte) []ids.Object {
 	r := reader{data: asks}
 	_, count := r.uint64(), r.count(3)
-	var out []geoconfig.ObjectID
+	var out []ids.Object
 	for range min(count, maxAsks) {
 		a := ask{kind: r.byte(), key: r.bytes()}
 		if r.bad || len(a.key) < 9 {

@@ -3,8 +3,8 @@ package tree
 import (
 	"bytes"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -12,7 +12,7 @@ import (
 // (Create.reserve), for files that they make before they tell the active. They
 // are counted in the slice's state, so that none is given twice, whoever is
 // active; those that are not used are lost.
-const clientNumbers = 1 << (geoconfig.NumberBits - 1)
+const clientNumbers = 1 << (ids.NumberBits - 1)
 
 // MaxReserve bounds the numbers of one answer; who asks for more gets so many.
 const MaxReserve = 4096
@@ -30,7 +30,7 @@ func (t *txn) give(reserve uint32) {
 	if count == 0 || t.c.Closed || t.wide || t.c.Client == 0 {
 		return
 	}
-	t.result.First = uint64(geoconfig.NewObjectID(t.c.Slice, clientNumbers+t.state.Given))
+	t.result.First = uint64(ids.NewObject(t.c.Slice, clientNumbers+t.state.Given))
 	t.result.Numbers = uint32(count)
 	t.state.Given += count
 	t.stateDirty = true
@@ -39,7 +39,7 @@ func (t *txn) give(reserve uint32) {
 // given takes an object ID that the client chose from those it got. Each is
 // taken once: one whose object is gone is Stale. A slice that closed meanwhile
 // takes it still: the client's program was told that the file is made.
-func (t *txn) given(o geoconfig.ObjectID) (geoconfig.ObjectID, error) {
+func (t *txn) given(o ids.Object) (ids.Object, error) {
 	if o.Slice() != t.c.Slice || o.Number() < clientNumbers || o.Number()-clientNumbers >= t.state.Given {
 		return 0, refusal(fault.Invalid)
 	}
@@ -60,8 +60,8 @@ func (t *txn) given(o geoconfig.ObjectID) (geoconfig.ObjectID, error) {
 	return o, nil
 }
 
-func usedKey(o geoconfig.ObjectID) []byte {
-	return objectKey(keyUsed, geoconfig.NewObjectID(o.Slice(), o.Number()&^(usedBlock-1)))
+func usedKey(o ids.Object) []byte {
+	return objectKey(keyUsed, ids.NewObject(o.Slice(), o.Number()&^(usedBlock-1)))
 }
 
 // usedBits reads which numbers of a block are used up; nil says none.
@@ -77,7 +77,7 @@ func (t *txn) usedBits(key []byte) ([]byte, error) {
 }
 
 // useUp notes that the number of an object that goes is never to be taken again.
-func (t *txn) useUp(o geoconfig.ObjectID) error {
+func (t *txn) useUp(o ids.Object) error {
 	if o.Number() < clientNumbers {
 		return nil
 	}

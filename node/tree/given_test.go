@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -38,17 +38,17 @@ func TestGivenNumbers(t *testing.T) {
 	ask := named("asks")
 	ask.Reserve = 3
 	r := d.client(alice, fault.None, ask, nil)
-	first := geoconfig.ObjectID(r.First)
+	first := ids.Object(r.First)
 	if r.Numbers != 3 || first.Slice() != rootID.Slice() || first.Number() < clientNumbers {
 		t.Fatalf("%d numbers from %v on", r.Numbers, first)
 	}
 	ask = named("asks again")
 	ask.Reserve = 1 << 30
 	r = d.client(alice, fault.None, ask, nil)
-	if geoconfig.ObjectID(r.First) != first+3 || r.Numbers != MaxReserve {
-		t.Errorf("then %d from %v on, want %d behind the first three", r.Numbers, geoconfig.ObjectID(r.First), MaxReserve)
+	if ids.Object(r.First) != first+3 || r.Numbers != MaxReserve {
+		t.Errorf("then %d from %v on, want %d behind the first three", r.Numbers, ids.Object(r.First), MaxReserve)
 	}
-	with := func(name string, o geoconfig.ObjectID) *pb.Create {
+	with := func(name string, o ids.Object) *pb.Create {
 		c := named(name)
 		c.Object, c.MadeNs = uint64(o), 55
 		return c
@@ -68,8 +68,8 @@ func TestGivenNumbers(t *testing.T) {
 		first++
 	}
 	d.client(alice, fault.Invalid, with("not given", first+MaxReserve), nil)
-	d.client(alice, fault.Invalid, with("the active's", geoconfig.NewObjectID(rootID.Slice(), 20)), nil)
-	d.client(alice, fault.Invalid, with("another slice's", geoconfig.NewObjectID(9, clientNumbers)), nil)
+	d.client(alice, fault.Invalid, with("the active's", ids.NewObject(rootID.Slice(), 20)), nil)
+	d.client(alice, fault.Invalid, with("another slice's", ids.NewObject(9, clientNumbers)), nil)
 }
 
 // TestAGivenNumberIsUsedOnce removes files whose numbers were given in advance,
@@ -79,13 +79,13 @@ func TestAGivenNumberIsUsedOnce(t *testing.T) {
 	d := newDesk(t)
 	ask := named("asks")
 	ask.Reserve = 2 * usedBlock
-	first := geoconfig.ObjectID(d.client(alice, fault.None, ask, nil).First)
-	with := func(name string, o geoconfig.ObjectID) *pb.Create {
+	first := ids.Object(d.client(alice, fault.None, ask, nil).First)
+	with := func(name string, o ids.Object) *pb.Create {
 		c := named(name)
 		c.Object = uint64(o)
 		return c
 	}
-	gone := []geoconfig.ObjectID{first, first + 1, first + 7, first + usedBlock - 1, first + usedBlock}
+	gone := []ids.Object{first, first + 1, first + 7, first + usedBlock - 1, first + usedBlock}
 	for i, o := range gone {
 		d.client(alice, fault.None, with("f", o), nil)
 		if i%2 == 0 {
@@ -112,7 +112,7 @@ func TestAGivenNumberIsUsedOnce(t *testing.T) {
 func TestTwoNumbersOfABlockGoAtOnce(t *testing.T) {
 	x := txn{view: mapView{}}
 	for _, n := range []uint64{clientNumbers + 3, clientNumbers + 9} {
-		if err := x.useUp(geoconfig.NewObjectID(rootID.Slice(), n)); err != nil {
+		if err := x.useUp(ids.NewObject(rootID.Slice(), n)); err != nil {
 			t.Fatal(err)
 		}
 	}

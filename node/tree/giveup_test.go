@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -113,7 +113,7 @@ func TestParticipantsLearnOfTheEndAfterItIsJournaled(t *testing.T) {
 	d.flush(d.places[1])
 	resumed := Resume(d.context(d.places[1], Principal{}), d.openIntent())
 	for _, want := range []struct {
-		slice geoconfig.SliceID
+		slice ids.Slice
 		phase pb.Step_Phase
 	}{{1, pb.Step_ABORT}, {2, pb.Step_ABORT}, {1, pb.Step_FINISH}} {
 		got := resumed.Next()

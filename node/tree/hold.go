@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -27,7 +27,7 @@ func (t *txn) hold(op *pb.Hold) error {
 	if client == 0 || (t.c.Client != 0 && client != t.c.Client) {
 		return refusal(fault.Permission)
 	}
-	o := geoconfig.ObjectID(op.Object)
+	o := ids.Object(op.Object)
 	_, had, err := t.view.Get(pairKey(keyHold, uint64(o), client))
 	if err != nil || had && !op.Release {
 		return err
@@ -45,7 +45,7 @@ func (t *txn) hold(op *pb.Hold) error {
 
 // letGo ends a client's hold, if it had one. The result says whether the object
 // stays: for a name, or for another holder.
-func (t *txn) letGo(o geoconfig.ObjectID, client uint64, had bool) error {
+func (t *txn) letGo(o ids.Object, client uint64, had bool) error {
 	if had {
 		t.remove(pairKey(keyHold, uint64(o), client))
 		t.remove(pairKey(keyHeld, client, uint64(o)))
@@ -67,7 +67,7 @@ func (t *txn) letGo(o geoconfig.ObjectID, client uint64, had bool) error {
 	return err
 }
 
-func (t *txn) addHold(o geoconfig.ObjectID, client uint64) error {
+func (t *txn) addHold(o ids.Object, client uint64) error {
 	_, had, err := t.view.Get(pairKey(keyHold, uint64(o), client))
 	if err != nil || had {
 		return err
@@ -84,7 +84,7 @@ func (t *txn) addHold(o geoconfig.ObjectID, client uint64) error {
 }
 
 // HasOpen reports whether a client is noted to have an object open.
-func HasOpen(v View, o geoconfig.ObjectID, client uint64) (bool, error) {
+func HasOpen(v View, o ids.Object, client uint64) (bool, error) {
 	if client == 0 {
 		return false, nil
 	}
@@ -94,7 +94,7 @@ func HasOpen(v View, o geoconfig.ObjectID, client uint64) (bool, error) {
 
 // holdOrHeld notes the holders that the context names, and reports whether
 // anybody has the object open.
-func (t *txn) holdOrHeld(o geoconfig.ObjectID) (bool, error) {
+func (t *txn) holdOrHeld(o ids.Object) (bool, error) {
 	holders := slices.Clone(t.c.Holders)
 	slices.Sort(holders)
 	for _, client := range slices.Compact(holders) {
@@ -159,7 +159,7 @@ func (t *txn) reap(op *pb.Reap) error {
 	if t.c.Client != 0 {
 		return refusal(fault.Permission)
 	}
-	o := geoconfig.ObjectID(op.Object)
+	o := ids.Object(op.Object)
 	switch {
 	case op.Fence:
 		_, named, err := t.view.Get(objectKey(keyNamed, o))
@@ -167,7 +167,7 @@ func (t *txn) reap(op *pb.Reap) error {
 			t.result.Existed = named
 			return err
 		}
-		t.put(objectKey(keyFence, o), t.mark(geoconfig.ObjectID(op.Dir)))
+		t.put(objectKey(keyFence, o), t.mark(ids.Object(op.Dir)))
 		return nil
 	case op.Forget:
 		t.remove(objectKey(keyNamed, o))
@@ -193,11 +193,11 @@ func (t *txn) reap(op *pb.Reap) error {
 
 // Holds returns the objects that a client has open though they may have no
 // name, to release them when its session ends.
-func Holds(v View, client uint64) ([]geoconfig.ObjectID, error) {
-	var out []geoconfig.ObjectID
+func Holds(v View, client uint64) ([]ids.Object, error) {
+	var out []ids.Object
 	prefix := binary.BigEndian.AppendUint64([]byte{keyHeld}, client)
 	err := v.Scan(prefix, endOf(prefix), func(key, _ []byte) bool {
-		out = append(out, geoconfig.ObjectID(binary.BigEndian.Uint64(key[len(prefix):])))
+		out = append(out, ids.Object(binary.BigEndian.Uint64(key[len(prefix):])))
 		return true
 	})
 	return out, fault.Wrap(fault.IO, "tree.Holds", "", err)
@@ -230,8 +230,8 @@ const (
 // Mark is one object that a create over two slices left a mark of.
 type Mark struct {
 	Duty   Duty
-	Object geoconfig.ObjectID
-	Dir    geoconfig.ObjectID
+	Object ids.Object
+	Dir    ids.Object
 	Time   hlc.Time
 }
 
@@ -246,19 +246,19 @@ type Mark struct {
 //	Reap{forget} here.
 //	DutyFence: once no registration is left that could still send the name
 //	(24 h), propose Reap{forget} here.
-func Sweep(v View, before func(Duty) hlc.Time, from map[Duty]geoconfig.ObjectID, limit int) ([]Mark, error) {
+func Sweep(v View, before func(Duty) hlc.Time, from map[Duty]ids.Object, limit int) ([]Mark, error) {
 	const op fault.Op = "tree.Sweep"
 	var out []Mark
 	var bad error
 	for kind, duty := range map[byte]Duty{keyNoname: DutyNoname, keyNamed: DutyNamed, keyFence: DutyFence} {
-		oldest, found, last := before(duty), 0, geoconfig.ObjectID(0)
+		oldest, found, last := before(duty), 0, ids.Object(0)
 		err := v.Scan(objectKey(kind, from[duty]+1), []byte{kind + 1}, func(key, value []byte) bool {
 			if found == limit {
 				last = out[len(out)-1].Object
 				return false
 			}
 			r := reader{data: value}
-			m := Mark{Duty: duty, Object: objectOf(key), Dir: geoconfig.ObjectID(r.uint64()), Time: hlc.Time(r.uint64())}
+			m := Mark{Duty: duty, Object: objectOf(key), Dir: ids.Object(r.uint64()), Time: hlc.Time(r.uint64())}
 			if !r.done() {
 				bad = fault.E(fault.Corrupt, op, m.Object.String(), "a mark is malformed")
 				return false

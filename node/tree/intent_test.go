@@ -4,18 +4,18 @@ import (
 	"encoding/binary"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // across makes an object in another slice for the root, and names it.
-func (d *desk) across(s geoconfig.SliceID, name string, mode uint32) geoconfig.ObjectID {
+func (d *desk) across(s ids.Slice, name string, mode uint32) ids.Object {
 	d.t.Helper()
-	r, _ := d.run(geoconfig.NewObjectID(s, 1), super, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: mode, Parent: uint64(rootID)}}}, nil)
+	r, _ := d.run(ids.NewObject(s, 1), super, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: mode, Parent: uint64(rootID)}}}, nil)
 	d.do(super, fault.None, linkName(r.Attr.Object, name, mode))
-	return geoconfig.ObjectID(r.Attr.Object)
+	return ids.Object(r.Attr.Object)
 }
 
 func linkName(o uint64, name string, mode uint32) *pb.Operation {
@@ -31,10 +31,10 @@ func TestASweepMeetsEveryMark(t *testing.T) {
 	state := w.places[2].state
 	for n := range uint64(each) {
 		for _, kind := range []byte{keyNoname, keyNamed, keyFence} {
-			state.values[string(objectKey(kind, geoconfig.NewObjectID(2, 100+n)))] = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(rootID)), 5)
+			state.values[string(objectKey(kind, ids.NewObject(2, 100+n)))] = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(rootID)), 5)
 		}
 	}
-	from, met := map[Duty]geoconfig.ObjectID{}, map[Mark]int{}
+	from, met := map[Duty]ids.Object{}, map[Mark]int{}
 	for range 3 * (each/limit + 1) {
 		marks, err := Sweep(state, olderThan(1<<62), from, limit)
 		if err != nil || len(marks) > 3*limit {
@@ -58,18 +58,18 @@ func TestASweepMeetsEveryMark(t *testing.T) {
 // and that a named one is not reaped.
 func TestFence(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
-	reap := func(s geoconfig.SliceID, r *pb.Reap) *pb.Result {
-		out, _ := d.run(geoconfig.NewObjectID(s, 1), super, 0, &pb.Operation{Op: &pb.Operation_Reap{Reap: r}}, nil)
+	reap := func(s ids.Slice, r *pb.Reap) *pb.Result {
+		out, _ := d.run(ids.NewObject(s, 1), super, 0, &pb.Operation{Op: &pb.Operation_Reap{Reap: r}}, nil)
 		return out
 	}
-	r, _ := d.run(geoconfig.NewObjectID(2, 1), super, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: TypeRegular, Parent: uint64(rootID)}}}, nil)
+	r, _ := d.run(ids.NewObject(2, 1), super, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: &pb.MakeObject{Mode: TypeRegular, Parent: uint64(rootID)}}}, nil)
 	o := r.Attr.Object
 	d.flush(d.places[2])
-	marks, err := Sweep(d.places[2].state, olderThan(1<<62), map[Duty]geoconfig.ObjectID{}, 10)
+	marks, err := Sweep(d.places[2].state, olderThan(1<<62), map[Duty]ids.Object{}, 10)
 	if err != nil || len(marks) != 1 || marks[0].Duty != DutyNoname || uint64(marks[0].Object) != o || marks[0].Dir != rootID {
 		t.Fatalf("got marks %v, %v", marks, err)
 	}
-	if none, err := Sweep(d.places[2].state, olderThan(marks[0].Time), map[Duty]geoconfig.ObjectID{}, 10); err != nil || len(none) != 0 {
+	if none, err := Sweep(d.places[2].state, olderThan(marks[0].Time), map[Duty]ids.Object{}, 10); err != nil || len(none) != 0 {
 		t.Errorf("a mark of just now is listed: %v, %v", none, err)
 	}
 	if reap(1, &pb.Reap{Object: o, Fence: true, Dir: uint64(rootID)}).Existed {
@@ -77,7 +77,7 @@ func TestFence(t *testing.T) {
 	}
 	d.do(super, fault.Stale, linkName(o, "late", TypeRegular))
 	reap(2, &pb.Reap{Object: o})
-	if _, err := GetAttr(d.places[2].over, geoconfig.ObjectID(o), false, false); !fault.Is(err, fault.Stale) {
+	if _, err := GetAttr(d.places[2].over, ids.Object(o), false, false); !fault.Is(err, fault.Stale) {
 		t.Errorf("a reaped object: %v, want stale", err)
 	}
 	named := uint64(d.across(2, "named", TypeRegular))

@@ -3,7 +3,7 @@ package tree
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -39,11 +39,11 @@ func Versioned(key []byte) bool {
 	return false
 }
 
-func objectKey(kind byte, o geoconfig.ObjectID) []byte {
+func objectKey(kind byte, o ids.Object) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), kind), uint64(o))
 }
 
-func nameKey(kind byte, o geoconfig.ObjectID, name []byte) []byte {
+func nameKey(kind byte, o ids.Object, name []byte) []byte {
 	k := append(make([]byte, 0, 9+len(name)), kind)
 	return append(binary.BigEndian.AppendUint64(k, uint64(o)), name...)
 }
@@ -57,16 +57,16 @@ func refsKey(a *chunk.Address) []byte {
 	return append(append(make([]byte, 0, 33), keyRefs), a[:]...)
 }
 
-func rangeKey(n geoconfig.NodeID) []byte { return append([]byte{keyRange}, n...) }
+func rangeKey(n ids.Node) []byte { return append([]byte{keyRange}, n...) }
 
-func intentKey(kind byte, i Intent) []byte { return objectKey(kind, geoconfig.ObjectID(i)) }
+func intentKey(kind byte, i Intent) []byte { return objectKey(kind, ids.Object(i)) }
 
 // objectOf takes the object out of a key that begins with one.
-func objectOf(key []byte) geoconfig.ObjectID {
+func objectOf(key []byte) ids.Object {
 	if len(key) < 9 {
 		return 0
 	}
-	return geoconfig.ObjectID(binary.BigEndian.Uint64(key[1:]))
+	return ids.Object(binary.BigEndian.Uint64(key[1:]))
 }
 
 // endOf returns the first key behind all that begin with prefix.

@@ -3,8 +3,8 @@ package tree
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -12,7 +12,7 @@ import (
 // Who holds a name keeps the directory from being removed, and lets others use
 // its other names.
 type LockKey struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	Name   []byte // nil: the object
 }
 
@@ -21,7 +21,7 @@ func (k LockKey) key() []byte { return nameKey(keyLock, k.Object, k.Name) }
 // Locked returns the intent that holds an object, or the name in it where name
 // is not nil; 0 where none does. Readers wait for it: until it is done, nobody
 // knows which of two states is the one.
-func Locked(v View, o geoconfig.ObjectID, name []byte) (Intent, error) {
+func Locked(v View, o ids.Object, name []byte) (Intent, error) {
 	s, err := ReadState(v)
 	if err != nil || s.Locks == 0 {
 		return 0, err
@@ -29,7 +29,7 @@ func Locked(v View, o geoconfig.ObjectID, name []byte) (Intent, error) {
 	return holder(v, o, name)
 }
 
-func holder(v View, o geoconfig.ObjectID, name []byte) (Intent, error) {
+func holder(v View, o ids.Object, name []byte) (Intent, error) {
 	i, err := lockAt(v, objectKey(keyLock, o))
 	if err != nil || i != 0 || name == nil {
 		return i, err
@@ -50,7 +50,7 @@ func lockAt(v View, key []byte) (Intent, error) {
 
 // NamesLocked returns an intent that holds any name in a directory, or the
 // directory itself: who lists it waits for it.
-func NamesLocked(v View, o geoconfig.ObjectID) (Intent, error) {
+func NamesLocked(v View, o ids.Object) (Intent, error) {
 	s, err := ReadState(v)
 	if err != nil || s.Locks == 0 {
 		return 0, err
@@ -59,7 +59,7 @@ func NamesLocked(v View, o geoconfig.ObjectID) (Intent, error) {
 }
 
 // namesHolder finds an intent other than mine below an object's lock prefix.
-func namesHolder(v View, o geoconfig.ObjectID, mine Intent) (Intent, error) {
+func namesHolder(v View, o ids.Object, mine Intent) (Intent, error) {
 	var found Intent
 	prefix := objectKey(keyLock, o)
 	err := v.Scan(prefix, endOf(prefix), func(_, value []byte) bool {
@@ -74,7 +74,7 @@ func namesHolder(v View, o geoconfig.ObjectID, mine Intent) (Intent, error) {
 }
 
 // unlocked blocks the operation where an intent holds the object or name.
-func (t *txn) unlocked(o geoconfig.ObjectID, name []byte) error {
+func (t *txn) unlocked(o ids.Object, name []byte) error {
 	if t.wide || t.state.Locks == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (t *txn) unlocked(o geoconfig.ObjectID, name []byte) error {
 	return err
 }
 
-func (t *txn) noNameLocked(d geoconfig.ObjectID) error {
+func (t *txn) noNameLocked(d ids.Object) error {
 	i, err := namesHolder(t.view, d, 0)
 	if err == nil && i != 0 {
 		err = blocked(i)
@@ -169,7 +169,7 @@ func appendLocks(dst []byte, locks []LockKey) []byte {
 func (r *reader) locks() []LockKey {
 	out := make([]LockKey, r.count(9))
 	for i := range out {
-		out[i].Object = geoconfig.ObjectID(r.uint64())
+		out[i].Object = ids.Object(r.uint64())
 		if name := r.bytes(); len(name) > 0 {
 			out[i].Name = name
 		}

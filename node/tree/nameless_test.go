@@ -3,8 +3,8 @@ package tree
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -31,7 +31,7 @@ func TestAFileWithoutAName(t *testing.T) {
 		return &pb.Operation{Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: o, Client: maker, Release: true}}}
 	}
 	exists := func(o uint64) bool {
-		_, err := GetAttr(d.places[1].over, geoconfig.ObjectID(o), false, false)
+		_, err := GetAttr(d.places[1].over, ids.Object(o), false, false)
 		return err == nil
 	}
 	do(maker, fault.Invalid, create(TypeDir|0o755))

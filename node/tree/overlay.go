@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Overlay lays the mutations of proposed operations over the committed state:
@@ -22,7 +22,7 @@ type Overlay struct {
 }
 
 type overlaid struct {
-	serial geoconfig.Serial
+	serial ids.Serial
 	items  []*item
 }
 
@@ -33,7 +33,7 @@ type item struct {
 }
 
 type version struct {
-	serial geoconfig.Serial
+	serial ids.Serial
 	value  []byte // nil: deleted
 }
 
@@ -46,7 +46,7 @@ func NewOverlay(base View) *Overlay {
 func (o *Overlay) Len() int { return len(o.ops) }
 
 // Add lays one operation's mutations on top. The overlay keeps their memory.
-func (o *Overlay) Add(serial geoconfig.Serial, mutations []Mutation) {
+func (o *Overlay) Add(serial ids.Serial, mutations []Mutation) {
 	op := overlaid{serial: serial, items: make([]*item, 0, len(mutations))}
 	for i := range mutations {
 		m := &mutations[i]
@@ -74,7 +74,7 @@ func group(key string) (g [9]byte) {
 }
 
 // Applied forgets the operations up to a serial: the base has them.
-func (o *Overlay) Applied(upTo geoconfig.Serial) {
+func (o *Overlay) Applied(upTo ids.Serial) {
 	n := 0
 	for ; n < len(o.ops) && o.ops[n].serial <= upTo; n++ {
 		for _, it := range o.ops[n].items {
@@ -89,7 +89,7 @@ func (o *Overlay) Applied(upTo geoconfig.Serial) {
 }
 
 // Cut forgets the operations from a serial on: they never happened.
-func (o *Overlay) Cut(from geoconfig.Serial) {
+func (o *Overlay) Cut(from ids.Serial) {
 	for n := len(o.ops) - 1; n >= 0 && o.ops[n].serial >= from; n-- {
 		for _, it := range o.ops[n].items {
 			it.versions = it.versions[:len(it.versions)-1]

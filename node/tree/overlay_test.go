@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"pgregory.net/rapid"
 )
 
@@ -16,13 +16,13 @@ func TestOverlay(t *testing.T) {
 		base := newMemory()
 		o := NewOverlay(base)
 		type op struct {
-			serial    geoconfig.Serial
+			serial    ids.Serial
 			mutations []Mutation
 		}
 		var ops []op
-		serial := geoconfig.Serial(0)
+		serial := ids.Serial(0)
 		key := func() []byte {
-			return nameKey(keyEntry, geoconfig.ObjectID(rapid.IntRange(1, 2).Draw(t, "object")), []byte(fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "name"))))
+			return nameKey(keyEntry, ids.Object(rapid.IntRange(1, 2).Draw(t, "object")), []byte(fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "name"))))
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
@@ -76,7 +76,7 @@ func compareViews(t *rapid.T, got, want View) {
 		}
 		return out
 	}
-	for object := geoconfig.ObjectID(1); object <= 2; object++ {
+	for object := ids.Object(1); object <= 2; object++ {
 		prefix := objectKey(keyEntry, object)
 		for _, r := range [][2][]byte{{prefix, endOf(prefix)}, {{keyEntry}, {keyEntry + 1}}, {append(prefix[:9:9], '2'), endOf(prefix)}} {
 			if g, w := fmt.Sprint(list(got, r[0], r[1])), fmt.Sprint(list(want, r[0], r[1])); g != w {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -35,7 +35,7 @@ func namesOf(op *pb.Operation) []LockKey {
 	if r == nil {
 		return nil
 	}
-	out := []LockKey{{Object: geoconfig.ObjectID(r.Dir), Name: r.Name}, {Object: geoconfig.ObjectID(r.NewDir), Name: r.NewName}}
+	out := []LockKey{{Object: ids.Object(r.Dir), Name: r.Name}, {Object: ids.Object(r.NewDir), Name: r.NewName}}
 	slices.SortFunc(out, func(a, b LockKey) int { return bytes.Compare(a.key(), b.key()) })
 	return slices.CompactFunc(out, func(a, b LockKey) bool { return bytes.Equal(a.key(), b.key()) })
 }
@@ -103,7 +103,7 @@ func (k *Coordinator) partition(t *txn) []part {
 	return out
 }
 
-func whole(t *txn, o geoconfig.ObjectID) bool {
+func whole(t *txn, o ids.Object) bool {
 	for i := range t.inodes {
 		if t.inodes[i].Object == o {
 			return t.inodes[i].whole

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -20,14 +20,14 @@ type pair struct {
 	twin  *twin
 	users []Principal
 	log   []string
-	done  map[string]int                             // outcomes met, so that a test can demand variety
-	spare map[geoconfig.SliceID][]geoconfig.ObjectID // given in advance, never taken
-	taken map[geoconfig.ObjectID]bool                // of those given, objects were made of
+	done  map[string]int             // outcomes met, so that a test can demand variety
+	spare map[ids.Slice][]ids.Object // given in advance, never taken
+	taken map[ids.Object]bool        // of those given, objects were made of
 }
 
 func newPair(t testing.TB, seed uint64, slices int) *pair {
 	return &pair{
-		world: newWorld(t, seed, slices), twin: newTwin(), done: map[string]int{}, spare: map[geoconfig.SliceID][]geoconfig.ObjectID{}, taken: map[geoconfig.ObjectID]bool{},
+		world: newWorld(t, seed, slices), twin: newTwin(), done: map[string]int{}, spare: map[ids.Slice][]ids.Object{}, taken: map[ids.Object]bool{},
 		users: []Principal{{}, {}, {UID: 1, GID: 1, Groups: []uint32{7}}, {UID: 2, GID: 2, Groups: []uint32{7, 1}}},
 	}
 }
@@ -151,7 +151,7 @@ func setAttr(n *thing, a *pb.SetAttr) *pb.Operation {
 
 // both runs an operation on both and compares the outcomes. Where the
 // coordinator crashed, the world recovers and must have done all or nothing.
-func (p *pair) both(what string, model func() fault.Kind, who Principal, client uint64, target geoconfig.ObjectID, op *pb.Operation, body []byte) *pb.Result {
+func (p *pair) both(what string, model func() fault.Kind, who Principal, client uint64, target ids.Object, op *pb.Operation, body []byte) *pb.Result {
 	p.t.Helper()
 	r, ok := p.run(target, who, client, op, body)
 	if !ok {
@@ -182,7 +182,7 @@ func (p *pair) numbered(r *pb.Result) {
 		if a == nil {
 			continue
 		}
-		o := geoconfig.ObjectID(a.Object)
+		o := ids.Object(a.Object)
 		if n, err := GetAttr(p.places[o.Slice()].over, o, false, false); err == nil && n.Change < a.Change {
 			p.t.Errorf("%v: the answer says change %d, the record %d", o, a.Change, n.Change)
 		}
@@ -219,7 +219,7 @@ func (p *pair) stepCreate(who Principal) {
 	if mode&TypeMask == TypeLink {
 		target = "t"
 	}
-	home := geoconfig.SliceID(1 + p.rng.IntN(len(p.places)))
+	home := ids.Slice(1 + p.rng.IntN(len(p.places)))
 	if home != d.id.Slice() && d.dir() && p.rng.IntN(2) == 0 {
 		p.createAcross(who, d, name, mode, umask, target, home)
 		return
@@ -243,7 +243,7 @@ func (p *pair) stepCreate(who Principal) {
 		return
 	}
 	for i := range r.Numbers {
-		o := geoconfig.ObjectID(r.First) + geoconfig.ObjectID(i)
+		o := ids.Object(r.First) + ids.Object(i)
 		p.spare[o.Slice()] = append(p.spare[o.Slice()], o)
 	}
 	if r.Existed != existed {
@@ -256,7 +256,7 @@ func (p *pair) stepCreate(who Principal) {
 
 // given takes one of the numbers that were given in advance for a new object of
 // a directory's slice, now and then, and forgets it; 0 says none.
-func (p *pair) given(d *thing) geoconfig.ObjectID {
+func (p *pair) given(d *thing) ids.Object {
 	s := p.spare[d.id.Slice()]
 	if len(s) == 0 || p.rng.IntN(2) == 0 {
 		return 0
@@ -268,7 +268,7 @@ func (p *pair) given(d *thing) geoconfig.ObjectID {
 }
 
 func (p *pair) named(n *thing, object uint64) {
-	n.id = geoconfig.ObjectID(object)
+	n.id = ids.Object(object)
 	if p.twin.all[n.id] != nil {
 		p.t.Errorf("object %v was given twice", n.id)
 	}
@@ -279,10 +279,10 @@ func (p *pair) named(n *thing, object uint64) {
 }
 
 // createAcross does what a client does where the object goes elsewhere.
-func (p *pair) createAcross(who Principal, d *thing, name string, mode, umask uint32, target string, home geoconfig.SliceID) {
+func (p *pair) createAcross(who Principal, d *thing, name string, mode, umask uint32, target string, home ids.Slice) {
 	p.t.Helper()
 	make := &pb.MakeObject{Mode: mode, Umask: umask, Target: []byte(target), Parent: uint64(d.id), UseGid: d.mode&setGID != 0, Gid: d.gid}
-	r, _ := p.run(geoconfig.NewObjectID(home, 1), who, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: make}}, nil)
+	r, _ := p.run(ids.NewObject(home, 1), who, 0, &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: make}}, nil)
 	if r.Kind != 0 {
 		p.t.Errorf("make: %v", fault.Kind(r.Kind))
 		return
@@ -305,8 +305,8 @@ func (p *pair) createAcross(who Principal, d *thing, name string, mode, umask ui
 // sweep does a sweeper's duties in all slices.
 func (p *pair) sweep() {
 	p.t.Helper()
-	reap := func(s geoconfig.SliceID, r *pb.Reap) *pb.Result {
-		out, _ := p.run(geoconfig.NewObjectID(s, 1), Principal{}, 0, &pb.Operation{Op: &pb.Operation_Reap{Reap: r}}, nil)
+	reap := func(s ids.Slice, r *pb.Reap) *pb.Result {
+		out, _ := p.run(ids.NewObject(s, 1), Principal{}, 0, &pb.Operation{Op: &pb.Operation_Reap{Reap: r}}, nil)
 		if out.Kind != 0 {
 			p.t.Errorf("reap %v: %v", r, fault.Kind(out.Kind))
 		}
@@ -314,7 +314,7 @@ func (p *pair) sweep() {
 	}
 	for id, q := range p.places {
 		p.flush(q)
-		marks, err := Sweep(q.state, olderThan(1<<62), map[Duty]geoconfig.ObjectID{}, 100)
+		marks, err := Sweep(q.state, olderThan(1<<62), map[Duty]ids.Object{}, 100)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -382,7 +382,7 @@ func (p *pair) stepRename(who Principal) {
 	case 1, 2:
 		r.Exchange = true
 	}
-	seen := [2]geoconfig.ObjectID{p.seen(d, string(r.Name)), p.seen(e, string(r.NewName))}
+	seen := [2]ids.Object{p.seen(d, string(r.Name)), p.seen(e, string(r.NewName))}
 	r.Object, r.Target = uint64(seen[0]), uint64(seen[1])
 	p.both("rename", func() fault.Kind {
 		return p.twin.rename(who, d, string(r.Name), e, string(r.NewName), r.NoReplace, r.Exchange, seen)
@@ -391,7 +391,7 @@ func (p *pair) stepRename(who Principal) {
 
 // seen is what a caller may take a name to mean: 0 where it does not say, often
 // what the name means, now and then something else.
-func (p *pair) seen(d *thing, name string) geoconfig.ObjectID {
+func (p *pair) seen(d *thing, name string) ids.Object {
 	n := d.kids[name]
 	switch k := p.rng.IntN(16); {
 	case k == 0:

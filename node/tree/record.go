@@ -3,8 +3,8 @@ package tree
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -27,8 +27,8 @@ const (
 
 // Inode is the record of an object. Its version counts up with the format.
 type Inode struct {
-	Object geoconfig.ObjectID // not stored: the key has it
-	Mode   uint32             // type and permissions
+	Object ids.Object // not stored: the key has it
+	Mode   uint32     // type and permissions
 	UID    uint32
 	GID    uint32
 	Nlink  uint32
@@ -44,7 +44,7 @@ type Inode struct {
 	// Parent is a directory's parent. Of another object it is the one
 	// directory whose leases cover its attributes; 0 where there is none,
 	// because it has several names or its name is in another slice.
-	Parent geoconfig.ObjectID
+	Parent ids.Object
 	// Root is the manifest of a file's content; zero where the file is empty
 	// or its bytes lie beside the record (Beside).
 	Root   chunk.Address
@@ -142,7 +142,7 @@ func AppendInode(dst []byte, n *Inode) []byte {
 }
 
 // DecodeInode reads what AppendInode wrote. Byte fields share memory with data.
-func DecodeInode(o geoconfig.ObjectID, data []byte) (*Inode, error) {
+func DecodeInode(o ids.Object, data []byte) (*Inode, error) {
 	const op fault.Op = "tree.DecodeInode"
 	r := reader{data: data}
 	if v := r.byte(); v != inodeVersion {
@@ -152,7 +152,7 @@ func DecodeInode(o geoconfig.ObjectID, data []byte) (*Inode, error) {
 	n := &Inode{Object: o, Mode: r.uint32(), UID: r.uint32(), GID: r.uint32(), Nlink: r.uint32(), Version: r.uvarint(), Change: r.uvarint()}
 	n.Atime, n.Mtime, n.Ctime, n.Btime = r.time(), r.time(), r.time(), r.time()
 	if f&hasParent != 0 {
-		n.Parent = geoconfig.ObjectID(r.uint64())
+		n.Parent = ids.Object(r.uint64())
 	}
 	if f&hasRdev != 0 {
 		n.Rdev = r.uint32()

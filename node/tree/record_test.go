@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire/pb"
@@ -27,7 +27,7 @@ func drawInode(t *rapid.T) *Inode {
 	}
 	if some("more") {
 		n.Rdev, n.Size, n.Stored = rapid.Uint32().Draw(t, "rdev"), rapid.Uint64().Draw(t, "size"), rapid.Uint64().Draw(t, "stored")
-		n.Parent, n.Xattrs = geoconfig.ObjectID(rapid.Uint64().Draw(t, "parent")), rapid.Uint32().Draw(t, "xattrs")
+		n.Parent, n.Xattrs = ids.Object(rapid.Uint64().Draw(t, "parent")), rapid.Uint32().Draw(t, "xattrs")
 		n.Root, n.Height = chunk.Sum(n.Target), rapid.Uint8().Draw(t, "height")
 		n.Cues = &pb.Cues{Site: rapid.String().Draw(t, "site"), KeepTogether: some("together"), WriteOnce: some("once"),
 			RepSites: rapid.Uint32().Draw(t, "sites"), RepLevel: rapid.Uint32().Draw(t, "level"), CoherenceNs: rapid.Int64().Draw(t, "coherence")}

@@ -1,14 +1,14 @@
 package tree
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
 // treeLock is what a move of a directory to another parent holds: no object,
 // but the lowest number of the root's slice, so that it is locked first.
-const treeLock = geoconfig.ObjectID(uint64(geoconfig.RootSlice) << geoconfig.NumberBits)
+const treeLock = ids.Object(uint64(ids.RootSlice) << ids.NumberBits)
 
 // maxDepth bounds the walk to the root; no path of the kernels is deeper.
 const maxDepth = 8192
@@ -55,10 +55,10 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if m.from, err = t.directory(geoconfig.ObjectID(op.Dir)); err != nil {
+	if m.from, err = t.directory(ids.Object(op.Dir)); err != nil {
 		return false, err
 	}
-	if m.to, err = t.directory(geoconfig.ObjectID(op.NewDir)); err != nil {
+	if m.to, err = t.directory(ids.Object(op.NewDir)); err != nil {
 		return false, err
 	}
 	m.acrossDirs = m.from != m.to
@@ -159,7 +159,7 @@ func orKind(err error, kind fault.Kind) error {
 // ancestor. The records of the way are read without being locked: no
 // directory gets another parent while the caller holds the tree lock, and one
 // that just got another, of which its slice has not heard yet, is still held.
-func (t *txn) isBelow(d *Inode, ancestor geoconfig.ObjectID) (bool, error) {
+func (t *txn) isBelow(d *Inode, ancestor ids.Object) (bool, error) {
 	for range maxDepth {
 		if d.Object == ancestor {
 			return true, nil
@@ -211,7 +211,7 @@ func (t *txn) needTreeLock(m *move) error {
 	if t.wide || (!m.sourceUp && !m.tgtUp) {
 		return nil
 	}
-	if t.c.Slice != geoconfig.RootSlice {
+	if t.c.Slice != ids.RootSlice {
 		return acrossSlices{}
 	}
 	return t.unlocked(treeLock, nil)

@@ -1,8 +1,8 @@
 package tree
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -10,7 +10,7 @@ import (
 // setAttr is chmod, chown, utimensat and truncate, several at once where a
 // kernel joins them: everything is checked before anything is changed.
 func (t *txn) setAttr(op *pb.SetAttr) error {
-	n, err := t.inode(geoconfig.ObjectID(op.Object))
+	n, err := t.inode(ids.Object(op.Object))
 	if err != nil {
 		return err
 	}

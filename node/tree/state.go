@@ -3,8 +3,8 @@ package tree
 import (
 	"encoding/binary"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -57,9 +57,9 @@ func ReadState(v View) (State, error) {
 func Format(c Context, cues *pb.Cues, now int64) []Mutation {
 	s := State{Next: 16}
 	var out []Mutation
-	if c.Slice == geoconfig.RootSlice {
+	if c.Slice == ids.RootSlice {
 		root := &Inode{
-			Object: geoconfig.RootObject, Mode: TypeDir | 0o755, Nlink: 2, Parent: geoconfig.RootObject,
+			Object: ids.RootObject, Mode: TypeDir | 0o755, Nlink: 2, Parent: ids.RootObject,
 			Atime: now, Mtime: now, Ctime: now, Btime: now, Change: uint64(c.Serial), Cues: cues,
 		}
 		out = append(out, Mutation{Key: objectKey(keyInode, root.Object), Value: AppendInode(nil, root)})
@@ -71,7 +71,7 @@ func Format(c Context, cues *pb.Cues, now int64) []Mutation {
 // numberRange is the object numbers that a member may still give.
 type numberRange struct{ next, end uint64 }
 
-func (t *txn) readRange(node geoconfig.NodeID) (numberRange, error) {
+func (t *txn) readRange(node ids.Node) (numberRange, error) {
 	value, ok, err := t.view.Get(rangeKey(node))
 	if err != nil || !ok {
 		return numberRange{}, err
@@ -84,14 +84,14 @@ func (t *txn) readRange(node geoconfig.NodeID) (numberRange, error) {
 	return out, nil
 }
 
-func (t *txn) writeRange(node geoconfig.NodeID, r numberRange) {
+func (t *txn) writeRange(node ids.Node, r numberRange) {
 	v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), r.next)
 	t.put(rangeKey(node), binary.BigEndian.AppendUint64(v, r.end))
 }
 
 // newObject takes the next number from the active's range, and a new range
 // where that one is used up. All of it is state, so no number is given twice.
-func (t *txn) newObject() (geoconfig.ObjectID, error) {
+func (t *txn) newObject() (ids.Object, error) {
 	if t.c.Closed {
 		return 0, refusal(fault.Closed)
 	}
@@ -104,7 +104,7 @@ func (t *txn) newObject() (geoconfig.ObjectID, error) {
 			return 0, err
 		}
 	}
-	o := geoconfig.NewObjectID(t.c.Slice, r.next)
+	o := ids.NewObject(t.c.Slice, r.next)
 	r.next++
 	t.writeRange(t.c.Node, r)
 	t.state.Objects++
@@ -136,7 +136,7 @@ func (t *txn) grantRange(op *pb.GrantRange) error {
 	if count > 1<<32 {
 		return refusal(fault.Invalid)
 	}
-	have, err := t.readRange(geoconfig.NodeID(op.Node))
+	have, err := t.readRange(ids.Node(op.Node))
 	if err != nil || have.next < have.end {
 		return err
 	}
@@ -144,6 +144,6 @@ func (t *txn) grantRange(op *pb.GrantRange) error {
 	if err != nil {
 		return err
 	}
-	t.writeRange(geoconfig.NodeID(op.Node), r)
+	t.writeRange(ids.Node(op.Node), r)
 	return nil
 }

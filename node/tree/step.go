@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/plant"
@@ -26,7 +26,7 @@ const intentVersion = 1
 // record is the coordinator's, under keyIntent.
 type record struct {
 	Client, Number uint64
-	Participants   []geoconfig.SliceID // that may hold locks, the coordinator perhaps among them
+	Participants   []ids.Slice // that may hold locks, the coordinator perhaps among them
 	Decided        bool
 	GivenUp        bool // decided the other way: never both
 	Time           hlc.Time
@@ -52,7 +52,7 @@ func (rec *record) outcome() byte {
 
 // part is what one slice does at commit.
 type part struct {
-	Slice     geoconfig.SliceID
+	Slice     ids.Slice
 	Mutations []Mutation
 	Deltas    []delta
 	Openers   []uint64 // clients that have removed objects open, as they said themselves
@@ -60,7 +60,7 @@ type part struct {
 
 // delta is what happens to a directory that is not locked as a whole.
 type delta struct {
-	Dir   geoconfig.ObjectID
+	Dir   ids.Object
 	Links int64
 	Time  int64 // mtime and ctime
 }
@@ -81,12 +81,12 @@ func appendPart(dst []byte, p *part) []byte {
 }
 
 func (r *reader) part() part {
-	p := part{Slice: geoconfig.SliceID(r.uint32())}
+	p := part{Slice: ids.Slice(r.uint32())}
 	mutations, _, err := DecodeData(r.bytes())
 	p.Mutations, r.bad = mutations, r.bad || err != nil
 	p.Deltas = make([]delta, r.count(10))
 	for i := range p.Deltas {
-		p.Deltas[i] = delta{Dir: geoconfig.ObjectID(r.uint64()), Links: r.varint(), Time: r.varint()}
+		p.Deltas[i] = delta{Dir: ids.Object(r.uint64()), Links: r.varint(), Time: r.varint()}
 	}
 	p.Openers = make([]uint64, r.count(8))
 	for i := range p.Openers {
@@ -119,9 +119,9 @@ func (r *reader) record() record {
 	r.bad = r.bad || outcome > outcomeGivenUp
 	rec := record{Decided: outcome == outcomeDecided, GivenUp: outcome == outcomeGivenUp,
 		Client: r.uint64(), Number: r.uint64(), Time: hlc.Time(r.uint64())}
-	rec.Participants = make([]geoconfig.SliceID, r.count(1))
+	rec.Participants = make([]ids.Slice, r.count(1))
 	for i := range rec.Participants {
-		rec.Participants[i] = geoconfig.SliceID(r.uint32())
+		rec.Participants[i] = ids.Slice(r.uint32())
 	}
 	rec.Parts = make([]part, r.count(4))
 	for i := range rec.Parts {
@@ -390,8 +390,8 @@ type OpenIntent struct {
 }
 
 // Others lists the other slices that take part.
-func (o *OpenIntent) Others() []geoconfig.SliceID {
-	return slices.DeleteFunc(slices.Clone(o.rec.Participants), func(s geoconfig.SliceID) bool { return s == o.Intent.Slice() })
+func (o *OpenIntent) Others() []ids.Slice {
+	return slices.DeleteFunc(slices.Clone(o.rec.Participants), func(s ids.Slice) bool { return s == o.Intent.Slice() })
 }
 
 // Keys are those under which the steps at the intent's own slice write.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
-const rootID = geoconfig.RootObject
+const rootID = ids.RootObject
 
 var (
 	super = Principal{}
@@ -20,7 +20,7 @@ var (
 	bob   = Principal{UID: 2, GID: 2}
 )
 
-func createOp(dir geoconfig.ObjectID, name string, mode uint32) *pb.Operation {
+func createOp(dir ids.Object, name string, mode uint32) *pb.Operation {
 	return &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(dir), Name: []byte(name), Mode: mode, Exclusive: true, Target: target(mode)}}}
 }
 
@@ -61,7 +61,7 @@ func (d *desk) do(who Principal, want fault.Kind, op *pb.Operation) *pb.Result {
 	return r
 }
 
-func (d *desk) id(path string) geoconfig.ObjectID {
+func (d *desk) id(path string) ids.Object {
 	d.t.Helper()
 	o := rootID
 	for _, name := range strings.Split(path, "/") {
@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 		{"not searchable, though it exists", bob, fault.Permission, createOp(d.id("/private"), "file", TypeRegular)},
 		{"a device by a user", alice, fault.NotOwner, createOp(rootID, "dev", TypeBlock)},
 		{"a device where the directory is not writable", bob, fault.Permission, createOp(d.id("/dir"), "dev", TypeBlock)},
-		{"an object that is gone", alice, fault.Stale, createOp(geoconfig.NewObjectID(1, 999), "x", TypeRegular)},
+		{"an object that is gone", alice, fault.Stale, createOp(ids.NewObject(1, 999), "x", TypeRegular)},
 		{"unlink of nothing", alice, fault.NotFound, d.unlink("/none", false)},
 		{"unlink of a directory", alice, fault.IsDirectory, d.unlink("/empty", false)},
 		{"unlink of a directory that is not writable", bob, fault.Permission, d.unlink("/dir/sub", false)},
@@ -291,7 +291,7 @@ func aclValue(entries ...[3]uint32) []byte {
 
 const none = 1<<32 - 1
 
-func setACL(o geoconfig.ObjectID, name string, value []byte) *pb.Operation {
+func setACL(o ids.Object, name string, value []byte) *pb.Operation {
 	return &pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: &pb.SetXattr{Object: uint64(o), Name: name, Value: value}}}
 }
 
@@ -311,7 +311,7 @@ func TestACL(t *testing.T) {
 	d.do(bob, fault.Permission, createOp(dir, "c", TypeRegular|0o666))
 	d.do(bob, fault.Exists, createOp(dir, "b", TypeRegular|0o666))
 	d.do(alice, fault.Invalid, setACL(dir, XattrACL, full[:len(full)-8]))
-	d.do(alice, fault.Permission, setACL(geoconfig.ObjectID(d.make(alice, "/f", TypeRegular|0o600).Attr.Object), XattrDefaultACL, full))
+	d.do(alice, fault.Permission, setACL(ids.Object(d.make(alice, "/f", TypeRegular|0o600).Attr.Object), XattrDefaultACL, full))
 
 	// a default ACL is inherited, and the umask does not count
 	d.do(alice, fault.None, setACL(dir, XattrDefaultACL, full))

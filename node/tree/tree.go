@@ -11,7 +11,7 @@
 package tree
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire/pb"
@@ -52,12 +52,12 @@ type Principal struct {
 
 // Context is what an evaluation is told besides the state.
 type Context struct {
-	Slice  geoconfig.SliceID
-	Serial geoconfig.Serial // that the operation will have
-	Time   hlc.Time         // of the operation; above all earlier ones of the slice, and not below a Step's
-	Node   geoconfig.NodeID // whose range new object IDs come from: the active
-	Client uint64           // 0: the node itself
-	Number uint64           // of the client's operation, remembered in intents
+	Slice  ids.Slice
+	Serial ids.Serial // that the operation will have
+	Time   hlc.Time   // of the operation; above all earlier ones of the slice, and not below a Step's
+	Node   ids.Node   // whose range new object IDs come from: the active
+	Client uint64     // 0: the node itself
+	Number uint64     // of the client's operation, remembered in intents
 	Principal
 	// Trusted hosts' kernels have checked open files; a commit of theirs is
 	// not checked again.
@@ -101,7 +101,7 @@ func (o *Outcome) Done() bool { return o.Result != nil && o.Result.Kind == 0 && 
 // is that directory. A FILE lease covers one object's attributes, extended
 // attributes and content.
 type Touch struct {
-	Object geoconfig.ObjectID
+	Object ids.Object
 	What   pb.Grant_What
 	// Name is the one name concerned; empty where it is about the directory
 	// itself or several.
@@ -116,12 +116,12 @@ type Touch struct {
 type Intent uint64
 
 // NewIntent joins a slice and a serial.
-func NewIntent(s geoconfig.SliceID, serial geoconfig.Serial) Intent {
-	return Intent(geoconfig.NewObjectID(s, uint64(serial)))
+func NewIntent(s ids.Slice, serial ids.Serial) Intent {
+	return Intent(ids.NewObject(s, uint64(serial)))
 }
 
 // Slice is the coordinator's.
-func (i Intent) Slice() geoconfig.SliceID { return geoconfig.ObjectID(i).Slice() }
+func (i Intent) Slice() ids.Slice { return ids.Object(i).Slice() }
 
 // The limits of names, targets and links.
 const (

@@ -1,19 +1,19 @@
 package tree
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // twin is a file system as POSIX words it, in memory, with no thought of speed,
 // slices or crashes: what Evaluate is compared with.
 type twin struct {
 	root *thing
-	all  map[geoconfig.ObjectID]*thing
+	all  map[ids.Object]*thing
 }
 
 type thing struct {
-	id             geoconfig.ObjectID
+	id             ids.Object
 	mode, uid, gid uint32
 	nlink          int
 	data           []byte
@@ -26,9 +26,9 @@ type thing struct {
 func (n *thing) dir() bool { return n.mode&TypeMask == TypeDir }
 
 func newTwin() *twin {
-	r := &thing{id: geoconfig.RootObject, mode: TypeDir | 0o755, nlink: 2, kids: map[string]*thing{}}
+	r := &thing{id: ids.RootObject, mode: TypeDir | 0o755, nlink: 2, kids: map[string]*thing{}}
 	r.parent = r
-	return &twin{root: r, all: map[geoconfig.ObjectID]*thing{r.id: r}}
+	return &twin{root: r, all: map[ids.Object]*thing{r.id: r}}
 }
 
 func may(p Principal, n *thing, want uint32) bool {
@@ -185,7 +185,7 @@ func below(d, top *thing) bool {
 
 // rename moves a name; seen is what its caller took the two to mean, 0 where it
 // does not say.
-func (w *twin) rename(p Principal, d *thing, name string, e *thing, other string, noReplace, exchange bool, seen [2]geoconfig.ObjectID) fault.Kind {
+func (w *twin) rename(p Principal, d *thing, name string, e *thing, other string, noReplace, exchange bool, seen [2]ids.Object) fault.Kind {
 	if noReplace && exchange {
 		return fault.Invalid
 	}

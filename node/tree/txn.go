@@ -3,8 +3,8 @@ package tree
 import (
 	"bytes"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -26,8 +26,8 @@ func (acrossSlices) Error() string { return "needs several slices" }
 // loaded is an inode as one evaluation sees it.
 type loaded struct {
 	*Inode
-	before geoconfig.ObjectID // its parent as it was read
-	fresh  bool               // made by this operation
+	before ids.Object // its parent as it was read
+	fresh  bool       // made by this operation
 	dirty  bool
 	// delta counts what touchDir did; whole is set when anything else changed.
 	delta int
@@ -66,7 +66,7 @@ func (t *txn) remove(key []byte) { t.put(key, nil) }
 func (t *txn) creation() uint64 { return uint64(NewIntent(t.c.Slice, t.c.Serial)) }
 
 // local answers acrossSlices where the view has nothing of the object's slice.
-func (t *txn) local(o geoconfig.ObjectID) error {
+func (t *txn) local(o ids.Object) error {
 	if !t.wide && o.Slice() != t.c.Slice {
 		return acrossSlices{}
 	}
@@ -74,7 +74,7 @@ func (t *txn) local(o geoconfig.ObjectID) error {
 }
 
 // inode reads an object for this evaluation. One that does not exist is Stale.
-func (t *txn) inode(o geoconfig.ObjectID) (*loaded, error) {
+func (t *txn) inode(o ids.Object) (*loaded, error) {
 	for i := range t.inodes {
 		if t.inodes[i].Object == o {
 			return &t.inodes[i], nil
@@ -101,7 +101,7 @@ func (t *txn) inode(o geoconfig.ObjectID) (*loaded, error) {
 }
 
 // directory reads an object that must be a directory with a name.
-func (t *txn) directory(o geoconfig.ObjectID) (*loaded, error) {
+func (t *txn) directory(o ids.Object) (*loaded, error) {
 	d, err := t.inode(o)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (t *txn) directory(o geoconfig.ObjectID) (*loaded, error) {
 	return d, nil
 }
 
-func readInode(v View, o geoconfig.ObjectID) (*Inode, error) {
+func readInode(v View, o ids.Object) (*Inode, error) {
 	var buf [9]byte
 	key := append(buf[:0], objectKey(keyInode, o)...)
 	value, ok, err := v.Get(key)
@@ -154,7 +154,7 @@ func (t *txn) touchDir(d *loaded, links int) {
 }
 
 // lookup finds a name; value is what the key holds, for replacing it.
-func (t *txn) lookup(d geoconfig.ObjectID, name []byte) (e Entry, value []byte, ok bool, err error) {
+func (t *txn) lookup(d ids.Object, name []byte) (e Entry, value []byte, ok bool, err error) {
 	if err = t.unlocked(d, name); err != nil {
 		return e, nil, false, err
 	}
@@ -167,7 +167,7 @@ func (t *txn) lookup(d geoconfig.ObjectID, name []byte) (e Entry, value []byte, 
 }
 
 // setEntry gives a name a new first entry.
-func (t *txn) setEntry(d geoconfig.ObjectID, name []byte, old []byte, object geoconfig.ObjectID, mode uint32) {
+func (t *txn) setEntry(d ids.Object, name []byte, old []byte, object ids.Object, mode uint32) {
 	e := Entry{Object: object, Creation: t.creation(), Type: mode & TypeMask}
 	value := appendEntries(make([]byte, 0, 1+entrySize), e)
 	if rest := otherEntries(old); rest != nil {
@@ -178,14 +178,14 @@ func (t *txn) setEntry(d geoconfig.ObjectID, name []byte, old []byte, object geo
 }
 
 // dropEntry takes a name's first entry away.
-func (t *txn) dropEntry(d geoconfig.ObjectID, name []byte, old []byte) {
+func (t *txn) dropEntry(d ids.Object, name []byte, old []byte) {
 	t.put(nameKey(keyEntry, d, name), otherEntries(old))
 	t.touched = append(t.touched, Touch{Object: d, What: pb.Grant_NAMES, Name: bytes.Clone(name)})
 }
 
 // isEmpty reports whether a directory has no names; one whose names are locked
 // blocks.
-func (t *txn) isEmpty(d geoconfig.ObjectID) (bool, error) {
+func (t *txn) isEmpty(d ids.Object) (bool, error) {
 	if t.state.Locks > 0 && !t.wide {
 		if err := t.noNameLocked(d); err != nil {
 			return false, err

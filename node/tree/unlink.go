@@ -1,8 +1,8 @@
 package tree
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -12,7 +12,7 @@ func (t *txn) unlink(op *pb.Unlink) error {
 	if err := checkRemovable(op); err != nil {
 		return err
 	}
-	d, err := t.directory(geoconfig.ObjectID(op.Dir))
+	d, err := t.directory(ids.Object(op.Dir))
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (t *txn) link(op *pb.Link) error {
 	if err := checkName(op.Name); err != nil {
 		return err
 	}
-	d, err := t.directory(geoconfig.ObjectID(op.Dir))
+	d, err := t.directory(ids.Object(op.Dir))
 	if err != nil {
 		return err
 	}
 	if err := t.access(d, mayExec); err != nil {
 		return err
 	}
-	n, err := t.inode(geoconfig.ObjectID(op.Object))
+	n, err := t.inode(ids.Object(op.Object))
 	if err != nil {
 		return err
 	}

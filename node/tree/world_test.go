@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/wire/pb"
@@ -85,10 +85,10 @@ func (m *memory) apply(mutations []Mutation, at hlc.Time) error {
 
 // place is one slice with its active.
 type place struct {
-	id     geoconfig.SliceID
+	id     ids.Slice
 	state  *memory
 	over   *Overlay // what proposals go through
-	serial geoconfig.Serial
+	serial ids.Serial
 	// backlog is what is committed and not applied yet.
 	backlog []waiting
 }
@@ -97,7 +97,7 @@ type place struct {
 type world struct {
 	t      testing.TB
 	rng    *rand.Rand
-	places map[geoconfig.SliceID]*place
+	places map[ids.Slice]*place
 	chunks map[chunk.Address][]byte
 	clock  uint64
 	// crash says how likely a coordinator dies between two actions.
@@ -114,9 +114,9 @@ func (w *world) Node(a chunk.Address) ([]byte, error) {
 }
 
 func newWorld(t testing.TB, seed uint64, n int) *world {
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), places: map[geoconfig.SliceID]*place{}, chunks: map[chunk.Address][]byte{}, clock: 1000}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), places: map[ids.Slice]*place{}, chunks: map[chunk.Address][]byte{}, clock: 1000}
 	for i := 1; i <= n; i++ {
-		p := &place{id: geoconfig.SliceID(i), state: newMemory()}
+		p := &place{id: ids.Slice(i), state: newMemory()}
 		p.over = NewOverlay(p.state)
 		w.places[p.id] = p
 		c := w.context(p, Principal{})
@@ -158,7 +158,7 @@ func (w *world) commit(p *place, c Context, o Outcome) {
 type waiting struct {
 	mutations []Mutation
 	at        hlc.Time
-	serial    geoconfig.Serial
+	serial    ids.Serial
 }
 
 func (w *world) flush(p *place) {
@@ -175,7 +175,7 @@ func (w *world) flush(p *place) {
 // run evaluates an operation at the slice of its target and commits it; one
 // over several slices goes through a coordinator. ok is false where the
 // coordinator crashed: the outcome is unknown.
-func (w *world) run(target geoconfig.ObjectID, who Principal, client uint64, op *pb.Operation, body []byte) (r *pb.Result, ok bool) {
+func (w *world) run(target ids.Object, who Principal, client uint64, op *pb.Operation, body []byte) (r *pb.Result, ok bool) {
 	w.t.Helper()
 	p := w.places[target.Slice()]
 	if p == nil {

@@ -3,8 +3,8 @@ package tree
 import (
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -13,7 +13,7 @@ const xattrCapability = "security.capability"
 
 // setXattr sets or removes one extended attribute.
 func (t *txn) setXattr(op *pb.SetXattr) error {
-	n, err := t.inode(geoconfig.ObjectID(op.Object))
+	n, err := t.inode(ids.Object(op.Object))
 	if err != nil {
 		return err
 	}

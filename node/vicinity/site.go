@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/vivaldi"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // Here says at which site this process stands.
-func (v *Vicinity) Here(site geoconfig.SiteName) {
+func (v *Vicinity) Here(site ids.Site) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.site = site
@@ -30,7 +30,7 @@ func (v *Vicinity) Here(site geoconfig.SiteName) {
 
 // Declare takes in what a node's row says: its site, and the nodes of that site
 // that it measured to be elsewhere.
-func (v *Vicinity) Declare(id geoconfig.NodeID, site geoconfig.SiteName, apart []geoconfig.NodeID) {
+func (v *Vicinity) Declare(id ids.Node, site ids.Site, apart []ids.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.find(id)
@@ -44,7 +44,7 @@ func (v *Vicinity) predict(p *peer) time.Duration {
 }
 
 // predictOthers is how far two peers are from each other.
-func (v *Vicinity) predictOthers(a geoconfig.NodeID, p *peer, b geoconfig.NodeID, q *peer) time.Duration {
+func (v *Vicinity) predictOthers(a ids.Node, p *peer, b ids.Node, q *peer) time.Duration {
 	return between(p.at, q.at, p.site != "" && p.site == q.site && !slices.Contains(p.apart, b) && !slices.Contains(q.apart, a))
 }
 

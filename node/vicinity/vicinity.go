@@ -13,6 +13,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/vivaldi"
 	"cartwheel.dev/node/wire"
 )
@@ -38,8 +39,8 @@ type Vicinity struct {
 
 	mu    sync.Mutex // guards below
 	self  *vivaldi.Node
-	peers map[geoconfig.NodeID]*peer
-	site  geoconfig.SiteName // of this process; empty: unknown
+	peers map[ids.Node]*peer
+	site  ids.Site // of this process; empty: unknown
 }
 
 type peer struct {
@@ -53,8 +54,8 @@ type peer struct {
 	fed      time.Duration // when last handed to self
 	best     time.Duration // since then; 0: nothing
 	samples  uint64
-	site     geoconfig.SiteName // as its row says; empty: unknown
-	apart    []geoconfig.NodeID // of its site, and measured by it to be elsewhere
+	site     ids.Site   // as its row says; empty: unknown
+	apart    []ids.Node // of its site, and measured by it to be elsewhere
 }
 
 // New returns a Vicinity that knows nothing. The clock gives the time since any
@@ -64,10 +65,10 @@ func New(clock func() time.Duration, chance vivaldi.Source) (*Vicinity, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "vicinity.New", "", err)
 	}
-	return &Vicinity{clock: clock, self: self, peers: map[geoconfig.NodeID]*peer{}}, nil
+	return &Vicinity{clock: clock, self: self, peers: map[ids.Node]*peer{}}, nil
 }
 
-func (v *Vicinity) find(id geoconfig.NodeID) *peer {
+func (v *Vicinity) find(id ids.Node) *peer {
 	p := v.peers[id]
 	if p == nil {
 		p = &peer{}
@@ -78,7 +79,7 @@ func (v *Vicinity) find(id geoconfig.NodeID) *peer {
 
 // Sample takes a measurement in, with the coordinate that came with it. It does
 // not block.
-func (v *Vicinity) Sample(id geoconfig.NodeID, rtt time.Duration, at *wire.Coordinate) {
+func (v *Vicinity) Sample(id ids.Node, rtt time.Duration, at *wire.Coordinate) {
 	if rtt <= 0 {
 		return
 	}
@@ -126,7 +127,7 @@ func (p *peer) measured(rtt, now time.Duration) {
 
 // Place takes in the coordinate that a node published in its row. What came
 // with a measurement is newer and stays.
-func (v *Vicinity) Place(id geoconfig.NodeID, at geoconfig.Coordinate) {
+func (v *Vicinity) Place(id ids.Node, at geoconfig.Coordinate) {
 	c, ok := ofRow(at)
 	if !ok {
 		return
@@ -140,7 +141,7 @@ func (v *Vicinity) Place(id geoconfig.NodeID, at geoconfig.Coordinate) {
 }
 
 // Forget drops a peer that left.
-func (v *Vicinity) Forget(id geoconfig.NodeID) {
+func (v *Vicinity) Forget(id ids.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.peers, id)
@@ -148,7 +149,7 @@ func (v *Vicinity) Forget(id geoconfig.NodeID) {
 }
 
 // Keep drops every peer that keep does not want.
-func (v *Vicinity) Keep(keep func(geoconfig.NodeID) bool) {
+func (v *Vicinity) Keep(keep func(ids.Node) bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for id := range v.peers {
@@ -172,11 +173,11 @@ func (v *Vicinity) Restore(at geoconfig.Coordinate) {
 }
 
 // Next names the neighbour to measure now, half of them near and half random.
-func (v *Vicinity) Next() (geoconfig.NodeID, bool) {
+func (v *Vicinity) Next() (ids.Node, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id, ok := v.self.Next(v.clock())
-	return geoconfig.NodeID(id), ok
+	return ids.Node(id), ok
 }
 
 // Coordinate is where this process is.
@@ -196,7 +197,7 @@ type Estimate struct {
 
 // Estimate returns how far a node is: measured where that is recent, else
 // predicted; false where neither is known.
-func (v *Vicinity) Estimate(id geoconfig.NodeID) (Estimate, bool) {
+func (v *Vicinity) Estimate(id ids.Node) (Estimate, bool) {
 	now := v.clock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -218,7 +219,7 @@ func (v *Vicinity) Estimate(id geoconfig.NodeID) (Estimate, bool) {
 }
 
 // Between predicts how far two other nodes are from each other.
-func (v *Vicinity) Between(a, b geoconfig.NodeID) (time.Duration, bool) {
+func (v *Vicinity) Between(a, b ids.Node) (time.Duration, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p, q := v.peers[a], v.peers[b]
@@ -230,7 +231,7 @@ func (v *Vicinity) Between(a, b geoconfig.NodeID) (time.Duration, bool) {
 
 // Link is what is known of the way to one node.
 type Link struct {
-	Node geoconfig.NodeID
+	Node ids.Node
 	// Least and Count are of the last five to ten minutes.
 	Least    time.Duration
 	Count    int

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/vicinity"
 	"cartwheel.dev/node/vivaldi"
 	"cartwheel.dev/node/wire"
@@ -35,7 +36,7 @@ func (p place) to(q place) time.Duration {
 	return time.Duration((math.Hypot(p.x-q.x, p.y-q.y) + 1) * float64(time.Millisecond))
 }
 
-func name(i int) geoconfig.NodeID { return geoconfig.NodeID('a' + rune(i)) }
+func name(i int) ids.Node { return ids.Node('a' + rune(i)) }
 
 func TestWhatNeverMetIsPredicted(t *testing.T) {
 	now := time.Hour
@@ -144,7 +145,7 @@ func TestNodesOfOneSiteAreNotAsFarAsSites(t *testing.T) {
 	const nodes, away = 6, 100 * time.Millisecond
 	now := time.Hour
 	all := places(t, &now, make([][2]float64, nodes)...)
-	site := func(i int) geoconfig.SiteName { return geoconfig.SiteName('x' + rune(i/2)) }
+	site := func(i int) ids.Site { return ids.Site('x' + rune(i/2)) }
 	for range 300 {
 		now += time.Second
 		for i := range all {
@@ -187,7 +188,7 @@ func TestNodesOfOneSiteAreNotAsFarAsSites(t *testing.T) {
 	if got, ok := v.Between(name(2), name(4)); !ok || got < away*8/10 || got > away*12/10 {
 		t.Errorf("got %v, %v between two sites, want about %v", got, ok, away)
 	}
-	v.Declare(name(3), site(3), []geoconfig.NodeID{name(2)})
+	v.Declare(name(3), site(3), []ids.Node{name(2)})
 	if got := others(); got < away/5 {
 		t.Errorf("got %v for nodes that one of them measured to be apart", got)
 	}

@@ -9,8 +9,8 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/trial"
 	"golang.org/x/sync/errgroup"
 )
@@ -22,8 +22,8 @@ import (
 type service struct {
 	client  *cartwheel.Client
 	chunks  content.Remote
-	object  geoconfig.ObjectID // whose slice the chunks belong to
-	batches []*batch           // of the large file, in order, without their bodies
+	object  ids.Object // whose slice the chunks belong to
+	batches []*batch   // of the large file, in order, without their bodies
 }
 
 // probeEvery is every how many batches a client asks what is there already,
@@ -54,11 +54,11 @@ func openService(ctx context.Context, d *trial.Demo) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := cartwheel.Open(ctx, cartwheel.Options{Contact: where, Site: geoconfig.SiteName(d.Sites[0].Name), Name: "bench"})
+	c, err := cartwheel.Open(ctx, cartwheel.Options{Contact: where, Site: ids.Site(d.Sites[0].Name), Name: "bench"})
 	if err != nil {
 		return nil, err
 	}
-	return &service{client: c, chunks: c.Chunks(), object: geoconfig.ObjectID(st.Ino)}, nil
+	return &service{client: c, chunks: c.Chunks(), object: ids.Object(st.Ino)}, nil
 }
 
 func (s *service) close() error { return s.client.Close() }

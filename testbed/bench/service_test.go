@@ -13,8 +13,8 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -51,7 +51,7 @@ func serviceOf(ctx context.Context, t *testing.T, c *servertest.Cluster) *servic
 		t.Fatal(err)
 	}
 	client.Release(e.Node, o.Handle, 1, false)
-	s.object = geoconfig.ObjectID(e.Attr.Ino)
+	s.object = ids.Object(e.Attr.Ino)
 	return s
 }
 

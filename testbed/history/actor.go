@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // What there is to work on.
@@ -423,7 +423,7 @@ func (a *actor) everything(ctx context.Context) {
 
 // prepare makes what the run works on: by turns of the clients, so that the
 // files stand at different sites, and one directory at a site of its own.
-func prepare(ctx context.Context, actors []*actor, site geoconfig.SiteName) error {
+func prepare(ctx context.Context, actors []*actor, site ids.Site) error {
 	who := mount.Caller{}
 	for i := range dirs {
 		parent := mount.Root

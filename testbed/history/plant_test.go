@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/wire"
@@ -69,7 +70,7 @@ type deafStore struct {
 }
 
 // Follow implements geoconfig.Store.
-func (s deafStore) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s deafStore) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	rows, err := s.Store.Follow(ctx, since, limit)
 	if s.deaf.Load() {
 		return geoconfig.Rows{}, fault.E(fault.Unreachable, "history.Follow", "geo-config", "")
@@ -92,7 +93,7 @@ func leaseless(length time.Duration) plant {
 			}
 		},
 		faults: func(w *world) []aFault {
-			file := geoconfig.ObjectID(w.actors[0].nodes[registers()[0].name])
+			file := ids.Object(w.actors[0].nodes[registers()[0].name])
 			i := slices.Index(w.c.Nodes, w.c.Active(file.Slice()))
 			time.AfterFunc(after, func() {
 				brakes[i].stop()

@@ -19,6 +19,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
@@ -158,7 +159,7 @@ func begin(t testing.TB, o Options) *world {
 	for i := range o.Clients {
 		w.join(ctx, i)
 	}
-	if err := prepare(ctx, w.actors[:o.Clients-o.plant.special], geoconfig.SiteName(sites[1])); err != nil {
+	if err := prepare(ctx, w.actors[:o.Clients-o.plant.special], ids.Site(sites[1])); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range w.actors {
@@ -187,7 +188,7 @@ func (w *world) join(ctx context.Context, i int) *actor {
 	for _, n := range w.c.Nodes {
 		file.Nodes = append(file.Nodes, n.Address()+"/p2p/"+string(n.ID()))
 	}
-	o := cartwheel.Options{Contact: file, Site: geoconfig.SiteName(rune('a' + i%w.o.Nodes)), Name: fmt.Sprint("client ", i), OpTimeout: callBound - 5*time.Second}
+	o := cartwheel.Options{Contact: file, Site: ids.Site(rune('a' + i%w.o.Nodes)), Name: fmt.Sprint("client ", i), OpTimeout: callBound - 5*time.Second}
 	special := w.o.isSpecial(i)
 	if special {
 		o.BootTime = w.o.plant.clock
@@ -295,7 +296,7 @@ func (w *world) whole(ctx context.Context) error {
 
 // equal compares the members' copies.
 func (w *world) equal(row geoconfig.SliceRow) error {
-	first, serial := "", geoconfig.Serial(0)
+	first, serial := "", ids.Serial(0)
 	for _, n := range w.c.Nodes {
 		if _, member := row.Member(n.ID()); !member {
 			continue

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Workload is the work of a run, its history and the judge, for clusters that
@@ -36,7 +36,7 @@ func (w *Workload) Add(fs mount.FileSystem, chance *rand.Rand) (index int) {
 }
 
 // Prepare makes what the run works on; one directory at a site of its own.
-func (w *Workload) Prepare(ctx context.Context, site geoconfig.SiteName) error {
+func (w *Workload) Prepare(ctx context.Context, site ids.Site) error {
 	if err := prepare(ctx, w.actors, site); err != nil {
 		return err
 	}

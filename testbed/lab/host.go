@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/demo/family"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/topology"
 )
 
@@ -33,7 +33,7 @@ func processes() []Process { return []Process{GeoConfigProcess, NodeProcess, Mou
 // host is one host of a lab with its processes.
 type host struct {
 	topology.Host
-	id    geoconfig.NodeID
+	id    ids.Node
 	point string // where its mount is
 
 	// acting is held while processes of this host are started or ended, one
@@ -111,7 +111,7 @@ func (l *Lab) startGeoConfig(ctx context.Context, admin string) error {
 	if len(r.Addresses) == 0 {
 		return fault.E(fault.Other, "lab.Up", c.Name, "says no address")
 	}
-	l.geoAddress, l.cluster = r.Addresses[0], geoconfig.ClusterID(r.Cluster)
+	l.geoAddress, l.cluster = r.Addresses[0], ids.Cluster(r.Cluster)
 	return nil
 }
 

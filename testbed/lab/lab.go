@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/demo/family"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/topology"
 	"cartwheel.dev/testbed/wan"
 )
@@ -82,7 +82,7 @@ type Lab struct {
 	end     context.CancelFunc
 	started time.Time
 
-	cluster    geoconfig.ClusterID
+	cluster    ids.Cluster
 	geoAddress string
 	hosts      []*host // in the topology's order
 	geo        *host   // where geo-config runs
@@ -114,7 +114,7 @@ func (l *Lab) AskedDown() <-chan struct{} { return l.asked }
 type Node struct {
 	Host    string
 	Site    string
-	ID      geoconfig.NodeID
+	ID      ids.Node
 	Address string // multiaddress, with the ID
 	PID     int    // 0: it does not run
 	Log     string

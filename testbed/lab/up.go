@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/clients/demo/founding"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/netns"
 	"cartwheel.dev/testbed/wan"
 )
@@ -164,8 +165,8 @@ func (l *Lab) found(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h.id = geoconfig.NodeID(id)
-		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: h.id, Site: geoconfig.SiteName(l.opt.Topology.Declared(h.Site)), Addresses: []string{h.listen()}})
+		h.id = ids.Node(id)
+		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: h.id, Site: ids.Site(l.opt.Topology.Declared(h.Site)), Addresses: []string{h.listen()}})
 		file.Nodes = append(file.Nodes, h.peer())
 	}
 	if err := l.enrol(ctx, Enrolment{Plan: &plan}); err != nil {
@@ -231,9 +232,9 @@ func (l *Lab) mount(ctx context.Context) error {
 // Enrolment is what this program does inside a host when it is called with the
 // word `enrol`: register the nodes of a plan, or wait until the root is served.
 type Enrolment struct {
-	Plan    *founding.Plan     `json:"plan,omitempty"`
-	Contact string             `json:"contact,omitempty"`
-	Nodes   []geoconfig.NodeID `json:"nodes,omitempty"`
+	Plan    *founding.Plan `json:"plan,omitempty"`
+	Contact string         `json:"contact,omitempty"`
+	Nodes   []ids.Node     `json:"nodes,omitempty"`
 }
 
 // Run does it.

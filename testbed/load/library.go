@@ -8,8 +8,8 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Library is a Store through the client library: no kernel between.
@@ -30,7 +30,7 @@ func OpenLibrary(ctx context.Context, contactFile, site, folder string) (*Librar
 	if err != nil {
 		return nil, err
 	}
-	c, err := cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: geoconfig.SiteName(site), Name: "load"})
+	c, err := cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: ids.Site(site), Name: "load"})
 	if err != nil {
 		return nil, err
 	}

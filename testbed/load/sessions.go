@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -47,7 +47,7 @@ func Sessions(ctx context.Context, o SessionOptions) (SessionResult, error) {
 	if err != nil {
 		return r, err
 	}
-	c, err := contact.New(contact.Options{File: file, Site: geoconfig.SiteName(o.Site), Name: "sessions"})
+	c, err := contact.New(contact.Options{File: file, Site: ids.Site(o.Site), Name: "sessions"})
 	if err != nil {
 		return r, err
 	}
@@ -82,7 +82,7 @@ type keeper struct {
 }
 
 // keep holds the session with one node until ctx ends.
-func (k *keeper) keep(ctx context.Context, id geoconfig.NodeID, every time.Duration) {
+func (k *keeper) keep(ctx context.Context, id ids.Node, every time.Duration) {
 	var number atomic.Uint64 // of the session
 	for number.Load() == 0 && ctx.Err() == nil {
 		if err := k.alive(ctx, id, &number); err != nil {
@@ -110,7 +110,7 @@ var errLapsed = errors.New("the node had ended the session")
 
 // alive sends one keep-alive and stores the number of the session where that
 // is a new one.
-func (k *keeper) alive(ctx context.Context, id geoconfig.NodeID, number *atomic.Uint64) error {
+func (k *keeper) alive(ctx context.Context, id ids.Node, number *atomic.Uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, keepAliveLimit)
 	defer cancel()
 	var a pb.KeepAliveResponse

@@ -14,7 +14,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 )
 
@@ -24,7 +24,7 @@ type client struct {
 	w      *world
 	index  int
 	name   string
-	site   geoconfig.SiteName
+	site   ids.Site
 	host   *host
 	clock  *clock
 	actor  int // of the workload
@@ -39,7 +39,7 @@ type client struct {
 
 // client opens one more mount.
 func (w *world) client(ctx context.Context, i int) error {
-	c := &client{w: w, index: i, name: fmt.Sprint("c", i), site: geoconfig.SiteName(w.machines()[i%len(w.machines())].site),
+	c := &client{w: w, index: i, name: fmt.Sprint("c", i), site: ids.Site(w.machines()[i%len(w.machines())].site),
 		clock: newClock(drift(w.chance, 0.005)), chance: rand.New(rand.NewPCG(w.o.Seed, uint64(200+i)))}
 	c.host = w.net.host(c.name)
 	c.folder = filepath.Join(w.o.Dir, c.name+".0")

@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 )
 
@@ -74,20 +75,20 @@ func (s *seat) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, err
 }
 
 // Apply implements geoconfig.Store.
-func (s *seat) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
-	return asked(ctx, s, func() (geoconfig.Revision, error) {
+func (s *seat) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
+	return asked(ctx, s, func() (ids.Revision, error) {
 		return s.c.store.Apply(context.WithoutCancel(ctx), b)
 	})
 }
 
 // settled is what Settle answers.
 type settled struct {
-	revision geoconfig.Revision
+	revision ids.Revision
 	applied  bool
 }
 
 // Settle implements geoconfig.Store.
-func (s *seat) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+func (s *seat) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	out, err := asked(ctx, s, func() (settled, error) {
 		r, ok, err := s.c.store.Settle(context.WithoutCancel(ctx), key)
 		return settled{r, ok}, err
@@ -96,7 +97,7 @@ func (s *seat) Settle(ctx context.Context, key string) (geoconfig.Revision, bool
 }
 
 // Follow implements geoconfig.Store.
-func (s *seat) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *seat) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

@@ -12,8 +12,8 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 )
 
@@ -74,7 +74,7 @@ func (d *diary) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.fs, err = cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: geoconfig.SiteName(d.w.machines()[0].site), Name: d.host.name,
+	d.fs, err = cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: ids.Site(d.w.machines()[0].site), Name: d.host.name,
 		CacheDir: d.dir, JournalFileBytes: int64(512 + d.chance.IntN(8<<10)),
 		FlushAfter: time.Duration(200_000_000 + d.chance.IntN(3_000_000_000)),
 		OpTimeout:  callBound - 5*time.Second, BootTime: d.clock.read, Network: d.host.begin(), Key: key,

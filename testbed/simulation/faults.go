@@ -9,6 +9,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Kind is a kind of fault.
@@ -293,7 +294,7 @@ func (w *world) resized() harm {
 	}}
 }
 
-func (w *world) nameOf(id geoconfig.NodeID) string {
+func (w *world) nameOf(id ids.Node) string {
 	for _, m := range w.machines() {
 		if m.id() == id {
 			return m.name

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/ledger"
@@ -46,7 +47,7 @@ func (w *world) rows() []geoconfig.SliceRow {
 
 // oneLease checks that no two nodes act for a slice.
 func (w *world) oneLease() {
-	for id := geoconfig.SliceID(1); int(id) <= w.slices; id++ {
+	for id := ids.Slice(1); int(id) <= w.slices; id++ {
 		var leads []string
 		for _, m := range w.machines() {
 			if s := m.now(); s != nil && s.Serves(id) {
@@ -76,7 +77,7 @@ func (w *world) equalStates() {
 		type copied struct {
 			sum, name string
 		}
-		seen := map[geoconfig.Serial]copied{}
+		seen := map[ids.Serial]copied{}
 		for _, m := range w.machines() {
 			s := m.now()
 			if s == nil {
@@ -102,7 +103,7 @@ func (w *world) equalStates() {
 }
 
 // stand asks a node how its copy stands.
-func (m *machine) stand(s *server.Server, id geoconfig.SliceID) (server.Standing, bool, error) {
+func (m *machine) stand(s *server.Server, id ids.Slice) (server.Standing, bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	return s.Stand(ctx, id)
@@ -112,7 +113,7 @@ func (m *machine) stand(s *server.Server, id geoconfig.SliceID) (server.Standing
 // synced, and that no node acts in an epoch that its disk has not.
 func (w *world) onDisk() {
 	rows := w.rows()
-	committed, epochs := map[geoconfig.SliceID]geoconfig.Serial{}, map[string]geoconfig.Epoch{}
+	committed, epochs := map[ids.Slice]ids.Serial{}, map[string]ids.Epoch{}
 	for _, row := range rows {
 		for _, m := range w.machines() {
 			s := m.now()
@@ -127,13 +128,13 @@ func (w *world) onDisk() {
 			}
 		}
 	}
-	disks := map[string]map[geoconfig.SliceID]replica.Restored{}
+	disks := map[string]map[ids.Slice]replica.Restored{}
 	for _, m := range w.machines() {
 		if d, ok := w.recovered(m); ok {
 			disks[m.name] = d
 		}
 	}
-	same := map[geoconfig.SliceID]geoconfig.Epoch{}
+	same := map[ids.Slice]ids.Epoch{}
 	for _, row := range w.rows() {
 		same[row.ID] = row.Epoch
 	}
@@ -155,7 +156,7 @@ func (w *world) onDisk() {
 	}
 }
 
-func lastOf(d replica.Restored) geoconfig.Serial {
+func lastOf(d replica.Restored) ids.Serial {
 	last := max(d.Applied, d.Base)
 	if n := len(d.Entries); n > 0 {
 		last = max(last, d.Entries[n-1].Serial)
@@ -164,7 +165,7 @@ func lastOf(d replica.Restored) geoconfig.Serial {
 }
 
 // recovered reads what a node would find if its machine lost power now.
-func (w *world) recovered(m *machine) (map[geoconfig.SliceID]replica.Restored, bool) {
+func (w *world) recovered(m *machine) (map[ids.Slice]replica.Restored, bool) {
 	m.mu.Lock()
 	if m.spoilt || m.erring {
 		m.mu.Unlock()
@@ -185,7 +186,7 @@ func (w *world) recovered(m *machine) (map[geoconfig.SliceID]replica.Restored, b
 		w.once("DISK", "%s: what is on the disk cannot be recovered: %v", m.name, err)
 		return nil, false
 	}
-	out := map[geoconfig.SliceID]replica.Restored{}
+	out := map[ids.Slice]replica.Restored{}
 	for _, r := range list {
 		out[r.Row.ID] = r
 	}

@@ -9,6 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/store"
@@ -45,7 +46,7 @@ type machine struct {
 }
 
 // id names the node.
-func (m *machine) id() geoconfig.NodeID { return geoconfig.NodeID(m.key.KeyID()) }
+func (m *machine) id() ids.Node { return ids.Node(m.key.KeyID()) }
 
 // now returns the server, nil while there is none.
 func (m *machine) now() *server.Server {

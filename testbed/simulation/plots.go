@@ -7,6 +7,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -28,7 +29,7 @@ func (w *world) cutClient(length time.Duration) harm {
 	h.begin = func() {
 		cut()
 		for _, row := range w.rows() {
-			others := slices.DeleteFunc(row.Normals(), func(id geoconfig.NodeID) bool { return id == row.Active })
+			others := slices.DeleteFunc(row.Normals(), func(id ids.Node) bool { return id == row.Active })
 			if len(others) == 0 {
 				continue
 			}
@@ -63,7 +64,7 @@ func (w *world) deposed() harm {
 }
 
 // restore tries for a while to have a node act for a slice.
-func (w *world) restore(id geoconfig.SliceID, m *machine) {
+func (w *world) restore(id ids.Slice, m *machine) {
 	for range 40 {
 		pass(150_000_011)
 		for _, row := range w.rows() {
@@ -82,7 +83,7 @@ func (w *world) restore(id geoconfig.SliceID, m *machine) {
 
 // handOver tells the active of a slice to pass it on. Refused or late, it is
 // one more fault that came to nothing.
-func (w *world) handOver(row geoconfig.SliceRow, to geoconfig.NodeID) {
+func (w *world) handOver(row geoconfig.SliceRow, to ids.Node) {
 	for _, m := range w.machines() {
 		s := m.now()
 		if s == nil {
@@ -95,7 +96,7 @@ func (w *world) handOver(row geoconfig.SliceRow, to geoconfig.NodeID) {
 	}
 }
 
-func (w *world) machineOf(id geoconfig.NodeID) *machine {
+func (w *world) machineOf(id ids.Node) *machine {
 	for _, m := range w.machines() {
 		if m.id() == id {
 			return m

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // settle waits until everything is whole again, and has every client write and
@@ -73,7 +74,7 @@ func (w *world) whole(ctx context.Context) error {
 
 // equal compares the members' copies.
 func (w *world) equal(row geoconfig.SliceRow) error {
-	first, serial := "", geoconfig.Serial(0)
+	first, serial := "", ids.Serial(0)
 	for _, m := range w.machines() {
 		s := m.now()
 		if _, member := row.Member(m.id()); !member {

@@ -16,6 +16,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/testbed/history"
@@ -55,7 +56,7 @@ const (
 )
 
 // clusterID names every simulated cluster.
-const clusterID geoconfig.ClusterID = "simulated"
+const clusterID ids.Cluster = "simulated"
 
 // Run runs one seed.
 func Run(t *testing.T, o Options) (r Result) {
@@ -205,7 +206,7 @@ func (w *world) begin() error {
 			return err
 		}
 	}
-	return w.load.Prepare(ctx, geoconfig.SiteName(w.machines()[1].site))
+	return w.load.Prepare(ctx, ids.Site(w.machines()[1].site))
 }
 
 // machine adds a node to the cluster.

@@ -14,8 +14,8 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/trial"
 	"golang.org/x/sync/errgroup"
 )
@@ -217,7 +217,7 @@ func openCrowd(ctx context.Context, d *trial.Demo, clients, bytes int) (*crowd, 
 	}
 	l := &crowd{content: make([]byte, bytes)}
 	for i := range clients {
-		c, err := cartwheel.Open(ctx, cartwheel.Options{Contact: where, Site: geoconfig.SiteName(d.Sites[0].Name), Name: fmt.Sprint("client ", i)})
+		c, err := cartwheel.Open(ctx, cartwheel.Options{Contact: where, Site: ids.Site(d.Sites[0].Name), Name: fmt.Sprint("client ", i)})
 		if err != nil {
 			l.close()
 			return nil, err

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"cartwheel.dev/clients/content"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -105,7 +105,7 @@ func (c *Cluster) keep(fresh []chunk.NewNode) {
 }
 
 // Write puts bytes into an object as another client does, in one commit.
-func (c *Cluster) Write(id geoconfig.ObjectID, off uint64, data []byte) *pb.Attr {
+func (c *Cluster) Write(id ids.Object, off uint64, data []byte) *pb.Attr {
 	in := content.Commit{Object: id, Splice: &pb.Commit{Object: uint64(id)}}
 	for at := 0; at < len(data); at += chunk.MaxSize {
 		n := min(chunk.MaxSize, len(data)-at)
@@ -122,7 +122,7 @@ func (c *Cluster) Write(id geoconfig.ObjectID, off uint64, data []byte) *pb.Attr
 }
 
 // HaveChunks implements content.Remote.
-func (c *Cluster) HaveChunks(ctx context.Context, _ geoconfig.ObjectID, addresses []chunk.Address, _ []uint32, _ [][]byte) ([]bool, error) {
+func (c *Cluster) HaveChunks(ctx context.Context, _ ids.Object, addresses []chunk.Address, _ []uint32, _ [][]byte) ([]bool, error) {
 	after, err := c.enter(ctx, HaveChunks)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (c *Cluster) HaveChunks(ctx context.Context, _ geoconfig.ObjectID, addresse
 }
 
 // PutChunks implements content.Remote.
-func (c *Cluster) PutChunks(ctx context.Context, _ geoconfig.ObjectID, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
+func (c *Cluster) PutChunks(ctx context.Context, _ ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
 	const op fault.Op = "contenttest.PutChunks"
 	after, err := c.enter(ctx, PutChunks)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Cluster) PutChunks(ctx context.Context, _ geoconfig.ObjectID, addresses
 }
 
 // GetChunks implements content.Remote.
-func (c *Cluster) GetChunks(ctx context.Context, _ geoconfig.ObjectID, parts []content.Part, _ int) ([]byte, error) {
+func (c *Cluster) GetChunks(ctx context.Context, _ ids.Object, parts []content.Part, _ int) ([]byte, error) {
 	const op fault.Op = "contenttest.GetChunks"
 	after, err := c.enter(ctx, GetChunks)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *Cluster) GetChunks(ctx context.Context, _ geoconfig.ObjectID, parts []c
 }
 
 // Range implements content.Remote.
-func (c *Cluster) Range(ctx context.Context, _ geoconfig.ObjectID, q content.Query) (content.Answer, error) {
+func (c *Cluster) Range(ctx context.Context, _ ids.Object, q content.Query) (content.Answer, error) {
 	const op fault.Op = "contenttest.Range"
 	after, err := c.enter(ctx, Range)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"cartwheel.dev/clients/content"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -44,7 +44,7 @@ const inlineLimit = 4 << 10
 // Cluster is a content.Remote in memory.
 type Cluster struct {
 	mu      sync.Mutex
-	objects map[geoconfig.ObjectID]*object
+	objects map[ids.Object]*object
 	chunks  map[chunk.Address][]byte
 	serial  uint64
 	faults  func(Call) Outcome
@@ -64,7 +64,7 @@ var _ content.Remote = (*Cluster)(nil)
 // New returns an empty cluster.
 func New() *Cluster {
 	return &Cluster{
-		objects: map[geoconfig.ObjectID]*object{}, chunks: map[chunk.Address][]byte{},
+		objects: map[ids.Object]*object{}, chunks: map[chunk.Address][]byte{},
 		calls: map[Call]int{}, bytes: map[Call]int64{},
 	}
 }
@@ -136,7 +136,7 @@ func (n nodes) Node(a chunk.Address) ([]byte, error) {
 }
 
 // get returns an object, made empty where there is none; mu is held.
-func (c *Cluster) get(id geoconfig.ObjectID) *object {
+func (c *Cluster) get(id ids.Object) *object {
 	o := c.objects[id]
 	if o == nil {
 		o = &object{}
@@ -145,7 +145,7 @@ func (c *Cluster) get(id geoconfig.ObjectID) *object {
 	return o
 }
 
-func (c *Cluster) attr(id geoconfig.ObjectID, o *object) *pb.Attr {
+func (c *Cluster) attr(id ids.Object, o *object) *pb.Attr {
 	a := &pb.Attr{Object: uint64(id), Version: o.version, Size: o.size(), MtimeNs: o.mtime, Content: &pb.Content{Size: o.size()}}
 	if o.root.Size > 0 {
 		a.Content.Root = append([]byte(nil), o.root.Address[:]...)
@@ -159,7 +159,7 @@ func (c *Cluster) attr(id geoconfig.ObjectID, o *object) *pb.Attr {
 func (o *object) size() uint64 { return max(uint64(len(o.inline)), o.root.Size) }
 
 // Version implements content.Remote.
-func (c *Cluster) Version(ctx context.Context, id geoconfig.ObjectID) (*pb.Attr, error) {
+func (c *Cluster) Version(ctx context.Context, id ids.Object) (*pb.Attr, error) {
 	after, err := c.enter(ctx, Version)
 	if err != nil {
 		return nil, err
@@ -168,14 +168,14 @@ func (c *Cluster) Version(ctx context.Context, id geoconfig.ObjectID) (*pb.Attr,
 }
 
 // Attr returns an object's attributes with content, apart from all faults.
-func (c *Cluster) Attr(id geoconfig.ObjectID) *pb.Attr {
+func (c *Cluster) Attr(id ids.Object) *pb.Attr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.attr(id, c.get(id))
 }
 
 // Contents returns an object's bytes, apart from all faults.
-func (c *Cluster) Contents(id geoconfig.ObjectID) []byte {
+func (c *Cluster) Contents(id ids.Object) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.get(id)

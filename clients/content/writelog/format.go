@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // The format of a file: docs/formats/write-journal.md. Kinds below 64 are
@@ -23,7 +23,7 @@ func segmentName(number uint64) string { return fmt.Sprintf("%016x.wlog", number
 // record is one entry of the journal.
 type record struct {
 	kind    byte
-	object  geoconfig.ObjectID
+	object  ids.Object
 	number  uint64
 	version uint64
 	offset  uint64 // of kindDone: the first number that is done
@@ -72,7 +72,7 @@ func decode(b []byte) (r record, n int) {
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[9+8*i:]) }
 	return record{
-		kind: b[8], object: geoconfig.ObjectID(u(0)), number: u(1), version: u(2), offset: u(3), length: u(4), first: u(5),
+		kind: b[8], object: ids.Object(u(0)), number: u(1), version: u(2), offset: u(3), length: u(4), first: u(5),
 		who: b[headSize:][:who:who], data: b[headSize+who : n : n],
 	}, n
 }

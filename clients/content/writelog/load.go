@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"cartwheel.dev/clients/content"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 )
 
@@ -21,7 +21,7 @@ func (l *Log) load() ([]content.Leftover, error) {
 		return nil, err
 	}
 	slices.Sort(names)
-	left := leftovers{byObject: map[geoconfig.ObjectID]*content.Leftover{}}
+	left := leftovers{byObject: map[ids.Object]*content.Leftover{}}
 	for _, name := range names {
 		if err := l.read(name, &left); err != nil {
 			return nil, err
@@ -89,8 +89,8 @@ func (l *Log) replay(r *record, s *segment, size int64) {
 
 // leftovers gathers what is not done.
 type leftovers struct {
-	byObject map[geoconfig.ObjectID]*content.Leftover
-	order    []geoconfig.ObjectID
+	byObject map[ids.Object]*content.Leftover
+	order    []ids.Object
 }
 
 // add takes a record down.

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 )
 
@@ -122,7 +122,7 @@ func (l *Log) compact() error {
 
 // move writes an object's live writes of a file again, and what else the journal
 // knows of the object.
-func (l *Log) move(id geoconfig.ObjectID, o *object, from *segment) error {
+func (l *Log) move(id ids.Object, o *object, from *segment) error {
 	const op fault.Op = "writelog.move"
 	moved := false
 	for i := range o.writes {

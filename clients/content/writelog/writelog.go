@@ -19,8 +19,8 @@ import (
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/dirlock"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 )
 
@@ -51,13 +51,13 @@ type Log struct {
 	mu       sync.Mutex
 	segments []*segment // oldest first; the last is appended to
 	retired  []*segment // their live writes were moved; they go after the next sync
-	objects  map[geoconfig.ObjectID]*object
+	objects  map[ids.Object]*object
 	live     int64 // bytes of the live writes' records
 	next     uint64
 	buffer   []byte
 	// owed are notes of what is done for which there was no room. They are
 	// written before any further write is taken.
-	owed   map[geoconfig.ObjectID]record
+	owed   map[ids.Object]record
 	err    error // a write failed: the file's end is unknown
 	closed bool
 }
@@ -98,7 +98,7 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 	}
 	l := &Log{
 		dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, sync: o.Sync, next: 1, full: make(chan struct{}, 1),
-		objects: map[geoconfig.ObjectID]*object{}, owed: map[geoconfig.ObjectID]record{},
+		objects: map[ids.Object]*object{}, owed: map[ids.Object]record{},
 	}
 	if l.limit <= 0 {
 		l.limit = segmentBytes
@@ -169,7 +169,7 @@ func (l *Log) Write(w content.Written) (uint64, error) {
 }
 
 // Begin implements content.Journal.
-func (l *Log) Begin(id geoconfig.ObjectID, upto uint64, mtimeNs int64) error {
+func (l *Log) Begin(id ids.Object, upto uint64, mtimeNs int64) error {
 	const op fault.Op = "writelog.Begin"
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +184,7 @@ func (l *Log) Begin(id geoconfig.ObjectID, upto uint64, mtimeNs int64) error {
 }
 
 // Done implements content.Journal.
-func (l *Log) Done(id geoconfig.ObjectID, from, upto uint64, version uint64) {
+func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if plant.On(plant.WritelogSettlesAll) {
@@ -210,7 +210,7 @@ func (l *Log) Done(id geoconfig.ObjectID, from, upto uint64, version uint64) {
 
 // Forget says that all that is kept of an object up to a write is committed or
 // parked.
-func (l *Log) Forget(id geoconfig.ObjectID, upto uint64) { l.Done(id, 0, upto, 0) }
+func (l *Log) Forget(id ids.Object, upto uint64) { l.Done(id, 0, upto, 0) }
 
 // payOwed writes down what is done and was not noted; the mutex is held.
 func (l *Log) payOwed() error {
@@ -224,7 +224,7 @@ func (l *Log) payOwed() error {
 }
 
 // object returns what is known of an object, made where there is nothing.
-func (l *Log) object(id geoconfig.ObjectID) *object {
+func (l *Log) object(id ids.Object) *object {
 	o := l.objects[id]
 	if o == nil {
 		o = &object{}
@@ -234,7 +234,7 @@ func (l *Log) object(id geoconfig.ObjectID) *object {
 }
 
 // forget drops an object that has no live writes.
-func (l *Log) forget(id geoconfig.ObjectID) {
+func (l *Log) forget(id ids.Object) {
 	if o := l.objects[id]; o != nil && len(o.writes) == 0 {
 		delete(l.objects, id)
 	}
@@ -267,7 +267,7 @@ func byNumber(w liveWrite, number uint64) int {
 }
 
 // finish takes done writes off the table.
-func (l *Log) finish(id geoconfig.ObjectID, from, upto uint64) {
+func (l *Log) finish(id ids.Object, from, upto uint64) {
 	o := l.objects[id]
 	if o == nil || upto < from {
 		return

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"cartwheel.dev/clients/content"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func open(t *testing.T, dir string, o Options) (*Log, []content.Leftover) {
@@ -21,7 +21,7 @@ func open(t *testing.T, dir string, o Options) (*Log, []content.Leftover) {
 	return l, left
 }
 
-func write(t *testing.T, l *Log, o geoconfig.ObjectID, off uint64, data string) uint64 {
+func write(t *testing.T, l *Log, o ids.Object, off uint64, data string) uint64 {
 	t.Helper()
 	n, err := l.Write(content.Written{Object: o, Version: 7, Kind: content.WriteData, Offset: off, Data: []byte(data)})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/wire"
 )
@@ -81,7 +82,7 @@ func (p Plan) missing(rows geoconfig.Rows) (geoconfig.Batch, error) {
 	var key [16]byte
 	_, _ = rand.Read(key[:]) // never fails
 	b := geoconfig.Batch{Key: "found-" + hex.EncodeToString(key[:])}
-	sites, nodes := map[geoconfig.SiteName]bool{}, map[geoconfig.NodeID]bool{}
+	sites, nodes := map[ids.Site]bool{}, map[ids.Node]bool{}
 	for _, s := range rows.Sites {
 		sites[s.Name] = true
 	}
@@ -104,7 +105,7 @@ func (p Plan) missing(rows geoconfig.Rows) (geoconfig.Batch, error) {
 	if err != nil {
 		return b, err
 	}
-	u := geoconfig.User{Name: geoconfig.UserName(p.User), Key: id, UID: uint32(max(os.Getuid(), 0)), TrustedHost: true, Admin: true}
+	u := geoconfig.User{Name: ids.User(p.User), Key: id, UID: uint32(max(os.Getuid(), 0)), TrustedHost: true, Admin: true}
 	if me, err := user.Current(); err == nil {
 		if gid, err := strconv.ParseUint(me.Gid, 10, 32); err == nil {
 			u.GIDs = []uint32{uint32(gid)}

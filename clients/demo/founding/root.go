@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/contact"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	rootSlice = geoconfig.SliceID(1)
+	rootSlice = ids.Slice(1)
 	// rootLimit bounds the nodes' first agreement; rootPoll is how often they
 	// are asked.
 	rootLimit = 30 * time.Second
@@ -25,7 +25,7 @@ const (
 
 // AwaitRoot waits until some node serves the root's slice, which the nodes make
 // once they have found one another. path is a contact file.
-func AwaitRoot(ctx context.Context, path string, nodes []geoconfig.NodeID) error {
+func AwaitRoot(ctx context.Context, path string, nodes []ids.Node) error {
 	const op fault.Op = "founding.AwaitRoot"
 	file, err := contact.Load(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func AwaitRoot(ctx context.Context, path string, nodes []geoconfig.NodeID) error
 	}
 }
 
-func servesRoot(ctx context.Context, c *contact.Cluster, id geoconfig.NodeID) (bool, error) {
+func servesRoot(ctx context.Context, c *contact.Cluster, id ids.Node) (bool, error) {
 	var a pb.SliceListResponse
 	if _, err := c.Call(ctx, id, wire.Operation, method.SliceList, &pb.SliceListRequest{}, nil, &a); err != nil {
 		return false, err

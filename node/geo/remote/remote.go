@@ -16,6 +16,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -29,7 +30,7 @@ type Options struct {
 	Peer string
 	// Cluster, if set, is the one that the server must be of: others are
 	// refused with WrongCluster.
-	Cluster geoconfig.ClusterID
+	Cluster ids.Cluster
 	// Attempt bounds one try of a call: 2 s if 0.
 	Attempt time.Duration
 	// Patience bounds a call with all its tries, unless its context ends
@@ -196,7 +197,7 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 }
 
 // Apply implements geoconfig.Store.
-func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	const op fault.Op = "remote.Apply"
 	body, err := json.Marshal(b)
 	if err != nil {
@@ -208,22 +209,22 @@ func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revisio
 	if err != nil {
 		return 0, err
 	}
-	return geoconfig.Revision(answer.Revision), nil
+	return ids.Revision(answer.Revision), nil
 }
 
 // Settle implements geoconfig.Store.
-func (s *Store) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+func (s *Store) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	var answer pb.GeoSettleResponse
 	err := s.call(ctx, request{op: "remote.Settle", method: method.GeoSettle, answer: &answer,
 		message: &pb.GeoSettleRequest{Cluster: string(s.options.Cluster), Key: key}})
 	if err != nil {
 		return 0, false, err
 	}
-	return geoconfig.Revision(answer.Revision), answer.Applied, nil
+	return ids.Revision(answer.Revision), answer.Applied, nil
 }
 
 // Follow implements geoconfig.Store.
-func (s *Store) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (s *Store) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	for {
 		var rows geoconfig.Rows
 		err := s.call(ctx, request{op: "remote.Follow", method: method.GeoFollow, rows: &rows, hold: s.options.Hold,

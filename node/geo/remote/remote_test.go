@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/geo-config/storetest"
 	"cartwheel.dev/node/geo/remote"
@@ -209,14 +210,14 @@ func TestAnswersThatWouldNotFitAFrameComeInPieces(t *testing.T) {
 	for i := range batches {
 		b := geoconfig.Batch{Key: fmt.Sprint("big", i)}
 		for j := range each { // 24 KiB of JSON in each row
-			b.Sites = append(b.Sites, geoconfig.Site{Name: geoconfig.SiteName(fmt.Sprintf("s%d-%d", i, j)), Location: strings.Repeat("<", 4096)})
+			b.Sites = append(b.Sites, geoconfig.Site{Name: ids.Site(fmt.Sprintf("s%d-%d", i, j)), Location: strings.Repeat("<", 4096)})
 		}
 		if _, err := r.store.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := 0
-	for since, more := geoconfig.Revision(1), true; more; {
+	for since, more := ids.Revision(1), true; more; {
 		rows, err := r.store.Follow(ctx, since, 0)
 		if err != nil {
 			t.Fatal(err)

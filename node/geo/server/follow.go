@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -81,7 +82,7 @@ func (s *Server) page(ctx context.Context, m *pb.GeoFollowRequest) ([]byte, erro
 			return nil, fault.Errorf(fault.TooLarge, op, "", "one batch takes %d bytes", len(body))
 		}
 		limit = max(1, min(limit/2, count(rows)*s.most/len(body)/2)) // the end of a batch comes on top
-		if rows, err = s.store.Follow(ctx, geoconfig.Revision(m.Since), limit); err != nil {
+		if rows, err = s.store.Follow(ctx, ids.Revision(m.Since), limit); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +95,7 @@ func count(rows geoconfig.Rows) int {
 // held waits for the first change, for as long as the hold. Rows that are there
 // already are read without it, so that a short hold never cuts that off.
 func (s *Server) held(ctx context.Context, m *pb.GeoFollowRequest, limit int) (geoconfig.Rows, error) {
-	since := geoconfig.Revision(m.Since)
+	since := ids.Revision(m.Since)
 	now, err := s.store.Read(ctx, geoconfig.Query{})
 	if err != nil {
 		return geoconfig.Rows{}, err

@@ -13,6 +13,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -48,7 +49,7 @@ type Server struct {
 	mu        sync.Mutex // guards below
 	closed    bool
 	followers int
-	cluster   geoconfig.ClusterID // "" until the store has one; then it never changes
+	cluster   ids.Cluster // "" until the store has one; then it never changes
 }
 
 // Serve registers the store's methods on a host.

@@ -9,6 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/replica/internal/bug"
 )
@@ -25,25 +26,25 @@ type Bugs struct {
 type checker struct {
 	w       *World
 	history []*operation
-	chosen  map[geoconfig.Serial]content
-	states  map[geoconfig.Serial]stateAt
-	epochs  map[geoconfig.NodeID]geoconfig.Epoch
-	twoAt   geoconfig.Epoch // two leases were last seen
+	chosen  map[ids.Serial]content
+	states  map[ids.Serial]stateAt
+	epochs  map[ids.Node]ids.Epoch
+	twoAt   ids.Epoch // two leases were last seen
 	errors  []string
 	broken  []string // of which those about safety
 }
 
 type content struct {
-	epoch  geoconfig.Epoch
+	epoch  ids.Epoch
 	client uint64
 	number uint64
 	data   string
 	level  uint32
-	by     geoconfig.NodeID
+	by     ids.Node
 }
 
 func (c *checker) init(w *World) {
-	*c = checker{w: w, chosen: map[geoconfig.Serial]content{}, states: map[geoconfig.Serial]stateAt{}, epochs: map[geoconfig.NodeID]geoconfig.Epoch{}}
+	*c = checker{w: w, chosen: map[ids.Serial]content{}, states: map[ids.Serial]stateAt{}, epochs: map[ids.Node]ids.Epoch{}}
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -60,8 +61,8 @@ func (c *checker) begin(op *operation) { c.history = append(c.history, op) }
 // stateAt is the state of a machine that has applied a serial, as text.
 type stateAt struct {
 	text  string
-	epoch geoconfig.Epoch
-	by    geoconfig.NodeID
+	epoch ids.Epoch
+	by    ids.Node
 }
 
 // sameState checks that machines which have applied the same entry have the same
@@ -93,7 +94,7 @@ func (c *checker) applied(m *machine, e *replica.Entry) {
 }
 
 // row checks that the epoch that a machine acts by never falls.
-func (c *checker) row(m *machine, e geoconfig.Epoch) {
+func (c *checker) row(m *machine, e ids.Epoch) {
 	if e < c.epochs[m.id] && m.disk.sawEpoch(c.epochs[m.id]) {
 		c.fail("%s fell from epoch %d to %d", m.id, c.epochs[m.id], e)
 	}
@@ -141,7 +142,7 @@ func (c *checker) acknowledged() {
 		if !op.write || op.ret == 0 {
 			continue
 		}
-		v, ok := c.chosen[geoconfig.Serial(op.serial)]
+		v, ok := c.chosen[ids.Serial(op.serial)]
 		if !ok || v.client != op.id || v.data != op.key+"="+op.value {
 			c.fail("acknowledged write %s=%s at serial %d is gone; there is %+v", op.key, op.value, op.serial, v)
 		}
@@ -154,7 +155,7 @@ func (c *checker) final() {
 	row := c.w.config.row
 	active, _ := c.w.byID[row.Active].core.Status(Slice)
 	want := map[string]string{}
-	for s := geoconfig.Serial(1); s <= active.Commit; s++ {
+	for s := ids.Serial(1); s <= active.Commit; s++ {
 		v, ok := c.chosen[s]
 		if !ok {
 			c.fail("serial %d is committed and was applied nowhere", s)
@@ -164,7 +165,7 @@ func (c *checker) final() {
 		}
 	}
 	for _, op := range c.history {
-		if op.write && geoconfig.Serial(op.serial) > active.Commit {
+		if op.write && ids.Serial(op.serial) > active.Commit {
 			c.fail("acknowledged write %s=%s at serial %d is above what is committed", op.key, op.value, op.serial)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -16,19 +17,19 @@ type config struct {
 	away    Time             // until
 	asked   map[swapKey]bool // sent, so that it may be applied yet
 	applied map[swapKey]bool
-	active  map[geoconfig.Epoch]geoconfig.NodeID
+	active  map[ids.Epoch]ids.Node
 }
 
 type swapKey struct {
-	node          geoconfig.NodeID
+	node          ids.Node
 	boot, attempt uint64
-	from          geoconfig.Epoch
+	from          ids.Epoch
 }
 
 const configIndex = 99
 
 func (c *config) init(w *World, row *geoconfig.SliceRow) {
-	*c = config{w: w, row: row, asked: map[swapKey]bool{}, applied: map[swapKey]bool{}, active: map[geoconfig.Epoch]geoconfig.NodeID{1: row.Active}}
+	*c = config{w: w, row: row, asked: map[swapKey]bool{}, applied: map[swapKey]bool{}, active: map[ids.Epoch]ids.Node{1: row.Active}}
 }
 
 // swap carries one compare-and-swap there and its outcome back.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -66,7 +66,7 @@ func (d *disk) rot(records int) {
 	d.synced = slices.Clip(d.synced[:len(d.synced)-min(records, len(d.synced))])
 }
 
-func (d *disk) save(s replica.Snapshot, state map[string]string, first geoconfig.Serial) {
+func (d *disk) save(s replica.Snapshot, state map[string]string, first ids.Serial) {
 	d.checkpoint = checkpoint{s, state}
 	var kept [][]byte
 	for _, b := range d.synced {
@@ -90,8 +90,8 @@ func (d *disk) replace(s replica.Snapshot, state map[string]string) {
 func (d *disk) restored() (replica.Restored, bool) {
 	r := replica.Restored{Base: 0}
 	found := false
-	entries := map[geoconfig.Serial]*replica.Entry{}
-	last := geoconfig.Serial(0)
+	entries := map[ids.Serial]*replica.Entry{}
+	last := ids.Serial(0)
 	var resetAt *replica.Record
 	for _, b := range d.synced {
 		rec, err := replica.DecodeRecord(bytes.Clone(b))
@@ -147,7 +147,7 @@ func (d *disk) restored() (replica.Restored, bool) {
 }
 
 func (d *disk) read(r replica.Read) []*replica.Entry {
-	found := map[geoconfig.Serial]*replica.Entry{}
+	found := map[ids.Serial]*replica.Entry{}
 	for _, b := range append(d.synced[:len(d.synced):len(d.synced)], d.unsynced...) {
 		rec, err := replica.DecodeRecord(b)
 		if err != nil {
@@ -168,7 +168,7 @@ func (d *disk) read(r replica.Read) []*replica.Entry {
 }
 
 // sawEpoch reports whether a row of that epoch is among what is on disk.
-func (d *disk) sawEpoch(e geoconfig.Epoch) bool {
+func (d *disk) sawEpoch(e ids.Epoch) bool {
 	for _, b := range d.synced {
 		if rec, err := replica.DecodeRecord(b); err == nil && rec.Kind == replica.RecordRow && rec.Row.Epoch >= e {
 			return true

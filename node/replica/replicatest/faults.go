@@ -5,6 +5,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -168,7 +169,7 @@ func (w *World) reconfigure() {
 	if _, in := row.Member(spare.id); !in {
 		c.Add = []geoconfig.Member{{Node: spare.id, Incarnation: spare.incarnation}}
 	} else if spare != m && len(row.Members) > w.o.Level {
-		c.Remove = []geoconfig.NodeID{spare.id}
+		c.Remove = []ids.Node{spare.id}
 	} else {
 		return
 	}

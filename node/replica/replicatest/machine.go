@@ -8,6 +8,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 )
@@ -16,12 +17,12 @@ import (
 type machine struct {
 	w     *World
 	index int
-	id    geoconfig.NodeID
+	id    ids.Node
 	core  *replica.Node
 	up    bool
 	boot  uint64
 	// incarnation is of the data directory.
-	incarnation geoconfig.Incarnation
+	incarnation ids.Incarnation
 	paused      Time // until
 	inbox       []func()
 	offset      Time    // of its clock
@@ -158,7 +159,7 @@ func (m *machine) later(d Time, input func()) {
 	})
 }
 
-func (m *machine) deliver(from geoconfig.NodeID, b []byte) {
+func (m *machine) deliver(from ids.Node, b []byte) {
 	m.do(func() {
 		msg, rest, err := replica.DecodeMessage(b)
 		if err != nil || len(rest) > 0 {
@@ -278,7 +279,7 @@ func (m *machine) fetchChunks(e *replica.Entry) {
 // save makes a checkpoint and gives up old records.
 func (m *machine) save() {
 	if s, ok := m.core.Snapshot(Slice); ok && s.Serial > 0 {
-		first := s.Serial - min(s.Serial, geoconfig.Serial(m.w.rng.IntN(40)))
+		first := s.Serial - min(s.Serial, ids.Serial(m.w.rng.IntN(40)))
 		if m.w.o.NoReads {
 			first = s.Serial + 1
 		}
@@ -287,7 +288,7 @@ func (m *machine) save() {
 }
 
 // saveFrom is save, but the entries from first on are kept.
-func (m *machine) saveFrom(first geoconfig.Serial) {
+func (m *machine) saveFrom(first ids.Serial) {
 	if s, ok := m.core.Snapshot(Slice); ok && s.Serial > 0 {
 		if !m.w.o.NoReads {
 			first = min(m.core.Retain(Slice), first)

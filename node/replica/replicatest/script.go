@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Script runs scenarios on a cluster where nothing goes wrong but what the
@@ -70,7 +70,7 @@ func (s *Script) Do(line string) (string, error) {
 		return s.look(f[0], args), nil
 	}
 	if from, err := strconv.Atoi(options["from"]); err == nil && f[0] == "save" {
-		s.machine(args[0]).saveFrom(geoconfig.Serial(from))
+		s.machine(args[0]).saveFrom(ids.Serial(from))
 		return "", nil
 	}
 	return "", s.disturb(f[0], args)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -62,7 +63,7 @@ type World struct {
 	count  uint64
 
 	machines []*machine
-	byID     map[geoconfig.NodeID]*machine
+	byID     map[ids.Node]*machine
 	config   config
 	clients  []*client
 	calm     bool // no more faults
@@ -76,7 +77,7 @@ type World struct {
 }
 
 // Slice is the slice that the simulated cluster has.
-const Slice geoconfig.SliceID = 1
+const Slice ids.Slice = 1
 
 type event struct {
 	at    Time
@@ -102,7 +103,7 @@ func (h *eventHeap) Pop() any {
 
 // New makes a cluster whose slice is on the first Level machines.
 func New(o Options) *World {
-	w := &World{o: o, rng: rand.New(rand.NewPCG(o.Seed, 7)), now: time.Hour, byID: map[geoconfig.NodeID]*machine{}, cut: map[[2]int]Time{}, delays: 3000}
+	w := &World{o: o, rng: rand.New(rand.NewPCG(o.Seed, 7)), now: time.Hour, byID: map[ids.Node]*machine{}, cut: map[[2]int]Time{}, delays: 3000}
 	if o.LateBy == 0 {
 		w.o.Late, w.o.LateBy = 20, Lease
 	}
@@ -202,7 +203,7 @@ func (w *World) far(number int) Time {
 }
 
 // Send carries a core's message, encoded as it would be on a real wire.
-func (w *World) send(from *machine, to geoconfig.NodeID, m *replica.Message) {
+func (w *World) send(from *machine, to ids.Node, m *replica.Message) {
 	dest := w.byID[to]
 	if dest == nil {
 		return
@@ -224,4 +225,4 @@ func (w *World) send(from *machine, to geoconfig.NodeID, m *replica.Message) {
 	}
 }
 
-func nodeName(i int) geoconfig.NodeID { return geoconfig.NodeID(fmt.Sprintf("n%d", i)) }
+func nodeName(i int) ids.Node { return ids.Node(fmt.Sprintf("n%d", i)) }

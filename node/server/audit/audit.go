@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/report"
 )
 
@@ -33,8 +33,8 @@ func DefaultLimits() Limits {
 
 // Sight is what one node measured of another.
 type Sight struct {
-	Node    geoconfig.NodeID
-	Site    geoconfig.SiteName
+	Node    ids.Node
+	Site    ids.Site
 	Least   time.Duration // of the samples
 	Samples int
 	Age     time.Duration // of the newest
@@ -43,7 +43,7 @@ type Sight struct {
 // Find returns what is wrong with the places of a node and of those that it
 // measured, by kind and node. What was found before stays until it is wrong by
 // a quarter no more, so that nothing comes and goes at the limit.
-func Find(self geoconfig.NodeID, site geoconfig.SiteName, sights []Sight, l Limits, before []report.Finding) []report.Finding {
+func Find(self ids.Node, site ids.Site, sights []Sight, l Limits, before []report.Finding) []report.Finding {
 	var out []report.Finding
 	for _, s := range sights {
 		if s.Samples < l.Samples || s.Age > l.Fresh || s.Node == self {

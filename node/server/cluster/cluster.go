@@ -14,6 +14,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/logattr"
 )
 
@@ -42,9 +43,9 @@ type Directory struct {
 
 	mu      sync.Mutex // guards the rest; never held across I/O
 	rows    kept
-	slices  map[geoconfig.SliceID]geoconfig.SliceRow
-	nodes   map[geoconfig.NodeID]geoconfig.Node
-	sites   map[geoconfig.SiteName]geoconfig.Site
+	slices  map[ids.Slice]geoconfig.SliceRow
+	nodes   map[ids.Node]geoconfig.Node
+	sites   map[ids.Site]geoconfig.Site
 	users   map[string]geoconfig.User // by key
 	away    time.Time                 // since when the store is not reachable; zero: it is
 	dirty   bool                      // something is not in the file yet
@@ -54,7 +55,7 @@ type Directory struct {
 // kept is what the file holds besides the tables.
 type kept struct {
 	Cluster  *geoconfig.Cluster `json:"cluster"`
-	Revision geoconfig.Revision `json:"revision"`
+	Revision ids.Revision       `json:"revision"`
 }
 
 // New reads the file, if there is one. Run then follows the store.
@@ -63,8 +64,8 @@ func New(o Options) (*Directory, error) {
 		o.Retry = 250 * time.Millisecond
 	}
 	d := &Directory{o: o, changed: make(chan struct{}),
-		slices: map[geoconfig.SliceID]geoconfig.SliceRow{}, nodes: map[geoconfig.NodeID]geoconfig.Node{},
-		sites: map[geoconfig.SiteName]geoconfig.Site{}, users: map[string]geoconfig.User{}}
+		slices: map[ids.Slice]geoconfig.SliceRow{}, nodes: map[ids.Node]geoconfig.Node{},
+		sites: map[ids.Site]geoconfig.Site{}, users: map[string]geoconfig.User{}}
 	return d, d.load()
 }
 
@@ -208,15 +209,15 @@ func (d *Directory) keepNewer(rows []geoconfig.SliceRow) []geoconfig.SliceRow {
 func (d *Directory) remove(key geoconfig.RowKey) {
 	switch key.Table {
 	case geoconfig.SitesTable:
-		delete(d.sites, geoconfig.SiteName(key.Name))
+		delete(d.sites, ids.Site(key.Name))
 	case geoconfig.NodesTable:
-		delete(d.nodes, geoconfig.NodeID(key.Name))
+		delete(d.nodes, ids.Node(key.Name))
 	case geoconfig.UsersTable:
-		d.dropUser(geoconfig.UserName(key.Name))
+		d.dropUser(ids.User(key.Name))
 	}
 }
 
-func (d *Directory) dropUser(name geoconfig.UserName) {
+func (d *Directory) dropUser(name ids.User) {
 	for key, u := range d.users {
 		if u.Name == name {
 			delete(d.users, key)
@@ -263,14 +264,14 @@ func (d *Directory) Cluster() geoconfig.Cluster {
 }
 
 // Revision returns how far the store has been followed.
-func (d *Directory) Revision() geoconfig.Revision {
+func (d *Directory) Revision() ids.Revision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rows.Revision
 }
 
 // Slice returns a slice's row.
-func (d *Directory) Slice(id geoconfig.SliceID) (geoconfig.SliceRow, bool) {
+func (d *Directory) Slice(id ids.Slice) (geoconfig.SliceRow, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, ok := d.slices[id]
@@ -290,7 +291,7 @@ func (d *Directory) Slices() []geoconfig.SliceRow {
 }
 
 // Node returns a node's row.
-func (d *Directory) Node(id geoconfig.NodeID) (geoconfig.Node, bool) {
+func (d *Directory) Node(id ids.Node) (geoconfig.Node, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.nodes[id]

@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -18,7 +19,7 @@ import (
 
 // Who is a peer that said hello.
 type Who struct {
-	User    geoconfig.UserName
+	User    ids.User
 	Client  uint64 // the client's number, which follows from its peer ID
 	Name    string // host and mount point, for people
 	Site    string // where it says that it stands; only for traces
@@ -33,7 +34,7 @@ type Who struct {
 // Roster is what the registry asks of the cluster's configuration.
 type Roster interface {
 	User(key string) (geoconfig.User, bool)
-	Node(id geoconfig.NodeID) (geoconfig.Node, bool)
+	Node(id ids.Node) (geoconfig.Node, bool)
 	Cluster() geoconfig.Cluster
 }
 
@@ -57,7 +58,7 @@ func (r *Registry) Hello(peer string, req *pb.HelloRequest) (*Who, error) {
 	if req.Version > method.ProtocolVersion {
 		return nil, fault.Errorf(fault.NewerVersion, op, peer, "the client speaks version %d, this node %d: upgrade the node", req.Version, method.ProtocolVersion)
 	}
-	if c := r.roster.Cluster(); req.Cluster != "" && geoconfig.ClusterID(req.Cluster) != c.ID {
+	if c := r.roster.Cluster(); req.Cluster != "" && ids.Cluster(req.Cluster) != c.ID {
 		return nil, fault.Errorf(fault.WrongCluster, op, peer, "this node belongs to cluster %s, not %s", c.ID, req.Cluster)
 	}
 	if err := wire.Verify(req.UserKey, method.HelloProof(peer, r.self), req.Signature); err != nil {
@@ -110,7 +111,7 @@ func (w *Who) Is(client uint64) error {
 
 // IsNode reports whether the peer is a node of the cluster.
 func (r *Registry) IsNode(peer string) bool {
-	_, ok := r.roster.Node(geoconfig.NodeID(peer))
+	_, ok := r.roster.Node(ids.Node(peer))
 	return ok
 }
 

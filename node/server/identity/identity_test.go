@@ -5,6 +5,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -13,7 +14,7 @@ import (
 type roster struct{ users map[string]geoconfig.User }
 
 func (r roster) User(key string) (geoconfig.User, bool) { u, ok := r.users[key]; return u, ok }
-func (r roster) Node(id geoconfig.NodeID) (geoconfig.Node, bool) {
+func (r roster) Node(id ids.Node) (geoconfig.Node, bool) {
 	return geoconfig.Node{ID: id}, id == "node"
 }
 func (r roster) Cluster() geoconfig.Cluster { return geoconfig.Cluster{ID: "c1"} }

@@ -4,18 +4,18 @@ import (
 	"context"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store"
 )
 
 // whole is a slice's whole state at a serial.
-func whole(serial geoconfig.Serial) State {
+func whole(serial ids.Serial) State {
 	return State{Slice: slice, Row: row(1), Known: true, Snapshot: at(serial, 1)}
 }
 
 // copying is a state on its way in, as of a serial.
-func copying(base, applied geoconfig.Serial) State {
+func copying(base, applied ids.Serial) State {
 	return State{Slice: slice, Row: row(1), Copying: &replica.Incomplete{Base: base, BaseEpoch: 1, Begun: true, At: at(applied, 1)}}
 }
 
@@ -93,7 +93,7 @@ func TestTheJournalGoesOnWhileACopyIsIncomplete(t *testing.T) {
 	most := int64(0)
 	for i := range 10 { // 48 MB, of a journal that holds 16
 		fill(t, l)
-		serial := geoconfig.Serial(101 + i)
+		serial := ids.Serial(101 + i)
 		put(t, l, entry(serial, 1))
 		apply(t, s, serial)
 		most = max(most, s.Journal().Bytes())

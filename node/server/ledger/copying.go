@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/store/meta"
 )
 
@@ -22,11 +22,11 @@ const (
 	keyDelayed = "\x00delayed"
 )
 
-func copyingKey(s geoconfig.SliceID) []byte {
+func copyingKey(s ids.Slice) []byte {
 	return binary.BigEndian.AppendUint32([]byte(keyCopying), uint32(s))
 }
 
-func delayedKey(s geoconfig.SliceID, serial geoconfig.Serial) []byte {
+func delayedKey(s ids.Slice, serial ids.Serial) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte(keyDelayed), uint32(s)), uint64(serial))
 }
 
@@ -44,7 +44,7 @@ func saveCopying(b *meta.Batch, s *State) error {
 }
 
 // dropCopying removes what saveCopying wrote, and what an earlier version did.
-func dropCopying(db *meta.DB, b *meta.Batch, s geoconfig.SliceID) error {
+func dropCopying(db *meta.DB, b *meta.Batch, s ids.Slice) error {
 	stale := [][]byte{copyingKey(s)}
 	err := db.ScanPlain(0, delayedKey(s, 0), delayedKey(s+1, 0), func(k, _ []byte) bool {
 		stale = append(stale, bytes.Clone(k))
@@ -58,7 +58,7 @@ func dropCopying(db *meta.DB, b *meta.Batch, s geoconfig.SliceID) error {
 
 // loadCopying reads what saveCopying wrote. Where an earlier version kept what
 // waited for the state, the copy begins anew.
-func (r *recovering) loadCopying(db *meta.DB, s geoconfig.SliceID) error {
+func (r *recovering) loadCopying(db *meta.DB, s ids.Slice) error {
 	v, ok, err := db.Plain(0, copyingKey(s))
 	if err != nil || !ok {
 		return err
@@ -66,7 +66,7 @@ func (r *recovering) loadCopying(db *meta.DB, s geoconfig.SliceID) error {
 	if len(v) < 16 {
 		return fault.E(fault.Corrupt, "ledger.loadCopying", fmt.Sprintf("slices/%d", s), "the row of an incomplete copy is malformed")
 	}
-	r.reset(geoconfig.Serial(binary.LittleEndian.Uint64(v)), geoconfig.Epoch(binary.LittleEndian.Uint64(v[8:])), 0)
+	r.reset(ids.Serial(binary.LittleEndian.Uint64(v)), ids.Epoch(binary.LittleEndian.Uint64(v[8:])), 0)
 	return db.ScanPlain(0, delayedKey(s, 0), delayedKey(s+1, 0), func(_, _ []byte) bool {
 		r.anew = true
 		return false

@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
@@ -29,7 +30,7 @@ type Ledger struct {
 	appends []appended // those that may still be of use, oldest first
 	gone    uint64     // appends before those
 	follows invariant.Log
-	intents map[geoconfig.SliceID]geoconfig.Epoch
+	intents map[ids.Slice]ids.Epoch
 }
 
 // appended says what one append of the journal holds.
@@ -43,11 +44,11 @@ type appended struct {
 }
 
 type sliceSerial struct {
-	slice  geoconfig.SliceID
-	serial geoconfig.Serial
+	slice  ids.Slice
+	serial ids.Serial
 }
 
-func (a *appended) note(s geoconfig.SliceID, serial geoconfig.Serial) {
+func (a *appended) note(s ids.Slice, serial ids.Serial) {
 	for i := range a.highest {
 		if a.highest[i].slice == s {
 			a.highest[i].serial = max(a.highest[i].serial, serial)
@@ -59,7 +60,7 @@ func (a *appended) note(s geoconfig.SliceID, serial geoconfig.Serial) {
 
 // New returns the ledger of an open store.
 func New(s *store.Store) *Ledger {
-	return &Ledger{store: s, intents: map[geoconfig.SliceID]geoconfig.Epoch{}}
+	return &Ledger{store: s, intents: map[ids.Slice]ids.Epoch{}}
 }
 
 // part is a run of records that the journal takes in one append.
@@ -173,7 +174,7 @@ func (l *Ledger) Mark() Mark {
 // a mark are saved, and forgets the appends before it. Appends of slices that
 // are not among applied hold nothing of use; appends behind the mark do,
 // whatever they hold.
-func (l *Ledger) keep(mark Mark, applied map[geoconfig.SliceID]geoconfig.Serial) journal.Position {
+func (l *Ledger) keep(mark Mark, applied map[ids.Slice]ids.Serial) journal.Position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first, end := 0, journal.Position(0)
@@ -189,7 +190,7 @@ func (l *Ledger) keep(mark Mark, applied map[geoconfig.SliceID]geoconfig.Serial)
 	return end // what follows it is still being written
 }
 
-func useless(a *appended, applied map[geoconfig.SliceID]geoconfig.Serial) bool {
+func useless(a *appended, applied map[ids.Slice]ids.Serial) bool {
 	if plant.On(plant.LedgerTrimsAhead) {
 		return true
 	}
@@ -203,7 +204,7 @@ func useless(a *appended, applied map[geoconfig.SliceID]geoconfig.Serial) bool {
 
 // State is a slice's state at a checkpoint.
 type State struct {
-	Slice    geoconfig.SliceID
+	Slice    ids.Slice
 	Row      *geoconfig.SliceRow
 	Snapshot replica.Snapshot
 	// Known is false where there is no snapshot, as while a transfer runs.
@@ -222,7 +223,7 @@ func (l *Ledger) Checkpoint(ctx context.Context, mark Mark, states []State) erro
 	const op fault.Op = "ledger.Checkpoint"
 	db := l.store.Meta()
 	b := db.NewBatch()
-	applied := map[geoconfig.SliceID]geoconfig.Serial{}
+	applied := map[ids.Slice]ids.Serial{}
 	for i := range states {
 		s := &states[i]
 		if err := l.save(b, s); err != nil {

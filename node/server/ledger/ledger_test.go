@@ -7,13 +7,14 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/journal"
 )
 
-const slice geoconfig.SliceID = 7
+const slice ids.Slice = 7
 
 func open(t *testing.T, dir string) (*store.Store, *Ledger, []replica.Restored) {
 	t.Helper()
@@ -46,7 +47,7 @@ func put(t *testing.T, l *Ledger, records ...replica.Record) {
 	}
 }
 
-func entry(serial geoconfig.Serial, epoch geoconfig.Epoch) replica.Record {
+func entry(serial ids.Serial, epoch ids.Epoch) replica.Record {
 	return replica.Record{Kind: replica.RecordEntry, Slice: slice, Entry: &replica.Entry{Slice: slice, Serial: serial, Epoch: epoch,
 		Time: hlc.Time(serial) << 16, Data: bytes.Repeat([]byte{1, 0, 0}, 1)}}
 }
@@ -58,7 +59,7 @@ func TestLedger_AppendsMoreThanASegment(t *testing.T) {
 	s, l, _ := open(t, dir)
 	rows := replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}
 	records := []replica.Record{rows}
-	for serial := geoconfig.Serial(1); serial <= 30; serial++ {
+	for serial := ids.Serial(1); serial <= 30; serial++ {
 		e := entry(serial, 1)
 		e.Entry.Data = make([]byte, 100<<10)
 		records = append(records, e)
@@ -80,14 +81,14 @@ func TestLedger_AppendsMoreThanASegment(t *testing.T) {
 // is gone.
 func fill(t *testing.T, l *Ledger) {
 	t.Helper()
-	for i := geoconfig.Serial(1); i <= 12; i++ {
+	for i := ids.Serial(1); i <= 12; i++ {
 		e := entry(i, 1)
 		e.Slice, e.Entry.Slice, e.Entry.Data = 9, 9, make([]byte, 400<<10)
 		put(t, l, e)
 	}
 }
 
-func row(epoch geoconfig.Epoch) *geoconfig.SliceRow {
+func row(epoch ids.Epoch) *geoconfig.SliceRow {
 	return &geoconfig.SliceRow{ID: slice, Epoch: epoch, Active: "n", Policy: geoconfig.Policy{Level: 1},
 		Members: []geoconfig.Member{{Node: "n", State: geoconfig.Normal}}}
 }
@@ -99,7 +100,7 @@ func TestAStartFindsWhatTheCheckpointDidNotCover(t *testing.T) {
 		t.Fatalf("a new directory holds %+v", restored)
 	}
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)})
-	for i := geoconfig.Serial(1); i <= 10; i++ {
+	for i := ids.Serial(1); i <= 10; i++ {
 		put(t, l, entry(i, 1))
 	}
 	put(t, l, entry(9, 2), entry(10, 2)) // a newer epoch cut the tail
@@ -134,10 +135,10 @@ func TestAStartFindsWhatTheCheckpointDidNotCover(t *testing.T) {
 	if r.Row.Epoch != 2 || !r.Intent || r.Base != 6 || r.BaseEpoch != 1 || r.Applied != 6 || r.ClientsAt != 6 || string(r.Clients) != "clients" {
 		t.Errorf("got %+v, want row 2 with its intent, base and clients at 6", r)
 	}
-	var got []geoconfig.Serial
+	var got []ids.Serial
 	for _, e := range r.Entries {
 		got = append(got, e.Serial)
-		if want := geoconfig.Epoch(1 + e.Serial/9); e.Epoch != min(want, 2) {
+		if want := ids.Epoch(1 + e.Serial/9); e.Epoch != min(want, 2) {
 			t.Errorf("entry %d is of epoch %d, want %d", e.Serial, e.Epoch, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
@@ -31,7 +32,7 @@ const (
 	keyRow = "\x00row"
 )
 
-func rowKey(s geoconfig.SliceID) []byte {
+func rowKey(s ids.Slice) []byte {
 	return binary.BigEndian.AppendUint32([]byte(keyRow), uint32(s))
 }
 
@@ -58,7 +59,7 @@ func (l *Ledger) save(b *meta.Batch, s *State) error {
 }
 
 // SaveBase notes in the metadata where a slice's state stands.
-func SaveBase(b *meta.Batch, s geoconfig.SliceID, at replica.Snapshot) error {
+func SaveBase(b *meta.Batch, s ids.Slice, at replica.Snapshot) error {
 	v := make([]byte, 0, 24+len(at.Clients))
 	v = binary.LittleEndian.AppendUint64(v, uint64(at.Serial))
 	v = binary.LittleEndian.AppendUint64(v, uint64(at.Epoch))
@@ -75,12 +76,12 @@ type recovering struct {
 	// of the last reset, as long as it is incomplete.
 	replica.Restored
 	saved   replica.Snapshot // the checkpoint in the metadata; none: 0
-	applied geoconfig.Serial // by the metadata
+	applied ids.Serial       // by the metadata
 	anew    bool             // what waited for the copy is in an earlier version's form
 }
 
 // loadRows reads the rows that save wrote.
-func loadRows(db *meta.DB, self geoconfig.NodeID, found func(geoconfig.SliceID) (*recovering, error)) error {
+func loadRows(db *meta.DB, self ids.Node, found func(ids.Slice) (*recovering, error)) error {
 	const op fault.Op = "ledger.loadRows"
 	var bad error
 	err := db.ScanPlain(0, []byte(keyRow), []byte(keyRow+"\xff\xff\xff\xff"), func(_, v []byte) bool {
@@ -99,7 +100,7 @@ func loadRows(db *meta.DB, self geoconfig.NodeID, found func(geoconfig.SliceID) 
 			return false
 		}
 		r.learn(row, self)
-		r.Intent = geoconfig.Epoch(binary.LittleEndian.Uint64(v)) == row.Epoch
+		r.Intent = ids.Epoch(binary.LittleEndian.Uint64(v)) == row.Epoch
 		return true
 	})
 	if err == nil {
@@ -109,7 +110,7 @@ func loadRows(db *meta.DB, self geoconfig.NodeID, found func(geoconfig.SliceID) 
 }
 
 // load reads the checkpoint that save wrote.
-func load(db *meta.DB, s geoconfig.SliceID) (at replica.Snapshot, err error) {
+func load(db *meta.DB, s ids.Slice) (at replica.Snapshot, err error) {
 	const op fault.Op = "ledger.load"
 	v, ok, err := db.Plain(s, []byte(keyCheckpoint))
 	if err != nil || !ok {
@@ -118,8 +119,8 @@ func load(db *meta.DB, s geoconfig.SliceID) (at replica.Snapshot, err error) {
 	if len(v) < 24 {
 		return at, fault.E(fault.Corrupt, op, fmt.Sprintf("slices/%d", s), "a checkpoint is malformed")
 	}
-	at.Serial = geoconfig.Serial(binary.LittleEndian.Uint64(v))
-	at.Epoch = geoconfig.Epoch(binary.LittleEndian.Uint64(v[8:]))
+	at.Serial = ids.Serial(binary.LittleEndian.Uint64(v))
+	at.Epoch = ids.Epoch(binary.LittleEndian.Uint64(v[8:]))
 	at.Time = hlc.Time(binary.LittleEndian.Uint64(v[16:]))
 	at.Clients = v[24:]
 	return at, nil
@@ -129,9 +130,9 @@ func load(db *meta.DB, s geoconfig.SliceID) (at replica.Snapshot, err error) {
 // slice, by ID.
 func (l *Ledger) Recover() ([]replica.Restored, error) {
 	const op fault.Op = "ledger.Recover"
-	found := map[geoconfig.SliceID]*recovering{}
+	found := map[ids.Slice]*recovering{}
 	db, self := l.store.Meta(), l.store.NodeID()
-	find := func(s geoconfig.SliceID) (*recovering, error) {
+	find := func(s ids.Slice) (*recovering, error) {
 		if r := found[s]; r != nil {
 			return r, nil
 		}
@@ -184,7 +185,7 @@ func (l *Ledger) Recover() ([]replica.Restored, error) {
 		if r.Row.ID != 0 {
 			out = append(out, r.restored())
 			at := &out[len(out)-1]
-			l.follows.Reset(at.Row.ID, at.Base+geoconfig.Serial(len(at.Entries)))
+			l.follows.Reset(at.Row.ID, at.Base+ids.Serial(len(at.Entries)))
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Row.ID < out[j].Row.ID })
@@ -206,7 +207,7 @@ func (l *Ledger) replayed(at journal.Position, bytes int, rec *replica.Record) {
 }
 
 // replay brings one record in.
-func (r *recovering) replay(rec *replica.Record, self geoconfig.NodeID, packs *pack.Packs) error {
+func (r *recovering) replay(rec *replica.Record, self ids.Node, packs *pack.Packs) error {
 	switch rec.Kind {
 	case replica.RecordEntry:
 		return r.replayEntry(rec.Entry, packs)
@@ -229,7 +230,7 @@ func (r *recovering) replay(rec *replica.Record, self geoconfig.NodeID, packs *p
 
 // learn takes a newer row. One that does not list this node made the copy void:
 // what the metadata still has of it was to be dropped.
-func (r *recovering) learn(row *geoconfig.SliceRow, self geoconfig.NodeID) {
+func (r *recovering) learn(row *geoconfig.SliceRow, self ids.Node) {
 	r.Row = *row
 	if _, member := row.Member(self); !member {
 		r.reset(0, 0, 0)
@@ -237,7 +238,7 @@ func (r *recovering) learn(row *geoconfig.SliceRow, self geoconfig.NodeID) {
 }
 
 // reset voids what the log held so far.
-func (r *recovering) reset(base geoconfig.Serial, epoch geoconfig.Epoch, at hlc.Time) {
+func (r *recovering) reset(base ids.Serial, epoch ids.Epoch, at hlc.Time) {
 	r.Base, r.BaseEpoch, r.BaseTime = base, epoch, at
 	r.Entries, r.Incomplete = nil, true
 }

@@ -5,35 +5,36 @@ import (
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store"
 )
 
 // given is the row of an epoch in which the slice belongs to others.
-func given(epoch geoconfig.Epoch) replica.Record {
+func given(epoch ids.Epoch) replica.Record {
 	return replica.Record{Kind: replica.RecordRow, Slice: slice, Row: &geoconfig.SliceRow{ID: slice, Epoch: epoch, Active: "m",
 		Policy: geoconfig.Policy{Level: 1}, Members: []geoconfig.Member{{Node: "m", State: geoconfig.Normal}}}}
 }
 
-func taken(epoch geoconfig.Epoch) replica.Record {
+func taken(epoch ids.Epoch) replica.Record {
 	return replica.Record{Kind: replica.RecordRow, Slice: slice, Row: &geoconfig.SliceRow{ID: slice, Epoch: epoch, Active: "m",
 		Policy:  geoconfig.Policy{Level: 2},
 		Members: []geoconfig.Member{{Node: "m", State: geoconfig.Normal}, {Node: "n", State: geoconfig.Migrating}}}}
 }
 
-func reset(base geoconfig.Serial, epoch geoconfig.Epoch) replica.Record {
+func reset(base ids.Serial, epoch ids.Epoch) replica.Record {
 	return replica.Record{Kind: replica.RecordReset, Slice: slice, Base: base, BaseEpoch: epoch, BaseTime: hlc.Time(base) << 16}
 }
 
-func complete(base geoconfig.Serial, epoch geoconfig.Epoch) replica.Record {
+func complete(base ids.Serial, epoch ids.Epoch) replica.Record {
 	r := reset(base, epoch)
 	r.Kind = replica.RecordComplete
 	return r
 }
 
 // apply brings the metadata to a serial.
-func apply(t *testing.T, s *store.Store, serial geoconfig.Serial) {
+func apply(t *testing.T, s *store.Store, serial ids.Serial) {
 	t.Helper()
 	b := s.Meta().NewBatch()
 	if err := b.SetApplied(slice, serial); err != nil {
@@ -63,7 +64,7 @@ func checkpoint(t *testing.T, l *Ledger, state State) {
 	}
 }
 
-func at(serial geoconfig.Serial, epoch geoconfig.Epoch) replica.Snapshot {
+func at(serial ids.Serial, epoch ids.Epoch) replica.Snapshot {
 	return replica.Snapshot{Serial: serial, Epoch: epoch, Time: hlc.Time(serial) << 16, Clients: []byte{0}}
 }
 
@@ -91,11 +92,11 @@ func had(t *testing.T, dir string) (*store.Store, *Ledger) {
 	t.Helper()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)})
-	for i := geoconfig.Serial(1); i <= 6; i++ {
+	for i := ids.Serial(1); i <= 6; i++ {
 		put(t, l, entry(i, 1))
 	}
 	fill(t, l)
-	for i := geoconfig.Serial(7); i <= 10; i++ {
+	for i := ids.Serial(7); i <= 10; i++ {
 		put(t, l, entry(i, 1))
 	}
 	apply(t, s, 6)

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 )
@@ -16,7 +16,7 @@ import (
 // the entry itself.
 const keyUnheld = "\x00unheld"
 
-func unheldKey(serial geoconfig.Serial) []byte {
+func unheldKey(serial ids.Serial) []byte {
 	return binary.BigEndian.AppendUint64([]byte(keyUnheld), uint64(serial))
 }
 
@@ -28,13 +28,13 @@ func SaveUnheld(b *meta.Batch, e *replica.Entry) error {
 }
 
 // DropUnheld removes the note: the chunks are here now.
-func DropUnheld(b *meta.Batch, s geoconfig.SliceID, serial geoconfig.Serial) error {
+func DropUnheld(b *meta.Batch, s ids.Slice, serial ids.Serial) error {
 	return b.Unset(s, unheldKey(serial))
 }
 
 // EachUnheld calls f for the entries of a slice that SaveUnheld noted, by serial.
 // The addresses are valid until f returns.
-func EachUnheld(db *meta.DB, s geoconfig.SliceID, f func(e replica.EntryID, addresses []byte)) error {
+func EachUnheld(db *meta.DB, s ids.Slice, f func(e replica.EntryID, addresses []byte)) error {
 	const op fault.Op = "ledger.EachUnheld"
 	var bad error
 	err := db.ScanPlain(s, unheldKey(0), []byte(keyUnheld+"\xff\xff\xff\xff\xff\xff\xff\xff\xff"), func(k, v []byte) bool {
@@ -43,7 +43,7 @@ func EachUnheld(db *meta.DB, s geoconfig.SliceID, f func(e replica.EntryID, addr
 			return false
 		}
 		serial := binary.BigEndian.Uint64(k[len(keyUnheld):])
-		f(replica.EntryID{Serial: geoconfig.Serial(serial), Epoch: geoconfig.Epoch(binary.LittleEndian.Uint64(v))}, v[8:])
+		f(replica.EntryID{Serial: ids.Serial(serial), Epoch: ids.Epoch(binary.LittleEndian.Uint64(v))}, v[8:])
 		return true
 	})
 	if err == nil {

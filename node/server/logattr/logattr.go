@@ -6,24 +6,24 @@ package logattr
 import (
 	"log/slog"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Node names a node.
-func Node(id geoconfig.NodeID) slog.Attr { return slog.String("node", string(id)) }
+func Node(id ids.Node) slog.Attr { return slog.String("node", string(id)) }
 
 // Site names a site.
-func Site(name geoconfig.SiteName) slog.Attr { return slog.String("site", string(name)) }
+func Site(name ids.Site) slog.Attr { return slog.String("site", string(name)) }
 
 // Slice names a slice.
-func Slice(id geoconfig.SliceID) slog.Attr { return slog.Uint64("slice", uint64(id)) }
+func Slice(id ids.Slice) slog.Attr { return slog.Uint64("slice", uint64(id)) }
 
 // Epoch numbers a slice's configuration.
-func Epoch(e geoconfig.Epoch) slog.Attr { return slog.Uint64("epoch", uint64(e)) }
+func Epoch(e ids.Epoch) slog.Attr { return slog.Uint64("epoch", uint64(e)) }
 
 // Object names an object.
-func Object(id geoconfig.ObjectID) slog.Attr { return slog.String("object", id.String()) }
+func Object(id ids.Object) slog.Attr { return slog.String("object", id.String()) }
 
 // Client numbers a client.
 func Client(id uint64) slog.Attr { return slog.Uint64("client", id) }

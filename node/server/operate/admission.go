@@ -3,8 +3,8 @@ package operate
 import (
 	"sync"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // operationBytes is what an operation costs in memory beside its content.
@@ -22,14 +22,14 @@ type admission struct {
 	mu      sync.Mutex // guards below
 	all     load
 	clients map[uint64]*load
-	slices  map[geoconfig.SliceID]*load
+	slices  map[ids.Slice]*load
 }
 
 // load is what is under way.
 type load struct{ count, bytes int }
 
 func newAdmission(count, bytes int) *admission {
-	return &admission{count: count, bytes: bytes, clients: map[uint64]*load{}, slices: map[geoconfig.SliceID]*load{}}
+	return &admission{count: count, bytes: bytes, clients: map[uint64]*load{}, slices: map[ids.Slice]*load{}}
 }
 
 func (o *Operation) bytes() int { return operationBytes + len(o.Body) }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -16,7 +16,7 @@ func (a *admission) empty() bool {
 }
 
 // admitted counts how many operations of a client in a slice are taken.
-func admitted(a *admission, client uint64, slice geoconfig.SliceID, n int) (taken []*Operation) {
+func admitted(a *admission, client uint64, slice ids.Slice, n int) (taken []*Operation) {
 	for range n {
 		if op := (&Operation{Client: client, Slice: slice}); a.take(op) == nil {
 			taken = append(taken, op)
@@ -33,7 +33,7 @@ func TestAdmissionIsBoundedAndFair(t *testing.T) {
 	}
 	all := greedy
 	for client := uint64(2); client < 6; client++ {
-		other := admitted(a, client, geoconfig.SliceID(client), 5)
+		other := admitted(a, client, ids.Slice(client), 5)
 		if len(other) != 5 {
 			t.Errorf("client %d got %d of 5 beside a greedy one", client, len(other))
 		}
@@ -43,7 +43,7 @@ func TestAdmissionIsBoundedAndFair(t *testing.T) {
 		t.Errorf("the greedy client got %d more", len(more))
 	}
 	for client := uint64(10); client < 200; client++ {
-		all = append(all, admitted(a, client, geoconfig.SliceID(client), 1)...)
+		all = append(all, admitted(a, client, ids.Slice(client), 1)...)
 	}
 	if len(all) > 100 {
 		t.Errorf("%d operations are under way, the limit is 100", len(all))
@@ -60,7 +60,7 @@ func TestAdmissionIsBoundedByBytes(t *testing.T) {
 	a := newAdmission(1<<20, 1<<20)
 	taken := 0
 	for client := uint64(1); client < 100; client++ {
-		if a.take(&Operation{Client: client, Slice: geoconfig.SliceID(client), Body: make([]byte, 100_000)}) == nil {
+		if a.take(&Operation{Client: client, Slice: ids.Slice(client), Body: make([]byte, 100_000)}) == nil {
 			taken++
 		}
 	}

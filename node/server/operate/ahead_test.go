@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/replica"
@@ -92,7 +92,7 @@ func TestALostStateIsNotFormattedAnew(t *testing.T) {
 	if err := b.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	var serial geoconfig.Serial
+	var serial ids.Serial
 	s.Do(func(core *replica.Node, _ replica.Time) { serial, _ = core.Next(theSlice) })
 	s.settle()
 	s.Format(theSlice, 1, func(err error) { t.Errorf("it was answered: %v", err) })

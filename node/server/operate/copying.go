@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
@@ -32,13 +32,13 @@ type incoming struct {
 	ahead []Page   // the rows behind, in order; each page shows more than is applied
 	all   bool     // every row shows what is applied
 	// epoch is of the last entry applied.
-	epoch geoconfig.Epoch
+	epoch ids.Epoch
 	// differs: the source had another entry than the log here.
 	differs error
 }
 
 // lacks reports whether a row is here that does not show an entry's mutation.
-func (in *incoming) lacks(m *tree.Mutation, serial geoconfig.Serial) bool {
+func (in *incoming) lacks(m *tree.Mutation, serial ids.Serial) bool {
 	place := meta.Place(tree.Versioned(m.Key), m.Key)
 	if in.all || place.Compare(in.exact) <= 0 {
 		return true
@@ -52,7 +52,7 @@ func (in *incoming) lacks(m *tree.Mutation, serial geoconfig.Serial) bool {
 }
 
 // missing returns those of an entry's mutations that rows here do not show.
-func (in *incoming) missing(mutations []tree.Mutation, serial geoconfig.Serial) (out []tree.Mutation) {
+func (in *incoming) missing(mutations []tree.Mutation, serial ids.Serial) (out []tree.Mutation) {
 	for i := range mutations {
 		if in.lacks(&mutations[i], serial) {
 			out = append(out, mutations[i])
@@ -76,7 +76,7 @@ func (in *incoming) reached(e replica.EntryID) {
 
 // CopyPage commits the rows of a page of a slice whose state is copied here, and
 // lets the log go on. On the loop's goroutine only (Do, Ask).
-func (l *Loop) CopyPage(id geoconfig.SliceID, p Page) error {
+func (l *Loop) CopyPage(id ids.Slice, p Page) error {
 	s := l.slice(id)
 	in := s.incoming
 	switch {
@@ -99,7 +99,7 @@ func (l *Loop) CopyPage(id geoconfig.SliceID, p Page) error {
 
 // Copied reports whether all rows of a slice that is copied here show what is
 // applied. On the loop's goroutine only (Do, Ask).
-func (l *Loop) Copied(id geoconfig.SliceID) (bool, error) {
+func (l *Loop) Copied(id ids.Slice) (bool, error) {
 	in := l.slice(id).incoming
 	if in == nil || !l.o.Core.TransferReady(id) {
 		return false, fault.E(fault.Canceled, "operate.Copied", fmt.Sprintf("slices/%d", id), "the state is not wanted any more")
@@ -109,7 +109,7 @@ func (l *Loop) Copied(id geoconfig.SliceID) (bool, error) {
 
 // CopyDone says that the copy of a slice's state, which began from base, is
 // whole and on the disk. On the loop's goroutine only (Do, Ask).
-func (l *Loop) CopyDone(id geoconfig.SliceID, base replica.Snapshot) {
+func (l *Loop) CopyDone(id ids.Slice, base replica.Snapshot) {
 	l.o.Core.TransferDone(l.now, id, base)
 	if _, incomplete := l.o.Core.Incomplete(id); !incomplete {
 		l.slice(id).incoming = nil

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
@@ -25,7 +25,7 @@ type twin struct {
 	applied      int               // by the copy
 }
 
-const twinSlice geoconfig.SliceID = 7
+const twinSlice ids.Slice = 7
 
 func newTwin(t *testing.T) *twin {
 	t.Helper()
@@ -44,7 +44,7 @@ func newTwin(t *testing.T) *twin {
 func (w *twin) write(db *meta.DB, serial int, mutations []tree.Mutation) {
 	w.t.Helper()
 	b := db.NewBatch()
-	err := ApplyEntry(b, nil, &replica.Entry{Slice: twinSlice, Serial: geoconfig.Serial(serial), Time: hlc.Time(serial << 16)}, mutations, nil)
+	err := ApplyEntry(b, nil, &replica.Entry{Slice: twinSlice, Serial: ids.Serial(serial), Time: hlc.Time(serial << 16)}, mutations, nil)
 	if err == nil {
 		err = b.Commit()
 	}
@@ -76,7 +76,7 @@ func (w *twin) change(chance *rand.Rand, keys int) {
 func (w *twin) follow(most int) {
 	for ; most > 0 && w.applied < len(w.history); most-- {
 		w.applied++
-		e := geoconfig.Serial(w.applied)
+		e := ids.Serial(w.applied)
 		w.write(w.copy, w.applied, w.in.missing(w.history[w.applied-1], e))
 		w.in.reached(replica.EntryID{Serial: e, Epoch: 1})
 	}
@@ -101,8 +101,8 @@ func (w *twin) page(behind *meta.Row, bytes int) (last bool) {
 	if err := b.Commit(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.in.ahead = append(w.in.ahead, Page{End: *behind, Last: len(rows) == 0, At: replica.EntryID{Serial: geoconfig.Serial(len(w.history)), Epoch: 1}})
-	w.in.reached(replica.EntryID{Serial: geoconfig.Serial(w.applied), Epoch: 1})
+	w.in.ahead = append(w.in.ahead, Page{End: *behind, Last: len(rows) == 0, At: replica.EntryID{Serial: ids.Serial(len(w.history)), Epoch: 1}})
+	w.in.reached(replica.EntryID{Serial: ids.Serial(w.applied), Epoch: 1})
 	return len(rows) == 0
 }
 
@@ -150,8 +150,8 @@ func TestACopyWhoseRowsFollowTheLogEqualsItsSource(t *testing.T) {
 func TestASourceWithAnotherHistoryIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		applied geoconfig.Serial
-		epoch   geoconfig.Epoch // of the copy's entry 5
+		applied ids.Serial
+		epoch   ids.Epoch // of the copy's entry 5
 		differs bool
 	}{
 		{"the same entry", 4, 2, false},

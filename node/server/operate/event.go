@@ -2,6 +2,7 @@ package operate
 
 import (
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -24,12 +25,12 @@ const (
 type event struct {
 	kind     eventKind
 	op       *Operation
-	from     geoconfig.NodeID
+	from     ids.Node
 	messages []*replica.Message
 	position replica.Position
-	slice    geoconfig.SliceID
-	serial   geoconfig.Serial
-	epoch    geoconfig.Epoch
+	slice    ids.Slice
+	serial   ids.Serial
+	epoch    ids.Epoch
 	rows     []geoconfig.SliceRow
 	call     func()
 	holders  []uint64
@@ -39,9 +40,9 @@ type event struct {
 // Operation is a client's operation on its way through the loop. The caller
 // fills the first part and leaves it alone until Done has been called.
 type Operation struct {
-	Slice   geoconfig.SliceID
-	Epoch   geoconfig.Epoch // of the row that the caller went by; 0: any
-	Client  uint64          // 0: the node itself
+	Slice   ids.Slice
+	Epoch   ids.Epoch // of the row that the caller went by; 0: any
+	Client  uint64    // 0: the node itself
 	Number  uint64
 	Lowest  uint64
 	Unsent  bool   // no attempt so far can have been run, and nothing below is awaited
@@ -69,7 +70,7 @@ type Operation struct {
 	freed   bool         // the revocations are answered: the leases are marked
 	touched []tree.Touch // what change marks
 	outcome tree.Outcome // while proposed
-	serial  geoconfig.Serial
+	serial  ids.Serial
 	blocked tree.Intent // the intent that it waits for
 	since   replica.Time
 	// admitted: counted until it is finished.
@@ -83,8 +84,8 @@ type Answer struct {
 	Result *pb.Result
 	// Encoded is the result of an earlier run, where it was found.
 	Encoded []byte
-	Serial  geoconfig.Serial
-	Epoch   geoconfig.Epoch
+	Serial  ids.Serial
+	Epoch   ids.Epoch
 	Time    uint64 // hybrid
 	// Row is set in a refusal: this node does not act for the slice.
 	Refused *Refusal

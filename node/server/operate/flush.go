@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
@@ -357,7 +358,7 @@ func (l *Loop) stepDown(s *slice) {
 	l.o.Leases.Void(s.id)
 }
 
-func epochOf(row *geoconfig.SliceRow) geoconfig.Epoch {
+func epochOf(row *geoconfig.SliceRow) ids.Epoch {
 	if row == nil {
 		return 0
 	}

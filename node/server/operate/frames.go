@@ -1,8 +1,8 @@
 package operate
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -18,7 +18,7 @@ type frames struct {
 }
 
 type frameKey struct {
-	peer  geoconfig.NodeID
+	peer  ids.Node
 	class wire.Class
 }
 

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
@@ -30,7 +30,7 @@ func (s *sent) Send(peer string, class wire.Class, m wire.Method, payload ...[]b
 		s.t.Errorf("a frame of %d bytes, at most %d", len(frame), s.limit)
 	}
 	clear(payload) // the list is the sender's again
-	key := frameKey{geoconfig.NodeID(peer), class}
+	key := frameKey{ids.Node(peer), class}
 	s.frames[key] = append(s.frames[key], frame)
 	return nil
 }
@@ -38,12 +38,12 @@ func (s *sent) Send(peer string, class wire.Class, m wire.Method, payload ...[]b
 func TestFramesGatherUpToTheLimit(t *testing.T) {
 	net := &sent{t: t, limit: 10_000}
 	l := &Loop{o: Options{Network: net, Logger: slog.New(slog.DiscardHandler)}, out: newFrames()}
-	entry := func(serial geoconfig.Serial, size int) *replica.Entry {
+	entry := func(serial ids.Serial, size int) *replica.Entry {
 		return &replica.Entry{Slice: 1, Serial: serial, Epoch: 1, Data: bytes.Repeat([]byte{byte(serial)}, size)}
 	}
 	var messages []replica.Outgoing
 	want := map[frameKey][]*replica.Message{}
-	add := func(to geoconfig.NodeID, m *replica.Message) {
+	add := func(to ids.Node, m *replica.Message) {
 		messages = append(messages, replica.Outgoing{To: to, Message: m})
 		key := frameKey{to, wire.Operation}
 		if m.Control() {
@@ -51,7 +51,7 @@ func TestFramesGatherUpToTheLimit(t *testing.T) {
 		}
 		want[key] = append(want[key], m)
 	}
-	for i := range geoconfig.Serial(6) {
+	for i := range ids.Serial(6) {
 		add("b", &replica.Message{Kind: replica.Append, Slice: 1, Epoch: 1, Entries: []*replica.Entry{entry(2*i+1, 4000), entry(2*i+2, 10)}})
 		add("c", &replica.Message{Kind: replica.Ack, Slice: 1, Epoch: 1, Serial: i})
 		add("b", &replica.Message{Kind: replica.Beacon, Boot: 1, Sequence: uint64(i)})

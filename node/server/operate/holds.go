@@ -3,8 +3,8 @@ package operate
 import (
 	"maps"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
 )
@@ -15,7 +15,7 @@ import (
 // the loop's own.
 type holds struct {
 	limit   int
-	slices  map[geoconfig.SliceID]map[uint64]int // holds of each client
+	slices  map[ids.Slice]map[uint64]int // holds of each client
 	clients map[uint64]*clientHolds
 	users   map[string]int
 }
@@ -27,11 +27,11 @@ type clientHolds struct {
 }
 
 func newHolds(limit int) *holds {
-	return &holds{limit: limit, slices: map[geoconfig.SliceID]map[uint64]int{}, clients: map[uint64]*clientHolds{}, users: map[string]int{}}
+	return &holds{limit: limit, slices: map[ids.Slice]map[uint64]int{}, clients: map[uint64]*clientHolds{}, users: map[string]int{}}
 }
 
 // change notes that a client has so many more holds in a slice.
-func (h *holds) change(id geoconfig.SliceID, client uint64, by int) {
+func (h *holds) change(id ids.Slice, client uint64, by int) {
 	counted := h.slices[id]
 	if counted == nil {
 		return
@@ -61,7 +61,7 @@ func (h *holds) charge(user string, by int) {
 }
 
 // applied notes what a committed entry does to holds.
-func (h *holds) applied(id geoconfig.SliceID, mutations []tree.Mutation) {
+func (h *holds) applied(id ids.Slice, mutations []tree.Mutation) {
 	if h.slices[id] == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (h *holds) applied(id geoconfig.SliceID, mutations []tree.Mutation) {
 }
 
 // drop forgets a slice.
-func (h *holds) drop(id geoconfig.SliceID) {
+func (h *holds) drop(id ids.Slice) {
 	for client, n := range h.slices[id] {
 		h.change(id, client, -n)
 	}
@@ -82,7 +82,7 @@ func (h *holds) drop(id geoconfig.SliceID) {
 }
 
 // count counts the holds in a slice, unless it is counted already.
-func (h *holds) count(id geoconfig.SliceID, v tree.View) error {
+func (h *holds) count(id ids.Slice, v tree.View) error {
 	if h.slices[id] != nil {
 		return nil
 	}

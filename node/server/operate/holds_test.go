@@ -3,8 +3,8 @@ package operate
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire/pb"
 )
 
@@ -18,7 +18,7 @@ func TestASuccessorCountsTheHoldsThatItFinds(t *testing.T) {
 		a := &Answer{}
 		s.Operate(&Operation{Slice: theSlice, Client: 9, Number: number, Lowest: number, Trusted: true, User: "ann",
 			Op: &pb.Operation{TimeNs: 2, Op: &pb.Operation_Create{Create: &pb.Create{
-				Dir: uint64(geoconfig.RootObject), Mode: 0o100644, Nameless: true}}},
+				Dir: uint64(ids.RootObject), Mode: 0o100644, Nameless: true}}},
 			Done: func(_ *Operation, answer Answer) { *a = answer }})
 		s.settle()
 		return a

@@ -1,7 +1,7 @@
 package operate
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/tree"
 )
@@ -9,12 +9,12 @@ import (
 // inlineChunk is content of a proposed entry that is not applied yet.
 type inlineChunk struct {
 	data []byte
-	uses map[geoconfig.SliceID]int // entries that carry it; no slice is there with 0
+	uses map[ids.Slice]int // entries that carry it; no slice is there with 0
 }
 
 // keepInline lets later evaluations read the chunks of an entry proposed to a
 // slice. Its data holds them as long as it is not applied.
-func (l *Loop) keepInline(id geoconfig.SliceID, op *Operation, data []byte) {
+func (l *Loop) keepInline(id ids.Slice, op *Operation, data []byte) {
 	if len(op.outcome.Inline) == 0 {
 		return
 	}
@@ -26,7 +26,7 @@ func (l *Loop) keepInline(id geoconfig.SliceID, op *Operation, data []byte) {
 	for i := range inline {
 		c := l.inline[inline[i].Address]
 		if c == nil {
-			c = &inlineChunk{data: inline[i].Data, uses: map[geoconfig.SliceID]int{}}
+			c = &inlineChunk{data: inline[i].Data, uses: map[ids.Slice]int{}}
 			l.inline[inline[i].Address] = c
 		}
 		c.uses[id]++
@@ -34,7 +34,7 @@ func (l *Loop) keepInline(id geoconfig.SliceID, op *Operation, data []byte) {
 }
 
 // dropInline forgets them: the packs have them now, or never will.
-func (l *Loop) dropInline(id geoconfig.SliceID, op *Operation) {
+func (l *Loop) dropInline(id ids.Slice, op *Operation) {
 	for i := range op.outcome.Inline {
 		a := op.outcome.Inline[i].Address
 		if c := l.inline[a]; c != nil {
@@ -59,7 +59,7 @@ func (l *Loop) Node(a chunk.Address) ([]byte, error) {
 // has reports whether an entry that is proposed to a slice may name a chunk: it is
 // in the packs, or comes with an entry that is before it in the same log. One
 // that comes with an entry of another slice may be refused with it.
-func (l *Loop) has(id geoconfig.SliceID, a chunk.Address) bool {
+func (l *Loop) has(id ids.Slice, a chunk.Address) bool {
 	c := l.inline[a]
 	return c != nil && c.uses[id] > 0 || l.o.Chunks.Has(a)
 }

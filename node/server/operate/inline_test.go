@@ -3,7 +3,7 @@ package operate
 import (
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/tree"
 )
@@ -16,7 +16,7 @@ func (emptyPacks) Has(chunk.Address) bool { return false }
 // A chunk that comes with an entry of one slice, which may be refused yet, is not
 // here for an entry of another.
 func TestAnEntryCountsOnNoOtherSlicesChunks(t *testing.T) {
-	const one, other geoconfig.SliceID = 6, 4
+	const one, other ids.Slice = 6, 4
 	l := &Loop{o: Options{Chunks: emptyPacks{}}, inline: map[chunk.Address]*inlineChunk{}}
 	inline := []tree.Chunk{{Address: chunk.Sum([]byte("node")), Data: []byte("node")}}
 	op := &Operation{}

@@ -18,6 +18,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
@@ -45,11 +46,11 @@ type Leases interface {
 	// granted on it, and returns the mark. Where other sessions than except
 	// hold leases on it, ready is false, and then is called, from any
 	// goroutine, once they have given them up or ended.
-	Change(slice geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool)
+	Change(slice ids.Slice, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool)
 	// Changed takes the mark away: the change is applied, or will not be.
 	Changed(mark uint64)
 	// Void drops all leases and locks of a slice: this node acts no more.
-	Void(slice geoconfig.SliceID)
+	Void(slice ids.Slice)
 }
 
 // Network sends frames to other nodes without waiting.
@@ -66,23 +67,23 @@ type Helpers interface {
 	// Swap runs a compare-and-swap on a slice row; then Loop.Swapped.
 	Swap(s replica.Swap)
 	// Fetch brings missing chunks from other members; then Loop.Held.
-	Fetch(slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address)
+	Fetch(slice ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address)
 	// Read finds entries in the journal; then Loop.ReadDone.
 	Read(r replica.Read)
 	// Transfer copies a slice's state here.
 	Transfer(t replica.Transfer)
 	// Yield revokes the leases of a slice that is handed over; then Loop.Yielded.
-	Yield(slice geoconfig.SliceID)
+	Yield(slice ids.Slice)
 	// Role tells that this node's part in a slice changed; led says whether it
 	// led the slice until now.
 	Role(r replica.Role, led bool)
 	// Removed tells that a slice's data may go.
-	Removed(slice geoconfig.SliceID)
+	Removed(slice ids.Slice)
 }
 
 // Options are what a Loop works with.
 type Options struct {
-	Self    geoconfig.NodeID
+	Self    ids.Node
 	Core    *replica.Node
 	Clock   boottime.Func
 	HLC     *hlc.Clock
@@ -98,7 +99,7 @@ type Options struct {
 	// named which is applied now. It must not block. Nil: nobody does.
 	Committed func(addresses []byte)
 	// Full reports whether a slice takes no more content.
-	Full func(geoconfig.SliceID) bool
+	Full func(ids.Slice) bool
 	// Fatal ends the node: what it promised it can no longer keep.
 	Fatal func(error)
 	// TickEvery is how often the core is told the time.
@@ -127,7 +128,7 @@ type Disk interface {
 type Loop struct {
 	o      Options
 	in     *inbox
-	slices map[geoconfig.SliceID]*slice
+	slices map[ids.Slice]*slice
 	// waiting are the operations proposed, by token.
 	waiting map[uint64]*Operation
 	token   uint64
@@ -138,7 +139,7 @@ type Loop struct {
 	inline map[chunk.Address]*inlineChunk
 	retry  []*Operation // to be evaluated again once outputs are carried out
 
-	published sync.Map // geoconfig.SliceID -> *Published
+	published sync.Map // ids.Slice -> *Published
 	turns     atomic.Uint64
 	appended  atomic.Uint64 // appends handed to the log
 	written   atomic.Uint64 // of these, on disk
@@ -157,7 +158,7 @@ func New(o Options) *Loop {
 	if o.QueueBytes == 0 {
 		o.QueueBytes = 64 << 20
 	}
-	return &Loop{o: o, in: newInbox(), slices: map[geoconfig.SliceID]*slice{}, waiting: map[uint64]*Operation{},
+	return &Loop{o: o, in: newInbox(), slices: map[ids.Slice]*slice{}, waiting: map[uint64]*Operation{},
 		inline: map[chunk.Address]*inlineChunk{}, out: newFrames(), admission: newAdmission(o.QueueLimit, o.QueueBytes), holds: newHolds(o.MaxUserHolds), ended: make(chan struct{})}
 }
 
@@ -325,7 +326,7 @@ func (l *Loop) Operate(op *Operation) {
 // Receive hands in messages of a peer that the connection authenticated. While
 // too many entries wait, or the log has no room, those with entries are lost:
 // the active sends them again, and beacons go on.
-func (l *Loop) Receive(from geoconfig.NodeID, messages []*replica.Message) {
+func (l *Loop) Receive(from ids.Node, messages []*replica.Message) {
 	bytes := entryBytes(messages)
 	if bytes > 0 && (l.behind.Load() > int64(l.o.QueueBytes) || l.o.Disk.Room(bytes) != nil) {
 		messages = slices.DeleteFunc(messages, func(m *replica.Message) bool { return len(m.Entries) > 0 })
@@ -353,7 +354,7 @@ func entryBytes(messages []*replica.Message) int {
 func (l *Loop) Learn(rows []geoconfig.SliceRow) { l.in.put(event{kind: eventRows, rows: rows}) }
 
 // Held says that an entry's chunks are on this node's disk.
-func (l *Loop) Held(slice geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch) {
+func (l *Loop) Held(slice ids.Slice, serial ids.Serial, epoch ids.Epoch) {
 	l.in.put(event{kind: eventHeld, slice: slice, serial: serial, epoch: epoch})
 }
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -15,7 +15,7 @@ func TestACallSeesTheCoreAndTheMetadataAtOneSerial(t *testing.T) {
 	s.settle()
 	s.write(made.Result.Attr.Object, 2)
 	s.wait(0)
-	var before, core, rows geoconfig.Serial
+	var before, core, rows ids.Serial
 	before, _ = s.meta.Applied(theSlice)
 	s.disk.finish(nil) // commits, in the turn that runs the call
 	s.Do(func(c *replica.Node, _ replica.Time) {

@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/invariant"
@@ -65,7 +66,7 @@ func (l *Loop) operate(op *Operation) {
 }
 
 // refuse says why this node does not act for the slice, or nil.
-func (l *Loop) refuse(s *slice, epoch geoconfig.Epoch) *Refusal {
+func (l *Loop) refuse(s *slice, epoch ids.Epoch) *Refusal {
 	switch {
 	case s.row == nil:
 		return &Refusal{Kind: uint32(fault.NotActive), Why: "this node has no part in the slice"}
@@ -200,7 +201,7 @@ func covers(a, b []tree.Touch) bool {
 }
 
 // propose gives the core the entry that makes an evaluated operation true.
-func (l *Loop) propose(s *slice, op *Operation, serial geoconfig.Serial, at hlc.Time) {
+func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) {
 	out := &op.outcome
 	if op.Admit != nil {
 		if err := op.Admit(op); err != nil {
@@ -274,7 +275,7 @@ func (l *Loop) wait(op *Operation, e replica.Entry) {
 }
 
 // missing returns which of the addresses an entry of a slice may not name yet.
-func (l *Loop) missing(id geoconfig.SliceID, addresses []byte) []chunk.Address {
+func (l *Loop) missing(id ids.Slice, addresses []byte) []chunk.Address {
 	var out []chunk.Address
 	for ; len(addresses) >= chunk.AddressSize; addresses = addresses[chunk.AddressSize:] {
 		if a := chunk.Address(addresses[:chunk.AddressSize]); !l.has(id, a) {
@@ -384,7 +385,7 @@ func (l *Loop) finish(op *Operation, a Answer) {
 
 // Format proposes the first entry of an empty slice; done is called with what
 // became of it.
-func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
+func (l *Loop) Format(id ids.Slice, wall int64, done func(error)) {
 	ok := l.in.put(event{kind: eventCall, call: func() {
 		s := l.slice(id)
 		serial, floor := l.o.Core.Next(id)
@@ -424,7 +425,7 @@ func (l *Loop) Format(id geoconfig.SliceID, wall int64, done func(error)) {
 
 // Reset forgets what was applied of a slice whose state is copied anew; on the
 // loop's goroutine only (Do, Ask).
-func (l *Loop) Reset(id geoconfig.SliceID, base replica.EntryID) {
+func (l *Loop) Reset(id ids.Slice, base replica.EntryID) {
 	s := l.slice(id)
 	s.over.clear()
 	s.applied, s.taken, s.ready = base.Serial, base.Serial, false
@@ -434,7 +435,7 @@ func (l *Loop) Reset(id geoconfig.SliceID, base replica.EntryID) {
 }
 
 // EachSlice calls f for the slices known; on the loop's goroutine only (Do, Ask).
-func (l *Loop) EachSlice(f func(geoconfig.SliceID)) {
+func (l *Loop) EachSlice(f func(ids.Slice)) {
 	for id := range l.slices {
 		f(id)
 	}

@@ -3,7 +3,7 @@ package operate
 import (
 	"sort"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // overlay holds, for one slice, what proposed operations changed and Pebble
@@ -18,13 +18,13 @@ type overlay struct {
 // means deleted.
 type overlaid struct {
 	value  []byte
-	serial geoconfig.Serial
+	serial ids.Serial
 }
 
 func newOverlay() *overlay { return &overlay{values: map[string]overlaid{}} }
 
 // set notes what an operation did to a key. It keeps value.
-func (o *overlay) set(key, value []byte, serial geoconfig.Serial) {
+func (o *overlay) set(key, value []byte, serial ids.Serial) {
 	old, had := o.values[string(key)]
 	if had && old.serial > serial {
 		return
@@ -37,7 +37,7 @@ func (o *overlay) set(key, value []byte, serial geoconfig.Serial) {
 
 // applied forgets a key's value once the base shows it, unless a later
 // operation changed it again.
-func (o *overlay) applied(key []byte, serial geoconfig.Serial) {
+func (o *overlay) applied(key []byte, serial ids.Serial) {
 	if v, ok := o.values[string(key)]; ok && v.serial <= serial {
 		delete(o.values, string(key))
 		o.dirty = true

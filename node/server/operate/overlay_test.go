@@ -6,7 +6,7 @@ import (
 	"sort"
 	"testing"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // table is a base that a test fills.
@@ -45,11 +45,11 @@ func TestViewAnswersAsIfEverythingWereApplied(t *testing.T) {
 	}
 	var pending []change
 	v := view{over: over, base: base}
-	first := geoconfig.Serial(1)
+	first := ids.Serial(1)
 	for step := range 3000 {
 		key := fmt.Sprintf("k%02d", random.IntN(40))
 		c := change{key: key, value: fmt.Sprint(step), gone: random.IntN(3) == 0}
-		serial := first + geoconfig.Serial(len(pending))
+		serial := first + ids.Serial(len(pending))
 		if c.gone {
 			delete(all, key)
 			over.set([]byte(key), nil, serial)

@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
@@ -31,7 +32,7 @@ type single struct {
 	fatal []error
 }
 
-const theSlice = geoconfig.RootSlice
+const theSlice = ids.RootSlice
 
 // newSingle returns a loop that leads its slice, formatted.
 func newSingle(t *testing.T) *single {
@@ -53,7 +54,7 @@ func newEmptySingle(t *testing.T) *single {
 	core := replica.New(replica.Config{Self: "n", Incarnation: 1, Boot: 1, Start: s.now, Lease: 3 * time.Second})
 	s.Loop = New(Options{
 		Self: "n", Core: core, Clock: func() time.Duration { return s.now }, HLC: hlc.New(time.Now), Disk: s.disk, Meta: db,
-		Chunks: s.store, Leases: noLeases{}, Network: noNetwork{}, Helpers: noHelpers{}, Full: func(geoconfig.SliceID) bool { return false },
+		Chunks: s.store, Leases: noLeases{}, Network: noNetwork{}, Helpers: noHelpers{}, Full: func(ids.Slice) bool { return false },
 		Fatal: func(err error) { s.fatal = append(s.fatal, err) }, TickEvery: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	s.Learn([]geoconfig.SliceRow{{ID: theSlice, Epoch: 1, Active: "n", Policy: geoconfig.Policy{Level: 1},
@@ -98,7 +99,7 @@ const contentBytes = 9000
 // there is one.
 func (s *single) create(name string, number uint64) *Answer {
 	return s.hand(number, nil, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{
-		Dir: uint64(geoconfig.RootObject), Name: []byte(name), Mode: 0o100644}}})
+		Dir: uint64(ids.RootObject), Name: []byte(name), Mode: 0o100644}}})
 }
 
 // write hands in an operation that gives a file content.
@@ -179,11 +180,11 @@ func (f *fragile) PutInline([]tree.Chunk) error {
 
 type noLeases struct{}
 
-func (noLeases) Change(geoconfig.SliceID, uint64, []tree.Touch, func([]uint64)) (uint64, bool, bool) {
+func (noLeases) Change(ids.Slice, uint64, []tree.Touch, func([]uint64)) (uint64, bool, bool) {
 	return 1, true, false
 }
-func (noLeases) Changed(uint64)         {}
-func (noLeases) Void(geoconfig.SliceID) {}
+func (noLeases) Changed(uint64) {}
+func (noLeases) Void(ids.Slice) {}
 
 type noNetwork struct{}
 
@@ -193,10 +194,10 @@ func (noNetwork) MaxPayload(wire.Class) int                             { return
 type noHelpers struct{}
 
 func (noHelpers) Swap(replica.Swap) {}
-func (noHelpers) Fetch(geoconfig.SliceID, geoconfig.Serial, geoconfig.Epoch, []chunk.Address) {
+func (noHelpers) Fetch(ids.Slice, ids.Serial, ids.Epoch, []chunk.Address) {
 }
 func (noHelpers) Read(replica.Read)         {}
 func (noHelpers) Transfer(replica.Transfer) {}
-func (noHelpers) Yield(geoconfig.SliceID)   {}
+func (noHelpers) Yield(ids.Slice)           {}
 func (noHelpers) Role(replica.Role, bool)   {}
-func (noHelpers) Removed(geoconfig.SliceID) {}
+func (noHelpers) Removed(ids.Slice)         {}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
@@ -14,16 +15,16 @@ import (
 
 // slice is what the loop keeps of one slice.
 type slice struct {
-	id      geoconfig.SliceID
+	id      ids.Slice
 	role    replica.RoleKind
 	row     *geoconfig.SliceRow
 	over    *overlay
 	view    view
 	pub     *Published
-	applied geoconfig.Serial
-	taken   geoconfig.Serial // applied, or in the batch that is being made
+	applied ids.Serial
+	taken   ids.Serial // applied, or in the batch that is being made
 	// proposed are the operations under way here, by serial.
-	proposed map[geoconfig.Serial]*Operation
+	proposed map[ids.Serial]*Operation
 	// unheld are the applied entries whose chunks are not all here; there is a
 	// note of each in the metadata.
 	unheld map[replica.EntryID]struct{}
@@ -43,14 +44,14 @@ type slice struct {
 
 // lateAnswer changed nothing, but was read from what is not committed yet.
 type lateAnswer struct {
-	after geoconfig.Serial
+	after ids.Serial
 	op    *Operation
 	a     Answer
 }
 
 // Published is what other goroutines may know of a slice at this node.
 type Published struct {
-	Slice geoconfig.SliceID
+	Slice ids.Slice
 	Role  replica.RoleKind
 	Row   *geoconfig.SliceRow // must not be changed; nil: unknown
 	until atomic.Int64        // boottime; 0: it must not act, or has nothing yet
@@ -63,7 +64,7 @@ type Published struct {
 
 // NewPublished makes what others see of a slice in which the node has a role, and
 // for which it may act until a time where it leads.
-func NewPublished(id geoconfig.SliceID, role replica.RoleKind, row *geoconfig.SliceRow, until replica.Time) *Published {
+func NewPublished(id ids.Slice, role replica.RoleKind, row *geoconfig.SliceRow, until replica.Time) *Published {
 	p := &Published{Slice: id, Role: role, Row: row}
 	p.until.Store(int64(until))
 	return p
@@ -81,7 +82,7 @@ func (p *Published) Serves(now replica.Time) bool {
 func (p *Published) Until() replica.Time { return replica.Time(p.until.Load()) }
 
 // Published returns what is known of a slice here, or nil.
-func (l *Loop) Published(id geoconfig.SliceID) *Published {
+func (l *Loop) Published(id ids.Slice) *Published {
 	if p, ok := l.published.Load(id); ok {
 		return p.(*Published)
 	}
@@ -94,12 +95,12 @@ func (l *Loop) EachPublished(f func(*Published) bool) {
 }
 
 // slice returns the loop's part of a slice, made on first use.
-func (l *Loop) slice(id geoconfig.SliceID) *slice {
+func (l *Loop) slice(id ids.Slice) *slice {
 	s := l.slices[id]
 	if s == nil {
 		over := newOverlay()
 		s = &slice{id: id, over: over, view: view{over: over, base: Committed(l.o.Meta, id)},
-			proposed: map[geoconfig.Serial]*Operation{}, unheld: map[replica.EntryID]struct{}{}, pub: &Published{Slice: id}}
+			proposed: map[ids.Serial]*Operation{}, unheld: map[replica.EntryID]struct{}{}, pub: &Published{Slice: id}}
 		l.slices[id] = s
 		l.published.Store(id, s.pub)
 	}
@@ -108,7 +109,7 @@ func (l *Loop) slice(id geoconfig.SliceID) *slice {
 
 // Uncommitted reports whether an operation that the metadata does not show yet
 // changes one of the keys.
-func (l *Loop) Uncommitted(ctx context.Context, id geoconfig.SliceID, keys ...[]byte) (found bool, err error) {
+func (l *Loop) Uncommitted(ctx context.Context, id ids.Slice, keys ...[]byte) (found bool, err error) {
 	err = l.Ask(ctx, func(*replica.Node, replica.Time) {
 		s := l.slice(id)
 		found = slices.ContainsFunc(keys, func(key []byte) bool { _, ok := s.over.get(key); return ok })
@@ -145,12 +146,12 @@ func (l *Loop) publish(s *slice) {
 // versioned area, the others in the plain one.
 type committed struct {
 	db    *meta.DB
-	slice geoconfig.SliceID
+	slice ids.Slice
 	view  meta.View
 }
 
 // Committed returns the committed state of a slice as a tree.View.
-func Committed(db *meta.DB, s geoconfig.SliceID) tree.View {
+func Committed(db *meta.DB, s ids.Slice) tree.View {
 	return committed{db: db, slice: s, view: db.Slice(s)}
 }
 

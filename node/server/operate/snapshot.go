@@ -1,7 +1,7 @@
 package operate
 
 import (
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store"
@@ -11,7 +11,7 @@ import (
 // false where there is no whole one. On the loop's goroutine only (Do, Ask): a
 // state that is copied to another node, or saved by a checkpoint, is named by
 // this serial, and must have every entry up to it.
-func (l *Loop) Snapshot(id geoconfig.SliceID) (replica.Snapshot, bool) {
+func (l *Loop) Snapshot(id ids.Slice) (replica.Snapshot, bool) {
 	at, known := l.o.Core.Snapshot(id)
 	if !known {
 		return at, false

@@ -3,7 +3,7 @@ package operate
 import (
 	"bytes"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/store/meta"
@@ -23,7 +23,7 @@ func (l *Loop) hold(e *replica.Entry) {
 }
 
 // held passes on that an entry's chunks are here now.
-func (l *Loop) held(id geoconfig.SliceID, e replica.EntryID) {
+func (l *Loop) held(id ids.Slice, e replica.EntryID) {
 	l.o.Core.Held(l.now, id, e.Serial, e.Epoch)
 	s := l.slices[id]
 	if s == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
@@ -28,7 +29,7 @@ type fetcher struct {
 	asked *[]replica.EntryID
 }
 
-func (f fetcher) Fetch(_ geoconfig.SliceID, serial geoconfig.Serial, epoch geoconfig.Epoch, missing []chunk.Address) {
+func (f fetcher) Fetch(_ ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address) {
 	if len(missing) == 1 {
 		*f.asked = append(*f.asked, replica.EntryID{Serial: serial, Epoch: epoch})
 	}
@@ -51,7 +52,7 @@ func newStandby(t *testing.T, db *meta.DB, r *replica.Restored) *standby {
 	s.Loop = New(Options{
 		Self: "n", Core: core, Clock: func() time.Duration { return s.now }, HLC: hlc.New(time.Now), Disk: s.disk, Meta: db,
 		Chunks: &lackingPacks{}, Leases: noLeases{}, Network: noNetwork{}, Helpers: fetcher{asked: &s.asked},
-		Full:  func(geoconfig.SliceID) bool { return false },
+		Full:  func(ids.Slice) bool { return false },
 		Fatal: func(err error) { t.Error(err) }, TickEvery: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := s.Restored(r); err != nil {

@@ -12,12 +12,13 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Candidate is a node that could hold a replica.
 type Candidate struct {
-	Node geoconfig.NodeID
-	Site geoconfig.SiteName
+	Node ids.Node
+	Site ids.Site
 	// Load orders nodes of one site: the fewer the better.
 	Load int
 	// Away nodes do not answer now; they are taken last.
@@ -31,7 +32,7 @@ type Candidate struct {
 
 // Distance says how far two nodes are from each other, false where that is not
 // known.
-type Distance func(a, b geoconfig.NodeID) (time.Duration, bool)
+type Distance func(a, b ids.Node) (time.Duration, bool)
 
 // Choose picks the members of a new slice, the active first. The active is
 // prefer where that stands at the home site, else the least-loaded node there,
@@ -40,16 +41,16 @@ type Distance func(a, b geoconfig.NodeID) (time.Duration, bool)
 // sites than replicas, the home site gets the first extra one. No two are in
 // one failure domain where that can be avoided, and of what is left the nearest
 // to the active are taken. Fewer nodes than replicas give fewer members.
-func Choose(p geoconfig.Policy, candidates []Candidate, prefer geoconfig.NodeID, apart Distance) ([]geoconfig.NodeID, error) {
+func Choose(p geoconfig.Policy, candidates []Candidate, prefer ids.Node, apart Distance) ([]ids.Node, error) {
 	const op fault.Op = "placement.Choose"
 	active, ok := chooseActive(p.Home, candidates, prefer)
 	if !ok {
 		return nil, fault.E(fault.Unreachable, op, string(p.Home), "no node can take a new slice now")
 	}
-	return Extend(p, candidates, []geoconfig.NodeID{active}, active, apart), nil
+	return Extend(p, candidates, []ids.Node{active}, active, apart), nil
 }
 
-func chooseActive(home geoconfig.SiteName, candidates []Candidate, prefer geoconfig.NodeID) (geoconfig.NodeID, bool) {
+func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.Node, bool) {
 	best, found := Candidate{}, false
 	rank := func(c Candidate) int {
 		switch {
@@ -87,14 +88,14 @@ func less(a, b Candidate) bool {
 // apart comes before that: a node of a failure domain that has no member yet;
 // near enough to acknowledge comes after: the least round trip to the active,
 // in steps within which the load decides.
-func Extend(p geoconfig.Policy, candidates []Candidate, members []geoconfig.NodeID, active geoconfig.NodeID, apart Distance) []geoconfig.NodeID {
+func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, active ids.Node, apart Distance) []ids.Node {
 	candidates = measured(candidates, active, apart)
-	out := append([]geoconfig.NodeID(nil), members...)
-	taken := map[geoconfig.NodeID]bool{}
+	out := append([]ids.Node(nil), members...)
+	taken := map[ids.Node]bool{}
 	for _, m := range members {
 		taken[m] = true
 	}
-	perSite, all := map[geoconfig.SiteName]int{}, map[geoconfig.SiteName]bool{}
+	perSite, all := map[ids.Site]int{}, map[ids.Site]bool{}
 	home := p.Home
 	for _, c := range candidates {
 		all[c.Site] = true
@@ -123,7 +124,7 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []geoconfig.Node
 }
 
 // measured returns the candidates with their round trips to the active.
-func measured(candidates []Candidate, active geoconfig.NodeID, apart Distance) []Candidate {
+func measured(candidates []Candidate, active ids.Node, apart Distance) []Candidate {
 	out := append([]Candidate(nil), candidates...)
 	for i := range out {
 		if apart == nil || out[i].Node == active {
@@ -153,9 +154,9 @@ func step(rtt time.Duration) int {
 // Domains numbers the failure domains of nodes: those of one site fail together
 // unless one measured the other far away, and so do those of which one measured
 // the other under a millisecond away, whatever sites they name.
-func Domains(nodes []geoconfig.Node) map[geoconfig.NodeID]int {
-	domain := make(map[geoconfig.NodeID]int, len(nodes))
-	at := make(map[geoconfig.NodeID]geoconfig.Node, len(nodes))
+func Domains(nodes []geoconfig.Node) map[ids.Node]int {
+	domain := make(map[ids.Node]int, len(nodes))
+	at := make(map[ids.Node]geoconfig.Node, len(nodes))
 	for _, n := range nodes {
 		at[n.ID] = n
 	}
@@ -171,7 +172,7 @@ func Domains(nodes []geoconfig.Node) map[geoconfig.NodeID]int {
 			continue
 		}
 		next++
-		for open := []geoconfig.NodeID{n.ID}; len(open) > 0; open = open[1:] {
+		for open := []ids.Node{n.ID}; len(open) > 0; open = open[1:] {
 			if _, done := domain[open[0]]; done {
 				continue
 			}
@@ -186,7 +187,7 @@ func Domains(nodes []geoconfig.Node) map[geoconfig.NodeID]int {
 	return domain
 }
 
-func nextMember(candidates []Candidate, taken map[geoconfig.NodeID]bool, perSite map[geoconfig.SiteName]int, home geoconfig.SiteName, spread int) (Candidate, bool) {
+func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids.Site]int, home ids.Site, spread int) (Candidate, bool) {
 	var open []Candidate
 	used := 0
 	for _, n := range perSite {
@@ -240,8 +241,8 @@ func nextMember(candidates []Candidate, taken map[geoconfig.NodeID]bool, perSite
 
 // Open returns the open slice of equal policy whose active is the given node,
 // the one with the highest ID where there are several.
-func Open(rows []geoconfig.SliceRow, p geoconfig.Policy, node geoconfig.NodeID) (geoconfig.SliceID, bool) {
-	var best geoconfig.SliceID
+func Open(rows []geoconfig.SliceRow, p geoconfig.Policy, node ids.Node) (ids.Slice, bool) {
+	var best ids.Slice
 	for i := range rows {
 		r := &rows[i]
 		if r.Active == node && !r.Closed && r.ID > best && equal(r.Policy, p) {

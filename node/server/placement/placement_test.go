@@ -9,6 +9,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // nodes reads "a1:3" as node a1 at site a with load 3; "!" marks one away.
@@ -19,7 +20,7 @@ func nodes(text string) []Candidate {
 		word = strings.TrimPrefix(word, "!")
 		name, load, _ := strings.Cut(word, ":")
 		_, _ = fmt.Sscan(load, &c.Load) // no load is 0
-		c.Node, c.Site = geoconfig.NodeID(name), geoconfig.SiteName(name[:1])
+		c.Node, c.Site = ids.Node(name), ids.Site(name[:1])
 		c.Domain = int(name[0])
 		out = append(out, c)
 	}
@@ -44,11 +45,11 @@ func TestChoose(t *testing.T) {
 		{"level one", "a1 b1", "b", "", "b1", 1, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := geoconfig.Policy{Home: geoconfig.SiteName(test.home), Level: test.level, Sites: test.sites}
-			got, err := Choose(p, nodes(test.nodes), geoconfig.NodeID(test.prefer), nil)
-			var want []geoconfig.NodeID
+			p := geoconfig.Policy{Home: ids.Site(test.home), Level: test.level, Sites: test.sites}
+			got, err := Choose(p, nodes(test.nodes), ids.Node(test.prefer), nil)
+			var want []ids.Node
 			for _, w := range strings.Fields(test.want) {
-				want = append(want, geoconfig.NodeID(w))
+				want = append(want, ids.Node(w))
 			}
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("got %v, %v; want %v", got, err, want)
@@ -93,9 +94,9 @@ func TestBackupsAreNearEnoughAndFarEnough(t *testing.T) {
 					switch {
 					case string(rows[i].ID) != a:
 					case near:
-						rows[i].Together = append(rows[i].Together, geoconfig.NodeID(b))
+						rows[i].Together = append(rows[i].Together, ids.Node(b))
 					default:
-						rows[i].Apart = append(rows[i].Apart, geoconfig.NodeID(b))
+						rows[i].Apart = append(rows[i].Apart, ids.Node(b))
 					}
 				}
 			}
@@ -103,16 +104,16 @@ func TestBackupsAreNearEnoughAndFarEnough(t *testing.T) {
 			for i := range candidates {
 				candidates[i].Domain = domains[candidates[i].Node]
 			}
-			rtts := map[geoconfig.NodeID]time.Duration{}
+			rtts := map[ids.Node]time.Duration{}
 			for _, word := range strings.Fields(test.rtts) {
 				n, ms, _ := strings.Cut(word, ":")
 				v, err := strconv.Atoi(ms)
 				if err != nil {
 					t.Fatal(err)
 				}
-				rtts[geoconfig.NodeID(n)] = time.Duration(v)*time.Millisecond + time.Microsecond
+				rtts[ids.Node(n)] = time.Duration(v)*time.Millisecond + time.Microsecond
 			}
-			apart := func(a, b geoconfig.NodeID) (time.Duration, bool) {
+			apart := func(a, b ids.Node) (time.Duration, bool) {
 				rtt, ok := rtts[b]
 				return rtt, ok && a == "a1"
 			}
@@ -130,10 +131,10 @@ func TestBackupsAreNearEnoughAndFarEnough(t *testing.T) {
 
 func TestDomainsAreWhatWasMeasuredNotWhatIsDeclared(t *testing.T) {
 	got := Domains([]geoconfig.Node{
-		{ID: "a1", Site: "a"}, {ID: "a2", Site: "a", Apart: []geoconfig.NodeID{"a3", "a1"}}, {ID: "a3", Site: "a"},
-		{ID: "b1", Site: "b", Together: []geoconfig.NodeID{"a2"}}, {ID: "c1", Site: "c"}, {ID: "c2", Site: "c"},
+		{ID: "a1", Site: "a"}, {ID: "a2", Site: "a", Apart: []ids.Node{"a3", "a1"}}, {ID: "a3", Site: "a"},
+		{ID: "b1", Site: "b", Together: []ids.Node{"a2"}}, {ID: "c1", Site: "c"}, {ID: "c2", Site: "c"},
 	})
-	same := func(x, y geoconfig.NodeID, want bool) {
+	same := func(x, y ids.Node, want bool) {
 		if (got[x] == got[y]) != want {
 			t.Errorf("%s and %s in one domain: %v, want %v (%v)", x, y, !want, want, got)
 		}

@@ -3,7 +3,7 @@ package reading
 import (
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -48,7 +48,7 @@ type level struct {
 
 // below returns the names below a directory on whose names the caller has just
 // got a lease, in about so many bytes, and the leases that cover them.
-func (s *Server) below(who Asker, p *operate.Published, dir geoconfig.ObjectID, most int) ([]*pb.Names, []*pb.Grant) {
+func (s *Server) below(who Asker, p *operate.Published, dir ids.Object, most int) ([]*pb.Names, []*pb.Grant) {
 	if who.Session == 0 {
 		return nil, nil // it could not keep them
 	}
@@ -72,7 +72,7 @@ func (s *Server) below(who Asker, p *operate.Published, dir geoconfig.ObjectID, 
 }
 
 // open reads a directory's names, as far as they may be given.
-func (b *below) open(dir geoconfig.ObjectID) {
+func (b *below) open(dir ids.Object) {
 	if b.pass <= 0 {
 		return
 	}
@@ -93,7 +93,7 @@ func (b *below) open(dir geoconfig.ObjectID) {
 // directories gives the directories among a level's names and opens them.
 func (b *below) directories(l *level) {
 	l.rest = slices.DeleteFunc(l.rest, func(n tree.NamedEntry) bool {
-		dir := geoconfig.ObjectID(l.out.Dir)
+		dir := ids.Object(l.out.Dir)
 		if n.Type != tree.TypeDir || n.Object.Slice() != dir.Slice() || b.left <= 0 || b.bytes <= 0 {
 			return false
 		}
@@ -116,7 +116,7 @@ func (b *below) others(l *level) {
 
 // give adds one name with its attributes; false where it cannot be read now.
 func (b *below) give(l *level, n *tree.NamedEntry) bool {
-	e, err := entry(b.view, geoconfig.ObjectID(l.out.Dir), n)
+	e, err := entry(b.view, ids.Object(l.out.Dir), n)
 	if err != nil {
 		return false
 	}

@@ -3,8 +3,8 @@ package reading
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -17,7 +17,7 @@ import (
 func (s *Server) Files(_ context.Context, who Asker, req *pb.FilesRequest) (*pb.FilesResponse, error) {
 	const op fault.Op = "reading.Files"
 	h := header(req.Header)
-	slice := geoconfig.SliceID(h.Slice)
+	slice := ids.Slice(h.Slice)
 	if len(req.Objects) > maxNames {
 		return nil, fault.Errorf(fault.TooLarge, op, "", "%d files in one request", len(req.Objects))
 	}
@@ -28,7 +28,7 @@ func (s *Server) Files(_ context.Context, who Asker, req *pb.FilesRequest) (*pb.
 	out := &pb.FilesResponse{}
 	v := s.Committed(slice)
 	for i, id := range req.Objects {
-		o := geoconfig.ObjectID(id)
+		o := ids.Object(id)
 		var shown []byte
 		if i < len(req.Tickets) {
 			shown = req.Tickets[i]

@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
@@ -26,24 +27,24 @@ import (
 type Leases interface {
 	// Grant gives a session a lease on an object, or nil where it cannot have
 	// one now: no such session, too many leases, or a change is under way.
-	Grant(session uint64, slice geoconfig.SliceID, epoch geoconfig.Epoch, object geoconfig.ObjectID, what pb.Grant_What) *pb.Grant
+	Grant(session uint64, slice ids.Slice, epoch ids.Epoch, object ids.Object, what pb.Grant_What) *pb.Grant
 	// Shared waits until no other session than this one (0: anybody's) is alone
 	// in the directories; until end is called, none will be.
-	Shared(ctx context.Context, session uint64, dirs ...geoconfig.ObjectID) (end func(), err error)
+	Shared(ctx context.Context, session uint64, dirs ...ids.Object) (end func(), err error)
 }
 
 // Server reads.
 type Server struct {
-	Published func(geoconfig.SliceID) *operate.Published
-	Committed func(geoconfig.SliceID) tree.View
-	Row       func(geoconfig.SliceID) (geoconfig.SliceRow, bool)
+	Published func(ids.Slice) *operate.Published
+	Committed func(ids.Slice) tree.View
+	Row       func(ids.Slice) (geoconfig.SliceRow, bool)
 	Clock     boottime.Func
 	HLC       *hlc.Clock
 	Leases    Leases
 	Tickets   *ticket.Sealer
 	// Elsewhere reads the attributes of an object for whose slice another node
 	// acts.
-	Elsewhere func(context.Context, geoconfig.ObjectID) (*pb.Attr, error)
+	Elsewhere func(context.Context, ids.Object) (*pb.Attr, error)
 }
 
 // Asker is who asks, as the connection proves it.
@@ -63,23 +64,23 @@ const maxNames = 256
 const busyFor = 2 * time.Second
 
 // admit answers with the slice's row unless this node may act for it now.
-func (s *Server) admit(slice geoconfig.SliceID, epoch uint64) (*operate.Published, *pb.Refusal) {
+func (s *Server) admit(slice ids.Slice, epoch uint64) (*operate.Published, *pb.Refusal) {
 	p := s.Published(slice)
 	switch {
 	case !p.Serves(s.Clock()):
 		return nil, s.refusal(slice, p, fault.NotActive, "this node does not act for the slice now")
-	case epoch != 0 && p.Row != nil && geoconfig.Epoch(epoch) != p.Row.Epoch:
+	case epoch != 0 && p.Row != nil && ids.Epoch(epoch) != p.Row.Epoch:
 		return nil, s.refusal(slice, p, fault.WrongEpoch, "the slice has another epoch")
 	}
 	return p, nil
 }
 
 // still reports whether what was read under an admission counts.
-func (s *Server) still(slice geoconfig.SliceID) bool {
+func (s *Server) still(slice ids.Slice) bool {
 	return s.Published(slice).Serves(s.Clock())
 }
 
-func (s *Server) refusal(slice geoconfig.SliceID, p *operate.Published, kind fault.Kind, why string) *pb.Refusal {
+func (s *Server) refusal(slice ids.Slice, p *operate.Published, kind fault.Kind, why string) *pb.Refusal {
 	var row *geoconfig.SliceRow
 	if p != nil {
 		row = p.Row
@@ -134,12 +135,12 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 	if len(req.Names) > maxNames {
 		return nil, fault.Errorf(fault.TooLarge, op, "", "%d names in one request", len(req.Names))
 	}
-	if err := s.Reached(ctx, &who, geoconfig.ObjectID(req.Dir), h.Ticket); err != nil {
+	if err := s.Reached(ctx, &who, ids.Object(req.Dir), h.Ticket); err != nil {
 		return nil, err
 	}
 	var out *pb.ResolveResponse
 	for range 3 { // the role may change meanwhile; twice is rare
-		admitted, refused := s.admit(geoconfig.ObjectID(req.Dir).Slice(), h.Epoch)
+		admitted, refused := s.admit(ids.Object(req.Dir).Slice(), h.Epoch)
 		if refused != nil {
 			return &pb.ResolveResponse{Refusal: refused}, nil
 		}
@@ -147,7 +148,7 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 		err := again(ctx, func() error {
 			w.reset()
 			defer w.release()
-			return w.run(ctx, geoconfig.ObjectID(req.Dir), req.Names, admitted)
+			return w.run(ctx, ids.Object(req.Dir), req.Names, admitted)
 		})
 		if err != nil {
 			return nil, err
@@ -158,7 +159,7 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 		}
 	}
 	if out == nil {
-		return &pb.ResolveResponse{Refusal: s.refusal(geoconfig.ObjectID(req.Dir).Slice(), nil, fault.NotActive, "the slice changes hands")}, nil
+		return &pb.ResolveResponse{Refusal: s.refusal(ids.Object(req.Dir).Slice(), nil, fault.NotActive, "the slice changes hands")}, nil
 	}
 	out.Hlc = uint64(s.HLC.Last())
 	return out, nil
@@ -173,7 +174,7 @@ func header(h *pb.ReadHeader) *pb.ReadHeader {
 
 // GetAttr reads one object's attributes.
 func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest) (*pb.GetAttrResponse, error) {
-	h, o := header(req.Header), geoconfig.ObjectID(req.Object)
+	h, o := header(req.Header), ids.Object(req.Object)
 	out := &pb.GetAttrResponse{}
 	could, err := s.couldRead(ctx, &who, req)
 	if err != nil {
@@ -219,7 +220,7 @@ func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest)
 // couldRead checks that a user reached what it asks for, and returns the root of
 // the version that it shows it could read.
 func (s *Server) couldRead(ctx context.Context, who *Asker, req *pb.GetAttrRequest) (could chunk.Address, err error) {
-	o := geoconfig.ObjectID(req.Object)
+	o := ids.Object(req.Object)
 	if who.Holder != nil && len(req.Root) == chunk.AddressSize && s.Tickets.OpenReadable(req.Readable, *who.Holder, o, chunk.Address(req.Root)) {
 		return chunk.Address(req.Root), nil
 	}
@@ -227,7 +228,7 @@ func (s *Server) couldRead(ctx context.Context, who *Asker, req *pb.GetAttrReque
 }
 
 // grant adds a lease for the caller's session to grants, where it gets one.
-func (s *Server) grant(grants []*pb.Grant, who Asker, p *operate.Published, o geoconfig.ObjectID, what pb.Grant_What) []*pb.Grant {
+func (s *Server) grant(grants []*pb.Grant, who Asker, p *operate.Published, o ids.Object, what pb.Grant_What) []*pb.Grant {
 	if who.Session == 0 {
 		return grants
 	}
@@ -240,7 +241,7 @@ func (s *Server) grant(grants []*pb.Grant, who Asker, p *operate.Published, o ge
 // List returns a page of a directory, with the attributes of the children that
 // live in the same slice.
 func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.ListResponse, error) {
-	h, o := header(req.Header), geoconfig.ObjectID(req.Dir)
+	h, o := header(req.Header), ids.Object(req.Dir)
 	limit := int(req.Limit)
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
@@ -261,7 +262,7 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 		}
 		defer end()
 		page := &pb.ListResponse{Grants: s.grant(nil, who, p, o, pb.Grant_NAMES)}
-		if err := s.page(page, who, o, req.After, limit, func(child geoconfig.ObjectID) {
+		if err := s.page(page, who, o, req.After, limit, func(child ids.Object) {
 			page.Grants = s.grant(page.Grants, who, p, child, pb.Grant_NAMES)
 		}); err != nil {
 			return err
@@ -289,7 +290,7 @@ const pageTries = 4
 
 // page reads one page, once no operation over several slices is about to
 // change the directory's names.
-func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, after []byte, limit int, lease func(geoconfig.ObjectID)) error {
+func (s *Server) page(out *pb.ListResponse, who Asker, dir ids.Object, after []byte, limit int, lease func(ids.Object)) error {
 	v := s.Committed(dir.Slice())
 	if _, err := tree.Directory(v, dir, &who.Principal, 4); err != nil {
 		return err
@@ -321,7 +322,7 @@ func (s *Server) page(out *pb.ListResponse, who Asker, dir geoconfig.ObjectID, a
 
 // leaseChildren gets leases on the directories among names, before they are
 // read: a directory's attributes are covered by its own.
-func leaseChildren(names []tree.NamedEntry, dir geoconfig.ObjectID, lease func(geoconfig.ObjectID)) {
+func leaseChildren(names []tree.NamedEntry, dir ids.Object, lease func(ids.Object)) {
 	for i := range names {
 		if n := &names[i]; n.Type == tree.TypeDir && n.Object.Slice() == dir.Slice() {
 			lease(n.Object)
@@ -332,7 +333,7 @@ func leaseChildren(names []tree.NamedEntry, dir geoconfig.ObjectID, lease func(g
 // entries fills a page with names and their attributes. It stops where an
 // object was removed since the names were read, which says that its name is
 // gone or means another by now; with settle it asks what it means.
-func (s *Server) entries(out *pb.ListResponse, v tree.View, dir geoconfig.ObjectID, names []tree.NamedEntry, settle bool) (moved bool, err error) {
+func (s *Server) entries(out *pb.ListResponse, v tree.View, dir ids.Object, names []tree.NamedEntry, settle bool) (moved bool, err error) {
 	out.Entries = make([]*pb.Entry, 0, len(names))
 	for i := range names {
 		n := &names[i]
@@ -362,7 +363,7 @@ func (s *Server) stampEntries(who *Asker, entries []*pb.Entry) {
 	}
 	for _, e := range entries {
 		if e.Attr == nil {
-			e.Ticket = s.Name(who, geoconfig.ObjectID(e.Object))
+			e.Ticket = s.Name(who, ids.Object(e.Object))
 		}
 		s.Stamp(who, e.Attr, chunk.Address{})
 	}
@@ -370,7 +371,7 @@ func (s *Server) stampEntries(who *Asker, entries []*pb.Entry) {
 
 // entry is one name with the attributes of what it names, if that lives in the
 // same slice.
-func entry(v tree.View, dir geoconfig.ObjectID, n *tree.NamedEntry) (*pb.Entry, error) {
+func entry(v tree.View, dir ids.Object, n *tree.NamedEntry) (*pb.Entry, error) {
 	e := &pb.Entry{Name: n.Name, Object: uint64(n.Object), Mode: n.Type}
 	if n.Object.Slice() != dir.Slice() {
 		return e, nil

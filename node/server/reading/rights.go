@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
@@ -24,7 +24,7 @@ const userXattr = "user."
 // Reached refuses a user that names an object by its ID alone: the user shows
 // the ticket that a lookup gave, or has the object open, or may search every
 // directory above it now. Nodes and trusted hosts need none of that.
-func (s *Server) Reached(ctx context.Context, who *Asker, o geoconfig.ObjectID, t []byte) error {
+func (s *Server) Reached(ctx context.Context, who *Asker, o ids.Object, t []byte) error {
 	if s.HasReached(who, o, t) {
 		return nil
 	}
@@ -32,8 +32,8 @@ func (s *Server) Reached(ctx context.Context, who *Asker, o geoconfig.ObjectID, 
 }
 
 // HasReached is Reached without the walk, which may ask other nodes.
-func (s *Server) HasReached(who *Asker, o geoconfig.ObjectID, t []byte) bool {
-	if who.Holder == nil || o == geoconfig.RootObject {
+func (s *Server) HasReached(who *Asker, o ids.Object, t []byte) bool {
+	if who.Holder == nil || o == ids.RootObject {
 		return true
 	}
 	_, _, ok := s.Tickets.OpenReached(t, *who.Holder, o)
@@ -41,7 +41,7 @@ func (s *Server) HasReached(who *Asker, o geoconfig.ObjectID, t []byte) bool {
 }
 
 // searchAbove walks up from an object and wants each directory searchable.
-func (s *Server) searchAbove(ctx context.Context, who *Asker, o geoconfig.ObjectID) error {
+func (s *Server) searchAbove(ctx context.Context, who *Asker, o ids.Object) error {
 	const op fault.Op = "reading.Reached"
 	if s.Published(o.Slice()).Serves(s.Clock()) {
 		if held, err := tree.HasOpen(s.Committed(o.Slice()), o, who.Client); err != nil || held {
@@ -53,11 +53,11 @@ func (s *Server) searchAbove(ctx context.Context, who *Asker, o geoconfig.Object
 		if err != nil {
 			return err
 		}
-		up := geoconfig.ObjectID(at.Parent)
-		if geoconfig.ObjectID(at.Object) == geoconfig.RootObject {
+		up := ids.Object(at.Parent)
+		if ids.Object(at.Object) == ids.RootObject {
 			return nil
 		}
-		if up == 0 || up == geoconfig.ObjectID(at.Object) {
+		if up == 0 || up == ids.Object(at.Object) {
 			break // which directory names it is not known
 		}
 		if at, err = s.attr(ctx, up); err == nil && !tree.Allowed(at, &who.Principal, 1) {
@@ -71,7 +71,7 @@ func (s *Server) searchAbove(ctx context.Context, who *Asker, o geoconfig.Object
 // may not add names now, and any other group than its own or the directory's.
 func (s *Server) MayMake(ctx context.Context, who *Asker, apart *pb.MakeObject) error {
 	const op fault.Op = "reading.MayMake"
-	dir := geoconfig.ObjectID(apart.Parent)
+	dir := ids.Object(apart.Parent)
 	if err := s.Reached(ctx, who, dir, nil); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *Server) MayMake(ctx context.Context, who *Asker, apart *pb.MakeObject) 
 
 // attr reads an object's attributes here or, where another node acts for its
 // slice, there.
-func (s *Server) attr(ctx context.Context, o geoconfig.ObjectID) (*pb.Attr, error) {
+func (s *Server) attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if s.Published(o.Slice()).Serves(s.Clock()) {
 		return tree.GetAttr(s.Committed(o.Slice()), o, false, false)
 	}
@@ -114,7 +114,7 @@ func (s *Server) Stamp(who *Asker, a *pb.Attr, could chunk.Address) {
 	case !readable:
 		c.Inline, c.Withheld = nil, true
 	case len(c.Root) == chunk.AddressSize:
-		c.Ticket = s.Tickets.Readable(*who.Holder, geoconfig.ObjectID(a.Object), chunk.Address(c.Root))
+		c.Ticket = s.Tickets.Readable(*who.Holder, ids.Object(a.Object), chunk.Address(c.Root))
 	}
 }
 
@@ -139,11 +139,11 @@ func (s *Server) reachedTicket(who *Asker, a *pb.Attr) []byte {
 			rights, gid = rights|ticket.Inherits, a.Gid
 		}
 	}
-	return s.Tickets.Reached(*who.Holder, geoconfig.ObjectID(a.Object), rights, gid)
+	return s.Tickets.Reached(*who.Holder, ids.Object(a.Object), rights, gid)
 }
 
 // Name gives a user the ticket of an object of which only the ID is known here.
-func (s *Server) Name(who *Asker, o geoconfig.ObjectID) []byte {
+func (s *Server) Name(who *Asker, o ids.Object) []byte {
 	if who.Holder == nil || o == 0 {
 		return nil
 	}

@@ -3,8 +3,8 @@ package reading
 import (
 	"context"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
@@ -18,7 +18,7 @@ type walk struct {
 	content bool
 	below   int // bytes of names below the last one that are wanted
 	out     *pb.ResolveResponse
-	met     []geoconfig.SliceID
+	met     []ids.Slice
 	shared  []func() // ends what others may not be alone in
 }
 
@@ -29,7 +29,7 @@ func (w *walk) reset() {
 
 // names takes the lease on a directory's names once nobody else is alone in it,
 // and reports whether it got one.
-func (w *walk) names(ctx context.Context, p *operate.Published, dir geoconfig.ObjectID) (leased bool, err error) {
+func (w *walk) names(ctx context.Context, p *operate.Published, dir ids.Object) (leased bool, err error) {
 	end, err := w.s.Leases.Shared(ctx, w.who.Session, dir)
 	if err != nil {
 		return false, err
@@ -60,7 +60,7 @@ func (w *walk) stands() bool {
 
 // run walks. It ends early at a name that does not exist, at what is no
 // directory, and where another node acts.
-func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, p *operate.Published) error {
+func (w *walk) run(ctx context.Context, dir ids.Object, names [][]byte, p *operate.Published) error {
 	v := w.enter(dir.Slice())
 	if _, err := w.names(ctx, p, dir); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (w *walk) run(ctx context.Context, dir geoconfig.ObjectID, names [][]byte, 
 }
 
 // search says why the walk cannot go below an object, or None.
-func (w *walk) search(v tree.View, o geoconfig.ObjectID, isDir bool) fault.Kind {
+func (w *walk) search(v tree.View, o ids.Object, isDir bool) fault.Kind {
 	if !isDir {
 		return fault.NotDirectory
 	}
@@ -132,7 +132,7 @@ func (w *walk) search(v tree.View, o geoconfig.ObjectID, isDir bool) fault.Kind 
 	return fault.None
 }
 
-func (w *walk) enter(slice geoconfig.SliceID) tree.View {
+func (w *walk) enter(slice ids.Slice) tree.View {
 	w.met = append(w.met, slice)
 	return w.s.Committed(slice)
 }

@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/method"
 	"cartwheel.dev/node/wire/pb"
@@ -31,8 +32,8 @@ type Client struct {
 
 	mu       sync.Mutex // guards below
 	greeted  map[string]bool
-	rows     map[geoconfig.SliceID]geoconfig.SliceRow
-	numbers  map[geoconfig.SliceID]*numbers
+	rows     map[ids.Slice]geoconfig.SliceRow
+	numbers  map[ids.Slice]*numbers
 	sessions map[string]uint64
 }
 
@@ -50,8 +51,8 @@ func (c *Cluster) Connect(user string) *Client {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cl := &Client{t: c.t, c: c, Host: h, Key: c.Users[user], ID: method.ClientNumber(h.KeyID()), greeted: map[string]bool{}, rows: map[geoconfig.SliceID]geoconfig.SliceRow{},
-		numbers: map[geoconfig.SliceID]*numbers{}, sessions: map[string]uint64{}}
+	cl := &Client{t: c.t, c: c, Host: h, Key: c.Users[user], ID: method.ClientNumber(h.KeyID()), greeted: map[string]bool{}, rows: map[ids.Slice]geoconfig.SliceRow{},
+		numbers: map[ids.Slice]*numbers{}, sessions: map[string]uint64{}}
 	h.Inline(method.Revoke, cl.revoke)
 	for _, n := range c.Nodes {
 		if err := h.AddPeer(string(n.ID()), []string{n.Address()}); err != nil {
@@ -99,7 +100,7 @@ func (c *Client) hello(ctx context.Context, node string) error {
 }
 
 // Call calls a node, after a hello.
-func (c *Client) Call(ctx context.Context, node geoconfig.NodeID, class wire.Class, m wire.Method, req proto.Message, body [][]byte, answer proto.Message) (*wire.Buffer, error) {
+func (c *Client) Call(ctx context.Context, node ids.Node, class wire.Class, m wire.Method, req proto.Message, body [][]byte, answer proto.Message) (*wire.Buffer, error) {
 	if err := c.hello(ctx, string(node)); err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (c *Client) Call(ctx context.Context, node geoconfig.NodeID, class wire.Cla
 }
 
 // Session opens or prolongs the session with a node.
-func (c *Client) Session(ctx context.Context, node geoconfig.NodeID) (*pb.KeepAliveResponse, error) {
+func (c *Client) Session(ctx context.Context, node ids.Node) (*pb.KeepAliveResponse, error) {
 	c.mu.Lock()
 	id := c.sessions[string(node)]
 	c.mu.Unlock()
@@ -128,7 +129,7 @@ func (c *Client) Session(ctx context.Context, node geoconfig.NodeID) (*pb.KeepAl
 }
 
 // row returns where a slice is believed to be; refused rows replace it.
-func (c *Client) row(ctx context.Context, id geoconfig.SliceID) (geoconfig.SliceRow, error) {
+func (c *Client) row(ctx context.Context, id ids.Slice) (geoconfig.SliceRow, error) {
 	c.mu.Lock()
 	row, ok := c.rows[id]
 	c.mu.Unlock()
@@ -151,14 +152,14 @@ func (c *Client) learn(row geoconfig.SliceRow) {
 }
 
 // forget drops what is believed of a slice.
-func (c *Client) forget(id geoconfig.SliceID) {
+func (c *Client) forget(id ids.Slice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.rows, id)
 }
 
 // refused takes a refusal's row in.
-func (c *Client) refused(id geoconfig.SliceID, r *pb.Refusal) error {
+func (c *Client) refused(id ids.Slice, r *pb.Refusal) error {
 	var row geoconfig.SliceRow
 	if len(r.Row) == 0 || json.Unmarshal(r.Row, &row) != nil {
 		c.forget(id)
@@ -169,7 +170,7 @@ func (c *Client) refused(id geoconfig.SliceID, r *pb.Refusal) error {
 }
 
 // begin numbers an operation.
-func (c *Client) begin(id geoconfig.SliceID) (number, lowest uint64) {
+func (c *Client) begin(id ids.Slice) (number, lowest uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.numbers[id]
@@ -186,14 +187,14 @@ func (c *Client) begin(id geoconfig.SliceID) (number, lowest uint64) {
 	return n.last, lowest
 }
 
-func (c *Client) end(id geoconfig.SliceID, number uint64) {
+func (c *Client) end(id ids.Slice, number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.numbers[id].outstanding, number)
 }
 
 // Operate runs an operation, through failovers, until ctx ends.
-func (c *Client) Operate(ctx context.Context, id geoconfig.SliceID, op *pb.Operation, body []byte) (*pb.Result, error) {
+func (c *Client) Operate(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte) (*pb.Result, error) {
 	number, lowest := c.begin(id)
 	defer c.end(id, number)
 	for wait, unsent := 2*time.Millisecond, lowest == number; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -215,7 +216,7 @@ func (c *Client) Operate(ctx context.Context, id geoconfig.SliceID, op *pb.Opera
 	}
 }
 
-func (c *Client) try(ctx context.Context, id geoconfig.SliceID, op *pb.Operation, body []byte, number, lowest uint64, unsent bool) (*pb.OperateResponse, error) {
+func (c *Client) try(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte, number, lowest uint64, unsent bool) (*pb.OperateResponse, error) {
 	row, err := c.row(ctx, id)
 	if err != nil {
 		return nil, err

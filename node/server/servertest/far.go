@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // far is the cluster's store as one life of a node reaches it: it may be away,
@@ -39,7 +40,7 @@ func (f *far) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, erro
 }
 
 // Apply implements geoconfig.Store.
-func (f *far) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision, error) {
+func (f *far) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.gone {
@@ -52,7 +53,7 @@ func (f *far) Apply(ctx context.Context, b geoconfig.Batch) (geoconfig.Revision,
 }
 
 // Settle implements geoconfig.Store.
-func (f *far) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+func (f *far) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	if err := f.check(); err != nil {
 		return 0, false, err
 	}
@@ -60,7 +61,7 @@ func (f *far) Settle(ctx context.Context, key string) (geoconfig.Revision, bool,
 }
 
 // Follow implements geoconfig.Store.
-func (f *far) Follow(ctx context.Context, since geoconfig.Revision, limit int) (geoconfig.Rows, error) {
+func (f *far) Follow(ctx context.Context, since ids.Revision, limit int) (geoconfig.Rows, error) {
 	if err := f.check(); err != nil {
 		return geoconfig.Rows{}, err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/store/disk"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire/pb"
@@ -44,8 +44,8 @@ func TestAKillKeepsWhatWasSyncedAndNothingElse(t *testing.T) {
 	cl := c.Connect("root")
 	const files = 20
 	for i := range files {
-		made, err := cl.Operate(ctx, geoconfig.RootSlice, &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{
-			Dir: uint64(geoconfig.RootObject), Name: fmt.Append(nil, "file", i), Mode: tree.TypeRegular | 0o644}}}, nil)
+		made, err := cl.Operate(ctx, ids.RootSlice, &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{
+			Dir: uint64(ids.RootObject), Name: fmt.Append(nil, "file", i), Mode: tree.TypeRegular | 0o644}}}, nil)
 		if err != nil || made.Kind != 0 {
 			t.Fatalf("file %d: %v %v", i, made, err)
 		}
@@ -69,7 +69,7 @@ func TestAKillKeepsWhatWasSyncedAndNothingElse(t *testing.T) {
 	n.Start()
 	c.AwaitRoot(ctx)
 	for i := range files {
-		if err := n.Server().CheckCopy(geoconfig.RootObject, fmt.Append(nil, "file", i)); err != nil {
+		if err := n.Server().CheckCopy(ids.RootObject, fmt.Append(nil, "file", i)); err != nil {
 			t.Errorf("file %d, which was acknowledged: %v", i, err)
 		}
 	}

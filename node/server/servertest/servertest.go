@@ -19,6 +19,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/store"
@@ -72,7 +73,7 @@ type Node struct {
 }
 
 // ClusterID names every test cluster.
-const ClusterID geoconfig.ClusterID = "test"
+const ClusterID ids.Cluster = "test"
 
 // startLimit is for how long a node or a cluster may take to start: on a crowded
 // machine leases of seconds lapse until it gets its turn.
@@ -246,7 +247,7 @@ func (n *Node) Server() *server.Server {
 }
 
 // ID names the node.
-func (n *Node) ID() geoconfig.NodeID { return geoconfig.NodeID(n.Key.KeyID()) }
+func (n *Node) ID() ids.Node { return ids.Node(n.Key.KeyID()) }
 
 // Address is where the node listens, or listened before it was stopped.
 func (n *Node) Address() string {
@@ -256,8 +257,8 @@ func (n *Node) Address() string {
 }
 
 // Row reads a slice's row from the configuration.
-func (c *Cluster) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.SliceRow, error) {
-	rows, err := c.Store.Read(ctx, geoconfig.Query{SliceIDs: []geoconfig.SliceID{id}})
+func (c *Cluster) Row(ctx context.Context, id ids.Slice) (geoconfig.SliceRow, error) {
+	rows, err := c.Store.Read(ctx, geoconfig.Query{SliceIDs: []ids.Slice{id}})
 	if err != nil || len(rows.Slices) != 1 {
 		return geoconfig.SliceRow{}, fmt.Errorf("slice %d: %d rows, %w", id, len(rows.Slices), err)
 	}
@@ -265,7 +266,7 @@ func (c *Cluster) Row(ctx context.Context, id geoconfig.SliceID) (geoconfig.Slic
 }
 
 // Active returns the node that the row names as a slice's active.
-func (c *Cluster) Active(id geoconfig.SliceID) *Node {
+func (c *Cluster) Active(id ids.Slice) *Node {
 	c.t.Helper()
 	row, err := c.Row(context.Background(), id)
 	if err != nil {
@@ -284,7 +285,7 @@ func (c *Cluster) Active(id geoconfig.SliceID) *Node {
 func (c *Cluster) AwaitRoot(ctx context.Context) {
 	c.t.Helper()
 	Await(ctx, c.t, "the root directory", func() error {
-		row, err := c.Row(ctx, geoconfig.RootSlice)
+		row, err := c.Row(ctx, ids.RootSlice)
 		if err != nil {
 			return err
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/session"
 	"cartwheel.dev/node/wire"
 	"cartwheel.dev/node/wire/pb"
@@ -13,7 +13,7 @@ import (
 
 // GrantAlone gives a session a lease of kind ALONE on a directory, or nil where
 // it cannot have one now.
-func (s *Sessions) GrantAlone(id uint64, epoch geoconfig.Epoch, dir geoconfig.ObjectID) *pb.Grant {
+func (s *Sessions) GrantAlone(id uint64, epoch ids.Epoch, dir ids.Object) *pb.Grant {
 	p := s.o.Published(dir.Slice())
 	now := s.now()
 	if !p.Serves(time.Duration(now)) {
@@ -37,7 +37,7 @@ func (s *Sessions) GrantAlone(id uint64, epoch geoconfig.Epoch, dir geoconfig.Ob
 // to them. Where another session is alone in one of them, it is asked to tell
 // what it made there, and then is called when it has or its session ended.
 // The mark, unless it is 0, ends with Changed.
-func (s *Sessions) Share(id uint64, dirs []geoconfig.ObjectID, then func()) (mark uint64, ready bool) {
+func (s *Sessions) Share(id uint64, dirs []ids.Object, then func()) (mark uint64, ready bool) {
 	s.mu.Lock()
 	c, revocations := s.table.Share(dirs, session.ID(id), s.now())
 	if c == nil {
@@ -60,7 +60,7 @@ func (s *Sessions) Share(id uint64, dirs []geoconfig.ObjectID, then func()) (mar
 const sharedWithin = 10 * time.Second
 
 // Shared implements reading.Leases.
-func (s *Sessions) Shared(ctx context.Context, id uint64, dirs ...geoconfig.ObjectID) (end func(), err error) {
+func (s *Sessions) Shared(ctx context.Context, id uint64, dirs ...ids.Object) (end func(), err error) {
 	done := make(chan struct{})
 	mark, ready := s.Share(id, dirs, func() { close(done) })
 	end = func() {

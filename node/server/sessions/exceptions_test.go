@@ -6,6 +6,7 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/session"
@@ -19,7 +20,7 @@ func TestKeepAlivesShareTheListOfSlices(t *testing.T) {
 	const slices, clients = 1000, 50
 	parts := make([]*operate.Published, slices)
 	for i := range parts {
-		parts[i] = &operate.Published{Slice: geoconfig.SliceID(i + 1), Role: replica.RoleStandby, Row: &geoconfig.SliceRow{}}
+		parts[i] = &operate.Published{Slice: ids.Slice(i + 1), Role: replica.RoleStandby, Row: &geoconfig.SliceRow{}}
 	}
 	now, walks := time.Second, 0
 	s := New(Options{Config: session.Config{Length: int64(3 * time.Second), MaxSessions: clients, MaxLeases: 1}, First: 77,

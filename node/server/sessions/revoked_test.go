@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/session"
@@ -21,12 +21,12 @@ func leased(t *testing.T) (s *Sessions, id session.ID, part *atomic.Pointer[oper
 	part.Store(&operate.Published{Slice: 1, Role: replica.RoleYielding})
 	s = New(Options{Config: session.Config{Length: int64(time.Hour), MaxSessions: 1, MaxLeases: 1}, First: 1,
 		Clock:     func() time.Duration { return time.Second },
-		Published: func(geoconfig.SliceID) *operate.Published { return part.Load() }})
+		Published: func(ids.Slice) *operate.Published { return part.Load() }})
 	id, _, _, err := s.table.KeepAlive(0, 7, int64(time.Hour), s.now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.table.Grant(id, geoconfig.NewObjectID(1, 5), pb.Grant_FILE, s.now()); !ok {
+	if _, ok := s.table.Grant(id, ids.NewObject(1, 5), pb.Grant_FILE, s.now()); !ok {
 		t.Fatal("no lease was granted")
 	}
 	return s, id, part

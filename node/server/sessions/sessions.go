@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
@@ -39,7 +39,7 @@ type Options struct {
 	// Each calls f for every slice known here, until it returns false.
 	Each func(f func(*operate.Published) bool)
 	// Published is one slice's.
-	Published func(geoconfig.SliceID) *operate.Published
+	Published func(ids.Slice) *operate.Published
 	// Ended hears of clients' sessions that lapsed or were closed, or in whose
 	// place the client has another one by now.
 	Ended func(client, session uint64)
@@ -137,7 +137,7 @@ func run(ready []*session.Change) {
 }
 
 // Grant implements reading.Leases.
-func (s *Sessions) Grant(id uint64, slice geoconfig.SliceID, epoch geoconfig.Epoch, object geoconfig.ObjectID, what pb.Grant_What) *pb.Grant {
+func (s *Sessions) Grant(id uint64, slice ids.Slice, epoch ids.Epoch, object ids.Object, what pb.Grant_What) *pb.Grant {
 	p := s.o.Published(slice)
 	now := s.now()
 	if !p.Serves(time.Duration(now)) {
@@ -160,7 +160,7 @@ func (s *Sessions) Grant(id uint64, slice geoconfig.SliceID, epoch geoconfig.Epo
 }
 
 // Change implements operate.Leases.
-func (s *Sessions) Change(_ geoconfig.SliceID, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool) {
+func (s *Sessions) Change(_ ids.Slice, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool) {
 	if plant.On(plant.SessionAsksNobody) {
 		return 0, true, false
 	}
@@ -192,7 +192,7 @@ func (s *Sessions) Changed(mark uint64) {
 }
 
 // Void implements operate.Leases.
-func (s *Sessions) Void(slice geoconfig.SliceID) {
+func (s *Sessions) Void(slice ids.Slice) {
 	s.mu.Lock()
 	ready := s.table.Void(slice, s.now())
 	s.mu.Unlock()
@@ -229,9 +229,9 @@ func (s *Sessions) sendOne(r session.Revocation) {
 			return
 		}
 		a.Body.Release()
-		held := make([]geoconfig.ObjectID, len(answer.Held))
+		held := make([]ids.Object, len(answer.Held))
 		for i, o := range answer.Held {
-			held[i] = geoconfig.ObjectID(o)
+			held[i] = ids.Object(o)
 		}
 		s.mu.Lock()
 		ready := s.table.Answer(r.Session, r.Serial, held)
@@ -296,7 +296,7 @@ func (s *Sessions) Valid(id, client uint64) error {
 // RevokeSlice takes back all leases of a slice that is handed over; then is
 // called when all are answered or have run out, unless the hand-over is given
 // up before.
-func (s *Sessions) RevokeSlice(ctx context.Context, slice geoconfig.SliceID, then func()) {
+func (s *Sessions) RevokeSlice(ctx context.Context, slice ids.Slice, then func()) {
 	s.mu.Lock()
 	revocations := s.table.RevokeSlice(slice)
 	s.mu.Unlock()
@@ -311,7 +311,7 @@ func (s *Sessions) RevokeSlice(ctx context.Context, slice geoconfig.SliceID, the
 // awaitRevoked waits until no lease of a slice is left, and reports whether the
 // slice is still being handed over. One that is not grants leases again, which
 // may never end.
-func (s *Sessions) awaitRevoked(ctx context.Context, slice geoconfig.SliceID) bool {
+func (s *Sessions) awaitRevoked(ctx context.Context, slice ids.Slice) bool {
 	if plant.On(plant.SessionYieldsAtOnce) {
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 )
 
@@ -21,7 +22,7 @@ const Patience = 3 * time.Second
 // Runner runs swaps.
 type Runner struct {
 	Store geoconfig.Store
-	Self  geoconfig.NodeID
+	Self  ids.Node
 	// Boot tells the lives of the process apart: attempts are counted in each.
 	Boot uint64
 	// Wall is the time for audit records.
@@ -74,7 +75,7 @@ func (r *Runner) ask(ctx context.Context, s replica.Swap, key string) bool {
 	if !again {
 		call, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
-		if _, err := r.Store.Read(call, geoconfig.Query{SliceIDs: []geoconfig.SliceID{s.Slice}}); err != nil {
+		if _, err := r.Store.Read(call, geoconfig.Query{SliceIDs: []ids.Slice{s.Slice}}); err != nil {
 			return false
 		}
 	}
@@ -107,7 +108,7 @@ func (r *Runner) apply(ctx context.Context, s replica.Swap, key string) (replica
 	return r.settle(ctx, s, key)
 }
 
-func (r *Runner) won(s replica.Swap, rev geoconfig.Revision) (replica.Outcome, *geoconfig.SliceRow) {
+func (r *Runner) won(s replica.Swap, rev ids.Revision) (replica.Outcome, *geoconfig.SliceRow) {
 	row := s.After.Clone()
 	row.Revision = rev
 	return replica.Won, &row
@@ -117,7 +118,7 @@ func (r *Runner) won(s replica.Swap, rev geoconfig.Revision) (replica.Outcome, *
 func (r *Runner) lost(ctx context.Context, s replica.Swap) (replica.Outcome, *geoconfig.SliceRow) {
 	call, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	rows, err := r.Store.Read(call, geoconfig.Query{SliceIDs: []geoconfig.SliceID{s.Slice}})
+	rows, err := r.Store.Read(call, geoconfig.Query{SliceIDs: []ids.Slice{s.Slice}})
 	if err != nil || len(rows.Slices) != 1 {
 		return replica.Void, nil // a conflict changed nothing; the row comes by following
 	}

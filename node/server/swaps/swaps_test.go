@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/swaps"
@@ -26,7 +27,7 @@ func (b *broken) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, e
 	return b.Store.Read(ctx, q)
 }
 
-func (b *broken) Apply(ctx context.Context, batch geoconfig.Batch) (geoconfig.Revision, error) {
+func (b *broken) Apply(ctx context.Context, batch geoconfig.Batch) (ids.Revision, error) {
 	b.applied++
 	if b.writes {
 		return 0, fault.E(fault.TimedOut, "swaps_test", "", "no answer")
@@ -34,7 +35,7 @@ func (b *broken) Apply(ctx context.Context, batch geoconfig.Batch) (geoconfig.Re
 	return b.Store.Apply(ctx, batch)
 }
 
-func (b *broken) Settle(ctx context.Context, key string) (geoconfig.Revision, bool, error) {
+func (b *broken) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	if b.writes {
 		return 0, false, fault.E(fault.Unreachable, "swaps_test", "", "away")
 	}

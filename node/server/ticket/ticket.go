@@ -17,8 +17,8 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -34,7 +34,7 @@ const MadeLife = 10 * time.Minute
 // Holder is the user a ticket is for. A user whose uid changes loses its
 // tickets.
 type Holder struct {
-	User geoconfig.UserName
+	User ids.User
 	UID  uint32
 }
 
@@ -63,7 +63,7 @@ type claim struct {
 	end    uint32
 	rights Rights
 	gid    uint32
-	object geoconfig.ObjectID
+	object ids.Object
 	other  uint64 // the directory of a made object
 	client uint64
 	mode   uint32
@@ -178,12 +178,12 @@ func (s *Sealer) open(t []byte, c *claim) bool {
 
 // Reached seals that a user's lookups led to an object, with what the user may
 // do there and the group that what is made there gets.
-func (s *Sealer) Reached(h Holder, o geoconfig.ObjectID, rights Rights, gid uint32) []byte {
+func (s *Sealer) Reached(h Holder, o ids.Object, rights Rights, gid uint32) []byte {
 	return s.seal(claim{kind: reached, holder: h, object: o, rights: rights, gid: gid}, s.Wall(), Life)
 }
 
 // OpenReached reports whether a ticket says that the user reached the object.
-func (s *Sealer) OpenReached(t []byte, h Holder, o geoconfig.ObjectID) (rights Rights, gid uint32, ok bool) {
+func (s *Sealer) OpenReached(t []byte, h Holder, o ids.Object) (rights Rights, gid uint32, ok bool) {
 	c := claim{kind: reached, holder: h, object: o}
 	ok = s.open(t, &c)
 	return c.rights, c.gid, ok
@@ -191,12 +191,12 @@ func (s *Sealer) OpenReached(t []byte, h Holder, o geoconfig.ObjectID) (rights R
 
 // Readable seals that a user may read the version of a file that a manifest's
 // root stands for.
-func (s *Sealer) Readable(h Holder, o geoconfig.ObjectID, root chunk.Address) []byte {
+func (s *Sealer) Readable(h Holder, o ids.Object, root chunk.Address) []byte {
 	return s.seal(claim{kind: readable, holder: h, object: o, chunk: root}, s.Wall(), Life)
 }
 
 // OpenReadable reports whether a ticket says that the user may read a version.
-func (s *Sealer) OpenReadable(t []byte, h Holder, o geoconfig.ObjectID, root chunk.Address) bool {
+func (s *Sealer) OpenReadable(t []byte, h Holder, o ids.Object, root chunk.Address) bool {
 	return s.open(t, &claim{kind: readable, holder: h, object: o, chunk: root})
 }
 
@@ -213,8 +213,8 @@ func (s *Sealer) OpenOwned(t []byte, h Holder, a chunk.Address) bool {
 // Made is an object without a name that a client made for a directory.
 type Made struct {
 	Client uint64
-	Object geoconfig.ObjectID
-	Dir    geoconfig.ObjectID
+	Object ids.Object
+	Dir    ids.Object
 	Mode   uint32 // type bits
 }
 

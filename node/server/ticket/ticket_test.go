@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -32,7 +32,7 @@ func TestATicketOpensForWhatItWasSealedForOnly(t *testing.T) {
 	if err := s.OpenMade(made, m); err != nil {
 		t.Error(err)
 	}
-	reach := func(t []byte, h Holder, o geoconfig.ObjectID) bool {
+	reach := func(t []byte, h Holder, o ids.Object) bool {
 		_, _, ok := s.OpenReached(t, h, o)
 		return ok
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -124,7 +124,7 @@ func eachRecord(body []byte, at Position, fn func(Position, Record) error) error
 		if n > maxRecord || n > len(body)-start {
 			return fault.E(fault.Corrupt, "journal.Replay", "", "a record is longer than its frame")
 		}
-		r := Record{Slice: geoconfig.SliceID(tag >> 8), Kind: Kind(tag), Pieces: [][]byte{body[start : start+n : start+n]}}
+		r := Record{Slice: ids.Slice(tag >> 8), Kind: Kind(tag), Pieces: [][]byte{body[start : start+n : start+n]}}
 		if err := fn(at+Position(off), r); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -23,7 +23,7 @@ type Kind uint8
 // Record is one entry of the log. Pieces are joined; they must not change
 // until the append is done.
 type Record struct {
-	Slice  geoconfig.SliceID
+	Slice  ids.Slice
 	Kind   Kind
 	Pieces [][]byte
 }

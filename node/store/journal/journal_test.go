@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -457,7 +457,7 @@ func TestAppendBeforeReplayAndAfterCloseIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Append([]Record{{Slice: geoconfig.RootSlice}}, nil); !fault.Is(err, fault.Invalid) {
+	if err := j.Append([]Record{{Slice: ids.RootSlice}}, nil); !fault.Is(err, fault.Invalid) {
 		t.Errorf("before replay: got %v, want Invalid", err)
 	}
 	if err := j.Replay(0, nil); err != nil {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Batch collects changes over any slices that are applied together or not at
@@ -30,7 +30,7 @@ func (db *DB) NewBatch() *Batch {
 }
 
 // Put makes value the newest version of a key; the one before moves to history.
-func (b *Batch) Put(s geoconfig.SliceID, key, value []byte, ts uint64) error {
+func (b *Batch) Put(s ids.Slice, key, value []byte, ts uint64) error {
 	full := appendKey(b.scratch[:0], areaCurrent, s, key)
 	b.scratch = full
 	old, err := b.current(full)
@@ -48,7 +48,7 @@ func (b *Batch) Put(s geoconfig.SliceID, key, value []byte, ts uint64) error {
 }
 
 // Delete removes a key as of a time; its versions stay in history.
-func (b *Batch) Delete(s geoconfig.SliceID, key []byte, ts uint64) error {
+func (b *Batch) Delete(s ids.Slice, key []byte, ts uint64) error {
 	full := appendKey(b.scratch[:0], areaCurrent, s, key)
 	b.scratch = full
 	old, err := b.current(full)
@@ -63,13 +63,13 @@ func (b *Batch) Delete(s geoconfig.SliceID, key []byte, ts uint64) error {
 
 // keep moves the version that is current to history. A version replaced at its
 // own time was never seen by a reading as of a time, and is not kept.
-func (b *Batch) keep(s geoconfig.SliceID, key, old []byte, ts uint64) {
+func (b *Batch) keep(s ids.Slice, key, old []byte, ts uint64) {
 	if was := binary.BigEndian.Uint64(old); was < ts {
 		b.rows.add(row{key: b.historyKey(s, key, was), value: old, version: true})
 	}
 }
 
-func (b *Batch) historyKey(s geoconfig.SliceID, key []byte, ts uint64) []byte {
+func (b *Batch) historyKey(s ids.Slice, key []byte, ts uint64) []byte {
 	b.scratch = appendTime(appendHistoryKey(b.scratch[:0], s, key), ts)
 	return b.rows.copy(b.scratch)
 }
@@ -87,14 +87,14 @@ func (b *Batch) current(full []byte) ([]byte, error) {
 }
 
 // Set writes an unversioned row.
-func (b *Batch) Set(s geoconfig.SliceID, key, value []byte) error {
+func (b *Batch) Set(s ids.Slice, key, value []byte) error {
 	b.scratch = appendKey(b.scratch[:0], areaPlain, s, key)
 	b.rows.note(b.scratch, b.rows.copy(value))
 	return nil
 }
 
 // Unset removes an unversioned row.
-func (b *Batch) Unset(s geoconfig.SliceID, key []byte) error {
+func (b *Batch) Unset(s ids.Slice, key []byte) error {
 	b.scratch = appendKey(b.scratch[:0], areaPlain, s, key)
 	b.rows.note(b.scratch, nil)
 	return nil
@@ -102,7 +102,7 @@ func (b *Batch) Unset(s geoconfig.SliceID, key []byte) error {
 
 // SetApplied records the serial of the last entry of a slice that this batch
 // and those before it hold.
-func (b *Batch) SetApplied(s geoconfig.SliceID, serial geoconfig.Serial) error {
+func (b *Batch) SetApplied(s ids.Slice, serial ids.Serial) error {
 	b.scratch = appendPrefix(b.scratch[:0], areaApplied, s)
 	b.rows.note(b.scratch, binary.LittleEndian.AppendUint64(nil, uint64(serial)))
 	return nil
@@ -110,7 +110,7 @@ func (b *Batch) SetApplied(s geoconfig.SliceID, serial geoconfig.Serial) error {
 
 // DropSlice removes all of a slice: current, history, unversioned, applied.
 // It must be the last change of versioned keys in its batch.
-func (b *Batch) DropSlice(s geoconfig.SliceID) error {
+func (b *Batch) DropSlice(s ids.Slice) error {
 	if _, err := b.rows.write(b.b); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func objectKey(i int) []byte {
@@ -43,7 +43,7 @@ func BenchmarkApply(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if err := batch.SetApplied(1, geoconfig.Serial(i)); err != nil {
+		if err := batch.SetApplied(1, ids.Serial(i)); err != nil {
 			b.Fatal(err)
 		}
 		if err := batch.Commit(); err != nil {
@@ -117,7 +117,7 @@ func BenchmarkUnlink(b *testing.B) {
 		for n := 0; n < 3 && i < b.N; n, i = n+1, i+1 {
 			unlink(b, batch, name(i), i, uint64(b.N+i), value)
 		}
-		if err := batch.SetApplied(1, geoconfig.Serial(i)); err != nil {
+		if err := batch.SetApplied(1, ids.Serial(i)); err != nil {
 			b.Fatal(err)
 		}
 		if err := batch.Commit(); err != nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Frozen is the metadata as it was at one moment, for copying a slice to
@@ -29,7 +29,7 @@ type Row struct {
 
 // Rows returns the rows of a slice behind a row (the zero Row: from the
 // start), up to about limit bytes; none are left where it returns none.
-func (f *Frozen) Rows(s geoconfig.SliceID, behind Row, limit int) ([]Row, error) {
+func (f *Frozen) Rows(s ids.Slice, behind Row, limit int) ([]Row, error) {
 	var out []Row
 	for _, area := range [...]byte{areaCurrent, areaHistory, areaPlain} {
 		if area < behind.Area {
@@ -79,7 +79,7 @@ func (r Row) Compare(o Row) int {
 func (r *Row) Plain() bool { return r.Area == areaPlain }
 
 // Restore writes a row of Frozen.Rows into a slice that was dropped before.
-func (b *Batch) Restore(s geoconfig.SliceID, r Row) error {
+func (b *Batch) Restore(s ids.Slice, r Row) error {
 	if r.Area != areaCurrent && r.Area != areaHistory && r.Area != areaPlain {
 		return fault.E(fault.Corrupt, "meta.Restore", "", "a row of no known area")
 	}

@@ -3,7 +3,7 @@ package meta
 import (
 	"encoding/binary"
 
-	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // The areas of the key space: the first byte of every key.
@@ -23,18 +23,18 @@ const (
 
 const prefixLen = 4
 
-func appendPrefix(b []byte, area byte, s geoconfig.SliceID) []byte {
+func appendPrefix(b []byte, area byte, s ids.Slice) []byte {
 	return append(b, area, byte(s>>16), byte(s>>8), byte(s))
 }
 
-func appendKey(b []byte, area byte, s geoconfig.SliceID, key []byte) []byte {
+func appendKey(b []byte, area byte, s ids.Slice, key []byte) []byte {
 	return append(appendPrefix(b, area, s), key...)
 }
 
 // appendHistoryKey appends the prefix and the key, escaped so that all versions
 // of a key lie together and keys keep their order: 0 becomes 0 255, the end is
 // 0 1.
-func appendHistoryKey(b []byte, s geoconfig.SliceID, key []byte) []byte {
+func appendHistoryKey(b []byte, s ids.Slice, key []byte) []byte {
 	b = appendPrefix(b, areaHistory, s)
 	for _, c := range key {
 		b = append(b, c)
@@ -68,8 +68,8 @@ func splitHistoryKey(full, buf []byte) (key []byte, ts uint64, ok bool) {
 }
 
 // after returns the first prefix behind those of a slice in an area.
-func after(area byte, s geoconfig.SliceID) []byte {
-	if s == geoconfig.MaxSlice {
+func after(area byte, s ids.Slice) []byte {
+	if s == ids.MaxSlice {
 		return []byte{area + 1}
 	}
 	return appendPrefix(nil, area, s+1)

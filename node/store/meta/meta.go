@@ -21,8 +21,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 const format = 1
@@ -183,7 +183,7 @@ func (db *DB) Flush(ctx context.Context) error {
 
 // Applied returns the serial of the last entry of a slice that was applied, 0
 // for none.
-func (db *DB) Applied(s geoconfig.SliceID) (geoconfig.Serial, error) {
+func (db *DB) Applied(s ids.Slice) (ids.Serial, error) {
 	v, closer, err := db.p.Get(appendPrefix(nil, areaApplied, s))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, nil
@@ -192,19 +192,19 @@ func (db *DB) Applied(s geoconfig.SliceID) (geoconfig.Serial, error) {
 		return 0, fault.Wrap(fault.IO, "meta.Applied", fmt.Sprint(s), err)
 	}
 	defer closer.Close()
-	return geoconfig.Serial(binary.LittleEndian.Uint64(v)), nil
+	return ids.Serial(binary.LittleEndian.Uint64(v)), nil
 }
 
 // Slices returns the slices that have an applied serial, ascending.
-func (db *DB) Slices() ([]geoconfig.SliceID, error) {
+func (db *DB) Slices() ([]ids.Slice, error) {
 	it, err := db.p.NewIter(&pebble.IterOptions{LowerBound: []byte{areaApplied}, UpperBound: []byte{areaApplied + 1}})
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, "meta.Slices", "", err)
 	}
-	var out []geoconfig.SliceID
+	var out []ids.Slice
 	for ok := it.First(); ok; ok = it.Next() {
 		k := it.Key()
-		out = append(out, geoconfig.SliceID(k[1])<<16|geoconfig.SliceID(k[2])<<8|geoconfig.SliceID(k[3]))
+		out = append(out, ids.Slice(k[1])<<16|ids.Slice(k[2])<<8|ids.Slice(k[3]))
 	}
 	return out, fault.Wrap(fault.IO, "meta.Slices", "", it.Close())
 }

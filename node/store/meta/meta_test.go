@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 func opened(t *testing.T, fs vfs.FS) *DB {
@@ -35,7 +35,7 @@ func must(t *testing.T, err error) {
 }
 
 // twin is the naive model: for each slice and key all versions by time.
-type twin map[geoconfig.SliceID]map[string][]version
+type twin map[ids.Slice]map[string][]version
 
 type version struct {
 	ts    uint64
@@ -43,7 +43,7 @@ type version struct {
 	gone  bool
 }
 
-func (w twin) at(s geoconfig.SliceID, key string, ts uint64) (string, bool) {
+func (w twin) at(s ids.Slice, key string, ts uint64) (string, bool) {
 	best := version{gone: true}
 	for _, v := range w[s][key] {
 		if v.ts <= ts {
@@ -53,7 +53,7 @@ func (w twin) at(s geoconfig.SliceID, key string, ts uint64) (string, bool) {
 	return best.value, !best.gone
 }
 
-func (w twin) scan(s geoconfig.SliceID, from, to string, ts uint64) (out []string) {
+func (w twin) scan(s ids.Slice, from, to string, ts uint64) (out []string) {
 	for _, k := range slices.Sorted(slices.Values(keys)) {
 		if v, ok := w.at(s, k, ts); ok && k >= from && (to == "" || k < to) {
 			out = append(out, k+"="+v)
@@ -77,13 +77,13 @@ func playVersions(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
-	w := twin{1: {}, 2: {}, geoconfig.MaxSlice: {}}
-	ids := []geoconfig.SliceID{1, 2, geoconfig.MaxSlice}
+	w := twin{1: {}, 2: {}, ids.MaxSlice: {}}
+	list := []ids.Slice{1, 2, ids.MaxSlice}
 	ts := uint64(10)
 	for range 50 {
 		b := db.NewBatch()
 		for range 1 + rng.IntN(6) {
-			s, k := ids[rng.IntN(3)], keys[rng.IntN(len(keys))]
+			s, k := list[rng.IntN(3)], keys[rng.IntN(len(keys))]
 			ts += uint64(rng.IntN(3))
 			alter(t, b, w, s, k, ts, rng)
 		}
@@ -96,12 +96,12 @@ func playVersions(t *testing.T, seed uint64) {
 			if rng.IntN(3) == 0 {
 				at = Newest
 			}
-			compare(t, db, w, ids[rng.IntN(3)], at, rng)
+			compare(t, db, w, list[rng.IntN(3)], at, rng)
 		}
 	}
 }
 
-func alter(t *testing.T, b *Batch, w twin, s geoconfig.SliceID, k string, ts uint64, rng *rand.Rand) {
+func alter(t *testing.T, b *Batch, w twin, s ids.Slice, k string, ts uint64, rng *rand.Rand) {
 	t.Helper()
 	if rng.IntN(3) == 0 {
 		must(t, b.Delete(s, []byte(k), ts))
@@ -113,7 +113,7 @@ func alter(t *testing.T, b *Batch, w twin, s geoconfig.SliceID, k string, ts uin
 	w[s][k] = append(w[s][k], version{ts: ts, value: v})
 }
 
-func compare(t *testing.T, db *DB, w twin, s geoconfig.SliceID, at uint64, rng *rand.Rand) {
+func compare(t *testing.T, db *DB, w twin, s ids.Slice, at uint64, rng *rand.Rand) {
 	t.Helper()
 	view := db.SliceAt(s, at)
 	for _, k := range keys {
@@ -148,9 +148,9 @@ func TestCrashLosesAWholeSuffixOfBatches(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		fs := vfs.NewCrashableMem()
 		db := opened(t, fs)
-		flushed := geoconfig.Serial(0)
-		n := geoconfig.Serial(100 + rng.IntN(200))
-		for i := geoconfig.Serial(1); i <= n; i++ {
+		flushed := ids.Serial(0)
+		n := ids.Serial(100 + rng.IntN(200))
+		for i := ids.Serial(1); i <= n; i++ {
 			b := db.NewBatch()
 			must(t, b.Put(1, fmt.Appendf(nil, "key %d", i), make([]byte, 2000), uint64(i)))
 			must(t, b.Put(2, []byte("counter"), binary.LittleEndian.AppendUint64(nil, uint64(i)), uint64(i)))
@@ -172,7 +172,7 @@ func TestCrashLosesAWholeSuffixOfBatches(t *testing.T) {
 		if one != two || one < flushed || one > n {
 			t.Fatalf("seed %d: applied %d and %d, flushed %d of %d", seed, one, two, flushed, n)
 		}
-		for i := geoconfig.Serial(1); i <= n; i++ {
+		for i := ids.Serial(1); i <= n; i++ {
 			if _, ok, err := left.Slice(1).Get(fmt.Appendf(nil, "key %d", i)); err != nil || ok != (i <= one) {
 				t.Fatalf("seed %d: applied %d, key %d there: %v %v", seed, one, i, ok, err)
 			}
@@ -185,7 +185,7 @@ func TestUnversionedRowsAndDropping(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	b := db.NewBatch()
-	for _, s := range []geoconfig.SliceID{0, 1, 2} {
+	for _, s := range []ids.Slice{0, 1, 2} {
 		must(t, b.Set(s, []byte("row"), []byte{byte(s)}))
 		must(t, b.Set(s, []byte("row2"), []byte{byte(s)}))
 		must(t, b.Put(s, []byte("k"), []byte("v"), 5))
@@ -210,7 +210,7 @@ func TestUnversionedRowsAndDropping(t *testing.T) {
 	if !slices.Equal(got, []string{"row"}) {
 		t.Errorf("got %q", got)
 	}
-	if s, err := db.Slices(); err != nil || !slices.Equal(s, []geoconfig.SliceID{0, 2}) {
+	if s, err := db.Slices(); err != nil || !slices.Equal(s, []ids.Slice{0, 2}) {
 		t.Errorf("got %v %v", s, err)
 	}
 }

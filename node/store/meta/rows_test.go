@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // TestABatchWritesARowOnceAndInOrder removes names from a directory: each name
@@ -29,7 +29,7 @@ func TestABatchWritesARowOnceAndInOrder(t *testing.T) {
 		must(t, b.Delete(1, name(i), uint64(10+i)))
 		must(t, b.Put(1, []byte("dir"), fmt.Appendf(nil, "%d left", names-1-i), uint64(10+i)))
 		must(t, b.Set(1, []byte("state"), []byte{byte(i)}))
-		must(t, b.SetApplied(1, geoconfig.Serial(i)))
+		must(t, b.SetApplied(1, ids.Serial(i)))
 	}
 	_, err := b.rows.write(b.b)
 	must(t, err)
@@ -83,7 +83,7 @@ func TestDroppingTakesWhatItsBatchWroteBefore(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	b := db.NewBatch()
-	for _, s := range []geoconfig.SliceID{1, 2} {
+	for _, s := range []ids.Slice{1, 2} {
 		must(t, b.Put(s, []byte("k"), []byte("v"), 5))
 		must(t, b.Set(s, []byte("row"), []byte("v")))
 		must(t, b.SetApplied(s, 9))
@@ -91,7 +91,7 @@ func TestDroppingTakesWhatItsBatchWroteBefore(t *testing.T) {
 	must(t, b.DropSlice(1))
 	must(t, b.Set(1, []byte("later"), nil))
 	must(t, b.Commit())
-	for s, want := range map[geoconfig.SliceID]bool{1: false, 2: true} {
+	for s, want := range map[ids.Slice]bool{1: false, 2: true} {
 		if _, ok, err := db.Slice(s).Get([]byte("k")); err != nil || ok != want {
 			t.Errorf("slice %d: key there: %v %v, want %v", s, ok, err, want)
 		}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // bounds returns the full keys that limit from <= key < to in an area; a nil to
 // is the end of the slice.
-func bounds(area byte, s geoconfig.SliceID, from, to []byte) *pebble.IterOptions {
+func bounds(area byte, s ids.Slice, from, to []byte) *pebble.IterOptions {
 	o := &pebble.IterOptions{LowerBound: appendKey(nil, area, s, from)}
 	if to == nil {
 		o.UpperBound = after(area, s)
@@ -47,7 +47,7 @@ func (v View) Scan(from, to []byte, fn func(key, value []byte) bool) error {
 }
 
 // ScanPlain is Scan over the unversioned rows of a slice.
-func (db *DB) ScanPlain(s geoconfig.SliceID, from, to []byte, fn func(key, value []byte) bool) error {
+func (db *DB) ScanPlain(s ids.Slice, from, to []byte, fn func(key, value []byte) bool) error {
 	it, err := db.p.NewIter(bounds(areaPlain, s, from, to))
 	if err != nil {
 		return fault.Wrap(fault.IO, "meta.ScanPlain", "", err)
@@ -112,7 +112,7 @@ func order(a, b []byte) int {
 	return bytes.Compare(a, b)
 }
 
-func historyBounds(s geoconfig.SliceID, from, to []byte) *pebble.IterOptions {
+func historyBounds(s ids.Slice, from, to []byte) *pebble.IterOptions {
 	trim := func(k []byte) []byte { return k[:len(k)-2] } // without the end mark
 	o := &pebble.IterOptions{LowerBound: trim(appendHistoryKey(nil, s, from))}
 	if to == nil {

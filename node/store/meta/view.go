@@ -7,8 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Newest is the time that stands for the current versions.
@@ -18,16 +18,16 @@ const Newest = ^uint64(0)
 // value that stays good as long as the DB is open.
 type View struct {
 	db    *DB
-	slice geoconfig.SliceID
+	slice ids.Slice
 	at    uint64
 }
 
 // Slice returns the view of a slice's current versions.
-func (db *DB) Slice(s geoconfig.SliceID) View { return View{db: db, slice: s, at: Newest} }
+func (db *DB) Slice(s ids.Slice) View { return View{db: db, slice: s, at: Newest} }
 
 // SliceAt returns the view of a slice as it was at a time, that of a version
 // included.
-func (db *DB) SliceAt(s geoconfig.SliceID, ts uint64) View { return View{db: db, slice: s, at: ts} }
+func (db *DB) SliceAt(s ids.Slice, ts uint64) View { return View{db: db, slice: s, at: ts} }
 
 // Get returns the value of a key. The caller must not change it.
 func (v View) Get(key []byte) (value []byte, ok bool, err error) {
@@ -79,7 +79,7 @@ func (db *DB) current(full []byte) ([]byte, error) {
 }
 
 // older finds the version of a key that was current at a time, in history.
-func (db *DB) older(s geoconfig.SliceID, key []byte, at uint64) ([]byte, uint64, bool, error) {
+func (db *DB) older(s ids.Slice, key []byte, at uint64) ([]byte, uint64, bool, error) {
 	lower := appendHistoryKey(nil, s, key)
 	end := bytes.Clone(lower)
 	end[len(end)-1]++
@@ -103,7 +103,7 @@ func (db *DB) older(s geoconfig.SliceID, key []byte, at uint64) ([]byte, uint64,
 }
 
 // Plain returns an unversioned row. The caller owns the value.
-func (db *DB) Plain(s geoconfig.SliceID, key []byte) ([]byte, bool, error) {
+func (db *DB) Plain(s ids.Slice, key []byte) ([]byte, bool, error) {
 	var space [128]byte
 	raw, closer, err := db.p.Get(appendKey(space[:0], areaPlain, s, key))
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // FindingKind says what the site audit found.
@@ -22,11 +22,11 @@ const (
 // Finding is something that a node measured against what is declared, with the
 // evidence.
 type Finding struct {
-	Kind      FindingKind        `json:"kind"`
-	Node      geoconfig.NodeID   `json:"node"`
-	Site      geoconfig.SiteName `json:"site"`
-	Other     geoconfig.NodeID   `json:"other"`
-	OtherSite geoconfig.SiteName `json:"other_site"`
+	Kind      FindingKind `json:"kind"`
+	Node      ids.Node    `json:"node"`
+	Site      ids.Site    `json:"site"`
+	Other     ids.Node    `json:"other"`
+	OtherSite ids.Site    `json:"other_site"`
 	// LeastNS is the least of so many samples; AgeNS is the newest one's.
 	LeastNS time.Duration `json:"least_rtt_ns"`
 	Samples int           `json:"samples"`
@@ -52,9 +52,9 @@ type Coordinate struct {
 
 // Net is what one node knows of its distances (Net).
 type Net struct {
-	ID         geoconfig.NodeID   `json:"id"`
-	Site       geoconfig.SiteName `json:"site"`
-	Coordinate Coordinate         `json:"coordinate"`
+	ID         ids.Node   `json:"id"`
+	Site       ids.Site   `json:"site"`
+	Coordinate Coordinate `json:"coordinate"`
 	// Published is what the node's row says, and AgeNS since when; 0: not yet
 	// since the node started.
 	Published   Coordinate    `json:"published"`
@@ -64,8 +64,8 @@ type Net struct {
 
 // Link is the way from the answering node to another one.
 type Link struct {
-	To   geoconfig.NodeID   `json:"to"`
-	Site geoconfig.SiteName `json:"site"`
+	To   ids.Node `json:"to"`
+	Site ids.Site `json:"site"`
 	// Path is "direct", "local" (a Unix socket), "via ID", or empty: there is
 	// no connection. PathNS is the round trip on it.
 	Path   string        `json:"path"`

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Node is what one node says of itself.
 type Node struct {
-	ID          geoconfig.NodeID      `json:"id"`
-	Site        geoconfig.SiteName    `json:"site"`
-	Cluster     geoconfig.ClusterID   `json:"cluster"`
-	Version     string                `json:"version"`
-	Incarnation geoconfig.Incarnation `json:"incarnation"`
-	Addresses   []string              `json:"addresses"`
-	UptimeNS    time.Duration         `json:"uptime_ns"`
+	ID          ids.Node        `json:"id"`
+	Site        ids.Site        `json:"site"`
+	Cluster     ids.Cluster     `json:"cluster"`
+	Version     string          `json:"version"`
+	Incarnation ids.Incarnation `json:"incarnation"`
+	Addresses   []string        `json:"addresses"`
+	UptimeNS    time.Duration   `json:"uptime_ns"`
 
 	// GeoConfig is "reachable" or says since when it is not; while it is
 	// away, what is configured goes on and changes wait.
@@ -51,10 +52,10 @@ type GeoConfig struct {
 
 // Peer is another node as this one sees it.
 type Peer struct {
-	ID        geoconfig.NodeID   `json:"id"`
-	Site      geoconfig.SiteName `json:"site"`
-	Connected bool               `json:"connected"`
-	RTTNS     time.Duration      `json:"rtt_ns"`
+	ID        ids.Node      `json:"id"`
+	Site      ids.Site      `json:"site"`
+	Connected bool          `json:"connected"`
+	RTTNS     time.Duration `json:"rtt_ns"`
 }
 
 // Slice is one slice as the answering node sees it.
@@ -63,12 +64,12 @@ type Slice struct {
 	// Role is active, standby, junior or none, of the answering node.
 	Role string `json:"role"`
 	// Serving says whether it may act for the slice now; Why says why not.
-	Serving bool             `json:"serving"`
-	Why     string           `json:"why,omitempty"`
-	Commit  geoconfig.Serial `json:"commit"`
-	Applied geoconfig.Serial `json:"applied"`
-	Objects uint64           `json:"objects"`
-	Members []Member         `json:"member_sites"`
+	Serving bool       `json:"serving"`
+	Why     string     `json:"why,omitempty"`
+	Commit  ids.Serial `json:"commit"`
+	Applied ids.Serial `json:"applied"`
+	Objects uint64     `json:"objects"`
+	Members []Member   `json:"member_sites"`
 	// Protected says whether the policy is met; Lacks says what is missing.
 	Protected bool   `json:"protected"`
 	Lacks     string `json:"lacks,omitempty"`
@@ -76,25 +77,25 @@ type Slice struct {
 
 // Member is one member of a slice with its place.
 type Member struct {
-	Node   geoconfig.NodeID   `json:"node"`
-	Site   geoconfig.SiteName `json:"site"`
-	State  string             `json:"state"`
-	Active bool               `json:"active"`
+	Node   ids.Node `json:"node"`
+	Site   ids.Site `json:"site"`
+	State  string   `json:"state"`
+	Active bool     `json:"active"`
 }
 
 // Where says where an object is and why.
 type Where struct {
-	Object geoconfig.ObjectID `json:"object"`
-	Slice  geoconfig.SliceID  `json:"slice"`
-	Epoch  geoconfig.Epoch    `json:"epoch"`
-	Policy geoconfig.Policy   `json:"policy"`
-	Cues   []string           `json:"cues"`
-	Active Member             `json:"active"`
-	Others []Member           `json:"others"`
+	Object ids.Object       `json:"object"`
+	Slice  ids.Slice        `json:"slice"`
+	Epoch  ids.Epoch        `json:"epoch"`
+	Policy geoconfig.Policy `json:"policy"`
+	Cues   []string         `json:"cues"`
+	Active Member           `json:"active"`
+	Others []Member         `json:"others"`
 	// Read is the node whose copy the answer was read from; Why says why it.
-	Read    geoconfig.NodeID `json:"read"`
-	Why     string           `json:"why"`
-	Version uint64           `json:"version"`
-	Change  uint64           `json:"change"`
-	Size    uint64           `json:"size"`
+	Read    ids.Node `json:"read"`
+	Why     string   `json:"why"`
+	Version uint64   `json:"version"`
+	Change  uint64   `json:"change"`
+	Size    uint64   `json:"size"`
 }

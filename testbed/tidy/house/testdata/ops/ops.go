@@ -4,16 +4,17 @@ package ops
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Right names itself.
-func Right(geoconfig.ObjectID) fault.Op {
+func Right(ids.Object) fault.Op {
 	const op fault.Op = "ops.Right"
 	return op
 }
 
 // Wrong names another.
-func Wrong(geoconfig.ObjectID, geoconfig.Properties) fault.Op {
+func Wrong(ids.Object, geoconfig.Properties) fault.Op {
 	const op fault.Op = "ops.Right"
 	return op
 }
