@@ -8,9 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/testbed/trial"
 	"golang.org/x/sync/errgroup"
 )
 
+// TestATreeOfManyFilesIsWalked makes and walks more files than a mount may know at
+// a time. The mounts stay within the memory that they are told to.
 func TestATreeOfManyFilesIsWalked(t *testing.T) {
 	d := startPrograms(t)
 	files := 500_000
@@ -47,16 +51,17 @@ func TestATreeOfManyFilesIsWalked(t *testing.T) {
 		if got != fmt.Sprint(files) {
 			t.Errorf("find at %s saw %s files, want %d", d.Sites[i].Name, got, files)
 		}
-		for _, pid := range []int{d.Sites[i].NodePID, d.Sites[i].MountPID} {
-			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(string(status)) {
-				if strings.HasPrefix(line, "VmHWM") {
-					t.Logf("process %d at %s: %s", pid, d.Sites[i].Name, strings.TrimSpace(line))
-				}
-			}
+		node, err := trial.Look(d.Sites[i].NodePID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mount, err := trial.Look(d.Sites[i].MountPID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: at most %d MB in the node, %d MB in the mount", d.Sites[i].Name, node.Peak>>20, mount.Peak>>20)
+		if mount.Peak > cartwheel.DefaultMemory {
+			t.Errorf("the mount at %s took %d bytes of memory, --memory is %d", d.Sites[i].Name, mount.Peak, int64(cartwheel.DefaultMemory))
 		}
 	}
 }
