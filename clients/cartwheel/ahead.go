@@ -9,9 +9,9 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // Who opens one small file after the other of a directory that was listed far

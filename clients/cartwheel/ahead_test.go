@@ -14,10 +14,10 @@ import (
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 )
 
 // distant runs one node that is far from everybody, with files in directories,

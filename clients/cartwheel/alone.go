@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Files made in a directory that is this client's alone are made here, with an

@@ -19,10 +19,10 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 )
 
 // counted counts the requests that a node gets from clients, but for sessions.

@@ -11,9 +11,9 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 )
 
 // TestANameIsBelievedUnderTheLeaseItWasFoundUnder looks a name up at a mount that

@@ -12,9 +12,9 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 )
 
 // copied copies all of a file into a new one as a kernel would, and returns it

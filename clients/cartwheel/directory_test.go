@@ -11,11 +11,11 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // actsForRoot waits until a node acts for the root.

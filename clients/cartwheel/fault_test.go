@@ -17,11 +17,11 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/report"
 )
 
 var nobody = mount.Caller{}
@@ -185,7 +185,7 @@ func TestCuesPlaceObjects(t *testing.T) {
 	if err != nil || direct.Node != made.Node {
 		t.Errorf("without cues it is node %d (%v), want %d", direct.Node, err, made.Node)
 	}
-	var w report.Where
+	var w status.Where
 	if err := json.Unmarshal([]byte(xattr(t, cl, made.Node, "user.cartwheel.where")), &w); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // The content of a small file goes to the kernel with the answer to its first

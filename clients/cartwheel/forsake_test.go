@@ -10,8 +10,8 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
-	"cartwheel.dev/node/wire/method"
 )
 
 // nameless is an open file without a name.

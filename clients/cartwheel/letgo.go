@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // lettersGo is how many objects are let go of at once: a process that ends may

@@ -11,9 +11,9 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 	"golang.org/x/sync/errgroup"
 )
 

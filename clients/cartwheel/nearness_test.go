@@ -16,11 +16,11 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/report"
 )
 
 // farActive makes a node at each of three sites on sockets apart, with the
@@ -93,7 +93,7 @@ func TestContentIsReadAndWrittenAtTheNearestReplica(t *testing.T) {
 	}
 }
 
-func where(t *testing.T, cl *cartwheel.Client, id mount.NodeID) (w report.Where) {
+func where(t *testing.T, cl *cartwheel.Client, id mount.NodeID) (w status.Where) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(xattr(t, cl, id, "user.cartwheel.where")), &w); err != nil {
 		t.Fatal(err)

@@ -18,9 +18,9 @@ import (
 	"cartwheel.dev/clients/mount/mounttest"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 	"golang.org/x/sys/unix"
 )
 

@@ -11,8 +11,8 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
-	"cartwheel.dev/node/wire/method"
 )
 
 // ann and bob are the callers that may use the keys of these names.

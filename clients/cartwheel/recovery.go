@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // recoverAgain is the pause before an object is tried again whose active did not

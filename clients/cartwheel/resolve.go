@@ -10,8 +10,8 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"google.golang.org/protobuf/proto"
 )
 

@@ -3,7 +3,7 @@ package cartwheel
 import (
 	"testing"
 
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // TestSpaceIsWhatFitsSoOften holds what df shows against the disks of the nodes.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/mount"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // dropSetID takes the set-id bits away from a file that a handle is about to

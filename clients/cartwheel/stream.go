@@ -10,9 +10,9 @@ import (
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
 

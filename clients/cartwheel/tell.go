@@ -12,7 +12,7 @@ import (
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // tell tells a claimed file's active of it, with its first content if commit is

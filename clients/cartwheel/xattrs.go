@@ -11,10 +11,10 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 )
 
 // The attributes that the client answers itself. They are not listed, so that
@@ -241,7 +241,7 @@ func (c *Client) where(ctx context.Context, o ids.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var w report.Where
+	var w status.Where
 	if err := json.Unmarshal(resp.Where, &w); err != nil {
 		return nil, fault.Wrap(fault.Corrupt, op, string(by), err)
 	}

@@ -10,10 +10,10 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 )
 
 // askLimit bounds what a command asks of one node.
@@ -59,12 +59,12 @@ func (e *env) reach() error {
 	return c.Close()
 }
 
-// status asks one node how it is.
-func status(ctx context.Context, c *contact.Cluster, id ids.Node) (report.Node, error) {
+// askStatus asks one node how it is.
+func askStatus(ctx context.Context, c *contact.Cluster, id ids.Node) (status.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var a pb.StatusResponse
-	var n report.Node
+	var n status.Node
 	if _, err := c.Call(ctx, id, wire.Operation, method.Status, &pb.StatusRequest{}, nil, &a); err != nil {
 		return n, err
 	}
@@ -72,16 +72,16 @@ func status(ctx context.Context, c *contact.Cluster, id ids.Node) (report.Node, 
 }
 
 // slices asks one node for the slices that it knows.
-func slices(ctx context.Context, c *contact.Cluster, id ids.Node) ([]report.Slice, error) {
+func slices(ctx context.Context, c *contact.Cluster, id ids.Node) ([]status.Slice, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var a pb.SliceListResponse
 	if _, err := c.Call(ctx, id, wire.Operation, method.SliceList, &pb.SliceListRequest{}, nil, &a); err != nil {
 		return nil, err
 	}
-	var out []report.Slice
+	var out []status.Slice
 	for _, data := range a.Slices {
-		var s report.Slice
+		var s status.Slice
 		if err := json.Unmarshal(data, &s); err != nil {
 			return nil, fault.Wrap(fault.Corrupt, "command.slices", string(id), err)
 		}

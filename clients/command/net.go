@@ -15,10 +15,10 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 )
 
 type netCmd struct {
@@ -36,8 +36,8 @@ type netNode struct {
 	Site       ids.Site           `json:"site"`
 	Reachable  bool               `json:"reachable"`
 	Error      string             `json:"error,omitempty"`
-	Coordinate *report.Coordinate `json:"coordinate,omitempty"`
-	Published  *report.Coordinate `json:"published,omitempty"`
+	Coordinate *status.Coordinate `json:"coordinate,omitempty"`
+	Published  *status.Coordinate `json:"published,omitempty"`
 	// PublishedS is the age of what is published, where that was in this life
 	// of the node.
 	PublishedS float64 `json:"published_age_s,omitempty"`
@@ -79,14 +79,14 @@ func gather(e *env, only []string, probes uint32) (netView, error) {
 	if err != nil {
 		return v, err
 	}
-	answers := askAll(e, c, func(ctx context.Context, c *contact.Cluster, id ids.Node) (report.Net, error) {
+	answers := askAll(e, c, func(ctx context.Context, c *contact.Cluster, id ids.Node) (status.Net, error) {
 		if !gslices.Contains(chosen, string(id)) {
-			return report.Net{}, nil
+			return status.Net{}, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, netLimit)
 		defer cancel()
 		var a pb.NetResponse
-		var n report.Net
+		var n status.Net
 		if _, err := c.Call(ctx, id, wire.Operation, method.Net, &pb.NetRequest{Probes: probes, Nodes: chosen}, nil, &a); err != nil {
 			return n, err
 		}
@@ -125,7 +125,7 @@ func choose(nodes []geoconfig.Node, words []string) ([]string, error) {
 	return gslices.Compact(out), nil
 }
 
-func (v *netView) add(c *contact.Cluster, a asked[report.Net]) {
+func (v *netView) add(c *contact.Cluster, a asked[status.Net]) {
 	n := netNode{ID: a.id, Site: siteOf(c, a.id), Reachable: a.err == nil}
 	if a.err != nil {
 		n.Error = explain(a.err)

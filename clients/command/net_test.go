@@ -7,8 +7,8 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/servertest"
-	"cartwheel.dev/node/wire/report"
 )
 
 func TestNetShowsWhatIsMeasuredAndPredicted(t *testing.T) {
@@ -56,7 +56,7 @@ func TestStatusWarnsOfSitesThatAreOnePlace(t *testing.T) {
 		return len(v.Warnings) == 1 && len(v.Warnings[0].Evidence) == 6
 	})
 	w := v.Warnings[0]
-	if !v.Healthy || w.Kind != report.SitesTogether || len(w.Sites) != 3 || w.Evidence[0].Samples < 5 || w.Evidence[0].LeastNS <= 0 {
+	if !v.Healthy || w.Kind != status.SitesTogether || len(w.Sites) != 3 || w.Evidence[0].Samples < 5 || w.Evidence[0].LeastNS <= 0 {
 		t.Errorf("got %+v, want a healthy cluster and the evidence", v)
 	}
 	_, out, _ := a.run("status")
@@ -66,12 +66,12 @@ func TestStatusWarnsOfSitesThatAreOnePlace(t *testing.T) {
 }
 
 func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
-	near := func(a, b string, rtt time.Duration) report.Finding {
-		return report.Finding{Kind: report.SitesTogether, Node: ids.Node("n" + a), Site: ids.Site(a),
+	near := func(a, b string, rtt time.Duration) status.Finding {
+		return status.Finding{Kind: status.SitesTogether, Node: ids.Node("n" + a), Site: ids.Site(a),
 			Other: ids.Node("n" + b), OtherSite: ids.Site(b), LeastNS: rtt, Samples: 9}
 	}
-	apart := report.Finding{Kind: report.SiteApart, Node: "n1", Site: "a", Other: "n2", OtherSite: "a", LeastNS: 40 * time.Millisecond, Samples: 7}
-	got := warnings([]report.Finding{near("a", "b", 300*time.Microsecond), near("x", "y", time.Microsecond), near("c", "b", 200*time.Microsecond), apart}, false)
+	apart := status.Finding{Kind: status.SiteApart, Node: "n1", Site: "a", Other: "n2", OtherSite: "a", LeastNS: 40 * time.Millisecond, Samples: 7}
+	got := warnings([]status.Finding{near("a", "b", 300*time.Microsecond), near("x", "y", time.Microsecond), near("c", "b", 200*time.Microsecond), apart}, false)
 	var texts []string
 	for _, w := range got {
 		texts = append(texts, w.Text)
@@ -85,14 +85,14 @@ func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
 // TestADemoIsOnePlace asks for the warnings of a demo, whose contact file says
 // that it is one: not that its sites stand together, and still what is wrong.
 func TestADemoIsOnePlace(t *testing.T) {
-	found := []report.Finding{
-		{Kind: report.SitesTogether, Site: "a", OtherSite: "b", Samples: 5},
-		{Kind: report.SiteApart, Site: "c", OtherSite: "c", Samples: 5},
+	found := []status.Finding{
+		{Kind: status.SitesTogether, Site: "a", OtherSite: "b", Samples: 5},
+		{Kind: status.SiteApart, Site: "c", OtherSite: "c", Samples: 5},
 	}
 	if got := warnings(found, false); len(got) != 2 {
 		t.Errorf("%d warnings of a cluster, want 2", len(got))
 	}
-	if got := warnings(found, true); len(got) != 1 || got[0].Kind != report.SiteApart {
+	if got := warnings(found, true); len(got) != 1 || got[0].Kind != status.SiteApart {
 		t.Errorf("the warnings of a demo are %+v, want that of the site that is apart", got)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 )
 
 type sliceCmd struct {
@@ -86,9 +86,9 @@ func strip(members []member) string {
 
 // sliceViews joins what the nodes answered: the newest row of each slice, and of
 // equal ones the active's own.
-func sliceViews(c *contact.Cluster, answers []asked[[]report.Slice]) []sliceView {
+func sliceViews(c *contact.Cluster, answers []asked[[]status.Slice]) []sliceView {
 	type answer struct {
-		report.Slice
+		status.Slice
 		ofActive bool
 	}
 	best := map[ids.Slice]answer{}

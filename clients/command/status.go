@@ -8,7 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/report"
+	"cartwheel.dev/node/protocol/status"
 )
 
 type statusCmd struct{}
@@ -61,8 +61,8 @@ func (statusCmd) Run(e *env) error {
 	v.GeoConfig.Reachable = true
 	var troubles []string
 	answered := false
-	var findings []report.Finding
-	for _, a := range askAll(e, c, status) {
+	var findings []status.Finding
+	for _, a := range askAll(e, c, askStatus) {
 		row, _ := c.Node(a.id)
 		n := nodeView{ID: a.id, Site: row.Site, Addresses: row.Addresses}
 		if a.err != nil {
@@ -102,7 +102,7 @@ func (statusCmd) Run(e *env) error {
 }
 
 // geoConfig takes in what one node says of the configuration store.
-func (v *statusView) geoConfig(g report.GeoConfig) {
+func (v *statusView) geoConfig(g status.GeoConfig) {
 	if !g.Reachable {
 		v.GeoConfig.Reachable = false
 	}
@@ -114,7 +114,7 @@ func (v *statusView) geoConfig(g report.GeoConfig) {
 	}
 }
 
-func fill(n *nodeView, r report.Node) {
+func fill(n *nodeView, r status.Node) {
 	n.Reachable, n.Version = true, r.Version
 	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
 	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions

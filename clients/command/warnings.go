@@ -7,24 +7,24 @@ import (
 	"strings"
 
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/report"
+	"cartwheel.dev/node/protocol/status"
 )
 
 // warning is something that an operator should know though all is well.
 type warning struct {
-	Kind     report.FindingKind `json:"kind"`
+	Kind     status.FindingKind `json:"kind"`
 	Sites    []ids.Site         `json:"sites"`
 	Text     string             `json:"text"`
-	Evidence []report.Finding   `json:"evidence"`
+	Evidence []status.Finding   `json:"evidence"`
 }
 
 // warnings joins what the nodes' audits found: one warning for each group of
 // sites that are one place, and one for each site that is not. The sites of a
 // demo are one place by intent.
-func warnings(findings []report.Finding, demo bool) []warning {
+func warnings(findings []status.Finding, demo bool) []warning {
 	out := []warning{}
-	for _, kind := range []report.FindingKind{report.SitesTogether, report.SiteApart} {
-		if demo && kind == report.SitesTogether {
+	for _, kind := range []status.FindingKind{status.SitesTogether, status.SiteApart} {
+		if demo && kind == status.SitesTogether {
 			continue
 		}
 		var groups []warning
@@ -43,8 +43,8 @@ func warnings(findings []report.Finding, demo bool) []warning {
 }
 
 // join adds a finding to the groups that share a site with it, which become one.
-func join(groups []warning, f report.Finding) []warning {
-	merged := warning{Kind: f.Kind, Sites: []ids.Site{f.Site, f.OtherSite}, Evidence: []report.Finding{f}}
+func join(groups []warning, f status.Finding) []warning {
+	merged := warning{Kind: f.Kind, Sites: []ids.Site{f.Site, f.OtherSite}, Evidence: []status.Finding{f}}
 	var out []warning
 	for _, g := range groups {
 		if gslices.Contains(g.Sites, f.Site) || gslices.Contains(g.Sites, f.OtherSite) {
@@ -61,9 +61,9 @@ func (w *warning) finish() {
 	gslices.Sort(w.Sites)
 	w.Sites = gslices.Compact(w.Sites)
 	// The best evidence first: the least of two sites' round trips, the most of one's.
-	gslices.SortFunc(w.Evidence, func(a, b report.Finding) int {
+	gslices.SortFunc(w.Evidence, func(a, b status.Finding) int {
 		far := cmp.Compare(a.LeastNS, b.LeastNS)
-		if w.Kind == report.SiteApart {
+		if w.Kind == status.SiteApart {
 			far = -far
 		}
 		return cmp.Or(far, cmp.Compare(a.Node, b.Node), cmp.Compare(a.Other, b.Other))
@@ -74,7 +74,7 @@ func (w *warning) finish() {
 	if more := len(w.Evidence) - 1; more > 0 {
 		evidence += fmt.Sprintf("; and %d more", more)
 	}
-	if w.Kind == report.SiteApart {
+	if w.Kind == status.SiteApart {
 		w.Text = fmt.Sprintf("the nodes of site %s are not at one place (%s)", w.Sites[0], evidence)
 		return
 	}

@@ -10,10 +10,10 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/report"
+	"cartwheel.dev/node/protocol/status"
 )
 
-// whereAttribute answers, on any path of a mount, with the JSON of report.Where
+// whereAttribute answers, on any path of a mount, with the JSON of status.Where
 // for that object, read by the mount itself.
 const whereAttribute = "user.cartwheel.where"
 
@@ -53,7 +53,7 @@ func (w whereCmd) Run(e *env) error {
 		}
 		return fault.FromOS(op, w.Path, err)
 	}
-	var r report.Where
+	var r status.Where
 	if err := json.Unmarshal(data, &r); err != nil {
 		return fault.Wrap(fault.Corrupt, op, w.Path, err)
 	}
@@ -61,7 +61,7 @@ func (w whereCmd) Run(e *env) error {
 	return e.print(v, v.text)
 }
 
-func view(path string, r report.Where) whereView {
+func view(path string, r status.Where) whereView {
 	v := whereView{
 		Path: path, Object: r.Object.String(), Slice: r.Slice, Epoch: r.Epoch, Policy: r.Policy, Size: r.Size, Version: r.Version,
 		Cues: map[string]string{}, Active: member{r.Active.Node, r.Active.Site, r.Active.State}, Standbys: []member{},
@@ -74,7 +74,7 @@ func view(path string, r report.Where) whereView {
 		v.Standbys = append(v.Standbys, member{m.Node, m.Site, m.State})
 	}
 	v.Read.Node, v.Read.Why = r.Read, r.Why
-	for _, m := range append([]report.Member{r.Active}, r.Others...) {
+	for _, m := range append([]status.Member{r.Active}, r.Others...) {
 		if m.Node == r.Read {
 			v.Read.Site = m.Site
 		}

@@ -15,10 +15,10 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
-	"cartwheel.dev/node/vicinity"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -62,7 +62,7 @@ type Cluster struct {
 	user   wire.Key
 	client uint64
 	logger *slog.Logger
-	near   *vicinity.Vicinity
+	near   *proximity.Vicinity
 	chance chance
 
 	ctx     context.Context // of measuring; ends at Close
@@ -127,7 +127,7 @@ func New(opt Options) (*Cluster, error) {
 	c := &Cluster{opt: opt, user: user, client: method.ClientNumber(self.KeyID()), logger: opt.Logger, nodes: map[ids.Node]*node{},
 		chance: chance{r: opt.Random}, refreshing: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	c.ctx, c.end = context.WithCancel(context.Background())
-	if c.near, err = vicinity.New(opt.Clock, rand.NewPCG(opt.Random.Uint64(), c.client)); err != nil {
+	if c.near, err = proximity.New(opt.Clock, rand.NewPCG(opt.Random.Uint64(), c.client)); err != nil {
 		c.end()
 		return nil, fault.Wrap(fault.Invalid, op, "", err)
 	}

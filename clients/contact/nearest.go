@@ -12,7 +12,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/vicinity"
+	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/wire"
 )
 
@@ -241,7 +241,7 @@ func (c *Cluster) sample(peer string, rtt time.Duration, at *wire.Coordinate) {
 	c.near.Sample(ids.Node(peer), rtt, at)
 	now := int64(c.opt.Clock())
 	if last := c.located.Load(); (last == 0 || now-last >= int64(locateEvery)) && c.located.CompareAndSwap(last, now) {
-		c.host.SetCoordinate(vicinity.ForWire(c.near.Coordinate()))
+		c.host.SetCoordinate(proximity.ForWire(c.near.Coordinate()))
 	}
 }
 

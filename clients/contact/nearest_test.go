@@ -9,7 +9,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/vicinity"
+	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/wire"
 )
 
@@ -24,7 +24,7 @@ func around(t *testing.T, site, nodes string) (*Cluster, *time.Duration) {
 		c.host, err = wire.New(wire.Options{Key: key})
 	}
 	if err == nil {
-		c.near, err = vicinity.New(c.opt.Clock, rand.NewPCG(1, 2))
+		c.near, err = proximity.New(c.opt.Clock, rand.NewPCG(1, 2))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // void is a Remote that takes everything and keeps nothing, so that benchmarks

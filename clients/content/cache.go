@@ -5,7 +5,7 @@ import (
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Kinds of keys.

@@ -3,7 +3,7 @@ package content
 import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Bounds of one commit.

@@ -24,7 +24,7 @@ import (
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Options sets up an Engine. The zero value of a field takes its default.

@@ -5,7 +5,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // CopyFrom makes [to, to+n) of the file what [at, at+n) of another one, or of

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // resolve finds out whether the next commit, whose answer will not come any

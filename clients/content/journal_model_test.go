@@ -20,7 +20,7 @@ import (
 	"cartwheel.dev/clients/content/contenttest"
 	"cartwheel.dev/clients/content/writelog"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // The model of the write journal is a file of records, each of which holds the

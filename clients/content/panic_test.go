@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // broken is a write journal with a bug.

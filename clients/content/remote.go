@@ -5,7 +5,7 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Remote is the cluster as the engine sees it. Its methods may be called from

@@ -6,7 +6,7 @@ import (
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // lastPause is the longest pause before a write that did not get through is sent

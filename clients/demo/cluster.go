@@ -7,9 +7,9 @@ import (
 	"os/exec"
 	"strconv"
 
+	"cartwheel.dev/clients/bootstrap"
 	"cartwheel.dev/clients/contact"
-	"cartwheel.dev/clients/demo/family"
-	"cartwheel.dev/clients/demo/founding"
+	"cartwheel.dev/clients/supervisor"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -28,7 +28,7 @@ func freeAddress() (string, error) {
 }
 
 func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
-	admin, err := founding.Identity(d.path("admin.key"))
+	admin, err := bootstrap.Identity(d.path("admin.key"))
 	if err != nil {
 		return err
 	}
@@ -58,16 +58,16 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 
 // register writes the sites, nodes and the user that the demo consists of.
 func (d *Demo) register(ctx context.Context) error {
-	plan := founding.Plan{GeoConfig: d.geoAddress, AdminKey: d.path("admin.key"), UserKey: d.path("user.key"), User: "demo"}
+	plan := bootstrap.Plan{GeoConfig: d.geoAddress, AdminKey: d.path("admin.key"), UserKey: d.path("user.key"), User: "demo"}
 	for _, s := range d.sites {
 		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: ids.Node(s.id), Site: ids.Site(s.name), Addresses: []string{s.listen}})
 	}
-	return founding.Register(ctx, plan)
+	return bootstrap.Register(ctx, plan)
 }
 
 // spawn starts one of the demo's processes.
-func (d *Demo) spawn(name, owner, log, mount, program string, words ...string) (*family.Child, error) {
-	return d.family.Spawn(family.Spec{Name: name, Owner: owner, Log: log, Mount: mount, Gone: d.gone, Command: exec.Command(program, words...)})
+func (d *Demo) spawn(name, owner, log, mount, program string, words ...string) (*supervisor.Child, error) {
+	return d.family.Spawn(supervisor.Spec{Name: name, Owner: owner, Log: log, Mount: mount, Gone: d.gone, Command: exec.Command(program, words...)})
 }
 
 func (d *Demo) spawnNode(s *siteOf) (err error) {

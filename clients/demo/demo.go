@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
@@ -62,14 +62,14 @@ type State struct {
 // Demo is a running demo. Run owns it.
 type Demo struct {
 	opt      Options
-	family   *family.Family
-	geo      *family.Child
+	family   *supervisor.Family
+	geo      *supervisor.Child
 	sites    []*siteOf
 	contact  string
 	control  *control
 	cluster  ids.Cluster
 	requests chan request
-	gone     chan *family.Child
+	gone     chan *supervisor.Child
 
 	geoListen  string // kept over a restart
 	geoAddress string // with its identity
@@ -78,7 +78,7 @@ type Demo struct {
 type siteOf struct {
 	name, id    string
 	listen      string // kept over a restart
-	node, mount *family.Child
+	node, mount *supervisor.Child
 	mountPoint  string
 }
 
@@ -96,7 +96,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	d := &Demo{
-		opt: opt, family: family.New(), requests: make(chan request), gone: make(chan *family.Child, 16),
+		opt: opt, family: supervisor.New(), requests: make(chan request), gone: make(chan *supervisor.Child, 16),
 		contact: filepath.Join(opt.Dir, "contact.json"),
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()

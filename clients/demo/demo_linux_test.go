@@ -18,15 +18,15 @@ import (
 	"testing"
 	"time"
 
-	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/supervisor"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/inmem"
-	geoserver "cartwheel.dev/node/geo/server"
+	geoserver "cartwheel.dev/node/geo/serve"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 	"go.uber.org/goleak"
 )
 
@@ -146,7 +146,7 @@ func fakeNode(data, listen string) (*wire.Host, error) {
 	var asked atomic.Int32
 	host.Inline(method.Hello, func(r *wire.Request) { r.Reply(&pb.HelloResponse{}) })
 	host.Inline(method.SliceList, func(r *wire.Request) {
-		row, err := json.Marshal(report.Slice{SliceRow: geoconfig.SliceRow{ID: 1}, Serving: asked.Add(1) > 1})
+		row, err := json.Marshal(status.Slice{SliceRow: geoconfig.SliceRow{ID: 1}, Serving: asked.Add(1) > 1})
 		if err != nil {
 			r.Fail(err)
 			return
@@ -303,7 +303,7 @@ func TestADemoStartsSaysSoAndStopsInOrder(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Errorf("the demo ended with %v", err)
 	}
-	if took := time.Since(began); took > family.StopLimit/2 {
+	if took := time.Since(began); took > supervisor.StopLimit/2 {
 		t.Errorf("ending took %v", took)
 	}
 	if _, err := os.Stat(filepath.Dir(s.Control)); !errors.Is(err, os.ErrNotExist) {
@@ -415,7 +415,7 @@ func TestASecondInterruptKillsWhoDoesNotStop(t *testing.T) {
 	if err := r.end(); !fault.Is(errors.Unwrap(err), fault.Interrupted) && !strings.Contains(fmt.Sprint(err), "killed before it had stopped") {
 		t.Errorf("got %v, want a word on who was killed", err)
 	}
-	if took := time.Since(began); took > family.StopLimit/2 {
+	if took := time.Since(began); took > supervisor.StopLimit/2 {
 		t.Errorf("ending by force took %v", took)
 	}
 	if there(s.Sites[0].NodePID) || there(s.Sites[0].MountPID) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"cartwheel.dev/clients/bootstrap"
 	"cartwheel.dev/clients/contact"
-	"cartwheel.dev/clients/demo/family"
-	"cartwheel.dev/clients/demo/founding"
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
@@ -48,7 +48,7 @@ func prepare(opt Options) error {
 		fmt.Fprintf(opt.Out, "a demo that ran in %s was killed; cleaning up after it\n", opt.Dir)
 		for _, site := range s.Sites {
 			if site.Mount != "" {
-				_ = family.Detach(site.Mount) // it may be gone already
+				_ = supervisor.Detach(site.Mount) // it may be gone already
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func prepare(opt Options) error {
 		if !opt.Mounts {
 			continue
 		}
-		_ = family.Detach(point) // nothing is mounted there, mostly
+		_ = supervisor.Detach(point) // nothing is mounted there, mostly
 		if err := os.MkdirAll(point, 0o755); err != nil {
 			return fault.Wrap(fault.IO, op, point, err)
 		}
@@ -95,7 +95,7 @@ func (d *Demo) start(ctx context.Context) error {
 		if err := os.MkdirAll(d.path(name), 0o700); err != nil {
 			return fault.Wrap(fault.IO, "demo.start", name, err)
 		}
-		id, err := founding.Identity(d.path(name, "node.key"))
+		id, err := bootstrap.Identity(d.path(name, "node.key"))
 		if err != nil {
 			return err
 		}
@@ -129,11 +129,11 @@ func (d *Demo) start(ctx context.Context) error {
 	for _, s := range d.sites {
 		list = append(list, ids.Node(s.id))
 	}
-	if err := founding.AwaitRoot(ctx, d.contact, list); err != nil {
+	if err := bootstrap.AwaitRoot(ctx, d.contact, list); err != nil {
 		return err
 	}
 	if uid := os.Getuid(); uid > 0 { // else nobody could make anything in it
-		if err := founding.Own(ctx, d.contact, uint32(uid), uint32(os.Getgid())); err != nil {
+		if err := bootstrap.Own(ctx, d.contact, uint32(uid), uint32(os.Getgid())); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (d *Demo) startNode(ctx context.Context, s *siteOf) error {
 }
 
 func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
-	_ = family.Detach(s.mountPoint) // of a mount that was killed
+	_ = supervisor.Detach(s.mountPoint) // of a mount that was killed
 	s.mount, err = d.spawn("mount at "+s.name, s.name, d.path(s.name, "mount.log"), s.mountPoint, d.opt.Cartwheel,
 		"mount", d.contact, s.mountPoint, "--site", s.name, "--report-ready")
 	if err != nil {
@@ -171,18 +171,18 @@ func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
 // stop ends everything, the mounts first, so that they can flush.
 func (d *Demo) stop() error {
 	var errs []error
-	var mounts, nodes []*family.Child
+	var mounts, nodes []*supervisor.Child
 	for _, s := range d.sites {
 		mounts, nodes = append(mounts, s.mount), append(nodes, s.node)
 	}
-	errs = append(errs, family.EndAll(mounts, d.opt.Force))
+	errs = append(errs, supervisor.EndAll(mounts, d.opt.Force))
 	for _, s := range d.sites {
 		if s.mount != nil {
-			_ = family.Detach(s.mountPoint) // the mount has done it, mostly
+			_ = supervisor.Detach(s.mountPoint) // the mount has done it, mostly
 		}
 		_ = os.Remove(s.mountPoint) // only if empty
 	}
-	errs = append(errs, family.EndAll(nodes, d.opt.Force), family.EndAll([]*family.Child{d.geo}, d.opt.Force))
+	errs = append(errs, supervisor.EndAll(nodes, d.opt.Force), supervisor.EndAll([]*supervisor.Child{d.geo}, d.opt.Force))
 	d.family.Close()
 	_ = os.Remove(filepath.Join(d.opt.Dir, "demo.json")) // never written, if the start failed
 	if err := errors.Join(errs...); err != nil {

@@ -2,7 +2,7 @@ package names
 
 import (
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // typeMask and typeDir are st_mode's.

@@ -14,7 +14,7 @@ import (
 
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Sessions judges leases; *session.Manager in life.

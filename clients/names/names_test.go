@@ -9,7 +9,7 @@ import (
 
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // judge is a Sessions whose leases are good until they are ended all at once.

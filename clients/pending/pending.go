@@ -14,7 +14,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // MaxFiles bounds the files of a Table where New is not told otherwise: where there are more, files are made at

@@ -10,10 +10,10 @@ import (
 
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // TestManyWhoWaitForANodeAskAsOne has very many operations wait for an active

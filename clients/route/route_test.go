@@ -12,9 +12,9 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 	"go.uber.org/goleak"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // Times of the keep-alive, for sessions of 3 s, the default; shorter ones are

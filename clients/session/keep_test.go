@@ -12,9 +12,9 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/session"
+	"cartwheel.dev/node/lease"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // farNode is a node at the end of a way of its own, with the table that nodes
@@ -24,7 +24,7 @@ type farNode struct {
 	limit time.Duration
 
 	mu     sync.Mutex // guards below
-	table  *session.Table
+	table  *lease.Table
 	way    time.Duration // one way
 	cut    bool
 	under  int
@@ -60,7 +60,7 @@ func (n *farNode) Call(ctx context.Context, _ ids.Node, _ wire.Class, _ wire.Met
 	}
 	asked := req.(*pb.KeepAliveRequest)
 	n.mu.Lock()
-	id, left, _, err := n.table.KeepAlive(session.ID(asked.Session), client, int64(n.limit), int64(n.now()))
+	id, left, _, err := n.table.KeepAlive(lease.ID(asked.Session), client, int64(n.limit), int64(n.now()))
 	if uint64(id) != asked.Session {
 		n.opened++
 	}
@@ -123,7 +123,7 @@ func heldBy(t *testing.T, way, limit time.Duration, clock func(node time.Duratio
 	f func(t *testing.T, m *Manager, n *farNode, lapsed func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n := &farNode{began: time.Now(), way: way, limit: limit, table: session.New(session.DefaultConfig(), 1)}
+		n := &farNode{began: time.Now(), way: way, limit: limit, table: lease.New(lease.DefaultConfig(), 1)}
 		var mu sync.Mutex
 		lapses := 0
 		m := New(n, func() time.Duration { return clock(n.now()) }, Handlers{Lapsed: func(ids.Node) {
@@ -182,7 +182,7 @@ func TestASlowClockEndsASessionBeforeItsNodeDoes(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 3 * time.Second} {
 		heldBy(t, time.Millisecond, limit, slow, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
 			s := m.session("far")
-			id := session.ID(s.number.Load())
+			id := lease.ID(s.number.Load())
 			n.set(0, true)
 			for n.table.Valid(id, client, int64(n.now())) {
 				elapse(t, time.Millisecond)

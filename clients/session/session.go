@@ -15,8 +15,8 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
 

@@ -12,7 +12,7 @@ import (
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	geoserver "cartwheel.dev/node/geo/server"
+	geoserver "cartwheel.dev/node/geo/serve"
 	"cartwheel.dev/node/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/node/collector"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/server"
-	"cartwheel.dev/node/slack"
+	"cartwheel.dev/node/timerslack"
 	"cartwheel.dev/node/wire"
 )
 
@@ -46,7 +46,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 		return err
 	}
 	defer collector.Start(config.MemoryBytes)()
-	if err := slack.Allow(timerSlack); err != nil {
+	if err := timerslack.Allow(timerSlack); err != nil {
 		log.Debug("timers stay exact, at some cost", "error", err)
 	}
 	key, err := loadKey(config.Data)

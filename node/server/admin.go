@@ -12,26 +12,26 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 )
 
 // status tells what the node knows of itself.
 func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusRequest) (proto.Message, error) {
 	u := s.store.Usage()
-	out := report.Node{
+	out := status.Node{
 		ID: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster(), Version: s.deps.Version,
 		Incarnation: s.store.Incarnation(), Addresses: s.host.Addresses(), UptimeNS: s.clock() - s.began,
 		CapacityBytes: s.capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.full.Load(),
 	}
 	out.GeoConfig.Reachable = true
 	if away := s.directory.Away(); !away.IsZero() {
-		out.GeoConfig = report.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}
+		out.GeoConfig = status.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}
 	} else if p, err := s.geo.Properties(ctx); err == nil {
 		out.GeoConfig.Kind, out.GeoConfig.SinglePoint = p.Name, p.SinglePoint
 	}
@@ -53,7 +53,7 @@ func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusReques
 	for _, n := range s.directory.Nodes() {
 		if n.ID != s.id {
 			path, up := s.host.Path(string(n.ID))
-			out.Peers = append(out.Peers, report.Peer{ID: n.ID, Site: n.Site, Connected: up, RTTNS: path.RTT})
+			out.Peers = append(out.Peers, status.Peer{ID: n.ID, Site: n.Site, Connected: up, RTTNS: path.RTT})
 		}
 	}
 	out.Findings = s.near.findings()
@@ -87,8 +87,8 @@ func (s *Server) sliceList(ctx context.Context, _ *identity.Who, _ *pb.SliceList
 	return out, nil
 }
 
-func (s *Server) reportSlice(row geoconfig.SliceRow, st replica.Status, known bool) report.Slice {
-	out := report.Slice{SliceRow: row, Role: "none", Members: s.members(row)}
+func (s *Server) reportSlice(row geoconfig.SliceRow, st replica.Status, known bool) status.Slice {
+	out := status.Slice{SliceRow: row, Role: "none", Members: s.members(row)}
 	if known {
 		out.Role, out.Commit = st.Role.String(), st.Commit
 	}
@@ -111,12 +111,12 @@ func (s *Server) reportSlice(row geoconfig.SliceRow, st replica.Status, known bo
 }
 
 // members lists a slice's members with their sites, the active first.
-func (s *Server) members(row geoconfig.SliceRow) []report.Member {
-	out := make([]report.Member, 0, len(row.Members))
+func (s *Server) members(row geoconfig.SliceRow) []status.Member {
+	out := make([]status.Member, 0, len(row.Members))
 	for _, m := range row.Members {
-		r := report.Member{Node: m.Node, Site: s.siteOf(m.Node), State: m.State.String(), Active: m.Node == row.Active}
+		r := status.Member{Node: m.Node, Site: s.siteOf(m.Node), State: m.State.String(), Active: m.Node == row.Active}
 		if r.Active {
-			out = append([]report.Member{r}, out...)
+			out = append([]status.Member{r}, out...)
 		} else {
 			out = append(out, r)
 		}
@@ -145,7 +145,7 @@ func (s *Server) where(ctx context.Context, w *identity.Who, req *pb.WhereReques
 	if err != nil {
 		return nil, err
 	}
-	out := report.Where{Object: o, Slice: row.ID, Epoch: row.Epoch, Policy: row.Policy, Read: s.id,
+	out := status.Where{Object: o, Slice: row.ID, Epoch: row.Epoch, Policy: row.Policy, Read: s.id,
 		Version: attr.Version, Change: attr.Change, Size: attr.Size}
 	for _, c := range cue.Kept(attr.Cues) {
 		out.Cues = append(out.Cues, c.String())

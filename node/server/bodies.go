@@ -9,9 +9,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // The handlers of calls that carry chunks in their bodies.

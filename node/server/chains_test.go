@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // fewWorkers gives nodes so few that a handful of requests that wait take all.

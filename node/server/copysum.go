@@ -7,7 +7,7 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
 )
 
@@ -37,7 +37,7 @@ func appendRow(b []byte, r *meta.Row) []byte {
 }
 
 func (c *copySum) add(r *meta.Row) {
-	if r.Plain() && ledger.Own(r.Key) {
+	if r.Plain() && replog.Own(r.Key) {
 		return
 	}
 	c.row = appendRow(c.row[:0], r)

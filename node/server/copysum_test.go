@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
 )
@@ -83,7 +83,7 @@ func TestACopyThatDiffersFromItsSourceHasAnotherSum(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := ledger.SaveBase(b, 7, replica.Snapshot{Serial: 90}); err != nil { // the source's own
+	if err := replog.SaveBase(b, 7, replica.Snapshot{Serial: 90}); err != nil { // the source's own
 		t.Fatal(err)
 	}
 	if err := b.Commit(); err != nil {
@@ -94,7 +94,7 @@ func TestACopyThatDiffersFromItsSourceHasAnotherSum(t *testing.T) {
 		change func(*meta.Batch) error
 		same   bool
 	}{
-		{"the same rows", func(b *meta.Batch) error { return ledger.SaveBase(b, 7, at) }, true},
+		{"the same rows", func(b *meta.Batch) error { return replog.SaveBase(b, 7, at) }, true},
 		{"a row that is missing", func(b *meta.Batch) error { return b.Delete(7, []byte("key 4711"), 9000) }, false},
 		{"a row too many", func(b *meta.Batch) error { return b.Set(7, []byte("plain"), nil) }, false},
 	} {

@@ -7,10 +7,10 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // giving keeps the states that copies of them are compared with.

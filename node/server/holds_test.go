@@ -7,10 +7,10 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // TestOneUserHoldsSoManyFilesAndOthersGoOn gives each user four holds, of all its

@@ -10,12 +10,12 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/lock"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // locks guards the table of advisory locks.

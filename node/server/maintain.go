@@ -11,9 +11,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/placement"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -134,11 +134,11 @@ func (s *Server) isFullFor(id ids.Slice) bool {
 
 // checkpoint saves the slices' states and trims the journal.
 func (s *Server) checkpoint(ctx context.Context) {
-	var states []ledger.State
-	var mark ledger.Mark
+	var states []replog.State
+	var mark replog.Mark
 	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
 		s.loop.EachSlice(func(id ids.Slice) {
-			st := ledger.State{Slice: id}
+			st := replog.State{Slice: id}
 			status, ok := core.Status(id)
 			if !ok || status.Row == nil {
 				return

@@ -15,13 +15,13 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/server/audit"
 	"cartwheel.dev/node/server/identity"
-	"cartwheel.dev/node/vicinity"
 	"cartwheel.dev/node/vivaldi"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
-	"cartwheel.dev/node/wire/report"
 )
 
 const (
@@ -44,15 +44,15 @@ const (
 
 // nearness is what the node knows of distances.
 type nearness struct {
-	vicinity *vicinity.Vicinity
+	vicinity *proximity.Vicinity
 
 	mu        sync.Mutex // guards below
-	found     []report.Finding
+	found     []status.Finding
 	published geoconfig.Coordinate
 	at        time.Duration // when that was; 0: not in this life
 }
 
-func (n *nearness) findings() []report.Finding {
+func (n *nearness) findings() []status.Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.found)
@@ -66,7 +66,7 @@ func (c chance) Uint64() uint64 { return c.s.random() }
 
 func (s *Server) openVicinity() error {
 	var err error
-	if s.near.vicinity, err = vicinity.New(s.clock, chance{s}); err == nil {
+	if s.near.vicinity, err = proximity.New(s.clock, chance{s}); err == nil {
 		s.near.vicinity.Here(ids.Site(s.config.Site))
 	}
 	return err
@@ -100,7 +100,7 @@ func (s *Server) survey(ctx context.Context) {
 				s.near.vicinity.Declare(row.ID, row.Site, row.Apart)
 			}
 		}
-		s.host.SetCoordinate(vicinity.ForWire(s.near.vicinity.Coordinate()))
+		s.host.SetCoordinate(proximity.ForWire(s.near.vicinity.Coordinate()))
 		changed := false
 		if n%int(auditEvery/surveyEvery) == 0 {
 			s.near.vicinity.Keep(func(id ids.Node) bool { _, ok := s.directory.Node(id); return ok })
@@ -124,10 +124,10 @@ func (s *Server) publish() bool {
 	n := &s.near
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !worthPublishing(n.published, vicinity.ForRow(c)) || n.at != 0 && now-n.at < publishEvery {
+	if !worthPublishing(n.published, proximity.ForRow(c)) || n.at != 0 && now-n.at < publishEvery {
 		return false
 	}
-	n.published, n.at = vicinity.ForRow(c), now
+	n.published, n.at = proximity.ForRow(c), now
 	return true
 }
 
@@ -163,7 +163,7 @@ func (s *Server) placeRow(row *geoconfig.Node) {
 	row.Together, row.Apart = nil, nil
 	for _, f := range n.found {
 		list := &row.Together
-		if f.Kind == report.SiteApart {
+		if f.Kind == status.SiteApart {
 			list = &row.Apart
 		}
 		if len(*list) < geoconfig.MaxNeighbours {
@@ -208,7 +208,7 @@ func (s *Server) auditLimits() audit.Limits {
 
 // recordAudit appends to the audit log of the configuration. That it cannot
 // does no harm: the log has a line, and status shows what is found.
-func (s *Server) recordAudit(ctx context.Context, begun, over []report.Finding) {
+func (s *Server) recordAudit(ctx context.Context, begun, over []status.Finding) {
 	b := geoconfig.Batch{Key: fmt.Sprintf("audit/%s/%x/%d", s.id, s.boot, s.random())}
 	add := func(action, detail string) {
 		if len(b.Audit) < geoconfig.MaxBatchRows {
@@ -305,20 +305,20 @@ func (s *Server) net(ctx context.Context, w *identity.Who, req *pb.NetRequest) (
 		return nil, err
 	}
 	s.near.mu.Lock()
-	out := report.Net{ID: s.id, Site: ids.Site(s.config.Site), Published: report.Coordinate(s.near.published)}
+	out := status.Net{ID: s.id, Site: ids.Site(s.config.Site), Published: status.Coordinate(s.near.published)}
 	if s.near.at != 0 {
 		out.PublishedNS = s.clock() - s.near.at
 	}
 	s.near.mu.Unlock()
 	probed := s.probeAll(ctx, times, targets)
-	out.Coordinate = report.Coordinate(vicinity.ForRow(s.near.vicinity.Coordinate()))
-	known := map[ids.Node]vicinity.Link{}
+	out.Coordinate = status.Coordinate(proximity.ForRow(s.near.vicinity.Coordinate()))
+	known := map[ids.Node]proximity.Link{}
 	for _, l := range s.near.vicinity.Links() {
 		known[l.Node] = l
 	}
 	for _, n := range targets {
 		k := known[n.ID]
-		l := report.Link{To: n.ID, Site: n.Site, MeasuredNS: k.Smoothed, LeastNS: k.Least, Samples: k.Samples, AgeNS: k.Age, PredictedNS: k.Predicted}
+		l := status.Link{To: n.ID, Site: n.Site, MeasuredNS: k.Smoothed, LeastNS: k.Least, Samples: k.Samples, AgeNS: k.Age, PredictedNS: k.Predicted}
 		if path, up := s.host.Path(string(n.ID)); up {
 			l.Path, l.PathNS = describe(path), path.RTT
 		}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // openWith counts the intents of the root's slice in which another slice takes part.

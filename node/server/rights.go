@@ -7,12 +7,12 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // asker is who asks in a read. Its session counts where it is the caller's own.

@@ -20,20 +20,20 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
-	"cartwheel.dev/node/server/content"
 	"cartwheel.dev/node/server/identity"
-	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
-	"cartwheel.dev/node/server/sessions"
-	"cartwheel.dev/node/server/swaps"
+	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // Deps are what a node is given; nil ones get the machine's own.
@@ -76,19 +76,19 @@ type Server struct {
 	geo       geoconfig.Store
 	directory *cluster.Directory
 	store     *store.Store
-	ledger    *ledger.Ledger
+	ledger    *replog.Ledger
 	loop      *operate.Loop
 	who       *identity.Registry
 	tickets   *ticket.Sealer
-	content   *content.Server
+	content   *chunks.Server
 	reading   *reading.Server
-	sessions  *sessions.Sessions
+	sessions  *leases.Sessions
 	locks     locks
 	giving    giving
 	takes     chan struct{} // bounds the states copied here at once
 	bulk      chan struct{} // bounds the calls for chunks of state transfers
 	asked     chan struct{} // bounds the calls for chunks of entries
-	swaps     *swaps.Runner
+	swaps     *rowcas.Runner
 	near      nearness
 	intents   *intents
 	// failedSince is when members were first seen failed; the maintenance

@@ -3,8 +3,8 @@ package server
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // far reports whether a peer, node or client, stands at another site, as far

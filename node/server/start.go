@@ -11,25 +11,25 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/lease"
 	"cartwheel.dev/node/lock"
 	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
-	"cartwheel.dev/node/server/content"
 	"cartwheel.dev/node/server/identity"
-	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
-	"cartwheel.dev/node/server/sessions"
-	"cartwheel.dev/node/server/swaps"
+	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/ticket"
-	"cartwheel.dev/node/session"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/store/pack"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 )
 
 // configurationFile keeps the cluster's configuration beside the data.
@@ -163,7 +163,7 @@ const stagedLife = time.Hour
 
 // openLoop brings the replica core back and makes the loop.
 func (s *Server) openLoop(context.Context) error {
-	s.ledger = ledger.New(s.store)
+	s.ledger = replog.New(s.store)
 	restored, err := s.ledger.Recover()
 	if err != nil {
 		return err
@@ -188,14 +188,14 @@ func (s *Server) openLoop(context.Context) error {
 		}
 		s.observe(string(s.id), uint64(restored[i].BaseTime))
 	}
-	nodes := content.NewNodes(s.store.Packs(), 8<<20)
-	staged := content.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)
-	s.content = &content.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far, Staged: staged}
-	limits := session.DefaultConfig()
+	nodes := chunks.NewNodes(s.store.Packs(), 8<<20)
+	staged := chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)
+	s.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far, Staged: staged}
+	limits := lease.DefaultConfig()
 	limits.Length, limits.Shared = int64(s.config.Session), int64(s.config.Shared)
 	limits.MaxSessions, limits.MaxLeases = s.config.MaxSessions, s.config.MaxLeases
 	limits.MaxUserSessions, limits.MaxUserLeases = s.config.MaxUserSessions, s.config.MaxUserLeases
-	s.sessions = sessions.New(sessions.Options{
+	s.sessions = leases.New(leases.Options{
 		Config: limits, First: s.random(), Clock: s.clock, Caller: s.host, Logger: s.log,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
 		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
@@ -213,7 +213,7 @@ func (s *Server) openLoop(context.Context) error {
 			return err
 		}
 	}
-	s.swaps = &swaps.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
+	s.swaps = &rowcas.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
 		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
 			s.loop.Do(func(core *replica.Node, now replica.Time) { core.Swapped(now, sw, o, row) })
 			if row != nil {

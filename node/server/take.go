@@ -14,14 +14,14 @@ import (
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/ledger"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 const (
@@ -262,7 +262,7 @@ func (t *taking) restore(body []byte, p *operate.Page) (named []chunk.Address, e
 			return nil, fault.E(fault.Corrupt, "server.takeTransfer", "", "a page is malformed")
 		}
 		p.End = meta.Row{Area: r.Area, Key: r.Key}
-		if r.Plain() && ledger.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
+		if r.Plain() && replog.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
 			continue
 		}
 		if r.Plain() {
@@ -378,7 +378,7 @@ func (t *taking) finish(ctx context.Context) error {
 		}
 		in, _ := core.Incomplete(t.id)
 		b := t.s.store.Meta().NewBatch()
-		err := ledger.SaveBase(b, t.id, in.At)
+		err := replog.SaveBase(b, t.id, in.At)
 		if err == nil {
 			err = b.SetApplied(t.id, in.At.Serial) // there may have been no entry
 		}

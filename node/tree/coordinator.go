@@ -7,7 +7,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/plant"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 	"google.golang.org/protobuf/proto"
 )
 

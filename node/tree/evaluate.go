@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // Evaluate evaluates one operation over the state of its slice; body holds the

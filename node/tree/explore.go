@@ -6,7 +6,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 func (k *Coordinator) explore() {

@@ -7,7 +7,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // across makes an object in another slice for the root, and names it.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // What access asks for.

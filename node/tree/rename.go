@@ -3,7 +3,7 @@ package tree
 import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // treeLock is what a move of a directory to another parent holds: no object,

@@ -9,7 +9,7 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/plant"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 	"google.golang.org/protobuf/proto"
 )
 

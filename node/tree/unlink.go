@@ -3,7 +3,7 @@ package tree
 import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // unlink removes a name, and the object where it was the last one and nobody

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 	"cartwheel.dev/node/wire/wiretest"
 )
 

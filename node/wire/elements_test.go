@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/wire/pb"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 // splice is an operation whose extents are n copies of an encoded one.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 	"cartwheel.dev/node/wire/wiretest"
 )
 

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 	"cartwheel.dev/node/wire/wiretest"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/netns"
 	"cartwheel.dev/testbed/wan"
@@ -36,7 +36,7 @@ func (l *Lab) close() error {
 		cancel()
 	}
 	for _, p := range []Process{MountProcess, NodeProcess, GeoConfigProcess} {
-		var children []*family.Child
+		var children []*supervisor.Child
 		for _, h := range l.hosts {
 			c := h.child(p)
 			if c.Running() {
@@ -44,7 +44,7 @@ func (l *Lab) close() error {
 			}
 			children = append(children, c)
 		}
-		errs = append(errs, family.EndAll(children, l.opt.Force))
+		errs = append(errs, supervisor.EndAll(children, l.opt.Force))
 		if p == MountProcess {
 			for _, h := range l.hosts {
 				unmount(h.point)
@@ -76,7 +76,7 @@ func unmount(point string) {
 		return
 	}
 	for range 3 { // one above the other, if something went very wrong
-		if family.Detach(point) != nil {
+		if supervisor.Detach(point) != nil {
 			break // the usual: the mount's own process did it
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/topology"
@@ -40,7 +40,7 @@ type host struct {
 	// at a time.
 	acting sync.Mutex
 	mu     sync.Mutex // guards below
-	runs   map[Process]*family.Child
+	runs   map[Process]*supervisor.Child
 	paused map[Process]bool
 }
 
@@ -48,7 +48,7 @@ func (h *host) listen() string { return fmt.Sprintf("/ip4/%v/tcp/%d", h.Address,
 
 func (h *host) peer() string { return h.listen() + "/p2p/" + string(h.id) }
 
-func (h *host) child(p Process) *family.Child {
+func (h *host) child(p Process) *supervisor.Child {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.runs[p]
@@ -75,10 +75,10 @@ func (l *Lab) has(h *host, p Process) bool {
 }
 
 // spawn starts one process and keeps it.
-func (l *Lab) spawn(h *host, p Process, argv []string) (*family.Child, error) {
+func (l *Lab) spawn(h *host, p Process, argv []string) (*supervisor.Child, error) {
 	cmd := l.network.Command(context.Background(), h.Name, argv...)
 	cmd.Env = append(os.Environ(), l.environ(h)...)
-	s := family.Spec{
+	s := supervisor.Spec{
 		Name: fmt.Sprintf("%s of %s", p, h.Name), Owner: h.Name, Log: l.path("logs", h.Name+"-"+string(p)+".log"),
 		Command: cmd, Gone: l.gone, Within: readyLimit,
 	}
@@ -115,7 +115,7 @@ func (l *Lab) startGeoConfig(ctx context.Context, admin string) error {
 	return nil
 }
 
-func (l *Lab) spawnNode(h *host) (*family.Child, error) {
+func (l *Lab) spawnNode(h *host) (*supervisor.Child, error) {
 	return l.spawn(h, NodeProcess, append([]string{
 		l.opt.Programs.Cartwheeld, "node", "--data", l.path("data", h.Name), "--site", l.opt.Topology.Declared(h.Site), "--listen", h.listen(),
 		"--socket", filepath.Join(l.state.dir, h.Name, "wire.sock"), "--geo-config", l.geoAddress,
@@ -124,7 +124,7 @@ func (l *Lab) spawnNode(h *host) (*family.Child, error) {
 }
 
 func (l *Lab) startMount(ctx context.Context, h *host) error {
-	_ = family.Detach(h.point) // of a mount that was killed
+	_ = supervisor.Detach(h.point) // of a mount that was killed
 	c, err := l.spawn(h, MountProcess, append([]string{
 		l.opt.Programs.Cartwheel, "mount", l.Contact(), h.point, "--site", l.opt.Topology.Declared(h.Site), "--report-ready", "--fsname", "cartwheel-" + h.Name,
 		"--daemon-timeout", readyLimit.String(),

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"cartwheel.dev/clients/demo/family"
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/topology"
@@ -72,10 +72,10 @@ type Lab struct {
 	opt     Options
 	state   *state
 	network *wan.Network
-	family  *family.Family
+	family  *supervisor.Family
 	control *control
 	events  *events
-	gone    chan *family.Child
+	gone    chan *supervisor.Child
 	asked   chan struct{} // closed when another process asked the lab to go down
 	once    sync.Once
 	done    sync.WaitGroup

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"cartwheel.dev/clients/bootstrap"
 	"cartwheel.dev/clients/contact"
-	"cartwheel.dev/clients/demo/family"
-	"cartwheel.dev/clients/demo/founding"
+	"cartwheel.dev/clients/supervisor"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -52,7 +52,7 @@ func Up(ctx context.Context, opt Options) (*Lab, error) {
 		return nil, errors.Join(err, held.release())
 	}
 	l := &Lab{
-		opt: opt, state: held, family: family.New(), gone: make(chan *family.Child, 64), asked: make(chan struct{}), started: time.Now(),
+		opt: opt, state: held, family: supervisor.New(), gone: make(chan *supervisor.Child, 64), asked: make(chan struct{}), started: time.Now(),
 	}
 	if err := l.up(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -130,7 +130,7 @@ func (l *Lab) folders() error {
 // place makes the hosts.
 func (l *Lab) place() {
 	for _, h := range l.opt.Topology.Hosts {
-		one := &host{Host: h, runs: map[Process]*family.Child{}, paused: map[Process]bool{}}
+		one := &host{Host: h, runs: map[Process]*supervisor.Child{}, paused: map[Process]bool{}}
 		if h.Mount {
 			one.point = l.path("mnt", h.Name)
 		}
@@ -143,7 +143,7 @@ func (l *Lab) place() {
 
 // found starts geo-config and the nodes and makes a cluster of them.
 func (l *Lab) found(ctx context.Context) error {
-	admin, err := founding.Identity(l.path("data", "admin.key"))
+	admin, err := bootstrap.Identity(l.path("data", "admin.key"))
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (l *Lab) found(ctx context.Context) error {
 	if err := l.startGeoConfig(ctx, admin); err != nil {
 		return err
 	}
-	plan := founding.Plan{GeoConfig: l.geoAddress, AdminKey: l.path("data", "admin.key"), UserKey: l.path("data", "user.key"), User: "lab"}
+	plan := bootstrap.Plan{GeoConfig: l.geoAddress, AdminKey: l.path("data", "admin.key"), UserKey: l.path("data", "user.key"), User: "lab"}
 	file := contact.File{Cluster: l.cluster, UserKey: plan.UserKey}
 	for _, h := range l.hosts {
 		if !h.Node {
@@ -161,7 +161,7 @@ func (l *Lab) found(ctx context.Context) error {
 		if err := os.MkdirAll(l.path("data", h.Name), 0o700); err != nil {
 			return fault.FromOS("lab.Up", l.opt.Dir, err)
 		}
-		id, err := founding.Identity(l.path("data", h.Name, "node.key"))
+		id, err := bootstrap.Identity(l.path("data", h.Name, "node.key"))
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (l *Lab) found(ctx context.Context) error {
 }
 
 func (l *Lab) startNodes(ctx context.Context) error {
-	var nodes []*family.Child
+	var nodes []*supervisor.Child
 	for _, h := range l.hosts {
 		if !h.Node {
 			continue
@@ -232,17 +232,17 @@ func (l *Lab) mount(ctx context.Context) error {
 // Enrolment is what this program does inside a host when it is called with the
 // word `enrol`: register the nodes of a plan, or wait until the root is served.
 type Enrolment struct {
-	Plan    *founding.Plan `json:"plan,omitempty"`
-	Contact string         `json:"contact,omitempty"`
-	Nodes   []ids.Node     `json:"nodes,omitempty"`
+	Plan    *bootstrap.Plan `json:"plan,omitempty"`
+	Contact string          `json:"contact,omitempty"`
+	Nodes   []ids.Node      `json:"nodes,omitempty"`
 }
 
 // Run does it.
 func (e Enrolment) Run(ctx context.Context) error {
 	if e.Plan != nil {
-		return founding.Register(ctx, *e.Plan)
+		return bootstrap.Register(ctx, *e.Plan)
 	}
-	return founding.AwaitRoot(ctx, e.Contact, e.Nodes)
+	return bootstrap.AwaitRoot(ctx, e.Contact, e.Nodes)
 }
 
 // enrolLimit bounds either.

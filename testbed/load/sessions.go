@@ -10,9 +10,9 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // SessionOptions say whose sessions are kept, how often and for how long.

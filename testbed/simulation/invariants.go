@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server"
-	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store"
 )
 
@@ -181,7 +181,7 @@ func (w *world) recovered(m *machine) (map[ids.Slice]replica.Restored, bool) {
 		return nil, false
 	}
 	defer st.Close()
-	list, err := ledger.New(st).Recover()
+	list, err := replog.New(st).Recover()
 	if err != nil {
 		w.once("DISK", "%s: what is on the disk cannot be recovered: %v", m.name, err)
 		return nil, false

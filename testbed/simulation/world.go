@@ -19,7 +19,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/testbed/history"
+	"cartwheel.dev/testbed/historytest"
 )
 
 // Options are one run.
@@ -92,7 +92,7 @@ type world struct {
 	user    wire.Key
 	joined  atomic.Pointer[[]*machine] // what machines returns
 	clients []*client
-	load    *history.Workload
+	load    *historytest.Workload
 	burst   *burst
 	beats   []*pulse
 	diary   *diary
@@ -128,7 +128,7 @@ func newWorld(o Options) *world {
 		w.o.Length = time.Duration(10+w.chance.IntN(20)) * time.Second
 	}
 	w.config = &configuration{store: inmem.New()}
-	w.load = history.NewWorkload(func() time.Duration { return time.Since(w.trace.began) }, callBound)
+	w.load = historytest.NewWorkload(func() time.Duration { return time.Since(w.trace.began) }, callBound)
 	w.load.Allow(w.allowed)
 	w.trace.say("world", "seed %d: %d nodes, %v; %v", o.Seed, w.o.Nodes, w.o.Length, w.limits)
 	return w

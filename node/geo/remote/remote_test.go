@@ -15,7 +15,7 @@ import (
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/geo-config/storetest"
 	"cartwheel.dev/node/geo/remote"
-	"cartwheel.dev/node/geo/server"
+	"cartwheel.dev/node/geo/serve"
 	"cartwheel.dev/node/wire/wiretest"
 )
 
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a store behind a server, and a client of it.
 type rig struct {
 	inner  *inmem.Store
-	server *server.Server
+	server *serve.Server
 	store  *remote.Store
 	mesh   *wiretest.Mesh
 }
@@ -34,10 +34,10 @@ const (
 	serverSide = 1
 )
 
-func newRig(t *testing.T, change func(*remote.Options), so server.Options) *rig {
+func newRig(t *testing.T, change func(*remote.Options), so serve.Options) *rig {
 	t.Helper()
 	r := &rig{inner: inmem.New(), mesh: wiretest.New(t, 2)}
-	r.server = server.Serve(r.mesh.Hosts[serverSide], r.inner, so)
+	r.server = serve.Serve(r.mesh.Hosts[serverSide], r.inner, so)
 	o := remote.Options{Peer: r.mesh.Hosts[serverSide].KeyID(), Attempt: 200 * time.Millisecond, Patience: 5 * time.Second, Hold: 300 * time.Millisecond}
 	if change != nil {
 		change(&o)
@@ -64,12 +64,12 @@ func first() geoconfig.Batch {
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) geoconfig.Store {
-		return newRig(t, func(o *remote.Options) { o.Attempt = 5 * time.Second }, server.Options{}).store
+		return newRig(t, func(o *remote.Options) { o.Attempt = 5 * time.Second }, serve.Options{}).store
 	})
 }
 
 func TestALostAnswerIsAskedForAgainAndNothingIsAppliedTwice(t *testing.T) {
-	r := newRig(t, nil, server.Options{})
+	r := newRig(t, nil, serve.Options{})
 	ctx := within(t, 10*time.Second)
 	if _, err := r.store.Read(ctx, geoconfig.Query{}); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestALostAnswerIsAskedForAgainAndNothingIsAppliedTwice(t *testing.T) {
 }
 
 func TestCallsAreBoundedAndTheOutcomeIsSettledLater(t *testing.T) {
-	r := newRig(t, func(o *remote.Options) { o.Patience = 400 * time.Millisecond }, server.Options{})
+	r := newRig(t, func(o *remote.Options) { o.Patience = 400 * time.Millisecond }, serve.Options{})
 	ctx := within(t, 10*time.Second)
 	r.mesh.Cut(clientSide, serverSide, true)
 	began := time.Now()
@@ -127,7 +127,7 @@ func TestCallsAreBoundedAndTheOutcomeIsSettledLater(t *testing.T) {
 }
 
 func TestFollowOutlivesItsHoldAndARestartOfTheServer(t *testing.T) {
-	r := newRig(t, nil, server.Options{})
+	r := newRig(t, nil, serve.Options{})
 	ctx := within(t, 15*time.Second)
 	done := make(chan error, 1)
 	go func() {
@@ -143,7 +143,7 @@ func TestFollowOutlivesItsHoldAndARestartOfTheServer(t *testing.T) {
 	case <-time.After(700 * time.Millisecond): // two holds
 	}
 	r.server.Close()
-	again := server.Serve(r.mesh.Hosts[serverSide], r.inner, server.Options{})
+	again := serve.Serve(r.mesh.Hosts[serverSide], r.inner, serve.Options{})
 	defer again.Close()
 	if _, err := r.store.Apply(ctx, first()); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestFollowOutlivesItsHoldAndARestartOfTheServer(t *testing.T) {
 
 func TestRefusalsAreFinal(t *testing.T) {
 	no := fault.E(fault.Unauthorized, "test.Allow", "", "not on the roster")
-	r := newRig(t, func(o *remote.Options) { o.Cluster = "c2" }, server.Options{Allow: func(_ string, change bool) error {
+	r := newRig(t, func(o *remote.Options) { o.Cluster = "c2" }, serve.Options{Allow: func(_ string, change bool) error {
 		if change {
 			return no
 		}
@@ -180,7 +180,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 }
 
 func TestTooManyFollowersComeAgain(t *testing.T) {
-	r := newRig(t, nil, server.Options{Followers: 1})
+	r := newRig(t, nil, serve.Options{Followers: 1})
 	ctx := within(t, 10*time.Second)
 	const followers = 3
 	done := make(chan error, followers)
@@ -201,7 +201,7 @@ func TestTooManyFollowersComeAgain(t *testing.T) {
 }
 
 func TestAnswersThatWouldNotFitAFrameComeInPieces(t *testing.T) {
-	r := newRig(t, func(o *remote.Options) { o.Attempt = 10 * time.Second }, server.Options{})
+	r := newRig(t, func(o *remote.Options) { o.Attempt = 10 * time.Second }, serve.Options{})
 	ctx := within(t, 20*time.Second)
 	if _, err := r.store.Apply(ctx, first()); err != nil {
 		t.Fatal(err)

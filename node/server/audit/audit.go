@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/wire/report"
+	"cartwheel.dev/node/protocol/status"
 )
 
 // Limits say what is suspicious.
@@ -43,32 +43,32 @@ type Sight struct {
 // Find returns what is wrong with the places of a node and of those that it
 // measured, by kind and node. What was found before stays until it is wrong by
 // a quarter no more, so that nothing comes and goes at the limit.
-func Find(self ids.Node, site ids.Site, sights []Sight, l Limits, before []report.Finding) []report.Finding {
-	var out []report.Finding
+func Find(self ids.Node, site ids.Site, sights []Sight, l Limits, before []status.Finding) []status.Finding {
+	var out []status.Finding
 	for _, s := range sights {
 		if s.Samples < l.Samples || s.Age > l.Fresh || s.Node == self {
 			continue
 		}
-		kind := report.SitesTogether
+		kind := status.SitesTogether
 		if s.Site == site {
-			kind = report.SiteApart
+			kind = status.SiteApart
 		}
-		was := slices.ContainsFunc(before, func(f report.Finding) bool { return f.Kind == kind && f.Other == s.Node })
+		was := slices.ContainsFunc(before, func(f status.Finding) bool { return f.Kind == kind && f.Other == s.Node })
 		if !l.suspicious(kind, s.Least, was) {
 			continue
 		}
-		out = append(out, report.Finding{
+		out = append(out, status.Finding{
 			Kind: kind, Node: self, Site: site, Other: s.Node, OtherSite: s.Site, LeastNS: s.Least, Samples: s.Samples, AgeNS: s.Age,
 		})
 	}
-	slices.SortFunc(out, func(a, b report.Finding) int {
+	slices.SortFunc(out, func(a, b status.Finding) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Other, b.Other))
 	})
 	return out
 }
 
-func (l Limits) suspicious(kind report.FindingKind, least time.Duration, was bool) bool {
-	if kind == report.SitesTogether {
+func (l Limits) suspicious(kind status.FindingKind, least time.Duration, was bool) bool {
+	if kind == status.SitesTogether {
 		limit := l.Together
 		if was {
 			limit += limit / 4
@@ -83,9 +83,9 @@ func (l Limits) suspicious(kind report.FindingKind, least time.Duration, was boo
 }
 
 // Changes compares two findings and returns what is new and what is over.
-func Changes(before, now []report.Finding) (begun, over []report.Finding) {
-	missing := func(list []report.Finding, f report.Finding) bool {
-		return !slices.ContainsFunc(list, func(g report.Finding) bool { return g.Kind == f.Kind && g.Other == f.Other })
+func Changes(before, now []status.Finding) (begun, over []status.Finding) {
+	missing := func(list []status.Finding, f status.Finding) bool {
+		return !slices.ContainsFunc(list, func(g status.Finding) bool { return g.Kind == f.Kind && g.Other == f.Other })
 	}
 	for _, f := range now {
 		if missing(before, f) {

@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/audit"
-	"cartwheel.dev/node/wire/report"
 )
 
 const ms = time.Millisecond
 
 func TestFind(t *testing.T) {
 	limits := audit.DefaultLimits()
-	found := []report.Finding{{Kind: report.SitesTogether, Other: "b"}, {Kind: report.SiteApart, Other: "a2"}}
+	found := []status.Finding{{Kind: status.SitesTogether, Other: "b"}, {Kind: status.SiteApart, Other: "a2"}}
 	for _, test := range []struct {
 		name   string
 		sight  audit.Sight
-		before []report.Finding
+		before []status.Finding
 		want   string
 	}{
 		{"another site under a millisecond away", audit.Sight{Node: "b", Site: "y", Least: 400 * time.Microsecond, Samples: 5}, nil, "sites_together b"},
@@ -48,14 +48,14 @@ func TestFind(t *testing.T) {
 }
 
 func TestChangesTellWhatIsNewAndWhatIsOver(t *testing.T) {
-	b, c := report.Finding{Kind: report.SitesTogether, Other: "b", Samples: 5}, report.Finding{Kind: report.SitesTogether, Other: "c"}
+	b, c := status.Finding{Kind: status.SitesTogether, Other: "b", Samples: 5}, status.Finding{Kind: status.SitesTogether, Other: "c"}
 	later := b
 	later.Samples = 50
-	begun, over := audit.Changes([]report.Finding{b}, []report.Finding{later, c})
+	begun, over := audit.Changes([]status.Finding{b}, []status.Finding{later, c})
 	if len(begun) != 1 || begun[0] != c || len(over) != 0 {
 		t.Errorf("got %v begun and %v over, want c begun", begun, over)
 	}
-	begun, over = audit.Changes([]report.Finding{later, c}, []report.Finding{c})
+	begun, over = audit.Changes([]status.Finding{later, c}, []status.Finding{c})
 	if len(begun) != 0 || len(over) != 1 || over[0] != later {
 		t.Errorf("got %v begun and %v over, want b over", begun, over)
 	}

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // FuzzHello feeds bytes to the one message that is decoded before its sender is

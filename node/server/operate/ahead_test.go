@@ -9,8 +9,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/invariant"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // A node whose clock was an hour ahead led the slice: its times stay so, and

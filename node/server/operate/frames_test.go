@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/method"
 )
 
 // sent is a network that keeps frames, and takes none that is larger than limit.

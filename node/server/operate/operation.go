@@ -12,9 +12,9 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // quorum is OperateRequest.sync_level for a majority.

@@ -13,11 +13,11 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // single is a loop that a test turns by hand: one slice with one member, whose

@@ -5,7 +5,7 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
 )
 
@@ -34,7 +34,7 @@ func (l *Loop) held(id ids.Slice, e replica.EntryID) {
 	}
 	delete(s.unheld, e)
 	b := l.o.Meta.NewBatch()
-	err := ledger.DropUnheld(b, id, e.Serial)
+	err := replog.DropUnheld(b, id, e.Serial)
 	if err == nil {
 		err = b.Commit()
 	} else {
@@ -54,7 +54,7 @@ func (l *Loop) noteUnheld(b *meta.Batch, s *slice, e *replica.Entry) error {
 		return nil
 	}
 	s.unheld[replica.EntryID{Serial: e.Serial, Epoch: e.Epoch}] = struct{}{}
-	return ledger.SaveUnheld(b, e)
+	return replog.SaveUnheld(b, e)
 }
 
 // Restored tells what a start found of a slice, and has the chunks fetched that
@@ -65,7 +65,7 @@ func (l *Loop) Restored(r *replica.Restored) error {
 	s.applied, s.taken = r.Applied, r.Applied
 	s.pub.Applied.Store(uint64(s.applied))
 	if !r.Incomplete {
-		err := ledger.EachUnheld(l.o.Meta, s.id, func(e replica.EntryID, addresses []byte) {
+		err := replog.EachUnheld(l.o.Meta, s.id, func(e replica.EntryID, addresses []byte) {
 			s.unheld[e] = struct{}{}
 			l.hold(&replica.Entry{Slice: s.id, Serial: e.Serial, Epoch: e.Epoch, Chunks: bytes.Clone(addresses)})
 		})

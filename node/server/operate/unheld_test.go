@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/ledger"
+	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 )
@@ -64,7 +64,7 @@ func newStandby(t *testing.T, db *meta.DB, r *replica.Restored) *standby {
 // noted are the entries of which the metadata says that chunks are missing.
 func noted(t *testing.T, db *meta.DB) (all []replica.EntryID) {
 	t.Helper()
-	if err := ledger.EachUnheld(db, theSlice, func(e replica.EntryID, _ []byte) { all = append(all, e) }); err != nil {
+	if err := replog.EachUnheld(db, theSlice, func(e replica.EntryID, _ []byte) { all = append(all, e) }); err != nil {
 		t.Fatal(err)
 	}
 	return all

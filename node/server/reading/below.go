@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire/pb"
 	"google.golang.org/protobuf/proto"
 )
 

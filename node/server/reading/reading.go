@@ -16,11 +16,11 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // Leases grants sessions what they may cache.

@@ -7,9 +7,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // maxDepth bounds the directories above an object that one check walks.

@@ -6,9 +6,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // walk is one Resolve.

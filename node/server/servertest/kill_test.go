@@ -11,9 +11,9 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/store/disk"
 	"cartwheel.dev/node/tree"
-	"cartwheel.dev/node/wire/pb"
 )
 
 // tables counts what Pebble has flushed.

@@ -8,14 +8,14 @@ import (
 	"os"
 
 	signals "cartwheel.dev/clients/command"
-	"cartwheel.dev/testbed/command"
+	"cartwheel.dev/testbed/cli"
 )
 
 var version = "development" // set by the build
 
 func main() {
 	ctx, again, stop := signals.Signals(context.Background())
-	code := command.Run(ctx, os.Args, command.Stdio{
+	code := cli.Run(ctx, os.Args, cli.Stdio{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Again: again,
 	})
 	stop()

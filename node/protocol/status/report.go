@@ -1,0 +1,101 @@
+// Package status describes the JSON documents that a node's administration
+// calls answer with (Status, SliceList, Where, Net), for whoever prints or shows
+// them. It gathers nothing itself. Its types are plain values: share by copy.
+package status
+
+import (
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+)
+
+// Node is what one node says of itself.
+type Node struct {
+	ID          ids.Node        `json:"id"`
+	Site        ids.Site        `json:"site"`
+	Cluster     ids.Cluster     `json:"cluster"`
+	Version     string          `json:"version"`
+	Incarnation ids.Incarnation `json:"incarnation"`
+	Addresses   []string        `json:"addresses"`
+	UptimeNS    time.Duration   `json:"uptime_ns"`
+
+	// GeoConfig is "reachable" or says since when it is not; while it is
+	// away, what is configured goes on and changes wait.
+	GeoConfig GeoConfig `json:"geo_config"`
+
+	CapacityBytes int64 `json:"capacity_bytes"`
+	UsedBytes     int64 `json:"used_bytes"`
+	FreeBytes     int64 `json:"free_bytes"`
+	ReadOnly      bool  `json:"read_only"` // no space: reads go on
+
+	SlicesActive  int `json:"slices_active"`
+	SlicesStandby int `json:"slices_standby"`
+	SlicesJunior  int `json:"slices_junior"`
+	Sessions      int `json:"sessions"`
+	ObjectLeases  int `json:"object_leases"`
+
+	Peers []Peer `json:"peers"`
+	// Findings are what this node measured against what is declared.
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// GeoConfig is how the node stands with the configuration store.
+type GeoConfig struct {
+	Reachable bool          `json:"reachable"`
+	AwayNS    time.Duration `json:"away_ns,omitempty"`
+	Warning   string        `json:"warning,omitempty"`
+	// Kind and SinglePoint are the store's own words, empty while it is away.
+	Kind        string `json:"kind,omitempty"`
+	SinglePoint bool   `json:"single_point,omitempty"`
+}
+
+// Peer is another node as this one sees it.
+type Peer struct {
+	ID        ids.Node      `json:"id"`
+	Site      ids.Site      `json:"site"`
+	Connected bool          `json:"connected"`
+	RTTNS     time.Duration `json:"rtt_ns"`
+}
+
+// Slice is one slice as the answering node sees it.
+type Slice struct {
+	geoconfig.SliceRow
+	// Role is active, standby, junior or none, of the answering node.
+	Role string `json:"role"`
+	// Serving says whether it may act for the slice now; Why says why not.
+	Serving bool       `json:"serving"`
+	Why     string     `json:"why,omitempty"`
+	Commit  ids.Serial `json:"commit"`
+	Applied ids.Serial `json:"applied"`
+	Objects uint64     `json:"objects"`
+	Members []Member   `json:"member_sites"`
+	// Protected says whether the policy is met; Lacks says what is missing.
+	Protected bool   `json:"protected"`
+	Lacks     string `json:"lacks,omitempty"`
+}
+
+// Member is one member of a slice with its place.
+type Member struct {
+	Node   ids.Node `json:"node"`
+	Site   ids.Site `json:"site"`
+	State  string   `json:"state"`
+	Active bool     `json:"active"`
+}
+
+// Where says where an object is and why.
+type Where struct {
+	Object ids.Object       `json:"object"`
+	Slice  ids.Slice        `json:"slice"`
+	Epoch  ids.Epoch        `json:"epoch"`
+	Policy geoconfig.Policy `json:"policy"`
+	Cues   []string         `json:"cues"`
+	Active Member           `json:"active"`
+	Others []Member         `json:"others"`
+	// Read is the node whose copy the answer was read from; Why says why it.
+	Read    ids.Node `json:"read"`
+	Why     string   `json:"why"`
+	Version uint64   `json:"version"`
+	Change  uint64   `json:"change"`
+	Size    uint64   `json:"size"`
+}

@@ -1,0 +1,138 @@
+// Package cli is the `cartwheel-testbed` command line: it reads words and
+// options, calls the packages that do the work, and prints what people or
+// scripts want to read. It holds no logic of networks or labs. Each command is
+// one file; a process runs one command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	clients "cartwheel.dev/clients/command"
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Stdio is what a command reads and writes, and who it is.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Environ  []string
+	Version  string
+	// Again closes at the second signal: what was ending in order is to end
+	// at once. Nil: never.
+	Again <-chan struct{}
+}
+
+// grammar is the whole command line.
+type grammar struct {
+	JSON bool `name:"json" help:"Print JSON, for scripts."`
+
+	Up        upCmd        `cmd:"" help:"Bring a topology up: its network, its nodes, its mounts."`
+	Down      downCmd      `cmd:"" help:"Bring it down, or clean up after one that crashed."`
+	Status    statusCmd    `cmd:"" help:"Say how a lab is."`
+	Shell     shellCmd     `cmd:"" help:"Run a command, or a shell, in a host."`
+	Fault     faultCmd     `cmd:"" help:"Cut, slow down, kill, and heal."`
+	Run       runCmd       `cmd:"" help:"Run an experiment, unattended, and write its folder."`
+	Rehearse  rehearseCmd  `cmd:"" help:"Run work and faults of your own, from one YAML file."`
+	Calibrate calibrateCmd `cmd:"" help:"Measure the emulator itself against what it is asked for."`
+	Load      loadCmd      `cmd:"" help:"Do one piece of an experiment's work, on a mount or through the library."`
+	Strain    strainCmd    `cmd:"" help:"Put real processes under load, and print figures."`
+	Simulate  simulateCmd  `cmd:"" help:"Run whole clusters in virtual time, from seeds."`
+	List      listCmd      `cmd:"" help:"List topologies, experiments and cities."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+
+	Emulate     emulateCmd     `cmd:"" hidden:"" help:"The emulator's process; a lab starts it."`
+	SimulateOne simulateOneCmd `cmd:"" hidden:"" help:"The process of one seed."`
+	Enrol       enrolCmd       `cmd:"" hidden:"" help:"What a lab does inside a host."`
+}
+
+// env is what every command's Run gets.
+type env struct {
+	ctx   context.Context
+	stdio Stdio
+	g     *grammar
+	words []string // behind the program's name
+}
+
+const exitHelp = `Exit status: 0 done, 1 failed, 2 wrong words or topology, 3 not found, 4 there already, 5 unreachable or timed out, ` +
+	`6 refused for safety, 7 not permitted (no root), 8 in use, 9 disk damaged, 10 newer version, 11 full, 130 interrupted.`
+
+// help is what a command's --help says below its purpose.
+func help(example string) string { return "Example: " + example + "\n\n" + exitHelp }
+
+// Run runs one command and returns its exit code. The first of argv is the
+// program's name. Errors are printed here and nowhere else.
+func Run(ctx context.Context, argv []string, stdio Stdio) int {
+	err := run(ctx, argv, stdio)
+	if err == nil {
+		return fault.ExitOK
+	}
+	var other *exitError
+	if errors.As(err, &other) {
+		fmt.Fprint(stdio.Err, other.text)
+		return other.code
+	}
+	fmt.Fprintf(stdio.Err, "cartwheel-testbed: %s\n", fault.Explain(err))
+	return fault.ExitCode(err)
+}
+
+// program is the command line with a grammar of its own.
+func program(stdio Stdio) (clients.Program, *grammar) {
+	var g grammar
+	return clients.Program{Name: "cartwheel-testbed", About: "A wide area on one machine, with Cartwheel running on it.\n\n" + exitHelp,
+		Grammar: &g, Out: stdio.Out, Err: stdio.Err}, &g
+}
+
+func run(ctx context.Context, argv []string, stdio Stdio) error {
+	p, g := program(stdio)
+	words := argv[min(1, len(argv)):]
+	parsed, err := p.Parse(words)
+	if parsed == nil {
+		return err
+	}
+	return parsed.Run(&env{ctx: ctx, stdio: stdio, g: g, words: words})
+}
+
+// print writes v as JSON where that was asked for, else calls text.
+func (e *env) print(v any, text func(w io.Writer)) error {
+	if !e.g.JSON {
+		text(e.stdio.Out)
+		return nil
+	}
+	return clients.WriteJSON(e.stdio.Out, v)
+}
+
+// done says that a change was made: a line for people, or JSON.
+func (e *env) done(v any, format string, args ...any) error {
+	return e.print(v, func(w io.Writer) { fmt.Fprintf(w, format+"\n", args...) })
+}
+
+// say tells people what goes on; scripts do not read it.
+func (e *env) say(format string, args ...any) { fmt.Fprintf(e.stdio.Err, format+"\n", args...) }
+
+func (e *env) getenv(name string) string {
+	for _, v := range e.stdio.Environ {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// progress says on standard error what is going on, once it takes long.
+func (e *env) progress(format string, args ...any) func() {
+	return clients.Progress(e.stdio.Err, fmt.Sprintf(format, args...))
+}
+
+type versionCmd struct{}
+
+// Help shows how it is called.
+func (versionCmd) Help() string { return help("cartwheel-testbed version --json") }
+
+// Run prints the version.
+func (versionCmd) Run(e *env) error {
+	return e.print(map[string]string{"version": e.stdio.Version}, func(w io.Writer) { fmt.Fprintln(w, "cartwheel-testbed", e.stdio.Version) })
+}
