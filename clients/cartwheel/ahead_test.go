@@ -27,7 +27,7 @@ func distant(t *testing.T, files map[string]string) (c *servertest.Cluster, aske
 	c = servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.Socket = "none" }})
 	maker := opened(t, c, cartwheel.Options{Site: "a"})
 	ctx := context.Background()
-	dirs := map[string]mount.NodeID{}
+	dirs := map[string]mount.Inode{}
 	for path, content := range files {
 		dir, name, _ := strings.Cut(path, "/")
 		if dirs[dir] == 0 {

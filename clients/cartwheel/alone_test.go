@@ -46,7 +46,7 @@ type making struct {
 }
 
 // begin makes a file and leaves it open.
-func begin(t *testing.T, cl *cartwheel.Client, dir mount.NodeID, name, content string) *making {
+func begin(t *testing.T, cl *cartwheel.Client, dir mount.Inode, name, content string) *making {
 	t.Helper()
 	ctx := context.Background()
 	e, o, err := cl.Create(ctx, nobody, dir, name, 0o640, mount.OpenReadWrite|mount.OpenExclusive)
@@ -74,7 +74,7 @@ func (m *making) done() {
 }
 
 // ownDir makes a directory that is the client's alone, with room for IDs.
-func ownDir(t *testing.T, cl *cartwheel.Client, name string) mount.NodeID {
+func ownDir(t *testing.T, cl *cartwheel.Client, name string) mount.Inode {
 	t.Helper()
 	d, err := cl.Mkdir(context.Background(), nobody, mount.Root, name, 0o755)
 	if err != nil {
@@ -177,36 +177,36 @@ func TestOthersSeeWhatIsOpen(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.Shared = 0 }})
 	a, b := clientOf(t, c, "a"), clientOf(t, c, "a")
 	ctx := context.Background()
-	for i, see := range []func(d mount.NodeID, name string) error{
-		func(d mount.NodeID, name string) error {
+	for i, see := range []func(d mount.Inode, name string) error{
+		func(d mount.Inode, name string) error {
 			e, err := b.Lookup(ctx, nobody, d, name)
 			if err == nil && e.Node == 0 {
 				err = errors.New("a lookup does not find it")
 			}
 			return err
 		},
-		func(d mount.NodeID, name string) error {
+		func(d mount.Inode, name string) error {
 			names, err := list(b, d)
 			if err == nil && !strings.Contains(names, name) {
 				err = fmt.Errorf("the listing is %s", names)
 			}
 			return err
 		},
-		func(d mount.NodeID, name string) error {
+		func(d mount.Inode, name string) error {
 			if _, _, err := b.Create(ctx, nobody, d, name, 0o600, mount.OpenWrite|mount.OpenExclusive); !fault.Is(err, fault.Exists) {
 				return fmt.Errorf("an exclusive open answers %w", err)
 			}
 			return nil
 		},
-		func(d mount.NodeID, name string) error {
+		func(d mount.Inode, name string) error {
 			if _, err := b.Mkdir(ctx, nobody, d, name, 0o700); !fault.Is(err, fault.Exists) {
 				return fmt.Errorf("mkdir answers %w", err)
 			}
 			return nil
 		},
-		func(d mount.NodeID, name string) error { return b.Unlink(ctx, nobody, d, name) },
-		func(d mount.NodeID, name string) error { return b.Rename(ctx, nobody, d, name, mount.Root, "moved", 0) },
-		func(d mount.NodeID, _ string) error {
+		func(d mount.Inode, name string) error { return b.Unlink(ctx, nobody, d, name) },
+		func(d mount.Inode, name string) error { return b.Rename(ctx, nobody, d, name, mount.Root, "moved", 0) },
+		func(d mount.Inode, _ string) error {
 			e, err := b.GetAttr(ctx, nobody, d, 0)
 			if err == nil && time.Since(time.Unix(0, e.Attr.Mtime)) > time.Minute {
 				err = errors.New("the directory's time stands still")
@@ -240,7 +240,7 @@ type sink struct{ names []string }
 func (s *sink) Add(e mount.DirEntry) bool                     { s.names = append(s.names, e.Name); return true }
 func (s *sink) AddPlus(e mount.DirEntry, _ *mount.Entry) bool { return s.Add(e) }
 
-func list(cl *cartwheel.Client, dir mount.NodeID) (string, error) {
+func list(cl *cartwheel.Client, dir mount.Inode) (string, error) {
 	ctx := context.Background()
 	o, err := cl.OpenDir(ctx, nobody, dir)
 	if err != nil {

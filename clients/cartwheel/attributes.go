@@ -62,7 +62,7 @@ func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 }
 
 // GetAttr implements mount.Attributes.
-func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.NodeID, _ mount.Handle) (mount.AttrReply, error) {
+func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle) (mount.AttrReply, error) {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return mount.AttrReply{}, staleNode
@@ -87,7 +87,7 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 }
 
 // remember keeps what was shown of a directory.
-func (t *nodes) remember(id mount.NodeID, a *mount.Attr) {
+func (t *nodes) remember(id mount.Inode, a *mount.Attr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
@@ -101,7 +101,7 @@ func (t *nodes) remember(id mount.NodeID, a *mount.Attr) {
 // removed returns what is shown of a directory that is gone: a process may have
 // it open or work in it. It has no name and no content. Where a name may lead
 // there that means something else by now, there is nothing to show.
-func (t *nodes) removed(id mount.NodeID) (a mount.Attr, ok bool) {
+func (t *nodes) removed(id mount.Inode) (a mount.Attr, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[id]
@@ -118,7 +118,7 @@ var staleNode = fault.E(fault.Stale, "cartwheel", "", "the node is not known")
 
 // SetAttr implements mount.Attributes. What is dirty is committed first, so
 // that a time that is set stands, and a size is cut from what was written.
-func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.NodeID, change mount.SetAttr) (mount.AttrReply, error) {
+func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, change mount.SetAttr) (mount.AttrReply, error) {
 	o, cues, ok := c.nodes.find(id)
 	if !ok {
 		return mount.AttrReply{}, staleNode
@@ -243,7 +243,7 @@ func (c *Client) doubt(objects ...ids.Object) {
 }
 
 // Access implements mount.Attributes.
-func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.NodeID, mask uint32) error {
+func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, mask uint32) error {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return staleNode
@@ -283,7 +283,7 @@ func contains(list []uint32, x uint32) bool {
 }
 
 // StatFS implements mount.FileSystem.
-func (c *Client) StatFS(ctx context.Context, _ mount.Caller, _ mount.NodeID) (mount.Space, error) {
+func (c *Client) StatFS(ctx context.Context, _ mount.Caller, _ mount.Inode) (mount.Space, error) {
 	return c.space.get(ctx, c)
 }
 

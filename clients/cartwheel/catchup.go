@@ -25,9 +25,9 @@ func (c *Client) catchUp(ctx context.Context, o ids.Object) error {
 	// The kernel forgets the size in any case. It ignores a revocation of a file
 	// that it does not know yet, because the answer to its first lookup is on its
 	// way; that answer may hold an old size.
-	n := notice{attrs: []mount.NodeID{plain(o)}}
+	n := notice{attrs: []mount.Inode{plain(o)}}
 	if c.nodes.pagesAre(o, a) {
-		n = notice{inodes: []mount.NodeID{plain(o)}}
+		n = notice{inodes: []mount.Inode{plain(o)}}
 	}
 	done := make(chan struct{})
 	c.tellInFull(&n, func() { close(done) })

@@ -18,8 +18,8 @@ var _ mount.RangeCopier = (*Client)(nil)
 // the file that is written, and no byte crosses. NotSupported, after which a
 // kernel reads and writes, where the range is small or its chunks are not all
 // with that active.
-func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.NodeID, fromID mount.Handle, at int64,
-	_ mount.NodeID, toID mount.Handle, to, length int64) (int64, error) {
+func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.Inode, fromID mount.Handle, at int64,
+	_ mount.Inode, toID mount.Handle, to, length int64) (int64, error) {
 	const op fault.Op = "cartwheel.CopyRange"
 	if at < 0 || to < 0 || length < 0 {
 		return 0, fault.E(fault.Invalid, op, "", "")

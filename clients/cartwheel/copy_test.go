@@ -19,7 +19,7 @@ import (
 
 // copied copies all of a file into a new one as a kernel would, and returns it
 // with an open handle.
-func copied(t *testing.T, cl *cartwheel.Client, from mount.Entry, dir mount.NodeID, name string, length int64) (mount.Entry, mount.Handle, error) {
+func copied(t *testing.T, cl *cartwheel.Client, from mount.Entry, dir mount.Inode, name string, length int64) (mount.Entry, mount.Handle, error) {
 	t.Helper()
 	ctx := context.Background()
 	in, err := cl.Open(ctx, nobody, from.Node, mount.OpenRead)
@@ -45,7 +45,7 @@ func copied(t *testing.T, cl *cartwheel.Client, from mount.Entry, dir mount.Node
 }
 
 // below looks names up, one below the other.
-func below(t *testing.T, cl *cartwheel.Client, names ...string) mount.NodeID {
+func below(t *testing.T, cl *cartwheel.Client, names ...string) mount.Inode {
 	t.Helper()
 	at := mount.Root
 	for _, name := range names {
@@ -114,7 +114,7 @@ func TestWhatCannotBeCopiedByReferenceIsLeftToTheKernel(t *testing.T) {
 	for _, each := range []struct {
 		name   string
 		from   mount.Entry
-		dir    mount.NodeID
+		dir    mount.Inode
 		length int64
 	}{
 		{"its chunks are at another node", alone, below(t, cl, ".Site=b", ".RepLevel=1"), int64(len(want))},

@@ -277,7 +277,7 @@ func (t *nodes) untellAliases(dir ids.Object, cues cue.Set, changed []string) (o
 }
 
 // object makes something that is not opened.
-func (c *Client) object(ctx context.Context, who mount.Caller, id mount.NodeID, name string, call cue.Call, create *pb.Create) (mount.Entry, error) {
+func (c *Client) object(ctx context.Context, who mount.Caller, id mount.Inode, name string, call cue.Call, create *pb.Create) (mount.Entry, error) {
 	dir, cues, ok := c.nodes.find(id)
 	if !ok {
 		return mount.Entry{}, staleNode
@@ -291,7 +291,7 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.NodeID, 
 }
 
 // named answers a call that made a name.
-func (c *Client) named(id mount.NodeID, cues cue.Set, name string, a *pb.Attr, dir ids.Object) mount.Entry {
+func (c *Client) named(id mount.Inode, cues cue.Set, name string, a *pb.Attr, dir ids.Object) mount.Entry {
 	e := c.entry(a, cues)
 	left := c.names.Means(dir, name, ids.Object(a.Object))
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
@@ -302,7 +302,7 @@ func (c *Client) named(id mount.NodeID, cues cue.Set, name string, a *pb.Attr, d
 }
 
 // Mknod implements mount.Names.
-func (c *Client) Mknod(ctx context.Context, who mount.Caller, dir mount.NodeID, name string, mode, rdev uint32) (mount.Entry, error) {
+func (c *Client) Mknod(ctx context.Context, who mount.Caller, dir mount.Inode, name string, mode, rdev uint32) (mount.Entry, error) {
 	if t := mode & mount.TypeMask; t == mount.TypeDir || t == mount.TypeSymlink {
 		return mount.Entry{}, fault.E(fault.NotOwner, "cartwheel.Mknod", name, "")
 	} else if t == 0 {
@@ -312,12 +312,12 @@ func (c *Client) Mknod(ctx context.Context, who mount.Caller, dir mount.NodeID, 
 }
 
 // Mkdir implements mount.Names.
-func (c *Client) Mkdir(ctx context.Context, who mount.Caller, dir mount.NodeID, name string, mode uint32) (mount.Entry, error) {
+func (c *Client) Mkdir(ctx context.Context, who mount.Caller, dir mount.Inode, name string, mode uint32) (mount.Entry, error) {
 	return c.object(ctx, who, dir, name, cue.Mkdir, &pb.Create{Mode: mode&^mount.TypeMask | mount.TypeDir})
 }
 
 // Symlink implements mount.Names.
-func (c *Client) Symlink(ctx context.Context, who mount.Caller, dir mount.NodeID, name, target string) (mount.Entry, error) {
+func (c *Client) Symlink(ctx context.Context, who mount.Caller, dir mount.Inode, name, target string) (mount.Entry, error) {
 	who.Umask = 0
 	return c.object(ctx, who, dir, name, cue.Open, &pb.Create{Mode: mount.TypeSymlink | 0o777, Target: []byte(target)})
 }

@@ -24,7 +24,7 @@ const (
 const firstName = 2
 
 // OpenDir implements mount.Directories.
-func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.NodeID) (mount.Opened, error) {
+func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.Inode) (mount.Opened, error) {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return mount.Opened{}, staleNode
@@ -33,7 +33,7 @@ func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.NodeID) (mo
 }
 
 // ReleaseDir implements mount.Directories.
-func (c *Client) ReleaseDir(_ mount.NodeID, id mount.Handle) {
+func (c *Client) ReleaseDir(_ mount.Inode, id mount.Handle) {
 	if h := c.handles.remove(id); h != nil && h.listing != nil {
 		h.listing.mu.Lock()
 		defer h.listing.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *Client) ReleaseDir(_ mount.NodeID, id mount.Handle) {
 
 // FsyncDir implements mount.Directories: what changes a directory is on disk
 // before it returns.
-func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.NodeID, _ mount.Handle, _ bool) error {
+func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, _ bool) error {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return staleNode
@@ -54,7 +54,7 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.NodeID, 
 }
 
 // ReadDir implements mount.Directories.
-func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.NodeID, hid mount.Handle, offset uint64, plus bool, sink mount.DirSink) error {
+func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.Inode, hid mount.Handle, offset uint64, plus bool, sink mount.DirSink) error {
 	h, err := c.handles.get(hid)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *Client) dots(ctx context.Context, dir ids.Object, offset uint64, plus b
 // reading hands names over.
 type reading struct {
 	c    *Client
-	id   mount.NodeID
+	id   mount.Inode
 	cues cue.Set
 	dir  ids.Object
 	plus bool

@@ -27,7 +27,7 @@ import (
 var nobody = mount.Caller{}
 
 // put makes a file with content, as a kernel's requests would.
-func put(t *testing.T, cl *cartwheel.Client, dir mount.NodeID, name, content string, flags mount.OpenFlags) mount.Entry {
+func put(t *testing.T, cl *cartwheel.Client, dir mount.Inode, name, content string, flags mount.OpenFlags) mount.Entry {
 	t.Helper()
 	ctx := context.Background()
 	e, o, err := cl.Create(ctx, nobody, dir, name, 0o644, mount.OpenWrite|flags)
@@ -49,7 +49,7 @@ func put(t *testing.T, cl *cartwheel.Client, dir mount.NodeID, name, content str
 }
 
 // get reads a whole file.
-func get(t *testing.T, cl *cartwheel.Client, dir mount.NodeID, name string) string {
+func get(t *testing.T, cl *cartwheel.Client, dir mount.Inode, name string) string {
 	t.Helper()
 	ctx := context.Background()
 	e, err := cl.Lookup(ctx, nobody, dir, name)
@@ -153,7 +153,7 @@ func TestASuccessorServes(t *testing.T) {
 	}
 }
 
-func xattr(t *testing.T, cl *cartwheel.Client, node mount.NodeID, name string) string {
+func xattr(t *testing.T, cl *cartwheel.Client, node mount.Inode, name string) string {
 	t.Helper()
 	buf := make([]byte, 1<<16)
 	n, err := cl.GetXattr(context.Background(), nobody, node, name, buf)

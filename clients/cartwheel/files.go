@@ -23,7 +23,7 @@ type as struct {
 // handle is an open file or directory.
 type handle struct {
 	object  ids.Object
-	node    mount.NodeID
+	node    mount.Inode
 	content *content.Handle // of a file
 	as      *as             // of its writes
 	flags   mount.OpenFlags
@@ -91,7 +91,7 @@ func (t *handles) any() bool {
 }
 
 // Create implements mount.Files.
-func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.NodeID, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
+func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
 	dir, cues, ok := c.nodes.find(id)
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
@@ -152,7 +152,7 @@ func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, c
 }
 
 // Read implements mount.Files.
-func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, buf []byte) (int, error) {
+func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.Inode, id mount.Handle, offset int64, buf []byte) (int, error) {
 	h, err := c.toRead(id, offset)
 	if err != nil {
 		return 0, err
@@ -163,7 +163,7 @@ func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mo
 }
 
 // ReadPieces implements mount.PieceReader.
-func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
+func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.Inode, id mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
 	h, err := c.toRead(id, offset)
 	if err != nil {
 		return nil, 0, err
@@ -191,7 +191,7 @@ func (c *Client) toRead(id mount.Handle, offset int64) (*handle, error) {
 }
 
 // Write implements mount.Files.
-func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid mount.Handle, offset int64, data []byte, flags mount.WriteFlags) (int, error) {
+func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid mount.Handle, offset int64, data []byte, flags mount.WriteFlags) (int, error) {
 	h, err := c.handles.file(hid)
 	if err != nil {
 		return 0, err
@@ -227,7 +227,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.NodeID, hid
 }
 
 // Flush implements mount.Files.
-func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, owner mount.LockOwner) error {
+func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mount.Handle, owner mount.LockOwner) error {
 	h, err := c.handles.file(id)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Cont
 }
 
 // Release implements mount.Files.
-func (c *Client) Release(_ mount.NodeID, id mount.Handle, _ mount.LockOwner, unlock bool) {
+func (c *Client) Release(_ mount.Inode, id mount.Handle, _ mount.LockOwner, unlock bool) {
 	h := c.handles.remove(id)
 	if h == nil || h.content == nil {
 		return
@@ -274,7 +274,7 @@ func (c *Client) Release(_ mount.NodeID, id mount.Handle, _ mount.LockOwner, unl
 }
 
 // Fsync implements mount.Files.
-func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, _ bool) error {
+func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.Inode, id mount.Handle, _ bool) error {
 	h, err := c.handles.file(id)
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.NodeID, id m
 }
 
 // Seek implements mount.Files.
-func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mount.Handle, offset int64, whence mount.Whence) (int64, error) {
+func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.Inode, id mount.Handle, offset int64, whence mount.Whence) (int64, error) {
 	h, err := c.handles.file(id)
 	if err != nil {
 		return 0, err
@@ -303,7 +303,7 @@ func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.NodeID, id mo
 }
 
 // Allocate implements mount.Files.
-func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.NodeID, hid mount.Handle, offset, length int64, mode mount.AllocateMode) error {
+func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode, hid mount.Handle, offset, length int64, mode mount.AllocateMode) error {
 	const op fault.Op = "cartwheel.Allocate"
 	h, err := c.handles.file(hid)
 	if err != nil {

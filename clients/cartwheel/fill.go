@@ -92,7 +92,7 @@ func (c *Client) fill(n *node, a *pb.Attr, data []byte) bool {
 	})
 }
 
-func (t *nodes) paged(id mount.NodeID) (filling chan struct{}) {
+func (t *nodes) paged(id mount.Inode) (filling chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
@@ -103,7 +103,7 @@ func (t *nodes) paged(id mount.NodeID) (filling chan struct{}) {
 
 // noFill has nothing filled any more, when it returns, of a node whose content
 // is about to be changed through the kernel.
-func (t *nodes) noFill(id mount.NodeID) {
+func (t *nodes) noFill(id mount.Inode) {
 	if filling := t.paged(id); filling != nil {
 		<-filling
 	}

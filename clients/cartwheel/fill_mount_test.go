@@ -190,7 +190,7 @@ type hookedNotifier struct {
 
 func (b *between) Init(n mount.Notifier) { b.FileSystem.Init(hookedNotifier{n, b}) }
 
-func (n hookedNotifier) Fill(node mount.NodeID, data []byte, still func() bool) bool {
+func (n hookedNotifier) Fill(node mount.Inode, data []byte, still func() bool) bool {
 	n.b.n.Add(1)
 	if n.b.before != nil {
 		n.b.before()

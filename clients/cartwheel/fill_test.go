@@ -20,7 +20,7 @@ import (
 // told to drop it.
 type pages struct {
 	mu    sync.Mutex // guards below
-	of    map[mount.NodeID][]byte
+	of    map[mount.Inode][]byte
 	given int
 	drops int
 	// before is called in Fill, before still is asked, and after, behind it.
@@ -29,7 +29,7 @@ type pages struct {
 
 var _ mount.Filler = (*pages)(nil)
 
-func (p *pages) Fill(node mount.NodeID, data []byte, still func() bool) bool {
+func (p *pages) Fill(node mount.Inode, data []byte, still func() bool) bool {
 	if p.before != nil {
 		p.before()
 	}
@@ -43,13 +43,13 @@ func (p *pages) Fill(node mount.NodeID, data []byte, still func() bool) bool {
 	defer p.mu.Unlock()
 	p.given++
 	if p.of == nil {
-		p.of = map[mount.NodeID][]byte{}
+		p.of = map[mount.Inode][]byte{}
 	}
 	p.of[node] = bytes.Clone(data)
 	return true
 }
 
-func (p *pages) InvalidateInode(node mount.NodeID, offset, _ int64) {
+func (p *pages) InvalidateInode(node mount.Inode, offset, _ int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if offset >= 0 {
@@ -58,10 +58,10 @@ func (p *pages) InvalidateInode(node mount.NodeID, offset, _ int64) {
 	}
 }
 
-func (p *pages) InvalidateEntry(mount.NodeID, string)      {}
-func (p *pages) Delete(mount.NodeID, mount.NodeID, string) {}
+func (p *pages) InvalidateEntry(mount.Inode, string)      {}
+func (p *pages) Delete(mount.Inode, mount.Inode, string) {}
 func (p *pages) Drained(done func())                       { done() }
-func (p *pages) seen(node mount.NodeID) (data string, given, n int) { // n: times dropped
+func (p *pages) seen(node mount.Inode) (data string, given, n int) { // n: times dropped
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return string(p.of[node]), p.given, p.drops

@@ -16,7 +16,7 @@ import (
 
 // nameless is an open file without a name.
 type nameless struct {
-	node   mount.NodeID
+	node   mount.Inode
 	handle mount.Handle
 }
 

@@ -55,7 +55,7 @@ func (d deaf) Follow(ctx context.Context, since ids.Revision, limit int) (geocon
 }
 
 // makeFile makes an empty file that its node knows.
-func makeFile(cl *cartwheel.Client, dir mount.NodeID, i int) error {
+func makeFile(cl *cartwheel.Client, dir mount.Inode, i int) error {
 	ctx := context.Background()
 	e, o, err := cl.Create(ctx, nobody, dir, fmt.Sprint("f", i), 0o644, mount.OpenWrite|mount.OpenExclusive)
 	if err == nil {

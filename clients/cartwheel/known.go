@@ -26,7 +26,7 @@ const (
 
 // given is a node that the kernel is asked to give up.
 type given struct {
-	node, dir mount.NodeID
+	node, dir mount.Inode
 	name      string
 }
 

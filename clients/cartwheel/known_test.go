@@ -26,22 +26,22 @@ import (
 type dropped struct {
 	mu     sync.Mutex // guards below
 	names  map[string]bool
-	inodes map[mount.NodeID]bool
+	inodes map[mount.Inode]bool
 }
 
-func (d *dropped) InvalidateInode(node mount.NodeID, _, _ int64) {
+func (d *dropped) InvalidateInode(node mount.Inode, _, _ int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inodes[node] = true
 }
 
-func (d *dropped) InvalidateEntry(_ mount.NodeID, name string) {
+func (d *dropped) InvalidateEntry(_ mount.Inode, name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.names[name] = true
 }
 
-func (d *dropped) Delete(mount.NodeID, mount.NodeID, string) {}
+func (d *dropped) Delete(mount.Inode, mount.Inode, string) {}
 func (d *dropped) Drained(done func())                       { done() }
 
 // TestAMachineThatSleptBelievesNothing lets the clock of leases jump, as a
@@ -53,7 +53,7 @@ func TestAMachineThatSleptBelievesNothing(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := opened(t, c, cartwheel.Options{BootTime: func() time.Duration { return clock() + time.Duration(asleep.Load()) }})
 	defer cl.Close()
-	k := &dropped{names: map[string]bool{}, inodes: map[mount.NodeID]bool{}}
+	k := &dropped{names: map[string]bool{}, inodes: map[mount.Inode]bool{}}
 	put(t, clientOf(t, c, "a"), mount.Root, "f", "x", 0)
 	cl.Init(k)
 	e := found(t, cl, "f")

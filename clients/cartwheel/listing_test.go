@@ -98,8 +98,8 @@ func TestALongListingAsksOnceAPage(t *testing.T) {
 }
 
 func find(t *testing.T, cl interface {
-	Lookup(context.Context, mount.Caller, mount.NodeID, string) (mount.Entry, error)
-}, dir mount.NodeID, name string) mount.NodeID {
+	Lookup(context.Context, mount.Caller, mount.Inode, string) (mount.Entry, error)
+}, dir mount.Inode, name string) mount.Inode {
 	t.Helper()
 	e, err := cl.Lookup(context.Background(), nobody, dir, name)
 	if err != nil || e.Node == 0 {
@@ -126,7 +126,7 @@ func (w *within) Add(e mount.DirEntry) bool {
 func (w *within) AddPlus(e mount.DirEntry, _ *mount.Entry) bool { return w.Add(e) }
 
 // makeMany makes a directory d of so many empty files.
-func makeMany(t *testing.T, cl *cartwheel.Client, files int) mount.NodeID {
+func makeMany(t *testing.T, cl *cartwheel.Client, files int) mount.Inode {
 	t.Helper()
 	const makers = 16
 	d, err := cl.Mkdir(t.Context(), nobody, mount.Root, "d", 0o755)

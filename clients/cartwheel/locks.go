@@ -263,7 +263,7 @@ func (c *Client) askLock(ctx context.Context, o ids.Object, req *pb.LockRequest)
 }
 
 // GetLock implements mount.Locks.
-func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
+func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return mount.Lock{}, staleNode
@@ -293,7 +293,7 @@ func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, _
 
 // SetLock implements mount.Locks. What was written under a lock is committed
 // before it is given up, and what others wrote is seen once it is taken.
-func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.NodeID, hid mount.Handle, l mount.Lock, wait bool) error {
+func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hid mount.Handle, l mount.Lock, wait bool) error {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return staleNode

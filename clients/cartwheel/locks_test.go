@@ -33,7 +33,7 @@ func released(l mount.Lock) mount.Lock {
 }
 
 // openIn looks a name up and opens it to read and write.
-func openIn(t *testing.T, cl *cartwheel.Client, name string) (mount.NodeID, mount.Handle) {
+func openIn(t *testing.T, cl *cartwheel.Client, name string) (mount.Inode, mount.Handle) {
 	t.Helper()
 	e, err := cl.Lookup(context.Background(), nobody, mount.Root, name)
 	if err != nil || e.Node == 0 {
@@ -47,7 +47,7 @@ func openIn(t *testing.T, cl *cartwheel.Client, name string) (mount.NodeID, moun
 }
 
 // take takes a lock, once a new active grants any.
-func take(t *testing.T, cl *cartwheel.Client, n mount.NodeID, h mount.Handle, l mount.Lock) {
+func take(t *testing.T, cl *cartwheel.Client, n mount.Inode, h mount.Handle, l mount.Lock) {
 	t.Helper()
 	if err := cl.SetLock(withTimeout(t), nobody, n, h, l, true); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestACloseWithLocksGoesOverASlowLine(t *testing.T) {
 }
 
 // lapse cuts a client off until its node has given its locks to another one.
-func lapse(t *testing.T, cl, rival *cartwheel.Client, rivals mount.NodeID, node ids.Node) {
+func lapse(t *testing.T, cl, rival *cartwheel.Client, rivals mount.Inode, node ids.Node) {
 	t.Helper()
 	cl.CutOff(node)
 	take(t, rival, rivals, 0, exclusive(1))
@@ -418,22 +418,22 @@ func TestWhatIsSentFirstGoesOverASlowLine(t *testing.T) {
 	const limit, delay = 3 * time.Second, 1500 * time.Millisecond
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	for what, do := range map[string]func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error{
-		"a cut": func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error {
+	for what, do := range map[string]func(cl *cartwheel.Client, n mount.Inode, h mount.Handle) error{
+		"a cut": func(cl *cartwheel.Client, n mount.Inode, h mount.Handle) error {
 			_, err := cl.SetAttr(ctx, nobody, n, mount.SetAttr{Valid: mount.SetSize, Size: 1})
 			return err
 		},
-		"an open that cuts": func(cl *cartwheel.Client, n mount.NodeID, _ mount.Handle) error {
+		"an open that cuts": func(cl *cartwheel.Client, n mount.Inode, _ mount.Handle) error {
 			o, err := cl.Open(ctx, nobody, n, mount.OpenWrite|mount.OpenTruncate)
 			if err == nil {
 				cl.Release(n, o.Handle, 1, false)
 			}
 			return err
 		},
-		"an unlock": func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error {
+		"an unlock": func(cl *cartwheel.Client, n mount.Inode, h mount.Handle) error {
 			return cl.SetLock(ctx, nobody, n, h, mount.Lock{Owner: 7, End: mount.LockEnd, Type: mount.Unlock}, false)
 		},
-		"a copy": func(cl *cartwheel.Client, n mount.NodeID, h mount.Handle) error {
+		"a copy": func(cl *cartwheel.Client, n mount.Inode, h mount.Handle) error {
 			_, err := cl.CopyRange(ctx, nobody, n, h, 0, n, h, 40<<20, 1<<20)
 			return err
 		},

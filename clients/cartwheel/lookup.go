@@ -17,7 +17,7 @@ import (
 const eagerAfter = 3
 
 // Lookup implements mount.Names.
-func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.NodeID, name string) (mount.Entry, error) {
+func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, name string) (mount.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
 	dir, cues, ok := c.nodes.find(id)
 	if !ok {
@@ -78,7 +78,7 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 
 // told bounds how long the kernel may believe a name, and remembers that it
 // does, and what it was shown.
-func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left time.Duration) time.Duration {
+func (c *Client) told(dir mount.Inode, name string, child mount.Inode, left time.Duration) time.Duration {
 	means := meaning{child: child}
 	defer func() { c.meanings.note(shownAt{dir, name}, means) }()
 	if left <= 0 {
@@ -95,7 +95,7 @@ func (c *Client) told(dir mount.NodeID, name string, child mount.NodeID, left ti
 // believe bounds how long the kernel may believe a name, and keep the attributes
 // of the object. Reply says why the attributes that only the directory's lease
 // covers end with the name.
-func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.NodeID, name string, left time.Duration) {
+func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.Inode, name string, left time.Duration) {
 	e.EntryValid = c.told(dir, name, e.Node, left)
 	if left, own := c.names.Good(a); !own {
 		e.Attr, e.AttrValid = c.shown(a, min(left, e.EntryValid))
@@ -161,7 +161,7 @@ func (c *Client) dot(ctx context.Context, dir ids.Object, cues cue.Set, name str
 }
 
 // lookupCue answers for a component that is a cue: its directory's other name.
-func (c *Client) lookupCue(ctx context.Context, id mount.NodeID, dir ids.Object, cues cue.Set, name string, q cue.Cue, err error) (mount.Entry, error) {
+func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, cues cue.Set, name string, q cue.Cue, err error) (mount.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
 	if err == nil {
 		cues, err = cues.With(q)
@@ -205,10 +205,10 @@ func (c *Client) siteNamed(ctx context.Context, site ids.Site) bool {
 }
 
 // Forget implements mount.Names.
-func (c *Client) Forget(id mount.NodeID, count uint64) { c.nodes.forget(id, count) }
+func (c *Client) Forget(id mount.Inode, count uint64) { c.nodes.forget(id, count) }
 
 // Readlink implements mount.Names.
-func (c *Client) Readlink(ctx context.Context, _ mount.Caller, id mount.NodeID) ([]byte, error) {
+func (c *Client) Readlink(ctx context.Context, _ mount.Caller, id mount.Inode) ([]byte, error) {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return nil, staleNode

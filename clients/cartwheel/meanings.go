@@ -27,14 +27,14 @@ const readLate = time.Millisecond
 
 // shownAt is a name as the kernel knows it.
 type shownAt struct {
-	dir  mount.NodeID
+	dir  mount.Inode
 	name string
 }
 
 // meaning is what a name was shown to mean (0: that it is not there), and until
 // when the kernel believes it without asking.
 type meaning struct {
-	child mount.NodeID
+	child mount.Inode
 	until time.Duration
 }
 
@@ -121,7 +121,7 @@ func (m *meanings) refuse(pid uint32, r renameOf) {
 func (c *Client) asksAgain() bool { return runtime.GOOS == "linux" && c.notifier.Load() != nil }
 
 // objectAt is the object of a node, 0 where the node is not known.
-func (t *nodes) objectAt(id mount.NodeID) ids.Object {
+func (t *nodes) objectAt(id mount.Inode) ids.Object {
 	if id == 0 {
 		return 0
 	}
@@ -151,7 +151,7 @@ func (c *Client) renameShown(ctx context.Context, who mount.Caller, from, to sho
 	r.source, r.target = c.nodes.objectAt(source.child), c.nodes.objectAt(target.child)
 	err := run()
 	if fault.Is(err, fault.Stale) && !unknown(err) && (r.source != 0 || r.target != 0) {
-		defer c.lookAnew([]shownAt{from, to}, []mount.NodeID{source.child, target.child})
+		defer c.lookAnew([]shownAt{from, to}, []mount.Inode{source.child, target.child})
 		if !refused {
 			c.meanings.refuse(who.PID, this)
 			return err
@@ -181,18 +181,18 @@ func (c *Client) follow(at shownAt, means meaning, dir ids.Object, name string) 
 		return
 	}
 	if now+left+readLate < means.until || !c.nodes.tell(at.dir, at.name, means.child, now, means.until) {
-		c.lookAnew([]shownAt{at}, []mount.NodeID{means.child})
+		c.lookAnew([]shownAt{at}, []mount.Inode{means.child})
 	}
 }
 
 // lookAnew has the kernel look names up that may mean something else than it was
 // shown. An open of what it was shown is refused until it has heard of it.
-func (c *Client) lookAnew(names []shownAt, children []mount.NodeID) {
+func (c *Client) lookAnew(names []shownAt, children []mount.Inode) {
 	out := c.nodes.lookAnew(names, children)
 	c.tellKernel(&out, true, nil) // it has the directories locked until it is answered
 }
 
-func (t *nodes) lookAnew(names []shownAt, children []mount.NodeID) (out notice) {
+func (t *nodes) lookAnew(names []shownAt, children []mount.Inode) (out notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, at := range names {

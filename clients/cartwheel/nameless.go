@@ -15,7 +15,7 @@ var _ mount.NamelessCreator = (*Client)(nil)
 
 // CreateNameless implements mount.NamelessCreator. The file goes to its
 // directory's slice, where its first name will most likely be.
-func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.NodeID, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
+func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.Inode, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
 	dir, cues, ok := c.nodes.find(id)
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode

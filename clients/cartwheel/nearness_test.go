@@ -93,7 +93,7 @@ func TestContentIsReadAndWrittenAtTheNearestReplica(t *testing.T) {
 	}
 }
 
-func where(t *testing.T, cl *cartwheel.Client, id mount.NodeID) (w status.Where) {
+func where(t *testing.T, cl *cartwheel.Client, id mount.Inode) (w status.Where) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(xattr(t, cl, id, "user.cartwheel.where")), &w); err != nil {
 		t.Fatal(err)

@@ -26,13 +26,13 @@ const hintLife = time.Second
 
 // told is a name that the kernel may still believe in.
 type told struct {
-	child mount.NodeID // 0: that it is not there
+	child mount.Inode // 0: that it is not there
 	until time.Duration
 }
 
 // node is what the kernel knows, or has open.
 type node struct {
-	id      mount.NodeID
+	id      mount.Inode
 	object  ids.Object
 	cues    cue.Set // of a directory reached below cues
 	lookups uint64
@@ -65,7 +65,7 @@ type node struct {
 	told   map[string]told
 	hint   *hint
 	// dir and name led here last. prev and next are the neighbours by age.
-	dir        mount.NodeID
+	dir        mount.Inode
 	name       string
 	isDir      bool
 	last       *mount.Attr // of a directory, as it was shown last
@@ -89,9 +89,9 @@ type below struct {
 // nodes is the table of nodes.
 type nodes struct {
 	mu      sync.Mutex // guards the rest, and all nodes
-	byID    map[mount.NodeID]*node
-	virtual map[below]mount.NodeID
-	aliases map[ids.Object][]mount.NodeID
+	byID    map[mount.Inode]*node
+	virtual map[below]mount.Inode
+	aliases map[ids.Object][]mount.Inode
 	open    map[*node]struct{} // opens > 0
 	lookups lookups
 	// limit is how many nodes the kernel is let know; 0: as many as it likes.
@@ -105,29 +105,29 @@ type nodes struct {
 	// since start.
 	start   time.Time
 	asleep  time.Duration
-	next    mount.NodeID
+	next    mount.Inode
 	notices uint64
 }
 
 func (t *nodes) init() {
-	t.byID = map[mount.NodeID]*node{}
-	t.virtual = map[below]mount.NodeID{}
-	t.aliases = map[ids.Object][]mount.NodeID{}
+	t.byID = map[mount.Inode]*node{}
+	t.virtual = map[below]mount.Inode{}
+	t.aliases = map[ids.Object][]mount.Inode{}
 	t.open = map[*node]struct{}{}
 	t.next = mount.Root + 1
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
 }
 
 // plain is the node of an object that was not reached as a directory below cues.
-func plain(o ids.Object) mount.NodeID {
+func plain(o ids.Object) mount.Inode {
 	if o == ids.RootObject {
 		return mount.Root
 	}
-	return mount.NodeID(o)
+	return mount.Inode(o)
 }
 
 // objectOf returns a node's object where the number alone tells.
-func objectOf(id mount.NodeID) (ids.Object, bool) {
+func objectOf(id mount.Inode) (ids.Object, bool) {
 	if id == mount.Root {
 		return ids.RootObject, true
 	}
@@ -136,7 +136,7 @@ func objectOf(id mount.NodeID) (ids.Object, bool) {
 }
 
 // find returns what a node stands for.
-func (t *nodes) find(id mount.NodeID) (ids.Object, cue.Set, bool) {
+func (t *nodes) find(id mount.Inode) (ids.Object, cue.Set, bool) {
 	if o, ok := objectOf(id); ok {
 		return o, cue.Set{}, true
 	}
@@ -150,7 +150,7 @@ func (t *nodes) find(id mount.NodeID) (ids.Object, cue.Set, bool) {
 }
 
 // get returns a node, made where there is none; the mutex is held.
-func (t *nodes) get(id mount.NodeID, o ids.Object) *node {
+func (t *nodes) get(id mount.Inode, o ids.Object) *node {
 	n := t.byID[id]
 	if n == nil {
 		n = &node{id: id, object: o}
@@ -166,7 +166,7 @@ func (t *nodes) known(o ids.Object) *node { return t.byID[plain(o)] }
 
 // look counts one lookup of an object, reached under cues, and returns its
 // node.
-func (t *nodes) look(o ids.Object, cues cue.Set, dir bool) mount.NodeID {
+func (t *nodes) look(o ids.Object, cues cue.Set, dir bool) mount.Inode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := plain(o)
@@ -184,7 +184,7 @@ func (t *nodes) look(o ids.Object, cues cue.Set, dir bool) mount.NodeID {
 }
 
 // alias returns the node of a directory under cues.
-func (t *nodes) alias(b below) mount.NodeID {
+func (t *nodes) alias(b below) mount.Inode {
 	id, ok := t.virtual[b]
 	if !ok {
 		id = t.next
@@ -196,7 +196,7 @@ func (t *nodes) alias(b below) mount.NodeID {
 }
 
 // forget gives back lookups.
-func (t *nodes) forget(id mount.NodeID, count uint64) {
+func (t *nodes) forget(id mount.Inode, count uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
@@ -235,7 +235,7 @@ func (t *nodes) settle(n *node) {
 
 // tell notes that the kernel may believe a name until a time, and reports
 // whether it may.
-func (t *nodes) tell(dir mount.NodeID, name string, child mount.NodeID, now, until time.Duration) bool {
+func (t *nodes) tell(dir mount.Inode, name string, child mount.Inode, now, until time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[dir]
@@ -317,7 +317,7 @@ func (t *nodes) isOpen(o ids.Object) bool {
 }
 
 // isDir reports whether a node is known, as a directory.
-func (t *nodes) isDir(id mount.NodeID) bool {
+func (t *nodes) isDir(id mount.Inode) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[id]

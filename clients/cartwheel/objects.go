@@ -16,7 +16,7 @@ import (
 type Objects struct {
 	c   *Client
 	who mount.Caller
-	dir mount.NodeID
+	dir mount.Inode
 }
 
 // maxPut is up to how many bytes an object travels in one operation.

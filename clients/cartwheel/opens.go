@@ -47,7 +47,7 @@ type lookups struct {
 	// refused are the threads whose last open was refused because of a name that
 	// may mean something else. The kernel looks every name of the path up again
 	// then, and what the last one names is noted here: that open succeeds.
-	refused map[uint32]mount.NodeID
+	refused map[uint32]mount.Inode
 }
 
 // justLooked notes that a regular file was looked up in a directory.
@@ -64,7 +64,7 @@ func (t *nodes) justLooked(o, dir ids.Object, name string, pid uint32, now time.
 
 // mayOpen reports whether an open may go by the name that led to a node. Where
 // it may not, the kernel is to look the name up again.
-func (t *nodes) mayOpen(id mount.NodeID, pid uint32) bool {
+func (t *nodes) mayOpen(id mount.Inode, pid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := &t.lookups
@@ -74,7 +74,7 @@ func (t *nodes) mayOpen(id mount.NodeID, pid uint32) bool {
 		return true
 	}
 	if l.refused == nil || len(l.refused) >= maxRefused {
-		l.refused = map[uint32]mount.NodeID{}
+		l.refused = map[uint32]mount.Inode{}
 	}
 	l.refused[pid] = 0
 	return false
@@ -264,7 +264,7 @@ func (c *Client) writer(who mount.Caller, flags mount.OpenFlags) *pb.Principal {
 }
 
 // Open implements mount.Files.
-func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.NodeID, flags mount.OpenFlags) (mount.Opened, error) {
+func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, flags mount.OpenFlags) (mount.Opened, error) {
 	const op fault.Op = "cartwheel.Open"
 	o, _, ok := c.nodes.find(id)
 	if !ok {

@@ -17,7 +17,7 @@ func TestAFileOfOnesOwnOutlastsTheNamesAroundIt(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "open", "x", 0)
-	k := &dropped{names: map[string]bool{}, inodes: map[mount.NodeID]bool{}}
+	k := &dropped{names: map[string]bool{}, inodes: map[mount.Inode]bool{}}
 	cl.Init(k)
 	e := found(t, cl, "open")
 	o, err := cl.Open(t.Context(), nobody, e.Node, mount.OpenReadWrite)

@@ -13,12 +13,12 @@ import (
 )
 
 // Unlink implements mount.Names.
-func (c *Client) Unlink(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) error {
+func (c *Client) Unlink(ctx context.Context, who mount.Caller, dir mount.Inode, name string) error {
 	return c.remove(ctx, who, dir, name, false)
 }
 
 // Rmdir implements mount.Names.
-func (c *Client) Rmdir(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) error {
+func (c *Client) Rmdir(ctx context.Context, who mount.Caller, dir mount.Inode, name string) error {
 	return c.remove(ctx, who, dir, name, true)
 }
 
@@ -74,7 +74,7 @@ func (s *seen) take(dir ids.Object, name string) ids.Object {
 	return o
 }
 
-func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.NodeID, name string, directory bool) error {
+func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, name string, directory bool) error {
 	dir, cues, ok := c.nodes.find(id)
 	if !ok {
 		return staleNode
@@ -153,7 +153,7 @@ func (c *Client) gone(o ids.Object, a *pb.Attr, told bool) {
 }
 
 // Link implements mount.Names.
-func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.NodeID, name string) (mount.Entry, error) {
+func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Inode, name string) (mount.Entry, error) {
 	o, _, ok := c.nodes.find(id)
 	dir, cues, ok2 := c.nodes.find(dirID)
 	if !ok || !ok2 {
@@ -196,7 +196,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Nod
 }
 
 // Rename implements mount.Names.
-func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.NodeID, name string, newID mount.NodeID, newName string, flags mount.RenameFlags) error {
+func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, name string, newID mount.Inode, newName string, flags mount.RenameFlags) error {
 	const op fault.Op = "cartwheel.Rename"
 	dir, cues, ok := c.nodes.find(id)
 	to, toCues, ok2 := c.nodes.find(newID)

@@ -35,7 +35,7 @@ func (r *raced) overtake(by ...func()) {
 	r.meanwhile, r.renames = by, 0
 }
 
-func (r *raced) Rename(ctx context.Context, who mount.Caller, dir mount.NodeID, name string, newDir mount.NodeID, newName string, flags mount.RenameFlags) error {
+func (r *raced) Rename(ctx context.Context, who mount.Caller, dir mount.Inode, name string, newDir mount.Inode, newName string, flags mount.RenameFlags) error {
 	first := func() {}
 	r.mu.Lock()
 	if r.renames < len(r.meanwhile) {

@@ -16,7 +16,7 @@ import (
 func overtaken(t *testing.T) (cl, other *cartwheel.Client, k *dropped) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other = clientOf(t, c, "a"), clientOf(t, c, "a")
-	k = &dropped{names: map[string]bool{}, inodes: map[mount.NodeID]bool{}}
+	k = &dropped{names: map[string]bool{}, inodes: map[mount.Inode]bool{}}
 	for _, name := range []string{"x", "y", "z"} {
 		put(t, other, mount.Root, name, name, 0)
 	}

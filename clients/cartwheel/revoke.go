@@ -22,8 +22,8 @@ const tellLimit = 100 * time.Millisecond
 
 // notice is what a kernel is to be told.
 type notice struct {
-	inodes []mount.NodeID // attributes and pages
-	attrs  []mount.NodeID // attributes only
+	inodes []mount.Inode // attributes and pages
+	attrs  []mount.Inode // attributes only
 	names  []nameNotice
 	nodes  []*node // untold until then
 	number uint64
@@ -31,7 +31,7 @@ type notice struct {
 }
 
 type nameNotice struct {
-	dir  mount.NodeID
+	dir  mount.Inode
 	name string
 }
 

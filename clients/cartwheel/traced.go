@@ -33,11 +33,11 @@ func (c *Client) Counts() []trace.Count { return c.recorder.Counts() }
 type begun struct {
 	c    *Client
 	o    *trace.Operation
-	node mount.NodeID
+	node mount.Inode
 	name string
 }
 
-func (t traced) begin(ctx context.Context, k trace.Kind, who mount.Caller, node mount.NodeID, name string) (context.Context, begun) {
+func (t traced) begin(ctx context.Context, k trace.Kind, who mount.Caller, node mount.Inode, name string) (context.Context, begun) {
 	o := t.recorder.Begin(k, trace.Caller{UID: who.UID, PID: who.PID})
 	return trace.With(ctx, o), begun{t.Client, o, node, name}
 }
@@ -52,7 +52,7 @@ func (b begun) end() {
 
 // about is the path of a node below the mount, as far as the caches know it,
 // with a name in it.
-func (c *Client) about(node mount.NodeID, name string) string {
+func (c *Client) about(node mount.Inode, name string) string {
 	o, _, ok := c.nodes.find(node)
 	if !ok {
 		return name
@@ -68,105 +68,105 @@ func (c *Client) about(node mount.NodeID, name string) string {
 }
 
 // Lookup implements mount.Names.
-func (t traced) Lookup(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) (mount.Entry, error) {
+func (t traced) Lookup(ctx context.Context, who mount.Caller, dir mount.Inode, name string) (mount.Entry, error) {
 	ctx, b := t.begin(ctx, trace.Lookup, who, dir, name)
 	defer b.end()
 	return t.Client.Lookup(ctx, who, dir, name)
 }
 
 // Walk implements mount.PathWalker; a walk counts as one lookup.
-func (t traced) Walk(ctx context.Context, who mount.Caller, from mount.NodeID, path string) (mount.Entry, error) {
+func (t traced) Walk(ctx context.Context, who mount.Caller, from mount.Inode, path string) (mount.Entry, error) {
 	ctx, b := t.begin(ctx, trace.Lookup, who, from, path)
 	defer b.end()
 	return t.Client.Walk(ctx, who, from, path)
 }
 
 // Readlink implements mount.Names.
-func (t traced) Readlink(ctx context.Context, who mount.Caller, node mount.NodeID) ([]byte, error) {
+func (t traced) Readlink(ctx context.Context, who mount.Caller, node mount.Inode) ([]byte, error) {
 	ctx, b := t.begin(ctx, trace.Readlink, who, node, "")
 	defer b.end()
 	return t.Client.Readlink(ctx, who, node)
 }
 
 // Mknod implements mount.Names.
-func (t traced) Mknod(ctx context.Context, who mount.Caller, dir mount.NodeID, name string, mode, rdev uint32) (mount.Entry, error) {
+func (t traced) Mknod(ctx context.Context, who mount.Caller, dir mount.Inode, name string, mode, rdev uint32) (mount.Entry, error) {
 	ctx, b := t.begin(ctx, trace.Mknod, who, dir, name)
 	defer b.end()
 	return t.Client.Mknod(ctx, who, dir, name, mode, rdev)
 }
 
 // Mkdir implements mount.Names.
-func (t traced) Mkdir(ctx context.Context, who mount.Caller, dir mount.NodeID, name string, mode uint32) (mount.Entry, error) {
+func (t traced) Mkdir(ctx context.Context, who mount.Caller, dir mount.Inode, name string, mode uint32) (mount.Entry, error) {
 	ctx, b := t.begin(ctx, trace.Mkdir, who, dir, name)
 	defer b.end()
 	return t.Client.Mkdir(ctx, who, dir, name, mode)
 }
 
 // Symlink implements mount.Names.
-func (t traced) Symlink(ctx context.Context, who mount.Caller, dir mount.NodeID, name, target string) (mount.Entry, error) {
+func (t traced) Symlink(ctx context.Context, who mount.Caller, dir mount.Inode, name, target string) (mount.Entry, error) {
 	ctx, b := t.begin(ctx, trace.Symlink, who, dir, name)
 	defer b.end()
 	return t.Client.Symlink(ctx, who, dir, name, target)
 }
 
 // Link implements mount.Names.
-func (t traced) Link(ctx context.Context, who mount.Caller, node, dir mount.NodeID, name string) (mount.Entry, error) {
+func (t traced) Link(ctx context.Context, who mount.Caller, node, dir mount.Inode, name string) (mount.Entry, error) {
 	ctx, b := t.begin(ctx, trace.Link, who, dir, name)
 	defer b.end()
 	return t.Client.Link(ctx, who, node, dir, name)
 }
 
 // Unlink implements mount.Names.
-func (t traced) Unlink(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) error {
+func (t traced) Unlink(ctx context.Context, who mount.Caller, dir mount.Inode, name string) error {
 	ctx, b := t.begin(ctx, trace.Unlink, who, dir, name)
 	defer b.end()
 	return t.Client.Unlink(ctx, who, dir, name)
 }
 
 // Rmdir implements mount.Names.
-func (t traced) Rmdir(ctx context.Context, who mount.Caller, dir mount.NodeID, name string) error {
+func (t traced) Rmdir(ctx context.Context, who mount.Caller, dir mount.Inode, name string) error {
 	ctx, b := t.begin(ctx, trace.Rmdir, who, dir, name)
 	defer b.end()
 	return t.Client.Rmdir(ctx, who, dir, name)
 }
 
 // Rename implements mount.Names.
-func (t traced) Rename(ctx context.Context, who mount.Caller, dir mount.NodeID, name string, to mount.NodeID, newName string, flags mount.RenameFlags) error {
+func (t traced) Rename(ctx context.Context, who mount.Caller, dir mount.Inode, name string, to mount.Inode, newName string, flags mount.RenameFlags) error {
 	ctx, b := t.begin(ctx, trace.Rename, who, to, newName)
 	defer b.end()
 	return t.Client.Rename(ctx, who, dir, name, to, newName, flags)
 }
 
 // GetAttr implements mount.Attributes.
-func (t traced) GetAttr(ctx context.Context, who mount.Caller, node mount.NodeID, h mount.Handle) (mount.AttrReply, error) {
+func (t traced) GetAttr(ctx context.Context, who mount.Caller, node mount.Inode, h mount.Handle) (mount.AttrReply, error) {
 	ctx, b := t.begin(ctx, trace.GetAttr, who, node, "")
 	defer b.end()
 	return t.Client.GetAttr(ctx, who, node, h)
 }
 
 // SetAttr implements mount.Attributes.
-func (t traced) SetAttr(ctx context.Context, who mount.Caller, node mount.NodeID, change mount.SetAttr) (mount.AttrReply, error) {
+func (t traced) SetAttr(ctx context.Context, who mount.Caller, node mount.Inode, change mount.SetAttr) (mount.AttrReply, error) {
 	ctx, b := t.begin(ctx, trace.SetAttr, who, node, "")
 	defer b.end()
 	return t.Client.SetAttr(ctx, who, node, change)
 }
 
 // Access implements mount.Attributes.
-func (t traced) Access(ctx context.Context, who mount.Caller, node mount.NodeID, mask uint32) error {
+func (t traced) Access(ctx context.Context, who mount.Caller, node mount.Inode, mask uint32) error {
 	ctx, b := t.begin(ctx, trace.Access, who, node, "")
 	defer b.end()
 	return t.Client.Access(ctx, who, node, mask)
 }
 
 // StatFS implements mount.FileSystem.
-func (t traced) StatFS(ctx context.Context, who mount.Caller, node mount.NodeID) (mount.Space, error) {
+func (t traced) StatFS(ctx context.Context, who mount.Caller, node mount.Inode) (mount.Space, error) {
 	ctx, b := t.begin(ctx, trace.StatFS, who, node, "")
 	defer b.end()
 	return t.Client.StatFS(ctx, who, node)
 }
 
 // GetXattr implements mount.Xattrs.
-func (t traced) GetXattr(ctx context.Context, who mount.Caller, node mount.NodeID, name string, buf []byte) (int, error) {
+func (t traced) GetXattr(ctx context.Context, who mount.Caller, node mount.Inode, name string, buf []byte) (int, error) {
 	if isTrace(name) {
 		return t.traceXattr(who, name, buf)
 	}
@@ -176,14 +176,14 @@ func (t traced) GetXattr(ctx context.Context, who mount.Caller, node mount.NodeI
 }
 
 // ListXattr implements mount.Xattrs.
-func (t traced) ListXattr(ctx context.Context, who mount.Caller, node mount.NodeID, buf []byte) (int, error) {
+func (t traced) ListXattr(ctx context.Context, who mount.Caller, node mount.Inode, buf []byte) (int, error) {
 	ctx, b := t.begin(ctx, trace.ListXattr, who, node, "")
 	defer b.end()
 	return t.Client.ListXattr(ctx, who, node, buf)
 }
 
 // SetXattr implements mount.Xattrs.
-func (t traced) SetXattr(ctx context.Context, who mount.Caller, node mount.NodeID, name string, value []byte, flags mount.XattrFlags) error {
+func (t traced) SetXattr(ctx context.Context, who mount.Caller, node mount.Inode, name string, value []byte, flags mount.XattrFlags) error {
 	if isTrace(name) {
 		return t.orderTrace(who, name, string(value))
 	}
@@ -193,7 +193,7 @@ func (t traced) SetXattr(ctx context.Context, who mount.Caller, node mount.NodeI
 }
 
 // RemoveXattr implements mount.Xattrs.
-func (t traced) RemoveXattr(ctx context.Context, who mount.Caller, node mount.NodeID, name string) error {
+func (t traced) RemoveXattr(ctx context.Context, who mount.Caller, node mount.Inode, name string) error {
 	ctx, b := t.begin(ctx, trace.RemoveXattr, who, node, "")
 	defer b.end()
 	return t.Client.RemoveXattr(ctx, who, node, name)

@@ -66,7 +66,7 @@ func (l *listed) AddPlus(e mount.DirEntry, entry *mount.Entry) bool {
 }
 
 // ls lists a directory as ls -l does.
-func ls(t *testing.T, fs mount.FileSystem, dir mount.NodeID) *listed {
+func ls(t *testing.T, fs mount.FileSystem, dir mount.Inode) *listed {
 	t.Helper()
 	ctx := context.Background()
 	o, err := fs.OpenDir(ctx, nobody, dir)

@@ -24,7 +24,7 @@ var _ mount.PathWalker = (*Client)(nil)
 // the last name is not there the answer has no Node; a missing name before it
 // is NotFound, and what is no directory there NotDirectory. As after Lookup,
 // Forget gives the node back.
-func (c *Client) Walk(ctx context.Context, who mount.Caller, from mount.NodeID, path string) (mount.Entry, error) {
+func (c *Client) Walk(ctx context.Context, who mount.Caller, from mount.Inode, path string) (mount.Entry, error) {
 	const op fault.Op = "cartwheel.Walk"
 	all := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	parts := all[:0]

@@ -42,7 +42,7 @@ func fill(buf, value []byte) (int, error) {
 func isACL(name string) bool { return name == mount.AccessACL || name == mount.DefaultACL }
 
 // GetXattr implements mount.Xattrs.
-func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.NodeID, name string, buf []byte) (int, error) {
+func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode, name string, buf []byte) (int, error) {
 	const op fault.Op = "cartwheel.GetXattr"
 	o, cues, ok := c.nodes.find(id)
 	if !ok {
@@ -84,7 +84,7 @@ func (c *Client) xattrs(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 }
 
 // ListXattr implements mount.Xattrs.
-func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.NodeID, buf []byte) (int, error) {
+func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.Inode, buf []byte) (int, error) {
 	o, _, ok := c.nodes.find(id)
 	if !ok {
 		return 0, staleNode
@@ -106,7 +106,7 @@ func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.NodeID,
 }
 
 // SetXattr implements mount.Xattrs.
-func (c *Client) SetXattr(ctx context.Context, who mount.Caller, id mount.NodeID, name string, value []byte, flags mount.XattrFlags) error {
+func (c *Client) SetXattr(ctx context.Context, who mount.Caller, id mount.Inode, name string, value []byte, flags mount.XattrFlags) error {
 	if name == dropName {
 		if !mayDropCaches(who) {
 			return fault.E(fault.Permission, "cartwheel.SetXattr", name, "only root and the mount's own user may drop its caches")
@@ -119,11 +119,11 @@ func (c *Client) SetXattr(ctx context.Context, who mount.Caller, id mount.NodeID
 }
 
 // RemoveXattr implements mount.Xattrs.
-func (c *Client) RemoveXattr(ctx context.Context, who mount.Caller, id mount.NodeID, name string) error {
+func (c *Client) RemoveXattr(ctx context.Context, who mount.Caller, id mount.Inode, name string) error {
 	return c.setXattr(ctx, who, id, &pb.SetXattr{Name: name, Remove: true})
 }
 
-func (c *Client) setXattr(ctx context.Context, who mount.Caller, id mount.NodeID, set *pb.SetXattr) error {
+func (c *Client) setXattr(ctx context.Context, who mount.Caller, id mount.Inode, set *pb.SetXattr) error {
 	o, cues, ok := c.nodes.find(id)
 	if !ok {
 		return staleNode

@@ -27,7 +27,7 @@ type FileSystem interface {
 	// kernel about changes made elsewhere.
 	Init(notifier Notifier)
 	// StatFS describes the space of the file system that holds node.
-	StatFS(ctx context.Context, c Caller, node NodeID) (Space, error)
+	StatFS(ctx context.Context, c Caller, node Inode) (Space, error)
 	// Destroy is called once, after the last other call returned; nodes and
 	// handles still known are void.
 	Destroy()
@@ -40,40 +40,40 @@ type Names interface {
 	// Lookup finds name in dir. "." and ".." may be asked for. An answer with
 	// Node 0 and no error is a negative one that the kernel may keep for
 	// EntryValid.
-	Lookup(ctx context.Context, c Caller, dir NodeID, name string) (Entry, error)
+	Lookup(ctx context.Context, c Caller, dir Inode, name string) (Entry, error)
 	// Forget gives back count lookups; it must not block.
-	Forget(node NodeID, count uint64)
+	Forget(node Inode, count uint64)
 	// Mknod makes a regular or special file; mode carries the type. The file
 	// system applies c.Umask, unless a default ACL of dir governs.
-	Mknod(ctx context.Context, c Caller, dir NodeID, name string, mode, rdev uint32) (Entry, error)
+	Mknod(ctx context.Context, c Caller, dir Inode, name string, mode, rdev uint32) (Entry, error)
 	// Mkdir makes a directory, like Mknod.
-	Mkdir(ctx context.Context, c Caller, dir NodeID, name string, mode uint32) (Entry, error)
+	Mkdir(ctx context.Context, c Caller, dir Inode, name string, mode uint32) (Entry, error)
 	// Symlink makes a symbolic link to target.
-	Symlink(ctx context.Context, c Caller, dir NodeID, name, target string) (Entry, error)
+	Symlink(ctx context.Context, c Caller, dir Inode, name, target string) (Entry, error)
 	// Readlink reads a symbolic link; the answer belongs to the caller of it.
-	Readlink(ctx context.Context, c Caller, node NodeID) ([]byte, error)
+	Readlink(ctx context.Context, c Caller, node Inode) ([]byte, error)
 	// Link gives node another name.
-	Link(ctx context.Context, c Caller, node, dir NodeID, name string) (Entry, error)
+	Link(ctx context.Context, c Caller, node, dir Inode, name string) (Entry, error)
 	// Unlink removes the name of anything but a directory. Open handles of it
 	// stay good.
-	Unlink(ctx context.Context, c Caller, dir NodeID, name string) error
+	Unlink(ctx context.Context, c Caller, dir Inode, name string) error
 	// Rmdir removes an empty directory.
-	Rmdir(ctx context.Context, c Caller, dir NodeID, name string) error
+	Rmdir(ctx context.Context, c Caller, dir Inode, name string) error
 	// Rename moves a name, atomically.
-	Rename(ctx context.Context, c Caller, dir NodeID, name string, newDir NodeID, newName string, flags RenameFlags) error
+	Rename(ctx context.Context, c Caller, dir Inode, name string, newDir Inode, newName string, flags RenameFlags) error
 }
 
 // Attributes is the part that reads and changes what stat shows.
 type Attributes interface {
 	// GetAttr reads attributes; h is 0 or an open handle of node.
-	GetAttr(ctx context.Context, c Caller, node NodeID, h Handle) (AttrReply, error)
+	GetAttr(ctx context.Context, c Caller, node Inode, h Handle) (AttrReply, error)
 	// SetAttr changes the attributes named in change.Valid and answers all.
 	// It applies every rule of chown, chmod and truncate about set-id bits and
 	// ACL masks.
-	SetAttr(ctx context.Context, c Caller, node NodeID, change SetAttr) (AttrReply, error)
+	SetAttr(ctx context.Context, c Caller, node Inode, change SetAttr) (AttrReply, error)
 	// Access checks permission for mask, a sum of AccessRead, AccessWrite and
 	// AccessExecute. Bindings call it only where the kernel does not check.
-	Access(ctx context.Context, c Caller, node NodeID, mask uint32) error
+	Access(ctx context.Context, c Caller, node Inode, mask uint32) error
 }
 
 // Files is the part that works on content.
@@ -81,49 +81,49 @@ type Files interface {
 	// Create makes and opens a regular file in one step. If the name exists
 	// and flags lack OpenExclusive, it is opened instead, and truncated if
 	// flags carry OpenTruncate.
-	Create(ctx context.Context, c Caller, dir NodeID, name string, mode uint32, flags OpenFlags) (Entry, Opened, error)
+	Create(ctx context.Context, c Caller, dir Inode, name string, mode uint32, flags OpenFlags) (Entry, Opened, error)
 	// Open opens a file; OpenTruncate empties it in the same step.
-	Open(ctx context.Context, c Caller, node NodeID, flags OpenFlags) (Opened, error)
+	Open(ctx context.Context, c Caller, node Inode, flags OpenFlags) (Opened, error)
 	// Read fills buf from offset on and answers how much it filled: less than
 	// len(buf) only at the end of the file.
-	Read(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, buf []byte) (int, error)
+	Read(ctx context.Context, c Caller, node Inode, h Handle, offset int64, buf []byte) (int, error)
 	// Write writes all of data, or answers an error. With WriteAppend the
 	// data go to the end of the file, whatever offset says; if that end is
 	// elsewhere than offset, the file system invalidates the node, because the
 	// kernel's pages and size are then wrong.
-	Write(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, data []byte, flags WriteFlags) (int, error)
+	Write(ctx context.Context, c Caller, node Inode, h Handle, offset int64, data []byte, flags WriteFlags) (int, error)
 	// Flush is called at each close of a descriptor, maybe several times for
 	// one handle; it reports what earlier writes came to, and gives up the
 	// POSIX locks of owner.
-	Flush(ctx context.Context, c Caller, node NodeID, h Handle, owner LockOwner) error
+	Flush(ctx context.Context, c Caller, node Inode, h Handle, owner LockOwner) error
 	// Release ends a handle. It gives up every lock still held through it (an
 	// open file description's, of which no Flush tells), and with unlock its
 	// flock. It may come late, when owner names a newer open with an flock of
 	// its own, which stays.
-	Release(node NodeID, h Handle, owner LockOwner, unlock bool)
+	Release(node Inode, h Handle, owner LockOwner, unlock bool)
 	// Fsync returns when everything written is on disk at the required
 	// members; with dataOnly, when the content is.
-	Fsync(ctx context.Context, c Caller, node NodeID, h Handle, dataOnly bool) error
+	Fsync(ctx context.Context, c Caller, node Inode, h Handle, dataOnly bool) error
 	// Seek finds the next data or hole at or after offset; NoDevice where
 	// there is none.
-	Seek(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, whence Whence) (int64, error)
+	Seek(ctx context.Context, c Caller, node Inode, h Handle, offset int64, whence Whence) (int64, error)
 	// Allocate reserves, punches or zeroes a range.
-	Allocate(ctx context.Context, c Caller, node NodeID, h Handle, offset, length int64, mode AllocateMode) error
+	Allocate(ctx context.Context, c Caller, node Inode, h Handle, offset, length int64, mode AllocateMode) error
 }
 
 // Directories is the part that lists.
 type Directories interface {
 	// OpenDir opens a directory for reading.
-	OpenDir(ctx context.Context, c Caller, node NodeID) (Opened, error)
+	OpenDir(ctx context.Context, c Caller, node Inode) (Opened, error)
 	// ReadDir hands the entries behind cookie offset to sink, from 0 at the
 	// start, until sink refuses one or there are no more. With plus it hands
 	// over looked-up entries; the ones that sink took count as lookups. Names
 	// present throughout come exactly once between rewinds.
-	ReadDir(ctx context.Context, c Caller, node NodeID, h Handle, offset uint64, plus bool, sink DirSink) error
+	ReadDir(ctx context.Context, c Caller, node Inode, h Handle, offset uint64, plus bool, sink DirSink) error
 	// ReleaseDir ends a directory handle.
-	ReleaseDir(node NodeID, h Handle)
+	ReleaseDir(node Inode, h Handle)
 	// FsyncDir returns when every change of the directory is on disk.
-	FsyncDir(ctx context.Context, c Caller, node NodeID, h Handle, dataOnly bool) error
+	FsyncDir(ctx context.Context, c Caller, node Inode, h Handle, dataOnly bool) error
 }
 
 // DirSink takes directory entries. It keeps nothing that it was handed.
@@ -138,11 +138,11 @@ type DirSink interface {
 // Locks is the part of advisory locks, both byte ranges and whole-file flocks.
 type Locks interface {
 	// GetLock answers a lock that conflicts with lock, or one of type Unlock.
-	GetLock(ctx context.Context, c Caller, node NodeID, h Handle, lock Lock) (Lock, error)
+	GetLock(ctx context.Context, c Caller, node Inode, h Handle, lock Lock) (Lock, error)
 	// SetLock takes, changes or gives up a lock. Where it conflicts it answers
 	// Again, or with wait blocks until it can be had, until ctx ends
 	// (Interrupted), or until a cycle of waiting is found (Deadlock).
-	SetLock(ctx context.Context, c Caller, node NodeID, h Handle, lock Lock, wait bool) error
+	SetLock(ctx context.Context, c Caller, node Inode, h Handle, lock Lock, wait bool) error
 }
 
 // Xattrs is the part of extended attributes, POSIX ACLs among them: these are
@@ -151,26 +151,26 @@ type Locks interface {
 type Xattrs interface {
 	// GetXattr reads a value into buf and answers its size. If buf is empty
 	// it answers the size only; if buf is too small, TooSmall.
-	GetXattr(ctx context.Context, c Caller, node NodeID, name string, buf []byte) (int, error)
+	GetXattr(ctx context.Context, c Caller, node Inode, name string, buf []byte) (int, error)
 	// ListXattr reads all names, each ended by a zero byte, like GetXattr.
-	ListXattr(ctx context.Context, c Caller, node NodeID, buf []byte) (int, error)
+	ListXattr(ctx context.Context, c Caller, node Inode, buf []byte) (int, error)
 	// SetXattr sets a value, which the file system copies.
-	SetXattr(ctx context.Context, c Caller, node NodeID, name string, value []byte, flags XattrFlags) error
+	SetXattr(ctx context.Context, c Caller, node Inode, name string, value []byte, flags XattrFlags) error
 	// RemoveXattr removes one; NoAttribute where there is none.
-	RemoveXattr(ctx context.Context, c Caller, node NodeID, name string) error
+	RemoveXattr(ctx context.Context, c Caller, node Inode, name string) error
 }
 
 // NamelessCreator is implemented by file systems that can make a file with no
 // name (O_TMPFILE), which Link may name later unless OpenExclusive was given.
 type NamelessCreator interface {
-	CreateNameless(ctx context.Context, c Caller, dir NodeID, mode uint32, flags OpenFlags) (Entry, Opened, error)
+	CreateNameless(ctx context.Context, c Caller, dir Inode, mode uint32, flags OpenFlags) (Entry, Opened, error)
 }
 
 // PathWalker is implemented by file systems that know a quicker way to the end
 // of a path than one Lookup after the other. It answers as the last Lookup
 // does, and with NotFound or NotDirectory where the path cannot go on.
 type PathWalker interface {
-	Walk(ctx context.Context, c Caller, from NodeID, path string) (Entry, error)
+	Walk(ctx context.Context, c Caller, from Inode, path string) (Entry, error)
 }
 
 // PieceReader is implemented by file systems that can answer a read with memory
@@ -178,7 +178,7 @@ type PathWalker interface {
 type PieceReader interface {
 	// ReadPieces is Read, but where pieces is not nil the bytes are these, end
 	// to end, and not in buf. Nobody changes them any more.
-	ReadPieces(ctx context.Context, c Caller, node NodeID, h Handle, offset int64, buf []byte) (pieces [][]byte, n int, err error)
+	ReadPieces(ctx context.Context, c Caller, node Inode, h Handle, offset int64, buf []byte) (pieces [][]byte, n int, err error)
 }
 
 // ReadStarter is implemented by file systems that can begin a read and answer it
@@ -190,7 +190,7 @@ type ReadStarter interface {
 	// at most, by somebody who must not be kept: with the bytes, good until it
 	// returns and fewer than size only at the end of the file, or with false,
 	// and then the read is for Read. No caller can interrupt it.
-	StartRead(c Caller, node NodeID, h Handle, offset int64, size int, then func(data []byte, ok bool)) bool
+	StartRead(c Caller, node Inode, h Handle, offset int64, size int, then func(data []byte, ok bool)) bool
 }
 
 // RangeCopier is implemented by file systems that copy between files without
@@ -199,8 +199,8 @@ type RangeCopier interface {
 	// CopyRange answers how much it copied, which may be less than length; 0 at
 	// the end of what is read. NotSupported says that nothing was done and that
 	// the caller may read and write instead.
-	CopyRange(ctx context.Context, c Caller, from NodeID, fromHandle Handle, fromOffset int64,
-		to NodeID, toHandle Handle, toOffset int64, length int64) (int64, error)
+	CopyRange(ctx context.Context, c Caller, from Inode, fromHandle Handle, fromOffset int64,
+		to Inode, toHandle Handle, toOffset int64, length int64) (int64, error)
 }
 
 // Notifier tells the kernel what changed elsewhere. Its methods only queue,
@@ -214,11 +214,11 @@ type Notifier interface {
 	// InvalidateInode drops the attributes of a node, and its pages in
 	// [offset, offset+length); length 0 or less: to the end of the file;
 	// offset < 0: attributes only.
-	InvalidateInode(node NodeID, offset, length int64)
+	InvalidateInode(node Inode, offset, length int64)
 	// InvalidateEntry drops what the kernel knows of a name, be it there or not.
-	InvalidateEntry(dir NodeID, name string)
+	InvalidateEntry(dir Inode, name string)
 	// Delete says that a name was removed, so that watchers hear of it.
-	Delete(dir, child NodeID, name string)
+	Delete(dir, child Inode, name string)
 	// Drained calls done once everything queued before it was delivered or
 	// dropped with the mount. done must not block.
 	Drained(done func())
@@ -232,7 +232,7 @@ type Releaser interface {
 	// the node, for kernels that give names up and not nodes; it is empty for a
 	// directory, which such a kernel keeps. Like the methods of Notifier, Release
 	// only queues.
-	Release(node, dir NodeID, name string)
+	Release(node, dir Inode, name string)
 }
 
 // Filler is implemented by notifiers of kernels that take content unasked.
@@ -246,5 +246,5 @@ type Filler interface {
 	// and then calls InvalidateInode: either nothing is filled, or what was
 	// filled is dropped. Pages that a process writes to would be lost: nobody
 	// may have the node open for writing, nor change its size, meanwhile.
-	Fill(node NodeID, data []byte, still func() bool) bool
+	Fill(node Inode, data []byte, still func() bool) bool
 }

@@ -2,14 +2,14 @@ package mount
 
 import "time"
 
-// NodeID names a node towards the kernel. The file system chooses them: the
+// Inode names a node towards the kernel. The file system chooses them: the
 // object ID for most, others for the directories that exist only under a cue.
 // One file has one node under all its paths, so that it has one page cache.
-type NodeID uint64
+type Inode uint64
 
 // Root is the node at the mount point; it needs no lookup and is never
 // forgotten.
-const Root NodeID = 1
+const Root Inode = 1
 
 // Handle names an open file or directory; 0 is none.
 type Handle uint64
@@ -77,7 +77,7 @@ type AttrReply struct {
 
 // Entry answers a lookup. Node with Generation is unique for all time.
 type Entry struct {
-	Node       NodeID
+	Node       Inode
 	Generation uint64
 	Attr       Attr
 	AttrValid  time.Duration

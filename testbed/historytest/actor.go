@@ -58,7 +58,7 @@ type actor struct {
 	// lost: the process of its client has crashed.
 	lost atomic.Bool
 
-	nodes map[string]mount.NodeID // of files and directories, by name
+	nodes map[string]mount.Inode // of files and directories, by name
 	known []mount.Entry           // objects that may be linked
 	avoid map[string]bool         // files with a write of ours that may come yet
 	made  uint64
@@ -66,7 +66,7 @@ type actor struct {
 
 // meet looks up what the run works on.
 func (a *actor) meet(ctx context.Context) error {
-	a.nodes, a.avoid = map[string]mount.NodeID{}, map[string]bool{}
+	a.nodes, a.avoid = map[string]mount.Inode{}, map[string]bool{}
 	all := []string{logName}
 	for i := range dirs {
 		all = append(all, dirName(i))
@@ -177,7 +177,7 @@ func (a *actor) run(ctx context.Context, e event, do func(ctx context.Context) e
 }
 
 // opened runs fn on an open file.
-func (a *actor) opened(ctx context.Context, name string, flags mount.OpenFlags, fn func(mount.NodeID, mount.Handle) error) error {
+func (a *actor) opened(ctx context.Context, name string, flags mount.OpenFlags, fn func(mount.Inode, mount.Handle) error) error {
 	node := a.nodes[name]
 	o, err := a.fs.Open(ctx, mount.Caller{}, node, flags)
 	if err != nil {
@@ -197,7 +197,7 @@ func (a *actor) write(ctx context.Context, f file, i int) {
 		body = binary.BigEndian.AppendUint64(body, v)
 	}
 	result := a.run(ctx, event{object: f.register(i), what: write, value: fmt.Sprintf("%x", v)}, func(ctx context.Context) error {
-		return a.opened(ctx, f.name, mount.OpenWrite, func(n mount.NodeID, h mount.Handle) error {
+		return a.opened(ctx, f.name, mount.OpenWrite, func(n mount.Inode, h mount.Handle) error {
 			if _, err := a.fs.Write(ctx, mount.Caller{}, n, h, int64(i*f.size), body, 0); err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func (a *actor) read(ctx context.Context, f file) {
 	}
 	buf := make([]byte, f.ranges*f.size+1)
 	got := 0
-	err := a.opened(ctx, f.name, mount.OpenRead, func(n mount.NodeID, h mount.Handle) (err error) {
+	err := a.opened(ctx, f.name, mount.OpenRead, func(n mount.Inode, h mount.Handle) (err error) {
 		got, err = a.fs.Read(ctx, mount.Caller{}, n, h, 0, buf)
 		return err
 	})
@@ -254,7 +254,7 @@ func (a *actor) append(ctx context.Context) {
 	}
 	record := fmt.Sprintf("%0*x\n", recordSize-1, a.unique())
 	result := a.run(ctx, event{object: logName, what: add, value: record}, func(ctx context.Context) error {
-		return a.opened(ctx, logName, mount.OpenWrite|mount.OpenAppend, func(n mount.NodeID, h mount.Handle) error {
+		return a.opened(ctx, logName, mount.OpenWrite|mount.OpenAppend, func(n mount.Inode, h mount.Handle) error {
 			if _, err := a.fs.Write(ctx, mount.Caller{}, n, h, 0, []byte(record), mount.WriteAppend); err != nil {
 				return err
 			}
@@ -271,7 +271,7 @@ func (a *actor) readLog(ctx context.Context) {
 	var b strings.Builder
 	a.run(ctx, event{object: logName, what: read}, func(ctx context.Context) error {
 		b.Reset()
-		return a.opened(ctx, logName, mount.OpenRead, func(n mount.NodeID, h mount.Handle) error {
+		return a.opened(ctx, logName, mount.OpenRead, func(n mount.Inode, h mount.Handle) error {
 			buf := make([]byte, 64<<10)
 			for {
 				got, err := a.fs.Read(ctx, mount.Caller{}, n, h, int64(b.Len()), buf)
@@ -285,7 +285,7 @@ func (a *actor) readLog(ctx context.Context) {
 }
 
 // cell is the directory and the name of a cell.
-func (a *actor) cell(at int) (mount.NodeID, string) {
+func (a *actor) cell(at int) (mount.Inode, string) {
 	return a.nodes[dirName(at/namesEach)], cellName(at)
 }
 

@@ -16,7 +16,7 @@ import (
 type Library struct {
 	client  *cartwheel.Client
 	objects *cartwheel.Objects
-	dir     mount.NodeID
+	dir     mount.Inode
 	path    string
 }
 

@@ -69,7 +69,7 @@ type worker struct {
 	over   chan struct{}     // closed at its end
 	name   string
 	chance *rand.Rand
-	dirs   []mount.NodeID
+	dirs   []mount.Inode
 	files  []*owned
 	made   int
 }
@@ -179,7 +179,7 @@ func (k *worker) create(ctx context.Context) error {
 
 // put writes a file's content and closes it. What Write returned for is in the
 // write journal: it survives the process, unless the nodes refuse it.
-func (k *worker) put(ctx context.Context, f *owned, n mount.NodeID, h mount.Handle, content string) error {
+func (k *worker) put(ctx context.Context, f *owned, n mount.Inode, h mount.Handle, content string) error {
 	before := maps.Clone(f.contents)
 	_, err := k.fs.Write(ctx, mount.Caller{}, n, h, 0, []byte(content), 0)
 	certain := func() {
@@ -311,7 +311,7 @@ func (k *worker) check(ctx context.Context, f *owned) string {
 	return ""
 }
 
-func (k *worker) read(ctx context.Context, n mount.NodeID) (string, error) {
+func (k *worker) read(ctx context.Context, n mount.Inode) (string, error) {
 	o, err := k.fs.Open(ctx, mount.Caller{}, n, mount.OpenRead)
 	if err != nil {
 		return "", err

@@ -128,7 +128,7 @@ func (d *diary) note(last bool) error {
 }
 
 // fill writes, and now and then has it sent, or writes while it is sent.
-func (d *diary) fill(ctx context.Context, n mount.NodeID, h mount.Handle) error {
+func (d *diary) fill(ctx context.Context, n mount.Inode, h mount.Handle) error {
 	if err := d.scribble(ctx, n, h); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *diary) fill(ctx context.Context, n mount.NodeID, h mount.Handle) error 
 }
 
 // scribble writes here and there.
-func (d *diary) scribble(ctx context.Context, n mount.NodeID, h mount.Handle) error {
+func (d *diary) scribble(ctx context.Context, n mount.Inode, h mount.Handle) error {
 	for range 1 + d.chance.IntN(5) {
 		at, p := d.chance.IntN(3000), bytes.Repeat([]byte{byte('a' + d.chance.IntN(26))}, 1+d.chance.IntN(900))
 		if _, err := d.fs.Write(ctx, mount.Caller{}, n, h, int64(at), p, 0); err != nil {

@@ -54,7 +54,7 @@ func (w *world) pulses(ctx context.Context) error {
 }
 
 // put writes one more than the last count, and lets go of the file.
-func (p *pulse) put(ctx context.Context, k *worker, n mount.NodeID, h mount.Handle) error {
+func (p *pulse) put(ctx context.Context, k *worker, n mount.Inode, h mount.Handle) error {
 	p.mu.Lock()
 	p.begun++
 	count := p.begun
@@ -83,7 +83,7 @@ func (p *pulse) know(count uint64) {
 }
 
 // beat has a client raise the counter, or read it, until stop.
-func (p *pulse) beat(c *client, chance *rand.Rand, most time.Duration, one func(context.Context, *worker, mount.NodeID) error, stop chan struct{}) {
+func (p *pulse) beat(c *client, chance *rand.Rand, most time.Duration, one func(context.Context, *worker, mount.Inode) error, stop chan struct{}) {
 	k := p.b.worker(c, p.name, chance)
 	for {
 		t := time.NewTimer(time.Duration(chance.Int64N(int64(most))))
@@ -103,7 +103,7 @@ func (p *pulse) beat(c *client, chance *rand.Rand, most time.Duration, one func(
 }
 
 // once finds the file and does one thing with it.
-func (p *pulse) once(k *worker, one func(context.Context, *worker, mount.NodeID) error) error {
+func (p *pulse) once(k *worker, one func(context.Context, *worker, mount.Inode) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)
 	defer cancel()
 	if err := k.meet(ctx); err != nil {
@@ -121,7 +121,7 @@ func (p *pulse) once(k *worker, one func(context.Context, *worker, mount.NodeID)
 }
 
 // raise is one beat of who writes.
-func (p *pulse) raise(ctx context.Context, k *worker, n mount.NodeID) error {
+func (p *pulse) raise(ctx context.Context, k *worker, n mount.Inode) error {
 	o, err := k.fs.Open(ctx, mount.Caller{}, n, mount.OpenWrite)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (p *pulse) raise(ctx context.Context, k *worker, n mount.NodeID) error {
 }
 
 // read is one beat of who reads.
-func (p *pulse) read(ctx context.Context, k *worker, n mount.NodeID) error {
+func (p *pulse) read(ctx context.Context, k *worker, n mount.Inode) error {
 	p.mu.Lock()
 	least := p.sure
 	p.mu.Unlock()

@@ -84,7 +84,7 @@ func status(err error) fuse.Status {
 	return fuse.Status(mount.Errno(err))
 }
 
-func node(h *fuse.InHeader) mount.NodeID { return mount.NodeID(h.NodeId) }
+func node(h *fuse.InHeader) mount.Inode { return mount.Inode(h.NodeId) }
 
 const second = int64(time.Second)
 

@@ -70,7 +70,7 @@ type waiters struct {
 	came chan struct{}
 }
 
-func (w waiters) SetLock(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, l mount.Lock, wait bool) error {
+func (w waiters) SetLock(ctx context.Context, c mount.Caller, n mount.Inode, h mount.Handle, l mount.Lock, wait bool) error {
 	if wait && l.Type != mount.Unlock {
 		w.came <- struct{}{}
 	}
@@ -179,7 +179,7 @@ func TestFewWorkersStayForMore(t *testing.T) {
 // pieced answers reads in pieces of a length that divides nothing.
 type pieced struct{ *memfs.View }
 
-func (p pieced) ReadPieces(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
+func (p pieced) ReadPieces(ctx context.Context, c mount.Caller, n mount.Inode, h mount.Handle, offset int64, buf []byte) ([][]byte, int, error) {
 	got, err := p.Read(ctx, c, n, h, offset, buf)
 	var out [][]byte
 	for rest := bytes.Clone(buf[:got]); len(rest) > 0; {
@@ -291,7 +291,7 @@ type blocked struct {
 	mark byte // with which the data of those that wait begin
 }
 
-func (b blocked) Write(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, off int64, data []byte, f mount.WriteFlags) (int, error) {
+func (b blocked) Write(ctx context.Context, c mount.Caller, n mount.Inode, h mount.Handle, off int64, data []byte, f mount.WriteFlags) (int, error) {
 	if data[0] == b.mark {
 		b.came <- struct{}{}
 		select {
@@ -349,7 +349,7 @@ type closing struct {
 	came chan struct{}
 }
 
-func (c closing) Flush(ctx context.Context, _ mount.Caller, _ mount.NodeID, _ mount.Handle, _ mount.LockOwner) error {
+func (c closing) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, _ mount.Handle, _ mount.LockOwner) error {
 	c.came <- struct{}{}
 	<-ctx.Done()
 	return nil
@@ -402,7 +402,7 @@ type stuck struct {
 	mark       byte
 }
 
-func (s stuck) Read(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, off int64, buf []byte) (int, error) {
+func (s stuck) Read(ctx context.Context, c mount.Caller, n mount.Inode, h mount.Handle, off int64, buf []byte) (int, error) {
 	got, err := s.View.Read(ctx, c, n, h, off, buf)
 	if err == nil && got > 0 && buf[0] == s.mark {
 		s.came <- struct{}{}

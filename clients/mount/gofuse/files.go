@@ -168,7 +168,7 @@ func (b *binding) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn
 		return 0, fuse.ENOSYS
 	}
 	n, err := b.copier.CopyRange(request{cancel}, caller(&in.InHeader, 0), node(&in.InHeader), mount.Handle(in.FhIn), int64(in.OffIn),
-		mount.NodeID(in.NodeIdOut), mount.Handle(in.FhOut), int64(in.OffOut), int64(min(in.Len, 1<<30)))
+		mount.Inode(in.NodeIdOut), mount.Handle(in.FhOut), int64(in.OffOut), int64(min(in.Len, 1<<30)))
 	if err != nil {
 		return 0, status(err)
 	}

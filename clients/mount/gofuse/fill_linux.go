@@ -15,7 +15,7 @@ type filler interface {
 // Fill implements mount.Filler. The kernel may hold it up while it drops pages
 // of the node or truncates it, or a read of it is under way: none of that waits
 // for a notice of this queue.
-func (n *notifier) Fill(node mount.NodeID, data []byte, still func() bool) bool {
+func (n *notifier) Fill(node mount.Inode, data []byte, still func() bool) bool {
 	k, can := n.kernel.(filler)
 	s := n.shard(node)
 	if !can || !s.beginFill(node) {
@@ -26,7 +26,7 @@ func (n *notifier) Fill(node mount.NodeID, data []byte, still func() bool) bool 
 }
 
 // beginFill has notices about a node's pages wait, unless they do already.
-func (s *shard) beginFill(node mount.NodeID) bool {
+func (s *shard) beginFill(node mount.Inode) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.filling[node] != nil {
@@ -36,7 +36,7 @@ func (s *shard) beginFill(node mount.NodeID) bool {
 	return true
 }
 
-func (s *shard) endFill(node mount.NodeID) {
+func (s *shard) endFill(node mount.Inode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.filling[node])

@@ -33,7 +33,7 @@ func (f *filling) Init(n mount.Notifier) {
 	f.FileSystem.Init(n)
 }
 
-func (f *filling) Open(ctx context.Context, c mount.Caller, node mount.NodeID, flags mount.OpenFlags) (mount.Opened, error) {
+func (f *filling) Open(ctx context.Context, c mount.Caller, node mount.Inode, flags mount.OpenFlags) (mount.Opened, error) {
 	o, err := f.FileSystem.Open(ctx, c, node, flags)
 	if err == nil && !flags.Writes() {
 		o.KeepCache = f.notifier.(mount.Filler).Fill(node, f.data, func() bool { return true })
@@ -44,12 +44,12 @@ func (f *filling) Open(ctx context.Context, c mount.Caller, node mount.NodeID, f
 	return o, err
 }
 
-func (f *filling) Read(ctx context.Context, c mount.Caller, node mount.NodeID, h mount.Handle, offset int64, buf []byte) (int, error) {
+func (f *filling) Read(ctx context.Context, c mount.Caller, node mount.Inode, h mount.Handle, offset int64, buf []byte) (int, error) {
 	f.reads.Add(1)
 	return f.FileSystem.Read(ctx, c, node, h, offset, buf)
 }
 
-func (f *filling) GetAttr(ctx context.Context, c mount.Caller, node mount.NodeID, h mount.Handle) (mount.AttrReply, error) {
+func (f *filling) GetAttr(ctx context.Context, c mount.Caller, node mount.Inode, h mount.Handle) (mount.AttrReply, error) {
 	f.attributes.Add(1)
 	return f.FileSystem.GetAttr(ctx, c, node, h)
 }

@@ -25,13 +25,13 @@ type starting struct {
 	read func(ctx context.Context)
 }
 
-func (s starting) StartRead(c mount.Caller, n mount.NodeID, h mount.Handle, offset int64, size int, then func([]byte, bool)) bool {
+func (s starting) StartRead(c mount.Caller, n mount.Inode, h mount.Handle, offset int64, size int, then func([]byte, bool)) bool {
 	buf := make([]byte, size)
 	got, err := s.View.Read(context.Background(), c, n, h, offset, buf)
 	return err == nil && s.start(buf[:got], then)
 }
 
-func (s starting) Read(ctx context.Context, c mount.Caller, n mount.NodeID, h mount.Handle, offset int64, buf []byte) (int, error) {
+func (s starting) Read(ctx context.Context, c mount.Caller, n mount.Inode, h mount.Handle, offset int64, buf []byte) (int, error) {
 	if s.read != nil {
 		s.read(ctx)
 	}

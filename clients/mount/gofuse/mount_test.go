@@ -40,7 +40,7 @@ func shell(t *testing.T, dir, script string) string {
 // panicky fails in one call.
 type panicky struct{ *memfs.View }
 
-func (p panicky) Mkdir(context.Context, mount.Caller, mount.NodeID, string, uint32) (mount.Entry, error) {
+func (p panicky) Mkdir(context.Context, mount.Caller, mount.Inode, string, uint32) (mount.Entry, error) {
 	panic("a bug")
 }
 

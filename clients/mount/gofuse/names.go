@@ -19,7 +19,7 @@ func (b *binding) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string,
 	return fuse.OK
 }
 
-func (b *binding) Forget(n, count uint64) { b.fs.Forget(mount.NodeID(n), count) }
+func (b *binding) Forget(n, count uint64) { b.fs.Forget(mount.Inode(n), count) }
 
 // made answers a call that made a name.
 func made(out *fuse.EntryOut, e mount.Entry, err error) fuse.Status {
@@ -46,7 +46,7 @@ func (b *binding) Symlink(cancel <-chan struct{}, in *fuse.InHeader, target, nam
 }
 
 func (b *binding) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	e, err := b.fs.Link(request{cancel}, caller(&in.InHeader, 0), mount.NodeID(in.Oldnodeid), node(&in.InHeader), name)
+	e, err := b.fs.Link(request{cancel}, caller(&in.InHeader, 0), mount.Inode(in.Oldnodeid), node(&in.InHeader), name)
 	return made(out, e, err)
 }
 
@@ -65,7 +65,7 @@ func (b *binding) Rmdir(cancel <-chan struct{}, in *fuse.InHeader, name string) 
 
 func (b *binding) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	return status(b.fs.Rename(request{cancel}, caller(&in.InHeader, 0), node(&in.InHeader), oldName,
-		mount.NodeID(in.Newdir), newName, renameFlags(in.Flags)))
+		mount.Inode(in.Newdir), newName, renameFlags(in.Flags)))
 }
 
 func (b *binding) GetXAttr(cancel <-chan struct{}, in *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {

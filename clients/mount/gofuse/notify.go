@@ -57,8 +57,8 @@ const (
 // is queued only once.
 type notice struct {
 	kind           noticeKind
-	node           mount.NodeID // the directory of names
-	child          mount.NodeID // of tellDelete and release
+	node           mount.Inode // the directory of names
+	child          mount.Inode // of tellDelete and release
 	offset, length int64        // of dropPages
 	name           string
 	again          uint8 // how often the kernel did not know the node
@@ -70,10 +70,10 @@ type shard struct {
 	queue   []notice // waiting; the worker takes all of it at once
 	queued  map[notice]struct{}
 	drained []func()                       // one for each barrier in queue and at the worker
-	filling map[mount.NodeID]chan struct{} // closed when the kernel has the pages
+	filling map[mount.Inode]chan struct{} // closed when the kernel has the pages
 	wake    chan struct{}
 	closed  bool
-	later   map[mount.NodeID]uint8 // nodes to be told of again, with the number of that notice
+	later   map[mount.Inode]uint8 // nodes to be told of again, with the number of that notice
 	// Of the worker: byName, that the kernel gives up names only, and unknown, the
 	// notices of this batch about nodes that the kernel does not know yet.
 	byName  bool
@@ -84,8 +84,8 @@ func newNotifier() *notifier {
 	n := &notifier{}
 	for i := range n.shards {
 		n.shards[i].queued = map[notice]struct{}{}
-		n.shards[i].filling = map[mount.NodeID]chan struct{}{}
-		n.shards[i].later = map[mount.NodeID]uint8{}
+		n.shards[i].filling = map[mount.Inode]chan struct{}{}
+		n.shards[i].later = map[mount.Inode]uint8{}
 		n.shards[i].wake = make(chan struct{}, 1)
 	}
 	return n
@@ -117,13 +117,13 @@ func (n *notifier) close() {
 
 func (n *notifier) wait() { n.ended.Wait() }
 
-func (n *notifier) shard(node mount.NodeID) *shard {
+func (n *notifier) shard(node mount.Inode) *shard {
 	h := uint64(node) * 0x9e3779b97f4a7c15
 	return &n.shards[h>>62]
 }
 
 // InvalidateInode implements mount.Notifier.
-func (n *notifier) InvalidateInode(node mount.NodeID, offset, length int64) {
+func (n *notifier) InvalidateInode(node mount.Inode, offset, length int64) {
 	if offset < 0 {
 		n.shard(node).add(notice{kind: dropAttr, node: node})
 		return
@@ -132,17 +132,17 @@ func (n *notifier) InvalidateInode(node mount.NodeID, offset, length int64) {
 }
 
 // InvalidateEntry implements mount.Notifier.
-func (n *notifier) InvalidateEntry(dir mount.NodeID, name string) {
+func (n *notifier) InvalidateEntry(dir mount.Inode, name string) {
 	n.shard(dir).add(notice{kind: dropEntry, node: dir, name: name})
 }
 
 // Delete implements mount.Notifier.
-func (n *notifier) Delete(dir, child mount.NodeID, name string) {
+func (n *notifier) Delete(dir, child mount.Inode, name string) {
 	n.shard(dir).add(notice{kind: tellDelete, node: dir, child: child, name: name})
 }
 
 // Release implements mount.Releaser.
-func (n *notifier) Release(node, dir mount.NodeID, name string) {
+func (n *notifier) Release(node, dir mount.Inode, name string) {
 	n.shard(dir).add(notice{kind: release, node: dir, child: node, name: name})
 }
 
@@ -243,7 +243,7 @@ func (s *shard) abandon() {
 
 // awaitFill waits until the kernel has the pages that it is being given. One who
 // begins to give some later knows what this worker is about to tell.
-func (s *shard) awaitFill(node mount.NodeID) {
+func (s *shard) awaitFill(node mount.Inode) {
 	s.mu.Lock()
 	filled := s.filling[node]
 	s.mu.Unlock()

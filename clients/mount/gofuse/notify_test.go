@@ -81,7 +81,7 @@ func TestNoticesReachTheKernelInOrder(t *testing.T) {
 func TestHeldUpNoticesAreQueuedOnceAndCollapse(t *testing.T) {
 	n, k := newNotifier(), &recorder{gate: make(chan struct{})}
 	n.start(k)
-	const node = mount.NodeID(5)
+	const node = mount.Inode(5)
 	n.InvalidateInode(node, 0, 1) // the worker takes this one and is held up
 	for range 3 {
 		for i := range 10 * collapseAt {
@@ -182,7 +182,7 @@ func TestNoticesToldAgainAreBounded(t *testing.T) {
 		k.unknown.Store(math.MaxInt32)
 		n.start(k)
 		for i := range 20 * collapseAt {
-			n.InvalidateInode(mount.NodeID(i), -1, 0)
+			n.InvalidateInode(mount.Inode(i), -1, 0)
 		}
 		drained(t, n)
 		for i := range n.shards {
@@ -206,7 +206,7 @@ func TestHeldUpDirectory(t *testing.T) {
 	k := &choosy{held: 3, gate: make(chan struct{}), told: make(chan uint64, 100)}
 	n.start(k)
 	n.InvalidateEntry(3, "held up")
-	other := mount.NodeID(4)
+	other := mount.Inode(4)
 	for n.shard(other) == n.shard(3) {
 		other++
 	}

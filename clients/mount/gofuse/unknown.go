@@ -80,7 +80,7 @@ func (s *shard) sendLater(m *notice) {
 }
 
 // waits reports whether a node is still to be told of again.
-func (s *shard) waits(node mount.NodeID) bool {
+func (s *shard) waits(node mount.Inode) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, waits := s.later[node]
@@ -88,7 +88,7 @@ func (s *shard) waits(node mount.NodeID) bool {
 }
 
 // forgetLater notes that the kernel has heard of a node.
-func (s *shard) forgetLater(node mount.NodeID) {
+func (s *shard) forgetLater(node mount.Inode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.later, node)

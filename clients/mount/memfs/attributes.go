@@ -8,7 +8,7 @@ import (
 )
 
 // GetAttr implements mount.Attributes.
-func (v *View) GetAttr(_ context.Context, _ mount.Caller, node mount.NodeID, _ mount.Handle) (mount.AttrReply, error) {
+func (v *View) GetAttr(_ context.Context, _ mount.Caller, node mount.Inode, _ mount.Handle) (mount.AttrReply, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -20,7 +20,7 @@ func (v *View) GetAttr(_ context.Context, _ mount.Caller, node mount.NodeID, _ m
 
 // SetAttr implements mount.Attributes. Everything is checked before anything
 // changes.
-func (v *View) SetAttr(_ context.Context, c mount.Caller, node mount.NodeID, s mount.SetAttr) (mount.AttrReply, error) {
+func (v *View) SetAttr(_ context.Context, c mount.Caller, node mount.Inode, s mount.SetAttr) (mount.AttrReply, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -144,7 +144,7 @@ func (i *inode) setTimes(s mount.SetAttr, now int64) {
 }
 
 // Access implements mount.Attributes.
-func (v *View) Access(_ context.Context, c mount.Caller, node mount.NodeID, mask uint32) error {
+func (v *View) Access(_ context.Context, c mount.Caller, node mount.Inode, mask uint32) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -155,7 +155,7 @@ func (v *View) Access(_ context.Context, c mount.Caller, node mount.NodeID, mask
 }
 
 // StatFS implements mount.FileSystem.
-func (v *View) StatFS(_ context.Context, _ mount.Caller, _ mount.NodeID) (mount.Space, error) {
+func (v *View) StatFS(_ context.Context, _ mount.Caller, _ mount.Inode) (mount.Space, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	free := uint64(max(0, v.capacity-v.used)) / pageSize

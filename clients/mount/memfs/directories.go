@@ -7,7 +7,7 @@ import (
 )
 
 // OpenDir implements mount.Directories.
-func (v *View) OpenDir(_ context.Context, c mount.Caller, node mount.NodeID) (mount.Opened, error) {
+func (v *View) OpenDir(_ context.Context, c mount.Caller, node mount.Inode) (mount.Opened, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d, err := v.directory(node)
@@ -21,7 +21,7 @@ func (v *View) OpenDir(_ context.Context, c mount.Caller, node mount.NodeID) (mo
 }
 
 // ReadDir implements mount.Directories.
-func (v *View) ReadDir(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.Handle, offset uint64, plus bool, sink mount.DirSink) error {
+func (v *View) ReadDir(_ context.Context, _ mount.Caller, _ mount.Inode, h mount.Handle, offset uint64, plus bool, sink mount.DirSink) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := v.file(h)
@@ -58,9 +58,9 @@ func (v *View) ReadDir(_ context.Context, _ mount.Caller, _ mount.NodeID, h moun
 }
 
 // ReleaseDir implements mount.Directories.
-func (v *View) ReleaseDir(node mount.NodeID, h mount.Handle) { v.Release(node, h, 0, false) }
+func (v *View) ReleaseDir(node mount.Inode, h mount.Handle) { v.Release(node, h, 0, false) }
 
 // FsyncDir implements mount.Directories.
-func (v *View) FsyncDir(ctx context.Context, c mount.Caller, node mount.NodeID, h mount.Handle, dataOnly bool) error {
+func (v *View) FsyncDir(ctx context.Context, c mount.Caller, node mount.Inode, h mount.Handle, dataOnly bool) error {
 	return v.Fsync(ctx, c, node, h, dataOnly)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Create implements mount.Files.
-func (v *View) Create(_ context.Context, c mount.Caller, dir mount.NodeID, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
+func (v *View) Create(_ context.Context, c mount.Caller, dir mount.Inode, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d, err := v.directory(dir)
@@ -32,7 +32,7 @@ func (v *View) Create(_ context.Context, c mount.Caller, dir mount.NodeID, name 
 }
 
 // CreateNameless implements mount.NamelessCreator.
-func (v *View) CreateNameless(_ context.Context, c mount.Caller, dir mount.NodeID, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
+func (v *View) CreateNameless(_ context.Context, c mount.Caller, dir mount.Inode, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d, err := v.directory(dir)
@@ -48,7 +48,7 @@ func (v *View) CreateNameless(_ context.Context, c mount.Caller, dir mount.NodeI
 }
 
 // Open implements mount.Files.
-func (v *View) Open(_ context.Context, c mount.Caller, node mount.NodeID, flags mount.OpenFlags) (mount.Opened, error) {
+func (v *View) Open(_ context.Context, c mount.Caller, node mount.Inode, flags mount.OpenFlags) (mount.Opened, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -106,7 +106,7 @@ func (s *Store) file(h mount.Handle) (*handle, error) {
 }
 
 // Read implements mount.Files; it keeps atime as relatime does.
-func (v *View) Read(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.Handle, offset int64, buf []byte) (int, error) {
+func (v *View) Read(_ context.Context, _ mount.Caller, _ mount.Inode, h mount.Handle, offset int64, buf []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := v.file(h)
@@ -127,7 +127,7 @@ func (i *inode) accessed(now int64) {
 }
 
 // Write implements mount.Files.
-func (v *View) Write(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.Handle, offset int64, data []byte, flags mount.WriteFlags) (int, error) {
+func (v *View) Write(_ context.Context, _ mount.Caller, _ mount.Inode, h mount.Handle, offset int64, data []byte, flags mount.WriteFlags) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := v.file(h)
@@ -159,7 +159,7 @@ func (v *View) Write(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.
 }
 
 // Flush implements mount.Files.
-func (v *View) Flush(_ context.Context, _ mount.Caller, node mount.NodeID, h mount.Handle, owner mount.LockOwner) error {
+func (v *View) Flush(_ context.Context, _ mount.Caller, node mount.Inode, h mount.Handle, owner mount.LockOwner) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := v.file(h)
@@ -173,7 +173,7 @@ func (v *View) Flush(_ context.Context, _ mount.Caller, node mount.NodeID, h mou
 // Release implements mount.Files. It goes by the handle, not by the owner: the
 // kernel tells of a close late, and names the owner of an flock by an address
 // that the next open may have by then, with a lock of its own.
-func (v *View) Release(_ mount.NodeID, h mount.Handle, _ mount.LockOwner, unlock bool) {
+func (v *View) Release(_ mount.Inode, h mount.Handle, _ mount.LockOwner, unlock bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f := v.handles[h]
@@ -190,7 +190,7 @@ func (v *View) Release(_ mount.NodeID, h mount.Handle, _ mount.LockOwner, unlock
 }
 
 // Fsync implements mount.Files; memory has nothing to sync.
-func (v *View) Fsync(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.Handle, _ bool) error {
+func (v *View) Fsync(_ context.Context, _ mount.Caller, _ mount.Inode, h mount.Handle, _ bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	_, err := v.file(h)
@@ -198,7 +198,7 @@ func (v *View) Fsync(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.
 }
 
 // Seek implements mount.Files.
-func (v *View) Seek(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.Handle, offset int64, whence mount.Whence) (int64, error) {
+func (v *View) Seek(_ context.Context, _ mount.Caller, _ mount.Inode, h mount.Handle, offset int64, whence mount.Whence) (int64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := v.file(h)
@@ -213,7 +213,7 @@ func (v *View) Seek(_ context.Context, _ mount.Caller, _ mount.NodeID, h mount.H
 }
 
 // Allocate implements mount.Files.
-func (v *View) Allocate(_ context.Context, c mount.Caller, _ mount.NodeID, h mount.Handle, offset, length int64, mode mount.AllocateMode) error {
+func (v *View) Allocate(_ context.Context, c mount.Caller, _ mount.Inode, h mount.Handle, offset, length int64, mode mount.AllocateMode) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, err := v.file(h)

@@ -93,7 +93,7 @@ func (t *lockTable) drop(match func(heldLock) bool) {
 }
 
 // GetLock implements mount.Locks.
-func (v *View) GetLock(_ context.Context, _ mount.Caller, node mount.NodeID, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
+func (v *View) GetLock(_ context.Context, _ mount.Caller, node mount.Inode, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -116,7 +116,7 @@ func (v *View) lockOwner(l mount.Lock) lockOwner {
 }
 
 // SetLock implements mount.Locks.
-func (v *View) SetLock(ctx context.Context, _ mount.Caller, node mount.NodeID, h mount.Handle, l mount.Lock, wait bool) error {
+func (v *View) SetLock(ctx context.Context, _ mount.Caller, node mount.Inode, h mount.Handle, l mount.Lock, wait bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)

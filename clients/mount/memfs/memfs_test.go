@@ -43,15 +43,15 @@ func TestNoSpace(t *testing.T) {
 // recorder notes what a view is told.
 type recorder struct{ told []string }
 
-func (r *recorder) InvalidateInode(n mount.NodeID, off, length int64) {
+func (r *recorder) InvalidateInode(n mount.Inode, off, length int64) {
 	r.told = append(r.told, fmt.Sprint("inode ", n, off, length))
 }
 
-func (r *recorder) InvalidateEntry(dir mount.NodeID, name string) {
+func (r *recorder) InvalidateEntry(dir mount.Inode, name string) {
 	r.told = append(r.told, fmt.Sprint("entry ", dir, " ", name))
 }
 
-func (r *recorder) Delete(dir, child mount.NodeID, name string) {
+func (r *recorder) Delete(dir, child mount.Inode, name string) {
 	r.told = append(r.told, fmt.Sprint("delete ", dir, child, " ", name))
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Lookup implements mount.Names.
-func (v *View) Lookup(_ context.Context, c mount.Caller, dir mount.NodeID, name string) (mount.Entry, error) {
+func (v *View) Lookup(_ context.Context, c mount.Caller, dir mount.Inode, name string) (mount.Entry, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d, err := v.directory(dir)
@@ -39,7 +39,7 @@ func (s *Store) child(d *inode, name string) *inode {
 }
 
 // Forget implements mount.Names.
-func (v *View) Forget(node mount.NodeID, count uint64) {
+func (v *View) Forget(node mount.Inode, count uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if i := v.inodes[node]; i != nil {
@@ -49,7 +49,7 @@ func (v *View) Forget(node mount.NodeID, count uint64) {
 }
 
 // place checks that name may be made in dir, and answers dir.
-func (s *Store) place(c mount.Caller, dir mount.NodeID, name string) (*inode, error) {
+func (s *Store) place(c mount.Caller, dir mount.Inode, name string) (*inode, error) {
 	d, err := s.directory(dir)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (v *View) name(d *inode, name string, i *inode) {
 	v.tellEntry(d, name)
 }
 
-func (v *View) makeNamed(c mount.Caller, dir mount.NodeID, name string, mode uint32, fill func(*inode)) (mount.Entry, error) {
+func (v *View) makeNamed(c mount.Caller, dir mount.Inode, name string, mode uint32, fill func(*inode)) (mount.Entry, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d, err := v.place(c, dir, name)
@@ -124,7 +124,7 @@ func (v *View) makeNamed(c mount.Caller, dir mount.NodeID, name string, mode uin
 }
 
 // Mknod implements mount.Names.
-func (v *View) Mknod(_ context.Context, c mount.Caller, dir mount.NodeID, name string, mode, rdev uint32) (mount.Entry, error) {
+func (v *View) Mknod(_ context.Context, c mount.Caller, dir mount.Inode, name string, mode, rdev uint32) (mount.Entry, error) {
 	if mode&mount.TypeMask == mount.TypeDir || mode&mount.TypeMask == mount.TypeSymlink {
 		return mount.Entry{}, fail(fault.NotOwner)
 	}
@@ -132,12 +132,12 @@ func (v *View) Mknod(_ context.Context, c mount.Caller, dir mount.NodeID, name s
 }
 
 // Mkdir implements mount.Names.
-func (v *View) Mkdir(_ context.Context, c mount.Caller, dir mount.NodeID, name string, mode uint32) (mount.Entry, error) {
+func (v *View) Mkdir(_ context.Context, c mount.Caller, dir mount.Inode, name string, mode uint32) (mount.Entry, error) {
 	return v.makeNamed(c, dir, name, mode&^mount.TypeMask|mount.TypeDir, func(*inode) {})
 }
 
 // Symlink implements mount.Names.
-func (v *View) Symlink(_ context.Context, c mount.Caller, dir mount.NodeID, name, target string) (mount.Entry, error) {
+func (v *View) Symlink(_ context.Context, c mount.Caller, dir mount.Inode, name, target string) (mount.Entry, error) {
 	if target == "" {
 		return mount.Entry{}, fail(fault.NotFound)
 	}
@@ -149,7 +149,7 @@ func (v *View) Symlink(_ context.Context, c mount.Caller, dir mount.NodeID, name
 }
 
 // Readlink implements mount.Names.
-func (v *View) Readlink(_ context.Context, _ mount.Caller, node mount.NodeID) ([]byte, error) {
+func (v *View) Readlink(_ context.Context, _ mount.Caller, node mount.Inode) ([]byte, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -163,7 +163,7 @@ func (v *View) Readlink(_ context.Context, _ mount.Caller, node mount.NodeID) ([
 }
 
 // Link implements mount.Names.
-func (v *View) Link(_ context.Context, c mount.Caller, node, dir mount.NodeID, name string) (mount.Entry, error) {
+func (v *View) Link(_ context.Context, c mount.Caller, node, dir mount.Inode, name string) (mount.Entry, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -185,7 +185,7 @@ func (v *View) Link(_ context.Context, c mount.Caller, node, dir mount.NodeID, n
 }
 
 // Unlink implements mount.Names.
-func (v *View) Unlink(_ context.Context, c mount.Caller, dir mount.NodeID, name string) error {
+func (v *View) Unlink(_ context.Context, c mount.Caller, dir mount.Inode, name string) error {
 	return v.remove(c, dir, name, func(i *inode) error {
 		if i.entries != nil {
 			return fail(fault.IsDirectory)
@@ -195,7 +195,7 @@ func (v *View) Unlink(_ context.Context, c mount.Caller, dir mount.NodeID, name 
 }
 
 // Rmdir implements mount.Names.
-func (v *View) Rmdir(_ context.Context, c mount.Caller, dir mount.NodeID, name string) error {
+func (v *View) Rmdir(_ context.Context, c mount.Caller, dir mount.Inode, name string) error {
 	switch name {
 	case ".":
 		return fail(fault.Invalid)
@@ -213,7 +213,7 @@ func (v *View) Rmdir(_ context.Context, c mount.Caller, dir mount.NodeID, name s
 	})
 }
 
-func (v *View) remove(c mount.Caller, dir mount.NodeID, name string, check func(*inode) error) error {
+func (v *View) remove(c mount.Caller, dir mount.Inode, name string, check func(*inode) error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d, err := v.directory(dir)

@@ -15,7 +15,7 @@ type move struct {
 }
 
 // Rename implements mount.Names.
-func (v *View) Rename(_ context.Context, c mount.Caller, dir mount.NodeID, name string, newDir mount.NodeID, newName string, flags mount.RenameFlags) error {
+func (v *View) Rename(_ context.Context, c mount.Caller, dir mount.Inode, name string, newDir mount.Inode, newName string, flags mount.RenameFlags) error {
 	if flags&^(mount.RenameNoReplace|mount.RenameExchange) != 0 ||
 		flags == mount.RenameNoReplace|mount.RenameExchange {
 		return fail(fault.Invalid)
@@ -40,7 +40,7 @@ func (v *View) Rename(_ context.Context, c mount.Caller, dir mount.NodeID, name 
 	return nil
 }
 
-func (v *View) findMove(dir mount.NodeID, name string, newDir mount.NodeID, newName string) (move, error) {
+func (v *View) findMove(dir mount.Inode, name string, newDir mount.Inode, newName string) (move, error) {
 	from, err := v.directory(dir)
 	if err != nil {
 		return move{}, err

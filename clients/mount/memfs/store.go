@@ -31,8 +31,8 @@ type Store struct {
 	valid    time.Duration
 
 	mu      sync.Mutex // guards everything below, and all inodes and handles
-	inodes  map[mount.NodeID]*inode
-	next    mount.NodeID
+	inodes  map[mount.Inode]*inode
+	next    mount.Inode
 	handles map[mount.Handle]*handle
 	opened  mount.Handle
 	used    int64 // bytes of pages
@@ -54,12 +54,12 @@ var (
 
 // inode is one object. It goes when it has no name, no handle and no lookup.
 type inode struct {
-	node    mount.NodeID
+	node    mount.Inode
 	attr    mount.Attr
 	lookups uint64
 	handles int
 	writers int          // of handles, those that may write
-	parent  mount.NodeID // of a directory
+	parent  mount.Inode // of a directory
 	target  string       // of a symbolic link
 	content content      // of a regular file
 	entries *entries     // of a directory
@@ -78,7 +78,7 @@ type handle struct {
 func New(o Options) *Store {
 	s := &Store{
 		now: o.Now, capacity: o.Capacity, valid: o.Valid,
-		inodes:  map[mount.NodeID]*inode{},
+		inodes:  map[mount.Inode]*inode{},
 		handles: map[mount.Handle]*handle{},
 		waiting: map[lockOwner]lockOwner{},
 	}
@@ -145,7 +145,7 @@ func (s *Store) makeInode(mode uint32) *inode {
 }
 
 // get finds a known inode.
-func (s *Store) get(node mount.NodeID) (*inode, error) {
+func (s *Store) get(node mount.Inode) (*inode, error) {
 	if i := s.inodes[node]; i != nil {
 		return i, nil
 	}
@@ -153,7 +153,7 @@ func (s *Store) get(node mount.NodeID) (*inode, error) {
 }
 
 // directory finds a directory that callers may make names in or look at.
-func (s *Store) directory(node mount.NodeID) (*inode, error) {
+func (s *Store) directory(node mount.Inode) (*inode, error) {
 	i, err := s.get(node)
 	if err != nil {
 		return nil, err

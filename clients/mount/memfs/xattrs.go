@@ -27,7 +27,7 @@ func fill(buf, value []byte) (int, error) {
 }
 
 // GetXattr implements mount.Xattrs.
-func (v *View) GetXattr(_ context.Context, c mount.Caller, node mount.NodeID, name string, buf []byte) (int, error) {
+func (v *View) GetXattr(_ context.Context, c mount.Caller, node mount.Inode, name string, buf []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -58,7 +58,7 @@ func (i *inode) xattr(name string) ([]byte, bool) {
 }
 
 // ListXattr implements mount.Xattrs.
-func (v *View) ListXattr(_ context.Context, _ mount.Caller, node mount.NodeID, buf []byte) (int, error) {
+func (v *View) ListXattr(_ context.Context, _ mount.Caller, node mount.Inode, buf []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.get(node)
@@ -84,7 +84,7 @@ func (v *View) ListXattr(_ context.Context, _ mount.Caller, node mount.NodeID, b
 }
 
 // SetXattr implements mount.Xattrs.
-func (v *View) SetXattr(_ context.Context, c mount.Caller, node mount.NodeID, name string, value []byte, flags mount.XattrFlags) error {
+func (v *View) SetXattr(_ context.Context, c mount.Caller, node mount.Inode, name string, value []byte, flags mount.XattrFlags) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.changeable(c, node, name)
@@ -140,7 +140,7 @@ func (i *inode) setACL(name string, value []byte, flags mount.XattrFlags) error 
 }
 
 // changeable finds an inode whose attribute name the caller may change.
-func (s *Store) changeable(c mount.Caller, node mount.NodeID, name string) (*inode, error) {
+func (s *Store) changeable(c mount.Caller, node mount.Inode, name string) (*inode, error) {
 	i, err := s.get(node)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Store) changeable(c mount.Caller, node mount.NodeID, name string) (*ino
 
 // removable finds an inode whose attribute name the caller may remove: kernels
 // remove capabilities for whoever changes the content.
-func (s *Store) removable(c mount.Caller, node mount.NodeID, name string) (*inode, error) {
+func (s *Store) removable(c mount.Caller, node mount.Inode, name string) (*inode, error) {
 	if name != capability {
 		return s.changeable(c, node, name)
 	}
@@ -176,7 +176,7 @@ func (s *Store) removable(c mount.Caller, node mount.NodeID, name string) (*inod
 }
 
 // RemoveXattr implements mount.Xattrs.
-func (v *View) RemoveXattr(_ context.Context, c mount.Caller, node mount.NodeID, name string) error {
+func (v *View) RemoveXattr(_ context.Context, c mount.Caller, node mount.Inode, name string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i, err := v.removable(c, node, name)

@@ -27,7 +27,7 @@ type binding struct {
 
 // opened is a file or directory in use; it holds one lookup of its node.
 type opened struct {
-	node   mount.NodeID
+	node   mount.Inode
 	handle mount.Handle
 	flags  mount.OpenFlags
 	path   string // as stored when it was opened
@@ -75,7 +75,7 @@ func who() mount.Caller {
 }
 
 // on runs fn with what a handle or else a path leads to.
-func (b *binding) on(path string, fh uint64, fn func(context.Context, mount.Caller, mount.NodeID, mount.Handle) error) int {
+func (b *binding) on(path string, fh uint64, fn func(context.Context, mount.Caller, mount.Inode, mount.Handle) error) int {
 	ctx, c := context.Background(), who()
 	if o, ok := b.get(fh); ok {
 		return code(fn(ctx, c, o.node, o.handle))

@@ -11,13 +11,13 @@ type notifier struct{}
 var _ mount.Notifier = (*notifier)(nil)
 
 // InvalidateInode implements mount.Notifier.
-func (*notifier) InvalidateInode(mount.NodeID, int64, int64) {}
+func (*notifier) InvalidateInode(mount.Inode, int64, int64) {}
 
 // InvalidateEntry implements mount.Notifier.
-func (*notifier) InvalidateEntry(mount.NodeID, string) {}
+func (*notifier) InvalidateEntry(mount.Inode, string) {}
 
 // Delete implements mount.Notifier.
-func (*notifier) Delete(mount.NodeID, mount.NodeID, string) {}
+func (*notifier) Delete(mount.Inode, mount.Inode, string) {}
 
 // Drained implements mount.Notifier.
 func (*notifier) Drained(done func()) { done() }

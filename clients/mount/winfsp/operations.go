@@ -13,7 +13,7 @@ import (
 
 // Statfs implements fuse.FileSystemInterface, as do the methods below.
 func (b *binding) Statfs(path string, out *fuse.Statfs_t) int {
-	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		s, err := b.fs.StatFS(ctx, c, node)
 		*out = fuse.Statfs_t{
 			Bsize: uint64(s.BlockSize), Frsize: uint64(s.BlockSize), Blocks: s.Blocks, Bfree: s.FreeBlocks, Bavail: s.AvailBlocks,
@@ -54,7 +54,7 @@ func (b *binding) Link(oldPath, path string) int {
 
 func (b *binding) Readlink(path string) (int, string) {
 	target := ""
-	status := b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	status := b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		t, err := b.fs.Readlink(ctx, c, node)
 		target = string(t)
 		return err
@@ -97,7 +97,7 @@ func (b *binding) Rename3(oldPath, newPath string, flags uint32) int {
 }
 
 func (b *binding) setAttr(path string, fh uint64, change mount.SetAttr) int {
-	return b.on(path, fh, func(ctx context.Context, c mount.Caller, node mount.NodeID, h mount.Handle) error {
+	return b.on(path, fh, func(ctx context.Context, c mount.Caller, node mount.Inode, h mount.Handle) error {
 		if change.Valid&mount.SetSize != 0 {
 			change.Handle = h
 		}
@@ -157,7 +157,7 @@ func (b *binding) Access(path string, mask uint32) int {
 	if mask&fuse.DELETE_OK != 0 && b.windows {
 		return b.mayDelete(path)
 	}
-	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		return b.fs.Access(ctx, c, node, mask&7)
 	})
 }
@@ -173,7 +173,7 @@ func (b *binding) mayDelete(path string) int {
 }
 
 func (b *binding) Getattr(path string, out *fuse.Stat_t, fh uint64) int {
-	return b.on(path, fh, func(ctx context.Context, c mount.Caller, node mount.NodeID, h mount.Handle) error {
+	return b.on(path, fh, func(ctx context.Context, c mount.Caller, node mount.Inode, h mount.Handle) error {
 		r, err := b.fs.GetAttr(ctx, c, node, h)
 		putStat(out, &r.Attr)
 		return err
@@ -203,14 +203,14 @@ func (b *binding) shownPath(path string) string {
 }
 
 func (b *binding) Setxattr(path, name string, value []byte, flags int) int {
-	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		return b.fs.SetXattr(ctx, c, node, name, value, mount.XattrFlags(flags)&(mount.XattrCreate|mount.XattrReplace))
 	})
 }
 
 func (b *binding) Getxattr(path, name string) (int, []byte) {
 	var value []byte
-	status := b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	status := b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		var err error
 		value, err = whole(func(buf []byte) (int, error) { return b.fs.GetXattr(ctx, c, node, name, buf) })
 		return err
@@ -219,7 +219,7 @@ func (b *binding) Getxattr(path, name string) (int, []byte) {
 }
 
 func (b *binding) Listxattr(path string, fill func(name string) bool) int {
-	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		list, err := whole(func(buf []byte) (int, error) { return b.fs.ListXattr(ctx, c, node, buf) })
 		for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
 			if name != "" && !fill(name) {
@@ -244,7 +244,7 @@ func whole(read func([]byte) (int, error)) ([]byte, error) {
 }
 
 func (b *binding) Removexattr(path, name string) int {
-	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.NodeID, _ mount.Handle) error {
+	return b.on(path, 0, func(ctx context.Context, c mount.Caller, node mount.Inode, _ mount.Handle) error {
 		return b.fs.RemoveXattr(ctx, c, node, name)
 	})
 }

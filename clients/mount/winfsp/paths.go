@@ -14,9 +14,9 @@ const opResolve fault.Op = "winfsp.Resolve"
 
 // place is what a path leads to. The lookup that found it is given back by done.
 type place struct {
-	dir  mount.NodeID // where name is; Root for the root itself
+	dir  mount.Inode // where name is; Root for the root itself
 	name string       // as stored
-	node mount.NodeID // 0: there is no such name
+	node mount.Inode // 0: there is no such name
 	attr mount.Attr
 	path string // as stored, from the root
 	done func()
@@ -26,7 +26,7 @@ type place struct {
 // names. Missing names on the way are errors; a missing last one is not.
 func (b *binding) resolve(ctx context.Context, c mount.Caller, path string) (place, error) {
 	at := place{dir: mount.Root, node: mount.Root, done: func() {}}
-	held := []mount.NodeID{}
+	held := []mount.Inode{}
 	at.done = func() {
 		for _, node := range held {
 			b.fs.Forget(node, 1)
@@ -73,7 +73,7 @@ func (b *binding) existing(ctx context.Context, c mount.Caller, path string) (pl
 
 // lookup finds name in dir, in any case where the binding ignores case; then
 // it becomes the stored name. A name in the very case asked for wins.
-func (b *binding) lookup(ctx context.Context, c mount.Caller, dir mount.NodeID, name *string) (mount.Entry, error) {
+func (b *binding) lookup(ctx context.Context, c mount.Caller, dir mount.Inode, name *string) (mount.Entry, error) {
 	e, err := b.fs.Lookup(ctx, c, dir, *name)
 	missing := fault.Is(err, fault.NotFound) || err == nil && e.Node == 0
 	if !missing {
@@ -109,7 +109,7 @@ func (f *folded) Add(e mount.DirEntry) bool {
 // AddPlus implements mount.DirSink; it is never called.
 func (f *folded) AddPlus(mount.DirEntry, *mount.Entry) bool { return false }
 
-func (b *binding) findFolded(ctx context.Context, c mount.Caller, dir mount.NodeID, name string) (string, error) {
+func (b *binding) findFolded(ctx context.Context, c mount.Caller, dir mount.Inode, name string) (string, error) {
 	o, err := b.fs.OpenDir(ctx, c, dir)
 	if err != nil {
 		return "", err
