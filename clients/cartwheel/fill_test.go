@@ -58,9 +58,9 @@ func (p *pages) InvalidateInode(node mount.Inode, offset, _ int64) {
 	}
 }
 
-func (p *pages) InvalidateEntry(mount.Inode, string)      {}
+func (p *pages) InvalidateEntry(mount.Inode, string)     {}
 func (p *pages) Delete(mount.Inode, mount.Inode, string) {}
-func (p *pages) Drained(done func())                       { done() }
+func (p *pages) Drained(done func())                     { done() }
 func (p *pages) seen(node mount.Inode) (data string, given, n int) { // n: times dropped
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -42,7 +42,7 @@ func (d *dropped) InvalidateEntry(_ mount.Inode, name string) {
 }
 
 func (d *dropped) Delete(mount.Inode, mount.Inode, string) {}
-func (d *dropped) Drained(done func())                       { done() }
+func (d *dropped) Drained(done func())                     { done() }
 
 // TestAMachineThatSleptBelievesNothing lets the clock of leases jump, as a
 // suspension does: the kernel, whose own clock stood still, is told to drop the

@@ -59,8 +59,8 @@ type actor struct {
 	lost atomic.Bool
 
 	nodes map[string]mount.Inode // of files and directories, by name
-	known []mount.Entry           // objects that may be linked
-	avoid map[string]bool         // files with a write of ours that may come yet
+	known []mount.Entry          // objects that may be linked
+	avoid map[string]bool        // files with a write of ours that may come yet
 	made  uint64
 }
 

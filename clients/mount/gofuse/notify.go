@@ -59,7 +59,7 @@ type notice struct {
 	kind           noticeKind
 	node           mount.Inode // the directory of names
 	child          mount.Inode // of tellDelete and release
-	offset, length int64        // of dropPages
+	offset, length int64       // of dropPages
 	name           string
 	again          uint8 // how often the kernel did not know the node
 }
@@ -69,7 +69,7 @@ type shard struct {
 	mu      sync.Mutex
 	queue   []notice // waiting; the worker takes all of it at once
 	queued  map[notice]struct{}
-	drained []func()                       // one for each barrier in queue and at the worker
+	drained []func()                      // one for each barrier in queue and at the worker
 	filling map[mount.Inode]chan struct{} // closed when the kernel has the pages
 	wake    chan struct{}
 	closed  bool

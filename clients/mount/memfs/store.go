@@ -58,11 +58,11 @@ type inode struct {
 	attr    mount.Attr
 	lookups uint64
 	handles int
-	writers int          // of handles, those that may write
+	writers int         // of handles, those that may write
 	parent  mount.Inode // of a directory
-	target  string       // of a symbolic link
-	content content      // of a regular file
-	entries *entries     // of a directory
+	target  string      // of a symbolic link
+	content content     // of a regular file
+	entries *entries    // of a directory
 	xattrs  map[string][]byte
 	access  acl // nil: the mode bits say it all
 	deflt   acl // of a directory: inherited by what is made in it

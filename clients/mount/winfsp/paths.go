@@ -15,7 +15,7 @@ const opResolve fault.Op = "winfsp.Resolve"
 // place is what a path leads to. The lookup that found it is given back by done.
 type place struct {
 	dir  mount.Inode // where name is; Root for the root itself
-	name string       // as stored
+	name string      // as stored
 	node mount.Inode // 0: there is no such name
 	attr mount.Attr
 	path string // as stored, from the root
