@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/knadh/koanf/v2"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/server"
