@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	chunkers "github.com/PlakarKorp/go-cdc-chunkers"
+	_ "github.com/PlakarKorp/go-cdc-chunkers/chunkers/fastcdc" // which the twin is
 	"pgregory.net/rapid"
 
 	"cartwheel.dev/geo-config/fault"

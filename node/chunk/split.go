@@ -1,7 +1,5 @@
 package chunk
 
-import "github.com/PlakarKorp/go-cdc-chunkers/chunkers/fastcdc"
-
 // The cluster-wide parameters of content-defined chunking. They are part of
 // the format: other ones would give equal content other names.
 const (
@@ -27,7 +25,7 @@ type Splitter struct {
 }
 
 // NewSplitter returns a Splitter that stands at the start of a chunk.
-func NewSplitter() *Splitter { return &Splitter{gear: &fastcdc.G} }
+func NewSplitter() *Splitter { return &Splitter{gear: &gear} }
 
 // Reset puts the Splitter at the start of a chunk.
 func (s *Splitter) Reset() { s.fp, s.pos = 0, 0 }
