@@ -13,10 +13,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/version"
 )
-
-// Version is what the node's row and `cartwheeld version` say.
-const Version = "0.1"
 
 // description ends the help with what scripts rely on.
 const description = `A Cartwheel storage node, or the embedded geo-config server.
@@ -76,7 +74,7 @@ type versionCmd struct{}
 
 // Run implements the command.
 func (versionCmd) Run(io Stdio) error {
-	_, err := fmt.Fprintln(io.Out, "cartwheeld", Version)
+	_, err := fmt.Fprintln(io.Out, "cartwheeld", version.String())
 	return err
 }
 

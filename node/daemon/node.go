@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/collector"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/server"
@@ -60,7 +61,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	defer stop()
 	start, cancel := context.WithTimeout(ctx, startPatience)
 	s, err := server.Open(start, config, server.Deps{
-		Key: key, Version: Version, Logger: log,
+		Key: key, Version: version.String(), Logger: log,
 		Store: func(h *wire.Host) (geoconfig.Store, error) { return dialStore(h, config.GeoConfig) },
 	})
 	cancel()

@@ -7,13 +7,12 @@ import (
 	"os"
 
 	"cartwheel.dev/clients/command"
+	"cartwheel.dev/geo-config/version"
 )
-
-var version = "development" // set by the build
 
 func main() {
 	ctx, again, stop := command.Signals(context.Background())
-	code := command.Run(ctx, os.Args, command.Stdio{Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Again: again})
+	code := command.Run(ctx, os.Args, command.Stdio{Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version.String(), Again: again})
 	stop()
 	os.Exit(code)
 }

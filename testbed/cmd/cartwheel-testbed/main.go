@@ -8,15 +8,14 @@ import (
 	"os"
 
 	signals "cartwheel.dev/clients/command"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/testbed/cli"
 )
-
-var version = "development" // set by the build
 
 func main() {
 	ctx, again, stop := signals.Signals(context.Background())
 	code := cli.Run(ctx, os.Args, cli.Stdio{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Again: again,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version.String(), Again: again,
 	})
 	stop()
 	os.Exit(code)
