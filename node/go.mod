@@ -84,3 +84,5 @@ require (
 )
 
 replace cartwheel.dev/geo-config => ../geo-config
+
+tool google.golang.org/protobuf/cmd/protoc-gen-go
