@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"reflect"
-	"sort"
+	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
 
 	"cartwheel.dev/geo-config/fault"
@@ -20,44 +20,60 @@ import (
 // CARTWHEELD_DATA sets data.
 const EnvPrefix = "CARTWHEELD_"
 
-// layer is one source of settings, as koanf wants it.
-type layer map[string]any
-
-func (l layer) ReadBytes() ([]byte, error)    { return nil, errors.ErrUnsupported }
-func (l layer) Read() (map[string]any, error) { return l, nil }
-
 // LoadConfig joins the defaults, the file (if named), the environment and the
 // flags, the later over the earlier, and refuses keys that nobody knows. It
 // does not validate the values: Config.Validate does.
 func LoadConfig(file string, environ []string, flags map[string]any) (server.Config, error) {
-	const op fault.Op = "daemon.LoadConfig"
 	config := server.DefaultConfig()
-	k := koanf.New(".")
 	if file != "" {
 		values, err := readFile(file)
 		if err != nil {
-			return config, fault.Wrap(fault.Invalid, op, file, err)
+			return config, fault.Wrap(fault.Invalid, "daemon.LoadConfig", file, err)
 		}
-		if err := refuseUnknown(values, file); err != nil {
+		if err := set(&config, values, file); err != nil {
 			return config, err
 		}
-		if err := k.Load(layer(values), nil); err != nil {
-			return config, fault.Wrap(fault.Invalid, op, file, err)
-		}
 	}
-	env := fromEnvironment(environ)
-	if err := refuseUnknown(env, "environment"); err != nil {
+	if err := set(&config, fromEnvironment(environ), "environment"); err != nil {
 		return config, err
 	}
-	for _, l := range []layer{env, flags} {
-		if err := k.Load(l, nil); err != nil {
-			return config, fault.Wrap(fault.Invalid, op, "configuration", err)
+	return config, set(&config, flags, "command line")
+}
+
+// set gives keys of the configuration their values, which come from where.
+func set(config *server.Config, values map[string]any, where string) error {
+	const op fault.Op = "daemon.set"
+	fields := fieldsOf(config)
+	var unknown []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		field, known := fields[key]
+		if !known {
+			unknown = append(unknown, key)
+			continue
+		}
+		var node yaml.Node
+		err := node.Encode(values[key])
+		if err == nil {
+			err = node.Decode(field.Addr().Interface())
+		}
+		if err != nil {
+			return fault.Errorf(fault.Invalid, op, where, "%s: %v is no value for it: %v", key, values[key], err)
 		}
 	}
-	if err := k.Unmarshal("", &config); err != nil {
-		return config, fault.Wrap(fault.Invalid, op, "configuration", err)
+	if len(unknown) > 0 {
+		return fault.E(fault.Invalid, op, where, "unknown keys: "+strings.Join(unknown, ", "))
 	}
-	return config, nil
+	return nil
+}
+
+// fieldsOf returns the configuration's fields by their keys.
+func fieldsOf(config *server.Config) map[string]reflect.Value {
+	out := map[string]reflect.Value{}
+	v := reflect.ValueOf(config).Elem()
+	for i := range v.NumField() {
+		out[v.Type().Field(i).Tag.Get("yaml")] = v.Field(i)
+	}
+	return out
 }
 
 func readFile(name string) (map[string]any, error) {
@@ -78,7 +94,7 @@ func readFile(name string) (map[string]any, error) {
 
 // fromEnvironment picks our variables; lists are separated by commas.
 func fromEnvironment(environ []string) map[string]any {
-	lists := keysOf(reflect.Slice)
+	fields := fieldsOf(&server.Config{})
 	out := map[string]any{}
 	for _, e := range environ {
 		name, value, ok := strings.Cut(e, "=")
@@ -86,39 +102,13 @@ func fromEnvironment(environ []string) map[string]any {
 			continue
 		}
 		key := strings.ToLower(strings.TrimPrefix(name, EnvPrefix))
-		if lists[key] {
+		switch field := fields[key]; {
+		case field.IsValid() && field.Kind() == reflect.Slice:
 			out[key] = strings.Split(value, ",")
-		} else {
+		case field.IsValid() && field.Kind() != reflect.String:
+			out[key] = &yaml.Node{Kind: yaml.ScalarNode, Value: value} // a number, as in a file
+		default:
 			out[key] = value
-		}
-	}
-	return out
-}
-
-func refuseUnknown(values map[string]any, where string) error {
-	const op fault.Op = "daemon.LoadConfig"
-	known := keysOf(reflect.Invalid)
-	var unknown []string
-	for key := range values {
-		if !known[key] {
-			unknown = append(unknown, key)
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	sort.Strings(unknown)
-	return fault.E(fault.Invalid, op, where, "unknown keys: "+strings.Join(unknown, ", "))
-}
-
-// keysOf returns the configuration's keys of one kind; Invalid means all.
-func keysOf(kind reflect.Kind) map[string]bool {
-	out := map[string]bool{}
-	t := reflect.TypeFor[server.Config]()
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if kind == reflect.Invalid || f.Type.Kind() == kind {
-			out[f.Tag.Get("koanf")] = true
 		}
 	}
 	return out

@@ -63,6 +63,24 @@ func TestValidateReportsEveryProblemWithItsKey(t *testing.T) {
 	}
 }
 
+func TestLoadConfig_RefusesWhatIsNoValue(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	write(t, file, "workers: many\n")
+	for where, load := range map[string]func() error{
+		file:           func() error { _, err := LoadConfig(file, nil, nil); return err },
+		"environment":  func() error { _, err := LoadConfig("", []string{"CARTWHEELD_WORKERS=many"}, nil); return err },
+		"command line": func() error { _, err := LoadConfig("", nil, map[string]any{"workers": "many"}); return err },
+	} {
+		if err := load(); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "workers: ") || !strings.Contains(err.Error(), where) {
+			t.Errorf("%s: got %v, want the key and where it stands", where, err)
+		}
+	}
+	c, err := LoadConfig("", []string{"CARTWHEELD_WORKERS=32", "CARTWHEELD_LEASE=2s", "CARTWHEELD_SITE=1"}, nil)
+	if err != nil || c.Workers != 32 || c.Lease != 2*time.Second || c.Site != "1" {
+		t.Errorf("from the environment: workers %d, lease %v, site %q, %v", c.Workers, c.Lease, c.Site, err)
+	}
+}
+
 func TestMissingFileIsNamed(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "absent.yaml")
 	if _, err := LoadConfig(name, nil, nil); !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), name) {

@@ -110,7 +110,7 @@ func renderReference(t *testing.T) string {
 	texts, keys := fieldComments(t), map[string]string{}
 	c := reflect.ValueOf(server.DefaultConfig())
 	for i := range c.NumField() {
-		keys[c.Type().Field(i).Name] = c.Type().Field(i).Tag.Get("koanf")
+		keys[c.Type().Field(i).Name] = c.Type().Field(i).Tag.Get("yaml")
 	}
 	options := optionNames(t)
 	sentence := regexp.MustCompile(`([.]) ([A-Z"])`)

@@ -17,126 +17,126 @@ import (
 // of the fields are the text of docs/configuration.md.
 type Config struct {
 	// Version is the version of the configuration's form.
-	Version int `koanf:"version"`
+	Version int `yaml:"version"`
 	// Data is the directory of the node's data, one for each node. It must be
 	// given.
-	Data string `koanf:"data"`
+	Data string `yaml:"data"`
 	// Site is the name of the site that the node stands at. It must be given.
-	Site string `koanf:"site"`
+	Site string `yaml:"site"`
 	// Listen lists the multiaddresses to listen on.
-	Listen []string `koanf:"listen"`
+	Listen []string `yaml:"listen"`
 	// Advertise lists the addresses that the node tells others. Empty: those in
 	// Listen.
-	Advertise []string `koanf:"advertise"`
+	Advertise []string `yaml:"advertise"`
 	// Socket is the path of a Unix socket for all users of this machine, in a
 	// directory that only the node's user may write. Empty: sock/wire.sock below
 	// Data, for the node's user alone. The word none: no socket.
-	Socket string `koanf:"socket"`
+	Socket string `yaml:"socket"`
 	// GeoConfig lists the addresses of the geo-config server. Each ends in
 	// /p2p/ID, with one ID.
-	GeoConfig []string `koanf:"geo_config"`
+	GeoConfig []string `yaml:"geo_config"`
 	// ExpectedNodes is how many nodes must have registered before one of them
 	// makes the root slice of a new cluster.
-	ExpectedNodes int `koanf:"expected_nodes"`
+	ExpectedNodes int `yaml:"expected_nodes"`
 
 	// Lease is how long an answered beacon binds a standby.
-	Lease time.Duration `koanf:"lease"`
+	Lease time.Duration `yaml:"lease"`
 	// Session is how long a client's cache outlives its last keep-alive.
-	Session time.Duration `koanf:"session"`
+	Session time.Duration `yaml:"session"`
 	// Shared is how long a directory stays shared after two clients met in it:
 	// for that time no client gets it exclusively.
-	Shared time.Duration `koanf:"shared"`
+	Shared time.Duration `yaml:"shared"`
 	// RegistrationLife is how long a client's registration in a slice lasts after
 	// its last operation there. From then on the slice refuses operations that it
 	// may have run before. Set the same value at all nodes.
-	RegistrationLife time.Duration `koanf:"registration_life"`
+	RegistrationLife time.Duration `yaml:"registration_life"`
 	// FailedAfter is how long a member may be failed before another node takes
 	// its place.
-	FailedAfter time.Duration `koanf:"failed_after"`
+	FailedAfter time.Duration `yaml:"failed_after"`
 
 	// SiteSpread is how far apart, in round-trip time, the nodes of one site may
 	// be before the site audit reports them.
-	SiteSpread time.Duration `koanf:"site_spread"`
+	SiteSpread time.Duration `yaml:"site_spread"`
 
 	// CapacityBytes bounds what the node stores. 0: what the disk has.
-	CapacityBytes int64 `koanf:"capacity_bytes"`
+	CapacityBytes int64 `yaml:"capacity_bytes"`
 	// ReserveBytes of the disk stay free. Below that, clients get "no space".
-	ReserveBytes int64 `koanf:"reserve_bytes"`
+	ReserveBytes int64 `yaml:"reserve_bytes"`
 	// MemoryBytes is the memory to aim for: it sizes the caches and is the target
 	// of the garbage collector. A node with more to do takes more.
-	MemoryBytes int64 `koanf:"memory_bytes"`
+	MemoryBytes int64 `yaml:"memory_bytes"`
 	// MissedBytes bounds the operations that the node keeps in memory for members
 	// that miss them. A member that missed more gets the slice's state instead.
-	MissedBytes int `koanf:"missed_bytes"`
+	MissedBytes int `yaml:"missed_bytes"`
 	// TransferPageBytes is about how many bytes of rows one call brings to a
 	// member that gets a slice's state. The member applies new operations between
 	// two calls.
-	TransferPageBytes int `koanf:"transfer_page_bytes"`
+	TransferPageBytes int `yaml:"transfer_page_bytes"`
 	// CheckpointBytes is the length of journal from which a checkpoint trims it.
 	// It bounds what a start replays and holds in memory.
-	CheckpointBytes int64 `koanf:"checkpoint_bytes"`
+	CheckpointBytes int64 `yaml:"checkpoint_bytes"`
 	// MaxSliceObjects is the number of objects from which a slice takes no new
 	// ones.
-	MaxSliceObjects uint64 `koanf:"max_slice_objects"`
+	MaxSliceObjects uint64 `yaml:"max_slice_objects"`
 	// MaxSessions bounds the clients at once. More are told "overloaded".
-	MaxSessions int `koanf:"max_sessions"`
+	MaxSessions int `yaml:"max_sessions"`
 	// MaxLeases bounds the object leases at once. Beyond it the node grants none.
-	MaxLeases int `koanf:"max_leases"`
+	MaxLeases int `yaml:"max_leases"`
 	// MaxLocks bounds the locks of files that programs hold at once. Beyond it
 	// they are told "no locks available".
-	MaxLocks int `koanf:"max_locks"`
+	MaxLocks int `yaml:"max_locks"`
 	// MaxWaitingLocks bounds the requests that wait for a lock, of which one
 	// client may have a quarter. Beyond it programs are told "no locks available".
-	MaxWaitingLocks int `koanf:"max_waiting_locks"`
+	MaxWaitingLocks int `yaml:"max_waiting_locks"`
 	// MaxUserSessions bounds the sessions of one user, so that others find room.
 	// More are told "overloaded".
-	MaxUserSessions int `koanf:"max_user_sessions"`
+	MaxUserSessions int `yaml:"max_user_sessions"`
 	// MaxUserLeases bounds the object leases of one user, so that others find
 	// room. Beyond it the node grants none.
-	MaxUserLeases int `koanf:"max_user_leases"`
+	MaxUserLeases int `yaml:"max_user_leases"`
 	// MaxUserHolds bounds the files that one user's clients have open and that
 	// have no name, or none yet. One more is told "overloaded". A file that is
 	// open when its name is removed stays.
-	MaxUserHolds int `koanf:"max_user_holds"`
+	MaxUserHolds int `yaml:"max_user_holds"`
 	// MaxUserStagedBytes bounds the chunks that one user's clients stored at the
 	// node and that no file names yet. Beyond it they are told "overloaded" until
 	// some are committed. A chunk counts at least 16 KiB, for up to two hours. A
 	// mount stores up to its dirty bytes (64 MiB) before it commits. Leave as much
 	// for each mount of a user, or they may wait for each other until their time
 	// is over.
-	MaxUserStagedBytes int64 `koanf:"max_user_staged_bytes"`
+	MaxUserStagedBytes int64 `yaml:"max_user_staged_bytes"`
 	// MaxUserFlightBytes bounds the bytes of one user's requests in flight. One
 	// more is told "overloaded", and the client asks again.
-	MaxUserFlightBytes int64 `koanf:"max_user_flight_bytes"`
+	MaxUserFlightBytes int64 `yaml:"max_user_flight_bytes"`
 	// MaxNewSlices bounds the slices that the node makes for one user within an
 	// hour. Beyond it the user's new objects go to slices that exist already.
-	MaxNewSlices int `koanf:"max_new_slices"`
+	MaxNewSlices int `yaml:"max_new_slices"`
 	// QueueLimit bounds the clients' operations in flight, over all slices. More
 	// are told "overloaded", and the clients ask again. A quarter of MemoryBytes
 	// bounds their bytes.
-	QueueLimit int `koanf:"queue_limit"`
+	QueueLimit int `yaml:"queue_limit"`
 	// Workers is how many requests that may block the node handles at once, in
 	// each class of connections. Others wait. Requests of nodes have as many of
 	// their own.
-	Workers int `koanf:"workers"`
+	Workers int `yaml:"workers"`
 	// MaxConnections bounds the connections to the node. More are refused.
-	MaxConnections int `koanf:"max_connections"`
+	MaxConnections int `yaml:"max_connections"`
 	// MaxAddressConnections bounds the connections from one address, behind which
 	// many clients may sit. More are refused.
-	MaxAddressConnections int `koanf:"max_address_connections"`
+	MaxAddressConnections int `yaml:"max_address_connections"`
 	// MaxUserConnections bounds the connections of one user. More are cut.
-	MaxUserConnections int `koanf:"max_user_connections"`
+	MaxUserConnections int `yaml:"max_user_connections"`
 	// MaxUserRequests bounds the requests of one user in flight. More are told
 	// "overloaded", and the client asks again.
-	MaxUserRequests int `koanf:"max_user_requests"`
+	MaxUserRequests int `yaml:"max_user_requests"`
 
 	// Pprof is the path of a Unix socket for the profiler, which only the node's
 	// user may open: it shows the process's memory, keys included. Empty: none.
-	Pprof string `koanf:"pprof"`
+	Pprof string `yaml:"pprof"`
 	// LogLevel is debug, info, warn or error.
-	LogLevel string `koanf:"log_level"`
+	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.
-	LogFormat string `koanf:"log_format"`
+	LogFormat string `yaml:"log_format"`
 }
 
 // ConfigVersion is the newest form of the configuration that this code reads.
