@@ -52,11 +52,8 @@ type env struct {
 	words []string // behind the program's name, with those of -o spelled out
 }
 
-const exitHelp = `Exit status: 0 done, 1 failed, 2 wrong words, 3 not found, 4 exists or changed meanwhile, 5 unreachable or timed out, ` +
-	`6 refused for safety, 7 not permitted, 8 in use, 9 disk damaged, 10 newer version, 11 full, 130 interrupted.`
-
 // help is what a command's --help says below its purpose.
-func help(example string) string { return "Example: " + example + "\n\n" + exitHelp }
+func help(example string) string { return "Example: " + example + "\n\n" + fault.ExitHelp }
 
 // Run runs one command and returns its exit code. The first of argv is the
 // program's name. Errors are printed here and nowhere else.
@@ -75,7 +72,7 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 // program is the command line with a grammar of its own.
 func program(stdio Stdio) (Program, *grammar) {
 	var g grammar
-	return Program{Name: "cartwheel", About: "One tree of files over many sites.\n\n" + exitHelp, Grammar: &g, Out: stdio.Out, Err: stdio.Err}, &g
+	return Program{Name: "cartwheel", About: "One tree of files over many sites.\n\n" + fault.ExitHelp, Grammar: &g, Out: stdio.Out, Err: stdio.Err}, &g
 }
 
 func run(ctx context.Context, argv []string, stdio Stdio) error {

@@ -18,6 +18,11 @@ const (
 	ExitInterrupted = 130 // stopped by a signal
 )
 
+// ExitHelp says in the help of every command what its exit status means.
+const ExitHelp = "Exit status: 0 done, 1 failed, 2 wrong words or configuration, 3 not found, 4 exists or changed meanwhile, " +
+	"5 unreachable or timed out, 6 refused for safety, 7 not permitted, 8 in use, 9 disk damaged or failing, 10 newer version, " +
+	"11 full, 130 interrupted."
+
 // exits is the table from kinds to exit codes.
 var exits = [kinds]int{
 	None:         ExitOK,

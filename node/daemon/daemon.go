@@ -16,12 +16,9 @@ import (
 	"cartwheel.dev/geo-config/version"
 )
 
-// description ends the help with what scripts rely on.
 const description = `A Cartwheel storage node, or the embedded geo-config server.
 
-Exit codes: 0 stopped as asked, 2 wrong words or configuration, 3 not found, 5 geo-config not reachable,
-6 data of another cluster, 7 not permitted, 8 the data directory is in use, 9 corrupt data or a failing disk,
-10 data of a newer version, 11 no space.
+` + fault.ExitHelp + `
 
   cartwheeld key --data /var/lib/cartwheel
   cartwheeld geo-config --data /var/lib/cartwheel-geo --listen /ip4/0.0.0.0/tcp/7300 --admin ID ...
@@ -52,7 +49,7 @@ func tell(io Stdio, err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(io.Err, "cartwheeld: %v\n", err)
+	fmt.Fprintf(io.Err, "cartwheeld: %s\n", fault.Explain(err))
 	return fault.KindOf(err).ExitCode()
 }
 

@@ -57,11 +57,8 @@ type env struct {
 	words []string // behind the program's name
 }
 
-const exitHelp = `Exit status: 0 done, 1 failed, 2 wrong words or topology, 3 not found, 4 there already, 5 unreachable or timed out, ` +
-	`6 refused for safety, 7 not permitted (no root), 8 in use, 9 disk damaged, 10 newer version, 11 full, 130 interrupted.`
-
 // help is what a command's --help says below its purpose.
-func help(example string) string { return "Example: " + example + "\n\n" + exitHelp }
+func help(example string) string { return "Example: " + example + "\n\n" + fault.ExitHelp }
 
 // Run runs one command and returns its exit code. The first of argv is the
 // program's name. Errors are printed here and nowhere else.
@@ -82,7 +79,7 @@ func Run(ctx context.Context, argv []string, stdio Stdio) int {
 // program is the command line with a grammar of its own.
 func program(stdio Stdio) (clients.Program, *grammar) {
 	var g grammar
-	return clients.Program{Name: "cartwheel-testbed", About: "A wide area on one machine, with Cartwheel running on it.\n\n" + exitHelp,
+	return clients.Program{Name: "cartwheel-testbed", About: "A wide area on one machine, with Cartwheel running on it.\n\n" + fault.ExitHelp,
 		Grammar: &g, Out: stdio.Out, Err: stdio.Err}, &g
 }
 
