@@ -108,23 +108,31 @@ func again(ctx context.Context, read func() error) error {
 	if !fault.Is(err, fault.Busy) {
 		return err
 	}
-	// The operation that is in the way needs workers for its steps.
+	limit, cancel := context.WithTimeout(ctx, busyFor)
+	defer cancel()
+	for wait := time.Millisecond; fault.Is(err, fault.Busy); wait = min(2*wait, 50*time.Millisecond) {
+		if err := pause(ctx, limit, wait); err != nil {
+			return err
+		}
+		err = read()
+	}
+	return err
+}
+
+// pause waits without a worker: the operation that is in the way needs workers
+// for its steps. It fails at the limit.
+func pause(ctx, limit context.Context, wait time.Duration) error {
 	resume, full := wire.Yield(ctx)
 	if full != nil {
 		return full
 	}
 	defer resume()
-	limit, cancel := context.WithTimeout(ctx, busyFor)
-	defer cancel()
-	for wait := time.Millisecond; fault.Is(err, fault.Busy); wait = min(2*wait, 50*time.Millisecond) {
-		select {
-		case <-limit.Done():
-			return fault.Wrap(fault.Again, "reading.again", "", fault.E(fault.Again, "", "", "an operation over several slices takes long"))
-		case <-time.After(wait):
-		}
-		err = read()
+	select {
+	case <-limit.Done():
+		return fault.Wrap(fault.Again, "reading.again", "", fault.E(fault.Again, "", "", "an operation over several slices takes long"))
+	case <-time.After(wait):
+		return nil
 	}
-	return err
 }
 
 // Resolve walks names from a directory, as far as this node acts for the
