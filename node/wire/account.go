@@ -42,7 +42,7 @@ func (a *accounts) join(name string, l *link) (*account, error) {
 		return nil, fault.Errorf(fault.Overloaded, opAdmit, l.peer.id, "%s has %d connections, as many as one user may", name, a.limits.Connections)
 	}
 	one.links[l] = struct{}{}
-	l.queue.share(&one.queued)
+	l.queue.Share(&one.queued)
 	return one, nil
 }
 

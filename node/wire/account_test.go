@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // TestOneUserAtItsLimitLeavesTheOthersAlone: whatever the first user takes, over
@@ -35,7 +36,7 @@ func TestOneUserAtItsLimitLeavesTheOthersAlone(t *testing.T) {
 				first = append(first, p)
 			}
 			for i, p := range first {
-				if err := p.send(frame{kind: kindCall, method: test.method, header: uint32(test.size), id: 1}, make([]byte, test.size)); err != nil {
+				if err := p.send(framing.Frame{Kind: framing.Call, Method: test.method, Header: uint32(test.size), ID: 1}, make([]byte, test.size)); err != nil {
 					t.Fatal(err)
 				}
 				eventually(t, "the request to be taken", func() bool {
@@ -49,7 +50,7 @@ func TestOneUserAtItsLimitLeavesTheOthersAlone(t *testing.T) {
 			other := knock(t, d.Host, Operation)
 			other.hello("bob")
 			other.answered(77, fault.None)
-			if err := other.send(frame{kind: kindCall, method: otherMethod, header: 1000, id: 2}, make([]byte, 1000)); err != nil {
+			if err := other.send(framing.Frame{Kind: framing.Call, Method: otherMethod, Header: 1000, ID: 2}, make([]byte, 1000)); err != nil {
 				t.Fatal(err)
 			}
 			other.answered(2, fault.None)
@@ -76,7 +77,7 @@ func TestAUserThatTakesNoAnswersIsCutInAll(t *testing.T) {
 		d.greet(p.id, "ann")
 		deaf = append(deaf, p)
 		for range 4 {
-			if p.send(frame{kind: kindCall, method: large, id: i}, nil) != nil {
+			if p.send(framing.Frame{Kind: framing.Call, Method: large, ID: i}, nil) != nil {
 				break
 			}
 		}
@@ -95,7 +96,7 @@ func TestAUserThatTakesNoAnswersIsCutInAll(t *testing.T) {
 			t.Fatalf("%d bytes of answers wait", n)
 		}
 		for _, p := range deaf {
-			_ = p.send(frame{kind: kindCall, method: large, id: 99}, nil) // it may be cut by now
+			_ = p.send(framing.Frame{Kind: framing.Call, Method: large, ID: 99}, nil) // it may be cut by now
 		}
 	}
 	for _, p := range deaf {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 const (
@@ -60,24 +61,24 @@ func (l *link) admit() {
 // readStranger takes a frame of a peer that is not admitted: a hello is served,
 // everything else is thrown away unread. Neither its clock nor its coordinate
 // is looked at.
-func (l *link) readStranger(r *bufio.Reader, f *frame, head int) error {
-	size := head + int(f.header) + int(f.body)
+func (l *link) readStranger(r *bufio.Reader, f *framing.Frame, head int) error {
+	size := head + int(f.Header) + int(f.Body)
 	if l.strange += max(size, strangerFrame); l.strange > l.host.options.Limits.StrangerBytes {
 		return fault.E(fault.Unauthorized, opAdmit, l.peer.id, "the peer sent too much before it was admitted")
 	}
 	if _, err := r.Discard(head); err != nil {
 		return err
 	}
-	f.hlc = 0
-	hello := f.method == l.host.options.Hello && l.class == Operation && f.header <= maxHello && f.body == 0
+	f.HLC = 0
+	hello := f.Method == l.host.options.Hello && l.class == Operation && f.Header <= maxHello && f.Body == 0
 	switch {
-	case f.kind == kindCall && hello:
+	case f.Kind == framing.Call && hello:
 		if err := l.readCall(r, f); err != nil {
 			return err
 		}
 		l.isAdmitted()
 		return nil
-	case f.kind == kindCall:
+	case f.Kind == framing.Call:
 		return l.refuse(r, f, l.host.now(), fault.E(fault.Unauthorized, opAdmit, l.peer.id, "say hello first"))
 	}
 	return l.discard(r, size-head)

@@ -13,6 +13,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 const (
@@ -99,8 +100,8 @@ func knockAs(t *testing.T, as, at *Host, class Class) *rawPeer {
 	return p
 }
 
-func (p *rawPeer) send(f frame, content []byte) error {
-	_, err := p.d.Write(append(f.append(nil), content...))
+func (p *rawPeer) send(f framing.Frame, content []byte) error {
+	_, err := p.d.Write(append(f.Append(nil), content...))
 	return err
 }
 
@@ -129,25 +130,25 @@ func (p *rawPeer) trickle(content []byte) (stop func()) {
 
 // hello sends a call of the hello method with a name.
 func (p *rawPeer) hello(name string) {
-	if err := p.send(frame{kind: kindCall, method: helloMethod, header: uint32(len(name)), id: 77}, []byte(name)); err != nil {
+	if err := p.send(framing.Frame{Kind: framing.Call, Method: helloMethod, Header: uint32(len(name)), ID: 77}, []byte(name)); err != nil {
 		p.t.Error(err)
 	}
 }
 
 // next reads frames until one is no heartbeat; an error: the host hung up.
-func (p *rawPeer) next() (f frame, header []byte, err error) {
+func (p *rawPeer) next() (f framing.Frame, header []byte, err error) {
 	if err = p.d.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return
 	}
 	for {
-		var head [frameSize]byte
+		var head [framing.FixedSize]byte
 		if _, err = io.ReadFull(p.d, head[:]); err != nil {
 			return
 		}
-		f.kind, f.header, f.body = kind(head[0]), binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:])
-		f.id = binary.LittleEndian.Uint64(head[16:])
-		header = make([]byte, f.header+f.body)
-		if _, err = io.ReadFull(p.d, header); err != nil || f.kind != kindHeartbeat {
+		f.Kind, f.Header, f.Body = framing.Kind(head[0]), binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:])
+		f.ID = binary.LittleEndian.Uint64(head[16:])
+		header = make([]byte, f.Header+f.Body)
+		if _, err = io.ReadFull(p.d, header); err != nil || f.Kind != framing.Heartbeat {
 			return
 		}
 	}
@@ -183,17 +184,17 @@ func TestAStrangerIsRefusedUnread(t *testing.T) {
 		do   func(p *rawPeer) error
 	}{
 		{"a large body announced, and no more", func(p *rawPeer) error {
-			return p.send(frame{kind: kindCall, method: otherMethod, body: 8 << 20, id: 1}, nil)
+			return p.send(framing.Frame{Kind: framing.Call, Method: otherMethod, Body: 8 << 20, ID: 1}, nil)
 		}},
 		{"a large hello announced, and no more", func(p *rawPeer) error {
-			return p.send(frame{kind: kindCall, method: helloMethod, header: 4 << 20, id: 1}, nil)
+			return p.send(framing.Frame{Kind: framing.Call, Method: helloMethod, Header: 4 << 20, ID: 1}, nil)
 		}},
 		{"a large one-way frame announced", func(p *rawPeer) error {
-			return p.send(frame{kind: kindMessage, method: noteMethod, body: 8 << 20}, nil)
+			return p.send(framing.Frame{Kind: framing.OneWay, Method: noteMethod, Body: 8 << 20}, nil)
 		}},
 		{"heartbeats with a clock far ahead", func(p *rawPeer) error {
 			for range 1000 {
-				if p.send(frame{kind: kindHeartbeat, hlc: 1 << 62}, nil) != nil {
+				if p.send(framing.Frame{Kind: framing.Heartbeat, HLC: 1 << 62}, nil) != nil {
 					break // cut
 				}
 			}
@@ -201,7 +202,7 @@ func TestAStrangerIsRefusedUnread(t *testing.T) {
 		}},
 		{"small calls and one-way frames, without reading", func(p *rawPeer) error {
 			for i := range uint64(1000) {
-				if p.send(frame{kind: kindCall, method: otherMethod, id: i}, nil) != nil || p.send(frame{kind: kindMessage, method: noteMethod}, nil) != nil {
+				if p.send(framing.Frame{Kind: framing.Call, Method: otherMethod, ID: i}, nil) != nil || p.send(framing.Frame{Kind: framing.OneWay, Method: noteMethod}, nil) != nil {
 					break // cut
 				}
 			}
@@ -225,7 +226,7 @@ func TestAStrangerIsCutUnlessItSaysHelloInTime(t *testing.T) {
 	for _, class := range []Class{Beacon, Operation, Chunk} {
 		d := keepDoor(t, func(o *Options) { o.Times.Hello = 300 * time.Millisecond })
 		p := knock(t, d.Host, class)
-		stop := p.trickle((&frame{kind: kindCall, method: helloMethod, id: 1}).append(nil))
+		stop := p.trickle((&framing.Frame{Kind: framing.Call, Method: helloMethod, ID: 1}).Append(nil))
 		p.cut(class.String())
 		stop()
 		d.untouched(t)
@@ -236,22 +237,22 @@ func TestHelloLetsAPeerInOnAllItsConnections(t *testing.T) {
 	d := keepDoor(t, nil)
 	as := testHost(t)
 	p, chunks := knockAs(t, as, d.Host, Operation), knockAs(t, as, d.Host, Chunk)
-	if err := p.send(frame{kind: kindCall, method: otherMethod, id: 5}, nil); err != nil {
+	if err := p.send(framing.Frame{Kind: framing.Call, Method: otherMethod, ID: 5}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if f, header, err := p.next(); err != nil || f.kind != kindError || f.id != 5 || parseFault(header, "").Kind != fault.Unauthorized {
+	if f, header, err := p.next(); err != nil || f.Kind != framing.Error || f.ID != 5 || framing.ParseFault(header, "").Kind != fault.Unauthorized {
 		t.Errorf("a call before hello: got %+v, %v; want unauthorized", f, err)
 	}
 	d.untouched(t)
 	p.hello("ann")
-	if f, _, err := p.next(); err != nil || f.kind != kindAnswer || f.id != 77 {
+	if f, _, err := p.next(); err != nil || f.Kind != framing.Answer || f.ID != 77 {
 		t.Errorf("hello: got %+v, %v", f, err)
 	}
 	for _, q := range []*rawPeer{p, chunks} {
-		if err := q.send(frame{kind: kindCall, method: otherMethod, header: 1 << 20, id: 6, hlc: 5}, make([]byte, 1<<20)); err != nil {
+		if err := q.send(framing.Frame{Kind: framing.Call, Method: otherMethod, Header: 1 << 20, ID: 6, HLC: 5}, make([]byte, 1<<20)); err != nil {
 			t.Fatal(err)
 		}
-		if f, _, err := q.next(); err != nil || f.kind != kindAnswer || f.id != 6 {
+		if f, _, err := q.next(); err != nil || f.Kind != framing.Answer || f.ID != 6 {
 			t.Errorf("a large call after hello: got %+v, %v", f, err)
 		}
 	}
@@ -289,7 +290,7 @@ func TestAFrameThatTricklesInIsCut(t *testing.T) {
 	if _, _, err := p.next(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.send(frame{kind: kindCall, method: otherMethod, body: 1000, id: 1}, nil); err != nil {
+	if err := p.send(framing.Frame{Kind: framing.Call, Method: otherMethod, Body: 1000, ID: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	stop := p.trickle(make([]byte, 999))
@@ -305,10 +306,10 @@ func (p *rawPeer) answered(id uint64, want fault.Kind) {
 	p.t.Helper()
 	f, header, err := p.next()
 	got := fault.None
-	if err == nil && f.kind == kindError {
-		got = parseFault(header, "").Kind
+	if err == nil && f.Kind == framing.Error {
+		got = framing.ParseFault(header, "").Kind
 	}
-	if err != nil || f.id != id || got != want {
+	if err != nil || f.ID != id || got != want {
 		p.t.Errorf("call %d: got %+v, %v, %v; want %v", id, f, got, err, want)
 	}
 }

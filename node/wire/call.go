@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // call waits for one answer.
@@ -28,7 +29,7 @@ type call struct {
 // finish delivers the answer. Whoever took the call out of pending calls it.
 func (c *call) finish(header, body *Buffer, err error) {
 	if c.then != nil {
-		a := Answer{header: header, Body: body, Err: err, Sizes: Sizes{c.out, frameSize + header.Len() + body.Len()}}
+		a := Answer{header: header, Body: body, Err: err, Sizes: Sizes{c.out, framing.FixedSize + header.Len() + body.Len()}}
 		c.then(&a)
 		header.Release()
 		return
@@ -53,7 +54,7 @@ func decode(b []byte, m proto.Message) error {
 		return nil
 	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
-		return &fault.Error{Kind: fault.Corrupt, Op: opFrame, Public: "a message that cannot be decoded", Cause: err}
+		return &fault.Error{Kind: fault.Corrupt, Op: framing.Op, Public: "a message that cannot be decoded", Cause: err}
 	}
 	return nil
 }
@@ -90,9 +91,9 @@ func (h *Host) CallSized(ctx context.Context, peer string, class Class, method M
 func (l *link) call(ctx context.Context, method Method, request proto.Message, body [][]byte, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	h := l.host
 	c := h.newCall(l.class)
-	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
+	o := outgoing{Frame: framing.Frame{Kind: framing.Call, Method: method}, message: request, body: body}
 	if deadline, ok := ctx.Deadline(); ok {
-		o.time = millis(time.Until(deadline))
+		o.Time = framing.Millis(time.Until(deadline))
 	}
 	if err := l.start(c, &o); err != nil {
 		h.freeCall(c)
@@ -103,7 +104,7 @@ func (l *link) call(ctx context.Context, method Method, request proto.Message, b
 		return nil, err
 	} // not abandoned: the link failed meanwhile and delivers that
 	if sizes != nil {
-		sizes.Out = frameSize + int(o.header) + int(o.frame.body)
+		sizes.Out = framing.FixedSize + int(o.Header) + int(o.Frame.Body)
 	}
 	return l.await(ctx, c, answer, sizes)
 }
@@ -120,7 +121,7 @@ func (l *link) sendCall(ctx context.Context, o *outgoing) error {
 		case sendDead:
 			return unreachable(l.peer.id, nil)
 		}
-		if err := l.queue.wait(ctx); err != nil {
+		if err := l.queue.Wait(ctx); err != nil {
 			return ctxFault(l.peer.id, err)
 		}
 	}
@@ -141,7 +142,7 @@ func (l *link) await(ctx context.Context, c *call, answer proto.Message, sizes *
 	header, body, err := c.header, c.body, c.err
 	l.host.freeCall(c)
 	if sizes != nil {
-		sizes.In = frameSize + len(header.Bytes()) + len(body.Bytes())
+		sizes.In = framing.FixedSize + len(header.Bytes()) + len(body.Bytes())
 	}
 	if err == nil {
 		err = decode(header.Bytes(), answer)
@@ -167,13 +168,13 @@ func (h *Host) Start(peer string, class Class, method Method, request proto.Mess
 		return unreachable(peer, nil)
 	}
 	c := &call{class: class, then: then}
-	o := outgoing{frame: frame{kind: kindCall, method: method}, message: request, body: body}
-	c.out = frameSize + proto.Size(request)
+	o := outgoing{Frame: framing.Frame{Kind: framing.Call, Method: method}, message: request, body: body}
+	c.out = framing.FixedSize + proto.Size(request)
 	for _, part := range body {
 		c.out += len(part)
 	}
 	if timeout > 0 {
-		o.time = millis(timeout)
+		o.Time = framing.Millis(timeout)
 		c.deadline = h.now() + int64(timeout)
 	}
 	if err := l.start(c, &o); err != nil {
@@ -196,7 +197,7 @@ func (h *Host) Start(peer string, class Class, method Method, request proto.Mess
 func (l *link) start(c *call, o *outgoing) error {
 	c.id = l.lastID.Add(1)
 	c.sent = l.host.now()
-	o.id = c.id
+	o.ID = c.id
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {
@@ -231,7 +232,7 @@ func (l *link) forget(c *call) {
 // cancelRemote tells the peer that nobody waits. Where the queue is closed,
 // the peer learns it from the connection.
 func (l *link) cancelRemote(id uint64) {
-	_, _ = l.send(&outgoing{frame: frame{kind: kindCancel, id: id}}, false)
+	_, _ = l.send(&outgoing{Frame: framing.Frame{Kind: framing.Cancel, ID: id}}, false)
 }
 
 // expire fails the calls of Start whose time is over.
@@ -260,19 +261,19 @@ func (l *link) expire(now int64) {
 // readAnswer reads an answer and delivers it to its call, if it still waits.
 // The call stays pending while the body comes in, so that its context ends it
 // even when the body never does.
-func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
+func (l *link) readAnswer(r *bufio.Reader, f *framing.Frame) error {
 	l.mu.Lock()
-	waiting := l.pending[f.id] != nil
+	waiting := l.pending[f.ID] != nil
 	l.mu.Unlock()
 	if !waiting { // gave up, or never asked
-		return l.discard(r, int(f.header)+int(f.body))
+		return l.discard(r, int(f.Header)+int(f.Body))
 	}
 	header, body, err := l.readBuffers(r, f)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
-	c := l.pending[f.id]
+	c := l.pending[f.ID]
 	if c != nil {
 		l.forget(c)
 	}
@@ -283,8 +284,8 @@ func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
 		return nil
 	}
 	l.sample(c, f)
-	if f.kind == kindError {
-		err = parseFault(header.Bytes(), l.peer.id)
+	if f.Kind == framing.Error {
+		err = framing.ParseFault(header.Bytes(), l.peer.id)
 		header.Release()
 		body.Release()
 		header, body = nil, nil
@@ -294,9 +295,9 @@ func (l *link) readAnswer(r *bufio.Reader, f *frame) error {
 }
 
 // sample reports the round trip. Chunks are left out: they measure bandwidth.
-func (l *link) sample(c *call, f *frame) {
+func (l *link) sample(c *call, f *framing.Frame) {
 	if c.class != Chunk {
-		l.measured(time.Duration(l.host.now()-c.sent)-time.Duration(f.time)*time.Microsecond, f)
+		l.measured(time.Duration(l.host.now()-c.sent)-time.Duration(f.Time)*time.Microsecond, f)
 	}
 }
 

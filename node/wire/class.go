@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"cartwheel.dev/node/wire/framing"
+)
 
 // Class says which of a pair's connections a frame takes.
 type Class uint8
@@ -51,10 +55,10 @@ func (l lane) spliced() bool { return l >= laneSpliced }
 
 // Method names what a frame asks for. Numbers are the callers' to assign,
 // below MaxMethod-2; 0 is wire's own heartbeat.
-type Method uint16
+type Method = framing.Method
 
 // MaxMethod is the first number that is no method.
-const MaxMethod = 1024
+const MaxMethod = framing.MaxMethod
 
 // methodReach is wire's own: whether the callee has a direct connection to a
 // third host.
@@ -71,4 +75,11 @@ const MethodSplice Method = 0xfffe
 const MethodDial Method = 0xffff
 
 // Coordinate is a node's Vivaldi position in milliseconds, as frames carry it.
-type Coordinate struct{ X, Y, Height, Error float32 }
+type Coordinate = framing.Coordinate
+
+// Buffer is pooled memory that belongs to its receiver until Release.
+type Buffer = framing.Buffer
+
+// Answered reports whether err is what the peer itself answered, so that the
+// outcome of the call is known. Any other error of a call leaves it open.
+func Answered(err error) bool { return framing.Answered(err) }

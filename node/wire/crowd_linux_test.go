@@ -18,6 +18,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 // crowdEnv makes the test binary a crowd of strangers: the address of the host
@@ -244,7 +246,7 @@ func intrude(ctx context.Context, h *Host, address, id string, i int, knock func
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for _, b := range (&frame{kind: kindCall, method: otherMethod, body: 1 << 20, id: 1}).append(nil) {
+	for _, b := range (&framing.Frame{Kind: framing.Call, Method: otherMethod, Body: 1 << 20, ID: 1}).Append(nil) {
 		if _, err := d.Write([]byte{b}); err != nil {
 			break
 		}

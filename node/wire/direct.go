@@ -120,9 +120,9 @@ func (r *raw) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// writev writes several slices in one system call, to a Unix socket only. It
+// WriteVector writes several slices in one system call, to a Unix socket only. It
 // empties v.
-func (r *raw) writev(v *net.Buffers) error {
+func (r *raw) WriteVector(v *net.Buffers) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent.Store(true)
@@ -131,10 +131,10 @@ func (r *raw) writev(v *net.Buffers) error {
 	return err
 }
 
-// try writes to a Unix socket what it takes at once, and returns how much that
-// is: nothing where another write is under way, or where it fails, which the
-// next one that is no try finds out.
-func (r *raw) try(b []byte) int {
+// tryWrite writes to a Unix socket what it takes at once, and returns how much
+// that is. It returns 0 while another write is in progress, or after an error,
+// which the next ordinary write finds again.
+func (r *raw) tryWrite(b []byte) int {
 	if !r.mu.TryLock() {
 		return 0
 	}

@@ -3,6 +3,8 @@ package wire
 import (
 	"sync"
 	"time"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 // Verdict is what happens to a frame that is about to be sent.
@@ -54,8 +56,8 @@ type delayed struct {
 
 // sendLater encodes the frame with its body and sends it after a while.
 func (l *link) sendLater(o *outgoing, delay time.Duration) (sendResult, error) {
-	l.stamp(&o.frame)
-	encoded, _, err := l.encode(nil, o)
+	l.stamp(&o.Frame)
+	encoded, err := l.encode(nil, o)
 	if err != nil {
 		return sendBad, err
 	}
@@ -107,9 +109,8 @@ func (l *link) releaseDelayed() {
 			t.Stop()
 			return
 		}
-		if l.queue.begin() {
-			l.queue.batch.arena = append(l.queue.batch.arena, first.encoded...)
-			l.queue.commit(len(first.encoded))
+		if arena, state := l.queue.Begin(false, false); state == framing.Open {
+			l.queue.Commit(l.queue.Append(false, append(arena, first.encoded...), nil, nil))
 		}
 	}
 }

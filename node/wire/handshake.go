@@ -14,6 +14,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/sec"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 // localID names the handshake on Unix sockets and its version.
@@ -161,7 +163,7 @@ func (s localSecurity) greet(l lane) (*greeting, error) {
 
 // receive reads the peer's greeting and checks what needs no signature.
 func (s localSecurity) receive(c net.Conn, socket *localSocket) (*greeting, crypto.PubKey, error) {
-	encoded, err := readBlock(c, greetingHead+maxPublicKey)
+	encoded, err := framing.ReadBlock(c, greetingHead+maxPublicKey)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,7 +199,7 @@ func (s localSecurity) sign(role string, dialler, listener *greeting) ([]byte, e
 
 // verify reads and checks the peer's signature.
 func verify(c net.Conn, public crypto.PubKey, role string, dialler, listener *greeting) error {
-	signature, err := readBlock(c, maxSignature)
+	signature, err := framing.ReadBlock(c, maxSignature)
 	if err != nil {
 		return err
 	}
@@ -205,21 +207,6 @@ func verify(c net.Conn, public crypto.PubKey, role string, dialler, listener *gr
 		return errSignature
 	}
 	return nil
-}
-
-// readBlock reads a length and as many bytes, and not one more; it returns both.
-func readBlock(c net.Conn, limit int) ([]byte, error) {
-	var length [2]byte
-	if _, err := io.ReadFull(c, length[:]); err != nil {
-		return nil, err
-	}
-	n := int(binary.LittleEndian.Uint16(length[:]))
-	if n > limit {
-		return nil, errGreeting
-	}
-	b := append(make([]byte, 0, 2+n), length[:]...)[:2+n]
-	_, err := io.ReadFull(c, b[2:])
-	return b, err
 }
 
 func (s localSecurity) conn(c net.Conn, public crypto.PubKey, l lane) (*localConn, error) {

@@ -20,6 +20,7 @@ import (
 	mss "github.com/multiformats/go-multistream"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // localHost makes a host that listens on a Unix socket only and counts calls.
@@ -81,13 +82,13 @@ func (d *dialler) selectProtocol(id protocol.ID) error {
 
 // called reports whether the connection serves a call now.
 func (d *dialler) called() bool {
-	call := (&frame{kind: kindCall, method: 1, id: 1}).append(nil)
+	call := (&framing.Frame{Kind: framing.Call, Method: 1, ID: 1}).Append(nil)
 	if _, err := d.c.Write(call); err != nil {
 		return false
 	}
-	var head [frameSize]byte
+	var head [framing.FixedSize]byte
 	_, err := io.ReadFull(d.c, head[:])
-	return err == nil && kind(head[0]) == kindAnswer
+	return err == nil && framing.Kind(head[0]) == framing.Answer
 }
 
 func (d *dialler) write(b []byte) {
@@ -106,7 +107,7 @@ func (d *dialler) greetings(change func(encoded []byte)) (ours, theirs *greeting
 	if theirs, _, err = d.security.receive(d.c, d.socket); err != nil {
 		return nil, nil, nil, err
 	}
-	signature, err = readBlock(d.c, maxSignature)
+	signature, err = framing.ReadBlock(d.c, maxSignature)
 	return ours, theirs, signature, err
 }
 
@@ -223,9 +224,9 @@ func TestOnlyAWholeHandshakeIsLetIn(t *testing.T) {
 
 // skipGreeting takes the listener's greeting and signature.
 func skipGreeting(d *dialler) bool {
-	_, err := readBlock(d.c, 1<<16-1)
+	_, err := framing.ReadBlock(d.c, 1<<16-1)
 	if err == nil {
-		_, err = readBlock(d.c, maxSignature)
+		_, err = framing.ReadBlock(d.c, maxSignature)
 	}
 	return err == nil
 }

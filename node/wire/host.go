@@ -14,6 +14,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // Host is one end of every connection of a process.
@@ -27,7 +28,7 @@ type Host struct {
 	methods    [MaxMethod]atomic.Pointer[method]
 	filter     atomic.Pointer[Filter]
 	coordinate atomic.Pointer[Coordinate]
-	buffers    buffers
+	buffers    framing.Buffers
 	calls      callPool
 	workers    [classes]*workers
 	inner      [classes]*workers // those of Options.Inner's peers
@@ -305,7 +306,7 @@ func (h *Host) flush() {
 	for range 20 {
 		waiting := false
 		for _, l := range h.snapshot() {
-			waiting = waiting || l.queue.waiting() || l.conn.raw.waiting()
+			waiting = waiting || l.queue.IsWaiting() || l.conn.raw.waiting()
 		}
 		if !waiting {
 			return

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // readBuffer holds many small frames; bodies larger than what is in it are
@@ -32,7 +33,7 @@ type link struct {
 	spliced  bool   // a third host passes the bytes on
 	via      string // which one, where this host dialled
 	born     time.Time
-	queue    *queue
+	queue    *framing.Queue
 	lastID   atomic.Uint64
 	traffic  atomic.Uint64 // frames other than heartbeats, both ways
 	welcome  atomic.Bool   // a frame came from the peer
@@ -67,12 +68,12 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 	class := d.lane.class()
 	limits := &h.options.Limits.Class[class]
 	l := &link{host: h, peer: p, class: class, limits: limits, conn: d, capable: c, outbound: outbound, spliced: d.lane.spliced(),
-		born: time.Now(), queue: newQueue(limits.Queue),
+		born: time.Now(), queue: framing.NewQueue(limits.Queue),
 		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
 	if over, ok := d.raw.Conn.(*overSplice); ok {
 		l.via = over.relay
 	}
-	l.queue.overtake, l.queue.lends = class == Chunk && !l.local(), l.local()
+	l.queue.Overtake, l.queue.Inline = class == Chunk && !l.local(), l.local()
 	l.heardAt.Store(h.now())
 	if outbound || h.options.Admit == nil {
 		l.admit()
@@ -110,19 +111,19 @@ func (l *link) run() {
 
 // drain writes what is queued until the link fails.
 func (l *link) drain() {
-	defer l.queue.drop()
+	defer l.queue.Drop()
 	for {
-		b, ok := l.queue.take()
+		b, ok := l.queue.Take()
 		if !ok {
 			return
 		}
 		var err error
 		if l.local() {
-			err = l.queue.gather(b, l.conn.raw)
+			err = l.queue.Gather(b, l.conn.raw)
 		} else {
-			err = l.queue.write(b, l.conn)
+			err = l.queue.Write(b, l.conn)
 		}
-		if err == nil && l.queue.empty() {
+		if err == nil && l.queue.IsEmpty() {
 			err = l.conn.raw.flush()
 		}
 		if err != nil {
@@ -134,24 +135,24 @@ func (l *link) drain() {
 const opLink fault.Op = "wire.link"
 
 func (l *link) readFrame(r *bufio.Reader) error {
-	var f frame
-	b, err := r.Peek(frameSize)
+	var f framing.Frame
+	b, err := r.Peek(framing.FixedSize)
 	if err != nil {
 		return err
 	}
 	if !l.welcome.Load() {
 		l.welcome.Store(true)
 	}
-	if err := f.parse(b, l.limits); err != nil {
+	if err := f.Parse(b, l.limits.frame()); err != nil {
 		return err
 	}
-	size := frameSize
-	if f.flags&flagCoordinate != 0 {
-		size += coordinateSize
+	size := framing.FixedSize
+	if f.Flags&framing.HasCoordinate != 0 {
+		size += framing.CoordinateSize
 		if b, err = r.Peek(size); err != nil {
 			return err
 		}
-		f.parseCoordinate(b[frameSize:])
+		f.ParseCoordinate(b[framing.FixedSize:])
 	}
 	if !l.isAdmitted() {
 		return l.readStranger(r, &f, size)
@@ -159,49 +160,49 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	if _, err := r.Discard(size); err != nil {
 		return err
 	}
-	if f.hlc != 0 && l.host.options.OnHLC != nil {
-		l.host.options.OnHLC(l.peer.id, f.hlc)
+	if f.HLC != 0 && l.host.options.OnHLC != nil {
+		l.host.options.OnHLC(l.peer.id, f.HLC)
 	}
-	if f.kind != kindHeartbeat {
+	if f.Kind != framing.Heartbeat {
 		l.traffic.Add(1)
 	}
-	if f.stamped() {
+	if f.IsStamped() {
 		l.echoed(&f)
 	}
-	switch f.kind {
-	case kindCall:
+	switch f.Kind {
+	case framing.Call:
 		return l.readCall(r, &f)
-	case kindAnswer, kindError:
+	case framing.Answer, framing.Error:
 		return l.readAnswer(r, &f)
-	case kindMessage:
+	case framing.OneWay:
 		return l.readMessage(r, &f)
-	case kindCancel:
-		l.canceled(f.id)
+	case framing.Cancel:
+		l.canceled(f.ID)
 	}
 	return nil
 }
 
-func (l *link) readMessage(r *bufio.Reader, f *frame) error {
-	m := l.host.methods[f.method].Load()
+func (l *link) readMessage(r *bufio.Reader, f *framing.Frame) error {
+	m := l.host.methods[f.Method].Load()
 	if m == nil || m.message == nil {
-		return l.discard(r, int(f.header)+int(f.body))
+		return l.discard(r, int(f.Header)+int(f.Body))
 	}
-	header, err := l.readBuffer(r, f.header)
+	header, err := l.readBuffer(r, f.Header)
 	if err != nil {
 		return err
 	}
 	header.Release() // one-way frames have none
-	body, err := l.readPayload(r, f.body)
+	body, err := l.readPayload(r, f.Body)
 	if err != nil {
 		return err
 	}
-	m.message(Message{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, Payload: body})
+	m.message(Message{Peer: l.peer.id, Class: l.class, Method: f.Method, HLC: f.HLC, Payload: body})
 	return nil
 }
 
 // outgoing is one frame to send: the message is either proto or encoded.
 type outgoing struct {
-	frame
+	framing.Frame
 	message proto.Message
 	encoded []byte
 	body    [][]byte
@@ -231,7 +232,7 @@ const (
 // link calls o.done, otherwise the caller does.
 func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 	if filter := l.host.filter.Load(); filter != nil {
-		switch v := l.filtered(*filter, o.method); {
+		switch v := l.filtered(*filter, o.Method); {
 		case v.Drop:
 			o.finish()
 			return sendDone, nil
@@ -239,90 +240,75 @@ func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 			return l.sendLater(o, v.Delay)
 		}
 	}
-	l.stamp(&o.frame)
+	l.stamp(&o.Frame)
 	q := l.queue
-	if !q.begin() {
+	ahead := o.done == nil && o.Kind != framing.Cancel && q.MayOvertake(o.body)
+	arena, state := q.Begin(ahead, bounded)
+	switch state {
+	case framing.Closed:
 		return sendDead, nil
-	}
-	passes := q.passes(o)
-	if bounded && !q.hasRoom(passes) {
-		q.mu.Unlock()
+	case framing.Full:
 		return sendFull, nil
 	}
-	into := &q.batch.arena
-	if passes {
-		into = &q.ahead
-	}
-	start := len(*into)
-	arena, body, err := l.encode(*into, o)
+	arena, err := l.encode(arena, o)
 	if err != nil {
-		*into = arena[:start]
-		q.mu.Unlock()
+		q.Abort()
 		return sendBad, err
 	}
-	*into = arena
-	n := len(arena) - start + body
-	if passes {
-		for _, part := range o.body {
-			q.ahead = append(q.ahead, part...)
-		}
-	} else {
-		q.attach(start, o.body, o.done)
-	}
-	if o.kind != kindHeartbeat {
+	n := q.Append(ahead, arena, o.body, o.done)
+	if o.Kind != framing.Heartbeat {
 		l.traffic.Add(1)
 	}
 	if !o.alone {
-		q.commit(n)
-	} else if b := q.lend(n); b != nil {
-		q.back(b, l.conn.raw.try(b.arena))
+		q.Commit(n)
+	} else if b := q.TryInline(n); b != nil {
+		q.FinishInline(b, l.conn.raw.tryWrite(b.Bytes()))
 	}
 	return sendDone, nil
 }
 
-// encode appends the frame and its message to the arena, not the body, whose
-// length it returns.
-func (l *link) encode(arena []byte, o *outgoing) ([]byte, int, error) {
+// encode appends the frame and its message to the arena, without the body.
+func (l *link) encode(arena []byte, o *outgoing) ([]byte, error) {
 	body := 0
 	for _, part := range o.body {
 		body += len(part)
 	}
 	if body > int(l.limits.Body) {
-		return arena, 0, fault.Errorf(fault.TooLarge, opFrame, l.peer.id, "a body of %d bytes; at most %d", body, l.limits.Body)
+		return arena, fault.Errorf(fault.TooLarge, framing.Op, l.peer.id, "a body of %d bytes; at most %d", body, l.limits.Body)
 	}
 	start := len(arena)
-	o.frame.body = uint32(body)
-	arena = o.frame.append(arena)
+	o.Frame.Body = uint32(body)
+	arena = o.Frame.Append(arena)
 	head := len(arena)
 	if o.message != nil {
 		var err error
 		if arena, err = (proto.MarshalOptions{}).MarshalAppend(arena, o.message); err != nil {
-			return arena, 0, &fault.Error{Kind: fault.Invalid, Op: opFrame, Public: "a message that cannot be encoded", Cause: err}
+			return arena, &fault.Error{Kind: fault.Invalid, Op: framing.Op, Public: "a message that cannot be encoded", Cause: err}
 		}
 	} else {
 		arena = append(arena, o.encoded...)
 	}
 	n := len(arena) - head
 	if n > int(l.limits.Header) {
-		return arena, 0, fault.Errorf(fault.TooLarge, opFrame, l.peer.id, "a message of %d bytes; at most %d", n, l.limits.Header)
+		return arena, fault.Errorf(fault.TooLarge, framing.Op, l.peer.id, "a message of %d bytes; at most %d", n, l.limits.Header)
 	}
-	o.header = uint32(n)
-	patchHeader(arena[start:], uint32(n))
-	return arena, body, nil
+	o.Header = uint32(n)
+	framing.SetHeader(arena[start:], uint32(n))
+	return arena, nil
 }
 
 // stamp adds what every frame carries.
-func (l *link) stamp(f *frame) {
+func (l *link) stamp(f *framing.Frame) {
 	if l.host.options.HLC != nil {
-		f.hlc = l.host.options.HLC()
+		f.HLC = l.host.options.HLC()
 	}
-	carries := f.kind == kindCall || f.kind == kindAnswer
-	if f.stamped() && l.class != Chunk {
+	carries := f.Kind == framing.Call || f.Kind == framing.Answer
+	if f.IsStamped() && l.class != Chunk {
 		carries = l.stampTime(f)
 	}
 	if c := l.host.coordinate.Load(); c != nil && carries {
-		f.flags |= flagCoordinate
-		f.coordinate = *c
+		f.Flags |= framing.HasCoordinate
+		f.Coordinate = *c
 	}
 }
 
@@ -348,7 +334,7 @@ func (l *link) fail(err error) {
 	if closeErr := l.capable.Close(); closeErr != nil {
 		l.host.options.Logger.Debug("closing a connection", "peer", l.peer.id, "error", closeErr)
 	}
-	l.queue.close()
+	l.queue.Close()
 	l.delays.stop()
 	l.host.drop(l, err)
 	l.host.accounts.leave(l.account.Load(), l)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // ClassLimits bound the frames of one class.
@@ -21,6 +22,9 @@ type ClassLimits struct {
 	Held  int // bytes of requests from one peer under way here: further ones are answered Overloaded
 	Calls int // requests from one connection under way here: further ones are answered Overloaded
 }
+
+// frame returns the limits of one frame.
+func (c *ClassLimits) frame() framing.Limits { return framing.Limits{Header: c.Header, Body: c.Body} }
 
 // Limits bound what peers can make this host hold.
 type Limits struct {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 // quietPair returns two ends that hold little of what was not read.
@@ -150,7 +152,7 @@ func TestFramesArriveWholeWhoeverWritesThem(t *testing.T) {
 	const senders, each = 2, 400
 	a, b := quietPair(t)
 	l := bareLink(t)
-	l.queue.lends, l.limits.Queue = true, 1<<20
+	l.queue.Inline, l.limits.Queue = true, 1<<20
 	l.conn = &directConn{raw: newRaw(&localSocket{quiet: a})}
 	var all sync.WaitGroup
 	all.Go(l.drain)
@@ -161,15 +163,15 @@ func TestFramesArriveWholeWhoeverWritesThem(t *testing.T) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(s)))
 			for i := range each {
-				body := bytes.Repeat([]byte{byte(i)}, r.IntN(copyBody*5/4))
-				o := &outgoing{frame: frame{kind: kindAnswer, id: uint64(s<<32 | i)}, body: [][]byte{body}, alone: r.IntN(3) > 0}
+				body := bytes.Repeat([]byte{byte(i)}, r.IntN(20<<10))
+				o := &outgoing{Frame: framing.Frame{Kind: framing.Answer, ID: uint64(s<<32 | i)}, body: [][]byte{body}, alone: r.IntN(3) > 0}
 				if r.IntN(2) == 0 {
 					o.done = func() { given.Add(1) }
 				} else {
 					given.Add(1)
 				}
 				if result, err := l.send(o, false); result != sendDone {
-					t.Errorf("frame %x: %v, %v", o.id, result, err)
+					t.Errorf("frame %x: %v, %v", o.ID, result, err)
 				}
 				for wait := r.IntN(2) == 0; wait && <-came[s] != i; { // so that the writer has nothing to do at times
 				}
@@ -178,63 +180,28 @@ func TestFramesArriveWholeWhoeverWritesThem(t *testing.T) {
 	}
 	next := [senders]int{}
 	for range senders * each {
-		var f frame
-		head := make([]byte, frameSize)
+		var f framing.Frame
+		head := make([]byte, framing.FixedSize)
 		if _, err := io.ReadFull(b, head); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.parse(head, l.limits); err != nil {
+		if err := f.Parse(head, l.limits.frame()); err != nil {
 			t.Fatal(err)
 		}
-		body := make([]byte, f.body)
+		body := make([]byte, f.Body)
 		if _, err := io.ReadFull(b, body); err != nil {
 			t.Fatal(err)
 		}
-		s, i := f.id>>32, int(uint32(f.id))
+		s, i := f.ID>>32, int(uint32(f.ID))
 		if s >= senders || i != next[s] || !bytes.Equal(body, bytes.Repeat([]byte{byte(i)}, len(body))) {
-			t.Fatalf("frame %x came, the next is %v, its body is its own: %v", f.id, next, bytes.Count(body, []byte{byte(i)}) == len(body))
+			t.Fatalf("frame %x came, the next is %v, its body is its own: %v", f.ID, next, bytes.Count(body, []byte{byte(i)}) == len(body))
 		}
 		next[s]++
 		came[s] <- i
 	}
-	l.queue.close()
+	l.queue.Close()
 	all.Wait()
-	if n := given.Load(); n != senders*each || l.queue.size != 0 {
-		t.Errorf("%d of %d bodies were given back; %d bytes are in the account", n, senders*each, l.queue.size)
-	}
-}
-
-// The writer gets what is left of a lent batch, and hears of it also where the
-// queue was closed meanwhile.
-func TestWhatIsLeftOfALentBatchIsTheWriters(t *testing.T) {
-	for name, written := range map[string]int{"a part": 2, "nothing": 0, "all": 5} {
-		t.Run(name, func(t *testing.T) {
-			q := newQueue(1 << 20)
-			q.lends, q.asleep = true, true
-			given := 0
-			if !q.begin() {
-				t.Fatal("it is closed")
-			}
-			q.batch.arena = append(q.batch.arena, "frame"...)
-			q.attach(0, nil, func() { given++ })
-			b := q.lend(5)
-			if b == nil {
-				t.Fatal("it was not lent")
-			}
-			q.close()
-			q.back(b, written)
-			select {
-			case <-q.wake:
-			default:
-				t.Error("the writer was not woken")
-			}
-			if _, ok := q.take(); ok {
-				t.Error("something is to be written to what is closed")
-			}
-			q.drop()
-			if given != 1 {
-				t.Errorf("the body was given back %d times, want once", given)
-			}
-		})
+	if n := given.Load(); n != senders*each || l.queue.Size() != 0 {
+		t.Errorf("%d of %d bodies were given back; %d bytes are in the account", n, senders*each, l.queue.Size())
 	}
 }

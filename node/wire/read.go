@@ -4,14 +4,16 @@ import (
 	"bufio"
 	"io"
 	"time"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 // readBuffers reads a frame's header and body; either may be empty, then nil.
-func (l *link) readBuffers(r *bufio.Reader, f *frame) (header, body *Buffer, err error) {
-	if header, err = l.readBuffer(r, f.header); err != nil {
+func (l *link) readBuffers(r *bufio.Reader, f *framing.Frame) (header, body *Buffer, err error) {
+	if header, err = l.readBuffer(r, f.Header); err != nil {
 		return nil, nil, err
 	}
-	if body, err = l.readBuffer(r, f.body); err != nil {
+	if body, err = l.readBuffer(r, f.Body); err != nil {
 		header.Release()
 		return nil, nil, err
 	}
@@ -22,8 +24,8 @@ func (l *link) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	b := l.host.buffers.get(int(n))
-	if err := l.readFull(r, b.data); err != nil {
+	b := l.host.buffers.Get(int(n))
+	if err := l.readFull(r, b.Bytes()); err != nil {
 		b.Release()
 		return nil, err
 	}
@@ -74,6 +76,6 @@ func (l *link) readPayload(r *bufio.Reader, n uint32) (*Buffer, error) {
 	if n < exactFrom {
 		return l.readBuffer(r, n)
 	}
-	b := &Buffer{data: make([]byte, n)}
-	return b, l.readFull(r, b.data)
+	b := framing.NewBuffer(make([]byte, n))
+	return b, l.readFull(r, b.Bytes())
 }

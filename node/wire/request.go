@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // Message is a one-way frame. Payload is the handler's to Release.
@@ -52,7 +53,7 @@ type Request struct {
 // than the message has bytes.
 func (r *Request) Decode(m proto.Message) error {
 	if m != nil {
-		if err := checkElements(r.header.Bytes(), m); err != nil {
+		if err := framing.CheckElements(r.header.Bytes(), m); err != nil {
 			return err
 		}
 	}
@@ -141,12 +142,12 @@ func (r *Request) Reply(answer proto.Message, body ...[]byte) { r.ReplyOwned(nil
 // ReplyOwned answers like Reply and calls done, from some goroutine and once,
 // when the slices of body are no longer needed.
 func (r *Request) ReplyOwned(done func(), answer proto.Message, body ...[]byte) {
-	r.answer(outgoing{frame: frame{kind: kindAnswer}, message: answer, body: body, done: done})
+	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Answer}, message: answer, body: body, done: done})
 }
 
 // Fail answers with an error: kind, op, subject and public text cross the wire.
 func (r *Request) Fail(err error) {
-	r.answer(outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, err)})
+	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Error}, encoded: framing.AppendFault(nil, err)})
 }
 
 func (r *Request) answer(o outgoing) {
@@ -195,18 +196,18 @@ func (r *Request) settle() (waited, alone bool) {
 
 // respond sends an answer; one that cannot be sent becomes the error why.
 func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
-	o.id, o.method = id, method
-	o.time = micros(time.Duration(l.host.now() - received))
+	o.ID, o.Method = id, method
+	o.Time = framing.Micros(time.Duration(l.host.now() - received))
 	result, err := l.send(o, false)
 	if result == sendDone {
-		if l.queue.overfull() || l.account.Load().overfull() {
+		if l.queue.IsOverfull() || l.account.Load().overfull() {
 			l.fail(fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers"))
 		}
 		return
 	}
 	o.finish()
 	if result == sendBad {
-		l.respond(id, method, received, &outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, err)})
+		l.respond(id, method, received, &outgoing{Frame: framing.Frame{Kind: framing.Error}, encoded: framing.AppendFault(nil, err)})
 	}
 }
 
@@ -230,13 +231,13 @@ func (h *Host) unknown() error {
 }
 
 // readCall reads a request and hands it to its handler, or refuses it.
-func (l *link) readCall(r *bufio.Reader, f *frame) error {
+func (l *link) readCall(r *bufio.Reader, f *framing.Frame) error {
 	now := l.host.now()
-	m := l.host.methods[f.method].Load()
+	m := l.host.methods[f.Method].Load()
 	if m == nil || m.message != nil {
 		return l.refuse(r, f, now, l.host.unknown())
 	}
-	size, account, worker := int(f.header)+int(f.body), l.account.Load(), m.inline == nil
+	size, account, worker := int(f.Header)+int(f.Body), l.account.Load(), m.inline == nil
 	if !l.hasRoom(size) {
 		return l.refuse(r, f, now, fault.E(fault.Overloaded, opServe, "", "too many requests of this peer are under way"))
 	}
@@ -248,13 +249,13 @@ func (l *link) readCall(r *bufio.Reader, f *frame) error {
 		account.give(size, worker, false)
 		return err
 	}
-	q := &Request{Peer: l.peer.id, Class: l.class, Method: f.method, HLC: f.hlc, link: l, id: f.id, received: now,
-		left: time.Duration(f.time) * time.Millisecond, header: header, body: body, size: size, account: account, worker: worker}
+	q := &Request{Peer: l.peer.id, Class: l.class, Method: f.Method, HLC: f.HLC, link: l, id: f.ID, received: now,
+		left: time.Duration(f.Time) * time.Millisecond, header: header, body: body, size: size, account: account, worker: worker}
 	l.mu.Lock()
-	_, twice := l.serving[f.id]
+	_, twice := l.serving[f.ID]
 	ended := l.failed != nil
 	if !ended && !twice {
-		l.serving[f.id] = q
+		l.serving[f.ID] = q
 		l.held += q.size
 	}
 	l.mu.Unlock()
@@ -279,7 +280,7 @@ const opServe fault.Op = "wire.serve"
 // hasRoom reports whether another request so large may be read: not while
 // answers pile up that the peer does not take.
 func (l *link) hasRoom(size int) bool {
-	if l.queue.full() {
+	if l.queue.IsFull() {
 		return false
 	}
 	l.mu.Lock()
@@ -292,16 +293,16 @@ const refusals = 1 << 20
 
 // refuse answers a request without reading it. A peer that goes on to ask while
 // it takes no answers is cut: refusals pile up too.
-func (l *link) refuse(r *bufio.Reader, f *frame, now int64, why error) error {
-	if err := l.discard(r, int(f.header)+int(f.body)); err != nil {
+func (l *link) refuse(r *bufio.Reader, f *framing.Frame, now int64, why error) error {
+	if err := l.discard(r, int(f.Header)+int(f.Body)); err != nil {
 		return err
 	}
-	if !l.queue.full() {
+	if !l.queue.IsFull() {
 		l.refused = 0
 	} else if l.refused += strangerFrame; l.refused > refusals {
 		return fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers")
 	}
-	l.respond(f.id, f.method, now, &outgoing{frame: frame{kind: kindError}, encoded: appendFault(nil, why)})
+	l.respond(f.ID, f.Method, now, &outgoing{Frame: framing.Frame{Kind: framing.Error}, encoded: framing.AppendFault(nil, why)})
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 const (
@@ -35,39 +37,39 @@ func stampOf(now int64) uint32 { return max(uint32(now/int64(time.Microsecond)),
 
 // stampTime fills in a frame's stamps and reports whether it echoes one: then
 // it should carry the coordinate.
-func (l *link) stampTime(f *frame) (echoes bool) {
+func (l *link) stampTime(f *framing.Frame) (echoes bool) {
 	now := l.host.now()
 	s := &l.stamps
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sent == 0 || now-s.sent >= int64(stampEvery) {
 		s.sent = now
-		f.id = uint64(stampOf(now))
+		f.ID = uint64(stampOf(now))
 	}
 	if s.heard == 0 {
 		return false
 	}
 	held := now - s.at
 	if echoes = held < int64(maxHeld); echoes {
-		f.id |= uint64(s.heard) << 32
-		f.time = micros(time.Duration(held))
+		f.ID |= uint64(s.heard) << 32
+		f.Time = framing.Micros(time.Duration(held))
 	}
 	s.heard = 0
 	return echoes
 }
 
 // echoed takes a frame's stamps in.
-func (l *link) echoed(f *frame) {
+func (l *link) echoed(f *framing.Frame) {
 	now := l.host.now()
-	if theirs := uint32(f.id); theirs != 0 {
+	if theirs := uint32(f.ID); theirs != 0 {
 		s := &l.stamps
 		s.mu.Lock()
 		s.heard, s.at = theirs, now
 		s.mu.Unlock()
 	}
-	if ours := uint32(f.id >> 32); ours != 0 {
+	if ours := uint32(f.ID >> 32); ours != 0 {
 		round := time.Duration(stampOf(now)-ours) * time.Microsecond // wraps as the stamps do
-		if held := time.Duration(f.time) * time.Microsecond; round < maxSample && held <= round {
+		if held := time.Duration(f.Time) * time.Microsecond; round < maxSample && held <= round {
 			l.measured(max(round-held, time.Microsecond), f)
 		}
 	}
@@ -75,7 +77,7 @@ func (l *link) echoed(f *frame) {
 
 // measured takes a round trip in and passes it on, with the coordinate that
 // came with it. What goes over a third host says nothing of the distance.
-func (l *link) measured(rtt time.Duration, f *frame) {
+func (l *link) measured(rtt time.Duration, f *framing.Frame) {
 	if rtt <= 0 {
 		return
 	}
@@ -89,8 +91,8 @@ func (l *link) measured(rtt time.Duration, f *frame) {
 		return
 	}
 	var at *Coordinate
-	if f.flags&flagCoordinate != 0 && finite(f.coordinate) {
-		at = &f.coordinate
+	if f.Flags&framing.HasCoordinate != 0 && finite(f.Coordinate) {
+		at = &f.Coordinate
 	}
 	on(l.peer.id, rtt, at)
 }

@@ -1,6 +1,9 @@
 package wire
 
-import "cartwheel.dev/geo-config/fault"
+import (
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
+)
 
 const opSend fault.Op = "wire.Host.Send"
 
@@ -14,7 +17,7 @@ func (h *Host) Send(peer string, class Class, method Method, payload ...[]byte) 
 	if l == nil {
 		return fault.E(fault.Unreachable, opSend, peer, "")
 	}
-	o := outgoing{frame: frame{kind: kindMessage, method: method}, body: payload}
+	o := outgoing{Frame: framing.Frame{Kind: framing.OneWay, Method: method}, body: payload}
 	result, err := l.send(&o, true)
 	switch result {
 	case sendDead:
@@ -34,7 +37,5 @@ func (h *Host) Queued(peer string, class Class) int {
 	if l == nil {
 		return 0
 	}
-	l.queue.mu.Lock()
-	defer l.queue.mu.Unlock()
-	return l.queue.size
+	return l.queue.Size()
 }

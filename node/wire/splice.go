@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 const opSplice fault.Op = "wire.splice"
@@ -84,7 +85,7 @@ func (h *Host) openSplice(from string, near net.Conn) (to string, far net.Conn, 
 	if err = near.SetDeadline(time.Now().Add(h.options.Times.Dial)); err != nil {
 		return "", nil, err
 	}
-	block, err := readBlock(near, maxSpliceText)
+	block, err := framing.ReadBlock(near, maxSpliceText)
 	if err != nil {
 		return "", nil, err
 	}
@@ -107,7 +108,7 @@ func (h *Host) openSplice(from string, near net.Conn) (to string, far net.Conn, 
 func answerSplice(near net.Conn, failed error) error {
 	var text []byte
 	if failed != nil {
-		text = appendFault(nil, failed)
+		text = framing.AppendFault(nil, failed)
 	}
 	text = text[:min(len(text), maxSpliceText)]
 	if err := near.SetDeadline(time.Now().Add(time.Second)); err != nil {
@@ -181,14 +182,14 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duratio
 // passOn copies from one end to the other until either fails, is silent for
 // twice as long as the ends themselves put up with, or a filter cuts it.
 func (h *Host) passOn(to, from net.Conn, peer string) {
-	buffer := h.buffers.get(rawBuffer)
+	buffer := h.buffers.Get(rawBuffer)
 	defer buffer.Release()
 	var p pace
 	for {
 		if from.SetReadDeadline(time.Now().Add(2*h.options.Times.Silence)) != nil {
 			return
 		}
-		n, err := from.Read(buffer.data)
+		n, err := from.Read(buffer.Bytes())
 		if n > 0 {
 			if filter := h.filter.Load(); filter != nil && (*filter)(peer, Chunk, MethodSplice).Drop {
 				return
@@ -196,7 +197,7 @@ func (h *Host) passOn(to, from net.Conn, peer string) {
 			if to.SetWriteDeadline(time.Now().Add(2*h.options.Times.Silence)) != nil {
 				return
 			}
-			if _, err := to.Write(buffer.data[:n]); err != nil || !h.rest(p.take(time.Duration(h.now()), n, h.splices.share())) {
+			if _, err := to.Write(buffer.Bytes()[:n]); err != nil || !h.rest(p.take(time.Duration(h.now()), n, h.splices.share())) {
 				return
 			}
 		}
@@ -268,14 +269,14 @@ func askSplice(c net.Conn, id string, limit time.Duration) error {
 	if _, err := c.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(id))), id...)); err != nil {
 		return err
 	}
-	block, err := readBlock(c, maxSpliceText)
+	block, err := framing.ReadBlock(c, maxSpliceText)
 	switch {
 	case errors.Is(err, io.EOF):
 		return errRefused
 	case err != nil:
 		return err
 	case len(block) > 2:
-		return parseFault(block[2:], id)
+		return framing.ParseFault(block[2:], id)
 	}
 	return c.SetDeadline(time.Time{})
 }

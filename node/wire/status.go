@@ -30,9 +30,7 @@ func (h *Host) Status() []Status {
 	for _, l := range links {
 		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound, Spliced: l.spliced, Via: l.via, RTT: time.Duration(l.rtt.Load()),
 			Current: l.peer.current[l.class].Load() == l, Since: l.born, Frames: l.traffic.Load()}
-		l.queue.mu.Lock()
-		s.Queued = l.queue.size
-		l.queue.mu.Unlock()
+		s.Queued = l.queue.Size()
 		l.mu.Lock()
 		s.Calls, s.Requests = len(l.pending), len(l.serving)
 		l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // retireAfter is for how many times Times.Silence a connection that is not the
@@ -55,7 +56,7 @@ func (l *link) tick(now int64, period time.Duration) {
 	} else if l.quiet++; l.quiet >= int(t.Heartbeat/period) {
 		l.quiet = 0
 		// A full queue is the peer's silence or our own traffic: both show.
-		_, _ = l.send(&outgoing{frame: frame{kind: kindHeartbeat}}, true)
+		_, _ = l.send(&outgoing{Frame: framing.Frame{Kind: framing.Heartbeat}}, true)
 	}
 	if raw.heard.Swap(false) {
 		l.silent = 0

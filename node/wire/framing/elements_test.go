@@ -1,6 +1,7 @@
-package wire
+package framing
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 
@@ -27,14 +28,15 @@ func splice(t *testing.T, n int, extent []byte) []byte {
 func decodeRequest(encoded []byte) (taken uint64, m *pb.OperateRequest, err error) {
 	var before, after runtime.MemStats
 	m = &pb.OperateRequest{}
-	r := &Request{header: &Buffer{data: encoded}}
 	runtime.ReadMemStats(&before)
-	err = r.Decode(m)
+	if err = CheckElements(encoded, m); err == nil {
+		err = proto.Unmarshal(encoded, m)
+	}
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc, m, err
 }
 
-func TestAMessageTakesLittleMoreMemoryThanItHasBytes(t *testing.T) {
+func TestCheckElements_BoundsDecodedMemory(t *testing.T) {
 	bomb := splice(t, 2_000_000, nil)
 	taken, _, err := decodeRequest(bomb)
 	if !fault.Is(err, fault.TooLarge) || taken > 64<<10 {
@@ -44,7 +46,7 @@ func TestAMessageTakesLittleMoreMemoryThanItHasBytes(t *testing.T) {
 	for range 5000 { // a principal in a principal in ..., which none has
 		deep = protowire.AppendBytes(protowire.AppendTag(nil, 7, protowire.BytesType), deep)
 	}
-	if _, _, err := decodeRequest(deep); err != nil && !fault.Is(err, fault.TooLarge) && !fault.Is(err, fault.Corrupt) {
+	if _, _, err := decodeRequest(deep); err != nil && !fault.Is(err, fault.TooLarge) && !errors.Is(err, proto.Error) {
 		t.Errorf("deep nesting: got %v", err)
 	}
 	extent, err := proto.Marshal(&pb.Extent{Offset: 1 << 30, Length: 1 << 16, Source: &pb.Extent_Chunk{Chunk: make([]byte, 32)}})

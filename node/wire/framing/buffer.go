@@ -1,15 +1,18 @@
-package wire
+package framing
 
 import (
 	"math/bits"
 	"sync"
 )
 
-// Buffer is pooled memory that belongs to whoever received it, until Release.
+// Buffer is pooled memory that belongs to its receiver until Release.
 type Buffer struct {
 	data []byte
 	pool *sync.Pool
 }
+
+// NewBuffer returns a Buffer over data that no pool takes back.
+func NewBuffer(data []byte) *Buffer { return &Buffer{data: data} }
 
 // Bytes returns the content. It is nil for a nil or released Buffer.
 func (b *Buffer) Bytes() []byte {
@@ -22,8 +25,8 @@ func (b *Buffer) Bytes() []byte {
 // Len returns the content's length.
 func (b *Buffer) Len() int { return len(b.Bytes()) }
 
-// Release gives the memory back; nobody may use Bytes afterwards. Releasing nil
-// does nothing. A Buffer that is never released is merely collected.
+// Release gives the memory back; Bytes must not be used afterwards. Releasing nil
+// does nothing. The garbage collector takes a Buffer that is never released.
 func (b *Buffer) Release() {
 	if b == nil || b.pool == nil {
 		return
@@ -38,11 +41,11 @@ const (
 	maxBufferBits = 24 // 16 MiB; larger ones are not pooled
 )
 
-// buffers pools by powers of two.
-type buffers [maxBufferBits + 1]sync.Pool
+// Buffers pools Buffers by powers of two. The zero value is ready for use.
+type Buffers [maxBufferBits + 1]sync.Pool
 
-// get returns a Buffer of n bytes with undefined content.
-func (p *buffers) get(n int) *Buffer {
+// Get returns a Buffer of n bytes with undefined content.
+func (p *Buffers) Get(n int) *Buffer {
 	class := max(bits.Len(uint(max(n, 1)-1)), minBufferBits)
 	if class > maxBufferBits {
 		return &Buffer{data: make([]byte, n)}

@@ -1,4 +1,4 @@
-package wire
+package framing
 
 import (
 	"encoding/binary"
@@ -12,8 +12,8 @@ type remote struct{ peer string }
 
 func (r *remote) Error() string { return "answered by " + r.peer }
 
-// Answered reports whether err is what the peer itself answered, so that the
-// outcome of the call is known. Any other error of a call leaves it open.
+// Answered reports whether err is a fault that ParseFault read: the peer's own
+// answer.
 func Answered(err error) bool {
 	var r *remote
 	return errors.As(err, &r)
@@ -22,8 +22,8 @@ func Answered(err error) bool {
 // maxFaultText bounds each text of a fault on the wire; longer ones are cut.
 const maxFaultText = 4096
 
-// appendFault encodes kind, op, subject and public text; causes stay here.
-func appendFault(to []byte, err error) []byte {
+// AppendFault encodes kind, op, subject and public text. Causes stay here.
+func AppendFault(to []byte, err error) []byte {
 	e := flatten(err)
 	to = binary.LittleEndian.AppendUint32(to, uint32(e.Kind))
 	for _, s := range [...]string{string(e.Op), e.Subject, e.Public} {
@@ -59,9 +59,11 @@ func flatten(err error) fault.Error {
 	return out
 }
 
-func parseFault(b []byte, peer string) *fault.Error {
+// ParseFault decodes a peer's answer. It always returns a fault, for which
+// Answered holds.
+func ParseFault(b []byte, peer string) *fault.Error {
 	bad := func() *fault.Error {
-		return &fault.Error{Kind: fault.Corrupt, Op: opFrame, Subject: peer, Public: "an error that cannot be read", Cause: &remote{peer}}
+		return &fault.Error{Kind: fault.Corrupt, Op: Op, Subject: peer, Public: "an error that cannot be read", Cause: &remote{peer}}
 	}
 	if len(b) < 4 {
 		return bad()

@@ -1,4 +1,4 @@
-package wire
+package framing
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -16,19 +16,19 @@ const (
 	elementBytes = 8
 	// maxElements bounds them whatever the size.
 	maxElements = 64 << 10
-	// maxNesting bounds how deep messages stand in each other.
+	// maxNesting bounds how deep messages nest.
 	maxNesting = 32
 )
 
-// checkElements refuses a message that would take far more memory than its
-// encoding does. What cannot be parsed it leaves to the decoder.
-func checkElements(b []byte, m proto.Message) error {
+// CheckElements refuses a message that would take far more memory than its
+// encoding does. It leaves malformed messages to the decoder.
+func CheckElements(b []byte, m proto.Message) error {
 	if len(b) < 2*freeElements {
 		return nil
 	}
 	c := elements{left: min(freeElements+len(b)/elementBytes, maxElements)}
 	if !c.count(b, m.ProtoReflect().Descriptor(), 0) {
-		return fault.Errorf(fault.TooLarge, opFrame, "", "a message of %d bytes has too many elements, or too deep ones", len(b))
+		return fault.Errorf(fault.TooLarge, Op, "", "a message of %d bytes has too many elements, or too deep ones", len(b))
 	}
 	return nil
 }

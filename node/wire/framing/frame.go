@@ -1,0 +1,126 @@
+package framing
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Kind is a frame's first byte. Numbers are fixed once sent.
+type Kind uint8
+
+// The kinds.
+const (
+	Call      Kind = 1
+	Answer    Kind = 2
+	Error     Kind = 3 // an answer whose header is an encoded fault
+	Cancel    Kind = 4 // of the call with this ID
+	OneWay    Kind = 5
+	Heartbeat Kind = 6
+	endOfKind Kind = 7
+)
+
+// Method names what a frame asks for.
+type Method uint16
+
+// MaxMethod is the first number that is no method.
+const MaxMethod = 1024
+
+// Coordinate is a node's Vivaldi position in milliseconds, as frames carry it.
+type Coordinate struct{ X, Y, Height, Error float32 }
+
+const (
+	// HasCoordinate is the flag of a frame that carries a coordinate.
+	HasCoordinate = 1 << 0
+	knownFlags    = HasCoordinate
+
+	// FixedSize is the length of the part that every frame has.
+	FixedSize = 32
+	// CoordinateSize is the length of the coordinate behind it.
+	CoordinateSize = 16
+)
+
+// Frame is the fixed part of every frame, and the coordinate if it has one.
+type Frame struct {
+	Kind       Kind
+	Flags      uint8
+	Method     Method
+	Header     uint32 // bytes of the message that follows
+	Body       uint32 // bytes that follow the message
+	Time       uint32 // call: ms left, 0 none; answer: us spent; one-way, heartbeat: us since the echoed stamp came
+	ID         uint64 // one-way, heartbeat: stamp, and above it the echoed one
+	HLC        uint64
+	Coordinate Coordinate // valid with HasCoordinate
+}
+
+// Limits bound the parts of a frame, in bytes.
+type Limits struct{ Header, Body uint32 }
+
+// Append appends the encoded frame.
+func (f *Frame) Append(to []byte) []byte {
+	le := binary.LittleEndian
+	to = append(to, byte(f.Kind), f.Flags)
+	to = le.AppendUint16(to, uint16(f.Method))
+	to = le.AppendUint32(to, f.Header)
+	to = le.AppendUint32(to, f.Body)
+	to = le.AppendUint32(to, f.Time)
+	to = le.AppendUint64(to, f.ID)
+	to = le.AppendUint64(to, f.HLC)
+	if f.Flags&HasCoordinate != 0 {
+		for _, v := range [...]float32{f.Coordinate.X, f.Coordinate.Y, f.Coordinate.Height, f.Coordinate.Error} {
+			to = le.AppendUint32(to, math.Float32bits(v))
+		}
+	}
+	return to
+}
+
+// Parse reads the first FixedSize bytes and checks them against the limits. The
+// reader so allocates nothing for a frame that it will not read.
+func (f *Frame) Parse(b []byte, l Limits) error {
+	_ = b[FixedSize-1]
+	le := binary.LittleEndian
+	f.Kind, f.Flags = Kind(b[0]), b[1]
+	f.Method = Method(le.Uint16(b[2:]))
+	f.Header, f.Body = le.Uint32(b[4:]), le.Uint32(b[8:])
+	f.Time = le.Uint32(b[12:])
+	f.ID, f.HLC = le.Uint64(b[16:]), le.Uint64(b[24:])
+	switch {
+	case f.Kind == 0 || f.Kind >= endOfKind || f.Flags&^knownFlags != 0:
+		return fault.Errorf(fault.NotSupported, Op, "", "unknown frame kind %d or flags %#x", f.Kind, f.Flags)
+	case f.Method >= MaxMethod:
+		return fault.Errorf(fault.NotSupported, Op, "", "method %d", f.Method)
+	case f.Header > l.Header || f.Body > l.Body:
+		return fault.Errorf(fault.TooLarge, Op, "", "frame of %d and %d bytes", f.Header, f.Body)
+	case (f.Kind == Cancel || f.Kind == Heartbeat) && f.Header|f.Body != 0:
+		return fault.Errorf(fault.Invalid, Op, "", "frame kind %d with content", f.Kind)
+	}
+	return nil
+}
+
+// ParseCoordinate reads CoordinateSize bytes.
+func (f *Frame) ParseCoordinate(b []byte) {
+	at := func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[i:])) }
+	f.Coordinate = Coordinate{at(0), at(4), at(8), at(12)}
+}
+
+// Op is the op of a fault in a frame's bytes.
+const Op fault.Op = "wire.frame"
+
+// IsStamped reports whether the frame is of a kind without an answer, where ID
+// and Time carry stamps.
+func (f *Frame) IsStamped() bool { return f.Kind == OneWay || f.Kind == Heartbeat }
+
+// Millis encodes the time that a call has left. A deadline never becomes none.
+func Millis(left time.Duration) uint32 {
+	return uint32(min(max((left+time.Millisecond-1)/time.Millisecond, 1), math.MaxUint32))
+}
+
+// Micros encodes a time that was spent.
+func Micros(d time.Duration) uint32 {
+	return uint32(min(max(d/time.Microsecond, 0), math.MaxUint32))
+}
+
+// SetHeader sets the message's length in an encoded frame.
+func SetHeader(encoded []byte, n uint32) { binary.LittleEndian.PutUint32(encoded[4:], n) }
