@@ -9,6 +9,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // dial is an attempt to connect that several calls may wait for.
@@ -161,7 +162,7 @@ func localFirst(addresses []ma.Multiaddr) []ma.Multiaddr {
 	out := make([]ma.Multiaddr, 0, len(addresses))
 	for _, local := range [...]bool{true, false} {
 		for _, a := range addresses {
-			if isLocal(a) == local {
+			if unixsock.IsAddress(a) == local {
 				out = append(out, a)
 			}
 		}

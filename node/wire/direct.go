@@ -9,6 +9,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // single stands where libp2p has a stream multiplexer and multiplexes nothing:
@@ -65,8 +67,8 @@ const rawBuffer = 64 << 10
 // flush; it notes traffic, so that silence is told from a slow large frame.
 type raw struct {
 	manet.Conn
-	local       *localSocket // the same, where it is a Unix socket
-	stranger    *stranger    // its place until the peer is admitted; nil where this host dialled
+	local       socket    // the same if it is a Unix socket, otherwise nil
+	stranger    *stranger // its place until the peer is admitted; nil where this host dialled
 	heard, sent atomic.Bool
 	turns       turns // not nil while its handshake has one of them
 
@@ -76,8 +78,22 @@ type raw struct {
 }
 
 func newRaw(c manet.Conn) *raw {
-	local, _ := c.(*localSocket)
+	local, _ := c.(socket)
 	return &raw{Conn: c, local: local}
+}
+
+// socket is a Unix socket: it takes frames and bodies side by side.
+type socket interface {
+	WriteAll(net.Buffers) (int64, error) // in one system call if possible
+	TryWrite([]byte) int                 // what it takes at once
+}
+
+var _ socket = (*unixsock.Conn)(nil)
+
+// Socket returns the Unix socket below, or nil.
+func (r *raw) Socket() *unixsock.Conn {
+	c, _ := r.Conn.(*unixsock.Conn)
+	return c
 }
 
 func (r *raw) hold() {
@@ -126,7 +142,7 @@ func (r *raw) WriteVector(v *net.Buffers) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent.Store(true)
-	_, err := r.local.writev(*v)
+	_, err := r.local.WriteAll(*v)
 	*v = nil
 	return err
 }
@@ -140,7 +156,7 @@ func (r *raw) tryWrite(b []byte) int {
 	}
 	defer r.mu.Unlock()
 	r.sent.Store(true)
-	return r.local.try(b)
+	return r.local.TryWrite(b)
 }
 
 // Close closes the socket; one that gave way to another stranger is closed
@@ -204,4 +220,21 @@ func (l rawListener) Accept() (manet.Conn, error) {
 		}
 		_ = r.Close() // it was refused
 	}
+}
+
+// localListener accepts connections over a Unix socket as raw ones, each with a
+// place among the strangers.
+type localListener struct {
+	*unixsock.Listener
+	strangers *strangers
+}
+
+func (l localListener) Accept() (manet.Conn, error) {
+	c, err := l.AcceptConn()
+	if err != nil {
+		return nil, err
+	}
+	r := newRaw(c)
+	r.stranger = l.strangers.enterLocal(c.User(), c)
+	return r, nil
 }

@@ -3,11 +3,9 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -21,6 +19,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/framing"
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // localHost makes a host that listens on a Unix socket only and counts calls.
@@ -58,21 +57,19 @@ func localHost(t *testing.T, change func(*Options)) (h *Host, served *atomic.Int
 
 // dialler is a peer whose part of the handshake a test writes.
 type dialler struct {
-	t        *testing.T
-	c        net.Conn
-	socket   *localSocket
-	security localSecurity
+	t *testing.T
+	c *unixsock.Conn
 }
 
-func newDialler(t *testing.T, to *Host, as *Host) *dialler {
+func newDialler(t *testing.T, to *Host) *dialler {
 	t.Helper()
 	address := ma.StringCast(to.Addresses()[0])
-	s, err := dialLocal(t.Context(), address, 30*time.Second)
+	s, err := unixsock.Dial(t.Context(), address, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &dialler{t, s, s, localSecurity{as, direct(Operation)}}
+	return &dialler{t, s}
 }
 
 func (d *dialler) selectProtocol(id protocol.ID) error {
@@ -91,149 +88,32 @@ func (d *dialler) called() bool {
 	return err == nil && framing.Kind(head[0]) == framing.Answer
 }
 
-func (d *dialler) write(b []byte) {
-	_, _ = d.c.Write(b) // a refusal shows when reading
+func (d *dialler) readsOne() bool {
+	_, err := d.c.Read(make([]byte, 1))
+	return err == nil
 }
 
-// greetings exchanges greetings and takes the listener's signature.
-func (d *dialler) greetings(change func(encoded []byte)) (ours, theirs *greeting, signature []byte, err error) {
-	if ours, err = d.security.greet(direct(Operation)); err != nil {
-		d.t.Fatal(err)
-	}
-	if change != nil {
-		change(ours.encoded)
-	}
-	d.write(ours.encoded)
-	if theirs, _, err = d.security.receive(d.c, d.socket); err != nil {
-		return nil, nil, nil, err
-	}
-	signature, err = framing.ReadBlock(d.c, maxSignature)
-	return ours, theirs, signature, err
-}
-
-func TestOnlyAWholeHandshakeIsLetIn(t *testing.T) {
-	h, served := localHost(t, func(o *Options) { o.Times.Dial = 20 * time.Second })
-	as, _ := localHost(t, nil)
-	other, _ := localHost(t, nil)
-	const (
-		atClass = 2
-		atUser  = 3
-		atPlace = 2 + 5 + nonceSize
-		atKey   = 2 + greetingHead
-	)
-	flip := func(at int) func(*dialler) bool {
-		return func(d *dialler) bool {
-			_, _, _, err := d.greetings(func(b []byte) { b[at] ^= 0x40 })
-			return err == nil
-		}
-	}
-	sign := func(by *Host, role string, class Class) func(*dialler) bool {
-		return func(d *dialler) bool {
-			ours, theirs, _, err := d.greetings(nil)
-			if err != nil {
-				return false
-			}
-			ours.encoded[atClass] = byte(class)
-			signature, err := localSecurity{host: by}.sign(role, ours, theirs)
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			d.write(signature)
-			return d.called()
-		}
-	}
-	var recorded []byte // a dialler's greeting and signature that were good once
-	for _, tt := range []struct {
-		name string
-		act  func(*dialler) bool // reports whether it got anywhere
-		want bool
-	}{
-		{"a proper one", func(d *dialler) bool {
-			ours, theirs, _, err := d.greetings(nil)
-			if err != nil {
-				return false
-			}
-			signature, err := d.security.sign(roleDialler, ours, theirs)
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			recorded = append(bytes.Clone(ours.encoded), signature...)
-			d.write(signature)
-			return d.called()
-		}, true},
-		{"replayed", func(d *dialler) bool { d.write(recorded); return skipGreeting(d) && d.called() }, false},
-		{"signed by another key", sign(other, roleDialler, Operation), false},
-		{"signed as the listener", sign(as, roleListener, Operation), false},
-		{"signed for another class", sign(as, roleDialler, Beacon), false},
-		{"the listener's signature sent back", func(d *dialler) bool {
-			_, _, signature, err := d.greetings(nil)
-			if err != nil {
-				return false
-			}
-			d.write(signature)
-			return d.called()
-		}, false},
-		{"no signature", func(d *dialler) bool {
-			if _, _, _, err := d.greetings(nil); err != nil {
-				return false
-			}
-			d.write([]byte{0, 0})
-			return d.called()
-		}, false},
-		{"frames before the signature", func(d *dialler) bool {
-			if _, _, _, err := d.greetings(nil); err != nil {
-				return false
-			}
-			return d.called()
-		}, false},
-		{"an unknown class", flip(atClass), false},
-		{"another user", flip(atUser), false},
-		{"another machine", flip(atPlace), false},
-		{"a key that is none", flip(atKey), false},
-		{"a greeting too long", func(d *dialler) bool { d.write([]byte{0xff, 0xff}); return d.readsOne() }, false},
-		{"a greeting too short", func(d *dialler) bool { d.write([]byte{1, 0, 1}); return d.readsOne() }, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			before, start := served.Load(), time.Now()
-			d := newDialler(t, h, as)
-			if err := d.selectProtocol(localID); err != nil {
-				t.Fatal(err)
-			}
-			if got := tt.act(d); got != tt.want {
-				t.Errorf("got let in %v, want %v", got, tt.want)
-			}
-			if d := time.Since(start); d > h.options.Times.Dial/2 {
-				t.Errorf("refused after %v, not at once", d)
-			}
-			if got := served.Load() > before; got != tt.want {
-				t.Errorf("served a call: %v", got)
-			}
-			if !tt.want && len(h.Peers()) != 0 {
-				t.Errorf("peers: got %v", h.Peers())
-			}
-			_ = d.c.Close()
-			eventually(t, "the connection to go", func() bool { return len(h.Peers()) == 0 })
-		})
-	}
+func TestUnixSocketsSpeakOneHandshake(t *testing.T) {
+	h, _ := localHost(t, nil)
 	for _, id := range []protocol.ID{"/cartwheel/local/2", "/tls/1.0.0", "/noise"} {
-		if err := newDialler(t, h, as).selectProtocol(id); err == nil {
+		if err := newDialler(t, h).selectProtocol(id); err == nil {
 			t.Errorf("the protocol %s is spoken", id)
 		}
 	}
 }
 
-// skipGreeting takes the listener's greeting and signature.
-func skipGreeting(d *dialler) bool {
-	_, err := framing.ReadBlock(d.c, 1<<16-1)
-	if err == nil {
-		_, err = framing.ReadBlock(d.c, maxSignature)
-	}
-	return err == nil
+// hooked calls before ahead of its second write.
+type hooked struct {
+	*unixsock.Conn
+	writes int
+	before func()
 }
 
-func (d *dialler) readsOne() bool {
-	_, err := d.c.Read(make([]byte, 1))
-	return err == nil
+func (h *hooked) Write(b []byte) (int, error) {
+	if h.writes++; h.writes == 2 {
+		h.before()
+	}
+	return h.Conn.Write(b)
 }
 
 func TestTheGaterIsAskedBeforeAnyFrame(t *testing.T) {
@@ -245,107 +125,29 @@ func TestTheGaterIsAskedBeforeAnyFrame(t *testing.T) {
 			return fault.E(fault.Unauthorized, "roster", id, "")
 		}
 	})
-	d := newDialler(t, h, as)
-	if err := d.selectProtocol(localID); err != nil {
+	d := newDialler(t, h)
+	if err := d.selectProtocol(unixsock.ID); err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs, _, err := d.greetings(nil)
+	id, err := peer.Decode(h.id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(asked) != 0 {
-		t.Error("the gater was asked about a peer that has proven nothing")
+	c := &hooked{Conn: d.c, before: func() {
+		if len(asked) != 0 {
+			t.Error("the gater was asked about a peer that has proven nothing")
+		}
+	}}
+	security := unixsock.Security{Identity: as.transport.identity, Lane: uint8(direct(Operation))}
+	if _, err := security.SecureOutbound(t.Context(), c, id); err != nil || c.writes != 2 {
+		t.Fatalf("the handshake: %v, after %d writes", err, c.writes)
 	}
-	signature, err := d.security.sign(roleDialler, ours, theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.write(signature)
 	if d.called() || served.Load() != 0 {
 		t.Error("a refused peer was served")
 	}
-	if id := <-asked; id != as.id {
-		t.Errorf("asked about %s, want %s", id, as.id)
+	if got := <-asked; got != as.id {
+		t.Errorf("asked about %s, want %s", got, as.id)
 	}
-}
-
-func TestADiallerTrustsOnlyTheRightListener(t *testing.T) {
-	h, _ := localHost(t, nil)
-	other, _ := localHost(t, nil)
-	address := other.Addresses()[0]
-	for _, tt := range []struct {
-		name string
-		keys [2]*Host // whose key is shown, and who signs
-		role string
-		want error
-	}{
-		{"its own", [2]*Host{other, other}, roleListener, nil},
-		{"another key", [2]*Host{h, h}, roleListener, errStranger},
-		{"another signature", [2]*Host{other, h}, roleListener, errSignature},
-		{"signed as the dialler", [2]*Host{other, other}, roleDialler, errSignature},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			here, there := socketPair(t, address)
-			done := make(chan error, 1)
-			go func() {
-				security := localSecurity{host: tt.keys[0]}
-				theirs, _, err := security.receive(there, there.local)
-				if err != nil {
-					done <- err
-					return
-				}
-				ours, err := security.greet(theirs.lane)
-				if err != nil {
-					done <- err
-					return
-				}
-				signature, err := localSecurity{host: tt.keys[1]}.sign(tt.role, theirs, ours)
-				_, _ = there.Write(append(ours.encoded, signature...))
-				done <- err
-			}()
-			id, err := peer.Decode(other.id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = localSecurity{h, direct(Chunk)}.SecureOutbound(t.Context(), here, id)
-			if !errors.Is(err, tt.want) {
-				t.Errorf("got %v, want %v", err, tt.want)
-			}
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// socketPair connects two ends over a socket of its own.
-func socketPair(t *testing.T, address string) (a, b *raw) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "wire")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	at := ma.StringCast("/unix" + filepath.Join(dir, "s"))
-	here, err := dialLocal(t.Context(), at, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := l.AcceptUnix()
-	if err != nil {
-		t.Fatal(err)
-	}
-	there, err := newLocalSocket(c, ma.StringCast(address), 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = errors.Join(here.Close(), there.Close()) })
-	return newRaw(here), newRaw(there)
 }
 
 func TestHandshakesUnderWayAreBounded(t *testing.T) {
@@ -358,8 +160,8 @@ func TestHandshakesUnderWayAreBounded(t *testing.T) {
 	client, _ := localHost(t, nil)
 	var open []*dialler
 	for range few + 1 {
-		d := newDialler(t, h, client)
-		if err := d.selectProtocol(localID); err != nil { // and then nothing more
+		d := newDialler(t, h)
+		if err := d.selectProtocol(unixsock.ID); err != nil { // and then nothing more
 			t.Fatal(err)
 		}
 		open = append(open, d)
@@ -393,20 +195,12 @@ func TestHandshakesUnderWayAreBounded(t *testing.T) {
 		t.Error("nothing was served")
 	}
 	eventually(t, "its place to be free", func() bool { return h.Strangers() == 0 })
-	l := h.currentLink(client.id, Operation).conn.raw.local.seat.listener
-	counted := func(want int) func() bool {
-		return func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.users[localUser()] == want }
-	}
-	eventually(t, "one to be counted", counted(1))
-	client.Disconnect(h.id)
-	eventually(t, "the count to go", counted(0))
 }
 
 func TestAHandshakeThatTakesLongIsCut(t *testing.T) {
 	h, _ := localHost(t, func(o *Options) { o.Times.Handshake = 200 * time.Millisecond })
-	client, _ := localHost(t, nil)
-	d := newDialler(t, h, client)
-	if err := d.selectProtocol(localID); err != nil { // and then nothing more
+	d := newDialler(t, h)
+	if err := d.selectProtocol(unixsock.ID); err != nil { // and then nothing more
 		t.Fatal(err)
 	}
 	if d.readsOne() {
@@ -441,7 +235,7 @@ func TestConnectionsOfOneUserAreBounded(t *testing.T) {
 func TestNetworksApartStayApart(t *testing.T) {
 	h, served := localHost(t, func(o *Options) { o.Listen = append(o.Listen, "/ip4/127.0.0.1/tcp/0") })
 	client := testHost(t)
-	client.place[0] ^= 1
+	client.transport.identity.Place[0] ^= 1
 	if err := client.AddPeer(h.id, h.Addresses()); err != nil {
 		t.Fatal(err)
 	}

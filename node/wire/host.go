@@ -15,6 +15,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/framing"
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // Host is one end of every connection of a process.
@@ -23,8 +24,6 @@ type Host struct {
 	id         string
 	epoch      time.Time // zero of the host clock
 	transport  *transport
-	local      bool // this system has local connections
-	place      [placeSize]byte
 	methods    [MaxMethod]atomic.Pointer[method]
 	filter     atomic.Pointer[Filter]
 	coordinate atomic.Pointer[Coordinate]
@@ -61,12 +60,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{options: o, id: o.Key.KeyID(), epoch: time.Now(),
 		peers: map[string]*peerState{}, links: map[*link]struct{}{}}
-	place, err := readPlace()
-	h.place, h.local = place, err == nil
-	if err != nil {
-		o.Logger.Debug("no local connections", "error", err)
-	}
-	t, err := newTransport(h)
+	t, err := newTransport(&h.options, h.admit)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, opNew, "", err)
 	}
@@ -156,7 +150,7 @@ func (h *Host) Listen() error {
 // is PrivateSocket or SharedSocket. NotSupported: this system has none.
 func (h *Host) ListenLocal(path string, mode fs.FileMode) error {
 	if mode != PrivateSocket && mode != SharedSocket {
-		return fault.E(fault.Invalid, opListen, path, badSocketMode)
+		return fault.E(fault.Invalid, opListen, path, unixsock.BadMode)
 	}
 	address, err := ma.NewMultiaddr("/unix" + filepath.ToSlash(path))
 	if err != nil || !filepath.IsAbs(path) {
@@ -168,7 +162,7 @@ func (h *Host) ListenLocal(path string, mode fs.FileMode) error {
 func (h *Host) listenAt(address ma.Multiaddr, mode fs.FileMode) error {
 	text := address.String()
 	switch {
-	case isLocal(address) && !h.local:
+	case unixsock.IsAddress(address) && !h.transport.local:
 		return fault.E(fault.NotSupported, opListen, text, "no local connections on this system")
 	case !h.transport.CanDial(address):
 		return fault.E(fault.Invalid, opListen, text, "neither a TCP address nor a Unix socket's")
@@ -214,7 +208,7 @@ func (h *Host) Addresses() []string {
 	defer h.mu.RUnlock()
 	var out, local []string
 	for _, l := range h.listeners {
-		if isLocal(l.Multiaddr()) {
+		if unixsock.IsAddress(l.Multiaddr()) {
 			local = append(local, l.Multiaddr().String())
 			continue
 		}

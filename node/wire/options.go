@@ -8,7 +8,21 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/framing"
+	"cartwheel.dev/node/wire/unixsock"
 )
+
+// PrivateSocket and SharedSocket are the modes that a Unix socket may have. Only
+// processes of this host's user reach a private one. A shared one is open to
+// every user of the machine, as a TCP port on loopback is: the handshake proves
+// the identity of the peer, and the gater decides about it.
+const (
+	PrivateSocket = unixsock.Private
+	SharedSocket  = unixsock.Shared
+)
+
+// MaxSocketPath is how many bytes the path of a Unix socket may have on this
+// system. 0 means that the system has none.
+const MaxSocketPath = unixsock.MaxPath
 
 // ClassLimits bound the frames of one class.
 type ClassLimits struct {
@@ -202,7 +216,7 @@ func (o *Options) fill() error {
 		o.SocketMode = PrivateSocket
 	}
 	if o.SocketMode != PrivateSocket && o.SocketMode != SharedSocket {
-		return fault.E(fault.Invalid, opNew, "", badSocketMode)
+		return fault.E(fault.Invalid, opNew, "", unixsock.BadMode)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

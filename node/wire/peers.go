@@ -12,6 +12,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // peerState is what the host knows of one peer. Fields other than current are
@@ -71,7 +72,7 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 	parsed := make([]ma.Multiaddr, 0, len(addresses))
 	for _, text := range addresses {
 		a, err := ma.NewMultiaddr(text)
-		if err == nil && isLocal(a) && !h.local {
+		if err == nil && unixsock.IsAddress(a) && !h.transport.local {
 			continue
 		}
 		if err != nil || !h.transport.CanDial(a) {
@@ -96,7 +97,7 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 	var news []ma.Multiaddr
 	for _, a := range addresses {
-		if isLocal(a) && !slices.ContainsFunc(p.addresses, a.Equal) {
+		if unixsock.IsAddress(a) && !slices.ContainsFunc(p.addresses, a.Equal) {
 			news = append(news, a)
 		}
 	}

@@ -17,6 +17,12 @@ import (
 	"cartwheel.dev/node/wire/framing"
 )
 
+// noSocket takes nothing.
+type noSocket struct{}
+
+func (noSocket) WriteAll(net.Buffers) (int64, error) { return 0, net.ErrClosed }
+func (noSocket) TryWrite([]byte) int                 { return 0 }
+
 // bareLink is a link without a connection: what it sends stays in its queue.
 func bareLink(t testing.TB) *link {
 	t.Helper()
@@ -39,7 +45,7 @@ func bareLink(t testing.TB) *link {
 	limits := ClassLimits{Header: 1 << 16, Body: 1 << 16, Queue: 1 << 20, Held: 1 << 17, Calls: 4}
 	socket, _ := net.Pipe() // it only takes deadlines
 	l := &link{host: h, peer: &peerState{id: "peer"}, limits: &limits, queue: framing.NewQueue(limits.Queue), class: Operation,
-		conn: &directConn{Conn: socket, raw: &raw{local: &localSocket{}}}, pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
+		conn: &directConn{Conn: socket, raw: &raw{local: noSocket{}}}, pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
 	l.admitted.Store(true)
 	return l
 }

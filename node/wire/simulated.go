@@ -14,6 +14,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/sec"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // Network makes the connections of one host in a simulation, instead of TCP.
@@ -26,9 +28,9 @@ type Network interface {
 }
 
 // network returns what makes this host's connections.
-func (h *Host) network() Network {
-	if h.options.Network != nil {
-		return h.options.Network
+func (o *Options) network() Network {
+	if o.Network != nil {
+		return o.Network
 	}
 	return tcp{}
 }
@@ -48,7 +50,7 @@ const simulatedID protocol.ID = "/cartwheel/simulated/1"
 
 // simulatedSecurity tells both ends who the other one is, and proves nothing.
 type simulatedSecurity struct {
-	host *Host
+	key  Key
 	lane lane // when dialling
 }
 
@@ -75,7 +77,7 @@ func (s simulatedSecurity) SecureOutbound(ctx context.Context, c net.Conn, id pe
 		return readSimulated(c)
 	})
 	if err == nil && out.RemotePeer() != id {
-		return nil, errStranger
+		return nil, unixsock.ErrStranger
 	}
 	return out, err
 }
@@ -94,12 +96,11 @@ func (s simulatedSecurity) greet(ctx context.Context, c net.Conn, part func() (l
 	if err != nil {
 		return nil, err
 	}
-	id, err := peer.IDFromPublicKey(public)
-	return &localConn{Conn: c, self: s.host.options.Key.id, peer: id, public: public, lane: on}, err
+	return unixsock.NewSecureConn(c, s.key.id, public, protocols[on])
 }
 
 func (s simulatedSecurity) write(c net.Conn, on lane) error {
-	key := s.host.options.Key.Public()
+	key := s.key.Public()
 	b := append(binary.LittleEndian.AppendUint16([]byte{byte(on)}, uint16(len(key))), key...)
 	_, err := c.Write(b)
 	return err
@@ -111,7 +112,7 @@ func readSimulated(c net.Conn) (lane, []byte, error) {
 		return 0, nil, err
 	}
 	n := int(binary.LittleEndian.Uint16(head[1:]))
-	if lane(head[0]) >= lanes || n > maxPublicKey {
+	if lane(head[0]) >= lanes || n > unixsock.MaxPublicKey {
 		return 0, nil, errors.New("a greeting that cannot be read")
 	}
 	key := make([]byte, n)

@@ -15,6 +15,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/framing"
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 const opSplice fault.Op = "wire.splice"
@@ -129,7 +130,7 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duratio
 	var addresses []ma.Multiaddr
 	if p := h.peers[id]; p != nil {
 		for _, a := range p.addresses {
-			if !isLocal(a) {
+			if !unixsock.IsAddress(a) {
 				addresses = append(addresses, a)
 			}
 		}
@@ -154,7 +155,7 @@ func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duratio
 				return
 			}
 			began := h.now()
-			c, err := h.network().Dial(ctx, a)
+			c, err := h.transport.network().Dial(ctx, a)
 			results <- result{c, time.Duration(h.now() - began), err}
 		}()
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // strangers holds the accepted connections whose peers are not admitted yet:
@@ -105,7 +107,7 @@ func (s *strangers) enterTCP(c manet.Conn) (*stranger, error) {
 // enterLocal gives a connection over a Unix socket a place; the host's own user
 // is listed.
 func (s *strangers) enterLocal(user uint32, c io.Closer) *stranger {
-	return s.enter(fmt.Sprintf("user %d", user), user == localUser(), c)
+	return s.enter(fmt.Sprintf("user %d", user), user == unixsock.User(), c)
 }
 
 func (s *strangers) enter(from string, listed bool, c io.Closer) *stranger {

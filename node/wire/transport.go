@@ -18,6 +18,8 @@ import (
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"cartwheel.dev/node/wire/unixsock"
 )
 
 // protocols are what is negotiated as stream multiplexer: the lane of the
@@ -28,10 +30,13 @@ var protocols = [lanes]protocol.ID{
 }
 
 // transport dials and accepts connections of every class, over TCP and Unix
-// sockets, through libp2p's
-// upgraders: one that offers all classes for listening, one each for dialling.
+// sockets. It goes through libp2p's upgraders: one that offers all classes for
+// listening, and one of each class for dialling.
 type transport struct {
-	host        *Host
+	options     *Options
+	admit       func(peer string) error
+	identity    *unixsock.Identity
+	local       bool // this system has Unix sockets that name the peer's user
 	accept      libp2p.Upgrader
 	dial        [lanes]libp2p.Upgrader
 	localAccept libp2p.Upgrader // the same over Unix sockets
@@ -42,13 +47,18 @@ type transport struct {
 
 var _ libp2p.Transport = (*transport)(nil)
 
-func newTransport(h *Host) (*transport, error) {
-	limits, err := newResources(h.options.Limits)
+func newTransport(o *Options, admit func(peer string) error) (*transport, error) {
+	limits, err := newResources(o.Limits)
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{host: h, limits: limits, strangers: newStrangers(h.options.Limits)}
-	if h.options.Network == nil { // nothing computes in a simulated one's handshakes
+	t := &transport{options: o, admit: admit, limits: limits, strangers: newStrangers(o.Limits)}
+	place, err := unixsock.ReadPlace()
+	if t.local = err == nil; err != nil {
+		o.Logger.Debug("no local connections", "error", err)
+	}
+	t.identity = &unixsock.Identity{Key: o.Key.private, Self: o.Key.id, Place: place, Lanes: protocols[:laneSplice+1], Logger: o.Logger}
+	if o.Network == nil { // nothing computes in a simulated one's handshakes
 		t.strangers.turns = newTurns()
 	}
 	all := make([]upgrader.StreamMuxer, 0, lanes)
@@ -71,30 +81,30 @@ func (t *transport) newUpgraders(muxers []upgrader.StreamMuxer, l lane) (tcp, lo
 	if tcp, err = t.newUpgrader(muxers, l); err != nil {
 		return nil, nil, err
 	}
-	security := []sec.SecureTransport{tracked{localSecurity{t.host, l}}}
-	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Handshake))
+	security := []sec.SecureTransport{tracked{unixsock.Security{Identity: t.identity, Lane: uint8(l)}}}
+	local, err = upgrader.New(security, muxers, nil, t.limits, gater{t.admit}, upgrader.WithAcceptTimeout(t.options.Times.Handshake))
 	return tcp, local, err
 }
 
 func (t *transport) newUpgrader(muxers []upgrader.StreamMuxer, l lane) (libp2p.Upgrader, error) {
-	if t.host.options.Network != nil {
-		security := []sec.SecureTransport{tracked{simulatedSecurity{t.host, l}}}
-		return upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Handshake))
+	if t.options.Network != nil {
+		security := []sec.SecureTransport{tracked{simulatedSecurity{t.options.Key, l}}}
+		return upgrader.New(security, muxers, nil, t.limits, gater{t.admit}, upgrader.WithAcceptTimeout(t.options.Times.Handshake))
 	}
-	key := t.host.options.Key.private
+	key := t.options.Key.private
 	tls, err := libp2ptls.New(libp2ptls.ID, key, muxers)
 	if err != nil {
 		return nil, err
 	}
 	security := []sec.SecureTransport{tracked{tls}}
-	if t.host.options.Noise {
+	if t.options.Noise {
 		n, err := noise.New(noise.ID, key, muxers)
 		if err != nil {
 			return nil, err
 		}
 		security = []sec.SecureTransport{tracked{n}, tracked{tls}}
 	}
-	return upgrader.New(security, muxers, nil, t.limits, gater{t.host}, upgrader.WithAcceptTimeout(t.host.options.Times.Handshake))
+	return upgrader.New(security, muxers, nil, t.limits, gater{t.admit}, upgrader.WithAcceptTimeout(t.options.Times.Handshake))
 }
 
 // newResources turns Limits into libp2p's resource manager, which counts
@@ -128,15 +138,15 @@ func (t *transport) connect(ctx context.Context, address ma.Multiaddr, id peer.I
 		scope.Done()
 		return nil, err
 	}
-	if isLocal(address) {
-		c, err := dialLocal(ctx, address, t.host.options.Times.Dial)
+	if unixsock.IsAddress(address) {
+		c, err := unixsock.Dial(ctx, address, t.options.Times.Dial)
 		if err != nil {
 			scope.Done()
 			return nil, err
 		}
 		return t.localDial[l].Upgrade(ctx, t, newRaw(c), network.DirOutbound, id, scope)
 	}
-	c, err := t.host.network().Dial(ctx, address)
+	c, err := t.network().Dial(ctx, address)
 	if err != nil {
 		scope.Done()
 		return nil, err
@@ -152,8 +162,8 @@ func (t *transport) Dial(ctx context.Context, address ma.Multiaddr, id peer.ID) 
 // CanDial reports whether address is TCP, or a Unix socket's where this system
 // has local connections.
 func (t *transport) CanDial(address ma.Multiaddr) bool {
-	if isLocal(address) {
-		return t.host.local
+	if unixsock.IsAddress(address) {
+		return t.local
 	}
 	_, err := address.ValueForProtocol(ma.P_TCP)
 	return err == nil
@@ -161,23 +171,26 @@ func (t *transport) CanDial(address ma.Multiaddr) bool {
 
 // Listen accepts connections of all classes on one address.
 func (t *transport) Listen(address ma.Multiaddr) (libp2p.Listener, error) {
-	return t.listen(address, t.host.options.SocketMode)
+	return t.listen(address, t.options.SocketMode)
 }
 
 func (t *transport) listen(address ma.Multiaddr, mode fs.FileMode) (libp2p.Listener, error) {
-	if isLocal(address) {
-		l, err := listenLocal(t.host, address, mode)
+	if unixsock.IsAddress(address) {
+		l, err := unixsock.Listen(address, unixsock.Config{Mode: mode, PerUser: t.options.Limits.PerAddress,
+			Dial: t.options.Times.Dial, Handshake: t.options.Times.Handshake, Logger: t.options.Logger})
 		if err != nil {
 			return nil, err
 		}
-		return t.localAccept.UpgradeGatedMaListener(t, t.localAccept.GateMaListener(l)), nil
+		return t.localAccept.UpgradeGatedMaListener(t, t.localAccept.GateMaListener(localListener{l, t.strangers})), nil
 	}
-	l, err := t.host.network().Listen(address)
+	l, err := t.network().Listen(address)
 	if err != nil {
 		return nil, err
 	}
 	return t.accept.UpgradeGatedMaListener(t, t.accept.GateMaListener(rawListener{l, t.strangers})), nil
 }
+
+func (t *transport) network() Network { return t.options.network() }
 
 // Protocols names TCP and Unix sockets.
 func (t *transport) Protocols() []int { return []int{ma.P_TCP, ma.P_UNIX} }
@@ -186,13 +199,13 @@ func (t *transport) Protocols() []int { return []int{ma.P_TCP, ma.P_UNIX} }
 func (t *transport) Proxy() bool { return false }
 
 // gater asks Options.Gater once the peer is authenticated.
-type gater struct{ host *Host }
+type gater struct{ admit func(peer string) error }
 
 func (g gater) InterceptPeerDial(peer.ID) bool               { return true }
 func (g gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
 func (g gater) InterceptAccept(network.ConnMultiaddrs) bool  { return true }
 func (g gater) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnMultiaddrs) bool {
-	return g.host.admit(id.String()) == nil
+	return g.admit(id.String()) == nil
 }
 func (g gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
 

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package wire
+package unixsock
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// localUser is the user that the kernel names to the other end.
-func localUser() uint32 { return uint32(os.Geteuid()) }
+// User returns this process's user, as the kernel names it to the other end.
+func User() uint32 { return uint32(os.Geteuid()) }
 
 // nobody is a user that no process has.
 const nobody = ^uint32(0)
@@ -25,8 +25,8 @@ func fileUser(info fs.FileInfo) uint32 {
 	return nobody
 }
 
-// refusedByNobody reports whether a dial failed because no process listens.
-func refusedByNobody(err error) bool {
+// isRefused reports whether a dial failed because no process listens.
+func isRefused(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
 }
 

@@ -1,4 +1,4 @@
-package wire
+package unixsock
 
 import (
 	"bytes"
@@ -15,17 +15,11 @@ type readFrom struct {
 
 func (r readFrom) Read(b []byte) (int, error) { return r.Reader.Read(b) }
 
-// FuzzGreeting feeds bytes to what reads the first message on a Unix socket and
-// the signature behind it: nobody gets through without signing, and what is read
-// is bounded.
+// FuzzGreeting feeds bytes to the reader of a greeting and the signature behind
+// it. No peer gets through without signing, and little is read.
 func FuzzGreeting(f *testing.F) {
-	h := &Host{}
-	key, err := NewKey(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	h.options.Key, h.place = key, [placeSize]byte{1, 2, 3}
-	own, err := localSecurity{h, direct(Operation)}.greet(direct(Operation))
+	security := newSecurity(f, 0)
+	own, err := security.greet(1)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -37,14 +31,14 @@ func FuzzGreeting(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint16(nil, 0xffff))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		from := readFrom{Reader: bytes.NewReader(data)}
-		theirs, public, err := localSecurity{h, direct(Operation)}.receive(from, &localSocket{user: localUser()})
+		theirs, public, err := security.receive(from, &Conn{user: User()})
 		if err == nil {
 			err = verify(from, public, roleDialler, theirs, own)
 		}
 		if err == nil {
 			t.Error("nothing was signed, and the peer got through")
 		}
-		if read := len(data) - from.Len(); read > greetingHead+maxPublicKey+maxSignature+4 {
+		if read := len(data) - from.Len(); read > greetingHead+MaxPublicKey+maxSignature+4 {
 			t.Errorf("%d bytes were read", read)
 		}
 	})

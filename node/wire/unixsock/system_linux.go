@@ -1,4 +1,4 @@
-package wire
+package unixsock
 
 import (
 	"crypto/sha256"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLocalPath is what fits a socket's address with its final zero.
-const maxLocalPath = 107
+// maxPath is what fits a socket's address with its final zero.
+const maxPath = 107
 
-// socketUser returns the user that was at the other end when it connected or
+// socketUser returns the user of the other end at the time when it connected or
 // listened.
 func socketUser(c *net.UnixConn) (uint32, error) {
 	var user uint32
@@ -37,16 +37,16 @@ func widen(c *net.UnixConn, n int) {
 	})
 }
 
-// readPlace names this boot of this machine, and its network: processes in
-// different network namespaces may be meant to be as far apart as machines.
-func readPlace() ([placeSize]byte, error) {
+// ReadPlace names this boot of this machine, and its network: network namespaces
+// may be meant to be as far apart as machines.
+func ReadPlace() (Place, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return [placeSize]byte{}, err
+		return Place{}, err
 	}
 	network, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
-		return [placeSize]byte{}, err
+		return Place{}, err
 	}
 	return sha256.Sum256(append(append(boot, 0), network...)), nil
 }

@@ -1,4 +1,4 @@
-package wire
+package unixsock
 
 import (
 	"bytes"
@@ -8,23 +8,20 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"cartwheel.dev/node/wire/framing"
 )
 
-// quietPair returns two ends that hold little of what was not read.
-func quietPair(t *testing.T) (a, b *quiet) {
+// epollPair returns two ends with small buffers.
+func epollPair(t *testing.T) (a, b *epollConn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends [2]*quiet
+	var ends [2]*epollConn
 	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "socket")
 		c, err := net.FileConn(f)
@@ -32,7 +29,7 @@ func quietPair(t *testing.T) (a, b *quiet) {
 			t.Fatal(err)
 		}
 		widen(c.(*net.UnixConn), 4<<10)
-		if ends[i], err = hush(c.(*net.UnixConn)); err != nil {
+		if ends[i], err = wrap(c.(*net.UnixConn)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { ends[i].Close() })
@@ -40,8 +37,8 @@ func quietPair(t *testing.T) (a, b *quiet) {
 	return ends[0], ends[1]
 }
 
-func TestAQuietSocketCarriesWhatItIsGiven(t *testing.T) {
-	a, b := quietPair(t)
+func TestEpollConn_CarriesAllBytes(t *testing.T) {
+	a, b := epollPair(t)
 	want := make([]byte, 3<<20)
 	rand.NewChaCha8([32]byte{1}).Read(want)
 	var parts net.Buffers // more than one system call takes, of all sizes, some empty
@@ -51,7 +48,7 @@ func TestAQuietSocketCarriesWhatItIsGiven(t *testing.T) {
 	}
 	sent := make(chan error, 1)
 	go func() {
-		n, err := a.writev(parts)
+		n, err := a.WriteAll(parts)
 		if err == nil && n != int64(len(want)) {
 			err = errors.New("it counts wrongly")
 		}
@@ -63,13 +60,13 @@ func TestAQuietSocketCarriesWhatItIsGiven(t *testing.T) {
 	}
 }
 
-func TestClosingAQuietSocketEndsWhoWaitsOnIt(t *testing.T) {
-	for name, wait := range map[string]func(*quiet) error{
-		"to read":  func(q *quiet) error { _, err := q.Read(make([]byte, 1)); return err },
-		"to write": func(q *quiet) error { _, err := q.Write(make([]byte, 8<<20)); return err },
+func TestEpollConn_CloseEndsWaits(t *testing.T) {
+	for name, wait := range map[string]func(*epollConn) error{
+		"to read":  func(q *epollConn) error { _, err := q.Read(make([]byte, 1)); return err },
+		"to write": func(q *epollConn) error { _, err := q.Write(make([]byte, 8<<20)); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := quietPair(t)
+			a, _ := epollPair(t)
 			ended := make(chan error, 1)
 			go func() { ended <- wait(a) }()
 			select {
@@ -87,8 +84,8 @@ func TestClosingAQuietSocketEndsWhoWaitsOnIt(t *testing.T) {
 	}
 }
 
-func TestAQuietSocketHasDeadlines(t *testing.T) {
-	a, _ := quietPair(t)
+func TestEpollConn_Deadlines(t *testing.T) {
+	a, _ := epollPair(t)
 	if err := a.SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +96,10 @@ func TestAQuietSocketHasDeadlines(t *testing.T) {
 	}
 }
 
-// What the runtime's poller would be woken by is asked of an epoll instance
-// that watches the same.
-func TestAQuietSocketIsNotToldThatItsBytesWereRead(t *testing.T) {
-	a, b := quietPair(t)
+// TestEpollConn_NotWokenByPeersReads asks an epoll instance that watches the same
+// as the runtime's poller.
+func TestEpollConn_NotWokenByPeersReads(t *testing.T) {
+	a, b := epollPair(t)
 	var all sync.WaitGroup
 	const large = 1 << 20 // it has to wait for room
 	all.Go(func() {
@@ -123,7 +120,7 @@ func TestAQuietSocketIsNotToldThatItsBytesWereRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(above)
-	for _, w := range []*watch{a.in, a.out} {
+	for _, w := range []*poller{a.in, a.out} {
 		e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLET, Fd: int32(w.ep)}
 		if err := unix.EpollCtl(above, unix.EPOLL_CTL_ADD, w.ep, &e); err != nil {
 			t.Fatal(err)
@@ -142,66 +139,5 @@ func TestAQuietSocketIsNotToldThatItsBytesWereRead(t *testing.T) {
 	}
 	if _, err := b.Write([]byte("answer")); err != nil || !told() {
 		t.Errorf("not told of what came (%v)", err)
-	}
-}
-
-// Several goroutines send frames, alone or not, over a socket that takes little
-// at once: all arrive whole, those of each in its order, and what was lent
-// with them is given back once.
-func TestFramesArriveWholeWhoeverWritesThem(t *testing.T) {
-	const senders, each = 2, 400
-	a, b := quietPair(t)
-	l := bareLink(t)
-	l.queue.Inline, l.limits.Queue = true, 1<<20
-	l.conn = &directConn{raw: newRaw(&localSocket{quiet: a})}
-	var all sync.WaitGroup
-	all.Go(l.drain)
-	var given atomic.Int32
-	var came [senders]chan int
-	for s := range senders {
-		came[s] = make(chan int, each)
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(1, uint64(s)))
-			for i := range each {
-				body := bytes.Repeat([]byte{byte(i)}, r.IntN(20<<10))
-				o := &outgoing{Frame: framing.Frame{Kind: framing.Answer, ID: uint64(s<<32 | i)}, body: [][]byte{body}, alone: r.IntN(3) > 0}
-				if r.IntN(2) == 0 {
-					o.done = func() { given.Add(1) }
-				} else {
-					given.Add(1)
-				}
-				if result, err := l.send(o, false); result != sendDone {
-					t.Errorf("frame %x: %v, %v", o.ID, result, err)
-				}
-				for wait := r.IntN(2) == 0; wait && <-came[s] != i; { // so that the writer has nothing to do at times
-				}
-			}
-		})
-	}
-	next := [senders]int{}
-	for range senders * each {
-		var f framing.Frame
-		head := make([]byte, framing.FixedSize)
-		if _, err := io.ReadFull(b, head); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Parse(head, l.limits.frame()); err != nil {
-			t.Fatal(err)
-		}
-		body := make([]byte, f.Body)
-		if _, err := io.ReadFull(b, body); err != nil {
-			t.Fatal(err)
-		}
-		s, i := f.ID>>32, int(uint32(f.ID))
-		if s >= senders || i != next[s] || !bytes.Equal(body, bytes.Repeat([]byte{byte(i)}, len(body))) {
-			t.Fatalf("frame %x came, the next is %v, its body is its own: %v", f.ID, next, bytes.Count(body, []byte{byte(i)}) == len(body))
-		}
-		next[s]++
-		came[s] <- i
-	}
-	l.queue.Close()
-	all.Wait()
-	if n := given.Load(); n != senders*each || l.queue.Size() != 0 {
-		t.Errorf("%d of %d bodies were given back; %d bytes are in the account", n, senders*each, l.queue.Size())
 	}
 }

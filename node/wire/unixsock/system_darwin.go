@@ -1,4 +1,4 @@
-package wire
+package unixsock
 
 import (
 	"crypto/sha256"
@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLocalPath is what fits a socket's address with its final zero.
-const maxLocalPath = 103
+// maxPath is what fits a socket's address with its final zero.
+const maxPath = 103
 
-// socketUser returns the user that was at the other end when it connected or
+// socketUser returns the user of the other end at the time when it connected or
 // listened.
 func socketUser(c *net.UnixConn) (uint32, error) {
 	var user uint32
@@ -30,8 +30,8 @@ func widen(c *net.UnixConn, n int) {
 	_ = c.SetReadBuffer(n)
 }
 
-// readPlace names this boot of this machine.
-func readPlace() ([placeSize]byte, error) {
+// ReadPlace names this boot of this machine.
+func ReadPlace() (Place, error) {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	return sha256.Sum256([]byte(boot)), err
 }
