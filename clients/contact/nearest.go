@@ -326,7 +326,7 @@ func (c *Cluster) look(id ids.Node) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, lookLimit)
 	defer cancel()
-	if rtt, err := c.host.Knock(ctx, string(id)); err == nil {
+	if rtt, err := c.host.Probe(ctx, string(id)); err == nil {
 		c.near.Sample(id, rtt, nil)
 	}
 }

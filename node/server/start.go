@@ -72,7 +72,7 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		Relays:    s.relays,
 		Admit:     s.admit,
 		Hello:     method.Hello,
-		Splice:    s.maySplice,
+		MayRelay:  s.maySplice,
 		Network:   s.deps.Network,
 	})
 	if err != nil {

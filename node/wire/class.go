@@ -29,29 +29,29 @@ func (c Class) String() string {
 	return fmt.Sprintf("Class(%d)", uint8(c))
 }
 
-// lane says what a connection is for, as it is negotiated: a class, a splice
-// that the listener is asked to make, or a class over a splice.
+// lane says what a connection is for, as it is negotiated: a class, a request
+// that the listener relays, or a class through a relay.
 type lane uint8
 
 const (
-	laneSplice  lane = classes
-	laneSpliced lane = classes + 1
+	laneRelay   lane = classes
+	laneRelayed lane = classes + 1
 	lanes            = 2*classes + 1
 )
 
 func direct(c Class) lane  { return lane(c) }
-func spliced(c Class) lane { return laneSpliced + lane(c) }
+func relayed(c Class) lane { return laneRelayed + lane(c) }
 
-// class returns the class of the frames on a lane that is not laneSplice.
+// class returns the class of the frames on a lane that is not laneRelay.
 func (l lane) class() Class {
-	if l.spliced() {
-		return Class(l - laneSpliced)
+	if l.isRelayed() {
+		return Class(l - laneRelayed)
 	}
 	return Class(l)
 }
 
-// spliced reports whether a third host passes the bytes on.
-func (l lane) spliced() bool { return l >= laneSpliced }
+// isRelayed reports whether a relay passes the bytes on.
+func (l lane) isRelayed() bool { return l >= laneRelayed }
 
 // Method names what a frame asks for. Numbers are the callers' to assign,
 // below MaxMethod-2; 0 is wire's own heartbeat.
@@ -61,15 +61,15 @@ type Method = framing.Method
 const MaxMethod = framing.MaxMethod
 
 // methodReach is wire's own: whether the callee has a direct connection to a
-// third host.
+// peer.
 const methodReach Method = MaxMethod - 1
 
 // methodPing is wire's own too: it is answered at once, with nothing.
 const methodPing Method = MaxMethod - 2
 
-// MethodSplice is what a Filter sees, in class Chunk, of bytes that this host
-// passes on to a peer for another one; Drop ends the splice.
-const MethodSplice Method = 0xfffe
+// MethodRelay is what a Filter sees, in class Chunk, of bytes that this host
+// relays to a peer for another one; Drop ends the relayed connection.
+const MethodRelay Method = 0xfffe
 
 // MethodDial is what a Filter sees when a connection is about to be dialled.
 const MethodDial Method = 0xffff

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	libp2p "github.com/libp2p/go-libp2p/core/transport"
@@ -89,7 +90,7 @@ func (h *Host) dial(id string, class Class, probe bool) (*dial, *link, error) {
 }
 
 func (h *Host) runDial(p *peerState, class Class, d *dial, addresses []ma.Multiaddr) {
-	c, err := h.connect(p, class, addresses, true)
+	c, err := h.relays.connect(p, class, addresses, true)
 	if err == nil {
 		if d.link = h.adopt(c, true); d.link == nil {
 			err = fault.E(fault.Closed, opCall, h.id, "this host was closed")
@@ -193,4 +194,62 @@ func (h *Host) connectAfter(ctx context.Context, wait time.Duration, failed <-ch
 	ctx, cancel := context.WithTimeout(ctx, h.options.Times.Dial)
 	defer cancel()
 	return h.transport.connect(ctx, a, p.peer, on)
+}
+
+// dialPlain opens a TCP connection to one of a peer's addresses, with nothing on
+// it yet, and returns how long that took. It tries each address a little after the
+// one before.
+func (h *Host) dialPlain(ctx context.Context, id string) (net.Conn, time.Duration, error) {
+	if filter := h.filter.Load(); filter != nil && (*filter)(id, Operation, MethodDial).Drop {
+		return nil, 0, errFiltered
+	}
+	_, known := h.addressesOf(id)
+	var addresses []ma.Multiaddr
+	for _, a := range known {
+		if !unixsock.IsAddress(a) {
+			addresses = append(addresses, a)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn net.Conn
+		took time.Duration
+		err  error
+	}
+	results := make(chan result, len(addresses))
+	for i, a := range addresses {
+		go func() { // joined below
+			t := time.NewTimer(time.Duration(i) * stagger)
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				results <- result{nil, 0, ctx.Err()}
+				return
+			}
+			began := h.now()
+			c, err := h.transport.network().Dial(ctx, a)
+			results <- result{c, time.Duration(h.now() - began), err}
+		}()
+	}
+	var won net.Conn
+	var took time.Duration
+	errs := []error{errNoAddress}
+	for range addresses {
+		r := <-results
+		switch {
+		case r.err != nil:
+			errs = append(errs, r.err)
+		case won == nil:
+			won, took = r.conn, r.took
+			cancel()
+		default:
+			r.conn.Close() // a second one is not needed
+		}
+	}
+	if won == nil {
+		return nil, 0, errors.Join(errs...)
+	}
+	return won, took, nil
 }

@@ -15,9 +15,8 @@ type Verdict struct {
 
 // Filter injects faults in tests. It sees every outgoing frame, answers with
 // their call's method, heartbeats as method 0, and MethodDial before a dial,
-// which Drop makes fail. What goes over a third host is the business of the
-// filters for that host: peer is the third host at the end that chose it, and
-// the other end is not asked.
+// which Drop makes fail. For a relayed connection, peer is the relay at the end
+// that chose the relay, and the other end asks no filter.
 type Filter func(peer string, class Class, method Method) Verdict
 
 // SetFilter installs f, or removes the filter when f is nil.
@@ -32,7 +31,7 @@ func (h *Host) SetFilter(f Filter) {
 // filtered asks the filter about a frame.
 func (l *link) filtered(f Filter, m Method) Verdict {
 	switch {
-	case !l.spliced:
+	case !l.relayed:
 		return f(l.peer.id, l.class, m)
 	case l.via != "":
 		return f(l.via, l.class, m)

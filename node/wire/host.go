@@ -31,9 +31,9 @@ type Host struct {
 	calls      callPool
 	workers    [classes]*workers
 	inner      [classes]*workers // those of Options.Inner's peers
-	splices    splices
+	relays     relays
 	accounts   accounts
-	ctx        context.Context // of dials and splices; ends at Close
+	ctx        context.Context // of dials and relayed connections; ends at Close
 	end        context.CancelFunc
 	wg         sync.WaitGroup // every goroutine of the host
 
@@ -70,9 +70,9 @@ func New(o Options) (*Host, error) {
 		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg)
 		h.inner[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg)
 	}
-	h.splices.init(o.Limits)
+	h.relays = newRelays(h)
 	h.accounts = accounts{limits: o.Limits.Account, open: map[string]*account{}}
-	h.Inline(methodReach, h.reach)
+	h.Inline(methodReach, h.relays.reach)
 	h.Inline(methodPing, func(r *Request) { r.Reply(nil) })
 	h.wg.Add(1)
 	go h.tick()

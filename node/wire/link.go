@@ -11,6 +11,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/framing"
+	"cartwheel.dev/node/wire/relay"
 )
 
 // readBuffer holds many small frames; bodies larger than what is in it are
@@ -30,7 +31,7 @@ type link struct {
 	conn     *directConn
 	capable  libp2p.CapableConn // the same connection with libp2p's accounting
 	outbound bool
-	spliced  bool   // a third host passes the bytes on
+	relayed  bool   // a relay passes the bytes on
 	via      string // which one, where this host dialled
 	born     time.Time
 	queue    *framing.Queue
@@ -67,11 +68,11 @@ type link struct {
 func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outbound bool) *link {
 	class := d.lane.class()
 	limits := &h.options.Limits.Class[class]
-	l := &link{host: h, peer: p, class: class, limits: limits, conn: d, capable: c, outbound: outbound, spliced: d.lane.spliced(),
+	l := &link{host: h, peer: p, class: class, limits: limits, conn: d, capable: c, outbound: outbound, relayed: d.lane.isRelayed(),
 		born: time.Now(), queue: framing.NewQueue(limits.Queue),
 		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
-	if over, ok := d.raw.Conn.(*overSplice); ok {
-		l.via = over.relay
+	if over, ok := d.raw.Conn.(*relay.Conn); ok {
+		l.via = over.Relay
 	}
 	l.queue.Overtake, l.queue.Inline = class == Chunk && !l.local(), l.local()
 	l.heardAt.Store(h.now())

@@ -64,13 +64,13 @@ type Limits struct {
 	// connection is cut. 0: 64 KiB.
 	StrangerBytes int
 	Account       AccountLimits
-	Splices       int // byte streams that this host passes on for others; 0: 64
-	PeerSplices   int // of these, for one peer; 0: 8
-	SpliceRate    int // new ones a second, after a first burst of Splices; 0: 16
-	// SpliceBytes is how many bytes a second this host passes on for others in
-	// all. Each splice has an equal share each way, beyond which it waits: one
-	// that beacons take does not wait for one that chunks fill. 0: 32 MiB.
-	SpliceBytes int
+	Relayed       int // connections that this host relays for others; 0: 64
+	PeerRelayed   int // of these, for one peer; 0: 8
+	RelayRate     int // new ones a second, after a first burst of Relayed; 0: 16
+	// RelayBytes is how many bytes a second this host relays for others in all.
+	// Each connection has an equal share each way, beyond which it waits: one of
+	// beacons does not wait for one of chunks. 0: 32 MiB.
+	RelayBytes int
 }
 
 // AccountLimits bound all connections of one account together (Options.Admit),
@@ -115,9 +115,9 @@ type Times struct {
 	// a second more for each 8 KiB of it; then the connection is cut. 0: 10 s.
 	Frame time.Duration
 	// Suspect is how long nothing was heard on a connection until another path
-	// is looked for; 0: one and a half Heartbeats. Detour is how long a dial may
-	// take until one over a third host starts beside it; 0: a third of Dial.
-	Suspect, Detour time.Duration
+	// is looked for; 0: one and a half Heartbeats. Relay is how long a dial may
+	// take until one through a relay starts beside it; 0: a third of Dial.
+	Suspect, Relay time.Duration
 }
 
 // DefaultTimes suit a wide area.
@@ -163,9 +163,9 @@ type Options struct {
 	// Relays returns the peers over which id may be reached while the direct
 	// way is broken, the best first. It may block until ctx ends. Nil: none.
 	Relays func(ctx context.Context, id string) []string
-	// Splice allows or refuses a peer to reach another one over this host. It
-	// must not block. Nil refuses everybody.
-	Splice func(from, to string) error
+	// MayRelay allows or refuses a peer to reach another one through this host. It
+	// must not block. Nil refuses all.
+	MayRelay func(from, to string) error
 	// OnConnect sees a peer's connections come and go. It must not block.
 	OnConnect func(peer string, class Class, up bool)
 	// Network is nil but in a simulation of a network.
@@ -177,7 +177,7 @@ func (l *Limits) fill() {
 	for _, d := range []struct {
 		limit   *int
 		unless0 int
-	}{{&l.Waiting, 4096}, {&l.Splices, 64}, {&l.PeerSplices, 8}, {&l.SpliceRate, 16}, {&l.SpliceBytes, 32 << 20},
+	}{{&l.Waiting, 4096}, {&l.Relayed, 64}, {&l.PeerRelayed, 8}, {&l.RelayRate, 16}, {&l.RelayBytes, 32 << 20},
 		{&l.PerStranger, 32}, {&l.Dials, 512}, {&l.StrangerBytes, 64 << 10},
 		{&l.Account.Connections, 4096}, {&l.Account.Calls, 16384}, {&l.Account.Workers, 1024}, {&l.Account.Held, 128 << 20}, {&l.Account.Queued, 64 << 20}} {
 		if *d.limit == 0 {
@@ -191,7 +191,7 @@ func (t *Times) fill() {
 	for _, d := range []struct {
 		time    *time.Duration
 		unless0 time.Duration
-	}{{&t.Suspect, 3 * t.Heartbeat / 2}, {&t.Detour, t.Dial / 3}, {&t.Handshake, t.Dial}, {&t.Hello, 3 * time.Second}, {&t.Frame, 10 * time.Second}} {
+	}{{&t.Suspect, 3 * t.Heartbeat / 2}, {&t.Relay, t.Dial / 3}, {&t.Handshake, t.Dial}, {&t.Hello, 3 * time.Second}, {&t.Frame, 10 * time.Second}} {
 		if *d.time == 0 {
 			*d.time = d.unless0
 		}
@@ -227,7 +227,7 @@ func (o *Options) fill() error {
 		}
 	}
 	t := o.Times
-	if t.Dial <= 0 || t.Probe <= 0 || t.Suspect <= 0 || t.Detour <= 0 || t.Heartbeat <= 0 || t.Silence <= t.Heartbeat {
+	if t.Dial <= 0 || t.Probe <= 0 || t.Suspect <= 0 || t.Relay <= 0 || t.Heartbeat <= 0 || t.Silence <= t.Heartbeat {
 		return fault.E(fault.Invalid, opNew, "times", "all must be positive, and silence longer than heartbeat")
 	}
 	if o.Limits.Workers <= 0 || o.Limits.Backlog <= 0 {

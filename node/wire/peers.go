@@ -25,7 +25,7 @@ type peerState struct {
 	addresses []ma.Multiaddr
 	keep      bool
 	dials     [classes]*dial
-	detours   [classes]bool // another path is being looked for
+	looking   [classes]bool // for another path
 	looked    [classes]time.Time
 	failures  [classes]failure
 }
@@ -132,6 +132,17 @@ func (h *Host) Keep(id string, keep bool) error {
 	return nil
 }
 
+// addressesOf returns what is known of a peer, and its addresses; nil if nothing.
+func (h *Host) addressesOf(id string) (*peerState, []ma.Multiaddr) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	p := h.peers[id]
+	if p == nil {
+		return nil, nil
+	}
+	return p, p.addresses
+}
+
 func (h *Host) stateLocked(p peer.ID) *peerState {
 	id := p.String()
 	state := h.peers[id]
@@ -149,7 +160,7 @@ func (h *Host) forgetLocked(p *peerState) {
 		return
 	}
 	for class := range p.links {
-		if len(p.links[class]) > 0 || p.dials[class] != nil || p.detours[class] {
+		if len(p.links[class]) > 0 || p.dials[class] != nil || p.looking[class] {
 			return
 		}
 	}
@@ -239,13 +250,13 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 		_ = c.Close() // it is not ours and there is nobody to tell
 		return nil
 	}
-	if d.lane == laneSplice {
+	if d.lane == laneRelay {
 		if h.stranger(c.RemotePeer().String()) {
 			_ = c.Close() // it says hello to this host first
 			return nil
 		}
 		d.raw.stranger.leave()
-		if !h.spawn(func() { h.serveSplice(c, d) }) {
+		if !h.spawn(func() { h.relays.serve(c, d) }) {
 			_ = c.Close() // the host is closing
 		}
 		return nil
@@ -287,9 +298,9 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 // link. The newest is best, because an older one may be dead without our
 // knowing; but when both ends dialled at once, both must choose the same: the
 // one dialled by the smaller ID. A Unix socket is better than TCP, whichever is
-// newer: the kernel tells at once when the process at its other end is gone. A
-// direct connection and one over a third host are not told apart here: whoever
-// makes the newer one has reason to.
+// newer: the kernel tells at once when the process at its other end is gone. It
+// makes no difference here whether a connection is relayed: the end that makes the
+// newer one has reason to.
 func (h *Host) preferLocked(p *peerState, l *link) bool {
 	old := p.current[l.class].Load()
 	if old == nil || old.dead.Load() {
@@ -298,7 +309,7 @@ func (h *Host) preferLocked(p *peerState, l *link) bool {
 	if l.local() != old.local() {
 		return l.local()
 	}
-	crossed := old.outbound != l.outbound && old.spliced == l.spliced && l.born.Sub(old.born) < crossing
+	crossed := old.outbound != l.outbound && old.relayed == l.relayed && l.born.Sub(old.born) < crossing
 	return !crossed || l.outbound == (h.id < p.id)
 }
 

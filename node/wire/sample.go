@@ -76,7 +76,7 @@ func (l *link) echoed(f *framing.Frame) {
 }
 
 // measured takes a round trip in and passes it on, with the coordinate that
-// came with it. What goes over a third host says nothing of the distance.
+// came with it. A relayed round trip says nothing of the distance.
 func (l *link) measured(rtt time.Duration, f *framing.Frame) {
 	if rtt <= 0 {
 		return
@@ -87,7 +87,7 @@ func (l *link) measured(rtt time.Duration, f *framing.Frame) {
 	}
 	l.rtt.Store(max(old+(int64(rtt)-old)/smoothing, 1)) // of two at once one is lost
 	on := l.host.options.OnSample
-	if on == nil || l.spliced {
+	if on == nil || l.relayed {
 		return
 	}
 	var at *Coordinate
@@ -119,7 +119,7 @@ func (h *Host) Path(id string) (Path, bool) {
 	for _, class := range [...]Class{Beacon, Operation} {
 		if l := h.currentLink(id, class); l != nil {
 			p := Path{Local: l.local(), Via: l.via, RTT: time.Duration(l.rtt.Load())}
-			if l.spliced && p.Via == "" {
+			if l.relayed && p.Via == "" {
 				p.Via = "?"
 			}
 			return p, true
@@ -140,9 +140,9 @@ func (h *Host) Ping(ctx context.Context, id string) (time.Duration, error) {
 	return time.Duration(h.now() - began), err
 }
 
-// Knock measures the round trip to a peer by opening a TCP connection to one of
-// its addresses and closing it at once, without a word.
-func (h *Host) Knock(ctx context.Context, id string) (time.Duration, error) {
+// Probe measures the round trip to a peer: it opens a TCP connection to one of the
+// peer's addresses and closes it at once.
+func (h *Host) Probe(ctx context.Context, id string) (time.Duration, error) {
 	c, took, err := h.dialPlain(ctx, id)
 	if err != nil {
 		return 0, unreachable(id, err)

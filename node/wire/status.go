@@ -12,7 +12,7 @@ type Status struct {
 	Class    Class
 	Address  string // the peer's end, as a multiaddress
 	Outbound bool   // this host dialled it
-	Spliced  bool   // a third host passes the bytes on
+	Relayed  bool   // a relay passes the bytes on
 	Via      string // which one, where this host dialled
 	RTT      time.Duration
 	Current  bool // new frames take it
@@ -28,7 +28,7 @@ func (h *Host) Status() []Status {
 	links := h.snapshot()
 	out := make([]Status, 0, len(links))
 	for _, l := range links {
-		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound, Spliced: l.spliced, Via: l.via, RTT: time.Duration(l.rtt.Load()),
+		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound, Relayed: l.relayed, Via: l.via, RTT: time.Duration(l.rtt.Load()),
 			Current: l.peer.current[l.class].Load() == l, Since: l.born, Frames: l.traffic.Load()}
 		s.Queued = l.queue.Size()
 		l.mu.Lock()

@@ -39,7 +39,7 @@ func (h *Host) tick() {
 		}
 		if time.Since(lastProbe) >= t.Probe {
 			lastProbe = time.Now()
-			h.probe()
+			h.dialKept()
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (l *link) tick(now int64, period time.Duration) {
 		return
 	}
 	if l.silent > int(t.Suspect/period) && l.peer.current[l.class].Load() == l {
-		l.host.suspect(l)
+		l.host.relays.suspect(l)
 	}
 	traffic := l.traffic.Load()
 	if traffic != l.lastTraffic || l.peer.current[l.class].Load() == l || l.busy() {
@@ -83,10 +83,10 @@ func (l *link) busy() bool {
 	return len(l.pending)+len(l.serving) > 0
 }
 
-// probe dials the peers to keep that are not connected, and tries the direct
-// way to those that are reached over a third host.
-func (h *Host) probe() {
-	h.straighten()
+// dialKept dials the peers to keep that are not connected, and tries the direct
+// path to those that go through a relay.
+func (h *Host) dialKept() {
+	h.relays.restoreDirect()
 	var missing []struct {
 		id    string
 		class Class

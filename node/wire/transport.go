@@ -57,7 +57,7 @@ func newTransport(o *Options, admit func(peer string) error) (*transport, error)
 	if t.local = err == nil; err != nil {
 		o.Logger.Debug("no local connections", "error", err)
 	}
-	t.identity = &unixsock.Identity{Key: o.Key.private, Self: o.Key.id, Place: place, Lanes: protocols[:laneSplice+1], Logger: o.Logger}
+	t.identity = &unixsock.Identity{Key: o.Key.private, Self: o.Key.id, Place: place, Lanes: protocols[:laneRelay+1], Logger: o.Logger}
 	if o.Network == nil { // nothing computes in a simulated one's handshakes
 		t.strangers.turns = newTurns()
 	}

@@ -13,9 +13,9 @@ import (
 	"cartwheel.dev/node/wire/wiretest"
 )
 
-// detours lets every host of a mesh go over every other one, and pass on for
+// relayed lets every host of a mesh go through every other one, and relay for
 // those that allowed accepts.
-func detours(t *testing.T, n int, allowed func(from, to string) error, more ...wiretest.Option) *wiretest.Mesh {
+func relayed(t *testing.T, n int, allowed func(from, to string) error, more ...wiretest.Option) *wiretest.Mesh {
 	t.Helper()
 	var ids []string
 	for i := range n {
@@ -26,7 +26,7 @@ func detours(t *testing.T, n int, allowed func(from, to string) error, more ...w
 	}
 	m := wiretest.New(t, n, append([]wiretest.Option{func(_ int, o *wire.Options) {
 		o.Relays = func(context.Context, string) []string { return ids }
-		o.Splice = allowed
+		o.MayRelay = allowed
 	}}, more...)...)
 	for _, h := range m.Hosts {
 		h.Inline(echo, func(r *wire.Request) { r.Reply(nil, slices.Clone(r.Body())) })
@@ -44,7 +44,7 @@ func detours(t *testing.T, n int, allowed func(from, to string) error, more ...w
 	return m
 }
 
-// direct reports whether a host reaches every other one the direct way.
+// direct reports whether a host reaches every other one the direct path.
 func direct(h *wire.Host, m *wiretest.Mesh) bool {
 	for _, o := range m.Hosts {
 		if p, ok := h.Path(o.KeyID()); o != h && (!ok || p.Via != "") {
@@ -65,38 +65,38 @@ func sends(t *testing.T, from, to *wire.Host, class wire.Class, size int) bool {
 	return err == nil && slices.Equal(b.Bytes(), body)
 }
 
-func TestABrokenLinkIsGoneAroundAndTakenAgain(t *testing.T) {
+func TestRelay_ReplacesABrokenPathUntilItHeals(t *testing.T) {
 	t.Parallel()
 	for name, ways := range map[string][][2]int{"both ways": {{0, 1}, {1, 0}}, "one way": {{0, 1}}, "the other way": {{1, 0}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := detours(t, 3, nil)
+			m := relayed(t, 3, nil)
 			a, b := m.Hosts[0], m.Hosts[1]
 			for round := range 2 {
 				for _, w := range ways {
 					m.Cut(w[0], w[1], true)
 				}
 				for _, class := range []wire.Class{wire.Beacon, wire.Operation, wire.Chunk} {
-					wiretest.Wait(t, "an answer over the third host", func() bool { return sends(t, a, b, class, 64<<10) })
+					wiretest.Wait(t, "an answer through the relay", func() bool { return sends(t, a, b, class, 64<<10) })
 					wiretest.Wait(t, "an answer the other way", func() bool { return sends(t, b, a, class, 64<<10) })
 				}
-				wiretest.Wait(t, "the path over the third host", func() bool {
+				wiretest.Wait(t, "the path through the relay", func() bool {
 					p, ok := a.Path(b.KeyID())
 					return ok && (p.Via == m.Hosts[2].KeyID() || p.Via == "?")
 				})
 				for _, w := range ways {
 					m.Cut(w[0], w[1], false)
 				}
-				wiretest.Wait(t, "the direct way to be taken again", func() bool { return direct(a, m) && direct(b, m) })
+				wiretest.Wait(t, "the direct path to be taken again", func() bool { return direct(a, m) && direct(b, m) })
 				if !sends(t, a, b, wire.Operation, 8) {
-					t.Errorf("round %d: no answer the direct way", round)
+					t.Errorf("round %d: no answer the direct path", round)
 				}
 			}
 		})
 	}
 }
 
-func TestTheDirectWayIsTriedWhileAThirdHostIsLookedFor(t *testing.T) {
+func TestRelay_DirectPathIsTriedMeanwhile(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 8)
 	m := wiretest.New(t, 2, func(_ int, o *wire.Options) {
@@ -116,26 +116,26 @@ func TestTheDirectWayIsTriedWhileAThirdHostIsLookedFor(t *testing.T) {
 		_, err := a.Call(ctx, b.KeyID(), wire.Operation, echo, nil, nil, nil)
 		answered <- err
 	}()
-	<-asked // the direct way has failed
+	<-asked // the direct path has failed
 	m.Cut(0, 1, false)
 	if err := <-answered; err != nil {
-		t.Errorf("the direct way was healed while a third host was looked for: %v", err)
+		t.Errorf("the direct path was healed while a relay was looked for: %v", err)
 	}
 }
 
-func TestSplicesLeaveNothingBehind(t *testing.T) {
+func TestRelay_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	m := detours(t, 3, nil)
+	m := relayed(t, 3, nil)
 	a, b, c := m.Hosts[0], m.Hosts[1], m.Hosts[2]
 	m.Cut(0, 1, true)
 	m.Cut(1, 0, true)
-	wiretest.Wait(t, "an answer over the third host", func() bool { return sends(t, a, b, wire.Chunk, 1<<20) })
+	wiretest.Wait(t, "an answer through the relay", func() bool { return sends(t, a, b, wire.Chunk, 1<<20) })
 	m.Cut(0, 1, false)
 	m.Cut(1, 0, false)
-	wiretest.Wait(t, "the end of what went over the third host", func() bool {
+	wiretest.Wait(t, "the end of what went through the relay", func() bool {
 		for _, h := range []*wire.Host{a, b, c} {
 			for _, s := range h.Status() {
-				if s.Spliced {
+				if s.Relayed {
 					return false
 				}
 			}
@@ -144,12 +144,12 @@ func TestSplicesLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-func TestNobodyGoesOverAHostThatRefuses(t *testing.T) {
+func TestRelay_MayRefuse(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]bool{}
 	stranger := fault.E(fault.Unauthorized, "test", "", "a stranger")
-	m := detours(t, 3, func(from, to string) error {
+	m := relayed(t, 3, func(from, to string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[from+" "+to] = true
@@ -169,38 +169,38 @@ func TestNobodyGoesOverAHostThatRefuses(t *testing.T) {
 	}
 }
 
-func TestSplicesAreBounded(t *testing.T) {
+func TestRelay_ConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := detours(t, 3, nil, func(_ int, o *wire.Options) { o.Limits.Splices, o.Limits.PeerSplices = 2, 2 })
+	m := relayed(t, 3, nil, func(_ int, o *wire.Options) { o.Limits.Relayed, o.Limits.PeerRelayed = 2, 2 })
 	a, b, c := m.Hosts[0], m.Hosts[1], m.Hosts[2]
 	m.Cut(0, 1, true)
 	m.Cut(1, 0, true)
 	through := func(h *wire.Host) int {
 		n := 0
 		for _, s := range h.Status() {
-			if s.Spliced && s.Outbound {
+			if s.Relayed && s.Outbound {
 				n++
 			}
 		}
 		return n
 	}
-	wiretest.Wait(t, "two splices", func() bool { return through(a)+through(b) == 2 })
+	wiretest.Wait(t, "two relayed connections", func() bool { return through(a)+through(b) == 2 })
 	for range 20 { // they are looked for at every probe
 		if n := through(a) + through(b); n > 2 {
-			t.Fatalf("%d splices, allowed are 2", n)
+			t.Fatalf("%d relayed connections, allowed are 2", n)
 		}
 		if !sends(t, a, c, wire.Operation, 8) {
-			t.Fatal("the third host does not answer")
+			t.Fatal("the relay does not answer")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-func TestASpliceBeyondItsShareIsHeldBack(t *testing.T) {
+func TestRelay_HoldsBackBeyondTheShare(t *testing.T) {
 	t.Parallel()
-	m := detours(t, 3, nil, func(_ int, o *wire.Options) {
+	m := relayed(t, 3, nil, func(_ int, o *wire.Options) {
 		o.Limits = wire.DefaultLimits()
-		o.Limits.SpliceBytes = 2 // a handshake takes an hour
+		o.Limits.RelayBytes = 2 // a handshake takes an hour
 	})
 	m.Cut(0, 1, true)
 	m.Cut(1, 0, true)
@@ -208,7 +208,7 @@ func TestASpliceBeyondItsShareIsHeldBack(t *testing.T) {
 	asked := 0
 	for try, begun := 0, false; asked < 10; try++ {
 		if try == 100 {
-			t.Fatal("the third host was not asked")
+			t.Fatal("the relay was not asked")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		if _, err := a.Call(ctx, b.KeyID(), wire.Operation, echo, nil, nil, nil); err == nil {
@@ -218,18 +218,18 @@ func TestASpliceBeyondItsShareIsHeldBack(t *testing.T) {
 		}
 		<-ctx.Done()
 		cancel()
-		if begun = begun || c.Splices() > 0; begun {
+		if begun = begun || c.Relayed() > 0; begun {
 			asked++
 		}
 	}
 }
 
-func TestTheThirdHostSeesOnlyWhatIsEncrypted(t *testing.T) {
+func TestRelay_CannotStandForThePeer(t *testing.T) {
 	t.Parallel()
 	// The far end proves its key: over a host that leads elsewhere nobody is
 	// taken for the peer.
 	liar := wiretest.Key(t, 2).KeyID()
-	m := detours(t, 4, nil, func(i int, o *wire.Options) {
+	m := relayed(t, 4, nil, func(i int, o *wire.Options) {
 		o.Relays = nil
 		if i == 0 {
 			o.Relays = func(context.Context, string) []string { return []string{liar} }
