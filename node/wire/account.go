@@ -5,13 +5,20 @@ import (
 	"sync/atomic"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
-// accounts are those for whom connected peers act.
+const opAdmit fault.Op = "wire.admit"
+
+// opServe is the op of a refused request.
+const opServe fault.Op = "wire.serve"
+
+// accounts are the users for whom connected peers act. They are safe for use by
+// many goroutines.
 type accounts struct {
 	limits AccountLimits
 
-	mu   sync.Mutex // guards below, and every account's links
+	mu   sync.Mutex // guards below, and every account's queues
 	open map[string]*account
 }
 
@@ -19,8 +26,8 @@ type accounts struct {
 type account struct {
 	name   string
 	limits *AccountLimits
-	links  map[*link]struct{}
-	queued atomic.Int64 // bytes that wait to be sent on its connections
+	queues map[*framing.Queue]struct{} // one of each connection
+	queued atomic.Int64                // bytes that wait to be sent on its connections
 
 	mu      sync.Mutex // guards below
 	calls   int
@@ -29,53 +36,47 @@ type account struct {
 	held    int
 }
 
-// join adds a connection to an account.
-func (a *accounts) join(name string, l *link) (*account, error) {
+// join adds a connection of a peer, by its queue, to an account.
+func (a *accounts) join(name, peer string, q *framing.Queue) (*account, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := a.open[name]
 	if one == nil {
-		one = &account{name: name, limits: &a.limits, links: map[*link]struct{}{}}
+		one = &account{name: name, limits: &a.limits, queues: map[*framing.Queue]struct{}{}}
 		a.open[name] = one
 	}
-	if len(one.links) >= a.limits.Connections {
-		return nil, fault.Errorf(fault.Overloaded, opAdmit, l.peer.id, "%s has %d connections, as many as one user may", name, a.limits.Connections)
+	if len(one.queues) >= a.limits.Connections {
+		return nil, fault.Errorf(fault.Overloaded, opAdmit, peer, "%s has %d connections, as many as one user may", name, a.limits.Connections)
 	}
-	one.links[l] = struct{}{}
-	l.queue.Share(&one.queued)
+	one.queues[q] = struct{}{}
+	q.Share(&one.queued)
 	return one, nil
 }
 
-// leave takes a connection out. What its requests hold stays counted until
-// they are answered.
-func (a *accounts) leave(one *account, l *link) {
+// leave takes a connection out. It may be called twice. The account counts what
+// requests of the connection hold until they are answered.
+func (a *accounts) leave(one *account, q *framing.Queue) {
 	if one == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(one.links, l)
-	if len(one.links) == 0 && one.idle() {
+	delete(one.queues, q)
+	if len(one.queues) == 0 && one.isIdle() {
 		delete(a.open, one.name)
 	}
 }
 
-// find returns an account that has connections or requests, or nil.
-func (a *accounts) find(name string) *account {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.open[name]
-}
-
-func (a *account) idle() bool {
+// isIdle reports whether the account has no requests.
+func (a *account) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.calls+a.parked == 0
 }
 
-// take counts a request of so many bytes; what is one too many is answered
-// Overloaded. A nil account has no limits.
-func (a *account) take(n int, worker bool) error {
+// acquire counts a request of n bytes. The error is Overloaded if it is one too
+// many. A nil account has no limits.
+func (a *account) acquire(n int, worker bool) error {
 	if a == nil {
 		return nil
 	}
@@ -105,7 +106,7 @@ func (a *account) full(has int, of string, limit int) error {
 	return fault.Errorf(fault.Overloaded, opServe, a.name, "the user has %d %s here, and %d may be: ask again when some have ended", has, of, limit)
 }
 
-// park takes a request out of the number that is limited.
+// park takes a request out of the calls, which are limited.
 func (a *account) park() {
 	if a == nil {
 		return
@@ -116,8 +117,8 @@ func (a *account) park() {
 	a.parked++
 }
 
-// give ends what take began; parked: and park went on with.
-func (a *account) give(n int, worker, parked bool) {
+// release ends what acquire began. Parked says that park was called too.
+func (a *account) release(n int, worker, parked bool) {
 	if a == nil {
 		return
 	}
@@ -134,8 +135,7 @@ func (a *account) give(n int, worker, parked bool) {
 	}
 }
 
-// overfull reports whether the account's answers that wait are too many to wait
-// for.
-func (a *account) overfull() bool {
+// isOverfull reports whether so many answers wait that a connection must be cut.
+func (a *account) isOverfull() bool {
 	return a != nil && int(a.queued.Load()) >= 2*a.limits.Queued
 }

@@ -60,7 +60,7 @@ func TestOneUserAtItsLimitLeavesTheOthersAlone(t *testing.T) {
 					(<-requests).Reply(nil)
 				}
 			}
-			eventually(t, "the account to be empty", func() bool { return d.accounts.find("ann").idle() })
+			eventually(t, "the account to be empty", func() bool { return d.accounts.find("ann").isIdle() })
 		})
 	}
 }
@@ -119,4 +119,11 @@ func TestConnectionsOfOneUserAreCounted(t *testing.T) {
 	other := knock(t, d.Host, Operation)
 	other.hello("bob")
 	other.answered(77, fault.None)
+}
+
+// find returns an account that has connections or requests, or nil.
+func (a *accounts) find(name string) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.open[name]
 }

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bufio"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -19,32 +21,38 @@ const (
 	maxHello = 8 << 10
 )
 
-const opAdmit fault.Op = "wire.admit"
+// admission says whether the peer of one connection may use this host, and for
+// whom it acts. Once set, admitted stays set.
+type admission struct {
+	admitted atomic.Bool             // by Options.Admit, or because this host dialled
+	account  atomic.Pointer[account] // nil: no limits hold
+	mu       sync.Mutex              // held while the peer is being admitted
+}
 
 // isAdmitted reports whether the peer may use this host, and asks again where it
 // might not: it may have become known by another connection. Called by the
 // reader and the ticker.
 func (l *link) isAdmitted() bool {
-	if l.admitted.Load() {
+	if l.admission.admitted.Load() {
 		return true
 	}
 	name, ok := l.host.options.Admit(l.peer.id)
 	if !ok {
 		return false
 	}
-	l.admitMu.Lock()
-	defer l.admitMu.Unlock()
-	if l.admitted.Load() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	if l.admission.admitted.Load() {
 		return true
 	}
 	if name != "" {
-		account, err := l.host.accounts.join(name, l)
+		account, err := l.host.accounts.join(name, l.peer.id, l.queue)
 		if err != nil {
 			l.fail(err)
 			return false
 		}
-		if l.account.Store(account); l.dead.Load() {
-			l.host.accounts.leave(account, l)
+		if l.admission.account.Store(account); l.dead.Load() {
+			l.host.accounts.leave(account, l.queue)
 		}
 	}
 	l.admit()
@@ -55,7 +63,7 @@ func (l *link) isAdmitted() bool {
 func (l *link) admit() {
 	l.conn.raw.hold()
 	l.conn.raw.stranger.leave()
-	l.admitted.Store(true)
+	l.admission.admitted.Store(true)
 }
 
 // readStranger takes a frame of a peer that is not admitted: a hello is served,
@@ -63,7 +71,7 @@ func (l *link) admit() {
 // is looked at.
 func (l *link) readStranger(r *bufio.Reader, f *framing.Frame, head int) error {
 	size := head + int(f.Header) + int(f.Body)
-	if l.strange += max(size, strangerFrame); l.strange > l.host.options.Limits.StrangerBytes {
+	if l.reader.strange += max(size, strangerFrame); l.reader.strange > l.host.options.Limits.StrangerBytes {
 		return fault.E(fault.Unauthorized, opAdmit, l.peer.id, "the peer sent too much before it was admitted")
 	}
 	if _, err := r.Discard(head); err != nil {
@@ -81,7 +89,7 @@ func (l *link) readStranger(r *bufio.Reader, f *framing.Frame, head int) error {
 	case f.Kind == framing.Call:
 		return l.refuse(r, f, l.host.now(), fault.E(fault.Unauthorized, opAdmit, l.peer.id, "say hello first"))
 	}
-	return l.discard(r, size-head)
+	return l.reader.discard(r, size-head)
 }
 
 // tickStranger cuts a peer that is not admitted in time.

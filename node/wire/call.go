@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -24,6 +25,14 @@ type call struct {
 	done     chan struct{} // capacity 1, reused
 	then     func(*Answer) // instead of done
 	out      int           // bytes of the request's frame, where then is set
+}
+
+// callTable holds the calls of one connection that wait for an answer. All but
+// lastID is guarded by the link's mutex, and pending is nil once the link is dead.
+type callTable struct {
+	lastID  atomic.Uint64
+	pending map[uint64]*call
+	timed   int // calls in pending that have a deadline of their own
 }
 
 // finish delivers the answer. Whoever took the call out of pending calls it.
@@ -90,17 +99,17 @@ func (h *Host) CallSized(ctx context.Context, peer string, class Class, method M
 // call is Call on one connection.
 func (l *link) call(ctx context.Context, method Method, request proto.Message, body [][]byte, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	h := l.host
-	c := h.newCall(l.class)
+	c := h.calls.get(l.class)
 	o := outgoing{Frame: framing.Frame{Kind: framing.Call, Method: method}, message: request, body: body}
 	if deadline, ok := ctx.Deadline(); ok {
 		o.Time = framing.Millis(time.Until(deadline))
 	}
 	if err := l.start(c, &o); err != nil {
-		h.freeCall(c)
+		h.calls.put(c)
 		return nil, err
 	}
 	if err := l.sendCall(ctx, &o); err != nil && l.abandon(c) {
-		h.freeCall(c)
+		h.calls.put(c)
 		return nil, err
 	} // not abandoned: the link failed meanwhile and delivers that
 	if sizes != nil {
@@ -134,13 +143,13 @@ func (l *link) await(ctx context.Context, c *call, answer proto.Message, sizes *
 	case <-ctx.Done():
 		if l.abandon(c) {
 			l.cancelRemote(c.id)
-			l.host.freeCall(c)
+			l.host.calls.put(c)
 			return nil, ctxFault(l.peer.id, ctx.Err())
 		}
 		<-c.done // the answer is just being delivered
 	}
 	header, body, err := c.header, c.body, c.err
-	l.host.freeCall(c)
+	l.host.calls.put(c)
 	if sizes != nil {
 		sizes.In = framing.FixedSize + len(header.Bytes()) + len(body.Bytes())
 	}
@@ -193,9 +202,32 @@ func (h *Host) Start(peer string, class Class, method Method, request proto.Mess
 	return err
 }
 
+const opSend fault.Op = "wire.Host.Send"
+
+// Send queues a one-way frame whose payload is the slices end to end, and never
+// waits. Small slices are copied; large ones are read later and must not be
+// written to again. Nil means queued, not arrived. Unreachable: there is no
+// connection, and one is dialled meanwhile. Overloaded: the queue to this peer
+// is full. TooLarge: more than Limits allow in one frame.
+func (h *Host) Send(peer string, class Class, method Method, payload ...[]byte) error {
+	l := h.linkNow(peer, class)
+	if l == nil {
+		return fault.E(fault.Unreachable, opSend, peer, "")
+	}
+	o := outgoing{Frame: framing.Frame{Kind: framing.OneWay, Method: method}, body: payload}
+	result, err := l.send(&o, true)
+	switch result {
+	case sendDead:
+		return fault.E(fault.Unreachable, opSend, peer, "")
+	case sendFull:
+		return fault.E(fault.Overloaded, opSend, peer, "too much waits to be sent to this peer")
+	}
+	return err
+}
+
 // start registers a call before its frame can be answered.
 func (l *link) start(c *call, o *outgoing) error {
-	c.id = l.lastID.Add(1)
+	c.id = l.calls.lastID.Add(1)
 	c.sent = l.host.now()
 	o.ID = c.id
 	l.mu.Lock()
@@ -203,10 +235,10 @@ func (l *link) start(c *call, o *outgoing) error {
 	if l.failed != nil {
 		return l.failed
 	}
-	l.pending[c.id] = c
-	o.alone = len(l.pending) == 1
+	l.calls.pending[c.id] = c
+	o.alone = len(l.calls.pending) == 1
 	if c.deadline != 0 {
-		l.timed++
+		l.calls.timed++
 	}
 	return nil
 }
@@ -215,7 +247,7 @@ func (l *link) start(c *call, o *outgoing) error {
 func (l *link) abandon(c *call) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pending[c.id] != c {
+	if l.calls.pending[c.id] != c {
 		return false
 	}
 	l.forget(c)
@@ -223,9 +255,9 @@ func (l *link) abandon(c *call) bool {
 }
 
 func (l *link) forget(c *call) {
-	delete(l.pending, c.id)
+	delete(l.calls.pending, c.id)
 	if c.deadline != 0 {
-		l.timed--
+		l.calls.timed--
 	}
 }
 
@@ -238,12 +270,12 @@ func (l *link) cancelRemote(id uint64) {
 // expire fails the calls of Start whose time is over.
 func (l *link) expire(now int64) {
 	l.mu.Lock()
-	if l.timed == 0 {
+	if l.calls.timed == 0 {
 		l.mu.Unlock()
 		return
 	}
 	var over []*call
-	for _, c := range l.pending {
+	for _, c := range l.calls.pending {
 		if c.deadline != 0 && c.deadline <= now {
 			over = append(over, c)
 		}
@@ -263,17 +295,17 @@ func (l *link) expire(now int64) {
 // even when the body never does.
 func (l *link) readAnswer(r *bufio.Reader, f *framing.Frame) error {
 	l.mu.Lock()
-	waiting := l.pending[f.ID] != nil
+	waiting := l.calls.pending[f.ID] != nil
 	l.mu.Unlock()
 	if !waiting { // gave up, or never asked
-		return l.discard(r, int(f.Header)+int(f.Body))
+		return l.reader.discard(r, int(f.Header)+int(f.Body))
 	}
-	header, body, err := l.readBuffers(r, f)
+	header, body, err := l.reader.readBuffers(r, f)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
-	c := l.pending[f.ID]
+	c := l.calls.pending[f.ID]
 	if c != nil {
 		l.forget(c)
 	}
@@ -301,8 +333,11 @@ func (l *link) sample(c *call, f *framing.Frame) {
 	}
 }
 
-func (h *Host) newCall(class Class) *call {
-	c, ok := h.calls.Get().(*call)
+// callPool pools calls with their channels.
+type callPool struct{ pool sync.Pool }
+
+func (p *callPool) get(class Class) *call {
+	c, ok := p.pool.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
 	}
@@ -310,13 +345,10 @@ func (h *Host) newCall(class Class) *call {
 	return c
 }
 
-func (h *Host) freeCall(c *call) {
+func (p *callPool) put(c *call) {
 	*c = call{done: c.done}
-	h.calls.Put(c)
+	p.pool.Put(c)
 }
-
-// callPool pools calls with their channels.
-type callPool struct{ sync.Pool }
 
 func ctxFault(peer string, err error) error {
 	return &fault.Error{Kind: fault.KindOf(err), Op: opCall, Subject: peer, Cause: err}

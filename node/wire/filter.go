@@ -19,28 +19,11 @@ type Verdict struct {
 // that chose the relay, and the other end asks no filter.
 type Filter func(peer string, class Class, method Method) Verdict
 
-// SetFilter installs f, or removes the filter when f is nil.
-func (h *Host) SetFilter(f Filter) {
-	if f == nil {
-		h.filter.Store(nil)
-		return
-	}
-	h.filter.Store(&f)
-}
-
-// filtered asks the filter about a frame.
-func (l *link) filtered(f Filter, m Method) Verdict {
-	switch {
-	case !l.relayed:
-		return f(l.peer.id, l.class, m)
-	case l.via != "":
-		return f(l.via, l.class, m)
-	}
-	return Verdict{}
-}
-
-// delays holds back the frames that a filter delays.
+// delays holds back the frames that a filter delays, in front of a queue.
 type delays struct {
+	queue *framing.Queue
+	spawn func(func()) bool // starts a goroutine; false: the host is closed
+
 	mu      sync.Mutex // guards below
 	frames  []delayed
 	running bool
@@ -53,43 +36,31 @@ type delayed struct {
 	encoded []byte
 }
 
-// sendLater encodes the frame with its body and sends it after a while.
-func (l *link) sendLater(o *outgoing, delay time.Duration) (sendResult, error) {
-	l.stamp(&o.Frame)
-	encoded, err := l.encode(nil, o)
-	if err != nil {
-		return sendBad, err
-	}
-	for _, part := range o.body {
-		encoded = append(encoded, part...)
-	}
-	d := &l.delays
+// add queues an encoded frame after a while, behind those that are delayed
+// already. False means that it cannot be sent any more.
+func (d *delays) add(encoded []byte, delay time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
-		return sendDead, nil
+		return false
 	}
 	due := time.Now().Add(delay)
 	if n := len(d.frames); n > 0 && d.frames[n-1].due.After(due) {
 		due = d.frames[n-1].due
 	}
 	d.frames = append(d.frames, delayed{due, encoded})
-	if !d.running {
-		d.running = true
-		if d.wake == nil {
-			d.wake = make(chan struct{})
-		}
-		if !l.host.spawn(l.releaseDelayed) {
-			return sendDead, nil
-		}
+	if d.running {
+		return true
 	}
-	o.finish()
-	return sendDone, nil
+	d.running = true
+	if d.wake == nil {
+		d.wake = make(chan struct{})
+	}
+	return d.spawn(d.release)
 }
 
-// releaseDelayed queues delayed frames when they are due, until none is left.
-func (l *link) releaseDelayed() {
-	d := &l.delays
+// release queues delayed frames when they are due, until none is left.
+func (d *delays) release() {
 	for {
 		d.mu.Lock()
 		if d.stopped || len(d.frames) == 0 {
@@ -108,12 +79,13 @@ func (l *link) releaseDelayed() {
 			t.Stop()
 			return
 		}
-		if arena, state := l.queue.Begin(false, false); state == framing.Open {
-			l.queue.Commit(l.queue.Append(false, append(arena, first.encoded...), nil, nil))
+		if arena, state := d.queue.Begin(false, false); state == framing.Open {
+			d.queue.Commit(d.queue.Append(false, append(arena, first.encoded...), nil, nil))
 		}
 	}
 }
 
+// stop throws the delayed frames away.
 func (d *delays) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,8 +29,8 @@ type Host struct {
 	coordinate atomic.Pointer[Coordinate]
 	buffers    framing.Buffers
 	calls      callPool
-	workers    [classes]*workers
-	inner      [classes]*workers // those of Options.Inner's peers
+	workers    [classes]*workers[work]
+	inner      [classes]*workers[work] // those of Options.Inner's peers
 	relays     relays
 	accounts   accounts
 	ctx        context.Context // of dials and relayed connections; ends at Close
@@ -67,8 +67,8 @@ func New(o Options) (*Host, error) {
 	h.transport = t
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for class := range h.workers {
-		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg)
-		h.inner[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg)
+		h.workers[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg, work.serve)
+		h.inner[class] = newWorkers(o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting, &h.wg, work.serve)
 	}
 	h.relays = newRelays(h)
 	h.accounts = accounts{limits: o.Limits.Account, open: map[string]*account{}}
@@ -102,7 +102,7 @@ func (h *Host) Message(m Method, handler func(Message)) { h.register(m, &method{
 func (h *Host) register(number Method, m *method) { h.methods[number].Store(m) }
 
 // pool returns the workers for a peer's requests.
-func (h *Host) pool(class Class, peer string) *workers {
+func (h *Host) pool(class Class, peer string) *workers[work] {
 	if h.options.Inner != nil && h.options.Inner(peer) {
 		return h.inner[class]
 	}
@@ -122,6 +122,15 @@ func (h *Host) Methods() []Method {
 
 // SetCoordinate sets what this host's calls and answers carry.
 func (h *Host) SetCoordinate(c Coordinate) { h.coordinate.Store(&c) }
+
+// SetFilter installs f, or removes the filter when f is nil.
+func (h *Host) SetFilter(f Filter) {
+	if f == nil {
+		h.filter.Store(nil)
+		return
+	}
+	h.filter.Store(&f)
+}
 
 const opListen fault.Op = "wire.Host.Listen"
 

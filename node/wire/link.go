@@ -22,7 +22,9 @@ const readBuffer = 64 << 10
 // where there is no encryption that copies it anyway.
 const localReadBuffer = 16 << 10
 
-// link is one connection of one class to one peer.
+// link is one connection of one class to one peer. Its parts, each in the file of
+// its subject, say who may use them; the fields before mu never change or are safe
+// for use by many goroutines.
 type link struct {
 	host     *Host
 	peer     *peerState
@@ -34,35 +36,24 @@ type link struct {
 	relayed  bool   // a relay passes the bytes on
 	via      string // which one, where this host dialled
 	born     time.Time
-	queue    *framing.Queue
-	lastID   atomic.Uint64
-	traffic  atomic.Uint64 // frames other than heartbeats, both ways
-	welcome  atomic.Bool   // a frame came from the peer
-	dead     atomic.Bool
-	admitted atomic.Bool // by Options.Admit, or by who dialled
-	account  atomic.Pointer[account]
-	delays   delays
-	stamps   stamps
-	rtt      atomic.Int64 // ns, smoothed; 0: never measured
-	heardAt  atomic.Int64 // host clock, ns: the last tick that found something heard
+
+	queue   *framing.Queue // frames that wait to be written
+	delays  delays         // frames that a filter keeps from the queue
+	sampler sampler
+	dead    atomic.Bool
+	welcome atomic.Bool   // a frame came from the peer
+	traffic atomic.Uint64 // frames other than heartbeats, both ways
+	heardAt atomic.Int64  // host clock, ns: the last tick that found something heard
+
+	admission admission
 
 	mu      sync.Mutex // guards below; never held with the queue's
 	failed  error      // why the link is dead
-	pending map[uint64]*call
-	serving map[uint64]*Request
-	parked  int // requests in serving that Park took out of the limit
-	held    int // bytes of the requests in serving
-	timed   int // calls in pending that have a deadline of their own
+	calls   callTable
+	serving serving
 
-	admitMu sync.Mutex // held while the peer is being admitted
-
-	// The reader's own.
-	strange int // bytes that came before the peer was admitted
-	refused int // bytes of refusals, about, since the queue was last below its limit
-
-	// The ticker's own.
-	silent, quiet, idle int
-	lastTraffic         uint64
+	reader reader // the reading goroutine's own
+	ticks  ticks  // the ticking goroutine's own
 }
 
 func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outbound bool) *link {
@@ -70,7 +61,9 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 	limits := &h.options.Limits.Class[class]
 	l := &link{host: h, peer: p, class: class, limits: limits, conn: d, capable: c, outbound: outbound, relayed: d.lane.isRelayed(),
 		born: time.Now(), queue: framing.NewQueue(limits.Queue),
-		pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
+		calls: callTable{pending: map[uint64]*call{}}, serving: serving{requests: map[uint64]*Request{}},
+		reader: reader{conn: d, buffers: &h.buffers, limit: h.options.Times.Frame}}
+	l.delays.queue, l.delays.spawn = l.queue, h.spawn
 	if over, ok := d.raw.Conn.(*relay.Conn); ok {
 		l.via = over.Relay
 	}
@@ -94,7 +87,7 @@ func (l *link) run() {
 	var err error
 	if !l.isAdmitted() {
 		few := bufio.NewReaderSize(l.conn, strangerBuffer)
-		for err == nil && !l.admitted.Load() {
+		for err == nil && !l.admission.admitted.Load() {
 			err = l.readFrame(few)
 		}
 		r := bufio.NewReaderSize(few, size) // what few holds comes first, then nothing is copied twice
@@ -168,7 +161,7 @@ func (l *link) readFrame(r *bufio.Reader) error {
 		l.traffic.Add(1)
 	}
 	if f.IsStamped() {
-		l.echoed(&f)
+		l.measured(l.sampler.read(l.host.now(), &f), &f)
 	}
 	switch f.Kind {
 	case framing.Call:
@@ -186,14 +179,14 @@ func (l *link) readFrame(r *bufio.Reader) error {
 func (l *link) readMessage(r *bufio.Reader, f *framing.Frame) error {
 	m := l.host.methods[f.Method].Load()
 	if m == nil || m.message == nil {
-		return l.discard(r, int(f.Header)+int(f.Body))
+		return l.reader.discard(r, int(f.Header)+int(f.Body))
 	}
-	header, err := l.readBuffer(r, f.Header)
+	header, err := l.reader.readBuffer(r, f.Header)
 	if err != nil {
 		return err
 	}
 	header.Release() // one-way frames have none
-	body, err := l.readPayload(r, f.Body)
+	body, err := l.reader.readPayload(r, f.Body)
 	if err != nil {
 		return err
 	}
@@ -268,6 +261,34 @@ func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 	return sendDone, nil
 }
 
+// filtered asks the filter about a frame.
+func (l *link) filtered(f Filter, m Method) Verdict {
+	switch {
+	case !l.relayed:
+		return f(l.peer.id, l.class, m)
+	case l.via != "":
+		return f(l.via, l.class, m)
+	}
+	return Verdict{}
+}
+
+// sendLater encodes the frame with its body and sends it after a while.
+func (l *link) sendLater(o *outgoing, delay time.Duration) (sendResult, error) {
+	l.stamp(&o.Frame)
+	encoded, err := l.encode(nil, o)
+	if err != nil {
+		return sendBad, err
+	}
+	for _, part := range o.body {
+		encoded = append(encoded, part...)
+	}
+	if !l.delays.add(encoded, delay) {
+		return sendDead, nil
+	}
+	o.finish()
+	return sendDone, nil
+}
+
 // encode appends the frame and its message to the arena, without the body.
 func (l *link) encode(arena []byte, o *outgoing) ([]byte, error) {
 	body := 0
@@ -305,12 +326,30 @@ func (l *link) stamp(f *framing.Frame) {
 	}
 	carries := f.Kind == framing.Call || f.Kind == framing.Answer
 	if f.IsStamped() && l.class != Chunk {
-		carries = l.stampTime(f)
+		carries = l.sampler.fill(l.host.now(), f)
 	}
 	if c := l.host.coordinate.Load(); c != nil && carries {
 		f.Flags |= framing.HasCoordinate
 		f.Coordinate = *c
 	}
+}
+
+// measured takes a round trip in and passes it on, with the coordinate that came
+// with it. A relayed round trip says nothing of the distance.
+func (l *link) measured(rtt time.Duration, f *framing.Frame) {
+	if rtt <= 0 {
+		return
+	}
+	l.sampler.add(rtt)
+	on := l.host.options.OnSample
+	if on == nil || l.relayed {
+		return
+	}
+	var at *Coordinate
+	if f.Flags&framing.HasCoordinate != 0 && finite(f.Coordinate) {
+		at = &f.Coordinate
+	}
+	on(l.peer.id, rtt, at)
 }
 
 // fail ends the link, once: calls under way get err, requests under way lose
@@ -326,8 +365,8 @@ func (l *link) fail(err error) {
 	}
 	l.failed = err
 	l.dead.Store(true)
-	pending, serving := l.pending, l.serving
-	l.pending, l.serving, l.parked, l.held, l.timed = nil, nil, 0, 0, 0
+	pending, requests := l.calls.pending, l.serving.requests
+	l.calls.pending, l.calls.timed, l.serving = nil, 0, serving{}
 	l.mu.Unlock()
 
 	// Nobody waits for a socket: its goroutines see it closed, and what a
@@ -338,11 +377,11 @@ func (l *link) fail(err error) {
 	l.queue.Close()
 	l.delays.stop()
 	l.host.drop(l, err)
-	l.host.accounts.leave(l.account.Load(), l)
+	l.host.accounts.leave(l.admission.account.Load(), l.queue)
 	for _, c := range pending {
 		c.finish(nil, nil, err)
 	}
-	for _, r := range serving {
+	for _, r := range requests {
 		r.cancel(err)
 	}
 }

@@ -215,7 +215,7 @@ func (h *Host) Recheck() {
 		}
 	}
 	for _, l := range h.snapshot() {
-		if !l.outbound && l.admitted.Load() && h.stranger(l.peer.id) {
+		if !l.outbound && l.admission.admitted.Load() && h.stranger(l.peer.id) {
 			l.fail(fault.E(fault.Unauthorized, "wire.Host.Recheck", l.peer.id, "the peer is not admitted any more"))
 		}
 	}

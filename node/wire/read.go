@@ -8,24 +8,34 @@ import (
 	"cartwheel.dev/node/wire/framing"
 )
 
-// readBuffers reads a frame's header and body; either may be empty, then nil.
-func (l *link) readBuffers(r *bufio.Reader, f *framing.Frame) (header, body *Buffer, err error) {
-	if header, err = l.readBuffer(r, f.Header); err != nil {
+// reader takes frames' contents off a connection. It belongs to the goroutine
+// that reads.
+type reader struct {
+	conn    interface{ SetReadDeadline(time.Time) error }
+	buffers *framing.Buffers
+	limit   time.Duration // for the rest of a frame, beside what its length gives
+	strange int           // bytes that came before the peer was admitted
+	refused int           // bytes of refusals, about, since the queue was last below its limit
+}
+
+// readBuffers reads a frame's header and body. Either is nil if it is empty.
+func (d *reader) readBuffers(r *bufio.Reader, f *framing.Frame) (header, body *Buffer, err error) {
+	if header, err = d.readBuffer(r, f.Header); err != nil {
 		return nil, nil, err
 	}
-	if body, err = l.readBuffer(r, f.Body); err != nil {
+	if body, err = d.readBuffer(r, f.Body); err != nil {
 		header.Release()
 		return nil, nil, err
 	}
 	return header, body, nil
 }
 
-func (l *link) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
+func (d *reader) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	b := l.host.buffers.Get(int(n))
-	if err := l.readFull(r, b.Bytes()); err != nil {
+	b := d.buffers.Get(int(n))
+	if err := d.readFull(r, b.Bytes()); err != nil {
 		b.Release()
 		return nil, err
 	}
@@ -36,46 +46,46 @@ func (l *link) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
 // to wait for.
 const slowest = 8 << 10
 
-// readFull reads a part of a frame, which must come in time: what it was given
-// memory for is held until then.
-func (l *link) readFull(r *bufio.Reader, b []byte) error {
-	return l.inTime(r, len(b), func() error {
+// readFull reads a part of a frame, which must come in time, because it holds
+// memory until then.
+func (d *reader) readFull(r *bufio.Reader, b []byte) error {
+	return d.inTime(r, len(b), func() error {
 		_, err := io.ReadFull(r, b)
 		return err
 	})
 }
 
 // discard throws a part of a frame away, which must come in time too.
-func (l *link) discard(r *bufio.Reader, n int) error {
-	return l.inTime(r, n, func() error {
+func (d *reader) discard(r *bufio.Reader, n int) error {
+	return d.inTime(r, n, func() error {
 		_, err := r.Discard(n)
 		return err
 	})
 }
 
-func (l *link) inTime(r *bufio.Reader, n int, read func() error) error {
+func (d *reader) inTime(r *bufio.Reader, n int, read func() error) error {
 	if r.Buffered() >= n {
 		return read()
 	}
-	limit := l.host.options.Times.Frame + time.Duration(n)*(time.Second/slowest)
-	if err := l.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+	limit := d.limit + time.Duration(n)*(time.Second/slowest)
+	if err := d.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return err
 	}
 	if err := read(); err != nil {
 		return err
 	}
-	return l.conn.SetReadDeadline(time.Time{})
+	return d.conn.SetReadDeadline(time.Time{})
 }
 
 // exactFrom is the size from which a one-way frame's payload gets memory of its
-// own: what large ones say is mostly kept, and a pooled buffer, which may be
-// twice as large, would be kept with it.
+// own. Handlers mostly keep large payloads, and would keep a pooled buffer with
+// them, which may be twice as large.
 const exactFrom = 4 << 10
 
-func (l *link) readPayload(r *bufio.Reader, n uint32) (*Buffer, error) {
+func (d *reader) readPayload(r *bufio.Reader, n uint32) (*Buffer, error) {
 	if n < exactFrom {
-		return l.readBuffer(r, n)
+		return d.readBuffer(r, n)
 	}
 	b := framing.NewBuffer(make([]byte, n))
-	return b, l.readFull(r, b.Bytes())
+	return b, d.readFull(r, b.Bytes())
 }

@@ -28,7 +28,7 @@ func bareLink(t testing.TB) *link {
 	t.Helper()
 	h := &Host{id: "self", epoch: time.Now(), peers: map[string]*peerState{}, links: map[*link]struct{}{}}
 	for class := range h.workers {
-		h.workers[class] = newWorkers(0, 0, 4, &h.wg) // refuses everything
+		h.workers[class] = newWorkers(0, 0, 4, &h.wg, work.serve) // refuses everything
 	}
 	h.Inline(1, func(r *Request) {
 		var m pb.OperateRequest
@@ -45,8 +45,10 @@ func bareLink(t testing.TB) *link {
 	limits := ClassLimits{Header: 1 << 16, Body: 1 << 16, Queue: 1 << 20, Held: 1 << 17, Calls: 4}
 	socket, _ := net.Pipe() // it only takes deadlines
 	l := &link{host: h, peer: &peerState{id: "peer"}, limits: &limits, queue: framing.NewQueue(limits.Queue), class: Operation,
-		conn: &directConn{Conn: socket, raw: &raw{local: noSocket{}}}, pending: map[uint64]*call{}, serving: map[uint64]*Request{}}
-	l.admitted.Store(true)
+		conn: &directConn{Conn: socket, raw: &raw{local: noSocket{}}}, calls: callTable{pending: map[uint64]*call{}}, serving: serving{requests: map[uint64]*Request{}}}
+	l.reader = reader{conn: l.conn, buffers: &h.buffers}
+	l.delays.queue, l.delays.spawn = l.queue, h.spawn
+	l.admission.admitted.Store(true)
 	return l
 }
 
@@ -79,7 +81,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := bareLink(t)
 		c := &call{id: 1, done: make(chan struct{}, 1)}
-		l.pending[1] = c
+		l.calls.pending[1] = c
 		r := bufio.NewReaderSize(bytes.NewReader(data), 4096)
 		var err error
 		for err == nil {
@@ -89,8 +91,8 @@ func FuzzRead(f *testing.F) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &fe) {
 			t.Errorf("ended with %v", err)
 		}
-		if len(l.serving) > l.limits.Calls {
-			t.Errorf("%d requests under way", len(l.serving))
+		if len(l.serving.requests) > l.limits.Calls {
+			t.Errorf("%d requests under way", len(l.serving.requests))
 		}
 		checkFrames(t, l)
 	})
@@ -121,7 +123,7 @@ func FuzzStranger(f *testing.F) {
 		h.options.Hello, h.options.Limits.StrangerBytes = hello, 64<<10
 		h.options.Admit = func(string) (string, bool) { return "", false }
 		h.options.OnHLC = func(string, uint64) { t.Error("the clock was told") }
-		l.admitted.Store(false)
+		l.admission.admitted.Store(false)
 		h.Inline(4, func(*Request) { t.Error("a stranger is served") })
 		h.Message(3, func(Message) { t.Error("a stranger is heard") })
 		source := bytes.NewReader(data)

@@ -81,7 +81,7 @@ func (r relays) reach(q *Request) {
 		q.Fail(fault.E(fault.Unreachable, opRelay, to.Value, "no direct connection"))
 		return
 	}
-	q.Reply(wrapperspb.Int64(l.rtt.Load()))
+	q.Reply(wrapperspb.Int64(int64(l.sampler.smoothed())))
 }
 
 // connect makes a connection to a peer, by the direct path or through a relay.
@@ -150,7 +150,7 @@ func (r relays) askReach(ctx context.Context, id, peer string) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	ours := time.Duration(l.rtt.Load())
+	ours := l.sampler.smoothed()
 	if ours == 0 {
 		ours = time.Duration(h.now() - began)
 	}
@@ -299,6 +299,3 @@ func (r relays) lookAround(p *peerState, class Class, look func([]ma.Multiaddr))
 		h.forgetLocked(p)
 	})
 }
-
-// Relayed returns how many connections this host relays for others now.
-func (h *Host) Relayed() int { return h.relays.server.Open() }

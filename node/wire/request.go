@@ -3,7 +3,6 @@ package wire
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -47,6 +46,14 @@ type Request struct {
 	cause    error // why it is cancelled
 	ctx      context.Context
 	end      context.CancelCauseFunc
+}
+
+// serving holds the requests of one connection that are not answered. It is
+// guarded by the link's mutex, and requests is nil once the link is dead.
+type serving struct {
+	requests map[uint64]*Request
+	parked   int // requests that Park took out of the limit
+	held     int // bytes of requests
 }
 
 // Decode reads the request's message, unless that would take far more memory
@@ -128,9 +135,9 @@ func (r *Request) Park() {
 	l := r.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, waited := l.serving[r.id]; waited && !r.parked {
+	if _, waited := l.serving.requests[r.id]; waited && !r.parked {
 		r.parked = true
-		l.parked++
+		l.serving.parked++
 		r.account.park()
 	}
 }
@@ -177,17 +184,17 @@ func (r *Request) settle() (waited, alone bool) {
 	}
 	l := r.link
 	l.mu.Lock()
-	if _, waited = l.serving[r.id]; waited {
-		delete(l.serving, r.id)
-		l.held -= r.size
+	if _, waited = l.serving.requests[r.id]; waited {
+		delete(l.serving.requests, r.id)
+		l.serving.held -= r.size
 		if r.parked {
-			l.parked--
+			l.serving.parked--
 		}
-		alone = len(l.serving) == 0
+		alone = len(l.serving.requests) == 0
 	}
 	parked := r.parked
 	l.mu.Unlock()
-	r.account.give(r.size, r.worker, parked)
+	r.account.release(r.size, r.worker, parked)
 	r.header.Release()
 	r.body.Release()
 	r.header, r.body = nil, nil
@@ -200,7 +207,7 @@ func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
 	o.Time = framing.Micros(time.Duration(l.host.now() - received))
 	result, err := l.send(o, false)
 	if result == sendDone {
-		if l.queue.IsOverfull() || l.account.Load().overfull() {
+		if l.queue.IsOverfull() || l.admission.account.Load().isOverfull() {
 			l.fail(fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers"))
 		}
 		return
@@ -214,7 +221,7 @@ func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
 // canceled ends the context of a request whose caller gave up.
 func (l *link) canceled(id uint64) {
 	l.mu.Lock()
-	r := l.serving[id]
+	r := l.serving.requests[id]
 	l.mu.Unlock()
 	if r != nil {
 		r.cancel(context.Canceled)
@@ -237,30 +244,30 @@ func (l *link) readCall(r *bufio.Reader, f *framing.Frame) error {
 	if m == nil || m.message != nil {
 		return l.refuse(r, f, now, l.host.unknown())
 	}
-	size, account, worker := int(f.Header)+int(f.Body), l.account.Load(), m.inline == nil
+	size, account, worker := int(f.Header)+int(f.Body), l.admission.account.Load(), m.inline == nil
 	if !l.hasRoom(size) {
 		return l.refuse(r, f, now, fault.E(fault.Overloaded, opServe, "", "too many requests of this peer are under way"))
 	}
-	if err := account.take(size, worker); err != nil {
+	if err := account.acquire(size, worker); err != nil {
 		return l.refuse(r, f, now, err)
 	}
-	header, body, err := l.readBuffers(r, f)
+	header, body, err := l.reader.readBuffers(r, f)
 	if err != nil {
-		account.give(size, worker, false)
+		account.release(size, worker, false)
 		return err
 	}
 	q := &Request{Peer: l.peer.id, Class: l.class, Method: f.Method, HLC: f.HLC, link: l, id: f.ID, received: now,
 		left: time.Duration(f.Time) * time.Millisecond, header: header, body: body, size: size, account: account, worker: worker}
 	l.mu.Lock()
-	_, twice := l.serving[f.ID]
+	_, twice := l.serving.requests[f.ID]
 	ended := l.failed != nil
 	if !ended && !twice {
-		l.serving[f.ID] = q
-		l.held += q.size
+		l.serving.requests[f.ID] = q
+		l.serving.held += q.size
 	}
 	l.mu.Unlock()
 	if twice || ended {
-		account.give(size, worker, false)
+		account.release(size, worker, false)
 	}
 	switch {
 	case twice:
@@ -275,8 +282,6 @@ func (l *link) readCall(r *bufio.Reader, f *framing.Frame) error {
 	return nil
 }
 
-const opServe fault.Op = "wire.serve"
-
 // hasRoom reports whether another request so large may be read: not while
 // answers pile up that the peer does not take.
 func (l *link) hasRoom(size int) bool {
@@ -285,7 +290,7 @@ func (l *link) hasRoom(size int) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.serving)-l.parked < l.limits.Calls && (l.held == 0 || l.held+size <= l.limits.Held)
+	return len(l.serving.requests)-l.serving.parked < l.limits.Calls && (l.serving.held == 0 || l.serving.held+size <= l.limits.Held)
 }
 
 // refusals bounds the bytes of refusals to a peer that takes no answers.
@@ -294,30 +299,16 @@ const refusals = 1 << 20
 // refuse answers a request without reading it. A peer that goes on to ask while
 // it takes no answers is cut: refusals pile up too.
 func (l *link) refuse(r *bufio.Reader, f *framing.Frame, now int64, why error) error {
-	if err := l.discard(r, int(f.Header)+int(f.Body)); err != nil {
+	if err := l.reader.discard(r, int(f.Header)+int(f.Body)); err != nil {
 		return err
 	}
 	if !l.queue.IsFull() {
-		l.refused = 0
-	} else if l.refused += strangerFrame; l.refused > refusals {
+		l.reader.refused = 0
+	} else if l.reader.refused += strangerFrame; l.reader.refused > refusals {
 		return fault.E(fault.Overloaded, opServe, l.peer.id, "the peer does not take its answers")
 	}
 	l.respond(f.ID, f.Method, now, &outgoing{Frame: framing.Frame{Kind: framing.Error}, encoded: framing.AppendFault(nil, why)})
 	return nil
-}
-
-// serve runs a spawned handler; a request that it left unanswered fails, unless
-// nobody waits: then the caller's own deadline says so, not an answer that
-// would make the outcome look known.
-func (w work) serve(pool *workers) {
-	w.handler(lazy{w.request, pool}, w.request)
-	switch {
-	case w.request.settled():
-	case w.request.Canceled():
-		w.request.settle()
-	default:
-		w.request.Fail(fault.E(fault.Other, opServe, fmt.Sprintf("method %d", w.request.Method), "the handler gave no answer"))
-	}
 }
 
 // settled reports whether the request was answered.

@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/node/wire/framing"
@@ -22,9 +22,9 @@ const (
 	smoothing = 8
 )
 
-// stamps measure round trips where nobody answers: frames of both ends carry
-// the sender's clock and echo the other's newest, with the time it was held,
-// as TCP's timestamps do.
+// stamps measure round trips without calls, as TCP's timestamps do: frames of
+// both ends carry the sender's clock and echo the peer's newest one, with the time
+// that the sender held it.
 type stamps struct {
 	mu    sync.Mutex // guards below; nothing else is locked within
 	sent  int64      // host clock, ns: when the last stamp was sent
@@ -35,11 +35,17 @@ type stamps struct {
 // stampOf is a clock's reading as frames carry it: microseconds, never 0.
 func stampOf(now int64) uint32 { return max(uint32(now/int64(time.Microsecond)), 1) }
 
-// stampTime fills in a frame's stamps and reports whether it echoes one: then
-// it should carry the coordinate.
-func (l *link) stampTime(f *framing.Frame) (echoes bool) {
-	now := l.host.now()
-	s := &l.stamps
+// sampler measures the round trips of one connection. It is safe for use by many
+// goroutines.
+type sampler struct {
+	stamps stamps
+	rtt    atomic.Int64 // ns, smoothed; 0: never measured
+}
+
+// fill sets the stamps of a frame that is sent now, and reports whether it echoes
+// one: then it should carry the coordinate.
+func (m *sampler) fill(now int64, f *framing.Frame) (echoes bool) {
+	s := &m.stamps
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sent == 0 || now-s.sent >= int64(stampEvery) {
@@ -58,11 +64,11 @@ func (l *link) stampTime(f *framing.Frame) (echoes bool) {
 	return echoes
 }
 
-// echoed takes a frame's stamps in.
-func (l *link) echoed(f *framing.Frame) {
-	now := l.host.now()
+// read takes in the stamps of a frame that came now. It returns the round trip
+// that they show, or 0.
+func (m *sampler) read(now int64, f *framing.Frame) time.Duration {
 	if theirs := uint32(f.ID); theirs != 0 {
-		s := &l.stamps
+		s := &m.stamps
 		s.mu.Lock()
 		s.heard, s.at = theirs, now
 		s.mu.Unlock()
@@ -70,32 +76,23 @@ func (l *link) echoed(f *framing.Frame) {
 	if ours := uint32(f.ID >> 32); ours != 0 {
 		round := time.Duration(stampOf(now)-ours) * time.Microsecond // wraps as the stamps do
 		if held := time.Duration(f.Time) * time.Microsecond; round < maxSample && held <= round {
-			l.measured(max(round-held, time.Microsecond), f)
+			return max(round-held, time.Microsecond)
 		}
 	}
+	return 0
 }
 
-// measured takes a round trip in and passes it on, with the coordinate that
-// came with it. A relayed round trip says nothing of the distance.
-func (l *link) measured(rtt time.Duration, f *framing.Frame) {
-	if rtt <= 0 {
-		return
-	}
-	old := l.rtt.Load()
+// add takes a round trip in.
+func (m *sampler) add(rtt time.Duration) {
+	old := m.rtt.Load()
 	if old == 0 {
 		old = int64(rtt)
 	}
-	l.rtt.Store(max(old+(int64(rtt)-old)/smoothing, 1)) // of two at once one is lost
-	on := l.host.options.OnSample
-	if on == nil || l.relayed {
-		return
-	}
-	var at *Coordinate
-	if f.Flags&framing.HasCoordinate != 0 && finite(f.Coordinate) {
-		at = &f.Coordinate
-	}
-	on(l.peer.id, rtt, at)
+	m.rtt.Store(max(old+(int64(rtt)-old)/smoothing, 1)) // of two at once one is lost
 }
+
+// smoothed returns the round trip, or 0 before the first one.
+func (m *sampler) smoothed() time.Duration { return time.Duration(m.rtt.Load()) }
 
 func finite(c Coordinate) bool {
 	for _, v := range [...]float32{c.X, c.Y, c.Height, c.Error} {
@@ -104,49 +101,4 @@ func finite(c Coordinate) bool {
 		}
 	}
 	return true
-}
-
-// Path is how frames travel to a peer.
-type Path struct {
-	Local bool          // over a Unix socket of this machine
-	Via   string        // the host that passes them on; "?" where the peer chose it
-	RTT   time.Duration // smoothed; 0: not measured yet
-}
-
-// Path returns how frames travel to a peer now, by its connection for beacons
-// or else for operations; false: there is none.
-func (h *Host) Path(id string) (Path, bool) {
-	for _, class := range [...]Class{Beacon, Operation} {
-		if l := h.currentLink(id, class); l != nil {
-			p := Path{Local: l.local(), Via: l.via, RTT: time.Duration(l.rtt.Load())}
-			if l.relayed && p.Via == "" {
-				p.Via = "?"
-			}
-			return p, true
-		}
-	}
-	return Path{}, false
-}
-
-// Ping measures one round trip to a peer, however frames travel there. Errors
-// are those of Call.
-func (h *Host) Ping(ctx context.Context, id string) (time.Duration, error) {
-	if _, err := h.link(ctx, id, Beacon); err != nil { // dialling is no part of it
-		return 0, err
-	}
-	began := h.now()
-	body, err := h.Call(ctx, id, Beacon, methodPing, nil, nil, nil)
-	body.Release()
-	return time.Duration(h.now() - began), err
-}
-
-// Probe measures the round trip to a peer: it opens a TCP connection to one of the
-// peer's addresses and closes it at once.
-func (h *Host) Probe(ctx context.Context, id string) (time.Duration, error) {
-	c, took, err := h.dialPlain(ctx, id)
-	if err != nil {
-		return 0, unreachable(id, err)
-	}
-	c.Close()
-	return took, nil
 }

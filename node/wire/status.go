@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 )
@@ -28,11 +29,11 @@ func (h *Host) Status() []Status {
 	links := h.snapshot()
 	out := make([]Status, 0, len(links))
 	for _, l := range links {
-		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound, Relayed: l.relayed, Via: l.via, RTT: time.Duration(l.rtt.Load()),
+		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound, Relayed: l.relayed, Via: l.via, RTT: l.sampler.smoothed(),
 			Current: l.peer.current[l.class].Load() == l, Since: l.born, Frames: l.traffic.Load()}
 		s.Queued = l.queue.Size()
 		l.mu.Lock()
-		s.Calls, s.Requests = len(l.pending), len(l.serving)
+		s.Calls, s.Requests = len(l.calls.pending), len(l.serving.requests)
 		l.mu.Unlock()
 		out = append(out, s)
 	}
@@ -41,3 +42,71 @@ func (h *Host) Status() []Status {
 	})
 	return out
 }
+
+// Path is how frames travel to a peer.
+type Path struct {
+	Local bool          // over a Unix socket of this machine
+	Via   string        // the host that passes them on; "?" where the peer chose it
+	RTT   time.Duration // smoothed; 0: not measured yet
+}
+
+// Path returns how frames travel to a peer now, by its connection for beacons
+// or else for operations; false: there is none.
+func (h *Host) Path(id string) (Path, bool) {
+	for _, class := range [...]Class{Beacon, Operation} {
+		if l := h.currentLink(id, class); l != nil {
+			p := Path{Local: l.local(), Via: l.via, RTT: l.sampler.smoothed()}
+			if l.relayed && p.Via == "" {
+				p.Via = "?"
+			}
+			return p, true
+		}
+	}
+	return Path{}, false
+}
+
+// Ping measures one round trip to a peer, however frames travel there. Errors
+// are those of Call.
+func (h *Host) Ping(ctx context.Context, id string) (time.Duration, error) {
+	if _, err := h.link(ctx, id, Beacon); err != nil { // dialling is no part of it
+		return 0, err
+	}
+	began := h.now()
+	body, err := h.Call(ctx, id, Beacon, methodPing, nil, nil, nil)
+	body.Release()
+	return time.Duration(h.now() - began), err
+}
+
+// Probe measures the round trip to a peer: it opens a TCP connection to one of the
+// peer's addresses and closes it at once.
+func (h *Host) Probe(ctx context.Context, id string) (time.Duration, error) {
+	c, took, err := h.dialPlain(ctx, id)
+	if err != nil {
+		return 0, unreachable(id, err)
+	}
+	c.Close()
+	return took, nil
+}
+
+// MaxPayload returns how many bytes one frame of a class may carry as its body.
+func (h *Host) MaxPayload(class Class) int { return int(h.options.Limits.Class[class].Body) }
+
+// Queued returns how many bytes wait to be sent to a peer in a class.
+func (h *Host) Queued(peer string, class Class) int {
+	l := h.currentLink(peer, class)
+	if l == nil {
+		return 0
+	}
+	return l.queue.Size()
+}
+
+// Strangers returns how many accepted connections are not admitted yet.
+func (h *Host) Strangers() int {
+	s := h.transport.strangers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// Relayed returns how many connections this host relays for others now.
+func (h *Host) Relayed() int { return h.relays.server.Open() }

@@ -180,11 +180,3 @@ func (o *stranger) gone() bool {
 	defer o.pool.mu.Unlock()
 	return o.left
 }
-
-// Strangers returns how many accepted connections are not admitted yet.
-func (h *Host) Strangers() int {
-	s := h.transport.strangers
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
-}

@@ -44,35 +44,43 @@ func (h *Host) tick() {
 	}
 }
 
+// ticks counts the ticks of one connection.
+type ticks struct {
+	silent      int // since something was heard
+	quiet       int // since something was sent
+	idle        int // since the connection was in use
+	lastTraffic uint64
+}
+
 func (l *link) tick(now int64, period time.Duration) {
 	l.expire(now)
-	if !l.admitted.Load() {
+	if !l.admission.admitted.Load() {
 		l.tickStranger()
 	}
 	t := l.host.options.Times
 	raw := l.conn.raw
 	if raw.sent.Swap(false) {
-		l.quiet = 0
-	} else if l.quiet++; l.quiet >= int(t.Heartbeat/period) {
-		l.quiet = 0
+		l.ticks.quiet = 0
+	} else if l.ticks.quiet++; l.ticks.quiet >= int(t.Heartbeat/period) {
+		l.ticks.quiet = 0
 		// A full queue is the peer's silence or our own traffic: both show.
 		_, _ = l.send(&outgoing{Frame: framing.Frame{Kind: framing.Heartbeat}}, true)
 	}
 	if raw.heard.Swap(false) {
-		l.silent = 0
+		l.ticks.silent = 0
 		l.heardAt.Store(now)
-	} else if l.silent++; l.silent > int(t.Silence/period) {
+	} else if l.ticks.silent++; l.ticks.silent > int(t.Silence/period) {
 		raw.abort()
 		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "nothing heard from the peer"))
 		return
 	}
-	if l.silent > int(t.Suspect/period) && l.peer.current[l.class].Load() == l {
+	if l.ticks.silent > int(t.Suspect/period) && l.peer.current[l.class].Load() == l {
 		l.host.relays.suspect(l)
 	}
 	traffic := l.traffic.Load()
-	if traffic != l.lastTraffic || l.peer.current[l.class].Load() == l || l.busy() {
-		l.lastTraffic, l.idle = traffic, 0
-	} else if l.idle++; l.idle > int(retireAfter*t.Silence/period) {
+	if traffic != l.ticks.lastTraffic || l.peer.current[l.class].Load() == l || l.busy() {
+		l.ticks.lastTraffic, l.ticks.idle = traffic, 0
+	} else if l.ticks.idle++; l.ticks.idle > int(retireAfter*t.Silence/period) {
 		l.fail(fault.E(fault.Unreachable, opLink, l.peer.id, "a newer connection is in use"))
 	}
 }
@@ -80,7 +88,7 @@ func (l *link) tick(now int64, period time.Duration) {
 func (l *link) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.pending)+len(l.serving) > 0
+	return len(l.calls.pending)+len(l.serving.requests) > 0
 }
 
 // dialKept dials the peers to keep that are not connected, and tries the direct

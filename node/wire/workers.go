@@ -1,27 +1,20 @@
 package wire
 
-import (
-	"context"
-	"sync"
-)
+import "sync"
 
-// work is a request for a handler that may block.
-type work struct {
-	request *Request
-	handler func(context.Context, *Request)
-}
-
-// workers is a bounded pool of goroutines that are kept once started. A handler
-// that waits gives its worker back (Yield), so the bound is on those that run.
-type workers struct {
+// workers is a bounded pool of goroutines that serve requests of type T. It keeps
+// a goroutine once started. A handler that waits gives its worker back (Yield), so
+// the bound is on handlers that run.
+type workers[T any] struct {
+	serve   func(T, *workers[T])
 	limit   int // of goroutines that do not wait
 	backlog int
-	most    int // handlers that wait
+	most    int // of handlers that wait
 	wg      *sync.WaitGroup
 
 	mu      sync.Mutex // guards below
 	ready   *sync.Cond
-	queue   []work
+	queue   []T
 	next    int // of queue
 	started int // goroutines, without those whose handler waits
 	busy    int // of these, running a handler
@@ -30,14 +23,14 @@ type workers struct {
 	closed  bool
 }
 
-func newWorkers(limit, backlog, most int, wg *sync.WaitGroup) *workers {
-	w := &workers{limit: limit, backlog: backlog, most: most, wg: wg}
+func newWorkers[T any](limit, backlog, most int, wg *sync.WaitGroup, serve func(T, *workers[T])) *workers[T] {
+	w := &workers[T]{serve: serve, limit: limit, backlog: backlog, most: most, wg: wg}
 	w.ready = sync.NewCond(&w.mu)
 	return w
 }
 
 // submit queues work; false means that the backlog is full or the pool closed.
-func (w *workers) submit(k work) bool {
+func (w *workers[T]) submit(k T) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	queued := len(w.queue) - w.next
@@ -59,7 +52,7 @@ func (w *workers) submit(k work) bool {
 }
 
 // grow starts a goroutine if the pool may have another; the mutex is held.
-func (w *workers) grow() {
+func (w *workers[T]) grow() {
 	if w.started >= w.limit {
 		return
 	}
@@ -68,7 +61,7 @@ func (w *workers) grow() {
 	go w.run()
 }
 
-func (w *workers) run() {
+func (w *workers[T]) run() {
 	defer w.wg.Done()
 	for {
 		w.mu.Lock()
@@ -89,19 +82,20 @@ func (w *workers) run() {
 			return
 		}
 		k := w.queue[w.next]
-		w.queue[w.next] = work{}
+		var none T
+		w.queue[w.next] = none
 		w.next++
 		w.busy++
 		w.mu.Unlock()
-		k.serve(w)
+		w.serve(k, w)
 		w.mu.Lock()
 		w.busy--
 		w.mu.Unlock()
 	}
 }
 
-// yield counts a handler's goroutine out of the pool. False: too many wait.
-func (w *workers) yield() bool {
+// yield takes a handler's goroutine out of the pool. False: too many wait.
+func (w *workers[T]) yield() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting >= w.most {
@@ -116,9 +110,9 @@ func (w *workers) yield() bool {
 	return true
 }
 
-// resume counts it in again. It may be one more than the limit: then the first
-// goroutine that is done ends.
-func (w *workers) resume() {
+// resume takes it back. If it is one too many then, the first goroutine that is
+// done ends.
+func (w *workers[T]) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting--
@@ -128,7 +122,7 @@ func (w *workers) resume() {
 
 // close lets the workers end when the backlog is done; its requests' contexts
 // are cancelled by then.
-func (w *workers) close() {
+func (w *workers[T]) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true

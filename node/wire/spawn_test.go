@@ -15,36 +15,36 @@ func TestARequestsContextIsMadeWhenItIsNeeded(t *testing.T) {
 	}
 
 	r := ask(0, time.Hour)
-	if err := (lazy{r: r}).Err(); err != nil || r.ctx != nil {
+	if err := (lazyContext{r: r}).Err(); err != nil || r.ctx != nil {
 		t.Errorf("got %v, and a context %v; want none of both", err, r.ctx)
 	}
-	child, stop := context.WithCancel(lazy{r: r})
+	child, stop := context.WithCancel(lazyContext{r: r})
 	defer stop()
 	if err := child.Err(); err != nil {
 		t.Errorf("what is derived has ended at once: %v", err)
 	}
 	r.cancel(cause)
 	<-child.Done()
-	if err := (lazy{r: r}).Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(child), cause) {
+	if err := (lazyContext{r: r}).Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(child), cause) {
 		t.Errorf("cancelled: got %v for %v", err, context.Cause(child))
 	}
 
 	r = ask(0, 0)
 	r.cancel(cause)
-	if err := (lazy{r: r}).Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(lazy{r: r}), cause) {
-		t.Errorf("cancelled before it was made: got %v for %v", err, context.Cause(lazy{r: r}))
+	if err := (lazyContext{r: r}).Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(lazyContext{r: r}), cause) {
+		t.Errorf("cancelled before it was made: got %v for %v", err, context.Cause(lazyContext{r: r}))
 	}
 	r = ask(0, 0)
 	r.answered = true
-	if err := (lazy{r: r}).Err(); !errors.Is(err, context.Canceled) {
+	if err := (lazyContext{r: r}).Err(); !errors.Is(err, context.Canceled) {
 		t.Errorf("answered: got %v", err)
 	}
 	r = ask(time.Minute, time.Second)
 	for range 2 { // being cancelled as well changes nothing
-		if err := (lazy{r: r}).Err(); !errors.Is(err, context.DeadlineExceeded) {
+		if err := (lazyContext{r: r}).Err(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("too late: got %v", err)
 		}
 		r.cancel(cause)
 	}
-	<-lazy{r: r}.Done()
+	<-lazyContext{r: r}.Done()
 }
