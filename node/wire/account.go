@@ -139,3 +139,11 @@ func (a *account) release(n int, worker, parked bool) {
 func (a *account) isOverfull() bool {
 	return a != nil && int(a.queued.Load()) >= 2*a.limits.Queued
 }
+
+// admission says whether the peer of one connection may use this host, and for
+// whom it acts. Once set, admitted stays set.
+type admission struct {
+	admitted atomic.Bool             // by Options.Admit, or because this host dialled
+	account  atomic.Pointer[account] // nil: no limits hold
+	mu       sync.Mutex              // held while the peer is being admitted
+}

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"bufio"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -14,20 +12,9 @@ const (
 	// strangerBuffer is what a connection reads at once while its peer is not
 	// admitted.
 	strangerBuffer = 4 << 10
-	// strangerFrame is the least that a frame of a stranger counts, so that many
-	// small ones, and the refusals of them, are bounded too.
-	strangerFrame = 512
 	// maxHello bounds the message by which a stranger becomes known.
 	maxHello = 8 << 10
 )
-
-// admission says whether the peer of one connection may use this host, and for
-// whom it acts. Once set, admitted stays set.
-type admission struct {
-	admitted atomic.Bool             // by Options.Admit, or because this host dialled
-	account  atomic.Pointer[account] // nil: no limits hold
-	mu       sync.Mutex              // held while the peer is being admitted
-}
 
 // isAdmitted reports whether the peer may use this host, and asks again where it
 // might not: it may have become known by another connection. Called by the

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 
+	"github.com/libp2p/go-libp2p/core/protocol"
+
 	"cartwheel.dev/node/wire/framing"
 )
 
@@ -83,3 +85,10 @@ type Buffer = framing.Buffer
 // Answered reports whether err is what the peer itself answered, so that the
 // outcome of the call is known. Any other error of a call leaves it open.
 func Answered(err error) bool { return framing.Answered(err) }
+
+// protocols are what is negotiated as stream multiplexer: the lane of the
+// connection and the version of the frames on it.
+var protocols = [lanes]protocol.ID{
+	"/cartwheel/1/beacon", "/cartwheel/1/operation", "/cartwheel/1/chunk", "/cartwheel/1/splice",
+	"/cartwheel/1/spliced/beacon", "/cartwheel/1/spliced/operation", "/cartwheel/1/spliced/chunk",
+}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/sec"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"cartwheel.dev/node/wire/unixsock"
@@ -237,4 +239,68 @@ func (l localListener) Accept() (manet.Conn, error) {
 	r := newRaw(c)
 	r.stranger = l.strangers.enterLocal(c.User(), c)
 	return r, nil
+}
+
+// tracked hands the raw connection below a secured one up to direct.NewConn.
+type tracked struct{ sec.SecureTransport }
+
+func (t tracked) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	r, ok := c.(*raw)
+	if !ok {
+		return secured(nil, c, errNotOurs)
+	}
+	var s sec.SecureConn
+	err := r.inTurn(func() (err error) {
+		s, err = t.SecureTransport.SecureInbound(ctx, c, id)
+		return err
+	})
+	return secured(s, c, err)
+}
+
+func (t tracked) SecureOutbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	s, err := t.SecureTransport.SecureOutbound(ctx, c, id)
+	return secured(s, c, err)
+}
+
+var errNotOurs = errors.New("a connection that this host did not open")
+
+func secured(s sec.SecureConn, c net.Conn, err error) (sec.SecureConn, error) {
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := c.(*raw)
+	if !ok {
+		return nil, errors.Join(errNotOurs, s.Close())
+	}
+	return &securedConn{s, raw}, nil
+}
+
+type securedConn struct {
+	sec.SecureConn
+	raw *raw
+}
+
+// inTurn runs the handshake of an accepted connection. It waits for a turn if the
+// connection is a stranger's. If the stranger has lost its place meanwhile, the
+// handshake does not begin.
+func (r *raw) inTurn(handshake func() error) error {
+	o := r.stranger
+	if o == nil || o.listed || o.pool.turns == nil {
+		return handshake()
+	}
+	o.pool.turns <- struct{}{}
+	defer func() { <-o.pool.turns }()
+	if o.gone() {
+		return errCrowded
+	}
+	r.turns = o.pool.turns
+	defer func() { r.turns = nil }()
+	return handshake()
+}
+
+// readInTurn reads, and lets other handshakes compute meanwhile.
+func (r *raw) readInTurn(b []byte) (int, error) {
+	<-r.turns
+	defer func() { r.turns <- struct{}{} }()
+	return r.Conn.Read(b)
 }

@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/framing"
 	"cartwheel.dev/node/wire/unixsock"
@@ -235,3 +238,30 @@ func (o *Options) fill() error {
 	}
 	return nil
 }
+
+// Network makes the connections of one host in a simulation, instead of TCP.
+// Its connections are neither encrypted nor authenticated: each end believes
+// the key that the other names. No configuration sets one, only a program
+// that simulates the network. It is used by many goroutines.
+type Network interface {
+	Dial(ctx context.Context, address ma.Multiaddr) (manet.Conn, error)
+	Listen(address ma.Multiaddr) (manet.Listener, error)
+}
+
+// network returns what makes this host's connections.
+func (o *Options) network() Network {
+	if o.Network != nil {
+		return o.Network
+	}
+	return tcp{}
+}
+
+// tcp is the system's network.
+type tcp struct{}
+
+func (tcp) Dial(ctx context.Context, address ma.Multiaddr) (manet.Conn, error) {
+	var d manet.Dialer
+	return d.DialContext(ctx, address)
+}
+
+func (tcp) Listen(address ma.Multiaddr) (manet.Listener, error) { return manet.Listen(address) }

@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,27 +13,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire/unixsock"
 )
-
-// peerState is what the host knows of one peer. Fields other than current are
-// guarded by Host.mu.
-type peerState struct {
-	id        string
-	peer      peer.ID
-	current   [classes]atomic.Pointer[link] // where new frames go
-	links     [classes][]*link              // all live ones, oldest first
-	addresses []ma.Multiaddr
-	keep      bool
-	dials     [classes]*dial
-	looking   [classes]bool // for another path
-	looked    [classes]time.Time
-	failures  [classes]failure
-}
-
-// failure is the last dial that failed.
-type failure struct {
-	at  time.Time
-	err error
-}
 
 // crossing is how close together two connections must be made for them to
 // count as dialled by both ends at once.
@@ -272,6 +250,9 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 	}
 	p := h.stateLocked(c.RemotePeer())
 	l := newLink(h, p, c, d, outbound)
+	if outbound || h.options.Admit == nil {
+		l.admit()
+	}
 	h.links[l] = struct{}{}
 	p.links[l.class] = append(p.links[l.class], l)
 	p.failures[l.class] = failure{}
@@ -279,7 +260,7 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 	if len(p.links[l.class]) > maxPerClass {
 		oldest = p.links[l.class][0]
 	}
-	if h.preferLocked(p, l) {
+	if p.prefersLocked(l, h.id) {
 		p.current[l.class].Store(l)
 	}
 	h.spawnLocked(l.run)
@@ -294,14 +275,14 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 	return l
 }
 
-// preferLocked reports whether new frames should take l instead of the current
+// prefersLocked reports whether new frames should take l instead of the current
 // link. The newest is best, because an older one may be dead without our
 // knowing; but when both ends dialled at once, both must choose the same: the
 // one dialled by the smaller ID. A Unix socket is better than TCP, whichever is
 // newer: the kernel tells at once when the process at its other end is gone. It
 // makes no difference here whether a connection is relayed: the end that makes the
 // newer one has reason to.
-func (h *Host) preferLocked(p *peerState, l *link) bool {
+func (p *peerState) prefersLocked(l *link, self string) bool {
 	old := p.current[l.class].Load()
 	if old == nil || old.dead.Load() {
 		return true
@@ -310,7 +291,7 @@ func (h *Host) preferLocked(p *peerState, l *link) bool {
 		return l.local()
 	}
 	crossed := old.outbound != l.outbound && old.relayed == l.relayed && l.born.Sub(old.born) < crossing
-	return !crossed || l.outbound == (h.id < p.id)
+	return !crossed || l.outbound == (self < p.id)
 }
 
 // drop takes a failed link out of use.

@@ -42,6 +42,10 @@ func (d *reader) readBuffer(r *bufio.Reader, n uint32) (*Buffer, error) {
 	return b, nil
 }
 
+// strangerFrame is the least that a frame of a stranger counts, so that many small
+// ones, and the refusals of them, are bounded too.
+const strangerFrame = 512
+
 // slowest is the rate, in bytes a second, below which a frame comes too slowly
 // to wait for.
 const slowest = 8 << 10

@@ -23,15 +23,6 @@ type relays struct {
 	server *relay.Server
 }
 
-func newRelays(h *Host) relays {
-	l := h.options.Limits
-	r := relays{host: h}
-	r.server = relay.NewServer(r, relay.Config{
-		Limits: relay.Limits{Open: l.Relayed, PerPeer: l.PeerRelayed, Rate: l.RelayRate, Bytes: l.RelayBytes},
-		Dial:   h.options.Times.Dial, Silence: h.options.Times.Silence, Buffers: &h.buffers, Logger: h.options.Logger})
-	return r
-}
-
 var _ relay.Host = relays{}
 
 // Dial implements relay.Host.

@@ -12,38 +12,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/sec"
-	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 
 	"cartwheel.dev/node/wire/unixsock"
 )
-
-// Network makes the connections of one host in a simulation, instead of TCP.
-// Its connections are neither encrypted nor authenticated: each end believes
-// the key that the other names. No configuration sets one, only a program
-// that simulates the network. It is used by many goroutines.
-type Network interface {
-	Dial(ctx context.Context, address ma.Multiaddr) (manet.Conn, error)
-	Listen(address ma.Multiaddr) (manet.Listener, error)
-}
-
-// network returns what makes this host's connections.
-func (o *Options) network() Network {
-	if o.Network != nil {
-		return o.Network
-	}
-	return tcp{}
-}
-
-// tcp is the system's network.
-type tcp struct{}
-
-func (tcp) Dial(ctx context.Context, address ma.Multiaddr) (manet.Conn, error) {
-	var d manet.Dialer
-	return d.DialContext(ctx, address)
-}
-
-func (tcp) Listen(address ma.Multiaddr) (manet.Listener, error) { return manet.Listen(address) }
 
 // simulatedID names the greeting on a simulated network.
 const simulatedID protocol.ID = "/cartwheel/simulated/1"

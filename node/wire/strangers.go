@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -180,3 +181,12 @@ func (o *stranger) gone() bool {
 	defer o.pool.mu.Unlock()
 	return o.left
 }
+
+// turns bounds how many handshakes of strangers compute at once: as many as half
+// of the processors can. So a crowd leaves the other half to all other work, above
+// all to the goroutines that accept connections: their queue is in the kernel,
+// which cannot tell strangers from other peers. A handshake that waits for its peer
+// gives its turn up meanwhile. Nil: no bound.
+type turns chan struct{}
+
+func newTurns() turns { return make(turns, max(1, runtime.GOMAXPROCS(0)/2)) }

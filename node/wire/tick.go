@@ -44,14 +44,6 @@ func (h *Host) tick() {
 	}
 }
 
-// ticks counts the ticks of one connection.
-type ticks struct {
-	silent      int // since something was heard
-	quiet       int // since something was sent
-	idle        int // since the connection was in use
-	lastTraffic uint64
-}
-
 func (l *link) tick(now int64, period time.Duration) {
 	l.expire(now)
 	if !l.admission.admitted.Load() {

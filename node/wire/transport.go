@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/sec"
 	libp2p "github.com/libp2p/go-libp2p/core/transport"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
@@ -21,13 +19,6 @@ import (
 
 	"cartwheel.dev/node/wire/unixsock"
 )
-
-// protocols are what is negotiated as stream multiplexer: the lane of the
-// connection and the version of the frames on it.
-var protocols = [lanes]protocol.ID{
-	"/cartwheel/1/beacon", "/cartwheel/1/operation", "/cartwheel/1/chunk", "/cartwheel/1/splice",
-	"/cartwheel/1/spliced/beacon", "/cartwheel/1/spliced/operation", "/cartwheel/1/spliced/chunk",
-}
 
 // transport dials and accepts connections of every class, over TCP and Unix
 // sockets. It goes through libp2p's upgraders: one that offers all classes for
@@ -208,42 +199,3 @@ func (g gater) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnM
 	return g.admit(id.String()) == nil
 }
 func (g gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
-
-// tracked hands the raw connection below a secured one up to direct.NewConn.
-type tracked struct{ sec.SecureTransport }
-
-func (t tracked) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
-	r, ok := c.(*raw)
-	if !ok {
-		return secured(nil, c, errNotOurs)
-	}
-	var s sec.SecureConn
-	err := r.inTurn(func() (err error) {
-		s, err = t.SecureTransport.SecureInbound(ctx, c, id)
-		return err
-	})
-	return secured(s, c, err)
-}
-
-func (t tracked) SecureOutbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
-	s, err := t.SecureTransport.SecureOutbound(ctx, c, id)
-	return secured(s, c, err)
-}
-
-var errNotOurs = errors.New("a connection that this host did not open")
-
-func secured(s sec.SecureConn, c net.Conn, err error) (sec.SecureConn, error) {
-	if err != nil {
-		return nil, err
-	}
-	raw, ok := c.(*raw)
-	if !ok {
-		return nil, errors.Join(errNotOurs, s.Close())
-	}
-	return &securedConn{s, raw}, nil
-}
-
-type securedConn struct {
-	sec.SecureConn
-	raw *raw
-}
