@@ -22,7 +22,7 @@ type accounts struct {
 	open map[string]*account
 }
 
-// account is what all connections of one account use together.
+// account is what all connections of one user use together.
 type account struct {
 	name   string
 	limits *AccountLimits

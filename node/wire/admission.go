@@ -12,13 +12,13 @@ const (
 	// strangerBuffer is what a connection reads at once while its peer is not
 	// admitted.
 	strangerBuffer = 4 << 10
-	// maxHello bounds the message by which a stranger becomes known.
+	// maxHello bounds the message of a hello.
 	maxHello = 8 << 10
 )
 
-// isAdmitted reports whether the peer may use this host, and asks again where it
-// might not: it may have become known by another connection. Called by the
-// reader and the ticker.
+// isAdmitted reports whether the peer may use this host. It asks Options.Admit
+// again while the peer may not, because the peer may have said hello on another
+// connection. The reading and the ticking goroutine call it.
 func (l *link) isAdmitted() bool {
 	if l.admission.admitted.Load() {
 		return true
@@ -46,16 +46,15 @@ func (l *link) isAdmitted() bool {
 	return true
 }
 
-// admit ends what is bounded for strangers.
+// admit lifts the bounds on strangers.
 func (l *link) admit() {
 	l.conn.raw.hold()
 	l.conn.raw.stranger.leave()
 	l.admission.admitted.Store(true)
 }
 
-// readStranger takes a frame of a peer that is not admitted: a hello is served,
-// everything else is thrown away unread. Neither its clock nor its coordinate
-// is looked at.
+// readStranger takes a frame of a peer that is not admitted. It serves a hello and
+// discards all other frames unread. It ignores the peer's clock and coordinate.
 func (l *link) readStranger(r *bufio.Reader, f *framing.Frame, head int) error {
 	size := head + int(f.Header) + int(f.Body)
 	if l.reader.strange += max(size, strangerFrame); l.reader.strange > l.host.options.Limits.StrangerBytes {
@@ -79,7 +78,7 @@ func (l *link) readStranger(r *bufio.Reader, f *framing.Frame, head int) error {
 	return l.reader.discard(r, size-head)
 }
 
-// tickStranger cuts a peer that is not admitted in time.
+// tickStranger cuts the connection of a peer that is not admitted in time.
 func (l *link) tickStranger() {
 	if !l.isAdmitted() && time.Since(l.born) > l.host.options.Times.Hello {
 		l.fail(fault.E(fault.Unauthorized, opAdmit, l.peer.id, "the peer did not say hello in time"))

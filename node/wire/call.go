@@ -22,7 +22,7 @@ type call struct {
 	header   *Buffer
 	body     *Buffer
 	err      error
-	done     chan struct{} // capacity 1, reused
+	done     chan struct{} // capacity 1, reused with the call
 	then     func(*Answer) // instead of done
 	out      int           // bytes of the request's frame, where then is set
 }
@@ -35,7 +35,8 @@ type callTable struct {
 	timed   int // calls in pending that have a deadline of their own
 }
 
-// finish delivers the answer. Whoever took the call out of pending calls it.
+// finish delivers the answer. The goroutine that took the call out of pending
+// calls it.
 func (c *call) finish(header, body *Buffer, err error) {
 	if c.then != nil {
 		a := Answer{header: header, Body: body, Err: err, Sizes: Sizes{c.out, framing.FixedSize + header.Len() + body.Len()}}
@@ -47,7 +48,7 @@ func (c *call) finish(header, body *Buffer, err error) {
 	c.done <- struct{}{}
 }
 
-// Answer is what Start's callback gets. Body is the callback's to keep.
+// Answer is what the callback of Start gets. The callback owns Body.
 type Answer struct {
 	Err    error
 	Body   *Buffer
@@ -71,12 +72,12 @@ func decode(b []byte, m proto.Message) error {
 const opCall fault.Op = "wire.Host.Call"
 
 // Call sends a request and waits for the answer, which it decodes into answer
-// unless that is nil. The body returned is the caller's to Release; it is nil
-// if there was none. The context's deadline and cancellation reach the peer.
+// unless that is nil. The caller must Release the body that it returns, which is
+// nil if there was none. The context's deadline and cancellation reach the peer.
 //
-// The slices of body are read until the call has been answered: after an error
-// that is not Answered they may be read for a while longer, so leave them to
-// the garbage collector and do not write to them again.
+// The connection reads the slices of body until the call has been answered. After
+// an error that is not Answered it may read them for a while longer: the caller
+// leaves them to the garbage collector and does not write to them again.
 func (h *Host) Call(ctx context.Context, peer string, class Class, method Method,
 	request proto.Message, body [][]byte, answer proto.Message) (*Buffer, error) {
 	return h.CallSized(ctx, peer, class, method, request, body, answer, nil)
@@ -86,7 +87,7 @@ func (h *Host) Call(ctx context.Context, peer string, class Class, method Method
 // encryption and the network add.
 type Sizes struct{ Out, In int }
 
-// CallSized is Call that also says, where sizes is not nil, how much travelled.
+// CallSized is Call that also sets sizes, unless that is nil.
 func (h *Host) CallSized(ctx context.Context, peer string, class Class, method Method,
 	request proto.Message, body [][]byte, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	l, err := h.link(ctx, peer, class)
@@ -164,12 +165,12 @@ func (l *link) await(ctx context.Context, c *call, answer proto.Message, sizes *
 	return body, nil
 }
 
-// Start sends a request and returns at once. Then then is called exactly once,
-// on a goroutine that must not be blocked: with the answer, or with an error
-// when the timeout ends or the connection does. An error returned by Start
-// itself means that nothing was sent and then is not called; where there is no
-// connection yet, one is dialled meanwhile. Bodies as in Call; they may be
-// written to again once then was called with an Answered error or none.
+// Start sends a request and returns at once. The host calls then exactly once,
+// with the answer, or with an error when the timeout or the connection ends. Then
+// must not block. An error of Start itself means that nothing was sent and that
+// then is not called. If there is no connection yet, the host dials one meanwhile.
+// Bodies are as in Call: the caller may write to them again once then has an
+// Answered error or none.
 func (h *Host) Start(peer string, class Class, method Method, request proto.Message, body [][]byte,
 	timeout time.Duration, then func(*Answer)) error {
 	l := h.linkNow(peer, class)
@@ -205,10 +206,10 @@ func (h *Host) Start(peer string, class Class, method Method, request proto.Mess
 const opSend fault.Op = "wire.Host.Send"
 
 // Send queues a one-way frame whose payload is the slices end to end, and never
-// waits. Small slices are copied; large ones are read later and must not be
-// written to again. Nil means queued, not arrived. Unreachable: there is no
-// connection, and one is dialled meanwhile. Overloaded: the queue to this peer
-// is full. TooLarge: more than Limits allow in one frame.
+// waits. It copies small slices. It reads large ones later, and the caller must
+// not write to them again. Nil means queued, not arrived. Unreachable: there is no
+// connection, and the host dials one meanwhile. Overloaded: the queue to this peer
+// is full. TooLarge: the payload is more than Limits allow in one frame.
 func (h *Host) Send(peer string, class Class, method Method, payload ...[]byte) error {
 	l := h.linkNow(peer, class)
 	if l == nil {
@@ -225,7 +226,7 @@ func (h *Host) Send(peer string, class Class, method Method, payload ...[]byte) 
 	return err
 }
 
-// start registers a call before its frame can be answered.
+// start registers a call before the peer can answer its frame.
 func (l *link) start(c *call, o *outgoing) error {
 	c.id = l.calls.lastID.Add(1)
 	c.sent = l.host.now()
@@ -243,7 +244,8 @@ func (l *link) start(c *call, o *outgoing) error {
 	return nil
 }
 
-// abandon takes a call back; false means that somebody is about to finish it.
+// abandon takes a call back. False means that another goroutine is about to finish
+// it.
 func (l *link) abandon(c *call) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,13 +263,13 @@ func (l *link) forget(c *call) {
 	}
 }
 
-// cancelRemote tells the peer that nobody waits. Where the queue is closed,
-// the peer learns it from the connection.
+// cancelRemote tells the peer that the caller no longer waits. If the queue is
+// closed, the end of the connection tells it.
 func (l *link) cancelRemote(id uint64) {
 	_, _ = l.send(&outgoing{Frame: framing.Frame{Kind: framing.Cancel, ID: id}}, false)
 }
 
-// expire fails the calls of Start whose time is over.
+// expire fails the calls of Start whose time is up.
 func (l *link) expire(now int64) {
 	l.mu.Lock()
 	if l.calls.timed == 0 {
@@ -290,9 +292,9 @@ func (l *link) expire(now int64) {
 	}
 }
 
-// readAnswer reads an answer and delivers it to its call, if it still waits.
-// The call stays pending while the body comes in, so that its context ends it
-// even when the body never does.
+// readAnswer reads an answer and delivers it to its call, if that still waits. The
+// call stays pending while the body comes in, so that its context can end it even
+// if the body never comes.
 func (l *link) readAnswer(r *bufio.Reader, f *framing.Frame) error {
 	l.mu.Lock()
 	waiting := l.calls.pending[f.ID] != nil
@@ -326,7 +328,7 @@ func (l *link) readAnswer(r *bufio.Reader, f *framing.Frame) error {
 	return nil
 }
 
-// sample reports the round trip. Chunks are left out: they measure bandwidth.
+// sample reports the round trip, except of chunks, which measure bandwidth.
 func (l *link) sample(c *call, f *framing.Frame) {
 	if c.class != Chunk {
 		l.measured(time.Duration(l.host.now()-c.sent)-time.Duration(f.Time)*time.Microsecond, f)

@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/node/wire/unixsock"
 )
 
-// dial is an attempt to connect that several calls may wait for.
+// dial is an attempt to connect. Several calls may wait for it.
 type dial struct {
 	done chan struct{}
 	link *link // valid after done
@@ -48,17 +48,18 @@ func (h *Host) link(ctx context.Context, id string, class Class) (*link, error) 
 	}
 }
 
-// linkNow returns the current connection or nil, and then dials meanwhile.
+// linkNow returns the current connection. If there is none, it returns nil and
+// dials one in the background.
 func (h *Host) linkNow(id string, class Class) *link {
 	l := h.currentLink(id, class)
 	if l == nil && class < classes {
-		_, l, _ = h.dial(id, class, false) // the error is known to whoever waits
+		_, l, _ = h.dial(id, class, false) // the calls that wait get the error
 	}
 	return l
 }
 
-// dial starts or joins an attempt. Exactly one result is not nil: an attempt,
-// a connection made meanwhile, or the reason for not trying. A probe tries even
+// dial starts or joins an attempt. Exactly one result is not nil: an attempt, a
+// connection made meanwhile, or the reason for not trying. With probe it tries even
 // right after a failure.
 func (h *Host) dial(id string, class Class, probe bool) (*dial, *link, error) {
 	h.mu.Lock()
@@ -110,8 +111,8 @@ func (h *Host) runDial(p *peerState, class Class, d *dial, addresses []ma.Multia
 var errFiltered = errors.New("dropped by a filter")
 
 // connectAny tries all addresses, Unix sockets first, and takes the first that
-// answers. Each is tried a little after the one before, or once that failed. It
-// returns when no attempt is left running.
+// answers. It tries each a little after the one before, or as soon as that failed.
+// It returns when no attempt is left running.
 func (h *Host) connectAny(ctx context.Context, p *peerState, on lane, addresses []ma.Multiaddr) (libp2p.CapableConn, error) {
 	if filter := h.filter.Load(); filter != nil && (*filter)(p.id, on.class(), MethodDial).Drop {
 		return nil, errFiltered
@@ -171,15 +172,15 @@ func localFirst(addresses []ma.Multiaddr) []ma.Multiaddr {
 	return out
 }
 
-// moveToLocal dials Unix sockets that were learned of while a connection over
-// TCP was up, which the new one then replaces. That it fails is no harm.
+// moveToLocal dials Unix sockets of a peer that is connected over TCP. The new
+// connection replaces that one. A failure does no harm.
 func (h *Host) moveToLocal(p *peerState, class Class, addresses []ma.Multiaddr) {
 	if c, err := h.connectAny(h.ctx, p, direct(class), addresses); err == nil {
 		h.adopt(c, true)
 	}
 }
 
-// connectAfter dials when the time is over or the attempt before has failed.
+// connectAfter dials when wait is over or the attempt before has failed.
 func (h *Host) connectAfter(ctx context.Context, wait time.Duration, failed <-chan struct{}, p *peerState, on lane, a ma.Multiaddr) (libp2p.CapableConn, error) {
 	if wait > 0 {
 		t := time.NewTimer(wait)

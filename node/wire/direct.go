@@ -15,8 +15,8 @@ import (
 	"cartwheel.dev/node/wire/unixsock"
 )
 
-// single stands where libp2p has a stream multiplexer and multiplexes nothing:
-// a connection is one stream on one lane.
+// single takes the place of a stream multiplexer in libp2p and multiplexes
+// nothing: a connection is one stream on one lane.
 type single struct{ lane lane }
 
 var errNoStreams = errors.New("a connection of this protocol has no streams")
@@ -30,8 +30,8 @@ func (s single) NewConn(c net.Conn, _ bool, _ network.PeerScope) (network.MuxedC
 	return &directConn{Conn: secured, raw: secured.raw, lane: s.lane}, nil
 }
 
-// directConn is the secured connection. Its Close closes the socket at once:
-// nothing waits for a peer that may be gone.
+// directConn is the secured connection. Its Close closes the socket at once and
+// does not wait for a peer that may be gone.
 type directConn struct {
 	net.Conn
 	raw    *raw
@@ -65,8 +65,9 @@ func (c *directConn) As(target any) bool {
 // of 16 KiB; gathered, they cost a quarter of the calls and wake-ups.
 const rawBuffer = 64 << 10
 
-// raw is the socket below the encryption. After hold, writes gather until
-// flush; it notes traffic, so that silence is told from a slow large frame.
+// raw is the socket below the encryption. After hold, it gathers writes until
+// flush. It notes traffic, so that the host can tell silence from a slow large
+// frame.
 type raw struct {
 	manet.Conn
 	local       socket    // the same if it is a Unix socket, otherwise nil
@@ -101,7 +102,7 @@ func (r *raw) Socket() *unixsock.Conn {
 func (r *raw) hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.local == nil { // there, frames are gathered before they come here
+	if r.local == nil { // its frames are gathered already
 		r.held, r.out = true, make([]byte, 0, rawBuffer)
 	}
 }
@@ -161,7 +162,7 @@ func (r *raw) tryWrite(b []byte) int {
 	return r.local.TryWrite(b)
 }
 
-// Close closes the socket; one that gave way to another stranger is closed
+// Close closes the socket. The socket of a stranger that lost its place is closed
 // already.
 func (r *raw) Close() error {
 	r.stranger.leave()
@@ -196,7 +197,7 @@ func (r *raw) flushLocked() error {
 	return err
 }
 
-// abort makes the next Close throw away what the peer has not taken.
+// abort makes the next Close discard what the peer has not taken.
 func (r *raw) abort() {
 	if c, ok := r.Conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = c.SetLinger(0) // without it the kernel keeps trying for a while
@@ -241,7 +242,7 @@ func (l localListener) Accept() (manet.Conn, error) {
 	return r, nil
 }
 
-// tracked hands the raw connection below a secured one up to direct.NewConn.
+// tracked hands the raw connection below a secured one up to single.NewConn.
 type tracked struct{ sec.SecureTransport }
 
 func (t tracked) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {

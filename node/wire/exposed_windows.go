@@ -2,5 +2,5 @@ package wire
 
 import "io/fs"
 
-// exposed: a file's mode says nothing on Windows of who may read it.
+// exposed is always empty: on Windows a file's mode does not name its readers.
 func exposed(fs.FileInfo) string { return "" }

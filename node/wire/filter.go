@@ -13,9 +13,9 @@ type Verdict struct {
 	Delay time.Duration // frames keep their order within a connection
 }
 
-// Filter injects faults in tests. It sees every outgoing frame, answers with
-// their call's method, heartbeats as method 0, and MethodDial before a dial,
-// which Drop makes fail. For a relayed connection, peer is the relay at the end
+// Filter injects faults in tests. It sees every outgoing frame: answers with their
+// call's method, heartbeats as method 0. It sees MethodDial before a dial, which
+// Drop makes fail. For a relayed connection, peer is the relay at the end
 // that chose the relay, and the other end asks no filter.
 type Filter func(peer string, class Class, method Method) Verdict
 

@@ -34,7 +34,7 @@ type Host struct {
 	end        context.CancelFunc
 	wg         sync.WaitGroup // every goroutine of the host
 
-	listens atomic.Bool // Listen was called: whatever the host answers is registered
+	listens atomic.Bool // Listen was called: all handlers are registered
 
 	mu        sync.RWMutex // guards below; never held across I/O
 	closed    bool
@@ -53,13 +53,13 @@ type method struct {
 // KeyID returns this host's peer ID.
 func (h *Host) KeyID() string { return h.id }
 
-// Inline registers a handler that runs on the goroutine that reads the
-// connection: it must not block, and may answer later, from elsewhere.
+// Inline registers a handler that runs on the goroutine that reads the connection.
+// It must not block. It may answer later, from another goroutine.
 func (h *Host) Inline(m Method, handler func(*Request)) { h.register(m, &method{inline: handler}) }
 
-// Spawn registers a handler that may block; a pool runs it. The context is the
-// request's. It must answer before it returns, and must Yield before it waits
-// for anything that may need a worker itself.
+// Spawn registers a handler that may block. A pool runs it, with the request's
+// context. The handler must answer before it returns, and must Yield before it
+// waits for anything that may need a worker itself.
 func (h *Host) Spawn(m Method, handler func(context.Context, *Request)) {
 	h.register(m, &method{spawn: handler})
 }
@@ -68,8 +68,8 @@ func (h *Host) Spawn(m Method, handler func(context.Context, *Request)) {
 // reads the connection and must not block.
 func (h *Host) Message(m Method, handler func(Message)) { h.register(m, &method{message: handler}) }
 
-// register replaces what was registered before. A method that is not below
-// MaxMethod is a mistake in the program and panics.
+// register replaces the handler that was registered before. It panics if the
+// method is not below MaxMethod.
 func (h *Host) register(number Method, m *method) { h.methods[number].Store(m) }
 
 // pool returns the workers for a peer's requests.
@@ -103,10 +103,10 @@ func (h *Host) SetFilter(f Filter) {
 	h.filter.Store(&f)
 }
 
-// Addresses returns where this host listens, with unspecified addresses
-// replaced by those of the interfaces, Unix sockets last. One address serves
-// all classes. A Unix socket's may be told to hosts on other machines: they try
-// it, find nothing there or not this host, and take another one.
+// Addresses returns where this host listens, with the addresses of the interfaces
+// in place of unspecified ones, and Unix sockets last. One address serves all
+// classes. The address of a Unix socket is safe to publish: on another machine the
+// path leads nowhere or to another host, and the dialler takes another address.
 func (h *Host) Addresses() []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -127,7 +127,7 @@ func (h *Host) Addresses() []string {
 	return append(out, local...)
 }
 
-// admit asks the gater, and refuses this host's own key.
+// admit asks the gater. It refuses a peer with this host's own key.
 func (h *Host) admit(id string) error {
 	if id == h.id {
 		return fault.E(fault.Unauthorized, "wire.Host", id, "a peer with this host's own key")
@@ -145,7 +145,7 @@ func (h *Host) admit(id string) error {
 // now is the host clock: nanoseconds since New, monotonic.
 func (h *Host) now() int64 { return int64(time.Since(h.epoch)) }
 
-// spawn starts a goroutine that Close waits for; false once closed.
+// spawn starts a goroutine that Close waits for. False: the host is closed.
 func (h *Host) spawn(f func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -129,7 +129,7 @@ type outgoing struct {
 	encoded []byte
 	body    [][]byte
 	done    func() // called once when body is no longer needed; may be nil
-	alone   bool   // nothing else is under way on the connection that more frames could come from
+	alone   bool   // no other call or request of the connection may send more frames soon
 }
 
 // finish calls done for a frame that will not be sent.
@@ -149,8 +149,8 @@ const (
 	sendBad
 )
 
-// send queues a frame, encoding it straight into the batch that is written
-// next. With bounded, it refuses when the queue is full. On sendDone the
+// send queues a frame. It encodes the frame straight into the batch that is
+// written next. With bounded, it refuses when the queue is full. On sendDone the
 // link calls o.done, otherwise the caller does.
 func (l *link) send(o *outgoing, bounded bool) (sendResult, error) {
 	if filter := l.host.filter.Load(); filter != nil {
@@ -200,7 +200,7 @@ func (l *link) filtered(f Filter, m Method) Verdict {
 	return Verdict{}
 }
 
-// sendLater encodes the frame with its body and sends it after a while.
+// sendLater encodes the frame with its body and delays it.
 func (l *link) sendLater(o *outgoing, delay time.Duration) (sendResult, error) {
 	l.stamp(&o.Frame)
 	encoded, err := l.encode(nil, o)
@@ -280,7 +280,7 @@ func (l *link) measured(rtt time.Duration, f *framing.Frame) {
 	on(l.peer.id, rtt, at)
 }
 
-// fail ends the link, once: calls under way get err, requests under way lose
+// fail ends the link, once. Calls in flight get err, and requests in service lose
 // their caller.
 func (l *link) fail(err error) {
 	l.mu.Lock()
@@ -297,8 +297,8 @@ func (l *link) fail(err error) {
 	l.calls.pending, l.calls.timed, l.serving = nil, 0, serving{}
 	l.mu.Unlock()
 
-	// Nobody waits for a socket: its goroutines see it closed, and what a
-	// silent peer did not take is thrown away.
+	// Close does not wait. The goroutines of the link see the socket closed, and
+	// bytes that a silent peer did not take are lost.
 	if closeErr := l.capable.Close(); closeErr != nil {
 		l.host.options.Logger.Debug("closing a connection", "peer", l.peer.id, "error", closeErr)
 	}

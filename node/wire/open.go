@@ -43,9 +43,9 @@ func New(o Options) (*Host, error) {
 
 const opListen fault.Op = "wire.Host.Listen"
 
-// Listen starts accepting connections at Options.Listen, at Unix sockets
-// first, so that peers who wait for this host find the better way. Where one
-// address fails, those before it stay open until Close.
+// Listen starts accepting connections at Options.Listen. It opens Unix sockets
+// first, so that peers that wait for this host find the better path. If one address
+// fails, those before it stay open until Close.
 func (h *Host) Listen() error {
 	h.listens.Store(true)
 	parsed := make([]ma.Multiaddr, 0, len(h.options.Listen))
@@ -117,9 +117,9 @@ func (h *Host) accept(l libp2p.Listener) {
 	}
 }
 
-// Close ends all connections and waits for every goroutine, including
-// handlers, whose contexts end. Calls under way fail with Closed. What was
-// queued before is sent if the peers take it within flushTime.
+// Close ends all connections and waits for every goroutine, including handlers,
+// whose contexts end. Calls in flight fail with Closed. Frames that were queued
+// before go out if the peers take them within flushTime.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {

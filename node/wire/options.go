@@ -137,19 +137,19 @@ type Options struct {
 	// the default, or SharedSocket.
 	SocketMode fs.FileMode
 	// Gater admits or refuses an authenticated peer, inbound and outbound,
-	// before any frame is read. It must not block. Nil admits everybody.
+	// before any frame is read. It must not block. Nil admits all.
 	Gater func(peer string) error
 	// Admit says for whom an authenticated peer acts: its account, whose
 	// connections share Limits.Account, or "" where no such limits hold. False:
 	// the peer is a stranger. It may call Hello, whose handler makes it known to
 	// Admit, within Times.Hello and Limits.StrangerBytes; other calls are answered
 	// Unauthorized, and what else it sends is thrown away, both unread. It must not
-	// block. Peers that this host dialled are not asked about. Nil admits everybody.
+	// block. The host does not ask about peers that it dialled. Nil admits all.
 	Admit func(peer string) (account string, ok bool)
 	Hello Method
-	// Inner names the peers whose requests have workers of their own, so that
-	// they never queue behind those of everybody else. It must not block. Nil
-	// names none.
+	// Inner names the peers whose requests have workers of their own, so that they
+	// never queue behind those of all other peers. It must not block. Nil names
+	// none.
 	Inner  func(peer string) bool
 	Noise  bool // offer Noise beside TLS, and prefer it when dialling
 	Limits Limits

@@ -14,19 +14,19 @@ import (
 	"cartwheel.dev/node/wire/unixsock"
 )
 
-// crossing is how close together two connections must be made for them to
-// count as dialled by both ends at once.
+// crossing is the most time between two connections that count as dialled by both
+// ends at once.
 const crossing = 3 * time.Second
 
 // refused is how soon a connection that this host dialled must end, without a
-// frame from the peer, for that to count as a failed dial: a peer whose gater
-// refuses this host hangs up only after the handshake.
+// frame from the peer, to count as a failed dial. A peer whose gater refuses this
+// host hangs up only after the handshake.
 const refused = 2 * time.Second
 
 var errRefused = errors.New("the peer hung up at once: it may not know this host's key")
 
-// Refused reports whether err is of a peer that this host dialled and that hung
-// up at once, as a gater does that does not know this host's key.
+// Refused reports whether err says that a peer that this host dialled hung up at
+// once, as a peer does whose gater does not know this host's key.
 func Refused(err error) bool { return errors.Is(err, errRefused) }
 
 // wasRefused reports whether a connection that ends now ends as a refused one.
@@ -34,14 +34,14 @@ func (l *link) wasRefused() bool {
 	return l.outbound && !l.welcome.Load() && time.Since(l.born) < refused
 }
 
-// maxPerClass bounds the live connections of one peer and class; the oldest go.
+// maxPerClass bounds the live connections of one peer and class. The oldest go.
 const maxPerClass = 4
 
 const opPeer fault.Op = "wire.Host.AddPeer"
 
-// AddPeer sets where a peer listens, instead of what was known before. Unix
-// sockets (/unix/PATH) of this machine are preferred; those of others, and all
-// on systems without them, do no harm.
+// AddPeer sets where a peer listens, in place of earlier addresses. The host
+// prefers Unix sockets (/unix/PATH) of this machine. Those of other machines, and
+// all on systems without Unix sockets, do no harm.
 func (h *Host) AddPeer(id string, addresses []string) error {
 	p, err := peer.Decode(id)
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 	return nil
 }
 
-// moveLocked tries sockets that are news while there is a connection over TCP.
+// moveLocked tries new sockets of a peer that is connected over TCP.
 func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 	var news []ma.Multiaddr
 	for _, a := range addresses {
@@ -86,7 +86,7 @@ func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 	}
 }
 
-// listLocked tells the strangers' limits whose addresses are known.
+// listLocked passes the addresses of known peers to the limits of strangers.
 func (h *Host) listLocked() {
 	var all []ma.Multiaddr
 	for _, p := range h.peers {
@@ -95,8 +95,8 @@ func (h *Host) listLocked() {
 	h.transport.strangers.list(all)
 }
 
-// Keep keeps the connections for beacons and operations to a peer up, trying
-// once in Times.Probe, or stops that. The peer's addresses come from AddPeer.
+// Keep sets whether the host keeps the connections for beacons and operations to a
+// peer up. It then tries once in Times.Probe. The addresses come from AddPeer.
 func (h *Host) Keep(id string, keep bool) error {
 	p, err := peer.Decode(id)
 	if err != nil {
@@ -131,8 +131,8 @@ func (h *Host) stateLocked(p peer.ID) *peerState {
 	return state
 }
 
-// forgetLocked drops what carries no knowledge, so that clients that came and
-// went leave nothing.
+// forgetLocked drops the state of a peer if it says nothing, so that clients that
+// came and went leave nothing.
 func (h *Host) forgetLocked(p *peerState) {
 	if p.keep || len(p.addresses) > 0 {
 		return
@@ -174,8 +174,8 @@ func (h *Host) Forget(id string) error {
 	return err
 }
 
-// Disconnect cuts all connections of a peer. It may come back unless the gater
-// refuses it.
+// Disconnect cuts all connections of a peer. The peer may come back unless the
+// gater refuses it.
 func (h *Host) Disconnect(id string) {
 	for _, l := range h.snapshot() {
 		if l.peer.id == id {
@@ -221,11 +221,11 @@ func (h *Host) currentLink(id string, class Class) *link {
 	return p.current[class].Load()
 }
 
-// adopt takes a new connection into use; nil when the host is closed.
+// adopt takes a new connection into use. Nil: the host is closed.
 func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 	var d *directConn
 	if !c.As(&d) {
-		_ = c.Close() // it is not ours and there is nobody to tell
+		_ = c.Close() // this host did not make it
 		return nil
 	}
 	if d.lane == laneRelay {

@@ -7,12 +7,12 @@ import (
 	"cartwheel.dev/node/wire/framing"
 )
 
-// readBuffer holds many small frames; bodies larger than what is in it are
-// read past it, straight to where they stay.
+// readBuffer holds many small frames. Bodies larger than its content are read past
+// it, straight to where they stay.
 const readBuffer = 64 << 10
 
-// localReadBuffer is smaller, because less of a large body should be copied
-// where there is no encryption that copies it anyway.
+// localReadBuffer is smaller, so that less of a large body is copied. Without
+// encryption nothing else copies it.
 const localReadBuffer = 16 << 10
 
 // run reads frames until the connection ends.

@@ -22,9 +22,9 @@ type Message struct {
 	Payload *Buffer
 }
 
-// Request is a call from a peer. Exactly one of Reply, ReplyOwned and Fail
-// must be called, from any goroutine, after which nothing of it may be used;
-// a second one does nothing.
+// Request is a call from a peer. The handler calls exactly one of Reply, ReplyOwned
+// and Fail, from any goroutine, and uses nothing of the request afterwards. A second
+// call does nothing.
 type Request struct {
 	Peer   string
 	Class  Class
@@ -74,7 +74,7 @@ func (r *Request) Header() []byte { return r.header.Bytes() }
 // Body returns the body, valid until the request is answered.
 func (r *Request) Body() []byte { return r.body.Bytes() }
 
-// TakeBody gives the body to the caller, who Releases it; nil if there is none.
+// TakeBody returns the body, which the caller must Release; nil if there is none.
 func (r *Request) TakeBody() *Buffer {
 	b := r.body
 	r.body = nil
@@ -89,15 +89,15 @@ func (r *Request) Deadline() (time.Time, bool) {
 	return r.link.host.epoch.Add(time.Duration(r.received) + r.left), true
 }
 
-// Canceled reports whether nobody waits for the answer any more.
+// Canceled reports whether the peer no longer waits for the answer.
 func (r *Request) Canceled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cause != nil || r.left != 0 && r.link.host.now() > r.received+int64(r.left)
 }
 
-// Context ends when the caller cancels, its deadline passes, the connection
-// breaks or the request has been answered. It is made on first use.
+// Context ends when the caller cancels, its deadline passes, the connection breaks
+// or the request has been answered. The first call makes it.
 func (r *Request) Context() context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,12 +143,12 @@ func (r *Request) Park() {
 	}
 }
 
-// Reply answers. The slices of body are read until they are written to the
-// connection, so they must not be written to again; see ReplyOwned.
+// Reply answers. The connection reads the slices of body until it has written
+// them, so the caller must not write to them again; see ReplyOwned.
 func (r *Request) Reply(answer proto.Message, body ...[]byte) { r.ReplyOwned(nil, answer, body...) }
 
-// ReplyOwned answers like Reply and calls done, from some goroutine and once,
-// when the slices of body are no longer needed.
+// ReplyOwned answers like Reply. It calls done once, from any goroutine, when the
+// slices of body are no longer needed.
 func (r *Request) ReplyOwned(done func(), answer proto.Message, body ...[]byte) {
 	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Answer}, message: answer, body: body, done: done})
 }
@@ -168,9 +168,9 @@ func (r *Request) answer(o outgoing) {
 	r.link.respond(r.id, r.Method, r.received, &o)
 }
 
-// settle ends the request; waited is false where no answer is to be sent: it
-// was answered before, or the connection is gone. Alone means that it was the
-// connection's only request.
+// settle ends the request. Waited is false if no answer is to be sent, because the
+// request was answered before or the connection is gone. Alone means that it was
+// the connection's only request.
 func (r *Request) settle() (waited, alone bool) {
 	r.mu.Lock()
 	if r.answered {
@@ -202,7 +202,7 @@ func (r *Request) settle() (waited, alone bool) {
 	return waited, alone
 }
 
-// respond sends an answer; one that cannot be sent becomes the error why.
+// respond sends an answer. If it cannot be sent, respond sends the reason.
 func (l *link) respond(id uint64, method Method, received int64, o *outgoing) {
 	o.ID, o.Method = id, method
 	o.Time = framing.Micros(time.Duration(l.host.now() - received))
@@ -229,8 +229,8 @@ func (l *link) canceled(id uint64) {
 	}
 }
 
-// unknown is the refusal of a method that nothing is registered for. A host that is to
-// listen and does not yet is starting: it may have dialled the caller already.
+// unknown is the refusal of a method without a handler. A host that is to listen
+// and does not yet is starting: it may have dialled the caller already.
 func (l *link) unknown() error {
 	if h := l.host; len(h.options.Listen) > 0 && !h.listens.Load() {
 		return fault.E(fault.Unreachable, opServe, "", "the host is starting; try again")
@@ -283,8 +283,8 @@ func (l *link) readCall(r *bufio.Reader, f *framing.Frame) error {
 	return nil
 }
 
-// hasRoom reports whether another request so large may be read: not while
-// answers pile up that the peer does not take.
+// hasRoom reports whether the connection may read another request of that size. It
+// may not while answers pile up that the peer does not take.
 func (l *link) hasRoom(size int) bool {
 	if l.queue.IsFull() {
 		return false
@@ -297,8 +297,8 @@ func (l *link) hasRoom(size int) bool {
 // refusals bounds the bytes of refusals to a peer that takes no answers.
 const refusals = 1 << 20
 
-// refuse answers a request without reading it. A peer that goes on to ask while
-// it takes no answers is cut: refusals pile up too.
+// refuse answers a request without reading it. It cuts a peer that goes on to ask
+// and takes no answers, because refusals pile up too.
 func (l *link) refuse(r *bufio.Reader, f *framing.Frame, now int64, why error) error {
 	if err := l.reader.discard(r, int(f.Header)+int(f.Body)); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 // simulatedID names the greeting on a simulated network.
 const simulatedID protocol.ID = "/cartwheel/simulated/1"
 
-// simulatedSecurity tells both ends who the other one is, and proves nothing.
+// simulatedSecurity names each end to the other, and proves nothing.
 type simulatedSecurity struct {
 	key  Key
 	lane lane // when dialling

@@ -19,10 +19,10 @@ import (
 	"cartwheel.dev/node/wire/unixsock"
 )
 
-// strangers holds the accepted connections whose peers are not admitted yet:
-// their handshake is under way, or they have not said hello. A newcomer beyond
-// a limit takes the place of one of the others, by chance: silent connections
-// shut nobody out, and of a flood each has some time to become known.
+// strangers holds the accepted connections whose peers are not admitted yet: their
+// handshake is under way, or they have not said hello. A newcomer beyond a limit
+// takes the place of a random one of the others. So silent connections shut no peer
+// out, and in a flood each has some time to become known.
 type strangers struct {
 	limits Limits
 	pace   rate.Limiter // of new connections from one address
@@ -57,9 +57,9 @@ func newStrangers(l Limits) *strangers {
 	}}}
 }
 
-// list sets the addresses of the peers that this host knows. They are counted
-// apart from those of strangers: neither the limit of all strangers nor the
-// pace of new connections holds for them.
+// list sets the addresses of the peers that this host knows. They count apart:
+// neither the limit of all strangers nor the pace of new connections holds for
+// them.
 func (s *strangers) list(addresses []ma.Multiaddr) {
 	listed := map[netip.Addr]bool{}
 	for _, a := range addresses {
@@ -136,7 +136,7 @@ func (s *strangers) count(of func(*stranger) bool) (n int) {
 	return n
 }
 
-// evict closes one connection of those that of names. The mutex is held.
+// evict closes a random connection for which of holds. The mutex is held.
 func (s *strangers) evict(of func(*stranger) bool) {
 	left := s.chance.IntN(s.count(of))
 	for _, o := range s.open {
@@ -164,8 +164,8 @@ func (s *strangers) remove(o *stranger) {
 	}
 }
 
-// leave gives the place back: the peer is admitted, or the connection is gone.
-// It may be called twice, and on nil.
+// leave frees the place, because the peer is admitted or the connection is gone. It
+// may be called twice, and on nil.
 func (o *stranger) leave() {
 	if o == nil {
 		return
@@ -175,7 +175,7 @@ func (o *stranger) leave() {
 	o.pool.remove(o)
 }
 
-// gone reports whether the place was given back, or taken by another.
+// gone reports whether the place is free, or another stranger has it.
 func (o *stranger) gone() bool {
 	o.pool.mu.Lock()
 	defer o.pool.mu.Unlock()

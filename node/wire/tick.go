@@ -12,14 +12,14 @@ import (
 // current one of its peer and class may carry nothing but heartbeats.
 const retireAfter = 2
 
-// maxTick bounds the time between two looks at all connections, and so how late
-// a timeout of Start is noticed.
+// maxTick bounds the time between two looks at all connections, and so the delay of
+// a timeout of Start.
 const maxTick = 100 * time.Millisecond
 
-// tick sends heartbeats, cuts silent connections, ends calls whose time is
-// over and dials the peers to keep. Silence is counted in ticks that this
-// process really ran, so that a suspended process does not take its own absence
-// for its peers'.
+// tick sends heartbeats, cuts silent connections, ends calls whose time is up and
+// dials the peers to keep. It counts silence in ticks that this process really
+// ran, so that a suspended process does not take its own absence for that of its
+// peers.
 func (h *Host) tick() {
 	defer h.wg.Done()
 	t := h.options.Times

@@ -15,7 +15,7 @@ import (
 // User returns this process's user, as the kernel names it to the other end.
 func User() uint32 { return uint32(os.Geteuid()) }
 
-// nobody is a user that no process has.
+// nobody is the ID that no user has.
 const nobody = ^uint32(0)
 
 func fileUser(info fs.FileInfo) uint32 {
