@@ -7,9 +7,9 @@ import (
 	"cartwheel.dev/node/wire/framing"
 )
 
-// TestOneUserAtItsLimitLeavesTheOthersAlone: whatever the first user takes, over
+// TestAccount_LimitsSpareOtherUsers: whatever the first user takes, over
 // however many connections, the second one is served.
-func TestOneUserAtItsLimitLeavesTheOthersAlone(t *testing.T) {
+func TestAccount_LimitsSpareOtherUsers(t *testing.T) {
 	const hang, block = 10, 11
 	for _, test := range []struct {
 		name   string
@@ -65,7 +65,7 @@ func TestOneUserAtItsLimitLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-func TestAUserThatTakesNoAnswersIsCutInAll(t *testing.T) {
+func TestAccount_CutsUsersThatTakeNoAnswers(t *testing.T) {
 	const large = 10
 	d := keepDoor(t, func(o *Options) { o.Limits.Account.Queued = 4 << 20 })
 	body := make([]byte, 1<<20)
@@ -105,7 +105,7 @@ func TestAUserThatTakesNoAnswersIsCutInAll(t *testing.T) {
 	eventually(t, "what waited to be given back", func() bool { a := d.accounts.find("ann"); return a == nil || a.queued.Load() == 0 })
 }
 
-func TestConnectionsOfOneUserAreCounted(t *testing.T) {
+func TestAccount_CountsConnections(t *testing.T) {
 	d := keepDoor(t, func(o *Options) { o.Limits.Account.Connections = 2 })
 	for range 2 {
 		p := knock(t, d.Host, Operation)

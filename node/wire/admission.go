@@ -48,7 +48,7 @@ func (l *link) isAdmitted() bool {
 
 // admit lifts the bounds on strangers.
 func (l *link) admit() {
-	l.conn.raw.hold()
+	l.conn.raw.gatherWrites()
 	l.conn.raw.stranger.leave()
 	l.admission.admitted.Store(true)
 }

@@ -178,7 +178,7 @@ func (d *doorkeeper) untouched(t *testing.T) {
 	}
 }
 
-func TestAStrangerIsRefusedUnread(t *testing.T) {
+func TestStranger_RefusedUnread(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		do   func(p *rawPeer) error
@@ -222,7 +222,7 @@ func TestAStrangerIsRefusedUnread(t *testing.T) {
 	}
 }
 
-func TestAStrangerIsCutUnlessItSaysHelloInTime(t *testing.T) {
+func TestStranger_CutWithoutHello(t *testing.T) {
 	for _, class := range []Class{Beacon, Operation, Chunk} {
 		d := keepDoor(t, func(o *Options) { o.Times.Hello = 300 * time.Millisecond })
 		p := knock(t, d.Host, class)
@@ -233,7 +233,7 @@ func TestAStrangerIsCutUnlessItSaysHelloInTime(t *testing.T) {
 	}
 }
 
-func TestHelloLetsAPeerInOnAllItsConnections(t *testing.T) {
+func TestHello_AdmitsAllConnections(t *testing.T) {
 	d := keepDoor(t, nil)
 	as := testHost(t)
 	p, chunks := knockAs(t, as, d.Host, Operation), knockAs(t, as, d.Host, Chunk)
@@ -262,7 +262,7 @@ func TestHelloLetsAPeerInOnAllItsConnections(t *testing.T) {
 	eventually(t, "the places to be free", func() bool { return d.Strangers() == 0 })
 }
 
-func TestWhoIsNotAdmittedAnyMoreIsCut(t *testing.T) {
+func TestRecheck_CutsPeersNoLongerAdmitted(t *testing.T) {
 	d := keepDoor(t, nil)
 	as, staying := testHost(t), knock(t, d.Host, Operation)
 	p, chunks := knockAs(t, as, d.Host, Operation), knockAs(t, as, d.Host, Chunk)
@@ -283,7 +283,7 @@ func TestWhoIsNotAdmittedAnyMoreIsCut(t *testing.T) {
 	}
 }
 
-func TestAFrameThatTricklesInIsCut(t *testing.T) {
+func TestReader_CutsFramesThatTrickle(t *testing.T) {
 	d := keepDoor(t, func(o *Options) { o.Times.Frame = 200 * time.Millisecond })
 	p := knock(t, d.Host, Operation)
 	p.hello("ann")

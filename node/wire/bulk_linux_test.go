@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTheKernelTakesLittleOfWhatABulkConnectionHasNotSent(t *testing.T) {
+func TestTuneBulk_KernelHoldsLittleUnsent(t *testing.T) {
 	node, client := testHost(t), testHost(t)
 	if err := client.AddPeer(node.KeyID(), node.Addresses()); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestARequestsContextIsMadeWhenItIsNeeded(t *testing.T) {
+func TestLazyContext_MadeWhenNeeded(t *testing.T) {
 	cause := errors.New("nobody waits")
 	l := bareLink(t)
 	ask := func(age, left time.Duration) *Request {

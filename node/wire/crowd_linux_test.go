@@ -32,10 +32,10 @@ const (
 	crowdDid     = "the crowd: "
 )
 
-// TestMemoryAndPlacesAreLeftUnderACrowd: half of the strangers never speak, half
+// TestStrangers_CrowdLeavesMemoryAndPlaces: half of the strangers never speak, half
 // make a handshake and let a frame trickle in. They come from many addresses,
 // and come again when they are cut.
-func TestMemoryAndPlacesAreLeftUnderACrowd(t *testing.T) {
+func TestStrangers_CrowdLeavesMemoryAndPlaces(t *testing.T) {
 	if at := os.Getenv(crowdEnv); at != "" {
 		crowd(t, at)
 		return
@@ -125,7 +125,7 @@ func startCrowd(t *testing.T, at string) (whole <-chan struct{}, stop func() str
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(self, "-test.run", "^TestMemoryAndPlacesAreLeftUnderACrowd$", "-test.v")
+	c := exec.Command(self, "-test.run", "^TestStrangers_CrowdLeavesMemoryAndPlaces$", "-test.v")
 	c.Env = append(os.Environ(), crowdEnv+"="+at)
 	out, err := c.StdoutPipe()
 	if err != nil {

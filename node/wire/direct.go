@@ -65,7 +65,7 @@ func (c *directConn) As(target any) bool {
 // of 16 KiB; gathered, they cost a quarter of the calls and wake-ups.
 const rawBuffer = 64 << 10
 
-// raw is the socket below the encryption. After hold, it gathers writes until
+// raw is the socket below the encryption. After gatherWrites, it gathers writes until
 // flush. It notes traffic, so that the host can tell silence from a slow large
 // frame.
 type raw struct {
@@ -75,9 +75,9 @@ type raw struct {
 	heard, sent atomic.Bool
 	turns       turns // not nil while its handshake has one of them
 
-	mu   sync.Mutex // guards below; held while writing to the socket
-	held bool
-	out  []byte
+	mu      sync.Mutex // guards below; held while writing to the socket
+	gathers bool
+	out     []byte
 }
 
 func newRaw(c manet.Conn) *raw {
@@ -99,11 +99,11 @@ func (r *raw) Socket() *unixsock.Conn {
 	return c
 }
 
-func (r *raw) hold() {
+func (r *raw) gatherWrites() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.local == nil { // its frames are gathered already
-		r.held, r.out = true, make([]byte, 0, rawBuffer)
+		r.gathers, r.out = true, make([]byte, 0, rawBuffer)
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *raw) Read(b []byte) (int, error) {
 func (r *raw) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.held {
+	if !r.gathers {
 		r.sent.Store(true)
 		return r.Conn.Write(b)
 	}

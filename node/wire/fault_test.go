@@ -19,7 +19,7 @@ import (
 	"cartwheel.dev/node/wire/wiretest"
 )
 
-func TestSilenceFailsCallsAndHealingReconnectsAtOnce(t *testing.T) {
+func TestHost_ReconnectsAtOnceAfterSilence(t *testing.T) {
 	m := wiretest.New(t, 2)
 	a, b := m.Hosts[0], m.Hosts[1]
 	serveEcho(b)
@@ -56,7 +56,7 @@ func TestSilenceFailsCallsAndHealingReconnectsAtOnce(t *testing.T) {
 	}
 }
 
-func TestCrossingDialsSettleOnOneConnection(t *testing.T) {
+func TestDial_CrossingDialsSettle(t *testing.T) {
 	for round := range 5 {
 		m := wiretest.New(t, 2, func(i int, o *wire.Options) {
 			o.Key = wiretest.Key(t, uint64(100+round*2+i))
@@ -82,7 +82,7 @@ func TestCrossingDialsSettleOnOneConnection(t *testing.T) {
 	}
 }
 
-func TestGaterRefusesAndCutsPeers(t *testing.T) {
+func TestGater_RefusesAndCutsPeers(t *testing.T) {
 	var banned atomic.Value
 	banned.Store("")
 	a, b := wiretest.Pair(t, func(i int, o *wire.Options) {
@@ -135,7 +135,7 @@ func TestGaterRefusesAndCutsPeers(t *testing.T) {
 	})
 }
 
-func TestKeepReconnectsToARestartedPeer(t *testing.T) {
+func TestKeep_ReconnectsToRestartedPeer(t *testing.T) {
 	key := wiretest.Key(t, 9)
 	a := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 1), Times: wiretest.Times()})
 	listen := "/ip4/127.0.0.1/tcp/0"
@@ -161,7 +161,7 @@ func TestKeepReconnectsToARestartedPeer(t *testing.T) {
 	}
 }
 
-func TestOneOfSeveralAddressesIsEnough(t *testing.T) {
+func TestDial_OneAddressIsEnough(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	serveEcho(b)
 	addresses := append([]string{"/ip4/127.0.0.1/tcp/1", "/ip4/203.0.113.1/tcp/9"}, b.Addresses()...)
@@ -173,7 +173,7 @@ func TestOneOfSeveralAddressesIsEnough(t *testing.T) {
 	}
 }
 
-func TestAWrongKeyAtTheAddressIsRefused(t *testing.T) {
+func TestDial_RefusesWrongKey(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	other := wiretest.Key(t, 77)
 	if err := a.AddPeer(other.KeyID(), b.Addresses()); err != nil {
@@ -184,7 +184,7 @@ func TestAWrongKeyAtTheAddressIsRefused(t *testing.T) {
 	}
 }
 
-func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
+func TestLimits_ConnectionsOfOneAddress(t *testing.T) {
 	const limit = 5
 	limits := wire.DefaultLimits()
 	limits.PerAddress, limits.AddressRate = limit, 1
@@ -224,7 +224,7 @@ func dialRaw(t *testing.T, h *wire.Host) net.Conn {
 	return c
 }
 
-func TestStrangersDoNotHurt(t *testing.T) {
+func TestStrangers_GarbageDoesNoHarm(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	serveEcho(b)
 	for i := range 100 {
@@ -242,7 +242,7 @@ func TestStrangersDoNotHurt(t *testing.T) {
 	}
 }
 
-func TestDelaysKeepOrder(t *testing.T) {
+func TestFilter_DelaysKeepOrder(t *testing.T) {
 	m := wiretest.New(t, 2)
 	a, b := m.Hosts[0], m.Hosts[1]
 	serveEcho(b)
@@ -272,7 +272,7 @@ func TestDelaysKeepOrder(t *testing.T) {
 	}
 }
 
-func TestCloseEndsEverythingUnderLoad(t *testing.T) {
+func TestClose_EndsEverythingUnderLoad(t *testing.T) {
 	t.Run("TCP", func(t *testing.T) { testCloseUnderLoad(t) })
 	t.Run("Unix sockets", func(t *testing.T) { testCloseUnderLoad(t, wiretest.Local(t)) })
 }

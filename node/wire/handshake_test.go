@@ -93,7 +93,7 @@ func (d *dialler) readsOne() bool {
 	return err == nil
 }
 
-func TestUnixSocketsSpeakOneHandshake(t *testing.T) {
+func TestUnixSocket_SpeaksOneHandshake(t *testing.T) {
 	h, _ := localHost(t, nil)
 	for _, id := range []protocol.ID{"/cartwheel/local/2", "/tls/1.0.0", "/noise"} {
 		if err := newDialler(t, h).selectProtocol(id); err == nil {
@@ -116,7 +116,7 @@ func (h *hooked) Write(b []byte) (int, error) {
 	return h.Conn.Write(b)
 }
 
-func TestTheGaterIsAskedBeforeAnyFrame(t *testing.T) {
+func TestGater_AskedBeforeAnyFrame(t *testing.T) {
 	as, _ := localHost(t, nil)
 	asked := make(chan string, 10)
 	h, served := localHost(t, func(o *Options) {
@@ -150,7 +150,7 @@ func TestTheGaterIsAskedBeforeAnyFrame(t *testing.T) {
 	}
 }
 
-func TestHandshakesUnderWayAreBounded(t *testing.T) {
+func TestHandshake_PendingOnesAreBounded(t *testing.T) {
 	const few = 8
 	h, served := localHost(t, func(o *Options) {
 		o.Limits = DefaultLimits()
@@ -197,7 +197,7 @@ func TestHandshakesUnderWayAreBounded(t *testing.T) {
 	eventually(t, "its place to be free", func() bool { return h.Strangers() == 0 })
 }
 
-func TestAHandshakeThatTakesLongIsCut(t *testing.T) {
+func TestHandshake_SlowOneIsCut(t *testing.T) {
 	h, _ := localHost(t, func(o *Options) { o.Times.Handshake = 200 * time.Millisecond })
 	d := newDialler(t, h)
 	if err := d.selectProtocol(unixsock.ID); err != nil { // and then nothing more
@@ -209,7 +209,7 @@ func TestAHandshakeThatTakesLongIsCut(t *testing.T) {
 	eventually(t, "its place to be free", func() bool { return h.Strangers() == 0 })
 }
 
-func TestConnectionsOfOneUserAreBounded(t *testing.T) {
+func TestUnixSocket_ConnectionsOfOneUserAreBounded(t *testing.T) {
 	h, _ := localHost(t, func(o *Options) { o.Limits = DefaultLimits(); o.Limits.PerAddress = 3 })
 	var clients []*Host
 	for i := range 4 {
@@ -230,9 +230,9 @@ func TestConnectionsOfOneUserAreBounded(t *testing.T) {
 	})
 }
 
-// TestNetworksApartStayApart: what looks like one machine may be emulating
+// TestUnixSocket_RefusesOtherNetworks: what looks like one machine may be emulating
 // several.
-func TestNetworksApartStayApart(t *testing.T) {
+func TestUnixSocket_RefusesOtherNetworks(t *testing.T) {
 	h, served := localHost(t, func(o *Options) { o.Listen = append(o.Listen, "/ip4/127.0.0.1/tcp/0") })
 	client := testHost(t)
 	client.transport.identity.Place[0] ^= 1
@@ -242,7 +242,7 @@ func TestNetworksApartStayApart(t *testing.T) {
 	if _, err := client.Call(t.Context(), h.id, Operation, 1, nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if client.currentLink(h.id, Operation).local() || served.Load() != 1 {
+	if client.currentLink(h.id, Operation).isLocal() || served.Load() != 1 {
 		t.Error("a peer of another network is reached over a socket")
 	}
 }

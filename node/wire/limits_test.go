@@ -18,7 +18,7 @@ import (
 	"cartwheel.dev/node/wire/wiretest"
 )
 
-func TestLimitsAreKept(t *testing.T) {
+func TestLimits_Kept(t *testing.T) {
 	a, b := wiretest.Pair(t, func(i int, o *wire.Options) {
 		l := &o.Limits.Class[wire.Operation]
 		l.Header, l.Body = 1000, 100_000
@@ -128,7 +128,7 @@ func TestLimitsAreKept(t *testing.T) {
 	})
 }
 
-func TestAFullQueueRefusesMessagesAndMakesCallsWait(t *testing.T) {
+func TestQueue_FullRefusesMessagesAndDelaysCalls(t *testing.T) {
 	a, b := wiretest.Pair(t, func(_ int, o *wire.Options) {
 		o.Limits.Class[wire.Chunk].Body, o.Limits.Class[wire.Chunk].Queue = 1<<20, 1<<20
 	})
@@ -167,7 +167,7 @@ func TestAFullQueueRefusesMessagesAndMakesCallsWait(t *testing.T) {
 	}
 }
 
-func TestBodiesAreGivenBackOnce(t *testing.T) {
+func TestReplyOwned_ReleasesBodiesOnce(t *testing.T) {
 	t.Run("TCP", func(t *testing.T) { testBodiesAreGivenBack(t) })
 	t.Run("Unix sockets", func(t *testing.T) { testBodiesAreGivenBack(t, wiretest.Local(t)) })
 }
@@ -202,7 +202,7 @@ func testBodiesAreGivenBack(t *testing.T, options ...wiretest.Option) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestKey_SaveLoadSign(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	if _, err := wire.LoadKey(path); !fault.Is(err, fault.NotFound) {
 		t.Errorf("no key: got %v", err)
@@ -249,7 +249,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
+func TestKey_RefusedIfOthersCanRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file's mode says nothing on Windows")
 	}
@@ -279,7 +279,7 @@ func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestSamplesAndStamps(t *testing.T) {
+func TestOptions_SamplesAndStamps(t *testing.T) {
 	type sample struct {
 		rtt time.Duration
 		at  *wire.Coordinate
@@ -323,7 +323,7 @@ func TestSamplesAndStamps(t *testing.T) {
 	}
 }
 
-func TestAPeerThatTakesNoAnswersGetsNoMore(t *testing.T) {
+func TestLimits_PeerThatTakesNoAnswersIsCut(t *testing.T) {
 	a, b := wiretest.Pair(t, func(i int, o *wire.Options) {
 		if i == 1 {
 			o.Limits.Class[wire.Chunk].Body, o.Limits.Class[wire.Chunk].Queue = 1<<20, 2<<20

@@ -89,13 +89,13 @@ func newLink(h *Host, p *peerState, c libp2p.CapableConn, d *directConn, outboun
 	if over, ok := d.raw.Conn.(*relay.Conn); ok {
 		l.via = over.Relay
 	}
-	l.queue.Overtake, l.queue.Inline = class == Chunk && !l.local(), l.local()
+	l.queue.Overtake, l.queue.Inline = class == Chunk && !l.isLocal(), l.isLocal()
 	l.heardAt.Store(h.now())
 	return l
 }
 
-// local reports whether the connection is a Unix socket.
-func (l *link) local() bool { return l.conn.raw.local != nil }
+// isLocal reports whether the connection is a Unix socket.
+func (l *link) isLocal() bool { return l.conn.raw.local != nil }
 
 // drain writes what is queued until the link fails.
 func (l *link) drain() {
@@ -106,7 +106,7 @@ func (l *link) drain() {
 			return
 		}
 		var err error
-		if l.local() {
+		if l.isLocal() {
 			err = l.queue.Gather(b, l.conn.raw)
 		} else {
 			err = l.queue.Write(b, l.conn)

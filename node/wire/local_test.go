@@ -32,7 +32,7 @@ func over(t testing.TB, h *wire.Host, peer string, class wire.Class) bool {
 
 func socketPath(address string) string { return strings.TrimPrefix(address, "/unix") }
 
-func TestUnixSocketsCarryEveryClassAndSize(t *testing.T) {
+func TestUnixSocket_CarriesEveryClassAndSize(t *testing.T) {
 	a, b := wiretest.Pair(t, wiretest.Local(t))
 	serveEcho(a)
 	serveEcho(b)
@@ -61,9 +61,9 @@ func TestUnixSocketsCarryEveryClassAndSize(t *testing.T) {
 	}
 }
 
-// TestSocketsThatDoNotServeFallBackToTCP puts all that may stand at a peer's
+// TestUnixSocket_FallsBackToTCP puts all that may stand at a peer's
 // path on another machine.
-func TestSocketsThatDoNotServeFallBackToTCP(t *testing.T) {
+func TestUnixSocket_FallsBackToTCP(t *testing.T) {
 	stranger := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 50), Listen: []string{wiretest.Socket(t)}})
 	cases := []struct {
 		name  string
@@ -136,7 +136,7 @@ func deadSocket(t *testing.T, path string) {
 	}
 }
 
-func TestAConnectionMovesToASocketThatIsLearnedOf(t *testing.T) {
+func TestUnixSocket_ReplacesTCPOnceKnown(t *testing.T) {
 	a := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 61), Times: wiretest.Times()})
 	local := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 60), Listen: []string{wiretest.Socket(t), "/ip4/127.0.0.1/tcp/0"}, Times: wiretest.Times()})
 	serveEcho(local)
@@ -163,7 +163,7 @@ func TestAConnectionMovesToASocketThatIsLearnedOf(t *testing.T) {
 	wiretest.Wait(t, "the old one to be given up", func() bool { return len(local.Status()) == 1 })
 }
 
-func TestAMeshMixesSocketsAndTCP(t *testing.T) {
+func TestUnixSocket_MeshWithTCP(t *testing.T) {
 	socket := wiretest.Local(t)
 	m := wiretest.New(t, 4, func(i int, o *wire.Options) {
 		if i < 2 {
@@ -194,7 +194,7 @@ func TestAMeshMixesSocketsAndTCP(t *testing.T) {
 	}
 }
 
-func TestARestartedProcessTakesItsSocketAgain(t *testing.T) {
+func TestUnixSocket_RestartedProcessTakesItAgain(t *testing.T) {
 	at := wiretest.Socket(t)
 	path := socketPath(at)
 	deadSocket(t, path)
@@ -235,7 +235,7 @@ func TestARestartedProcessTakesItsSocketAgain(t *testing.T) {
 	}
 }
 
-func TestTheSocketsDirectoryAndMode(t *testing.T) {
+func TestUnixSocket_DirectoryAndMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	for _, tt := range []struct {
 		name string

@@ -80,7 +80,7 @@ func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 		}
 	}
 	for class := range p.current {
-		if l := p.current[class].Load(); l != nil && !l.local() && len(news) > 0 {
+		if l := p.current[class].Load(); l != nil && !l.isLocal() && len(news) > 0 {
 			h.spawnLocked(func() { h.moveToLocal(p, Class(class), news) })
 		}
 	}
@@ -287,8 +287,8 @@ func (p *peerState) prefersLocked(l *link, self string) bool {
 	if old == nil || old.dead.Load() {
 		return true
 	}
-	if l.local() != old.local() {
-		return l.local()
+	if l.isLocal() != old.isLocal() {
+		return l.isLocal()
 	}
 	crossed := old.outbound != l.outbound && old.relayed == l.relayed && l.born.Sub(old.born) < crossing
 	return !crossed || l.outbound == (self < p.id)

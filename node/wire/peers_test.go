@@ -45,9 +45,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("waited too long for %s", what)
 }
 
-// TestBothEndsChooseTheSameConnection forces both to dial at once: they settle
+// TestPeers_BothEndsChooseOneConnection forces both to dial at once: they settle
 // on the connection that the smaller ID dialled and give up the other.
-func TestBothEndsChooseTheSameConnection(t *testing.T) {
+func TestPeers_BothEndsChooseOneConnection(t *testing.T) {
 	for range 3 {
 		a, b := testHost(t), testHost(t)
 		if err := a.AddPeer(b.id, b.Addresses()); err != nil {

@@ -170,7 +170,7 @@ func checkFrames(t *testing.T, l *link) {
 	}
 }
 
-func TestPeersThatLeaveAreForgotten(t *testing.T) {
+func TestPeers_ForgottenWhenTheyLeave(t *testing.T) {
 	node := testHost(t)
 	for range 3 {
 		key, err := NewKey(nil)

@@ -18,7 +18,7 @@ const localReadBuffer = 16 << 10
 // run reads frames until the connection ends.
 func (l *link) run() {
 	size := readBuffer
-	if l.local() {
+	if l.isLocal() {
 		size = localReadBuffer
 	}
 	var err error

@@ -226,7 +226,7 @@ func (r relays) connectThrough(ctx context.Context, id string, p *peerState, cla
 // silence is long enough to cut the connection.
 func (r relays) suspect(l *link) {
 	h := r.host
-	if h.options.Relays == nil || l.relayed || l.local() {
+	if h.options.Relays == nil || l.relayed || l.isLocal() {
 		return
 	}
 	r.lookAround(l.peer, l.class, func(addresses []ma.Multiaddr) {

@@ -253,7 +253,7 @@ func TestRelay_CannotStandForThePeer(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsAndOneWayFramesMeasureToo(t *testing.T) {
+func TestSampler_HeartbeatsAndOneWayFrames(t *testing.T) {
 	t.Parallel()
 	const lag = 40 * time.Millisecond
 	var mu sync.Mutex

@@ -14,7 +14,7 @@ import (
 // few gives both hosts so few workers that two requests that wait take all.
 func few(_ int, o *wire.Options) { o.Limits.Workers, o.Limits.Backlog, o.Limits.Waiting = 2, 8, 6 }
 
-func TestHandlersThatWaitTakeNoWorker(t *testing.T) {
+func TestYield_WaitingHandlersTakeNoWorker(t *testing.T) {
 	a, b := wiretest.Pair(t, few)
 	ctx := within(t, 10*time.Second)
 	open := make(chan struct{})
@@ -66,7 +66,7 @@ func TestHandlersThatWaitTakeNoWorker(t *testing.T) {
 	all.Wait()
 }
 
-func TestHostsThatCallEachOtherDoNotBlockEachOther(t *testing.T) {
+func TestYield_CircularCallsDoNotBlock(t *testing.T) {
 	a, b := wiretest.Pair(t, few)
 	ctx := within(t, 10*time.Second)
 	for _, pair := range [][2]*wire.Host{{a, b}, {b, a}} {
@@ -100,7 +100,7 @@ func TestHostsThatCallEachOtherDoNotBlockEachOther(t *testing.T) {
 	all.Wait()
 }
 
-func TestInnerPeersDoNotQueueBehindOthers(t *testing.T) {
+func TestInner_HasItsOwnWorkers(t *testing.T) {
 	var node string
 	m := wiretest.New(t, 3, few, func(i int, o *wire.Options) {
 		if i == 0 {
@@ -130,7 +130,7 @@ func TestInnerPeersDoNotQueueBehindOthers(t *testing.T) {
 	all.Wait()
 }
 
-func TestParkedRequestsAreNotCounted(t *testing.T) {
+func TestPark_RequestsAreNotCounted(t *testing.T) {
 	a, b := wiretest.Pair(t, func(_ int, o *wire.Options) { o.Limits.Class[wire.Operation].Calls = 2 })
 	ctx := within(t, 10*time.Second)
 	var mu sync.Mutex

@@ -28,7 +28,7 @@ func silent(t *testing.T, h *wire.Host, n int) {
 	}
 }
 
-func TestSilentConnectionsShutNobodyOut(t *testing.T) {
+func TestStrangers_SilentOnesShutNoPeerOut(t *testing.T) {
 	m := wiretest.New(t, 3, func(i int, o *wire.Options) {
 		if i == 1 {
 			o.Limits.Handshakes = 8

@@ -9,7 +9,7 @@ import (
 	"cartwheel.dev/node/wire/wiretest"
 )
 
-func TestAHostThatIsStartingSaysSo(t *testing.T) {
+func TestHost_SaysThatItIsStarting(t *testing.T) {
 	a := wiretest.New(t, 1).Hosts[0]
 	serveEcho(a)
 	b, err := wire.New(wire.Options{Key: wiretest.Key(t, 9), Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Times: wiretest.Times()})

@@ -55,7 +55,7 @@ type Path struct {
 func (h *Host) Path(id string) (Path, bool) {
 	for _, class := range [...]Class{Beacon, Operation} {
 		if l := h.currentLink(id, class); l != nil {
-			p := Path{Local: l.local(), Via: l.via, RTT: l.sampler.smoothed()}
+			p := Path{Local: l.isLocal(), Via: l.via, RTT: l.sampler.smoothed()}
 			if l.relayed && p.Via == "" {
 				p.Via = "?"
 			}

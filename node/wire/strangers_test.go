@@ -30,9 +30,9 @@ func accepted(t *testing.T) (near *raw, far manet.Conn) {
 	return newRaw(c), far
 }
 
-// TestStrangersHandshakesComputeInTurn: never more at once than there are turns,
+// TestTurns_StrangersComputeInTurn: never more at once than there are turns,
 // who waits for its peer holds none, and peers that are known need none.
-func TestStrangersHandshakesComputeInTurn(t *testing.T) {
+func TestTurns_StrangersComputeInTurn(t *testing.T) {
 	limits := DefaultLimits()
 	limits.fill()
 	pool := newStrangers(limits)

@@ -68,7 +68,7 @@ func pattern(n int, seed byte) []byte {
 	return b
 }
 
-func TestCallsCarryMessagesAndBodiesOfEverySize(t *testing.T) {
+func TestCall_MessagesAndBodiesOfEverySize(t *testing.T) {
 	for _, noise := range []bool{false, true} {
 		t.Run(fmt.Sprintf("noise=%v", noise), func(t *testing.T) {
 			a, b := wiretest.Pair(t, func(_ int, o *wire.Options) { o.Noise = noise })
@@ -98,7 +98,7 @@ func TestCallsCarryMessagesAndBodiesOfEverySize(t *testing.T) {
 	}
 }
 
-func TestEitherEndCallsTheOtherOverOneConnection(t *testing.T) {
+func TestCall_EitherEndOverOneConnection(t *testing.T) {
 	node := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 1), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 	client := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 2)}) // listens nowhere
 	serveEcho(node)
@@ -124,7 +124,7 @@ func TestEitherEndCallsTheOtherOverOneConnection(t *testing.T) {
 	}
 }
 
-func TestErrorsCrossTheWire(t *testing.T) {
+func TestCall_ErrorsCrossTheWire(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	var answer error
 	b.Inline(failing, func(r *wire.Request) { r.Fail(answer) })
@@ -159,7 +159,7 @@ func TestErrorsCrossTheWire(t *testing.T) {
 	}
 }
 
-func TestDeadlinesAndCancellationReachTheHandler(t *testing.T) {
+func TestCall_DeadlineAndCancelReachHandler(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	ended := make(chan error, 4)
 	deadlines := make(chan time.Duration, 4)
@@ -206,7 +206,7 @@ func TestDeadlinesAndCancellationReachTheHandler(t *testing.T) {
 	}
 }
 
-func TestSendDeliversInOrder(t *testing.T) {
+func TestSend_DeliversInOrder(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	const n = 4_000
 	var next atomic.Uint32
@@ -243,7 +243,7 @@ func TestSendDeliversInOrder(t *testing.T) {
 	}
 }
 
-func TestManyCallersShareAConnection(t *testing.T) {
+func TestCall_ManyShareAConnection(t *testing.T) {
 	a, b := wiretest.Pair(t)
 	serveEcho(a)
 	serveEcho(b)
@@ -279,7 +279,7 @@ func TestManyCallersShareAConnection(t *testing.T) {
 	wg.Wait()
 }
 
-func TestStartCallsBackOnce(t *testing.T) {
+func TestStart_CallsBackOnce(t *testing.T) {
 	m := wiretest.New(t, 2)
 	a, b := m.Hosts[0], m.Hosts[1]
 	serveEcho(b)
