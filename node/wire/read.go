@@ -13,7 +13,7 @@ import (
 type reader struct {
 	conn    interface{ SetReadDeadline(time.Time) error }
 	buffers *framing.Buffers
-	limit   time.Duration // for the rest of a frame, beside what its length gives
+	limit   time.Duration // for the rest of a frame, beside the time that its length allows
 	strange int           // bytes that came before the peer was admitted
 	refused int           // bytes of refusals, about, since the queue was last below its limit
 }

@@ -76,8 +76,8 @@ func (f *Frame) Append(to []byte) []byte {
 	return to
 }
 
-// Parse reads the first FixedSize bytes and checks them against the limits. The
-// reader so allocates nothing for a frame that it will not read.
+// Parse reads the first FixedSize bytes and checks them against the limits, before
+// the caller allocates memory for the rest.
 func (f *Frame) Parse(b []byte, l Limits) error {
 	_ = b[FixedSize-1]
 	le := binary.LittleEndian

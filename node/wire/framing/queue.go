@@ -75,11 +75,10 @@ const (
 	Closed
 )
 
-// Begin locks the queue for one frame. It returns the memory behind which the
-// caller encodes the frame, and then calls Append and either Commit or TryInline,
-// or else Abort. The frame goes ahead of others if ahead is set, which MayOvertake
-// allows. Only with bounded a queue can be full. In any state but Open the queue
-// stays unlocked.
+// Begin locks the queue for one frame and returns the memory to encode it behind.
+// The caller then calls Append and either Commit or TryInline, or else Abort. With
+// ahead, which MayOvertake allows, the frame overtakes those with large bodies. The
+// state is Full only with bounded. In any state but Open the queue stays unlocked.
 func (q *Queue) Begin(ahead, bounded bool) ([]byte, State) {
 	q.mu.Lock()
 	switch {
