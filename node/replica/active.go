@@ -6,49 +6,49 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// progress moves an active on as far as it can go.
-func (g *group) progress() {
-	if g.phase == phaseRecover && (!g.adopt || g.adopted()) {
+// advancePhase moves an active on as far as it can go.
+func (g *group) advancePhase() {
+	if g.phase == phaseRecover && (!g.mustAdopt || g.adoptLongest()) {
 		g.phase = phaseSync
-		g.noop = g.log.last + 1
-		e := &Entry{Slice: g.id, Serial: g.noop, Epoch: g.row.Epoch, Time: g.log.time + 1}
+		g.noopSerial = g.log.last + 1
+		e := &Entry{Slice: g.id, Serial: g.noopSerial, Epoch: g.row.Epoch, Time: g.log.time + 1}
 		for i := range g.members {
-			g.members[i].probe = true
+			g.members[i].probeDue = true
 		}
 		g.uncommitted += e.cost()
-		g.store(e)
+		g.storeEntry(e)
 	}
-	if g.phase == phaseSync && g.commit >= g.noop && g.applied == g.commit && g.until() > g.n.now {
+	if g.phase == phaseSync && g.commit >= g.noopSerial && g.applied == g.commit && g.leaseUntil() > g.n.now {
 		g.phase = phaseLead
-		g.lastUntil = g.until()
+		g.leaseEnd = g.leaseUntil()
 		g.n.event(g, "leading", g.n.c.Self)
-		g.publish()
+		g.publishRole()
 	}
 	if g.phase == phaseLead {
-		g.progressYield()
-		g.progressHear()
+		g.advanceHandover()
+		g.raiseQuorum()
 	}
 }
 
-// advance raises the commit serial: everything up to it is on this disk and on
+// advanceCommit raises the commit serial: everything up to it is on this disk and on
 // those of all members required, or of as many as the operation asked for.
-func (g *group) advance() {
-	if (g.phase != phaseSync && g.phase != phaseLead) || g.until() <= g.n.now {
+func (g *group) advanceCommit() {
+	if (g.phase != phaseSync && g.phase != phaseLead) || g.leaseUntil() <= g.n.now {
 		return
 	}
-	all := g.have()
+	all := g.heldSerial()
 	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && (g.required(m) || g.inLastStep(m)) {
+		if m := &g.members[i]; m.peer != nil && (g.isRequired(m) || g.inLastStep(m)) {
 			all = min(all, m.match)
 		}
 	}
-	g.everywhere = max(g.everywhere, all)
-	if all > g.common {
-		g.common, g.commonEpoch = all, g.log.epochAt(all)
+	g.onAllNormal = max(g.onAllNormal, all)
+	if all > g.commonSerial {
+		g.commonSerial, g.commonEpoch = all, g.log.epochAt(all)
 	}
 	c, stable := all, all
 	if g.phase == phaseLead && g.swap == nil && !g.lastSteps() {
-		c, stable = g.below(all)
+		c, stable = g.reachBelowAll(all)
 	}
 	if stable > g.stable {
 		g.stable = stable
@@ -56,16 +56,16 @@ func (g *group) advance() {
 	if c > g.commit {
 		g.commitTo(c)
 	}
-	if g.phase == phaseSync && g.commit >= g.noop {
-		g.touch()
+	if g.phase == phaseSync && g.commit >= g.noopSerial {
+		g.markDirty()
 	}
 }
 
-// below finds how far beyond what all have the levels asked for reach: c may
+// reachBelowAll finds how far beyond what all have the levels asked for reach: c may
 // be acknowledged, stable is what a takeover will hear of.
-func (g *group) below(all ids.Serial) (c, stable ids.Serial) {
+func (g *group) reachBelowAll(all ids.Serial) (c, stable ids.Serial) {
 	c, stable = all, all
-	n, have := g.normals(), g.have()
+	n, have := g.normals(), g.heldSerial()
 	for s := max(all, g.commit) + 1; s <= have; s++ {
 		e := g.log.get(s)
 		if e == nil || e.Level == 0 || int(e.Level) >= n {
@@ -73,13 +73,13 @@ func (g *group) below(all ids.Serial) (c, stable ids.Serial) {
 		}
 		q := int(e.Level)
 		if q > 1 {
-			g.belowAt = g.n.now
+			g.belowAllAt = g.n.now
 			if g.row.Hear < n-q+1 {
-				g.wantHear = max(g.wantHear, n-q+1)
-				g.touch()
+				g.wantedQuorum = max(g.wantedQuorum, n-q+1)
+				g.markDirty()
 				break
 			}
-			if g.holders(s) < q {
+			if g.countHolders(s) < q {
 				break
 			}
 			stable = s
@@ -87,14 +87,14 @@ func (g *group) below(all ids.Serial) (c, stable ids.Serial) {
 		c = s
 	}
 	if c > all {
-		g.belowMax = max(g.belowMax, c)
+		g.belowAllMax = max(g.belowAllMax, c)
 	}
 	return c, stable
 }
 
-// holders counts the normal members that have an entry on disk, this one
+// countHolders counts the normal members that have an entry on disk, this one
 // among them.
-func (g *group) holders(s ids.Serial) int {
+func (g *group) countHolders(s ids.Serial) int {
 	k := 0
 	for i := range g.members {
 		m := &g.members[i]
@@ -113,24 +113,24 @@ func (g *group) commitTo(c ids.Serial) {
 		}
 	}
 	g.commit = c
-	g.apply(c)
-	for len(g.waits) > 0 && g.waits[0].serial <= c {
-		g.answer(g.waits[0])
-		g.waits = g.waits[1:]
+	g.applyUpTo(c)
+	for len(g.waiting) > 0 && g.waiting[0].serial <= c {
+		g.answerWaiter(g.waiting[0])
+		g.waiting = g.waiting[1:]
 	}
-	kept := g.late[:0]
-	for _, w := range g.late {
+	kept := g.retries[:0]
+	for _, w := range g.retries {
 		if w.serial <= c {
-			g.answer(w)
+			g.answerWaiter(w)
 		} else {
 			kept = append(kept, w)
 		}
 	}
-	g.late = kept
-	g.touch()
+	g.retries = kept
+	g.markDirty()
 }
 
-func (g *group) answer(w waiter) {
+func (g *group) answerWaiter(w waiter) {
 	e := g.log.get(w.serial)
 	if e == nil {
 		g.n.out.Replies = append(g.n.out.Replies, Reply{Slice: g.id, Token: w.token, Kind: fault.TimedOut})
@@ -141,16 +141,16 @@ func (g *group) answer(w waiter) {
 		Time: e.Time, Result: e.Result})
 }
 
-// feed sends a member what it does not have, within bounds. A member not known
+// feedMember sends a member what it does not have, within bounds. A member not known
 // to have this epoch gets the row and a question first.
-func (g *group) feed(m *member) {
-	if m.peer == nil || m.state == geoconfig.Failed || g.foreign(m) {
+func (g *group) feedMember(m *member) {
+	if m.peer == nil || m.state == geoconfig.Failed || m.hasOtherDisk() {
 		return
 	}
 	due := m.sentAt == 0 || g.n.now-m.sentAt >= g.n.c.ResendAfter
 	if !m.confirmed {
 		if due {
-			g.ask(m)
+			g.sendProbe(m)
 		}
 		return
 	}
@@ -160,56 +160,39 @@ func (g *group) feed(m *member) {
 	if m.behind {
 		if due {
 			m.sentAt = g.n.now
-			b := g.message(m.node, Behind)
+			b := g.newMessage(m.node, Behind)
 			b.Serial, b.SerialEpoch = g.log.base, g.log.baseEpoch
-			if m.lost {
+			if m.divergedThere {
 				b.Flags |= FlagDiverged
-				b.Commit, b.CommitEpoch = m.lostAt, m.lostEpoch
+				b.Commit, b.CommitEpoch = m.divergedSerial, m.divergedEpoch
 			}
 		}
 		return
 	}
-	for m.next <= g.log.last && m.flight < g.n.c.Limits.FlightBytes {
-		if !g.feedOne(m) {
+	for m.next <= g.log.last && m.inFlight < g.n.c.Limits.FlightBytes {
+		if !g.sendEntries(m) {
 			break
 		}
 	}
-	if m.probe {
-		g.ask(m)
+	if m.probeDue {
+		g.sendProbe(m)
 	}
 }
 
-// arrived notes that a member has received everything up to a serial, which says
-// how much is still on its way, and no more.
-func (m *member) arrived(upTo ids.Serial) {
-	switch sent := m.next - 1; {
-	case upTo >= sent:
-		m.flight = 0
-	case upTo > m.received && m.received < sent:
-		m.flight -= int(int64(m.flight) * int64(upTo-m.received) / int64(sent-m.received))
-	}
-	m.received = upTo
-}
-
-// foreign reports whether the peer's data directory is not the one in the row.
-func (g *group) foreign(m *member) bool {
-	return m.peer != nil && m.peer.incarnation != 0 && m.peer.incarnation != m.incarnation
-}
-
-// feedOne sends one message of entries; false if there are none to send now.
-func (g *group) feedOne(m *member) bool {
+// sendEntries sends one message of entries; false if there are none to send now.
+func (g *group) sendEntries(m *member) bool {
 	if m.next <= g.log.base {
 		m.next = g.log.base + 1 // it may have more than it said to be committed
-		g.ask(m)
+		g.sendProbe(m)
 		return false
 	}
 	out := g.n.out
 	start, size := len(out.entries), 0
 	prev := m.next - 1
 	for m.next <= g.log.last && size < g.n.c.Limits.MessageBytes {
-		e := g.entry(m.next)
+		e := g.findEntry(m.next)
 		if e == nil {
-			g.wantRead(m.next, g.log.last)
+			g.requestRead(m.next, g.log.last)
 			break
 		}
 		out.entries = append(out.entries, e)
@@ -223,14 +206,14 @@ func (g *group) feedOne(m *member) bool {
 	if prev == m.match {
 		m.progressAt = g.n.now
 	}
-	m.flight += size
-	a := g.append(m, prev)
+	m.inFlight += size
+	a := g.newAppend(m, prev)
 	a.Entries = out.entries[start:k:k]
 	return true
 }
 
-// ask sends an append without entries that wants an answer.
-func (g *group) ask(m *member) {
+// sendProbe sends an append without entries that wants an answer.
+func (g *group) sendProbe(m *member) {
 	prev := m.next - 1
 	if !m.confirmed {
 		prev = g.commit // what no adoption replaces
@@ -238,21 +221,21 @@ func (g *group) ask(m *member) {
 			prev = g.log.last
 		}
 	}
-	a := g.append(m, max(prev, g.log.base))
+	a := g.newAppend(m, max(prev, g.log.base))
 	a.Flags |= FlagProbe
 }
 
-func (g *group) append(m *member, prev ids.Serial) *Message {
-	a := g.message(m.node, Append)
+func (g *group) newAppend(m *member, prev ids.Serial) *Message {
+	a := g.newMessage(m.node, Append)
 	a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
 	a.Commit = g.stable
-	a.Serial, a.SerialEpoch = g.common, g.commonEpoch
+	a.Serial, a.SerialEpoch = g.commonSerial, g.commonEpoch
 	if !m.confirmed {
 		a.Row = g.row
 	}
-	if m.probe {
+	if m.probeDue {
 		a.Flags |= FlagProbe
-		m.probe = false
+		m.probeDue = false
 	}
 	m.sentAt = g.n.now
 	return a
@@ -261,7 +244,7 @@ func (g *group) append(m *member, prev ids.Serial) *Message {
 // onAck learns what a member has.
 func (g *group) onAck(from ids.Node, a *Message) {
 	m := g.memberOf(from)
-	if m == nil || m.peer == nil || !g.acting() || g.foreign(m) {
+	if m == nil || m.peer == nil || !g.isActing() || m.hasOtherDisk() {
 		return
 	}
 	if m.peer.boot == 0 {
@@ -271,19 +254,19 @@ func (g *group) onAck(from ids.Node, a *Message) {
 		return // of an earlier life, or of one whose first beacon is still to come
 	}
 	if !m.confirmed {
-		g.confirm(m, a)
+		g.confirmMember(m, a)
 	}
 	if a.Flags&FlagLeaving != 0 {
-		m.leftBoot = a.Boot
+		m.leavingBoot = a.Boot
 	}
 	if !m.tailHeard || m.tailVoid {
-		m.tailHeard, m.tail, m.tailEpoch = true, a.Prev, a.PrevEpoch
+		m.tailHeard, m.tailSerial, m.tailEpoch = true, a.Prev, a.PrevEpoch
 		m.tailVoid = a.Flags&FlagIncomplete != 0
 	}
 	if g.phase == phaseRecover {
 		return
 	}
-	m.incomplete, m.knows = a.Flags&FlagIncomplete != 0, a.Commit
+	m.incomplete, m.knownCommit = a.Flags&FlagIncomplete != 0, a.Commit
 	if m.incomplete {
 		m.match = 0
 	}
@@ -291,11 +274,11 @@ func (g *group) onAck(from ids.Node, a *Message) {
 		g.onMismatch(m, a)
 		return
 	}
-	if r := uint64(a.SerialEpoch); r != m.resets {
-		if r < m.resets {
+	if r := uint64(a.SerialEpoch); r != m.resetCount {
+		if r < m.resetCount {
 			return
 		}
-		m.resets, m.match = r, 0
+		m.resetCount, m.match = r, 0
 	}
 	m.behind = false
 	if m.incomplete {
@@ -305,7 +288,7 @@ func (g *group) onAck(from ids.Node, a *Message) {
 	}
 	if a.Serial > m.match && a.Serial <= g.log.last {
 		if outstanding := int(m.next - 1 - m.match); outstanding > 0 {
-			m.flight -= int(int64(m.flight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
+			m.inFlight -= int(int64(m.inFlight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
 		}
 		m.match, m.progressAt = a.Serial, g.n.now
 		if m.match >= m.regain {
@@ -316,24 +299,24 @@ func (g *group) onAck(from ids.Node, a *Message) {
 		m.next = m.match + 1
 	}
 	if m.next == m.match+1 {
-		m.flight = 0
+		m.inFlight = 0
 	}
-	g.advance()
+	g.advanceCommit()
 }
 
-// confirm notes that this life of a member has this epoch, and where to go on
+// confirmMember notes that this life of a member has this epoch, and where to go on
 // with it.
-func (g *group) confirm(m *member, a *Message) {
+func (g *group) confirmMember(m *member, a *Message) {
 	g.compareLives(m, a)
 	if a.Prev <= g.log.last && g.log.epochAt(a.Prev) == a.PrevEpoch {
 		m.next = max(m.match, a.Prev) + 1 // all before is equal, if not yet on its disk
 	} else {
 		m.next = max(m.match, min(a.Commit, g.log.last), g.log.base) + 1
 	}
-	m.confirmed, m.confirmedAt = true, m.peer.sequence
-	m.wouldAt = g.n.now
+	m.confirmed, m.confirmedAfter = true, m.peer.sequence
+	m.willingAt = g.n.now
 	m.peer.beaconDue = true
-	g.hurry()
+	g.hurryBeacons()
 }
 
 // compareLives looks whether a member, in a new life, has what it acknowledged:
@@ -352,7 +335,7 @@ func (g *group) compareLives(m *member, a *Message) {
 // onMismatch finds where to go on with a member.
 func (g *group) onMismatch(m *member, a *Message) {
 	lost := a.Commit > g.log.last || (a.Commit >= g.log.base && g.log.epochAt(a.Commit) != a.CommitEpoch)
-	m.lost, m.lostAt, m.lostEpoch = lost, a.Commit, a.CommitEpoch
+	m.divergedThere, m.divergedSerial, m.divergedEpoch = lost, a.Commit, a.CommitEpoch
 	if a.Flags&FlagDiverged != 0 || lost {
 		m.behind = true
 		return
@@ -364,31 +347,31 @@ func (g *group) onMismatch(m *member, a *Message) {
 	switch {
 	case a.Prev < base, a.Serial == base && base > 0 && a.SerialEpoch != g.log.baseEpoch:
 		m.behind = true
-	case g.agrees(a.Prev, a.PrevEpoch), g.agrees(a.Commit, a.CommitEpoch):
+	case g.logAgrees(a.Prev, a.PrevEpoch), g.logAgrees(a.Commit, a.CommitEpoch):
 		m.behind = false
 	}
-	if !m.behind && m.backTo <= a.Prev+1 && m.next > a.Prev+1 && m.backAt != 0 && g.n.now-m.backAt < g.n.c.ResendAfter {
+	if !m.behind && m.resentFrom <= a.Prev+1 && m.next > a.Prev+1 && m.resentAt != 0 && g.n.now-m.resentAt < g.n.c.ResendAfter {
 		return // what was sent again since may just not have arrived: no storm
 	}
-	if g.agrees(a.Prev, a.PrevEpoch) {
+	if g.logAgrees(a.Prev, a.PrevEpoch) {
 		m.next = a.Prev + 1
 	} else {
 		m.next = max(min(a.Commit, g.log.last), base) + 1
 	}
 	m.next = max(m.next, m.match+1)
-	m.flight = 0
-	m.backTo, m.backAt = m.next, g.n.now
+	m.inFlight = 0
+	m.resentFrom, m.resentAt = m.next, g.n.now
 }
 
-// agrees reports whether this log has an entry of that epoch at a serial, or
+// logAgrees reports whether this log has an entry of that epoch at a serial, or
 // begins behind it.
-func (g *group) agrees(s ids.Serial, epoch ids.Epoch) bool {
+func (g *group) logAgrees(s ids.Serial, epoch ids.Epoch) bool {
 	return g.log.has(s) && g.log.epochAt(s) == epoch
 }
 
 // tickActive resends, pushes the commit serial, and looks after the members.
 func (g *group) tickActive() {
-	g.touch()
+	g.markDirty()
 	for i := range g.members {
 		m := &g.members[i]
 		if m.peer == nil || m.state == geoconfig.Failed || !m.confirmed || m.behind || g.phase == phaseRecover {
@@ -397,16 +380,16 @@ func (g *group) tickActive() {
 		late := g.n.now-max(m.sentAt, m.progressAt) >= g.n.c.ResendAfter
 		// A junior is asked even where nothing is under way, so that no lost
 		// message leaves it behind.
-		if late && (m.next > m.match+1 || m.state.Junior() || m.knows < g.stable) {
-			m.probe = true
-		} else if g.told < g.stable && m.next > g.log.last && !g.mute() {
-			g.append(m, m.next-1)
+		if late && (m.next > m.match+1 || m.state.Junior() || m.knownCommit < g.stable) {
+			m.probeDue = true
+		} else if g.sentStable < g.stable && m.next > g.log.last && !g.isMute() {
+			g.newAppend(m, m.next-1)
 		}
 	}
-	g.told = g.stable
-	if g.phase != phaseRecover || g.adopt {
+	g.sentStable = g.stable
+	if g.phase != phaseRecover || g.mustAdopt {
 		g.tickMembers()
 	}
-	g.renewed() // where no standby must promise anything, time alone renews
-	g.advance()
+	g.noteRenewal() // where no standby must promise anything, time alone renews
+	g.advanceCommit()
 }

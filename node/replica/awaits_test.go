@@ -41,10 +41,10 @@ func TestChunksAreAwaitedWhileTheirEntryIsInTheLog(t *testing.T) {
 		{"of another epoch's entry", func(*Node) {}, 2, 2, false},
 		{"behind the log", func(*Node) {}, 3, 1, false},
 		{"that are here", func(n *Node) { n.Held(time.Hour, 1, 2, 1) }, 2, 1, false},
-		{"of an entry that was cut off", func(n *Node) { n.groups[1].cut(2) }, 2, 1, false},
-		{"of the entry before it", func(n *Node) { n.groups[1].cut(2) }, 1, 1, true},
+		{"of an entry that was cut off", func(n *Node) { n.groups[1].cutLog(2) }, 2, 1, false},
+		{"of the entry before it", func(n *Node) { n.groups[1].cutLog(2) }, 1, 1, true},
 		{"of an entry that the log follows now", func(n *Node) { n.groups[1].log.rebase(1) }, 1, 1, true},
-		{"of an entry whose log counts for nothing", func(n *Node) { n.groups[1].void(0, 0, 0) }, 2, 1, false},
+		{"of an entry whose log counts for nothing", func(n *Node) { n.groups[1].voidCopy(0, 0, 0) }, 2, 1, false},
 	} {
 		n := withChunks(t)
 		c.do(n)
@@ -71,7 +71,7 @@ func TestAnAppliedEntryWithoutItsChunksIsNotHeldByTheNextLife(t *testing.T) {
 			t.Errorf("the chunks of entry %d are not awaited", step.held)
 		}
 		n.Held(time.Hour, 1, step.held, 1)
-		if got := g.have(); got != step.have {
+		if got := g.heldSerial(); got != step.have {
 			t.Errorf("with the chunks of entry %d this node holds everything to %d, want %d", step.held, got, step.have)
 		}
 	}

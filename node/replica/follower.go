@@ -9,16 +9,16 @@ func (g *group) onAppend(from ids.Node, a *Message) {
 	if from != g.row.Active && !g.n.c.Bugs.NoEpochCheck {
 		return
 	}
-	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.decided() {
+	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.hasDecided() {
 		return
 	}
 	g.leader = from
-	g.hearCommon(a)
+	g.noteCommon(a)
 	if a.Flags&FlagProbe != 0 {
-		g.ackWanted = true
+		g.ackDue = true
 	}
-	if g.diverged || (g.incomplete && !g.begun) {
-		g.mismatch(from, FlagDiverged|FlagIncomplete)
+	if g.diverged || (g.incomplete && !g.transferBegun) {
+		g.sendMismatch(from, FlagDiverged|FlagIncomplete)
 		return
 	}
 	prev, entries := a.Prev, a.Entries
@@ -28,71 +28,71 @@ func (g *group) onAppend(from ids.Node, a *Message) {
 	}
 	if prev < g.log.base {
 		if a.Flags&FlagProbe != 0 {
-			g.mismatch(from, 0)
+			g.sendMismatch(from, 0)
 		}
 		return
 	}
 	if prev > g.log.last {
-		g.mismatch(from, 0)
+		g.sendMismatch(from, 0)
 		return
 	}
 	if prev == a.Prev && g.log.epochAt(prev) != a.PrevEpoch {
 		if prev <= g.commit {
-			g.diverge()
+			g.noteDivergence()
 		}
-		if m := g.mismatch(from, 0); m != nil {
+		if m := g.sendMismatch(from, 0); m != nil {
 			m.Serial, m.SerialEpoch = prev, g.log.epochAt(prev)
 		}
 		return
 	}
 	if g.incomplete {
-		entries = g.delay(entries)
+		entries = g.delayEntries(entries)
 	}
-	if !g.take(entries) {
-		g.mismatch(from, 0)
+	if !g.takeEntries(entries) {
+		g.sendMismatch(from, 0)
 		return
 	}
-	g.verified, g.behindAt = true, 0
+	g.verified, g.behindSince = true, 0
 	g.rejoin()
 	g.matched = max(g.matched, prev+ids.Serial(len(entries)))
-	g.leaderSaid = max(g.leaderSaid, a.Commit)
-	g.everywhere = max(g.everywhere, min(a.Serial, g.matched))
-	g.follow()
+	g.leaderCommit = max(g.leaderCommit, a.Commit)
+	g.onAllNormal = max(g.onAllNormal, min(a.Serial, g.matched))
+	g.followActive()
 }
 
-// delay returns as many of the entries as the delayed-operations log has room
+// delayEntries returns as many of the entries as the delayed-operations log has room
 // for, while the state that they follow is being transferred. They stay in
 // memory until the rows are here that they change; what has no room is sent
 // again later.
-func (g *group) delay(entries []*Entry) []*Entry {
+func (g *group) delayEntries(entries []*Entry) []*Entry {
 	for i, e := range entries {
 		if e.Serial <= g.log.last && g.log.epochAt(e.Serial) == e.Epoch {
 			continue
 		}
-		if g.delayed >= g.n.c.Limits.KeepBytes {
+		if g.delayedBytes >= g.n.c.Limits.KeepBytes {
 			return entries[:i]
 		}
-		g.delayed += e.cost()
+		g.delayedBytes += e.cost()
 	}
 	return entries
 }
 
-// take stores the entries that are not here yet. Where one of another epoch
+// takeEntries stores the entries that are not here yet. Where one of another epoch
 // stands in an entry's place, it and what follows were never committed and go;
 // if they were, this member diverged and false is returned.
-func (g *group) take(entries []*Entry) bool {
+func (g *group) takeEntries(entries []*Entry) bool {
 	for _, e := range entries {
 		if e.Serial <= g.log.last {
 			if g.log.epochAt(e.Serial) == e.Epoch || e.Serial <= g.log.base {
 				continue
 			}
 			if e.Serial <= g.commit {
-				g.diverge()
+				g.noteDivergence()
 				return false
 			}
-			g.cut(e.Serial)
+			g.cutLog(e.Serial)
 		}
-		g.store(e)
+		g.storeEntry(e)
 		if len(e.Chunks) > 0 {
 			g.unheld = append(g.unheld, EntryID{e.Serial, e.Epoch})
 		}
@@ -100,15 +100,15 @@ func (g *group) take(entries []*Entry) bool {
 	return true
 }
 
-// diverge notes that this member committed what the group did not: it had
+// noteDivergence notes that this member committed what the group did not: it had
 // acknowledged it alone, as the client asked (level 1), or lost its disk's
 // newest content. Its state must be replaced.
-func (g *group) diverge() {
+func (g *group) noteDivergence() {
 	g.diverged = true
 	g.n.event(g, "diverged", g.n.c.Self)
 	if g.phase == phaseStandby {
 		g.phase = phaseNone
-		g.publish()
+		g.publishRole()
 	}
 }
 
@@ -119,38 +119,38 @@ func (g *group) divergedFlag() Flags {
 	return 0
 }
 
-// follow applies what is committed and on this disk, and answers.
-func (g *group) follow() {
-	c := min(g.leaderSaid, g.matched, g.durable)
+// followActive applies what is committed and on this disk, and answers.
+func (g *group) followActive() {
+	c := min(g.leaderCommit, g.matched, g.durable)
 	if c > g.commit {
 		g.commit = c
 		g.stable = max(g.stable, c)
 	}
-	g.apply(g.commit)
-	g.touch()
+	g.applyUpTo(g.commit)
+	g.markDirty()
 }
 
 // acknowledge tells the active what is on this disk, if that is news.
 func (g *group) acknowledge() {
-	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.decided() {
+	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.hasDecided() {
 		return
 	}
-	if g.misfit {
-		g.misfit = false
-		g.mismatch(g.leader, 0)
+	if g.mismatchDue {
+		g.mismatchDue = false
+		g.sendMismatch(g.leader, 0)
 	}
-	s := min(g.have(), g.matched)
+	s := min(g.heldSerial(), g.matched)
 	if g.incomplete {
 		s = min(g.durable, g.matched) // counts for nothing: what chunks it lacks is no matter
 	}
-	if !g.verified || g.diverged || (s <= g.ackSent && !g.ackWanted) {
+	if !g.verified || g.diverged || (s <= g.ackedTo && !g.ackDue) {
 		return
 	}
-	g.ackSent = max(g.ackSent, s)
-	g.ackWanted = false
-	a := g.message(g.leader, Ack)
-	a.Serial, a.SerialEpoch = s, ids.Epoch(g.resets)
-	g.describe(a)
+	g.ackedTo = max(g.ackedTo, s)
+	g.ackDue = false
+	a := g.newMessage(g.leader, Ack)
+	a.Serial, a.SerialEpoch = s, ids.Epoch(g.resetCount)
+	g.describeLog(a)
 	if g.incomplete {
 		a.Flags |= FlagIncomplete
 	}
@@ -159,25 +159,25 @@ func (g *group) acknowledge() {
 	}
 }
 
-// describe adds this member's last entry and what it knows to be committed.
-func (g *group) describe(m *Message) {
+// describeLog adds this member's last entry and what it knows to be committed.
+func (g *group) describeLog(m *Message) {
 	m.Prev, m.PrevEpoch = g.log.last, g.log.epochAt(g.log.last)
 	m.Commit = max(g.commit, g.log.base)
 	m.CommitEpoch = g.log.epochAt(m.Commit)
 }
 
-func (g *group) mismatch(to ids.Node, flags Flags) *Message {
-	if g.mute() {
-		g.misfit = true
+func (g *group) sendMismatch(to ids.Node, flags Flags) *Message {
+	if g.isMute() {
+		g.mismatchDue = true
 		return nil
 	}
-	g.ackWanted = false
-	m := g.message(to, Mismatch)
+	g.ackDue = false
+	m := g.newMessage(to, Mismatch)
 	m.Flags |= flags
 	if g.incomplete {
 		m.Flags |= FlagIncomplete
 	}
 	m.Flags |= g.divergedFlag()
-	g.describe(m)
+	g.describeLog(m)
 	return m
 }

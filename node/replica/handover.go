@@ -7,15 +7,15 @@ import (
 )
 
 // yield is a planned hand-over under way at the old active.
-type yield struct {
-	to      ids.Node
-	number  ids.Serial // tells attempts apart
-	since   Time
-	asked   bool // the server revokes object leases
-	stopped bool // it has; this node does not act any more
-	leases  []byte
-	sentAt  Time
-	taken   bool
+type handover struct {
+	to          ids.Node
+	number      ids.Serial // tells attempts apart
+	since       Time
+	revokeAsked bool // the server revokes object leases
+	stopped     bool // it has; this node does not act any more
+	leases      []byte
+	sentAt      Time
+	offerTaken  bool
 }
 
 // offer is what an old active passed to its successor.
@@ -35,16 +35,16 @@ func (n *Node) HandOver(now Time, s ids.Slice, to ids.Node) fault.Kind {
 	if g == nil || g.phase != phaseLead {
 		return fault.NotActive
 	}
-	if g.yield != nil || g.swap != nil {
+	if g.handover != nil || g.swap != nil {
 		return fault.Again
 	}
 	m := g.memberOf(to)
-	if m == nil || m.peer == nil || m.state != geoconfig.Normal || !g.reachable(m) || m.leaving() {
+	if m == nil || m.peer == nil || m.state != geoconfig.Normal || !g.isReachable(m) || m.isLeaving() {
 		return fault.Invalid
 	}
 	g.attempts++
-	g.yield = &yield{to: to, number: ids.Serial(g.attempts), since: n.now}
-	g.touch()
+	g.handover = &handover{to: to, number: ids.Serial(g.attempts), since: n.now}
+	g.markDirty()
 	return fault.None
 }
 
@@ -52,64 +52,64 @@ func (n *Node) HandOver(now Time, s ids.Slice, to ids.Node) fault.Kind {
 // successor, in the server's own encoding.
 func (n *Node) Yield(now Time, s ids.Slice, leases []byte) {
 	n.step(now)
-	if g := n.groups[s]; g != nil && g.yield != nil && g.yield.asked {
-		g.yield.stopped, g.yield.leases = true, leases
-		g.touch()
+	if g := n.groups[s]; g != nil && g.handover != nil && g.handover.revokeAsked {
+		g.handover.stopped, g.handover.leases = true, leases
+		g.markDirty()
 	}
 }
 
-// progressYield moves a hand-over on: drained, revoked, offered, swapped.
-func (g *group) progressYield() {
-	y := g.yield
+// advanceHandover moves a hand-over on: drained, revoked, offered, swapped.
+func (g *group) advanceHandover() {
+	y := g.handover
 	if y == nil || g.swap != nil {
 		return
 	}
 	m := g.memberOf(y.to)
 	if m == nil || m.state != geoconfig.Normal || g.n.now-y.since > 2*g.n.c.Lease {
-		g.wantYieldBack()
+		g.cancelHandover()
 		return
 	}
 	switch {
-	case !y.asked:
+	case !y.revokeAsked:
 		if g.commit == g.log.last && m.match == g.log.last {
-			y.asked = true
-			g.publish()
+			y.revokeAsked = true
+			g.publishRole()
 		}
 	case !y.stopped:
-	case !y.taken:
+	case !y.offerTaken:
 		if y.sentAt == 0 || g.n.now-y.sentAt >= g.n.c.ResendAfter {
 			y.sentAt = g.n.now
-			o := g.message(y.to, Offer)
+			o := g.newMessage(y.to, Offer)
 			o.Serial, o.Leases = y.number, y.leases
 		}
 	default:
 		row := g.nextRow()
 		row.Active = y.to
-		g.propose(row, "slice.handover")
+		g.proposeRow(row, "slice.handover")
 	}
 }
 
-// wantYieldBack ends a hand-over that did not come about.
-func (g *group) wantYieldBack() {
-	if g.yield != nil {
-		g.yield = nil
-		g.publish()
+// cancelHandover ends a hand-over that did not come about.
+func (g *group) cancelHandover() {
+	if g.handover != nil {
+		g.handover = nil
+		g.publishRole()
 	}
 }
 
 func (g *group) onOffer(from ids.Node, m *Message) {
-	if from != g.row.Active || g.phase != phaseStandby || g.mute() {
+	if from != g.row.Active || g.phase != phaseStandby || g.isMute() {
 		return
 	}
 	if g.offer.epoch != m.Epoch || g.offer.number < m.Serial {
 		g.offer = offer{epoch: m.Epoch, number: m.Serial, leases: m.Leases, at: g.n.now}
 	}
-	g.message(from, Taken).Serial = g.offer.number
+	g.newMessage(from, Taken).Serial = g.offer.number
 }
 
 func (g *group) onTaken(from ids.Node, m *Message) {
-	if y := g.yield; y != nil && y.stopped && y.to == from && y.number == m.Serial {
-		y.taken = true
-		g.touch()
+	if y := g.handover; y != nil && y.stopped && y.to == from && y.number == m.Serial {
+		y.offerTaken = true
+		g.markDirty()
 	}
 }

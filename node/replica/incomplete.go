@@ -19,8 +19,8 @@ func (n *Node) Incomplete(s ids.Slice) (Incomplete, bool) {
 	if g == nil || !g.incomplete {
 		return Incomplete{}, false
 	}
-	out := Incomplete{Base: g.log.base, BaseEpoch: g.log.baseEpoch, Begun: g.begun}
-	if g.begun {
+	out := Incomplete{Base: g.log.base, BaseEpoch: g.log.baseEpoch, Begun: g.transferBegun}
+	if g.transferBegun {
 		out.At = g.snapshot()
 	}
 	return out, true

@@ -14,7 +14,7 @@ type lack struct {
 	since  Time
 }
 
-func (l *lack) note(now Time, serial ids.Serial, epoch ids.Epoch) {
+func (l *lack) noteSerial(now Time, serial ids.Serial, epoch ids.Epoch) {
 	if l.serial == 0 {
 		l.since = now
 	}
@@ -23,8 +23,8 @@ func (l *lack) note(now Time, serial ids.Serial, epoch ids.Epoch) {
 	}
 }
 
-// lacks reports whether this member still lacks something.
-func (g *group) lacks() bool {
+// lacksEntries reports whether this member still lacks something.
+func (g *group) lacksEntries() bool {
 	l := &g.lack
 	if l.serial > 0 && (l.serial < g.log.base || l.serial <= g.durable && g.log.epochAt(l.serial) == l.epoch) {
 		*l = lack{}
@@ -32,11 +32,11 @@ func (g *group) lacks() bool {
 	return l.serial > 0
 }
 
-// hearCommon takes what another member says all normal ones have. This node,
+// noteCommon takes what another member says all normal ones have. This node,
 // if it is normal, has acknowledged it.
-func (g *group) hearCommon(m *Message) {
-	if m.Serial > g.common {
-		g.common, g.commonEpoch = m.Serial, m.SerialEpoch
+func (g *group) noteCommon(m *Message) {
+	if m.Serial > g.commonSerial {
+		g.commonSerial, g.commonEpoch = m.Serial, m.SerialEpoch
 	}
 	if g.self < 0 || g.members[g.self].state != geoconfig.Normal || g.incomplete || m.Serial < g.log.base ||
 		m.Serial <= g.lack.serial || g.log.epochAt(m.Serial) == m.SerialEpoch {
@@ -45,20 +45,20 @@ func (g *group) hearCommon(m *Message) {
 	if g.lack.serial == 0 {
 		g.n.event(g, "has less than it acknowledged", g.n.c.Self)
 	}
-	g.lack.note(g.n.now, m.Serial, m.SerialEpoch)
+	g.lack.noteSerial(g.n.now, m.Serial, m.SerialEpoch)
 }
 
 // tickCompare asks the other normal members what all have, in a life that found
 // the slice on its disk: that disk may lack what an earlier life acknowledged.
 func (g *group) tickCompare() {
 	now, c := g.n.now, &g.n.c
-	if !g.fromDisk || now > c.Start+2*c.Wait || g.mute() || g.comparedAt > 0 && now-g.comparedAt < c.ResendAfter || c.Bugs.TakesOverAlone {
+	if !g.fromDisk || now > c.Start+2*c.Wait || g.isMute() || g.compareAskedAt > 0 && now-g.compareAskedAt < c.ResendAfter || c.Bugs.TakesOverAlone {
 		return
 	}
-	g.comparedAt = now
+	g.compareAskedAt = now
 	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal && !m.compared {
-			g.query(m)
+		if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal && !m.hasCompared {
+			g.sendQuery(m)
 		}
 	}
 }
@@ -71,15 +71,15 @@ func (g *group) rejoin() {
 	switch p := g.phaseByRow(); p {
 	case phaseStandby:
 		g.phase, g.transferNeeded = p, false
-		g.publish()
+		g.publishRole()
 	case phaseRecover:
 		for i := range g.members {
 			m := &g.members[i]
 			m.tailHeard, m.tailVoid = false, false
 			m.unconfirm(g.n.now)
 		}
-		g.adopt, g.transferNeeded = true, false
+		g.mustAdopt, g.transferNeeded = true, false
 		g.beginRecovery()
-		g.publish()
+		g.publishRole()
 	}
 }

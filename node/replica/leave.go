@@ -16,21 +16,21 @@ func (n *Node) Leave(now Time) int {
 		if g.phase != phaseStandby {
 			continue
 		}
-		g.tellLeaving()
+		g.announceLeaving()
 		row := g.nextRow()
 		setState(&row, n.c.Self, geoconfig.Failed)
-		if enough(&row) && n.now-g.heardAt <= n.c.Lease/2 {
+		if enough(&row) && n.now-g.waitFrom <= n.c.Lease/2 {
 			left++
 		}
 	}
 	return left
 }
 
-// tellLeaving makes the next acknowledgement due, which says it.
-func (g *group) tellLeaving() {
-	if g.leaveAt == 0 || g.n.now-g.leaveAt >= g.n.c.ResendAfter {
-		g.leaveAt = g.n.now
-		g.ackWanted = true
-		g.touch()
+// announceLeaving makes the next acknowledgement due, which says it.
+func (g *group) announceLeaving() {
+	if g.leaveSentAt == 0 || g.n.now-g.leaveSentAt >= g.n.c.ResendAfter {
+		g.leaveSentAt = g.n.now
+		g.ackDue = true
+		g.markDirty()
 	}
 }

@@ -90,7 +90,7 @@ func (n *Node) Tick(now Time) {
 	n.ticked = n.now
 	for _, g := range n.order {
 		if suspended {
-			g.heardAt, g.graceFrom = n.now, n.now
+			g.waitFrom, g.graceFrom = n.now, n.now
 		}
 		g.tick()
 	}
@@ -110,9 +110,9 @@ func (n *Node) Persisted(now Time, upTo Position) {
 		g := p.group
 		if p.serial > g.durable && p.serial <= g.log.last && g.log.epochAt(p.serial) == p.epoch {
 			g.durable = p.serial
-			g.afterDurable()
+			g.noteDurable()
 		}
-		g.touch()
+		g.markDirty()
 		n.pending.pop()
 	}
 }
@@ -134,8 +134,8 @@ func (n *Node) record(g *group, r Record) Position {
 func (n *Node) Held(now Time, s ids.Slice, serial ids.Serial, epoch ids.Epoch) {
 	n.step(now)
 	if g := n.groups[s]; g != nil {
-		g.held(EntryID{serial, epoch})
-		g.touch()
+		g.noteHeld(EntryID{serial, epoch})
+		g.markDirty()
 	}
 }
 
@@ -189,7 +189,7 @@ func (n *Node) PeerUp(now Time, peer ids.Node) {
 		p.beaconDue = true
 		for _, s := range p.seats {
 			s.group.members[s.index].sentAt = 0
-			s.group.touch()
+			s.group.markDirty()
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (n *Node) PeerDown(now Time, peer ids.Node) {
 	n.step(now)
 	if p := n.peers[peer]; p != nil {
 		for _, s := range p.seats {
-			s.group.members[s.index].probe = true
+			s.group.members[s.index].probeDue = true
 		}
 	}
 }
@@ -279,7 +279,7 @@ func (n *Node) Until(s ids.Slice) Time {
 	if g == nil || g.phase != phaseLead {
 		return math.MinInt64
 	}
-	return g.until()
+	return g.leaseUntil()
 }
 
 // Retain returns the first serial that a driver which reads back keeps in its
@@ -293,7 +293,7 @@ func (n *Node) Retain(s ids.Slice) ids.Serial {
 	if g == nil {
 		return 0
 	}
-	return min(g.everywhere, g.applied)
+	return min(g.onAllNormal, g.applied)
 }
 
 // Snapshot describes a slice's state at the last serial in Outputs.Applied.
@@ -328,7 +328,7 @@ func (n *Node) MayGive(s ids.Slice) bool {
 	if g == nil || g.incomplete || g.self < 0 {
 		return false
 	}
-	return g.members[g.self].incarnation == n.c.Incarnation && !g.lacks()
+	return g.members[g.self].incarnation == n.c.Incarnation && !g.lacksEntries()
 }
 
 // Unused reports whether nothing with data was ever ordered in a slice, as far
@@ -337,7 +337,7 @@ func (n *Node) MayGive(s ids.Slice) bool {
 // each epoch and the clients' registrations.
 func (n *Node) Unused(s ids.Slice) bool {
 	g := n.groups[s]
-	if g == nil || g.used || g.incomplete || g.clients.answered() || uint64(g.log.base) > uint64(g.log.baseEpoch)+uint64(len(g.clients.byID)) {
+	if g == nil || g.hasData || g.incomplete || g.clients.answered() || uint64(g.log.base) > uint64(g.log.baseEpoch)+uint64(len(g.clients.byID)) {
 		return false
 	}
 	for serial := g.applied + 1; serial <= g.log.last; serial++ {
@@ -374,11 +374,11 @@ func (n *Node) Status(s ids.Slice) (Status, bool) {
 	if g == nil {
 		return Status{}, false
 	}
-	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil, Muted: g.mute()}
-	if g.acting() {
+	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil, Muted: g.isMute()}
+	if g.isActing() {
 		for i := range g.members {
 			m := &g.members[i]
-			v := MemberStatus{Node: m.node, State: m.state, Match: m.match, Heard: m.wouldAt}
+			v := MemberStatus{Node: m.node, State: m.state, Match: m.match, Heard: m.willingAt}
 			if m.peer == nil {
 				v.Match, v.Heard = g.durable, n.now
 			}

@@ -53,7 +53,7 @@ func (n *Node) beacon(p *peer) {
 	b := &p.sent[p.sequence%uint64(len(p.sent))]
 	b.sequence, b.at, b.excepted = p.sequence, n.now, b.excepted[:0]
 	for _, s := range p.seats {
-		if s.group.exceptBeacon(&s.group.members[s.index]) {
+		if s.group.exceptsBeacon(&s.group.members[s.index]) {
 			b.excepted = append(b.excepted, s.group.id)
 		}
 	}
@@ -79,13 +79,13 @@ func (n *Node) onBeacon(p *peer, m *Message) {
 		if g.doubts(p) {
 			continue
 		}
-		if g.stuck || g.decided() {
+		if g.stuck || g.hasDecided() {
 			a.Excepted = append(a.Excepted, g.id)
 			continue
 		}
 		if g.row.Active == p.id {
 			if _, excepted := slices.BinarySearch(m.Excepted, g.id); !excepted {
-				g.heard()
+				g.noteActiveHeard()
 			}
 		}
 	}
@@ -110,17 +110,17 @@ func (n *Node) onAnswer(p *peer, m *Message) {
 	slices.Sort(m.Excepted)
 	for _, s := range p.seats {
 		mb := &s.group.members[s.index]
-		if !mb.confirmed || m.Sequence <= mb.confirmedAt {
+		if !mb.confirmed || m.Sequence <= mb.confirmedAfter {
 			continue
 		}
 		if _, excepted := slices.BinarySearch(m.Excepted, s.group.id); excepted {
 			continue
 		}
-		mb.wouldAt = max(mb.wouldAt, b.at)
-		s.group.hurry()
+		mb.willingAt = max(mb.willingAt, b.at)
+		s.group.hurryBeacons()
 		if _, excepted := slices.BinarySearch(b.excepted, s.group.id); !excepted {
-			mb.leaseAt = max(mb.leaseAt, from)
-			s.group.renewed()
+			mb.leaseFrom = max(mb.leaseFrom, from)
+			s.group.noteRenewal()
 		}
 	}
 }
@@ -136,72 +136,72 @@ func (n *Node) meet(p *peer, m *Message) {
 	p.steadyFrom = n.now
 	for _, s := range p.seats {
 		s.group.members[s.index].unconfirm(n.now)
-		s.group.members[s.index].resets = 0
-		s.group.touch()
+		s.group.members[s.index].resetCount = 0
+		s.group.markDirty()
 		if s.group.row.Active == p.id && s.group.leaderBoot != m.Boot {
-			s.group.suspect(p) // it may not know that it is the active
+			s.group.doubtPeer(p) // it may not know that it is the active
 		}
 	}
 }
 
-// exceptBeacon reports whether this node, as the active, does not ask m's node
+// exceptsBeacon reports whether this node, as the active, does not ask m's node
 // for its promise: it is not (or no longer) acting, or its lease has ended and
 // not every standby would give it again. Asking all the same would keep the
 // standbys from taking over.
-func (g *group) exceptBeacon(m *member) bool {
+func (g *group) exceptsBeacon(m *member) bool {
 	if g.row.Active != g.n.c.Self {
 		return g.wasActive
 	}
-	if !g.acting() || g.stuck || g.yielding() || !m.confirmed {
+	if !g.isActing() || g.stuck || g.hasStoppedActing() || !m.confirmed {
 		return true
 	}
-	return g.until() <= g.n.now && !g.wouldRenew()
+	return g.leaseUntil() <= g.n.now && !g.canRenew()
 }
 
-// wouldRenew reports whether every standby promised, or would have if asked,
+// canRenew reports whether every standby promised, or would have if asked,
 // within half a lease.
-func (g *group) wouldRenew() bool {
+func (g *group) canRenew() bool {
 	for i := range g.members {
 		m := &g.members[i]
-		if g.required(m) && m.peer != nil && (!m.confirmed || g.n.now-m.wouldAt > g.n.c.Lease/2) {
+		if g.isRequired(m) && m.peer != nil && (!m.confirmed || g.n.now-m.willingAt > g.n.c.Lease/2) {
 			return false
 		}
 	}
 	return true
 }
 
-// hurry beacons at once where that is all a lease waits for.
-func (g *group) hurry() {
-	if !g.acting() || g.until() > g.n.now || !g.wouldRenew() {
+// hurryBeacons beacons at once where that is all a lease waits for.
+func (g *group) hurryBeacons() {
+	if !g.isActing() || g.leaseUntil() > g.n.now || !g.canRenew() {
 		return
 	}
 	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && g.required(m) && m.leaseAt+g.n.c.Lease <= g.n.now {
+		if m := &g.members[i]; m.peer != nil && g.isRequired(m) && m.leaseFrom+g.n.c.Lease <= g.n.now {
 			m.peer.beaconDue = true
 		}
 	}
 }
 
-// suspect gives a peer no more promises, until it shows that it has this epoch.
-func (g *group) suspect(p *peer) {
+// doubtPeer gives a peer no more promises, until it shows that it has this epoch.
+func (g *group) doubtPeer(p *peer) {
 	if !g.doubts(p) {
-		g.doubt = append(g.doubt, p)
+		g.doubtedPeers = append(g.doubtedPeers, p)
 		p.doubted = append(p.doubted, g)
 	}
 }
 
-// trust ends that.
-func (g *group) trust(p *peer) {
-	g.doubt = slices.DeleteFunc(g.doubt, func(q *peer) bool { return q == p })
+// trustPeer ends that.
+func (g *group) trustPeer(p *peer) {
+	g.doubtedPeers = slices.DeleteFunc(g.doubtedPeers, func(q *peer) bool { return q == p })
 	p.doubted = slices.DeleteFunc(p.doubted, func(h *group) bool { return h == g })
 }
 
-func (g *group) doubts(p *peer) bool { return slices.Contains(g.doubt, p) }
+func (g *group) doubts(p *peer) bool { return slices.Contains(g.doubtedPeers, p) }
 
-// heard restarts a standby's wait.
-func (g *group) heard() {
-	g.heardAt = g.n.now
-	if g.candidate != nil && !g.decided() {
+// noteActiveHeard restarts a standby's wait.
+func (g *group) noteActiveHeard() {
+	g.waitFrom = g.n.now
+	if g.candidate != nil && !g.hasDecided() {
 		g.candidate = nil
 	}
 }

@@ -14,7 +14,7 @@ func (n *Node) Propose(now Time, p Proposal) {
 		n.reply(p, fault.NotActive)
 		return
 	}
-	if kind := g.admit(&p); kind != fault.None {
+	if kind := g.admitProposal(&p); kind != fault.None {
 		n.reply(p, kind)
 	}
 }
@@ -23,13 +23,13 @@ func (n *Node) reply(p Proposal, kind fault.Kind) {
 	n.out.Replies = append(n.out.Replies, Reply{Slice: p.Entry.Slice, Token: p.Token, Kind: kind})
 }
 
-// admit orders an operation, or finds the one that it repeats. A kind other
+// admitProposal orders an operation, or finds the one that it repeats. A kind other
 // than None is the reply; otherwise the reply was given or will be.
-func (g *group) admit(p *Proposal) fault.Kind {
+func (g *group) admitProposal(p *Proposal) fault.Kind {
 	switch {
 	case g.phase < phaseQuiet:
 		return fault.NotActive
-	case g.phase != phaseLead || g.yield != nil || g.until() <= g.n.now:
+	case g.phase != phaseLead || g.handover != nil || g.leaseUntil() <= g.n.now:
 		return fault.Again
 	}
 	known, r := g.lookup(p.Entry.Client, p.Entry.Number, p.Entry.Time)
@@ -39,12 +39,12 @@ func (g *group) admit(p *Proposal) fault.Kind {
 		g.n.out.Replies = append(g.n.out.Replies, r)
 		return fault.None
 	case Pending:
-		g.late = append(g.late, waiter{r.Serial, p.Token})
+		g.retries = append(g.retries, waiter{r.Serial, p.Token})
 		return fault.None
 	case Unregistered, Forgotten:
 		return fault.Expired
 	}
-	if kind := g.check(&p.Entry); kind != fault.None {
+	if kind := g.checkProposal(&p.Entry); kind != fault.None {
 		return kind
 	}
 	e := new(Entry)
@@ -56,14 +56,14 @@ func (g *group) admit(p *Proposal) fault.Kind {
 		}
 		g.inflight[operation{e.Client, e.Number}] = e.Serial
 	}
-	g.waits = append(g.waits, waiter{e.Serial, p.Token})
+	g.waiting = append(g.waiting, waiter{e.Serial, p.Token})
 	g.uncommitted += e.cost()
-	g.store(e)
+	g.storeEntry(e)
 	return fault.None
 }
 
-// check refuses what cannot be ordered now or at all.
-func (g *group) check(e *Entry) fault.Kind {
+// checkProposal refuses what cannot be ordered now or at all.
+func (g *group) checkProposal(e *Entry) fault.Kind {
 	l := &g.n.c.Limits
 	switch {
 	case e.Serial != 0 && e.Serial != g.log.last+1, e.Time <= g.log.time, len(e.Chunks)%AddressSize != 0:
@@ -83,12 +83,12 @@ func (g *group) check(e *Entry) fault.Kind {
 		return fault.None
 	}
 	lowest := uint64(1)
-	if c := g.registered(e.Client, e.Time); c != nil {
+	if c := g.findRegistered(e.Client, e.Time); c != nil {
 		lowest = c.lowest
 		if e.Number > e.Lowest && c.crowded(e.Lowest, l.ClientBytes) {
 			return fault.Overloaded
 		}
-	} else if !g.registering(e.Client) {
+	} else if !g.isRegistering(e.Client) {
 		return fault.Expired
 	}
 	if e.Lowest > e.Number || e.Number >= max(lowest, e.Lowest)+uint64(l.Results) {
@@ -97,16 +97,16 @@ func (g *group) check(e *Entry) fault.Kind {
 	return fault.None
 }
 
-// registering reports whether a client's registration is ordered and not
+// isRegistering reports whether a client's registration is ordered and not
 // applied yet: operations behind it in the order are registered.
-func (g *group) registering(client uint64) bool {
+func (g *group) isRegistering(client uint64) bool {
 	s, under := g.inflight[operation{client, 0}]
 	return under && s > g.applied
 }
 
-// registered returns a client's registration that will not have expired before
+// findRegistered returns a client's registration that will not have expired before
 // an entry is applied that is ordered next, at a time.
-func (g *group) registered(id uint64, at hlc.Time) *client {
+func (g *group) findRegistered(id uint64, at hlc.Time) *client {
 	c := g.clients.find(id, at)
 	if c != nil || g.clients.byID[id] == nil {
 		return c
@@ -143,7 +143,7 @@ func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 	if s, under := g.inflight[operation{client, number}]; under {
 		return Pending, Reply{Slice: g.id, Serial: s}
 	}
-	c := g.registered(client, max(at, g.log.time))
+	c := g.findRegistered(client, max(at, g.log.time))
 	if number == 0 {
 		if c == nil {
 			return Unseen, Reply{}
@@ -151,7 +151,7 @@ func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 		return Done, Reply{Slice: g.id, Epoch: g.row.Epoch, Time: c.last}
 	}
 	switch {
-	case c == nil && g.registering(client):
+	case c == nil && g.isRegistering(client):
 		return Unseen, Reply{}
 	case c == nil:
 		return Unregistered, Reply{}

@@ -28,35 +28,35 @@ func (g *group) restore(r Restored) error {
 			g.clients.apply(e, g.appliedTime)
 		}
 		if e.Serial <= r.Applied {
-			g.used = g.used || len(e.Data) > 0
+			g.hasData = g.hasData || len(e.Data) > 0
 			g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
 			g.n.keep(g, e)
 		} else if len(e.Chunks) > 0 {
 			g.unheld = append(g.unheld, EntryID{e.Serial, e.Epoch})
 		}
 	}
-	g.durable, g.commit, g.stable, g.told = g.log.last, g.applied, g.applied, g.applied
-	g.everywhere = g.log.base
-	g.incomplete, g.intent, g.fromDisk = r.Incomplete, r.Intent, true
+	g.durable, g.commit, g.stable, g.sentStable = g.log.last, g.applied, g.applied, g.applied
+	g.onAllNormal = g.log.base
+	g.incomplete, g.intentRecorded, g.fromDisk = r.Incomplete, r.Intent, true
 	if r.Applied > g.log.last && !r.Incomplete {
 		// The journal lost its end, in which this member acknowledged what the
 		// state has. What follows can no longer be told from what the others have.
 		g.incomplete = true
 		g.n.event(g, "the journal ends before the state", g.n.c.Self)
 	}
-	g.seat(nil)
+	g.seatMembers(nil)
 	g.enlist()
 	if g.self < 0 {
-		g.forget()
+		g.forgetCopy()
 	}
 	g.phase = g.phaseByRow()
 	if g.phase >= phaseQuiet {
 		g.phase = phaseQuiet
 	}
 	if row.Active != g.n.c.Self {
-		g.suspect(g.n.peer(row.Active))
+		g.doubtPeer(g.n.peer(row.Active))
 	}
-	g.publish()
+	g.publishRole()
 	return nil
 }
 
@@ -87,15 +87,15 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	old, was := g.row, g.phase
 	mine := g.swap != nil && g.swap.From == old.Epoch && sameRow(&g.swap.After, row)
 	g.row = row
-	g.rowAt = g.n.record(g, Record{Kind: RecordRow, Row: row})
+	g.rowRecord = g.n.record(g, Record{Kind: RecordRow, Row: row})
 	// The same active goes on if nobody else can have been it in between.
 	stays := was >= phaseRecover && row.Active == g.n.c.Self && row.Epoch == old.Epoch+1
-	g.distrust(old)
+	g.doubtOldEpoch(old)
 	before := g.members
-	g.seat(before)
+	g.seatMembers(before)
 	g.enlist()
 	if g.self < 0 && !g.n.c.Bugs.KeepsRemoved {
-		g.forget()
+		g.forgetCopy()
 	}
 	g.phase = g.phaseByRow()
 	if g.phase == phaseRecover && stays {
@@ -104,53 +104,53 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 		g.newTerm(old, mine) // looks at the last promise: before heardAt changes
 	}
 	g.swap, g.candidate, g.leader = nil, nil, row.Active
-	g.leaderBoot, g.verified, g.misfit = 0, false, false
-	g.intent = false
-	g.heardAt = g.n.now
-	g.matched, g.ackSent, g.leaderSaid, g.behindAt = 0, 0, 0, 0
-	g.publish()
-	g.touch()
+	g.leaderBoot, g.verified, g.mismatchDue = 0, false, false
+	g.intentRecorded = false
+	g.waitFrom = g.n.now
+	g.matched, g.ackedTo, g.leaderCommit, g.behindSince = 0, 0, 0, 0
+	g.publishRole()
+	g.markDirty()
 }
 
-// forget makes this copy void: the row does not list this node, so the driver
+// forgetCopy makes this copy void: the row does not list this node, so the driver
 // drops the state (Role.Removed). A log and a table of clients without their
 // state would pass for a whole copy once the node is a member again. It then
 // gets the state as one that has nothing.
-func (g *group) forget() {
-	if g.incomplete && !g.begun && g.log.last == 0 {
+func (g *group) forgetCopy() {
+	if g.incomplete && !g.transferBegun && g.log.last == 0 {
 		return // already void
 	}
-	g.void(0, 0, 0)
+	g.voidCopy(0, 0, 0)
 	g.clients.init(&g.n.c.Limits)
-	g.offer, g.inherited, g.lack, g.common = offer{}, nil, lack{}, 0
-	g.begun, g.transferNeeded = false, false // a transfer under way ends first: it may still write
+	g.offer, g.inheritedLeases, g.lack, g.commonSerial = offer{}, nil, lack{}, 0
+	g.transferBegun, g.transferNeeded = false, false // a transfer under way ends first: it may still write
 }
 
-// void journals that the entries and the state so far count for nothing, and
+// voidCopy journals that the entries and the state so far count for nothing, and
 // that the log follows a base whose state is not here yet.
-func (g *group) void(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
+func (g *group) voidCopy(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	g.log.reset(base, epoch, t)
-	g.read.From, g.readBack, g.unheld, g.delayed = 0, nil, nil, 0
-	g.resets++
+	g.pendingRead.From, g.readBack, g.unheld, g.delayedBytes = 0, nil, nil, 0
+	g.resetCount++
 	g.incomplete, g.diverged = true, false
-	g.durable, g.commit, g.stable, g.told = base, base, base, base
-	g.applied, g.everywhere = base, base
-	g.matched, g.ackSent, g.leaderSaid, g.verified = 0, 0, 0, false
-	g.resetAt = g.n.record(g, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
+	g.durable, g.commit, g.stable, g.sentStable = base, base, base, base
+	g.applied, g.onAllNormal = base, base
+	g.matched, g.ackedTo, g.leaderCommit, g.verified = 0, 0, 0, false
+	g.resetRecord = g.n.record(g, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
 }
 
 // newTerm ends what this node was and begins what the new row makes it.
 func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
-	g.refuseAll()
-	g.yield, g.inherited = nil, nil
-	g.noop, g.wantHear = 0, 0
-	g.lastUntil, g.quietTo = 0, 0
+	g.refuseWaiting()
+	g.handover, g.inheritedLeases = nil, nil
+	g.noopSerial, g.wantedQuorum = 0, 0
+	g.leaseEnd, g.quietUntil = 0, 0
 	for i := range g.members {
 		m := &g.members[i]
-		m.leaseAt, m.wouldAt, m.tailHeard, m.behind, m.regain = 0, 0, false, false, 0
-		m.match, m.next, m.flight = 0, g.log.last+1, 0
-		m.last = lastStep{}
-		m.since, m.progressAt = g.n.now, g.n.now
+		m.leaseFrom, m.willingAt, m.tailHeard, m.behind, m.regain = 0, 0, false, false, 0
+		m.match, m.next, m.inFlight = 0, g.log.last+1, 0
+		m.lastStep = lastStep{}
+		m.stateSince, m.progressAt = g.n.now, g.n.now
 	}
 	if g.phase != phaseRecover {
 		return
@@ -160,20 +160,20 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	switch {
 	case old.Epoch == 0 && g.row.Epoch == 1, mine:
 	case g.offer.epoch == old.Epoch && g.offer.epoch > 0 && g.row.Epoch == old.Epoch+1:
-		g.inherited = &Role{Leases: g.offer.leases, LeasesAge: g.offer.at}
+		g.inheritedLeases = &Role{Leases: g.offer.leases, LeasesAge: g.offer.at}
 	case handed && g.offer.epoch > 0: // and the row changed after this life took the offer
-		g.inherited = &Role{Wait: g.n.c.Lease, LeasesAge: g.n.now}
+		g.inheritedLeases = &Role{Wait: g.n.c.Lease, LeasesAge: g.n.now}
 	case handed:
-		g.quietTo = g.n.now + g.n.c.Wait
+		g.quietUntil = g.n.now + g.n.c.Wait
 	default:
-		g.quietTo = max(g.heardAt, g.n.c.Start) + g.n.c.Wait
+		g.quietUntil = max(g.waitFrom, g.n.c.Start) + g.n.c.Wait
 	}
 	if g.n.c.Bugs.LeadsAtOnce {
-		g.quietTo = 0
+		g.quietUntil = 0
 	}
 	taken := g.offer.epoch > 0
 	g.offer = offer{}
-	if g.quietTo > 0 {
+	if g.quietUntil > 0 {
 		// The row came about before this life, or nothing is known of who acted
 		// before. An earlier life may have acted by it and its disk may have lost
 		// that; and this one may have promised another node a lease.
@@ -181,12 +181,12 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 		return
 	}
 	// Who handed over waited until its successor had everything.
-	g.adopt = g.row.Hear > 1 || !(handed && taken)
+	g.mustAdopt = g.row.Hear > 1 || !(handed && taken)
 	if g.n.c.Bugs.TakesOverAlone {
-		g.adopt = g.row.Hear > 1 || old.Active == g.n.c.Self
+		g.mustAdopt = g.row.Hear > 1 || old.Active == g.n.c.Self
 	}
 	if g.n.c.Bugs.TakeoverHearsOne {
-		g.adopt = false
+		g.mustAdopt = false
 	}
 	g.beginRecovery()
 }
@@ -194,31 +194,31 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 // beginRecovery makes this node the active that finds out what the others have.
 func (g *group) beginRecovery() {
 	g.phase, g.wasActive, g.graceFrom = phaseRecover, true, g.n.now
-	g.belowMax = g.log.last
-	g.touch()
+	g.belowAllMax = g.log.last
+	g.markDirty()
 }
 
-// distrust remembers who may count on promises of the epoch that ends.
-func (g *group) distrust(old *geoconfig.SliceRow) {
+// doubtOldEpoch remembers who may count on promises of the epoch that ends.
+func (g *group) doubtOldEpoch(old *geoconfig.SliceRow) {
 	for _, id := range []ids.Node{old.Active, g.row.Active} {
 		if id == "" || id == g.n.c.Self {
 			continue
 		}
-		g.suspect(g.n.peer(id))
+		g.doubtPeer(g.n.peer(id))
 	}
 	// Who became normal after having been a junior has acknowledged a later epoch.
-	for _, p := range slices.Clone(g.doubt) {
+	for _, p := range slices.Clone(g.doubtedPeers) {
 		before, _ := old.Member(p.id)
 		now, _ := g.row.Member(p.id)
 		if before.State.Junior() && now.State == geoconfig.Normal && p.id != g.row.Active {
-			g.trust(p)
+			g.trustPeer(p)
 		}
 	}
 }
 
-// seat lays out the members of the row, keeping what is known of those that
+// seatMembers lays out the members of the row, keeping what is known of those that
 // were members before.
-func (g *group) seat(before []member) {
+func (g *group) seatMembers(before []member) {
 	for i := range before {
 		if p := before[i].peer; p != nil {
 			p.seats = slices.DeleteFunc(p.seats, func(s seat) bool { return s.group == g })
@@ -227,17 +227,17 @@ func (g *group) seat(before []member) {
 	g.members = make([]member, 0, len(g.row.Members))
 	g.self = -1
 	for i, rm := range g.row.Members {
-		m := member{node: rm.Node, since: g.n.now, progressAt: g.n.now, next: g.log.last + 1}
+		m := member{node: rm.Node, stateSince: g.n.now, progress: progress{progressAt: g.n.now, next: g.log.last + 1}}
 		for k := range before {
 			if before[k].node == rm.Node {
 				m = before[k]
 			}
 		}
 		if m.state != rm.State {
-			m.since, m.progressAt = g.n.now, g.n.now
+			m.stateSince, m.progressAt = g.n.now, g.n.now
 		}
 		if m.state != geoconfig.Normal && rm.State == geoconfig.Normal {
-			m.leftBoot = 0
+			m.leavingBoot = 0
 		}
 		m.state, m.incarnation = rm.State, rm.Incarnation
 		if m.state == geoconfig.Failed {
@@ -285,11 +285,11 @@ func (n *Node) onSlice(from ids.Node, m *Message) {
 	if m.Epoch != g.row.Epoch && !n.c.Bugs.NoEpochCheck {
 		// State matching: this node's row goes along, and the sender's comes
 		// with its next message if it is the newer.
-		g.tell(from, Refuse)
+		g.sendRow(from, Refuse)
 		return
 	}
 	if m.Epoch == g.row.Epoch {
-		g.agree(from)
+		g.noteSameEpoch(from)
 		if from == g.row.Active {
 			g.leaderBoot = m.Boot
 		}
@@ -318,36 +318,36 @@ func (g *group) dispatch(from ids.Node, m *Message) {
 	case Taken:
 		g.onTaken(from, m)
 	}
-	g.touch()
+	g.markDirty()
 }
 
-// agree notes that a peer has this epoch: promises to it mean what they say.
-func (g *group) agree(from ids.Node) {
-	if len(g.doubt) > 0 {
-		g.trust(g.n.peer(from))
+// noteSameEpoch notes that a peer has this epoch: promises to it mean what they say.
+func (g *group) noteSameEpoch(from ids.Node) {
+	if len(g.doubtedPeers) > 0 {
+		g.trustPeer(g.n.peer(from))
 	}
 }
 
 // onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
 func (g *group) onRefuse(from ids.Node, m *Message) {
 	if m.Epoch < g.row.Epoch {
-		g.tell(from, Row)
-	} else if mb := g.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == g.row.Epoch && g.acting() {
-		mb.probe = true // a standby that does not hear this active
+		g.sendRow(from, Row)
+	} else if mb := g.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == g.row.Epoch && g.isActing() {
+		mb.probeDue = true // a standby that does not hear this active
 	}
-	g.touch()
+	g.markDirty()
 }
 
-// tell sends the row. What is not on disk yet is not told.
-func (g *group) tell(to ids.Node, kind MessageKind) {
-	if g.mute() {
+// sendRow sends the row. What is not on disk yet is not told.
+func (g *group) sendRow(to ids.Node, kind MessageKind) {
+	if g.isMute() {
 		return
 	}
-	m := g.message(to, kind)
+	m := g.newMessage(to, kind)
 	m.Row = g.row
 }
 
-func (g *group) message(to ids.Node, kind MessageKind) *Message {
+func (g *group) newMessage(to ids.Node, kind MessageKind) *Message {
 	m := g.n.out.send(to, kind)
 	m.Slice, m.Epoch, m.Boot = g.id, g.row.Epoch, g.n.c.Boot
 	return m

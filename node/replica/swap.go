@@ -15,32 +15,32 @@ type pendingSwap struct {
 	retryAt Time
 }
 
-// propose sends a swap to geo-config, unless one is under way.
-func (g *group) propose(row geoconfig.SliceRow, why string) bool {
-	if g.swap != nil || g.n.now < g.swapAfter || g.mute() {
+// proposeRow sends a swap to geo-config, unless one is under way.
+func (g *group) proposeRow(row geoconfig.SliceRow, why string) bool {
+	if g.swap != nil || g.n.now < g.swapNotBefore || g.isMute() {
 		return false
 	}
 	row.Epoch = g.row.Epoch + 1
 	g.attempts++
 	g.swap = &pendingSwap{Swap: Swap{Slice: g.id, From: g.row.Epoch, After: row, Attempt: g.attempts, Why: why}}
-	if g.acting() {
-		g.mayPromote()
+	if g.isActing() {
+		g.preparePromotion()
 	}
 	g.tickSwap()
 	return true
 }
 
-// mayPromote prepares for a swap that makes members normal. Such a one may
+// preparePromotion prepares for a swap that makes members normal. Such a one may
 // take over when it has waited, and it waits from when it learns the row, so
 // its promise counts from now on; and an active that restarts must remember
 // that it may not be alone any more.
-func (g *group) mayPromote() {
+func (g *group) preparePromotion() {
 	for i := range g.members {
 		m := &g.members[i]
-		if m.peer != nil && m.state != geoconfig.Normal && g.required(m) {
-			m.leaseAt = g.n.now
+		if m.peer != nil && m.state != geoconfig.Normal && g.isRequired(m) {
+			m.leaseFrom = g.n.now
 			g.swap.after = g.n.record(g, Record{Kind: RecordIntent, Row: g.row})
-			g.intent = true
+			g.intentRecorded = true
 		}
 	}
 }
@@ -76,10 +76,10 @@ func (n *Node) Swapped(now Time, s Swap, o Outcome, row *geoconfig.SliceRow) {
 	}
 	// It was not applied and never will be.
 	g.swap, g.candidate = nil, nil
-	g.swapAfter = n.now + n.c.SwapRetry
-	g.wantYieldBack()
-	g.advance()
-	g.touch()
+	g.swapNotBefore = n.now + n.c.SwapRetry
+	g.cancelHandover()
+	g.advanceCommit()
+	g.markDirty()
 }
 
 // enough reports whether a row leaves as many copies as its policy demands: two
@@ -107,33 +107,33 @@ func setState(row *geoconfig.SliceRow, node ids.Node, s geoconfig.MemberState) {
 // must hear stays, until all that are normal have everything.
 func (g *group) nextRow() geoconfig.SliceRow { return g.row.Clone() }
 
-// settleHear lowers Hear in a row to be swapped in if everything acknowledged
+// lowerQuorum lowers Hear in a row to be swapped in if everything acknowledged
 // below all is on all its normal members. While the swap is undecided nothing
 // is acknowledged below all. Who has yet to hear what the others have does not
 // know what was.
-func (g *group) settleHear(row *geoconfig.SliceRow) {
+func (g *group) lowerQuorum(row *geoconfig.SliceRow) {
 	if g.phase == phaseRecover {
 		return
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		if rm, _ := row.Member(m.node); rm.State == geoconfig.Normal && m.peer != nil && m.match < max(g.belowMax, g.noop) {
+		if rm, _ := row.Member(m.node); rm.State == geoconfig.Normal && m.peer != nil && m.match < max(g.belowAllMax, g.noopSerial) {
 			return
 		}
 	}
 	row.Hear = 0
 }
 
-// progressHear records how many members a takeover must hear before anything
+// raiseQuorum records how many members a takeover must hear before anything
 // is acknowledged below all.
-func (g *group) progressHear() {
-	if g.wantHear <= g.row.Hear {
-		g.wantHear = 0
+func (g *group) raiseQuorum() {
+	if g.wantedQuorum <= g.row.Hear {
+		g.wantedQuorum = 0
 		return
 	}
 	row := g.nextRow()
-	row.Hear = g.wantHear
-	g.propose(row, "slice.hear")
+	row.Hear = g.wantedQuorum
+	g.proposeRow(row, "slice.hear")
 }
 
 // Reconfigure asks the active to change the row. None means that a swap is
@@ -144,7 +144,7 @@ func (n *Node) Reconfigure(now Time, s ids.Slice, c Change) fault.Kind {
 	if g == nil || g.phase != phaseLead {
 		return fault.NotActive
 	}
-	if g.swap != nil || g.yield != nil || g.until() <= n.now {
+	if g.swap != nil || g.handover != nil || g.leaseUntil() <= n.now {
 		return fault.Again
 	}
 	row := g.nextRow()
@@ -172,14 +172,14 @@ func (n *Node) Reconfigure(now Time, s ids.Slice, c Change) fault.Kind {
 		row.Policy = *c.Policy
 	}
 	if len(c.Remove) > 0 {
-		if g.settleHear(&row); !enough(&row) {
+		if g.lowerQuorum(&row); !enough(&row) {
 			return fault.Again
 		}
 	}
-	if !g.propose(row, "slice.change") {
+	if !g.proposeRow(row, "slice.change") {
 		return fault.Again
 	}
-	g.touch()
+	g.markDirty()
 	return fault.None
 }
 

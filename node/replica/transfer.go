@@ -5,8 +5,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// entry returns an entry that is in memory, among those read back too.
-func (g *group) entry(s ids.Serial) *Entry {
+// findEntry returns an entry that is in memory, among those read back too.
+func (g *group) findEntry(s ids.Serial) *Entry {
 	if e := g.log.get(s); e != nil {
 		return e
 	}
@@ -20,14 +20,14 @@ func (g *group) entry(s ids.Serial) *Entry {
 	return g.readBack[i]
 }
 
-// wantRead asks for entries out of the journal, one read at a time.
-func (g *group) wantRead(from, to ids.Serial) {
-	if g.read.From != 0 {
+// requestRead asks for entries out of the journal, one read at a time.
+func (g *group) requestRead(from, to ids.Serial) {
+	if g.pendingRead.From != 0 {
 		return
 	}
-	g.read = Read{Slice: g.id, From: from, To: min(to, max(from, g.log.first-1)), MaxBytes: 4 * g.n.c.Limits.MessageBytes}
-	g.readAt = g.n.now
-	g.n.out.Reads = append(g.n.out.Reads, g.read)
+	g.pendingRead = Read{Slice: g.id, From: from, To: min(to, max(from, g.log.first-1)), MaxBytes: 4 * g.n.c.Limits.MessageBytes}
+	g.readAskedAt = g.n.now
+	g.n.out.Reads = append(g.n.out.Reads, g.pendingRead)
 }
 
 // ReadDone answers a Read: entries in order from Read.From on; none means that
@@ -35,21 +35,21 @@ func (g *group) wantRead(from, to ids.Serial) {
 func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {
 	n.step(now)
 	g := n.groups[r.Slice]
-	if g == nil || g.read != r {
+	if g == nil || g.pendingRead != r {
 		return
 	}
-	g.read.From = 0
+	g.pendingRead.From = 0
 	g.readBack = entries
 	if len(entries) == 0 {
 		g.log.rebase(min(r.To, g.applied))
 		n.event(g, "missed operations are gone", n.c.Self)
 	}
-	if g.acting() {
-		g.apply(g.commit)
+	if g.isActing() {
+		g.applyUpTo(g.commit)
 	} else {
-		g.follow()
+		g.followActive()
 	}
-	g.touch()
+	g.markDirty()
 }
 
 // onBehind tells a junior that its missed operations are gone.
@@ -60,17 +60,17 @@ func (g *group) onBehind(from ids.Node, m *Message) {
 	if m.Flags&FlagDiverged != 0 && !g.incomplete && g.log.epochAt(m.Commit) == m.CommitEpoch {
 		g.diverged = true // it still has what the active means
 	}
-	if g.begun && g.log.last < m.Serial {
-		g.begun = false // what its rows will need is gone: they begin anew
+	if g.transferBegun && g.log.last < m.Serial {
+		g.transferBegun = false // what its rows will need is gone: they begin anew
 		return
 	}
 	ahead := m.Serial < g.log.base // its state, once copied, holds more than the active's log begins with
-	if g.begun || (!g.incomplete && !g.diverged && (ahead || g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch)) {
+	if g.transferBegun || (!g.incomplete && !g.diverged && (ahead || g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch)) {
 		// An old message, or what follows the active's base is another's.
-		if !g.begun && m.Serial >= g.commit {
-			g.cut(m.Serial + 1)
+		if !g.transferBegun && m.Serial >= g.commit {
+			g.cutLog(m.Serial + 1)
 		}
-		g.mismatch(from, 0)
+		g.sendMismatch(from, 0)
 		return
 	}
 	g.transferNeeded = true
@@ -84,24 +84,24 @@ func (g *group) awaitsState(m *Message) bool {
 	if m.Flags&FlagDiverged != 0 {
 		return false
 	}
-	if g.behindAt == 0 {
-		g.behindAt = g.n.now
+	if g.behindSince == 0 {
+		g.behindSince = g.n.now
 	}
-	if g.n.now-g.behindAt <= 2*g.n.c.Lease {
+	if g.n.now-g.behindSince <= 2*g.n.c.Lease {
 		return false
 	}
 	g.phase = phaseJunior
-	g.publish()
+	g.publishRole()
 	return true
 }
 
 // tickJunior asks for a state transfer where one is needed, again after each
 // failure.
 func (g *group) tickJunior() {
-	if g.n.now-g.heardAt > g.n.c.Wait {
-		g.rouse()
+	if g.n.now-g.waitFrom > g.n.c.Wait {
+		g.announceRow()
 	}
-	if !g.transferNeeded && !g.incomplete || g.transferAsked || g.n.now < g.transferAfter {
+	if !g.transferNeeded && !g.incomplete || g.transferAsked || g.n.now < g.transferNotBefore {
 		return
 	}
 	t := Transfer{Slice: g.id, Row: g.row, Diverged: g.diverged}
@@ -130,13 +130,13 @@ func (n *Node) TransferBegun(now Time, s ids.Slice, base Snapshot) (wanted bool,
 	if g == nil || g.phase != phaseJunior || !g.transferAsked {
 		return false, nil
 	}
-	g.void(base.Serial, base.Epoch, base.Time)
+	g.voidCopy(base.Serial, base.Epoch, base.Time)
 	if err := g.clients.decode(base.Clients); err != nil {
 		return false, err
 	}
-	g.begun, g.hold = true, 0
+	g.transferBegun, g.applyLimit = true, 0
 	g.applied, g.appliedEpoch, g.appliedTime = base.Serial, base.Epoch, base.Time
-	g.touch()
+	g.markDirty()
 	return true, nil
 }
 
@@ -146,12 +146,12 @@ func (n *Node) TransferBegun(now Time, s ids.Slice, base Snapshot) (wanted bool,
 func (n *Node) TransferHold(now Time, s ids.Slice, upTo ids.Serial) ids.Serial {
 	n.step(now)
 	g := n.groups[s]
-	if g == nil || !g.begun {
+	if g == nil || !g.transferBegun {
 		return 0
 	}
-	g.hold = upTo
-	g.apply(g.commit)
-	g.touch()
+	g.applyLimit = upTo
+	g.applyUpTo(g.commit)
+	g.markDirty()
 	return g.applied
 }
 
@@ -159,7 +159,7 @@ func (n *Node) TransferHold(now Time, s ids.Slice, upTo ids.Serial) ids.Serial {
 // TransferBegun: a crash would find on disk that it is void.
 func (n *Node) TransferReady(s ids.Slice) bool {
 	g := n.groups[s]
-	return g != nil && g.begun && g.resetAt <= n.persisted
+	return g != nil && g.transferBegun && g.resetRecord <= n.persisted
 }
 
 // TransferDone says that the state is on disk, chunks and all, with every entry
@@ -167,24 +167,24 @@ func (n *Node) TransferReady(s ids.Slice) bool {
 func (n *Node) TransferDone(now Time, s ids.Slice, base Snapshot) {
 	n.step(now)
 	g := n.groups[s]
-	if g == nil || !g.begun || base.Serial != g.log.base || base.Epoch != g.log.baseEpoch {
-		if g != nil && !g.begun {
+	if g == nil || !g.transferBegun || base.Serial != g.log.base || base.Epoch != g.log.baseEpoch {
+		if g != nil && !g.transferBegun {
 			g.transferAsked = false
 		}
 		return // overtaken by a newer transfer
 	}
-	g.incomplete, g.begun, g.transferNeeded, g.transferAsked = false, false, false, false
-	g.rowAt = n.record(g, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
-	g.ackWanted, g.ackSent = true, 0
+	g.incomplete, g.transferBegun, g.transferNeeded, g.transferAsked = false, false, false, false
+	g.rowRecord = n.record(g, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
+	g.ackDue, g.ackedTo = true, 0
 	g.rejoin()
-	g.follow()
+	g.followActive()
 }
 
 // TransferFailed says that the transfer ended without; it is asked for again.
 func (n *Node) TransferFailed(now Time, s ids.Slice) {
 	n.step(now)
 	if g := n.groups[s]; g != nil {
-		g.transferAsked, g.begun = false, false
-		g.transferAfter = n.now + n.c.SwapRetry
+		g.transferAsked, g.transferBegun = false, false
+		g.transferNotBefore = n.now + n.c.SwapRetry
 	}
 }

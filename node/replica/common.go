@@ -1,0 +1,144 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
+)
+
+// common is what a node keeps of a slice in every role.
+type common struct {
+	n  *Node
+	id ids.Slice
+	// row is the newest row seen. rowRecord is its record in the journal: the
+	// group sends nothing before that record is on disk.
+	row       *geoconfig.SliceRow
+	rowRecord Position
+	phase     phase
+	// dirty: the group is in Node.dirty, once.
+	dirty bool
+	stuck bool // the driver says so
+	// listed: the row lists this node, and the group is in Node.order.
+	listed bool
+	// members are as in row, in its order. self is this node's index among
+	// them, -1 if it is not there; only that member has no peer.
+	members []member
+	self    int
+	// The role and epoch that the driver was told last.
+	publishedRole  RoleKind
+	publishedEpoch ids.Epoch
+
+	promises
+	history
+	reading
+	comparison
+	copying
+	rowChange
+	succession
+}
+
+// promises is what others may count on because this node said it.
+type promises struct {
+	// doubtedPeers may count on promises that this node gave in an earlier
+	// epoch. They get none until they are known to have this epoch. Each is in
+	// here once, and lists the group in peer.doubted.
+	doubtedPeers []*peer
+	wasActive    bool // in this life
+	// quietUntil: the node does not act before, because of its own promises; 0
+	// in every phase but phaseQuiet, and where only the node's start matters.
+	quietUntil Time
+	// graceFrom: no member counts as silent before a lease after this.
+	graceFrom Time
+}
+
+// history is the slice's order and state as they are here.
+//
+// Invariant: log.base <= applied <= commit <= log.last; stable <= commit;
+// durable <= log.last.
+type history struct {
+	log entryLog
+	// commit is the highest serial known to be committed.
+	commit ids.Serial
+	// stable is what a takeover cannot lose: commit less what was acknowledged
+	// at level 1 alone. Members are told this.
+	stable ids.Serial
+	// onAllNormal is the highest serial known to be on the disks of all normal
+	// members.
+	onAllNormal ids.Serial
+	// applied is the serial of the last entry in Outputs.Applied; appliedEpoch
+	// and appliedTime are that entry's.
+	applied      ids.Serial
+	appliedEpoch ids.Epoch
+	appliedTime  hlc.Time
+	durable      ids.Serial // the entries up to here are on this disk
+	// unheld are the entries whose chunks are not on this disk, ascending.
+	unheld  []EntryID
+	clients clients
+	hasData bool // an operation with data was applied
+}
+
+// reading is the read of the journal that is under way, and what the last one
+// brought. There is at most one.
+type reading struct {
+	pendingRead Read // From is 0 if there is none
+	readAskedAt Time
+	readBack    []*Entry // in order, without a gap
+}
+
+// comparison is what other members say that this one acknowledged.
+type comparison struct {
+	// commonSerial is the highest serial that an active said all normal members
+	// have on their disks. A normal member has it, unless it lost its disk.
+	commonSerial ids.Serial
+	commonEpoch  ids.Epoch
+	// lack is what this disk turned out to have lost.
+	lack           lack
+	fromDisk       bool // an earlier life had the slice
+	compareAskedAt Time // 0: not yet in this life
+}
+
+// copying is the state transfer that replaces the copy here.
+//
+// Invariant: a transfer that has begun is of an incomplete state; only an
+// incomplete state has delayed entries.
+type copying struct {
+	// incomplete: the state at log.base is not here. Nothing is applied before
+	// the transfer has begun.
+	incomplete bool
+	// diverged: this copy has committed what the group has not. It counts for
+	// nothing until a transfer replaces it.
+	diverged bool
+	// resetCount counts the times that this life made its copy void.
+	resetCount uint64
+	// resetRecord is the record that says so. The driver may throw the old state
+	// away once it is on disk.
+	resetRecord   Position
+	transferBegun bool // and its serial, log.base, is known
+	// applyLimit is where a transfer waits for rows: no later entry is applied.
+	applyLimit   ids.Serial
+	delayedBytes int // of the entries that are not applied, while it is incomplete
+	// transferNeeded: the missed operations are gone. transferAsked: the driver
+	// knows, and has not reported an end.
+	transferNeeded, transferAsked bool
+	transferNotBefore             Time
+}
+
+// rowChange is the compare-and-swap of the row that this node has under way.
+//
+// Invariant: the pending swap starts from the row's epoch and makes the next.
+type rowChange struct {
+	swap          *pendingSwap // nil: none
+	swapNotBefore Time
+	attempts      uint64 // tells the swaps and hand-overs of this life apart
+	// intentRecorded: the journal says that a swap of this epoch may have made
+	// another member normal, so that this node may not be alone any more.
+	intentRecorded bool
+}
+
+// succession is a hand-over, at either end.
+type succession struct {
+	handover *handover // under way at this node as the active; nil: none
+	offer    offer     // what the active passed on to this standby; epoch 0: nothing
+	// inheritedLeases is what the next RoleLeading carries; nil: nothing.
+	inheritedLeases *Role
+}
