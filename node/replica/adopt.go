@@ -8,17 +8,17 @@ import (
 // hasTakeoverQuorum reports whether as many normal members have spoken in this
 // activeship as a takeover must hear; from then on they take nothing more from
 // an earlier active.
-func (g *group) hasTakeoverQuorum() bool {
-	if g.row.Hear <= 1 || g.phase != phaseRecover || g.n.c.Bugs.TakeoverHearsOne {
+func (l *leading) hasTakeoverQuorum() bool {
+	if l.row.Hear <= 1 || l.phase != phaseRecover || l.n.c.Bugs.TakeoverHearsOne {
 		return true
 	}
 	k := 1
-	for i := range g.members {
-		if m := &g.members[i]; m.state == geoconfig.Normal && m.tailHeard && !m.tailVoid {
+	for i := range l.members {
+		if m := &l.members[i]; m.state == geoconfig.Normal && m.tailHeard && !m.tailVoid {
 			k++
 		}
 	}
-	return k >= g.row.Hear
+	return k >= l.row.Hear
 }
 
 // adoptLongest makes this log equal to the highest one heard, and reports whether
@@ -63,32 +63,32 @@ func (g *group) adoptLongest() bool {
 	return false
 }
 
-func (g *group) fetchEntries(from ids.Node) {
-	m := g.newMessage(from, Fetch)
-	m.Prev = max(g.commit, g.log.base, g.matched)
-	m.PrevEpoch = g.log.epochAt(m.Prev)
+func (f *following) fetchEntries(from ids.Node) {
+	m := f.newMessage(from, Fetch)
+	m.Prev = max(f.commit, f.log.base, f.matched)
+	m.PrevEpoch = f.log.epochAt(m.Prev)
 }
 
 // onFetch gives the active what it asks for.
-func (g *group) onFetch(from ids.Node, m *Message) {
-	if g.isMute() || from != g.row.Active || g.incomplete || g.diverged {
+func (f *following) onFetch(from ids.Node, m *Message) {
+	if f.isMute() || from != f.row.Active || f.incomplete || f.diverged {
 		return
 	}
-	prev := max(m.Prev, g.log.base)
-	out := g.n.out
+	prev := max(m.Prev, f.log.base)
+	out := f.n.out
 	start, size := len(out.entries), 0
-	for s := prev + 1; s <= g.log.last && size < g.n.c.Limits.MessageBytes; s++ {
-		e := g.findEntry(s)
+	for s := prev + 1; s <= f.log.last && size < f.n.c.Limits.MessageBytes; s++ {
+		e := f.findEntry(s)
 		if e == nil {
-			g.requestRead(s, g.log.last)
+			f.requestRead(s, f.log.last)
 			break
 		}
 		out.entries = append(out.entries, e)
 		size += e.cost()
 	}
-	if k := len(out.entries); k > start || prev > m.Prev || g.log.epochAt(prev) != m.PrevEpoch {
-		a := g.newMessage(from, Fetched)
-		a.Prev, a.PrevEpoch = prev, g.log.epochAt(prev)
+	if k := len(out.entries); k > start || prev > m.Prev || f.log.epochAt(prev) != m.PrevEpoch {
+		a := f.newMessage(from, Fetched)
+		a.Prev, a.PrevEpoch = prev, f.log.epochAt(prev)
 		a.Entries = out.entries[start:k:k]
 	}
 }
@@ -123,11 +123,11 @@ func (g *group) onFetched(from ids.Node, m *Message) {
 // giveUpAdoption ends the attempt to become equal to a longer log: what this one lacks
 // is gone from the other's memory. This node beacons no more, so that another
 // one may take over; where none may, it gets the state itself and goes on.
-func (g *group) giveUpAdoption(to *member) {
-	g.n.event(g, "cannot become equal to a longer log", to.node)
-	g.lack.noteSerial(g.n.now, to.tailSerial, to.tailEpoch)
-	g.transferNeeded = true
-	g.phase = phaseJunior
-	g.publishRole()
-	g.markDirty()
+func (l *leading) giveUpAdoption(to *member) {
+	l.n.event(l.common, "cannot become equal to a longer log", to.node)
+	l.lack.noteSerial(l.n.now, to.tailSerial, to.tailEpoch)
+	l.transferNeeded = true
+	l.phase = phaseJunior
+	l.publishRole()
+	l.markDirty()
 }

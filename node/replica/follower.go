@@ -64,15 +64,15 @@ func (g *group) onAppend(from ids.Node, a *Message) {
 // for, while the state that they follow is being transferred. They stay in
 // memory until the rows are here that they change; what has no room is sent
 // again later.
-func (g *group) delayEntries(entries []*Entry) []*Entry {
+func (c *common) delayEntries(entries []*Entry) []*Entry {
 	for i, e := range entries {
-		if e.Serial <= g.log.last && g.log.epochAt(e.Serial) == e.Epoch {
+		if e.Serial <= c.log.last && c.log.epochAt(e.Serial) == e.Epoch {
 			continue
 		}
-		if g.delayedBytes >= g.n.c.Limits.KeepBytes {
+		if c.delayedBytes >= c.n.c.Limits.KeepBytes {
 			return entries[:i]
 		}
-		g.delayedBytes += e.cost()
+		c.delayedBytes += e.cost()
 	}
 	return entries
 }
@@ -80,21 +80,21 @@ func (g *group) delayEntries(entries []*Entry) []*Entry {
 // takeEntries stores the entries that are not here yet. Where one of another epoch
 // stands in an entry's place, it and what follows were never committed and go;
 // if they were, this member diverged and false is returned.
-func (g *group) takeEntries(entries []*Entry) bool {
+func (c *common) takeEntries(entries []*Entry) bool {
 	for _, e := range entries {
-		if e.Serial <= g.log.last {
-			if g.log.epochAt(e.Serial) == e.Epoch || e.Serial <= g.log.base {
+		if e.Serial <= c.log.last {
+			if c.log.epochAt(e.Serial) == e.Epoch || e.Serial <= c.log.base {
 				continue
 			}
-			if e.Serial <= g.commit {
-				g.noteDivergence()
+			if e.Serial <= c.commit {
+				c.noteDivergence()
 				return false
 			}
-			g.cutLog(e.Serial)
+			c.cutLog(e.Serial)
 		}
-		g.storeEntry(e)
+		c.storeEntry(e)
 		if len(e.Chunks) > 0 {
-			g.unheld = append(g.unheld, EntryID{e.Serial, e.Epoch})
+			c.unheld = append(c.unheld, EntryID{e.Serial, e.Epoch})
 		}
 	}
 	return true
@@ -103,81 +103,81 @@ func (g *group) takeEntries(entries []*Entry) bool {
 // noteDivergence notes that this member committed what the group did not: it had
 // acknowledged it alone, as the client asked (level 1), or lost its disk's
 // newest content. Its state must be replaced.
-func (g *group) noteDivergence() {
-	g.diverged = true
-	g.n.event(g, "diverged", g.n.c.Self)
-	if g.phase == phaseStandby {
-		g.phase = phaseNone
-		g.publishRole()
+func (c *common) noteDivergence() {
+	c.diverged = true
+	c.n.event(c, "diverged", c.n.c.Self)
+	if c.phase == phaseStandby {
+		c.phase = phaseNone
+		c.publishRole()
 	}
 }
 
-func (g *group) divergedFlag() Flags {
-	if g.diverged {
+func (c *common) divergedFlag() Flags {
+	if c.diverged {
 		return FlagDiverged | FlagIncomplete
 	}
 	return 0
 }
 
 // followActive applies what is committed and on this disk, and answers.
-func (g *group) followActive() {
-	c := min(g.leaderCommit, g.matched, g.durable)
-	if c > g.commit {
-		g.commit = c
-		g.stable = max(g.stable, c)
+func (f *following) followActive() {
+	c := min(f.leaderCommit, f.matched, f.durable)
+	if c > f.commit {
+		f.commit = c
+		f.stable = max(f.stable, c)
 	}
-	g.applyUpTo(g.commit)
-	g.markDirty()
+	f.applyUpTo(f.commit)
+	f.markDirty()
 }
 
 // acknowledge tells the active what is on this disk, if that is news.
-func (g *group) acknowledge() {
-	if (g.phase != phaseStandby && g.phase != phaseJunior) || g.hasDecided() {
+func (f *following) acknowledge() {
+	if (f.phase != phaseStandby && f.phase != phaseJunior) || f.hasDecided() {
 		return
 	}
-	if g.mismatchDue {
-		g.mismatchDue = false
-		g.sendMismatch(g.leader, 0)
+	if f.mismatchDue {
+		f.mismatchDue = false
+		f.sendMismatch(f.leader, 0)
 	}
-	s := min(g.heldSerial(), g.matched)
-	if g.incomplete {
-		s = min(g.durable, g.matched) // counts for nothing: what chunks it lacks is no matter
+	s := min(f.heldSerial(), f.matched)
+	if f.incomplete {
+		s = min(f.durable, f.matched) // counts for nothing: what chunks it lacks is no matter
 	}
-	if !g.verified || g.diverged || (s <= g.ackedTo && !g.ackDue) {
+	if !f.verified || f.diverged || (s <= f.ackedTo && !f.ackDue) {
 		return
 	}
-	g.ackedTo = max(g.ackedTo, s)
-	g.ackDue = false
-	a := g.newMessage(g.leader, Ack)
-	a.Serial, a.SerialEpoch = s, ids.Epoch(g.resetCount)
-	g.describeLog(a)
-	if g.incomplete {
+	f.ackedTo = max(f.ackedTo, s)
+	f.ackDue = false
+	a := f.newMessage(f.leader, Ack)
+	a.Serial, a.SerialEpoch = s, ids.Epoch(f.resetCount)
+	f.describeLog(a)
+	if f.incomplete {
 		a.Flags |= FlagIncomplete
 	}
-	if g.n.leaving {
+	if f.n.leaving {
 		a.Flags |= FlagLeaving
 	}
 }
 
 // describeLog adds this member's last entry and what it knows to be committed.
-func (g *group) describeLog(m *Message) {
-	m.Prev, m.PrevEpoch = g.log.last, g.log.epochAt(g.log.last)
-	m.Commit = max(g.commit, g.log.base)
-	m.CommitEpoch = g.log.epochAt(m.Commit)
+func (c *common) describeLog(m *Message) {
+	m.Prev, m.PrevEpoch = c.log.last, c.log.epochAt(c.log.last)
+	m.Commit = max(c.commit, c.log.base)
+	m.CommitEpoch = c.log.epochAt(m.Commit)
 }
 
-func (g *group) sendMismatch(to ids.Node, flags Flags) *Message {
-	if g.isMute() {
-		g.mismatchDue = true
+func (f *following) sendMismatch(to ids.Node, flags Flags) *Message {
+	if f.isMute() {
+		f.mismatchDue = true
 		return nil
 	}
-	g.ackDue = false
-	m := g.newMessage(to, Mismatch)
+	f.ackDue = false
+	m := f.newMessage(to, Mismatch)
 	m.Flags |= flags
-	if g.incomplete {
+	if f.incomplete {
 		m.Flags |= FlagIncomplete
 	}
-	m.Flags |= g.divergedFlag()
-	g.describeLog(m)
+	m.Flags |= f.divergedFlag()
+	f.describeLog(m)
 	return m
 }

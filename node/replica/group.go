@@ -56,90 +56,90 @@ func (g *group) enlist() {
 	}
 }
 
-func (g *group) markDirty() {
-	if !g.dirty {
-		g.dirty = true
-		g.n.dirty = append(g.n.dirty, g)
+func (c *common) markDirty() {
+	if !c.dirty {
+		c.dirty = true
+		c.n.dirty = append(c.n.dirty, c)
 	}
 }
 
 // isMute reports whether the newest epoch is not on disk yet.
-func (g *group) isMute() bool { return g.rowRecord > g.n.persisted }
+func (c *common) isMute() bool { return c.rowRecord > c.n.persisted }
 
 // isActing reports whether this node is the active and may use its powers once
 // it has its lease.
-func (g *group) isActing() bool {
-	return g.phase == phaseRecover || g.phase == phaseSync || g.phase == phaseLead
+func (c *common) isActing() bool {
+	return c.phase == phaseRecover || c.phase == phaseSync || c.phase == phaseLead
 }
 
-func (g *group) hasStoppedActing() bool { return g.handover != nil && g.handover.stopped }
+func (l *leading) hasStoppedActing() bool { return l.handover != nil && l.handover.stopped }
 
 // isRequired reports whether a member's acknowledgement and promise are needed:
 // it is normal in the row, or in the one that a swap may have put there.
-func (g *group) isRequired(m *member) bool {
+func (c *common) isRequired(m *member) bool {
 	if m.state == geoconfig.Normal {
 		return true
 	}
-	if g.swap == nil {
+	if c.swap == nil {
 		return false
 	}
-	after, _ := g.swap.After.Member(m.node)
+	after, _ := c.swap.After.Member(m.node)
 	return after.State == geoconfig.Normal
 }
 
 // leaseUntil returns the end of the lease: every standby's promise counts from the
 // sending of the beacon that it answered.
-func (g *group) leaseUntil() Time {
-	if !g.isActing() || g.self < 0 {
+func (c *common) leaseUntil() Time {
+	if !c.isActing() || c.self < 0 {
 		return math.MinInt64
 	}
-	until := g.n.now + g.n.c.Lease
-	for i := range g.members {
-		m := &g.members[i]
-		if m.peer != nil && g.isRequired(m) {
+	until := c.n.now + c.n.c.Lease
+	for i := range c.members {
+		m := &c.members[i]
+		if m.peer != nil && c.isRequired(m) {
 			if m.leaseFrom == 0 {
 				return math.MinInt64
 			}
-			until = min(until, m.leaseFrom+g.n.c.Lease)
+			until = min(until, m.leaseFrom+c.n.c.Lease)
 		}
 	}
 	return until
 }
 
 // noteRenewal is called when a promise came in.
-func (g *group) noteRenewal() {
-	until := g.leaseUntil()
-	if !g.isActing() || until <= g.leaseEnd {
+func (l *leading) noteRenewal() {
+	until := l.leaseUntil()
+	if !l.isActing() || until <= l.leaseEnd {
 		return
 	}
-	g.leaseEnd = until
-	if g.phase == phaseLead {
-		g.n.out.Leases = append(g.n.out.Leases, Lease{g.id, g.row.Epoch, until})
+	l.leaseEnd = until
+	if l.phase == phaseLead {
+		l.n.out.Leases = append(l.n.out.Leases, Lease{l.id, l.row.Epoch, until})
 	}
-	g.advanceCommit()
+	l.advanceCommit()
 }
 
-func (g *group) memberOf(p ids.Node) *member {
-	for i := range g.members {
-		if g.members[i].node == p {
-			return &g.members[i]
+func (c *common) memberOf(p ids.Node) *member {
+	for i := range c.members {
+		if c.members[i].node == p {
+			return &c.members[i]
 		}
 	}
 	return nil
 }
 
-func (g *group) normals() int {
+func (c *common) normals() int {
 	k := 0
-	for i := range g.members {
-		if g.members[i].state == geoconfig.Normal {
+	for i := range c.members {
+		if c.members[i].state == geoconfig.Normal {
 			k++
 		}
 	}
 	return k
 }
 
-func (g *group) role() RoleKind {
-	switch g.phase {
+func (c *common) role() RoleKind {
+	switch c.phase {
 	case phaseStandby:
 		return RoleStandby
 	case phaseJunior:
@@ -147,7 +147,7 @@ func (g *group) role() RoleKind {
 	case phaseQuiet, phaseRecover, phaseSync:
 		return RoleActive
 	case phaseLead:
-		if g.handover != nil && g.handover.revokeAsked {
+		if c.handover != nil && c.handover.revokeAsked {
 			return RoleYielding
 		}
 		return RoleLeading
@@ -156,47 +156,47 @@ func (g *group) role() RoleKind {
 }
 
 // publishRole tells the driver of a changed role or row.
-func (g *group) publishRole() {
-	k := g.role()
-	if k == g.publishedRole && g.row.Epoch == g.publishedEpoch {
+func (c *common) publishRole() {
+	k := c.role()
+	if k == c.publishedRole && c.row.Epoch == c.publishedEpoch {
 		return
 	}
-	r := Role{Slice: g.id, Kind: k, Row: g.row, Removed: g.self < 0}
-	if k == RoleLeading && g.inheritedLeases != nil {
-		r.Leases, r.LeasesAge, r.Wait = g.inheritedLeases.Leases, g.n.now-g.inheritedLeases.LeasesAge, g.inheritedLeases.Wait
-		g.inheritedLeases = nil
+	r := Role{Slice: c.id, Kind: k, Row: c.row, Removed: c.self < 0}
+	if k == RoleLeading && c.inheritedLeases != nil {
+		r.Leases, r.LeasesAge, r.Wait = c.inheritedLeases.Leases, c.n.now-c.inheritedLeases.LeasesAge, c.inheritedLeases.Wait
+		c.inheritedLeases = nil
 	}
-	g.publishedRole, g.publishedEpoch = k, g.row.Epoch
-	g.n.out.Roles = append(g.n.out.Roles, r)
+	c.publishedRole, c.publishedEpoch = k, c.row.Epoch
+	c.n.out.Roles = append(c.n.out.Roles, r)
 	if k == RoleLeading {
-		g.n.out.Leases = append(g.n.out.Leases, Lease{g.id, g.row.Epoch, g.leaseUntil()})
+		c.n.out.Leases = append(c.n.out.Leases, Lease{c.id, c.row.Epoch, c.leaseUntil()})
 	}
 }
 
 // refuseWaiting answers everybody who waits: the outcome is unknown.
-func (g *group) refuseWaiting() {
-	for _, w := range append(g.waiting, g.retries...) {
-		g.n.out.Replies = append(g.n.out.Replies, Reply{Slice: g.id, Token: w.token, Kind: fault.TimedOut})
+func (l *leading) refuseWaiting() {
+	for _, w := range append(l.waiting, l.retries...) {
+		l.n.out.Replies = append(l.n.out.Replies, Reply{Slice: l.id, Token: w.token, Kind: fault.TimedOut})
 	}
-	g.waiting, g.retries = nil, nil
-	g.inflight = nil
-	g.uncommitted = 0
+	l.waiting, l.retries = nil, nil
+	l.inflight = nil
+	l.uncommitted = 0
 }
 
 // noteHeld notes that an entry's chunks are here.
-func (g *group) noteHeld(e EntryID) {
-	g.unheld = slices.DeleteFunc(g.unheld, func(u EntryID) bool { return u == e })
+func (c *common) noteHeld(e EntryID) {
+	c.unheld = slices.DeleteFunc(c.unheld, func(u EntryID) bool { return u == e })
 }
 
 // heldSerial returns the serial up to which this node has entries and their chunks
 // on its disk.
-func (g *group) heldSerial() ids.Serial {
-	s := g.durable
-	if g.n.c.Bugs.AckBeforeSync {
-		s = g.log.last
+func (c *common) heldSerial() ids.Serial {
+	s := c.durable
+	if c.n.c.Bugs.AckBeforeSync {
+		s = c.log.last
 	}
-	if len(g.unheld) > 0 {
-		s = min(s, g.unheld[0].Serial-1)
+	if len(c.unheld) > 0 {
+		s = min(s, c.unheld[0].Serial-1)
 	}
 	return s
 }
@@ -212,61 +212,61 @@ func (g *group) noteDurable() {
 
 // storeEntry appends an entry to the log and the journal; what was there from its
 // serial on must have been cut.
-func (g *group) storeEntry(e *Entry) {
-	g.log.append(e)
-	g.n.record(g, Record{Kind: RecordEntry, Entry: e})
-	g.markDirty()
+func (c *common) storeEntry(e *Entry) {
+	c.log.append(e)
+	c.n.record(c, Record{Kind: RecordEntry, Entry: e})
+	c.markDirty()
 }
 
 // cutLog removes the uncommitted entries from a serial on.
-func (g *group) cutLog(from ids.Serial) {
-	for s := from; g.incomplete && s <= g.log.last; s++ {
-		if e := g.log.get(s); e != nil {
-			g.delayedBytes -= e.cost()
+func (c *common) cutLog(from ids.Serial) {
+	for s := from; c.incomplete && s <= c.log.last; s++ {
+		if e := c.log.get(s); e != nil {
+			c.delayedBytes -= e.cost()
 		}
 	}
-	g.log.cut(from)
-	g.durable = min(g.durable, from-1)
-	for len(g.unheld) > 0 && g.unheld[len(g.unheld)-1].Serial >= from {
-		g.unheld = g.unheld[:len(g.unheld)-1]
+	c.log.cut(from)
+	c.durable = min(c.durable, from-1)
+	for len(c.unheld) > 0 && c.unheld[len(c.unheld)-1].Serial >= from {
+		c.unheld = c.unheld[:len(c.unheld)-1]
 	}
 }
 
 // applyUpTo hands over committed entries up to a serial, reading back those that
 // are not in memory.
-func (g *group) applyUpTo(upTo ids.Serial) {
-	if g.incomplete {
-		if !g.transferBegun {
+func (c *common) applyUpTo(upTo ids.Serial) {
+	if c.incomplete {
+		if !c.transferBegun {
 			return
 		}
-		upTo = min(upTo, g.applyLimit)
+		upTo = min(upTo, c.applyLimit)
 	}
-	if g.applied >= upTo {
+	if c.applied >= upTo {
 		return
 	}
-	out := g.n.out
+	out := c.n.out
 	start := len(out.entries)
-	for g.applied < upTo {
-		e := g.findEntry(g.applied + 1)
+	for c.applied < upTo {
+		e := c.findEntry(c.applied + 1)
 		if e == nil {
-			g.requestRead(g.applied+1, upTo)
+			c.requestRead(c.applied+1, upTo)
 			break
 		}
-		g.clients.apply(e, g.appliedTime)
-		g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
-		g.hasData = g.hasData || len(e.Data) > 0
-		if g.incomplete {
-			g.delayedBytes -= e.cost()
+		c.clients.apply(e, c.appliedTime)
+		c.applied, c.appliedEpoch, c.appliedTime = e.Serial, e.Epoch, e.Time
+		c.hasData = c.hasData || len(e.Data) > 0
+		if c.incomplete {
+			c.delayedBytes -= e.cost()
 		}
-		g.n.keep(g, e)
+		c.n.keep(c, e)
 		out.entries = append(out.entries, e)
 	}
 	if k := len(out.entries); k > start {
-		out.Applied = append(out.Applied, Apply{Slice: g.id, Entries: out.entries[start:k:k]})
+		out.Applied = append(out.Applied, Apply{Slice: c.id, Entries: out.entries[start:k:k]})
 	}
 }
 
-func (n *Node) keep(g *group, e *Entry) {
+func (n *Node) keep(g *common, e *Entry) {
 	c := e.cost()
 	n.kept.push(keptEntry{g, e.Serial, c})
 	n.keptBytes += c

@@ -59,57 +59,57 @@ func (n *Node) Yield(now Time, s ids.Slice, leases []byte) {
 }
 
 // advanceHandover moves a hand-over on: drained, revoked, offered, swapped.
-func (g *group) advanceHandover() {
-	y := g.handover
-	if y == nil || g.swap != nil {
+func (l *leading) advanceHandover() {
+	y := l.handover
+	if y == nil || l.swap != nil {
 		return
 	}
-	m := g.memberOf(y.to)
-	if m == nil || m.state != geoconfig.Normal || g.n.now-y.since > 2*g.n.c.Lease {
-		g.cancelHandover()
+	m := l.memberOf(y.to)
+	if m == nil || m.state != geoconfig.Normal || l.n.now-y.since > 2*l.n.c.Lease {
+		l.cancelHandover()
 		return
 	}
 	switch {
 	case !y.revokeAsked:
-		if g.commit == g.log.last && m.match == g.log.last {
+		if l.commit == l.log.last && m.match == l.log.last {
 			y.revokeAsked = true
-			g.publishRole()
+			l.publishRole()
 		}
 	case !y.stopped:
 	case !y.offerTaken:
-		if y.sentAt == 0 || g.n.now-y.sentAt >= g.n.c.ResendAfter {
-			y.sentAt = g.n.now
-			o := g.newMessage(y.to, Offer)
+		if y.sentAt == 0 || l.n.now-y.sentAt >= l.n.c.ResendAfter {
+			y.sentAt = l.n.now
+			o := l.newMessage(y.to, Offer)
 			o.Serial, o.Leases = y.number, y.leases
 		}
 	default:
-		row := g.nextRow()
+		row := l.nextRow()
 		row.Active = y.to
-		g.proposeRow(row, "slice.handover")
+		l.proposeRow(row, "slice.handover")
 	}
 }
 
 // cancelHandover ends a hand-over that did not come about.
-func (g *group) cancelHandover() {
-	if g.handover != nil {
-		g.handover = nil
-		g.publishRole()
+func (l *leading) cancelHandover() {
+	if l.handover != nil {
+		l.handover = nil
+		l.publishRole()
 	}
 }
 
-func (g *group) onOffer(from ids.Node, m *Message) {
-	if from != g.row.Active || g.phase != phaseStandby || g.isMute() {
+func (f *following) onOffer(from ids.Node, m *Message) {
+	if from != f.row.Active || f.phase != phaseStandby || f.isMute() {
 		return
 	}
-	if g.offer.epoch != m.Epoch || g.offer.number < m.Serial {
-		g.offer = offer{epoch: m.Epoch, number: m.Serial, leases: m.Leases, at: g.n.now}
+	if f.offer.epoch != m.Epoch || f.offer.number < m.Serial {
+		f.offer = offer{epoch: m.Epoch, number: m.Serial, leases: m.Leases, at: f.n.now}
 	}
-	g.newMessage(from, Taken).Serial = g.offer.number
+	f.newMessage(from, Taken).Serial = f.offer.number
 }
 
-func (g *group) onTaken(from ids.Node, m *Message) {
-	if y := g.handover; y != nil && y.stopped && y.to == from && y.number == m.Serial {
+func (l *leading) onTaken(from ids.Node, m *Message) {
+	if y := l.handover; y != nil && y.stopped && y.to == from && y.number == m.Serial {
 		y.offerTaken = true
-		g.markDirty()
+		l.markDirty()
 	}
 }

@@ -24,9 +24,9 @@ func (l *lack) noteSerial(now Time, serial ids.Serial, epoch ids.Epoch) {
 }
 
 // lacksEntries reports whether this member still lacks something.
-func (g *group) lacksEntries() bool {
-	l := &g.lack
-	if l.serial > 0 && (l.serial < g.log.base || l.serial <= g.durable && g.log.epochAt(l.serial) == l.epoch) {
+func (c *common) lacksEntries() bool {
+	l := &c.lack
+	if l.serial > 0 && (l.serial < c.log.base || l.serial <= c.durable && c.log.epochAt(l.serial) == l.epoch) {
 		*l = lack{}
 	}
 	return l.serial > 0
@@ -34,52 +34,52 @@ func (g *group) lacksEntries() bool {
 
 // noteCommon takes what another member says all normal ones have. This node,
 // if it is normal, has acknowledged it.
-func (g *group) noteCommon(m *Message) {
-	if m.Serial > g.commonSerial {
-		g.commonSerial, g.commonEpoch = m.Serial, m.SerialEpoch
+func (c *common) noteCommon(m *Message) {
+	if m.Serial > c.commonSerial {
+		c.commonSerial, c.commonEpoch = m.Serial, m.SerialEpoch
 	}
-	if g.self < 0 || g.members[g.self].state != geoconfig.Normal || g.incomplete || m.Serial < g.log.base ||
-		m.Serial <= g.lack.serial || g.log.epochAt(m.Serial) == m.SerialEpoch {
+	if c.self < 0 || c.members[c.self].state != geoconfig.Normal || c.incomplete || m.Serial < c.log.base ||
+		m.Serial <= c.lack.serial || c.log.epochAt(m.Serial) == m.SerialEpoch {
 		return
 	}
-	if g.lack.serial == 0 {
-		g.n.event(g, "has less than it acknowledged", g.n.c.Self)
+	if c.lack.serial == 0 {
+		c.n.event(c, "has less than it acknowledged", c.n.c.Self)
 	}
-	g.lack.noteSerial(g.n.now, m.Serial, m.SerialEpoch)
+	c.lack.noteSerial(c.n.now, m.Serial, m.SerialEpoch)
 }
 
 // tickCompare asks the other normal members what all have, in a life that found
 // the slice on its disk: that disk may lack what an earlier life acknowledged.
-func (g *group) tickCompare() {
-	now, c := g.n.now, &g.n.c
-	if !g.fromDisk || now > c.Start+2*c.Wait || g.isMute() || g.compareAskedAt > 0 && now-g.compareAskedAt < c.ResendAfter || c.Bugs.TakesOverAlone {
+func (c *common) tickCompare() {
+	now, config := c.n.now, &c.n.c
+	if !c.fromDisk || now > config.Start+2*config.Wait || c.isMute() || c.compareAskedAt > 0 && now-c.compareAskedAt < config.ResendAfter || config.Bugs.TakesOverAlone {
 		return
 	}
-	g.compareAskedAt = now
-	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal && !m.hasCompared {
-			g.sendQuery(m)
+	c.compareAskedAt = now
+	for i := range c.members {
+		if m := &c.members[i]; m.peer != nil && m.state == geoconfig.Normal && !m.hasCompared {
+			c.sendQuery(m)
 		}
 	}
 }
 
 // rejoin makes a normal member that was getting the state one again.
-func (g *group) rejoin() {
-	if g.phase != phaseJunior || g.self < 0 || g.incomplete || g.transferAsked {
+func (l *leading) rejoin() {
+	if l.phase != phaseJunior || l.self < 0 || l.incomplete || l.transferAsked {
 		return
 	}
-	switch p := g.phaseByRow(); p {
+	switch p := l.phaseByRow(); p {
 	case phaseStandby:
-		g.phase, g.transferNeeded = p, false
-		g.publishRole()
+		l.phase, l.transferNeeded = p, false
+		l.publishRole()
 	case phaseRecover:
-		for i := range g.members {
-			m := &g.members[i]
+		for i := range l.members {
+			m := &l.members[i]
 			m.tailHeard, m.tailVoid = false, false
-			m.unconfirm(g.n.now)
+			m.unconfirm(l.n.now)
 		}
-		g.mustAdopt, g.transferNeeded = true, false
-		g.beginRecovery()
-		g.publishRole()
+		l.mustAdopt, l.transferNeeded = true, false
+		l.beginRecovery()
+		l.publishRole()
 	}
 }

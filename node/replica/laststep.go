@@ -18,38 +18,38 @@ type lastStep struct {
 
 // tickLastStep begins the last step of a junior that has all that was there
 // half a moment ago, and ends one that took too long.
-func (g *group) tickLastStep(m *member) {
-	l, now, lease := &m.lastStep, g.n.now, g.n.c.Lease
-	if !g.isFollowing(m) {
-		*l = lastStep{notBefore: l.notBefore}
+func (l *leading) tickLastStep(m *member) {
+	step, now, lease := &m.lastStep, l.n.now, l.n.c.Lease
+	if !l.isFollowing(m) {
+		*step = lastStep{notBefore: step.notBefore}
 		return
 	}
-	if l.mark > 0 && m.match >= l.mark {
-		l.lag, l.mark = now-l.markAt, 0
+	if step.mark > 0 && m.match >= step.mark {
+		step.lag, step.mark = now-step.markAt, 0
 	}
-	if l.mark == 0 {
-		l.mark, l.markAt = g.log.last, now
+	if step.mark == 0 {
+		step.mark, step.markAt = l.log.last, now
 	}
-	late := max(l.lag, now-l.markAt) > lease/4
+	late := max(step.lag, now-step.markAt) > lease/4
 	switch {
-	case l.begun && !g.inLastStep(m):
-		l.begun, l.notBefore = false, now+2*lease
-		g.n.event(g, "too far behind to become normal yet", m.node)
-	case !l.begun && l.lag > 0 && !late && now >= l.notBefore && g.isSteady(m.peer):
-		l.begun, l.begunAt = true, now
+	case step.begun && !l.inLastStep(m):
+		step.begun, step.notBefore = false, now+2*lease
+		l.n.event(l.common, "too far behind to become normal yet", m.node)
+	case !step.begun && step.lag > 0 && !late && now >= step.notBefore && l.isSteady(m.peer):
+		step.begun, step.begunAt = true, now
 	}
 }
 
 // inLastStep reports whether a junior's acknowledgement is required. What ends
 // it must not wait for anything, not for a swap either.
-func (g *group) inLastStep(m *member) bool {
-	return m.lastStep.begun && g.n.now-m.lastStep.begunAt <= g.n.c.Lease/2
+func (c *common) inLastStep(m *member) bool {
+	return m.lastStep.begun && c.n.now-m.lastStep.begunAt <= c.n.c.Lease/2
 }
 
 // lastSteps reports whether any junior is in its last step.
-func (g *group) lastSteps() bool {
-	for i := range g.members {
-		if g.inLastStep(&g.members[i]) {
+func (l *leading) lastSteps() bool {
+	for i := range l.members {
+		if l.inLastStep(&l.members[i]) {
 			return true
 		}
 	}

@@ -27,10 +27,10 @@ func (n *Node) Leave(now Time) int {
 }
 
 // announceLeaving makes the next acknowledgement due, which says it.
-func (g *group) announceLeaving() {
-	if g.leaveSentAt == 0 || g.n.now-g.leaveSentAt >= g.n.c.ResendAfter {
-		g.leaveSentAt = g.n.now
-		g.ackDue = true
-		g.markDirty()
+func (f *following) announceLeaving() {
+	if f.leaveSentAt == 0 || f.n.now-f.leaveSentAt >= f.n.c.ResendAfter {
+		f.leaveSentAt = f.n.now
+		f.ackDue = true
+		f.markDirty()
 	}
 }

@@ -9,31 +9,31 @@ const hearLeases = 20
 
 // tickMembers looks after the members: one swap at a time takes out who is
 // silent, brings back who answers again, and makes equal juniors normal.
-func (g *group) tickMembers() {
-	if g.swap != nil || g.handover != nil || g.isMute() {
+func (l *leading) tickMembers() {
+	if l.swap != nil || l.handover != nil || l.isMute() {
 		return
 	}
-	if g.dropSilent() || g.phase != phaseLead || g.leaseUntil() <= g.n.now {
+	if l.dropSilent() || l.phase != phaseLead || l.leaseUntil() <= l.n.now {
 		return
 	}
-	for i := range g.members {
-		m := &g.members[i]
-		g.tickLastStep(m)
-		if g.isEqual(m) {
-			row := g.nextRow()
+	for i := range l.members {
+		m := &l.members[i]
+		l.tickLastStep(m)
+		if l.isEqual(m) {
+			row := l.nextRow()
 			setState(&row, m.node, geoconfig.Normal)
-			g.proposeRow(row, "member.normal")
+			l.proposeRow(row, "member.normal")
 			return
 		}
-		if g.hasReturned(m) {
-			g.takeBackMember(m)
+		if l.hasReturned(m) {
+			l.takeBackMember(m)
 			return
 		}
 	}
-	if g.row.Hear > 1 && g.n.now-g.belowAllAt > hearLeases*g.n.c.Lease {
-		row := g.nextRow()
-		if g.lowerQuorum(&row); row.Hear == 0 {
-			g.proposeRow(row, "slice.hear")
+	if l.row.Hear > 1 && l.n.now-l.belowAllAt > hearLeases*l.n.c.Lease {
+		row := l.nextRow()
+		if l.lowerQuorum(&row); row.Hear == 0 {
+			l.proposeRow(row, "slice.hear")
 		}
 	}
 }
@@ -41,69 +41,69 @@ func (g *group) tickMembers() {
 // isSilent reports whether a standby answered no beacon for a lease, made no
 // progress on its oldest operation for one, lost its disk or some of it, or says
 // that it is leaving.
-func (g *group) isSilent(m *member) bool {
+func (l *leading) isSilent(m *member) bool {
 	if m.hasOtherDisk() || m.isLeaving() || m.regain > 0 {
 		return true
 	}
-	now, lease := g.n.now, g.n.c.Lease
-	if now-max(m.leaseFrom, m.stateSince, g.graceFrom) > lease && !g.isReachable(m) {
+	now, lease := l.n.now, l.n.c.Lease
+	if now-max(m.leaseFrom, m.stateSince, l.graceFrom) > lease && !l.isReachable(m) {
 		return true
 	}
 	waiting := m.behind || !m.confirmed || (m.next > m.match+1)
-	return waiting && now-max(m.progressAt, m.stateSince, g.graceFrom) > lease
+	return waiting && now-max(m.progressAt, m.stateSince, l.graceFrom) > lease
 }
 
 // isReachable reports whether a member would promise just now.
-func (g *group) isReachable(m *member) bool {
-	return m.confirmed && !m.hasOtherDisk() && g.n.now-m.willingAt <= g.n.c.Lease/2
+func (c *common) isReachable(m *member) bool {
+	return m.confirmed && !m.hasOtherDisk() && c.n.now-m.willingAt <= c.n.c.Lease/2
 }
 
 // dropSilent takes a silent standby out, if those that can be counted on
 // afterwards are enough; an equal junior takes its place if there is one.
 // Where they are not enough the active stops: its lease has ended, it excepts
 // the slice, and the others may take over.
-func (g *group) dropSilent() bool {
+func (l *leading) dropSilent() bool {
 	var drop *member
 	sound := 1
-	for i := range g.members {
-		m := &g.members[i]
+	for i := range l.members {
+		m := &l.members[i]
 		if m.peer == nil || m.state != geoconfig.Normal {
 			continue
 		}
-		if g.isSilent(m) {
+		if l.isSilent(m) {
 			if drop == nil {
 				drop = m
 			}
-		} else if g.isReachable(m) {
+		} else if l.isReachable(m) {
 			sound++
 		}
 	}
-	if drop == nil || !g.hasTakeoverQuorum() || g.lacksEntries() {
+	if drop == nil || !l.hasTakeoverQuorum() || l.lacksEntries() {
 		return false
 	}
-	row := g.nextRow()
+	row := l.nextRow()
 	setState(&row, drop.node, geoconfig.Failed)
 	why := "member.failed"
 	if drop.isLeaving() {
 		why = "member.left"
 	}
-	if g.row.Policy.Level >= 3 && sound < 2 {
-		j := g.findEqualJunior()
+	if l.row.Policy.Level >= 3 && sound < 2 {
+		j := l.findEqualJunior()
 		if j == nil {
-			return g.recallSubstitute()
+			return l.recallSubstitute()
 		}
 		setState(&row, j.node, geoconfig.Normal)
 		why = "member.replaced"
 	}
-	if g.lowerQuorum(&row); !enough(&row) {
+	if l.lowerQuorum(&row); !enough(&row) {
 		return false // if it is for the others to get what was acknowledged below all, they will
 	}
-	return g.proposeRow(row, why)
+	return l.proposeRow(row, why)
 }
 
-func (g *group) findEqualJunior() *member {
-	for i := range g.members {
-		if m := &g.members[i]; g.isEqual(m) {
+func (l *leading) findEqualJunior() *member {
+	for i := range l.members {
+		if m := &l.members[i]; l.isEqual(m) {
 			return m
 		}
 	}
@@ -114,42 +114,42 @@ func (g *group) findEqualJunior() *member {
 // the place of a silent one. The active has no lease then, and needs none: what
 // it knows to be acknowledged is all there is, or another one has taken over and
 // the swap fails.
-func (g *group) recallSubstitute() bool {
-	if g.phase == phaseRecover {
+func (l *leading) recallSubstitute() bool {
+	if l.phase == phaseRecover {
 		return false
 	}
-	for i := range g.members {
-		if m := &g.members[i]; g.hasReturned(m) {
-			return g.takeBackMember(m)
+	for i := range l.members {
+		if m := &l.members[i]; l.hasReturned(m) {
+			return l.takeBackMember(m)
 		}
 	}
 	return false
 }
 
 // takeBackMember makes a failed member a junior.
-func (g *group) takeBackMember(m *member) bool {
-	row := g.nextRow()
+func (l *leading) takeBackMember(m *member) bool {
+	row := l.nextRow()
 	back := geoconfig.Member{Node: m.node, State: geoconfig.Recovering, Incarnation: m.incarnation}
 	if m.hasOtherDisk() {
 		back.State, back.Incarnation = geoconfig.Migrating, m.peer.incarnation
 	}
 	setMember(&row, back)
-	return g.proposeRow(row, "member.returned")
+	return l.proposeRow(row, "member.returned")
 }
 
 // isEqual reports whether a junior holds everything acknowledged, so that the
 // swap that makes it normal may be sent.
-func (g *group) isEqual(m *member) bool {
-	return g.isFollowing(m) && g.isSteady(m.peer) && m.match >= g.commit && m.match >= g.noopSerial
+func (l *leading) isEqual(m *member) bool {
+	return l.isFollowing(m) && l.isSteady(m.peer) && m.match >= l.commit && m.match >= l.noopSerial
 }
 
 // isSteady reports whether a peer has answered without a gap for so long that
 // others may wait for it again.
-func (g *group) isSteady(p *peer) bool { return g.n.now-p.steadyFrom >= g.n.c.Lease/2 }
+func (c *common) isSteady(p *peer) bool { return c.n.now-p.steadyFrom >= c.n.c.Lease/2 }
 
 // isFollowing reports whether a junior takes what is new, and lacks nothing older.
-func (g *group) isFollowing(m *member) bool {
-	return m.peer != nil && m.state.Junior() && g.phase >= phaseSync && g.isReachable(m) && !m.incomplete && !m.behind
+func (l *leading) isFollowing(m *member) bool {
+	return m.peer != nil && m.state.Junior() && l.phase >= phaseSync && l.isReachable(m) && !m.incomplete && !m.behind
 }
 
 // hasReturned reports whether a failed member has answered more than one beacon
@@ -157,10 +157,10 @@ func (g *group) isFollowing(m *member) bool {
 // steady. It stays out for two leases at least, so that a bad link does not make
 // the row change all the time; one that left by its own word comes back in its
 // next life, as soon as that has answered so.
-func (g *group) hasReturned(m *member) bool {
+func (l *leading) hasReturned(m *member) bool {
 	if m.peer == nil || m.isLeaving() || (m.state != geoconfig.Failed && !(m.state.Junior() && m.hasOtherDisk())) {
 		return false
 	}
-	p, now, lease := m.peer, g.n.now, g.n.c.Lease
-	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= g.n.c.BeaconEvery && (now-m.stateSince >= 2*lease || m.leavingBoot != 0)
+	p, now, lease := m.peer, l.n.now, l.n.c.Lease
+	return p.answered > 0 && now-p.answeredAt < lease/2 && now-p.steadyFrom >= l.n.c.BeaconEvery && (now-m.stateSince >= 2*lease || m.leavingBoot != 0)
 }

@@ -22,7 +22,7 @@ type Node struct {
 	order  []*group // those whose rows list this node, as they came: what happens must not depend on a map's order
 	peers  map[ids.Node]*peer
 	lined  []*peer // as they were made
-	dirty  []*group
+	dirty  []*common
 
 	position  Position
 	persisted Position
@@ -39,13 +39,13 @@ type Node struct {
 type pendingRecord struct {
 	position Position
 	at       Time
-	group    *group
+	slice    ids.Slice
 	serial   ids.Serial // 0: not an entry
 	epoch    ids.Epoch
 }
 
 type keptEntry struct {
-	group  *group
+	group  *common
 	serial ids.Serial
 	cost   int
 }
@@ -107,7 +107,7 @@ func (n *Node) Persisted(now Time, upTo Position) {
 	n.step(now)
 	n.persisted = max(n.persisted, upTo)
 	for p := n.pending.front(); p != nil && p.position <= upTo; p = n.pending.front() {
-		g := p.group
+		g := n.groups[p.slice]
 		if p.serial > g.durable && p.serial <= g.log.last && g.log.epochAt(p.serial) == p.epoch {
 			g.durable = p.serial
 			g.noteDurable()
@@ -118,10 +118,10 @@ func (n *Node) Persisted(now Time, upTo Position) {
 }
 
 // record journals something for a group.
-func (n *Node) record(g *group, r Record) Position {
+func (n *Node) record(g *common, r Record) Position {
 	n.position++
 	r.Position, r.Slice = n.position, g.id
-	p := pendingRecord{position: n.position, at: n.now, group: g}
+	p := pendingRecord{position: n.position, at: n.now, slice: g.id}
 	if r.Entry != nil {
 		p.serial, p.epoch = r.Entry.Serial, r.Entry.Epoch
 	}
@@ -227,7 +227,7 @@ func (n *Node) Flush(now Time) *Outputs {
 	for i := 0; i < len(n.dirty); i++ {
 		g := n.dirty[i]
 		g.dirty = false
-		g.flush()
+		n.groups[g.id].flush()
 	}
 	n.dirty = n.dirty[:0]
 	for _, p := range n.lined {
@@ -305,8 +305,8 @@ func (n *Node) Snapshot(s ids.Slice) (Snapshot, bool) {
 	return g.snapshot(), true
 }
 
-func (g *group) snapshot() Snapshot {
-	return Snapshot{Serial: g.applied, Epoch: g.appliedEpoch, Time: g.appliedTime, Clients: g.clients.encode(nil)}
+func (c *common) snapshot() Snapshot {
+	return Snapshot{Serial: c.applied, Epoch: c.appliedEpoch, Time: c.appliedTime, Clients: c.clients.encode(nil)}
 }
 
 // Applied names the last entry in Outputs.Applied; false where the state is not
@@ -388,7 +388,7 @@ func (n *Node) Status(s ids.Slice) (Status, bool) {
 	return st, true
 }
 
-func (n *Node) event(g *group, what string, node ids.Node) {
+func (n *Node) event(g *common, what string, node ids.Node) {
 	n.out.Events = append(n.out.Events, Event{Slice: g.id, What: what, Node: node, Epoch: g.row.Epoch})
 }
 

@@ -13,7 +13,7 @@ type peer struct {
 	boot        uint64 // of its present life, 0 unknown
 	incarnation ids.Incarnation
 	seats       []seat
-	doubted     []*group // those that have it in doubt
+	doubted     []*common // those that have it in doubt
 	beaconDue   bool
 	sequence    uint64 // of the last beacon sent
 	sent        [32]sentBeacon
@@ -148,22 +148,22 @@ func (n *Node) meet(p *peer, m *Message) {
 // for its promise: it is not (or no longer) acting, or its lease has ended and
 // not every standby would give it again. Asking all the same would keep the
 // standbys from taking over.
-func (g *group) exceptsBeacon(m *member) bool {
-	if g.row.Active != g.n.c.Self {
-		return g.wasActive
+func (l *leading) exceptsBeacon(m *member) bool {
+	if l.row.Active != l.n.c.Self {
+		return l.wasActive
 	}
-	if !g.isActing() || g.stuck || g.hasStoppedActing() || !m.confirmed {
+	if !l.isActing() || l.stuck || l.hasStoppedActing() || !m.confirmed {
 		return true
 	}
-	return g.leaseUntil() <= g.n.now && !g.canRenew()
+	return l.leaseUntil() <= l.n.now && !l.canRenew()
 }
 
 // canRenew reports whether every standby promised, or would have if asked,
 // within half a lease.
-func (g *group) canRenew() bool {
-	for i := range g.members {
-		m := &g.members[i]
-		if g.isRequired(m) && m.peer != nil && (!m.confirmed || g.n.now-m.willingAt > g.n.c.Lease/2) {
+func (l *leading) canRenew() bool {
+	for i := range l.members {
+		m := &l.members[i]
+		if l.isRequired(m) && m.peer != nil && (!m.confirmed || l.n.now-m.willingAt > l.n.c.Lease/2) {
 			return false
 		}
 	}
@@ -171,32 +171,32 @@ func (g *group) canRenew() bool {
 }
 
 // hurryBeacons beacons at once where that is all a lease waits for.
-func (g *group) hurryBeacons() {
-	if !g.isActing() || g.leaseUntil() > g.n.now || !g.canRenew() {
+func (l *leading) hurryBeacons() {
+	if !l.isActing() || l.leaseUntil() > l.n.now || !l.canRenew() {
 		return
 	}
-	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && g.isRequired(m) && m.leaseFrom+g.n.c.Lease <= g.n.now {
+	for i := range l.members {
+		if m := &l.members[i]; m.peer != nil && l.isRequired(m) && m.leaseFrom+l.n.c.Lease <= l.n.now {
 			m.peer.beaconDue = true
 		}
 	}
 }
 
 // doubtPeer gives a peer no more promises, until it shows that it has this epoch.
-func (g *group) doubtPeer(p *peer) {
-	if !g.doubts(p) {
-		g.doubtedPeers = append(g.doubtedPeers, p)
-		p.doubted = append(p.doubted, g)
+func (c *common) doubtPeer(p *peer) {
+	if !c.doubts(p) {
+		c.doubtedPeers = append(c.doubtedPeers, p)
+		p.doubted = append(p.doubted, c)
 	}
 }
 
 // trustPeer ends that.
-func (g *group) trustPeer(p *peer) {
-	g.doubtedPeers = slices.DeleteFunc(g.doubtedPeers, func(q *peer) bool { return q == p })
-	p.doubted = slices.DeleteFunc(p.doubted, func(h *group) bool { return h == g })
+func (c *common) trustPeer(p *peer) {
+	c.doubtedPeers = slices.DeleteFunc(c.doubtedPeers, func(q *peer) bool { return q == p })
+	p.doubted = slices.DeleteFunc(p.doubted, func(h *common) bool { return h == c })
 }
 
-func (g *group) doubts(p *peer) bool { return slices.Contains(g.doubtedPeers, p) }
+func (c *common) doubts(p *peer) bool { return slices.Contains(c.doubtedPeers, p) }
 
 // noteActiveHeard restarts a standby's wait.
 func (g *group) noteActiveHeard() {

@@ -25,73 +25,73 @@ func (n *Node) reply(p Proposal, kind fault.Kind) {
 
 // admitProposal orders an operation, or finds the one that it repeats. A kind other
 // than None is the reply; otherwise the reply was given or will be.
-func (g *group) admitProposal(p *Proposal) fault.Kind {
+func (l *leading) admitProposal(p *Proposal) fault.Kind {
 	switch {
-	case g.phase < phaseQuiet:
+	case l.phase < phaseQuiet:
 		return fault.NotActive
-	case g.phase != phaseLead || g.handover != nil || g.leaseUntil() <= g.n.now:
+	case l.phase != phaseLead || l.handover != nil || l.leaseUntil() <= l.n.now:
 		return fault.Again
 	}
-	known, r := g.lookup(p.Entry.Client, p.Entry.Number, p.Entry.Time)
+	known, r := l.lookup(p.Entry.Client, p.Entry.Number, p.Entry.Time)
 	switch known {
 	case Done:
 		r.Token = p.Token
-		g.n.out.Replies = append(g.n.out.Replies, r)
+		l.n.out.Replies = append(l.n.out.Replies, r)
 		return fault.None
 	case Pending:
-		g.retries = append(g.retries, waiter{r.Serial, p.Token})
+		l.retries = append(l.retries, waiter{r.Serial, p.Token})
 		return fault.None
 	case Unregistered, Forgotten:
 		return fault.Expired
 	}
-	if kind := g.checkProposal(&p.Entry); kind != fault.None {
+	if kind := l.checkProposal(&p.Entry); kind != fault.None {
 		return kind
 	}
 	e := new(Entry)
 	*e = p.Entry
-	e.Serial, e.Epoch = g.log.last+1, g.row.Epoch
+	e.Serial, e.Epoch = l.log.last+1, l.row.Epoch
 	if e.Client != 0 {
-		if g.inflight == nil {
-			g.inflight = map[operation]ids.Serial{}
+		if l.inflight == nil {
+			l.inflight = map[operation]ids.Serial{}
 		}
-		g.inflight[operation{e.Client, e.Number}] = e.Serial
+		l.inflight[operation{e.Client, e.Number}] = e.Serial
 	}
-	g.waiting = append(g.waiting, waiter{e.Serial, p.Token})
-	g.uncommitted += e.cost()
-	g.storeEntry(e)
+	l.waiting = append(l.waiting, waiter{e.Serial, p.Token})
+	l.uncommitted += e.cost()
+	l.storeEntry(e)
 	return fault.None
 }
 
 // checkProposal refuses what cannot be ordered now or at all.
-func (g *group) checkProposal(e *Entry) fault.Kind {
-	l := &g.n.c.Limits
+func (l *leading) checkProposal(e *Entry) fault.Kind {
+	limits := &l.n.c.Limits
 	switch {
-	case e.Serial != 0 && e.Serial != g.log.last+1, e.Time <= g.log.time, len(e.Chunks)%AddressSize != 0:
+	case e.Serial != 0 && e.Serial != l.log.last+1, e.Time <= l.log.time, len(e.Chunks)%AddressSize != 0:
 		return fault.Invalid
 	case e.cost() > MaxEntryBytes:
 		return fault.TooLarge
-	case g.log.last-g.commit >= ids.Serial(l.UncommittedEntries), g.uncommitted >= l.UncommittedBytes:
+	case l.log.last-l.commit >= ids.Serial(limits.UncommittedEntries), l.uncommitted >= limits.UncommittedBytes:
 		return fault.Overloaded
 	}
 	if e.Client == 0 {
 		return fault.None
 	}
 	if e.Registers() {
-		if g.clients.full(e.Time) {
+		if l.clients.full(e.Time) {
 			return fault.Overloaded
 		}
 		return fault.None
 	}
 	lowest := uint64(1)
-	if c := g.findRegistered(e.Client, e.Time); c != nil {
+	if c := l.findRegistered(e.Client, e.Time); c != nil {
 		lowest = c.lowest
-		if e.Number > e.Lowest && c.crowded(e.Lowest, l.ClientBytes) {
+		if e.Number > e.Lowest && c.crowded(e.Lowest, limits.ClientBytes) {
 			return fault.Overloaded
 		}
-	} else if !g.isRegistering(e.Client) {
+	} else if !l.isRegistering(e.Client) {
 		return fault.Expired
 	}
-	if e.Lowest > e.Number || e.Number >= max(lowest, e.Lowest)+uint64(l.Results) {
+	if e.Lowest > e.Number || e.Number >= max(lowest, e.Lowest)+uint64(limits.Results) {
 		return fault.Invalid
 	}
 	return fault.None
@@ -99,30 +99,30 @@ func (g *group) checkProposal(e *Entry) fault.Kind {
 
 // isRegistering reports whether a client's registration is ordered and not
 // applied yet: operations behind it in the order are registered.
-func (g *group) isRegistering(client uint64) bool {
-	s, under := g.inflight[operation{client, 0}]
-	return under && s > g.applied
+func (l *leading) isRegistering(client uint64) bool {
+	s, under := l.inflight[operation{client, 0}]
+	return under && s > l.applied
 }
 
 // findRegistered returns a client's registration that will not have expired before
 // an entry is applied that is ordered next, at a time.
-func (g *group) findRegistered(id uint64, at hlc.Time) *client {
-	c := g.clients.find(id, at)
-	if c != nil || g.clients.byID[id] == nil {
+func (l *leading) findRegistered(id uint64, at hlc.Time) *client {
+	c := l.clients.find(id, at)
+	if c != nil || l.clients.byID[id] == nil {
 		return c
 	}
 	// The time jumps, perhaps: here, or between entries that are not applied yet.
-	l, before, jumps := &g.n.c.Limits, g.appliedTime, hlc.Time(0)
-	for s := g.applied + 1; s <= g.log.last; s++ {
-		e := g.log.get(s)
+	limits, before, jumps := &l.n.c.Limits, l.appliedTime, hlc.Time(0)
+	for s := l.applied + 1; s <= l.log.last; s++ {
+		e := l.log.get(s)
 		if e == nil {
 			return nil
 		}
-		jumps += l.jump(before, e.Time)
+		jumps += limits.jump(before, e.Time)
 		before = e.Time
 	}
-	jumps += l.jump(before, at)
-	return g.clients.find(id, at-jumps)
+	jumps += limits.jump(before, at)
+	return l.clients.find(id, at-jumps)
 }
 
 // Lookup says what is known of an operation, before it is evaluated at a time,
@@ -136,22 +136,22 @@ func (n *Node) Lookup(s ids.Slice, client, number uint64, at hlc.Time) (Known, R
 	return g.lookup(client, number, at)
 }
 
-func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
+func (l *leading) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 	if client == 0 {
 		return Unseen, Reply{}
 	}
-	if s, under := g.inflight[operation{client, number}]; under {
-		return Pending, Reply{Slice: g.id, Serial: s}
+	if s, under := l.inflight[operation{client, number}]; under {
+		return Pending, Reply{Slice: l.id, Serial: s}
 	}
-	c := g.findRegistered(client, max(at, g.log.time))
+	c := l.findRegistered(client, max(at, l.log.time))
 	if number == 0 {
 		if c == nil {
 			return Unseen, Reply{}
 		}
-		return Done, Reply{Slice: g.id, Epoch: g.row.Epoch, Time: c.last}
+		return Done, Reply{Slice: l.id, Epoch: l.row.Epoch, Time: c.last}
 	}
 	switch {
-	case c == nil && g.isRegistering(client):
+	case c == nil && l.isRegistering(client):
 		return Unseen, Reply{}
 	case c == nil:
 		return Unregistered, Reply{}
@@ -159,7 +159,7 @@ func (g *group) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 		return Forgotten, Reply{}
 	}
 	if r := c.result(number); r != nil {
-		return Done, Reply{Slice: g.id, Serial: r.serial, Epoch: r.epoch, Time: r.time, Result: r.bytes}
+		return Done, Reply{Slice: l.id, Serial: r.serial, Epoch: r.epoch, Time: r.time, Result: r.bytes}
 	}
 	return Unseen, Reply{}
 }

@@ -30,7 +30,7 @@ func (g *group) restore(r Restored) error {
 		if e.Serial <= r.Applied {
 			g.hasData = g.hasData || len(e.Data) > 0
 			g.applied, g.appliedEpoch, g.appliedTime = e.Serial, e.Epoch, e.Time
-			g.n.keep(g, e)
+			g.n.keep(&g.common, e)
 		} else if len(e.Chunks) > 0 {
 			g.unheld = append(g.unheld, EntryID{e.Serial, e.Epoch})
 		}
@@ -42,7 +42,7 @@ func (g *group) restore(r Restored) error {
 		// The journal lost its end, in which this member acknowledged what the
 		// state has. What follows can no longer be told from what the others have.
 		g.incomplete = true
-		g.n.event(g, "the journal ends before the state", g.n.c.Self)
+		g.n.event(&g.common, "the journal ends before the state", g.n.c.Self)
 	}
 	g.seatMembers(nil)
 	g.enlist()
@@ -61,18 +61,18 @@ func (g *group) restore(r Restored) error {
 }
 
 // phaseByRow tells what the row makes of this node.
-func (g *group) phaseByRow() phase {
-	if g.self < 0 || g.members[g.self].incarnation != g.n.c.Incarnation {
+func (c *common) phaseByRow() phase {
+	if c.self < 0 || c.members[c.self].incarnation != c.n.c.Incarnation {
 		return phaseNone
 	}
-	switch s := g.members[g.self].state; {
+	switch s := c.members[c.self].state; {
 	case s.Junior():
 		return phaseJunior
-	case s != geoconfig.Normal || g.diverged:
+	case s != geoconfig.Normal || c.diverged:
 		return phaseNone
-	case g.incomplete:
+	case c.incomplete:
 		return phaseJunior // in spite of the row: it gets the state before it counts
-	case g.row.Active == g.n.c.Self:
+	case c.row.Active == c.n.c.Self:
 		return phaseRecover
 	}
 	return phaseStandby
@@ -87,7 +87,7 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	old, was := g.row, g.phase
 	mine := g.swap != nil && g.swap.From == old.Epoch && sameRow(&g.swap.After, row)
 	g.row = row
-	g.rowRecord = g.n.record(g, Record{Kind: RecordRow, Row: row})
+	g.rowRecord = g.n.record(&g.common, Record{Kind: RecordRow, Row: row})
 	// The same active goes on if nobody else can have been it in between.
 	stays := was >= phaseRecover && row.Active == g.n.c.Self && row.Epoch == old.Epoch+1
 	g.doubtOldEpoch(old)
@@ -136,7 +136,7 @@ func (g *group) voidCopy(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	g.durable, g.commit, g.stable, g.sentStable = base, base, base, base
 	g.applied, g.onAllNormal = base, base
 	g.matched, g.ackedTo, g.leaderCommit, g.verified = 0, 0, 0, false
-	g.resetRecord = g.n.record(g, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
+	g.resetRecord = g.n.record(&g.common, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
 }
 
 // newTerm ends what this node was and begins what the new row makes it.
@@ -192,26 +192,26 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 }
 
 // beginRecovery makes this node the active that finds out what the others have.
-func (g *group) beginRecovery() {
-	g.phase, g.wasActive, g.graceFrom = phaseRecover, true, g.n.now
-	g.belowAllMax = g.log.last
-	g.markDirty()
+func (l *leading) beginRecovery() {
+	l.phase, l.wasActive, l.graceFrom = phaseRecover, true, l.n.now
+	l.belowAllMax = l.log.last
+	l.markDirty()
 }
 
 // doubtOldEpoch remembers who may count on promises of the epoch that ends.
-func (g *group) doubtOldEpoch(old *geoconfig.SliceRow) {
-	for _, id := range []ids.Node{old.Active, g.row.Active} {
-		if id == "" || id == g.n.c.Self {
+func (c *common) doubtOldEpoch(old *geoconfig.SliceRow) {
+	for _, id := range []ids.Node{old.Active, c.row.Active} {
+		if id == "" || id == c.n.c.Self {
 			continue
 		}
-		g.doubtPeer(g.n.peer(id))
+		c.doubtPeer(c.n.peer(id))
 	}
 	// Who became normal after having been a junior has acknowledged a later epoch.
-	for _, p := range slices.Clone(g.doubtedPeers) {
+	for _, p := range slices.Clone(c.doubtedPeers) {
 		before, _ := old.Member(p.id)
-		now, _ := g.row.Member(p.id)
-		if before.State.Junior() && now.State == geoconfig.Normal && p.id != g.row.Active {
-			g.trustPeer(p)
+		now, _ := c.row.Member(p.id)
+		if before.State.Junior() && now.State == geoconfig.Normal && p.id != c.row.Active {
+			c.trustPeer(p)
 		}
 	}
 }
@@ -322,33 +322,33 @@ func (g *group) dispatch(from ids.Node, m *Message) {
 }
 
 // noteSameEpoch notes that a peer has this epoch: promises to it mean what they say.
-func (g *group) noteSameEpoch(from ids.Node) {
-	if len(g.doubtedPeers) > 0 {
-		g.trustPeer(g.n.peer(from))
+func (c *common) noteSameEpoch(from ids.Node) {
+	if len(c.doubtedPeers) > 0 {
+		c.trustPeer(c.n.peer(from))
 	}
 }
 
 // onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
-func (g *group) onRefuse(from ids.Node, m *Message) {
-	if m.Epoch < g.row.Epoch {
-		g.sendRow(from, Row)
-	} else if mb := g.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == g.row.Epoch && g.isActing() {
+func (l *leading) onRefuse(from ids.Node, m *Message) {
+	if m.Epoch < l.row.Epoch {
+		l.sendRow(from, Row)
+	} else if mb := l.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == l.row.Epoch && l.isActing() {
 		mb.probeDue = true // a standby that does not hear this active
 	}
-	g.markDirty()
+	l.markDirty()
 }
 
 // sendRow sends the row. What is not on disk yet is not told.
-func (g *group) sendRow(to ids.Node, kind MessageKind) {
-	if g.isMute() {
+func (c *common) sendRow(to ids.Node, kind MessageKind) {
+	if c.isMute() {
 		return
 	}
-	m := g.newMessage(to, kind)
-	m.Row = g.row
+	m := c.newMessage(to, kind)
+	m.Row = c.row
 }
 
-func (g *group) newMessage(to ids.Node, kind MessageKind) *Message {
-	m := g.n.out.send(to, kind)
-	m.Slice, m.Epoch, m.Boot = g.id, g.row.Epoch, g.n.c.Boot
+func (c *common) newMessage(to ids.Node, kind MessageKind) *Message {
+	m := c.n.out.send(to, kind)
+	m.Slice, m.Epoch, m.Boot = c.id, c.row.Epoch, c.n.c.Boot
 	return m
 }

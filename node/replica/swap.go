@@ -16,17 +16,17 @@ type pendingSwap struct {
 }
 
 // proposeRow sends a swap to geo-config, unless one is under way.
-func (g *group) proposeRow(row geoconfig.SliceRow, why string) bool {
-	if g.swap != nil || g.n.now < g.swapNotBefore || g.isMute() {
+func (c *common) proposeRow(row geoconfig.SliceRow, why string) bool {
+	if c.swap != nil || c.n.now < c.swapNotBefore || c.isMute() {
 		return false
 	}
-	row.Epoch = g.row.Epoch + 1
-	g.attempts++
-	g.swap = &pendingSwap{Swap: Swap{Slice: g.id, From: g.row.Epoch, After: row, Attempt: g.attempts, Why: why}}
-	if g.isActing() {
-		g.preparePromotion()
+	row.Epoch = c.row.Epoch + 1
+	c.attempts++
+	c.swap = &pendingSwap{Swap: Swap{Slice: c.id, From: c.row.Epoch, After: row, Attempt: c.attempts, Why: why}}
+	if c.isActing() {
+		c.preparePromotion()
 	}
-	g.tickSwap()
+	c.tickSwap()
 	return true
 }
 
@@ -34,24 +34,24 @@ func (g *group) proposeRow(row geoconfig.SliceRow, why string) bool {
 // take over when it has waited, and it waits from when it learns the row, so
 // its promise counts from now on; and an active that restarts must remember
 // that it may not be alone any more.
-func (g *group) preparePromotion() {
-	for i := range g.members {
-		m := &g.members[i]
-		if m.peer != nil && m.state != geoconfig.Normal && g.isRequired(m) {
-			m.leaseFrom = g.n.now
-			g.swap.after = g.n.record(g, Record{Kind: RecordIntent, Row: g.row})
-			g.intentRecorded = true
+func (c *common) preparePromotion() {
+	for i := range c.members {
+		m := &c.members[i]
+		if m.peer != nil && m.state != geoconfig.Normal && c.isRequired(m) {
+			m.leaseFrom = c.n.now
+			c.swap.after = c.n.record(c, Record{Kind: RecordIntent, Row: c.row})
+			c.intentRecorded = true
 		}
 	}
 }
 
-func (g *group) tickSwap() {
-	s := g.swap
-	if s == nil || s.after > g.n.persisted || (s.sent && (s.retryAt == 0 || g.n.now < s.retryAt)) {
+func (c *common) tickSwap() {
+	s := c.swap
+	if s == nil || s.after > c.n.persisted || (s.sent && (s.retryAt == 0 || c.n.now < s.retryAt)) {
 		return
 	}
 	s.sent, s.retryAt = true, 0
-	g.n.out.Swaps = append(g.n.out.Swaps, s.Swap)
+	c.n.out.Swaps = append(c.n.out.Swaps, s.Swap)
 }
 
 // Swapped tells how a Swap ended; row is what is in geo-config, for Won and Lost.
@@ -105,19 +105,19 @@ func setState(row *geoconfig.SliceRow, node ids.Node, s geoconfig.MemberState) {
 
 // next returns a copy of the row to be changed. How many members a takeover
 // must hear stays, until all that are normal have everything.
-func (g *group) nextRow() geoconfig.SliceRow { return g.row.Clone() }
+func (c *common) nextRow() geoconfig.SliceRow { return c.row.Clone() }
 
 // lowerQuorum lowers Hear in a row to be swapped in if everything acknowledged
 // below all is on all its normal members. While the swap is undecided nothing
 // is acknowledged below all. Who has yet to hear what the others have does not
 // know what was.
-func (g *group) lowerQuorum(row *geoconfig.SliceRow) {
-	if g.phase == phaseRecover {
+func (l *leading) lowerQuorum(row *geoconfig.SliceRow) {
+	if l.phase == phaseRecover {
 		return
 	}
-	for i := range g.members {
-		m := &g.members[i]
-		if rm, _ := row.Member(m.node); rm.State == geoconfig.Normal && m.peer != nil && m.match < max(g.belowAllMax, g.noopSerial) {
+	for i := range l.members {
+		m := &l.members[i]
+		if rm, _ := row.Member(m.node); rm.State == geoconfig.Normal && m.peer != nil && m.match < max(l.belowAllMax, l.noopSerial) {
 			return
 		}
 	}
@@ -126,14 +126,14 @@ func (g *group) lowerQuorum(row *geoconfig.SliceRow) {
 
 // raiseQuorum records how many members a takeover must hear before anything
 // is acknowledged below all.
-func (g *group) raiseQuorum() {
-	if g.wantedQuorum <= g.row.Hear {
-		g.wantedQuorum = 0
+func (l *leading) raiseQuorum() {
+	if l.wantedQuorum <= l.row.Hear {
+		l.wantedQuorum = 0
 		return
 	}
-	row := g.nextRow()
-	row.Hear = g.wantedQuorum
-	g.proposeRow(row, "slice.hear")
+	row := l.nextRow()
+	row.Hear = l.wantedQuorum
+	l.proposeRow(row, "slice.hear")
 }
 
 // Reconfigure asks the active to change the row. None means that a swap is

@@ -18,7 +18,7 @@ type candidate struct {
 
 // hasDecided reports whether a takeover was decided: from before its swap is sent
 // until the outcome is read.
-func (g *group) hasDecided() bool { return g.phase == phaseStandby && g.swap != nil }
+func (c *common) hasDecided() bool { return c.phase == phaseStandby && c.swap != nil }
 
 // tickStandby takes over if the active was not heard for too long. It asks the
 // others a moment before, so that this costs no time where all answer.
@@ -47,10 +47,10 @@ func (g *group) tickStandby() {
 
 // enoughSound is enough without the members that have lost their disks: nothing
 // could be acknowledged with them, and too few would be left without.
-func (g *group) enoughSound(row *geoconfig.SliceRow) bool {
+func (t *takeover) enoughSound(row *geoconfig.SliceRow) bool {
 	sound := row.Clone()
-	for i := range g.members {
-		if m := &g.members[i]; m.hasOtherDisk() {
+	for i := range t.members {
+		if m := &t.members[i]; m.hasOtherDisk() {
 			setState(&sound, m.node, geoconfig.Failed)
 		}
 	}
@@ -59,23 +59,23 @@ func (g *group) enoughSound(row *geoconfig.SliceRow) bool {
 
 // announceRow tells the row to the others while the active is not heard: it may not
 // know that it is the active, or that another one is.
-func (g *group) announceRow() {
-	if g.n.now-g.announcedAt < g.n.c.ResendAfter {
+func (t *takeover) announceRow() {
+	if t.n.now-t.announcedAt < t.n.c.ResendAfter {
 		return
 	}
-	g.announcedAt = g.n.now
-	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && m.state != geoconfig.Failed {
-			g.sendRow(m.node, Row)
+	t.announcedAt = t.n.now
+	for i := range t.members {
+		if m := &t.members[i]; m.peer != nil && m.state != geoconfig.Failed {
+			t.sendRow(m.node, Row)
 		}
 	}
 }
 
 // standbyRank spreads the standbys' attempts, so that one usually wins at once.
-func (g *group) standbyRank() Time {
+func (t *takeover) standbyRank() Time {
 	k := Time(0)
-	for i := range g.members[:g.self] {
-		if m := &g.members[i]; m.state == geoconfig.Normal && m.node != g.row.Active {
+	for i := range t.members[:t.self] {
+		if m := &t.members[i]; m.state == geoconfig.Normal && m.node != t.row.Active {
 			k++
 		}
 	}
@@ -87,46 +87,46 @@ func (g *group) standbyRank() Time {
 // have all that can be reached, and none has more. One that has more takes over
 // itself; where it does not, this node gives way for a while only, since it can
 // make itself equal afterwards.
-func (g *group) askTails() bool {
-	if g.n.c.Bugs.TakeoverHearsOne || g.n.c.Bugs.TakesOverAlone && g.row.Hear <= 1 {
+func (t *takeover) askTails() bool {
+	if t.n.c.Bugs.TakeoverHearsOne || t.n.c.Bugs.TakesOverAlone && t.row.Hear <= 1 {
 		return true
 	}
-	if g.candidate == nil {
-		g.candidate = &candidate{since: g.n.now}
+	if t.candidate == nil {
+		t.candidate = &candidate{since: t.n.now}
 	}
-	c := g.candidate
+	c := t.candidate
 	others := 0
-	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal && m.node != g.row.Active {
+	for i := range t.members {
+		if m := &t.members[i]; m.peer != nil && m.state == geoconfig.Normal && m.node != t.row.Active {
 			others++
 		}
 	}
-	patient := g.n.now-c.since < g.n.c.ResendAfter
+	patient := t.n.now-c.since < t.n.c.ResendAfter
 	all := len(c.answered) >= others
-	if !all && (c.askedAt == 0 || g.n.now-c.askedAt >= g.n.c.ResendAfter) {
-		c.askedAt = g.n.now
-		for i := range g.members {
-			if m := &g.members[i]; m.peer != nil && m.state == geoconfig.Normal {
-				g.sendQuery(m)
+	if !all && (c.askedAt == 0 || t.n.now-c.askedAt >= t.n.c.ResendAfter) {
+		c.askedAt = t.n.now
+		for i := range t.members {
+			if m := &t.members[i]; m.peer != nil && m.state == geoconfig.Normal {
+				t.sendQuery(m)
 			}
 		}
 	}
-	if len(c.answered)+1 < g.row.Hear || !all && patient {
+	if len(c.answered)+1 < t.row.Hear || !all && patient {
 		return false
 	}
-	return c.longerAt == 0 || g.n.now-c.longerAt > g.n.c.Wait+g.n.c.Lease/2 // it may just have started, and be quiet
+	return c.longerAt == 0 || t.n.now-c.longerAt > t.n.c.Wait+t.n.c.Lease/2 // it may just have started, and be quiet
 }
 
-func (g *group) sendQuery(m *member) { g.describeLog(g.newMessage(m.node, Query)) }
+func (c *common) sendQuery(m *member) { c.describeLog(c.newMessage(m.node, Query)) }
 
-func (g *group) onQuery(from ids.Node) {
-	if g.isMute() || g.self < 0 || g.members[g.self].state != geoconfig.Normal || g.phase == phaseNone {
+func (c *common) onQuery(from ids.Node) {
+	if c.isMute() || c.self < 0 || c.members[c.self].state != geoconfig.Normal || c.phase == phaseNone {
 		return
 	}
-	m := g.newMessage(from, Tail)
-	g.describeLog(m)
-	m.Serial, m.SerialEpoch = g.commonSerial, g.commonEpoch
-	if g.incomplete {
+	m := c.newMessage(from, Tail)
+	c.describeLog(m)
+	m.Serial, m.SerialEpoch = c.commonSerial, c.commonEpoch
+	if c.incomplete {
 		m.Flags |= FlagIncomplete
 	}
 }
@@ -154,24 +154,24 @@ func (g *group) onTail(from ids.Node, m *Message) {
 // this life, may act. An earlier life may have sent entries of this epoch that
 // are not on this disk, so it goes on in a new one, unless nobody can have got
 // them.
-func (g *group) tickQuiet() {
-	g.tickCompare()
-	if g.n.quiet() || g.n.now < g.quietUntil || g.stuck || g.n.halted() || g.isMute() || g.swap != nil {
+func (l *leading) tickQuiet() {
+	l.tickCompare()
+	if l.n.quiet() || l.n.now < l.quietUntil || l.stuck || l.n.halted() || l.isMute() || l.swap != nil {
 		return
 	}
-	if g.lacksEntries() && g.n.now-max(g.lack.since, g.n.c.Start+g.n.c.Wait) < 2*g.n.c.Lease {
+	if l.lacksEntries() && l.n.now-max(l.lack.since, l.n.c.Start+l.n.c.Wait) < 2*l.n.c.Lease {
 		return // the others, which have it, may take over first
 	}
-	alone := !g.intentRecorded
-	for i := range g.members {
-		if m := &g.members[i]; m.peer != nil && m.state != geoconfig.Failed {
+	alone := !l.intentRecorded
+	for i := range l.members {
+		if m := &l.members[i]; m.peer != nil && m.state != geoconfig.Failed {
 			alone = false
 		}
 	}
 	if !alone {
-		g.proposeRow(g.nextRow(), "slice.restarted")
+		l.proposeRow(l.nextRow(), "slice.restarted")
 		return
 	}
-	g.mustAdopt = false // there is no other
-	g.beginRecovery()
+	l.mustAdopt = false // there is no other
+	l.beginRecovery()
 }

@@ -6,28 +6,28 @@ import (
 )
 
 // findEntry returns an entry that is in memory, among those read back too.
-func (g *group) findEntry(s ids.Serial) *Entry {
-	if e := g.log.get(s); e != nil {
+func (c *common) findEntry(s ids.Serial) *Entry {
+	if e := c.log.get(s); e != nil {
 		return e
 	}
-	if len(g.readBack) == 0 || s < g.readBack[0].Serial {
+	if len(c.readBack) == 0 || s < c.readBack[0].Serial {
 		return nil
 	}
-	i := int(s - g.readBack[0].Serial)
-	if i >= len(g.readBack) || g.readBack[i].Epoch != g.log.epochAt(s) {
+	i := int(s - c.readBack[0].Serial)
+	if i >= len(c.readBack) || c.readBack[i].Epoch != c.log.epochAt(s) {
 		return nil
 	}
-	return g.readBack[i]
+	return c.readBack[i]
 }
 
 // requestRead asks for entries out of the journal, one read at a time.
-func (g *group) requestRead(from, to ids.Serial) {
-	if g.pendingRead.From != 0 {
+func (c *common) requestRead(from, to ids.Serial) {
+	if c.pendingRead.From != 0 {
 		return
 	}
-	g.pendingRead = Read{Slice: g.id, From: from, To: min(to, max(from, g.log.first-1)), MaxBytes: 4 * g.n.c.Limits.MessageBytes}
-	g.readAskedAt = g.n.now
-	g.n.out.Reads = append(g.n.out.Reads, g.pendingRead)
+	c.pendingRead = Read{Slice: c.id, From: from, To: min(to, max(from, c.log.first-1)), MaxBytes: 4 * c.n.c.Limits.MessageBytes}
+	c.readAskedAt = c.n.now
+	c.n.out.Reads = append(c.n.out.Reads, c.pendingRead)
 }
 
 // ReadDone answers a Read: entries in order from Read.From on; none means that
@@ -42,7 +42,7 @@ func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {
 	g.readBack = entries
 	if len(entries) == 0 {
 		g.log.rebase(min(r.To, g.applied))
-		n.event(g, "missed operations are gone", n.c.Self)
+		n.event(&g.common, "missed operations are gone", n.c.Self)
 	}
 	if g.isActing() {
 		g.applyUpTo(g.commit)
@@ -80,18 +80,18 @@ func (g *group) onBehind(from ids.Node, m *Message) {
 // awaitsState reports whether a normal member that the active cannot feed any
 // more is to get the state as it is. The active takes such a one out within a
 // lease, unless too few would be left.
-func (g *group) awaitsState(m *Message) bool {
+func (f *following) awaitsState(m *Message) bool {
 	if m.Flags&FlagDiverged != 0 {
 		return false
 	}
-	if g.behindSince == 0 {
-		g.behindSince = g.n.now
+	if f.behindSince == 0 {
+		f.behindSince = f.n.now
 	}
-	if g.n.now-g.behindSince <= 2*g.n.c.Lease {
+	if f.n.now-f.behindSince <= 2*f.n.c.Lease {
 		return false
 	}
-	g.phase = phaseJunior
-	g.publishRole()
+	f.phase = phaseJunior
+	f.publishRole()
 	return true
 }
 
@@ -174,7 +174,7 @@ func (n *Node) TransferDone(now Time, s ids.Slice, base Snapshot) {
 		return // overtaken by a newer transfer
 	}
 	g.incomplete, g.transferBegun, g.transferNeeded, g.transferAsked = false, false, false, false
-	g.rowRecord = n.record(g, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
+	g.rowRecord = n.record(&g.common, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
 	g.ackDue, g.ackedTo = true, 0
 	g.rejoin()
 	g.followActive()
