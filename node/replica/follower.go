@@ -60,65 +60,6 @@ func (g *group) onAppend(from ids.Node, a *Message) {
 	g.followActive()
 }
 
-// delayEntries returns as many of the entries as the delayed-operations log has room
-// for, while the state that they follow is being transferred. They stay in
-// memory until the rows are here that they change; what has no room is sent
-// again later.
-func (c *common) delayEntries(entries []*Entry) []*Entry {
-	for i, e := range entries {
-		if e.Serial <= c.log.last && c.log.epochAt(e.Serial) == e.Epoch {
-			continue
-		}
-		if c.delayedBytes >= c.n.c.Limits.KeepBytes {
-			return entries[:i]
-		}
-		c.delayedBytes += e.cost()
-	}
-	return entries
-}
-
-// takeEntries stores the entries that are not here yet. Where one of another epoch
-// stands in an entry's place, it and what follows were never committed and go;
-// if they were, this member diverged and false is returned.
-func (c *common) takeEntries(entries []*Entry) bool {
-	for _, e := range entries {
-		if e.Serial <= c.log.last {
-			if c.log.epochAt(e.Serial) == e.Epoch || e.Serial <= c.log.base {
-				continue
-			}
-			if e.Serial <= c.commit {
-				c.noteDivergence()
-				return false
-			}
-			c.cutLog(e.Serial)
-		}
-		c.storeEntry(e)
-		if len(e.Chunks) > 0 {
-			c.unheld = append(c.unheld, EntryID{e.Serial, e.Epoch})
-		}
-	}
-	return true
-}
-
-// noteDivergence notes that this member committed what the group did not: it had
-// acknowledged it alone, as the client asked (level 1), or lost its disk's
-// newest content. Its state must be replaced.
-func (c *common) noteDivergence() {
-	c.diverged = true
-	c.n.event(c, "diverged", c.n.c.Self)
-	if c.phase == phaseStandby {
-		c.phase = phaseNone
-		c.publishRole()
-	}
-}
-
-func (c *common) divergedFlag() Flags {
-	if c.diverged {
-		return FlagDiverged | FlagIncomplete
-	}
-	return 0
-}
-
 // followActive applies what is committed and on this disk, and answers.
 func (f *following) followActive() {
 	c := min(f.leaderCommit, f.matched, f.durable)
@@ -157,13 +98,6 @@ func (f *following) acknowledge() {
 	if f.n.leaving {
 		a.Flags |= FlagLeaving
 	}
-}
-
-// describeLog adds this member's last entry and what it knows to be committed.
-func (c *common) describeLog(m *Message) {
-	m.Prev, m.PrevEpoch = c.log.last, c.log.epochAt(c.log.last)
-	m.Commit = max(c.commit, c.log.base)
-	m.CommitEpoch = c.log.epochAt(m.Commit)
 }
 
 func (f *following) sendMismatch(to ids.Node, flags Flags) *Message {

@@ -6,26 +6,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// yield is a planned hand-over under way at the old active.
-type handover struct {
-	to          ids.Node
-	number      ids.Serial // tells attempts apart
-	since       Time
-	revokeAsked bool // the server revokes object leases
-	stopped     bool // it has; this node does not act any more
-	leases      []byte
-	sentAt      Time
-	offerTaken  bool
-}
-
-// offer is what an old active passed to its successor.
-type offer struct {
-	epoch  ids.Epoch
-	number ids.Serial
-	leases []byte
-	at     Time
-}
-
 // HandOver begins a planned hand-over to a standby: no more is proposed, what
 // was proposed drains, then RoleYielding asks the server to revoke the object
 // leases and to call Yield. If it cannot be completed, RoleLeading comes again.

@@ -2,26 +2,7 @@ package replica
 
 import (
 	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/geo-config/ids"
 )
-
-// lack is what this member is known to have acknowledged, or to need, and does
-// not have: its disk went back to an older state. As long as it lacks it, it is
-// no candidate.
-type lack struct {
-	serial ids.Serial // 0: nothing
-	epoch  ids.Epoch
-	since  Time
-}
-
-func (l *lack) noteSerial(now Time, serial ids.Serial, epoch ids.Epoch) {
-	if l.serial == 0 {
-		l.since = now
-	}
-	if serial > l.serial {
-		l.serial, l.epoch = serial, epoch
-	}
-}
 
 // lacksEntries reports whether this member still lacks something.
 func (c *common) lacksEntries() bool {
@@ -63,23 +44,4 @@ func (c *common) tickCompare() {
 	}
 }
 
-// rejoin makes a normal member that was getting the state one again.
-func (l *leading) rejoin() {
-	if l.phase != phaseJunior || l.self < 0 || l.incomplete || l.transferAsked {
-		return
-	}
-	switch p := l.phaseByRow(); p {
-	case phaseStandby:
-		l.phase, l.transferNeeded = p, false
-		l.publishRole()
-	case phaseRecover:
-		for i := range l.members {
-			m := &l.members[i]
-			m.tailHeard, m.tailVoid = false, false
-			m.unconfirm(l.n.now)
-		}
-		l.mustAdopt, l.transferNeeded = true, false
-		l.beginRecovery()
-		l.publishRole()
-	}
-}
+func (c *common) sendQuery(m *member) { c.describeLog(c.newMessage(m.node, Query)) }

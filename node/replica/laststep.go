@@ -1,21 +1,5 @@
 package replica
 
-import "cartwheel.dev/geo-config/ids"
-
-// lastStep makes a junior equal that follows, but is farther away than the
-// standbys, which under steady load have always acknowledged more than it has:
-// for a moment nothing is acknowledged that it lacks.
-type lastStep struct {
-	// mark was the log's last serial at markAt; lag is how long the junior took
-	// to have what an earlier mark said, 0 unknown.
-	mark      ids.Serial
-	markAt    Time
-	lag       Time
-	begun     bool // its acknowledgement is required, for half a lease from
-	begunAt   Time
-	notBefore Time // not tried again before
-}
-
 // tickLastStep begins the last step of a junior that has all that was there
 // half a moment ago, and ends one that took too long.
 func (l *leading) tickLastStep(m *member) {
@@ -40,12 +24,6 @@ func (l *leading) tickLastStep(m *member) {
 	}
 }
 
-// inLastStep reports whether a junior's acknowledgement is required. What ends
-// it must not wait for anything, not for a swap either.
-func (c *common) inLastStep(m *member) bool {
-	return m.lastStep.begun && c.n.now-m.lastStep.begunAt <= c.n.c.Lease/2
-}
-
 // lastSteps reports whether any junior is in its last step.
 func (l *leading) lastSteps() bool {
 	for i := range l.members {
@@ -54,4 +32,9 @@ func (l *leading) lastSteps() bool {
 		}
 	}
 	return false
+}
+
+// isFollowing reports whether a junior takes what is new, and lacks nothing older.
+func (l *leading) isFollowing(m *member) bool {
+	return m.peer != nil && m.state.Junior() && l.phase >= phaseSync && l.isReachable(m) && !m.incomplete && !m.behind
 }

@@ -119,3 +119,17 @@ func (m *progress) arrived(upTo ids.Serial) {
 	}
 	m.received = upTo
 }
+
+// lastStep makes a junior equal that follows, but is farther away than the
+// standbys, which under steady load have always acknowledged more than it has:
+// for a moment nothing is acknowledged that it lacks.
+type lastStep struct {
+	// mark was the log's last serial at markAt; lag is how long the junior took
+	// to have what an earlier mark said, 0 unknown.
+	mark      ids.Serial
+	markAt    Time
+	lag       Time
+	begun     bool // its acknowledgement is required, for half a lease from
+	begunAt   Time
+	notBefore Time // not tried again before
+}

@@ -53,11 +53,6 @@ func (l *leading) isSilent(m *member) bool {
 	return waiting && now-max(m.progressAt, m.stateSince, l.graceFrom) > lease
 }
 
-// isReachable reports whether a member would promise just now.
-func (c *common) isReachable(m *member) bool {
-	return m.confirmed && !m.hasOtherDisk() && c.n.now-m.willingAt <= c.n.c.Lease/2
-}
-
 // dropSilent takes a silent standby out, if those that can be counted on
 // afterwards are enough; an equal junior takes its place if there is one.
 // Where they are not enough the active stops: its lease has ended, it excepts
@@ -141,15 +136,6 @@ func (l *leading) takeBackMember(m *member) bool {
 // swap that makes it normal may be sent.
 func (l *leading) isEqual(m *member) bool {
 	return l.isFollowing(m) && l.isSteady(m.peer) && m.match >= l.commit && m.match >= l.noopSerial
-}
-
-// isSteady reports whether a peer has answered without a gap for so long that
-// others may wait for it again.
-func (c *common) isSteady(p *peer) bool { return c.n.now-p.steadyFrom >= c.n.c.Lease/2 }
-
-// isFollowing reports whether a junior takes what is new, and lacks nothing older.
-func (l *leading) isFollowing(m *member) bool {
-	return m.peer != nil && m.state.Junior() && l.phase >= phaseSync && l.isReachable(m) && !m.incomplete && !m.behind
 }
 
 // hasReturned reports whether a failed member has answered more than one beacon

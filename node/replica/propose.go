@@ -163,3 +163,24 @@ func (l *leading) lookup(client, number uint64, at hlc.Time) (Known, Reply) {
 	}
 	return Unseen, Reply{}
 }
+
+func (l *leading) answerWaiter(w waiter) {
+	e := l.log.get(w.serial)
+	if e == nil {
+		l.n.out.Replies = append(l.n.out.Replies, Reply{Slice: l.id, Token: w.token, Kind: fault.TimedOut})
+		return
+	}
+	delete(l.inflight, operation{e.Client, e.Number})
+	l.n.out.Replies = append(l.n.out.Replies, Reply{Slice: l.id, Token: w.token, Serial: e.Serial, Epoch: e.Epoch,
+		Time: e.Time, Result: e.Result})
+}
+
+// refuseWaiting answers everybody who waits: the outcome is unknown.
+func (l *leading) refuseWaiting() {
+	for _, w := range append(l.waiting, l.retries...) {
+		l.n.out.Replies = append(l.n.out.Replies, Reply{Slice: l.id, Token: w.token, Kind: fault.TimedOut})
+	}
+	l.waiting, l.retries = nil, nil
+	l.inflight = nil
+	l.uncommitted = 0
+}

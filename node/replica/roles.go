@@ -77,3 +77,12 @@ type takeover struct {
 	// announcedAt is when the others were last sent the row.
 	announcedAt Time
 }
+
+// candidate is a standby whose promise is about to end, or has ended, and that
+// asks the others what they have.
+type candidate struct {
+	since    Time
+	askedAt  Time
+	answered []ids.Node
+	longerAt Time // when one was first heard that has more than this node; 0: none
+}

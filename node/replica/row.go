@@ -268,87 +268,23 @@ func sameRow(a, b *geoconfig.SliceRow) bool {
 		a.Policy == b.Policy && slices.Equal(a.Members, b.Members)
 }
 
-// onSlice takes a message about one slice: first both sides get the same
-// epoch, then it is looked at.
-func (n *Node) onSlice(from ids.Node, m *Message) {
-	g := n.groups[m.Slice]
-	if m.Row != nil && m.Row.Epoch >= m.Epoch && (g == nil || m.Row.Epoch > g.row.Epoch) {
-		g = n.learn(m.Row)
-	}
-	if g == nil {
+// rejoin makes a normal member that was getting the state one again.
+func (l *leading) rejoin() {
+	if l.phase != phaseJunior || l.self < 0 || l.incomplete || l.transferAsked {
 		return
 	}
-	if m.Kind == Refuse || m.Kind == Row {
-		g.onRefuse(from, m)
-		return
-	}
-	if m.Epoch != g.row.Epoch && !n.c.Bugs.NoEpochCheck {
-		// State matching: this node's row goes along, and the sender's comes
-		// with its next message if it is the newer.
-		g.sendRow(from, Refuse)
-		return
-	}
-	if m.Epoch == g.row.Epoch {
-		g.noteSameEpoch(from)
-		if from == g.row.Active {
-			g.leaderBoot = m.Boot
+	switch p := l.phaseByRow(); p {
+	case phaseStandby:
+		l.phase, l.transferNeeded = p, false
+		l.publishRole()
+	case phaseRecover:
+		for i := range l.members {
+			m := &l.members[i]
+			m.tailHeard, m.tailVoid = false, false
+			m.unconfirm(l.n.now)
 		}
+		l.mustAdopt, l.transferNeeded = true, false
+		l.beginRecovery()
+		l.publishRole()
 	}
-	g.dispatch(from, m)
-}
-
-func (g *group) dispatch(from ids.Node, m *Message) {
-	switch m.Kind {
-	case Append:
-		g.onAppend(from, m)
-	case Ack, Mismatch:
-		g.onAck(from, m)
-	case Query:
-		g.onQuery(from)
-	case Tail:
-		g.onTail(from, m)
-	case Fetch:
-		g.onFetch(from, m)
-	case Fetched:
-		g.onFetched(from, m)
-	case Behind:
-		g.onBehind(from, m)
-	case Offer:
-		g.onOffer(from, m)
-	case Taken:
-		g.onTaken(from, m)
-	}
-	g.markDirty()
-}
-
-// noteSameEpoch notes that a peer has this epoch: promises to it mean what they say.
-func (c *common) noteSameEpoch(from ids.Node) {
-	if len(c.doubtedPeers) > 0 {
-		c.trustPeer(c.n.peer(from))
-	}
-}
-
-// onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
-func (l *leading) onRefuse(from ids.Node, m *Message) {
-	if m.Epoch < l.row.Epoch {
-		l.sendRow(from, Row)
-	} else if mb := l.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == l.row.Epoch && l.isActing() {
-		mb.probeDue = true // a standby that does not hear this active
-	}
-	l.markDirty()
-}
-
-// sendRow sends the row. What is not on disk yet is not told.
-func (c *common) sendRow(to ids.Node, kind MessageKind) {
-	if c.isMute() {
-		return
-	}
-	m := c.newMessage(to, kind)
-	m.Row = c.row
-}
-
-func (c *common) newMessage(to ids.Node, kind MessageKind) *Message {
-	m := c.n.out.send(to, kind)
-	m.Slice, m.Epoch, m.Boot = c.id, c.row.Epoch, c.n.c.Boot
-	return m
 }

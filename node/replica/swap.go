@@ -6,15 +6,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// pendingSwap is a compare-and-swap whose outcome is not known yet. While it
-// is pending, either row may be in force.
-type pendingSwap struct {
-	Swap
-	after   Position // sent once this record is on disk
-	sent    bool
-	retryAt Time
-}
-
 // proposeRow sends a swap to geo-config, unless one is under way.
 func (c *common) proposeRow(row geoconfig.SliceRow, why string) bool {
 	if c.swap != nil || c.n.now < c.swapNotBefore || c.isMute() {
@@ -52,34 +43,6 @@ func (c *common) tickSwap() {
 	}
 	s.sent, s.retryAt = true, 0
 	c.n.out.Swaps = append(c.n.out.Swaps, s.Swap)
-}
-
-// Swapped tells how a Swap ended; row is what is in geo-config, for Won and Lost.
-func (n *Node) Swapped(now Time, s Swap, o Outcome, row *geoconfig.SliceRow) {
-	n.step(now)
-	g := n.groups[s.Slice]
-	if g == nil {
-		return
-	}
-	if row != nil && (o == Won || o == Lost) {
-		g.setRow(row)
-	} else if o == Won {
-		g.setRow(&s.After)
-	}
-	p := g.swap
-	if p == nil || p.From != s.From || p.Attempt != s.Attempt {
-		return
-	}
-	if o == Unknown {
-		p.retryAt = n.now + n.c.SwapRetry
-		return
-	}
-	// It was not applied and never will be.
-	g.swap, g.candidate = nil, nil
-	g.swapNotBefore = n.now + n.c.SwapRetry
-	g.cancelHandover()
-	g.advanceCommit()
-	g.markDirty()
 }
 
 // enough reports whether a row leaves as many copies as its policy demands: two
@@ -190,3 +153,7 @@ func setMember(row *geoconfig.SliceRow, m geoconfig.Member) {
 		}
 	}
 }
+
+// hasDecided reports whether a takeover was decided: from before its swap is sent
+// until the outcome is read.
+func (c *common) hasDecided() bool { return c.phase == phaseStandby && c.swap != nil }

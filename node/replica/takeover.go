@@ -7,19 +7,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// candidate is a standby whose promise is about to end, or has ended, and that
-// asks the others what they have.
-type candidate struct {
-	since    Time
-	askedAt  Time
-	answered []ids.Node
-	longerAt Time // when one was first heard that has more than this node; 0: none
-}
-
-// hasDecided reports whether a takeover was decided: from before its swap is sent
-// until the outcome is read.
-func (c *common) hasDecided() bool { return c.phase == phaseStandby && c.swap != nil }
-
 // tickStandby takes over if the active was not heard for too long. It asks the
 // others a moment before, so that this costs no time where all answer.
 func (g *group) tickStandby() {
@@ -116,8 +103,6 @@ func (t *takeover) askTails() bool {
 	}
 	return c.longerAt == 0 || t.n.now-c.longerAt > t.n.c.Wait+t.n.c.Lease/2 // it may just have started, and be quiet
 }
-
-func (c *common) sendQuery(m *member) { c.describeLog(c.newMessage(m.node, Query)) }
 
 func (c *common) onQuery(from ids.Node) {
 	if c.isMute() || c.self < 0 || c.members[c.self].state != geoconfig.Normal || c.phase == phaseNone {

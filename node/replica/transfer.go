@@ -5,53 +5,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// findEntry returns an entry that is in memory, among those read back too.
-func (c *common) findEntry(s ids.Serial) *Entry {
-	if e := c.log.get(s); e != nil {
-		return e
-	}
-	if len(c.readBack) == 0 || s < c.readBack[0].Serial {
-		return nil
-	}
-	i := int(s - c.readBack[0].Serial)
-	if i >= len(c.readBack) || c.readBack[i].Epoch != c.log.epochAt(s) {
-		return nil
-	}
-	return c.readBack[i]
-}
-
-// requestRead asks for entries out of the journal, one read at a time.
-func (c *common) requestRead(from, to ids.Serial) {
-	if c.pendingRead.From != 0 {
-		return
-	}
-	c.pendingRead = Read{Slice: c.id, From: from, To: min(to, max(from, c.log.first-1)), MaxBytes: 4 * c.n.c.Limits.MessageBytes}
-	c.readAskedAt = c.n.now
-	c.n.out.Reads = append(c.n.out.Reads, c.pendingRead)
-}
-
-// ReadDone answers a Read: entries in order from Read.From on; none means that
-// the journal does not have them any more.
-func (n *Node) ReadDone(now Time, r Read, entries []*Entry) {
-	n.step(now)
-	g := n.groups[r.Slice]
-	if g == nil || g.pendingRead != r {
-		return
-	}
-	g.pendingRead.From = 0
-	g.readBack = entries
-	if len(entries) == 0 {
-		g.log.rebase(min(r.To, g.applied))
-		n.event(&g.common, "missed operations are gone", n.c.Self)
-	}
-	if g.isActing() {
-		g.applyUpTo(g.commit)
-	} else {
-		g.followActive()
-	}
-	g.markDirty()
-}
-
 // onBehind tells a junior that its missed operations are gone.
 func (g *group) onBehind(from ids.Node, m *Message) {
 	if from != g.row.Active || g.phase == phaseStandby && !g.awaitsState(m) || g.phase != phaseJunior {

@@ -1,0 +1,238 @@
+package replica
+
+import (
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+)
+
+// feedMember sends a member what it does not have, within bounds. A member not known
+// to have this epoch gets the row and a question first.
+func (l *leading) feedMember(m *member) {
+	if m.peer == nil || m.state == geoconfig.Failed || m.hasOtherDisk() {
+		return
+	}
+	due := m.sentAt == 0 || l.n.now-m.sentAt >= l.n.c.ResendAfter
+	if !m.confirmed {
+		if due {
+			l.sendProbe(m)
+		}
+		return
+	}
+	if l.phase == phaseRecover {
+		return
+	}
+	if m.behind {
+		if due {
+			m.sentAt = l.n.now
+			b := l.newMessage(m.node, Behind)
+			b.Serial, b.SerialEpoch = l.log.base, l.log.baseEpoch
+			if m.divergedThere {
+				b.Flags |= FlagDiverged
+				b.Commit, b.CommitEpoch = m.divergedSerial, m.divergedEpoch
+			}
+		}
+		return
+	}
+	for m.next <= l.log.last && m.inFlight < l.n.c.Limits.FlightBytes {
+		if !l.sendEntries(m) {
+			break
+		}
+	}
+	if m.probeDue {
+		l.sendProbe(m)
+	}
+}
+
+// sendEntries sends one message of entries; false if there are none to send now.
+func (l *leading) sendEntries(m *member) bool {
+	if m.next <= l.log.base {
+		m.next = l.log.base + 1 // it may have more than it said to be committed
+		l.sendProbe(m)
+		return false
+	}
+	out := l.n.out
+	start, size := len(out.entries), 0
+	prev := m.next - 1
+	for m.next <= l.log.last && size < l.n.c.Limits.MessageBytes {
+		e := l.findEntry(m.next)
+		if e == nil {
+			l.requestRead(m.next, l.log.last)
+			break
+		}
+		out.entries = append(out.entries, e)
+		size += e.cost()
+		m.next++
+	}
+	k := len(out.entries)
+	if k == start {
+		return false
+	}
+	if prev == m.match {
+		m.progressAt = l.n.now
+	}
+	m.inFlight += size
+	a := l.newAppend(m, prev)
+	a.Entries = out.entries[start:k:k]
+	return true
+}
+
+// sendProbe sends an append without entries that wants an answer.
+func (l *leading) sendProbe(m *member) {
+	prev := m.next - 1
+	if !m.confirmed {
+		prev = l.commit // what no adoption replaces
+		if l.phase != phaseRecover {
+			prev = l.log.last
+		}
+	}
+	a := l.newAppend(m, max(prev, l.log.base))
+	a.Flags |= FlagProbe
+}
+
+func (l *leading) newAppend(m *member, prev ids.Serial) *Message {
+	a := l.newMessage(m.node, Append)
+	a.Prev, a.PrevEpoch = prev, l.log.epochAt(prev)
+	a.Commit = l.stable
+	a.Serial, a.SerialEpoch = l.commonSerial, l.commonEpoch
+	if !m.confirmed {
+		a.Row = l.row
+	}
+	if m.probeDue {
+		a.Flags |= FlagProbe
+		m.probeDue = false
+	}
+	m.sentAt = l.n.now
+	return a
+}
+
+// onAck learns what a member has.
+func (l *leading) onAck(from ids.Node, a *Message) {
+	m := l.memberOf(from)
+	if m == nil || m.peer == nil || !l.isActing() || m.hasOtherDisk() {
+		return
+	}
+	if m.peer.boot == 0 {
+		m.peer.boot = a.Boot
+	}
+	if m.peer.boot != a.Boot {
+		return // of an earlier life, or of one whose first beacon is still to come
+	}
+	if !m.confirmed {
+		l.confirmMember(m, a)
+	}
+	if a.Flags&FlagLeaving != 0 {
+		m.leavingBoot = a.Boot
+	}
+	if !m.tailHeard || m.tailVoid {
+		m.tailHeard, m.tailSerial, m.tailEpoch = true, a.Prev, a.PrevEpoch
+		m.tailVoid = a.Flags&FlagIncomplete != 0
+	}
+	if l.phase == phaseRecover {
+		return
+	}
+	m.incomplete, m.knownCommit = a.Flags&FlagIncomplete != 0, a.Commit
+	if m.incomplete {
+		m.match = 0
+	}
+	if a.Kind == Mismatch {
+		l.onMismatch(m, a)
+		return
+	}
+	if r := uint64(a.SerialEpoch); r != m.resetCount {
+		if r < m.resetCount {
+			return
+		}
+		m.resetCount, m.match = r, 0
+	}
+	m.behind = false
+	if m.incomplete {
+		// It may yet begin anew; it counts for nothing until it is whole.
+		m.arrived(a.Prev)
+		return
+	}
+	if a.Serial > m.match && a.Serial <= l.log.last {
+		if outstanding := int(m.next - 1 - m.match); outstanding > 0 {
+			m.inFlight -= int(int64(m.inFlight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
+		}
+		m.match, m.progressAt = a.Serial, l.n.now
+		if m.match >= m.regain {
+			m.regain = 0
+		}
+	}
+	if m.next <= m.match {
+		m.next = m.match + 1
+	}
+	if m.next == m.match+1 {
+		m.inFlight = 0
+	}
+	l.advanceCommit()
+}
+
+// confirmMember notes that this life of a member has this epoch, and where to go on
+// with it.
+func (l *leading) confirmMember(m *member, a *Message) {
+	l.compareLives(m, a)
+	if a.Prev <= l.log.last && l.log.epochAt(a.Prev) == a.PrevEpoch {
+		m.next = max(m.match, a.Prev) + 1 // all before is equal, if not yet on its disk
+	} else {
+		m.next = max(m.match, min(a.Commit, l.log.last), l.log.base) + 1
+	}
+	m.confirmed, m.confirmedAfter = true, m.peer.sequence
+	m.willingAt = l.n.now
+	m.peer.beaconDue = true
+	l.hurryBeacons()
+}
+
+// compareLives looks whether a member, in a new life, has what it acknowledged:
+// its disk may have gone back to an older state. What it lacks it gets again.
+func (l *leading) compareLives(m *member, a *Message) {
+	if m.match == 0 || a.Prev >= m.match || a.Flags&FlagIncomplete != 0 || l.n.c.Bugs.TrustsMatch {
+		return
+	}
+	m.regain = max(m.regain, m.match)
+	if m.match = a.Prev; l.log.epochAt(a.Prev) != a.PrevEpoch {
+		m.match = 0
+	}
+	l.n.event(l.common, "came back with less than it had acknowledged", m.node)
+}
+
+// onMismatch finds where to go on with a member.
+func (l *leading) onMismatch(m *member, a *Message) {
+	lost := a.Commit > l.log.last || (a.Commit >= l.log.base && l.log.epochAt(a.Commit) != a.CommitEpoch)
+	m.divergedThere, m.divergedSerial, m.divergedEpoch = lost, a.Commit, a.CommitEpoch
+	if a.Flags&FlagDiverged != 0 || lost {
+		m.behind = true
+		return
+	}
+	base := l.log.base
+	// Serial is what it was asked for, if it has another entry there. No answer
+	// to an older message can say this of where the log begins, and no answer that
+	// says nothing of that place takes it back.
+	switch {
+	case a.Prev < base, a.Serial == base && base > 0 && a.SerialEpoch != l.log.baseEpoch:
+		m.behind = true
+	case l.logAgrees(a.Prev, a.PrevEpoch), l.logAgrees(a.Commit, a.CommitEpoch):
+		m.behind = false
+	}
+	if !m.behind && m.resentFrom <= a.Prev+1 && m.next > a.Prev+1 && m.resentAt != 0 && l.n.now-m.resentAt < l.n.c.ResendAfter {
+		return // what was sent again since may just not have arrived: no storm
+	}
+	if l.logAgrees(a.Prev, a.PrevEpoch) {
+		m.next = a.Prev + 1
+	} else {
+		m.next = max(min(a.Commit, l.log.last), base) + 1
+	}
+	m.next = max(m.next, m.match+1)
+	m.inFlight = 0
+	m.resentFrom, m.resentAt = m.next, l.n.now
+}
+
+// onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
+func (l *leading) onRefuse(from ids.Node, m *Message) {
+	if m.Epoch < l.row.Epoch {
+		l.sendRow(from, Row)
+	} else if mb := l.memberOf(from); mb != nil && mb.peer != nil && m.Epoch == l.row.Epoch && l.isActing() {
+		mb.probeDue = true // a standby that does not hear this active
+	}
+	l.markDirty()
+}

@@ -1,0 +1,140 @@
+package replica
+
+import (
+	"math"
+	"slices"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
+)
+
+// Next returns the serial that the next proposal of a slice gets, and the time
+// that its own must be above.
+func (n *Node) Next(s ids.Slice) (ids.Serial, hlc.Time) {
+	g := n.groups[s]
+	if g == nil {
+		return 0, 0
+	}
+	return g.log.last + 1, g.log.time
+}
+
+// Until returns until when this node may acknowledge, read and grant sessions
+// for a slice; not at all if that is not after now.
+func (n *Node) Until(s ids.Slice) Time {
+	g := n.groups[s]
+	if g == nil || g.phase != phaseLead {
+		return math.MinInt64
+	}
+	return g.leaseUntil()
+}
+
+// Retain returns the first serial that a driver which reads back keeps in its
+// journal whatever its limits say: a normal member may still need what follows
+// it, and its own epoch must be known then (Restored.BaseEpoch). What is before
+// it is kept for members that are away, bounded by bytes and age. A driver that
+// answers no Read need not keep it: what nobody has applied is never trimmed,
+// and who misses what is gone gets the state.
+func (n *Node) Retain(s ids.Slice) ids.Serial {
+	g := n.groups[s]
+	if g == nil {
+		return 0
+	}
+	return min(g.onAllNormal, g.applied)
+}
+
+// Awaits reports whether an entry counts for this node, in its log or applied,
+// and its chunks are not all on its disk: it was not cut off, and no state took
+// its place.
+func (n *Node) Awaits(s ids.Slice, serial ids.Serial, epoch ids.Epoch) bool {
+	g := n.groups[s]
+	return g != nil && slices.Contains(g.unheld, EntryID{serial, epoch})
+}
+
+// Snapshot describes a slice's state at the last serial in Outputs.Applied.
+func (n *Node) Snapshot(s ids.Slice) (Snapshot, bool) {
+	g := n.groups[s]
+	if g == nil || g.incomplete {
+		return Snapshot{}, false
+	}
+	return g.snapshot(), true
+}
+
+// Applied names the last entry in Outputs.Applied; false where the state is not
+// whole.
+func (n *Node) Applied(s ids.Slice) (EntryID, bool) {
+	g := n.groups[s]
+	if g == nil || g.incomplete {
+		return EntryID{}, false
+	}
+	return EntryID{Serial: g.applied, Epoch: g.appliedEpoch}, true
+}
+
+// MayGive reports whether others may copy a slice's state from here: the row
+// counts on what this node has, and nothing is known to be missing. A member
+// whose data directory is another one than the row's has an empty copy that
+// looks whole; who took that would throw away a better one.
+func (n *Node) MayGive(s ids.Slice) bool {
+	g := n.groups[s]
+	if g == nil || g.incomplete || g.self < 0 {
+		return false
+	}
+	return g.members[g.self].incarnation == n.c.Incarnation && !g.lacksEntries()
+}
+
+// Unused reports whether nothing with data was ever ordered in a slice, as far
+// as its log goes back: then its state is rightly empty. A state that was lost
+// has a log that says otherwise. What precedes the log can hold one no-op for
+// each epoch and the clients' registrations.
+func (n *Node) Unused(s ids.Slice) bool {
+	g := n.groups[s]
+	if g == nil || g.hasData || g.incomplete || g.clients.answered() || uint64(g.log.base) > uint64(g.log.baseEpoch)+uint64(len(g.clients.byID)) {
+		return false
+	}
+	for serial := g.applied + 1; serial <= g.log.last; serial++ {
+		if e := g.log.get(serial); e == nil || len(e.Data) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Status is a slice's state for reports.
+type Status struct {
+	Row      *geoconfig.SliceRow
+	Role     RoleKind
+	Last     ids.Serial
+	Commit   ids.Serial
+	Until    Time
+	Swapping bool
+	Muted    bool           // the row is not on this disk yet: nothing is sent under it
+	Members  []MemberStatus // as the active sees them; none elsewhere
+}
+
+// MemberStatus is what the active knows of a member.
+type MemberStatus struct {
+	Node  ids.Node
+	State geoconfig.MemberState
+	Match ids.Serial // on its disk and equal to the active's
+	Heard Time       // when the last beacon that it answered was sent
+}
+
+// Status tells where a slice stands.
+func (n *Node) Status(s ids.Slice) (Status, bool) {
+	g := n.groups[s]
+	if g == nil {
+		return Status{}, false
+	}
+	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil, Muted: g.isMute()}
+	if g.isActing() {
+		for i := range g.members {
+			m := &g.members[i]
+			v := MemberStatus{Node: m.node, State: m.state, Match: m.match, Heard: m.willingAt}
+			if m.peer == nil {
+				v.Match, v.Heard = g.durable, n.now
+			}
+			st.Members = append(st.Members, v)
+		}
+	}
+	return st, true
+}
