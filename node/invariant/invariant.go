@@ -27,6 +27,12 @@ const (
 	JournalFollows = "the entries of a slice in the journal follow each other"
 	// FormatEmpty: only a slice whose log is empty is formatted.
 	FormatEmpty = "only a slice without operations is formatted"
+	// BaseApplied: the state has everything that the log follows.
+	BaseApplied = "a slice's log begins at or before its applied serial"
+	// AppliedCommitted: an entry that may still be replaced is not applied.
+	AppliedCommitted = "only committed entries of a slice are applied"
+	// CommittedLogged: what is committed is known.
+	CommittedLogged = "the committed entries of a slice are in its log"
 	// FinishDecided: an intent ends only after its outcome is decided.
 	FinishDecided = "only a decided intent is finished"
 )

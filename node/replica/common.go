@@ -46,8 +46,8 @@ type promises struct {
 	// here once, and lists the group in peer.doubted.
 	doubtedPeers []*peer
 	wasActive    bool // in this life
-	// quietUntil: the node does not act before, because of its own promises; 0
-	// in every phase but phaseQuiet, and where only the node's start matters.
+	// quietUntil: the node does not act before, because of its own promises. It
+	// counts in phaseQuiet alone.
 	quietUntil Time
 	// graceFrom: no member counts as silent before a lease after this.
 	graceFrom Time
@@ -68,7 +68,7 @@ type history struct {
 	// members.
 	onAllNormal ids.Serial
 	// applied is the serial of the last entry in Outputs.Applied; appliedEpoch
-	// and appliedTime are that entry's.
+	// and appliedTime are that entry's, unless the state is void.
 	applied      ids.Serial
 	appliedEpoch ids.Epoch
 	appliedTime  hlc.Time
@@ -118,7 +118,9 @@ type copying struct {
 	transferBegun bool // and its serial, log.base, is known
 	// applyLimit is where a transfer waits for rows: no later entry is applied.
 	applyLimit   ids.Serial
-	delayedBytes int // of the entries that are not applied, while it is incomplete
+	// delayedBytes are those of the entries that wait for rows, while a transfer
+	// is under way.
+	delayedBytes int
 	// transferNeeded: the missed operations are gone. transferAsked: the driver
 	// knows, and has not reported an end.
 	transferNeeded, transferAsked bool

@@ -189,6 +189,7 @@ func (n *Node) Flush(now Time) *Outputs {
 		g := n.dirty[i]
 		g.dirty = false
 		n.groups[g.id].flush()
+		g.checkOrder(g.id)
 	}
 	n.dirty = n.dirty[:0]
 	for _, p := range n.lined {

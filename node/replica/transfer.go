@@ -127,6 +127,7 @@ func (n *Node) TransferDone(now Time, s ids.Slice, base Snapshot) {
 		return // overtaken by a newer transfer
 	}
 	g.incomplete, g.transferBegun, g.transferNeeded, g.transferAsked = false, false, false, false
+	g.delayedBytes = 0
 	g.rowRecord = n.record(&g.common, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
 	g.ackDue, g.ackedTo = true, 0
 	g.rejoin()

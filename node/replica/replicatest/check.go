@@ -22,6 +22,10 @@ type Bugs struct {
 	LeaseOutlivesActive bool
 }
 
+// breaksCore reports whether a planted mistake is in the core itself, whose
+// invariants it may break before a promise is.
+func (b Bugs) breaksCore() bool { return b.Core != bug.Set{} }
+
 // checker holds what must not be contradicted.
 type checker struct {
 	w       *World
@@ -117,6 +121,13 @@ func (c *checker) oneLease() {
 			c.fail("%s and %s hold leases at once", acts.id, m.id)
 		}
 		c.twoAt = c.w.config.row.Epoch
+	}
+}
+
+// valid checks the invariants of a core's parts (VALID).
+func (c *checker) valid(m *machine) {
+	if err := m.core.Valid(); err != nil && !c.w.o.Bugs.breaksCore() {
+		c.fail("%v", err)
 	}
 }
 

@@ -183,6 +183,7 @@ func (m *machine) learn(row *geoconfig.SliceRow) {
 func (m *machine) flush() {
 	for m.up {
 		out := m.core.Flush(m.clock())
+		m.w.check.valid(m)
 		if out.Empty() {
 			return
 		}
