@@ -129,9 +129,12 @@ func (p *promises) valid(c *common) string {
 }
 
 func (h *history) valid() string {
-	for i := 1; i < len(h.unheld); i++ {
-		if h.unheld[i-1].Serial >= h.unheld[i].Serial {
+	for i, u := range h.unheld {
+		if i > 0 && h.unheld[i-1].Serial >= u.Serial {
 			return "the entries without chunks are ascending"
+		}
+		if u.Serial >= h.log.base && h.log.epochAt(u.Serial) != u.Epoch {
+			return "an entry without chunks is in the log"
 		}
 	}
 	if broken := h.log.valid(); broken != "" {

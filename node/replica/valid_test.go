@@ -35,6 +35,7 @@ func TestABrokenInvariantIsNamed(t *testing.T) {
 		"stable":     {func(g *group) { g.stable = g.commit + 1 }, "what is stable is committed"},
 		"log":        {func(g *group) { g.log.mem[len(g.log.mem)-1] = nil }, "the entries in memory"},
 		"unheld":     {func(g *group) { g.unheld = []EntryID{{2, 1}, {1, 1}} }, "ascending"},
+		"cut off":    {func(g *group) { g.unheld = []EntryID{{g.log.last + 1, 1}} }, "an entry without chunks is in the log"},
 		"reading":    {func(g *group) { g.readBack = []*Entry{{Serial: 1}, {Serial: 3}} }, "no gap"},
 		"copying":    {func(g *group) { g.delayedBytes = 1 }, "only an incomplete state delays"},
 		"row change": {func(g *group) { g.swap = &pendingSwap{Swap: Swap{From: g.row.Epoch + 1}} }, "follows the row"},
