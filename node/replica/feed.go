@@ -12,27 +12,31 @@ func (l *leading) feedMember(m *member) {
 		return
 	}
 	due := m.sentAt == 0 || l.n.now-m.sentAt >= l.n.c.ResendAfter
-	if !m.confirmed {
-		if due {
-			l.sendProbe(m)
-		}
-		return
+	switch state := m.feedState(); {
+	case state == feedProbe && due:
+		l.sendProbe(m)
+	case state == feedProbe || l.phase == phaseRecover:
+	case state == feedBehind && due:
+		l.sendBehind(m)
+	case state == feedEntries:
+		l.fillFlight(m)
 	}
-	if l.phase == phaseRecover {
-		return
+}
+
+// sendBehind tells a member that it cannot go on with the entries here.
+func (l *leading) sendBehind(m *member) {
+	m.sentAt = l.n.now
+	b := l.newMessage(m.node, Behind)
+	b.Serial, b.SerialEpoch = l.log.base, l.log.baseEpoch
+	if m.divergedThere {
+		b.Flags |= FlagDiverged
+		b.Commit, b.CommitEpoch = m.divergedSerial, m.divergedEpoch
 	}
-	if m.behind {
-		if due {
-			m.sentAt = l.n.now
-			b := l.newMessage(m.node, Behind)
-			b.Serial, b.SerialEpoch = l.log.base, l.log.baseEpoch
-			if m.divergedThere {
-				b.Flags |= FlagDiverged
-				b.Commit, b.CommitEpoch = m.divergedSerial, m.divergedEpoch
-			}
-		}
-		return
-	}
+}
+
+// fillFlight sends a member entries as far as its share in flight allows, and
+// the probe that is due.
+func (l *leading) fillFlight(m *member) {
 	for m.next <= l.log.last && m.inFlight < l.n.c.Limits.FlightBytes {
 		if !l.sendEntries(m) {
 			break
@@ -123,48 +127,25 @@ func (l *leading) onAck(from ids.Node, a *Message) {
 	if a.Flags&FlagLeaving != 0 {
 		m.leavingBoot = a.Boot
 	}
-	if !m.tailHeard || m.tailVoid {
-		m.tailHeard, m.tailSerial, m.tailEpoch = true, a.Prev, a.PrevEpoch
-		m.tailVoid = a.Flags&FlagIncomplete != 0
-	}
+	m.tail.hear(a)
 	if l.phase == phaseRecover {
 		return
 	}
-	m.incomplete, m.knownCommit = a.Flags&FlagIncomplete != 0, a.Commit
-	if m.incomplete {
-		m.match = 0
-	}
+	m.setIncomplete(a.Flags&FlagIncomplete != 0)
+	m.knownCommit = a.Commit
 	if a.Kind == Mismatch {
 		l.onMismatch(m, a)
 		return
 	}
-	if r := uint64(a.SerialEpoch); r != m.resetCount {
-		if r < m.resetCount {
-			return
-		}
-		m.resetCount, m.match = r, 0
-	}
-	m.behind = false
-	if m.incomplete {
-		// It may yet begin anew; it counts for nothing until it is whole.
-		m.arrived(a.Prev)
+	if !m.isCurrent(uint64(a.SerialEpoch)) {
 		return
 	}
-	if a.Serial > m.match && a.Serial <= l.log.last {
-		if outstanding := int(m.next - 1 - m.match); outstanding > 0 {
-			m.inFlight -= int(int64(m.inFlight) * int64(min(int(a.Serial-m.match), outstanding)) / int64(outstanding))
-		}
-		m.match, m.progressAt = a.Serial, l.n.now
-		if m.match >= m.regain {
-			m.regain = 0
-		}
+	m.catchUp()
+	if m.incomplete {
+		m.arrived(a.Prev) // its transfer may yet begin anew
+		return
 	}
-	if m.next <= m.match {
-		m.next = m.match + 1
-	}
-	if m.next == m.match+1 {
-		m.inFlight = 0
-	}
+	m.acknowledge(a.Serial, l.log.last, l.n.now)
 	l.advanceCommit()
 }
 
@@ -189,19 +170,20 @@ func (l *leading) compareLives(m *member, a *Message) {
 	if m.match == 0 || a.Prev >= m.match || a.Flags&FlagIncomplete != 0 || l.n.c.Bugs.TrustsMatch {
 		return
 	}
-	m.regain = max(m.regain, m.match)
-	if m.match = a.Prev; l.log.epochAt(a.Prev) != a.PrevEpoch {
-		m.match = 0
+	match := a.Prev
+	if l.log.epochAt(a.Prev) != a.PrevEpoch {
+		match = 0
 	}
+	m.loseMatch(match)
 	l.n.event(l.common, "came back with less than it had acknowledged", m.node)
 }
 
 // onMismatch finds where to go on with a member.
 func (l *leading) onMismatch(m *member, a *Message) {
-	lost := a.Commit > l.log.last || (a.Commit >= l.log.base && l.log.epochAt(a.Commit) != a.CommitEpoch)
-	m.divergedThere, m.divergedSerial, m.divergedEpoch = lost, a.Commit, a.CommitEpoch
-	if a.Flags&FlagDiverged != 0 || lost {
-		m.behind = true
+	diverged := a.Commit > l.log.last || (a.Commit >= l.log.base && l.log.epochAt(a.Commit) != a.CommitEpoch)
+	m.divergedThere, m.divergedSerial, m.divergedEpoch = diverged, a.Commit, a.CommitEpoch
+	if a.Flags&FlagDiverged != 0 || diverged {
+		m.fallBehind()
 		return
 	}
 	base := l.log.base
@@ -210,21 +192,18 @@ func (l *leading) onMismatch(m *member, a *Message) {
 	// says nothing of that place takes it back.
 	switch {
 	case a.Prev < base, a.Serial == base && base > 0 && a.SerialEpoch != l.log.baseEpoch:
-		m.behind = true
+		m.fallBehind()
 	case l.logAgrees(a.Prev, a.PrevEpoch), l.logAgrees(a.Commit, a.CommitEpoch):
-		m.behind = false
+		m.catchUp()
 	}
-	if !m.behind && m.resentFrom <= a.Prev+1 && m.next > a.Prev+1 && m.resentAt != 0 && l.n.now-m.resentAt < l.n.c.ResendAfter {
-		return // what was sent again since may just not have arrived: no storm
+	if !m.behind && m.hasResent(a.Prev+1, l.n.now, l.n.c.ResendAfter) {
+		return // no storm
 	}
 	if l.logAgrees(a.Prev, a.PrevEpoch) {
-		m.next = a.Prev + 1
+		m.resendFrom(a.Prev+1, l.n.now)
 	} else {
-		m.next = max(min(a.Commit, l.log.last), base) + 1
+		m.resendFrom(max(min(a.Commit, l.log.last), base)+1, l.n.now)
 	}
-	m.next = max(m.next, m.match+1)
-	m.inFlight = 0
-	m.resentFrom, m.resentAt = m.next, l.n.now
 }
 
 // onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
