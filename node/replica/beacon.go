@@ -78,10 +78,10 @@ func (n *Node) onAnswer(p *peer, m *Message) {
 		if _, excepted := slices.BinarySearch(m.Excepted, s.group.id); excepted {
 			continue
 		}
-		mb.willingAt = max(mb.willingAt, b.at)
+		mb.promise(b.at)
 		s.group.hurryBeacons()
 		if _, excepted := slices.BinarySearch(b.excepted, s.group.id); !excepted {
-			mb.leaseFrom = max(mb.leaseFrom, from)
+			mb.renew(from)
 			s.group.noteRenewal()
 		}
 	}

@@ -37,6 +37,15 @@ func (m *member) hasOtherDisk() bool {
 	return m.peer != nil && m.peer.incarnation != 0 && m.peer.incarnation != m.incarnation
 }
 
+// beginTerm forgets what a member promised and had under another active, whose
+// log need not be this one.
+func (m *member) beginTerm(now Time, last ids.Serial) {
+	m.leaseFrom, m.willingAt, m.tailHeard, m.behind, m.regain = 0, 0, false, false, 0
+	m.match, m.next, m.inFlight = 0, last+1, 0
+	m.lastStep = lastStep{}
+	m.stateSince, m.progressAt = now, now
+}
+
 // unconfirm begins anew with a member whose epoch is not known: it is probed
 // from what it is known to have.
 func (m *member) unconfirm(now Time) {

@@ -161,6 +161,19 @@ func (p *progress) arrived(upTo ids.Serial) {
 	p.received = upTo
 }
 
+// void forgets what a member has: it failed, and starts anew if it returns. Its
+// next is set by unconfirm.
+func (p *progress) void() {
+	p.match, p.regain, p.behind, p.incomplete = 0, 0, false, false
+}
+
+// promise notes that a member would give its lease, by its answer to the beacon
+// sent at a time.
+func (l *lease) promise(sent Time) { l.willingAt = max(l.willingAt, sent) }
+
+// renew counts the member's lease from a time on.
+func (l *lease) renew(from Time) { l.leaseFrom = max(l.leaseFrom, from) }
+
 // hear takes a member's last entry from its first answer in this activeship, or
 // from a later one while its state was being transferred.
 func (t *tail) hear(a *Message) {

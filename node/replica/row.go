@@ -147,10 +147,7 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	g.leaseEnd, g.quietUntil = 0, 0
 	for i := range g.members {
 		m := &g.members[i]
-		m.leaseFrom, m.willingAt, m.tailHeard, m.behind, m.regain = 0, 0, false, false, 0
-		m.match, m.next, m.inFlight = 0, g.log.last+1, 0
-		m.lastStep = lastStep{}
-		m.stateSince, m.progressAt = g.n.now, g.n.now
+		m.beginTerm(g.n.now, g.log.last)
 	}
 	if g.phase != phaseRecover {
 		return
@@ -241,7 +238,7 @@ func (g *group) seatMembers(before []member) {
 		}
 		m.state, m.incarnation = rm.State, rm.Incarnation
 		if m.state == geoconfig.Failed {
-			m.match, m.regain, m.behind, m.incomplete = 0, 0, false, false
+			m.progress.void()
 		}
 		m.unconfirm(g.n.now)
 		if rm.Node == g.n.c.Self {
