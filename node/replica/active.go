@@ -4,7 +4,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 )
 
-// advancePhase moves an active on as far as it can go.
+// advancePhase moves an active on to the furthest phase that it can reach.
 func (g *group) advancePhase() {
 	if g.phase == phaseRecover && (!g.mustAdopt || g.adoptLongest()) {
 		g.phase = phaseSync
@@ -28,7 +28,8 @@ func (g *group) advancePhase() {
 	}
 }
 
-// tickActive resends, pushes the commit serial, and looks after the members.
+// tickActive resends, sends a new commit serial to all, and looks after the
+// members.
 func (l *leading) tickActive() {
 	l.markDirty()
 	for i := range l.members {
@@ -37,8 +38,8 @@ func (l *leading) tickActive() {
 			continue
 		}
 		late := l.n.now-max(m.sentAt, m.progressAt) >= l.n.c.ResendAfter
-		// A junior is asked even where nothing is under way, so that no lost
-		// message leaves it behind.
+		// A junior is probed even where nothing is in flight, so that a lost
+		// message does not leave it behind.
 		if late && (m.next > m.match+1 || m.state.Junior() || m.knownCommit < l.stable) {
 			m.probeDue = true
 		} else if l.sentStable < l.stable && m.next > l.log.last && !l.isMute() {

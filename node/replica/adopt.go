@@ -6,7 +6,7 @@ import (
 )
 
 // hasTakeoverQuorum reports whether as many normal members have spoken in this
-// activeship as a takeover must hear; from then on they take nothing more from
+// activeship as a takeover must hear. From then on they take nothing more from
 // an earlier active.
 func (l *leading) hasTakeoverQuorum() bool {
 	if l.row.Hear <= 1 || l.phase != phaseRecover || l.n.c.Bugs.TakeoverHearsOne {
@@ -21,9 +21,9 @@ func (l *leading) hasTakeoverQuorum() bool {
 	return k >= l.row.Hear
 }
 
-// adoptLongest makes this log equal to the highest one heard, and reports whether
-// it is. Something acknowledged may not be here: a level below all was used, or
-// this node's disk is an old one.
+// adoptLongest makes this log equal to the highest one heard, and reports
+// whether it is. Something acknowledged may not be here, because a level below
+// all was used or because this node's disk is an old one.
 func (g *group) adoptLongest() bool {
 	if !g.hasTakeoverQuorum() {
 		return false
@@ -33,7 +33,7 @@ func (g *group) adoptLongest() bool {
 	for i := range g.members {
 		m := &g.members[i]
 		if m.peer == nil || m.state != geoconfig.Normal || m.hasOtherDisk() {
-			continue // who lost its disk has nothing to tell
+			continue // a member that lost its disk has nothing to tell
 		}
 		if !m.tailHeard {
 			if g.row.Hear <= 1 {
@@ -63,13 +63,14 @@ func (g *group) adoptLongest() bool {
 	return false
 }
 
+// fetchEntries asks a member for the entries that follow what is certain here.
 func (f *following) fetchEntries(from ids.Node) {
 	m := f.newMessage(from, Fetch)
 	m.Prev = max(f.commit, f.log.base, f.matched)
 	m.PrevEpoch = f.log.epochAt(m.Prev)
 }
 
-// onFetch gives the active what it asks for.
+// onFetch gives the active the entries that it asks for.
 func (f *following) onFetch(from ids.Node, m *Message) {
 	if f.isMute() || from != f.row.Active || f.incomplete || f.diverged {
 		return
@@ -93,8 +94,8 @@ func (f *following) onFetch(from ids.Node, m *Message) {
 	}
 }
 
-// onFetched adopts entries. Where they differ from this log's, those here were
-// acknowledged by nobody, since the other log is the higher one.
+// onFetched adopts entries. Where they differ from this log's, no client got
+// an answer for those here, since the other log is the higher one.
 func (g *group) onFetched(from ids.Node, m *Message) {
 	mb := g.memberOf(from)
 	if g.phase != phaseRecover || !g.mustAdopt || mb == nil || !mb.tailHeard {
@@ -120,9 +121,10 @@ func (g *group) onFetched(from ids.Node, m *Message) {
 	g.markDirty()
 }
 
-// giveUpAdoption ends the attempt to become equal to a longer log: what this one lacks
-// is gone from the other's memory. This node beacons no more, so that another
-// one may take over; where none may, it gets the state itself and goes on.
+// giveUpAdoption ends the attempt to adopt a longer log, because the missing
+// entries are gone from the other member's memory. This node sends no beacon
+// any more, so that another member may take over. If none may, this node gets
+// the state by a transfer and goes on.
 func (l *leading) giveUpAdoption(to *member) {
 	l.n.event(l.common, "cannot become equal to a longer log", to.node)
 	l.lack.noteSerial(l.n.now, to.tailSerial, to.tailEpoch)

@@ -106,10 +106,10 @@ func (n *Node) meet(p *peer, m *Message) {
 	}
 }
 
-// exceptsBeacon reports whether this node, as the active, does not ask m's node
-// for its promise: it is not (or no longer) acting, or its lease has ended and
-// not every standby would give it again. Asking all the same would keep the
-// standbys from taking over.
+// exceptsBeacon reports whether a beacon to a member asks for no promise. The
+// node is not acting, or acts no more, or its lease has ended and some standby
+// would not renew it. A beacon that asked all the same would keep the standbys
+// from taking over.
 func (l *leading) exceptsBeacon(m *member) bool {
 	if l.row.Active != l.n.c.Self {
 		return l.wasActive
@@ -120,8 +120,8 @@ func (l *leading) exceptsBeacon(m *member) bool {
 	return l.leaseUntil() <= l.n.now && !l.canRenew()
 }
 
-// canRenew reports whether every standby promised, or would have if asked,
-// within half a lease.
+// canRenew reports whether every standby promised within half a lease, or
+// would have if asked.
 func (l *leading) canRenew() bool {
 	for i := range l.members {
 		m := &l.members[i]
@@ -132,7 +132,7 @@ func (l *leading) canRenew() bool {
 	return true
 }
 
-// hurryBeacons beacons at once where that is all a lease waits for.
+// hurryBeacons sends beacons at once where the lease waits for nothing else.
 func (l *leading) hurryBeacons() {
 	if !l.isActing() || l.leaseUntil() > l.n.now || !l.canRenew() {
 		return
@@ -144,7 +144,8 @@ func (l *leading) hurryBeacons() {
 	}
 }
 
-// doubtPeer gives a peer no more promises, until it shows that it has this epoch.
+// doubtPeer gives a peer no more promises, until it shows that it has this
+// epoch.
 func (c *common) doubtPeer(p *peer) {
 	if !c.doubts(p) {
 		c.doubtedPeers = append(c.doubtedPeers, p)
@@ -152,7 +153,7 @@ func (c *common) doubtPeer(p *peer) {
 	}
 }
 
-// trustPeer ends that.
+// trustPeer gives a peer promises again.
 func (c *common) trustPeer(p *peer) {
 	c.doubtedPeers = slices.DeleteFunc(c.doubtedPeers, func(q *peer) bool { return q == p })
 	p.doubted = slices.DeleteFunc(p.doubted, func(h *common) bool { return h == c })
@@ -160,7 +161,8 @@ func (c *common) trustPeer(p *peer) {
 
 func (c *common) doubts(p *peer) bool { return slices.Contains(c.doubtedPeers, p) }
 
-// noteSameEpoch notes that a peer has this epoch: promises to it mean what they say.
+// noteSameEpoch notes that a peer has this epoch. Promises to it mean what
+// they say.
 func (c *common) noteSameEpoch(from ids.Node) {
 	if len(c.doubtedPeers) > 0 {
 		c.trustPeer(c.n.peer(from))

@@ -5,8 +5,9 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// advanceCommit raises the commit serial: everything up to it is on this disk and on
-// those of all members required, or of as many as the operation asked for.
+// advanceCommit raises the commit serial. Everything up to it is on this disk,
+// and on the disks of all required members or of as many as the operation
+// asked for.
 func (l *leading) advanceCommit() {
 	if (l.phase != phaseSync && l.phase != phaseLead) || l.leaseUntil() <= l.n.now {
 		return
@@ -36,8 +37,9 @@ func (l *leading) advanceCommit() {
 	}
 }
 
-// reachBelowAll finds how far beyond what all have the levels asked for reach: c may
-// be acknowledged, stable is what a takeover will hear of.
+// reachBelowAll finds how far the levels asked for reach beyond what all
+// members have. The active may acknowledge up to c; a takeover will hear of
+// everything up to stable.
 func (l *leading) reachBelowAll(all ids.Serial) (c, stable ids.Serial) {
 	c, stable = all, all
 	n, have := l.normals(), l.heldSerial()
@@ -67,8 +69,8 @@ func (l *leading) reachBelowAll(all ids.Serial) (c, stable ids.Serial) {
 	return c, stable
 }
 
-// countHolders counts the normal members that have an entry on disk, this one
-// among them.
+// countHolders counts the normal members that have an entry on disk, with this
+// one.
 func (l *leading) countHolders(s ids.Serial) int {
 	k := 0
 	for i := range l.members {
@@ -80,7 +82,8 @@ func (l *leading) countHolders(s ids.Serial) int {
 	return k
 }
 
-// commitTo commits, applies and answers.
+// commitTo commits and applies the entries up to a serial, and answers their
+// proposals.
 func (l *leading) commitTo(c ids.Serial) {
 	for s := l.commit + 1; s <= c; s++ {
 		if e := l.log.get(s); e != nil {
@@ -105,7 +108,7 @@ func (l *leading) commitTo(c ids.Serial) {
 	l.markDirty()
 }
 
-// noteRenewal is called when a promise came in.
+// noteRenewal acts on a longer lease, after a promise came in.
 func (l *leading) noteRenewal() {
 	until := l.leaseUntil()
 	if !l.isActing() || until <= l.leaseEnd {

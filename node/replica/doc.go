@@ -21,7 +21,7 @@
 //  2. Messages are encoded with AppendMessage (one frame per peer and class)
 //     and sent without waiting. Losing, repeating and reordering them is safe.
 //  3. Applied entries go to the store (Pebble), in order, in one batch.
-//  4. Replies go to whoever proposed.
+//  4. Replies go to the proposers.
 //  5. Swaps go to geo-config, each answered by Swapped; Reads are answered by
 //     ReadDone, Transfers by TransferBegun and TransferDone or TransferFailed.
 //  6. Roles tell what this node now is in a slice.
@@ -32,4 +32,15 @@
 // Entries that carry chunk addresses are not acknowledged until the driver has
 // said Held for them; it fetches what it lacks when it meets the record.
 // Entries and rows handed in or out are shared and must not be modified.
+//
+// # How it is made
+//
+// A group is this node's part in one slice. It consists of common, which every
+// role needs, and of leading, following and takeover, which belong to an active,
+// to a standby or junior, and to a standby whose active is silent. A method of a
+// part sees that part and common alone; what needs several parts is a method of
+// group. A member is what the node knows of another member: its progress, its
+// lease and its tail. Each part states its invariants beside its fields, and
+// Node.Valid checks them all. Inputs come in by inputs.go; the other files each
+// hold one duty, and call each other in one direction only.
 package replica

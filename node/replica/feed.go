@@ -5,8 +5,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// feedMember sends a member what it does not have, within bounds. A member not known
-// to have this epoch gets the row and a question first.
+// feedMember goes on with one member according to its feedState.
 func (l *leading) feedMember(m *member) {
 	if m.peer == nil || m.state == geoconfig.Failed || m.hasOtherDisk() {
 		return
@@ -149,8 +148,8 @@ func (l *leading) onAck(from ids.Node, a *Message) {
 	l.advanceCommit()
 }
 
-// confirmMember notes that this life of a member has this epoch, and where to go on
-// with it.
+// confirmMember notes that this life of a member has this epoch, and where to
+// go on with its log.
 func (l *leading) confirmMember(m *member, a *Message) {
 	l.compareLives(m, a)
 	if a.Prev <= l.log.last && l.log.epochAt(a.Prev) == a.PrevEpoch {
@@ -164,8 +163,9 @@ func (l *leading) confirmMember(m *member, a *Message) {
 	l.hurryBeacons()
 }
 
-// compareLives looks whether a member, in a new life, has what it acknowledged:
-// its disk may have gone back to an older state. What it lacks it gets again.
+// compareLives looks whether a new life of a member has what the earlier one
+// acknowledged. Its disk may have gone back to an older state. The active then
+// sends what is missing again.
 func (l *leading) compareLives(m *member, a *Message) {
 	if m.match == 0 || a.Prev >= m.match || a.Flags&FlagIncomplete != 0 || l.n.c.Bugs.TrustsMatch {
 		return
@@ -178,7 +178,7 @@ func (l *leading) compareLives(m *member, a *Message) {
 	l.n.event(l.common, "came back with less than it had acknowledged", m.node)
 }
 
-// onMismatch finds where to go on with a member.
+// onMismatch finds out where to go on with a member whose log differs.
 func (l *leading) onMismatch(m *member, a *Message) {
 	diverged := a.Commit > l.log.last || (a.Commit >= l.log.base && l.log.epochAt(a.Commit) != a.CommitEpoch)
 	m.divergedThere, m.divergedSerial, m.divergedEpoch = diverged, a.Commit, a.CommitEpoch
@@ -206,7 +206,8 @@ func (l *leading) onMismatch(m *member, a *Message) {
 	}
 }
 
-// onRefuse meets a peer of another epoch. Its row, if newer, has been learned.
+// onRefuse handles a message from a peer of another epoch. Its row, if newer,
+// has been learned.
 func (l *leading) onRefuse(from ids.Node, m *Message) {
 	if m.Epoch < l.row.Epoch {
 		l.sendRow(from, Row)

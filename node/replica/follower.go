@@ -4,7 +4,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// onAppend takes what the active sends.
+// onAppend takes entries, the commit serial and probes from the active.
 func (g *group) onAppend(from ids.Node, a *Message) {
 	if from != g.row.Active && !g.n.c.Bugs.NoEpochCheck {
 		return
@@ -60,7 +60,7 @@ func (g *group) onAppend(from ids.Node, a *Message) {
 	g.followActive()
 }
 
-// followActive applies what is committed and on this disk, and answers.
+// followActive applies the entries that are committed and on this disk.
 func (f *following) followActive() {
 	c := min(f.leaderCommit, f.matched, f.durable)
 	if c > f.commit {
@@ -71,7 +71,8 @@ func (f *following) followActive() {
 	f.markDirty()
 }
 
-// acknowledge tells the active what is on this disk, if that is news.
+// acknowledge tells the active what is on this disk, if that is news or was
+// asked for.
 func (f *following) acknowledge() {
 	if (f.phase != phaseStandby && f.phase != phaseJunior) || f.hasDecided() {
 		return
@@ -82,7 +83,7 @@ func (f *following) acknowledge() {
 	}
 	s := min(f.heldSerial(), f.matched)
 	if f.incomplete {
-		s = min(f.durable, f.matched) // counts for nothing: what chunks it lacks is no matter
+		s = min(f.durable, f.matched) // it counts for nothing yet, so chunks do not matter
 	}
 	if !f.verified || f.diverged || (s <= f.ackedTo && !f.ackDue) {
 		return

@@ -12,11 +12,11 @@ type phase uint8
 
 const (
 	phaseNone    phase = iota // failed, removed, or its data is not what the row thinks
-	phaseStandby              // normal, somebody else is active
-	phaseJunior
-	phaseQuiet   // active by the row, but it may have led, or promised another one, just before
-	phaseRecover // active in a new epoch, finding out what the others have
-	phaseSync    // its first entry of the epoch is not committed yet
+	phaseStandby              // normal, and another member is active
+	phaseJunior               // getting entries or the state until it is equal
+	phaseQuiet                // active by the row, but it may have led, or promised another one, just before
+	phaseRecover              // active in a new epoch, finding out what the others have
+	phaseSync                 // its first entry of the epoch is not committed yet
 	phaseLead
 )
 

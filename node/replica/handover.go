@@ -6,9 +6,10 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// HandOver begins a planned hand-over to a standby: no more is proposed, what
-// was proposed drains, then RoleYielding asks the server to revoke the object
-// leases and to call Yield. If it cannot be completed, RoleLeading comes again.
+// HandOver begins a planned hand-over to a standby. The active orders nothing
+// more, and what it ordered drains. Then RoleYielding asks the server to
+// revoke the object leases and to call Yield. If the hand-over fails,
+// RoleLeading comes again.
 func (n *Node) HandOver(now Time, s ids.Slice, to ids.Node) fault.Kind {
 	n.step(now)
 	g := n.groups[s]
@@ -28,8 +29,8 @@ func (n *Node) HandOver(now Time, s ids.Slice, to ids.Node) fault.Kind {
 	return fault.None
 }
 
-// Yield goes on with a hand-over; leases are those not yet answered, for the
-// successor, in the server's own encoding.
+// Yield goes on with a hand-over. The leases are those that no client has
+// given back, in the server's own encoding, for the successor.
 func (n *Node) Yield(now Time, s ids.Slice, leases []byte) {
 	n.step(now)
 	if g := n.groups[s]; g != nil && g.handover != nil && g.handover.revokeAsked {
@@ -38,7 +39,8 @@ func (n *Node) Yield(now Time, s ids.Slice, leases []byte) {
 	}
 }
 
-// advanceHandover moves a hand-over on: drained, revoked, offered, swapped.
+// advanceHandover takes the next step of a hand-over: drain, revoke, offer,
+// swap.
 func (l *leading) advanceHandover() {
 	y := l.handover
 	if y == nil || l.swap != nil {
@@ -69,7 +71,7 @@ func (l *leading) advanceHandover() {
 	}
 }
 
-// cancelHandover ends a hand-over that did not come about.
+// cancelHandover ends a hand-over that failed.
 func (l *leading) cancelHandover() {
 	if l.handover != nil {
 		l.handover = nil

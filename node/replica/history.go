@@ -6,17 +6,18 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// storeEntry appends an entry to the log and the journal; what was there from its
-// serial on must have been cut.
+// storeEntry appends an entry to the log and to the journal. The caller has
+// cut off what stood at its serial and after it.
 func (c *common) storeEntry(e *Entry) {
 	c.log.append(e)
 	c.n.record(c, Record{Kind: RecordEntry, Entry: e})
 	c.markDirty()
 }
 
-// takeEntries stores the entries that are not here yet. Where one of another epoch
-// stands in an entry's place, it and what follows were never committed and go;
-// if they were, this member diverged and false is returned.
+// takeEntries stores the entries that are not here yet. An entry of another
+// epoch at the same serial was never committed, so it goes, with all that
+// follows it. If it was committed here, this member diverged and takeEntries
+// returns false.
 func (c *common) takeEntries(entries []*Entry) bool {
 	for _, e := range entries {
 		if e.Serial <= c.log.last {
@@ -37,9 +38,9 @@ func (c *common) takeEntries(entries []*Entry) bool {
 	return true
 }
 
-// noteDivergence notes that this member committed what the group did not: it had
-// acknowledged it alone, as the client asked (level 1), or lost its disk's
-// newest content. Its state must be replaced.
+// noteDivergence notes that this member committed what the group did not. It
+// acknowledged that alone, because the client asked for level 1, or it lost
+// the newest content of its disk. A transfer must replace its state.
 func (c *common) noteDivergence() {
 	c.diverged = true
 	c.n.event(c, "diverged", c.n.c.Self)
@@ -56,10 +57,9 @@ func (c *common) divergedFlag() Flags {
 	return 0
 }
 
-// delayEntries returns as many of the entries as the delayed-operations log has room
-// for, while the state that they follow is being transferred. They stay in
-// memory until the rows are here that they change; what has no room is sent
-// again later.
+// delayEntries returns as many of the entries as may wait in memory while the
+// state that they follow is being transferred. They wait until the rows are
+// here that they change. The active sends the others again later.
 func (c *common) delayEntries(entries []*Entry) []*Entry {
 	for i, e := range entries {
 		if e.Serial <= c.log.last && c.log.epochAt(e.Serial) == e.Epoch {
@@ -87,13 +87,13 @@ func (c *common) cutLog(from ids.Serial) {
 	}
 }
 
-// noteHeld notes that an entry's chunks are here.
+// noteHeld notes that the chunks of an entry are on this disk.
 func (c *common) noteHeld(e EntryID) {
 	c.unheld = slices.DeleteFunc(c.unheld, func(u EntryID) bool { return u == e })
 }
 
-// heldSerial returns the serial up to which this node has entries and their chunks
-// on its disk.
+// heldSerial returns the serial up to which the entries and their chunks are
+// on this disk.
 func (c *common) heldSerial() ids.Serial {
 	s := c.durable
 	if c.n.c.Bugs.AckBeforeSync {
@@ -105,8 +105,8 @@ func (c *common) heldSerial() ids.Serial {
 	return s
 }
 
-// applyUpTo hands over committed entries up to a serial, reading back those that
-// are not in memory.
+// applyUpTo hands over the committed entries up to a serial. It asks for those
+// that are not in memory.
 func (c *common) applyUpTo(upTo ids.Serial) {
 	if c.incomplete {
 		if !c.transferBegun {
@@ -139,7 +139,7 @@ func (c *common) applyUpTo(upTo ids.Serial) {
 	}
 }
 
-// findEntry returns an entry that is in memory, among those read back too.
+// findEntry returns an entry that is in memory or was just read back.
 func (c *common) findEntry(s ids.Serial) *Entry {
 	if e := c.log.get(s); e != nil {
 		return e
@@ -164,8 +164,8 @@ func (c *common) requestRead(from, to ids.Serial) {
 	c.n.out.Reads = append(c.n.out.Reads, c.pendingRead)
 }
 
-// logAgrees reports whether this log has an entry of that epoch at a serial, or
-// begins behind it.
+// logAgrees reports whether the entry with a serial is in this log, or is its
+// base, and has an epoch.
 func (c *common) logAgrees(s ids.Serial, epoch ids.Epoch) bool {
 	return c.log.has(s) && c.log.epochAt(s) == epoch
 }
@@ -174,7 +174,8 @@ func (c *common) snapshot() Snapshot {
 	return Snapshot{Serial: c.applied, Epoch: c.appliedEpoch, Time: c.appliedTime, Clients: c.clients.encode(nil)}
 }
 
-// describeLog adds this member's last entry and what it knows to be committed.
+// describeLog adds this member's last entry and its commit serial to a
+// message.
 func (c *common) describeLog(m *Message) {
 	m.Prev, m.PrevEpoch = c.log.last, c.log.epochAt(c.log.last)
 	m.Commit = max(c.commit, c.log.base)

@@ -105,8 +105,8 @@ func (n *Node) PeerUp(now Time, peer ids.Node) {
 	}
 }
 
-// PeerDown hints that a connection broke: what was under way may be lost.
-// Nobody is silent before a lease has passed, so it only makes the next
+// PeerDown hints that a connection broke, so that messages in flight may be
+// lost. A member is silent only after a lease, so the hint only makes the next
 // message a probe.
 func (n *Node) PeerDown(now Time, peer ids.Node) {
 	n.step(now)
@@ -291,7 +291,7 @@ func (g *group) tick() {
 	}
 	g.tickSwap()
 	if g.pendingRead.From != 0 && g.n.now-g.readAskedAt > g.n.c.Lease {
-		g.pendingRead.From = 0 // the driver forgot; whoever needs it asks again
+		g.pendingRead.From = 0 // the driver forgot; the next need asks again
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 )
 
-// lacksEntries reports whether this member still lacks something.
+// lacksEntries reports whether this member still lacks something that it
+// acknowledged.
 func (c *common) lacksEntries() bool {
 	l := &c.lack
 	if l.serial > 0 && (l.serial < c.log.base || l.serial <= c.durable && c.log.epochAt(l.serial) == l.epoch) {
@@ -13,8 +14,8 @@ func (c *common) lacksEntries() bool {
 	return l.serial > 0
 }
 
-// noteCommon takes what another member says all normal ones have. This node,
-// if it is normal, has acknowledged it.
+// noteCommon takes the serial that, as another member says, all normal members
+// have. If this node is normal and does not have it, its disk has lost it.
 func (c *common) noteCommon(m *Message) {
 	if m.Serial > c.commonSerial {
 		c.commonSerial, c.commonEpoch = m.Serial, m.SerialEpoch
@@ -29,8 +30,9 @@ func (c *common) noteCommon(m *Message) {
 	c.lack.noteSerial(c.n.now, m.Serial, m.SerialEpoch)
 }
 
-// tickCompare asks the other normal members what all have, in a life that found
-// the slice on its disk: that disk may lack what an earlier life acknowledged.
+// tickCompare asks the other normal members what all of them have. A life that
+// found the slice on its disk needs to know, since the disk may lack what an
+// earlier life acknowledged.
 func (c *common) tickCompare() {
 	now, config := c.n.now, &c.n.c
 	if !c.fromDisk || now > config.Start+2*config.Wait || c.isMute() || c.compareAskedAt > 0 && now-c.compareAskedAt < config.ResendAfter || config.Bugs.TakesOverAlone {

@@ -1,7 +1,7 @@
 package replica
 
-// tickLastStep begins the last step of a junior that has all that was there
-// half a moment ago, and ends one that took too long.
+// tickLastStep begins the last step of a junior that has what the log had a
+// moment ago. It ends a last step that took too long.
 func (l *leading) tickLastStep(m *member) {
 	step, now, lease := &m.lastStep, l.n.now, l.n.c.Lease
 	if !l.isFollowing(m) {
@@ -34,7 +34,8 @@ func (l *leading) lastSteps() bool {
 	return false
 }
 
-// isFollowing reports whether a junior takes what is new, and lacks nothing older.
+// isFollowing reports whether a junior takes new entries and lacks no older
+// ones.
 func (l *leading) isFollowing(m *member) bool {
 	return m.peer != nil && m.state.Junior() && l.phase >= phaseSync && l.isReachable(m) && !m.incomplete && !m.behind
 }

@@ -3,11 +3,11 @@ package replica
 import geoconfig "cartwheel.dev/geo-config"
 
 // Leave says that this node is about to stop. The actives of the slices in
-// which it is a standby take it out at once, so that nobody waits for its
-// acknowledgements and promises; what it leads is handed over by HandOver. It
-// returns in how many slices it can still be taken out by an active that it
-// hears: the driver goes on as usual, and asks again, until there is none or it
-// has no more time. There is no way back but another life.
+// which it is a standby take it out at once, so that no operation waits for
+// it; HandOver passes on what it leads. Leave returns in how many slices an
+// active that this node hears can still take it out. The driver goes on as
+// usual and calls Leave again, until the number is 0 or its time is up. Only
+// another life of the node comes back.
 func (n *Node) Leave(now Time) int {
 	n.step(now)
 	n.leaving = true
@@ -26,7 +26,8 @@ func (n *Node) Leave(now Time) int {
 	return left
 }
 
-// announceLeaving makes the next acknowledgement due, which says it.
+// announceLeaving makes an acknowledgement due, which says that this node is
+// leaving.
 func (f *following) announceLeaving() {
 	if f.leaveSentAt == 0 || f.n.now-f.leaveSentAt >= f.n.c.ResendAfter {
 		f.leaveSentAt = f.n.now

@@ -2,13 +2,14 @@ package replica
 
 import geoconfig "cartwheel.dev/geo-config"
 
-// hearLeases is for how many leases nobody asked for an acknowledgement below
-// all when a takeover need no longer hear several members. To record that again
-// costs the next one who asks a swap.
+// hearLeases is a number of leases. If no operation asked for an
+// acknowledgement below all for so long, a takeover need no longer hear
+// several members. To record it again costs the next such operation a swap.
 const hearLeases = 20
 
-// tickMembers looks after the members: one swap at a time takes out who is
-// silent, brings back who answers again, and makes equal juniors normal.
+// tickMembers looks after the members, with one swap at a time. It takes
+// silent members out, takes members back that answer again, and makes equal
+// juniors normal.
 func (l *leading) tickMembers() {
 	if l.swap != nil || l.handover != nil || l.isMute() {
 		return
@@ -38,9 +39,9 @@ func (l *leading) tickMembers() {
 	}
 }
 
-// isSilent reports whether a standby answered no beacon for a lease, made no
-// progress on its oldest operation for one, lost its disk or some of it, or says
-// that it is leaving.
+// isSilent reports whether a standby is to be taken out. It answered no beacon
+// for a lease, made no progress on its oldest operation for one, lost some of
+// its disk, or is leaving.
 func (l *leading) isSilent(m *member) bool {
 	if m.hasOtherDisk() || m.isLeaving() || m.regain > 0 {
 		return true
@@ -53,10 +54,10 @@ func (l *leading) isSilent(m *member) bool {
 	return waiting && now-max(m.progressAt, m.stateSince, l.graceFrom) > lease
 }
 
-// dropSilent takes a silent standby out, if those that can be counted on
-// afterwards are enough; an equal junior takes its place if there is one.
-// Where they are not enough the active stops: its lease has ended, it excepts
-// the slice, and the others may take over.
+// dropSilent takes a silent standby out if the remaining sound members are
+// enough. An equal junior takes its place, if there is one. Where too few
+// would remain, the active stops: its lease has ended, it excepts the slice,
+// and the others may take over.
 func (l *leading) dropSilent() bool {
 	var drop *member
 	sound := 1
@@ -91,7 +92,7 @@ func (l *leading) dropSilent() bool {
 		why = "member.replaced"
 	}
 	if l.lowerQuorum(&row); !enough(&row) {
-		return false // if it is for the others to get what was acknowledged below all, they will
+		return false // the others take over if they have what was acknowledged below all
 	}
 	return l.proposeRow(row, why)
 }
@@ -105,10 +106,10 @@ func (l *leading) findEqualJunior() *member {
 	return nil
 }
 
-// recallSubstitute takes a failed member back that answers, so that it can take
-// the place of a silent one. The active has no lease then, and needs none: what
-// it knows to be acknowledged is all there is, or another one has taken over and
-// the swap fails.
+// recallSubstitute takes a failed member back that answers, so that it can
+// replace a silent one. The active has no lease then, and needs none. If
+// another member has taken over meanwhile, the swap fails. Otherwise the
+// active knows of everything that was acknowledged.
 func (l *leading) recallSubstitute() bool {
 	if l.phase == phaseRecover {
 		return false
@@ -133,16 +134,17 @@ func (l *leading) takeBackMember(m *member) bool {
 }
 
 // isEqual reports whether a junior holds everything acknowledged, so that the
-// swap that makes it normal may be sent.
+// active may send the swap that makes it normal.
 func (l *leading) isEqual(m *member) bool {
 	return l.isFollowing(m) && l.isSteady(m.peer) && m.match >= l.commit && m.match >= l.noopSerial
 }
 
-// hasReturned reports whether a failed member has answered more than one beacon
-// without a gap. Nobody waits for a junior: it catches up while it proves itself
-// steady. It stays out for two leases at least, so that a bad link does not make
-// the row change all the time; one that left by its own word comes back in its
-// next life, as soon as that has answered so.
+// hasReturned reports whether a failed member has answered more than one
+// beacon without a gap. A junior may prove itself while it catches up, since
+// no operation waits for it. A failed member stays out for two leases at
+// least, so that a bad link does not change the row all the time. A member
+// that left by its own word comes back in its next life, as soon as that
+// answers so.
 func (l *leading) hasReturned(m *member) bool {
 	if m.peer == nil || m.isLeaving() || (m.state != geoconfig.Failed && !(m.state.Junior() && m.hasOtherDisk())) {
 		return false

@@ -13,10 +13,12 @@ type Node struct {
 	two    [2]Outputs
 	out    *Outputs
 	groups map[ids.Slice]*group
-	order  []*group // those whose rows list this node, as they came: what happens must not depend on a map's order
-	peers  map[ids.Node]*peer
-	lined  []*peer // as they were made
-	dirty  []*common
+	// order holds the groups whose rows list this node, in the order in which they
+	// came: no output may depend on a map's order. lined holds the peers likewise.
+	order []*group
+	lined []*peer
+	peers map[ids.Node]*peer
+	dirty []*common // what Flush looks at
 
 	position  Position
 	persisted Position

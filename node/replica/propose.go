@@ -23,8 +23,8 @@ func (n *Node) reply(p Proposal, kind fault.Kind) {
 	n.out.Replies = append(n.out.Replies, Reply{Slice: p.Entry.Slice, Token: p.Token, Kind: kind})
 }
 
-// admitProposal orders an operation, or finds the one that it repeats. A kind other
-// than None is the reply; otherwise the reply was given or will be.
+// admitProposal orders an operation, or finds the one that it repeats. A kind
+// other than None is the reply. Otherwise the reply was given or will be.
 func (l *leading) admitProposal(p *Proposal) fault.Kind {
 	switch {
 	case l.phase < phaseQuiet:
@@ -62,7 +62,7 @@ func (l *leading) admitProposal(p *Proposal) fault.Kind {
 	return fault.None
 }
 
-// checkProposal refuses what cannot be ordered now or at all.
+// checkProposal refuses an operation that cannot be ordered now, or at all.
 func (l *leading) checkProposal(e *Entry) fault.Kind {
 	limits := &l.n.c.Limits
 	switch {
@@ -98,14 +98,14 @@ func (l *leading) checkProposal(e *Entry) fault.Kind {
 }
 
 // isRegistering reports whether a client's registration is ordered and not
-// applied yet: operations behind it in the order are registered.
+// applied yet. Operations that are ordered after it count as registered.
 func (l *leading) isRegistering(client uint64) bool {
 	s, under := l.inflight[operation{client, 0}]
 	return under && s > l.applied
 }
 
-// findRegistered returns a client's registration that will not have expired before
-// an entry is applied that is ordered next, at a time.
+// findRegistered returns a client's registration, if it will not have expired
+// when the next entry is applied, which has the given time.
 func (l *leading) findRegistered(id uint64, at hlc.Time) *client {
 	c := l.clients.find(id, at)
 	if c != nil || l.clients.byID[id] == nil {
@@ -175,7 +175,7 @@ func (l *leading) answerWaiter(w waiter) {
 		Time: e.Time, Result: e.Result})
 }
 
-// refuseWaiting answers everybody who waits: the outcome is unknown.
+// refuseWaiting answers every proposal that waits: the outcome is unknown.
 func (l *leading) refuseWaiting() {
 	for _, w := range append(l.waiting, l.retries...) {
 		l.n.out.Replies = append(l.n.out.Replies, Reply{Slice: l.id, Token: w.token, Kind: fault.TimedOut})

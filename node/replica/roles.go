@@ -70,7 +70,7 @@ type following struct {
 	behindSince  Time       // since when a normal member is told that it is behind; 0: it is not
 }
 
-// takeover is what a standby keeps whose active is silent.
+// takeover is what a standby keeps while its active is silent.
 type takeover struct {
 	*common
 	candidate *candidate // nil: the active is heard
@@ -78,11 +78,12 @@ type takeover struct {
 	announcedAt Time
 }
 
-// candidate is a standby whose promise is about to end, or has ended, and that
-// asks the others what they have.
+// candidate is a standby's attempt to take over. It asks the others for their
+// tails shortly before the standby's promise ends.
 type candidate struct {
-	since    Time
-	askedAt  Time
+	since   Time
+	askedAt Time // when the others were last asked; 0: never
+	// answered are the other normal members that have answered, each once.
 	answered []ids.Node
-	longerAt Time // when one was first heard that has more than this node; 0: none
+	longerAt Time // when a member that has more than this node answered first; 0: none
 }

@@ -39,8 +39,8 @@ func (g *group) restore(r Restored) error {
 	g.onAllNormal = g.log.base
 	g.incomplete, g.intentRecorded, g.fromDisk = r.Incomplete, r.Intent, true
 	if r.Applied > g.log.last && !r.Incomplete {
-		// The journal lost its end, in which this member acknowledged what the
-		// state has. What follows can no longer be told from what the others have.
+		// The journal lost its end, with entries that the state has. What follows
+		// can no longer be compared with what the others have.
 		g.incomplete = true
 		g.n.event(&g.common, "the journal ends before the state", g.n.c.Self)
 	}
@@ -60,7 +60,7 @@ func (g *group) restore(r Restored) error {
 	return nil
 }
 
-// phaseByRow tells what the row makes of this node.
+// phaseByRow returns the phase that the row gives this node.
 func (c *common) phaseByRow() phase {
 	if c.self < 0 || c.members[c.self].incarnation != c.n.c.Incarnation {
 		return phaseNone
@@ -78,8 +78,8 @@ func (c *common) phaseByRow() phase {
 	return phaseStandby
 }
 
-// setRow makes a newer row this group's; anything that was waiting for the
-// older epoch ends here.
+// setRow replaces the group's row by a newer one. Whatever waits for the older
+// epoch ends here.
 func (g *group) setRow(row *geoconfig.SliceRow) {
 	if row.Epoch <= g.row.Epoch {
 		return
@@ -88,7 +88,7 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	mine := g.swap != nil && g.swap.From == old.Epoch && sameRow(&g.swap.After, row)
 	g.row = row
 	g.rowRecord = g.n.record(&g.common, Record{Kind: RecordRow, Row: row})
-	// The same active goes on if nobody else can have been it in between.
+	// The same active goes on if no other can have acted in between.
 	stays := was >= phaseRecover && row.Active == g.n.c.Self && row.Epoch == old.Epoch+1
 	g.doubtOldEpoch(old)
 	before := g.members
@@ -101,7 +101,7 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	if g.phase == phaseRecover && stays {
 		g.phase = was
 	} else {
-		g.newTerm(old, mine) // looks at the last promise: before heardAt changes
+		g.newTerm(old, mine) // looks at the last promise: before waitFrom changes
 	}
 	g.swap, g.candidate, g.leader = nil, nil, row.Active
 	g.leaderBoot, g.verified, g.mismatchDue = 0, false, false
@@ -112,10 +112,10 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	g.markDirty()
 }
 
-// forgetCopy makes this copy void: the row does not list this node, so the driver
-// drops the state (Role.Removed). A log and a table of clients without their
-// state would pass for a whole copy once the node is a member again. It then
-// gets the state as one that has nothing.
+// forgetCopy makes this copy void because the row does not list this node. The
+// driver drops the state (Role.Removed). A log and a table of clients without
+// their state would pass for a whole copy once the node is a member again. The
+// node then gets the state as a new member does.
 func (g *group) forgetCopy() {
 	if g.incomplete && !g.transferBegun && g.log.last == 0 {
 		return // already void
@@ -126,8 +126,8 @@ func (g *group) forgetCopy() {
 	g.transferBegun, g.transferNeeded = false, false // a transfer under way ends first: it may still write
 }
 
-// voidCopy journals that the entries and the state so far count for nothing, and
-// that the log follows a base whose state is not here yet.
+// voidCopy journals that the entries and the state so far count for nothing.
+// The log follows a base whose state is not here yet.
 func (g *group) voidCopy(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	g.log.reset(base, epoch, t)
 	g.pendingRead.From, g.readBack, g.unheld, g.delayedBytes = 0, nil, nil, 0
@@ -139,7 +139,8 @@ func (g *group) voidCopy(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	g.resetRecord = g.n.record(&g.common, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
 }
 
-// newTerm ends what this node was and begins what the new row makes it.
+// newTerm ends the node's old part in the slice and begins the one that the
+// new row gives it.
 func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	g.refuseWaiting()
 	g.handover, g.inheritedLeases = nil, nil
@@ -171,13 +172,13 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	taken := g.offer.epoch > 0
 	g.offer = offer{}
 	if g.quietUntil > 0 {
-		// The row came about before this life, or nothing is known of who acted
-		// before. An earlier life may have acted by it and its disk may have lost
-		// that; and this one may have promised another node a lease.
+		// The row came about before this life, or the last active is not known. An
+		// earlier life may have acted by the row, and its disk may have lost that.
+		// This life may have promised another node a lease.
 		g.phase = phaseQuiet
 		return
 	}
-	// Who handed over waited until its successor had everything.
+	// The old active hands over only once its successor has everything.
 	g.mustAdopt = g.row.Hear > 1 || !(handed && taken)
 	if g.n.c.Bugs.TakesOverAlone {
 		g.mustAdopt = g.row.Hear > 1 || old.Active == g.n.c.Self
@@ -188,14 +189,16 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	g.beginRecovery()
 }
 
-// beginRecovery makes this node the active that finds out what the others have.
+// beginRecovery makes this node the active, which finds out what the other
+// members have.
 func (l *leading) beginRecovery() {
 	l.phase, l.wasActive, l.graceFrom = phaseRecover, true, l.n.now
 	l.belowAllMax = l.log.last
 	l.markDirty()
 }
 
-// doubtOldEpoch remembers who may count on promises of the epoch that ends.
+// doubtOldEpoch remembers the peers that may count on promises of the epoch
+// that ends.
 func (c *common) doubtOldEpoch(old *geoconfig.SliceRow) {
 	for _, id := range []ids.Node{old.Active, c.row.Active} {
 		if id == "" || id == c.n.c.Self {
@@ -203,7 +206,7 @@ func (c *common) doubtOldEpoch(old *geoconfig.SliceRow) {
 		}
 		c.doubtPeer(c.n.peer(id))
 	}
-	// Who became normal after having been a junior has acknowledged a later epoch.
+	// A junior that became normal has acknowledged a later epoch.
 	for _, p := range slices.Clone(c.doubtedPeers) {
 		before, _ := old.Member(p.id)
 		now, _ := c.row.Member(p.id)
@@ -213,8 +216,8 @@ func (c *common) doubtOldEpoch(old *geoconfig.SliceRow) {
 	}
 }
 
-// seatMembers lays out the members of the row, keeping what is known of those that
-// were members before.
+// seatMembers lays out the members of the row. It keeps what is known of those
+// that were members before.
 func (g *group) seatMembers(before []member) {
 	for i := range before {
 		if p := before[i].peer; p != nil {
@@ -259,13 +262,15 @@ func (g *group) seatMembers(before []member) {
 	}
 }
 
-// sameRow reports whether two rows say the same, whatever the store adds.
+// sameRow reports whether two rows are equal in everything but what the store
+// adds.
 func sameRow(a, b *geoconfig.SliceRow) bool {
 	return a.Epoch == b.Epoch && a.Active == b.Active && a.Hear == b.Hear && a.Closed == b.Closed &&
 		a.Policy == b.Policy && slices.Equal(a.Members, b.Members)
 }
 
-// rejoin makes a normal member that was getting the state one again.
+// rejoin ends the transfer of a normal member: it is a standby again, or the
+// active that recovers.
 func (l *leading) rejoin() {
 	if l.phase != phaseJunior || l.self < 0 || l.incomplete || l.transferAsked {
 		return

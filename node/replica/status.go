@@ -30,11 +30,12 @@ func (n *Node) Until(s ids.Slice) Time {
 }
 
 // Retain returns the first serial that a driver which reads back keeps in its
-// journal whatever its limits say: a normal member may still need what follows
-// it, and its own epoch must be known then (Restored.BaseEpoch). What is before
-// it is kept for members that are away, bounded by bytes and age. A driver that
-// answers no Read need not keep it: what nobody has applied is never trimmed,
-// and who misses what is gone gets the state.
+// journal, whatever its limits say. A normal member may still need the entries
+// after it, and its own epoch must be known then (Restored.BaseEpoch). Earlier
+// entries are kept for members that are away, within bounds of bytes and age.
+// A driver that answers no Read need not keep it: entries that are not applied
+// everywhere stay in memory, and a member that misses older ones gets the
+// state.
 func (n *Node) Retain(s ids.Slice) ids.Serial {
 	g := n.groups[s]
 	if g == nil {
@@ -70,10 +71,10 @@ func (n *Node) Applied(s ids.Slice) (EntryID, bool) {
 	return EntryID{Serial: g.applied, Epoch: g.appliedEpoch}, true
 }
 
-// MayGive reports whether others may copy a slice's state from here: the row
-// counts on what this node has, and nothing is known to be missing. A member
-// whose data directory is another one than the row's has an empty copy that
-// looks whole; who took that would throw away a better one.
+// MayGive reports whether others may copy a slice's state from here. The row
+// must count on this copy, and nothing may be known to be missing. A member
+// with another data directory than the row's has an empty copy that looks
+// whole; a copy of that would replace a better one.
 func (n *Node) MayGive(s ids.Slice) bool {
 	g := n.groups[s]
 	if g == nil || g.incomplete || g.self < 0 {

@@ -6,7 +6,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// proposeRow sends a swap to geo-config, unless one is under way.
+// proposeRow sends a swap to geo-config. It reports false where one is under
+// way, was refused just before, or the row is not on disk.
 func (c *common) proposeRow(row geoconfig.SliceRow, why string) bool {
 	if c.swap != nil || c.n.now < c.swapNotBefore || c.isMute() {
 		return false
@@ -21,10 +22,11 @@ func (c *common) proposeRow(row geoconfig.SliceRow, why string) bool {
 	return true
 }
 
-// preparePromotion prepares for a swap that makes members normal. Such a one may
-// take over when it has waited, and it waits from when it learns the row, so
-// its promise counts from now on; and an active that restarts must remember
-// that it may not be alone any more.
+// preparePromotion prepares for a swap that makes members normal. A member
+// that becomes normal may take over after its wait, which begins when it
+// learns the row. Its promise therefore counts from now on. An active that
+// restarts must remember that it may not be alone any more, so the journal
+// gets an intent record first.
 func (c *common) preparePromotion() {
 	for i := range c.members {
 		m := &c.members[i]
@@ -45,9 +47,10 @@ func (c *common) tickSwap() {
 	c.n.out.Swaps = append(c.n.out.Swaps, s.Swap)
 }
 
-// enough reports whether a row leaves as many copies as its policy demands: two
-// normal members where it asks for three or more; and as many as a takeover must
-// hear, or there could be none.
+// enough reports whether a row leaves as many copies as its policy demands.
+// That is two normal members where the policy asks for three or more. It is
+// also as many as a takeover must hear, since there could be no takeover
+// otherwise.
 func enough(row *geoconfig.SliceRow) bool {
 	n := 0
 	for _, m := range row.Members {
@@ -66,14 +69,14 @@ func setState(row *geoconfig.SliceRow, node ids.Node, s geoconfig.MemberState) {
 	}
 }
 
-// next returns a copy of the row to be changed. How many members a takeover
-// must hear stays, until all that are normal have everything.
+// nextRow returns a copy of the row to be changed. It keeps how many members a
+// takeover must hear, until all normal members have everything.
 func (c *common) nextRow() geoconfig.SliceRow { return c.row.Clone() }
 
-// lowerQuorum lowers Hear in a row to be swapped in if everything acknowledged
-// below all is on all its normal members. While the swap is undecided nothing
-// is acknowledged below all. Who has yet to hear what the others have does not
-// know what was.
+// lowerQuorum lowers Hear in a row to be swapped in, if all its normal members
+// have everything that was acknowledged below all. Nothing is acknowledged
+// below all while the swap is undecided. An active that is still recovering
+// does not know what was acknowledged, and lowers nothing.
 func (l *leading) lowerQuorum(row *geoconfig.SliceRow) {
 	if l.phase == phaseRecover {
 		return
@@ -87,7 +90,7 @@ func (l *leading) lowerQuorum(row *geoconfig.SliceRow) {
 	row.Hear = 0
 }
 
-// raiseQuorum records how many members a takeover must hear before anything
+// raiseQuorum records how many members a takeover must hear, before anything
 // is acknowledged below all.
 func (l *leading) raiseQuorum() {
 	if l.wantedQuorum <= l.row.Hear {
@@ -99,8 +102,9 @@ func (l *leading) raiseQuorum() {
 	l.proposeRow(row, "slice.hear")
 }
 
-// Reconfigure asks the active to change the row. None means that a swap is
-// under way; Again that another one is, or that it cannot be now.
+// Reconfigure asks the active to change the row. None means that the swap is
+// under way. Again means that another swap is, or that the change cannot be
+// made now.
 func (n *Node) Reconfigure(now Time, s ids.Slice, c Change) fault.Kind {
 	n.step(now)
 	g := n.groups[s]
@@ -154,6 +158,6 @@ func setMember(row *geoconfig.SliceRow, m geoconfig.Member) {
 	}
 }
 
-// hasDecided reports whether a takeover was decided: from before its swap is sent
-// until the outcome is read.
+// hasDecided reports whether this standby has decided to take over: from
+// before it sends the swap until it reads the outcome.
 func (c *common) hasDecided() bool { return c.phase == phaseStandby && c.swap != nil }

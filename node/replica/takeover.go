@@ -7,8 +7,9 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// tickStandby takes over if the active was not heard for too long. It asks the
-// others a moment before, so that this costs no time where all answer.
+// tickStandby takes over if the active was silent for too long. It asks the
+// others for their tails a moment before, so that asking costs no time where
+// all answer.
 func (g *group) tickStandby() {
 	n := g.n
 	g.tickCompare()
@@ -32,8 +33,8 @@ func (g *group) tickStandby() {
 	}
 }
 
-// enoughSound is enough without the members that have lost their disks: nothing
-// could be acknowledged with them, and too few would be left without.
+// enoughSound is enough, without the members that have lost their disks.
+// Nothing could be acknowledged with them, and too few would be left without.
 func (t *takeover) enoughSound(row *geoconfig.SliceRow) bool {
 	sound := row.Clone()
 	for i := range t.members {
@@ -44,8 +45,8 @@ func (t *takeover) enoughSound(row *geoconfig.SliceRow) bool {
 	return enough(&sound)
 }
 
-// announceRow tells the row to the others while the active is not heard: it may not
-// know that it is the active, or that another one is.
+// announceRow sends the row to the other members while the active is silent.
+// The active may not know that it is the active, or that another one is.
 func (t *takeover) announceRow() {
 	if t.n.now-t.announcedAt < t.n.c.ResendAfter {
 		return
@@ -58,7 +59,8 @@ func (t *takeover) announceRow() {
 	}
 }
 
-// standbyRank spreads the standbys' attempts, so that one usually wins at once.
+// standbyRank spreads the standbys' attempts, so that one of them usually wins
+// at once.
 func (t *takeover) standbyRank() Time {
 	k := Time(0)
 	for i := range t.members[:t.self] {
@@ -70,10 +72,10 @@ func (t *takeover) standbyRank() Time {
 }
 
 // askTails asks the other normal members for their last serials and reports
-// whether this node may take over: as many as the row demands have answered, so
-// have all that can be reached, and none has more. One that has more takes over
-// itself; where it does not, this node gives way for a while only, since it can
-// make itself equal afterwards.
+// whether this node may take over. It may if as many have answered as the row
+// demands, if all members in reach have answered, and if none of them has
+// more. A member that has more takes over itself. If it does not, this node
+// gives way for a while only, since it can adopt the longer log afterwards.
 func (t *takeover) askTails() bool {
 	if t.n.c.Bugs.TakeoverHearsOne || t.n.c.Bugs.TakesOverAlone && t.row.Hear <= 1 {
 		return true
@@ -101,7 +103,8 @@ func (t *takeover) askTails() bool {
 	if len(c.answered)+1 < t.row.Hear || !all && patient {
 		return false
 	}
-	return c.longerAt == 0 || t.n.now-c.longerAt > t.n.c.Wait+t.n.c.Lease/2 // it may just have started, and be quiet
+	// The member that has more may have just started, and be quiet.
+	return c.longerAt == 0 || t.n.now-c.longerAt > t.n.c.Wait+t.n.c.Lease/2
 }
 
 func (c *common) onQuery(from ids.Node) {
@@ -135,10 +138,10 @@ func (g *group) onTail(from ids.Node, m *Message) {
 	g.tickStandby()
 }
 
-// tickQuiet waits until an active that restarted, or that did not take over in
-// this life, may act. An earlier life may have sent entries of this epoch that
-// are not on this disk, so it goes on in a new one, unless nobody can have got
-// them.
+// tickQuiet waits until the active may act that restarted, or that did not
+// take over in this life. An earlier life may have sent entries of this epoch
+// that are not on this disk. The active therefore goes on in a new epoch,
+// unless no other member can have got them.
 func (l *leading) tickQuiet() {
 	l.tickCompare()
 	if l.n.quiet() || l.n.now < l.quietUntil || l.stuck || l.n.halted() || l.isMute() || l.swap != nil {

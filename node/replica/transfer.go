@@ -5,21 +5,22 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// onBehind tells a junior that its missed operations are gone.
+// onBehind handles the active's word that this junior's missed operations are
+// gone.
 func (g *group) onBehind(from ids.Node, m *Message) {
 	if from != g.row.Active || g.phase == phaseStandby && !g.awaitsState(m) || g.phase != phaseJunior {
 		return
 	}
 	if m.Flags&FlagDiverged != 0 && !g.incomplete && g.log.epochAt(m.Commit) == m.CommitEpoch {
-		g.diverged = true // it still has what the active means
+		g.diverged = true // the entry that the active means is still here
 	}
 	if g.transferBegun && g.log.last < m.Serial {
-		g.transferBegun = false // what its rows will need is gone: they begin anew
+		g.transferBegun = false // the entries that its rows need are gone: it begins anew
 		return
 	}
 	ahead := m.Serial < g.log.base // its state, once copied, holds more than the active's log begins with
 	if g.transferBegun || (!g.incomplete && !g.diverged && (ahead || g.log.has(m.Serial) && g.log.epochAt(m.Serial) == m.SerialEpoch)) {
-		// An old message, or what follows the active's base is another's.
+		// An old message, or other entries follow the active's base.
 		if !g.transferBegun && m.Serial >= g.commit {
 			g.cutLog(m.Serial + 1)
 		}
@@ -30,9 +31,9 @@ func (g *group) onBehind(from ids.Node, m *Message) {
 	g.tickJunior()
 }
 
-// awaitsState reports whether a normal member that the active cannot feed any
-// more is to get the state as it is. The active takes such a one out within a
-// lease, unless too few would be left.
+// awaitsState reports whether a normal member must get the state although the
+// row counts on it. The active cannot feed it any more, and would have taken
+// it out within a lease if enough members were left.
 func (f *following) awaitsState(m *Message) bool {
 	if m.Flags&FlagDiverged != 0 {
 		return false
@@ -48,8 +49,8 @@ func (f *following) awaitsState(m *Message) bool {
 	return true
 }
 
-// tickJunior asks for a state transfer where one is needed, again after each
-// failure.
+// tickJunior asks for a state transfer where one is needed, and again after
+// each failure.
 func (g *group) tickJunior() {
 	if g.n.now-g.waitFrom > g.n.c.Wait {
 		g.announceRow()
