@@ -20,7 +20,7 @@ func led(t *testing.T) (*Node, *group) {
 }
 
 // Each case breaks one invariant of one part, as a wrong transition would.
-func TestABrokenInvariantIsNamed(t *testing.T) {
+func TestValid_NamesTheBrokenInvariant(t *testing.T) {
 	for name, test := range map[string]struct {
 		broken func(g *group)
 		want   string
@@ -57,7 +57,7 @@ func TestABrokenInvariantIsNamed(t *testing.T) {
 	}
 }
 
-func TestACopyThatContradictsItselfEndsTheProcess(t *testing.T) {
+func TestHistory_StopsTheProcess(t *testing.T) {
 	for rule, broken := range map[string]func(g *group){
 		invariant.BaseApplied:      func(g *group) { g.log.base = g.applied + 1 },
 		invariant.AppliedCommitted: func(g *group) { g.commit = g.applied - 1 },
