@@ -188,8 +188,12 @@ func (n *Node) Flush(now Time) *Outputs {
 	for i := 0; i < len(n.dirty); i++ {
 		g := n.dirty[i]
 		g.dirty = false
-		n.groups[g.id].flush()
+		whole := n.groups[g.id]
+		whole.flush()
 		g.checkOrder(g.id)
+		if checksAll {
+			whole.checkParts()
+		}
 	}
 	n.dirty = n.dirty[:0]
 	for _, p := range n.lined {

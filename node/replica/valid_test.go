@@ -57,6 +57,20 @@ func TestValid_NamesTheBrokenInvariant(t *testing.T) {
 	}
 }
 
+func TestGroup_ChecksItsParts(t *testing.T) {
+	_, g := led(t)
+	g.checkParts()
+	g.uncommitted = -1
+	var err error
+	func() {
+		defer invariant.Catch(func(e error) { err = e })
+		g.checkParts()
+	}()
+	if err == nil || !strings.Contains(err.Error(), "not negative") {
+		t.Errorf("got %v, want the uncommitted bytes to be wrong", err)
+	}
+}
+
 func TestHistory_StopsTheProcess(t *testing.T) {
 	for rule, broken := range map[string]func(g *group){
 		invariant.BaseApplied:      func(g *group) { g.log.base = g.applied + 1 },

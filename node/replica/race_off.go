@@ -1,0 +1,6 @@
+//go:build !race
+
+package replica
+
+// checksAll: Flush checks the cheap invariants alone.
+const checksAll = false
