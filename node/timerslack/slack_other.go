@@ -9,5 +9,5 @@ import (
 )
 
 func allow(time.Duration) error {
-	return fault.E(fault.NotSupported, "slack.Allow", "", "this system has no slack to set")
+	return fault.E(fault.NotSupported, "timerslack.Allow", "", "this system has no slack to set")
 }

@@ -19,7 +19,7 @@ const upLimit = 5 * time.Minute
 // detach runs the same words in a process of its own, and returns when that one
 // says that it is ready.
 func (e *env) detach(log string) error {
-	const op fault.Op = "command.up"
+	const op fault.Op = "cli.up"
 	self, err := os.Executable()
 	if err != nil {
 		return fault.Wrap(fault.IO, op, "", err)
@@ -76,7 +76,7 @@ func (e *env) detach(log string) error {
 func childError(err error, log string) error {
 	text, rerr := os.ReadFile(log)
 	if rerr != nil {
-		return fault.FromOS("command.up", log, rerr)
+		return fault.FromOS("cli.up", log, rerr)
 	}
 	code := fault.ExitFailure
 	if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // what Wait returned

@@ -26,7 +26,7 @@ func (calibrateCmd) Help() string {
 func (c calibrateCmd) Run(e *env) error {
 	self, err := os.Executable()
 	if err != nil {
-		return fault.Wrap(fault.IO, "command.calibrate", "", err)
+		return fault.Wrap(fault.IO, "cli.calibrate", "", err)
 	}
 	o := calibration.Options{Prefix: lab.Prefix, Seed: c.Seed, Quick: c.Quick, Emulator: wan.Options{Emulator: []string{self, "emulate"}}}
 	if !e.g.JSON {
@@ -45,10 +45,10 @@ func (c calibrateCmd) Run(e *env) error {
 		return err
 	}
 	if report.Void != "" {
-		return fault.E(fault.Overloaded, "command.calibrate", "emulator", "was late, so that nothing measured now counts: give this machine less to do, and try again")
+		return fault.E(fault.Overloaded, "cli.calibrate", "emulator", "was late, so that nothing measured now counts: give this machine less to do, and try again")
 	}
 	if !report.OK() {
-		return fault.E(fault.Other, "command.calibrate", "emulator", "does not do what it is asked for; the lines marked WRONG say where")
+		return fault.E(fault.Other, "cli.calibrate", "emulator", "does not do what it is asked for; the lines marked WRONG say where")
 	}
 	return nil
 }

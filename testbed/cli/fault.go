@@ -130,7 +130,7 @@ func (c faultSetCmd) change() (lab.Change, error) {
 		}
 	}
 	change, err := lab.ParseChange(given)
-	return change, fault.Wrap(fault.Usage, "command.fault", "", err)
+	return change, fault.Wrap(fault.Usage, "cli.fault", "", err)
 }
 
 type hostArg struct {

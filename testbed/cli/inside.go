@@ -23,7 +23,7 @@ type enrolCmd struct {
 func (c enrolCmd) Run(e *env) error {
 	var what lab.Enrolment
 	if err := json.Unmarshal([]byte(c.Enrolment), &what); err != nil {
-		return fault.Wrap(fault.Usage, "command.enrol", "", err)
+		return fault.Wrap(fault.Usage, "cli.enrol", "", err)
 	}
 	return what.Run(e.ctx)
 }

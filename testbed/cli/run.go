@@ -73,7 +73,7 @@ func (e *env) experiment(name string, set map[string]string, w runWords) error {
 		return err
 	}
 	if err := os.MkdirAll(w.Out, 0o755); err != nil {
-		return fault.FromOS("command.run", w.Out, err)
+		return fault.FromOS("cli.run", w.Out, err)
 	}
 	var table bytes.Buffer
 	out := io.Writer(&table)

@@ -48,7 +48,7 @@ func (c simulateCmd) Run(e *env) error {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return fault.Wrap(fault.IO, "command.simulate", "", err)
+		return fault.Wrap(fault.IO, "cli.simulate", "", err)
 	}
 	b := simulation.Batch{Self: []string{self, "simulate-one"}, First: c.From, Count: c.Seeds, Jobs: c.Jobs}
 	if b.Jobs == 0 {
@@ -63,13 +63,13 @@ func (c simulateCmd) Run(e *env) error {
 	}
 	for _, k := range c.Faults {
 		if all := slices.Concat(simulation.Kinds(), simulation.Lying(), simulation.Untold()); !slices.Contains(all, simulation.Kind(k)) {
-			return fault.Errorf(fault.Invalid, "command.simulate", k, "no kind of fault; there are %v", all)
+			return fault.Errorf(fault.Invalid, "cli.simulate", k, "no kind of fault; there are %v", all)
 		}
 		b.Self = append(b.Self, "--faults="+k)
 	}
 	if c.Plant != "" {
 		if !plant.Built || !slices.Contains(plant.All(), plant.Name(c.Plant)) {
-			return fault.E(fault.Invalid, "command.simulate", c.Plant, "no such plant, or this program is not built with the tag plants: --plant=list names them")
+			return fault.E(fault.Invalid, "cli.simulate", c.Plant, "no such plant, or this program is not built with the tag plants: --plant=list names them")
 		}
 		b.Plant = plant.Name(c.Plant)
 		b.Until = func(r simulation.Result) bool { return r.Found() }
@@ -100,7 +100,7 @@ func (c simulateCmd) run(e *env, b simulation.Batch) error {
 		return err
 	}
 	if len(out.Failed) > 0 {
-		return fault.E(fault.Other, "command.simulate", strconv.Itoa(len(out.Failed)), "seeds failed")
+		return fault.E(fault.Other, "cli.simulate", strconv.Itoa(len(out.Failed)), "seeds failed")
 	}
 	return nil
 }

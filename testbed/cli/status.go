@@ -26,7 +26,7 @@ func (c statusCmd) Run(e *env) error {
 		return err
 	}
 	if a.Status == nil {
-		return fault.E(fault.NewerVersion, "command.status", c.Name, "the lab answers without a status")
+		return fault.E(fault.NewerVersion, "cli.status", c.Name, "the lab answers without a status")
 	}
 	return e.print(a.Status, func(w io.Writer) { statusText(w, *a.Status) })
 }

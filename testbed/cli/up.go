@@ -23,7 +23,7 @@ type topologyWords struct {
 
 func (w topologyWords) find(name string) (*topology.Topology, error) {
 	if w.Hosts < 0 || w.Nodes < 0 {
-		return nil, fault.E(fault.Usage, "command.up", "--hosts", "is not negative, nor is --nodes")
+		return nil, fault.E(fault.Usage, "cli.up", "--hosts", "is not negative, nor is --nodes")
 	}
 	t, err := topology.Find(name, topology.Draw{Hosts: w.Hosts, Nodes: w.Nodes, Seed: w.Seed})
 	if err == nil && t.Seed == 0 {
@@ -110,7 +110,7 @@ func programsIn(bin string) (lab.Programs, error) {
 	if bin == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return lab.Programs{}, fault.Wrap(fault.IO, "command.up", "", err)
+			return lab.Programs{}, fault.Wrap(fault.IO, "cli.up", "", err)
 		}
 		bin = filepath.Dir(self)
 	}

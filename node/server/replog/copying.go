@@ -64,7 +64,7 @@ func (r *recovering) loadCopying(db *meta.DB, s ids.Slice) error {
 		return err
 	}
 	if len(v) < 16 {
-		return fault.E(fault.Corrupt, "ledger.loadCopying", fmt.Sprintf("slices/%d", s), "the row of an incomplete copy is malformed")
+		return fault.E(fault.Corrupt, "replog.loadCopying", fmt.Sprintf("slices/%d", s), "the row of an incomplete copy is malformed")
 	}
 	r.reset(ids.Serial(binary.LittleEndian.Uint64(v)), ids.Epoch(binary.LittleEndian.Uint64(v[8:])), 0)
 	return db.ScanPlain(0, delayedKey(s, 0), delayedKey(s+1, 0), func(_, _ []byte) bool {

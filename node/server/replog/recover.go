@@ -82,7 +82,7 @@ type recovering struct {
 
 // loadRows reads the rows that save wrote.
 func loadRows(db *meta.DB, self ids.Node, found func(ids.Slice) (*recovering, error)) error {
-	const op fault.Op = "ledger.loadRows"
+	const op fault.Op = "replog.loadRows"
 	var bad error
 	err := db.ScanPlain(0, []byte(keyRow), []byte(keyRow+"\xff\xff\xff\xff"), func(_, v []byte) bool {
 		if len(v) < 8 {
@@ -111,7 +111,7 @@ func loadRows(db *meta.DB, self ids.Node, found func(ids.Slice) (*recovering, er
 
 // load reads the checkpoint that save wrote.
 func load(db *meta.DB, s ids.Slice) (at replica.Snapshot, err error) {
-	const op fault.Op = "ledger.load"
+	const op fault.Op = "replog.load"
 	v, ok, err := db.Plain(s, []byte(keyCheckpoint))
 	if err != nil || !ok {
 		return at, err
