@@ -82,11 +82,6 @@ func (d *dialler) write(b []byte) {
 	_, _ = d.c.Write(b) // a refusal shows when reading
 }
 
-func (d *dialler) readsOne() bool {
-	_, err := d.c.Read(make([]byte, 1))
-	return err == nil
-}
-
 // greetings exchanges greetings and takes the listener's signature.
 func (d *dialler) greetings(change func(encoded []byte)) (ours, theirs *greeting, signature []byte, err error) {
 	if ours, err = d.security.greet(d.security.Lane); err != nil {
