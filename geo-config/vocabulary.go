@@ -112,6 +112,12 @@ func (r SliceRow) Member(n ids.Node) (Member, bool) {
 	return Member{}, false
 }
 
+// StaysActive reports whether a node that acts no more for the slice is its active
+// all the same, as between two epochs. It keeps its table of leases and locks
+// then. Clients hear that they lost theirs by a keep-alive that comes while the
+// node does not act, or from another active; here they may hear neither.
+func (r *SliceRow) StaysActive(n ids.Node) bool { return r != nil && r.Active == n }
+
 // Normals returns the nodes in state N, the active among them, in row order.
 func (r SliceRow) Normals() []ids.Node {
 	var out []ids.Node

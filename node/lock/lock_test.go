@@ -328,6 +328,13 @@ func TestClaims(t *testing.T) {
 	if waiting.Waiter == nil {
 		t.Fatalf("%+v does not wait", waiting)
 	}
+	if refused := table.RefuseWaiting(3); len(refused) != 1 || refused[0] != waiting.Waiter {
+		t.Errorf("the active stops for a while: refused %v", refused)
+	}
+	if held, w := table.Len(); held != 1 || w != 0 {
+		t.Errorf("the active stops for a while: %d locks, %d waiters stay, want what is held", held, w)
+	}
+	waiting = table.Set(other, true, 100)
 	if refused := table.ReleaseSlice(3); len(refused) != 1 || refused[0] != waiting.Waiter {
 		t.Errorf("another active: refused %v", refused)
 	}

@@ -155,25 +155,38 @@ func (t *Table) End(client, session uint64) (out Ended) {
 // ReleaseSlice drops everything of a slice that another node acts for now; its
 // holders claim their locks there. Waiters are returned to be refused.
 func (t *Table) ReleaseSlice(slice ids.Slice) (refused []*Waiter) {
+	refused = t.RefuseWaiting(slice)
 	for s, f := range t.files {
 		if s.object.Slice() != slice {
 			continue
-		}
-		for len(f.waiting) > 0 {
-			w := f.waiting[0]
-			t.dequeue(w)
-			refused = append(refused, w)
 		}
 		held := f.held
 		t.replace(f, nil)
 		for i := range held {
 			t.tidy(&held[i])
 		}
-		for _, w := range refused {
+	}
+	delete(t.claims, slice)
+	return refused
+}
+
+// RefuseWaiting returns what waits for locks in a slice, which is refused: the
+// node does not act for the slice now. What is held stays.
+func (t *Table) RefuseWaiting(slice ids.Slice) (refused []*Waiter) {
+	for s, f := range t.files {
+		if s.object.Slice() != slice {
+			continue
+		}
+		first := len(refused)
+		for len(f.waiting) > 0 {
+			w := f.waiting[0]
+			t.dequeue(w)
+			refused = append(refused, w)
+		}
+		for _, w := range refused[first:] {
 			t.tidy(&w.Lock)
 		}
 	}
-	delete(t.claims, slice)
 	return refused
 }
 

@@ -255,12 +255,15 @@ func (s *Server) sessionEnded(client, session uint64) {
 }
 
 // lockRole follows this node's part in a slice: a new active gives holders one
-// lease to claim their locks, a former one lets all go.
+// lease to claim their locks, a former one lets all go. One that only stops for a
+// while keeps what is held, since its clients may not hear of that.
 func (s *Server) lockRole(r *replica.Role, led bool) {
 	s.locks.mu.Lock()
 	var refused []*lock.Waiter
 	if r.Kind == replica.RoleLeading && !led {
 		s.locks.table.AwaitClaims(r.Slice, int64(s.clock()+s.config.Session))
+	} else if r.Kind != replica.RoleLeading && r.Row.StaysActive(s.id) {
+		refused = s.locks.table.RefuseWaiting(r.Slice)
 	} else if r.Kind != replica.RoleLeading {
 		refused = s.locks.table.ReleaseSlice(r.Slice)
 	}

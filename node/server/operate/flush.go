@@ -355,7 +355,9 @@ func (l *Loop) stepDown(s *slice) {
 	}
 	s.parked = nil
 	l.holds.drop(s.id)
-	l.o.Leases.Void(s.id)
+	if !s.row.StaysActive(l.o.Self) {
+		l.o.Leases.Void(s.id)
+	}
 }
 
 func epochOf(row *geoconfig.SliceRow) ids.Epoch {
