@@ -23,6 +23,8 @@ type patient struct {
 	open    bool
 	wait    chan struct{} // closed while writes wait
 	closing chan struct{} // closed once they must not
+	refused chan struct{} // closed once a write found no room after that
+	told    bool          // refused is closed
 
 	waiting atomic.Bool // they do
 	waited  atomic.Bool // they did when the metadata was closed
@@ -39,7 +41,8 @@ func newPatient(fs vfs.FS, dir string, relieve func()) *patient {
 	if relieve == nil {
 		relieve = func() {}
 	}
-	return &patient{fs: fs, dir: dir, relieve: relieve, wait: make(chan struct{}), closing: make(chan struct{})}
+	return &patient{fs: fs, dir: dir, relieve: relieve, wait: make(chan struct{}), closing: make(chan struct{}),
+		refused: make(chan struct{})}
 }
 
 // onFull runs where a write found the disk full; the write is tried once more
@@ -48,6 +51,10 @@ func (p *patient) onFull() {
 	p.relieve()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.isClosing() && !p.told && !p.room() {
+		p.told = true
+		close(p.refused)
+	}
 	if !p.open || p.room() {
 		return
 	}
@@ -65,6 +72,16 @@ func (p *patient) onFull() {
 	}
 	p.waiting.Store(false)
 	p.wait = make(chan struct{})
+}
+
+// isClosing reports whether the metadata is being closed; the mutex is held.
+func (p *patient) isClosing() bool {
+	select {
+	case <-p.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // room reports whether there is enough space, as far as the system says.

@@ -219,11 +219,21 @@ const closePatience = 5 * time.Second
 // not flushed is in the journal.
 func (db *DB) Close() error {
 	if !db.patient.close() {
-		err := db.p.Flush()
-		if e := db.p.Close(); err == nil {
-			err = e
+		flushed, err := db.p.AsyncFlush()
+		full := false
+		if err == nil {
+			select {
+			case <-flushed:
+			case <-db.patient.refused: // Pebble would try again for ever
+				full = true
+			}
 		}
-		return fault.Wrap(fault.IO, "meta.Close", "", err)
+		if !full {
+			if e := db.p.Close(); err == nil {
+				err = e
+			}
+			return fault.Wrap(fault.IO, "meta.Close", "", err)
+		}
 	}
 	closed := make(chan struct{})
 	go func() {
