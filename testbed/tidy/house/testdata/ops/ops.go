@@ -4,17 +4,16 @@ package ops
 import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 )
 
 // Right names itself.
-func Right(ids.Object) fault.Op {
+func Right(geoconfig.MemberState) fault.Op {
 	const op fault.Op = "ops.Right"
 	return op
 }
 
 // Wrong names another.
-func Wrong(ids.Object, geoconfig.Properties) fault.Op {
+func Wrong(geoconfig.MemberState, geoconfig.Properties) fault.Op {
 	const op fault.Op = "ops.Right"
 	return op
 }
