@@ -226,6 +226,7 @@ func (f *file) active(appends bool, w *Handle) *layer {
 			l.base = f.size()
 		}
 	}
+	w.wrote = true
 	l.mtime, l.as, l.setid = now, w.as, l.setid || w.setid
 	return l
 }

@@ -39,6 +39,7 @@ type Handle struct {
 
 	seen   uint64 // deferred errors already told; guarded by file.mu
 	closed bool   // guarded by file.mu
+	wrote  bool   // guarded by file.mu
 	ahead  ahead
 }
 
@@ -65,8 +66,9 @@ func (e *Engine) Open(object ids.Object, attr *pb.Attr, o Open) *Handle {
 // Object is the object that the handle has open.
 func (h *Handle) Object() ids.Object { return h.file.object }
 
-// Close lets the handle go. It commits nothing by itself: Flush does, and what
-// is dirty is committed in the background. It is idempotent.
+// Close lets the handle go. It waits for no commit: Flush does. Where this handle
+// wrote, or is the file's last, what is dirty is committed in the background; a
+// reader's close leaves others' writes to gather. It is idempotent.
 func (h *Handle) Close() {
 	f := h.file
 	f.mu.Lock()
@@ -76,9 +78,10 @@ func (h *Handle) Close() {
 	}
 	h.closed = true
 	f.handles--
+	send := h.wrote || f.handles == 0
 	f.mu.Unlock()
 	h.ahead.stop()
-	f.freezeIf(func(*layer) bool { return true })
+	f.freezeIf(func(*layer) bool { return send })
 	f.drop()
 }
 
