@@ -193,8 +193,17 @@ func (c *Client) end(id ids.Slice, number uint64) {
 	delete(c.numbers[id].outstanding, number)
 }
 
-// Operate runs an operation, through failovers, until ctx ends.
+// Operate runs an operation, through failovers and overload, until ctx ends.
 func (c *Client) Operate(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte) (*pb.Result, error) {
+	return c.operate(ctx, id, op, body, true)
+}
+
+// Ask is Operate, but for Overloaded, which it returns at once.
+func (c *Client) Ask(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte) (*pb.Result, error) {
+	return c.operate(ctx, id, op, body, false)
+}
+
+func (c *Client) operate(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte, patient bool) (*pb.Result, error) {
 	number, lowest := c.begin(id)
 	defer c.end(id, number)
 	for wait, unsent := 2*time.Millisecond, lowest == number; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -204,7 +213,11 @@ func (c *Client) Operate(ctx context.Context, id ids.Slice, op *pb.Operation, bo
 			return answer.Result, nil
 		}
 		switch fault.KindOf(err) {
-		case fault.NotActive, fault.WrongEpoch, fault.Unreachable, fault.TimedOut, fault.Overloaded, fault.Again, fault.Unauthorized, fault.Closed:
+		case fault.Overloaded:
+			if !patient {
+				return nil, err
+			}
+		case fault.NotActive, fault.WrongEpoch, fault.Unreachable, fault.TimedOut, fault.Again, fault.Unauthorized, fault.Closed:
 		default:
 			return nil, err
 		}
