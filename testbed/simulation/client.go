@@ -3,12 +3,10 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -115,49 +113,13 @@ func (c *client) crash() bool {
 	c.mu.Unlock()
 	c.host.end(c.chance.IntN(2) == 0)
 	next := filepath.Join(c.w.o.Dir, fmt.Sprintf("%s.%d", c.name, c.lives))
-	if err := duplicate(c.folder, next); err != nil {
+	if err := duplicate(os.DirFS(c.folder), next); err != nil {
 		c.w.problem("FOLDER: %s: %v", c.name, err)
 	}
 	c.folder = next
 	c.w.trace.say(c.name, "crashes")
 	c.w.work.Go(mounted.Abort)
 	return true
-}
-
-// duplicate copies a folder while the process that is no more may still write to
-// it: the oldest files first, since a later one says what is done of them.
-func duplicate(from, to string) error {
-	var names []string
-	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			names = append(names, path)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		rest, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		if os.IsNotExist(err) {
-			continue // all in it is done
-		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(to, rest)), 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, rest), content, 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // start begins the next life of the process, trying until it can.

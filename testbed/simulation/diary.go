@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -173,7 +174,7 @@ func (d *diary) die() error {
 	dead := d.fs
 	before := d.dir
 	d.dir = d.folder(d.lives + 1)
-	err := duplicate(before, d.dir) // as it is at the moment of death
+	err := duplicate(os.DirFS(before), d.dir) // as it is at the moment of death
 	d.w.work.Go(dead.Abort)
 	if err != nil {
 		return err
