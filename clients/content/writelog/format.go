@@ -28,7 +28,7 @@ type record struct {
 	version uint64
 	offset  uint64 // of kindDone: the first number that is done
 	length  uint64
-	first   uint64 // of a write: the object's lowest number that was live then
+	first   uint64 // of a write and of kindDone: the object's lowest number that was live then; 0: not said
 	who     []byte // of a write: who made it
 	data    []byte
 }

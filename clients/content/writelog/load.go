@@ -73,15 +73,15 @@ func (l *Log) replay(r *record, s *segment, size int64) {
 	l.next = max(l.next, r.number+1)
 	o := l.object(r.object)
 	o.known = max(o.known, r.version)
+	if r.first > 0 {
+		l.finish(r.object, 0, r.first-1)
+	}
 	switch r.kind {
 	case kindBegin:
 		o.begun, o.mtime = r.number, r.offset
 	case kindDone:
 		l.finish(r.object, r.offset, r.number)
 	default:
-		if r.first > 0 {
-			l.finish(r.object, 0, r.first-1)
-		}
 		l.add(r, s, s.size, size)
 	}
 	l.forget(r.object)
@@ -102,6 +102,11 @@ func (v *leftovers) add(r *record) {
 		v.order = append(v.order, r.object)
 	}
 	o.Known = max(o.Known, r.version)
+	// A write and a note say what was done before them, in case the record of that
+	// was lost.
+	if r.first > 0 {
+		drop(o, 0, r.first-1)
+	}
 	switch r.kind {
 	case kindBegin:
 		o.Begun, o.MtimeNs = r.number, int64(r.offset)
@@ -110,12 +115,7 @@ func (v *leftovers) add(r *record) {
 		drop(o, r.offset, r.number)
 		return
 	}
-	// A later write says what was settled before it, in case that record of its
-	// own was lost. A write that was moved to a later file is found twice.
-	if r.first > 0 {
-		drop(o, 0, r.first-1)
-	}
-	drop(o, r.number, r.number)
+	drop(o, r.number, r.number) // one that was moved to a later file is found twice
 	w := content.Numbered{Number: r.number, Written: content.Written{
 		Object: r.object, Version: r.version, Kind: content.WriteKind(r.kind), Offset: r.offset, Length: r.length, Data: r.data, Who: r.who,
 	}}

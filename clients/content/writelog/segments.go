@@ -104,7 +104,9 @@ func (l *Log) remove(s *segment) {
 
 // compact moves the live writes of the oldest files forward while the files are
 // larger than twice what is live in them: one write that stays for long must not
-// keep all that was written after it.
+// keep all that was written after it. What was moved is on disk before its old
+// file goes, and that file goes before any note in a later one: a write that is
+// done would come back without its note. The writer waits for that, once a file.
 func (l *Log) compact() error {
 	for len(l.segments) > 2 && l.bytes() > 2*l.live+2*l.limit && l.segments[0].live > 0 {
 		oldest := l.segments[0]
@@ -113,8 +115,12 @@ func (l *Log) compact() error {
 				return err
 			}
 		}
+		if err := l.sync(l.segments[len(l.segments)-1].file); err != nil {
+			l.err = err // a failed fsync is final
+			return err
+		}
 		l.segments = l.segments[1:]
-		l.retired = append(l.retired, oldest)
+		l.remove(oldest)
 		l.collect()
 	}
 	return nil
@@ -163,8 +169,7 @@ func (l *Log) wake() {
 	}
 }
 
-// keepSynced syncs files that are full, so that fsync has little to do, and
-// removes those whose writes were moved.
+// keepSynced syncs files that are full, so that fsync has little to do.
 func (l *Log) keepSynced() {
 	for range l.full {
 		if err := l.Sync(); err != nil && !fault.Is(err, fault.Closed) {
@@ -191,7 +196,6 @@ func (l *Log) Sync() error {
 			dirty = append(dirty, todo{s, s.size})
 		}
 	}
-	retired := slices.Clone(l.retired)
 	l.mu.Unlock()
 	for _, d := range dirty {
 		err := l.sync(d.s.file)
@@ -206,21 +210,12 @@ func (l *Log) Sync() error {
 		}
 		l.mu.Unlock()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.retired = slices.DeleteFunc(l.retired, func(s *segment) bool {
-		gone := slices.Contains(retired, s) // what was moved out of it is on disk
-		if gone {
-			l.remove(s)
-		}
-		return gone
-	})
 	return nil
 }
 
 // has reports whether a file was not removed meanwhile.
 func (l *Log) has(s *segment) bool {
-	return slices.Contains(l.segments, s) || slices.Contains(l.retired, s)
+	return slices.Contains(l.segments, s)
 }
 
 // closeFiles closes all files. The last one goes where nothing is needed.
@@ -231,8 +226,5 @@ func (l *Log) closeFiles() {
 			_ = os.Remove(s.file.Name()) // if it stays, it is read again
 		}
 	}
-	for _, s := range l.retired {
-		_ = s.file.Close() // it is found twice at the next start
-	}
-	l.segments, l.retired = nil, nil
+	l.segments = nil
 }

@@ -50,7 +50,6 @@ type Log struct {
 
 	mu       sync.Mutex
 	segments []*segment // oldest first; the last is appended to
-	retired  []*segment // their live writes were moved; they go after the next sync
 	objects  map[ids.Object]*object
 	live     int64 // bytes of the live writes' records
 	next     uint64
@@ -190,7 +189,7 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	if plant.On(plant.WritelogSettlesAll) {
 		upto = max(upto, l.next-1)
 	}
-	r := record{kind: kindDone, object: id, number: upto, version: version, offset: from}
+	r := record{kind: kindDone, object: id, number: upto, version: version, offset: from, first: l.lowest(id, from, upto)}
 	if o := l.objects[id]; o != nil {
 		o.known = max(o.known, version)
 	}
@@ -206,6 +205,19 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	l.finish(id, from, upto)
 	l.forget(id)
 	l.collect()
+}
+
+// lowest is an object's lowest number that is not done once from..upto are: what is
+// below it is done. The mutex is held.
+func (l *Log) lowest(id ids.Object, from, upto uint64) uint64 {
+	if o := l.objects[id]; o != nil {
+		for _, w := range o.writes {
+			if w.number < from || w.number > upto {
+				return w.number
+			}
+		}
+	}
+	return l.next
 }
 
 // Forget says that all that is kept of an object up to a write is committed or
@@ -291,10 +303,8 @@ func (l *Log) Bytes() int64 {
 
 func (l *Log) bytes() int64 {
 	var n int64
-	for _, list := range [][]*segment{l.segments, l.retired} {
-		for _, s := range list {
-			n += s.size
-		}
+	for _, s := range l.segments {
+		n += s.size
 	}
 	return n
 }
