@@ -192,7 +192,7 @@ func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set
 // change runs an operation on one object and learns the attributes that it
 // answers.
 func (c *Client) change(ctx context.Context, o ids.Object, run operation) (*pb.Attr, error) {
-	mark := c.names.MarkObject(o)
+	mark := c.names.MarkChange(o)
 	run.slice = o.Slice()
 	resp, by, err := c.operate(ctx, run)
 	if err != nil {

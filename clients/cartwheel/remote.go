@@ -44,7 +44,7 @@ func (r *remote) Commit(ctx context.Context, commit content.Commit) (*pb.Result,
 		return nil, err
 	}
 	before, _, known := c.names.Attr(o)
-	mark := c.names.MarkObject(o)
+	mark := c.names.MarkChange(o)
 	resp, by, err := c.operate(ctx, operation{slice: o.Slice(), p: how.p, body: commit.Body, level: how.level,
 		op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
 	if err != nil {

@@ -58,7 +58,7 @@ func (c *Cache) Make(dir ids.Object, name string, attr *pb.Attr) bool {
 func (c *Cache) MarkNew(dir, o ids.Object) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := Mark{before: c.sessions.Before(), quiet: true}
+	m := Mark{before: c.sessions.Before(), turn: c.turn, quiet: true, changes: true}
 	if d := c.dirs[dir]; d != nil {
 		m.hold(d.lease)
 	}

@@ -28,6 +28,8 @@ type Mark struct {
 	turn  uint64
 	quiet bool // no operation of our own on them was under way
 	op    bool // the request is such an operation
+	// changes: the request changes attributes.
+	changes bool
 }
 
 func (m *Mark) hold(l *lease) {
@@ -77,7 +79,7 @@ func (c *Cache) markObject(m *Mark, o ids.Object) {
 func (c *Cache) Begin(dir, to, o ids.Object, changed ...string) Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := Mark{before: c.sessions.Before(), op: true, dirs: [2]ids.Object{dir, to}}
+	m := Mark{before: c.sessions.Before(), op: true, changes: true, dirs: [2]ids.Object{dir, to}}
 	copy(m.names[:], changed)
 	for i, id := range [2]ids.Object{dir, to} {
 		if id != 0 && m.names[i] != "" {
@@ -102,6 +104,7 @@ func (c *Cache) Begin(dir, to, o ids.Object, changed ...string) Mark {
 	if o != 0 {
 		c.markObject(&m, o)
 	}
+	m.turn = c.turn
 	return m
 }
 
@@ -236,7 +239,14 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 	}
 	all = all || attr.NoXattrs
 	x := c.objects[o]
+	known := x != nil && x.attr != nil && c.left(x.cover) > 0
 	cover := l.cover(x, attr)
+	if !known && c.outdated(o, l.m) {
+		cover = nil
+	}
+	if cover == nil && l.m.changes {
+		c.miss(o)
+	}
 	if x == nil {
 		if cover == nil {
 			return
@@ -245,7 +255,6 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 		c.objects[o] = x
 	}
 	old := x.attr
-	known := old != nil && c.left(x.cover) > 0
 	switch {
 	case known && old.Change > attr.Change:
 		return
@@ -354,6 +363,7 @@ func (l *Learner) Complete(dir ids.Object) {
 // shrink drops some of what is kept where that is too much.
 func (c *Cache) shrink() {
 	if len(c.objects) > c.limits.Objects || c.inline > c.limits.Inline {
+		c.missAll()
 		for o, x := range c.objects {
 			c.drop(o, x)
 			if len(c.objects) <= c.limits.Objects*15/16 && c.inline <= c.limits.Inline*15/16 {

@@ -103,6 +103,7 @@ type Cache struct {
 	// turn counts the beginnings and ends of own operations on names; lost is
 	// the last one of a directory that is not kept any more.
 	turn, lost uint64
+	missed     missed
 }
 
 // New returns an empty Cache.
@@ -282,6 +283,7 @@ func (c *Cache) Revoke(o ids.Object, what pb.Grant_What) (busy bool) {
 func (c *Cache) Forget(o ids.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.miss(o)
 	if x := c.objects[o]; x != nil {
 		c.drop(o, x)
 	}
@@ -296,6 +298,7 @@ func (c *Cache) Forget(o ids.Object) {
 func (c *Cache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.missAll()
 	for o, x := range c.objects {
 		c.drop(o, x)
 	}
