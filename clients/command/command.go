@@ -9,27 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"cartwheel.dev/geo-config/fault"
 )
 
-// Stdio is what a command reads and writes, and who it is.
-type Stdio struct {
-	Out, Err io.Writer
-	Environ  []string
-	Version  string
-	// Again closes at the second signal: what was ending in order is to end
-	// at once. Nil: never.
-	Again <-chan struct{}
-}
-
 // grammar is the whole command line.
 type grammar struct {
-	Contact string `help:"File that says how to reach the cluster (default: $CARTWHEEL_CONTACT, ./cartwheel-demo/contact.json, or cartwheel/contact.json in the user's configuration)." placeholder:"FILE"`
-	JSON    bool   `name:"json" help:"Print JSON, for scripts."`
+	flags
 
 	Demo    demoCmd    `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
 	Mount   mountCmd   `cmd:"" help:"Mount the tree."`
@@ -43,17 +29,6 @@ type grammar struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check what mounting needs on this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
-
-// env is what every command's Run gets.
-type env struct {
-	ctx   context.Context
-	stdio Stdio
-	g     *grammar
-	words []string // behind the program's name, with those of -o spelled out
-}
-
-// help is what a command's --help says below its purpose.
-func help(example string) string { return "Example: " + example + "\n\n" + fault.ExitHelp }
 
 // Run runs one command and returns its exit code. The first of argv is the
 // program's name. Errors are printed here and nowhere else.
@@ -82,65 +57,20 @@ func run(ctx context.Context, argv []string, stdio Stdio) error {
 	if parsed == nil {
 		return err
 	}
-	e := &env{ctx: ctx, stdio: stdio, g: g, words: words}
+	e := &env{ctx: ctx, stdio: stdio, words: words}
 	if len(g.Mount.Options) > 0 {
 		more, err := e.spell(g.Mount.Options)
 		if err != nil {
 			return err
 		}
 		e.words = append(without(words, g.Mount.Options), more...)
-		p, e.g = program(stdio)
+		p, g = program(stdio)
 		if parsed, err = p.Parse(e.words); parsed == nil {
 			return err
 		}
 	}
+	e.flags = g.flags
 	return parsed.Run(e)
-}
-
-// print writes v as JSON where that was asked for, else calls text.
-func (e *env) print(v any, text func(w io.Writer)) error {
-	if !e.g.JSON {
-		text(e.stdio.Out)
-		return nil
-	}
-	return WriteJSON(e.stdio.Out, v)
-}
-
-// done says that a change was made: a line for people, or JSON.
-func (e *env) done(v any, format string, args ...any) error {
-	return e.print(v, func(w io.Writer) { fmt.Fprintf(w, format+"\n", args...) })
-}
-
-func (e *env) getenv(name string) string {
-	for _, v := range e.stdio.Environ {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// contactFile finds the file that says how to reach the cluster.
-func (e *env) contactFile() (string, error) {
-	const op fault.Op = "command.contactFile"
-	if e.g.Contact != "" {
-		return e.g.Contact, nil
-	}
-	if f := e.getenv("CARTWHEEL_CONTACT"); f != "" {
-		return f, nil
-	}
-	tried := []string{filepath.Join("cartwheel-demo", "contact.json")}
-	if dir, err := os.UserConfigDir(); err == nil {
-		tried = append(tried, filepath.Join(dir, "cartwheel", "contact.json"))
-	}
-	for _, f := range tried {
-		if _, err := os.Stat(f); err == nil {
-			return f, nil
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return "", fault.FromOS(op, f, err)
-		}
-	}
-	return "", fault.Errorf(fault.NotFound, op, "contact file", "none of %s is there: name one with --contact, or start `cartwheel demo`", strings.Join(tried, ", "))
 }
 
 type versionCmd struct{}

@@ -110,7 +110,7 @@ func (c *traceCmd) run(e *env) error {
 	cmd := exec.CommandContext(e.ctx, c.Command[0], c.Command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, e.stdio.Out, e.stdio.Err
-	if e.g.JSON && c.Output == "" {
+	if e.flags.JSON && c.Output == "" {
 		cmd.Stdout = e.stdio.Err
 	}
 	return cmd.Run()
@@ -142,7 +142,7 @@ func (c *traceCmd) read(v *traceView, name string) error {
 func (c *traceCmd) show(e *env, v *traceView) (err error) {
 	const op fault.Op = "command.trace"
 	out := *e
-	if !e.g.JSON {
+	if !e.flags.JSON {
 		out.stdio.Out = e.stdio.Err
 	}
 	if c.Output != "" {

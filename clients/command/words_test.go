@@ -67,7 +67,7 @@ func TestARecordIsHeldAsLongAsItsProcessRuns(t *testing.T) {
 	if r := e.findRecord(point); r != nil {
 		t.Fatal("found a record that nobody wrote")
 	}
-	mine, err := e.record(&mountCmd{Mountpoint: point, Cluster: "c", PIDFile: pidFile})
+	mine, err := e.record(&mountCmd{Mountpoint: point, Cluster: "c", daemonFlags: daemonFlags{PIDFile: pidFile}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (c calibrateCmd) Run(e *env) error {
 		return fault.Wrap(fault.IO, "cli.calibrate", "", err)
 	}
 	o := calibration.Options{Prefix: lab.Prefix, Seed: c.Seed, Quick: c.Quick, Emulator: wan.Options{Emulator: []string{self, "emulate"}}}
-	if !e.g.JSON {
+	if !e.json {
 		fmt.Fprintf(e.stdio.Out, "%-50s %10s %10s %10s .. %-9s\n", "WHAT", "WANTED", "MEASURED", "RIGHT FROM", "TO")
 		o.Progress = func(r calibration.Row) { calibrationLine(e.stdio.Out, r) }
 	}

@@ -24,7 +24,7 @@ type faultCmd struct {
 // ask has the lab do it.
 func (e *env) ask(f lab.Fault) error {
 	end := e.progress("%v", f)
-	_, err := lab.Ask(e.ctx, e.g.Fault.Name, lab.Request{Do: lab.AskFault, Fault: &f})
+	_, err := lab.Ask(e.ctx, e.lab, lab.Request{Do: lab.AskFault, Fault: &f})
 	end()
 	if err != nil {
 		return err

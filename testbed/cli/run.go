@@ -77,14 +77,14 @@ func (e *env) experiment(name string, set map[string]string, w runWords) error {
 	}
 	var table bytes.Buffer
 	out := io.Writer(&table)
-	if !e.g.JSON {
+	if !e.json {
 		out = e.stdio.Out
 	}
 	err = x.Run(e.ctx, &experiment.Env{
 		Parent: w.Out, Arguments: append([]string{"cartwheel-testbed"}, e.words...), Version: e.stdio.Version, Seed: w.Seed, Short: w.Short,
 		Out: out, Progress: e.stdio.Err, Logger: slog.New(slog.NewTextHandler(e.stdio.Err, nil)), Values: values,
 	})
-	if !e.g.JSON || table.Len() == 0 {
+	if !e.json || table.Len() == 0 {
 		return err
 	}
 	text := table.String()

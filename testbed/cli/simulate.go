@@ -85,7 +85,7 @@ func (c simulateCmd) run(e *env, b simulation.Batch) error {
 		if len(r.Problems) > 0 {
 			out.Failed = append(out.Failed, r)
 		}
-		if !e.g.JSON {
+		if !e.json {
 			simulatedLine(e.stdio.Out, r, b.Count == 1)
 		}
 	}

@@ -137,7 +137,7 @@ func (e *env) welcome(l *lab.Lab, child bool, took time.Duration) error {
 	for _, h := range l.Mounts() {
 		v.Mounts[h], _ = l.Mount(h) // it has one
 	}
-	if child || e.g.JSON {
+	if child || e.json {
 		return json.NewEncoder(e.stdio.Out).Encode(v) // one line, for whoever waits for it
 	}
 	return e.print(v, v.text)
