@@ -22,7 +22,7 @@ const folder = Folder
 type segment struct {
 	f        disk.File
 	number   int    // of the file name
-	sequence uint64 // which stretch of the log it holds, while live
+	sequence uint64 // which stretch of the log its header says it holds; 0: it is new, or has none
 	bytes    int64
 	used     int64 // where the next frame goes; the writer's
 }
@@ -129,12 +129,13 @@ func (j *Journal) Trim(before Position) error {
 	return nil
 }
 
-// obtain returns a segment fit for new frames: a used one, or a new file.
-func (j *Journal) obtain() (*segment, error) {
+// obtain returns a segment fit for the frames of a stretch: a used one, or a new
+// file.
+func (j *Journal) obtain(sequence uint64) (*segment, error) {
 	j.mu.Lock()
-	if n := len(j.free); n > 0 {
-		s := j.free[n-1]
-		j.free = j.free[:n-1]
+	if i := j.reused(sequence); i >= 0 {
+		s := j.free[i]
+		j.free = slices.Delete(j.free, i, i+1)
 		j.mu.Unlock()
 		return s, nil
 	}
@@ -144,4 +145,23 @@ func (j *Journal) obtain() (*segment, error) {
 		return nil, atLimit()
 	}
 	return j.create()
+}
+
+// reused picks the free segment whose header is best lost, should the writing of
+// the new one fail: one that claims the same stretch, or a later one, and else the
+// oldest. The chain of those that the disk still shows as live must get no hole,
+// and no stretch may be claimed twice. It returns -1 where none is free; callers
+// hold mu.
+func (j *Journal) reused(sequence uint64) int {
+	best := -1
+	for i, s := range j.free {
+		switch {
+		case s.sequence == sequence:
+			return i
+		case best < 0, s.sequence > j.free[best].sequence && s.sequence > sequence,
+			s.sequence < j.free[best].sequence && j.free[best].sequence < sequence:
+			best = i
+		}
+	}
+	return best
 }

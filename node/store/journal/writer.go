@@ -174,7 +174,7 @@ func (j *Journal) room(n int) (*segment, error) {
 	} else {
 		next = (uint64(j.w.prev) + uint64(j.opts.SegmentBytes) - 1) / uint64(j.opts.SegmentBytes)
 	}
-	s, err := j.obtain()
+	s, err := j.obtain(next)
 	if err != nil {
 		return nil, err
 	}
