@@ -70,7 +70,7 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 	if a, _, ok := c.names.Attr(o); ok {
 		return c.reply(a), nil
 	}
-	a, err := c.fetch(ctx, o, true, false)
+	a, r, err := c.fetchReply(ctx, o)
 	if fault.Is(err, fault.Stale) {
 		if last, ok := c.nodes.removed(id); ok {
 			return mount.AttrReply{Attr: last}, nil
@@ -79,11 +79,25 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 	if err != nil {
 		return mount.AttrReply{}, err
 	}
-	r := c.reply(a)
 	if a.Mode&mount.TypeMask == mount.TypeDir {
 		c.nodes.remember(id, &r.Attr)
 	}
 	return r, nil
+}
+
+// fetchReply asks for attributes and answers them. A write that was dirty when
+// they were asked for may be committed by the time that they are here: then they
+// lack it, and nothing dirty shows it any more, and they are asked for again.
+func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.AttrReply, error) {
+	for try := 1; ; try++ {
+		a, err := c.attr(ctx, o)
+		if err != nil {
+			return nil, mount.AttrReply{}, err
+		}
+		if r := c.reply(a); !c.names.Superseded(a) || try == lookTries {
+			return a, r, nil
+		}
+	}
 }
 
 // remember keeps what was shown of a directory.

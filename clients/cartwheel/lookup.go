@@ -65,6 +65,10 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 			return nil, e, mount.Entry{}, err
 		}
 		out := c.entry(a, cues)
+		if c.names.Superseded(a) && try < lookTries {
+			c.nodes.forget(out.Node, 1)
+			continue
+		}
 		if a.Mode&mount.TypeMask != mount.TypeRegular {
 			return a, e, out, nil
 		}

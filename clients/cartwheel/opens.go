@@ -276,13 +276,18 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	}
 	cues := t.hinted(o, who.PID, c.boot)
 	b := t.beginOpen(o, flags)
+	hold := c.engine.Hold(o)
+	defer hold.Release()
 	var a *pb.Attr
 	var err error
 	if flags&mount.OpenTruncate != 0 {
 		t.noFill(id)
 		a, err = c.truncate(ctx, who, o, cues)
 	} else {
-		a, err = c.toOpen(ctx, o)
+		a, err = c.toOpen(ctx, o, hold)
+	}
+	if hold.Outdated(a) {
+		b.fresh = false // the kernel gets none of it
 	}
 	if err == nil && a.Mode&mount.TypeMask == mount.TypeDir {
 		err = fault.E(fault.IsDirectory, op, o.String(), "")
@@ -299,10 +304,24 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 // toOpen returns attributes with Content under a lease on the file itself,
 // where one can be had: by it the active asks, before the last name goes,
 // whether the file is open here.
-func (c *Client) toOpen(ctx context.Context, o ids.Object) (*pb.Attr, error) {
+func (c *Client) toOpen(ctx context.Context, o ids.Object, hold content.Hold) (*pb.Attr, error) {
 	if err := c.awaitRecovery(ctx, o); err != nil {
 		return nil, err
 	}
+	for try := 0; ; try++ {
+		a, err := c.attrToOpen(ctx, o)
+		if err != nil || !hold.Outdated(a) || try == openTries {
+			return a, err
+		}
+	}
+}
+
+// openTries bounds how often attributes are asked for again because a commit of
+// this client overtook them. Behind that, the file is read as the commit left it,
+// but not by the kernel ahead.
+const openTries = 3
+
+func (c *Client) attrToOpen(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if c.alone.table.Of(o) != nil {
 		if a, _, ok := c.names.Attr(o); ok {
 			return a, nil

@@ -42,6 +42,7 @@ type file struct {
 
 	mu      sync.Mutex
 	handles int
+	holds   int           // opens under way
 	name    func() string // what a person knows the file by; nil: nothing
 	// base is nil while the current version must be asked for. newest is the
 	// highest serial seen, so that an older answer is not believed.
@@ -77,13 +78,19 @@ func (e *Engine) open(object ids.Object) *file {
 	defer e.mu.Unlock()
 	f := e.files[object]
 	if f == nil {
-		f = &file{engine: e, object: object, wake: make(chan struct{}, 1)}
-		e.files[object] = f
+		f = e.newFile(object)
 	}
 	f.mu.Lock()
 	f.handles++
 	f.forsaken = false
 	f.mu.Unlock()
+	return f
+}
+
+// newFile makes the state of an object; e.mu is held.
+func (e *Engine) newFile(object ids.Object) *file {
+	f := &file{engine: e, object: object, wake: make(chan struct{}, 1)}
+	e.files[object] = f
 	return f
 }
 
@@ -100,7 +107,7 @@ func (f *file) drop() {
 	defer e.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.handles > 0 || len(f.layers) > 0 || f.running || e.files[f.object] != f {
+	if f.handles > 0 || f.holds > 0 || len(f.layers) > 0 || f.running || e.files[f.object] != f {
 		return
 	}
 	if f.failed > 0 && !f.told && len(e.untold) < maxUntold {

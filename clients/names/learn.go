@@ -245,7 +245,7 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 		cover = nil
 	}
 	if cover == nil && l.m.changes {
-		c.miss(o)
+		c.miss(o, attr.Change)
 	}
 	if x == nil {
 		if cover == nil {

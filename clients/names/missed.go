@@ -1,6 +1,9 @@
 package names
 
-import "cartwheel.dev/geo-config/ids"
+import (
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
 
 // maxMissed bounds the objects of which it is known one by one that a change was
 // missed.
@@ -12,21 +15,27 @@ const maxMissed = 4096
 // Where the cache has the change, it sees by its number which one is older. Where
 // it has not, it must not take the answer. The Cache's mutex guards it.
 type missed struct {
-	at  map[ids.Object]uint64 // the Cache's turn when it was missed
-	all uint64                // of any object that is not in at
+	at  map[ids.Object]missing
+	all uint64 // the turn of any object that is not in at
+}
+
+// missing is one object's last change that was missed.
+type missing struct {
+	turn   uint64 // the Cache's when it was missed
+	change uint64 // its number; 0: not known
 }
 
 // miss notes that attributes of an object were changed, or may have been, and are
-// not kept.
-func (c *Cache) miss(o ids.Object) {
+// not kept; change is the number of the change, 0 where it is not known.
+func (c *Cache) miss(o ids.Object, change uint64) {
 	c.turn++
 	if len(c.missed.at) >= maxMissed {
 		c.missed.at, c.missed.all = nil, c.turn
 	}
 	if c.missed.at == nil {
-		c.missed.at = map[ids.Object]uint64{}
+		c.missed.at = map[ids.Object]missing{}
 	}
-	c.missed.at[o] = c.turn
+	c.missed.at[o] = missing{c.turn, max(change, c.missed.at[o].change)}
 }
 
 // missAll is miss for every object.
@@ -38,7 +47,7 @@ func (c *Cache) missAll() {
 // outdated reports whether attributes that were asked for at the mark may be
 // older than a change that was missed.
 func (c *Cache) outdated(o ids.Object, m *Mark) bool {
-	return m.turn < max(c.missed.all, c.missed.at[o])
+	return m.turn < max(c.missed.all, c.missed.at[o].turn)
 }
 
 // MarkChange is MarkObject for an operation that changes the object's attributes.
@@ -46,4 +55,15 @@ func (c *Cache) MarkChange(o ids.Object) Mark {
 	m := c.MarkObject(o)
 	m.changes = true
 	return m
+}
+
+// Superseded reports whether the cache heard of attributes that are newer than
+// these, by an operation of our own that was answered since they were asked for.
+// A caller who shows them shows what a program knows to be over.
+func (c *Cache) Superseded(a *pb.Attr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := ids.Object(a.Object)
+	x := c.objects[o]
+	return x != nil && x.attr.GetChange() > a.Change && c.left(x.cover) > 0 || c.missed.at[o].change > a.Change
 }

@@ -61,3 +61,17 @@ func TestCache_ALateReadHidesNoChange(t *testing.T) {
 		}
 	}
 }
+
+func TestCache_SaysWhatAChangeSuperseded(t *testing.T) {
+	for name, grants := range map[string][]*pb.Grant{"kept": grant(file, pb.Grant_FILE), "not kept": nil} {
+		c := New(&judge{}, Limits{})
+		m := c.MarkChange(file)
+		c.Learn(&m, "n", grants, func(l *Learner) { l.Attr(fileAttr(6), false) })
+		if !c.Superseded(fileAttr(5)) {
+			t.Errorf("%s: what was before the change is not superseded", name)
+		}
+		if c.Superseded(fileAttr(6)) || c.Superseded(fileAttr(7)) {
+			t.Errorf("%s: what the change made, or a later one, is superseded", name)
+		}
+	}
+}

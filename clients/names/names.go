@@ -283,7 +283,7 @@ func (c *Cache) Revoke(o ids.Object, what pb.Grant_What) (busy bool) {
 func (c *Cache) Forget(o ids.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.miss(o)
+	c.miss(o, 0)
 	if x := c.objects[o]; x != nil {
 		c.drop(o, x)
 	}
