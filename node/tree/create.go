@@ -41,9 +41,9 @@ func (t *txn) create(op *pb.Create, body []byte) error {
 		return refusal(fault.TooManyLinks)
 	}
 	if op.Object != 0 {
-		n.Object, err = t.given(ids.Object(op.Object))
+		n.Object, err = numbers{t}.given(ids.Object(op.Object))
 	} else {
-		n.Object, err = t.newObject()
+		n.Object, err = numbers{t}.next()
 	}
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (t *txn) create(op *pb.Create, body []byte) error {
 			return err
 		}
 	}
-	t.give(op.Reserve)
+	numbers{t}.give(op.Reserve)
 	t.setEntry(d.Object, op.Name, value, n.Object, n.Mode)
 	links := 0
 	if n.IsDir() {
@@ -89,7 +89,7 @@ func (t *txn) createNameless(op *pb.Create) error {
 	if err != nil {
 		return err
 	}
-	if n.Object, err = t.newObject(); err != nil {
+	if n.Object, err = (numbers{t}).next(); err != nil {
 		return err
 	}
 	n.Nlink, t.nameless = 0, true
@@ -252,7 +252,7 @@ func (t *txn) makeObject(op *pb.MakeObject) error {
 	if err != nil {
 		return err
 	}
-	if n.Object, err = t.newObject(); err != nil {
+	if n.Object, err = (numbers{t}).next(); err != nil {
 		return err
 	}
 	if n.IsDir() {
@@ -260,7 +260,7 @@ func (t *txn) makeObject(op *pb.MakeObject) error {
 	}
 	t.add(n)
 	t.put(objectKey(keyNoname, n.Object), t.mark(parent.Object))
-	t.give(op.Reserve)
+	numbers{t}.give(op.Reserve)
 	t.result.Attr = n.Attr()
 	if op.Open && t.c.Client != 0 {
 		return t.addHold(n.Object, t.c.Client)

@@ -79,11 +79,11 @@ func (t *txn) dispatch(op *pb.Operation, body []byte) error {
 	case *pb.Operation_Hold:
 		return t.hold(o.Hold)
 	case *pb.Operation_Step:
-		return t.step(o.Step)
+		return stepping{t}.step(o.Step)
 	case *pb.Operation_Reap:
 		return t.reap(o.Reap)
 	case *pb.Operation_GrantRange:
-		return t.grantRange(o.GrantRange)
+		return numbers{t}.grant(o.GrantRange)
 	}
 	return refusal(fault.Invalid)
 }

@@ -8,12 +8,6 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// clientNumbers is where the object numbers begin that clients get in advance
-// (Create.reserve), for files that they make before they tell the active. They
-// are counted in the slice's state, so that none is given twice, whoever is
-// active; those that are not used are lost.
-const clientNumbers = 1 << (ids.NumberBits - 1)
-
 // MaxReserve bounds the numbers of one answer; who asks for more gets so many.
 const MaxReserve = 4096
 
@@ -25,7 +19,7 @@ const usedBlock = 256
 
 // give gives a client object numbers. Closed slices give none, and where there
 // are no more, none come: neither fails the create that asked beside.
-func (t *txn) give(reserve uint32) {
+func (t numbers) give(reserve uint32) {
 	count := min(uint64(reserve), MaxReserve, clientNumbers-t.state.Given)
 	if count == 0 || t.c.Closed || t.wide || t.c.Client == 0 {
 		return
@@ -39,7 +33,7 @@ func (t *txn) give(reserve uint32) {
 // given takes an object ID that the client chose from those it got. Each is
 // taken once: one whose object is gone is Stale. A slice that closed meanwhile
 // takes it still: the client's program was told that the file is made.
-func (t *txn) given(o ids.Object) (ids.Object, error) {
+func (t numbers) given(o ids.Object) (ids.Object, error) {
 	if o.Slice() != t.c.Slice || o.Number() < clientNumbers || o.Number()-clientNumbers >= t.state.Given {
 		return 0, refusal(fault.Invalid)
 	}
@@ -65,7 +59,7 @@ func usedKey(o ids.Object) []byte {
 }
 
 // usedBits reads which numbers of a block are used up; nil says none.
-func (t *txn) usedBits(key []byte) ([]byte, error) {
+func (t numbers) usedBits(key []byte) ([]byte, error) {
 	value, ok, err := t.view.Get(key)
 	if err != nil || !ok {
 		return nil, err
@@ -77,7 +71,7 @@ func (t *txn) usedBits(key []byte) ([]byte, error) {
 }
 
 // useUp notes that the number of an object that goes is never to be taken again.
-func (t *txn) useUp(o ids.Object) error {
+func (t numbers) useUp(o ids.Object) error {
 	if o.Number() < clientNumbers {
 		return nil
 	}

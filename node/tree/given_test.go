@@ -112,7 +112,7 @@ func TestAGivenNumberIsUsedOnce(t *testing.T) {
 func TestTwoNumbersOfABlockGoAtOnce(t *testing.T) {
 	x := txn{view: mapView{}}
 	for _, n := range []uint64{clientNumbers + 3, clientNumbers + 9} {
-		if err := x.useUp(ids.NewObject(rootID.Slice(), n)); err != nil {
+		if err := (numbers{&x}).useUp(ids.NewObject(rootID.Slice(), n)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -145,7 +145,7 @@ func (t *txn) reapNow(n *Inode) error {
 			t.remove(key)
 		}
 	}
-	if err := t.useUp(n.Object); err != nil {
+	if err := (numbers{t}).useUp(n.Object); err != nil {
 		return err
 	}
 	t.state.Objects -= min(t.state.Objects, 1)

@@ -5,7 +5,6 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/protocol/pb"
 )
 
 // LockKey is what an intent holds: a whole object, or one name in a directory.
@@ -73,6 +72,10 @@ func namesHolder(v View, o ids.Object, mine Intent) (Intent, error) {
 	return found, err
 }
 
+// treeLock is what a move of a directory to another parent holds: no object,
+// but the lowest number of the root's slice, so that it is locked first.
+const treeLock = ids.Object(uint64(ids.RootSlice) << ids.NumberBits)
+
 // unlocked blocks the operation where an intent holds the object or name.
 func (t *txn) unlocked(o ids.Object, name []byte) error {
 	if t.wide || t.state.Locks == 0 {
@@ -91,70 +94,6 @@ func (t *txn) noNameLocked(d ids.Object) error {
 		err = blocked(i)
 	}
 	return err
-}
-
-// takeLocks locks for an intent, all or nothing, and says which leases cover
-// what is locked: they are revoked before, and none is granted until it ends.
-func (t *txn) takeLocks(i Intent, locks []LockKey) error {
-	for _, k := range locks {
-		if k.Object.Slice() != t.c.Slice {
-			return refusal(fault.Invalid)
-		}
-		var held Intent
-		var err error
-		if k.Name == nil {
-			held, err = namesHolder(t.view, k.Object, i)
-		} else if held, err = holder(t.view, k.Object, k.Name); held == i {
-			held = 0
-		}
-		if err != nil {
-			return err
-		}
-		if held != 0 {
-			return blocked(held)
-		}
-	}
-	value := binary.BigEndian.AppendUint64(nil, uint64(i))
-	for _, k := range locks {
-		t.put(k.key(), value)
-		if err := t.touchLocked(k); err != nil {
-			return err
-		}
-	}
-	t.state.Locks += uint64(len(locks))
-	t.stateDirty = true
-	return nil
-}
-
-func (t *txn) touchLocked(k LockKey) error {
-	if k.Name != nil {
-		t.touched = append(t.touched, Touch{Object: k.Object, What: pb.Grant_NAMES, Name: k.Name})
-		return nil
-	}
-	if k.Object == treeLock {
-		return nil
-	}
-	n, err := readInode(t.view, k.Object)
-	if err != nil || n == nil {
-		return err
-	}
-	if n.IsDir() {
-		t.touched = append(t.touched, Touch{Object: k.Object, What: pb.Grant_NAMES, Unlinked: true})
-		return nil
-	}
-	t.touched = append(t.touched, Touch{Object: k.Object, What: pb.Grant_FILE, Unlinked: true})
-	if n.Parent != 0 {
-		t.touched = append(t.touched, Touch{Object: n.Parent, What: pb.Grant_NAMES})
-	}
-	return nil
-}
-
-func (t *txn) dropLocks(locks []LockKey) {
-	for _, k := range locks {
-		t.remove(k.key())
-	}
-	t.state.Locks -= min(t.state.Locks, uint64(len(locks)))
-	t.stateDirty = true
 }
 
 func appendLocks(dst []byte, locks []LockKey) []byte {

@@ -6,15 +6,12 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// treeLock is what a move of a directory to another parent holds: no object,
-// but the lowest number of the root's slice, so that it is locked first.
-const treeLock = ids.Object(uint64(ids.RootSlice) << ids.NumberBits)
-
 // maxDepth bounds the walk to the root; no path of the kernels is deeper.
 const maxDepth = 8192
 
 // move is a rename while it is checked.
 type move struct {
+	*txn
 	op               *pb.Rename
 	from, to         *loaded
 	source, target   *loaded // target nil: the new name is free
@@ -27,24 +24,24 @@ type move struct {
 // rename moves a name, replaces or exchanges another. The order of the checks
 // is that of Linux: names, ancestry, permissions, then the directories' state.
 func (t *txn) rename(op *pb.Rename) error {
-	m := &move{op: op}
-	if done, err := t.findMove(m); err != nil || done {
+	m := &move{txn: t, op: op}
+	if done, err := m.find(); err != nil || done {
 		return err
 	}
-	if err := t.checkMove(m); err != nil {
+	if err := m.check(); err != nil {
 		return err
 	}
-	if err := t.needTreeLock(m); err != nil {
+	if err := m.needTreeLock(); err != nil {
 		return err
 	}
 	if op.Exchange {
-		return t.exchange(m)
+		return m.exchange()
 	}
-	return t.replace(m)
+	return m.replace()
 }
 
-// findMove looks both names up; done is set where there is nothing to do.
-func (t *txn) findMove(m *move) (done bool, err error) {
+// find looks both names up; done is set where there is nothing to do.
+func (m *move) find() (done bool, err error) {
 	op := m.op
 	if err = checkName(op.Name); err == nil {
 		err = checkName(op.NewName)
@@ -55,15 +52,15 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if m.from, err = t.directory(ids.Object(op.Dir)); err != nil {
+	if m.from, err = m.directory(ids.Object(op.Dir)); err != nil {
 		return false, err
 	}
-	if m.to, err = t.directory(ids.Object(op.NewDir)); err != nil {
+	if m.to, err = m.directory(ids.Object(op.NewDir)); err != nil {
 		return false, err
 	}
 	m.acrossDirs = m.from != m.to
-	if err = t.access(m.from, mayExec); err == nil {
-		err = t.access(m.to, mayExec)
+	if err = m.access(m.from, mayExec); err == nil {
+		err = m.access(m.to, mayExec)
 	}
 	if err != nil {
 		return false, err
@@ -72,13 +69,13 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 		return false, refusal(fault.NotFound)
 	}
 	var found bool
-	if m.sourceE, m.fromOld, found, err = t.lookup(m.from.Object, op.Name); err != nil {
+	if m.sourceE, m.fromOld, found, err = m.lookup(m.from.Object, op.Name); err != nil {
 		return false, err
 	}
 	if !found {
 		return false, refusal(fault.NotFound)
 	}
-	if m.targetE, m.toOld, found, err = t.lookup(m.to.Object, op.NewName); err != nil {
+	if m.targetE, m.toOld, found, err = m.lookup(m.to.Object, op.NewName); err != nil {
 		return false, err
 	}
 	switch {
@@ -89,20 +86,20 @@ func (t *txn) findMove(m *move) (done bool, err error) {
 	case !m.isExpected():
 		return false, refusal(fault.Stale)
 	}
-	if m.source, err = t.inode(m.sourceE.Object); err != nil {
+	if m.source, err = m.inode(m.sourceE.Object); err != nil {
 		return false, err
 	}
 	if found {
-		if m.target, err = t.inode(m.targetE.Object); err != nil {
+		if m.target, err = m.inode(m.targetE.Object); err != nil {
 			return false, err
 		}
 	}
-	if err = t.checkAncestry(m); err != nil {
+	if err = m.checkAncestry(); err != nil {
 		return false, err
 	}
 	if m.source == m.target { // two names of one object: nothing happens
-		t.result.Attr, t.result.Dir, t.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
-		t.result.Existed = true
+		m.result.Attr, m.result.Dir, m.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
+		m.result.Existed = true
 		return true, nil
 	}
 	return false, nil
@@ -117,7 +114,7 @@ func (m *move) isExpected() bool {
 
 // checkAncestry refuses to move a directory below itself, or onto one of its
 // ancestors.
-func (t *txn) checkAncestry(m *move) error {
+func (m *move) checkAncestry() error {
 	m.sourceUp = m.acrossDirs && m.source.IsDir()
 	m.tgtUp = m.acrossDirs && m.op.Exchange && m.target.IsDir()
 	if m.source.IsDir() {
@@ -125,7 +122,7 @@ func (t *txn) checkAncestry(m *move) error {
 			return refusal(fault.Invalid)
 		}
 		if m.sourceUp {
-			if below, err := t.isBelow(m.to.Inode, m.source.Object); err != nil || below {
+			if below, err := m.isBelow(m.to.Inode, m.source.Object); err != nil || below {
 				return orKind(err, fault.Invalid)
 			}
 		}
@@ -141,7 +138,7 @@ func (t *txn) checkAncestry(m *move) error {
 		return refusal(kind)
 	}
 	if m.acrossDirs && m.op.Exchange {
-		if below, err := t.isBelow(m.from.Inode, m.target.Object); err != nil || below {
+		if below, err := m.isBelow(m.from.Inode, m.target.Object); err != nil || below {
 			return orKind(err, kind)
 		}
 	}
@@ -182,73 +179,73 @@ func (t *txn) isBelow(d *Inode, ancestor ids.Object) (bool, error) {
 	return false, refusal(fault.Loop)
 }
 
-// checkMove checks permissions as the kernels do.
-func (t *txn) checkMove(m *move) error {
-	if err := t.mayRemove(m.from, m.source, m.source.IsDir()); err != nil {
+// check checks permissions as the kernels do.
+func (m *move) check() error {
+	if err := m.mayRemove(m.from, m.source, m.source.IsDir()); err != nil {
 		return err
 	}
 	var err error
 	switch {
 	case m.target == nil:
-		err = t.mayAdd(m.to)
+		err = m.mayAdd(m.to)
 	case m.op.Exchange:
-		err = t.mayRemove(m.to, m.target, m.target.IsDir())
+		err = m.mayRemove(m.to, m.target, m.target.IsDir())
 	default:
-		err = t.mayRemove(m.to, m.target, m.source.IsDir())
+		err = m.mayRemove(m.to, m.target, m.source.IsDir())
 	}
 	if err == nil && m.sourceUp { // its ".." changes
-		err = t.access(m.source, mayWrite)
+		err = m.access(m.source, mayWrite)
 	}
 	if err == nil && m.tgtUp {
-		err = t.access(m.target, mayWrite)
+		err = m.access(m.target, mayWrite)
 	}
 	return err
 }
 
 // needTreeLock makes a move of a directory to another parent an intent, unless
 // everything happens in the root's slice, where the lock itself is.
-func (t *txn) needTreeLock(m *move) error {
-	if t.wide || (!m.sourceUp && !m.tgtUp) {
+func (m *move) needTreeLock() error {
+	if m.wide || (!m.sourceUp && !m.tgtUp) {
 		return nil
 	}
-	if t.c.Slice != ids.RootSlice {
+	if m.c.Slice != ids.RootSlice {
 		return acrossSlices{}
 	}
-	return t.unlocked(treeLock, nil)
+	return m.unlocked(treeLock, nil)
 }
 
-func (t *txn) replace(m *move) error {
+func (m *move) replace() error {
 	toLinks, fromLinks := 0, 0
 	if m.source.IsDir() {
 		fromLinks, toLinks = -1, 1
 	}
-	t.opener(m.op.Open)
+	m.opener(m.op.Open)
 	if m.target != nil {
-		links, err := t.dropLink(m.target)
+		links, err := m.dropLink(m.target)
 		if err != nil {
 			return err
 		}
 		toLinks += links
-		t.result.Removed = uint64(m.target.Object)
+		m.result.Removed = uint64(m.target.Object)
 	}
 	if toLinks > 0 && m.acrossDirs && m.to.Nlink >= MaxLinks {
 		return refusal(fault.TooManyLinks)
 	}
-	t.dropEntry(m.from.Object, m.op.Name, m.fromOld)
-	t.setEntry(m.to.Object, m.op.NewName, m.toOld, m.source.Object, m.source.Mode)
-	t.reparent(m.source, m.from, m.to)
-	t.change(m.source)
+	m.dropEntry(m.from.Object, m.op.Name, m.fromOld)
+	m.setEntry(m.to.Object, m.op.NewName, m.toOld, m.source.Object, m.source.Mode)
+	m.reparent(m.source, m.from, m.to)
+	m.change(m.source)
 	if m.acrossDirs {
-		t.touchDir(m.from, fromLinks)
-		t.touchDir(m.to, toLinks)
+		m.touchDir(m.from, fromLinks)
+		m.touchDir(m.to, toLinks)
 	} else {
-		t.touchDir(m.from, fromLinks+toLinks)
+		m.touchDir(m.from, fromLinks+toLinks)
 	}
-	t.moved(m)
+	m.moved()
 	return nil
 }
 
-func (t *txn) exchange(m *move) error {
+func (m *move) exchange() error {
 	links := 0 // what the directories exchange
 	if m.source.IsDir() {
 		links++
@@ -259,19 +256,19 @@ func (t *txn) exchange(m *move) error {
 	if m.acrossDirs && ((links > 0 && m.to.Nlink >= MaxLinks) || (links < 0 && m.from.Nlink >= MaxLinks)) {
 		return refusal(fault.TooManyLinks)
 	}
-	t.setEntry(m.from.Object, m.op.Name, m.fromOld, m.target.Object, m.target.Mode)
-	t.setEntry(m.to.Object, m.op.NewName, m.toOld, m.source.Object, m.source.Mode)
-	t.reparent(m.source, m.from, m.to)
-	t.reparent(m.target, m.to, m.from)
-	t.change(m.source)
-	t.change(m.target)
+	m.setEntry(m.from.Object, m.op.Name, m.fromOld, m.target.Object, m.target.Mode)
+	m.setEntry(m.to.Object, m.op.NewName, m.toOld, m.source.Object, m.source.Mode)
+	m.reparent(m.source, m.from, m.to)
+	m.reparent(m.target, m.to, m.from)
+	m.change(m.source)
+	m.change(m.target)
 	if m.acrossDirs {
-		t.touchDir(m.from, -links)
-		t.touchDir(m.to, links)
+		m.touchDir(m.from, -links)
+		m.touchDir(m.to, links)
 	} else {
-		t.touchDir(m.from, 0)
+		m.touchDir(m.from, 0)
 	}
-	t.moved(m)
+	m.moved()
 	return nil
 }
 
@@ -285,7 +282,7 @@ func (t *txn) reparent(n, from, to *loaded) {
 	}
 }
 
-func (t *txn) moved(m *move) {
-	t.result.Attr, t.result.Dir, t.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
-	t.result.Creation = t.creation()
+func (m *move) moved() {
+	m.result.Attr, m.result.Dir, m.result.NewDir = m.source.Attr(), m.from.Attr(), m.to.Attr()
+	m.result.Creation = m.creation()
 }

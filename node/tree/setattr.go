@@ -14,7 +14,8 @@ func (t *txn) setAttr(op *pb.SetAttr) error {
 	if err != nil {
 		return err
 	}
-	if err := t.maySetAttr(n, op); err != nil {
+	c := attrChange{t, n, op}
+	if err := c.check(); err != nil {
 		return err
 	}
 	if op.Size != nil {
@@ -23,12 +24,12 @@ func (t *txn) setAttr(op *pb.SetAttr) error {
 		}
 	}
 	if op.Uid != nil || op.Gid != nil {
-		t.chown(n, op)
+		c.chown()
 	}
 	if op.Mode != nil {
-		t.chmod(n, *op.Mode)
+		c.chmod(*op.Mode)
 	}
-	t.setTimes(n, op)
+	c.setTimes()
 	t.change(n)
 	if op.CtimeNs != nil {
 		n.Ctime = *op.CtimeNs
@@ -37,33 +38,42 @@ func (t *txn) setAttr(op *pb.SetAttr) error {
 	return t.addContent(n.Inode, t.result.Attr)
 }
 
-func (t *txn) maySetAttr(n *loaded, op *pb.SetAttr) error {
+// attrChange is a setAttr while it is checked and made.
+type attrChange struct {
+	*txn
+	n  *loaded
+	op *pb.SetAttr
+}
+
+func (c attrChange) check() error {
+	n, op := c.n, c.op
 	if op.Size != nil {
-		if err := t.mayTruncate(n, *op.Size, op.ByHandle); err != nil {
+		if err := c.mayTruncate(); err != nil {
 			return err
 		}
 	}
-	owns := t.c.owns(n.Inode)
-	if op.Uid != nil && !t.c.root() && (*op.Uid != n.UID || t.c.UID != n.UID) {
+	owns := c.c.owns(n.Inode)
+	if op.Uid != nil && !c.c.root() && (*op.Uid != n.UID || c.c.UID != n.UID) {
 		return refusal(fault.NotOwner)
 	}
-	if op.Gid != nil && !t.c.root() && (t.c.UID != n.UID || (*op.Gid != n.GID && !t.c.in(*op.Gid))) {
+	if op.Gid != nil && !c.c.root() && (c.c.UID != n.UID || (*op.Gid != n.GID && !c.c.in(*op.Gid))) {
 		return refusal(fault.NotOwner)
 	}
 	if (op.Mode != nil || op.AtimeNs != nil) && !owns {
 		return refusal(fault.NotOwner)
 	}
 	// a kernel that buffers writes sends their times, by whoever may write
-	if (op.MtimeNs != nil || op.CtimeNs != nil) && !owns && op.Size == nil && (!op.ByHandle || t.mayWriteOpen(n) != nil) {
+	if (op.MtimeNs != nil || op.CtimeNs != nil) && !owns && op.Size == nil && (!op.ByHandle || c.mayWriteOpen(n) != nil) {
 		return refusal(fault.NotOwner)
 	}
 	if (op.AtimeNow || op.MtimeNow) && !owns {
-		return t.access(n, mayWrite)
+		return c.access(n, mayWrite)
 	}
 	return nil
 }
 
-func (t *txn) mayTruncate(n *loaded, size uint64, byHandle bool) error {
+func (c attrChange) mayTruncate() error {
+	n, size := c.n, *c.op.Size
 	switch {
 	case n.IsDir():
 		return refusal(fault.IsDirectory)
@@ -71,10 +81,10 @@ func (t *txn) mayTruncate(n *loaded, size uint64, byHandle bool) error {
 		return refusal(fault.Invalid)
 	case size > chunk.MaxFileSize:
 		return refusal(fault.TooLarge)
-	case byHandle:
-		return t.mayWriteOpen(n)
+	case c.op.ByHandle:
+		return c.mayWriteOpen(n)
 	}
-	return t.access(n, mayWrite)
+	return c.access(n, mayWrite)
 }
 
 // mayWriteOpen checks a write through an open file: the kernel checked when it
@@ -87,9 +97,10 @@ func (t *txn) mayWriteOpen(n *loaded) error {
 	return t.access(n, mayWrite)
 }
 
-func (t *txn) chown(n *loaded, op *pb.SetAttr) {
+func (c attrChange) chown() {
+	n, op := c.n, c.op
 	if !n.IsDir() && op.Mode == nil {
-		t.clearSetID(n.Inode)
+		c.clearSetID(n.Inode)
 	}
 	if op.Uid != nil {
 		n.UID = *op.Uid
@@ -99,8 +110,9 @@ func (t *txn) chown(n *loaded, op *pb.SetAttr) {
 	}
 }
 
-func (t *txn) chmod(n *loaded, mode uint32) {
-	if !t.c.root() && !t.c.in(n.GID) {
+func (c attrChange) chmod(mode uint32) {
+	n := c.n
+	if !c.c.root() && !c.c.in(n.GID) {
 		mode &^= setGID
 	}
 	n.Mode = n.Mode&TypeMask | mode&0o7777
@@ -109,16 +121,17 @@ func (t *txn) chmod(n *loaded, mode uint32) {
 	}
 }
 
-func (t *txn) setTimes(n *loaded, op *pb.SetAttr) {
+func (c attrChange) setTimes() {
+	n, op := c.n, c.op
 	switch {
 	case op.AtimeNow:
-		n.Atime = t.now
+		n.Atime = c.now
 	case op.AtimeNs != nil:
 		n.Atime = *op.AtimeNs
 	}
 	switch {
 	case op.MtimeNow:
-		n.Mtime = t.now
+		n.Mtime = c.now
 	case op.MtimeNs != nil:
 		n.Mtime = *op.MtimeNs
 	}

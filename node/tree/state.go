@@ -68,10 +68,19 @@ func Format(c Context, cues *pb.Cues, now int64) []Mutation {
 	return append(out, Mutation{Key: []byte{keyState}, Value: appendState(nil, &s)})
 }
 
+// clientNumbers is where the object numbers begin that clients get in advance
+// (Create.reserve), for files that they make before they tell the active. They
+// are counted in the slice's state, so that none is given twice, whoever is
+// active; those that are not used are lost.
+const clientNumbers = 1 << (ids.NumberBits - 1)
+
+// numbers gives the objects of a slice their numbers.
+type numbers struct{ *txn }
+
 // numberRange is the object numbers that a member may still give.
 type numberRange struct{ next, end uint64 }
 
-func (t *txn) readRange(node ids.Node) (numberRange, error) {
+func (t numbers) readRange(node ids.Node) (numberRange, error) {
 	value, ok, err := t.view.Get(rangeKey(node))
 	if err != nil || !ok {
 		return numberRange{}, err
@@ -84,14 +93,14 @@ func (t *txn) readRange(node ids.Node) (numberRange, error) {
 	return out, nil
 }
 
-func (t *txn) writeRange(node ids.Node, r numberRange) {
+func (t numbers) writeRange(node ids.Node, r numberRange) {
 	v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), r.next)
 	t.put(rangeKey(node), binary.BigEndian.AppendUint64(v, r.end))
 }
 
-// newObject takes the next number from the active's range, and a new range
+// next takes the next number from the active's range, and a new range
 // where that one is used up. All of it is state, so no number is given twice.
-func (t *txn) newObject() (ids.Object, error) {
+func (t numbers) next() (ids.Object, error) {
 	if t.c.Closed {
 		return 0, refusal(fault.Closed)
 	}
@@ -112,7 +121,7 @@ func (t *txn) newObject() (ids.Object, error) {
 	return o, nil
 }
 
-func (t *txn) takeRange(count uint64) (numberRange, error) {
+func (t numbers) takeRange(count uint64) (numberRange, error) {
 	r := numberRange{next: max(t.state.Next, 16)}
 	r.end = r.next + count
 	if r.end > clientNumbers || r.end < r.next {
@@ -123,9 +132,9 @@ func (t *txn) takeRange(count uint64) (numberRange, error) {
 	return r, nil
 }
 
-// grantRange gives a member numbers in advance. A range that it still has is
+// grant gives a member numbers in advance. A range that it still has is
 // used up first by making the new one follow only where it is empty.
-func (t *txn) grantRange(op *pb.GrantRange) error {
+func (t numbers) grant(op *pb.GrantRange) error {
 	if t.c.Client != 0 || op.Node == "" {
 		return refusal(fault.Permission)
 	}

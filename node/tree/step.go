@@ -130,8 +130,11 @@ func (r *reader) record() record {
 	return rec
 }
 
+// stepping is an evaluation of a step of an intent.
+type stepping struct{ *txn }
+
 // step runs one step of an intent; only nodes send them.
-func (t *txn) step(op *pb.Step) error {
+func (t stepping) step(op *pb.Step) error {
 	if t.c.Client != 0 {
 		return refusal(fault.Permission)
 	}
@@ -164,7 +167,7 @@ func (t *txn) step(op *pb.Step) error {
 	return refusal(fault.Invalid)
 }
 
-func (t *txn) begin(detail []byte) error {
+func (t stepping) begin(detail []byte) error {
 	r := reader{data: detail}
 	rec, locks := r.record(), r.locks()
 	if !r.done() {
@@ -179,7 +182,7 @@ func (t *txn) begin(detail []byte) error {
 	return t.takeLocks(i, locks)
 }
 
-func (t *txn) prepare(i Intent, detail []byte) error {
+func (t stepping) prepare(i Intent, detail []byte) error {
 	r := reader{data: detail}
 	locks := r.locks()
 	if !r.done() || i == 0 {
@@ -203,13 +206,13 @@ func (t *txn) prepare(i Intent, detail []byte) error {
 }
 
 // prepared is a participant's record: when, and what is locked.
-func (t *txn) prepared(locks []LockKey) []byte {
+func (t stepping) prepared(locks []LockKey) []byte {
 	return appendLocks(binary.BigEndian.AppendUint64(nil, uint64(t.c.Time)), locks)
 }
 
 // release drops the locks that an intent holds here; held is false where it
 // holds none: the step was done before.
-func (t *txn) release(i Intent) (held bool, err error) {
+func (t stepping) release(i Intent) (held bool, err error) {
 	key := intentKey(keyPart, i)
 	value, held, err := t.view.Get(key)
 	if err != nil || !held {
@@ -228,7 +231,7 @@ func (t *txn) release(i Intent) (held bool, err error) {
 
 // coordinated reads the record of an intent that this slice coordinates; open
 // is false where there is none.
-func (t *txn) coordinated(i Intent) (rec record, open bool, err error) {
+func (t stepping) coordinated(i Intent) (rec record, open bool, err error) {
 	value, open, err := t.view.Get(intentKey(keyIntent, i))
 	if err != nil || !open {
 		return record{}, false, err
@@ -244,7 +247,7 @@ func (t *txn) coordinated(i Intent) (rec record, open bool, err error) {
 // giveUp is the coordinator's ABORT: from here on the intent has no effect. It
 // is refused where the intent is decided. An intent without a record has
 // nothing left to give up: all were told its outcome.
-func (t *txn) giveUp(i Intent) error {
+func (t stepping) giveUp(i Intent) error {
 	rec, open, err := t.coordinated(i)
 	switch {
 	case err != nil || !open || rec.GivenUp:
@@ -261,7 +264,7 @@ func (t *txn) giveUp(i Intent) error {
 }
 
 // decide is the coordinator's COMMIT: from here on the intent is done.
-func (t *txn) decide(i Intent, at hlc.Time, detail []byte) error {
+func (t stepping) decide(i Intent, at hlc.Time, detail []byte) error {
 	r := reader{data: detail}
 	result := r.bytes()
 	parts := make([]part, r.count(4))
@@ -296,7 +299,7 @@ func (t *txn) decide(i Intent, at hlc.Time, detail []byte) error {
 }
 
 // commitPart is a participant's COMMIT.
-func (t *txn) commitPart(i Intent, at hlc.Time, detail []byte) error {
+func (t stepping) commitPart(i Intent, at hlc.Time, detail []byte) error {
 	r := reader{data: detail}
 	p := r.part()
 	if !r.done() || p.Slice != t.c.Slice {
@@ -311,7 +314,7 @@ func (t *txn) commitPart(i Intent, at hlc.Time, detail []byte) error {
 
 // apply writes a part. What was locked gets the intent's one time; directories
 // that others changed meanwhile get the step's own.
-func (t *txn) apply(p *part, at hlc.Time) error {
+func (t stepping) apply(p *part, at hlc.Time) error {
 	t.c.Holders = append(t.c.Holders[:len(t.c.Holders):len(t.c.Holders)], p.Openers...)
 	for _, m := range p.Mutations {
 		from := len(t.mutations)
@@ -348,7 +351,7 @@ func (t *txn) apply(p *part, at hlc.Time) error {
 	return nil
 }
 
-func (t *txn) applyInode(m Mutation) error {
+func (t stepping) applyInode(m Mutation) error {
 	n, err := DecodeInode(objectOf(m.Key), m.Value)
 	if err != nil {
 		return err
@@ -369,7 +372,7 @@ func (t *txn) applyInode(m Mutation) error {
 }
 
 // finishIntent drops the record of an intent whose outcome all were told.
-func (t *txn) finishIntent(i Intent) error {
+func (t stepping) finishIntent(i Intent) error {
 	rec, open, err := t.coordinated(i)
 	if err != nil || !open {
 		return err

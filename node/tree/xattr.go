@@ -17,24 +17,29 @@ func (t *txn) setXattr(op *pb.SetXattr) error {
 	if err != nil {
 		return err
 	}
+	x := xattrChange{t, n, op}
 	if op.Name == XattrACL || op.Name == XattrDefaultACL {
-		if err := t.setACL(n, op); err != nil {
-			return err
-		}
-	} else {
-		if err := t.maySetXattr(n, op); err != nil {
-			return err
-		}
-		if err := t.storeXattr(n, op); err != nil {
-			return err
-		}
+		err = x.setACL()
+	} else if err = x.check(); err == nil {
+		err = x.store()
+	}
+	if err != nil {
+		return err
 	}
 	t.change(n)
 	t.result.Attr = n.Attr()
 	return nil
 }
 
-func (t *txn) maySetXattr(n *loaded, op *pb.SetXattr) error {
+// xattrChange is a setXattr while it is checked and made.
+type xattrChange struct {
+	*txn
+	n  *loaded
+	op *pb.SetXattr
+}
+
+func (c xattrChange) check() error {
+	n, op := c.n, c.op
 	switch {
 	case len(op.Name) > MaxName:
 		return refusal(fault.TooSmall)
@@ -53,15 +58,15 @@ func (t *txn) maySetXattr(n *loaded, op *pb.SetXattr) error {
 		if !n.IsRegular() && !n.IsDir() {
 			return refusal(fault.NotOwner)
 		}
-		if n.IsDir() && n.Mode&sticky != 0 && !t.c.owns(n.Inode) {
+		if n.IsDir() && n.Mode&sticky != 0 && !c.c.owns(n.Inode) {
 			return refusal(fault.NotOwner)
 		}
-		return t.access(n, mayWrite)
+		return c.access(n, mayWrite)
 	case "trusted", "security":
 		if op.Name == xattrCapability && op.Remove {
-			return t.access(n, mayWrite) // kernels do it for whoever writes
+			return c.access(n, mayWrite) // kernels do it for whoever writes
 		}
-		if !t.c.root() {
+		if !c.c.root() {
 			return refusal(fault.NotOwner)
 		}
 		return nil
@@ -69,10 +74,11 @@ func (t *txn) maySetXattr(n *loaded, op *pb.SetXattr) error {
 	return refusal(fault.NotSupported)
 }
 
-// storeXattr writes one attribute under a key of its own.
-func (t *txn) storeXattr(n *loaded, op *pb.SetXattr) error {
+// store writes one attribute under a key of its own.
+func (c xattrChange) store() error {
+	n, op := c.n, c.op
 	key := nameKey(keyXattr, n.Object, []byte(op.Name))
-	old, exists, err := t.view.Get(key)
+	old, exists, err := c.view.Get(key)
 	switch {
 	case err != nil:
 		return err
@@ -86,23 +92,24 @@ func (t *txn) storeXattr(n *loaded, op *pb.SetXattr) error {
 		size -= len(op.Name) + len(old)
 	}
 	if op.Remove {
-		t.remove(key)
+		c.remove(key)
 	} else {
 		if size += len(op.Name) + len(op.Value); size > MaxXattrs {
 			return refusal(fault.NoSpace)
 		}
-		t.put(key, append([]byte{}, op.Value...))
+		c.put(key, append([]byte{}, op.Value...))
 	}
 	n.Xattrs = uint32(max(size, 0))
 	return nil
 }
 
 // setACL sets or removes one of the ACLs.
-func (t *txn) setACL(n *loaded, op *pb.SetXattr) error {
+func (c xattrChange) setACL() error {
+	n, op := c.n, c.op
 	if n.Mode&TypeMask == TypeLink {
 		return refusal(fault.NotSupported)
 	}
-	if !t.c.owns(n.Inode) {
+	if !c.c.owns(n.Inode) {
 		return refusal(fault.NotOwner)
 	}
 	value := op.Value
@@ -133,7 +140,7 @@ func (t *txn) setACL(n *loaded, op *pb.SetXattr) error {
 		return nil
 	}
 	n.Mode = n.Mode&^0o777 | a.mode()
-	if !t.c.root() && !t.c.in(n.GID) {
+	if !c.c.root() && !c.c.in(n.GID) {
 		n.Mode &^= setGID
 	}
 	if !a.minimal() {
