@@ -34,7 +34,10 @@ func (h *Handle) ReadPieces(ctx context.Context, p []byte, off uint64) (pieces [
 			return pieces, len(p), nil
 		}
 	}
-	if err := r.readNoted(p, off, sequential, first); err != nil {
+	if err := r.readNoted(p, off, sequential, first); f.movedOn(ctx, base, err) {
+		n, err = h.ReadAt(ctx, p, off)
+		return nil, n, err
+	} else if err != nil {
 		return nil, 0, fault.Wrap(fault.IO, op, f.object.String(), err)
 	}
 	return nil, len(p), nil

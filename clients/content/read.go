@@ -24,17 +24,32 @@ type gap struct {
 func (h *Handle) ReadAt(ctx context.Context, p []byte, off uint64) (int, error) {
 	const op fault.Op = "content.Handle.ReadAt"
 	f := h.file
+	for try := 1; ; try++ {
+		n, base, err := h.readOnce(ctx, p, off)
+		if err == nil {
+			return n, nil
+		}
+		if try == versionsRead || !f.movedOn(ctx, base, err) {
+			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+		}
+	}
+}
+
+// readOnce is ReadAt over the version that it answers, which is nil where that is
+// not known.
+func (h *Handle) readOnce(ctx context.Context, p []byte, off uint64) (int, *version, error) {
+	f := h.file
 	if err := f.lockKnown(ctx); err != nil {
-		return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+		return 0, nil, err
 	}
 	var few [4]gap
 	base, p, gaps := f.coverAndUnlock(p, off, few[:0])
 	for _, g := range gaps {
 		if err := h.readVersion(ctx, base, g.p, g.off); err != nil {
-			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+			return 0, base, err
 		}
 	}
-	return len(p), nil
+	return len(p), base, nil
 }
 
 // coverAndUnlock fills what is dirty of p, cut off at the end of the file, and

@@ -41,6 +41,7 @@ func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error
 	const op fault.Op = "content.Handle.Seek"
 	f := h.file
 	var asked extents
+	moved := 0
 	for {
 		if err := f.lockKnown(ctx); err != nil {
 			return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
@@ -51,7 +52,9 @@ func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error
 			return 0, fault.E(fault.NoDevice, op, f.object.String(), "behind the end of the file")
 		case !known: // the extents must be asked for, without the mutex
 			if err := asked.load(ctx, f, base, at); err != nil {
-				return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+				if moved++; moved > versionsRead || !f.movedOn(ctx, base, err) {
+					return 0, fault.Wrap(fault.IO, op, f.object.String(), err)
+				}
 			}
 		case at < size:
 			return at, nil
