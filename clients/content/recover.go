@@ -21,12 +21,20 @@ type Leftover struct {
 	// Known is the newest version that the client had seen; a newer one holds
 	// another client's later commit, or the client's own last.
 	Known uint64
-	// Begun is up to which write a commit may have been sent.
-	Begun uint64
-	// MtimeNs is the time of change that this commit makes.
-	MtimeNs int64
+	// Sent are the commits that may have been sent and are not known to be run,
+	// oldest first. Each goes up to one of the writes. There are several where
+	// processes died one soon after the other: any of them may have been the last
+	// to be run.
+	Sent []Sent
 	// Writes are in the order of writing.
 	Writes []Numbered
+}
+
+// Sent is a commit of all of an object's writes up to one.
+type Sent struct {
+	Upto uint64
+	// MtimeNs is the time of change that the commit makes.
+	MtimeNs int64
 }
 
 // Numbered is a write of the journal.
@@ -91,26 +99,44 @@ func (e *Engine) decide(ctx context.Context, left Leftover, r Recovery) ([]Numbe
 	if !gone && (base.serial <= left.Known || plant.On(plant.RecoverOverNewer)) {
 		return left.Writes, attr, nil
 	}
-	sent, rest := left.divide()
-	if !gone && len(sent.Writes) > 0 {
-		there, err := e.parked(sent, base).there(ctx, base)
-		if err != nil {
-			return nil, nil, err
-		}
+	if !gone {
+		rest, ours, err := e.committed(ctx, left, attr, base)
 		switch {
-		case there && (len(rest.Writes) == 0 || attr.GetMtimeNs() == left.MtimeNs): // the last commit was this client's
-			e.settled(sent, base.serial)
+		case err != nil:
+			return nil, nil, err
+		case ours:
 			return rest.Writes, attr, nil
-		case there:
-			e.settled(sent, base.serial)
-			left = rest
 		}
+		left = rest
 	}
 	if err := r.Park(ctx, e.parked(left, base)); err != nil {
 		return nil, nil, err
 	}
 	e.settled(left, base.serial)
 	return nil, nil, nil
+}
+
+// committed notes as done what an object has of a leftover, and returns the rest.
+// Ours says that nobody else has written since, so that the rest may follow: the
+// object's time of change is that of one of the leftover's commits.
+func (e *Engine) committed(ctx context.Context, left Leftover, attr *pb.Attr, base *version) (rest Leftover, ours bool, err error) {
+	for i, s := range slices.Backward(left.Sent) {
+		last := i == len(left.Sent)-1
+		ours = s.MtimeNs == attr.GetMtimeNs()
+		sent, rest := left.divide(s.Upto)
+		if len(sent.Writes) == 0 || !ours && !last {
+			continue
+		}
+		there, err := e.parked(sent, base).there(ctx, base)
+		if err != nil {
+			return left, false, err
+		}
+		if there {
+			e.settled(sent, base.serial)
+			return rest, ours || len(rest.Writes) == 0, nil
+		}
+	}
+	return left, false, nil
 }
 
 // settled notes that all of a leftover is committed or parked.
@@ -120,9 +146,9 @@ func (e *Engine) settled(left Leftover, version uint64) {
 	}
 }
 
-// divide parts the writes at the last one whose commit may have been sent.
-func (l Leftover) divide() (sent, rest Leftover) {
-	at, _ := slices.BinarySearchFunc(l.Writes, l.Begun+1, func(w Numbered, n uint64) int {
+// divide parts the writes behind one of them.
+func (l Leftover) divide(upto uint64) (sent, rest Leftover) {
+	at, _ := slices.BinarySearchFunc(l.Writes, upto+1, func(w Numbered, n uint64) int {
 		if w.Number < n {
 			return -1
 		}

@@ -356,7 +356,7 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 					return err
 				}
 				if !bytes.Equal(got, want) {
-					rt.Fatalf("parked %d bytes, want %d others; known %d, begun %d, now %d", len(got), len(want), p.Known, p.Begun, cluster.Attr(object).Version)
+					rt.Fatalf("parked %d bytes, want %d others; known %d, sent %v, now %d", len(got), len(want), p.Known, p.Sent, cluster.Attr(object).Version)
 				}
 				return nil
 			}})

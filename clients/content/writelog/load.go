@@ -78,7 +78,7 @@ func (l *Log) replay(r *record, s *segment, size int64) {
 	}
 	switch r.kind {
 	case kindBegin:
-		o.begun, o.mtime = r.number, r.offset
+		o.sent = begun(o.sent, content.Sent{Upto: r.number, MtimeNs: int64(r.offset)})
 	case kindDone:
 		l.finish(r.object, r.offset, r.number)
 	default:
@@ -109,7 +109,7 @@ func (v *leftovers) add(r *record) {
 	}
 	switch r.kind {
 	case kindBegin:
-		o.Begun, o.MtimeNs = r.number, int64(r.offset)
+		o.Sent = begun(o.Sent, content.Sent{Upto: r.number, MtimeNs: int64(r.offset)})
 		return
 	case kindDone:
 		drop(o, r.offset, r.number)
@@ -135,6 +135,7 @@ func (v *leftovers) list() []content.Leftover {
 	var out []content.Leftover
 	for _, id := range v.order {
 		if o := v.byObject[id]; len(o.Writes) > 0 {
+			o.Sent = onTheWay(o.Sent, o.Writes[0].Number)
 			out = append(out, *o)
 		}
 	}

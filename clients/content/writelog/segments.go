@@ -157,8 +157,16 @@ func (l *Log) move(id ids.Object, o *object, from *segment) error {
 	if !moved {
 		return nil
 	}
-	_, err := l.append(&record{kind: kindBegin, object: id, number: o.begun, version: o.known, offset: o.mtime})
-	return err
+	if len(o.sent) == 0 { // only the version is noted
+		_, err := l.append(&record{kind: kindBegin, object: id, version: o.known})
+		return err
+	}
+	for _, s := range o.sent {
+		if _, err := l.append(&record{kind: kindBegin, object: id, number: s.Upto, version: o.known, offset: uint64(s.MtimeNs)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wake has full files synced; the mutex is held.

@@ -64,9 +64,8 @@ type Log struct {
 // object is what the journal knows of an object with live writes.
 type object struct {
 	known  uint64
-	begun  uint64      // the last commit on its way: up to which write, and
-	mtime  uint64      // the time of change that it makes
-	writes []liveWrite // ascending
+	sent   []content.Sent // commits on their way, oldest first
+	writes []liveWrite    // ascending
 }
 
 // liveWrite is a write that is not done, and where it lies.
@@ -177,7 +176,7 @@ func (l *Log) Begin(id ids.Object, upto uint64, mtimeNs int64) error {
 		_, err = l.put(&record{kind: kindBegin, object: id, number: upto, offset: uint64(mtimeNs)})
 	}
 	if o := l.objects[id]; err == nil && o != nil {
-		o.begun, o.mtime = upto, uint64(mtimeNs)
+		o.sent = begun(o.sent, content.Sent{Upto: upto, MtimeNs: mtimeNs})
 	}
 	return fault.FromOS(op, l.dir, err)
 }
@@ -292,6 +291,23 @@ func (l *Log) finish(id ids.Object, from, upto uint64) {
 		}
 		return done
 	})
+	if len(o.writes) > 0 {
+		o.sent = onTheWay(o.sent, o.writes[0].number)
+	}
+}
+
+// maxSent bounds the commits of an object that are remembered as on their way.
+const maxSent = 64
+
+// begun adds a commit; one that is there already was moved.
+func begun(sent []content.Sent, s content.Sent) []content.Sent {
+	sent = append(slices.DeleteFunc(sent, func(x content.Sent) bool { return x == s }), s)
+	return sent[max(0, len(sent)-maxSent):]
+}
+
+// onTheWay leaves out the commits that have nothing from the lowest live write on.
+func onTheWay(sent []content.Sent, lowest uint64) []content.Sent {
+	return slices.DeleteFunc(sent, func(s content.Sent) bool { return s.Upto < lowest })
 }
 
 // Bytes is the size of the journal's files.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"cartwheel.dev/clients/content"
@@ -69,10 +70,10 @@ func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
 		t.Fatalf("got %+v", left)
 	}
 	a, b := left[0], left[1]
-	if len(a.Writes) != 1 || string(a.Writes[0].Data) != "last" || a.Writes[0].Offset != 9 || a.Known != 8 || a.Begun != 0 {
+	if len(a.Writes) != 1 || string(a.Writes[0].Data) != "last" || a.Writes[0].Offset != 9 || a.Known != 8 || len(a.Sent) != 0 {
 		t.Errorf("object 1: got %+v", a)
 	}
-	if len(b.Writes) != 2 || b.Writes[1].Kind != content.WriteTruncate || b.Writes[1].Offset != 5 || string(b.Writes[1].Who) != "ann" || b.Known != 9 || b.Begun != two {
+	if len(b.Writes) != 2 || b.Writes[1].Kind != content.WriteTruncate || b.Writes[1].Offset != 5 || string(b.Writes[1].Who) != "ann" || b.Known != 9 || !slices.Equal(b.Sent, []content.Sent{{Upto: two}}) {
 		t.Errorf("object 2: got %+v", b)
 	}
 	fresh := write(t, l, 1, 0, "fresh")
@@ -120,7 +121,7 @@ func TestAWriteThatStaysDoesNotKeepAllThatFollows(t *testing.T) {
 	}
 	crash(l)
 	l, left := open(t, dir, Options{SegmentBytes: limit})
-	if len(left) != 1 || len(left[0].Writes) != 1 || left[0].Begun != held || left[0].MtimeNs != 5 || left[0].Known != 7 {
+	if len(left) != 1 || len(left[0].Writes) != 1 || !slices.Equal(left[0].Sent, []content.Sent{{Upto: held, MtimeNs: 5}}) || left[0].Known != 7 {
 		t.Fatalf("left over are %+v", left)
 	}
 	if w := left[0].Writes[0]; w.Number != held || string(w.Data) != "held for long" {
