@@ -310,8 +310,7 @@ func (w *world) heal() {
 	w.net.mu.Unlock()
 	for _, m := range w.machines() {
 		m.mu.Lock()
-		m.erring = false
-		m.disk.files.Heal()
+		m.erring = m.disk.files.Heal() && m.erring // one that failed may not have said so yet
 		m.disk.files.SetCapacity(0)
 		m.mu.Unlock()
 		m.start()

@@ -23,6 +23,7 @@ type Memory struct {
 	capacity int64 // 0: without limit
 	used     int64
 	rules    []Rule
+	struck   bool // one of them made something fail
 	hits     map[Site]int
 	crashed  bool
 }
@@ -76,11 +77,12 @@ func (m *Memory) Fail(r Rule) {
 	m.rules = append(m.rules, r)
 }
 
-// Heal takes all rules back.
-func (m *Memory) Heal() {
+// Heal takes all rules back, and reports whether one of them made something fail.
+func (m *Memory) Heal() (struck bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rules = nil
+	m.rules, struck, m.struck = nil, m.struck, false
+	return struck
 }
 
 // Hits returns how often each site was passed.
@@ -138,6 +140,7 @@ func (m *Memory) visit(site Site, name string) verdict {
 		if r.Kind == fault.None {
 			return verdict{}
 		}
+		m.struck = true
 		return verdict{err: fault.E(r.Kind, "disk.Memory", name, "injected at "+string(site)), keep: r.Keep}
 	}
 	return verdict{}
