@@ -23,7 +23,7 @@ const homePause = 10 * time.Second
 func (s *Server) comeHome(ctx context.Context) {
 	now := s.clock()
 	strays := map[ids.Slice]time.Duration{}
-	for id, next := range s.strays { // some may only not lead at this moment
+	for id, next := range s.kept.strays { // some may only not lead at this moment
 		if row, ok := s.directory.Slice(id); ok && row.Active == s.id {
 			strays[id] = next
 		}
@@ -31,13 +31,13 @@ func (s *Server) comeHome(ctx context.Context) {
 	for _, row := range s.leading() {
 		home, known := s.atHome(row)
 		w := wayHome{known: known, out: home == "", reached: home != "" && s.host.Connected(string(home), wire.Operation)}
-		next, was := s.strays[row.ID]
+		next, was := s.kept.strays[row.ID]
 		next, stray := w.step(next, was, now, func() bool { return s.passHome(ctx, row.ID, home) })
 		if stray {
 			strays[row.ID] = next
 		}
 	}
-	s.strays = strays
+	s.kept.strays = strays
 }
 
 // passHome begins a hand-over and reports whether it was begun. A member that

@@ -22,6 +22,17 @@ import (
 // maintainEvery is how often a node looks after what it is responsible for.
 const maintainEvery = 250 * time.Millisecond
 
+// maintained is what the maintenance goroutine remembers between two looks. No
+// other goroutine touches it.
+type maintained struct {
+	// failedSince is when members were first seen failed.
+	failedSince map[failedMember]time.Duration
+	// strays are slices that this node leads because their home failed, and
+	// when to bring each home at the earliest.
+	strays  map[ids.Slice]time.Duration
+	unsaved fault.Kind // why the last checkpoint failed
+}
+
 // spaceEvery is how often a node looks at its disk's space: what comes in
 // between two looks must fit the reserve.
 const spaceEvery = 50 * time.Millisecond
@@ -157,10 +168,10 @@ func (s *Server) checkpoint(ctx context.Context) {
 	if err == nil {
 		err = s.ledger.Checkpoint(ctx, mark, states)
 	}
-	if err != nil && ctx.Err() == nil && fault.KindOf(err) != s.unsaved {
+	if err != nil && ctx.Err() == nil && fault.KindOf(err) != s.kept.unsaved {
 		s.log.Error("a checkpoint failed: it is tried again", "error", err)
 	}
-	s.unsaved = fault.KindOf(err)
+	s.kept.unsaved = fault.KindOf(err)
 }
 
 // refreshRow tells the configuration store how full the node is.
@@ -244,7 +255,7 @@ func (s *Server) refill(ctx context.Context) {
 		return
 	}
 	candidates := s.candidates()
-	forgetFailures(s.failedSince, s.id, s.directory.Slices())
+	forgetFailures(s.kept.failedSince, s.id, s.directory.Slices())
 	for _, row := range s.leading() {
 		if ctx.Err() != nil {
 			return
@@ -295,12 +306,12 @@ func (s *Server) longFailed(row geoconfig.SliceRow) (ids.Node, bool) {
 	for _, m := range row.Members {
 		key := failedMember{row.ID, m.Node}
 		if m.State != geoconfig.Failed {
-			delete(s.failedSince, key)
+			delete(s.kept.failedSince, key)
 			continue
 		}
-		since, seen := s.failedSince[key]
+		since, seen := s.kept.failedSince[key]
 		if !seen {
-			s.failedSince[key] = now
+			s.kept.failedSince[key] = now
 		} else if now-since > s.config.FailedAfter {
 			return m.Node, true
 		}

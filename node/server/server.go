@@ -91,18 +91,12 @@ type Server struct {
 	swaps     *rowcas.Runner
 	near      nearness
 	intents   *intents
-	// failedSince is when members were first seen failed; the maintenance
-	// goroutine's own.
-	failedSince map[failedMember]time.Duration
-	// strays are slices that this node leads because their home failed, and
-	// when to bring each home at the earliest; the maintenance goroutine's own.
-	strays   map[ids.Slice]time.Duration
-	homing   homing
-	unsaved  fault.Kind // why the last checkpoint failed; the maintenance goroutine's own
-	roster   roster
-	opened   opened
-	measured measured
-	placing  chan struct{} // holds one while a slice is chosen or made
+	kept      maintained
+	homing    homing
+	roster    roster
+	opened    opened
+	measured  measured
+	placing   chan struct{} // holds one while a slice is chosen or made
 
 	chance  sync.Mutex // guards deps.Random
 	full    atomic.Bool
@@ -154,7 +148,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), failedSince: map[failedMember]time.Duration{}, giving: giving{kept: map[uint64]*keptState{}},
+		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), kept: maintained{failedSince: map[failedMember]time.Duration{}}, giving: giving{kept: map[uint64]*keptState{}},
 		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
