@@ -139,6 +139,9 @@ type Config struct {
 	LogFormat string `yaml:"log_format"`
 }
 
+// noSocket is the configuration's word for listening on no Unix socket.
+const noSocket = "none"
+
 // ConfigVersion is the newest form of the configuration that this code reads.
 const ConfigVersion = 1
 

@@ -96,6 +96,14 @@ func (s *Server) free(u store.Usage) int64 {
 	return free
 }
 
+// capacity is how much this node may store in all.
+func (s *Server) capacity(u store.Usage) int64 {
+	if s.config.CapacityBytes > 0 {
+		return s.config.CapacityBytes
+	}
+	return u.Disk.Total
+}
+
 // watchSpace notes whether the disk has room for more, and tells the others
 // through the node's row. It has again once there is an eighth more than the
 // reserve.

@@ -9,9 +9,6 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// noSocket is the configuration's word for listening on no Unix socket.
-const noSocket = "none"
-
 const socketFile = "wire.sock"
 
 // listenLocal opens the Unix socket for processes on this machine. A node that

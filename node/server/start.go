@@ -369,10 +369,3 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 	s.placeRow(&n)
 	return n
 }
-
-func (s *Server) capacity(u store.Usage) int64 {
-	if s.config.CapacityBytes > 0 {
-		return s.config.CapacityBytes
-	}
-	return u.Disk.Total
-}
