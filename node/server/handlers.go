@@ -356,7 +356,7 @@ func (s *Server) answer(r *wire.Request, who *reading.Asker, op *operate.Operati
 	}
 	if out.Refusal == nil {
 		out.Receipt = &pb.Receipt{Serial: uint64(a.Serial), Epoch: uint64(a.Epoch), Hlc: a.Time}
-		out.Spent = s.spent(op.Slice, a.Cost)
+		out.Spent = s.cost.Count(op.Slice, a.Cost)
 		s.grantOwn(op, out, a)
 		s.sealMade(op, out.Result, a)
 		s.stampResult(who, out.Result)

@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -190,7 +191,7 @@ func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Op
 			}()
 		}
 		wg.Wait()
-		total = then(total, longest(costs))
+		total = cost.Then(total, cost.Beside(costs...))
 		before := k.Intent()
 		k.Answer(answers)
 		if before != k.Intent() { // it began again
@@ -202,13 +203,6 @@ func (i *intents) drive(ctx context.Context, k *tree.Coordinator, op *operate.Op
 		i.forget(k.Intent())
 	}
 	return total
-}
-
-func longest(costs []operate.Cost) (out operate.Cost) {
-	for _, c := range costs {
-		out = beside(out, c)
-	}
-	return out
 }
 
 // pause spreads operations that met each other: the more often, the longer.
@@ -266,7 +260,7 @@ func (i *intents) act(ctx context.Context, a *tree.Action, op *operate.Operation
 		} else {
 			out, spent = i.there(ctx, a)
 		}
-		total = then(total, spent)
+		total = cost.Then(total, spent)
 		kind := fault.KindOf(out.Err)
 		again := !own && kind == fault.NotActive || kind == fault.WrongEpoch || kind == fault.Unreachable || kind == fault.Overloaded || kind == fault.Busy
 		if !again {
@@ -295,7 +289,7 @@ func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operatio
 	}
 	step := &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}
 	got, err := i.s.propose(ctx, a.Slice, step, client, number)
-	spent := cost(i.s.spent(a.Slice, got.Cost))
+	spent := cost.Of(i.s.cost.Count(a.Slice, got.Cost))
 	if err != nil {
 		return tree.Answer{Err: err}, spent
 	}
@@ -340,13 +334,13 @@ func (i *intents) there(ctx context.Context, a *tree.Action) (tree.Answer, opera
 		if err == nil && answer.Kind != 0 {
 			err = fault.E(fault.Kind(answer.Kind), op, "", "the slice's active could not answer")
 		}
-		return tree.Answer{Facts: answer.Facts, Err: err}, i.s.callCost(string(row.Active), nil)
+		return tree.Answer{Facts: answer.Facts, Err: err}, i.s.cost.Call(string(row.Active), nil)
 	}
 	var answer pb.OperateResponse
 	req := &pb.OperateRequest{Slice: uint32(a.Slice), Operation: &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}, Hlc: uint64(i.s.hlc.Now()), Asks: a.Asks}
 	b, err := i.s.host.Call(ctx, string(row.Active), wire.Operation, method.Operate, req, nil, &answer)
 	b.Release()
-	spent := i.s.callCost(string(row.Active), answer.Spent)
+	spent := i.s.cost.Call(string(row.Active), answer.Spent)
 	switch {
 	case err != nil:
 		return tree.Answer{Err: err}, spent

@@ -24,6 +24,7 @@ import (
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
+	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
@@ -79,6 +80,7 @@ type Server struct {
 	ledger    *replog.Ledger
 	loop      *operate.Loop
 	who       *identity.Registry
+	cost      *cost.Counter
 	tickets   *ticket.Sealer
 	content   *chunks.Server
 	reading   *reading.Server

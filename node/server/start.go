@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
+	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
@@ -188,9 +189,11 @@ func (s *Server) openLoop(context.Context) error {
 		}
 		s.observe(string(s.id), uint64(restored[i].BaseTime))
 	}
+	s.cost = &cost.Counter{Self: s.id, Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
+		Far: func(peer string) bool { return s.who.IsElsewhere(peer, ids.Site(s.config.Site)) }}
 	nodes := chunks.NewNodes(s.store.Packs(), 8<<20)
 	staged := chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)
-	s.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.far, Staged: staged}
+	s.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.cost.Far, Staged: staged}
 	limits := lease.DefaultConfig()
 	limits.Length, limits.Shared = int64(s.config.Session), int64(s.config.Shared)
 	limits.MaxSessions, limits.MaxLeases = s.config.MaxSessions, s.config.MaxLeases
@@ -200,7 +203,7 @@ func (s *Server) openLoop(context.Context) error {
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
 		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
 		Ended:     s.sessionEnded,
-		Far:       s.far,
+		Far:       s.cost.Far,
 	})
 	s.locks.table = lock.New(s.config.locks())
 	s.loop = operate.New(operate.Options{

@@ -123,6 +123,17 @@ func (r *Registry) Node(peer string) error {
 	return nil
 }
 
+// IsElsewhere reports whether a peer, node or client, stands at another site
+// than the given one, as far as that is known. A client's site is the one that
+// it names itself.
+func (r *Registry) IsElsewhere(peer string, site ids.Site) bool {
+	if n, ok := r.roster.Node(ids.Node(peer)); ok {
+		return n.Site != site
+	}
+	w, err := r.Client(peer)
+	return err == nil && ids.Site(w.Site) != site
+}
+
 // Admit says whether a peer may send more than a hello, and for which account
 // its connections count: a client's for its user's, a node's for none.
 func (r *Registry) Admit(peer string) (account string, ok bool) {
