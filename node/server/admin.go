@@ -27,7 +27,7 @@ func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusReques
 	out := status.Node{
 		ID: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster(), Version: s.deps.Version,
 		Incarnation: s.store.Incarnation(), Addresses: s.host.Addresses(), UptimeNS: s.clock() - s.began,
-		CapacityBytes: s.capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.full.Load(),
+		CapacityBytes: s.space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.space.IsFull(),
 	}
 	out.GeoConfig.Reachable = true
 	if away := s.directory.Away(); !away.IsZero() {

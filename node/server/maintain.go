@@ -14,7 +14,6 @@ import (
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/server/replog"
-	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
@@ -31,28 +30,6 @@ type maintained struct {
 	// when to bring each home at the earliest.
 	strays  map[ids.Slice]time.Duration
 	unsaved fault.Kind // why the last checkpoint failed
-}
-
-// spaceEvery is how often a node looks at its disk's space: what comes in
-// between two looks must fit the reserve.
-const spaceEvery = 50 * time.Millisecond
-
-// mindSpace looks after the disk's space until ctx ends. It waits for nothing
-// else: a checkpoint may take long.
-func (s *Server) mindSpace(ctx context.Context) {
-	tick := time.NewTicker(spaceEvery)
-	defer tick.Stop()
-	for {
-		if err := s.store.Prepare(); err != nil && !fault.Is(err, fault.NoSpace) {
-			s.log.Error("what a full disk needs could not be made ready", "error", err)
-		}
-		s.watchSpace()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }
 
 // maintain looks after the node's part until ctx ends: checkpoints, its own row,
@@ -80,75 +57,6 @@ func (s *Server) maintain(ctx context.Context) {
 			s.refreshRow(ctx)
 		}
 	}
-}
-
-// free returns how much this node can still store, by its disk and its
-// configuration; negative: more than it should is stored.
-func (s *Server) free(u store.Usage) int64 {
-	free, known := s.store.Free(u)
-	if s.config.CapacityBytes > 0 {
-		left := s.config.CapacityBytes - u.Journal - u.Chunks - u.Meta
-		if known {
-			left = min(left, free)
-		}
-		return left
-	}
-	return free
-}
-
-// capacity is how much this node may store in all.
-func (s *Server) capacity(u store.Usage) int64 {
-	if s.config.CapacityBytes > 0 {
-		return s.config.CapacityBytes
-	}
-	return u.Disk.Total
-}
-
-// watchSpace notes whether the disk has room for more, and tells the others
-// through the node's row. It has again once there is an eighth more than the
-// reserve.
-func (s *Server) watchSpace() {
-	u := s.store.Usage()
-	if u.Disk.Total == 0 && s.config.CapacityBytes == 0 {
-		return // the system does not say
-	}
-	free, was, limit := s.free(u), s.full.Load(), s.config.ReserveBytes
-	if was {
-		limit += limit / 8
-	}
-	if full := free < limit; full != was {
-		s.full.Store(full)
-		if full {
-			s.log.Error("the disk is full: writes are refused, reading goes on", "free_bytes", free, "reserve_bytes", s.config.ReserveBytes)
-		} else {
-			s.log.Info("the disk has room again", "free_bytes", free)
-		}
-		s.goRun(s.refreshRow)
-	}
-	s.watchMembers()
-}
-
-// watchMembers notes the slices of which a member's disk is full.
-func (s *Server) watchMembers() {
-	full := map[ids.Slice]bool{}
-	for _, row := range s.leading() {
-		for _, id := range row.Normals() {
-			if n, ok := s.directory.Node(id); ok && id != s.id && n.CapacityBytes > 0 && n.CapacityBytes-n.UsedBytes < s.config.ReserveBytes {
-				full[row.ID] = true
-			}
-		}
-	}
-	s.fullSlices.Store(&full)
-}
-
-// isFullFor reports whether a slice takes no more content: this node's disk or
-// a standby's is full.
-func (s *Server) isFullFor(id ids.Slice) bool {
-	if s.full.Load() {
-		return true
-	}
-	slices := s.fullSlices.Load()
-	return slices != nil && (*slices)[id]
 }
 
 // checkpoint saves the slices' states and trims the journal.

@@ -219,7 +219,7 @@ func (s *Server) awaitLeader(ctx context.Context, row geoconfig.SliceRow) error 
 // statfs says how much room there is.
 func (s *Server) statfs(context.Context, *identity.Who, *pb.StatfsRequest) (proto.Message, error) {
 	u := s.store.Usage()
-	total, free := s.capacity(u), max(s.free(u)-s.config.ReserveBytes, 0)
+	total, free := s.space.Capacity(u), max(s.space.Free(u)-s.config.ReserveBytes, 0)
 	var objects uint64
 	for _, row := range s.leading() {
 		state, err := tree.ReadState(operate.Committed(s.store.Meta(), row.ID))

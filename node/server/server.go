@@ -31,6 +31,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
+	"cartwheel.dev/node/server/space"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
@@ -77,6 +78,7 @@ type Server struct {
 	geo       geoconfig.Store
 	directory *cluster.Directory
 	store     *store.Store
+	space     *space.Gauge
 	ledger    *replog.Ledger
 	loop      *operate.Loop
 	who       *identity.Registry
@@ -101,14 +103,11 @@ type Server struct {
 	placing   chan struct{} // holds one while a slice is chosen or made
 
 	chance  sync.Mutex // guards deps.Random
-	full    atomic.Bool
 	aborted atomic.Bool
 	failed  atomic.Bool // nothing can be handed over any more
 	// serving is set once everything below is there for callbacks to use.
 	serving atomic.Bool
-	// fullSlices are those of which a member's disk is full.
-	fullSlices atomic.Pointer[map[ids.Slice]bool]
-	failure    chan error // the first fatal one
+	failure chan error // the first fatal one
 
 	ctx context.Context // of everything that runs; ends at Close
 	end context.CancelFunc

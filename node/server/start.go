@@ -25,6 +25,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
+	"cartwheel.dev/node/server/space"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
@@ -47,7 +48,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	s.goRun(s.directory.Run)
 	s.goRun(s.mindStalls)
-	s.goRun(s.mindSpace)
+	s.goRun(s.space.Run)
 	s.goRun(s.maintain)
 	s.goRun(s.survey)
 	return nil
@@ -154,8 +155,14 @@ func (s *Server) openStore(context.Context) error {
 		s.deps.Disk(&o)
 	}
 	var err error
-	s.store, err = store.Open(o)
-	return err
+	if s.store, err = store.Open(o); err != nil {
+		return err
+	}
+	s.space = space.New(space.Options{
+		Self: s.id, Disk: s.store, CapacityBytes: s.config.CapacityBytes, ReserveBytes: s.config.ReserveBytes,
+		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.goRun(s.refreshRow) }, Logger: s.log,
+	})
+	return nil
 }
 
 // stagedLife is for how long a chunk counts at least that its user stored and
@@ -193,7 +200,7 @@ func (s *Server) openLoop(context.Context) error {
 		Far: func(peer string) bool { return s.who.IsElsewhere(peer, ids.Site(s.config.Site)) }}
 	nodes := chunks.NewNodes(s.store.Packs(), 8<<20)
 	staged := chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)
-	s.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.full.Load, Far: s.cost.Far, Staged: staged}
+	s.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: nodes, Caller: s.host, Full: s.space.IsFull, Far: s.cost.Far, Staged: staged}
 	limits := lease.DefaultConfig()
 	limits.Length, limits.Shared = int64(s.config.Session), int64(s.config.Shared)
 	limits.MaxSessions, limits.MaxLeases = s.config.MaxSessions, s.config.MaxLeases
@@ -209,7 +216,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
-		Committed: staged.Committed, Full: s.isFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
+		Committed: staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
 	})
 	for i := range restored {
 		if err := s.loop.Restored(&restored[i]); err != nil {
@@ -367,8 +374,8 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 	n.Site = ids.Site(s.config.Site)
 	n.Addresses = s.advertised()
 	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
-	n.CapacityBytes = s.capacity(usage)
-	n.UsedBytes = n.CapacityBytes - max(s.free(usage), 0)
+	n.CapacityBytes = s.space.Capacity(usage)
+	n.UsedBytes = n.CapacityBytes - max(s.space.Free(usage), 0)
 	s.placeRow(&n)
 	return n
 }
