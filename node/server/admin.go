@@ -56,7 +56,7 @@ func (s *Server) status(ctx context.Context, _ *identity.Who, _ *pb.StatusReques
 			out.Peers = append(out.Peers, status.Peer{ID: n.ID, Site: n.Site, Connected: up, RTTNS: path.RTT})
 		}
 	}
-	out.Findings = s.near.findings()
+	out.Findings = s.survey.Findings()
 	encoded, err := json.Marshal(out)
 	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "server.Status", "", err)
 }

@@ -140,7 +140,7 @@ func (s *Server) keepState(ctx context.Context, peer string, req *pb.TransferReq
 		return err
 	}
 	k.frozen = frozen
-	answer.Token = s.random() | 1
+	answer.Token = s.chance.Uint64() | 1
 	return s.giving.add(answer.Token, k)
 }
 

@@ -53,7 +53,7 @@ func (s *Server) handle() {
 	h.Spawn(method.SliceList, client(s, s.sliceList))
 	h.Spawn(method.Where, client(s, s.where))
 	h.Spawn(method.HandOver, client(s, s.handOver))
-	h.Spawn(method.Net, client(s, s.net))
+	h.Spawn(method.Net, client(s, s.survey.Net))
 	h.Spawn(method.DropCaches, client(s, s.dropCaches))
 
 	h.Spawn(method.Intent, node(s, s.intent))

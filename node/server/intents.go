@@ -213,7 +213,7 @@ func (i *intents) pause(ctx context.Context, round int) {
 	span := min(time.Millisecond<<min(round, 6), 50*time.Millisecond)
 	select {
 	case <-ctx.Done():
-	case <-time.After(time.Duration(i.s.random() % uint64(span))):
+	case <-time.After(time.Duration(i.s.chance.Uint64() % uint64(span))):
 	}
 }
 

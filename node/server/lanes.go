@@ -81,7 +81,7 @@ func settle[T any](i *intents, work []T, lanes func(*T) lane, do func(context.Co
 		if !i.lanes.begin(key) {
 			continue
 		}
-		first := int(i.s.random() % uint64(len(by[key]))) // what fails every time must not hide the rest
+		first := int(i.s.chance.Uint64() % uint64(len(by[key]))) // what fails every time must not hide the rest
 		i.s.goRun(func(ctx context.Context) {
 			defer i.lanes.end(key)
 			along(ctx, slices.Concat(by[key][first:], by[key][:first]), do)

@@ -140,7 +140,7 @@ func (s *Server) makeRoot(ctx context.Context) {
 
 // makeSlice writes the row of a new slice.
 func (s *Server) makeSlice(ctx context.Context, id ids.Slice, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
-	members, err := placement.Choose(policy, candidates, s.id, s.apart)
+	members, err := placement.Choose(policy, candidates, s.id, s.survey.Distance)
 	if err != nil {
 		return geoconfig.SliceRow{}, err
 	}
@@ -150,7 +150,7 @@ func (s *Server) makeSlice(ctx context.Context, id ids.Slice, policy geoconfig.P
 		row.Members = append(row.Members, geoconfig.Member{Node: m, State: geoconfig.Normal, Incarnation: node.Incarnation})
 	}
 	rev, err := s.geo.Apply(ctx, geoconfig.Batch{
-		Key:    fmt.Sprintf("slice/%s/%x/%d", s.id, s.boot, s.random()),
+		Key:    s.batchKey("slice"),
 		Slices: []geoconfig.SliceSwap{{Row: row}},
 		Audit: []geoconfig.AuditRecord{{AtNS: s.deps.Wall().UnixNano(), Who: string(s.id), Action: "slice.create",
 			Subject: fmt.Sprintf("slices/%d", id), Detail: fmt.Sprintf("home %s, level %d", policy.Home, policy.Level)}},
@@ -264,7 +264,7 @@ func (s *Server) missingMember(row geoconfig.SliceRow, candidates []placement.Ca
 	}
 	policy := row.Policy
 	policy.Level = len(members) + 1
-	wanted := placement.Extend(policy, candidates, members, row.Active, s.apart)
+	wanted := placement.Extend(policy, candidates, members, row.Active, s.survey.Distance)
 	if len(wanted) == len(members) {
 		return geoconfig.Member{}, false
 	}

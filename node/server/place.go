@@ -134,7 +134,7 @@ func (s *Server) policy(cues *pb.Cues) (geoconfig.Policy, error) {
 	home := ids.Site(s.config.Site)
 	p := cue.Policy(cues, home)
 	if p.Home == "random" && len(sites) > 0 {
-		p.Home = sites[s.random()%uint64(len(sites))].Name
+		p.Home = sites[s.chance.Uint64()%uint64(len(sites))].Name
 	}
 	known := false
 	for _, x := range sites {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/wire"
 )
 
 // roster is what this node did about the rows of nodes and users.
@@ -70,6 +70,37 @@ func (s *Server) recheck() {
 	}
 }
 
+// sampled takes in a round trip to a peer. Clients do not count: nothing is
+// sent by way of them, and nobody knows them to be honest.
+func (s *Server) sampled(peer string, rtt time.Duration, at *wire.Coordinate) {
+	if s.serving.Load() && s.who.IsNode(peer) {
+		s.survey.Sample(ids.Node(peer), rtt, at)
+	}
+}
+
+// relays lists the nodes over which another one may be reached.
+func (s *Server) relays(_ context.Context, to string) []string {
+	if !s.serving.Load() {
+		return nil
+	}
+	return s.survey.Relays(to)
+}
+
+// maySplice lets nodes and clients reach the nodes of the roster over this one,
+// and nodes the geo-config server.
+func (s *Server) maySplice(from, to string) error {
+	if !s.serving.Load() {
+		return fault.E(fault.Again, "server.splice", from, "this node is starting")
+	}
+	if err := s.who.Peer(from); err != nil {
+		return err
+	}
+	if s.config.holdsGeoConfig(to) {
+		return s.who.Node(from)
+	}
+	return s.who.Node(to)
+}
+
 // aheadEvery is the least time between two complaints of peers' clocks.
 const aheadEvery = time.Minute
 
@@ -91,7 +122,7 @@ func (s *Server) observe(peer string, stamp uint64) {
 // record writes into the audit log that a user ordered something. What cannot
 // be recorded is not done.
 func (s *Server) record(ctx context.Context, w *identity.Who, action, subject, detail string) error {
-	_, err := s.geo.Apply(ctx, geoconfig.Batch{Key: fmt.Sprintf("order/%s/%x/%d", s.id, s.boot, s.random()), Audit: []geoconfig.AuditRecord{{
+	_, err := s.geo.Apply(ctx, geoconfig.Batch{Key: s.batchKey("order"), Audit: []geoconfig.AuditRecord{{
 		AtNS: s.deps.Wall().UnixNano(), Who: string(w.User), Action: action, Subject: subject, Detail: detail}}})
 	if err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Op: "server.record", Subject: subject, Cause: err,

@@ -32,6 +32,7 @@ import (
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/space"
+	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
@@ -93,16 +94,15 @@ type Server struct {
 	bulk      chan struct{} // bounds the calls for chunks of state transfers
 	asked     chan struct{} // bounds the calls for chunks of entries
 	swaps     *rowcas.Runner
-	near      nearness
+	survey    *survey.Surveyor
 	intents   *intents
 	kept      maintained
 	homing    homing
 	roster    roster
 	opened    opened
-	measured  measured
 	placing   chan struct{} // holds one while a slice is chosen or made
 
-	chance  sync.Mutex // guards deps.Random
+	chance  *source
 	aborted atomic.Bool
 	failed  atomic.Bool // nothing can be handed over any more
 	// serving is set once everything below is there for callbacks to use.
@@ -150,7 +150,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
 		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), kept: maintained{failedSince: map[failedMember]time.Duration{}}, giving: giving{kept: map[uint64]*keptState{}},
-		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
+		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), chance: &source{rand: d.Random}, bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -231,13 +231,6 @@ func (s *Server) fail(err error) {
 	if s.serving.Load() {
 		s.loop.Stop()
 	}
-}
-
-// random returns a random number.
-func (s *Server) random() uint64 {
-	s.chance.Lock()
-	defer s.chance.Unlock()
-	return s.deps.Random.Uint64()
 }
 
 // goRun runs f on a goroutine that Close waits for.

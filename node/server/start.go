@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/node/lock"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
@@ -26,6 +27,7 @@ import (
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/space"
+	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
@@ -50,7 +52,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.goRun(s.mindStalls)
 	s.goRun(s.space.Run)
 	s.goRun(s.maintain)
-	s.goRun(s.survey)
+	s.goRun(s.survey.Run)
 	return nil
 }
 
@@ -61,9 +63,11 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
 		return &fault.Error{Kind: fault.Permission, Op: op, Subject: s.config.Data, Public: "the data directory cannot be made", Cause: err}
 	}
-	if err := s.openVicinity(); err != nil {
+	vicinity, err := proximity.New(s.clock, s.chance)
+	if err != nil {
 		return err
 	}
+	vicinity.Here(ids.Site(s.config.Site))
 	host, err := wire.New(wire.Options{
 		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.log,
 		Inner:     func(peer string) bool { return s.who.IsNode(peer) },
@@ -94,6 +98,10 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	if err := s.awaitCluster(ctx); err != nil {
 		return err
 	}
+	s.survey = survey.New(survey.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Vicinity: vicinity, Roster: s.directory, Host: host, Spread: s.config.SiteSpread,
+		Apply: s.geo.Apply, Key: s.batchKey, Refresh: s.refreshRow, Clock: s.clock, Wall: s.deps.Wall, Logger: s.log,
+	})
 	s.who = identity.New(string(s.id), s.directory)
 	s.tickets = &ticket.Sealer{Secret: func() string { return s.directory.Cluster().Secret }, Wall: s.deps.Wall}
 	return nil
@@ -206,7 +214,7 @@ func (s *Server) openLoop(context.Context) error {
 	limits.MaxSessions, limits.MaxLeases = s.config.MaxSessions, s.config.MaxLeases
 	limits.MaxUserSessions, limits.MaxUserLeases = s.config.MaxUserSessions, s.config.MaxUserLeases
 	s.sessions = leases.New(leases.Options{
-		Config: limits, First: s.random(), Clock: s.clock, Caller: s.host, Logger: s.log,
+		Config: limits, First: s.chance.Uint64(), Clock: s.clock, Caller: s.host, Logger: s.log,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
 		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
 		Ended:     s.sessionEnded,
@@ -333,7 +341,7 @@ func (s *Server) putNode(ctx context.Context) error {
 		if err != nil {
 			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
 		}
-		b := geoconfig.Batch{Key: fmt.Sprintf("register/%s/%x/%d", s.id, s.boot, s.random())}
+		b := geoconfig.Batch{Key: s.batchKey("register")}
 		site := ids.Site(s.config.Site)
 		known := false
 		for _, x := range rows.Sites {
@@ -376,6 +384,6 @@ func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
 	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
 	n.CapacityBytes = s.space.Capacity(usage)
 	n.UsedBytes = n.CapacityBytes - max(s.space.Free(usage), 0)
-	s.placeRow(&n)
+	s.survey.FillRow(&n)
 	return n
 }

@@ -1,4 +1,4 @@
-package server
+package survey
 
 import (
 	"sync"
@@ -17,9 +17,9 @@ const (
 	measuredWithin = time.Minute
 )
 
-// measured counts the round trips that were measured for users, so that no user
-// makes nodes load each other.
-type measured struct {
+// quota counts the round trips that were measured for users, so that no user
+// makes nodes load each other. It is safe for concurrent use.
+type quota struct {
 	mu sync.Mutex // guards by
 	by map[ids.User]*measuredOf
 }
@@ -31,21 +31,21 @@ type measuredOf struct {
 
 // take counts measurements for a caller, or answers Quota. An administrator and
 // a node may have any number.
-func (m *measured) take(w *identity.Who, n int, now time.Duration) error {
+func (q *quota) take(w *identity.Who, n int, now time.Duration) error {
 	if n == 0 || w.Admin || w.Client == 0 {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	of := m.by[w.User]
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := q.by[w.User]
 	if of == nil || now-of.since >= measuredWithin {
-		if of = (&measuredOf{since: now}); m.by == nil {
-			m.by = map[ids.User]*measuredOf{}
+		if of = (&measuredOf{since: now}); q.by == nil {
+			q.by = map[ids.User]*measuredOf{}
 		}
-		m.by[w.User] = of
+		q.by[w.User] = of
 	}
 	if of.n+n > maxMeasured {
-		return fault.Errorf(fault.Quota, "server.Net", string(w.User),
+		return fault.Errorf(fault.Quota, "survey.Net", string(w.User),
 			"%d round trips were measured for this user within a minute and %d more are asked for; %d may be: name fewer nodes, count less, try later, or ask as an administrator", of.n, n, maxMeasured)
 	}
 	of.n += n

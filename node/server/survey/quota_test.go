@@ -1,4 +1,4 @@
-package server
+package survey
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 	"cartwheel.dev/node/server/identity"
 )
 
-func TestMeasurementsOfAUserAreSoManyAMinute(t *testing.T) {
-	var m measured
+func TestQuota_LimitsMeasurementsAMinute(t *testing.T) {
+	var m quota
 	ann := &identity.Who{User: "ann", Client: 1}
 	for _, step := range []struct {
 		who     *identity.Who

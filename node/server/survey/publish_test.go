@@ -1,4 +1,4 @@
-package server
+package survey
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 )
 
-func TestACoordinateIsPublishedWhenItHasChangedByEnough(t *testing.T) {
+func TestPublish_NeedsAChangeByEnough(t *testing.T) {
 	at := func(x, height, relative float64) geoconfig.Coordinate {
 		return geoconfig.Coordinate{Vector: []float64{x, 0}, Height: height, Error: relative}
 	}
