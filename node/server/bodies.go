@@ -80,7 +80,7 @@ func (s *Server) get(ctx context.Context, r *wire.Request) {
 		return
 	}
 	if len(answer.Missing) > 0 {
-		answer.Refusal = s.refused(ids.Slice(req.Slice))
+		answer.Refusal = s.reading.Refused(ids.Slice(req.Slice))
 	}
 	r.ReplyOwned(done, answer, body)
 }
@@ -99,7 +99,7 @@ func (s *Server) ranges(ctx context.Context, r *wire.Request) {
 	if fault.Is(err, fault.Missing) {
 		// A node that just started, or is taking over, may have in its journal alone
 		// what is committed: the client asks again once a node acts for the slice.
-		if refusal := s.refused(ids.Slice(req.Slice)); refusal != nil {
+		if refusal := s.reading.Refused(ids.Slice(req.Slice)); refusal != nil {
 			r.Reply(&pb.RangeResponse{Refusal: refusal})
 			return
 		}

@@ -51,4 +51,4 @@ func (s *Server) StallLoop(until <-chan struct{}) {
 }
 
 // Ending is closed once the node hands nothing over any more.
-func (s *Server) Ending() <-chan struct{} { return s.ctx.Done() }
+func (s *Server) Ending() <-chan struct{} { return s.life.ctx.Done() }

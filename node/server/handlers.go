@@ -41,8 +41,8 @@ func (s *Server) handle() {
 	h.Spawn(method.Statfs, client(s, s.statfs))
 	h.Spawn(method.Place, client(s, s.place))
 	h.Spawn(method.Rows, client(s, s.rows))
-	h.Spawn(method.Claim, client(s, s.claim))
-	h.Inline(method.Lock, s.setLock)
+	h.Spawn(method.Claim, client(s, s.locks.Claim))
+	h.Inline(method.Lock, s.locks.Set)
 
 	h.Spawn(method.Have, s.have)
 	h.Spawn(method.Put, s.put)
@@ -204,7 +204,7 @@ func (s *Server) operate(r *wire.Request) {
 		r.Fail(err)
 		return
 	}
-	op.Admit = s.mayCommit
+	op.Admit = s.locks.MayCommit
 	op.Body = r.Body()
 	var mark uint64
 	done := func(op *operate.Operation, a operate.Answer) {
@@ -213,7 +213,7 @@ func (s *Server) operate(r *wire.Request) {
 	}
 	if len(req.Asks) > 0 {
 		done = func(op *operate.Operation, a operate.Answer) {
-			s.goRun(func(ctx context.Context) { s.answer(r, who, op, a, s.factsBehind(ctx, op, a, req.Asks)) })
+			s.life.spawn(func(ctx context.Context) { s.answer(r, who, op, a, s.factsBehind(ctx, op, a, req.Asks)) })
 			s.sessions.Changed(mark)
 		}
 	}
@@ -232,7 +232,7 @@ func (s *Server) operate(r *wire.Request) {
 		s.alone(op, &mark)
 		return
 	}
-	s.goRun(func(context.Context) {
+	s.life.spawn(func(context.Context) {
 		if err := s.checkApart(r.Context(), who, unreached, apart); err != nil {
 			r.Fail(err)
 			return

@@ -14,7 +14,7 @@ import (
 type helpers struct{ s *Server }
 
 // Swap implements operate.Helpers.
-func (h helpers) Swap(sw replica.Swap) { h.s.swaps.Run(h.s.ctx, sw) }
+func (h helpers) Swap(sw replica.Swap) { h.s.swaps.Run(h.s.life.ctx, sw) }
 
 // Read implements operate.Helpers. The journal is not read back: whoever
 // missed more than is in memory (Config.MissedBytes) gets the state instead.
@@ -25,7 +25,7 @@ func (h helpers) Read(r replica.Read) {
 
 // Fetch implements operate.Helpers.
 func (h helpers) Fetch(slice ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address) {
-	h.s.goRun(func(ctx context.Context) {
+	h.s.life.spawn(func(ctx context.Context) {
 		if h.s.fetchEntry(ctx, slice, serial, epoch, missing) == nil {
 			h.s.loop.Held(slice, serial, epoch)
 		}
@@ -44,21 +44,21 @@ func (s *Server) fetchEntry(ctx context.Context, slice ids.Slice, serial ids.Ser
 
 // Transfer implements operate.Helpers.
 func (h helpers) Transfer(t replica.Transfer) {
-	h.s.goRun(func(ctx context.Context) { h.s.takeTransfer(ctx, t) })
+	h.s.life.spawn(func(ctx context.Context) { h.s.takeTransfer(ctx, t) })
 }
 
 // Yield implements operate.Helpers: no lease of the slice is left afterwards.
 func (h helpers) Yield(slice ids.Slice) {
-	h.s.sessions.RevokeSlice(h.s.ctx, slice, func() {
+	h.s.sessions.RevokeSlice(h.s.life.ctx, slice, func() {
 		h.s.loop.Do(func(core *replica.Node, now replica.Time) { core.Yield(now, slice, nil) })
 	})
 }
 
 // Role implements operate.Helpers.
 func (h helpers) Role(r replica.Role, led bool) {
-	h.s.lockRole(&r, led)
+	h.s.locks.FollowRole(&r, led)
 	if r.Kind == replica.RoleLeading && !led {
-		h.s.goRun(func(ctx context.Context) { h.s.lead(ctx, r.Slice) })
+		h.s.life.spawn(func(ctx context.Context) { h.s.lead(ctx, r.Slice) })
 	}
 }
 

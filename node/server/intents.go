@@ -74,7 +74,7 @@ func (i *intents) start(op *operate.Operation, done func(operate.Answer)) {
 	if under {
 		return
 	}
-	i.s.goRun(func(ctx context.Context) {
+	i.s.life.spawn(func(ctx context.Context) {
 		var a operate.Answer
 		if i.finishFormer(ctx, op) {
 			a = i.run1(ctx, op)
@@ -145,7 +145,7 @@ func (i *intents) run1(ctx context.Context, op *operate.Operation) operate.Answe
 	spent := i.drive(ctx, k, op, k.Told)
 	result := k.Result()
 	if !k.Done() { // nobody waits for the rest; if it is not done, a sweep does it
-		i.s.goRun(func(ctx context.Context) { i.drive(ctx, k, op, k.Done) })
+		i.s.life.spawn(func(ctx context.Context) { i.drive(ctx, k, op, k.Done) })
 	}
 	if result == nil {
 		return operate.Answer{Err: fault.E(fault.TimedOut, "server.intents", "", "the operation was not finished")}
@@ -288,7 +288,7 @@ func (i *intents) here(ctx context.Context, a *tree.Action, op *operate.Operatio
 		client, number = op.Client, op.Number
 	}
 	step := &pb.Operation{Op: &pb.Operation_Step{Step: a.Step}}
-	got, err := i.s.propose(ctx, a.Slice, step, client, number)
+	got, err := operate.Propose(ctx, i.s.loop, a.Slice, step, client, number)
 	spent := cost.Of(i.s.cost.Count(a.Slice, got.Cost))
 	if err != nil {
 		return tree.Answer{Err: err}, spent

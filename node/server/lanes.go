@@ -82,7 +82,7 @@ func settle[T any](i *intents, work []T, lanes func(*T) lane, do func(context.Co
 			continue
 		}
 		first := int(i.s.chance.Uint64() % uint64(len(by[key]))) // what fails every time must not hide the rest
-		i.s.goRun(func(ctx context.Context) {
+		i.s.life.spawn(func(ctx context.Context) {
 			defer i.lanes.end(key)
 			along(ctx, slices.Concat(by[key][first:], by[key][:first]), do)
 		})

@@ -16,7 +16,7 @@ import (
 // those in which it is a standby, so that a stop is no failure: clients wait
 // for neither a lease nor this node.
 func (s *Server) leave() {
-	ctx, cancel := context.WithTimeout(s.ctx, s.config.Session+s.config.Lease/2)
+	ctx, cancel := context.WithTimeout(s.life.ctx, s.config.Session+s.config.Lease/2)
 	defer cancel()
 	s.host.SetFilter(nil)
 	var from time.Duration // since when it only waits to be taken out

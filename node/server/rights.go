@@ -111,16 +111,6 @@ func (s *Server) mayNameChunks(w *identity.Who, o *pb.Operation) error {
 	return nil
 }
 
-// shown returns the ticket for an object among those that came with a request.
-func shown(tickets []*pb.Ticket, o uint64) []byte {
-	for _, t := range tickets {
-		if t.Object == o {
-			return t.Ticket
-		}
-	}
-	return nil
-}
-
 // unreached lists what an operation names that its user shows no ticket for. The
 // directory of an object that is made apart has checks of its own.
 func (s *Server) unreached(who *reading.Asker, req *pb.OperateRequest) []ids.Object {
@@ -129,7 +119,7 @@ func (s *Server) unreached(who *reading.Asker, req *pb.OperateRequest) []ids.Obj
 	}
 	var out []ids.Object
 	for _, o := range method.Names(req.Operation) {
-		if id := ids.Object(o); !s.reading.HasReached(who, id, shown(req.Tickets, o)) {
+		if id := ids.Object(o); !s.reading.HasReached(who, id, method.Ticket(req.Tickets, o)) {
 			out = append(out, id)
 		}
 	}
@@ -144,7 +134,7 @@ func (s *Server) provedMake(who *reading.Asker, req *pb.OperateRequest) bool {
 	if apart == nil || who.Holder == nil {
 		return true
 	}
-	rights, gid, ok := s.tickets.OpenReached(shown(req.Tickets, apart.Parent), *who.Holder, ids.Object(apart.Parent))
+	rights, gid, ok := s.tickets.OpenReached(method.Ticket(req.Tickets, apart.Parent), *who.Holder, ids.Object(apart.Parent))
 	own := !apart.UseGid || rights&ticket.Inherits != 0 && gid == apart.Gid || who.Principal.In(apart.Gid)
 	return ok && rights&ticket.MayAdd != 0 && own
 }

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/advisory"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
@@ -88,7 +88,8 @@ type Server struct {
 	content   *chunks.Server
 	reading   *reading.Server
 	sessions  *leases.Sessions
-	locks     locks
+	locks     *advisory.Server
+	holds     *advisory.Holds
 	giving    giving
 	takes     chan struct{} // bounds the states copied here at once
 	bulk      chan struct{} // bounds the calls for chunks of state transfers
@@ -109,11 +110,7 @@ type Server struct {
 	serving atomic.Bool
 	failure chan error // the first fatal one
 
-	ctx context.Context // of everything that runs; ends at Close
-	end context.CancelFunc
-	wg  sync.WaitGroup
-	// starting is held while a goroutine is started, so that Close misses none.
-	starting sync.Mutex
+	life     lifetime
 	closing  atomic.Bool
 	closed   chan struct{} // closed once everything is, and closeErr is set
 	closeErr error
@@ -153,7 +150,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), chance: &source{rand: d.Random}, bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s.life.init()
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -195,7 +192,7 @@ func (s *Server) CheckCopy(dir ids.Object, name []byte) error {
 	if err != nil || attr.Content == nil || len(attr.Content.Root) == 0 {
 		return err
 	}
-	_, _, done, err := s.content.Range(s.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true})
+	_, _, done, err := s.content.Range(s.life.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true})
 	if done != nil {
 		done()
 	}
@@ -208,9 +205,7 @@ func (s *Server) JournalBytes() int64 { return s.store.Journal().Bytes() }
 // Locks returns how many advisory locks are held here and how many requests
 // wait for one.
 func (s *Server) Locks() (held, waiting int) {
-	s.locks.mu.Lock()
-	defer s.locks.mu.Unlock()
-	return s.locks.table.Len()
+	return s.locks.Len()
 }
 
 // Failed gives the error after which the node must end; its owner calls Close.
@@ -231,20 +226,6 @@ func (s *Server) fail(err error) {
 	if s.serving.Load() {
 		s.loop.Stop()
 	}
-}
-
-// goRun runs f on a goroutine that Close waits for.
-func (s *Server) goRun(f func(context.Context)) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	if s.ctx.Err() != nil {
-		return
-	}
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
-		f(s.ctx)
-	}()
 }
 
 // Abort stops the node as a crash would: nothing is handed over, nobody is told.
@@ -268,16 +249,14 @@ func (s *Server) close() error {
 	if s.serving.Load() && !s.aborted.Load() && !s.failed.Load() {
 		s.leave()
 	}
-	s.starting.Lock()
-	s.end()
-	s.starting.Unlock()
+	s.life.stop()
 	if s.geo != nil {
 		err = errors.Join(err, s.geo.Close())
 	}
 	if s.host != nil {
 		err = errors.Join(err, s.host.Close())
 	}
-	s.wg.Wait()
+	s.life.wait()
 	if s.swaps != nil {
 		s.swaps.Wait()
 	}

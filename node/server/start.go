@@ -12,11 +12,12 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/lease"
-	"cartwheel.dev/node/lock"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/advisory"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
@@ -48,11 +49,11 @@ func (s *Server) start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.goRun(s.directory.Run)
-	s.goRun(s.mindStalls)
-	s.goRun(s.space.Run)
-	s.goRun(s.maintain)
-	s.goRun(s.survey.Run)
+	s.life.spawn(s.directory.Run)
+	s.life.spawn(s.mindStalls)
+	s.life.spawn(s.space.Run)
+	s.life.spawn(s.maintain)
+	s.life.spawn(s.survey.Run)
 	return nil
 }
 
@@ -168,7 +169,7 @@ func (s *Server) openStore(context.Context) error {
 	}
 	s.space = space.New(space.Options{
 		Self: s.id, Disk: s.store, CapacityBytes: s.config.CapacityBytes, ReserveBytes: s.config.ReserveBytes,
-		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.goRun(s.refreshRow) }, Logger: s.log,
+		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.life.spawn(s.refreshRow) }, Logger: s.log,
 	})
 	return nil
 }
@@ -220,7 +221,7 @@ func (s *Server) openLoop(context.Context) error {
 		Ended:     s.sessionEnded,
 		Far:       s.cost.Far,
 	})
-	s.locks.table = lock.New(s.config.locks())
+	s.openAnswers()
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
@@ -241,18 +242,35 @@ func (s *Server) openLoop(context.Context) error {
 	return nil
 }
 
+// openAnswers makes the parts that the loop calls back or that answer requests
+// beside it.
+func (s *Server) openAnswers() {
+	committed := func(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) }
+	s.reading = &reading.Server{
+		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
+		Row:       s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
+		Tickets: s.tickets, Elsewhere: s.attrElsewhere, Committed: committed,
+	}
+	s.locks = advisory.New(advisory.Options{
+		Self: s.id, Limits: s.config.locks(), Sessions: s.sessions, Reading: s.reading, Client: s.who.Client,
+		Asker:     func(w *identity.Who) reading.Asker { return s.asker(w, nil) },
+		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
+	})
+	s.holds = &advisory.Holds{
+		Committed: committed, Live: s.sessions.Live, Logger: s.log,
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
+			return operate.Propose(ctx, s.loop, id, op, 0, 0)
+		},
+	}
+}
+
 // openServices registers what the node answers, and starts the loop.
 func (s *Server) openServices(context.Context) error {
-	s.reading = &reading.Server{
-		Published: s.loop.Published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
-		Tickets: s.tickets, Elsewhere: s.attrElsewhere,
-		Committed: func(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) },
-	}
 	s.intents = newIntents(s)
 	s.handle()
-	s.goRun(s.loop.Run)
-	s.goRun(s.sessions.Run)
-	s.goRun(s.intents.run)
+	s.life.spawn(s.loop.Run)
+	s.life.spawn(s.sessions.Run)
+	s.life.spawn(s.intents.run)
 	s.serving.Store(true)
 	if s.failed.Load() { // before there was a loop to stop
 		s.loop.Stop()

@@ -151,7 +151,7 @@ func (i *intents) settlePrepared(ctx context.Context, id ids.Slice, p tree.Inten
 	ctx, cancel := context.WithTimeout(ctx, i.s.deps.StepPatience)
 	defer cancel()
 	step := &pb.Operation{Op: &pb.Operation_Step{Step: &pb.Step{Intent: uint64(p), Phase: pb.Step_ABORT}}}
-	_, err := i.s.propose(ctx, id, step, 0, 0)
+	_, err := operate.Propose(ctx, i.s.loop, id, step, 0, 0)
 	if err != nil {
 		i.s.log.Debug("an intent could not be given up", "error", err)
 	}
@@ -231,7 +231,7 @@ func (i *intents) reap(ctx context.Context, id ids.Slice, reap *pb.Reap) (*pb.Re
 	defer cancel()
 	op := &pb.Operation{Op: &pb.Operation_Reap{Reap: reap}}
 	if i.s.loop.Published(id).Serves(i.s.clock()) {
-		a, err := i.s.propose(ctx, id, op, 0, 0)
+		a, err := operate.Propose(ctx, i.s.loop, id, op, 0, 0)
 		if err != nil {
 			return nil, err
 		}

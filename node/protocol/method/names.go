@@ -30,3 +30,14 @@ func Names(o *pb.Operation) []uint64 {
 	}
 	return nil
 }
+
+// Ticket returns the ticket for an object among those that came with a request,
+// or nil.
+func Ticket(tickets []*pb.Ticket, o uint64) []byte {
+	for _, t := range tickets {
+		if t.Object == o {
+			return t.Ticket
+		}
+	}
+	return nil
+}

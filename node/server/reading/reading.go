@@ -80,6 +80,20 @@ func (s *Server) still(slice ids.Slice) bool {
 	return s.Published(slice).Serves(s.Clock())
 }
 
+// Refused answers nil while this node may act for a slice, and a refusal
+// otherwise.
+func (s *Server) Refused(slice ids.Slice) *pb.Refusal {
+	if s.Published(slice).Serves(s.Clock()) {
+		return nil
+	}
+	return s.NotActive(slice)
+}
+
+// NotActive is a refusal with the row that says which node acts for a slice.
+func (s *Server) NotActive(slice ids.Slice) *pb.Refusal {
+	return s.refusal(slice, nil, fault.NotActive, "this node does not act for the slice now")
+}
+
 func (s *Server) refusal(slice ids.Slice, p *operate.Published, kind fault.Kind, why string) *pb.Refusal {
 	var row *geoconfig.SliceRow
 	if p != nil {
