@@ -58,7 +58,7 @@ func (s *Server) handle() {
 
 	h.Spawn(method.Intent, node(s, s.intent))
 	h.Spawn(method.Facts, node(s, s.factsOf))
-	h.Spawn(method.Transfer, s.giveTransfer)
+	h.Spawn(method.Transfer, s.sender.Send)
 }
 
 // request is a message that a handler decodes.

@@ -38,13 +38,12 @@ func (s *Server) fetchEntry(ctx context.Context, slice ids.Slice, serial ids.Ser
 		err = s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) { awaits = core.Awaits(slice, serial, epoch) })
 		return awaits, err
 	}
-	f := fetch{s: s, slice: slice, gate: s.asked, wanted: wanted, got: &fetched{}}
-	return f.run(ctx, missing)
+	return s.fetcher.FetchEntry(ctx, slice, missing, wanted)
 }
 
 // Transfer implements operate.Helpers.
 func (h helpers) Transfer(t replica.Transfer) {
-	h.s.life.spawn(func(ctx context.Context) { h.s.takeTransfer(ctx, t) })
+	h.s.life.spawn(func(ctx context.Context) { h.s.receiver.Receive(ctx, t) })
 }
 
 // Yield implements operate.Helpers: no lease of the slice is left afterwards.

@@ -31,6 +31,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
+	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/space"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
@@ -90,10 +91,9 @@ type Server struct {
 	sessions  *leases.Sessions
 	locks     *advisory.Server
 	holds     *advisory.Holds
-	giving    giving
-	takes     chan struct{} // bounds the states copied here at once
-	bulk      chan struct{} // bounds the calls for chunks of state transfers
-	asked     chan struct{} // bounds the calls for chunks of entries
+	fetcher   *snapshot.Fetcher
+	receiver  *snapshot.Receiver
+	sender    *snapshot.Sender
 	swaps     *rowcas.Runner
 	survey    *survey.Surveyor
 	intents   *intents
@@ -146,8 +146,8 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), kept: maintained{failedSince: map[failedMember]time.Duration{}}, giving: giving{kept: map[uint64]*keptState{}},
-		takes: make(chan struct{}, maxTakes), placing: make(chan struct{}, 1), chance: &source{rand: d.Random}, bulk: make(chan struct{}, bulkFlight), asked: make(chan struct{}, entryFlight)}
+		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), kept: maintained{failedSince: map[failedMember]time.Duration{}},
+		placing: make(chan struct{}, 1), chance: &source{rand: d.Random}}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
 	s.life.init()
@@ -260,7 +260,9 @@ func (s *Server) close() error {
 	if s.swaps != nil {
 		s.swaps.Wait()
 	}
-	s.giving.close()
+	if s.sender != nil {
+		s.sender.Close()
+	}
 	if s.store != nil {
 		err = errors.Join(err, closeQuietly(s.store))
 	}

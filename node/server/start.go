@@ -27,6 +27,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
+	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/space"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
@@ -227,6 +228,12 @@ func (s *Server) openLoop(context.Context) error {
 		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
 		Committed: staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
 	})
+	s.sender = snapshot.NewSender(snapshot.SenderOptions{
+		Loop: s.loop, Meta: s.store.Meta(), Node: s.who.Node, PageBytes: s.config.TransferPageBytes, Random: s.chance.Uint64,
+	})
+	s.receiver = snapshot.NewReceiver(snapshot.ReceiverOptions{
+		Loop: s.loop, Copies: s.loop, Host: s.host, Meta: s.store.Meta(), Fetcher: s.fetcher, Clock: s.clock, Logger: s.log,
+	})
 	for i := range restored {
 		if err := s.loop.Restored(&restored[i]); err != nil {
 			return err
@@ -255,6 +262,9 @@ func (s *Server) openAnswers() {
 		Self: s.id, Limits: s.config.locks(), Sessions: s.sessions, Reading: s.reading, Client: s.who.Client,
 		Asker:     func(w *identity.Who) reading.Asker { return s.asker(w, nil) },
 		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
+	})
+	s.fetcher = snapshot.NewFetcher(snapshot.FetcherOptions{
+		Self: s.id, Row: s.directory.Slice, Host: s.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.log,
 	})
 	s.holds = &advisory.Holds{
 		Committed: committed, Live: s.sessions.Live, Logger: s.log,

@@ -1,4 +1,4 @@
-package server
+package snapshot
 
 import (
 	"encoding/binary"
@@ -10,6 +10,9 @@ import (
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
 )
+
+// sumBytes is about how many bytes are summed up at a time.
+const sumBytes = 16 << 20
 
 // copySum sums up a slice's state, so that a copy of it can be compared: the
 // serial that it stands for, the clients' table, and all rows in their order but

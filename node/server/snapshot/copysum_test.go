@@ -1,4 +1,4 @@
-package server
+package snapshot
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func copied(t *testing.T, from, to *store.Store, at replica.Snapshot, change fun
 	t.Helper()
 	kept := &keptState{slice: 7, frozen: from.Meta().Freeze(), sum: newCopySum(at)}
 	defer kept.close()
-	taken := &taking{s: &Server{store: to}, id: 7, peer: "source"}
+	got := &receiving{s: &Receiver{o: ReceiverOptions{Meta: to.Meta()}}, id: 7, peer: "source"}
 	for p := (operate.Page{}); ; {
 		rows, err := kept.frozen.Rows(7, p.End, 100<<10)
 		if err != nil {
@@ -44,7 +44,7 @@ func copied(t *testing.T, from, to *store.Store, at replica.Snapshot, change fun
 		for i := range rows {
 			body = appendRow(body, &rows[i])
 		}
-		if _, err := taken.restore(body, &p); err != nil {
+		if _, err := got.restore(body, &p); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Rows.Commit(); err != nil {
@@ -74,7 +74,7 @@ func copied(t *testing.T, from, to *store.Store, at replica.Snapshot, change fun
 	return bytes.Equal(mine, theirs)
 }
 
-func TestACopyThatDiffersFromItsSourceHasAnotherSum(t *testing.T) {
+func TestCopySum_DiffersWhereTheCopyDoes(t *testing.T) {
 	source := openedStore(t)
 	at := replica.Snapshot{Serial: 105, Epoch: 3, Time: 9, Clients: []byte("clients")}
 	b := source.Meta().NewBatch()

@@ -1,11 +1,14 @@
-package server
+package snapshot
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -20,26 +23,72 @@ const (
 	// fetchBatch is how many chunks one call asks for; its answer holds as many
 	// of them as fit into 4 MiB.
 	fetchBatch = 512
-	// fetchFlight is how many calls are under way at once for one fetch, and
+	// fetchFlight is how many calls are in flight at once for one fetch, and
 	// bulkFlight and entryFlight for all those of state transfers and of
 	// entries: each holds one answer in memory.
 	fetchFlight = 4
 	bulkFlight  = 6
 	entryFlight = 6
-	// getPatience bounds one call.
-	getPatience = 30 * time.Second
+	// getTimeout bounds one call.
+	getTimeout = 30 * time.Second
 )
+
+// opFetch is the operation in the errors of every fetch.
+const opFetch fault.Op = "snapshot.fetch"
+
+// Caller calls other nodes.
+type Caller interface {
+	Call(ctx context.Context, peer string, class wire.Class, method wire.Method,
+		request proto.Message, body [][]byte, answer proto.Message) (*wire.Buffer, error)
+}
+
+// Packs keep the node's chunks.
+type Packs interface {
+	// Missing appends those of the addresses whose chunks are not here.
+	Missing(to, addresses []chunk.Address) []chunk.Address
+	Put(ctx context.Context, addresses []chunk.Address, bodies [][]byte) error
+}
+
+// FetcherOptions are what a Fetcher is made of. Every field is needed.
+type FetcherOptions struct {
+	Self   ids.Node
+	Row    func(ids.Slice) (geoconfig.SliceRow, bool)
+	Host   Caller
+	Packs  Packs
+	Clock  func() time.Duration
+	Logger *slog.Logger
+}
+
+// Fetcher brings chunks from the other members of a slice. It owns the bounds of
+// the calls in flight. It is safe for concurrent use.
+type Fetcher struct {
+	o       FetcherOptions
+	bulk    chan struct{} // bounds the calls for chunks of state transfers
+	entries chan struct{} // bounds the calls for chunks of entries
+}
+
+// NewFetcher returns a fetcher with nothing in flight.
+func NewFetcher(o FetcherOptions) *Fetcher {
+	return &Fetcher{o: o, bulk: make(chan struct{}, bulkFlight), entries: make(chan struct{}, entryFlight)}
+}
+
+// FetchEntry brings an entry's chunks, from the slice's active first. It returns
+// nil once all are here, Canceled once wanted says that they are not needed, or
+// the error of ctx or of wanted. It may wait for ever.
+func (f *Fetcher) FetchEntry(ctx context.Context, slice ids.Slice, missing []chunk.Address, wanted func(context.Context) (bool, error)) error {
+	return (&fetch{s: f, slice: slice, gate: f.entries, wanted: wanted, got: &fetched{}}).run(ctx, missing)
+}
 
 // fetched counts what a fetch brought.
 type fetched struct{ chunks, bytes atomic.Int64 }
 
 // fetch brings chunks from other members.
 type fetch struct {
-	s        *Server
-	slice    ids.Slice
-	first    string        // whom to ask first; "": the active
-	gate     chan struct{} // bounds the calls under way
-	patience time.Duration // how long nothing may arrive; 0: for ever
+	s       *Fetcher
+	slice   ids.Slice
+	first   string        // whom to ask first; "": the active
+	gate    chan struct{} // bounds the calls under way
+	timeout time.Duration // how long nothing may arrive; 0: for ever
 	// wanted says whether the chunks are still needed; nil: they are.
 	wanted func(context.Context) (bool, error)
 	got    *fetched
@@ -49,19 +98,19 @@ type fetch struct {
 // they are not wanted any more.
 func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 	const shortest = 10 * time.Millisecond
-	came := f.s.clock()
+	came := f.s.o.Clock()
 	for wait := shortest; len(missing) > 0; wait = min(2*wait, time.Second) {
 		before := len(missing)
 		for _, source := range f.s.sources(f.slice, f.first) {
 			f.from(ctx, source, missing)
-			if missing = f.s.store.Packs().Missing(nil, missing); len(missing) == 0 {
+			if missing = f.s.o.Packs.Missing(nil, missing); len(missing) == 0 {
 				return nil
 			}
 		}
 		if len(missing) < before {
-			wait, came = shortest, f.s.clock()
-		} else if f.patience > 0 && f.s.clock()-came > f.patience {
-			return fault.Errorf(fault.Missing, "server.fetch", missing[0].String(), "%d chunks that no member gives", len(missing))
+			wait, came = shortest, f.s.o.Clock()
+		} else if f.timeout > 0 && f.s.o.Clock()-came > f.timeout {
+			return fault.Errorf(fault.Missing, opFetch, missing[0].String(), "%d chunks that no member gives", len(missing))
 		} else if err := f.needless(ctx); err != nil {
 			return err
 		}
@@ -70,7 +119,7 @@ func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 			return ctx.Err()
 		case <-time.After(wait):
 		}
-		missing = f.s.store.Packs().Missing(nil, missing)
+		missing = f.s.o.Packs.Missing(nil, missing)
 	}
 	return nil
 }
@@ -82,21 +131,21 @@ func (f *fetch) needless(ctx context.Context) error {
 	}
 	wanted, err := f.wanted(ctx)
 	if err == nil && !wanted {
-		err = fault.E(fault.Canceled, "server.fetch", "", "the entry that names the chunks is not in the log any more")
+		err = fault.E(fault.Canceled, opFetch, "", "the entry that names the chunks is not in the log any more")
 	}
 	return err
 }
 
 // sources lists the other members: the first one, then the active, then the
 // others.
-func (s *Server) sources(slice ids.Slice, first string) []string {
-	row, _ := s.directory.Slice(slice)
+func (f *Fetcher) sources(slice ids.Slice, first string) []string {
+	row, _ := f.o.Row(slice)
 	if first == "" {
 		first = string(row.Active)
 	}
 	var out []string
 	for _, m := range row.Members {
-		if m.Node != s.id && m.State != geoconfig.Failed {
+		if m.Node != f.o.Self && m.State != geoconfig.Failed {
 			out = append(out, string(m.Node))
 		}
 	}
@@ -128,7 +177,7 @@ func (f *fetch) from(ctx context.Context, peer string, missing []chunk.Address) 
 		all.Go(func() {
 			defer func() { <-flight }()
 			if err := f.batch(ctx, peer, batch); err != nil {
-				f.s.log.Debug("chunks could not be fetched", "peer", peer, "error", err)
+				f.s.o.Logger.Debug("chunks could not be fetched", "peer", peer, "error", err)
 				cancel()
 			}
 		})
@@ -150,7 +199,7 @@ func (f *fetch) batch(ctx context.Context, peer string, batch []chunk.Address) e
 			return err
 		}
 		if len(left) == len(batch) {
-			return fault.E(fault.Corrupt, "server.fetch", peer, "the answer holds nothing")
+			return fault.E(fault.Corrupt, opFetch, peer, "the answer holds nothing")
 		}
 		batch = left
 	}
@@ -160,25 +209,24 @@ func (f *fetch) batch(ctx context.Context, peer string, batch []chunk.Address) e
 // call asks once, checks what comes and stores it. left is what the answer had
 // no room for.
 func (f *fetch) call(ctx context.Context, peer string, batch []chunk.Address) (left []chunk.Address, err error) {
-	const op fault.Op = "server.fetch"
-	call, cancel := context.WithTimeout(ctx, getPatience)
+	call, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
 	req := &pb.GetRequest{Slice: uint32(f.slice), Addresses: chunk.AppendAddresses(nil, batch...), Some: true}
 	var answer pb.GetResponse
-	buffer, err := f.s.host.Call(call, peer, wire.Chunk, method.Get, req, nil, &answer)
+	buffer, err := f.s.o.Host.Call(call, peer, wire.Chunk, method.Get, req, nil, &answer)
 	if err != nil {
 		return nil, err
 	}
 	defer buffer.Release()
 	body := buffer.Bytes()
 	if len(answer.Sizes) != len(batch) || len(answer.Missing) != 0 && len(answer.Missing) != (len(batch)+7)/8 {
-		return nil, fault.E(fault.Corrupt, op, peer, "the answer does not fit the question")
+		return nil, fault.E(fault.Corrupt, opFetch, peer, "the answer does not fit the question")
 	}
 	var found []chunk.Address
 	var bodies [][]byte
 	for i, n := range answer.Sizes {
 		if int64(n) > int64(len(body)) {
-			return nil, fault.E(fault.Corrupt, op, peer, "the answer is shorter than it says")
+			return nil, fault.E(fault.Corrupt, opFetch, peer, "the answer is shorter than it says")
 		}
 		if n == 0 {
 			if len(answer.Missing) == 0 || answer.Missing[i/8]>>(i%8)&1 == 0 {
@@ -189,7 +237,7 @@ func (f *fetch) call(ctx context.Context, peer string, batch []chunk.Address) (l
 		data := body[:n]
 		body = body[n:]
 		if err := chunk.Verify(batch[i], data); err != nil {
-			return nil, fault.Wrap(fault.Corrupt, op, peer, err)
+			return nil, fault.Wrap(fault.Corrupt, opFetch, peer, err)
 		}
 		found, bodies = append(found, batch[i]), append(bodies, data)
 		f.got.bytes.Add(int64(n))
@@ -198,5 +246,5 @@ func (f *fetch) call(ctx context.Context, peer string, batch []chunk.Address) (l
 	if len(found) == 0 {
 		return left, nil
 	}
-	return left, f.s.store.Packs().Put(ctx, found, bodies)
+	return left, f.s.o.Packs.Put(ctx, found, bodies)
 }

@@ -1,0 +1,337 @@
+// Package snapshot copies the state of a slice from one node to another: a
+// Sender at a node with a whole copy, a Receiver at a junior, and a Fetcher that
+// brings chunks from the slice's members. Package operate applies the log beside
+// a copy; package replica decides when one is needed. Types of this package are
+// safe for concurrent use; only the callbacks of Ask and Do run on the loop's
+// goroutine.
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/store/meta"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+const (
+	// maxReceived bounds the states copied here at once.
+	maxReceived = 2
+	// pageTimeout bounds one page.
+	pageTimeout = 20 * time.Second
+	// copyTimeout is how long no chunk may arrive while a copy wants some, and
+	// how long a source may lag behind this node, or have no room to compare.
+	copyTimeout = time.Minute
+	// wantedPages bounds the pages whose chunks wait to be fetched.
+	wantedPages = 64
+	// sayEvery is how often a copy's progress is logged.
+	sayEvery = 5 * time.Second
+	// voidTimeout bounds the wait for the journal to say that the old state is void.
+	voidTimeout = 20 * time.Second
+)
+
+// opReceive is the operation in the errors of every copy.
+const opReceive fault.Op = "snapshot.Receive"
+
+// Loop runs functions between two turns of the node's loop.
+type Loop interface {
+	// Ask waits until the function has run.
+	Ask(context.Context, func(*replica.Node, replica.Time)) error
+	// Do does not wait; it reports whether the loop takes the function.
+	Do(func(*replica.Node, replica.Time)) bool
+}
+
+// Copies are the copies on their way in, as the loop applies the log to them.
+// The methods are called on the loop's goroutine.
+type Copies interface {
+	Reset(ids.Slice, replica.EntryID)
+	CopyPage(ids.Slice, operate.Page) error
+	Copied(ids.Slice) (bool, error)
+	CopyDone(ids.Slice, replica.Snapshot)
+}
+
+// ReceiverOptions are what a Receiver is made of. Every field is needed.
+type ReceiverOptions struct {
+	Loop    Loop
+	Copies  Copies
+	Host    Caller
+	Meta    *meta.DB
+	Fetcher *Fetcher
+	Clock   func() time.Duration
+	Logger  *slog.Logger
+}
+
+// Receiver copies slices' states to this node. It owns the bound of the copies
+// at once; all else belongs to one copy.
+type Receiver struct {
+	o      ReceiverOptions
+	places chan struct{} // bounds the states copied here at once
+}
+
+// NewReceiver returns a receiver that copies nothing yet.
+func NewReceiver(o ReceiverOptions) *Receiver {
+	return &Receiver{o: o, places: make(chan struct{}, maxReceived)}
+}
+
+// Receive copies a slice's state here from the first source that sends it. It
+// waits while enough states are being copied. The loop hears how it ended, unless
+// ctx ends first.
+func (s *Receiver) Receive(ctx context.Context, t replica.Transfer) {
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		return
+	}
+	for _, source := range t.Sources {
+		err := s.receiveFrom(ctx, t.Slice, string(source))
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.o.Logger.Warn("a slice's state could not be copied", "slice", uint32(t.Slice), "peer", source, "error", err)
+	}
+	s.o.Loop.Do(func(core *replica.Node, now replica.Time) { core.TransferFailed(now, t.Slice) })
+}
+
+// receiveFrom copies a slice's state from one node. Pages of rows come one after
+// the other, each of the moment when it was asked for, and the log is applied to
+// those that are here (operate.Page). The chunks that they name are fetched
+// beside. Then the copy is compared with its source, and made durable. A copy
+// that begins again finds the chunks that it had got.
+func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &receiving{s: s, id: id, peer: peer, began: s.o.Clock(), said: s.o.Clock()}
+	first, body, err := t.ask(ctx, &pb.TransferRequest{Slice: uint32(id)}, nil)
+	if err != nil {
+		return err
+	}
+	t.base = replica.Snapshot{Serial: ids.Serial(first.Serial), Epoch: ids.Epoch(first.Epoch), Time: hlc.Time(first.Time), Clients: first.Clients}
+	if plant.On(plant.TransferForgetsResults) {
+		t.base.Clients = nil
+	}
+	s.o.Logger.Info("a slice's state is being copied", "slice", uint32(id), "peer", peer, "serial", first.Serial)
+	if err := t.void(ctx); err != nil {
+		return err
+	}
+	if err := t.all(ctx, first, body); err != nil {
+		return err
+	}
+	if err := t.compare(ctx); err != nil {
+		return err
+	}
+	if err := t.finish(ctx); err != nil {
+		return err
+	}
+	t.say("a slice's state was copied")
+	return nil
+}
+
+// receiving is one copy on its way in.
+type receiving struct {
+	s       *Receiver
+	id      ids.Slice
+	peer    string
+	base    replica.Snapshot // of the first page
+	began   time.Duration
+	rows    int
+	fetched fetched
+	said    time.Duration
+}
+
+func (t *receiving) say(what string) {
+	t.said = t.s.o.Clock()
+	t.s.o.Logger.Info(what, "slice", uint32(t.id), "peer", t.peer, "rows", t.rows,
+		"chunks", t.fetched.chunks.Load(), "bytes", t.fetched.bytes.Load(), "took", t.said-t.began)
+}
+
+// ask puts a question to the source, again while it lags behind what is applied
+// here or keeps enough states already.
+func (t *receiving) ask(ctx context.Context, req *pb.TransferRequest, behind []byte) (answer *pb.TransferResponse, body []byte, err error) {
+	const shortest = 5 * time.Millisecond
+	began := t.s.o.Clock()
+	for wait := shortest; ; wait = min(2*wait, time.Second) {
+		answer = &pb.TransferResponse{}
+		call, cancel := context.WithTimeout(ctx, pageTimeout)
+		b, err := t.s.o.Host.Call(call, t.peer, wire.Chunk, method.Transfer, req, [][]byte{behind}, answer)
+		cancel()
+		switch {
+		case err == nil:
+			return answer, b.Bytes(), nil // left to the garbage collector: rows share it
+		case !fault.Is(err, fault.Again) && !fault.Is(err, fault.Overloaded), t.s.o.Clock()-began > copyTimeout:
+			return nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// hold has nothing more applied than is now, and returns that serial.
+func (t *receiving) hold(ctx context.Context) (applied ids.Serial, err error) {
+	err = t.s.o.Loop.Ask(ctx, func(core *replica.Node, now replica.Time) { applied = core.TransferHold(now, t.id, 0) })
+	return applied, err
+}
+
+// void throws away what was here, once a crash would find that it is void.
+func (t *receiving) void(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, voidTimeout)
+	defer cancel()
+	wanted := false
+	var refused error
+	err := t.s.o.Loop.Ask(ctx, func(core *replica.Node, now replica.Time) {
+		if wanted, refused = core.TransferBegun(now, t.id, t.base); wanted {
+			t.s.o.Copies.Reset(t.id, replica.EntryID{Serial: t.base.Serial, Epoch: t.base.Epoch})
+		}
+	})
+	if err == nil {
+		err = refused
+	}
+	if err == nil && !wanted {
+		err = fault.E(fault.Canceled, opReceive, "", "the state is not wanted any more")
+	}
+	if err == nil {
+		err = t.until(ctx, func(core *replica.Node, _ replica.Time) (bool, error) { return core.TransferReady(t.id), nil })
+	}
+	if err != nil {
+		return err
+	}
+	if plant.On(plant.TransferKeepsOld) {
+		return nil
+	}
+	drop := t.s.o.Meta.NewBatch()
+	if err := drop.DropSlice(t.id); err != nil {
+		drop.Abandon()
+		return err
+	}
+	return drop.Commit()
+}
+
+// all takes every page, and every chunk that their rows name.
+func (t *receiving) all(ctx context.Context, first *pb.TransferResponse, body []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	wanted, done := make(chan []chunk.Address, wantedPages), make(chan error, 1)
+	go func() {
+		err := t.chunks(ctx, wanted)
+		if err != nil {
+			cancel(err)
+		}
+		done <- err
+	}()
+	err := t.pages(ctx, first, body, wanted)
+	close(wanted)
+	if err != nil {
+		cancel(err)
+	}
+	if bad := <-done; bad != nil && errors.Is(context.Cause(ctx), bad) {
+		return bad
+	}
+	return err
+}
+
+// pages takes the pages in the order of their rows, the first of which is here.
+func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
+	p := operate.Page{}
+	for {
+		var named []chunk.Address
+		var err error
+		p.Last, p.At = answer.Last, replica.EntryID{Serial: ids.Serial(answer.Serial), Epoch: ids.Epoch(answer.Epoch)}
+		if named, err = t.restore(body, &p); err != nil {
+			return err
+		}
+		var refused error
+		if err = t.s.o.Loop.Ask(ctx, func(*replica.Node, replica.Time) { refused = t.s.o.Copies.CopyPage(t.id, p) }); err == nil {
+			err = refused
+		}
+		if err != nil || p.Last {
+			return err
+		}
+		select {
+		case wanted <- named:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if t.s.o.Clock()-t.said > sayEvery {
+			t.say("copying a slice's state")
+		}
+		applied, err := t.hold(ctx)
+		if err != nil {
+			return err
+		}
+		if answer, body, err = t.ask(ctx, &pb.TransferRequest{Slice: uint32(t.id), AtLeast: uint64(applied)}, append([]byte{p.End.Area}, p.End.Key...)); err != nil {
+			return err
+		}
+	}
+}
+
+// chunks fetches what pages name, from the copy's source first.
+func (t *receiving) chunks(ctx context.Context, wanted <-chan []chunk.Address) error {
+	for named := range wanted {
+		if plant.On(plant.TransferSkipsChunks) {
+			continue
+		}
+		missing := t.s.o.Fetcher.o.Packs.Missing(nil, named)
+		f := fetch{s: t.s.o.Fetcher, slice: t.id, first: t.peer, gate: t.s.o.Fetcher.bulk, timeout: copyTimeout, got: &t.fetched}
+		if err := f.run(ctx, missing); err != nil {
+			return fault.Wrap(fault.Missing, opReceive, "", err)
+		}
+	}
+	return nil
+}
+
+// restore puts a page's rows into a batch and returns the chunks that they name.
+func (t *receiving) restore(body []byte, p *operate.Page) (named []chunk.Address, err error) {
+	b := t.s.o.Meta.NewBatch()
+	for len(body) > 0 {
+		r := meta.Row{Area: body[0]}
+		body = body[1:]
+		var ok1, ok2 bool
+		r.Key, body, ok1 = cutBytes(body)
+		r.Value, body, ok2 = cutBytes(body)
+		if !ok1 || !ok2 || r.Compare(p.End) <= 0 {
+			b.Abandon()
+			return nil, fault.E(fault.Corrupt, opReceive, "", "a page is malformed")
+		}
+		p.End = meta.Row{Area: r.Area, Key: r.Key}
+		if r.Plain() && replog.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
+			continue
+		}
+		if r.Plain() {
+			if a, ok := tree.RefAddress(r.Key, r.Value); ok {
+				named = append(named, a)
+			}
+		}
+		if err := b.Restore(t.id, r); err != nil {
+			b.Abandon()
+			return nil, err
+		}
+		t.rows++
+	}
+	p.Rows = b
+	return named, nil
+}
+
+func cutBytes(b []byte) (data, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}
