@@ -105,28 +105,6 @@ func serve[T any, M request[T]](ctx context.Context, r *wire.Request, f func(con
 	r.Reply(answer)
 }
 
-// caller is who a peer acts as: the user whose key it proved, or the system
-// where it is a node.
-func (s *Server) caller(peer string) (*identity.Who, error) {
-	if w, err := s.who.Client(peer); err == nil {
-		return w, nil
-	}
-	return s.system(peer)
-}
-
-// system is who a node acts as.
-func (s *Server) system(peer string) (*identity.Who, error) {
-	if err := s.who.Node(peer); err != nil {
-		return nil, fault.E(fault.Unauthorized, "server.handle", peer, "say hello first")
-	}
-	return &identity.Who{User: "node", Trusted: true}, nil
-}
-
-func principal(w *identity.Who, p *pb.Principal) tree.Principal {
-	uid, gid, groups := w.Acts(p)
-	return tree.Principal{UID: uid, GID: gid, Groups: groups}
-}
-
 func (s *Server) hello(r *wire.Request) {
 	var req pb.HelloRequest
 	if err := r.Decode(&req); err != nil {
