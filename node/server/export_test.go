@@ -26,9 +26,7 @@ func (s *Server) FetchEntry(ctx context.Context, id ids.Slice, serial ids.Serial
 
 // IntentsSeen counts the intents whose age sweeps remember.
 func (s *Server) IntentsSeen() int {
-	s.intents.mu.Lock()
-	defer s.intents.mu.Unlock()
-	return len(s.intents.seen)
+	return s.intents.Remembered()
 }
 
 // Knows reports whether the node has heard of a slice's row.

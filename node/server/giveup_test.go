@@ -91,7 +91,7 @@ func (h *holdUp) ends() time.Time {
 func TestARenameIsWholeThoughItsDecisionCommitsLate(t *testing.T) {
 	t.Parallel()
 	const patience = 300 * time.Millisecond
-	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Depend: func(_ int, d *server.Deps) { d.StepPatience = patience }})
+	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Depend: func(_ int, d *server.Deps) { d.StepTimeout = patience }})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	awaitWhole(ctx, t, c)

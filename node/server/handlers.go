@@ -56,8 +56,8 @@ func (s *Server) handle() {
 	h.Spawn(method.Net, client(s, s.survey.Net))
 	h.Spawn(method.DropCaches, client(s, s.dropCaches))
 
-	h.Spawn(method.Intent, node(s, s.intent))
-	h.Spawn(method.Facts, node(s, s.factsOf))
+	h.Spawn(method.Intent, node(s, s.intents.Intent))
+	h.Spawn(method.Facts, node(s, s.intents.Facts))
 	h.Spawn(method.Transfer, s.sender.Send)
 }
 
@@ -191,13 +191,13 @@ func (s *Server) operate(r *wire.Request) {
 	}
 	if len(req.Asks) > 0 {
 		done = func(op *operate.Operation, a operate.Answer) {
-			s.life.spawn(func(ctx context.Context) { s.answer(r, who, op, a, s.factsBehind(ctx, op, a, req.Asks)) })
+			s.life.spawn(func(ctx context.Context) { s.answer(r, who, op, a, s.intents.FactsBehind(ctx, op, a, req.Asks)) })
 			s.sessions.Changed(mark)
 		}
 	}
 	op.Done = func(op *operate.Operation, a operate.Answer) {
 		if a.Across {
-			s.intents.start(op, func(a operate.Answer) { done(op, a) })
+			s.intents.Start(op, func(a operate.Answer) { done(op, a) })
 			return
 		}
 		done(op, a)

@@ -17,7 +17,7 @@ func (s *Server) lead(ctx context.Context, id ids.Slice) {
 		s.log.Error("a new slice could not be prepared", "slice", uint32(id), "error", err)
 		return
 	}
-	s.intents.resume(id)
+	s.intents.Resume(id)
 	select {
 	case <-ctx.Done():
 		return
@@ -28,7 +28,7 @@ func (s *Server) lead(ctx context.Context, id ids.Slice) {
 
 // format gives an empty slice its first entry.
 func (s *Server) format(ctx context.Context, id ids.Slice) error {
-	state, err := tree.ReadState(operate.Committed(s.store.Meta(), id))
+	state, err := tree.ReadState(s.committed(id))
 	if err != nil || state.Next != 0 {
 		return err
 	}
@@ -58,3 +58,6 @@ func (s *Server) sessionEnded(client, session uint64) {
 		}
 	})
 }
+
+// committed is what this node's own copy of a slice shows.
+func (s *Server) committed(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) }

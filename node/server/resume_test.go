@@ -73,7 +73,7 @@ func (s *silence) drops() bool {
 // that stays silent than could time out one after the other within the test.
 func TestASilentNodeDoesNotHoldUpTheIntentsOfOthers(t *testing.T) {
 	t.Parallel()
-	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Depend: func(_ int, d *server.Deps) { d.StepPatience = 500 * time.Millisecond }})
+	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Depend: func(_ int, d *server.Deps) { d.StepTimeout = 500 * time.Millisecond }})
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
 	awaitWhole(ctx, t, c)

@@ -26,6 +26,7 @@ import (
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
@@ -54,9 +55,9 @@ type Deps struct {
 	Times wire.Times
 	// StallAfter is how long the disk may not answer before the node ends; 0: 30 s.
 	StallAfter time.Duration
-	// StepPatience bounds one step of an operation over several slices, and how
+	// StepTimeout bounds one step of an operation over several slices, and how
 	// long intents that were left stay unfinished; 0: 5 s.
-	StepPatience time.Duration
+	StepTimeout time.Duration
 	// The rest is nil but in a simulation. Network makes the connections. Disk
 	// and Core change what the store and the replica core are made with: other
 	// file systems, tiny limits.
@@ -96,7 +97,7 @@ type Server struct {
 	sender    *snapshot.Sender
 	swaps     *rowcas.Runner
 	survey    *survey.Surveyor
-	intents   *intents
+	intents   *intents.Runner
 	kept      maintained
 	homing    homing
 	roster    roster
@@ -123,8 +124,8 @@ func (d Deps) withDefaults() Deps {
 	if d.StallAfter == 0 {
 		d.StallAfter = stallAfter
 	}
-	if d.StepPatience == 0 {
-		d.StepPatience = stepPatience
+	if d.StepTimeout == 0 {
+		d.StepTimeout = intents.StepTimeout
 	}
 	if d.Wall == nil {
 		d.Wall = time.Now

@@ -22,6 +22,7 @@ import (
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
@@ -34,7 +35,6 @@ import (
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/store/pack"
-	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
 
@@ -252,11 +252,10 @@ func (s *Server) openLoop(context.Context) error {
 // openAnswers makes the parts that the loop calls back or that answer requests
 // beside it.
 func (s *Server) openAnswers() {
-	committed := func(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) }
 	s.reading = &reading.Server{
 		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
 		Row:       s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
-		Tickets: s.tickets, Elsewhere: s.attrElsewhere, Committed: committed,
+		Tickets: s.tickets, Elsewhere: s.attrElsewhere, Committed: s.committed,
 	}
 	s.locks = advisory.New(advisory.Options{
 		Self: s.id, Limits: s.config.locks(), Sessions: s.sessions, Reading: s.reading, Client: s.who.Client,
@@ -267,7 +266,7 @@ func (s *Server) openAnswers() {
 		Self: s.id, Row: s.directory.Slice, Host: s.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.log,
 	})
 	s.holds = &advisory.Holds{
-		Committed: committed, Live: s.sessions.Live, Logger: s.log,
+		Committed: s.committed, Live: s.sessions.Live, Logger: s.log,
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
 			return operate.Propose(ctx, s.loop, id, op, 0, 0)
 		},
@@ -276,11 +275,18 @@ func (s *Server) openAnswers() {
 
 // openServices registers what the node answers, and starts the loop.
 func (s *Server) openServices(context.Context) error {
-	s.intents = newIntents(s)
+	s.intents = intents.New(intents.Options{
+		Self: s.id, Loop: s.loop, Host: s.host, Sessions: s.sessions, Cost: s.cost, Committed: s.committed, Row: s.directory.Slice,
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {
+			return operate.Propose(ctx, s.loop, id, op, client, number)
+		},
+		Leading: s.leading, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.deps.Wall, HLC: s.hlc, Random: s.chance.Uint64,
+		Go: s.life.spawn, Logger: s.log,
+	})
 	s.handle()
 	s.life.spawn(s.loop.Run)
 	s.life.spawn(s.sessions.Run)
-	s.life.spawn(s.intents.run)
+	s.life.spawn(s.intents.Run)
 	s.serving.Store(true)
 	if s.failed.Load() { // before there was a loop to stop
 		s.loop.Stop()

@@ -1,4 +1,4 @@
-package server
+package intents
 
 import (
 	"testing"
@@ -6,9 +6,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// TestWhatIsNoOutcomeOfAnIntent lists what a program must not be told: its
+// TestUndecided_KindsAreNoOutcome lists what a program must not be told: its
 // client tries again instead.
-func TestWhatIsNoOutcomeOfAnIntent(t *testing.T) {
+func TestUndecided_KindsAreNoOutcome(t *testing.T) {
 	for _, k := range []fault.Kind{fault.NotActive, fault.WrongEpoch, fault.TimedOut, fault.Unreachable, fault.Overloaded, fault.Again} {
 		if !undecided(k) {
 			t.Errorf("%v is told to the program", k)

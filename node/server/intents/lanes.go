@@ -1,4 +1,4 @@
-package server
+package intents
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func (l *lanes) end(key lane) {
 
 // settle divides work into lanes, in its order, and starts each of them. It does
 // not wait.
-func settle[T any](i *intents, work []T, lanes func(*T) lane, do func(context.Context, *T) bool) {
+func settle[T any](r *Runner, work []T, lanes func(*T) lane, do func(context.Context, *T) bool) {
 	var order []lane
 	by := map[lane][]*T{}
 	for n := range work {
@@ -78,12 +78,12 @@ func settle[T any](i *intents, work []T, lanes func(*T) lane, do func(context.Co
 		by[key] = append(by[key], &work[n])
 	}
 	for _, key := range order {
-		if !i.lanes.begin(key) {
+		if !r.lanes.begin(key) {
 			continue
 		}
-		first := int(i.s.chance.Uint64() % uint64(len(by[key]))) // what fails every time must not hide the rest
-		i.s.life.spawn(func(ctx context.Context) {
-			defer i.lanes.end(key)
+		first := int(r.o.Random() % uint64(len(by[key]))) // what fails every time must not hide the rest
+		r.o.Go(func(ctx context.Context) {
+			defer r.lanes.end(key)
 			along(ctx, slices.Concat(by[key][first:], by[key][:first]), do)
 		})
 	}
