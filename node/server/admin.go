@@ -184,7 +184,7 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 	var kind fault.Kind
 	err := s.record(ctx, w, "slice.hand-over", geoconfig.SliceKey(row.ID).String(), "from "+string(s.id)+" to "+string(to))
 	if err == nil {
-		err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, row.ID, to) })
+		kind, err = s.handOverTo(ctx, row.ID, to)
 	}
 	if err == nil && kind != fault.None {
 		err = fault.E(kind, op, fmt.Sprintf("slices/%d", req.Slice), "the slice cannot be handed over now")

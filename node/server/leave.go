@@ -60,6 +60,14 @@ func (s *Server) handAllOver() bool {
 	return asked
 }
 
+// handOverTo begins a hand-over of a slice that this node leads; None: it was
+// begun.
+func (s *Server) handOverTo(ctx context.Context, id ids.Slice, to ids.Node) (kind fault.Kind, err error) {
+	kind = fault.Canceled
+	err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { kind = core.HandOver(now, id, to) })
+	return kind, err
+}
+
 // standing says that this node leaves, and returns in how many slices it still
 // waits to be taken out.
 func (s *Server) standing(ctx context.Context) int {

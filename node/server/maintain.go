@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/server/replog"
@@ -26,15 +27,17 @@ const maintainEvery = 250 * time.Millisecond
 type maintained struct {
 	// failedSince is when members were first seen failed.
 	failedSince map[failedMember]time.Duration
-	// strays are slices that this node leads because their home failed, and
-	// when to bring each home at the earliest.
-	strays  map[ids.Slice]time.Duration
-	unsaved fault.Kind // why the last checkpoint failed
+	unsaved     fault.Kind // why the last checkpoint failed
 }
 
 // maintain looks after the node's part until ctx ends: checkpoints, its own row,
 // the root slice of a new cluster, and missing members.
 func (s *Server) maintain(ctx context.Context) {
+	home := failback.New(failback.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Leading: s.leading, Row: s.directory.Slice, Node: s.directory.Node,
+		Connected: func(id ids.Node) bool { return s.host.Connected(string(id), wire.Operation) },
+		HandOver:  s.handOverTo, Clock: s.clock, Logger: s.log,
+	})
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for n := 1; ; n++ {
@@ -49,7 +52,7 @@ func (s *Server) maintain(ctx context.Context) {
 		if _, ok := s.directory.Slice(ids.RootSlice); !ok && s.directory.Away().IsZero() {
 			s.makeRoot(ctx)
 		}
-		s.comeHome(ctx)
+		home.Step(ctx)
 		if n%4 == 0 {
 			s.refill(ctx)
 		}

@@ -96,6 +96,15 @@ func (s *Server) open(parent ids.Object, policy geoconfig.Policy) (geoconfig.Sli
 	return geoconfig.SliceRow{}, false
 }
 
+// comesHome reports whether new objects of a policy may go to a slice that is
+// led elsewhere: it is on its way home, where a member of it answers.
+func (s *Server) comesHome(row geoconfig.SliceRow, p geoconfig.Policy) bool {
+	if _, open := placement.Open([]geoconfig.SliceRow{row}, p, row.Active); !open || !s.strays.Returns(row.ID, s.clock()) {
+		return false
+	}
+	return slices.ContainsFunc(s.nearest(p.Home), func(n ids.Node) bool { _, in := row.Member(n); return in })
+}
+
 // opened counts the slices that were made for users, so that one user with
 // many policies leaves the others room in the slice table.
 type opened struct {

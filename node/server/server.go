@@ -25,6 +25,7 @@ import (
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
+	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leases"
@@ -99,7 +100,7 @@ type Server struct {
 	survey    *survey.Surveyor
 	intents   *intents.Runner
 	kept      maintained
-	homing    homing
+	strays    failback.Observer
 	roster    roster
 	opened    opened
 	placing   chan struct{} // holds one while a slice is chosen or made

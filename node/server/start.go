@@ -307,7 +307,7 @@ func (s *Server) listen(context.Context) error {
 // learn passes newer slice rows on to the core.
 func (s *Server) learn(rows []geoconfig.SliceRow) {
 	for _, row := range rows {
-		s.homing.note(row, s.clock(), s.siteOf)
+		s.strays.Note(row, s.clock(), s.siteOf)
 	}
 	if s.serving.Load() { // what came before, openServices passes on
 		s.loop.Learn(rows)

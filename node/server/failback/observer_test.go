@@ -1,4 +1,4 @@
-package server
+package failback
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-func TestASliceIsOnItsWayHomeFromWhenItsHomeWasOut(t *testing.T) {
+func TestReturns_FromWhenTheHomeWasOut(t *testing.T) {
 	const now = time.Hour
 	row := func(active ids.Node, home geoconfig.MemberState) geoconfig.SliceRow {
 		return geoconfig.SliceRow{ID: 7, Active: active, Policy: geoconfig.Policy{Home: "a"},
@@ -26,21 +26,21 @@ func TestASliceIsOnItsWayHomeFromWhenItsHomeWasOut(t *testing.T) {
 		"an operator handed it over":      {rows: rows{row("a1", geoconfig.Normal), row("b1", geoconfig.Normal)}},
 		"its home is out":                 {rows: rows{row("b1", geoconfig.Failed)}, age: time.Hour, want: true},
 		"its home catches up":             {rows: rows{row("b1", geoconfig.Failed), row("b1", geoconfig.Recovering)}, age: time.Hour, want: true},
-		"its home is normal again":        {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal)}, age: homePause - 1, want: true},
-		"but it does not come":            {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal)}, age: homePause},
+		"its home is normal again":        {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal)}, age: Pause - 1, want: true},
+		"but it does not come":            {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal)}, age: Pause},
 		"it came":                         {rows: rows{row("b1", geoconfig.Recovering), row("b1", geoconfig.Normal), row("a1", geoconfig.Normal)}},
 		"nobody is left at home":          {rows: rows{row("b1", geoconfig.Failed), nobody}},
 		"came, then handed to the others": {rows: rows{row("b1", geoconfig.Recovering), row("a1", geoconfig.Normal), row("b1", geoconfig.Normal)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h homing
+			var o Observer
 			for _, r := range tt.rows {
-				h.note(r, now, func(n ids.Node) ids.Site { return ids.Site(n[:1]) })
+				o.Note(r, now, func(n ids.Node) ids.Site { return ids.Site(n[:1]) })
 			}
-			if got := h.comes(7, now+tt.age); got != tt.want {
+			if got := o.Returns(7, now+tt.age); got != tt.want {
 				t.Errorf("on its way home: %v, want %v", got, tt.want)
 			}
-			if h.comes(8, now) {
+			if o.Returns(8, now) {
 				t.Error("and so is a slice that nobody heard of")
 			}
 		})
