@@ -223,3 +223,24 @@ func (s *Server) dropCaches(ctx context.Context, w *identity.Who, _ *pb.DropCach
 	s.store.Meta().DropCache()
 	return &pb.DropCachesResponse{}, nil
 }
+
+// statfs says how much room there is.
+func (s *Server) statfs(context.Context, *identity.Who, *pb.StatfsRequest) (proto.Message, error) {
+	u := s.store.Usage()
+	total, free := s.space.Capacity(u), max(s.space.Free(u)-s.config.ReserveBytes, 0)
+	var objects uint64
+	for _, row := range s.leading() {
+		state, err := tree.ReadState(operate.Committed(s.store.Meta(), row.ID))
+		if err != nil {
+			return nil, fault.Wrap(fault.IO, "server.Statfs", "", err)
+		}
+		objects += state.Objects
+	}
+	// Another slice can always be made: what bounds objects is space.
+	return &pb.StatfsResponse{TotalBytes: uint64(max(total, 0)), FreeBytes: uint64(free), Objects: objects, FreeObjects: uint64(free) / 512}, nil
+}
+
+func (s *Server) siteOf(id ids.Node) ids.Site {
+	n, _ := s.directory.Node(id)
+	return n.Site
+}

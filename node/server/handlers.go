@@ -39,7 +39,7 @@ func (s *Server) handle() {
 	}))
 	h.Spawn(method.Files, s.files)
 	h.Spawn(method.Statfs, client(s, s.statfs))
-	h.Spawn(method.Place, client(s, s.place))
+	h.Spawn(method.Place, client(s, s.slices.Place))
 	h.Spawn(method.Rows, client(s, s.rows))
 	h.Spawn(method.Claim, client(s, s.locks.Claim))
 	h.Inline(method.Lock, s.locks.Set)

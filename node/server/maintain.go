@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -50,7 +49,7 @@ func (s *Server) maintain(ctx context.Context) {
 			s.checkpoint(ctx)
 		}
 		if _, ok := s.directory.Slice(ids.RootSlice); !ok && s.directory.Away().IsZero() {
-			s.makeRoot(ctx)
+			s.slices.MakeRoot(ctx)
 		}
 		home.Step(ctx)
 		if n%4 == 0 {
@@ -102,70 +101,6 @@ func (s *Server) refreshRow(ctx context.Context) {
 	}
 }
 
-// candidates lists the nodes that could take replicas.
-func (s *Server) candidates() []placement.Candidate {
-	load := map[ids.Node]int{}
-	for _, row := range s.directory.Slices() {
-		for _, m := range row.Members {
-			load[m.Node]++
-			if m.Node == row.Active {
-				load[m.Node]++
-			}
-		}
-	}
-	var out []placement.Candidate
-	nodes := s.directory.Nodes()
-	domains := placement.Domains(nodes)
-	for _, n := range nodes {
-		out = append(out, placement.Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID],
-			Away: n.Incarnation == 0 || n.ID != s.id && !s.host.Connected(string(n.ID), wire.Beacon)})
-	}
-	return out
-}
-
-// makeRoot makes the root slice of a new cluster, once all expected nodes are
-// there. The node with the lowest ID does it; the store lets only one win.
-func (s *Server) makeRoot(ctx context.Context) {
-	nodes := s.directory.Nodes()
-	if len(nodes) < s.config.ExpectedNodes || len(nodes) == 0 || nodes[0].ID != s.id {
-		return
-	}
-	candidates := s.candidates()
-	if slices.ContainsFunc(candidates, func(c placement.Candidate) bool { return c.Away }) {
-		return
-	}
-	policy := geoconfig.Policy{Home: ids.Site(s.config.Site), Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
-	_, err := s.makeSlice(ctx, ids.RootSlice, policy, candidates)
-	if err != nil && !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
-		s.log.Warn("the root slice could not be made", "error", err)
-	}
-}
-
-// makeSlice writes the row of a new slice.
-func (s *Server) makeSlice(ctx context.Context, id ids.Slice, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
-	members, err := placement.Choose(policy, candidates, s.id, s.survey.Distance)
-	if err != nil {
-		return geoconfig.SliceRow{}, err
-	}
-	row := geoconfig.SliceRow{ID: id, Policy: policy, Epoch: 1, Active: members[0], Generation: s.directory.Cluster().Generation}
-	for _, m := range members {
-		node, _ := s.directory.Node(m)
-		row.Members = append(row.Members, geoconfig.Member{Node: m, State: geoconfig.Normal, Incarnation: node.Incarnation})
-	}
-	rev, err := s.geo.Apply(ctx, geoconfig.Batch{
-		Key:    s.batchKey("slice"),
-		Slices: []geoconfig.SliceSwap{{Row: row}},
-		Audit: []geoconfig.AuditRecord{{AtNS: s.deps.Wall().UnixNano(), Who: string(s.id), Action: "slice.create",
-			Subject: fmt.Sprintf("slices/%d", id), Detail: fmt.Sprintf("home %s, level %d", policy.Home, policy.Level)}},
-	})
-	if err != nil {
-		return row, err
-	}
-	row.Revision = rev
-	s.directory.Learn(row)
-	return row, nil
-}
-
 // refill looks after the slices that this node leads: one that is full is
 // closed, one that has fewer members than its policy says gets another where a
 // node can take it, and a member that failed for too long is replaced.
@@ -173,7 +108,7 @@ func (s *Server) refill(ctx context.Context) {
 	if !s.directory.Away().IsZero() {
 		return
 	}
-	candidates := s.candidates()
+	candidates := s.slices.Candidates()
 	forgetFailures(s.kept.failedSince, s.id, s.directory.Slices())
 	for _, row := range s.leading() {
 		if ctx.Err() != nil {

@@ -22,6 +22,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/advisory"
+	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
@@ -101,9 +102,8 @@ type Server struct {
 	intents   *intents.Runner
 	kept      maintained
 	strays    failback.Observer
+	slices    *allocation.Allocator
 	roster    roster
-	opened    opened
-	placing   chan struct{} // holds one while a slice is chosen or made
 
 	chance  *source
 	aborted atomic.Bool
@@ -149,7 +149,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
 		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), kept: maintained{failedSince: map[failedMember]time.Duration{}},
-		placing: make(chan struct{}, 1), chance: &source{rand: d.Random}}
+		chance: &source{rand: d.Random}}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
 	s.life.init()

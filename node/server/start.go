@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/advisory"
+	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
@@ -275,6 +276,16 @@ func (s *Server) openAnswers() {
 
 // openServices registers what the node answers, and starts the loop.
 func (s *Server) openServices(context.Context) error {
+	s.slices = allocation.New(allocation.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Sites: s.directory.Sites,
+		Generation: func() ids.Generation { return s.directory.Cluster().Generation },
+		Connected:  func(id ids.Node) bool { return s.host.Connected(string(id), wire.Beacon) },
+		Distance:   s.survey.Distance,
+		Returns:    func(id ids.Slice) bool { return s.strays.Returns(id, s.clock()) },
+		Serves:     s.Serves, Apply: s.geo.Apply, Key: s.batchKey, Learn: s.directory.Learn,
+		ExpectedNodes: s.config.ExpectedNodes, MaxNewSlices: s.config.MaxNewSlices, LeaderTimeout: s.config.Lease,
+		Clock: s.clock, Wall: s.deps.Wall, Random: s.chance.Uint64, Logger: s.log,
+	})
 	s.intents = intents.New(intents.Options{
 		Self: s.id, Loop: s.loop, Host: s.host, Sessions: s.sessions, Cost: s.cost, Committed: s.committed, Row: s.directory.Slice,
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {

@@ -41,8 +41,7 @@ func (s *Server) CopySum(slice ids.Slice) (ids.Serial, string, error) {
 	return ids.Serial(p.Applied.Load()), out, nil
 }
 
-// Serves reports whether this node may act for a slice at this moment, for
-// tests.
+// Serves reports whether this node may act for a slice at this moment.
 func (s *Server) Serves(slice ids.Slice) bool {
 	return s.loop.Published(slice).Serves(s.clock())
 }

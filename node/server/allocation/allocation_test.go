@@ -1,0 +1,150 @@
+package allocation
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/identity"
+)
+
+// fakeRoster has the nodes a1 and a2 at site a, b1 at b, and some slices.
+type fakeRoster struct{ rows []geoconfig.SliceRow }
+
+func (*fakeRoster) Nodes() (out []geoconfig.Node) {
+	for _, id := range []ids.Node{"a1", "a2", "b1"} {
+		out = append(out, geoconfig.Node{ID: id, Site: ids.Site(id[:1]), Incarnation: 1})
+	}
+	return out
+}
+
+func (r *fakeRoster) Node(id ids.Node) (geoconfig.Node, bool) {
+	nodes := r.Nodes()
+	i := slices.IndexFunc(nodes, func(n geoconfig.Node) bool { return n.ID == id })
+	if i < 0 {
+		return geoconfig.Node{}, false
+	}
+	return nodes[i], true
+}
+
+func (r *fakeRoster) Slices() []geoconfig.SliceRow { return slices.Clone(r.rows) }
+
+func (r *fakeRoster) Slice(id ids.Slice) (geoconfig.SliceRow, bool) {
+	i := slices.IndexFunc(r.rows, func(row geoconfig.SliceRow) bool { return row.ID == id })
+	if i < 0 {
+		return geoconfig.SliceRow{}, false
+	}
+	return r.rows[i], true
+}
+
+// ordinary is a row of a slice with these members, the active first.
+func ordinary(id ids.Slice, home ids.Site, members ...ids.Node) geoconfig.SliceRow {
+	row := geoconfig.SliceRow{ID: id, Epoch: 1, Active: members[0], Policy: geoconfig.Policy{Home: home, Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}}
+	for _, m := range members {
+		row.Members = append(row.Members, geoconfig.Member{Node: m, State: geoconfig.Normal})
+	}
+	return row
+}
+
+func newAllocator(r *fakeRoster) *Allocator {
+	return New(Options{Self: "a1", Site: "a", Roster: r,
+		Sites:      func() []geoconfig.Site { return []geoconfig.Site{{Name: "a"}, {Name: "b"}} },
+		Generation: func() ids.Generation { return 1 },
+		Connected:  func(ids.Node) bool { return true },
+		Distance:   func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false },
+		Returns:    func(ids.Slice) bool { return false }, Serves: func(ids.Slice) bool { return true },
+		Apply: func(_ context.Context, b geoconfig.Batch) (ids.Revision, error) {
+			row := b.Slices[0].Row
+			if _, known := r.Slice(row.ID); known {
+				return 0, fault.E(fault.Conflict, "test", "", "the row is there")
+			}
+			r.rows = append(r.rows, row)
+			return 5, nil
+		},
+		Key: func(kind string) string { return kind }, Learn: func(...geoconfig.SliceRow) {},
+		ExpectedNodes: 3, MaxNewSlices: 2, LeaderTimeout: time.Second,
+		Clock: func() time.Duration { return 0 }, Wall: time.Now, Random: func() uint64 { return 0 }, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// place returns the slice that a new object below the root goes to.
+func place(t *testing.T, a *Allocator, cues *pb.Cues) (geoconfig.SliceRow, error) {
+	t.Helper()
+	answer, err := a.Place(t.Context(), &identity.Who{User: "ann"}, &pb.PlaceRequest{Parent: uint64(ids.RootObject), Cues: cues})
+	var row geoconfig.SliceRow
+	if err == nil {
+		err = json.Unmarshal(answer.(*pb.PlaceResponse).Row, &row)
+	}
+	return row, err
+}
+
+func TestMakeRoot_WaitsForTheExpectedNodes(t *testing.T) {
+	r := &fakeRoster{}
+	a := newAllocator(r)
+	a.o.ExpectedNodes = 4
+	if a.MakeRoot(t.Context()); len(r.rows) != 0 {
+		t.Errorf("got %v before all nodes are there", r.rows)
+	}
+	a.o.ExpectedNodes, a.o.Connected = 3, func(id ids.Node) bool { return id != "b1" }
+	if a.MakeRoot(t.Context()); len(r.rows) != 0 {
+		t.Errorf("got %v while a node is not reached", r.rows)
+	}
+	a.o.Connected = func(ids.Node) bool { return true }
+	a.MakeRoot(t.Context())
+	if len(r.rows) != 1 || r.rows[0].ID != ids.RootSlice || r.rows[0].Active != "a1" || len(r.rows[0].Members) != 3 {
+		t.Errorf("got %+v, want the root slice with three members, led here", r.rows)
+	}
+}
+
+func TestPlace_PrefersASliceThatIsThere(t *testing.T) {
+	r := &fakeRoster{rows: []geoconfig.SliceRow{ordinary(1, "b", "b1", "a1", "a2"), ordinary(2, "a", "a2", "a1", "b1")}}
+	a := newAllocator(r)
+	if row, err := place(t, a, nil); err != nil || row.ID != 2 {
+		t.Errorf("got slice %d (%v), want 2, which is led at this site", row.ID, err)
+	}
+	r.rows[1].Closed = true
+	if row, err := place(t, a, nil); err != nil || row.ID != 3 || row.Active != "a1" || row.Policy.Home != "a" {
+		t.Errorf("got %+v (%v) where none is open, want a new slice 3 at home here", row, err)
+	}
+	if row, err := place(t, a, nil); err != nil || row.ID != 3 {
+		t.Errorf("got slice %d (%v) afterwards, want 3 again", row.ID, err)
+	}
+}
+
+func TestPlace_TakesASliceThatReturns(t *testing.T) {
+	r := &fakeRoster{rows: []geoconfig.SliceRow{ordinary(2, "a", "b1", "a1", "a2")}}
+	a := newAllocator(r)
+	a.o.Returns = func(id ids.Slice) bool { return id == 2 }
+	if row, err := place(t, a, nil); err != nil || row.ID != 2 {
+		t.Errorf("got slice %d (%v), want 2, which is about to return", row.ID, err)
+	}
+}
+
+func TestPlace_RefusesASiteThatIsNotThere(t *testing.T) {
+	a := newAllocator(&fakeRoster{})
+	if _, err := place(t, a, &pb.Cues{Site: "c"}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("got %v, want Invalid", err)
+	}
+}
+
+func TestQuota_LimitsNewSlicesOfOneUser(t *testing.T) {
+	var q quota
+	for _, step := range []struct {
+		user    ids.User
+		at      time.Duration
+		refused bool
+	}{
+		{"ann", 0, false}, {"ann", time.Minute, false}, {"ann", 59 * time.Minute, true},
+		{"bob", 59 * time.Minute, false}, {"ann", time.Hour, false}, {"ann", time.Hour, true},
+	} {
+		if err := q.take(step.user, 2, step.at); fault.Is(err, fault.Quota) != step.refused {
+			t.Errorf("%s at %v: got %v, want refused %v", step.user, step.at, err, step.refused)
+		}
+	}
+}
