@@ -146,10 +146,15 @@ func (c *Client) describe(u *Unsaved) string {
 	return name
 }
 
-// keptNote says what becomes of writes that a program stops waiting for.
-func (c *Client) keptNote() string {
-	if c.opt.Soft {
-		return ""
-	}
-	return "; what was written is kept and sent on"
+// end joins all goroutines and closes what Open opened.
+func (c *Client) end() error {
+	c.notifier.Store(nil)
+	c.stop()
+	c.life.Lock()
+	c.over = true
+	c.life.Unlock()
+	c.work.Wait()
+	c.sessions.Close()
+	c.router.Close()
+	return errors.Join(c.cluster.Close(), c.closeDisk())
 }

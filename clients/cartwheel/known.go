@@ -13,8 +13,6 @@ import (
 // in use stays known, however much it is.
 
 const (
-	// DefaultKnownFiles is Options.KnownFiles with DefaultMemory.
-	DefaultKnownFiles = 1 << 16
 	// slack is the part of the limit by which the number of nodes swings: so much
 	// below it the kernel is asked to come down to, and so much above it names
 	// are listed without their attributes.

@@ -10,6 +10,59 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
+// interruptGrace is how long a call to a node goes on after its caller was
+// interrupted, half of it at least from the signal on: an operation that was
+// sent should have its answer, and the caller should not wait a second.
+const interruptGrace = 800 * time.Millisecond
+
+// outlasting is a context that outlasts its request's by the grace.
+type outlasting struct{ context.Context }
+
+type outlastingKey struct{}
+
+// Value implements context.Context.
+func (o outlasting) Value(key any) any {
+	if key == (outlastingKey{}) {
+		return true
+	}
+	return o.Context.Value(key)
+}
+
+// outlast returns a context that ends with the client, not with the request.
+func (c *Client) outlast(ctx context.Context) outlasting { return outlasting{trace.Carry(c.ctx, ctx)} }
+
+// outlasts reports whether a context has the grace already.
+func outlasts(ctx context.Context) bool { return ctx.Value(outlastingKey{}) != nil }
+
+// remotely returns the context for calls to nodes on behalf of one request.
+func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelFunc) {
+	if outlasts(ctx) {
+		return context.WithTimeout(ctx, c.opt.OpTimeout)
+	}
+	out, cancel := context.WithTimeout(c.outlast(ctx), c.opt.OpTimeout)
+	stop := endAfterGrace(ctx, out, cancel)
+	return out, func() { stop(); cancel() }
+}
+
+// endAfterGrace cancels out when ctx ends, but not before the grace is over.
+// Nothing watches a call that is shorter than half of it.
+func endAfterGrace(ctx, out context.Context, cancel func()) (stop func() bool) {
+	return time.AfterFunc(interruptGrace/2, func() {
+		select {
+		case <-ctx.Done():
+		case <-out.Done():
+			return
+		}
+		rest := time.NewTimer(interruptGrace / 2)
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+			cancel()
+		case <-out.Done():
+		}
+	}).Stop
+}
+
 // untilTaken is remotely for what waits until there is room for written bytes: a
 // writer is slowed down, never refused, while its caller waits. With Soft it
 // gives up as patiently does.
@@ -71,6 +124,14 @@ func (c *Client) patiently(ctx context.Context) (context.Context, context.Cancel
 		stop = endAfterGrace(ctx, out, func() { cancel(context.Canceled) })
 	}
 	return out, func() { stop(); p.stop(); cancel(context.Canceled) }
+}
+
+// keptNote says what becomes of writes that a program stops waiting for.
+func (c *Client) keptNote() string {
+	if c.opt.Soft {
+		return ""
+	}
+	return "; what was written is kept and sent on"
 }
 
 // flushFirst commits what is dirty of an object before something is done to it,

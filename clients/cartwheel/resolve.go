@@ -136,9 +136,6 @@ const (
 	belowBytes = 64 << 10
 	belowAgain = 10 * time.Second
 	maxBrought = 1024
-
-	// DefaultAheadFrom is the default of Options.AheadFrom.
-	DefaultAheadFrom = 2 * time.Millisecond
 )
 
 // brought remembers for which names those below were asked for.

@@ -1,0 +1,86 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
+	"cartwheel.dev/clients/session"
+	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+var _ mount.FileSystem = (*Client)(nil)
+
+// Open connects to the cluster. It fails with a clear fault where no node
+// answers, the key is unknown or the cluster is another one.
+func Open(ctx context.Context, o Options) (*Client, error) {
+	const op fault.Op = "cartwheel.Open"
+	o = o.filled()
+	c := &Client{opt: o, log: o.Logger, boot: o.BootTime, hlc: hlc.New(o.Now)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
+	c.nodes.init()
+	c.nodes.limit = o.KnownFiles
+	c.handles.init()
+	c.locks.init()
+	c.alone.init(o.UntoldFiles)
+	c.waits.by = map[ids.Object][]*waiting{}
+	cluster, err := contact.New(contact.Options{
+		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
+		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.BootTime,
+		Network: o.Network, Key: o.Key, Random: o.Random,
+	})
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	c.cluster = cluster
+	c.router = route.New(cluster, o.Logger, c.onRow)
+	c.operator = route.NewOperator(c.router, o.InFlight)
+	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
+	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
+	c.names = names.New(c.sessions, o.Names)
+	c.names.OnAttr = func(a *pb.Attr) { c.tickets.learn(a, c.boot()) }
+	cluster.Host().Message(method.Page, c.pushed)
+	if err := c.start(ctx); err != nil {
+		c.abandon()
+		return nil, fault.Wrap(fault.Unreachable, op, "", err)
+	}
+	return c, nil
+}
+
+// start does the part of Open that talks.
+func (c *Client) start(ctx context.Context) error {
+	const op fault.Op = "cartwheel.Open"
+	if err := c.cluster.Connect(ctx); err != nil {
+		return err
+	}
+	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
+		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
+	}
+	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log, Trace: c.recorder}
+	if c.opt.NoReadAhead {
+		o.ReadAhead = -1
+	}
+	c.opt.engine(&o)
+	if err := c.openDisk(&o); err != nil {
+		return err
+	}
+	c.engine = content.New((*remote)(c), o)
+	c.spawn(c.tellOld)
+	c.spawn(c.watch)
+	c.recover(ctx)
+	return nil
+}
+
+// observe follows the nodes' clocks. One that is far ahead is not followed:
+// the nodes report each other.
+func (c *Client) observe(_ string, t uint64) { _ = c.hlc.Observe(hlc.Time(t)) }
