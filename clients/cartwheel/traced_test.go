@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/cartwheel/traced"
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/servertest"
@@ -61,7 +61,7 @@ func TestATraceFollowsAProcess(t *testing.T) {
 	if err := shell.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	var sum cartwheel.Watched
+	var sum traced.Watched
 	attribute(t, point, token, &sum)
 	var list []trace.Record
 	attribute(t, point, token+".0", &list)

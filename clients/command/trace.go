@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/cartwheel/traced"
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -46,7 +46,7 @@ type traceView struct {
 	Command []string `json:"command"`
 	Status  int      `json:"status"`
 	Nanos   int64    `json:"time_ns"`
-	cartwheel.Watched
+	traced.Watched
 	Each []trace.Record `json:"each,omitempty"`
 }
 

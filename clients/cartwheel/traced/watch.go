@@ -1,4 +1,4 @@
-package cartwheel
+package traced
 
 import (
 	"encoding/json"
@@ -15,12 +15,12 @@ import (
 // any of its directories. They are not traced themselves.
 //
 //	user.cartwheel.counts           get: JSON of []trace.Count since the mount began
-//	user.cartwheel.trace.TOKEN      set "PID" (0: everybody): begin; "end": end;
+//	user.cartwheel.trace.TOKEN      set "PID" (0: every process): begin; "end": end;
 //	                                get: JSON of Watched
 //	user.cartwheel.trace.TOKEN.N    get: JSON of []trace.Record, from number N on
 const (
-	countsName  = ownPrefix + "counts"
-	tracePrefix = ownPrefix + "trace."
+	countsName  = "user.cartwheel.counts"
+	tracePrefix = "user.cartwheel.trace."
 )
 
 // endTrace is the value that ends a trace.
@@ -41,26 +41,39 @@ type Watched struct {
 
 func isTrace(name string) bool { return name == countsName || strings.HasPrefix(name, tracePrefix) }
 
-// traceXattr answers a question about traces.
-func (c *Client) traceXattr(_ mount.Caller, name string, buf []byte) (int, error) {
-	const op fault.Op = "cartwheel.trace"
+// op is what the errors of these attributes say that they come from.
+const op fault.Op = "cartwheel.trace"
+
+// fill copies a value by the rule that an empty buf asks for the size.
+func fill(buf, value []byte) (int, error) {
+	if len(buf) == 0 {
+		return len(value), nil
+	}
+	if len(buf) < len(value) {
+		return len(value), fault.E(fault.TooSmall, "cartwheel.Xattr", "", "")
+	}
+	return copy(buf, value), nil
+}
+
+// readXattr answers a question about traces. An empty buf asks for the size.
+func (f *FileSystem) readXattr(name string, buf []byte) (int, error) {
 	var answer any
 	token, at, paged := strings.Cut(strings.TrimPrefix(name, tracePrefix), ".")
 	switch {
 	case name == countsName:
-		answer = c.recorder.Counts()
+		answer = f.recorder.Counts()
 	case paged:
 		from, err := strconv.Atoi(at)
 		if err != nil {
 			return 0, fault.E(fault.NoAttribute, op, name, "")
 		}
-		page, err := c.tracePage(token, from)
+		page, err := f.tracePage(token, from)
 		if err != nil {
 			return 0, err
 		}
 		return fill(buf, page)
 	default:
-		counts, dropped, err := c.recorder.Seen(token)
+		counts, dropped, err := f.recorder.Seen(token)
 		if err != nil {
 			return 0, fault.Wrap(fault.NoAttribute, op, name, err)
 		}
@@ -74,10 +87,9 @@ func (c *Client) traceXattr(_ mount.Caller, name string, buf []byte) (int, error
 }
 
 // tracePage encodes as many operations as one answer holds.
-func (c *Client) tracePage(token string, from int) ([]byte, error) {
-	const op fault.Op = "cartwheel.trace"
+func (f *FileSystem) tracePage(token string, from int) ([]byte, error) {
 	for most := tracePage; ; most /= 2 {
-		list, err := c.recorder.Operations(token, from, most)
+		list, err := f.recorder.Operations(token, from, most)
 		if err != nil {
 			return nil, fault.Wrap(fault.NoAttribute, op, token, err)
 		}
@@ -96,16 +108,15 @@ func (c *Client) tracePage(token string, from int) ([]byte, error) {
 	}
 }
 
-// orderTrace begins or ends a trace. Who is neither root nor runs the mount
-// sees only operations of its own.
-func (c *Client) orderTrace(who mount.Caller, name, value string) error {
-	const op fault.Op = "cartwheel.trace"
+// setXattr begins or ends a trace. A caller that is neither root nor the mount's
+// own user sees only its own operations.
+func (f *FileSystem) setXattr(who mount.Caller, name, value string) error {
 	token := strings.TrimPrefix(name, tracePrefix)
 	if name == countsName || token == "" || strings.Contains(token, ".") {
 		return fault.E(fault.Invalid, op, name, "cannot be set")
 	}
 	if value == endTrace {
-		c.recorder.Unwatch(token)
+		f.recorder.Unwatch(token)
 		return nil
 	}
 	process, err := strconv.ParseUint(value, 10, 32)
@@ -116,6 +127,6 @@ func (c *Client) orderTrace(who mount.Caller, name, value string) error {
 	if int(uid) == os.Getuid() {
 		uid = 0
 	}
-	c.recorder.Watch(token, uint32(process), uid)
+	f.recorder.Watch(token, uint32(process), uid)
 	return nil
 }

@@ -1,0 +1,39 @@
+package cartwheel
+
+import (
+	"cartwheel.dev/clients/cartwheel/traced"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/trace"
+)
+
+// FileSystem is the Client as a kernel's binding gets it: each call is counted
+// by its kind, see Counts.
+func (c *Client) FileSystem() mount.FileSystem {
+	return traced.New(c, traced.Options{Recorder: c.recorder, Path: c.pathOf, StartRead: c.startRead})
+}
+
+// Counts returns what the operations through FileSystem cost since Open, by kind.
+func (c *Client) Counts() []trace.Count { return c.recorder.Counts() }
+
+// pathOf is the path of a node below the mount, as far as the caches know it,
+// with a name in it.
+func (c *Client) pathOf(node mount.Inode, name string) string {
+	o, _, ok := c.nodes.find(node)
+	if !ok {
+		return name
+	}
+	path := c.names.Path(o)
+	switch {
+	case name == "":
+		return path
+	case path == "/":
+		return path + name
+	}
+	return path + "/" + name
+}
+
+// startRead begins a read of an open file that a callback ends.
+func (c *Client) startRead(o *trace.Operation, id mount.Handle, offset int64, size int, then func(data []byte, ok bool)) bool {
+	h, err := c.toRead(id, offset)
+	return err == nil && h.content.StartRead(o, size, uint64(offset), then)
+}
