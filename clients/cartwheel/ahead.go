@@ -230,7 +230,7 @@ func (c *Client) files(ctx context.Context, list []ids.Object) (came []ids.Objec
 	req := &pb.FilesRequest{Objects: make([]uint64, len(list))}
 	for i, o := range list {
 		req.Objects[i] = uint64(o)
-		req.Tickets = append(req.Tickets, c.tickets.reached(o))
+		req.Tickets = append(req.Tickets, c.tickets.Of(o).Reached)
 	}
 	var mark names.Mark
 	var resp *pb.FilesResponse

@@ -78,7 +78,7 @@ func (c *Client) makeAlone(m *making) (made, bool) {
 	}
 	now := c.boot()
 	dir, _, ok := c.names.Attr(m.dir)
-	if !ok || dir.HasAcl || dir.Nlink == 0 || c.alone.sober.Load() > int64(now) || !c.staysHere(dir) {
+	if !ok || dir.HasAcl || dir.Nlink == 0 || c.alone.sober.Load() > int64(now) || !c.destination.IsHere(dir) {
 		return made{}, false
 	}
 	p, ok := c.maker(dir, m.who)
@@ -133,29 +133,9 @@ func (c *Client) journalMade(f *pending.File) bool {
 		f.Journal, err = c.engine.Made(f.Object, encoded)
 	}
 	if err != nil {
-		c.log.Warn("the write journal does not take a new file", "err", err)
+		c.opt.Logger.Warn("the write journal does not take a new file", "err", err)
 	}
 	return err == nil
-}
-
-// staysHere reports whether new files of a directory go to its own slice, as
-// place decides, where that is known without asking.
-func (c *Client) staysHere(dir *pb.Attr) bool {
-	parent := ids.Object(dir.Object).Slice()
-	row, ok := c.router.Known(parent)
-	if !ok || row.Closed {
-		return false
-	}
-	home := c.opt.Site
-	if home == "" && dir.Cues.GetSite() == "" || dir.Cues.GetKeepTogether() {
-		return true
-	}
-	want := cue.Policy(cue.Inherit(dir.Cues, nil), home)
-	if samePolicy(row.Policy, want) && c.siteOf(row.Active) == want.Home {
-		return true
-	}
-	s, ok := c.placed.get(want, c.boot())
-	return ok && s == 0
 }
 
 // maker is who a file made here will belong to, as its active will say; false

@@ -232,7 +232,7 @@ func (c *Client) learn(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, 
 	if known && old.Version != a.Version {
 		c.nodes.advance(o, old.Version, a.Version)
 	}
-	c.receipts.note(o, resp.Receipt)
+	c.receipts.Note(o, resp.Receipt)
 }
 
 // advance moves the version of the kernel's pages on.
@@ -298,9 +298,5 @@ func contains(list []uint32, x uint32) bool {
 
 // StatFS implements mount.FileSystem.
 func (c *Client) StatFS(ctx context.Context, _ mount.Caller, _ mount.Inode) (mount.Space, error) {
-	return c.space.get(ctx, c)
+	return c.space.Get(ctx)
 }
-
-// spaceFor is how long the answer to statfs is kept: some programs ask all the
-// time.
-const spaceFor = time.Second

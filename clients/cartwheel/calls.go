@@ -81,11 +81,11 @@ func (c *Client) fetch(ctx context.Context, o ids.Object, content, xattrs bool) 
 	var resp *pb.GetAttrResponse
 	by, err := c.ask(ctx, o.Slice(), nil, method.GetAttr, func(h *pb.ReadHeader) (proto.Message, answer) {
 		mark, resp = c.names.MarkObject(o), &pb.GetAttrResponse{}
-		t := c.tickets.of(o)
-		h.Ticket = t.reached
+		t := c.tickets.Of(o)
+		h.Ticket = t.Reached
 		req := &pb.GetAttrRequest{Header: h, Object: uint64(o), Content: content, Xattrs: xattrs}
-		if t.now.ticket != nil { // who has it open reads on, whatever the mode is now
-			req.Root, req.Readable = t.now.root[:], t.now.ticket
+		if root, ticket := t.Current(); ticket != nil { // an open file is read on, whatever the mode is now
+			req.Root, req.Readable = root[:], ticket
 		}
 		return req, resp
 	})
@@ -133,7 +133,7 @@ func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse,
 	if o.op.TimeNs == 0 {
 		o.op.TimeNs = c.opt.Now().UnixNano()
 	}
-	req := &pb.OperateRequest{Principal: o.p, Operation: o.op, SyncLevel: o.level, Hlc: uint64(c.hlc.Last()), Tickets: c.tickets.with(method.Names(o.op)...)}
+	req := &pb.OperateRequest{Principal: o.p, Operation: o.op, SyncLevel: o.level, Hlc: uint64(c.hlc.Last()), Tickets: c.tickets.With(method.Names(o.op)...)}
 	// Sent again, it stays under the session under which it was sent first: what
 	// was written under a lock that went with that session is refused.
 	under := map[ids.Node]uint64{}
@@ -149,9 +149,9 @@ func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse,
 	if k := fault.Kind(resp.Result.GetKind()); k != fault.None {
 		return nil, by, fault.E(k, op, "", resp.Result.Message)
 	}
-	if r := resp.Result; c.isUser() {
+	if r := resp.Result; c.tickets.IsUser() {
 		for _, a := range []*pb.Attr{r.GetAttr(), r.GetDir(), r.GetNewDir()} {
-			c.tickets.learn(a, c.boot())
+			c.tickets.Learn(a)
 		}
 	}
 	return resp, by, nil

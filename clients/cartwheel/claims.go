@@ -36,9 +36,9 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 		return
 	}
 	for _, l := range req.Locks {
-		req.Tickets = append(req.Tickets, c.tickets.with(l.Object)...)
+		req.Tickets = append(req.Tickets, c.tickets.With(l.Object)...)
 	}
-	req.Tickets = append(req.Tickets, c.tickets.with(req.Open...)...)
+	req.Tickets = append(req.Tickets, c.tickets.With(req.Open...)...)
 	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
 	defer cancel()
 	var resp *pb.ClaimResponse
@@ -56,7 +56,7 @@ func (c *Client) claim(row geoconfig.SliceRow) {
 	})
 	if err != nil {
 		if c.ctx.Err() == nil {
-			c.log.Warn("open files and locks could not be claimed from a slice's new active", "slice", uint32(row.ID), "err", err)
+			c.opt.Logger.Warn("open files and locks could not be claimed from a slice's new active", "slice", uint32(row.ID), "err", err)
 		}
 		return
 	}
@@ -126,7 +126,7 @@ func (c *Client) loseLocks(which func(ids.Object, *holding) bool) {
 				kept = append(kept, *h)
 				continue
 			}
-			c.log.Warn("a lock was lost", "object", o.String())
+			c.opt.Logger.Warn("a lock was lost", "object", o.String())
 			t.lost[h.handle] = struct{}{}
 			if dirty && h.lock.Type == mount.WriteLock {
 				t.spoiled[o] = struct{}{}

@@ -12,10 +12,14 @@ package cartwheel
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 
+	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/space"
+	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/transfer"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -30,7 +34,6 @@ import (
 // Client is one mount's view of the tree.
 type Client struct {
 	opt      Options
-	log      *slog.Logger
 	cluster  *contact.Cluster
 	router   *route.Router
 	operator *route.Operator
@@ -49,26 +52,27 @@ type Client struct {
 	over bool
 	work sync.WaitGroup
 
-	nodes     nodes
-	handles   handles
-	locks     locks
-	placed    placements
-	alone     aloneness
-	space     spaceCache
-	receipts  receipts
-	waits     waits
-	lettingGo lettingGo
-	seen      seen
-	meanings  meanings
-	brought   brought
-	tickets   tickets
-	ahead     ahead
-	streams   streams
-	recorder  *trace.Recorder
-	notifier  atomic.Pointer[mount.Notifier]
-	arrived   atomic.Uint64 // files that were made here and their actives told of
-	closing   sync.Once
-	closed    error
+	nodes       nodes
+	handles     handles
+	locks       locks
+	destination *destination.Chooser
+	alone       aloneness
+	space       *space.Gauge
+	receipts    receipts.Table
+	waits       waits
+	lettingGo   lettingGo
+	seen        seen
+	meanings    meanings
+	brought     brought
+	tickets     *tickets.Table
+	chunks      *transfer.Service
+	ahead       ahead
+	streams     streams
+	recorder    *trace.Recorder
+	notifier    atomic.Pointer[mount.Notifier]
+	arrived     atomic.Uint64 // files that were made here and their actives told of
+	closing     sync.Once
+	closed      error
 }
 
 // Init implements mount.FileSystem.

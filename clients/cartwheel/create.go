@@ -2,7 +2,6 @@ package cartwheel
 
 import (
 	"context"
-	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -58,9 +57,9 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 	own := m.cues.Only(m.call).Persistent()
 	m.create.Cues, m.create.Dir, m.create.Name, m.create.Umask = own, uint64(m.dir), []byte(m.name), m.who.Umask
 	for try := 0; ; try++ {
-		slice, err := c.place(out, dir, own)
+		slice, err := c.destination.Choose(out, dir, own)
 		if fault.Is(err, fault.Again) {
-			if c.pauseBeforePlace(out, try) {
+			if c.destination.Pause(out, try) {
 				continue
 			}
 			err = fault.Wrap(fault.TimedOut, "cartwheel.create", m.name, err)
@@ -85,35 +84,10 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 		if !fault.Is(err, fault.Closed) || unknown(err) {
 			return res, err
 		}
-		c.closedSlice(out, slice)
-		if !c.pauseBeforePlace(out, try) {
+		c.destination.Close(out, slice)
+		if !c.destination.Pause(out, try) {
 			return made{}, fault.Wrap(fault.TimedOut, "cartwheel.create", m.name, err)
 		}
-	}
-}
-
-// pauseBeforePlace waits until it makes sense to look for a slice again, after
-// one was full: a node may be the last to hear that it is. False: ctx ended.
-func (c *Client) pauseBeforePlace(ctx context.Context, try int) bool {
-	if try < 3 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(c.cluster.Jitter(placeAgain))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// closedSlice notes that a slice takes no more objects.
-func (c *Client) closedSlice(ctx context.Context, s ids.Slice) {
-	c.placed.drop(s)
-	if row, err := c.router.Row(ctx, s); err == nil && !row.Closed {
-		row.Closed = true
-		c.router.Amend(row)
 	}
 }
 
@@ -148,7 +122,7 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 			l.Complete(o)
 		}
 	})
-	c.receipts.note(o, resp.Receipt)
+	c.receipts.Note(o, resp.Receipt)
 	c.tellAliases(m.dir, m.cues, m.name)
 	if !whole {
 		res.attr, err = c.attr(ctx, o)
@@ -214,7 +188,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 		l.Attr(named.Result.Dir, false)
 		l.Entry(m.dir, m.name, names.Entry{Object: obj, Type: a.Mode & mount.TypeMask})
 	})
-	c.receipts.note(obj, resp.Receipt)
+	c.receipts.Note(obj, resp.Receipt)
 	c.tellAliases(m.dir, m.cues, m.name)
 	return made{attr: a}, nil
 }

@@ -176,7 +176,7 @@ func (c *Client) learnPage(dir ids.Object, p *page, going bool, first *names.Mar
 		for i, e := range p.resp.Entries {
 			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: ids.Object(e.Object), Type: e.Mode}}
 			l.Attr(e.Attr, false)
-			c.tickets.note(ids.Object(e.Object), e.Ticket)
+			c.tickets.Note(ids.Object(e.Object), e.Ticket)
 			l.Entry(dir, out[i].Name, out[i].Entry)
 		}
 		if *kept && !p.resp.More {

@@ -40,10 +40,10 @@ func (c *Client) openDisk(o *content.Options) error {
 		return fault.FromOS("cartwheel.Open", d.dir, err)
 	}
 	var err error
-	if d.cache, err = diskcache.Open(filepath.Join(d.dir, "chunks"), diskcache.Options{Limit: limit, Log: c.log}); err != nil {
+	if d.cache, err = diskcache.Open(filepath.Join(d.dir, "chunks"), diskcache.Options{Limit: limit, Log: c.opt.Logger}); err != nil {
 		return err
 	}
-	if d.log, d.left, err = writelog.Open(filepath.Join(d.dir, "journal"), writelog.Options{Log: c.log, SegmentBytes: c.opt.JournalFileBytes}); err != nil {
+	if d.log, d.left, err = writelog.Open(filepath.Join(d.dir, "journal"), writelog.Options{Log: c.opt.Logger, SegmentBytes: c.opt.JournalFileBytes}); err != nil {
 		return errors.Join(err, d.cache.Close())
 	}
 	c.disk = d
@@ -75,7 +75,7 @@ func (c *Client) park(ctx context.Context, p *content.Parked) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fault.FromOS(op, name, err)
 	}
-	c.log.Warn("a file was changed by others after writes that a crash left behind: both are kept", "object", p.Object.String(), "copy", name)
+	c.opt.Logger.Warn("a file was changed by others after writes that a crash left behind: both are kept", "object", p.Object.String(), "copy", name)
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (c *Client) DropCaches(caller context.Context) {
 	defer cancel()
 	defer context.AfterFunc(caller, cancel)()
 	if err := c.engine.FlushAll(ctx); err != nil {
-		c.log.Warn("not everything could be committed before the caches were dropped", "err", err)
+		c.opt.Logger.Warn("not everything could be committed before the caches were dropped", "err", err)
 	}
 	_ = c.settleAll(ctx, every) // their closes tell
 	c.names.Clear()

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
 )
 
@@ -91,10 +92,8 @@ func (c *Client) LostLocks() int {
 
 // Owns reports whether a node has said that the client has a chunk's bytes.
 func (c *Client) Owns(a chunk.Address) bool {
-	c.tickets.mu.Lock()
-	defer c.tickets.mu.Unlock()
-	_, ok := c.tickets.owned.get(a, maxOwned)
-	return ok
+	commit := &pb.Commit{Extents: []*pb.Extent{{Source: &pb.Extent_Chunk{Chunk: a[:]}}}}
+	return c.tickets.ShowOwned(commit) == nil
 }
 
 // ListingKept counts the names that an open directory keeps.

@@ -323,7 +323,11 @@ func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode,
 		}
 	}
 	if mode&mount.AllocatePunchHole == 0 {
-		if err := c.roomFor(out, h, uint64(offset+length), uint64(length)); err != nil {
+		stored := uint64(0)
+		if a, _, ok := c.names.Attr(h.object); ok {
+			stored = a.Stored
+		}
+		if err := c.space.Room(out, h.object, stored, uint64(offset+length), uint64(length)); err != nil {
 			return err
 		}
 	}

@@ -10,4 +10,4 @@ func (c *Client) Host() *wire.Host { return c.cluster.Host() }
 
 // Chunks is the cluster's chunk service as this client's files use it, for
 // measurements of what files cost above it.
-func (c *Client) Chunks() content.Remote { return (*remote)(c) }
+func (c *Client) Chunks() content.Remote { return c.chunks }

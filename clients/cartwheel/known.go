@@ -160,7 +160,7 @@ const slept = 100 * time.Millisecond
 // woken has the kernel drop everything: it counts on with timeouts whose leases
 // ended while the machine slept.
 func (c *Client) woken() {
-	c.log.Info("the machine was suspended: what the kernel knows is looked at anew")
+	c.opt.Logger.Info("the machine was suspended: what the kernel knows is looked at anew")
 	c.dropKernel(func(n *node) bool {
 		for name, x := range n.told {
 			x.until = 1<<63 - 1 // by the clock of leases they are over

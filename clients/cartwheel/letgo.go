@@ -81,7 +81,7 @@ func (c *Client) letOneGo(o ids.Object) {
 	resp, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
 		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
 	if err != nil && c.ctx.Err() == nil {
-		c.log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
+		c.opt.Logger.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
 	}
 	if err == nil && !resp.Result.Existed {
 		c.engine.Discard(o)

@@ -250,7 +250,7 @@ func (c *Client) askLock(ctx context.Context, o ids.Object, req *pb.LockRequest)
 	err := active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		at = lockSession{node, c.sessions.With(ctx, node)}
 		req.Slice, req.Epoch, req.Client, req.Session = uint32(o.Slice()), uint64(epoch), c.cluster.Client(), at.number
-		resp, req.Ticket = &pb.LockResponse{}, c.tickets.reached(o)
+		resp, req.Ticket = &pb.LockResponse{}, c.tickets.Of(o).Reached
 		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Lock, req, nil, resp)
 		body.Release()
 		// Where the session has just ended, the next attempt has the new one.

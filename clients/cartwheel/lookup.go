@@ -177,7 +177,7 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 		err = fault.E(fault.Invalid, op, name, "there is no such site; `cartwheel status` lists them")
 	}
 	if err != nil {
-		c.log.Warn("a cue cannot be honoured", "cue", name, "err", err)
+		c.opt.Logger.Warn("a cue cannot be honoured", "cue", name, "err", err)
 		return mount.Entry{}, err
 	}
 	a, err := c.attr(ctx, dir)

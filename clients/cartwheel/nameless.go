@@ -62,6 +62,6 @@ func (c *Client) createNameless(ctx context.Context, dir ids.Object, op operatio
 		return nil, fault.E(fault.Corrupt, "cartwheel.CreateNameless", dir.String(), "the answer has no object")
 	}
 	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, true) })
-	c.receipts.note(ids.Object(a.Object), resp.Receipt)
+	c.receipts.Note(ids.Object(a.Object), resp.Receipt)
 	return a, nil
 }

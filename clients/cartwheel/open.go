@@ -3,6 +3,10 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/space"
+	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/transfer"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -14,7 +18,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
-	"cartwheel.dev/node/protocol/pb"
 )
 
 var _ mount.FileSystem = (*Client)(nil)
@@ -24,7 +27,7 @@ var _ mount.FileSystem = (*Client)(nil)
 func Open(ctx context.Context, o Options) (*Client, error) {
 	const op fault.Op = "cartwheel.Open"
 	o = o.filled()
-	c := &Client{opt: o, log: o.Logger, boot: o.BootTime, hlc: hlc.New(o.Now)}
+	c := &Client{opt: o, boot: o.BootTime, hlc: hlc.New(o.Now)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
 	c.nodes.init()
@@ -43,12 +46,21 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		return nil, err
 	}
 	c.cluster = cluster
+	c.tickets = tickets.New(tickets.Options{Who: cluster.Who, BootTime: o.BootTime, Renew: func(ctx context.Context, o ids.Object) {
+		_, _ = c.fetch(ctx, o, true, false) // without a newer one the node says why it refuses
+	}})
 	c.router = route.New(cluster, o.Logger, c.onRow)
+	c.space = space.New(space.Options{Nodes: cluster, BootTime: o.BootTime, Remotely: c.remotely, Copies: func() int {
+		row, _ := c.router.Known(ids.RootSlice)
+		return max(len(row.Members), 1)
+	}})
+	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: cluster, Tickets: c.tickets, Commit: c.commitFile, Version: c.whole})
+	c.destination = destination.New(destination.Options{Site: o.Site, Router: c.router, Cluster: cluster, BootTime: o.BootTime, Log: o.Logger})
 	c.operator = route.NewOperator(c.router, o.InFlight)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)
-	c.names.OnAttr = func(a *pb.Attr) { c.tickets.learn(a, c.boot()) }
+	c.names.OnAttr = c.tickets.Learn
 	cluster.Host().Message(method.Page, c.pushed)
 	if err := c.start(ctx); err != nil {
 		c.abandon()
@@ -66,7 +78,7 @@ func (c *Client) start(ctx context.Context) error {
 	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
 		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
 	}
-	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.log, Trace: c.recorder}
+	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.opt.Logger, Trace: c.recorder}
 	if c.opt.NoReadAhead {
 		o.ReadAhead = -1
 	}
@@ -74,7 +86,7 @@ func (c *Client) start(ctx context.Context) error {
 	if err := c.openDisk(&o); err != nil {
 		return err
 	}
-	c.engine = content.New((*remote)(c), o)
+	c.engine = content.New(c.chunks, o)
 	c.spawn(c.tellOld)
 	c.spawn(c.watch)
 	c.recover(ctx)

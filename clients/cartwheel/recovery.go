@@ -111,14 +111,14 @@ func (c *Client) recover(ctx context.Context) {
 func (c *Client) recoverOne(l content.Leftover) {
 	o, last := l.Object, l.Writes[len(l.Writes)-1].Number
 	defer c.recovery.decided(o)
-	c.log.Info("writes that a crash left behind are being committed", "object", o.String(), "writes", len(l.Writes))
+	c.opt.Logger.Info("writes that a crash left behind are being committed", "object", o.String(), "writes", len(l.Writes))
 	for {
 		err := c.tryRecover(o, &l)
 		if err == nil {
 			c.disk.log.Forget(o, last) // what is written since it was decided stays
 			return
 		}
-		c.log.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)
+		c.opt.Logger.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)
 		select {
 		case <-time.After(recoverAgain):
 		case <-c.ctx.Done():
@@ -208,7 +208,7 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 		return err
 	default:
 		l.Writes = rest
-		c.log.Warn("a file that a crash left behind cannot be made", "name", string(create.Name), "err", err)
+		c.opt.Logger.Warn("a file that a crash left behind cannot be made", "name", string(create.Name), "err", err)
 	}
 	return nil
 }
@@ -216,18 +216,18 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 // remakeApart makes a file whose directory's slice has become full since.
 func (c *Client) remakeApart(ctx context.Context, create *pb.Create, p *pb.Principal) (*pb.Attr, error) {
 	m := making{dir: ids.Object(create.Dir), name: string(create.Name), create: create}
-	c.closedSlice(ctx, m.dir.Slice())
+	c.destination.Close(ctx, m.dir.Slice())
 	dir, err := c.attr(ctx, m.dir)
 	if err != nil {
 		return nil, err
 	}
-	slice, err := c.place(ctx, dir, nil)
+	slice, err := c.destination.Choose(ctx, dir, nil)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unreachable, "cartwheel.recover", m.name, err)
 	}
 	res, err := c.createApart(ctx, m, p, dir, slice)
 	if fault.Is(err, fault.Closed) { // that one, too: the next attempt looks for another
-		c.closedSlice(ctx, slice)
+		c.destination.Close(ctx, slice)
 		err = fault.Wrap(fault.Unreachable, "cartwheel.recover", m.name, err)
 	}
 	return res.attr, err

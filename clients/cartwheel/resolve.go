@@ -53,7 +53,7 @@ func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir ids.Objec
 				asked, below = true, c.toBringBelow(dir, path)
 			}
 			r.mark, r.resp = c.names.MarkDir(dir), &pb.ResolveResponse{}
-			h.Ticket = c.tickets.reached(dir)
+			h.Ticket = c.tickets.Of(dir).Reached
 			return &pb.ResolveRequest{Header: h, Dir: uint64(dir), Names: list, Content: true, BelowBytes: below}, r.resp
 		})
 		if err == nil && len(r.resp.Steps) == 0 {
@@ -95,7 +95,7 @@ func (c *Client) learnResolved(dir ids.Object, path []string, r *resolved) (met 
 				break // why the walk does not go on, or nonsense
 			}
 			l.Attr(step.Attr, false)
-			c.tickets.note(e.Object, step.Ticket)
+			c.tickets.Note(e.Object, step.Ticket)
 			l.Entry(at, path[i], e)
 			met = append(met, e)
 			at = e.Object
@@ -120,7 +120,7 @@ func (c *Client) learnResolved(dir ids.Object, path []string, r *resolved) (met 
 func (c *Client) learnBelow(l *names.Learner, dir ids.Object, b *pb.Names) {
 	for _, e := range b.Entries {
 		l.Attr(e.Attr, false)
-		c.tickets.note(ids.Object(e.Object), e.Ticket)
+		c.tickets.Note(ids.Object(e.Object), e.Ticket)
 		l.Entry(dir, string(e.Name), names.Entry{Object: ids.Object(e.Object), Type: e.Mode})
 	}
 	if b.Whole {

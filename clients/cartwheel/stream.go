@@ -161,7 +161,7 @@ func (s *stream) question(h *pb.ReadHeader) *pb.ListRequest {
 	if n := len(s.pages); n > 0 && s.pages[n-1].decode() == nil {
 		after = last(s.pages[n-1].resp, after)
 	}
-	h.Ticket = c.tickets.reached(s.dir)
+	h.Ticket = c.tickets.Of(s.dir).Reached
 	return &pb.ListRequest{Header: h, Dir: uint64(s.dir), After: after, Limit: pageEntries, Stream: number, PushBytes: uint32(s.most)}
 }
 

@@ -28,7 +28,7 @@ func (c *Client) tell(ctx context.Context, f *pending.File, commit *content.Comm
 	if fault.Is(err, fault.Exists) && !unknown(err) {
 		name := conflictName(f)
 		if resp, by, mark, err = c.tellAs(ctx, f, name, commit); err == nil {
-			c.log.Warn("somebody else made a file of the same name while this client was cut off: both are kept", "name", f.Name, "copy", name)
+			c.opt.Logger.Warn("somebody else made a file of the same name while this client was cut off: both are kept", "name", f.Name, "copy", name)
 		}
 	}
 	if err == nil {
@@ -43,7 +43,7 @@ func (c *Client) tell(ctx context.Context, f *pending.File, commit *content.Comm
 		if known && r.Attr != nil {
 			c.nodes.advance(f.Object, old.Version, r.Attr.Version)
 		}
-		c.receipts.note(f.Object, resp.Receipt)
+		c.receipts.Note(f.Object, resp.Receipt)
 		c.engine.Told(f.Object, f.Journal, r.Attr.GetVersion())
 	}
 	if refused != nil {
@@ -86,7 +86,7 @@ func conflictName(f *pending.File) string {
 // refuse takes back what programs were told of a file; its next close says why,
 // unless the engine does.
 func (c *Client) refuse(f *pending.File, err error, note bool) {
-	c.log.Warn("a new file could not be told to its active", "name", f.Name, "object", f.Object.String(), "err", err)
+	c.opt.Logger.Warn("a new file could not be told to its active", "name", f.Name, "object", f.Object.String(), "err", err)
 	c.alone.sober.Store(int64(c.boot() + soberFor))
 	c.names.Unmake(f.Dir, f.Name, f.Object)
 	c.doubt(f.Dir, f.Object)

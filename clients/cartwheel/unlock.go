@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -25,22 +26,13 @@ func (c *Client) unlock(ctx context.Context, o ids.Object, l mount.Lock) error {
 	if _, _, err = c.askLock(out, o, &pb.LockRequest{Lock: toWire(o, l)}); err == nil {
 		return nil
 	}
-	if mayComeLater(err) {
+	if route.MayComeLater(err) {
 		c.releaseLater(o, l)
 	}
 	if ctx.Err() != nil {
 		err = fault.Wrap(fault.Interrupted, "cartwheel.SetLock", o.String(), err)
 	}
 	return err
-}
-
-// mayComeLater reports whether a request failed so that it may succeed later.
-func mayComeLater(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.TimedOut, fault.Canceled, fault.Interrupted, fault.Unreachable, fault.Overloaded, fault.Again, fault.NotActive, fault.WrongEpoch, fault.Closed, fault.Expired:
-		return true
-	}
-	return false
 }
 
 // unlockOwner gives up every range that an owner holds on an object.
@@ -96,10 +88,10 @@ func (c *Client) releaseLater(o ids.Object, l mount.Lock) {
 		defer tick.Stop()
 		for {
 			err := c.releaseNow(o, l)
-			if err == nil || c.ctx.Err() != nil || !mayComeLater(err) {
+			if err == nil || c.ctx.Err() != nil || !route.MayComeLater(err) {
 				return // the session's end does it where nothing else can
 			}
-			c.log.Debug("a lock could not be given up yet", "object", o.String(), "err", err)
+			c.opt.Logger.Debug("a lock could not be given up yet", "object", o.String(), "err", err)
 			select {
 			case <-tick.C:
 			case <-c.ctx.Done():

@@ -191,7 +191,7 @@ type Receipt struct {
 }
 
 func (c *Client) receipt(ctx context.Context, o ids.Object) ([]byte, error) {
-	r := c.receipts.get(o)
+	r := c.receipts.Get(o)
 	if r == nil {
 		return nil, fault.E(fault.NoAttribute, "cartwheel.receipt", o.String(), "nothing was written to it here")
 	}
@@ -203,7 +203,7 @@ func (c *Client) receipt(ctx context.Context, o ids.Object) ([]byte, error) {
 		}
 		for _, n := range row.Normals() {
 			out.Nodes = append(out.Nodes, string(n))
-			if site := string(c.siteOf(n)); !slices.Contains(out.Sites, site) {
+			if site := string(c.destination.SiteOf(n)); !slices.Contains(out.Sites, site) {
 				out.Sites = append(out.Sites, site)
 			}
 		}
@@ -234,7 +234,7 @@ func (c *Client) where(ctx context.Context, o ids.Object) ([]byte, error) {
 	var by ids.Node
 	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 		resp, by = &pb.WhereResponse{}, node
-		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Where, &pb.WhereRequest{Object: uint64(o), Ticket: c.tickets.reached(o)}, nil, resp)
+		body, err := c.cluster.Call(ctx, node, wire.Operation, method.Where, &pb.WhereRequest{Object: uint64(o), Ticket: c.tickets.Of(o).Reached}, nil, resp)
 		body.Release()
 		return nil, err
 	})

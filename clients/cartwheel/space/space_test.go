@@ -1,4 +1,4 @@
-package cartwheel
+package space
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestSpaceIsWhatFitsSoOften holds what df shows against the disks of the nodes.
-func TestSpaceIsWhatFitsSoOften(t *testing.T) {
+// TestSpace_IsWhatFitsSoOften holds what df shows against the disks of the nodes.
+func TestSpace_IsWhatFitsSoOften(t *testing.T) {
 	const block = 4096
 	disk := func(total, free, objects, left uint64) *pb.StatfsResponse {
 		return &pb.StatfsResponse{TotalBytes: total * block, FreeBytes: free * block, Objects: objects, FreeObjects: left}

@@ -1,4 +1,4 @@
-package cartwheel
+package transfer
 
 import (
 	"context"
@@ -16,13 +16,12 @@ import (
 // nothing.
 
 // HaveChunks implements content.Remote.
-func (r *remote) HaveChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) ([]bool, error) {
-	c := (*Client)(r)
-	req := &pb.HaveRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Client: c.cluster.Client()}
+func (s *Service) HaveChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) ([]bool, error) {
+	req := &pb.HaveRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Client: s.cluster.Client()}
 	var resp *pb.HaveResponse
-	err := c.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
-		if c.isUser() {
-			nonce, err := c.cluster.Nonce(ctx, node)
+	err := s.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+		if s.tickets.IsUser() {
+			nonce, err := s.cluster.Nonce(ctx, node)
 			if err == nil {
 				req.Proofs, err = proofs(nonce, sizes, body)
 			}
@@ -31,14 +30,14 @@ func (r *remote) HaveChunks(ctx context.Context, o ids.Object, addresses []chunk
 			}
 		}
 		resp = &pb.HaveResponse{}
-		buffer, err := c.cluster.Call(ctx, node, wire.Operation, method.Have, req, nil, resp)
+		buffer, err := s.cluster.Call(ctx, node, wire.Operation, method.Have, req, nil, resp)
 		buffer.Release()
 		return resp.Refusal, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.tickets.own(addresses, resp.Owned)
+	s.tickets.Own(addresses, resp.Owned)
 	missing := make([]bool, len(addresses))
 	for i := range missing {
 		missing[i] = i/8 >= len(resp.Missing) || resp.Missing[i/8]&(1<<(i%8)) != 0

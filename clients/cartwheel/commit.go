@@ -1,0 +1,53 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// commitFile makes written ranges part of a file, for the content engine.
+func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Result, error) {
+	o := commit.Object
+	how, _ := commit.As.(*as)
+	if how == nil {
+		how = &as{p: &pb.Principal{}}
+	}
+	if err := c.tickets.ShowOwned(commit.Splice); err != nil {
+		return nil, err
+	}
+	if f := c.alone.table.Of(o); f != nil {
+		if c.alone.table.Claim(f) {
+			return c.tell(ctx, f, &commit)
+		}
+		if err := f.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.locks.mayCommit(ctx, o); err != nil {
+		return nil, err
+	}
+	before, _, known := c.names.Attr(o)
+	mark := c.names.MarkChange(o)
+	resp, by, err := c.operate(ctx, operation{slice: o.Slice(), p: how.p, body: commit.Body, level: how.level,
+		op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
+	if err != nil {
+		if unknown(err) {
+			c.doubt(o)
+		} else if !fault.Is(err, fault.Missing) { // the kernel's pages have what was refused
+			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+		}
+		return nil, err
+	}
+	if a := resp.Result.Attr; a != nil {
+		c.learn(&mark, by, resp, a)
+		if commit.Splice.Append && (!known || before.Size != resp.Result.Offset) {
+			// The kernel put the pages where it took the end to be.
+			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+		}
+	}
+	return resp.Result, nil
+}

@@ -1,0 +1,176 @@
+package transfer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/trace"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/wire"
+)
+
+func join(addresses []chunk.Address) []byte {
+	out := make([]byte, 0, len(addresses)*chunk.AddressSize)
+	for i := range addresses {
+		out = append(out, addresses[i][:]...)
+	}
+	return out
+}
+
+// chain is the normal members of a slice in the order in which chunks pass from
+// one to the next, the one nearest to this client first.
+func (s *Service) chain(row geoconfig.SliceRow) []ids.Node {
+	nodes := row.Normals()
+	first := s.cluster.Closest(row.Active, nodes)
+	if i := slices.Index(nodes, first); i > 0 {
+		nodes[0], nodes[i] = nodes[i], nodes[0]
+	}
+	s.cluster.Chain(nodes)
+	return nodes
+}
+
+// putNear sends chunks to the nearest normal member, which passes them on while
+// it takes them, and reports whether they are at the active too.
+func (s *Service) putNear(ctx context.Context, row geoconfig.SliceRow, addresses []chunk.Address, sizes []uint32, body [][]byte) bool {
+	nodes := s.chain(row)
+	if len(nodes) == 0 || nodes[0] == row.Active {
+		return false
+	}
+	req := &pb.PutRequest{Slice: uint32(row.ID), Addresses: join(addresses), Sizes: sizes, Client: s.cluster.Client()}
+	for _, n := range nodes[1:] {
+		req.Chain = append(req.Chain, string(n))
+	}
+	resp := &pb.PutResponse{}
+	buffer, err := s.cluster.Call(ctx, nodes[0], wire.Chunk, method.Put, req, body, resp)
+	buffer.Release()
+	if err == nil {
+		s.tickets.Own(addresses, resp.Owned)
+	}
+	return err == nil && slices.Contains(resp.Stored, string(row.Active))
+}
+
+// PutChunks implements content.Remote: the nearest member takes them and passes
+// them on along the chain of the other normal ones; where that does not bring
+// them to the active, the active takes them itself.
+func (s *Service) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
+	if row, ok := s.router.Known(o.Slice()); ok && s.putNear(ctx, row, addresses, sizes, body) {
+		return nil
+	}
+	return s.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+		req := &pb.PutRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Sizes: sizes, Client: s.cluster.Client()}
+		if row, ok := s.router.Known(o.Slice()); ok {
+			var chain []ids.Node
+			for _, n := range row.Normals() {
+				if n != node {
+					chain = append(chain, n)
+				}
+			}
+			s.cluster.Sort(chain)
+			for _, n := range chain {
+				req.Chain = append(req.Chain, string(n))
+			}
+		}
+		resp := &pb.PutResponse{}
+		buffer, err := s.cluster.Call(ctx, node, wire.Chunk, method.Put, req, body, resp)
+		buffer.Release()
+		s.tickets.Own(addresses, resp.Owned)
+		return resp.Refusal, err
+	})
+}
+
+// GetChunks implements content.Remote.
+func (s *Service) GetChunks(ctx context.Context, o ids.Object, parts []content.Part, try int) ([]byte, error) {
+	req := s.getRequest(o, parts[0].Root, s.tickets.Readable(ctx, o, parts[0].Root.Address))
+	req.Addresses = make([]byte, 0, len(parts)*chunk.AddressSize)
+	size := 0
+	for i := range parts {
+		req.Addresses = append(req.Addresses, parts[i].Address[:]...)
+		req.Parts = append(req.Parts, &pb.GetRequest_Part{Offset: parts[i].Offset, Length: parts[i].Length, At: parts[i].At})
+		size += int(parts[i].Length)
+	}
+	if try > 0 {
+		return s.getElsewhere(ctx, o, req, size, try)
+	}
+	var resp *pb.GetResponse
+	body, err := s.immutable(ctx, o.Slice(), wire.Chunk, method.Get, req, func() response { resp = &pb.GetResponse{}; return resp },
+		func(body []byte) bool { return len(body) == size })
+	if err != nil {
+		return nil, err
+	}
+	if len(body) != size {
+		return nil, fault.Errorf(fault.Missing, getOp, o.String(), "%d bytes of %d came", len(body), size)
+	}
+	return body, nil
+}
+
+// getElsewhere asks one member of the slice for chunks that came damaged: the
+// active first, which has most to lose, then the others.
+func (s *Service) getElsewhere(ctx context.Context, o ids.Object, req *pb.GetRequest, size, try int) ([]byte, error) {
+	row, err := s.router.Row(ctx, o.Slice())
+	if err != nil {
+		return nil, err
+	}
+	nodes := []ids.Node{row.Active}
+	for _, n := range row.Normals() {
+		if n != row.Active {
+			nodes = append(nodes, n)
+		}
+	}
+	short, cancel := context.WithTimeout(ctx, replicaTimeout)
+	defer cancel()
+	resp := &pb.GetResponse{}
+	buffer, err := s.cluster.Call(short, nodes[(try-1)%len(nodes)], wire.Chunk, method.Get, req, nil, resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Refusal != nil || len(buffer.Bytes()) != size:
+		return nil, fault.E(fault.Missing, getOp, o.String(), "this member does not have it")
+	}
+	return buffer.Bytes(), nil
+}
+
+// getRequest begins a request for chunks of a version of a file. Only users say
+// which version that is.
+func (s *Service) getRequest(o ids.Object, root chunk.Root, readable []byte) *pb.GetRequest {
+	req := &pb.GetRequest{Slice: uint32(o.Slice())}
+	if readable != nil {
+		req.Object, req.Root, req.Height, req.Readable = uint64(o), root.Address[:], uint32(root.Height), readable
+	}
+	return req
+}
+
+// startLimit bounds a request that nobody waits for: about how long the active
+// may take before it is suspected. Who waits asks again then.
+const startLimit = time.Second
+
+// StartGet implements content.Starter: it asks the nearest member, once.
+func (s *Service) StartGet(o ids.Object, part content.Part, of *trace.Operation, then func(data []byte, ok bool)) bool {
+	row, known := s.router.Known(o.Slice())
+	if !known {
+		return false
+	}
+	var shown []byte
+	if s.tickets.IsUser() {
+		if shown = s.tickets.Of(o).Version(part.Root.Address); shown == nil {
+			return false // who waits gets one
+		}
+	}
+	req := s.getRequest(o, part.Root, shown)
+	req.Addresses, req.Parts = part.Address[:], []*pb.GetRequest_Part{{Offset: part.Offset, Length: part.Length, At: part.At}}
+	resp := &pb.GetResponse{}
+	return s.cluster.Start(s.cluster.Closest(row.Active, row.Normals()), wire.Chunk, method.Get, req, resp, startLimit, of, func(body []byte, err error) {
+		whole := part.Offset == 0 && part.Length == part.Size
+		if err != nil || resp.Refusal != nil || len(body) != int(part.Length) || whole && chunk.Verify(part.Address, body) != nil {
+			then(nil, false)
+			return
+		}
+		then(body, true)
+	})
+}

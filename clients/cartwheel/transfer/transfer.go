@@ -1,0 +1,117 @@
+// Package transfer carries the bytes of files between this client and the nodes
+// of a slice: it puts chunks through the chain of members, gets them from the
+// nearest one, and proves to nodes which chunks a user has. What changes a file
+// passes through to the caller's functions. It keeps no bytes and knows no open
+// file.
+package transfer
+
+import (
+	"context"
+	"time"
+
+	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/route"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/wire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Options set up a Service. None may be missing.
+type Options struct {
+	Router  *route.Router
+	Cluster *contact.Cluster
+	Tickets *tickets.Table
+	// Commit makes written ranges part of a file, as content.Remote says.
+	Commit func(context.Context, content.Commit) (*pb.Result, error)
+	// Version returns a regular file's attributes with Content.
+	Version func(context.Context, ids.Object) (*pb.Attr, error)
+}
+
+// Service is the nodes as the content engine uses them. It has no state of its
+// own and is safe for use by many goroutines. Its methods block until a node
+// answers or their context ends; the errors are those of the nodes, or Missing
+// and Corrupt where fewer bytes came than were asked for.
+type Service struct {
+	router  *route.Router
+	cluster *contact.Cluster
+	tickets *tickets.Table
+	commit  func(context.Context, content.Commit) (*pb.Result, error)
+	version func(context.Context, ids.Object) (*pb.Attr, error)
+}
+
+var (
+	_ content.Remote  = (*Service)(nil)
+	_ content.Starter = (*Service)(nil)
+)
+
+// New returns a Service.
+func New(o Options) *Service {
+	return &Service{router: o.Router, cluster: o.Cluster, tickets: o.Tickets, commit: o.Commit, version: o.Version}
+}
+
+// Commit implements content.Remote.
+func (s *Service) Commit(ctx context.Context, c content.Commit) (*pb.Result, error) {
+	return s.commit(ctx, c)
+}
+
+// Version implements content.Remote.
+func (s *Service) Version(ctx context.Context, o ids.Object) (*pb.Attr, error) {
+	return s.version(ctx, o)
+}
+
+// What errors about content say that they come from.
+const (
+	getOp   fault.Op = "cartwheel.GetChunks"
+	rangeOp fault.Op = "cartwheel.Range"
+)
+
+// response is what an answer about content has.
+type response interface {
+	proto.Message
+	GetRefusal() *pb.Refusal
+}
+
+// bulk sends a request about content to the active of a slice and returns the
+// body of the answer. Small ones go beside operations, large ones apart.
+func (s *Service) bulk(ctx context.Context, slice ids.Slice, class wire.Class, m wire.Method, req proto.Message, body [][]byte,
+	fresh func() response) ([]byte, error) {
+	var out []byte
+	err := s.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+		resp := fresh()
+		buffer, err := s.cluster.Call(ctx, node, class, m, req, body, resp)
+		if err == nil {
+			out = buffer.Bytes() // left to the garbage collector: it is kept
+		}
+		return resp.GetRefusal(), err
+	})
+	return out, err
+}
+
+// replicaTimeout bounds what is asked of another member than the active, who
+// is asked instead then.
+const replicaTimeout = 5 * time.Second
+
+// immutable sends a request about what never changes to the nearest normal
+// member of a slice; where that one lacks some of it or does not answer, to the
+// active.
+func (s *Service) immutable(ctx context.Context, slice ids.Slice, class wire.Class, m wire.Method, req proto.Message,
+	fresh func() response, whole func(body []byte) bool) ([]byte, error) {
+	row, known := s.router.Known(slice)
+	if near := s.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
+		short, cancel := context.WithTimeout(ctx, replicaTimeout)
+		defer cancel()
+		resp := fresh()
+		buffer, err := s.cluster.Call(short, near, class, m, req, nil, resp)
+		if err == nil && resp.GetRefusal() == nil && whole(buffer.Bytes()) {
+			return buffer.Bytes(), nil
+		}
+		if ctx.Err() == nil && short.Err() != nil {
+			s.cluster.Avoid(near)
+		}
+	}
+	return s.bulk(ctx, slice, class, m, req, nil, fresh)
+}
