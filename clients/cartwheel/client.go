@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
@@ -54,7 +55,7 @@ type Client struct {
 
 	nodes       nodes
 	handles     handles
-	locks       locks
+	locks       *locks.Keeper
 	destination *destination.Chooser
 	alone       aloneness
 	space       *space.Gauge

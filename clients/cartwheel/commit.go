@@ -27,7 +27,7 @@ func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Res
 			return nil, err
 		}
 	}
-	if err := c.locks.mayCommit(ctx, o); err != nil {
+	if err := c.locks.MayCommit(ctx, o); err != nil {
 		return nil, err
 	}
 	before, _, known := c.names.Attr(o)

@@ -35,7 +35,7 @@ func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.Inode,
 	if length < smallCopy {
 		return 0, fault.E(fault.NotSupported, op, h.object.String(), "read and write what is so small")
 	}
-	if err := c.locks.fail(toID, h.object); err != nil {
+	if err := c.locks.Check(toID, h.object); err != nil {
 		return 0, err
 	}
 	out, cancel := c.patiently(ctx)

@@ -78,16 +78,12 @@ func (c *Client) Slow(m wire.Method, by time.Duration, counted wire.Method) *ato
 // Releasing reports whether locks of a file are being given up.
 func (c *Client) Releasing(n mount.Inode) bool {
 	o, _, _ := c.nodes.find(n)
-	c.locks.mu.Lock()
-	defer c.locks.mu.Unlock()
-	return len(c.locks.going[o]) > 0
+	return c.locks.IsReleasing(o)
 }
 
 // LostLocks returns how many handles are known to have lost a lock.
 func (c *Client) LostLocks() int {
-	c.locks.mu.Lock()
-	defer c.locks.mu.Unlock()
-	return len(c.locks.lost)
+	return c.locks.Lost()
 }
 
 // Owns reports whether a node has said that the client has a chunk's bytes.

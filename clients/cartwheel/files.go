@@ -199,7 +199,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid 
 	if offset < 0 || offset > math.MaxInt64-int64(len(data)) {
 		return 0, fault.E(fault.TooLarge, "cartwheel.Write", "", "")
 	}
-	if err := c.locks.fail(hid, h.object); err != nil {
+	if err := c.locks.Check(hid, h.object); err != nil {
 		return 0, err
 	}
 	out, cancel := c.untilTaken(ctx)
@@ -235,7 +235,7 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if told := c.alone.table.Of(h.object) == nil; h.flags.Writes() && !c.isRemoved(h.object) || !told {
 		err = c.flushed(ctx, h, h.content.Flush)
 	}
-	c.unlockOwner(ctx, h.object, owner)
+	c.locks.UnlockOwner(ctx, h.object, owner)
 	return err
 }
 
@@ -261,10 +261,7 @@ func (c *Client) Release(_ mount.Inode, id mount.Handle, _ mount.LockOwner, unlo
 	if h == nil || h.content == nil {
 		return
 	}
-	done := c.locks.releasing(h.object)
-	c.unlockHandle(c.ctx, h.object, id, unlock)
-	done()
-	c.locks.closed(id)
+	c.locks.Release(h.object, id, unlock)
 	if c.endOpen(h.object, h.flags) {
 		h.content.Forsake()
 		c.letGo(h.object)

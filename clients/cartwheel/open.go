@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/transfer"
@@ -33,7 +34,6 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.nodes.init()
 	c.nodes.limit = o.KnownFiles
 	c.handles.init()
-	c.locks.init()
 	c.alone.init(o.UntoldFiles)
 	c.waits.by = map[ids.Object][]*waiting{}
 	cluster, err := contact.New(contact.Options{
@@ -58,6 +58,10 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.destination = destination.New(destination.Options{Site: o.Site, Router: c.router, Cluster: cluster, BootTime: o.BootTime, Log: o.Logger})
 	c.operator = route.NewOperator(c.router, o.InFlight)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
+	c.locks = locks.New(locks.Options{
+		Context: c.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
+		Files: locked{c}, Spawn: c.spawn, Remotely: c.remotely, NoteRange: c.nodes.lock, IsDirty: c.isDirty,
+	})
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn

@@ -328,7 +328,7 @@ func (t *nodes) tolds(n *notice) {
 // at anew, and the locks that went with it are lost, unless another node acts
 // for their slice by now: that one had them claimed.
 func (c *Client) lapsed(node ids.Node) {
-	c.doubtLocks(node)
+	c.locks.Doubt(node)
 	c.tellSoon(func(f *pending.File) bool {
 		row, ok := c.router.Known(f.Dir.Slice())
 		return !ok || row.Active == node
@@ -385,6 +385,6 @@ func (c *Client) onRow(old, row geoconfig.SliceRow) {
 	c.tellSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
 	c.spawn(func() {
 		c.again(func(o ids.Object) bool { return o.Slice() == row.ID })
-		c.claim(row)
+		c.locks.Claim(row, func() []uint64 { return c.openIn(row.ID) })
 	})
 }

@@ -1,0 +1,65 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/cartwheel/locks"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// locked is the Client as its locks see it.
+type locked struct{ c *Client }
+
+var _ locks.Files = locked{}
+
+// Publish implements locks.Files.
+func (f locked) Publish(ctx context.Context, o ids.Object) error { return f.c.settle(ctx, o) }
+
+// Flush implements locks.Files.
+func (f locked) Flush(ctx context.Context, o ids.Object) error { return f.c.flushFirst(ctx, o) }
+
+// FlushLate implements locks.Files.
+func (f locked) FlushLate(o ids.Object) (late bool, err error) {
+	slow, done := f.c.patiently(f.c.ctx)
+	defer done()
+	err = f.c.engine.FlushObject(slow, o)
+	return slow.Err() != nil, err
+}
+
+// CatchUp implements locks.Files.
+func (f locked) CatchUp(ctx context.Context, o ids.Object) error { return f.c.catchUp(ctx, o) }
+
+// isDirty reports whether bytes of a file are not committed.
+func (c *Client) isDirty(o ids.Object) bool { return c.engine.Overlay(&pb.Attr{Object: uint64(o)}) }
+
+// GetLock implements mount.Locks.
+func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return mount.Lock{}, staleNode
+	}
+	return c.locks.Get(ctx, o, l)
+}
+
+// SetLock implements mount.Locks.
+func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hid mount.Handle, l mount.Lock, wait bool) error {
+	o, _, ok := c.nodes.find(id)
+	if !ok {
+		return staleNode
+	}
+	return c.locks.Set(ctx, o, hid, l, wait)
+}
+
+// openIn lists the open objects of a slice that its active knows.
+func (c *Client) openIn(slice ids.Slice) (out []uint64) {
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	for _, n := range c.nodes.byID {
+		if n.opens > 0 && n.object.Slice() == slice && c.alone.table.Of(n.object) == nil {
+			out = append(out, uint64(n.object))
+		}
+	}
+	return out
+}
