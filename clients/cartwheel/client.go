@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/space"
@@ -68,7 +69,7 @@ type Client struct {
 	tickets     *tickets.Table
 	chunks      *transfer.Service
 	ahead       ahead
-	streams     streams
+	lists       *listing.Reader
 	recorder    *trace.Recorder
 	notifier    atomic.Pointer[mount.Notifier]
 	arrived     atomic.Uint64 // files that were made here and their actives told of

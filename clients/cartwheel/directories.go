@@ -3,25 +3,16 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"google.golang.org/protobuf/proto"
 )
-
-// Pages of listings.
-const (
-	pageEntries = 2048
-	// eagerPages bounds what is read of a directory ahead of being asked for.
-	eagerPages = 8
-	// maxSorted bounds the names of a known directory that are listed in their
-	// order, as nodes list them: who reads on file by file is run ahead of so.
-	maxSorted = 1 << 14
-)
-
-// firstName is the cookie of the first name: "." and ".." are before it.
-const firstName = 2
 
 // OpenDir implements mount.Directories.
 func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.Inode) (mount.Opened, error) {
@@ -29,15 +20,13 @@ func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.Inode) (mou
 	if !ok {
 		return mount.Opened{}, staleNode
 	}
-	return mount.Opened{Handle: c.handles.add(&handle{object: o, node: id, listing: &listing{}})}, nil
+	return mount.Opened{Handle: c.handles.add(&handle{object: o, node: id, listing: c.lists.Open(o)})}, nil
 }
 
 // ReleaseDir implements mount.Directories.
 func (c *Client) ReleaseDir(_ mount.Inode, id mount.Handle) {
 	if h := c.handles.remove(id); h != nil && h.listing != nil {
-		h.listing.mu.Lock()
-		defer h.listing.mu.Unlock()
-		h.listing.stop()
+		h.listing.Close()
 	}
 }
 
@@ -66,41 +55,14 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if !ok {
 		return staleNode
 	}
-	l := h.listing
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if offset == 0 {
-		l.stop()
-		l.window, l.more, l.begun = window{}, false, false
-	}
-	if full, err := c.dots(ctx, h.object, offset, plus, sink); full || err != nil {
-		return err
-	}
 	r := reading{c: c, id: id, cues: cues, plus: plus, sink: sink, dir: h.object}
-	at := max(offset, firstName) - firstName
-	if at < l.base {
-		if err := c.goBack(ctx, who, h.object, l, at); err != nil {
-			return l.ended(err)
-		}
-	}
-	for ; ; at++ {
-		for at >= l.end() {
-			if l.begun && !l.more {
-				return nil
-			}
-			if err := c.nextPage(ctx, who, h.object, l); err != nil {
-				return l.ended(err)
-			}
-		}
-		if !r.hand(l.at(at), at+firstName+1) {
-			return nil
-		}
-	}
+	dots := func() (bool, error) { return c.dots(ctx, h.object, offset, plus, sink) }
+	return h.listing.Read(ctx, who, offset, dots, r.hand)
 }
 
 // dots hands "." and ".." over.
 func (c *Client) dots(ctx context.Context, dir ids.Object, offset uint64, plus bool, sink mount.DirSink) (full bool, err error) {
-	if offset >= firstName {
+	if offset >= listing.FirstName {
 		return false, nil
 	}
 	parent := uint64(dir)
@@ -113,7 +75,7 @@ func (c *Client) dots(ctx context.Context, dir ids.Object, offset uint64, plus b
 		parent = a.Parent
 	}
 	for i, e := range []mount.DirEntry{
-		{Name: ".", Ino: uint64(dir), Type: mount.TypeDir, Offset: 1}, {Name: "..", Ino: parent, Type: mount.TypeDir, Offset: firstName},
+		{Name: ".", Ino: uint64(dir), Type: mount.TypeDir, Offset: 1}, {Name: "..", Ino: parent, Type: mount.TypeDir, Offset: listing.FirstName},
 	} {
 		if offset > uint64(i) {
 			continue
@@ -164,44 +126,12 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 	return false
 }
 
-// learnPage learns a page. The mark is that of the first one: when the last
-// comes and nothing was in between, all is known.
-func (c *Client) learnPage(dir ids.Object, p *page, going bool, first *names.Mark, kept *bool) []names.Named {
-	out := make([]names.Named, len(p.resp.Entries))
-	c.names.Learn(&p.mark, p.by, p.resp.Grants, func(l *names.Learner) {
-		if !going {
-			*first = l.Anchor(dir)
-		}
-		*kept = *kept && l.Unbroken(first, dir)
-		for i, e := range p.resp.Entries {
-			out[i] = names.Named{Name: string(e.Name), Entry: names.Entry{Object: ids.Object(e.Object), Type: e.Mode}}
-			l.Attr(e.Attr, false)
-			c.tickets.Note(ids.Object(e.Object), e.Ticket)
-			l.Entry(dir, out[i].Name, out[i].Entry)
-		}
-		if *kept && !p.resp.More {
-			l.Complete(dir)
-		}
+// askList sends a List to the active of a directory, for a caller.
+func (c *Client) askList(ctx context.Context, who mount.Caller, dir ids.Object,
+	build func(*pb.ReadHeader) (*pb.ListRequest, *pb.ListResponse)) (by ids.Node, err error) {
+	err = asCaller(who, func(p *pb.Principal) (err error) {
+		by, err = c.ask(ctx, dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) { return build(h) })
+		return err
 	})
-	return out
-}
-
-// prefetch reads a directory whose names are asked for one by one, as far as
-// that is not too much.
-func (c *Client) prefetch(ctx context.Context, who mount.Caller, dir ids.Object) {
-	s := c.readOn(who, dir, "", eagerBytes)
-	defer s.stop()
-	var mark names.Mark
-	kept := true
-	for n := range eagerPages {
-		p, err := s.take(ctx)
-		if err != nil {
-			break // it may not be read: names are asked for one by one
-		}
-		c.learnPage(dir, p, n > 0, &mark, &kept)
-		if !p.resp.More {
-			return
-		}
-	}
-	c.names.Tried(dir)
+	return by, err
 }

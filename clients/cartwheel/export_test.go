@@ -98,7 +98,5 @@ func (c *Client) ListingKept(id mount.Handle) int {
 	if err != nil {
 		return -1
 	}
-	h.listing.mu.Lock()
-	defer h.listing.mu.Unlock()
-	return len(h.listing.names)
+	return h.listing.Kept()
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -27,7 +28,7 @@ type handle struct {
 	content *content.Handle // of a file
 	as      *as             // of its writes
 	flags   mount.OpenFlags
-	listing *listing // of a directory
+	listing *listing.Listing // of a directory
 	// asked: the attributes were asked for once for what a write takes away.
 	asked atomic.Bool
 }

@@ -111,7 +111,7 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir ids.Object, nam
 	for try := 0; ; try++ {
 		e, _, ok := c.names.Lookup(dir, name)
 		if !ok && try == 0 && c.names.Misses(dir) >= eagerAfter {
-			c.prefetch(ctx, who, dir)
+			c.lists.Prefetch(ctx, who, dir)
 			e, _, ok = c.names.Lookup(dir, name)
 		}
 		var err error

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -160,7 +161,7 @@ var _ mount.DirSink = (*nameSink)(nil)
 
 // Add implements mount.DirSink.
 func (s *nameSink) Add(e mount.DirEntry) bool {
-	if e.Offset > firstName {
+	if e.Offset > listing.FirstName {
 		s.names = append(s.names, e.Name)
 	}
 	return true

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
@@ -65,7 +66,9 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
-	cluster.Host().Message(method.Page, c.pushed)
+	c.lists = listing.New(listing.Options{Context: c.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.settleDir,
+		IsNear: cluster.Near, Spawn: c.spawn})
+	cluster.Host().Message(method.Page, c.lists.Pushed)
 	if err := c.start(ctx); err != nil {
 		c.abandon()
 		return nil, fault.Wrap(fault.Unreachable, op, "", err)

@@ -1,30 +1,12 @@
-package cartwheel
+package listing
 
 import (
-	"context"
 	"hash/crc32"
 	"slices"
 	"sort"
-	"sync"
 
-	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 )
-
-// listing is an open directory: the names as they were read, from the first
-// ask or the last rewind on. A cookie is a place in it.
-type listing struct {
-	mu sync.Mutex // guards below; held while a page is read
-	window
-	more  bool // there are pages behind
-	begun bool
-	mark  names.Mark
-	kept  bool // every page so far was learned
-	// stream brings the pages, while some are to come.
-	stream *stream
-}
 
 // window is the part of a reading that is in memory: the names around the place
 // that the kernel reads at. Of the names before it there are checksums, 4 bytes
@@ -116,82 +98,3 @@ func (w *window) goBack(at uint64, again []names.Named) {
 }
 
 func sum(name string) uint32 { return crc32.ChecksumIEEE([]byte(name)) }
-
-// stop ends reading on.
-func (l *listing) stop() {
-	if l.stream != nil {
-		l.stream.stop()
-		l.stream = nil
-	}
-}
-
-// ended makes an error of reading what the kernel gets: in a directory that was
-// removed there is nothing.
-func (l *listing) ended(err error) error {
-	if fault.Is(err, fault.Stale) {
-		l.begun, l.more = true, false
-		return nil
-	}
-	return err
-}
-
-// nextPage reads on in a directory: all of it at once where it is known, else
-// the next page that comes in.
-func (c *Client) nextPage(ctx context.Context, who mount.Caller, dir ids.Object, l *listing) error {
-	if !l.begun {
-		if all, ok := c.names.Listing(dir); ok {
-			if len(all) <= maxSorted {
-				names.SortNames(all)
-			}
-			l.names, l.begun, l.more = all, true, false
-			return nil
-		}
-		l.kept = true
-	}
-	page, more, err := c.readPage(ctx, who, dir, l, l.last())
-	if err != nil {
-		return err
-	}
-	l.add(page)
-	l.begun, l.more = true, more
-	return nil
-}
-
-// goBack reads a directory again from before a place that was dropped.
-func (c *Client) goBack(ctx context.Context, who mount.Caller, dir ids.Object, l *listing, at uint64) error {
-	l.stop()
-	from, gone := l.before(at)
-	var again []names.Named
-	for more := true; more && len(again) < len(gone)+pageEntries; {
-		after := from.after
-		if n := len(again); n > 0 {
-			after = again[n-1].Name
-		}
-		page, further, err := c.readPage(ctx, who, dir, l, after)
-		if err != nil {
-			return err
-		}
-		again, more = append(again, page...), further
-		l.more = more
-	}
-	l.window.goBack(at, again)
-	return nil
-}
-
-// readPage takes the next page of the stream; where there is none, one begins
-// behind a name.
-func (c *Client) readPage(ctx context.Context, who mount.Caller, dir ids.Object, l *listing, after string) (page []names.Named, more bool, err error) {
-	if l.stream == nil {
-		l.stream = c.readOn(who, dir, after, aheadBytes)
-	}
-	p, err := l.stream.take(ctx)
-	if err != nil {
-		l.stop()
-		return nil, false, err
-	}
-	page, more = c.learnPage(dir, p, l.begun, &l.mark, &l.kept), p.resp.More
-	if !more {
-		l.stop()
-	}
-	return page, more, nil
-}

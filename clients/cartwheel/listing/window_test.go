@@ -1,4 +1,4 @@
-package cartwheel
+package listing
 
 import (
 	"fmt"
@@ -28,8 +28,8 @@ func readAll(w *window, all []names.Named, each func()) {
 	}
 }
 
-// TestAListingKeepsFewNames reads a directory of a million names to its end.
-func TestAListingKeepsFewNames(t *testing.T) {
+// TestListing_KeepsFewNames reads a directory of a million names to its end.
+func TestListing_KeepsFewNames(t *testing.T) {
 	const size = 1_000_000
 	var w window
 	most := 0
@@ -42,10 +42,10 @@ func TestAListingKeepsFewNames(t *testing.T) {
 	}
 }
 
-// TestAListingFindsAPlaceThatItDropped goes back to places all over a directory
+// TestListing_FindsAPlaceThatItDropped goes back to places all over a directory
 // in which names have come and gone since: no name behind the place that stayed
 // is left out, and no other that was before it comes again.
-func TestAListingFindsAPlaceThatItDropped(t *testing.T) {
+func TestListing_FindsAPlaceThatItDropped(t *testing.T) {
 	all := numbered(20 * pageEntries)
 	cases := map[string]func(i int) bool{
 		"as it was":           func(int) bool { return true },

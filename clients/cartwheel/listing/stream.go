@@ -1,8 +1,7 @@
-package cartwheel
+package listing
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 
 	"cartwheel.dev/clients/mount"
@@ -15,6 +14,9 @@ import (
 	"cartwheel.dev/node/wire"
 	"google.golang.org/protobuf/proto"
 )
+
+// op is what errors of a listing say that they come from.
+const op fault.Op = "cartwheel.ReadDir"
 
 // How far a listing runs ahead of who reads it: a node pushes so many bytes of
 // pages in answer to one question, and the next is asked when no more than so
@@ -47,7 +49,7 @@ func (p *page) decode() error {
 // stream reads a directory, page by page, in a goroutine of its own: pages come
 // in one after the other without being asked for.
 type stream struct {
-	c     *Client
+	r     *Reader
 	dir   ids.Object
 	most  int // bytes pushed at once
 	stop  context.CancelFunc
@@ -62,27 +64,12 @@ type stream struct {
 	after  []byte     // the last name of the last page taken
 	done   bool
 	err    error
-	room   chan struct{} // capacity 1: somebody took a page
+	room   chan struct{} // capacity 1: a page was taken
 
-	// What came since somebody took note, for traces.
+	// What came since it was noted last, for traces.
 	begun      bool // something of the call under way came
 	wan, local int
 	bytes      int
-}
-
-// streams are the listings under way, by the number that their pages carry.
-type streams struct {
-	mu   sync.Mutex // guards below
-	by   map[uint64]*stream
-	last uint64
-}
-
-// readOn begins to read a directory behind a name.
-func (c *Client) readOn(who mount.Caller, dir ids.Object, after string, most int) *stream {
-	ctx, cancel := context.WithCancel(c.ctx)
-	s := &stream{c: c, dir: dir, most: most, stop: cancel, after: []byte(after), ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
-	c.spawn(func() { s.run(ctx, who) })
-	return s
 }
 
 func (s *stream) run(ctx context.Context, who mount.Caller) {
@@ -99,7 +86,7 @@ func (s *stream) run(ctx context.Context, who mount.Caller) {
 	}
 }
 
-// wait waits until few pages are left; false: nobody reads on.
+// wait waits until few pages are left; false: the listing has ended.
 func (s *stream) wait(ctx context.Context) bool {
 	for {
 		s.mu.Lock()
@@ -118,18 +105,14 @@ func (s *stream) wait(ctx context.Context) bool {
 
 // ask sends one List call and takes its answer behind what was pushed before.
 func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err error) {
-	c := s.c
-	_ = c.settleDir(ctx, s.dir) // what is refused is not there
+	_ = s.r.opt.Publish(ctx, s.dir) // what is refused is not there
 	var resp *pb.ListResponse
 	var by ids.Node
-	err = asCaller(who, func(p *pb.Principal) (err error) {
-		by, err = c.ask(ctx, s.dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) {
-			resp = &pb.ListResponse{}
-			return s.question(h), resp
-		})
-		return err
+	by, err = s.r.opt.Ask(ctx, who, s.dir, func(h *pb.ReadHeader) (*pb.ListRequest, *pb.ListResponse) {
+		resp = &pb.ListResponse{}
+		return s.question(h), resp
 	})
-	c.streams.remove(s)
+	s.r.streams.remove(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -151,17 +134,16 @@ func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err erro
 
 // question builds the call of one attempt, behind all that has come.
 func (s *stream) question(h *pb.ReadHeader) *pb.ListRequest {
-	c := s.c
-	number := c.streams.put(s)
+	number := s.r.streams.put(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.number, s.pushed, s.begun = number, 0, false
-	s.mark = c.names.MarkDir(s.dir)
+	s.mark = s.r.opt.Names.MarkDir(s.dir)
 	after := s.after
 	if n := len(s.pages); n > 0 && s.pages[n-1].decode() == nil {
 		after = last(s.pages[n-1].resp, after)
 	}
-	h.Ticket = c.tickets.Of(s.dir).Reached
+	h.Ticket = s.r.opt.Tickets.Of(s.dir).Reached
 	return &pb.ListRequest{Header: h, Dir: uint64(s.dir), After: after, Limit: pageEntries, Stream: number, PushBytes: uint32(s.most)}
 }
 
@@ -186,7 +168,7 @@ func (s *stream) came(by ids.Node, size int) {
 	if s.begun {
 		return
 	}
-	if s.begun = true; s.c.cluster.Near(by) {
+	if s.begun = true; s.r.opt.IsNear(by) {
 		s.local++
 	} else {
 		s.wan++
@@ -203,7 +185,6 @@ func signal(c chan struct{}) {
 // take returns the next page, waiting for it. After the last it may not be
 // called again.
 func (s *stream) take(ctx context.Context) (*page, error) {
-	const op fault.Op = "cartwheel.ReadDir"
 	o := trace.From(ctx)
 	mark := o.Begin()
 	for {
@@ -221,7 +202,7 @@ func (s *stream) take(ctx context.Context) (*page, error) {
 		case <-s.ready:
 		case <-ctx.Done():
 			return nil, fault.Wrap(fault.Interrupted, op, s.dir.String(), ctx.Err())
-		case <-s.c.ctx.Done():
+		case <-s.r.opt.Context.Done():
 			return nil, fault.E(fault.Closed, op, s.dir.String(), "")
 		}
 	}
@@ -245,51 +226,4 @@ func (s *stream) next(o *trace.Operation, mark trace.Mark) (p *page, done bool, 
 	err = p.decode()
 	s.after = last(p.resp, s.after)
 	return p, false, err
-}
-
-func (t *streams) put(s *stream) uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.by == nil {
-		t.by = map[uint64]*stream{}
-	}
-	delete(t.by, s.number)
-	t.last++
-	t.by[t.last] = s
-	return t.last
-}
-
-func (t *streams) remove(s *stream) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.by, s.number)
-}
-
-// pageFrame is what stands before a pushed page: the numbers of its stream and
-// of the page.
-const pageFrame = 12
-
-// pushed takes a page that a node pushed. It runs on the goroutine that reads
-// the connection. Pages of calls that have ended, or out of order, are dropped:
-// they are asked for again.
-func (c *Client) pushed(m wire.Message) {
-	data := m.Payload.Bytes() // left to the garbage collector
-	if len(data) < pageFrame {
-		return
-	}
-	number := binary.LittleEndian.Uint64(data)
-	c.streams.mu.Lock()
-	s := c.streams.by[number]
-	c.streams.mu.Unlock()
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.number != number || s.pushed != binary.LittleEndian.Uint32(data[8:]) || s.queued > 2*s.most {
-		return
-	}
-	s.pushed++
-	s.came(ids.Node(m.Peer), len(data))
-	s.add(&page{data: data[pageFrame:], size: len(data), by: ids.Node(m.Peer), mark: s.mark})
 }
