@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
+	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
@@ -65,10 +66,10 @@ type Client struct {
 	lettingGo   lettingGo
 	seen        seen
 	meanings    meanings
-	brought     brought
+	below       *prefetch.Below
 	tickets     *tickets.Table
 	chunks      *transfer.Service
-	ahead       ahead
+	ahead       *prefetch.Files
 	lists       *listing.Reader
 	recorder    *trace.Recorder
 	notifier    atomic.Pointer[mount.Notifier]

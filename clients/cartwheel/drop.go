@@ -26,7 +26,7 @@ func (c *Client) DropCaches(caller context.Context) {
 	}
 	_ = c.settleAll(ctx, every) // their closes tell
 	c.names.Clear()
-	c.brought.clear()
+	c.below.Clear()
 	c.engine.DropCaches()
 	c.dropKernel(func(*node) bool { return true })
 }

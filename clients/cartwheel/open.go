@@ -6,6 +6,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
+	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/transfer"
@@ -20,6 +21,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 )
 
 var _ mount.FileSystem = (*Client)(nil)
@@ -66,6 +68,13 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
+	c.below = prefetch.NewBelow(o.BootTime)
+	c.ahead = prefetch.New(prefetch.Options{
+		Router: c.router, Cluster: cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
+		IsDeferred: func(o ids.Object) bool { return c.alone.table.Of(o) != nil },
+		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
+		Background: c.background,
+	})
 	c.lists = listing.New(listing.Options{Context: c.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.settleDir,
 		IsNear: cluster.Near, Spawn: c.spawn})
 	cluster.Host().Message(method.Page, c.lists.Pushed)

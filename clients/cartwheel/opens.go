@@ -327,11 +327,11 @@ func (c *Client) attrToOpen(ctx context.Context, o ids.Object) (*pb.Attr, error)
 			return a, nil
 		}
 	}
-	c.ahead.await(ctx, o)
+	c.ahead.Await(ctx, o)
 	if a, ok := c.names.Own(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
-		c.openedAhead(o)
+		c.ahead.OpenedKnown(o)
 		return a, nil
 	}
-	c.openedUnknown(o)
+	c.ahead.OpenedUnknown(o)
 	return c.fetch(ctx, o, true, false)
 }

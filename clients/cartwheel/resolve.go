@@ -2,7 +2,6 @@ package cartwheel
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"cartwheel.dev/clients/contact"
@@ -128,50 +127,12 @@ func (c *Client) learnBelow(l *names.Learner, dir ids.Object, b *pb.Names) {
 	}
 }
 
-// Names below a directory that come along with the answer to what it is: so
-// many bytes of them are asked for, where the round trip to the active takes
-// longer than DefaultAheadFrom. What came along lately is not asked for again
-// within belowAgain: it was not kept, because others change it.
-const (
-	belowBytes = 64 << 10
-	belowAgain = 10 * time.Second
-	maxBrought = 1024
-)
-
-// brought remembers for which names those below were asked for.
-type brought struct {
-	mu sync.Mutex // guards by
-	by map[place]time.Duration
-}
-
-// due reports whether to ask for what is below a name, and notes that it is
-// asked for.
-func (b *brought) due(p place, now time.Duration) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if last, ok := b.by[p]; ok && now-last < belowAgain {
-		return false
-	}
-	if b.by == nil || len(b.by) >= maxBrought {
-		b.by = make(map[place]time.Duration, maxBrought)
-	}
-	b.by[p] = now
-	return true
-}
-
-// clear forgets all of them: what came along was dropped, and not by others.
-func (b *brought) clear() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.by = nil
-}
-
 // toBringBelow is how many bytes of names below the last of a path to ask for.
 func (c *Client) toBringBelow(dir ids.Object, path []string) uint32 {
-	if !c.far(dir.Slice()) || !c.brought.due(place{dir, path[len(path)-1]}, c.boot()) {
+	if !c.far(dir.Slice()) {
 		return 0
 	}
-	return belowBytes
+	return c.below.Bytes(dir, path[len(path)-1])
 }
 
 // far reports whether the active of a slice is so far away that what may be

@@ -1,22 +1,55 @@
-package cartwheel
+// Package prefetch asks for what may be needed next, where a round trip to the
+// active is long: files that are opened in a row, and names below a directory that
+// is looked up. What comes goes to the caches of names and content under leases;
+// the package keeps only what helps to decide.
+package prefetch
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"sync/atomic"
 
+	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
-	"cartwheel.dev/node/wire"
 )
 
-// Who opens one small file after the other of a directory that was listed far
-// from its active, as grep does, is run ahead of: the next ones come in batches,
-// each file with a lease and its content. A batch is twice as large as the one
+// Sessions are the sessions with nodes, under which leases are granted.
+type Sessions interface {
+	// With returns the session with a node, and begins one where there is none.
+	With(ctx context.Context, node ids.Node) uint64
+}
+
+// Options set up a Files. None may be missing.
+type Options struct {
+	Router   *route.Router
+	Cluster  *contact.Cluster
+	Sessions Sessions
+	Names    *names.Cache
+	Tickets  *tickets.Table
+	Recorder *trace.Recorder
+	// IsFar reports whether the active of a slice is so far away that what may
+	// be asked of it next is worth having in advance.
+	IsFar func(ids.Slice) bool
+	// IsDeferred reports whether an object's active has not heard of it yet.
+	IsDeferred func(ids.Object) bool
+	// Keep gives content of a version to the content engine.
+	Keep func(a *pb.Attr, data []byte)
+	// Background runs a function, within the limit of one operation, in a
+	// goroutine that the client joins; false: the client ends.
+	Background func(func(context.Context)) bool
+}
+
+// New returns a Files that knows of no row.
+func New(o Options) *Files { return &Files{opt: o} }
+
+// A program may open one small file after the other of a directory that was
+// listed far from its active, as grep does. Then the next files come in batches,
+// each with a lease and its content. A batch is twice as large as the one
 // before while at least half of that one was opened, and asked for when half of
 // it is left.
 const (
@@ -36,8 +69,11 @@ const (
 	maxBatches = 8
 )
 
-// ahead is what is known of files opened in a row.
-type ahead struct {
+// Files prefetches files that are opened in a row. It is safe for use by many
+// goroutines. Its lock is held over no call.
+type Files struct {
+	opt Options
+
 	busy atomic.Bool // there is something in unused or coming
 
 	mu      sync.Mutex // guards below
@@ -65,8 +101,8 @@ type batch struct {
 	work  *trace.Operation
 }
 
-// await waits for a file that is on its way.
-func (a *ahead) await(ctx context.Context, o ids.Object) {
+// Await waits for a file that is on its way, or until ctx ends.
+func (a *Files) Await(ctx context.Context, o ids.Object) {
 	if !a.busy.Load() {
 		return
 	}
@@ -85,15 +121,14 @@ func (a *ahead) await(ctx context.Context, o ids.Object) {
 	}
 }
 
-// openedUnknown notes that a file is opened of which only the attributes may be
+// OpenedUnknown notes that a file is opened of which only the attributes may be
 // known, and runs ahead of the next ones where that is worth it.
-func (c *Client) openedUnknown(o ids.Object) {
-	attr, _, listed := c.names.Attr(o)
-	if !listed || !c.far(o.Slice()) {
+func (a *Files) OpenedUnknown(o ids.Object) {
+	attr, _, listed := a.opt.Names.Attr(o)
+	if !listed || !a.opt.IsFar(o.Slice()) {
 		return
 	}
 	dir := ids.Object(attr.Parent)
-	a := &c.ahead
 	a.mu.Lock()
 	r := a.rows[dir]
 	if r == nil {
@@ -120,13 +155,12 @@ func (c *Client) openedUnknown(o ids.Object) {
 		r.size = firstBatch
 	}
 	a.mu.Unlock()
-	c.bring(r, o)
+	a.bring(r, o)
 }
 
-// openedAhead notes that a file is opened that may have been brought, and brings
+// OpenedKnown notes that a file is opened that may have been brought, and brings
 // the next ones when few are left.
-func (c *Client) openedAhead(o ids.Object) {
-	a := &c.ahead
+func (a *Files) OpenedKnown(o ids.Object) {
 	if !a.busy.Load() {
 		return
 	}
@@ -146,16 +180,15 @@ func (c *Client) openedAhead(o ids.Object) {
 	}
 	a.mu.Unlock()
 	if low {
-		c.bring(r, o)
+		a.bring(r, o)
 	}
 }
 
 // settle notes whether anything is there to be looked for; the mutex is held.
-func (a *ahead) settle() { a.busy.Store(len(a.unused) > 0 || len(a.coming) > 0) }
+func (a *Files) settle() { a.busy.Store(len(a.unused) > 0 || len(a.coming) > 0) }
 
 // bring asks for the next files of a row behind one of them.
-func (c *Client) bring(r *row, o ids.Object) {
-	a := &c.ahead
+func (a *Files) bring(r *row, o ids.Object) {
 	a.mu.Lock()
 	if r.size == 0 || r.asking || a.batches >= maxBatches {
 		a.mu.Unlock()
@@ -169,17 +202,17 @@ func (c *Client) bring(r *row, o ids.Object) {
 	size := r.size
 	a.mu.Unlock()
 	b := &batch{row: r, done: make(chan struct{})}
-	for _, next := range c.names.Unheld(r.dir, o, size, aheadFile) {
-		if c.alone.table.Of(next) == nil {
+	for _, next := range a.opt.Names.Unheld(r.dir, o, size, aheadFile) {
+		if !a.opt.IsDeferred(next) {
 			b.files = append(b.files, next)
 		}
 	}
 	if len(b.files) > 0 {
-		b.work = c.recorder.Begin(trace.ReadAhead, trace.Caller{})
+		b.work = a.opt.Recorder.Begin(trace.ReadAhead, trace.Caller{})
 		a.send(b)
-		if c.background(func(ctx context.Context) {
-			files := c.files(trace.With(ctx, b.work), b.files)
-			c.recorder.EndWork(b.work, nil)
+		if a.opt.Background(func(ctx context.Context) {
+			files := a.ask(trace.With(ctx, b.work), b.files)
+			a.opt.Recorder.EndWork(b.work, nil)
 			a.came(b, files)
 		}) {
 			return
@@ -189,7 +222,7 @@ func (c *Client) bring(r *row, o ids.Object) {
 }
 
 // send notes files that are on their way.
-func (a *ahead) send(b *batch) {
+func (a *Files) send(b *batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.coming == nil {
@@ -202,7 +235,7 @@ func (a *ahead) send(b *batch) {
 }
 
 // came notes which files of a batch came.
-func (a *ahead) came(b *batch, files []ids.Object) {
+func (a *Files) came(b *batch, files []ids.Object) {
 	a.mu.Lock()
 	for _, o := range b.files {
 		delete(a.coming, o)
@@ -221,52 +254,4 @@ func (a *ahead) came(b *batch, files []ids.Object) {
 	a.settle()
 	a.mu.Unlock()
 	close(b.done)
-}
-
-// files asks the active for files of one slice, keeps what comes, and returns
-// which came. Content is asked for where no nearer node has it.
-func (c *Client) files(ctx context.Context, list []ids.Object) (came []ids.Object) {
-	slice := list[0].Slice()
-	req := &pb.FilesRequest{Objects: make([]uint64, len(list))}
-	for i, o := range list {
-		req.Objects[i] = uint64(o)
-		req.Tickets = append(req.Tickets, c.tickets.Of(o).Reached)
-	}
-	var mark names.Mark
-	var resp *pb.FilesResponse
-	var body *wire.Buffer
-	var by ids.Node
-	err := c.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
-		mark, resp, by = c.names.MarkObject(0), &pb.FilesResponse{}, node
-		req.Header = &pb.ReadHeader{Slice: uint32(slice), Epoch: uint64(epoch), Session: c.sessions.With(ctx, node), Client: c.cluster.Client()}
-		if known, ok := c.router.Known(slice); ok && c.cluster.Closest(node, known.Normals()) == node {
-			req.DataBytes = aheadData
-		}
-		body.Release() // of an attempt before
-		var err error
-		body, err = c.cluster.Call(ctx, node, wire.Chunk, method.Files, req, nil, resp)
-		return resp.GetRefusal(), err
-	})
-	defer func() { body.Release() }()
-	if err != nil {
-		return nil // whoever opens them asks
-	}
-	data := body.Bytes()
-	for _, f := range resp.Files {
-		n := int(f.DataLength)
-		if n > len(data) || f.Attr == nil {
-			return nil
-		}
-		if n > 0 {
-			c.engine.Keep(f.Attr, bytes.Clone(data[:n]))
-			data = data[n:]
-		}
-	}
-	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {
-		for _, f := range resp.Files {
-			came = append(came, ids.Object(f.Attr.Object))
-			l.Attr(f.Attr, false)
-		}
-	})
-	return came
 }
