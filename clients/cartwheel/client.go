@@ -5,9 +5,22 @@
 // only through package mount. A Client is safe for use by many goroutines;
 // Close joins all of its own.
 //
+// The parts have packages of their own below this one. Each has a lock of its own
+// and takes the functions that it needs, never the Client:
+//
+//	traced       counts what the operations of a mount cost
+//	listing      reads directories page by page
+//	prefetch     asks for what may be needed next
+//	locks        takes, claims and gives up advisory locks
+//	transfer     carries the bytes of files
+//	destination  chooses the slice of a new object
+//	tickets      keeps what nodes sealed for a user
+//	receipts     keeps what actives said of writes
+//	space        answers statfs
+//
 // Lock order: node table, then what was refused; files that are pending, then
-// names; the caches below have locks of their own and call nobody. No lock is held
-// across a call to a node.
+// names. A lock of a part is held over no call of another part, but where the part
+// says so. No lock but that of an open directory is held across a call to a node.
 package cartwheel
 
 import (
