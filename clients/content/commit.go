@@ -78,15 +78,6 @@ func (f *file) take() (l *layer, idle bool) {
 	return nil, !f.running
 }
 
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // finish sends a prepared layer's commits, takes the layer off the file and
 // tells those who wait. The layer is the oldest.
 func (f *file) finish(l *layer, up *upload) {

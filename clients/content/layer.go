@@ -299,3 +299,12 @@ func (l *layer) move(base uint64) {
 	}
 	l.base = base
 }
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

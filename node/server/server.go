@@ -26,6 +26,7 @@ import (
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
+	"cartwheel.dev/node/server/diskspace"
 	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/intents"
@@ -35,7 +36,6 @@ import (
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
-	"cartwheel.dev/node/server/space"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
@@ -83,7 +83,7 @@ type Server struct {
 	geo       geoconfig.Store
 	directory *cluster.Directory
 	store     *store.Store
-	space     *space.Gauge
+	space     *diskspace.Gauge
 	ledger    *replog.Ledger
 	loop      *operate.Loop
 	who       *identity.Registry

@@ -22,6 +22,7 @@ import (
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
+	"cartwheel.dev/node/server/diskspace"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leases"
@@ -30,7 +31,6 @@ import (
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
-	"cartwheel.dev/node/server/space"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/store"
@@ -169,7 +169,7 @@ func (s *Server) openStore(context.Context) error {
 	if s.store, err = store.Open(o); err != nil {
 		return err
 	}
-	s.space = space.New(space.Options{
+	s.space = diskspace.New(diskspace.Options{
 		Self: s.id, Disk: s.store, CapacityBytes: s.config.CapacityBytes, ReserveBytes: s.config.ReserveBytes,
 		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.life.spawn(s.refreshRow) }, Logger: s.log,
 	})

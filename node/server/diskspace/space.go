@@ -1,7 +1,7 @@
-// Package space says how much a node can still store, and whether its disk or
+// Package diskspace says how much a node can still store, and whether its disk or
 // that of a standby is full. It watches; it refuses nothing itself: the loop
 // and the chunk server ask it. A Gauge is safe for concurrent use.
-package space
+package diskspace
 
 import (
 	"context"

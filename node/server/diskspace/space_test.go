@@ -1,4 +1,4 @@
-package space_test
+package diskspace_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/server/space"
+	"cartwheel.dev/node/server/diskspace"
 	"cartwheel.dev/node/store"
 )
 
@@ -42,8 +42,8 @@ func sized(total, free int64) *fakeDisk {
 	return d
 }
 
-func options(d *fakeDisk) space.Options {
-	return space.Options{Self: "a", Disk: d, ReserveBytes: 80, Logger: slog.New(slog.DiscardHandler), Changed: func() {},
+func options(d *fakeDisk) diskspace.Options {
+	return diskspace.Options{Self: "a", Disk: d, ReserveBytes: 80, Logger: slog.New(slog.DiscardHandler), Changed: func() {},
 		Leading: func() []geoconfig.SliceRow { return nil }, Node: func(ids.Node) (geoconfig.Node, bool) { return geoconfig.Node{}, false }}
 }
 
@@ -64,7 +64,7 @@ func TestFree_IsTheLesserOfDiskAndConfiguration(t *testing.T) {
 			test.disk.usage.Journal, test.disk.usage.Chunks, test.disk.usage.Meta = 10, 20, 30
 			o := options(test.disk)
 			o.CapacityBytes = test.capacity
-			g, u := space.New(o), test.disk.Usage()
+			g, u := diskspace.New(o), test.disk.Usage()
 			if got := g.Free(u); got != test.free {
 				t.Errorf("free: got %d, want %d", got, test.free)
 			}
@@ -80,7 +80,7 @@ func TestRun_IsFullUntilAnEighthMoreIsFree(t *testing.T) {
 		d := sized(1000, 81)
 		o, changes := options(d), 0
 		o.Changed = func() { changes++ }
-		g := space.New(o)
+		g := diskspace.New(o)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go g.Run(ctx)
@@ -114,7 +114,7 @@ func TestIsFullFor_NamesSlicesWithAFullMember(t *testing.T) {
 			used := map[ids.Node]int64{"a": 1000, "full": 921, "roomy": 920}
 			return geoconfig.Node{ID: id, CapacityBytes: 1000, UsedBytes: used[id]}, true
 		}
-		g := space.New(o)
+		g := diskspace.New(o)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go g.Run(ctx)
