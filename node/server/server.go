@@ -100,7 +100,6 @@ type Server struct {
 	swaps     *rowcas.Runner
 	survey    *survey.Surveyor
 	intents   *intents.Runner
-	kept      maintained
 	strays    failback.Observer
 	slices    *allocation.Allocator
 	roster    roster
@@ -148,7 +147,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}), kept: maintained{failedSince: map[failedMember]time.Duration{}},
+		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}),
 		chance: &source{rand: d.Random}}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()

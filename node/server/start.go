@@ -54,7 +54,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.life.spawn(s.directory.Run)
 	s.life.spawn(s.mindStalls)
 	s.life.spawn(s.space.Run)
-	s.life.spawn(s.maintain)
+	s.life.spawn(s.keeper().Run)
 	s.life.spawn(s.survey.Run)
 	return nil
 }
@@ -405,6 +405,15 @@ func (s *Server) putNode(ctx context.Context) error {
 		if err == nil || !fault.Is(err, fault.Conflict) || try > 20 {
 			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
 		}
+	}
+}
+
+// refreshRow tells the configuration store how full the node is.
+func (s *Server) refreshRow(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := s.putNode(call); err != nil && ctx.Err() == nil {
+		s.log.Debug("the node's row could not be refreshed", "error", err)
 	}
 }
 

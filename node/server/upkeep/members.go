@@ -1,0 +1,124 @@
+package upkeep
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/placement"
+	"cartwheel.dev/node/tree"
+)
+
+// refill looks after the slices that this node leads: one that is full is
+// closed, one that has fewer members than its policy says gets another where a
+// node can take it, and a member that failed for too long is replaced.
+func (k *Keeper) refill(ctx context.Context) {
+	if !k.o.Roster.Away().IsZero() {
+		return
+	}
+	candidates := k.o.Slices.Candidates()
+	forgetFailures(k.failedSince, k.o.Self, k.o.Roster.Slices())
+	for _, row := range k.o.Leading() {
+		if ctx.Err() != nil {
+			return
+		}
+		change, ok := k.wanted(row, candidates)
+		if !ok {
+			continue
+		}
+		k.o.Loop.Do(func(core *replica.Node, now replica.Time) {
+			if kind := core.Reconfigure(now, row.ID, change); kind != fault.None && kind != fault.Again {
+				k.o.Logger.Debug("a slice could not be changed now", "slice", uint32(row.ID), "why", kind.String())
+			}
+		})
+	}
+}
+
+// maxSliceBytes closes a slice to creation, as its number of objects does.
+const maxSliceBytes = 64 << 30
+
+// wanted says what to change in a slice's row, if anything.
+func (k *Keeper) wanted(row geoconfig.SliceRow, candidates []placement.Candidate) (replica.Change, bool) {
+	if !row.Closed && k.isFull(row.ID) {
+		return replica.Change{Close: true}, true
+	}
+	if dead, ok := k.longFailed(row); ok {
+		kept := row.Clone()
+		kept.Members = slices.DeleteFunc(kept.Members, func(m geoconfig.Member) bool { return m.Node == dead })
+		others := slices.DeleteFunc(slices.Clone(candidates), func(c placement.Candidate) bool { return c.Node == dead })
+		if add, ok := k.missingMember(kept, others); ok {
+			return replica.Change{Add: []geoconfig.Member{add}, Remove: []ids.Node{dead}}, true
+		}
+	}
+	if add, ok := k.missingMember(row, candidates); ok {
+		return replica.Change{Add: []geoconfig.Member{add}}, true
+	}
+	return replica.Change{}, false
+}
+
+func (k *Keeper) isFull(id ids.Slice) bool {
+	state, err := tree.ReadState(k.o.Committed(id))
+	return err == nil && id != ids.RootSlice && (state.Objects >= k.o.MaxSliceObjects || state.Stored >= maxSliceBytes)
+}
+
+// longFailed returns a member that has been failed for longer than the limit,
+// as far as this process has seen.
+func (k *Keeper) longFailed(row geoconfig.SliceRow) (ids.Node, bool) {
+	now := k.o.Clock()
+	for _, m := range row.Members {
+		key := failedMember{row.ID, m.Node}
+		if m.State != geoconfig.Failed {
+			delete(k.failedSince, key)
+			continue
+		}
+		since, seen := k.failedSince[key]
+		if !seen {
+			k.failedSince[key] = now
+		} else if now-since > k.o.FailedAfter {
+			return m.Node, true
+		}
+	}
+	return "", false
+}
+
+// forgetFailures drops what was noted of members that are in no slice of this
+// node's any more. A slice that the node only does not lead at this moment stays.
+func forgetFailures(since map[failedMember]time.Duration, self ids.Node, rows []geoconfig.SliceRow) {
+	listed := map[failedMember]bool{}
+	for i := range rows {
+		for _, m := range rows[i].Members {
+			listed[failedMember{rows[i].ID, m.Node}] = rows[i].Active == self
+		}
+	}
+	maps.DeleteFunc(since, func(m failedMember, _ time.Duration) bool { return !listed[m] })
+}
+
+// failedMember names a member of a slice.
+type failedMember struct {
+	slice ids.Slice
+	node  ids.Node
+}
+
+// missingMember picks the member that a slice lacks.
+func (k *Keeper) missingMember(row geoconfig.SliceRow, candidates []placement.Candidate) (geoconfig.Member, bool) {
+	if len(row.Members) >= row.Policy.Level {
+		return geoconfig.Member{}, false
+	}
+	var members []ids.Node
+	for _, m := range row.Members {
+		members = append(members, m.Node)
+	}
+	policy := row.Policy
+	policy.Level = len(members) + 1
+	wanted := placement.Extend(policy, candidates, members, row.Active, k.o.Distance)
+	if len(wanted) == len(members) {
+		return geoconfig.Member{}, false
+	}
+	node, ok := k.o.Roster.Node(wanted[len(wanted)-1])
+	return geoconfig.Member{Node: node.ID, State: geoconfig.Migrating, Incarnation: node.Incarnation}, ok
+}

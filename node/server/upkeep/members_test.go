@@ -1,0 +1,71 @@
+package upkeep
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/server/placement"
+)
+
+func TestForgetFailures_KeepsMembersOfLedSlices(t *testing.T) {
+	row := func(id ids.Slice, active ids.Node, members ...ids.Node) geoconfig.SliceRow {
+		r := geoconfig.SliceRow{ID: id, Active: active}
+		for _, m := range members {
+			r.Members = append(r.Members, geoconfig.Member{Node: m, State: geoconfig.Failed})
+		}
+		return r
+	}
+	since := map[failedMember]time.Duration{{1, "b"}: 1, {1, "c"}: 1, {2, "b"}: 1, {3, "b"}: 1}
+	forgetFailures(since, "a", []geoconfig.SliceRow{row(1, "a", "a", "b"), row(2, "c", "c", "b")})
+	if _, kept := since[failedMember{1, "b"}]; !kept || len(since) != 1 {
+		t.Errorf("got %v, want only the failed member of the slice that this node acts for", since)
+	}
+}
+
+// nodes is a roster of nodes that are all there; it knows no slices.
+type nodes struct{}
+
+func (nodes) Node(id ids.Node) (geoconfig.Node, bool) {
+	return geoconfig.Node{ID: id, Incarnation: 4}, true
+}
+
+func (nodes) Slice(ids.Slice) (geoconfig.SliceRow, bool) { return geoconfig.SliceRow{}, false }
+
+func (nodes) Slices() []geoconfig.SliceRow { return nil }
+
+func (nodes) Away() time.Time { return time.Time{} }
+
+func TestWanted_ReplacesAMemberThatFailedForTooLong(t *testing.T) {
+	var now time.Duration
+	k := New(Options{Self: "a", Roster: nodes{}, FailedAfter: time.Minute, Clock: func() time.Duration { return now },
+		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false }})
+	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2, Kind: geoconfig.Ordinary},
+		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Failed}}}
+	candidates := []placement.Candidate{{Node: "a"}, {Node: "b"}, {Node: "c"}}
+	if change, ok := k.wanted(row, candidates); ok {
+		t.Errorf("got %+v when the member was first seen failed, want no change", change)
+	}
+	now = time.Minute
+	if change, ok := k.wanted(row, candidates); ok {
+		t.Errorf("got %+v at the limit, want no change", change)
+	}
+	now++
+	change, ok := k.wanted(row, candidates)
+	if !ok || len(change.Add) != 1 || change.Add[0].Node != "c" || change.Add[0].Incarnation != 4 || !slices.Equal(change.Remove, []ids.Node{"b"}) {
+		t.Errorf("got %+v, want c in the place of b", change)
+	}
+	if change, ok := k.wanted(row, candidates[:2]); ok {
+		t.Errorf("got %+v where no node can take its place, want no change", change)
+	}
+	row.Members[1].State = geoconfig.Normal
+	if change, ok := k.wanted(row, candidates); ok || len(k.failedSince) != 0 {
+		t.Errorf("got %+v after the member came back, want no change and nothing remembered", change)
+	}
+	row.Policy.Level = 3
+	if change, ok := k.wanted(row, candidates); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
+		t.Errorf("got %+v for a slice that lacks a member, want c added", change)
+	}
+}
