@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,20 +13,15 @@ import (
 	"cartwheel.dev/node/lease"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
-	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/advisory"
-	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/diskspace"
 	"cartwheel.dev/node/server/identity"
-	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
-	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
@@ -54,7 +48,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.life.spawn(s.directory.Run)
 	s.life.spawn(s.mindStalls)
 	s.life.spawn(s.space.Run)
-	s.life.spawn(s.keeper().Run)
+	s.life.spawn(newKeeper(s).Run)
 	s.life.spawn(s.survey.Run)
 	return nil
 }
@@ -226,7 +220,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.openAnswers()
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
-		Leases: s.sessions, Network: s.host, Helpers: helpers{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
+		Leases: s.sessions, Network: s.host, Helpers: driver{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
 		Committed: staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
 	})
 	s.sender = snapshot.NewSender(snapshot.SenderOptions{
@@ -250,50 +244,9 @@ func (s *Server) openLoop(context.Context) error {
 	return nil
 }
 
-// openAnswers makes the parts that the loop calls back or that answer requests
-// beside it.
-func (s *Server) openAnswers() {
-	s.reading = &reading.Server{
-		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
-		Row:       s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
-		Tickets: s.tickets, Elsewhere: s.attrElsewhere, Committed: s.committed,
-	}
-	s.locks = advisory.New(advisory.Options{
-		Self: s.id, Limits: s.config.locks(), Sessions: s.sessions, Reading: s.reading, Client: s.who.Client,
-		Asker:     func(w *identity.Who) reading.Asker { return s.asker(w, nil) },
-		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
-	})
-	s.fetcher = snapshot.NewFetcher(snapshot.FetcherOptions{
-		Self: s.id, Row: s.directory.Slice, Host: s.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.log,
-	})
-	s.holds = &advisory.Holds{
-		Committed: s.committed, Live: s.sessions.Live, Logger: s.log,
-		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
-			return operate.Propose(ctx, s.loop, id, op, 0, 0)
-		},
-	}
-}
-
 // openServices registers what the node answers, and starts the loop.
 func (s *Server) openServices(context.Context) error {
-	s.slices = allocation.New(allocation.Options{
-		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Sites: s.directory.Sites,
-		Generation: func() ids.Generation { return s.directory.Cluster().Generation },
-		Connected:  func(id ids.Node) bool { return s.host.Connected(string(id), wire.Beacon) },
-		Distance:   s.survey.Distance,
-		Returns:    func(id ids.Slice) bool { return s.strays.Returns(id, s.clock()) },
-		Serves:     s.Serves, Apply: s.geo.Apply, Key: s.batchKey, Learn: s.directory.Learn,
-		ExpectedNodes: s.config.ExpectedNodes, MaxNewSlices: s.config.MaxNewSlices, LeaderTimeout: s.config.Lease,
-		Clock: s.clock, Wall: s.deps.Wall, Random: s.chance.Uint64, Logger: s.log,
-	})
-	s.intents = intents.New(intents.Options{
-		Self: s.id, Loop: s.loop, Host: s.host, Sessions: s.sessions, Cost: s.cost, Committed: s.committed, Row: s.directory.Slice,
-		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {
-			return operate.Propose(ctx, s.loop, id, op, client, number)
-		},
-		Leading: s.leading, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.deps.Wall, HLC: s.hlc, Random: s.chance.Uint64,
-		Go: s.life.spawn, Logger: s.log,
-	})
+	s.openRunners()
 	s.handle()
 	s.life.spawn(s.loop.Run)
 	s.life.spawn(s.sessions.Run)
@@ -344,100 +297,4 @@ func (s *Server) connected(peer string, class wire.Class, up bool) {
 			core.PeerDown(now, id)
 		}
 	})
-}
-
-// registerAgain is the pause before a new node asks again to be registered.
-const registerAgain = 250 * time.Millisecond
-
-// register brings the node's row up to date. With the store away, a node that
-// it knows goes on, and the row follows later; one that is new waits for the
-// store until ctx ends.
-func (s *Server) register(ctx context.Context) error {
-	s.meet()
-	if _, known := s.directory.Node(s.id); known && !s.directory.Away().IsZero() {
-		return nil // the store is away: the row follows with the maintenance
-	}
-	for {
-		err := s.putNode(ctx)
-		if err == nil && s.directory.Cluster().Secret == "" {
-			return s.directory.Refresh(ctx) // this node has just made it
-		}
-		if !fault.Is(err, fault.Unreachable) && !fault.Is(err, fault.TimedOut) {
-			return err
-		}
-		if _, known := s.directory.Node(s.id); known {
-			return nil
-		}
-		t := time.NewTimer(registerAgain)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return err
-		}
-	}
-}
-
-// putNode writes the site's and the node's rows where they differ.
-func (s *Server) putNode(ctx context.Context) error {
-	const op fault.Op = "server.register"
-	for try := 0; ; try++ {
-		rows, err := s.geo.Read(ctx, geoconfig.Query{Sites: true, Nodes: true})
-		if err != nil {
-			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
-		}
-		b := geoconfig.Batch{Key: s.batchKey("register")}
-		site := ids.Site(s.config.Site)
-		known := false
-		for _, x := range rows.Sites {
-			known = known || x.Name == site
-		}
-		if !known {
-			b.Sites = append(b.Sites, geoconfig.Site{Name: site})
-		}
-		b.Nodes = append(b.Nodes, s.nodeRow(rows.Nodes))
-		if c := rows.Cluster; c != nil && c.Secret == "" {
-			made := *c
-			made.Secret = newSecret()
-			b.Cluster = &made
-		}
-		_, err = s.geo.Apply(ctx, b)
-		if err == nil || !fault.Is(err, fault.Conflict) || try > 20 {
-			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
-		}
-	}
-}
-
-// refreshRow tells the configuration store how full the node is.
-func (s *Server) refreshRow(ctx context.Context) {
-	call, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	if err := s.putNode(call); err != nil && ctx.Err() == nil {
-		s.log.Debug("the node's row could not be refreshed", "error", err)
-	}
-}
-
-// newSecret returns a secret for a cluster that has none.
-func newSecret() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return ticket.NewSecret(b)
-}
-
-// nodeRow is this node's row, on top of the one that the store has.
-func (s *Server) nodeRow(rows []geoconfig.Node) geoconfig.Node {
-	n := geoconfig.Node{ID: s.id}
-	for _, x := range rows {
-		if x.ID == s.id {
-			n = x
-		}
-	}
-	usage := s.store.Usage()
-	n.Site = ids.Site(s.config.Site)
-	n.Addresses = s.advertised()
-	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
-	n.CapacityBytes = s.space.Capacity(usage)
-	n.UsedBytes = n.CapacityBytes - max(s.space.Free(usage), 0)
-	s.survey.FillRow(&n)
-	return n
 }

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/advisory"
+	"cartwheel.dev/node/server/allocation"
+	"cartwheel.dev/node/server/failback"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/intents"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/snapshot"
+	"cartwheel.dev/node/server/upkeep"
+	"cartwheel.dev/node/wire"
+)
+
+// openAnswers makes the parts that the loop calls back or that answer requests
+// beside it.
+func (s *Server) openAnswers() {
+	s.reading = &reading.Server{
+		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
+		Row:       s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
+		Tickets: s.tickets, Elsewhere: s.attrElsewhere, Committed: s.committed,
+	}
+	s.locks = advisory.New(advisory.Options{
+		Self: s.id, Limits: s.config.locks(), Sessions: s.sessions, Reading: s.reading, Client: s.who.Client,
+		Asker:     func(w *identity.Who) reading.Asker { return s.asker(w, nil) },
+		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
+	})
+	s.fetcher = snapshot.NewFetcher(snapshot.FetcherOptions{
+		Self: s.id, Row: s.directory.Slice, Host: s.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.log,
+	})
+	s.holds = &advisory.Holds{
+		Committed: s.committed, Live: s.sessions.Live, Logger: s.log,
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
+			return operate.Propose(ctx, s.loop, id, op, 0, 0)
+		},
+	}
+}
+
+// openRunners makes the parts that act on their own.
+func (s *Server) openRunners() {
+	s.slices = allocation.New(allocation.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Sites: s.directory.Sites,
+		Generation: func() ids.Generation { return s.directory.Cluster().Generation },
+		Connected:  func(id ids.Node) bool { return s.host.Connected(string(id), wire.Beacon) },
+		Distance:   s.survey.Distance,
+		Returns:    func(id ids.Slice) bool { return s.strays.Returns(id, s.clock()) },
+		Serves:     s.Serves, Apply: s.geo.Apply, Key: s.batchKey, Learn: s.directory.Learn,
+		ExpectedNodes: s.config.ExpectedNodes, MaxNewSlices: s.config.MaxNewSlices, LeaderTimeout: s.config.Lease,
+		Clock: s.clock, Wall: s.deps.Wall, Random: s.chance.Uint64, Logger: s.log,
+	})
+	s.intents = intents.New(intents.Options{
+		Self: s.id, Loop: s.loop, Host: s.host, Sessions: s.sessions, Cost: s.cost, Committed: s.committed, Row: s.directory.Slice,
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {
+			return operate.Propose(ctx, s.loop, id, op, client, number)
+		},
+		Leading: s.leading, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.deps.Wall, HLC: s.hlc, Random: s.chance.Uint64,
+		Go: s.life.spawn, Logger: s.log,
+	})
+}
+
+// newKeeper makes what looks after a node's part.
+func newKeeper(s *Server) *upkeep.Keeper {
+	home := failback.New(failback.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Leading: s.leading, Row: s.directory.Slice, Node: s.directory.Node,
+		Connected: func(id ids.Node) bool { return s.host.Connected(string(id), wire.Operation) },
+		HandOver:  s.handOverTo, Clock: s.clock, Logger: s.log,
+	})
+	return upkeep.New(upkeep.Options{
+		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
+		Leading: s.leading, Distance: s.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.refreshRow,
+		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.log,
+	})
+}
