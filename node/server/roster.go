@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/wire"
 )
@@ -129,4 +130,35 @@ func (s *Server) record(ctx context.Context, w *identity.Who, action, subject, d
 			Public: "the audit log cannot be written, so this is not done: is geo-config there?"}
 	}
 	return nil
+}
+
+// learn passes newer slice rows on to the core.
+func (s *Server) learn(rows []geoconfig.SliceRow) {
+	for _, row := range rows {
+		s.strays.Note(row, s.clock(), s.siteOf)
+	}
+	if s.serving.Load() { // what came before, openServices passes on
+		s.loop.Learn(rows)
+	}
+}
+
+// connected passes connections' comings and goings on to the core.
+func (s *Server) connected(peer string, class wire.Class, up bool) {
+	if class != wire.Operation || !s.serving.Load() {
+		return
+	}
+	id := ids.Node(peer)
+	if !s.who.IsNode(peer) {
+		if !up {
+			s.who.Forget(peer)
+		}
+		return
+	}
+	s.loop.Do(func(core *replica.Node, now replica.Time) {
+		if up {
+			core.PeerUp(now, id)
+		} else {
+			core.PeerDown(now, id)
+		}
+	})
 }

@@ -6,7 +6,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -137,25 +136,6 @@ func (d Deps) withDefaults() Deps {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
 	return d
-}
-
-// Open starts a node and returns when it serves. The context bounds the start
-// alone.
-func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	d = d.withDefaults()
-	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}),
-		chance: &source{rand: d.Random}}
-	s.log = d.Logger.With("node", shortID(s.id))
-	s.began = s.clock()
-	s.life.init()
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
 }
 
 // shortID is the end of a node's ID, which tells nodes apart in a log.

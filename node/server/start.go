@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/lease"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
@@ -35,6 +37,25 @@ import (
 
 // configurationFile keeps the cluster's configuration beside the data.
 const configurationFile = "configuration.json"
+
+// Open starts a node and returns when it serves. The context bounds the start
+// alone.
+func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	d = d.withDefaults()
+	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
+		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}),
+		chance: &source{rand: d.Random}}
+	s.log = d.Logger.With("node", shortID(s.id))
+	s.began = s.clock()
+	s.life.init()
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
 
 // start brings the node up, step by step; close takes down what there is.
 func (s *Server) start(ctx context.Context) error {
@@ -266,35 +287,4 @@ func (s *Server) listen(context.Context) error {
 			Public: "the node cannot listen there: another program may use the port", Cause: err}
 	}
 	return nil
-}
-
-// learn passes newer slice rows on to the core.
-func (s *Server) learn(rows []geoconfig.SliceRow) {
-	for _, row := range rows {
-		s.strays.Note(row, s.clock(), s.siteOf)
-	}
-	if s.serving.Load() { // what came before, openServices passes on
-		s.loop.Learn(rows)
-	}
-}
-
-// connected passes connections' comings and goings on to the core.
-func (s *Server) connected(peer string, class wire.Class, up bool) {
-	if class != wire.Operation || !s.serving.Load() {
-		return
-	}
-	id := ids.Node(peer)
-	if !s.who.IsNode(peer) {
-		if !up {
-			s.who.Forget(peer)
-		}
-		return
-	}
-	s.loop.Do(func(core *replica.Node, now replica.Time) {
-		if up {
-			core.PeerUp(now, id)
-		} else {
-			core.PeerDown(now, id)
-		}
-	})
 }
