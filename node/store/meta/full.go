@@ -105,9 +105,11 @@ func (p *patient) full() <-chan struct{} {
 }
 
 // Room reports whether the metadata takes changes without waiting: NoSpace where
-// the disk is full and half of the memory for changes is in use.
+// the disk is full and a memtable is too. Pebble waits once three are. Its first
+// ones are smaller than the others, and count with their whole size: what a
+// start took from the log before must not leave less room for what is deleted.
 func (db *DB) Room() error {
-	if db.patient.waiting.Load() && db.p.Metrics().MemTable.Size > 3*db.memtable/2 {
+	if db.patient.waiting.Load() && db.p.Metrics().MemTable.Size >= 2*db.memtable {
 		return fault.E(fault.NoSpace, "meta.Room", "", "the disk is full")
 	}
 	return nil
