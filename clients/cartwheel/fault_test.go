@@ -242,13 +242,7 @@ func TestWarmAnswersCostNoRoundTrip(t *testing.T) {
 	content := string(bytes.Repeat([]byte("warm "), 3000))
 	put(t, cl, d.Node, "f", content, 0)
 	get(t, cl, d.Node, "f")
-	var asked atomic.Int64
-	c.Nodes[0].Server().Host().SetFilter(func(_ string, class wire.Class, m wire.Method) wire.Verdict {
-		if class != wire.Beacon && m != 0 {
-			asked.Add(1)
-		}
-		return wire.Verdict{}
-	})
+	asked := counted(c.Nodes[0])
 	for range 10 {
 		get(t, cl, d.Node, "f")
 		if e, err := cl.Lookup(ctx, nobody, d.Node, "none"); err != nil || e.Node != 0 {
