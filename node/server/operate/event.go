@@ -64,7 +64,11 @@ type Operation struct {
 	// Done is called once, on the loop's goroutine: it must not block.
 	Done func(*Operation, Answer)
 
-	// The loop's own.
+	underway
+}
+
+// underway is what the loop knows of an operation that it has taken up.
+type underway struct {
 	holders []uint64     // clients that have the object open, from revocations
 	change  uint64       // of the Leases, while one is under way; 0: none
 	freed   bool         // the revocations are answered: the leases are marked

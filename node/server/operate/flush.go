@@ -240,7 +240,7 @@ func (l *Loop) afterApply(a *replica.Apply) {
 		if op == nil {
 			continue
 		}
-		l.dropInline(s.id, op)
+		l.inline.drop(s.id, op)
 		delete(s.proposed, e.Serial)
 		for i := range op.outcome.Mutations {
 			s.over.applied(op.outcome.Mutations[i].Key, e.Serial)
@@ -342,7 +342,7 @@ func (l *Loop) stepDown(s *slice) {
 		s.over.clear()
 	}
 	for _, op := range s.proposed {
-		l.dropInline(s.id, op)
+		l.inline.drop(s.id, op)
 	}
 	clear(s.proposed)
 	refused := Answer{Refused: &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "this node acts for the slice no more"}}

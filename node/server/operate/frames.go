@@ -48,14 +48,14 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 		f.encode.Message(m.Message)
 		pieces, size := f.encode.Take()
 		if frame.size > 0 && frame.size+size > l.o.Network.MaxPayload(key.class) {
-			l.sendFrame(key, frame.pieces)
+			sendFrame(&l.o, key, frame.pieces)
 			frame.pieces, frame.size = frame.pieces[:0], 0
 		}
 		frame.pieces, frame.size = append(frame.pieces, pieces...), frame.size+size
 	}
 	for _, key := range f.order {
 		frame := f.to[key]
-		l.sendFrame(key, frame.pieces)
+		sendFrame(&l.o, key, frame.pieces)
 		clear(frame.pieces)
 		frame.pieces, frame.size = frame.pieces[:0], 0
 	}
@@ -64,14 +64,14 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 
 // sendFrame sends without waiting. What cannot be sent is lost, which the core
 // expects: it sends again, or takes the silent member out.
-func (l *Loop) sendFrame(key frameKey, frame [][]byte) {
+func sendFrame(o *Options, key frameKey, frame [][]byte) {
 	m := method.Replica
 	if key.class == wire.Beacon {
 		m = method.Beacon
 	}
-	err := l.o.Network.Send(string(key.peer), key.class, m, frame...)
+	err := o.Network.Send(string(key.peer), key.class, m, frame...)
 	if err != nil && !fault.Is(err, fault.Unreachable) {
-		l.o.Logger.Debug("a frame to a peer was lost", "node", key.peer, "error", err)
+		o.Logger.Debug("a frame to a peer was lost", "node", key.peer, "error", err)
 	}
 }
 

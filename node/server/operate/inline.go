@@ -12,9 +12,20 @@ type inlineChunk struct {
 	uses map[ids.Slice]int // entries that carry it; no slice is there with 0
 }
 
-// keepInline lets later evaluations read the chunks of an entry proposed to a
+// inlineChunks are the chunks of proposed entries that the packs may not have yet.
+// They belong to the loop's goroutine.
+type inlineChunks struct {
+	packs Chunks
+	by    map[chunk.Address]*inlineChunk
+}
+
+func newInlineChunks(packs Chunks) *inlineChunks {
+	return &inlineChunks{packs: packs, by: map[chunk.Address]*inlineChunk{}}
+}
+
+// keep lets later evaluations read the chunks of an entry proposed to a
 // slice. Its data holds them as long as it is not applied.
-func (l *Loop) keepInline(id ids.Slice, op *Operation, data []byte) {
+func (c *inlineChunks) keep(id ids.Slice, op *Operation, data []byte) {
 	if len(op.outcome.Inline) == 0 {
 		return
 	}
@@ -24,42 +35,42 @@ func (l *Loop) keepInline(id ids.Slice, op *Operation, data []byte) {
 	}
 	op.outcome.Inline = inline // the request's memory may go before these do
 	for i := range inline {
-		c := l.inline[inline[i].Address]
-		if c == nil {
-			c = &inlineChunk{data: inline[i].Data, uses: map[ids.Slice]int{}}
-			l.inline[inline[i].Address] = c
+		x := c.by[inline[i].Address]
+		if x == nil {
+			x = &inlineChunk{data: inline[i].Data, uses: map[ids.Slice]int{}}
+			c.by[inline[i].Address] = x
 		}
-		c.uses[id]++
+		x.uses[id]++
 	}
 }
 
-// dropInline forgets them: the packs have them now, or never will.
-func (l *Loop) dropInline(id ids.Slice, op *Operation) {
+// drop forgets them: the packs have them now, or never will.
+func (c *inlineChunks) drop(id ids.Slice, op *Operation) {
 	for i := range op.outcome.Inline {
 		a := op.outcome.Inline[i].Address
-		if c := l.inline[a]; c != nil {
-			if c.uses[id]--; c.uses[id] == 0 {
-				delete(c.uses, id)
+		if x := c.by[a]; x != nil {
+			if x.uses[id]--; x.uses[id] == 0 {
+				delete(x.uses, id)
 			}
-			if len(c.uses) == 0 {
-				delete(l.inline, a)
+			if len(x.uses) == 0 {
+				delete(c.by, a)
 			}
 		}
 	}
 }
 
-// Node reads a manifest node for an evaluation; it makes Loop a chunk.Reader.
-func (l *Loop) Node(a chunk.Address) ([]byte, error) {
-	if c := l.inline[a]; c != nil {
-		return c.data, nil
+// Node reads a manifest node for an evaluation; it implements chunk.Reader.
+func (c *inlineChunks) Node(a chunk.Address) ([]byte, error) {
+	if x := c.by[a]; x != nil {
+		return x.data, nil
 	}
-	return l.o.Chunks.Node(a)
+	return c.packs.Node(a)
 }
 
 // has reports whether an entry that is proposed to a slice may name a chunk: it is
 // in the packs, or comes with an entry that is before it in the same log. One
 // that comes with an entry of another slice may be refused with it.
-func (l *Loop) has(id ids.Slice, a chunk.Address) bool {
-	c := l.inline[a]
-	return c != nil && c.uses[id] > 0 || l.o.Chunks.Has(a)
+func (c *inlineChunks) has(id ids.Slice, a chunk.Address) bool {
+	x := c.by[a]
+	return x != nil && x.uses[id] > 0 || c.packs.Has(a)
 }

@@ -17,11 +17,11 @@ func (emptyPacks) Has(chunk.Address) bool { return false }
 // here for an entry of another.
 func TestAnEntryCountsOnNoOtherSlicesChunks(t *testing.T) {
 	const one, other ids.Slice = 6, 4
-	l := &Loop{o: Options{Chunks: emptyPacks{}}, inline: map[chunk.Address]*inlineChunk{}}
+	l := &Loop{o: Options{Chunks: emptyPacks{}}, inline: newInlineChunks(emptyPacks{})}
 	inline := []tree.Chunk{{Address: chunk.Sum([]byte("node")), Data: []byte("node")}}
 	op := &Operation{}
 	op.outcome.Inline = inline
-	l.keepInline(one, op, tree.AppendData(nil, nil, inline))
+	l.inline.keep(one, op, tree.AppendData(nil, nil, inline))
 	address := inline[0].Address
 	if len(l.missing(one, address[:])) != 0 {
 		t.Error("it is missing for the slice whose entry brings it")
@@ -29,8 +29,8 @@ func TestAnEntryCountsOnNoOtherSlicesChunks(t *testing.T) {
 	if len(l.missing(other, address[:])) != 1 {
 		t.Error("it is here for another slice")
 	}
-	l.dropInline(one, op)
-	if len(l.missing(one, address[:])) != 1 || len(l.inline) != 0 {
+	l.inline.drop(one, op)
+	if len(l.missing(one, address[:])) != 1 || len(l.inline.by) != 0 {
 		t.Error("it is here after its entry was refused")
 	}
 }

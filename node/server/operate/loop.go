@@ -135,9 +135,8 @@ type Loop struct {
 	spare   []event
 	out     frames
 	now     replica.Time
-	// inline are the chunks of proposed entries that the packs do not have yet.
-	inline map[chunk.Address]*inlineChunk
-	retry  []*Operation // to be evaluated again once outputs are carried out
+	inline  *inlineChunks
+	retry   []*Operation // to be evaluated again once outputs are carried out
 
 	published sync.Map // ids.Slice -> *Published
 	turns     atomic.Uint64
@@ -159,7 +158,7 @@ func New(o Options) *Loop {
 		o.QueueBytes = 64 << 20
 	}
 	return &Loop{o: o, in: newInbox(), slices: map[ids.Slice]*slice{}, waiting: map[uint64]*Operation{},
-		inline: map[chunk.Address]*inlineChunk{}, out: newFrames(), admission: newAdmission(o.QueueLimit, o.QueueBytes), holds: newHolds(o.MaxUserHolds), ended: make(chan struct{})}
+		inline: newInlineChunks(o.Chunks), out: newFrames(), admission: newAdmission(o.QueueLimit, o.QueueBytes), holds: newHolds(o.MaxUserHolds), ended: make(chan struct{})}
 }
 
 // Run works until ctx ends, or until what it promised can no longer be kept.
@@ -272,23 +271,23 @@ func (l *Loop) step(e *event) {
 	}
 }
 
-// closed is the answer to what the loop does not take up any more.
-func (l *Loop) closed() Answer {
-	return Answer{Err: fault.E(fault.Closed, "operate.Loop", string(l.o.Self), "the node stops")}
+// closed is the answer to what a node's loop does not take up any more.
+func closed(self ids.Node) Answer {
+	return Answer{Err: fault.E(fault.Closed, "operate.Loop", string(self), "the node stops")}
 }
 
 // dropEvents answers events that are not taken up any more.
 func (l *Loop) dropEvents(events []event) {
 	for _, e := range events {
 		if e.kind == eventOperation || e.kind == eventFreed {
-			l.finish(e.op, l.closed())
+			l.finish(e.op, closed(l.o.Self))
 		}
 	}
 }
 
 // shut answers what waits when the loop ends.
 func (l *Loop) shut() {
-	closed := l.closed()
+	closed := closed(l.o.Self)
 	l.dropEvents(l.in.close())
 	for _, op := range l.retry {
 		l.finish(op, closed)
@@ -319,7 +318,7 @@ func (l *Loop) Operate(op *Operation) {
 		op.admitted = true
 	}
 	if !l.in.put(event{kind: eventOperation, op: op}) {
-		l.finish(op, l.closed())
+		l.finish(op, closed(l.o.Self))
 	}
 }
 

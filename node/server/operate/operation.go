@@ -44,7 +44,7 @@ func (l *Loop) operate(op *Operation) {
 	if op.Internal {
 		client = 0
 	}
-	op.outcome = tree.Evaluate(s.view, l, tree.Context{
+	op.outcome = tree.Evaluate(s.view, l.inline, tree.Context{
 		Slice: s.id, Serial: serial, Time: at, Node: l.o.Self, Client: client, Number: op.Number,
 		Principal: op.Principal, Trusted: op.Trusted, Holders: op.holders, Closed: s.row != nil && s.row.Closed,
 	}, op.Op, op.Body)
@@ -249,7 +249,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 	for i := range out.Mutations {
 		s.over.set(out.Mutations[i].Key, out.Mutations[i].Value, serial)
 	}
-	l.keepInline(s.id, op, data)
+	l.inline.keep(s.id, op, data)
 	if len(out.Needs) > 0 {
 		l.o.Core.Held(l.now, s.id, serial, s.row.Epoch)
 	}
@@ -278,7 +278,7 @@ func (l *Loop) wait(op *Operation, e replica.Entry) {
 func (l *Loop) missing(id ids.Slice, addresses []byte) []chunk.Address {
 	var out []chunk.Address
 	for ; len(addresses) >= chunk.AddressSize; addresses = addresses[chunk.AddressSize:] {
-		if a := chunk.Address(addresses[:chunk.AddressSize]); !l.has(id, a) {
+		if a := chunk.Address(addresses[:chunk.AddressSize]); !l.inline.has(id, a) {
 			out = append(out, a)
 		}
 	}
