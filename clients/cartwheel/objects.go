@@ -119,6 +119,9 @@ func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 			return nil, fault.E(fault.Permission, op, name, "")
 		}
 		h := c.engine.Open(e.Object, a, content.Open{})
+		if c.names.Superseded(a) { // a commit of this client ended meanwhile
+			c.engine.Invalidate(e.Object)
+		}
 		size, err := h.Size(out)
 		data := make([]byte, size)
 		if err == nil {
