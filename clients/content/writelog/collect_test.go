@@ -1,6 +1,7 @@
 package writelog
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -76,6 +77,30 @@ func TestLog_LaterNotesSayWhatWasDoneBefore(t *testing.T) {
 			t.Errorf("left over is %q with version %d known: it would go over what followed it", texts(o), o.Known)
 		}
 	}
+}
+
+// TestLog_TakesNoWriteWhoseMoveCouldNotBeSynced fails the sync of what was moved:
+// the write that had it moved must hear of it.
+func TestLog_TakesNoWriteWhoseMoveCouldNotBeSynced(t *testing.T) {
+	broken := errors.New("broken")
+	l, _ := open(t, t.TempDir(), Options{SegmentBytes: 1000, Sync: func(*os.File) error { return broken }})
+	close(l.full) // the background ends: the move alone syncs
+	l.syncing.Wait()
+	l.full = make(chan struct{}, 1)
+	write(t, l, 1, 0, "it stays")
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		var n uint64
+		n, err = l.Write(content.Written{Object: 2, Version: 7, Kind: content.WriteData, Data: make([]byte, 200)})
+		if err == nil && l.err != nil {
+			t.Fatal("a write was taken after a sync had failed")
+		}
+		l.Done(2, n, n, 8)
+	}
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v, want the failed sync", err)
+	}
+	crash(l)
 }
 
 func texts(o content.Leftover) (out []string) {

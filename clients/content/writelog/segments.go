@@ -32,6 +32,9 @@ func (l *Log) put(r *record) (*segment, error) {
 		if err := l.compact(); err != nil {
 			l.log.Warn("old writes could not be moved forward in the write journal", "err", err)
 		}
+		if l.err != nil { // the sync failed: nothing more is taken
+			return nil, l.state(op)
+		}
 		l.wake()
 	}
 	return l.append(r)
