@@ -9,11 +9,11 @@ import (
 // missed.
 const maxMissed = 4096
 
-// missed is of changes by operations of our own that the cache does not hold: an
-// active asks nobody to give up what it changed itself, so the answer to a read
-// that was sent before such a change looks as good as one that was sent after it.
-// Where the cache has the change, it sees by its number which one is older. Where
-// it has not, it must not take the answer. The Cache's mutex guards it.
+// missed records changes by this client's own operations that the cache does not
+// hold. An active revokes no lease of the client that makes a change. So the
+// answer to a read that was sent before the change looks as good as a later one.
+// If the cache holds the change, its number shows which is older. If not, the
+// cache must not take the answer. The Cache's mutex guards it.
 type missed struct {
 	at  map[ids.Object]missing
 	all uint64 // the turn of any object that is not in at
@@ -57,9 +57,10 @@ func (c *Cache) MarkChange(o ids.Object) Mark {
 	return m
 }
 
-// Superseded reports whether the cache heard of attributes that are newer than
-// these, by an operation of our own that was answered since they were asked for.
-// A caller who shows them shows what a program knows to be over.
+// Superseded reports whether an operation of this client made newer attributes
+// than these, and was answered since they were asked for. A program that is shown
+// the older ones misses its own write. After Forget, or of more than maxMissed
+// objects, the cache may not know.
 func (c *Cache) Superseded(a *pb.Attr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

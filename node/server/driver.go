@@ -13,8 +13,8 @@ import (
 	"cartwheel.dev/node/tree"
 )
 
-// driver does for the loop what may wait; it is operate.Helpers. Its methods run
-// on the loop's goroutine and start others.
+// driver implements operate.Helpers: it does the work of the loop that may block.
+// The loop calls its methods on its own goroutine; they start others.
 type driver struct{ s *Server }
 
 // Swap implements operate.Helpers.

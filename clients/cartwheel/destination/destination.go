@@ -51,7 +51,7 @@ func New(o Options) *Chooser { return &Chooser{opt: o} }
 // Choose decides which slice a new object goes to (docs/design.md, 4.11): the
 // directory's, where that is kept together, or active at the site where the
 // object should be and of the same policy; else the one that the nearest node
-// names. Where none can be had, the directory's slice stands in for a while. It
+// names. If no node names one, the directory's slice is used for a while. Choose
 // may block until a node answers. Again says that every slice that is named is
 // full; the caller tries again after Pause.
 func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.Slice, error) {

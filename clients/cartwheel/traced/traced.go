@@ -30,8 +30,8 @@ type Options struct {
 	// caches know it. A traced operation asks for it when it ends; it must not
 	// block.
 	Path func(node mount.Inode, name string) string
-	// StartRead begins a read of an open file that a callback ends, as
-	// mount.ReadStarter says. The calls that it makes count for the operation.
+	// StartRead is mount.ReadStarter's: it begins a read of an open file, and calls
+	// then with the bytes. Its calls to nodes count for the operation.
 	StartRead func(o *trace.Operation, h mount.Handle, offset int64, size int, then func(data []byte, ok bool)) bool
 }
 

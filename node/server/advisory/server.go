@@ -104,10 +104,10 @@ func (s *Server) FollowRole(r *replica.Role, led bool) {
 	}
 }
 
-// MayCommit is asked when a client's write is about to be ordered. A write that
-// was sent under a session with which the client lost a lock on the file fails
-// with LostLock: the client has not heard of it yet, and what the lock protected
-// may have changed. It is called on the loop's goroutine.
+// MayCommit reports whether a client's write may be ordered. It answers LostLock
+// if the client lost a lock on the file with the session of the write: what the
+// lock protected may have changed, and the client has not heard of it yet. The
+// loop calls it on its own goroutine.
 func (s *Server) MayCommit(op *operate.Operation) error {
 	commit := op.Op.GetCommit()
 	if commit == nil || op.Client == 0 {

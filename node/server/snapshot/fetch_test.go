@@ -18,7 +18,7 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// members answers no call: each is noted, and fails.
+// members records which members are called. Every call fails.
 type members struct {
 	mu    sync.Mutex // guards asked
 	asked []string

@@ -159,8 +159,8 @@ func (t *receiving) say(what string) {
 		"chunks", t.fetched.chunks.Load(), "bytes", t.fetched.bytes.Load(), "took", t.said-t.began)
 }
 
-// ask puts a question to the source, again while it lags behind what is applied
-// here or keeps enough states already.
+// ask sends a request to the source. It repeats the request while the source has
+// applied less than this node, or keeps as many states as it may.
 func (t *receiving) ask(ctx context.Context, req *pb.TransferRequest, behind []byte) (answer *pb.TransferResponse, body []byte, err error) {
 	const shortest = 5 * time.Millisecond
 	began := t.s.o.Clock()
@@ -246,7 +246,8 @@ func (t *receiving) all(ctx context.Context, first *pb.TransferResponse, body []
 	return err
 }
 
-// pages takes the pages in the order of their rows, the first of which is here.
+// pages writes the pages to the metadata, in the order of their rows. The caller
+// passes the first page; the others are asked for.
 func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
 	p := operate.Page{}
 	for {

@@ -14,9 +14,9 @@ import (
 	"cartwheel.dev/node/tree"
 )
 
-// refill looks after the slices that this node leads: one that is full is
-// closed, one that has fewer members than its policy says gets another where a
-// node can take it, and a member that failed for too long is replaced.
+// refill checks the slices that this node leads. It closes a slice that is full.
+// It adds a member to a slice that has fewer than its policy says, if a node has
+// room. It replaces a member that has been failed for too long.
 func (k *Keeper) refill(ctx context.Context) {
 	if !k.o.Roster.Away().IsZero() {
 		return
