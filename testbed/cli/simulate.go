@@ -21,7 +21,8 @@ type simulateCmd struct {
 	Jobs    int      `help:"How many at once; 0: as many as there are processors." default:"0"`
 	Faults  []string `help:"Only these kinds of faults."`
 	Plant   string   `help:"A mistake to make on purpose: the name of one, or list."`
-	Packets bool     `help:"With --seed, tell of every packet as well."`
+	Traces  string   `help:"Keep the traces of seeds that fail in this folder." type:"path"`
+	Packets bool     `help:"Trace every packet as well."`
 }
 
 // Help shows how it is called.
@@ -57,6 +58,12 @@ func (c simulateCmd) Run(e *env) error {
 	if c.Seed != nil {
 		b.First, b.Count, b.Trace = *c.Seed, 1, e.stdio.Out
 		b.Self = append(b.Self, "--trace")
+	}
+	if c.Traces != "" && c.Seed == nil {
+		if err := os.MkdirAll(c.Traces, 0o755); err != nil {
+			return fault.FromOS("cli.simulate", c.Traces, err)
+		}
+		b.Keep, b.Self = c.Traces, append(b.Self, "--trace")
 	}
 	if c.Packets {
 		b.Self = append(b.Self, "--packets")

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // burst is work with many operations in flight: each worker makes, changes,
@@ -37,6 +39,18 @@ type owned struct {
 	// late are contents whose writer crashed: it may have sent them, and they
 	// may come behind what was written since.
 	late map[string]bool
+	// past is what was done with it, for the report of one that is wrong.
+	past []string
+}
+
+// did notes what was done with a file, and how it ended; it returns the error.
+func (f *owned) did(k *worker, err error, format string, args ...any) error {
+	what := fmt.Sprintf("%.3f %s", time.Since(k.b.w.trace.began).Seconds(), fmt.Sprintf(format, args...))
+	if err != nil {
+		what += ": " + err.Error()
+	}
+	f.past = append(f.past, what)
+	return err
 }
 
 const burstDirs = 3
@@ -166,7 +180,7 @@ func (k *worker) create(ctx context.Context) error {
 	k.b.mu.Unlock()
 	defer f.crashed(k)
 	e, o, err := k.fs.Create(ctx, mount.Caller{}, k.dirs[at], f.name, 0o644, mount.OpenWrite|mount.OpenExclusive)
-	if err != nil {
+	if f.did(k, err, "created in %d as %v", at, ids.Object(e.Attr.Ino)) != nil {
 		return fmt.Errorf("creating %s: %w", f.name, err)
 	}
 	err = k.put(ctx, f, e.Node, o.Handle, content)
@@ -180,8 +194,9 @@ func (k *worker) create(ctx context.Context) error {
 // put writes a file's content and closes it. What Write returned for is in the
 // write journal: it survives the process, unless the nodes refuse it.
 func (k *worker) put(ctx context.Context, f *owned, n mount.Inode, h mount.Handle, content string) error {
-	before := maps.Clone(f.contents)
+	before, absent := maps.Clone(f.contents), f.absent
 	_, err := k.fs.Write(ctx, mount.Caller{}, n, h, 0, []byte(content), 0)
+	_ = f.did(k, err, "written %d bytes", len(content))
 	certain := func() {
 		clear(f.contents)
 		f.contents[content], f.absent = true, false
@@ -193,7 +208,7 @@ func (k *worker) put(ctx context.Context, f *owned, n mount.Inode, h mount.Handl
 		pass(time.Duration(k.chance.Int64N(400_000_000)))
 	}
 	if err == nil {
-		err = k.fs.Flush(ctx, mount.Caller{}, n, h, 0)
+		err = f.did(k, k.fs.Flush(ctx, mount.Caller{}, n, h, 0), "flushed")
 	}
 	k.fs.Release(n, h, 0, false)
 	switch {
@@ -201,6 +216,8 @@ func (k *worker) put(ctx context.Context, f *owned, n mount.Inode, h mount.Handl
 		certain()
 	case err != nil: // what was not taken is not in the file
 		maps.Copy(f.contents, before)
+		// A disk that filled up behind the write refuses a new file too.
+		f.absent = f.absent || absent && k.b.w.allowed(err)
 	}
 	return err
 }
@@ -251,7 +268,8 @@ func (k *worker) move(ctx context.Context, f *owned) error {
 		return nil
 	}
 	f.at[to] = true
-	if err := k.fs.Rename(ctx, mount.Caller{}, k.dirs[from], f.name, k.dirs[to], f.name, 0); err != nil {
+	err := k.fs.Rename(ctx, mount.Caller{}, k.dirs[from], f.name, k.dirs[to], f.name, 0)
+	if f.did(k, err, "moved from %d to %d", from, to) != nil {
 		return fmt.Errorf("moving %s from %d to %d: %w", f.name, from, to, err)
 	}
 	delete(f.at, from)
@@ -260,7 +278,8 @@ func (k *worker) move(ctx context.Context, f *owned) error {
 
 func (k *worker) unlink(ctx context.Context, f *owned) error {
 	f.absent = true
-	if err := k.fs.Unlink(ctx, mount.Caller{}, k.dirs[k.only(f)], f.name); err != nil {
+	err := k.fs.Unlink(ctx, mount.Caller{}, k.dirs[k.only(f)], f.name)
+	if f.did(k, err, "removed") != nil {
 		return fmt.Errorf("removing %s: %w", f.name, err)
 	}
 	clear(f.at)
@@ -276,7 +295,7 @@ func (b *burst) look(ctx context.Context, k *worker) {
 	}
 	for _, f := range b.files {
 		if wrong := k.check(ctx, f); wrong != "" {
-			b.w.problem("LOST: %s: %s", f.name, wrong)
+			b.w.problem("LOST: %s: %s; it was %s", f.name, wrong, strings.Join(f.past, ", "))
 		}
 	}
 }

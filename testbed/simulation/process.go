@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,9 @@ type Batch struct {
 	Until func(Result) bool
 	// Trace gets what the runs say; nil: nothing does.
 	Trace io.Writer
+	// Keep is a folder for the traces of seeds that fail, each in a file named by
+	// its seed; empty: they are not kept. Self must tell the runs to trace.
+	Keep string
 }
 
 // Seeds runs a batch until it is done or ctx ends.
@@ -106,10 +110,10 @@ func Seeds(ctx context.Context, b Batch) error {
 }
 
 // one runs one seed. A process that ends without a result is a failed seed.
-func (b *Batch) one(ctx context.Context, seed uint64) Result {
+func (b *Batch) one(ctx context.Context, seed uint64) (r Result) {
 	ctx, cancel := context.WithTimeout(ctx, realBound)
 	defer cancel()
-	r := Result{Seed: seed}
+	r.Seed = seed
 	read, write, err := os.Pipe()
 	if err != nil {
 		r.Problems = []string{err.Error()}
@@ -122,6 +126,15 @@ func (b *Batch) one(ctx context.Context, seed uint64) Result {
 	c.Stdout, c.Stderr, c.ExtraFiles = &said, &said, []*os.File{write}
 	if b.Trace != nil {
 		c.Stdout = b.Trace
+	}
+	if b.Keep != "" {
+		kept, err := os.Create(filepath.Join(b.Keep, fmt.Sprintf("seed-%d.txt", seed)))
+		if err != nil {
+			r.Problems = []string{err.Error()}
+			return r
+		}
+		defer func() { b.keep(kept, len(r.Problems) > 0) }()
+		c.Stdout = kept
 	}
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=400", "CARTWHEEL_PLANT="+string(b.Plant))
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGQUIT) } // tells where it hangs
@@ -142,6 +155,14 @@ func (b *Batch) one(ctx context.Context, seed uint64) Result {
 		r.Problems = append(r.Problems, "PROCESS: "+err.Error())
 	}
 	return r
+}
+
+// keep closes a trace, and removes it if its seed passed.
+func (b *Batch) keep(f *os.File, failed bool) {
+	_ = f.Close() // its writer was another process
+	if !failed {
+		_ = os.Remove(f.Name())
+	}
 }
 
 // Found reports whether a run showed something wrong. That it took too long may
