@@ -76,7 +76,7 @@ type Client struct {
 	space       *space.Gauge
 	receipts    receipts.Table
 	waits       waits
-	lettingGo   lettingGo
+	farewells   farewells
 	seen        seen
 	meanings    meanings
 	below       *prefetch.Below

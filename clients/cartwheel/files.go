@@ -37,10 +37,9 @@ var _ mount.PieceReader = (*Client)(nil)
 
 // handles is the table of what is open.
 type handles struct {
-	mu    sync.RWMutex // guards below
-	byID  map[mount.Handle]*handle
-	last  mount.Handle
-	files int
+	mu   sync.RWMutex // guards below
+	byID map[mount.Handle]*handle
+	last mount.Handle
 }
 
 func (t *handles) init() { t.byID = map[mount.Handle]*handle{} }
@@ -50,9 +49,6 @@ func (t *handles) add(h *handle) mount.Handle {
 	defer t.mu.Unlock()
 	t.last++
 	t.byID[t.last] = h
-	if h.content != nil {
-		t.files++
-	}
 	return t.last
 }
 
@@ -77,18 +73,8 @@ func (t *handles) remove(id mount.Handle) *handle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.byID[id]
-	if h != nil && h.content != nil {
-		t.files--
-	}
 	delete(t.byID, id)
 	return h
-}
-
-// any reports whether a file is open.
-func (t *handles) any() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.files > 0
 }
 
 // Create implements mount.Files.
@@ -124,7 +110,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 		}
 		e.Attr, _ = c.stat(m.attr)
 	}
-	b := c.nodes.beginOpen(ids.Object(m.attr.Object), flags)
+	b := c.nodes.countOpen(ids.Object(m.attr.Object), flags)
 	b.dir, b.name = dir, name
 	out := c.opened(ctx, who, b, m.attr, flags, cues)
 	if _, _, ok := c.names.Attr(b.object); !ok {
@@ -263,9 +249,9 @@ func (c *Client) Release(_ mount.Inode, id mount.Handle, _ mount.LockOwner, unlo
 		return
 	}
 	c.locks.Release(h.object, id, unlock)
-	if c.endOpen(h.object, h.flags) {
+	if l, letGo := c.endOpen(h.object, h.flags); letGo {
 		h.content.Forsake()
-		c.letGo(h.object)
+		c.letGo(l)
 		return
 	}
 	h.content.Close()

@@ -12,11 +12,17 @@ import (
 // close ten thousand removed files.
 const lettersGo = 64
 
-// lettingGo is the objects of which the actives are to be told that they are not
-// open here any more.
+// lettingGo is a file that is not open here any more, of which its active is to
+// be told. Its opens wait until end is called.
 type lettingGo struct {
+	object ids.Object
+	end    func()
+}
+
+// farewells are the files that are being let go of.
+type farewells struct {
 	mu      sync.Mutex // guards below
-	waiting []ids.Object
+	waiting []lettingGo
 	working int // goroutines
 }
 
@@ -35,12 +41,12 @@ func (c *Client) isRemoved(o ids.Object) bool {
 	return ok && a.Nlink == 0
 }
 
-// letGo tells an object's active, in the background, that it is no longer open
-// here. If that fails, the end of the session does it.
-func (c *Client) letGo(o ids.Object) {
-	t := &c.lettingGo
+// letGo tells a file's active, in the background, that it is no longer open here.
+// If that fails, the end of the session does it.
+func (c *Client) letGo(l lettingGo) {
+	t := &c.farewells
 	t.mu.Lock()
-	t.waiting = append(t.waiting, o)
+	t.waiting = append(t.waiting, l)
 	more := t.working < lettersGo
 	if more {
 		t.working++
@@ -53,24 +59,25 @@ func (c *Client) letGo(o ids.Object) {
 
 // letAllGo lets go of objects until none waits.
 func (c *Client) letAllGo() {
-	for o, ok := c.lettingGo.next(); ok; o, ok = c.lettingGo.next() {
-		c.letOneGo(o)
+	for l, ok := c.farewells.next(); ok; l, ok = c.farewells.next() {
+		c.letOneGo(l.object)
+		l.end()
 	}
 }
 
 // next takes the object that has waited longest. Without one, the goroutine that
 // asks must end.
-func (t *lettingGo) next() (o ids.Object, ok bool) {
+func (t *farewells) next() (l lettingGo, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
 		t.waiting = nil
 		t.working--
-		return 0, false
+		return l, false
 	}
-	o = t.waiting[0]
+	l = t.waiting[0]
 	t.waiting = t.waiting[1:]
-	return o, true
+	return l, true
 }
 
 // letOneGo lets go of an object. What is dirty of it here is sent if the object

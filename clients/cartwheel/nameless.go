@@ -40,7 +40,7 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 		return mount.Entry{}, mount.Opened{}, err
 	}
 	e := c.entry(a, cues)
-	opened := c.opened(ctx, who, c.nodes.beginOpen(ids.Object(a.Object), flags), a, flags, cues)
+	opened := c.opened(ctx, who, c.nodes.countOpen(ids.Object(a.Object), flags), a, flags, cues)
 	t := &c.nodes
 	t.mu.Lock()
 	if n := t.known(ids.Object(a.Object)); n != nil {

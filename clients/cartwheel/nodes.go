@@ -94,6 +94,7 @@ type nodes struct {
 	aliases map[ids.Object][]mount.Inode
 	open    map[*node]struct{} // opens > 0
 	lookups lookups
+	leaving leaving
 	// limit is how many nodes the kernel is let know; 0: as many as it likes.
 	limit     int
 	oldest    node        // head of the ring of nodes by the age of their last lookup
@@ -113,6 +114,7 @@ func (t *nodes) init() {
 	t.byID = map[mount.Inode]*node{}
 	t.virtual = map[below]mount.Inode{}
 	t.aliases = map[ids.Object][]mount.Inode{}
+	t.leaving = leaving{}
 	t.open = map[*node]struct{}{}
 	t.next = mount.Root + 1
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
@@ -306,14 +308,6 @@ func (t *nodes) of(o ids.Object) []*node {
 		}
 	}
 	return out
-}
-
-// isOpen reports whether an object is open here.
-func (t *nodes) isOpen(o ids.Object) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.known(o)
-	return n != nil && n.opens > 0
 }
 
 // isDir reports whether a node is known, as a directory.

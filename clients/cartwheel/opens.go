@@ -112,8 +112,8 @@ func (t *nodes) linger(o ids.Object, now time.Duration) {
 }
 
 // lingered returns the files whose time is over and that nobody opened, and
-// forgets them.
-func (t *nodes) lingered(now time.Duration) (out []ids.Object) {
+// forgets them. Their opens wait until it is decided whether they go.
+func (t *nodes) lingered(now time.Duration) (out []lettingGo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for o, until := range t.lookups.lingering {
@@ -125,7 +125,7 @@ func (t *nodes) lingered(now time.Duration) (out []ids.Object) {
 			n.held = true // its close lets go
 			continue
 		}
-		out = append(out, o)
+		out = append(out, lettingGo{o, t.leave(o)})
 	}
 	return out
 }
@@ -138,9 +138,12 @@ func (c *Client) endLingering() {
 		return
 	}
 	c.background(func(ctx context.Context) {
-		for _, o := range list {
-			if a, err := c.attr(ctx, o); err == nil && a.Nlink == 0 {
-				c.letGo(o)
+		for _, l := range list {
+			if a, err := c.attr(ctx, l.object); err == nil && a.Nlink == 0 {
+				c.names.Forget(l.object)
+				c.letGo(l)
+			} else {
+				l.end()
 			}
 		}
 	})
@@ -156,10 +159,14 @@ type opening struct {
 	name string
 }
 
-// beginOpen counts an open of a file.
-func (t *nodes) beginOpen(o ids.Object, flags mount.OpenFlags) opening {
+// countOpen counts an open of a file that cannot be gone.
+func (t *nodes) countOpen(o ids.Object, flags mount.OpenFlags) opening {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.countLocked(o, flags)
+}
+
+func (t *nodes) countLocked(o ids.Object, flags mount.OpenFlags) opening {
 	n := t.get(plain(o), o)
 	t.opened(n, flags)
 	b := opening{object: o, fresh: !n.paged, changed: n.changed}
@@ -190,14 +197,14 @@ func (c *Client) path(b *opening) string {
 
 // endOpen ends what beginOpen counted: the file was closed, or never opened. It
 // reports whether its active is to be told that it is not open here any more.
-func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (letGo bool) {
-	if letGo = c.uncountOpen(o, flags); letGo {
+func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (l lettingGo, letGo bool) {
+	if l, letGo = c.uncountOpen(o, flags); letGo {
 		c.names.Forget(o)
 	}
-	return letGo
+	return l, letGo
 }
 
-func (c *Client) uncountOpen(o ids.Object, flags mount.OpenFlags) (letGo bool) {
+func (c *Client) uncountOpen(o ids.Object, flags mount.OpenFlags) (l lettingGo, letGo bool) {
 	t := &c.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,10 +216,11 @@ func (c *Client) uncountOpen(o ids.Object, flags mount.OpenFlags) (letGo bool) {
 		t.closed(n, flags)
 		if n.opens == 0 && n.held {
 			n.held, letGo = false, true
+			l = lettingGo{o, t.leave(o)}
 		}
 		t.settle(n)
 	}
-	return letGo
+	return l, letGo
 }
 
 // opened makes a handle of a file whose current attributes are known.
@@ -275,11 +283,15 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
 	}
 	cues := t.hinted(o, who.PID, c.boot)
-	b := t.beginOpen(o, flags)
+	out, cancel := c.remotely(ctx)
+	b, err := t.beginOpen(out, o, flags)
+	cancel()
+	if err != nil {
+		return mount.Opened{}, err
+	}
 	hold := c.engine.Hold(o)
 	defer hold.Release()
 	var a *pb.Attr
-	var err error
 	if flags&mount.OpenTruncate != 0 {
 		t.noFill(id)
 		a, err = c.truncate(ctx, who, o, cues)
@@ -293,8 +305,8 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 		err = fault.E(fault.IsDirectory, op, o.String(), "")
 	}
 	if err != nil {
-		if c.endOpen(o, flags) {
-			c.letGo(o)
+		if l, letGo := c.endOpen(o, flags); letGo {
+			c.letGo(l)
 		}
 		return mount.Opened{}, err
 	}

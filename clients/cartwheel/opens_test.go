@@ -28,15 +28,14 @@ import (
 // happen meanwhile takes milliseconds.
 const slowAnswer = time.Second
 
-// slowly opens a file of the root slice through cl, has its active's answer
-// come late, and calls meanwhile while the answer is on its way.
-func slowly(t *testing.T, c *servertest.Cluster, cl *cartwheel.Client, e mount.Entry, flags mount.OpenFlags, meanwhile func()) mount.Opened {
-	t.Helper()
+// late has the active of the root slice answer one call of a method late, and
+// calls meanwhile while that answer is on its way.
+func late(c *servertest.Cluster, which wire.Method, call, meanwhile func()) {
 	host := c.Active(ids.RootSlice).Server().Host()
 	asked := make(chan struct{})
 	var once sync.Once
 	host.SetFilter(func(_ string, _ wire.Class, m wire.Method) (v wire.Verdict) {
-		if m == method.GetAttr {
+		if m == which {
 			once.Do(func() {
 				v.Delay = slowAnswer
 				close(asked)
@@ -45,16 +44,23 @@ func slowly(t *testing.T, c *servertest.Cluster, cl *cartwheel.Client, e mount.E
 		return v
 	})
 	defer host.SetFilter(nil)
-	var o mount.Opened
-	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		o, err = cl.Open(context.Background(), nobody, e.Node, flags)
+		call()
 	}()
 	<-asked
 	meanwhile()
 	<-done
+}
+
+// slowly opens a file of the root slice through cl, has its active's answer
+// come late, and calls meanwhile while the answer is on its way.
+func slowly(t *testing.T, c *servertest.Cluster, cl *cartwheel.Client, e mount.Entry, flags mount.OpenFlags, meanwhile func()) mount.Opened {
+	t.Helper()
+	var o mount.Opened
+	var err error
+	late(c, method.GetAttr, func() { o, err = cl.Open(context.Background(), nobody, e.Node, flags) }, meanwhile)
 	if err != nil {
 		t.Fatalf("opening: %v", err)
 	}
@@ -158,6 +164,60 @@ func TestAFileRemovedWhileItIsOpenedStaysReadable(t *testing.T) {
 			}
 			cl.Release(e.Node, o.Handle, 1, false)
 			reaped(t, other, e)
+		})
+	}
+}
+
+// TestAFileOpenedWhileItsOwnClientRemovesItStaysReadable opens a file whose
+// attributes are known while a removal of the same client is under way: the open
+// is refused, and the kernel looks the name up again, or the file stays.
+func TestAFileOpenedWhileItsOwnClientRemovesItStaysReadable(t *testing.T) {
+	for what, remove := range map[string]func(*cartwheel.Client) error{
+		"unlinked": func(cl *cartwheel.Client) error {
+			return cl.Unlink(context.Background(), nobody, mount.Root, "f")
+		},
+		"replaced": func(cl *cartwheel.Client) error {
+			return cl.Rename(context.Background(), nobody, mount.Root, "f.new", mount.Root, "f", 0)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+			cl := clientOf(t, c, "a")
+			put(t, cl, mount.Root, "f", "old", 0)
+			put(t, cl, mount.Root, "f.new", "new", 0)
+			e := found(t, cl, "f")
+			var o mount.Opened
+			var opening, removing error
+			opened := make(chan struct{})
+			late(c, method.Operate, func() { removing = remove(cl) }, func() {
+				go func() {
+					defer close(opened)
+					o, opening = cl.Open(context.Background(), nobody, e.Node, mount.OpenRead)
+				}()
+				pass := time.NewTimer(slowAnswer / 2) // an open that asks nobody is over by then
+				defer pass.Stop()
+				select {
+				case <-opened:
+				case <-pass.C:
+				}
+			})
+			<-opened
+			switch {
+			case removing != nil:
+				t.Errorf("removing: %v", removing)
+			case fault.Is(opening, fault.Stale):
+			case opening != nil:
+				t.Errorf("opening: %v", opening)
+			default:
+				if got := contents(t, cl, e, o.Handle); got != "old" {
+					t.Errorf("%q is read of the file that is open", got)
+				}
+				if _, err := cl.GetAttr(t.Context(), nobody, e.Node, o.Handle); err != nil {
+					t.Errorf("the attributes of the file that is open: %v", err)
+				}
+				cl.Release(e.Node, o.Handle, 1, false)
+			}
+			reaped(t, cl, e)
 		})
 	}
 }

@@ -32,14 +32,35 @@ func refuseCue(list ...string) error {
 	return nil
 }
 
-// victim returns what a name meant last, and whether to tell the active that it
-// is open here: also where it is not known, because a file that is open must
-// not go; a hold too many is given back.
-func (c *Client) victim(dir ids.Object, name string) (o ids.Object, open bool) {
-	if e, _, ok := c.names.Lookup(dir, name); ok {
-		return e.Object, e.Object != 0 && c.nodes.isOpen(e.Object)
+// victim is what a name means that is about to be removed.
+type victim struct {
+	object ids.Object // 0: not known, or nothing
+	// expect is what the active is to check that the name means; 0: nothing.
+	expect ids.Object
+	// open is whether the active is told that it is open here: also where it is
+	// not known, because a file that is open must not go; a hold too many is given
+	// back.
+	open bool
+	// end is called when it is decided whether it is gone.
+	end func()
+}
+
+// victim returns what a name means, by a lease on its directory or else for all
+// that shown says, which the active then checks; 0: nothing is said.
+func (c *Client) victim(dir ids.Object, name string, shown ids.Object) (v victim) {
+	e, _, ok := c.names.Lookup(dir, name)
+	if !ok {
+		e.Object = shown
 	}
-	return 0, c.handles.any()
+	if e.Object == 0 {
+		return victim{open: !ok, end: func() {}}
+	}
+	v.object = e.Object
+	if !ok {
+		v.expect = shown
+	}
+	v.open, v.end = c.nodes.remove(e.Object)
+	return v
 }
 
 // seen remembers what names meant when they were looked up, lease or not:
@@ -84,24 +105,20 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	o, open := c.victim(dir, name)
-	expect := ids.Object(0)
-	if before := c.seen.take(dir, name); o == 0 && before != 0 && open {
-		// The active checks that it still is that one.
-		expect, open = before, c.nodes.isOpen(before)
-	}
+	v := c.victim(dir, name, c.seen.take(dir, name))
+	defer func() { v.end() }()
 	call := cue.Unlink
 	if directory {
 		call = cue.Rmdir
 	}
 	run := func(p *pb.Principal) error {
-		mark := c.begin(dir, 0, o, name)
+		mark := c.begin(dir, 0, v.object, name)
 		defer c.names.End(&mark)
 		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(call).Sync(), op: &pb.Operation{
-			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(expect), Open: open}}}})
+			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.expect), Open: v.open}}}})
 		if err != nil {
 			if unknown(err) {
-				c.doubt(dir, o)
+				c.doubt(dir, v.object)
 			}
 			return err
 		}
@@ -111,13 +128,14 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 			l.Attr(r.Attr, false)
 			l.Entry(dir, name, names.Entry{})
 		})
-		c.gone(ids.Object(r.Removed), r.Attr, open)
+		c.gone(ids.Object(r.Removed), r.Attr, v.open)
 		c.tellAliases(dir, cues, name)
 		return nil
 	}
 	err := asCaller(who, run)
-	if expect != 0 && fault.Is(err, fault.Stale) && !unknown(err) { // another object by now
-		expect, open = 0, c.handles.any()
+	if v.expect != 0 && fault.Is(err, fault.Stale) && !unknown(err) { // another object by now
+		v.end()
+		v = victim{open: true, end: func() {}}
 		err = asCaller(who, run)
 	}
 	return err
@@ -133,23 +151,21 @@ func (c *Client) gone(o ids.Object, a *pb.Attr, told bool) {
 		return
 	}
 	if !told {
-		if a != nil {
-			c.names.Forget(o)
-		}
+		c.names.Forget(o)
 		return
 	}
 	t := &c.nodes
 	t.mu.Lock()
 	n := t.known(o)
-	open := n != nil && n.opens > 0
-	if open {
+	if n != nil && n.opens > 0 {
 		n.held = true
+		t.mu.Unlock()
+		return
 	}
+	l := lettingGo{o, t.leave(o)}
 	t.mu.Unlock()
-	if !open {
-		c.names.Forget(o)
-		c.letGo(o)
-	}
+	c.names.Forget(o)
+	c.letGo(l)
 }
 
 // Link implements mount.Names.
@@ -231,25 +247,29 @@ type renaming struct {
 
 func (c *Client) rename(ctx context.Context, r renaming) error {
 	source, _, _ := c.names.Lookup(r.dir, r.name)
-	target, open := c.victim(r.to, r.newName)
 	exchange := r.flags&mount.RenameExchange != 0
+	target := victim{end: func() {}}
 	if exchange {
-		open = false
+		e, _, _ := c.names.Lookup(r.to, r.newName)
+		target.object = e.Object
+	} else {
+		target = c.victim(r.to, r.newName, r.target)
 	}
+	defer target.end()
 	mark := c.begin(r.dir, r.to, source.Object, r.name, r.newName)
 	defer c.names.End(&mark)
 	resp, by, err := c.operate(ctx, operation{slice: r.dir.Slice(), p: r.p, level: r.toCues.Only(cue.Link).Sync(), op: &pb.Operation{
 		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),
-			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: open, Object: uint64(r.source), Target: uint64(r.target)}}}})
+			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.open, Object: uint64(r.source), Target: uint64(r.target)}}}})
 	if err != nil {
 		if unknown(err) {
-			c.doubt(r.dir, r.to, source.Object, target)
+			c.doubt(r.dir, r.to, source.Object, target.object)
 		}
 		return err
 	}
-	c.learnRename(&mark, by, resp, &r, source.Object, target, exchange)
+	c.learnRename(&mark, by, resp, &r, source.Object, target.object, exchange)
 	if removed := ids.Object(resp.Result.Removed); removed != 0 && !exchange {
-		c.goneTarget(removed, open)
+		c.goneTarget(removed, target.open)
 	}
 	c.tellAliases(r.dir, r.cues, r.name)
 	c.tellAliases(r.to, r.toCues, r.newName)
