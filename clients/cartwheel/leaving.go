@@ -1,11 +1,9 @@
 package cartwheel
 
 import (
-	"context"
 	"slices"
+	"sync"
 
-	"cartwheel.dev/clients/mount"
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
 
@@ -17,64 +15,39 @@ import (
 // the end of these, and asks the active.
 
 // leaving are the files that may be gone soon, each with what is closed when that
-// is decided. The mutex of the nodes guards it.
-type leaving map[ids.Object][]chan struct{}
+// is decided.
+type leaving struct {
+	mu *sync.Mutex // of the nodes; guards by
+	by map[ids.Object][]chan struct{}
+}
 
-// leave notes that a file may be gone until end is called; the mutex is held. The
-// attributes that are known of it must be forgotten before, if it is gone.
-func (t *nodes) leave(o ids.Object) (end func()) {
+// begin notes that a file may be gone until end is called; the mutex is held. If
+// it is gone, what is known of its attributes must be forgotten before the end.
+func (l *leaving) begin(o ids.Object) (end func()) {
 	over := make(chan struct{})
-	t.leaving[o] = append(t.leaving[o], over)
+	l.by[o] = append(l.by[o], over)
 	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		list := t.leaving[o]
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		list := l.by[o]
 		i := slices.Index(list, over)
 		if i < 0 {
 			return // it was ended before
 		}
 		if list = slices.Delete(list, i, i+1); len(list) == 0 {
-			delete(t.leaving, o)
+			delete(l.by, o)
 		} else {
-			t.leaving[o] = list
+			l.by[o] = list
 		}
 		close(over)
 	}
 }
 
-// remove reports whether an object that is about to lose a name is open here. If
-// not, its opens wait until end is called.
-func (t *nodes) remove(o ids.Object) (open bool, end func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.opens > 0 {
-		return true, func() {}
+// undecided returns what is closed at the end of one reason for which a file may
+// be gone, nil where there is none; the mutex is held.
+func (l *leaving) undecided(o ids.Object) <-chan struct{} {
+	if list := l.by[o]; len(list) > 0 {
+		return list[0]
 	}
-	return false, t.leave(o)
-}
-
-// beginOpen counts an open of a file, once it is decided whether the file goes.
-func (t *nodes) beginOpen(ctx context.Context, o ids.Object, flags mount.OpenFlags) (opening, error) {
-	for {
-		b, decided := t.tryOpen(o, flags)
-		if decided == nil {
-			return b, nil
-		}
-		select {
-		case <-decided:
-		case <-ctx.Done():
-			return opening{}, fault.Wrap(fault.KindOf(ctx.Err()), "cartwheel.Open", o.String(), ctx.Err())
-		}
-	}
-}
-
-// tryOpen is countOpen, unless the file may be gone: then it returns what is
-// closed when that is decided.
-func (t *nodes) tryOpen(o ids.Object, flags mount.OpenFlags) (opening, <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if list := t.leaving[o]; len(list) > 0 {
-		return opening{}, list[0]
-	}
-	return t.countLocked(o, flags), nil
+	return nil
 }

@@ -114,7 +114,7 @@ func (t *nodes) init() {
 	t.byID = map[mount.Inode]*node{}
 	t.virtual = map[below]mount.Inode{}
 	t.aliases = map[ids.Object][]mount.Inode{}
-	t.leaving = leaving{}
+	t.leaving = leaving{&t.mu, map[ids.Object][]chan struct{}{}}
 	t.open = map[*node]struct{}{}
 	t.next = mount.Root + 1
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest

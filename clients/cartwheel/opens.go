@@ -125,7 +125,7 @@ func (t *nodes) lingered(now time.Duration) (out []lettingGo) {
 			n.held = true // its close lets go
 			continue
 		}
-		out = append(out, lettingGo{o, t.leave(o)})
+		out = append(out, lettingGo{o, t.leaving.begin(o)})
 	}
 	return out
 }
@@ -157,6 +157,32 @@ type opening struct {
 	// dir and name are what the file was found by, as far as that is known.
 	dir  ids.Object
 	name string
+}
+
+// beginOpen counts an open of a file, once it is decided whether the file goes.
+func (t *nodes) beginOpen(ctx context.Context, o ids.Object, flags mount.OpenFlags) (opening, error) {
+	for {
+		b, decided := t.tryOpen(o, flags)
+		if decided == nil {
+			return b, nil
+		}
+		select {
+		case <-decided:
+		case <-ctx.Done():
+			return opening{}, fault.Wrap(fault.KindOf(ctx.Err()), "cartwheel.Open", o.String(), ctx.Err())
+		}
+	}
+}
+
+// tryOpen is countOpen, unless the file may be gone: then it returns what is
+// closed when that is decided.
+func (t *nodes) tryOpen(o ids.Object, flags mount.OpenFlags) (opening, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if decided := t.leaving.undecided(o); decided != nil {
+		return opening{}, decided
+	}
+	return t.countLocked(o, flags), nil
 }
 
 // countOpen counts an open of a file that cannot be gone.
@@ -216,7 +242,7 @@ func (c *Client) uncountOpen(o ids.Object, flags mount.OpenFlags) (l lettingGo, 
 		t.closed(n, flags)
 		if n.opens == 0 && n.held {
 			n.held, letGo = false, true
-			l = lettingGo{o, t.leave(o)}
+			l = lettingGo{o, t.leaving.begin(o)}
 		}
 		t.settle(n)
 	}

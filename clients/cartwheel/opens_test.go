@@ -168,10 +168,10 @@ func TestAFileRemovedWhileItIsOpenedStaysReadable(t *testing.T) {
 	}
 }
 
-// TestAFileOpenedWhileItsOwnClientRemovesItStaysReadable opens a file whose
+// TestOpen_BesideItsOwnClientsRemoval opens a file whose
 // attributes are known while a removal of the same client is under way: the open
 // is refused, and the kernel looks the name up again, or the file stays.
-func TestAFileOpenedWhileItsOwnClientRemovesItStaysReadable(t *testing.T) {
+func TestOpen_BesideItsOwnClientsRemoval(t *testing.T) {
 	for what, remove := range map[string]func(*cartwheel.Client) error{
 		"unlinked": func(cl *cartwheel.Client) error {
 			return cl.Unlink(context.Background(), nobody, mount.Root, "f")

@@ -45,6 +45,17 @@ type victim struct {
 	end func()
 }
 
+// remove reports whether an object that is about to lose a name is open here. If
+// not, its opens wait until end is called.
+func (t *nodes) remove(o ids.Object) (open bool, end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.known(o); n != nil && n.opens > 0 {
+		return true, func() {}
+	}
+	return false, t.leaving.begin(o)
+}
+
 // victim returns what a name means, by a lease on its directory or else for all
 // that shown says, which the active then checks; 0: nothing is said.
 func (c *Client) victim(dir ids.Object, name string, shown ids.Object) (v victim) {
@@ -162,7 +173,7 @@ func (c *Client) gone(o ids.Object, a *pb.Attr, told bool) {
 		t.mu.Unlock()
 		return
 	}
-	l := lettingGo{o, t.leave(o)}
+	l := lettingGo{o, t.leaving.begin(o)}
 	t.mu.Unlock()
 	c.names.Forget(o)
 	c.letGo(l)
