@@ -72,8 +72,14 @@ func (c *Client) ask(ctx context.Context, slice ids.Slice, p *pb.Principal, m wi
 	return by, err
 }
 
+// wanted is what is asked for beside an object's plain attributes.
+type wanted struct {
+	content, xattrs bool
+	opening         bool // the active is to know that it is open here
+}
+
 // fetch reads an object's attributes from its active and learns them.
-func (c *Client) fetch(ctx context.Context, o ids.Object, content, xattrs bool) (*pb.Attr, error) {
+func (c *Client) fetch(ctx context.Context, o ids.Object, want wanted) (*pb.Attr, error) {
 	if err := c.settle(ctx, o); err != nil {
 		return nil, err
 	}
@@ -83,7 +89,7 @@ func (c *Client) fetch(ctx context.Context, o ids.Object, content, xattrs bool) 
 		mark, resp = c.names.MarkObject(o), &pb.GetAttrResponse{}
 		t := c.tickets.Of(o)
 		h.Ticket = t.Reached
-		req := &pb.GetAttrRequest{Header: h, Object: uint64(o), Content: content, Xattrs: xattrs}
+		req := &pb.GetAttrRequest{Header: h, Object: uint64(o), Content: want.content, Xattrs: want.xattrs, Opening: want.opening}
 		if root, ticket := t.Current(); ticket != nil { // an open file is read on, whatever the mode is now
 			req.Root, req.Readable = root[:], ticket
 		}
@@ -95,7 +101,7 @@ func (c *Client) fetch(ctx context.Context, o ids.Object, content, xattrs bool) 
 	if resp.Attr == nil {
 		return nil, fault.E(fault.Corrupt, "cartwheel.fetch", o.String(), "the answer has no attributes")
 	}
-	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(resp.Attr, xattrs) })
+	c.names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(resp.Attr, want.xattrs) })
 	return resp.Attr, nil
 }
 
@@ -104,7 +110,7 @@ func (c *Client) attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, _, ok := c.names.Attr(o); ok {
 		return a, nil
 	}
-	return c.fetch(ctx, o, true, false)
+	return c.fetch(ctx, o, wanted{content: true})
 }
 
 // whole is attr with Content, of a regular file.
@@ -112,7 +118,7 @@ func (c *Client) whole(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, _, ok := c.names.Attr(o); ok && (a.Content != nil || a.Size == 0 || a.Mode&mount.TypeMask != mount.TypeRegular) {
 		return a, nil
 	}
-	return c.fetch(ctx, o, true, false)
+	return c.fetch(ctx, o, wanted{content: true})
 }
 
 // operation is one operation on its way.

@@ -17,7 +17,7 @@ func (c *Client) catchUp(ctx context.Context, o ids.Object) error {
 	a, _, ok := c.names.Attr(o)
 	if !ok {
 		var err error
-		if a, err = c.fetch(ctx, o, true, false); err != nil {
+		if a, err = c.fetch(ctx, o, wanted{content: true}); err != nil {
 			return err
 		}
 	}

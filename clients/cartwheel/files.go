@@ -112,11 +112,20 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	b := c.nodes.countOpen(ids.Object(m.attr.Object), flags)
 	b.dir, b.name = dir, name
-	out := c.opened(ctx, who, b, m.attr, flags, cues)
-	if _, _, ok := c.names.Attr(b.object); !ok {
-		c.engine.Invalidate(b.object) // it may have changed before the open was counted
+	if _, ok := c.names.Own(b.object); !ok { // it may have changed, or gone, before the open was counted
+		hold := c.engine.Hold(b.object)
+		a, err := c.toOpen(ctx, b.object, hold)
+		hold.Release()
+		if err != nil {
+			if l, letGo := c.endOpen(b.object, flags); letGo {
+				c.letGo(l)
+			}
+			c.nodes.forget(e.Node, 1)
+			return mount.Entry{}, mount.Opened{}, err
+		}
+		m.attr = a
 	}
-	return e, out, nil
+	return e, c.opened(ctx, who, b, m.attr, flags, cues), nil
 }
 
 func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, cues cue.Set) (*pb.Attr, error) {

@@ -50,7 +50,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	c.cluster = cluster
 	c.tickets = tickets.New(tickets.Options{Who: cluster.Who, BootTime: o.BootTime, Renew: func(ctx context.Context, o ids.Object) {
-		_, _ = c.fetch(ctx, o, true, false) // without a newer one the node says why it refuses
+		_, _ = c.fetch(ctx, o, wanted{content: true}) // without a newer one the node says why it refuses
 	}})
 	c.router = route.New(cluster, o.Logger, c.onRow)
 	c.space = space.New(space.Options{Nodes: cluster, BootTime: o.BootTime, Remotely: c.remotely, Copies: func() int {

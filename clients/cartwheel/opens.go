@@ -321,7 +321,8 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	if flags&mount.OpenTruncate != 0 {
 		t.noFill(id)
 		a, err = c.truncate(ctx, who, o, cues)
-	} else {
+	}
+	if err == nil {
 		a, err = c.toOpen(ctx, o, hold)
 	}
 	if hold.Outdated(a) {
@@ -339,9 +340,9 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	return c.opened(ctx, who, b, a, flags, cues), nil
 }
 
-// toOpen returns attributes with Content under a lease on the file itself,
-// where one can be had: by it the active asks, before the last name goes,
-// whether the file is open here.
+// toOpen returns attributes with Content. The active has heard of the open then,
+// or gave a lease on the file itself: before the last name goes, it asks whether
+// the file is open here.
 func (c *Client) toOpen(ctx context.Context, o ids.Object, hold content.Hold) (*pb.Attr, error) {
 	if err := c.awaitRecovery(ctx, o); err != nil {
 		return nil, err
@@ -371,5 +372,5 @@ func (c *Client) attrToOpen(ctx context.Context, o ids.Object) (*pb.Attr, error)
 		return a, nil
 	}
 	c.ahead.OpenedUnknown(o)
-	return c.fetch(ctx, o, true, false)
+	return c.fetch(ctx, o, wanted{content: true, opening: true})
 }

@@ -168,6 +168,44 @@ func TestAFileRemovedWhileItIsOpenedStaysReadable(t *testing.T) {
 	}
 }
 
+// openedOrStale opens a file that holds "old", and gives the open half of
+// slowAnswer: one that asks nobody, or that nothing holds up, is over by then. What
+// it returns waits for the open, and checks that it was refused, so that the kernel
+// looks the name up again, or that the file can be read and closed.
+func openedOrStale(t *testing.T, cl *cartwheel.Client, e mount.Entry) (check func()) {
+	t.Helper()
+	var o mount.Opened
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		o, err = cl.Open(context.Background(), nobody, e.Node, mount.OpenRead)
+	}()
+	pass := time.NewTimer(slowAnswer / 2)
+	defer pass.Stop()
+	select {
+	case <-opened:
+	case <-pass.C:
+	}
+	return func() {
+		<-opened
+		switch {
+		case fault.Is(err, fault.Stale):
+			return
+		case err != nil:
+			t.Errorf("opening: %v", err)
+			return
+		}
+		if got := contents(t, cl, e, o.Handle); got != "old" {
+			t.Errorf("%q is read of the file that is open", got)
+		}
+		if _, err := cl.GetAttr(context.Background(), nobody, e.Node, o.Handle); err != nil {
+			t.Errorf("the attributes of the file that is open: %v", err)
+		}
+		cl.Release(e.Node, o.Handle, 1, false)
+	}
+}
+
 // TestOpen_BesideItsOwnClientsRemoval opens a file whose
 // attributes are known while a removal of the same client is under way: the open
 // is refused, and the kernel looks the name up again, or the file stays.
@@ -186,38 +224,52 @@ func TestOpen_BesideItsOwnClientsRemoval(t *testing.T) {
 			put(t, cl, mount.Root, "f", "old", 0)
 			put(t, cl, mount.Root, "f.new", "new", 0)
 			e := found(t, cl, "f")
-			var o mount.Opened
-			var opening, removing error
-			opened := make(chan struct{})
-			late(c, method.Operate, func() { removing = remove(cl) }, func() {
-				go func() {
-					defer close(opened)
-					o, opening = cl.Open(context.Background(), nobody, e.Node, mount.OpenRead)
-				}()
-				pass := time.NewTimer(slowAnswer / 2) // an open that asks nobody is over by then
-				defer pass.Stop()
-				select {
-				case <-opened:
-				case <-pass.C:
-				}
-			})
-			<-opened
-			switch {
-			case removing != nil:
+			var removing error
+			opened := make(chan func(), 1)
+			late(c, method.Operate, func() { removing = remove(cl) }, func() { opened <- openedOrStale(t, cl, e) })
+			if removing != nil {
 				t.Errorf("removing: %v", removing)
-			case fault.Is(opening, fault.Stale):
-			case opening != nil:
-				t.Errorf("opening: %v", opening)
-			default:
-				if got := contents(t, cl, e, o.Handle); got != "old" {
-					t.Errorf("%q is read of the file that is open", got)
-				}
-				if _, err := cl.GetAttr(t.Context(), nobody, e.Node, o.Handle); err != nil {
-					t.Errorf("the attributes of the file that is open: %v", err)
-				}
-				cl.Release(e.Node, o.Handle, 1, false)
 			}
+			(<-opened)()
 			reaped(t, cl, e)
+		})
+	}
+}
+
+// TestOpen_BesideAChangeByAnother looks a file up and opens it while another
+// client's change waits for a third, so that no lease on it is given: when the
+// change removes the file, and when the file is removed behind it.
+func TestOpen_BesideAChangeByAnother(t *testing.T) {
+	for what, change := range map[string]struct {
+		under, behind func(*cartwheel.Client) error
+	}{
+		"removed": {func(cl *cartwheel.Client) error {
+			return cl.Unlink(context.Background(), nobody, mount.Root, "f")
+		}, func(*cartwheel.Client) error { return nil }},
+		"moved": {func(cl *cartwheel.Client) error {
+			return cl.Rename(context.Background(), nobody, mount.Root, "f", mount.Root, "moved", 0)
+		}, func(cl *cartwheel.Client) error {
+			return cl.Unlink(context.Background(), nobody, mount.Root, "moved")
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+			cl, other, third := clientOf(t, c, "a"), clientOf(t, c, "a"), clientOf(t, c, "a")
+			put(t, other, mount.Root, "f", "old", 0)
+			put(t, other, mount.Root, "g", "", 0)
+			found(t, third, "g") // not f, which it would hold for an open
+			var e mount.Entry
+			var under error
+			var check func()
+			late(c, method.Revoke, func() { under = change.under(other) }, func() {
+				e = found(t, cl, "f")
+				check = openedOrStale(t, cl, e)
+			})
+			if err := errors.Join(under, change.behind(other)); err != nil {
+				t.Fatal(err)
+			}
+			check()
+			reaped(t, other, e)
 		})
 	}
 }

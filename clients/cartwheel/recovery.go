@@ -181,7 +181,7 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 	if err := proto.Unmarshal(data, &req); err != nil || req.Operation.GetCreate() == nil {
 		return fault.Wrap(fault.Corrupt, "cartwheel.recover", l.Object.String(), err)
 	}
-	a, err := c.fetch(ctx, l.Object, true, false)
+	a, err := c.fetch(ctx, l.Object, wanted{content: true})
 	switch {
 	case err == nil && a.Size == 0 && a.Version == a.Change:
 		l.Known, l.Writes = max(l.Known, a.Version), rest // only its answer was lost

@@ -18,7 +18,7 @@ func (c *Client) dropSetID(ctx context.Context, h *handle) error {
 			return nil // not at each write; its commit takes them away
 		}
 		var err error
-		if a, err = c.fetch(ctx, h.object, true, false); err != nil {
+		if a, err = c.fetch(ctx, h.object, wanted{content: true}); err != nil {
 			return err
 		}
 	}

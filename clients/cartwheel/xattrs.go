@@ -80,7 +80,7 @@ func (c *Client) xattrs(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, ok := c.names.Xattrs(o); ok {
 		return a, nil
 	}
-	return c.fetch(ctx, o, false, true)
+	return c.fetch(ctx, o, wanted{xattrs: true})
 }
 
 // ListXattr implements mount.Xattrs.

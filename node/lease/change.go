@@ -42,6 +42,7 @@ func (t *Table) Begin(c *Change, touches []tree.Touch, except ID) (*Change, []Re
 		k := key{touch.Object, touch.What}
 		if touch.Unlinked && !c.unlinks(k.object) {
 			c.unlinked = append(c.unlinked, k.object)
+			t.unlinking[k.object]++
 			t.askOpeners(k, except)
 		}
 		obj := t.objects[k]
@@ -91,6 +92,11 @@ func (t *Table) End(c *Change) {
 		if obj := t.objects[k]; obj != nil {
 			obj.changes--
 			t.tidy(k, obj)
+		}
+	}
+	for _, o := range c.unlinked {
+		if t.unlinking[o]--; t.unlinking[o] == 0 {
+			delete(t.unlinking, o)
 		}
 	}
 	c.keys = nil

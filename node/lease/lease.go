@@ -207,12 +207,14 @@ func (t *Table) Answer(id ID, serial uint64, held []ids.Object) (ready []*Change
 }
 
 // Opened notes that a session has an object open, so that it is asked when the
-// object loses its last name, whether or not it has a lease then. For creates
-// that open, and claims.
-func (t *Table) Opened(id ID, o ids.Object) {
+// object loses its last name, whether or not it has a lease then. It reports
+// false where a change under way takes that name: who has it open was asked
+// already, and this session is not held for.
+func (t *Table) Opened(id ID, o ids.Object) bool {
 	if s := t.sessions[id]; s != nil && s.client != 0 {
 		t.rememberOpen(s, o)
 	}
+	return t.unlinking[o] == 0
 }
 
 func (t *Table) rememberOpen(s *session, o ids.Object) {

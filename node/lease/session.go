@@ -97,11 +97,13 @@ type Table struct {
 	sessions map[ID]*session
 	objects  map[key]*object
 	openers  map[ids.Object][]*session
-	users    map[string]*user
-	shunned  map[ids.Object]int64 // directories that nobody gets alone, until a time
-	oldest   lease                // head of the ring of leases by age
-	leases   int
-	soonest  int64 // no session ends before
+	// unlinking counts the changes under way that take an object's last name.
+	unlinking map[ids.Object]int
+	users     map[string]*user
+	shunned   map[ids.Object]int64 // directories that nobody gets alone, until a time
+	oldest    lease                // head of the ring of leases by age
+	leases    int
+	soonest   int64 // no session ends before
 }
 
 // New returns an empty table. First is where the session numbers start: a
@@ -110,7 +112,8 @@ func New(config Config, first uint64) *Table {
 	t := &Table{
 		config: config, next: ID(first | 1), sessions: map[ID]*session{},
 		objects: map[key]*object{}, users: map[string]*user{}, openers: map[ids.Object][]*session{},
-		shunned: map[ids.Object]int64{},
+		unlinking: map[ids.Object]int{},
+		shunned:   map[ids.Object]int64{},
 	}
 	t.oldest.prev, t.oldest.next = &t.oldest, &t.oldest
 	return t

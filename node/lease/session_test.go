@@ -294,10 +294,19 @@ func TestHolders(t *testing.T) {
 	if got := fmt.Sprint(unlink.Holders()); got != "[1]" {
 		t.Errorf("holders %s, want [1]", got)
 	}
-	table.Opened(reader, objectN(2))
-	_, revs = table.Begin(nil, []tree.Touch{{Object: objectN(2), What: pb.Grant_FILE, Unlinked: true}}, 0)
+	if !table.Opened(reader, objectN(2)) {
+		t.Error("nothing is under way, and an open is told to wait")
+	}
+	unlink, revs = table.Begin(nil, []tree.Touch{{Object: objectN(2), What: pb.Grant_FILE, Unlinked: true}}, 0)
 	if len(revs) != 1 || revs[0].Items[0].Object != uint64(objectN(2)) {
 		t.Errorf("an unlink does not ask who opened the file without a lease: %v", revs)
+	}
+	if table.Opened(reader, objectN(2)) {
+		t.Error("the file is about to go, its openers were asked, and one more open goes on")
+	}
+	table.End(unlink)
+	if !table.Opened(reader, objectN(2)) {
+		t.Error("an open is told to wait for an unlink that is over")
 	}
 }
 

@@ -586,6 +586,7 @@ type GetAttrRequest struct {
 	Xattrs        bool                   `protobuf:"varint,4,opt,name=xattrs,proto3" json:"xattrs,omitempty"`
 	Root          []byte                 `protobuf:"bytes,5,opt,name=root,proto3" json:"root,omitempty"` // of a version that the caller could read, with the ticket for it: it may read the current one too
 	Readable      []byte                 `protobuf:"bytes,6,opt,name=readable,proto3" json:"readable,omitempty"`
+	Opening       bool                   `protobuf:"varint,7,opt,name=opening,proto3" json:"opening,omitempty"` // the session has it open from now on: it is asked before the last name goes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,6 +661,13 @@ func (x *GetAttrRequest) GetReadable() []byte {
 		return x.Readable
 	}
 	return nil
+}
+
+func (x *GetAttrRequest) GetOpening() bool {
+	if x != nil {
+		return x.Opening
+	}
+	return false
 }
 
 type GetAttrResponse struct {
@@ -1449,14 +1457,15 @@ const file_read_proto_rawDesc = "" +
 	"\x06grants\x18\x03 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x16\n" +
 	"\x06pushed\x18\x05 \x01(\rR\x06pushed\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xbc\x01\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xd6\x01\n" +
 	"\x0eGetAttrRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x18\n" +
 	"\acontent\x18\x03 \x01(\bR\acontent\x12\x16\n" +
 	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\x12\x12\n" +
 	"\x04root\x18\x05 \x01(\fR\x04root\x12\x1a\n" +
-	"\breadable\x18\x06 \x01(\fR\breadable\"\xa9\x01\n" +
+	"\breadable\x18\x06 \x01(\fR\breadable\x12\x18\n" +
+	"\aopening\x18\a \x01(\bR\aopening\"\xa9\x01\n" +
 	"\x0fGetAttrResponse\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +

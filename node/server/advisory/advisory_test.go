@@ -47,6 +47,8 @@ func (n *node) Valid(session, _ uint64) error {
 	return nil
 }
 
+func (n *node) Opened(uint64, ids.Object) bool { return true }
+
 func (n *node) Grant(_ uint64, _ ids.Slice, _ ids.Epoch, o ids.Object, _ pb.Grant_What) *pb.Grant {
 	n.mu.Lock()
 	defer n.mu.Unlock()

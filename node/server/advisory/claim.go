@@ -47,8 +47,9 @@ func (s *Server) Claim(ctx context.Context, w *identity.Who, req *pb.ClaimReques
 	for i := range lost {
 		out.Lost = append(out.Lost, lockTo(&lost[i]))
 	}
-	for _, o := range req.Open { // a lease makes the last unlink ask who has it open
+	for _, o := range req.Open { // the last unlink asks who has it open
 		if s.o.Reading.Reached(ctx, &who, ids.Object(o), method.Ticket(req.Tickets, o)) == nil {
+			s.o.Sessions.Opened(req.Session, ids.Object(o))
 			s.o.Sessions.Grant(req.Session, id, 0, ids.Object(o), pb.Grant_FILE)
 		}
 	}

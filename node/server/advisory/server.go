@@ -24,6 +24,7 @@ import (
 type Sessions interface {
 	// Valid answers nil where the session is the client's and lives.
 	Valid(session, client uint64) error
+	Opened(session uint64, o ids.Object) bool
 	Grant(session uint64, slice ids.Slice, epoch ids.Epoch, o ids.Object, what pb.Grant_What) *pb.Grant
 }
 

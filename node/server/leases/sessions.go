@@ -159,6 +159,13 @@ func (s *Sessions) Grant(id uint64, slice ids.Slice, epoch ids.Epoch, object ids
 	return &pb.Grant{Object: uint64(object), What: what, Serial: serial, Session: id, Epoch: uint64(epoch)}
 }
 
+// Opened implements reading.Leases.
+func (s *Sessions) Opened(id uint64, object ids.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Opened(lease.ID(id), object)
+}
+
 // Change implements operate.Leases.
 func (s *Sessions) Change(_ ids.Slice, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool) {
 	if plant.On(plant.SessionAsksNobody) {

@@ -28,6 +28,9 @@ type Leases interface {
 	// Grant gives a session a lease on an object, or nil where it cannot have
 	// one now: no such session, too many leases, or a change is under way.
 	Grant(session uint64, slice ids.Slice, epoch ids.Epoch, object ids.Object, what pb.Grant_What) *pb.Grant
+	// Opened notes that a session has an object open: it is asked before the last
+	// name goes. It reports false where that is about to happen unasked.
+	Opened(session uint64, object ids.Object) bool
 	// Shared waits until no other session than this one (0: anybody's) is alone
 	// in the directories; until end is called, none will be.
 	Shared(ctx context.Context, session uint64, dirs ...ids.Object) (end func(), err error)
@@ -60,7 +63,7 @@ type Asker struct {
 // maxNames bounds one walk.
 const maxNames = 256
 
-// busyFor is how long a reading waits for an operation over several slices.
+// busyFor is how long a reading waits for the operations that are in its way.
 const busyFor = 2 * time.Second
 
 // admit answers with the slice's row unless this node may act for it now.
@@ -116,7 +119,8 @@ func Refusal(kind fault.Kind, row *geoconfig.SliceRow, why string) *pb.Refusal {
 	return r
 }
 
-// again runs a reading until no operation over several slices is in its way.
+// again runs a reading until no operation is in its way: one over several slices,
+// or one that removes what is being opened.
 func again(ctx context.Context, read func() error) error {
 	err := read()
 	if !fault.Is(err, fault.Busy) {
@@ -143,7 +147,7 @@ func pause(ctx, limit context.Context, wait time.Duration) error {
 	defer resume()
 	select {
 	case <-limit.Done():
-		return fault.Wrap(fault.Again, "reading.again", "", fault.E(fault.Again, "", "", "an operation over several slices takes long"))
+		return fault.Wrap(fault.Again, "reading.again", "", fault.E(fault.Again, "", "", "an operation that is in the way takes long"))
 	case <-time.After(wait):
 		return nil
 	}
@@ -207,6 +211,9 @@ func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest)
 		if refused != nil {
 			out = &pb.GetAttrResponse{Refusal: refused}
 			return nil
+		}
+		if req.Opening && !s.Leases.Opened(who.Session, o) {
+			return fault.E(fault.Busy, "reading.GetAttr", o.String(), "it is about to lose its last name")
 		}
 		out.Grants = s.grant(nil, who, p, o, pb.Grant_FILE)
 		attr, err := tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
