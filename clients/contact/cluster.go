@@ -174,6 +174,9 @@ func (c *Cluster) Host() *wire.Host { return c.host }
 // follows from the key that the process made for itself.
 func (c *Cluster) Client() uint64 { return c.client }
 
+// Now is the time of the clock that Options names, which runs on in suspension.
+func (c *Cluster) Now() time.Duration { return c.opt.Clock() }
+
 // Demo reports whether the contact file says that all sites are one machine.
 func (c *Cluster) Demo() bool { return c.opt.File.Demo }
 

@@ -159,12 +159,14 @@ func (o *Operator) Operate(ctx context.Context, id ids.Slice, req *pb.OperateReq
 	var by ids.Node
 	patience := firstPatience
 	clean := true // no attempt so far can have been run
+	began := o.router.cluster.Now()
 	err = o.router.active(ctx, id, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		patience = min(2*patience, lastPatience)
 		req.Epoch, req.Lowest = uint64(epoch), n.low()
 		req.Unsent = clean && req.Lowest == number
+		req.AgeNs = uint64(max(o.router.cluster.Now()-began, 1))
 		if plant.On(plant.ClientRetriesAnew) && !clean {
 			req.Number = n.another()
 		}

@@ -3,6 +3,7 @@ package replica
 import (
 	"bytes"
 	"encoding/binary"
+	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -32,6 +33,11 @@ func (l *Limits) jump(before, at hlc.Time) hlc.Time {
 	}
 	return 0
 }
+
+// outlasts reports whether a registration that an operation used is there still,
+// when the operation is so old. Journal time may run ahead of the clock that tells
+// the age, so only half of the shortest life counts.
+func (l *Limits) outlasts(age time.Duration) bool { return age < min(l.ClientIdle, l.ClientLife)/2 }
 
 type client struct {
 	id         uint64

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"time"
+
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
@@ -124,6 +126,11 @@ func (l *leading) findRegistered(id uint64, at hlc.Time) *client {
 	jumps += limits.jump(before, at)
 	return l.clients.find(id, at-jumps)
 }
+
+// Outlasts reports whether a client's registration outlasts an operation of an
+// age: then a client that is not registered never was, as far as that operation
+// could tell, and the operation was never run.
+func (n *Node) Outlasts(age time.Duration) bool { return n.c.Limits.outlasts(age) }
 
 // Lookup says what is known of an operation, before it is evaluated at a time,
 // which tells whether the client's registration has expired. For Done the reply

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -267,7 +269,7 @@ func (s *Server) operation(w *identity.Who, req *pb.OperateRequest) (*operate.Op
 		return nil, nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
 	}
 	out := &operate.Operation{Slice: ids.Slice(req.Slice), Epoch: ids.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
-		Lowest: req.Lowest, Unsent: req.Unsent, Level: req.SyncLevel, Op: req.Operation}
+		Lowest: req.Lowest, Unsent: req.Unsent, Age: time.Duration(min(req.AgeNs, math.MaxInt64)), Level: req.SyncLevel, Op: req.Operation}
 	if w != nil {
 		if err := w.Is(req.Client); err != nil {
 			return nil, nil, err

@@ -154,3 +154,21 @@ func TestHelloUnderAnotherClientsNumberIsRefused(t *testing.T) {
 		t.Errorf("got %v, want Unauthorized", err)
 	}
 }
+
+// TestRegister_BehindNumbersThatWereRefused sends a client's first operation that
+// is not refused, under a number that is not the first: a young one was never run,
+// so that the client registers with it; an old one may have been.
+func TestRegister_BehindNumbersThatWereRefused(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	for _, c := range []struct {
+		age  time.Duration
+		want fault.Kind
+	}{{0, fault.Expired}, {time.Hour, fault.Expired}, {time.Second, fault.None}} {
+		a, err := p.operate(p.b, &pb.OperateRequest{Slice: 1, Client: p.b.ID, Number: 5, Lowest: 3, AgeNs: uint64(c.age),
+			Principal: &pb.Principal{}, Operation: create("young")})
+		if got := fault.KindOf(err); got != c.want || err == nil && a.GetResult().GetKind() != 0 {
+			t.Errorf("sent first %v ago: got %v, %v; want %v", c.age, a, err, c.want)
+		}
+	}
+}

@@ -98,6 +98,7 @@ type OperateRequest struct {
 	Unsent        bool                   `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // no earlier attempt of this operation can have been run and none below it is awaited: an expired registration may be made again
 	Asks          []byte                 `protobuf:"bytes,13,opt,name=asks,proto3" json:"asks,omitempty"`                          // beside a step, from nodes: as FactsRequest has them, to be answered from the state behind it
 	Tickets       []*Ticket              `protobuf:"bytes,14,rep,name=tickets,proto3" json:"tickets,omitempty"`                    // of the objects and directories that the operation names
+	AgeNs         uint64                 `protobuf:"varint,15,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`          // since its first attempt was sent, at least 1; 0: not known. A registration lasts longer than a young operation is old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -228,6 +229,13 @@ func (x *OperateRequest) GetTickets() []*Ticket {
 		return x.Tickets
 	}
 	return nil
+}
+
+func (x *OperateRequest) GetAgeNs() uint64 {
+	if x != nil {
+		return x.AgeNs
+	}
+	return 0
 }
 
 type OperateResponse struct {
@@ -2149,7 +2157,7 @@ var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
 	"\n" +
-	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xb6\x03\n" +
+	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xcd\x03\n" +
 	"\x0eOperateRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -2166,7 +2174,8 @@ const file_operation_proto_rawDesc = "" +
 	"\tin_flight\x18\v \x01(\bR\binFlight\x12\x16\n" +
 	"\x06unsent\x18\f \x01(\bR\x06unsent\x12\x12\n" +
 	"\x04asks\x18\r \x01(\fR\x04asks\x12.\n" +
-	"\atickets\x18\x0e \x03(\v2\x14.cartwheel.v1.TicketR\atickets\"\xa1\x02\n" +
+	"\atickets\x18\x0e \x03(\v2\x14.cartwheel.v1.TicketR\atickets\x12\x15\n" +
+	"\x06age_ns\x18\x0f \x01(\x04R\x05ageNs\"\xa1\x02\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +

@@ -1,6 +1,8 @@
 package operate
 
 import (
+	"time"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -40,12 +42,14 @@ type event struct {
 // Operation is a client's operation on its way through the loop. The caller
 // fills the first part and leaves it alone until Done has been called.
 type Operation struct {
-	Slice   ids.Slice
-	Epoch   ids.Epoch // of the row that the caller went by; 0: any
-	Client  uint64    // 0: the node itself
-	Number  uint64
-	Lowest  uint64
-	Unsent  bool   // no attempt so far can have been run, and nothing below is awaited
+	Slice  ids.Slice
+	Epoch  ids.Epoch // of the row that the caller went by; 0: any
+	Client uint64    // 0: the node itself
+	Number uint64
+	Lowest uint64
+	Unsent bool // no attempt so far can have been run, and nothing below is awaited
+	// Age is how long ago the first attempt was sent; 0: not known.
+	Age     time.Duration
 	Session uint64 // whose own leases are not revoked
 	Level   uint32 // as OperateRequest.sync_level
 	Op      *pb.Operation

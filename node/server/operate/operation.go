@@ -99,7 +99,9 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 		l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the operation was settled before and its result is no longer kept")})
 		return false
 	case replica.Unregistered:
-		if anew := op.Unsent && op.Lowest == op.Number; op.Lowest > 1 && !anew {
+		anew := op.Unsent && op.Lowest == op.Number
+		never := op.Age > 0 && l.o.Core.Outlasts(op.Age) // its number is not the first because others were refused
+		if op.Lowest > 1 && !anew && !never {
 			l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the client's registration has expired: register under a new number")})
 			return false
 		}
