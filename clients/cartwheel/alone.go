@@ -73,7 +73,7 @@ func (c *Client) got(r *pb.Result) { c.alone.table.Give(ids.Object(r.First), r.N
 // to be free, and nothing about it is for its active to decide.
 func (c *Client) makeAlone(m *making) (made, bool) {
 	const special = mount.SetUID | mount.SetGID
-	if _, ok := c.names.Alone(m.dir, m.name); !ok || !onlySync(m.cues) || m.create.Mode&special != 0 || checkNew(m.name) != nil {
+	if _, ok := c.names.Alone(m.dir, m.name); !ok || !onlySync(m.cues) || m.create.Mode&special != 0 {
 		return made{}, false
 	}
 	now := c.boot()

@@ -20,6 +20,7 @@ type making struct {
 	create *pb.Create
 	body   [][]byte // of the create's commit
 	call   cue.Call
+	writes bool // it is made to be written, so that its close is heard of
 }
 
 // made is what came of it.
@@ -47,6 +48,11 @@ func checkNew(name string) error {
 func (c *Client) make(ctx context.Context, m making) (made, error) {
 	if err := checkNew(m.name); err != nil {
 		return made{}, err
+	}
+	if m.writes {
+		if here, ok := c.makeAlone(&m); ok {
+			return here, nil
+		}
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()

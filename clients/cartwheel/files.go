@@ -83,49 +83,59 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
-	want := making{dir: dir, cues: cues, name: name, who: who, call: cue.Open, create: &pb.Create{
-		Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
-		Truncate: flags&mount.OpenTruncate != 0, Open: true}}
-	var m made
-	if ok = flags.Writes(); ok { // of others' closes nobody hears
-		m, ok = c.makeAlone(&want)
-	}
-	if !ok {
-		var err error
-		if m, err = c.make(ctx, want); err != nil {
+	for try := 1; ; try++ {
+		m, err := c.make(ctx, making{dir: dir, cues: cues, name: name, who: who, call: cue.Open, writes: flags.Writes(), create: &pb.Create{
+			Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
+			Truncate: flags&mount.OpenTruncate != 0, Open: true}})
+		if err == nil && m.attr.Mode&mount.TypeMask != mount.TypeRegular {
+			// The kernel opens what is no regular file itself.
+			err = fault.E(fault.Stale, "cartwheel.Create", name, "is no regular file")
+		}
+		if err != nil {
 			return mount.Entry{}, mount.Opened{}, err
 		}
-	}
-	if m.attr.Mode&mount.TypeMask != mount.TypeRegular {
-		// The kernel opens what is no regular file itself.
-		return mount.Entry{}, mount.Opened{}, fault.E(fault.Stale, "cartwheel.Create", name, "is no regular file")
-	}
-	e := c.named(id, cues, name, m.attr, dir)
-	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
-		var err error
-		m.attr, err = c.truncate(ctx, who, ids.Object(m.attr.Object), cues)
-		if err != nil {
-			c.nodes.forget(e.Node, 1)
-			return mount.Entry{}, mount.Opened{}, err
-		}
-		e.Attr, _ = c.stat(m.attr)
-	}
-	b := c.nodes.countOpen(ids.Object(m.attr.Object), flags)
-	b.dir, b.name = dir, name
-	if _, ok := c.names.Own(b.object); !ok { // it may have changed, or gone, before the open was counted
-		hold := c.engine.Hold(b.object)
-		a, err := c.toOpen(ctx, b.object, hold)
-		hold.Release()
-		if err != nil {
-			if l, letGo := c.endOpen(b.object, flags); letGo {
-				c.letGo(l)
+		e := c.named(id, cues, name, m.attr, dir)
+		b := c.nodes.countOpen(ids.Object(m.attr.Object), flags)
+		b.dir, b.name = dir, name
+		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {
+			if m.existed {
+				e.Attr, _ = c.stat(m.attr)
 			}
-			c.nodes.forget(e.Node, 1)
+			return e, c.opened(ctx, who, b, m.attr, flags, cues), nil
+		}
+		if l, letGo := c.endOpen(b.object, flags); letGo {
+			c.letGo(l)
+		}
+		c.nodes.forget(e.Node, 1)
+		if !fault.Is(err, fault.Stale) || try == lookTries { // else somebody removed it meanwhile
 			return mount.Entry{}, mount.Opened{}, err
 		}
-		m.attr = a
+		c.names.Forget(dir)
 	}
-	return e, c.opened(ctx, who, b, m.attr, flags, cues), nil
+}
+
+// openExisting truncates a file that was there before Create, if it has to, and
+// returns in m what it is like now that its open is counted. One that was made
+// needs neither: its active heard of the open with that.
+func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *opening, m *made, cues cue.Set, flags mount.OpenFlags) (err error) {
+	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
+		if m.attr, err = c.truncate(ctx, who, b.object, cues); err != nil {
+			return err
+		}
+	}
+	if _, own := c.names.Own(b.object); own {
+		return nil
+	}
+	if !m.existed {
+		if _, _, ok := c.names.Attr(b.object); !ok {
+			c.engine.Invalidate(b.object) // it may have changed before the open was counted
+		}
+		return nil
+	}
+	hold := c.engine.Hold(b.object)
+	defer hold.Release()
+	m.attr, err = c.toOpen(ctx, b.object, hold)
+	return err
 }
 
 func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, cues cue.Set) (*pb.Attr, error) {

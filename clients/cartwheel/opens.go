@@ -224,27 +224,22 @@ func (c *Client) path(b *opening) string {
 // endOpen ends what beginOpen counted: the file was closed, or never opened. It
 // reports whether its active is to be told that it is not open here any more.
 func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (l lettingGo, letGo bool) {
-	if l, letGo = c.uncountOpen(o, flags); letGo {
-		c.names.Forget(o)
-	}
-	return l, letGo
-}
-
-func (c *Client) uncountOpen(o ids.Object, flags mount.OpenFlags) (l lettingGo, letGo bool) {
 	t := &c.nodes
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.known(o)
-	if n != nil && n.opens == 1 {
-		_ = c.alone.take(o) // nobody asks any more
-	}
-	if n != nil {
+	if n := t.known(o); n != nil {
+		if n.opens == 1 {
+			_ = c.alone.take(o) // nobody asks any more
+		}
 		t.closed(n, flags)
 		if n.opens == 0 && n.held {
 			n.held, letGo = false, true
 			l = lettingGo{o, t.leaving.begin(o)}
 		}
 		t.settle(n)
+	}
+	t.mu.Unlock()
+	if letGo {
+		c.names.Forget(o)
 	}
 	return l, letGo
 }

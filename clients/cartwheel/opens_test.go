@@ -274,6 +274,43 @@ func TestOpen_BesideAChangeByAnother(t *testing.T) {
 	}
 }
 
+// TestCreate_BesideARemovalByAnother creates a file that is there, or opens it,
+// while another client's removal of it waits for a third.
+func TestCreate_BesideARemovalByAnother(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	cl, other, third := clientOf(t, c, "a"), clientOf(t, c, "a"), clientOf(t, c, "a")
+	put(t, other, mount.Root, "f", "old", 0)
+	put(t, other, mount.Root, "g", "", 0)
+	found(t, third, "g") // not f, which it would hold for an open
+	var removing, creating error
+	var e mount.Entry
+	var o mount.Opened
+	created := make(chan struct{})
+	late(c, method.Revoke, func() { removing = other.Unlink(context.Background(), nobody, mount.Root, "f") }, func() {
+		go func() {
+			defer close(created)
+			e, o, creating = cl.Create(context.Background(), nobody, mount.Root, "f", 0o644, mount.OpenReadWrite)
+		}()
+		pass := time.NewTimer(slowAnswer / 2)
+		defer pass.Stop()
+		select {
+		case <-created:
+		case <-pass.C:
+		}
+	})
+	<-created
+	if removing != nil || creating != nil {
+		t.Fatalf("removing: %v, creating: %v", removing, creating)
+	}
+	if got := contents(t, cl, e, o.Handle); got != "" && got != "old" {
+		t.Errorf("%q is read of the file that is open", got)
+	}
+	if _, err := cl.GetAttr(t.Context(), nobody, e.Node, o.Handle); err != nil {
+		t.Errorf("the attributes of the file that is open: %v", err)
+	}
+	cl.Release(e.Node, o.Handle, 1, false)
+}
+
 // TestAFileRemovedAfterItsLookupIsOpened removes the last name of a file
 // elsewhere between its lookup and its open, whatever lease the lookup had. If
 // it is not opened after all, it goes in the end.

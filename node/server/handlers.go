@@ -347,6 +347,9 @@ func (s *Server) answer(r *wire.Request, who *reading.Asker, op *operate.Operati
 // grantOwn gives the caller's session a lease on a file that it made or opened.
 func (s *Server) grantOwn(op *operate.Operation, out *pb.OperateResponse, a operate.Answer) {
 	create, apart := op.Op.GetCreate(), op.Op.GetMakeObject()
+	if create.GetOpen() && op.Session != 0 && out.Result.Kind == 0 && out.Result.Attr != nil {
+		s.sessions.Opened(op.Session, ids.Object(out.Result.Attr.Object))
+	}
 	if op.Session == 0 || create == nil && apart == nil || out.Result.Kind != 0 || out.Result.Attr == nil || out.Result.Existed {
 		return
 	}
