@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -54,7 +55,7 @@ func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duratio
 func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 	left, own := c.names.Good(a)
 	if !own && left > 0 {
-		left = min(left, c.nodes.believed(ids.Object(a.Object), c.boot()))
+		left = min(left, c.nodes.CachedFor(ids.Object(a.Object), c.boot()))
 	}
 	var r mount.AttrReply
 	r.Attr, r.Valid = c.shown(a, left)
@@ -63,7 +64,7 @@ func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 
 // GetAttr implements mount.Attributes.
 func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle) (mount.AttrReply, error) {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.AttrReply{}, staleNode
 	}
@@ -72,7 +73,7 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 	}
 	a, r, err := c.fetchReply(ctx, o)
 	if fault.Is(err, fault.Stale) {
-		if last, ok := c.nodes.removed(id); ok {
+		if last, ok := c.nodes.RemovedAttr(id); ok {
 			return mount.AttrReply{Attr: last}, nil
 		}
 	}
@@ -80,7 +81,7 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 		return mount.AttrReply{}, err
 	}
 	if a.Mode&mount.TypeMask == mount.TypeDir {
-		c.nodes.remember(id, &r.Attr)
+		c.nodes.RememberAttr(id, &r.Attr)
 	}
 	return r, nil
 }
@@ -100,48 +101,21 @@ func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.
 	}
 }
 
-// remember keeps what was shown of a directory.
-func (t *nodes) remember(id mount.Inode, a *mount.Attr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.byID[id]; n != nil {
-		if n.last == nil {
-			n.last = &mount.Attr{}
-		}
-		*n.last = *a
-	}
-}
-
-// removed returns what is shown of a directory that is gone: a process may have
-// it open or work in it. It has no name and no content. Where a name may lead
-// there that means something else by now, there is nothing to show.
-func (t *nodes) removed(id mount.Inode) (a mount.Attr, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.byID[id]
-	if n == nil || n.last == nil || n.misnamed != 0 {
-		return a, false
-	}
-	a = *n.last
-	a.Nlink = 0
-	return a, true
-}
-
 // staleNode answers for nodes that nobody knows.
 var staleNode = fault.E(fault.Stale, "cartwheel", "", "the node is not known")
 
 // SetAttr implements mount.Attributes. What is dirty is committed first, so
 // that a time that is set stands, and a size is cut from what was written.
 func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, change mount.SetAttr) (mount.AttrReply, error) {
-	o, cues, ok := c.nodes.find(id)
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.AttrReply{}, staleNode
 	}
 	if cues.Empty() {
-		cues = c.nodes.hinted(o, who.PID, c.boot)
+		cues = c.nodes.HintedCues(o, who.PID, c.boot())
 	}
 	if change.Valid&mount.SetSize != 0 {
-		c.nodes.noFill(plain(o))
+		c.nodes.AwaitFill(inodes.Plain(o))
 	}
 	if err := c.flushFirst(ctx, o); err != nil {
 		return mount.AttrReply{}, err
@@ -230,18 +204,9 @@ func (c *Client) learn(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, 
 	old, _, known := c.names.Attr(o)
 	c.names.Learn(mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, false) })
 	if known && old.Version != a.Version {
-		c.nodes.advance(o, old.Version, a.Version)
+		c.nodes.AdvancePages(o, old.Version, a.Version)
 	}
 	c.receipts.Note(o, resp.Receipt)
-}
-
-// advance moves the version of the kernel's pages on.
-func (t *nodes) advance(o ids.Object, from, to uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.pages == from {
-		n.pages = to
-	}
 }
 
 // doubt forgets objects of which an operation's outcome is not known.
@@ -252,13 +217,14 @@ func (c *Client) doubt(objects ...ids.Object) {
 		}
 		c.names.Forget(o)
 		c.engine.Invalidate(o)
-		c.tellKernel(c.untell(o), false, nil)
+		n := c.nodes.ForgetObject(o, c.boot())
+		c.kernel.Tell(&n, false, nil)
 	}
 }
 
 // Access implements mount.Attributes.
 func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, mask uint32) error {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}

@@ -8,6 +8,7 @@
 // The parts have packages of their own below this one. Each has a lock of its own
 // and takes the functions that it needs, never the Client:
 //
+//	inodes       keeps what the kernel knows, and tells it what is old
 //	traced       counts what the operations of a mount cost
 //	listing      reads directories page by page
 //	prefetch     asks for what may be needed next
@@ -18,9 +19,10 @@
 //	receipts     keeps what actives said of writes
 //	space        answers statfs
 //
-// Lock order: node table, then what was refused; files that are pending, then
-// names. A lock of a part is held over no call of another part, but where the part
-// says so. No lock but that of an open directory is held across a call to a node.
+// Lock order: the node table, then files that are pending, then names; what was
+// refused comes last. A lock of a part is held over no call of another part, but
+// where the part says so. No lock but that of an open directory is held across a
+// call to a node.
 package cartwheel
 
 import (
@@ -29,6 +31,7 @@ import (
 	"sync/atomic"
 
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
@@ -68,41 +71,33 @@ type Client struct {
 	over bool
 	work sync.WaitGroup
 
-	nodes       nodes
+	nodes       *inodes.Table
+	kernel      *inodes.Kernel
 	handles     handles
 	locks       *locks.Keeper
 	destination *destination.Chooser
 	alone       aloneness
 	space       *space.Gauge
 	receipts    receipts.Table
-	waits       waits
 	farewells   farewells
 	seen        seen
-	meanings    meanings
+	meant       inodes.Shown
 	below       *prefetch.Below
 	tickets     *tickets.Table
 	chunks      *transfer.Service
 	ahead       *prefetch.Files
 	lists       *listing.Reader
 	recorder    *trace.Recorder
-	notifier    atomic.Pointer[mount.Notifier]
 	arrived     atomic.Uint64 // files that were made here and their actives told of
 	closing     sync.Once
 	closed      error
 }
 
 // Init implements mount.FileSystem.
-func (c *Client) Init(n mount.Notifier) { c.notifier.Store(&n) }
+func (c *Client) Init(n mount.Notifier) { c.kernel.Mount(n) }
 
 // Destroy implements mount.FileSystem; Close does the rest.
-func (c *Client) Destroy() { c.notifier.Store(nil) }
-
-// kernel runs fn on the notifier, if somebody has mounted the Client.
-func (c *Client) kernel(fn func(mount.Notifier)) {
-	if n := c.notifier.Load(); n != nil {
-		fn(*n)
-	}
-}
+func (c *Client) Destroy() { c.kernel.Unmount() }
 
 // spawn runs fn in a goroutine that Close joins, unless that has begun: then
 // it answers false.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
@@ -33,7 +34,7 @@ func (c *Client) Unsaved() []Unsaved {
 		add(Unsaved{Object: u.Object, Bytes: u.Bytes, Name: u.Name, Err: u.Err})
 	}
 	for _, f := range c.alone.table.Which(every) {
-		b := opening{object: f.Object, dir: f.Dir, name: f.Name}
+		b := inodes.Opening{Object: f.Object, Dir: f.Dir, Name: f.Name}
 		add(Unsaved{Object: f.Object, Name: func() string { return c.path(&b) }})
 	}
 	for _, o := range c.recovery.list() {
@@ -148,7 +149,7 @@ func (c *Client) describe(u *Unsaved) string {
 
 // end joins all goroutines and closes what Open opened.
 func (c *Client) end() error {
-	c.notifier.Store(nil)
+	c.kernel.Unmount()
 	c.stop()
 	c.life.Lock()
 	c.over = true

@@ -3,8 +3,8 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/content"
-	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/protocol/pb"
 )
@@ -38,7 +38,7 @@ func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Res
 		if unknown(err) {
 			c.doubt(o)
 		} else if !fault.Is(err, fault.Missing) { // the kernel's pages have what was refused
-			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+			c.kernel.Invalidate(inodes.Plain(o), 0, 0)
 		}
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Res
 		c.learn(&mark, by, resp, a)
 		if commit.Splice.Append && (!known || before.Size != resp.Result.Offset) {
 			// The kernel put the pages where it took the end to be.
-			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+			c.kernel.Invalidate(inodes.Plain(o), 0, 0)
 		}
 	}
 	return resp.Result, nil

@@ -18,7 +18,7 @@ func (c *Client) Counts() []trace.Count { return c.recorder.Counts() }
 // pathOf is the path of a node below the mount, as far as the caches know it,
 // with a name in it.
 func (c *Client) pathOf(node mount.Inode, name string) string {
-	o, _, ok := c.nodes.find(node)
+	o, _, ok := c.nodes.Find(node)
 	if !ok {
 		return name
 	}

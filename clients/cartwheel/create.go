@@ -219,46 +219,18 @@ func (c *Client) thereAlready(ctx context.Context, m making) (res made, done boo
 // tellAliases makes the kernel look a changed name up again in the directory's
 // other names (those with other cues).
 func (c *Client) tellAliases(dir ids.Object, cues cue.Set, changed ...string) {
-	out, some := c.nodes.untellAliases(dir, cues, changed)
+	out, some := c.nodes.ChangeNames(dir, cues, changed)
 	if !some {
 		return
 	}
 	done := make(chan struct{})
-	c.tellKernel(&out, false, func() { close(done) })
+	c.kernel.Tell(&out, false, func() { close(done) })
 	<-done // at most tellLimit: those directories are not locked by this call
-}
-
-func (t *nodes) untellAliases(dir ids.Object, cues cue.Set, changed []string) (out notice, some bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.aliases[dir]) == 0 {
-		return out, false
-	}
-	self := plain(dir)
-	if !cues.Empty() {
-		self = t.virtual[below{dir, cues}]
-	}
-	for _, n := range t.of(dir) {
-		if n.id == self {
-			continue
-		}
-		out.attrs = append(out.attrs, n.id)
-		for _, name := range changed {
-			if x, ok := n.told[name]; ok {
-				t.untold(n, name)
-				out.names = append(out.names, nameNotice{n.id, name})
-				if x.child != 0 {
-					out.attrs = append(out.attrs, x.child)
-				}
-			}
-		}
-	}
-	return out, true
 }
 
 // object makes something that is not opened.
 func (c *Client) object(ctx context.Context, who mount.Caller, id mount.Inode, name string, call cue.Call, create *pb.Create) (mount.Entry, error) {
-	dir, cues, ok := c.nodes.find(id)
+	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Entry{}, staleNode
 	}

@@ -16,7 +16,7 @@ import (
 
 // OpenDir implements mount.Directories.
 func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.Inode) (mount.Opened, error) {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Opened{}, staleNode
 	}
@@ -33,7 +33,7 @@ func (c *Client) ReleaseDir(_ mount.Inode, id mount.Handle) {
 // FsyncDir implements mount.Directories: what changes a directory is on disk
 // before it returns.
 func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, _ bool) error {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
@@ -51,7 +51,7 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if h.listing == nil {
 		return fault.E(fault.BadHandle, "cartwheel.ReadDir", "", "")
 	}
-	_, cues, ok := c.nodes.find(id)
+	_, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
@@ -110,7 +110,7 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 		return r.sink.Add(e)
 	}
 	c := r.c
-	if c.nodes.over.Load() && c.nodes.crowded() {
+	if c.nodes.IsCrowded() {
 		return r.sink.AddPlus(e, &mount.Entry{})
 	}
 	now, left, ok := c.names.Lookup(r.dir, n.Name)
@@ -122,7 +122,7 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 	if c.believe(&looked, a, r.id, n.Name, left); r.sink.AddPlus(e, &looked) {
 		return true
 	}
-	c.nodes.forget(looked.Node, 1)
+	c.nodes.Forget(looked.Node, 1)
 	return false
 }
 

@@ -28,5 +28,6 @@ func (c *Client) DropCaches(caller context.Context) {
 	c.names.Clear()
 	c.below.Clear()
 	c.engine.DropCaches()
-	c.dropKernel(func(*node) bool { return true })
+	n := c.nodes.ForgetAll(c.boot())
+	c.dropKernel(&n)
 }

@@ -77,7 +77,7 @@ func (c *Client) Slow(m wire.Method, by time.Duration, counted wire.Method) *ato
 
 // Releasing reports whether locks of a file are being given up.
 func (c *Client) Releasing(n mount.Inode) bool {
-	o, _, _ := c.nodes.find(n)
+	o, _, _ := c.nodes.Find(n)
 	return c.locks.IsReleasing(o)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -79,7 +80,7 @@ func (t *handles) remove(id mount.Handle) *handle {
 
 // Create implements mount.Files.
 func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
-	dir, cues, ok := c.nodes.find(id)
+	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
@@ -95,18 +96,18 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 			return mount.Entry{}, mount.Opened{}, err
 		}
 		e := c.named(id, cues, name, m.attr, dir)
-		b := c.nodes.countOpen(ids.Object(m.attr.Object), flags)
-		b.dir, b.name = dir, name
+		b := c.nodes.CountOpen(ids.Object(m.attr.Object), flags)
+		b.Dir, b.Name = dir, name
 		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {
 			if m.existed {
 				e.Attr, _ = c.stat(m.attr)
 			}
 			return e, c.opened(ctx, who, b, m.attr, flags, cues), nil
 		}
-		if l, letGo := c.endOpen(b.object, flags); letGo {
+		if l, letGo := c.endOpen(b.Object, flags); letGo {
 			c.letGo(l)
 		}
-		c.nodes.forget(e.Node, 1)
+		c.nodes.Forget(e.Node, 1)
 		if !fault.Is(err, fault.Stale) || try == lookTries { // else somebody removed it meanwhile
 			return mount.Entry{}, mount.Opened{}, err
 		}
@@ -117,24 +118,24 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 // openExisting truncates a file that was there before Create, if it has to, and
 // returns in m what it is like now that its open is counted. One that was made
 // needs neither: its active heard of the open with that.
-func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *opening, m *made, cues cue.Set, flags mount.OpenFlags) (err error) {
+func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.Opening, m *made, cues cue.Set, flags mount.OpenFlags) (err error) {
 	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
-		if m.attr, err = c.truncate(ctx, who, b.object, cues); err != nil {
+		if m.attr, err = c.truncate(ctx, who, b.Object, cues); err != nil {
 			return err
 		}
 	}
-	if _, own := c.names.Own(b.object); own {
+	if _, own := c.names.Own(b.Object); own {
 		return nil
 	}
 	if !m.existed {
-		if _, _, ok := c.names.Attr(b.object); !ok {
-			c.engine.Invalidate(b.object) // it may have changed before the open was counted
+		if _, _, ok := c.names.Attr(b.Object); !ok {
+			c.engine.Invalidate(b.Object) // it may have changed before the open was counted
 		}
 		return nil
 	}
-	hold := c.engine.Hold(b.object)
+	hold := c.engine.Hold(b.Object)
 	defer hold.Release()
-	m.attr, err = c.toOpen(ctx, b.object, hold)
+	m.attr, err = c.toOpen(ctx, b.Object, hold)
 	return err
 }
 
@@ -218,7 +219,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid 
 	if flags&mount.WriteAppend != 0 {
 		var at uint64
 		if at, err = h.content.Append(out, data); err == nil && at != uint64(offset) {
-			c.kernel(func(n mount.Notifier) { n.InvalidateInode(id, 0, 0) })
+			c.kernel.Invalidate(id, 0, 0)
 		}
 	} else {
 		err = h.content.WriteAt(out, data, uint64(offset))
@@ -338,7 +339,7 @@ func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode,
 		return err
 	}
 	if mode&(mount.AllocatePunchHole|mount.AllocateZeroRange) != 0 {
-		c.kernel(func(n mount.Notifier) { n.InvalidateInode(id, offset, length) })
+		c.kernel.Invalidate(id, offset, length)
 	}
 	return nil
 }

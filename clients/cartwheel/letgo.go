@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 )
@@ -12,29 +13,17 @@ import (
 // close ten thousand removed files.
 const lettersGo = 64
 
-// lettingGo is a file that is not open here any more, of which its active is to
-// be told. Its opens wait until end is called.
-type lettingGo struct {
-	object ids.Object
-	end    func()
-}
-
 // farewells are the files that are being let go of.
 type farewells struct {
 	mu      sync.Mutex // guards below
-	waiting []lettingGo
+	waiting []inodes.Leaving
 	working int // goroutines
 }
 
 // isRemoved reports whether an object is known to have no name. Nobody will open
 // it, so that a close need not wait until its writes are at the nodes.
 func (c *Client) isRemoved(o ids.Object) bool {
-	t := &c.nodes
-	t.mu.Lock()
-	n := t.known(o)
-	held := n != nil && n.held
-	t.mu.Unlock()
-	if !held {
+	if !c.nodes.IsHeld(o) {
 		return false
 	}
 	a, _, ok := c.names.Attr(o)
@@ -43,7 +32,7 @@ func (c *Client) isRemoved(o ids.Object) bool {
 
 // letGo tells a file's active, in the background, that it is no longer open here.
 // If that fails, the end of the session does it.
-func (c *Client) letGo(l lettingGo) {
+func (c *Client) letGo(l inodes.Leaving) {
 	t := &c.farewells
 	t.mu.Lock()
 	t.waiting = append(t.waiting, l)
@@ -60,14 +49,14 @@ func (c *Client) letGo(l lettingGo) {
 // letAllGo lets go of objects until none waits.
 func (c *Client) letAllGo() {
 	for l, ok := c.farewells.next(); ok; l, ok = c.farewells.next() {
-		c.letOneGo(l.object)
-		l.end()
+		c.letOneGo(l.Object)
+		l.End()
 	}
 }
 
 // next takes the object that has waited longest. Without one, the goroutine that
 // asks must end.
-func (t *farewells) next() (l lettingGo, ok bool) {
+func (t *farewells) next() (l inodes.Leaving, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {

@@ -36,7 +36,7 @@ func (c *Client) isDirty(o ids.Object) bool { return c.engine.Overlay(&pb.Attr{O
 
 // GetLock implements mount.Locks.
 func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Lock{}, staleNode
 	}
@@ -45,7 +45,7 @@ func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 
 // SetLock implements mount.Locks.
 func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hid mount.Handle, l mount.Lock, wait bool) error {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
@@ -54,12 +54,8 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hi
 
 // openIn lists the open objects of a slice that its active knows.
 func (c *Client) openIn(slice ids.Slice) (out []uint64) {
-	c.nodes.mu.Lock()
-	defer c.nodes.mu.Unlock()
-	for _, n := range c.nodes.byID {
-		if n.opens > 0 && n.object.Slice() == slice && c.alone.table.Of(n.object) == nil {
-			out = append(out, uint64(n.object))
-		}
+	for _, o := range c.nodes.Open(func(o ids.Object) bool { return o.Slice() == slice && c.alone.table.Of(o) == nil }) {
+		out = append(out, uint64(o))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -19,7 +20,7 @@ const eagerAfter = 3
 // Lookup implements mount.Names.
 func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, name string) (mount.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
-	dir, cues, ok := c.nodes.find(id)
+	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Entry{}, staleNode
 	}
@@ -41,7 +42,7 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if e.Object == 0 {
 		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Means(dir, name, 0))}, nil
 	}
-	c.nodes.note(e.Object, who.PID, cues, c.boot)
+	c.nodes.NoteCues(e.Object, who.PID, cues, c.boot())
 	// The attributes may have come long after the name, under another lease.
 	left := c.names.Means(dir, name, e.Object)
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
@@ -66,33 +67,33 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 		}
 		out := c.entry(a, cues)
 		if c.names.Superseded(a) && try < lookTries {
-			c.nodes.forget(out.Node, 1)
+			c.nodes.Forget(out.Node, 1)
 			continue
 		}
 		if a.Mode&mount.TypeMask != mount.TypeRegular {
 			return a, e, out, nil
 		}
-		c.nodes.justLooked(e.Object, dir, name, who.PID, c.boot())
+		c.nodes.NoteLookup(e.Object, dir, name, who.PID, c.boot())
 		if _, _, covered := c.names.Attr(e.Object); covered || try == lookTries {
 			return a, e, out, nil
 		}
-		c.nodes.forget(out.Node, 1)
+		c.nodes.Forget(out.Node, 1)
 	}
 }
 
 // told bounds how long the kernel may believe a name, and remembers that it
 // does, and what it was shown.
 func (c *Client) told(dir mount.Inode, name string, child mount.Inode, left time.Duration) time.Duration {
-	means := meaning{child: child}
-	defer func() { c.meanings.note(shownAt{dir, name}, means) }()
+	means := inodes.Meaning{Child: child}
+	defer func() { c.meant.Note(inodes.Name{Dir: dir, Name: name}, means) }()
 	if left <= 0 {
 		return 0
 	}
 	now := c.boot()
-	if !c.nodes.tell(dir, name, child, now, now+left) {
+	if !c.nodes.MayCache(dir, name, child, now, now+left) {
 		return 0
 	}
-	means.until = now + left
+	means.Until = now + left
 	return left
 }
 
@@ -136,9 +137,9 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir ids.Object, nam
 // covers.
 func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 	o := ids.Object(a.Object)
-	id := c.nodes.look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
-	if c.nodes.over.Load() {
-		c.release()
+	id := c.nodes.Look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
+	if c.nodes.IsFull() {
+		c.kernel.Release()
 	}
 	left, own := c.names.Good(a)
 	if !own {
@@ -147,7 +148,7 @@ func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 	e := mount.Entry{Node: id, Generation: 1}
 	e.Attr, e.AttrValid = c.shown(a, left)
 	if a.Mode&mount.TypeMask == mount.TypeDir {
-		c.nodes.remember(id, &e.Attr)
+		c.nodes.RememberAttr(id, &e.Attr)
 	}
 	return e
 }
@@ -218,11 +219,11 @@ func (c *Client) siteKnown(site ids.Site) bool {
 }
 
 // Forget implements mount.Names.
-func (c *Client) Forget(id mount.Inode, count uint64) { c.nodes.forget(id, count) }
+func (c *Client) Forget(id mount.Inode, count uint64) { c.nodes.Forget(id, count) }
 
 // Readlink implements mount.Names.
 func (c *Client) Readlink(ctx context.Context, _ mount.Caller, id mount.Inode) ([]byte, error) {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return nil, staleNode
 	}

@@ -16,7 +16,7 @@ var _ mount.NamelessCreator = (*Client)(nil)
 // CreateNameless implements mount.NamelessCreator. The file goes to its
 // directory's slice, where its first name will most likely be.
 func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.Inode, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
-	dir, cues, ok := c.nodes.find(id)
+	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
@@ -40,13 +40,8 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 		return mount.Entry{}, mount.Opened{}, err
 	}
 	e := c.entry(a, cues)
-	opened := c.opened(ctx, who, c.nodes.countOpen(ids.Object(a.Object), flags), a, flags, cues)
-	t := &c.nodes
-	t.mu.Lock()
-	if n := t.known(ids.Object(a.Object)); n != nil {
-		n.held = true // since it was made
-	}
-	t.mu.Unlock()
+	opened := c.opened(ctx, who, c.nodes.CountOpen(ids.Object(a.Object), flags), a, flags, cues)
+	c.nodes.MarkHeld(ids.Object(a.Object)) // since it was made
 	return e, opened, nil
 }
 

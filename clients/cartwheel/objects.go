@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -42,7 +43,7 @@ func (c *Client) Objects(ctx context.Context, who mount.Caller, path string) (*O
 // nothing, in one operation up to 256 KiB.
 func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	c := b.c
-	dir, cues, ok := c.nodes.find(b.dir)
+	dir, cues, ok := c.nodes.Find(b.dir)
 	if !ok {
 		return staleNode
 	}
@@ -70,7 +71,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	if m.create.Commit != nil && o.Slice() == dir.Slice() {
 		c.engine.SetVersion(res.attr)
 		if res.existed {
-			c.kernel(func(n mount.Notifier) { n.InvalidateInode(plain(o), 0, 0) })
+			c.kernel.Invalidate(inodes.Plain(o), 0, 0)
 		}
 		return nil
 	}
@@ -100,7 +101,7 @@ func (b *Objects) write(ctx context.Context, o ids.Object, cues cue.Set, data []
 func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 	const op fault.Op = "cartwheel.Objects.Get"
 	c := b.c
-	dir, _, ok := c.nodes.find(b.dir)
+	dir, _, ok := c.nodes.Find(b.dir)
 	if !ok {
 		return nil, staleNode
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
@@ -34,11 +35,10 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{opt: o, boot: o.BootTime, hlc: hlc.New(o.Now)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
-	c.nodes.init()
-	c.nodes.limit = o.KnownFiles
+	c.nodes = inodes.New(o.KnownFiles)
+	c.kernel = inodes.NewKernel(c.nodes)
 	c.handles.init()
 	c.alone.init(o.UntoldFiles)
-	c.waits.by = map[ids.Object][]*waiting{}
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
 		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.BootTime,
@@ -63,7 +63,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	c.locks = locks.New(locks.Options{
 		Context: c.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
-		Files: locked{c}, Spawn: c.spawn, Remotely: c.remotely, NoteRange: c.nodes.lock, IsDirty: c.isDirty,
+		Files: locked{c}, Spawn: c.spawn, Remotely: c.remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -45,17 +46,6 @@ type victim struct {
 	end func()
 }
 
-// remove reports whether an object that is about to lose a name is open here. If
-// not, its opens wait until end is called.
-func (t *nodes) remove(o ids.Object) (open bool, end func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.opens > 0 {
-		return true, func() {}
-	}
-	return false, t.leaving.begin(o)
-}
-
 // victim returns what a name means, by a lease on its directory or else for all
 // that shown says, which the active then checks; 0: nothing is said.
 func (c *Client) victim(dir ids.Object, name string, shown ids.Object) (v victim) {
@@ -70,7 +60,7 @@ func (c *Client) victim(dir ids.Object, name string, shown ids.Object) (v victim
 	if !ok {
 		v.expect = shown
 	}
-	v.open, v.end = c.nodes.remove(e.Object)
+	v.open, v.end = c.nodes.BeginRemoval(e.Object)
 	return v
 }
 
@@ -107,7 +97,7 @@ func (s *seen) take(dir ids.Object, name string) ids.Object {
 }
 
 func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, name string, directory bool) error {
-	dir, cues, ok := c.nodes.find(id)
+	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
@@ -165,24 +155,18 @@ func (c *Client) gone(o ids.Object, a *pb.Attr, told bool) {
 		c.names.Forget(o)
 		return
 	}
-	t := &c.nodes
-	t.mu.Lock()
-	n := t.known(o)
-	if n != nil && n.opens > 0 {
-		n.held = true
-		t.mu.Unlock()
+	l, letGo := c.nodes.Unnamed(o)
+	if !letGo {
 		return
 	}
-	l := lettingGo{o, t.leaving.begin(o)}
-	t.mu.Unlock()
 	c.names.Forget(o)
 	c.letGo(l)
 }
 
 // Link implements mount.Names.
 func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Inode, name string) (mount.Entry, error) {
-	o, _, ok := c.nodes.find(id)
-	dir, cues, ok2 := c.nodes.find(dirID)
+	o, _, ok := c.nodes.Find(id)
+	dir, cues, ok2 := c.nodes.Find(dirID)
 	if !ok || !ok2 {
 		return mount.Entry{}, staleNode
 	}
@@ -225,8 +209,8 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 // Rename implements mount.Names.
 func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, name string, newID mount.Inode, newName string, flags mount.RenameFlags) error {
 	const op fault.Op = "cartwheel.Rename"
-	dir, cues, ok := c.nodes.find(id)
-	to, toCues, ok2 := c.nodes.find(newID)
+	dir, cues, ok := c.nodes.Find(id)
+	to, toCues, ok2 := c.nodes.Find(newID)
 	if !ok || !ok2 {
 		return staleNode
 	}
@@ -241,7 +225,7 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	out, cancel := c.remotely(ctx)
 	defer cancel()
-	return c.renameShown(out, who, shownAt{id, name}, shownAt{newID, newName},
+	return c.renameShown(out, who, inodes.Name{Dir: id, Name: name}, inodes.Name{Dir: newID, Name: newName},
 		renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues})
 }
 

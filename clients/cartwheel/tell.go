@@ -41,7 +41,7 @@ func (c *Client) tell(ctx context.Context, f *pending.File, commit *content.Comm
 			l.Attr(r.Attr, true)
 		})
 		if known && r.Attr != nil {
-			c.nodes.advance(f.Object, old.Version, r.Attr.Version)
+			c.nodes.AdvancePages(f.Object, old.Version, r.Attr.Version)
 		}
 		c.receipts.Note(f.Object, resp.Receipt)
 		c.engine.Told(f.Object, f.Journal, r.Attr.GetVersion())

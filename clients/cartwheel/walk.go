@@ -39,7 +39,7 @@ func (c *Client) Walk(ctx context.Context, who mount.Caller, from mount.Inode, p
 	at, warmed := from, 0
 	for i, name := range parts {
 		if n := together(parts[i:]); i >= warmed && n > 1 {
-			if dir, _, ok := c.nodes.find(at); ok {
+			if dir, _, ok := c.nodes.Find(at); ok {
 				c.warm(ctx, who, dir, parts[i:i+n])
 			}
 			warmed = i + n

@@ -44,7 +44,7 @@ func isACL(name string) bool { return name == mount.AccessACL || name == mount.D
 // GetXattr implements mount.Xattrs.
 func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode, name string, buf []byte) (int, error) {
 	const op fault.Op = "cartwheel.GetXattr"
-	o, cues, ok := c.nodes.find(id)
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return 0, staleNode
 	}
@@ -85,7 +85,7 @@ func (c *Client) xattrs(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 
 // ListXattr implements mount.Xattrs.
 func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.Inode, buf []byte) (int, error) {
-	o, _, ok := c.nodes.find(id)
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return 0, staleNode
 	}
@@ -124,7 +124,7 @@ func (c *Client) RemoveXattr(ctx context.Context, who mount.Caller, id mount.Ino
 }
 
 func (c *Client) setXattr(ctx context.Context, who mount.Caller, id mount.Inode, set *pb.SetXattr) error {
-	o, cues, ok := c.nodes.find(id)
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
@@ -161,7 +161,7 @@ func (c *Client) ownXattr(ctx context.Context, who mount.Caller, o ids.Object, c
 	case cuesName:
 		all, err := cue.ParsePath(cue.Join(cue.Kept(a.Cues)))
 		if cues.Empty() {
-			cues = c.nodes.hinted(o, who.PID, c.boot)
+			cues = c.nodes.HintedCues(o, who.PID, c.boot())
 		}
 		for _, q := range cues.All() { // those of the path are in force too
 			if q.Name.Persistent() && a.Mode&mount.TypeMask != mount.TypeDir {

@@ -1,0 +1,58 @@
+package cartwheel
+
+import "time"
+
+// Known is how many nodes the kernel knows, and how many names it may believe.
+func (c *Client) Known() (nodes, names int) { return c.nodes.Known() }
+
+// watchEvery is how late the kernel may be told that the machine slept.
+const watchEvery = 250 * time.Millisecond
+
+// watch looks after what the kernel knows, until the Client ends.
+func (c *Client) watch() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	s := suspension{start: c.opt.Now()}
+	s.since(c.boot(), c.opt.Now())
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+			if s.since(c.boot(), c.opt.Now()) {
+				c.woken()
+			}
+			c.kernel.Release()
+			c.nodes.ForgetEnded(c.boot())
+			c.endLingering()
+		}
+	}
+}
+
+// woken has the kernel drop everything: it counts on with timeouts whose leases
+// ended while the machine slept. By the clock of leases all names are over, so
+// that the kernel is told of those that it believed at any time.
+func (c *Client) woken() {
+	c.opt.Logger.Info("the machine was suspended: what the kernel knows is looked at anew")
+	n := c.nodes.ForgetAll(0)
+	c.dropKernel(&n)
+}
+
+// slept is by how much the clock of leases must have run ahead between two looks:
+// more than the clocks drift apart.
+const slept = 100 * time.Millisecond
+
+// suspension notices that the machine slept: the clock of leases went on, the one
+// that kernels count their timeouts by did not. One goroutine uses it.
+type suspension struct {
+	start time.Time
+	// asleep is how much longer the clock of leases ran since start.
+	asleep time.Duration
+}
+
+// since reports whether the machine slept since it was asked last.
+func (s *suspension) since(boot time.Duration, awake time.Time) bool {
+	was := s.asleep
+	s.asleep = boot - awake.Sub(s.start)
+	return s.asleep-was > slept
+}
