@@ -76,7 +76,7 @@ func (c *Client) makeAlone(m *making) (made, bool) {
 	if _, ok := c.names.Alone(m.dir, m.name); !ok || !onlySync(m.cues) || m.create.Mode&special != 0 {
 		return made{}, false
 	}
-	now := c.boot()
+	now := c.opt.BootTime()
 	dir, _, ok := c.names.Attr(m.dir)
 	if !ok || dir.HasAcl || dir.Nlink == 0 || c.alone.sober.Load() > int64(now) || !c.destination.IsHere(dir) {
 		return made{}, false

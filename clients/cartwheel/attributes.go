@@ -55,7 +55,7 @@ func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duratio
 func (c *Client) reply(a *pb.Attr) mount.AttrReply {
 	left, own := c.names.Good(a)
 	if !own && left > 0 {
-		left = min(left, c.nodes.CachedFor(ids.Object(a.Object), c.boot()))
+		left = min(left, c.nodes.CachedFor(ids.Object(a.Object), c.opt.BootTime()))
 	}
 	var r mount.AttrReply
 	r.Attr, r.Valid = c.shown(a, left)
@@ -112,7 +112,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 		return mount.AttrReply{}, staleNode
 	}
 	if cues.Empty() {
-		cues = c.nodes.HintedCues(o, who.PID, c.boot())
+		cues = c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
 	}
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.AwaitFill(inodes.Plain(o))
@@ -120,7 +120,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if err := c.flushFirst(ctx, o); err != nil {
 		return mount.AttrReply{}, err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	set := setAttr(o, &change)
 	if change.Valid&(mount.SetMode|mount.SetOwner|mount.SetGroup) != 0 {
@@ -217,7 +217,7 @@ func (c *Client) doubt(objects ...ids.Object) {
 		}
 		c.names.Forget(o)
 		c.engine.Invalidate(o)
-		n := c.nodes.ForgetObject(o, c.boot())
+		n := c.nodes.ForgetObject(o, c.opt.BootTime())
 		c.kernel.Tell(&n, false, nil)
 	}
 }

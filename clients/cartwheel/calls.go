@@ -58,7 +58,7 @@ type answer interface {
 // header of each attempt, and returns where the answer goes.
 func (c *Client) ask(ctx context.Context, slice ids.Slice, p *pb.Principal, m wire.Method,
 	build func(*pb.ReadHeader) (proto.Message, answer)) (ids.Node, error) {
-	ctx, cancel := c.remotely(ctx)
+	ctx, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	var by ids.Node
 	err := c.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {

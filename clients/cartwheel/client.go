@@ -18,6 +18,7 @@
 //	tickets      keeps what nodes sealed for a user
 //	receipts     keeps what actives said of writes
 //	space        answers statfs
+//	timeouts     bounds calls to nodes
 //
 // Lock order: the node table, then files that are pending, then names; what was
 // refused comes last. A lock of a part is held over no call of another part, but
@@ -38,6 +39,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/cartwheel/transfer"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
@@ -46,7 +48,6 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/clients/trace"
-	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/hlc"
 )
 
@@ -60,9 +61,9 @@ type Client struct {
 	names    *names.Cache
 	engine   *content.Engine
 	hlc      *hlc.Clock
-	boot     boottime.Func
 	disk     *disk // nil: no cache folder
 	recovery recovery
+	limits   *timeouts.Limits
 
 	// ctx is what calls to nodes run under; Close ends it.
 	ctx  context.Context

@@ -60,7 +60,7 @@ func (c *Client) Unsent() (files int, bytes uint64) {
 // idempotent.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
-		ctx, cancel := c.whileProgress(c.opt.FlushTimeout)
+		ctx, cancel := c.limits.WhileProgress(c.opt.FlushTimeout)
 		_ = c.engine.FlushAll(ctx)  // what is left is listed
 		_ = c.settleAll(ctx, every) // likewise
 		_ = c.engine.FlushAll(ctx)  // likewise: of files that were told just now

@@ -38,7 +38,7 @@ func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.Inode,
 	if err := c.locks.Check(toID, h.object); err != nil {
 		return 0, err
 	}
-	out, cancel := c.patiently(ctx)
+	out, cancel := c.limits.Patiently(ctx)
 	defer cancel()
 	if who.UID != 0 {
 		if err := c.dropSetID(out, h); err != nil {

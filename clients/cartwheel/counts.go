@@ -37,3 +37,6 @@ func (c *Client) startRead(o *trace.Operation, id mount.Handle, offset int64, si
 	h, err := c.toRead(id, offset)
 	return err == nil && h.content.StartRead(o, size, uint64(offset), then)
 }
+
+// Progress grows with everything that gets to the nodes.
+func (c *Client) Progress() uint64 { return c.engine.Progress() + c.arrived.Load() }

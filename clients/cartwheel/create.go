@@ -54,7 +54,7 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 			return here, nil
 		}
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	dir, err := c.attr(out, m.dir)
 	if err != nil {

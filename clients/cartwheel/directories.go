@@ -37,7 +37,7 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _
 	if !ok {
 		return staleNode
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return c.settleDir(out, o)
 }

@@ -28,6 +28,6 @@ func (c *Client) DropCaches(caller context.Context) {
 	c.names.Clear()
 	c.below.Clear()
 	c.engine.DropCaches()
-	n := c.nodes.ForgetAll(c.boot())
+	n := c.nodes.ForgetAll(c.opt.BootTime())
 	c.dropKernel(&n)
 }

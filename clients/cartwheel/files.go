@@ -145,7 +145,7 @@ func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, c
 	if err := c.flushFirst(ctx, o); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.remotely(ctx)
+	ctx, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	err := asCaller(who, func(p *pb.Principal) (err error) {
 		a, err = c.change(ctx, o, operation{p: p, level: cues.Only(cue.Open).Sync(), op: &pb.Operation{
@@ -164,7 +164,7 @@ func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	if err != nil {
 		return 0, err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return h.content.ReadAt(out, buf, uint64(offset))
 }
@@ -175,7 +175,7 @@ func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.Inode, 
 	if err != nil {
 		return nil, 0, err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return h.content.ReadPieces(out, buf, uint64(offset))
 }
@@ -209,7 +209,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid 
 	if err := c.locks.Check(hid, h.object); err != nil {
 		return 0, err
 	}
-	out, cancel := c.untilTaken(ctx)
+	out, cancel := c.limits.UntilTaken(ctx)
 	defer cancel()
 	if flags&mount.WriteKillSetID != 0 {
 		if err := c.dropSetID(out, h); err != nil {
@@ -248,10 +248,10 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 
 // flushed tells the active of a handle's file, with what flush commits of it.
 func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Context) error) error {
-	slow, done := c.patiently(ctx)
+	slow, done := c.limits.Patiently(ctx)
 	err := flush(slow)
 	done()
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	if told := c.settle(out, h.object); err == nil {
 		err = told
@@ -295,7 +295,7 @@ func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	if offset < 0 {
 		return 0, fault.E(fault.NoDevice, "cartwheel.Seek", "", "")
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	var at uint64
 	if whence == mount.SeekData {
@@ -319,7 +319,7 @@ func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode,
 	if offset > math.MaxInt64-length {
 		return fault.E(fault.TooLarge, op, "", "")
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	if who.UID != 0 {
 		if err := c.dropSetID(out, h); err != nil {

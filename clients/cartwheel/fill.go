@@ -33,7 +33,7 @@ func (c *Client) toFill(ctx context.Context, h *handle, a *pb.Attr) []byte {
 	}
 	data, ok := h.content.Whole(ctx, a.Version, fillMost, false)
 	if !ok && c.nearContent(h.object.Slice()) {
-		out, cancel := c.remotely(ctx)
+		out, cancel := c.limits.Remotely(ctx)
 		defer cancel()
 		short, stop := context.WithTimeout(out, fillPatience)
 		defer stop()

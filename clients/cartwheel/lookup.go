@@ -42,7 +42,7 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if e.Object == 0 {
 		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Means(dir, name, 0))}, nil
 	}
-	c.nodes.NoteCues(e.Object, who.PID, cues, c.boot())
+	c.nodes.NoteCues(e.Object, who.PID, cues, c.opt.BootTime())
 	// The attributes may have come long after the name, under another lease.
 	left := c.names.Means(dir, name, e.Object)
 	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
@@ -73,7 +73,7 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 		if a.Mode&mount.TypeMask != mount.TypeRegular {
 			return a, e, out, nil
 		}
-		c.nodes.NoteLookup(e.Object, dir, name, who.PID, c.boot())
+		c.nodes.NoteLookup(e.Object, dir, name, who.PID, c.opt.BootTime())
 		if _, _, covered := c.names.Attr(e.Object); covered || try == lookTries {
 			return a, e, out, nil
 		}
@@ -89,7 +89,7 @@ func (c *Client) told(dir mount.Inode, name string, child mount.Inode, left time
 	if left <= 0 {
 		return 0
 	}
-	now := c.boot()
+	now := c.opt.BootTime()
 	if !c.nodes.MayCache(dir, name, child, now, now+left) {
 		return 0
 	}
@@ -199,7 +199,7 @@ func (c *Client) siteNamed(ctx context.Context, site ids.Site) bool {
 	if c.siteKnown(site) {
 		return true
 	}
-	ctx, cancel := c.remotely(ctx)
+	ctx, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	for _, n := range c.cluster.Nearest() {
 		if c.cluster.Refresh(ctx, n) == nil {

@@ -24,7 +24,7 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 		Mode: mode&^mount.TypeMask | mount.TypeRegular, Cues: cues.Only(cue.Open).Persistent()}
 	var a *pb.Attr
 	run := func(p *pb.Principal) (err error) {
-		out, cancel := c.remotely(ctx)
+		out, cancel := c.limits.Remotely(ctx)
 		defer cancel()
 		a, err = c.createNameless(out, dir, operation{slice: dir.Slice(), p: p, level: cues.Only(cue.Open).Sync(),
 			op: &pb.Operation{Op: &pb.Operation_Create{Create: create}}})

@@ -56,7 +56,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 		}
 	}
 	if e, _, known := c.names.Lookup(dir, name); known && e.Object != 0 { // what is dirty of it is not to come after
-		out, cancel := c.remotely(ctx)
+		out, cancel := c.limits.Remotely(ctx)
 		err := c.engine.FlushObject(out, e.Object)
 		cancel()
 		if err != nil {
@@ -82,7 +82,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 // or is large.
 func (b *Objects) write(ctx context.Context, o ids.Object, cues cue.Set, data []byte) error {
 	c := b.c
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	h := c.engine.Open(o, nil, content.Open{As: &as{p: withGroups(b.who), level: cues.Only(cue.Write).Sync()}, ClearSetID: b.who.UID != 0})
 	defer h.Close()
@@ -105,7 +105,7 @@ func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 	if !ok {
 		return nil, staleNode
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	for try := 0; ; try++ {
 		a, e, err := c.find(out, b.who, dir, name)

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/cartwheel/transfer"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
@@ -32,8 +33,9 @@ var _ mount.FileSystem = (*Client)(nil)
 func Open(ctx context.Context, o Options) (*Client, error) {
 	const op fault.Op = "cartwheel.Open"
 	o = o.filled()
-	c := &Client{opt: o, boot: o.BootTime, hlc: hlc.New(o.Now)}
+	c := &Client{opt: o, hlc: hlc.New(o.Now)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.limits = timeouts.New(timeouts.Options{Context: c.ctx, OpTimeout: o.OpTimeout, Soft: o.Soft, Progress: c.Progress})
 	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
 	c.nodes = inodes.New(o.KnownFiles)
 	c.kernel = inodes.NewKernel(c.nodes)
@@ -53,7 +55,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		_, _ = c.fetch(ctx, o, wanted{content: true}) // without a newer one the node says why it refuses
 	}})
 	c.router = route.New(cluster, o.Logger, c.onRow)
-	c.space = space.New(space.Options{Nodes: cluster, BootTime: o.BootTime, Remotely: c.remotely, Copies: func() int {
+	c.space = space.New(space.Options{Nodes: cluster, BootTime: o.BootTime, Remotely: c.limits.Remotely, Copies: func() int {
 		row, _ := c.router.Known(ids.RootSlice)
 		return max(len(row.Members), 1)
 	}})
@@ -63,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	c.locks = locks.New(locks.Options{
 		Context: c.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
-		Files: locked{c}, Spawn: c.spawn, Remotely: c.remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
+		Files: locked{c}, Spawn: c.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)

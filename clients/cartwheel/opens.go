@@ -16,7 +16,7 @@ import (
 // endLingering lets go of the files that were looked up, lost their last name
 // perhaps, and were not opened.
 func (c *Client) endLingering() {
-	list := c.nodes.Lingered(c.boot())
+	list := c.nodes.Lingered(c.opt.BootTime())
 	if len(list) == 0 {
 		return
 	}
@@ -101,8 +101,8 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	if !c.nodes.MayOpen(id, who.PID) {
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
 	}
-	cues := c.nodes.HintedCues(o, who.PID, c.boot())
-	out, cancel := c.remotely(ctx)
+	cues := c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
+	out, cancel := c.limits.Remotely(ctx)
 	b, err := c.nodes.BeginOpen(out, o, flags)
 	cancel()
 	if err != nil {

@@ -77,9 +77,20 @@ func (c *Client) awaitRecovery(ctx context.Context, o ids.Object) error {
 	if c.recovery.count.Load() == 0 {
 		return nil
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return c.recovery.await(out, o)
+}
+
+// flushFirst commits what is dirty of an object before something is done to it,
+// and what a crash left of it.
+func (c *Client) flushFirst(ctx context.Context, o ids.Object) error {
+	if err := c.awaitRecovery(ctx, o); err != nil {
+		return err
+	}
+	slow, done := c.limits.Patiently(ctx)
+	defer done()
+	return c.engine.FlushObject(slow, o)
 }
 
 // awaitAll returns when all objects are decided, or ctx ends.

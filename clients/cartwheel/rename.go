@@ -104,7 +104,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if err := refuseCue(name); err != nil {
 		return err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	v := c.victim(dir, name, c.seen.take(dir, name))
 	defer func() { v.end() }()
@@ -173,7 +173,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 	if err := checkNew(name); err != nil {
 		return mount.Entry{}, err
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	var e mount.Entry
 	err := asCaller(who, func(p *pb.Principal) error {
@@ -223,7 +223,7 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if len(newName) > mount.NameMax {
 		return fault.E(fault.NameTooLong, op, "", "")
 	}
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return c.renameShown(out, who, inodes.Name{Dir: id, Name: name}, inodes.Name{Dir: newID, Name: newName},
 		renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues})

@@ -39,7 +39,7 @@ func (c *Client) revoke(_ ids.Node, items []*pb.RevokeRequest_Item, done func(he
 		if item.What == pb.Grant_ALONE {
 			continue
 		}
-		held = append(held, c.nodes.Revoke(o, item, c.boot(), &n, c.isOwn)...)
+		held = append(held, c.nodes.Revoke(o, item, c.opt.BootTime(), &n, c.isOwn)...)
 		if item.What == pb.Grant_FILE || item.Unlinked {
 			if engine := c.engine; engine != nil {
 				engine.Invalidate(o)
@@ -108,7 +108,7 @@ func (c *Client) again(which func(ids.Object) bool) {
 	if c.engine == nil {
 		return
 	}
-	n := c.nodes.ForgetOpen(c.boot(), func(o ids.Object) bool { return which(o) && !c.isCovered(o) })
+	n := c.nodes.ForgetOpen(c.opt.BootTime(), func(o ids.Object) bool { return which(o) && !c.isCovered(o) })
 	c.dropKernel(&n)
 }
 

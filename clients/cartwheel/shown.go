@@ -67,7 +67,7 @@ func (c *Client) renameShown(ctx context.Context, who mount.Caller, from, to ino
 // ask instead.
 func (c *Client) follow(at inodes.Name, means inodes.Meaning, dir ids.Object, name string) {
 	left := c.names.Means(dir, name, c.nodes.ObjectAt(means.Child))
-	now := c.boot()
+	now := c.opt.BootTime()
 	if means.Child == 0 || means.Until <= now {
 		return
 	}

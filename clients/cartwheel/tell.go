@@ -87,7 +87,7 @@ func conflictName(f *pending.File) string {
 // unless the engine does.
 func (c *Client) refuse(f *pending.File, err error, note bool) {
 	c.opt.Logger.Warn("a new file could not be told to its active", "name", f.Name, "object", f.Object.String(), "err", err)
-	c.alone.sober.Store(int64(c.boot() + soberFor))
+	c.alone.sober.Store(int64(c.opt.BootTime() + soberFor))
 	c.names.Unmake(f.Dir, f.Name, f.Object)
 	c.doubt(f.Dir, f.Object)
 	if note {
@@ -113,7 +113,7 @@ func (c *Client) settle(ctx context.Context, o ids.Object) error {
 func (c *Client) settleFile(ctx context.Context, f *pending.File) error {
 	if c.alone.table.Claim(f) && !c.spawn(func() {
 		// The caller may give up waiting. The file is told all the same.
-		known, cancel := c.untilKnown(ctx)
+		known, cancel := c.limits.UntilKnown(ctx)
 		defer cancel()
 		_, _ = c.tell(known, f, nil) // those who wait hear of it
 	}) {
@@ -211,7 +211,7 @@ func (c *Client) tellOld() {
 		case <-c.ctx.Done():
 			return
 		case <-tick.C:
-			before := c.boot() - tellAfter
+			before := c.opt.BootTime() - tellAfter
 			if old := c.alone.table.Which(func(f *pending.File) bool { return f.Since < before }); len(old) > 0 {
 				c.background(func(ctx context.Context) {
 					_ = c.settleAll(ctx, func(f *pending.File) bool { return f.Since < before }) // their closes tell

@@ -13,17 +13,17 @@ func (c *Client) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	s := suspension{start: c.opt.Now()}
-	s.since(c.boot(), c.opt.Now())
+	s.since(c.opt.BootTime(), c.opt.Now())
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-tick.C:
-			if s.since(c.boot(), c.opt.Now()) {
+			if s.since(c.opt.BootTime(), c.opt.Now()) {
 				c.woken()
 			}
 			c.kernel.Release()
-			c.nodes.ForgetEnded(c.boot())
+			c.nodes.ForgetEnded(c.opt.BootTime())
 			c.endLingering()
 		}
 	}

@@ -129,7 +129,7 @@ func (c *Client) setXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 		return staleNode
 	}
 	set.Object = uint64(o)
-	out, cancel := c.remotely(ctx)
+	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	p := principal(who)
 	if isACL(set.Name) { // whether set-gid is cleared depends on the groups
@@ -161,7 +161,7 @@ func (c *Client) ownXattr(ctx context.Context, who mount.Caller, o ids.Object, c
 	case cuesName:
 		all, err := cue.ParsePath(cue.Join(cue.Kept(a.Cues)))
 		if cues.Empty() {
-			cues = c.nodes.HintedCues(o, who.PID, c.boot())
+			cues = c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
 		}
 		for _, q := range cues.All() { // those of the path are in force too
 			if q.Name.Persistent() && a.Mode&mount.TypeMask != mount.TypeDir {
@@ -225,7 +225,7 @@ func (c *Client) readFrom(slice ids.Slice, active ids.Node) (ids.Node, string) {
 // where asks the active about an object and adds which copy is read here.
 func (c *Client) where(ctx context.Context, o ids.Object) ([]byte, error) {
 	const op fault.Op = "cartwheel.where"
-	ctx, cancel := c.remotely(ctx)
+	ctx, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	if err := c.settle(ctx, o); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package cartwheel
+package timeouts
 
 import (
 	"sync/atomic"
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-func TestPatienceLastsAsLongAsThereIsProgress(t *testing.T) {
+func TestStall_IsNotFoundWhileThereIsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Uint64
 		var lost atomic.Int32
-		p := &patience{limit: time.Minute, progress: made.Load, lost: func() { lost.Add(1) }}
+		p := &stall{limit: time.Minute, progress: made.Load, lost: func() { lost.Add(1) }}
 		p.start()
 		for range 10 {
 			time.Sleep(50 * time.Second)
@@ -30,9 +30,9 @@ func TestPatienceLastsAsLongAsThereIsProgress(t *testing.T) {
 	})
 }
 
-func TestPatienceEndsWithItsWait(t *testing.T) {
+func TestStall_EndsWithItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &patience{limit: time.Minute, progress: func() uint64 { return 0 }, lost: func() { t.Error("lost after the end") }}
+		p := &stall{limit: time.Minute, progress: func() uint64 { return 0 }, lost: func() { t.Error("lost after the end") }}
 		p.start()
 		time.Sleep(30 * time.Second)
 		p.stop()

@@ -1,4 +1,8 @@
-package cartwheel
+// Package timeouts decides how long calls to nodes go on: how long one operation
+// may take, what is left when its caller is interrupted, and when writes that make
+// no progress are given up. It calls nothing by itself. Limits are safe for use by
+// many goroutines.
+package timeouts
 
 import (
 	"context"
@@ -7,8 +11,25 @@ import (
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 )
+
+// Options set up Limits. None may be missing.
+type Options struct {
+	// Context ends with the client.
+	Context context.Context
+	// OpTimeout bounds one operation with all of its retries.
+	OpTimeout time.Duration
+	// Soft gives up a write that no node takes within OpTimeout.
+	Soft bool
+	// Progress grows with everything that gets to the nodes.
+	Progress func() uint64
+}
+
+// Limits makes the contexts that calls to nodes run under.
+type Limits struct{ opt Options }
+
+// New returns Limits.
+func New(o Options) *Limits { return &Limits{opt: o} }
 
 // interruptGrace is how long a call to a node goes on after its caller was
 // interrupted, half of it at least from the signal on: an operation that was
@@ -29,17 +50,19 @@ func (o outlasting) Value(key any) any {
 }
 
 // outlast returns a context that ends with the client, not with the request.
-func (c *Client) outlast(ctx context.Context) outlasting { return outlasting{trace.Carry(c.ctx, ctx)} }
+func (l *Limits) outlast(ctx context.Context) outlasting {
+	return outlasting{trace.Carry(l.opt.Context, ctx)}
+}
 
 // outlasts reports whether a context has the grace already.
 func outlasts(ctx context.Context) bool { return ctx.Value(outlastingKey{}) != nil }
 
-// remotely returns the context for calls to nodes on behalf of one request.
-func (c *Client) remotely(ctx context.Context) (context.Context, context.CancelFunc) {
+// Remotely returns the context for calls to nodes on behalf of one request.
+func (l *Limits) Remotely(ctx context.Context) (context.Context, context.CancelFunc) {
 	if outlasts(ctx) {
-		return context.WithTimeout(ctx, c.opt.OpTimeout)
+		return context.WithTimeout(ctx, l.opt.OpTimeout)
 	}
-	out, cancel := context.WithTimeout(c.outlast(ctx), c.opt.OpTimeout)
+	out, cancel := context.WithTimeout(l.outlast(ctx), l.opt.OpTimeout)
 	stop := endAfterGrace(ctx, out, cancel)
 	return out, func() { stop(); cancel() }
 }
@@ -63,17 +86,17 @@ func endAfterGrace(ctx, out context.Context, cancel func()) (stop func() bool) {
 	}).Stop
 }
 
-// untilTaken is remotely for what waits until there is room for written bytes: a
+// UntilTaken is Remotely for what waits until there is room for written bytes: a
 // writer is slowed down, never refused, while its caller waits. With Soft it
-// gives up as patiently does.
-func (c *Client) untilTaken(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.opt.Soft {
-		return c.patiently(ctx)
+// gives up as Patiently does.
+func (l *Limits) UntilTaken(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.opt.Soft {
+		return l.Patiently(ctx)
 	}
 	if outlasts(ctx) {
 		return context.WithCancel(ctx)
 	}
-	out, cancel := context.WithCancel(c.outlast(ctx))
+	out, cancel := context.WithCancel(l.outlast(ctx))
 	stop := endAfterGrace(ctx, out, cancel)
 	return out, func() { stop(); cancel() }
 }
@@ -82,41 +105,38 @@ func (c *Client) untilTaken(ctx context.Context) (context.Context, context.Cance
 // without a deadline gets one of the router's own.
 const asGoodAsNone = 10 * 365 * 24 * time.Hour
 
-// untilKnown is what an operation runs under that no caller waits for by itself:
+// UntilKnown is what an operation runs under that no caller waits for by itself:
 // it is not given up before its outcome is known, but with Soft.
-func (c *Client) untilKnown(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.opt.Soft {
-		return context.WithTimeout(trace.Carry(c.ctx, ctx), c.opt.OpTimeout)
+func (l *Limits) UntilKnown(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.opt.Soft {
+		return context.WithTimeout(trace.Carry(l.opt.Context, ctx), l.opt.OpTimeout)
 	}
-	return context.WithTimeout(trace.Carry(c.ctx, ctx), asGoodAsNone)
+	return context.WithTimeout(trace.Carry(l.opt.Context, ctx), asGoodAsNone)
 }
 
-// whileProgress is what Close runs under: it ends when nothing got to the nodes
+// WhileProgress is what Close runs under: it ends when nothing got to the nodes
 // for the limit.
-func (c *Client) whileProgress(limit time.Duration) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(c.ctx)
-	p := &patience{limit: limit, progress: c.Progress, lost: func() {
-		cancel(fault.Errorf(fault.TimedOut, "cartwheel.Close", "", "nothing got to the nodes for %v", limit))
+func (l *Limits) WhileProgress(limit time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(l.opt.Context)
+	p := &stall{limit: limit, progress: l.opt.Progress, lost: func() {
+		cancel(fault.Errorf(fault.TimedOut, "timeouts.WhileProgress", "", "nothing got to the nodes for %v", limit))
 	}}
 	p.start()
 	return out, func() { p.stop(); cancel(context.Canceled) }
 }
 
-// Progress grows with everything that gets to the nodes.
-func (c *Client) Progress() uint64 { return c.engine.Progress() + c.arrived.Load() }
-
-// patiently is remotely for what waits until written bytes are on their nodes:
+// Patiently is Remotely for what waits until written bytes are on their nodes:
 // how long that takes is up to how many they are and how fast the way is. It
 // ends when nothing was uploaded or committed for as long as an operation may
 // take.
-func (c *Client) patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *Limits) Patiently(ctx context.Context) (context.Context, context.CancelFunc) {
 	base, graced := ctx, outlasts(ctx)
 	if !graced {
-		base = c.outlast(ctx)
+		base = l.outlast(ctx)
 	}
 	out, cancel := context.WithCancelCause(base)
-	p := &patience{limit: c.opt.OpTimeout, progress: c.Progress, lost: func() {
-		cancel(fault.Errorf(fault.TimedOut, "cartwheel.patiently", "", "nothing got to the nodes for %v%s", c.opt.OpTimeout, c.keptNote()))
+	p := &stall{limit: l.opt.OpTimeout, progress: l.opt.Progress, lost: func() {
+		cancel(fault.Errorf(fault.TimedOut, "timeouts.Patiently", "", "nothing got to the nodes for %v%s", l.opt.OpTimeout, l.keptNote()))
 	}}
 	p.start()
 	stop := func() bool { return true }
@@ -127,26 +147,16 @@ func (c *Client) patiently(ctx context.Context) (context.Context, context.Cancel
 }
 
 // keptNote says what becomes of writes that a program stops waiting for.
-func (c *Client) keptNote() string {
-	if c.opt.Soft {
+func (l *Limits) keptNote() string {
+	if l.opt.Soft {
 		return ""
 	}
 	return "; what was written is kept and sent on"
 }
 
-// flushFirst commits what is dirty of an object before something is done to it,
-// and what a crash left of it.
-func (c *Client) flushFirst(ctx context.Context, o ids.Object) error {
-	if err := c.awaitRecovery(ctx, o); err != nil {
-		return err
-	}
-	slow, done := c.patiently(ctx)
-	defer done()
-	return c.engine.FlushObject(slow, o)
-}
-
-// patience is lost when progress stays what it was for the limit.
-type patience struct {
+// stall notices that progress stays what it was for the limit, and calls lost
+// once.
+type stall struct {
 	limit    time.Duration
 	progress func() uint64
 	lost     func()
@@ -157,13 +167,13 @@ type patience struct {
 	timer *time.Timer
 }
 
-func (p *patience) start() {
+func (p *stall) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen, p.timer = p.progress(), time.AfterFunc(p.limit, p.look)
 }
 
-func (p *patience) look() {
+func (p *stall) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.progress()
@@ -178,7 +188,7 @@ func (p *patience) look() {
 	}
 }
 
-func (p *patience) stop() {
+func (p *stall) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
