@@ -1,73 +1,16 @@
 package cartwheel
 
 import (
-	"sync"
-	"sync/atomic"
-	"time"
-
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/pending"
-	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// Files made in a directory that is this client's alone are made here, with an
-// ID that the slice's active gave in advance. Their active hears of them with
-// their first content, in one operation, at the latest when they are closed,
-// when the directory stops being ours, or after tellAfter. Whatever else is
-// asked of their active about them or their directory tells it first.
-
-const (
-	// tellAfter is how long a file that stays open is kept from its active.
-	tellAfter = time.Second
-	// tellAtOnce bounds the files that are told at the same time.
-	tellAtOnce = 64
-	// reserve is how many IDs are asked for where fewer than reserveBelow are
-	// left; the operations under way meanwhile use those.
-	reserve, reserveBelow = 1024, 256
-	// soberFor is for how long files are made at their active, so that programs
-	// hear of it when they open them, after one was refused.
-	soberFor = 5 * time.Second
-)
-
-// made files and those whose active refused them.
-type aloneness struct {
-	table *pending.Table
-	sober atomic.Int64 // boot time until which nothing is made here
-
-	mu      sync.Mutex // guards refused
-	refused map[ids.Object]error
-}
-
-func (a *aloneness) init(most int) {
-	a.table, a.refused = pending.New(most), map[ids.Object]error{}
-}
-
 // Pending is how many files were made here that their actives have not heard of.
-func (c *Client) Pending() int { return c.alone.table.Len() }
-
-// take returns why an object's active refused it, once.
-func (a *aloneness) take(o ids.Object) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	err := a.refused[o]
-	delete(a.refused, o)
-	return err
-}
-
-// want has a create ask for what later ones need to be made here.
-func (c *Client) want(create *pb.Create, s ids.Slice) {
-	create.Alone = true
-	if c.alone.table.Left(s) < reserveBelow {
-		create.Reserve = reserve
-	}
-}
-
-// got takes the IDs that came with an answer.
-func (c *Client) got(r *pb.Result) { c.alone.table.Give(ids.Object(r.First), r.Numbers) }
+func (c *Client) Pending() int { return c.deferred.Len() }
 
 // makeAlone makes a file here, if its directory is ours alone, the name is known
 // to be free, and nothing about it is for its active to decide.
@@ -78,14 +21,14 @@ func (c *Client) makeAlone(m *making) (made, bool) {
 	}
 	now := c.opt.BootTime()
 	dir, _, ok := c.names.Attr(m.dir)
-	if !ok || dir.HasAcl || dir.Nlink == 0 || c.alone.sober.Load() > int64(now) || !c.destination.IsHere(dir) {
+	if !ok || dir.HasAcl || dir.Nlink == 0 || c.deferred.IsSober(now) || !c.destination.IsHere(dir) {
 		return made{}, false
 	}
 	p, ok := c.maker(dir, m.who)
 	if !ok {
 		return made{}, false
 	}
-	o, ok := c.alone.table.ID(m.dir.Slice())
+	o, ok := c.deferred.ID(m.dir.Slice())
 	if !ok {
 		return made{}, false
 	}
@@ -104,7 +47,7 @@ func (c *Client) makeAlone(m *making) (made, bool) {
 	if !c.journalMade(f) {
 		return made{}, false
 	}
-	if !c.alone.table.Add(f, func() bool { return c.names.Make(m.dir, m.name, a) }) {
+	if !c.deferred.Add(f, func() bool { return c.names.Make(m.dir, m.name, a) }) {
 		c.engine.Told(o, f.Journal, 0)
 		return made{}, false
 	}

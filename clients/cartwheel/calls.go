@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
@@ -80,7 +80,7 @@ type wanted struct {
 
 // fetch reads an object's attributes from its active and learns them.
 func (c *Client) fetch(ctx context.Context, o ids.Object, want wanted) (*pb.Attr, error) {
-	if err := c.settle(ctx, o); err != nil {
+	if err := c.deferred.Publish(ctx, o); err != nil {
 		return nil, err
 	}
 	var mark names.Mark
@@ -128,14 +128,17 @@ type operation struct {
 	op    *pb.Operation
 	body  [][]byte
 	level uint32
-	first *pending.File // which the operation tells the active of
+	// publishes: it is what publishes a file, and waits for no other.
+	publishes bool
 }
 
 // operate runs one operation exactly once. A failure that the active decided
 // has its kind; any other means that the outcome is not known: see unknown.
 func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse, ids.Node, error) {
 	const op fault.Op = "cartwheel.operate"
-	c.settleFor(ctx, &o)
+	if !o.publishes {
+		c.deferred.PublishFor(ctx, o.op)
+	}
 	if o.op.TimeNs == 0 {
 		o.op.TimeNs = c.opt.Now().UnixNano()
 	}
@@ -161,6 +164,11 @@ func (c *Client) operate(ctx context.Context, o operation) (*pb.OperateResponse,
 		}
 	}
 	return resp, by, nil
+}
+
+// publish sends what publishes a file.
+func (c *Client) publish(ctx context.Context, o deferred.Operation) (*pb.OperateResponse, ids.Node, error) {
+	return c.operate(ctx, operation{slice: o.Slice, p: o.Principal, op: o.Op, body: o.Body, level: o.Level, publishes: true})
 }
 
 // outcome marks an error after which nobody knows whether the operation was

@@ -14,6 +14,7 @@
 //	prefetch     asks for what may be needed next
 //	locks        takes, claims and gives up advisory locks
 //	transfer     carries the bytes of files
+//	deferred     publishes new files that were made here
 //	destination  chooses the slice of a new object
 //	tickets      keeps what nodes sealed for a user
 //	receipts     keeps what actives said of writes
@@ -29,8 +30,8 @@ package cartwheel
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
+	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
@@ -77,7 +78,7 @@ type Client struct {
 	handles     handles
 	locks       *locks.Keeper
 	destination *destination.Chooser
-	alone       aloneness
+	deferred    *deferred.Publisher
 	space       *space.Gauge
 	receipts    receipts.Table
 	farewells   farewells
@@ -89,7 +90,6 @@ type Client struct {
 	ahead       *prefetch.Files
 	lists       *listing.Reader
 	recorder    *trace.Recorder
-	arrived     atomic.Uint64 // files that were made here and their actives told of
 	closing     sync.Once
 	closed      error
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -33,7 +34,7 @@ func (c *Client) Unsaved() []Unsaved {
 	for _, u := range c.engine.Unsaved() {
 		add(Unsaved{Object: u.Object, Bytes: u.Bytes, Name: u.Name, Err: u.Err})
 	}
-	for _, f := range c.alone.table.Which(every) {
+	for _, f := range c.deferred.Which(deferred.Every) {
 		b := inodes.Opening{Object: f.Object, Dir: f.Dir, Name: f.Name}
 		add(Unsaved{Object: f.Object, Name: func() string { return c.path(&b) }})
 	}
@@ -61,9 +62,9 @@ func (c *Client) Unsent() (files int, bytes uint64) {
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		ctx, cancel := c.limits.WhileProgress(c.opt.FlushTimeout)
-		_ = c.engine.FlushAll(ctx)  // what is left is listed
-		_ = c.settleAll(ctx, every) // likewise
-		_ = c.engine.FlushAll(ctx)  // likewise: of files that were told just now
+		_ = c.engine.FlushAll(ctx)                     // what is left is listed
+		_ = c.deferred.PublishAll(ctx, deferred.Every) // likewise
+		_ = c.engine.FlushAll(ctx)                     // likewise: of files that were told just now
 		lost := c.lost(c.Unsaved())
 		cancel()
 		c.stop()

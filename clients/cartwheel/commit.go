@@ -19,9 +19,9 @@ func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Res
 	if err := c.tickets.ShowOwned(commit.Splice); err != nil {
 		return nil, err
 	}
-	if f := c.alone.table.Of(o); f != nil {
-		if c.alone.table.Claim(f) {
-			return c.tell(ctx, f, &commit)
+	if f := c.deferred.Of(o); f != nil {
+		if c.deferred.Claim(f) {
+			return c.deferred.PublishClaimed(ctx, f, &commit)
 		}
 		if err := f.Wait(ctx); err != nil {
 			return nil, err

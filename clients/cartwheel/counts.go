@@ -39,4 +39,4 @@ func (c *Client) startRead(o *trace.Operation, id mount.Handle, offset int64, si
 }
 
 // Progress grows with everything that gets to the nodes.
-func (c *Client) Progress() uint64 { return c.engine.Progress() + c.arrived.Load() }
+func (c *Client) Progress() uint64 { return c.engine.Progress() + c.deferred.Published() }

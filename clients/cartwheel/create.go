@@ -101,7 +101,7 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (made, error) {
 	mark := c.begin(m.dir, 0, 0, m.name)
 	defer c.names.End(&mark)
-	c.want(m.create, m.dir.Slice())
+	c.deferred.Want(m.create, m.dir.Slice())
 	resp, by, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(), body: m.body,
 		op: &pb.Operation{Op: &pb.Operation_Create{Create: m.create}}})
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 		return made{}, err
 	}
 	r := resp.Result
-	c.got(r)
+	c.deferred.Got(r)
 	if r.Attr == nil || r.Attr.Object == 0 {
 		return made{}, fault.E(fault.Corrupt, "cartwheel.create", m.name, "the answer has no object")
 	}
@@ -147,9 +147,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	obj := ids.Object(0)
 	mk := &pb.MakeObject{Mode: m.create.Mode, Umask: m.create.Umask, Rdev: m.create.Rdev, Target: m.create.Target,
 		Cues: cue.Inherit(dir.Cues, m.create.Cues), Parent: uint64(m.dir), Alone: true}
-	if c.alone.table.Left(slice) < reserveBelow {
-		mk.Reserve = reserve
-	}
+	mk.Reserve = c.deferred.Reserve(slice)
 	if dir.Mode&mount.SetGID != 0 {
 		mk.UseGid, mk.Gid = true, dir.Gid
 	}
@@ -164,7 +162,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	if err != nil {
 		return made{}, err // nobody will ever see it
 	}
-	c.got(resp.Result)
+	c.deferred.Got(resp.Result)
 	a := resp.Result.Attr
 	obj = ids.Object(a.GetObject())
 	grants := resp.Grants

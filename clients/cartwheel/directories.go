@@ -39,7 +39,7 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _
 	}
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	return c.settleDir(out, o)
+	return c.deferred.PublishDir(out, o)
 }
 
 // ReadDir implements mount.Directories.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
 )
@@ -24,7 +25,7 @@ func (c *Client) DropCaches(caller context.Context) {
 	if err := c.engine.FlushAll(ctx); err != nil {
 		c.opt.Logger.Warn("not everything could be committed before the caches were dropped", "err", err)
 	}
-	_ = c.settleAll(ctx, every) // their closes tell
+	_ = c.deferred.PublishAll(ctx, deferred.Every) // their closes tell
 	c.names.Clear()
 	c.below.Clear()
 	c.engine.DropCaches()

@@ -3,12 +3,8 @@ package cartwheel
 import (
 	"context"
 	"math"
-	"sync"
-	"sync/atomic"
 
 	"cartwheel.dev/clients/cartwheel/inodes"
-	"cartwheel.dev/clients/cartwheel/listing"
-	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -16,67 +12,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// as is what goes with every commit of a handle's writes.
-type as struct {
-	p     *pb.Principal
-	level uint32
-}
-
-// handle is an open file or directory.
-type handle struct {
-	object  ids.Object
-	node    mount.Inode
-	content *content.Handle // of a file
-	as      *as             // of its writes
-	flags   mount.OpenFlags
-	listing *listing.Listing // of a directory
-	// asked: the attributes were asked for once for what a write takes away.
-	asked atomic.Bool
-}
-
 var _ mount.PieceReader = (*Client)(nil)
-
-// handles is the table of what is open.
-type handles struct {
-	mu   sync.RWMutex // guards below
-	byID map[mount.Handle]*handle
-	last mount.Handle
-}
-
-func (t *handles) init() { t.byID = map[mount.Handle]*handle{} }
-
-func (t *handles) add(h *handle) mount.Handle {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last++
-	t.byID[t.last] = h
-	return t.last
-}
-
-func (t *handles) get(id mount.Handle) (*handle, error) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if h := t.byID[id]; h != nil {
-		return h, nil
-	}
-	return nil, fault.E(fault.BadHandle, "cartwheel", "", "")
-}
-
-func (t *handles) file(id mount.Handle) (*handle, error) {
-	h, err := t.get(id)
-	if err == nil && h.content == nil {
-		err = fault.E(fault.BadHandle, "cartwheel", "", "")
-	}
-	return h, err
-}
-
-func (t *handles) remove(id mount.Handle) *handle {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.byID[id]
-	delete(t.byID, id)
-	return h
-}
 
 // Create implements mount.Files.
 func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
@@ -239,7 +175,7 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if err != nil {
 		return err
 	}
-	if told := c.alone.table.Of(h.object) == nil; h.flags.Writes() && !c.isRemoved(h.object) || !told {
+	if told := c.deferred.Of(h.object) == nil; h.flags.Writes() && !c.isRemoved(h.object) || !told {
 		err = c.flushed(ctx, h, h.content.Flush)
 	}
 	c.locks.UnlockOwner(ctx, h.object, owner)
@@ -253,10 +189,10 @@ func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Cont
 	done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	if told := c.settle(out, h.object); err == nil {
+	if told := c.deferred.Publish(out, h.object); err == nil {
 		err = told
 	}
-	if refused := c.alone.take(h.object); err == nil {
+	if refused := c.deferred.Refusal(h.object); err == nil {
 		err = refused
 	}
 	return err

@@ -15,7 +15,7 @@ type locked struct{ c *Client }
 var _ locks.Files = locked{}
 
 // Publish implements locks.Files.
-func (f locked) Publish(ctx context.Context, o ids.Object) error { return f.c.settle(ctx, o) }
+func (f locked) Publish(ctx context.Context, o ids.Object) error { return f.c.deferred.Publish(ctx, o) }
 
 // Flush implements locks.Files.
 func (f locked) Flush(ctx context.Context, o ids.Object) error { return f.c.flushFirst(ctx, o) }
@@ -54,7 +54,7 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hi
 
 // openIn lists the open objects of a slice that its active knows.
 func (c *Client) openIn(slice ids.Slice) (out []uint64) {
-	for _, o := range c.nodes.Open(func(o ids.Object) bool { return o.Slice() == slice && c.alone.table.Of(o) == nil }) {
+	for _, o := range c.nodes.Open(func(o ids.Object) bool { return o.Slice() == slice && c.deferred.Of(o) == nil }) {
 		out = append(out, uint64(o))
 	}
 	return out

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
@@ -40,7 +41,6 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.nodes = inodes.New(o.KnownFiles)
 	c.kernel = inodes.NewKernel(c.nodes)
 	c.handles.init()
-	c.alone.init(o.UntoldFiles)
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
 		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.BootTime,
@@ -70,14 +70,19 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
+	c.deferred = deferred.New(deferred.Options{
+		Limit: o.UntoldFiles, Context: c.ctx, Names: c.names, Receipts: &c.receipts, Log: o.Logger, BootTime: o.BootTime,
+		Engine: func() *content.Engine { return c.engine }, Send: c.publish, IsUnknown: unknown, LevelOf: levelOf,
+		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.spawn, Background: c.background, UntilKnown: c.limits.UntilKnown,
+	})
 	c.below = prefetch.NewBelow(o.BootTime)
 	c.ahead = prefetch.New(prefetch.Options{
 		Router: c.router, Cluster: cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
-		IsDeferred: func(o ids.Object) bool { return c.alone.table.Of(o) != nil },
+		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil },
 		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
 		Background: c.background,
 	})
-	c.lists = listing.New(listing.Options{Context: c.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.settleDir,
+	c.lists = listing.New(listing.Options{Context: c.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.deferred.PublishDir,
 		IsNear: cluster.Near, Spawn: c.spawn})
 	cluster.Host().Message(method.Page, c.lists.Pushed)
 	if err := c.start(ctx); err != nil {
@@ -105,7 +110,7 @@ func (c *Client) start(ctx context.Context) error {
 		return err
 	}
 	c.engine = content.New(c.chunks, o)
-	c.spawn(c.tellOld)
+	c.spawn(c.deferred.PublishOld)
 	c.spawn(c.watch)
 	c.recover(ctx)
 	return nil

@@ -43,7 +43,7 @@ func (c *Client) path(b *inodes.Opening) string {
 // endOpen ends what BeginOpen counted: the file was closed, or never opened. It
 // reports whether its active is to be told that it is not open here any more.
 func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (l inodes.Leaving, letGo bool) {
-	l, letGo = c.nodes.EndOpen(o, flags, func() { _ = c.alone.take(o) }) // no close is left to report it
+	l, letGo = c.nodes.EndOpen(o, flags, func() { _ = c.deferred.Refusal(o) }) // no close is left to report it
 	if letGo {
 		c.names.Forget(o)
 	}
@@ -154,7 +154,7 @@ func (c *Client) toOpen(ctx context.Context, o ids.Object, hold content.Hold) (*
 const openTries = 3
 
 func (c *Client) attrToOpen(ctx context.Context, o ids.Object) (*pb.Attr, error) {
-	if c.alone.table.Of(o) != nil {
+	if c.deferred.Of(o) != nil {
 		if a, _, ok := c.names.Attr(o); ok {
 			return a, nil
 		}

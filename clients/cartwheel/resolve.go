@@ -23,8 +23,8 @@ type resolved struct {
 
 // resolve asks the active of a directory for one name, and learns the answer.
 func (c *Client) resolve(ctx context.Context, who mount.Caller, dir ids.Object, name string) (names.Entry, error) {
-	if f := c.alone.table.At(dir, name); f != nil {
-		_ = c.settleFile(ctx, f) // if it is refused, the name is not there
+	if f := c.deferred.At(dir, name); f != nil {
+		_ = c.deferred.PublishFile(ctx, f) // if it is refused, the name is not there
 	}
 	met, err := c.resolveAll(ctx, who, dir, []string{name})
 	if err != nil {
@@ -84,7 +84,7 @@ func refusedBy(s *pb.ResolveResponse_Step, op fault.Op, dir ids.Object) error {
 
 // learnResolved learns an answer and returns what the names mean.
 func (c *Client) learnResolved(dir ids.Object, path []string, r *resolved) (met []names.Entry) {
-	made := c.alone.table.Dirs()
+	made := c.deferred.Dirs()
 	c.names.Learn(&r.mark, r.by, r.resp.Grants, func(l *names.Learner) {
 		l.Attr(r.resp.Dir, false)
 		at := dir

@@ -53,7 +53,7 @@ func (c *Client) revoke(_ ids.Node, items []*pb.RevokeRequest_Item, done func(he
 	}
 	answer := func() { done(held) }
 	in := func(f *pending.File) bool { return slices.Contains(shared, f.Dir) }
-	if len(shared) > 0 && c.alone.table.Len() > 0 {
+	if len(shared) > 0 && c.deferred.Len() > 0 {
 		if waits { // both must have happened
 			var first atomic.Bool
 			answer = func() {
@@ -61,9 +61,9 @@ func (c *Client) revoke(_ ids.Node, items []*pb.RevokeRequest_Item, done func(he
 					done(held)
 				}
 			}
-			c.tellSoon(in, answer)
+			c.deferred.PublishSoon(in, answer)
 		} else {
-			c.tellSoon(in, func() {})
+			c.deferred.PublishSoon(in, func() {})
 		}
 	}
 	c.kernel.Tell(&n, busy, answer)
@@ -94,7 +94,7 @@ func (c *Client) begin(dir, to, o ids.Object, changed ...string) names.Mark {
 // for their slice by now: that one had them claimed.
 func (c *Client) lapsed(node ids.Node) {
 	c.locks.Doubt(node)
-	c.tellSoon(func(f *pending.File) bool {
+	c.deferred.PublishSoon(func(f *pending.File) bool {
 		row, ok := c.router.Known(f.Dir.Slice())
 		return !ok || row.Active == node
 	}, func() {})
@@ -128,7 +128,7 @@ func (c *Client) onRow(old, row geoconfig.SliceRow) {
 		return
 	}
 	c.sessions.Void(row.ID)
-	c.tellSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
+	c.deferred.PublishSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
 	c.spawn(func() {
 		c.again(func(o ids.Object) bool { return o.Slice() == row.ID })
 		c.locks.Claim(row, func() []uint64 { return c.openIn(row.ID) })

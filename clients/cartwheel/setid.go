@@ -25,7 +25,7 @@ func (c *Client) dropSetID(ctx context.Context, h *handle) error {
 	if !dropsSetID(a.Mode) {
 		return nil
 	}
-	if err := c.settle(ctx, h.object); err != nil {
+	if err := c.deferred.Publish(ctx, h.object); err != nil {
 		return err
 	}
 	a, err := c.change(ctx, h.object, operation{p: h.as.p, level: h.as.level, op: &pb.Operation{Op: &pb.Operation_Commit{

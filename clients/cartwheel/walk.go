@@ -78,8 +78,8 @@ func together(path []string) int {
 // who asks for them one by one then.
 func (c *Client) warm(ctx context.Context, who mount.Caller, dir ids.Object, path []string) {
 	last := path[len(path)-1]
-	for _, f := range c.alone.table.Which(func(f *pending.File) bool { return f.Name == last }) {
-		_ = c.settleFile(ctx, f) // if it is refused, the name is not there
+	for _, f := range c.deferred.Which(func(f *pending.File) bool { return f.Name == last }) {
+		_ = c.deferred.PublishFile(ctx, f) // if it is refused, the name is not there
 	}
 	for len(path) > 0 {
 		e, _, known := c.names.Lookup(dir, path[0])

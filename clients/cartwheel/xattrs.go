@@ -227,7 +227,7 @@ func (c *Client) where(ctx context.Context, o ids.Object) ([]byte, error) {
 	const op fault.Op = "cartwheel.where"
 	ctx, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	if err := c.settle(ctx, o); err != nil {
+	if err := c.deferred.Publish(ctx, o); err != nil {
 		return nil, err
 	}
 	var resp *pb.WhereResponse

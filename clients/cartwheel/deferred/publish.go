@@ -1,0 +1,145 @@
+package deferred
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/pending"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// Publish returns when an object's active knows it.
+func (p *Publisher) Publish(ctx context.Context, o ids.Object) error {
+	if f := p.Of(o); f != nil {
+		return p.PublishFile(ctx, f)
+	}
+	return nil
+}
+
+// PublishFile returns when a file's active knows it, or refused it.
+func (p *Publisher) PublishFile(ctx context.Context, f *pending.File) error {
+	if p.Claim(f) && !p.opt.Spawn(func() {
+		// The caller may give up waiting. The file is told all the same.
+		known, cancel := p.opt.UntilKnown(ctx)
+		defer cancel()
+		_, _ = p.PublishClaimed(known, f, nil) // those who wait hear of it
+	}) {
+		p.Release(f)
+		return fault.E(fault.Closed, "deferred.PublishFile", f.Name, "the mount has ended")
+	}
+	return f.Wait(ctx)
+}
+
+// PublishAll returns when the actives know all files that a condition holds for,
+// or refused them, and then why they refused one. Whoever closes it hears of it
+// too.
+func (p *Publisher) PublishAll(ctx context.Context, which func(*pending.File) bool) error {
+	files := p.Which(which)
+	if len(files) == 0 {
+		return nil
+	}
+	failed := make([]error, len(files))
+	slots := make(chan struct{}, publishAtOnce)
+	var group sync.WaitGroup
+	for i, f := range files {
+		slots <- struct{}{}
+		group.Go(func() {
+			failed[i] = p.PublishFile(ctx, f)
+			<-slots
+		})
+	}
+	group.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PublishDir is PublishAll for the files of a directory.
+func (p *Publisher) PublishDir(ctx context.Context, dir ids.Object) error {
+	return p.PublishAll(ctx, func(f *pending.File) bool { return f.Dir == dir })
+}
+
+// Every holds for every file.
+func Every(*pending.File) bool { return true }
+
+// PublishFor tells an active what an operation depends on that it does not know.
+// What it refuses, the operation then does not find.
+func (p *Publisher) PublishFor(ctx context.Context, op *pb.Operation) {
+	if p.Len() == 0 {
+		return
+	}
+	object := func(id uint64) { _ = p.Publish(ctx, ids.Object(id)) }
+	name := func(dir uint64, name []byte) {
+		if f := p.At(ids.Object(dir), string(name)); f != nil {
+			_ = p.PublishFile(ctx, f)
+		}
+	}
+	inside := func(dir uint64, name []byte) { // what is removed must be seen not to be empty
+		if e, _, ok := p.opt.Names.Lookup(ids.Object(dir), string(name)); ok && e.Type == mount.TypeDir {
+			_ = p.PublishDir(ctx, e.Object)
+		}
+	}
+	switch op := op.Op.(type) {
+	case *pb.Operation_Create:
+		name(op.Create.Dir, op.Create.Name)
+	case *pb.Operation_LinkName:
+		name(op.LinkName.Dir, op.LinkName.Name)
+	case *pb.Operation_Link:
+		object(op.Link.Object)
+		name(op.Link.Dir, op.Link.Name)
+	case *pb.Operation_Unlink:
+		name(op.Unlink.Dir, op.Unlink.Name)
+		if op.Unlink.Directory {
+			inside(op.Unlink.Dir, op.Unlink.Name)
+		}
+	case *pb.Operation_Rename:
+		name(op.Rename.Dir, op.Rename.Name)
+		name(op.Rename.NewDir, op.Rename.NewName)
+		inside(op.Rename.NewDir, op.Rename.NewName)
+	case *pb.Operation_SetAttr:
+		object(op.SetAttr.Object)
+		_ = p.PublishDir(ctx, ids.Object(op.SetAttr.Object))
+	case *pb.Operation_SetXattr:
+		object(op.SetXattr.Object)
+		_ = p.PublishDir(ctx, ids.Object(op.SetXattr.Object))
+	case *pb.Operation_Hold:
+		object(op.Hold.Object)
+	}
+}
+
+// PublishOld tells actives of files that stay open, until the Client ends.
+func (p *Publisher) PublishOld() {
+	tick := time.NewTicker(publishAfter / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.opt.Context.Done():
+			return
+		case <-tick.C:
+			before := p.opt.BootTime() - publishAfter
+			if old := p.Which(func(f *pending.File) bool { return f.Since < before }); len(old) > 0 {
+				p.opt.Background(func(ctx context.Context) {
+					_ = p.PublishAll(ctx, func(f *pending.File) bool { return f.Since < before }) // their closes tell
+				})
+			}
+		}
+	}
+}
+
+// PublishSoon tells actives of the files that a condition holds for, in the
+// background; then runs when that is done.
+func (p *Publisher) PublishSoon(which func(*pending.File) bool, then func()) {
+	if len(p.Which(which)) == 0 || !p.opt.Background(func(ctx context.Context) {
+		_ = p.PublishAll(ctx, which) // their closes tell
+		then()
+	}) {
+		then()
+	}
+}

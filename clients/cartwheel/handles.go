@@ -1,0 +1,81 @@
+package cartwheel
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"cartwheel.dev/clients/cartwheel/listing"
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// as is what goes with every commit of a handle's writes.
+type as struct {
+	p     *pb.Principal
+	level uint32
+}
+
+// levelOf is the sync level of a commit's As.
+func levelOf(how any) (level uint32, ok bool) {
+	if how, _ := how.(*as); how != nil {
+		return how.level, true
+	}
+	return 0, false
+}
+
+// handle is an open file or directory.
+type handle struct {
+	object  ids.Object
+	node    mount.Inode
+	content *content.Handle // of a file
+	as      *as             // of its writes
+	flags   mount.OpenFlags
+	listing *listing.Listing // of a directory
+	// asked: the attributes were asked for once for what a write takes away.
+	asked atomic.Bool
+}
+
+// handles is the table of what is open.
+type handles struct {
+	mu   sync.RWMutex // guards below
+	byID map[mount.Handle]*handle
+	last mount.Handle
+}
+
+func (t *handles) init() { t.byID = map[mount.Handle]*handle{} }
+
+func (t *handles) add(h *handle) mount.Handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	t.byID[t.last] = h
+	return t.last
+}
+
+func (t *handles) get(id mount.Handle) (*handle, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if h := t.byID[id]; h != nil {
+		return h, nil
+	}
+	return nil, fault.E(fault.BadHandle, "cartwheel", "", "")
+}
+
+func (t *handles) file(id mount.Handle) (*handle, error) {
+	h, err := t.get(id)
+	if err == nil && h.content == nil {
+		err = fault.E(fault.BadHandle, "cartwheel", "", "")
+	}
+	return h, err
+}
+
+func (t *handles) remove(id mount.Handle) *handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.byID[id]
+	delete(t.byID, id)
+	return h
+}
