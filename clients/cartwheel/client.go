@@ -28,9 +28,6 @@
 package cartwheel
 
 import (
-	"context"
-	"sync"
-
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/inodes"
@@ -42,36 +39,22 @@ import (
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/cartwheel/transfer"
-	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
-	"cartwheel.dev/clients/route"
-	"cartwheel.dev/clients/session"
 	"cartwheel.dev/clients/trace"
-	"cartwheel.dev/node/hlc"
 )
 
 // Client is one mount's view of the tree.
 type Client struct {
+	connection
 	opt      Options
-	cluster  *contact.Cluster
-	router   *route.Router
-	operator *route.Operator
-	sessions *session.Manager
 	names    *names.Cache
 	engine   *content.Engine
-	hlc      *hlc.Clock
 	disk     *disk // nil: no cache folder
 	recovery recovery
 	limits   *timeouts.Limits
-
-	// ctx is what calls to nodes run under; Close ends it.
-	ctx  context.Context
-	stop context.CancelFunc
-	life sync.Mutex // guards over, so that nothing starts behind the end
-	over bool
-	work sync.WaitGroup
+	life     *lifetime
 
 	nodes       *inodes.Table
 	kernel      *inodes.Kernel
@@ -90,8 +73,6 @@ type Client struct {
 	ahead       *prefetch.Files
 	lists       *listing.Reader
 	recorder    *trace.Recorder
-	closing     sync.Once
-	closed      error
 }
 
 // Init implements mount.FileSystem.
@@ -99,23 +80,3 @@ func (c *Client) Init(n mount.Notifier) { c.kernel.Mount(n) }
 
 // Destroy implements mount.FileSystem; Close does the rest.
 func (c *Client) Destroy() { c.kernel.Unmount() }
-
-// spawn runs fn in a goroutine that Close joins, unless that has begun: then
-// it answers false.
-func (c *Client) spawn(fn func()) bool {
-	c.life.Lock()
-	defer c.life.Unlock()
-	if !c.over {
-		c.work.Go(fn)
-	}
-	return !c.over
-}
-
-// background runs fn like spawn, within the limit of one operation.
-func (c *Client) background(fn func(context.Context)) bool {
-	return c.spawn(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
-		defer cancel()
-		fn(ctx)
-	})
-}

@@ -60,36 +60,36 @@ func (c *Client) Unsent() (files int, bytes uint64) {
 // and for FlushTimeout more. The error lists the files that were not saved. It is
 // idempotent.
 func (c *Client) Close() error {
-	c.closing.Do(func() {
+	c.life.closing.Do(func() {
 		ctx, cancel := c.limits.WhileProgress(c.opt.FlushTimeout)
 		_ = c.engine.FlushAll(ctx)                     // what is left is listed
 		_ = c.deferred.PublishAll(ctx, deferred.Every) // likewise
 		_ = c.engine.FlushAll(ctx)                     // likewise: of files that were told just now
 		lost := c.lost(c.Unsaved())
 		cancel()
-		c.stop()
-		_ = c.engine.Close(c.ctx) // likewise
-		c.closed = errors.Join(lost, c.end())
+		c.life.stop()
+		_ = c.engine.Close(c.life.ctx) // likewise
+		c.life.closed = errors.Join(lost, c.end())
 	})
-	return c.closed
+	return c.life.closed
 }
 
 // Abort ends the Client as the death of its process would: nothing more is sent,
 // and what the write journal has stays in it. It joins all goroutines.
 func (c *Client) Abort() {
-	c.closing.Do(func() {
-		c.stop()
-		_ = c.engine.Close(c.ctx) // what is left is in the journal, or lost
-		c.closed = c.end()
+	c.life.closing.Do(func() {
+		c.life.stop()
+		_ = c.engine.Close(c.life.ctx) // what is left is in the journal, or lost
+		c.life.closed = c.end()
 	})
 }
 
 // abandon ends a Client that never opened. What a crash left behind stays in the
 // journal.
 func (c *Client) abandon() {
-	c.stop()
+	c.life.stop()
 	if c.engine != nil {
-		_ = c.engine.Close(c.ctx) // nothing was written
+		_ = c.engine.Close(c.life.ctx) // nothing was written
 	}
 	_ = c.end() // the caller hears why it did not open
 }
@@ -151,11 +151,7 @@ func (c *Client) describe(u *Unsaved) string {
 // end joins all goroutines and closes what Open opened.
 func (c *Client) end() error {
 	c.kernel.Unmount()
-	c.stop()
-	c.life.Lock()
-	c.over = true
-	c.life.Unlock()
-	c.work.Wait()
+	c.life.join()
 	c.sessions.Close()
 	c.router.Close()
 	return errors.Join(c.cluster.Close(), c.closeDisk())

@@ -19,7 +19,7 @@ func mayDropCaches(who mount.Caller) bool {
 // DropCaches forgets everything that can be asked for again. What is dirty is
 // committed first, as far as that goes until the caller has enough.
 func (c *Client) DropCaches(caller context.Context) {
-	ctx, cancel := context.WithTimeout(trace.Carry(c.ctx, caller), c.opt.OpTimeout)
+	ctx, cancel := context.WithTimeout(trace.Carry(c.life.ctx, caller), c.opt.OpTimeout)
 	defer cancel()
 	defer context.AfterFunc(caller, cancel)()
 	if err := c.engine.FlushAll(ctx); err != nil {

@@ -42,17 +42,6 @@ func (c *Client) toFill(ctx context.Context, h *handle, a *pb.Attr) []byte {
 	return data
 }
 
-// nearContent reports whether the node that is asked for a slice's content is
-// near.
-func (c *Client) nearContent(slice ids.Slice) bool {
-	row, ok := c.router.Known(slice)
-	limit := c.opt.AheadFrom
-	if limit < 0 {
-		limit = DefaultAheadFrom
-	}
-	return ok && !c.beyond(c.cluster.Closest(row.Active, row.Normals()), limit)
-}
-
 // fill gives the kernel the content of a version, unless it is not the current
 // one any more, and reports whether the kernel has it.
 func (c *Client) fill(to *inodes.Fill, o ids.Object, version uint64, data []byte) bool {

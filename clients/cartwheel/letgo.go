@@ -42,7 +42,7 @@ func (c *Client) letGo(l inodes.Leaving) {
 	}
 	t.mu.Unlock()
 	if more {
-		c.spawn(c.letAllGo)
+		c.life.spawn(c.letAllGo)
 	}
 }
 
@@ -72,11 +72,11 @@ func (t *farewells) next() (l inodes.Leaving, ok bool) {
 // letOneGo lets go of an object. What is dirty of it here is sent if the object
 // stays, because another client has it open or it has a name after all.
 func (c *Client) letOneGo(o ids.Object) {
-	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	ctx, cancel := context.WithTimeout(c.life.ctx, c.opt.OpTimeout)
 	defer cancel()
 	resp, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
 		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
-	if err != nil && c.ctx.Err() == nil {
+	if err != nil && c.life.ctx.Err() == nil {
 		c.opt.Logger.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
 	}
 	if err == nil && !resp.Result.Existed {

@@ -22,7 +22,7 @@ func (f locked) Flush(ctx context.Context, o ids.Object) error { return f.c.flus
 
 // FlushLate implements locks.Files.
 func (f locked) FlushLate(o ids.Object) (late bool, err error) {
-	slow, done := f.c.limits.Patiently(f.c.ctx)
+	slow, done := f.c.limits.Patiently(f.c.life.ctx)
 	defer done()
 	err = f.c.engine.FlushObject(slow, o)
 	return slow.Err() != nil, err

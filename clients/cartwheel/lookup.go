@@ -209,15 +209,6 @@ func (c *Client) siteNamed(ctx context.Context, site ids.Site) bool {
 	return c.siteKnown(site)
 }
 
-func (c *Client) siteKnown(site ids.Site) bool {
-	for _, s := range c.cluster.Sites() {
-		if s.Name == site {
-			return true
-		}
-	}
-	return false
-}
-
 // Forget implements mount.Names.
 func (c *Client) Forget(id mount.Inode, count uint64) { c.nodes.Forget(id, count) }
 

@@ -34,9 +34,8 @@ var _ mount.FileSystem = (*Client)(nil)
 func Open(ctx context.Context, o Options) (*Client, error) {
 	const op fault.Op = "cartwheel.Open"
 	o = o.filled()
-	c := &Client{opt: o, hlc: hlc.New(o.Now)}
-	c.ctx, c.stop = context.WithCancel(context.Background())
-	c.limits = timeouts.New(timeouts.Options{Context: c.ctx, OpTimeout: o.OpTimeout, Soft: o.Soft, Progress: c.Progress})
+	c := &Client{opt: o, connection: connection{hlc: hlc.New(o.Now), aheadFrom: o.AheadFrom}, life: newLifetime(o.OpTimeout)}
+	c.limits = timeouts.New(timeouts.Options{Context: c.life.ctx, OpTimeout: o.OpTimeout, Soft: o.Soft, Progress: c.Progress})
 	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
 	c.nodes = inodes.New(o.KnownFiles)
 	c.kernel = inodes.NewKernel(c.nodes)
@@ -47,7 +46,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		Network: o.Network, Key: o.Key, Random: o.Random,
 	})
 	if err != nil {
-		c.stop()
+		c.life.stop()
 		return nil, err
 	}
 	c.cluster = cluster
@@ -64,26 +63,26 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.operator = route.NewOperator(c.router, o.InFlight)
 	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	c.locks = locks.New(locks.Options{
-		Context: c.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
-		Files: locked{c}, Spawn: c.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
+		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
 	c.deferred = deferred.New(deferred.Options{
-		Limit: o.UntoldFiles, Context: c.ctx, Names: c.names, Receipts: &c.receipts, Log: o.Logger, BootTime: o.BootTime,
+		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: &c.receipts, Log: o.Logger, BootTime: o.BootTime,
 		Engine: func() *content.Engine { return c.engine }, Send: c.publish, IsUnknown: unknown, LevelOf: levelOf,
-		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.spawn, Background: c.background, UntilKnown: c.limits.UntilKnown,
+		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
 	})
 	c.below = prefetch.NewBelow(o.BootTime)
 	c.ahead = prefetch.New(prefetch.Options{
 		Router: c.router, Cluster: cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
 		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil },
 		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
-		Background: c.background,
+		Background: c.life.background,
 	})
-	c.lists = listing.New(listing.Options{Context: c.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.deferred.PublishDir,
-		IsNear: cluster.Near, Spawn: c.spawn})
+	c.lists = listing.New(listing.Options{Context: c.life.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.deferred.PublishDir,
+		IsNear: cluster.Near, Spawn: c.life.spawn})
 	cluster.Host().Message(method.Page, c.lists.Pushed)
 	if err := c.start(ctx); err != nil {
 		c.abandon()
@@ -110,12 +109,8 @@ func (c *Client) start(ctx context.Context) error {
 		return err
 	}
 	c.engine = content.New(c.chunks, o)
-	c.spawn(c.deferred.PublishOld)
-	c.spawn(c.watch)
+	c.life.spawn(c.deferred.PublishOld)
+	c.life.spawn(c.watch)
 	c.recover(ctx)
 	return nil
 }
-
-// observe follows the nodes' clocks. One that is far ahead is not followed:
-// the nodes report each other.
-func (c *Client) observe(_ string, t uint64) { _ = c.hlc.Observe(hlc.Time(t)) }

@@ -20,7 +20,7 @@ func (c *Client) endLingering() {
 	if len(list) == 0 {
 		return
 	}
-	c.background(func(ctx context.Context) {
+	c.life.background(func(ctx context.Context) {
 		for _, l := range list {
 			if a, err := c.attr(ctx, l.Object); err == nil && a.Nlink == 0 {
 				c.names.Forget(l.Object)

@@ -28,7 +28,7 @@ func (c *Client) recover(ctx context.Context) {
 	c.disk.left = nil
 	c.recovery.begin(left)
 	for _, l := range left { // one goroutine each: those of a slice that is away hold up no others
-		c.spawn(func() { c.recoverOne(l) })
+		c.life.spawn(func() { c.recoverOne(l) })
 	}
 	c.recovery.awaitAll(ctx)
 }
@@ -47,7 +47,7 @@ func (c *Client) recoverOne(l content.Leftover) {
 		c.opt.Logger.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)
 		select {
 		case <-time.After(recoverAgain):
-		case <-c.ctx.Done():
+		case <-c.life.ctx.Done():
 			return
 		}
 	}
@@ -56,7 +56,7 @@ func (c *Client) recoverOne(l content.Leftover) {
 // tryRecover makes one attempt for what the journal has under an object. What is
 // done of it stays done in l.
 func (c *Client) tryRecover(was ids.Object, l *content.Leftover) error {
-	ctx, cancel := context.WithTimeout(c.ctx, c.opt.OpTimeout)
+	ctx, cancel := context.WithTimeout(c.life.ctx, c.opt.OpTimeout)
 	err := c.remake(ctx, l)
 	cancel()
 	if err != nil || len(l.Writes) == 0 {
@@ -64,7 +64,7 @@ func (c *Client) tryRecover(was ids.Object, l *content.Leftover) error {
 	}
 	l.LoggedAs = was
 	// Once it is decided, the engine goes on by itself.
-	return c.engine.Recover(c.ctx, *l, content.Recovery{As: writerOf, Park: c.park, Decided: func() { c.recovery.decided(was) }})
+	return c.engine.Recover(c.life.ctx, *l, content.Recovery{As: writerOf, Park: c.park, Decided: func() { c.recovery.decided(was) }})
 }
 
 // whoOf encodes how a handle writes, for the journal.

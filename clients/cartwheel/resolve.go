@@ -2,9 +2,7 @@ package cartwheel
 
 import (
 	"context"
-	"time"
 
-	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -133,26 +131,4 @@ func (c *Client) toBringBelow(dir ids.Object, path []string) uint32 {
 		return 0
 	}
 	return c.below.Bytes(dir, path[len(path)-1])
-}
-
-// far reports whether the active of a slice is so far away that what may be
-// asked of it next is worth having in advance.
-func (c *Client) far(slice ids.Slice) bool {
-	row, ok := c.router.Known(slice)
-	if !ok || c.opt.AheadFrom < 0 {
-		return false
-	}
-	return c.beyond(row.Active, c.opt.AheadFrom)
-}
-
-// beyond reports whether a round trip to a node takes so long, or more.
-func (c *Client) beyond(node ids.Node, limit time.Duration) bool {
-	switch d := c.cluster.Distance(node); d.How {
-	case contact.Local:
-		return false
-	case contact.Unknown:
-		return !c.cluster.Near(node)
-	default:
-		return d.RTT >= limit
-	}
 }

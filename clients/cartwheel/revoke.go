@@ -98,7 +98,7 @@ func (c *Client) lapsed(node ids.Node) {
 		row, ok := c.router.Known(f.Dir.Slice())
 		return !ok || row.Active == node
 	}, func() {})
-	c.spawn(func() {
+	c.life.spawn(func() {
 		c.again(func(ids.Object) bool { return true })
 	})
 }
@@ -129,7 +129,7 @@ func (c *Client) onRow(old, row geoconfig.SliceRow) {
 	}
 	c.sessions.Void(row.ID)
 	c.deferred.PublishSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
-	c.spawn(func() {
+	c.life.spawn(func() {
 		c.again(func(o ids.Object) bool { return o.Slice() == row.ID })
 		c.locks.Claim(row, func() []uint64 { return c.openIn(row.ID) })
 	})

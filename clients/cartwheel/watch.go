@@ -16,7 +16,7 @@ func (c *Client) watch() {
 	s.since(c.opt.BootTime(), c.opt.Now())
 	for {
 		select {
-		case <-c.ctx.Done():
+		case <-c.life.ctx.Done():
 			return
 		case <-tick.C:
 			if s.since(c.opt.BootTime(), c.opt.Now()) {
