@@ -90,7 +90,7 @@ func (p *Publisher) refuse(f *pending.File, err error, note bool) {
 	p.opt.Doubt(f.Dir, f.Object)
 	if note {
 		p.mu.Lock()
-		if len(p.refused) < pending.MaxFiles {
+		if len(p.refused) < max(p.opt.Limit, pending.MaxFiles) {
 			p.refused[f.Object] = err
 		}
 		p.mu.Unlock()
