@@ -66,12 +66,15 @@ func set(config *server.Config, values map[string]any, where string) error {
 	return nil
 }
 
-// fieldsOf returns the configuration's fields by their keys.
+// fieldsOf returns the configuration's fields by their keys, those of its groups
+// included.
 func fieldsOf(config *server.Config) map[string]reflect.Value {
 	out := map[string]reflect.Value{}
 	v := reflect.ValueOf(config).Elem()
-	for i := range v.NumField() {
-		out[v.Type().Field(i).Tag.Get("yaml")] = v.Field(i)
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if !f.Anonymous { // a group has no key of its own
+			out[f.Tag.Get("yaml")] = v.FieldByIndex(f.Index)
+		}
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,16 +110,16 @@ func renderReference(t *testing.T) string {
 	t.Helper()
 	texts, keys := fieldComments(t), map[string]string{}
 	c := reflect.ValueOf(server.DefaultConfig())
-	for i := range c.NumField() {
-		keys[c.Type().Field(i).Name] = c.Type().Field(i).Tag.Get("yaml")
+	fields := slices.DeleteFunc(reflect.VisibleFields(c.Type()), func(f reflect.StructField) bool { return f.Anonymous })
+	for _, f := range fields {
+		keys[f.Name] = f.Tag.Get("yaml")
 	}
 	options := optionNames(t)
 	sentence := regexp.MustCompile(`([.]) ([A-Z"])`)
 	word := regexp.MustCompile(`\b[A-Z][A-Za-z]+\b`)
 	var out strings.Builder
 	out.WriteString(referenceHead)
-	for i := range c.NumField() {
-		f := c.Type().Field(i)
+	for _, f := range fields {
 		key := keys[f.Name]
 		text := strings.Join(strings.Fields(texts[f.Name]), " ")
 		if !strings.HasPrefix(text, f.Name+" ") {
@@ -132,8 +133,8 @@ func renderReference(t *testing.T) string {
 			return w
 		})
 		fmt.Fprintf(&out, "\n### `%s`\n\n%s\n\n- Type: %s\n", key, text, typeName(f.Type))
-		if !c.Field(i).IsZero() {
-			fmt.Fprintf(&out, "- Default: `%s`\n", strings.Trim(fmt.Sprint(c.Field(i).Interface()), "[]"))
+		if v := c.FieldByIndex(f.Index); !v.IsZero() {
+			fmt.Fprintf(&out, "- Default: `%s`\n", strings.Trim(fmt.Sprint(v.Interface()), "[]"))
 		}
 		if option := "--" + strings.ReplaceAll(key, "_", "-"); options[option] {
 			fmt.Fprintf(&out, "- Option: `%s`\n", option)
@@ -142,17 +143,22 @@ func renderReference(t *testing.T) string {
 	return out.String()
 }
 
-// fieldComments returns the comment of each field of server.Config.
+// fieldComments returns the comment of each field of server.Config and of its
+// groups.
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../server/config.go", nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
+	structs := map[string]bool{"Config": true}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[server.Config]()) {
+		structs[f.Name] = structs[f.Name] || f.Anonymous
+	}
 	out := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
-		if !ok || spec.Name.Name != "Config" {
+		if !ok || !structs[spec.Name.Name] {
 			return true
 		}
 		for _, f := range spec.Type.(*ast.StructType).Fields.List {

@@ -14,7 +14,8 @@ import (
 
 // Config is everything that a node's operator decides. DefaultConfig fills
 // what has a default; Validate reports every problem with its key. The comments
-// of the fields are the text of docs/configuration.md.
+// of the fields are the text of docs/configuration.md. The keys of its groups
+// stand beside its own ones.
 type Config struct {
 	// Version is the version of the configuration's form.
 	Version int `yaml:"version"`
@@ -39,6 +40,21 @@ type Config struct {
 	// makes the root slice of a new cluster.
 	ExpectedNodes int `yaml:"expected_nodes"`
 
+	Timing `yaml:",inline"`
+	Sizes  `yaml:",inline"`
+	Limits `yaml:",inline"`
+
+	// Pprof is the path of a Unix socket for the profiler, which only the node's
+	// user may open: it shows the process's memory, keys included. Empty: none.
+	Pprof string `yaml:"pprof"`
+	// LogLevel is debug, info, warn or error.
+	LogLevel string `yaml:"log_level"`
+	// LogFormat is text or json.
+	LogFormat string `yaml:"log_format"`
+}
+
+// Timing is how long the node waits and how long what it grants lasts.
+type Timing struct {
 	// Lease is how long an answered beacon binds a standby.
 	Lease time.Duration `yaml:"lease"`
 	// Session is how long a client's cache outlives its last keep-alive.
@@ -57,7 +73,11 @@ type Config struct {
 	// SiteSpread is how far apart, in round-trip time, the nodes of one site may
 	// be before the site audit reports them.
 	SiteSpread time.Duration `yaml:"site_spread"`
+}
 
+// Sizes are the bytes that the node takes of the disk, of memory and of one
+// call.
+type Sizes struct {
 	// CapacityBytes bounds what the node stores. 0: what the disk has.
 	CapacityBytes int64 `yaml:"capacity_bytes"`
 	// ReserveBytes of the disk stay free. Below that, clients get "no space".
@@ -75,6 +95,10 @@ type Config struct {
 	// CheckpointBytes is the length of journal from which a checkpoint trims it.
 	// It bounds what a start replays and holds in memory.
 	CheckpointBytes int64 `yaml:"checkpoint_bytes"`
+}
+
+// Limits bound what the node accepts.
+type Limits struct {
 	// MaxSliceObjects is the number of objects from which a slice takes no new
 	// ones.
 	MaxSliceObjects uint64 `yaml:"max_slice_objects"`
@@ -129,14 +153,6 @@ type Config struct {
 	// MaxUserRequests bounds the requests of one user in flight. More are told
 	// "overloaded", and the client asks again.
 	MaxUserRequests int `yaml:"max_user_requests"`
-
-	// Pprof is the path of a Unix socket for the profiler, which only the node's
-	// user may open: it shows the process's memory, keys included. Empty: none.
-	Pprof string `yaml:"pprof"`
-	// LogLevel is debug, info, warn or error.
-	LogLevel string `yaml:"log_level"`
-	// LogFormat is text or json.
-	LogFormat string `yaml:"log_format"`
 }
 
 // noSocket is the configuration's word for listening on no Unix socket.
@@ -148,39 +164,43 @@ const ConfigVersion = 1
 // DefaultConfig returns the configuration before the operator's words.
 func DefaultConfig() Config {
 	return Config{
-		Version:            ConfigVersion,
-		Listen:             []string{"/ip4/0.0.0.0/tcp/7400"},
-		ExpectedNodes:      1,
-		Lease:              3 * time.Second,
-		Session:            3 * time.Second,
-		Shared:             5 * time.Second,
-		FailedAfter:        30 * time.Minute,
-		SiteSpread:         10 * time.Millisecond,
-		ReserveBytes:       256 << 20,
-		MemoryBytes:        220 << 20,
-		RegistrationLife:   24 * time.Hour,
-		MissedBytes:        32 << 20,
-		TransferPageBytes:  1 << 20,
-		CheckpointBytes:    48 << 20,
-		MaxSliceObjects:    1_000_000,
-		MaxSessions:        10_000,
-		MaxLeases:          200_000,
-		MaxLocks:           100_000,
-		MaxWaitingLocks:    65_536,
-		MaxUserSessions:    5_000,
-		MaxUserLeases:      150_000,
-		MaxUserHolds:       150_000,
-		MaxNewSlices:       256,
-		MaxUserStagedBytes: 8 << 30,
-		MaxUserFlightBytes: 128 << 20,
-
-		QueueLimit:            2048,
-		Workers:               256,
-		MaxConnections:        16384,
-		MaxAddressConnections: 4096,
-		MaxUserConnections:    4096,
-		MaxUserRequests:       16384,
-
+		Version:       ConfigVersion,
+		Listen:        []string{"/ip4/0.0.0.0/tcp/7400"},
+		ExpectedNodes: 1,
+		Timing: Timing{
+			Lease:            3 * time.Second,
+			Session:          3 * time.Second,
+			Shared:           5 * time.Second,
+			RegistrationLife: 24 * time.Hour,
+			FailedAfter:      30 * time.Minute,
+			SiteSpread:       10 * time.Millisecond,
+		},
+		Sizes: Sizes{
+			ReserveBytes:      256 << 20,
+			MemoryBytes:       220 << 20,
+			MissedBytes:       32 << 20,
+			TransferPageBytes: 1 << 20,
+			CheckpointBytes:   48 << 20,
+		},
+		Limits: Limits{
+			MaxSliceObjects:       1_000_000,
+			MaxSessions:           10_000,
+			MaxLeases:             200_000,
+			MaxLocks:              100_000,
+			MaxWaitingLocks:       65_536,
+			MaxUserSessions:       5_000,
+			MaxUserLeases:         150_000,
+			MaxUserHolds:          150_000,
+			MaxUserStagedBytes:    8 << 30,
+			MaxUserFlightBytes:    128 << 20,
+			MaxNewSlices:          256,
+			QueueLimit:            2048,
+			Workers:               256,
+			MaxConnections:        16384,
+			MaxAddressConnections: 4096,
+			MaxUserConnections:    4096,
+			MaxUserRequests:       16384,
+		},
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
