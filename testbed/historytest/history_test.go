@@ -60,7 +60,7 @@ func TestSeeds(t *testing.T) {
 				t.Logf("seed %d: not judged in time: %v", seed, v.Unjudged)
 			}
 			if len(v.Problems) > 0 {
-				t.Errorf("seed %d: faults %s\n%s\nreplay: CARTWHEEL_SEED=%d CARTWHEEL_SEEDS=1 go test -run TestSeeds -v ./history", seed, v.Faults,
+				t.Errorf("seed %d: faults %s\n%s\nreplay: CARTWHEEL_SEED=%d CARTWHEEL_SEEDS=1 go test -run TestSeeds -v ./historytest", seed, v.Faults,
 					strings.Join(v.Problems, "\n"), seed)
 			}
 		})
