@@ -46,7 +46,38 @@ func TestJournal_ATornHeaderLeavesNoHole(t *testing.T) {
 	}
 }
 
+// TestJournal_ClaimsItsFirstStretchOnce stops a process behind the header of its
+// first segment, with a spare one beside it. Were the next process to begin with
+// the spare one, two would claim the stretch, and a later start would take the
+// empty one.
+func TestJournal_ClaimsItsFirstStretchOnce(t *testing.T) {
+	d := disk.NewMemory()
+	j, _ := opened(t, d, small())
+	spare, err := j.create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spare.f.Close()
+	d.Fail(disk.Rule{Site: disk.JournalAppend, Times: 1, Kind: fault.IO})
+	if _, err := add(t, j, payload(0)); err == nil {
+		t.Fatal("nothing failed")
+	}
+	j.Close()
+	j, _ = opened(t, d.Clone(), small())
+	for i := range 10 {
+		if _, err := add(t, j, payload(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := j.d.(*disk.Memory).Clone()
+	j.Close()
+	if _, got := opened(t, after, small()); len(got) != 10 {
+		t.Errorf("%d records are there, want 10", len(got))
+	}
+}
+
 func TestJournal_ReusesWhatMayBeLost(t *testing.T) {
+	const fresh = ^uint64(0) // without a header
 	for _, c := range []struct {
 		free     []uint64
 		sequence uint64
@@ -59,10 +90,19 @@ func TestJournal_ReusesWhatMayBeLost(t *testing.T) {
 		{[]uint64{3, 9, 2}, 8, 1},
 		{[]uint64{9, 2}, 8, 0},
 		{[]uint64{0}, 0, 0},
+		{[]uint64{fresh, 0}, 0, 1},
+		{[]uint64{0, fresh}, 0, 0},
+		{[]uint64{fresh}, 0, 0},
+		{[]uint64{fresh, 9}, 8, 1},
+		{[]uint64{2, fresh}, 8, 1},
 	} {
 		var j Journal
 		for _, n := range c.free {
-			j.free = append(j.free, &segment{sequence: n})
+			s := &segment{claims: n != fresh, sequence: n}
+			if !s.claims {
+				s.sequence = 0
+			}
+			j.free = append(j.free, s)
 		}
 		if got := j.reused(c.sequence); got != c.want {
 			t.Errorf("of %v for %d: got %d, want %d", c.free, c.sequence, got, c.want)

@@ -22,7 +22,8 @@ const folder = Folder
 type segment struct {
 	f        disk.File
 	number   int    // of the file name
-	sequence uint64 // which stretch of the log its header says it holds; 0: it is new, or has none
+	claims   bool   // it has a header; a new one has none
+	sequence uint64 // which stretch of the log its header says it holds
 	bytes    int64
 	used     int64 // where the next frame goes; the writer's
 }
@@ -88,7 +89,7 @@ func (j *Journal) loadSegment(number int) error {
 		f.Close()
 		return fault.E(fault.Corrupt, "journal.Open", s.name(), "segments of different journals")
 	default:
-		s.sequence = h.sequence
+		s.claims, s.sequence = true, h.sequence
 		j.key = h.key
 		j.tail = max(j.tail, h.tail)
 		j.live = append(j.live, s)
@@ -156,7 +157,7 @@ func (j *Journal) reused(sequence uint64) int {
 	best := -1
 	for i, s := range j.free {
 		switch {
-		case s.sequence == sequence:
+		case s.claims && s.sequence == sequence:
 			return i
 		case best < 0, s.sequence > j.free[best].sequence && s.sequence > sequence,
 			s.sequence < j.free[best].sequence && j.free[best].sequence < sequence:

@@ -186,7 +186,7 @@ func (j *Journal) room(n int) (*segment, error) {
 	if err := s.f.WriteAt(disk.JournalHeader, block, 0); err != nil {
 		return nil, finalFault(err)
 	}
-	s.sequence, s.used = next, disk.Block
+	s.claims, s.sequence, s.used = true, next, disk.Block
 	j.mu.Lock()
 	j.live = append(j.live, s)
 	j.left, j.short = s.bytes-s.used, nil
