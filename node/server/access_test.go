@@ -166,7 +166,16 @@ func (a *asker) call(node ids.Node, class wire.Class, m wire.Method, req proto.M
 		bodies = [][]byte{body}
 	}
 	switch a.role {
-	case unknownKey, formerNode, peer:
+	case unknownKey, formerNode:
+		for {
+			// A node cuts the connection of a peer that never says hello, sooner or
+			// later: the call that is under way then is no answer.
+			b, err := a.cl.Host.Call(a.w.ctx, string(node), class, m, req, bodies, answer)
+			if !fault.Is(err, fault.Unreachable) || a.w.ctx.Err() != nil {
+				return b, err
+			}
+		}
+	case peer:
 		return a.cl.Host.Call(a.w.ctx, string(node), class, m, req, bodies, answer)
 	}
 	return a.cl.Call(a.w.ctx, node, class, m, req, bodies, answer)
