@@ -64,6 +64,6 @@ func (c *connection) beyond(node ids.Node, limit time.Duration) bool {
 	}
 }
 
-// observe follows the nodes' clocks. One that is far ahead is not followed:
-// the nodes report each other.
+// observe moves this client's clock up to that of a node. It ignores a clock that
+// is far ahead; the other nodes report that one.
 func (c *connection) observe(_ string, t uint64) { _ = c.hlc.Observe(hlc.Time(t)) }

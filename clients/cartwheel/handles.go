@@ -34,7 +34,8 @@ type handle struct {
 	as      *as             // of its writes
 	flags   mount.OpenFlags
 	listing *listing.Listing // of a directory
-	// asked: the attributes were asked for once for what a write takes away.
+	// asked: this handle asked for the attributes once, to learn whether a write
+	// has to take set-id bits or capabilities away.
 	asked atomic.Bool
 }
 

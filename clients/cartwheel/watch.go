@@ -29,9 +29,9 @@ func (c *Client) watch() {
 	}
 }
 
-// woken has the kernel drop everything: it counts on with timeouts whose leases
-// ended while the machine slept. By the clock of leases all names are over, so
-// that the kernel is told of those that it believed at any time.
+// woken has the kernel drop everything. The kernel's timeouts stood still while
+// the machine slept, and the leases behind them ended. It is told of every name
+// that it ever believed: by the clock of the leases none is good any more.
 func (c *Client) woken() {
 	c.opt.Logger.Info("the machine was suspended: what the kernel knows is looked at anew")
 	n := c.nodes.ForgetAll(0)

@@ -155,9 +155,10 @@ func TestHelloUnderAnotherClientsNumberIsRefused(t *testing.T) {
 	}
 }
 
-// TestRegister_BehindNumbersThatWereRefused sends a client's first operation that
-// is not refused, under a number that is not the first: a young one was never run,
-// so that the client registers with it; an old one may have been.
+// TestRegister_BehindNumbersThatWereRefused sends an operation of a client that is
+// not registered, under a number that is not its first. A young operation was
+// never run, so the node registers the client and runs it. An old one may have been
+// run, and the node refuses it.
 func TestRegister_BehindNumbersThatWereRefused(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

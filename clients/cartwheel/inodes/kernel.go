@@ -1,7 +1,6 @@
 package inodes
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,14 +181,6 @@ func (t *waits) remove(dirs []ids.Object, w *waiting) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range dirs {
-		list := t.by[o]
-		if i := slices.Index(list, w); i >= 0 {
-			list = slices.Delete(list, i, i+1)
-		}
-		if len(list) == 0 {
-			delete(t.by, o)
-		} else {
-			t.by[o] = list
-		}
+		takeOut(t.by, o, w)
 	}
 }

@@ -28,18 +28,25 @@ func (t *Table) leave(o ids.Object) (end func()) {
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		list := t.leaving[o]
-		i := slices.Index(list, over)
-		if i < 0 {
-			return // it was ended before
+		if takeOut(t.leaving, o, over) { // else it was ended before
+			close(over)
 		}
-		if list = slices.Delete(list, i, i+1); len(list) == 0 {
-			delete(t.leaving, o)
-		} else {
-			t.leaving[o] = list
-		}
-		close(over)
 	}
+}
+
+// takeOut takes a value out of an object's list, and reports whether it was there.
+func takeOut[V comparable](lists map[ids.Object][]V, o ids.Object, v V) bool {
+	list := lists[o]
+	i := slices.Index(list, v)
+	if i < 0 {
+		return false
+	}
+	if list = slices.Delete(list, i, i+1); len(list) == 0 {
+		delete(lists, o)
+	} else {
+		lists[o] = list
+	}
+	return true
 }
 
 // BeginRemoval reports whether an object that is about to lose a name is open here.

@@ -30,9 +30,9 @@ type node struct {
 	// filling is closed when the kernel has the pages that come with the first
 	// open. Every other open waits for that.
 	filling chan struct{}
-	// stale numbers the revocation that the kernel may not have heard of yet; 0:
-	// there is none. Until it has, its attributes and pages may be old. changed
-	// counts such revocations.
+	// stale is the number of the revocation that the kernel may not have heard of
+	// yet; 0: there is none. Until the kernel has heard, its attributes and pages of
+	// the node may be old. changed counts such revocations.
 	stale, changed uint64
 	// misnamed is the same for names: one may lead here that means something
 	// else.

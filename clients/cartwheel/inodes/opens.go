@@ -28,8 +28,8 @@ type Opened struct {
 	KeepPages bool
 	// NoFlush: the kernel need not say when the descriptor is closed.
 	NoFlush bool
-	// Fill, if it is not nil, is for the caller to end. Otherwise Filling, if it is
-	// not nil, is closed when another open has filled the pages.
+	// Fill is set where the caller is to fill the kernel's pages, and to end it.
+	// Filling is set where another open does: it is closed when they are filled.
 	Fill    *Fill
 	Filling <-chan struct{}
 }
@@ -102,9 +102,10 @@ func (t *Table) FinishOpen(b *Opening, version uint64, mayFill bool) (out Opened
 	return out
 }
 
-// EndOpen uncounts an open: the file was closed, or never opened. It calls last,
-// under its mutex, where the file is not open any more. letGo is true where the
-// file's active is to be told that. The file's opens wait until l.End is called.
+// EndOpen uncounts an open: the file was closed, or never opened. Where no other
+// open is left, it calls last, under its mutex. letGo says that the caller is to
+// tell the file's active so, and then to call l.End: until then, new opens of the
+// file wait.
 func (t *Table) EndOpen(o ids.Object, flags mount.OpenFlags, last func()) (l Leaving, letGo bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
