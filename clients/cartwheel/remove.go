@@ -76,7 +76,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	defer func() { v.end() }()
 	call := cue.Unlink
 	if directory {
-		call = cue.Rmdir
+		call, v.open = cue.Rmdir, false // its handles need nothing of the active
 	}
 	run := func(p *pb.Principal) error {
 		mark := c.begin(dir, 0, v.object, name)
@@ -102,7 +102,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	err := asCaller(who, run)
 	if v.expect != 0 && fault.Is(err, fault.Stale) && !unknown(err) { // another object by now
 		v.end()
-		v = victim{open: true, end: func() {}}
+		v = victim{open: !directory, end: func() {}}
 		err = asCaller(who, run)
 	}
 	return err
