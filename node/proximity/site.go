@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/vivaldi"
 )
@@ -46,6 +47,18 @@ func (v *Vicinity) predict(p *peer) time.Duration {
 // predictOthers is how far two peers are from each other.
 func (v *Vicinity) predictOthers(a ids.Node, p *peer, b ids.Node, q *peer) time.Duration {
 	return between(p.at, q.at, p.site != "" && p.site == q.site && !slices.Contains(p.apart, b) && !slices.Contains(q.apart, a))
+}
+
+// Predict says how far two nodes are from each other, by what their rows say. It
+// is false where a row has no valid coordinate.
+func Predict(a, b geoconfig.Node) (time.Duration, bool) {
+	at, errA := vivaldi.Place(a.Coordinate.Vector, a.Coordinate.Height, a.Coordinate.Error)
+	to, errB := vivaldi.Place(b.Coordinate.Vector, b.Coordinate.Height, b.Coordinate.Error)
+	if errA != nil || errB != nil || len(a.Coordinate.Vector) == 0 || len(b.Coordinate.Vector) == 0 {
+		return 0, false
+	}
+	oneSite := a.Site == b.Site && !slices.Contains(a.Apart, b.ID) && !slices.Contains(b.Apart, a.ID)
+	return between(at, to, oneSite), true
 }
 
 // between predicts a round trip. Nodes that are said to be of one site are

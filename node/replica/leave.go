@@ -19,7 +19,7 @@ func (n *Node) Leave(now Time) int {
 		g.announceLeaving()
 		row := g.nextRow()
 		setState(&row, n.c.Self, geoconfig.Failed)
-		if enough(&row) && n.now-g.waitFrom <= n.c.Lease/2 {
+		if Enough(&row) && n.now-g.waitFrom <= n.c.Lease/2 {
 			left++
 		}
 	}

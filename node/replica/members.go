@@ -91,7 +91,7 @@ func (l *leading) dropSilent() bool {
 		setState(&row, j.node, geoconfig.Normal)
 		why = "member.replaced"
 	}
-	if l.lowerQuorum(&row); !enough(&row) {
+	if l.lowerQuorum(&row); !Enough(&row) {
 		return false // the others take over if they have what was acknowledged below all
 	}
 	return l.proposeRow(row, why)

@@ -47,11 +47,11 @@ func (c *common) tickSwap() {
 	c.n.out.Swaps = append(c.n.out.Swaps, s.Swap)
 }
 
-// enough reports whether a row leaves as many copies as its policy demands.
+// Enough reports whether a row leaves as many copies as its policy demands.
 // That is two normal members where the policy asks for three or more. It is
 // also as many as a takeover must hear, since there could be no takeover
 // otherwise.
-func enough(row *geoconfig.SliceRow) bool {
+func Enough(row *geoconfig.SliceRow) bool {
 	n := 0
 	for _, m := range row.Members {
 		if m.State == geoconfig.Normal {
@@ -139,7 +139,7 @@ func (n *Node) Reconfigure(now Time, s ids.Slice, c Change) fault.Kind {
 		row.Policy = *c.Policy
 	}
 	if len(c.Remove) > 0 {
-		if g.lowerQuorum(&row); !enough(&row) {
+		if g.lowerQuorum(&row); !Enough(&row) {
 			return fault.Again
 		}
 	}

@@ -28,12 +28,24 @@ func (g *group) tickStandby() {
 	row := g.nextRow()
 	setState(&row, row.Active, geoconfig.Failed)
 	row.Active = n.c.Self
-	if asked && !g.lacksEntries() && enough(&row) && g.enoughSound(&row) {
+	if asked && !g.lacksEntries() && Enough(&row) && g.enoughSound(&row) {
 		g.proposeRow(row, "slice.takeover")
 	}
 }
 
-// enoughSound is enough, without the members that have lost their disks.
+// Successor names the member that takes over first where a slice's active is
+// silent: the first normal standby in the row's order. It is false where there
+// is no standby that may. Another one takes over if it does not answer either.
+func Successor(row *geoconfig.SliceRow) (ids.Node, bool) {
+	next := row.Clone()
+	setState(&next, row.Active, geoconfig.Failed)
+	if normals := next.Normals(); len(normals) > 0 && Enough(&next) {
+		return normals[0], true
+	}
+	return "", false
+}
+
+// enoughSound is Enough, without the members that have lost their disks.
 // Nothing could be acknowledged with them, and too few would be left without.
 func (t *takeover) enoughSound(row *geoconfig.SliceRow) bool {
 	sound := row.Clone()
@@ -42,7 +54,7 @@ func (t *takeover) enoughSound(row *geoconfig.SliceRow) bool {
 			setState(&sound, m.node, geoconfig.Failed)
 		}
 	}
-	return enough(&sound)
+	return Enough(&sound)
 }
 
 // announceRow sends the row to the other members while the active is silent.

@@ -70,23 +70,9 @@ func New(o Options) *Allocator { return &Allocator{o: o, turn: make(chan struct{
 
 // Candidates lists the nodes that could take replicas.
 func (a *Allocator) Candidates() []placement.Candidate {
-	load := map[ids.Node]int{}
-	for _, row := range a.o.Roster.Slices() {
-		for _, m := range row.Members {
-			load[m.Node]++
-			if m.Node == row.Active {
-				load[m.Node]++
-			}
-		}
-	}
-	var out []placement.Candidate
-	nodes := a.o.Roster.Nodes()
-	domains := placement.Domains(nodes)
-	for _, n := range nodes {
-		out = append(out, placement.Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID],
-			Away: n.Incarnation == 0 || n.ID != a.o.Self && !a.o.Connected(n.ID)})
-	}
-	return out
+	return placement.Candidates(a.o.Roster.Nodes(), a.o.Roster.Slices(), func(n geoconfig.Node) bool {
+		return n.Incarnation == 0 || n.ID != a.o.Self && !a.o.Connected(n.ID)
+	})
 }
 
 // MakeRoot makes the root slice of a new cluster, once all expected nodes are

@@ -30,6 +30,25 @@ type Candidate struct {
 	RTT time.Duration
 }
 
+// Candidates lists nodes with their loads and failure domains. A member counts
+// one for its node, an active two. The function away says which nodes do not
+// answer now.
+func Candidates(nodes []geoconfig.Node, rows []geoconfig.SliceRow, away func(geoconfig.Node) bool) []Candidate {
+	load := map[ids.Node]int{}
+	for i := range rows {
+		for _, m := range rows[i].Members {
+			load[m.Node]++
+		}
+		load[rows[i].Active]++
+	}
+	var out []Candidate
+	domains := Domains(nodes)
+	for _, n := range nodes {
+		out = append(out, Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n)})
+	}
+	return out
+}
+
 // Distance says how far two nodes are from each other, false where that is not
 // known.
 type Distance func(a, b ids.Node) (time.Duration, bool)
@@ -121,6 +140,26 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, acti
 		out = append(out, next.Node)
 	}
 	return out
+}
+
+// Missing picks the node for the next member of a slice that has fewer members
+// than its policy asks for. It returns false where nothing is missing, or where
+// no node can take a replica.
+func Missing(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) (ids.Node, bool) {
+	if len(row.Members) >= row.Policy.Level {
+		return "", false
+	}
+	var members []ids.Node
+	for _, m := range row.Members {
+		members = append(members, m.Node)
+	}
+	policy := row.Policy
+	policy.Level = len(members) + 1
+	wanted := Extend(policy, candidates, members, row.Active, apart)
+	if len(wanted) == len(members) {
+		return "", false
+	}
+	return wanted[len(wanted)-1], true
 }
 
 // measured returns the candidates with their round trips to the active.

@@ -106,19 +106,10 @@ type failedMember struct {
 
 // missingMember picks the member that a slice lacks.
 func (k *Keeper) missingMember(row geoconfig.SliceRow, candidates []placement.Candidate) (geoconfig.Member, bool) {
-	if len(row.Members) >= row.Policy.Level {
+	id, ok := placement.Missing(&row, candidates, k.o.Distance)
+	if !ok {
 		return geoconfig.Member{}, false
 	}
-	var members []ids.Node
-	for _, m := range row.Members {
-		members = append(members, m.Node)
-	}
-	policy := row.Policy
-	policy.Level = len(members) + 1
-	wanted := placement.Extend(policy, candidates, members, row.Active, k.o.Distance)
-	if len(wanted) == len(members) {
-		return geoconfig.Member{}, false
-	}
-	node, ok := k.o.Roster.Node(wanted[len(wanted)-1])
+	node, ok := k.o.Roster.Node(id)
 	return geoconfig.Member{Node: node.ID, State: geoconfig.Migrating, Incarnation: node.Incarnation}, ok
 }
