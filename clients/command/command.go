@@ -23,6 +23,7 @@ type grammar struct {
 	Status  statusCmd  `cmd:"" help:"Show cluster health."`
 	Slice   sliceCmd   `cmd:"" help:"List slices, and hand them over."`
 	Net     netCmd     `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
+	WhatIf  whatIfCmd  `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
 	Where   whereCmd   `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
 	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
 	Key     keyCmd     `cmd:"" help:"Make a user's key if there is none, and print its identity."`

@@ -67,14 +67,19 @@ type netView struct {
 	Links []netLink `json:"links"`
 }
 
-// gather asks every node that is not to be left out.
+// gather connects, and asks every node that is not to be left out.
 func gather(e *env, only []string, probes uint32) (netView, error) {
-	v := netView{Nodes: []netNode{}, Links: []netLink{}}
 	c, err := e.connect()
 	if err != nil {
-		return v, err
+		return netView{}, err
 	}
 	defer leave(c)
+	return distances(e, c, only, probes)
+}
+
+// distances asks every node that is not to be left out for its round trips.
+func distances(e *env, c *contact.Cluster, only []string, probes uint32) (netView, error) {
+	v := netView{Nodes: []netNode{}, Links: []netLink{}}
 	chosen, err := choose(c.Nodes(), only)
 	if err != nil {
 		return v, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	gslices "slices"
 	"strings"
 	"text/tabwriter"
@@ -84,24 +85,32 @@ func strip(members []member) string {
 	return strings.Join(out, " ")
 }
 
-// sliceViews joins what the nodes answered: the newest row of each slice, and of
-// equal ones the active's own.
-func sliceViews(c *contact.Cluster, answers []asked[[]status.Slice]) []sliceView {
-	type answer struct {
-		status.Slice
-		ofActive bool
-	}
-	best := map[ids.Slice]answer{}
+// newestRow is what the nodes said of one slice.
+type newestRow struct {
+	status.Slice
+	// ofActive says that the slice's active said so.
+	ofActive bool
+}
+
+// newestRows joins what the nodes answered, by slice: the newest row of each, and
+// of equal ones the active's own.
+func newestRows(answers []asked[[]status.Slice]) []newestRow {
+	best := map[ids.Slice]newestRow{}
 	for _, a := range answers {
 		for _, s := range a.value {
 			old, ok := best[s.ID]
 			if !ok || s.Epoch > old.Epoch || s.Epoch == old.Epoch && a.id == s.Active {
-				best[s.ID] = answer{s, a.id == s.Active}
+				best[s.ID] = newestRow{s, a.id == s.Active}
 			}
 		}
 	}
+	return gslices.SortedFunc(maps.Values(best), func(a, b newestRow) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// sliceViews shows what the nodes answered, by slice.
+func sliceViews(c *contact.Cluster, answers []asked[[]status.Slice]) []sliceView {
 	out := []sliceView{}
-	for _, s := range best {
+	for _, s := range newestRows(answers) {
 		v := sliceView{ID: s.ID, Epoch: s.Epoch, Policy: s.Policy, Closed: s.Closed, Objects: s.Objects, Commit: s.Commit}
 		v.Active = member{Node: s.Active, Site: siteOf(c, s.Active), State: geoconfig.Normal.String()}
 		for _, m := range s.SliceRow.Members {
@@ -112,7 +121,6 @@ func sliceViews(c *contact.Cluster, answers []asked[[]status.Slice]) []sliceView
 		}
 		out = append(out, v)
 	}
-	gslices.SortFunc(out, func(a, b sliceView) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 

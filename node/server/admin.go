@@ -100,7 +100,7 @@ func (s *Server) reportSlice(row geoconfig.SliceRow, st replica.Status, known bo
 		out.Why = "this node is " + out.Role + " here"
 	}
 	if state, err := tree.ReadState(operate.Committed(s.store.Meta(), row.ID)); err == nil {
-		out.Objects = state.Objects
+		out.Objects, out.StoredBytes = state.Objects, new(int64(state.Stored))
 	}
 	normal := len(row.Normals())
 	out.Protected = normal >= row.Policy.Level

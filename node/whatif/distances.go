@@ -1,7 +1,7 @@
 package whatif
 
 import (
-	"math/rand/v2"
+	"cmp"
 	"slices"
 	"time"
 
@@ -74,7 +74,7 @@ const rounds = 100
 // fits them best among the coordinates of the nodes there.
 func (d *distances) addSite(site ids.Site, rtt map[ids.Site]time.Duration, nodes []Node) {
 	d.added[site] = rtt
-	at, err := vivaldi.NewNode(vivaldi.Default(), rand.NewPCG(1, 2))
+	at, err := vivaldi.NewNode(vivaldi.Default(), new(sequence))
 	if err != nil {
 		return // the default is valid
 	}
@@ -84,7 +84,7 @@ func (d *distances) addSite(site ids.Site, rtt map[ids.Site]time.Duration, nodes
 			known = append(known, n.Node)
 		}
 	}
-	slices.SortFunc(known, func(a, b geoconfig.Node) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(known, func(a, b geoconfig.Node) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range rounds {
 		for _, n := range known {
 			if c, err := vivaldi.Place(n.Coordinate.Vector, n.Coordinate.Height, n.Coordinate.Error); err == nil {
@@ -97,12 +97,14 @@ func (d *distances) addSite(site ids.Site, rtt map[ids.Site]time.Duration, nodes
 	}
 }
 
-func compare(a, b ids.Node) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+// sequence is a vivaldi.Source that gives the same numbers each time, so that
+// equal states have equal outcomes (the steps of SplitMix64).
+type sequence uint64
+
+func (s *sequence) Uint64() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	x := uint64(*s)
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

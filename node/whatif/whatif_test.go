@@ -235,3 +235,21 @@ func TestPredict_LeavesItsInputAlone(t *testing.T) {
 		t.Error("a node of the input is away")
 	}
 }
+
+func TestPredict_SpreadsCopiesOverNodes(t *testing.T) {
+	s := five()
+	for id := ids.Slice(4); id < 8; id++ {
+		s.Slices = append(s.Slices, slice(id, 4, 1, "oslo", "paris", "boston"))
+	}
+	c := newCluster(&s)
+	if err := c.apply(Change{Kind: AddSite, Site: "malmo", Nodes: 2, RTT: map[ids.Site]time.Duration{"oslo": ms}}); err != nil {
+		t.Fatal(err)
+	}
+	at := map[ids.Node]int{}
+	for _, x := range c.repair() {
+		at[x.to]++
+	}
+	if at["malmo-1"] != 2 || at["malmo-2"] != 2 {
+		t.Errorf("four slices went to %v, want two to each new node", at)
+	}
+}

@@ -69,7 +69,9 @@ type Slice struct {
 	Commit  ids.Serial `json:"commit"`
 	Applied ids.Serial `json:"applied"`
 	Objects uint64     `json:"objects"`
-	Members []Member   `json:"member_sites"`
+	// StoredBytes is what one copy stores; nil: the answering node has none.
+	StoredBytes *int64   `json:"stored_bytes,omitempty"`
+	Members     []Member `json:"member_sites"`
 	// Protected says whether the policy is met; Lacks says what is missing.
 	Protected bool   `json:"protected"`
 	Lacks     string `json:"lacks,omitempty"`
