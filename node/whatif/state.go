@@ -54,14 +54,13 @@ type Measurement struct {
 
 // check refuses a state that contradicts itself.
 func (s *State) check() error {
-	const op fault.Op = "whatif.State"
 	known := map[ids.Node]bool{}
 	for _, n := range s.Nodes {
 		if n.ID == "" || n.Site == "" {
-			return fault.E(fault.Invalid, op, string(n.ID), "a node needs an ID and a site")
+			return fault.E(fault.Invalid, opPredict, string(n.ID), "a node needs an ID and a site")
 		}
 		if known[n.ID] {
-			return fault.E(fault.Invalid, op, string(n.ID), "the node is listed twice")
+			return fault.E(fault.Invalid, opPredict, string(n.ID), "the node is listed twice")
 		}
 		known[n.ID] = true
 	}
@@ -69,11 +68,11 @@ func (s *State) check() error {
 	for i := range s.Slices {
 		row := &s.Slices[i]
 		if seen[row.ID] {
-			return fault.Errorf(fault.Invalid, op, "", "slice %d is listed twice", row.ID)
+			return fault.Errorf(fault.Invalid, opPredict, "", "slice %d is listed twice", row.ID)
 		}
 		seen[row.ID] = true
 		if _, ok := row.Member(row.Active); !ok {
-			return fault.Errorf(fault.Invalid, op, string(row.Active), "is the active of slice %d but no member of it", row.ID)
+			return fault.Errorf(fault.Invalid, opPredict, string(row.Active), "is the active of slice %d but no member of it", row.ID)
 		}
 	}
 	return nil
