@@ -129,10 +129,10 @@ func (m *machine) holds(n ids.Serial) error {
 	return nil
 }
 
-// TestCrashAtEverySite stops the machine at every site there is, with torn
-// writes, cuts the power, starts again, and looks for every acknowledged
-// operation; then it does so once more from there.
-func TestCrashAtEverySite(t *testing.T) {
+// TestStore_SurvivesACrashAtEverySite stops the machine at every site there is,
+// with torn writes, cuts the power, starts again, and looks for every
+// acknowledged operation; then it does so once more from there.
+func TestStore_SurvivesACrashAtEverySite(t *testing.T) {
 	for _, site := range disk.Sites() {
 		t.Run(string(site), func(t *testing.T) {
 			stopped := 0
@@ -202,7 +202,7 @@ func (m *machine) work(n int, rng *rand.Rand) ids.Serial {
 	return m.serial
 }
 
-func TestCheckpointBoundsTheLog(t *testing.T) {
+func TestCheckpoint_BoundsTheLog(t *testing.T) {
 	d, fs := disk.NewMemory(), vfs.NewMem()
 	m, err := start(small(d, fs))
 	if err != nil {
@@ -227,7 +227,7 @@ func TestCheckpointBoundsTheLog(t *testing.T) {
 	}
 }
 
-func TestFaultsOfADataDirectoryAreClear(t *testing.T) {
+func TestOpen_NamesTheFaultOfADirectory(t *testing.T) {
 	base := func(t *testing.T) (*disk.Memory, vfs.FS) {
 		d, fs := disk.NewMemory(), vfs.NewMem()
 		m, err := start(small(d, fs))
@@ -283,8 +283,8 @@ func rewrite(d *disk.Memory, name, from, to string) {
 	_ = f.WriteAt(disk.MarkerWrite, bytes.Replace(b[:n], []byte(from), []byte(to), 1), 0)
 }
 
-// TestSecondDaemonIsToldWhoIsThere runs on the real file system.
-func TestSecondDaemonIsToldWhoIsThere(t *testing.T) {
+// TestOpen_NamesTheProcessThatIsThere runs on the real file system.
+func TestOpen_NamesTheProcessThatIsThere(t *testing.T) {
 	o := small(nil, nil)
 	o.Dir = t.TempDir()
 	m, err := start(o)
@@ -317,7 +317,7 @@ func TestSecondDaemonIsToldWhoIsThere(t *testing.T) {
 	}
 }
 
-func TestFailedLogIsTheStoresError(t *testing.T) {
+func TestStore_FailsWithItsJournal(t *testing.T) {
 	d := disk.NewMemory()
 	heard := make(chan error, 4)
 	o := small(d, vfs.NewMem())
@@ -349,10 +349,10 @@ func seeds(n uint64) uint64 {
 	return n
 }
 
-// TestFullDiskAtEverySite lets each site find the disk full for a while. What
-// was acknowledged stays, what was not fails cleanly, and with room again the
-// store goes on, at the latest after a restart.
-func TestFullDiskAtEverySite(t *testing.T) {
+// TestStore_SurvivesAFullDiskAtEverySite lets each site find the disk full for a
+// while. What was acknowledged stays, what was not fails cleanly, and with room
+// again the store goes on, at the latest after a restart.
+func TestStore_SurvivesAFullDiskAtEverySite(t *testing.T) {
 	for _, site := range disk.Sites() {
 		t.Run(string(site), func(t *testing.T) {
 			for seed := range seeds(4) {

@@ -78,17 +78,17 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestMemoryConforms(t *testing.T) { conform(t, NewMemory()) }
+func TestMemory_Conforms(t *testing.T) { conform(t, NewMemory()) }
 
-func TestRealConforms(t *testing.T) {
+func TestReal_Conforms(t *testing.T) {
 	d, err := OpenReal(t.TempDir())
 	must(t, err)
 	defer d.Close()
 	conform(t, d)
 }
 
-// TestFileSystemWithoutDirectIO runs where files are kept in memory.
-func TestFileSystemWithoutDirectIO(t *testing.T) {
+// TestReal_WorksWithoutDirectIO runs where files are kept in memory.
+func TestReal_WorksWithoutDirectIO(t *testing.T) {
 	dir, err := os.MkdirTemp("/dev/shm", "disk")
 	if err != nil {
 		t.Skipf("no file system in memory here: %v", err)
@@ -100,7 +100,7 @@ func TestFileSystemWithoutDirectIO(t *testing.T) {
 	conform(t, d)
 }
 
-func TestNamesDoNotLeadOut(t *testing.T) {
+func TestReal_NamesDoNotLeadOut(t *testing.T) {
 	d, err := OpenReal(t.TempDir())
 	must(t, err)
 	defer d.Close()
@@ -113,7 +113,7 @@ func TestNamesDoNotLeadOut(t *testing.T) {
 	}
 }
 
-func TestAlignedBuffers(t *testing.T) {
+func TestAligned_StartsAtABlock(t *testing.T) {
 	for _, n := range []int{0, 1, Block, 3 * Block} {
 		b := Aligned(n)
 		if at := uintptr(unsafe.Pointer(unsafe.SliceData(b))); len(b) != n || n > 0 && at%Block != 0 {
@@ -125,9 +125,9 @@ func TestAlignedBuffers(t *testing.T) {
 	}
 }
 
-// TestPowerLoss shows what a memory disk keeps: all that was synced, and of the
-// rest what chance wants.
-func TestPowerLoss(t *testing.T) {
+// TestMemory_PowerLossKeepsWhatWasSynced shows what a memory disk keeps:
+// everything that was synced, and a random part of the rest.
+func TestMemory_PowerLossKeepsWhatWasSynced(t *testing.T) {
 	m := NewMemory()
 	f, err := m.Open(PackOpen, "f", Create)
 	must(t, err)
@@ -172,7 +172,7 @@ func content(t *testing.T, m *Memory) []byte {
 	return b
 }
 
-func TestFailedSyncLies(t *testing.T) {
+func TestMemory_FailedSyncDropsWrites(t *testing.T) {
 	m := NewMemory()
 	f, err := m.Open(PackOpen, "f", Create)
 	must(t, err)

@@ -15,9 +15,9 @@ func (p *plain) grow(size int) {
 	}
 }
 
-// TestPagesAreLikeBytes does to pages and to bytes the same: writes, growth and
-// copies, of which each is then changed by itself.
-func TestPagesAreLikeBytes(t *testing.T) {
+// TestPages_EqualPlainBytes does the same to pages and to a plain slice: writes,
+// growth and copies, each of which then changes by itself.
+func TestPages_EqualPlainBytes(t *testing.T) {
 	for seed := range uint64(50) {
 		chance := rand.New(rand.NewPCG(seed, 1))
 		type pair struct {

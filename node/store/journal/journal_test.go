@@ -71,7 +71,7 @@ func payload(i int) string {
 	return fmt.Sprintf("record %d %s", i, bytes.Repeat([]byte{'x'}, i*37%5000))
 }
 
-func TestReplayReturnsWhatWasAppendedInOrder(t *testing.T) {
+func TestReplay_ReturnsRecordsInOrder(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, small())
 	var want []string
@@ -100,7 +100,7 @@ func TestReplayReturnsWhatWasAppendedInOrder(t *testing.T) {
 	}
 }
 
-func TestReplayPositionsAreThoseOfDone(t *testing.T) {
+func TestReplay_PositionsAreThoseOfDone(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, small())
 	var at []Position
@@ -126,7 +126,7 @@ func TestReplayPositionsAreThoseOfDone(t *testing.T) {
 	}
 }
 
-func TestSegmentsAreUsedAgainAfterTrim(t *testing.T) {
+func TestTrim_LetsSegmentsBeReused(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, small())
 	var last Position
@@ -176,7 +176,7 @@ func await(t *testing.T, done chan error) error {
 	}
 }
 
-func TestAFullLogWaitsUntilItIsTrimmed(t *testing.T) {
+func TestAppend_WaitsUntilAFullLogIsTrimmed(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, Options{SegmentBytes: 64 << 10, TotalBytes: 128 << 10})
 	const n = 8000
@@ -205,7 +205,7 @@ func TestAFullLogWaitsUntilItIsTrimmed(t *testing.T) {
 	}
 }
 
-func TestRoomIsBoundedByTheQueue(t *testing.T) {
+func TestRoom_IsBoundedByTheQueue(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, Options{SegmentBytes: 1 << 20, QueueBytes: 10000})
 	block := make(chan struct{})
@@ -227,7 +227,7 @@ func TestRoomIsBoundedByTheQueue(t *testing.T) {
 	}
 }
 
-func TestFailedWriteIsFinal(t *testing.T) {
+func TestAppend_FailedWriteIsFinal(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.IO, fault.NoSpace} {
 		t.Run(kind.String(), func(t *testing.T) {
 			d := disk.NewMemory()
@@ -252,8 +252,9 @@ func TestFailedWriteIsFinal(t *testing.T) {
 	}
 }
 
-// What finds no room waits, and nothing that was appended is left out.
-func TestAFullDiskAtANewSegmentLeavesNoHole(t *testing.T) {
+// TestAppend_FullDiskLeavesNoHole fills the disk where a new segment begins. The
+// records wait for room, and none is left out.
+func TestAppend_FullDiskLeavesNoHole(t *testing.T) {
 	for _, site := range []disk.Site{disk.JournalAllocate, disk.JournalZero} {
 		t.Run(string(site), func(t *testing.T) {
 			d := disk.NewMemory()
@@ -291,7 +292,7 @@ func TestAFullDiskAtANewSegmentLeavesNoHole(t *testing.T) {
 	}
 }
 
-func TestCloseDoesNotWaitForRoom(t *testing.T) {
+func TestClose_DoesNotWaitForRoom(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, small())
 	d.Fail(disk.Rule{Site: disk.JournalAllocate, Kind: fault.NoSpace})
@@ -319,10 +320,10 @@ func acknowledge(t *testing.T, j *Journal, from, n int) (acked []string) {
 	return acked
 }
 
-// TestCrashAtEverySite stops the disk at each site, at several calls of it,
-// with the interrupted write torn at several places, and looks for every
-// acknowledged record afterwards.
-func TestCrashAtEverySite(t *testing.T) {
+// TestJournal_SurvivesACrashAtEverySite stops the disk at each site, at several
+// calls of it, with the interrupted write torn at several places, and looks for
+// every acknowledged record afterwards.
+func TestJournal_SurvivesACrashAtEverySite(t *testing.T) {
 	sites := []disk.Site{disk.JournalDir, disk.JournalOpen, disk.JournalAllocate, disk.JournalZero, disk.JournalSync,
 		disk.JournalSyncDir, disk.JournalHeader, disk.JournalAppend}
 	for _, site := range sites {
@@ -380,7 +381,7 @@ func contains(got, want []string) bool {
 	return true
 }
 
-func TestDamageInTheMiddleIsNotATornTail(t *testing.T) {
+func TestReplay_RefusesDamageInTheMiddle(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, small())
 	var at []Position
@@ -409,7 +410,7 @@ func TestDamageInTheMiddleIsNotATornTail(t *testing.T) {
 	}
 }
 
-func TestOfNewerFormatIsRefused(t *testing.T) {
+func TestOpen_RefusesANewerFormat(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, small())
 	if _, err := add(t, j, "x"); err != nil {
@@ -432,7 +433,7 @@ func TestOfNewerFormatIsRefused(t *testing.T) {
 	}
 }
 
-func TestManyAppenders(t *testing.T) {
+func TestAppend_FromManyGoroutines(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, Options{SegmentBytes: 256 << 10})
 	var wg sync.WaitGroup
@@ -452,7 +453,7 @@ func TestManyAppenders(t *testing.T) {
 	}
 }
 
-func TestAppendBeforeReplayAndAfterCloseIsRefused(t *testing.T) {
+func TestAppend_RefusedBeforeReplayAndAfterClose(t *testing.T) {
 	j, err := Open(disk.NewMemory(), small())
 	if err != nil {
 		t.Fatal(err)

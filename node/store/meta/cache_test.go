@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestTwoKeysOfABatchAreReadInOrder writes one number to two keys in each batch,
+// TestBatch_KeysAreReadInOrder writes one number to two keys in each batch,
 // while readers read one key and then the other. The second is never older than
 // the first, whichever key comes first.
-func TestTwoKeysOfABatchAreReadInOrder(t *testing.T) {
+func TestBatch_KeysAreReadInOrder(t *testing.T) {
 	db, err := Open("meta", Options{FS: vfs.NewMem()})
 	must(t, err)
 	defer db.Close()

@@ -65,9 +65,9 @@ func (w twin) scan(s ids.Slice, from, to string, ts uint64) (out []string) {
 // keys holds prefixes of each other and zero bytes on purpose.
 var keys = []string{"", "a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "b", "b\x00\x00", "\x00", "\xff", "\xff\xff", "long key with words"}
 
-// TestVersionsAgainstTwin plays random batches and compares reads of now, of
+// TestVersions_EqualTheModel plays random batches and compares reads of now, of
 // any time, and scans with the model.
-func TestVersionsAgainstTwin(t *testing.T) {
+func TestVersions_EqualTheModel(t *testing.T) {
 	for seed := range seeds(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { playVersions(t, seed) })
 	}
@@ -141,9 +141,9 @@ func compare(t *testing.T, db *DB, w twin, s ids.Slice, at uint64, rng *rand.Ran
 	}
 }
 
-// TestCrashLosesAWholeSuffixOfBatches cuts the power at many moments: what is
-// left is exactly the batches up to some one, which the applied serial tells.
-func TestCrashLosesAWholeSuffixOfBatches(t *testing.T) {
+// TestBatch_CrashLosesOnlyTheLastOnes cuts the power at many moments. Exactly
+// the batches up to the applied serial are left.
+func TestBatch_CrashLosesOnlyTheLastOnes(t *testing.T) {
 	for seed := range seeds(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		fs := vfs.NewCrashableMem()
@@ -181,7 +181,7 @@ func TestCrashLosesAWholeSuffixOfBatches(t *testing.T) {
 	}
 }
 
-func TestUnversionedRowsAndDropping(t *testing.T) {
+func TestBatch_SetsUnsetsAndDropsRows(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	b := db.NewBatch()
@@ -215,8 +215,8 @@ func TestUnversionedRowsAndDropping(t *testing.T) {
 	}
 }
 
-// TestCacheIsBoundedAndNeverStale overwrites while reading.
-func TestCacheIsBoundedAndNeverStale(t *testing.T) {
+// TestCache_IsBoundedAndNeverStale overwrites while reading.
+func TestCache_IsBoundedAndNeverStale(t *testing.T) {
 	db, err := Open("meta", Options{FS: vfs.NewMem(), ValueCacheBytes: 64 << 10})
 	must(t, err)
 	defer db.Close()
@@ -253,9 +253,9 @@ func TestCacheIsBoundedAndNeverStale(t *testing.T) {
 	}
 }
 
-// TestMemtablesLeaveRoomForBlocks fills memtables to their size and asks twice
+// TestMemtables_LeaveRoomForBlocks fills memtables to their size and asks twice
 // for the same absent keys: the second time Pebble has their blocks.
-func TestMemtablesLeaveRoomForBlocks(t *testing.T) {
+func TestMemtables_LeaveRoomForBlocks(t *testing.T) {
 	var reads atomic.Int64
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt {
@@ -288,7 +288,7 @@ func TestMemtablesLeaveRoomForBlocks(t *testing.T) {
 	}
 }
 
-func TestFullDiskFailsTheFlushAndHeals(t *testing.T) {
+func TestFlush_FailsOnAFullDiskAndHeals(t *testing.T) {
 	full := errorfs.Toggle{Injector: errorfs.ErrInjected}
 	fs := errorfs.Wrap(vfs.NewMem(), &full)
 	db := opened(t, fs)
@@ -313,7 +313,7 @@ func TestFullDiskFailsTheFlushAndHeals(t *testing.T) {
 	must(t, db.Close())
 }
 
-func TestFatalOfTheEngineDoesNotReturn(t *testing.T) {
+func TestLogger_FatalfDoesNotReturn(t *testing.T) {
 	var heard error
 	l := newLogger(nil, func(err error) { heard = err }, func() bool { return false })
 	defer func() {

@@ -10,10 +10,10 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// TestABatchWritesARowOnceAndInOrder removes names from a directory: each name
+// TestBatch_WritesARowOnceAndInOrder removes names from a directory: each name
 // costs three rows and a version of the directory, which itself is written once,
 // as are the slice's state and the serial.
-func TestABatchWritesARowOnceAndInOrder(t *testing.T) {
+func TestBatch_WritesARowOnceAndInOrder(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	const names = 20
@@ -61,9 +61,9 @@ func TestABatchWritesARowOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// TestAPutAtTheTimeOfARemovalIsWhatHistoryHas makes two rows of one key of
+// TestBatch_PutReplacesARemovalOfItsTime makes two rows of one key of
 // history in one batch: the later one stands.
-func TestAPutAtTheTimeOfARemovalIsWhatHistoryHas(t *testing.T) {
+func TestBatch_PutReplacesARemovalOfItsTime(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	b := db.NewBatch()
@@ -79,7 +79,7 @@ func TestAPutAtTheTimeOfARemovalIsWhatHistoryHas(t *testing.T) {
 	}
 }
 
-func TestDroppingTakesWhatItsBatchWroteBefore(t *testing.T) {
+func TestDropSlice_TakesWhatItsBatchWrote(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	b := db.NewBatch()
@@ -104,7 +104,7 @@ func TestDroppingTakesWhatItsBatchWroteBefore(t *testing.T) {
 	}
 }
 
-func TestAnEmptyValueIsARow(t *testing.T) {
+func TestBatch_EmptyValueIsARow(t *testing.T) {
 	db := opened(t, vfs.NewMem())
 	defer db.Close()
 	b := &Batch{db: db, b: db.p.NewBatch(), rows: newRows()} // none that was used before
@@ -115,8 +115,9 @@ func TestAnEmptyValueIsARow(t *testing.T) {
 	}
 }
 
-// TestRowsOfOneHashAreTold pretends that the hashes of two keys are equal.
-func TestRowsOfOneHashAreTold(t *testing.T) {
+// TestRows_EqualHashesAreKeptApart pretends that the hashes of two keys are
+// equal.
+func TestRows_EqualHashesAreKeptApart(t *testing.T) {
 	r := newRows()
 	one, two := []byte("one"), []byte("two")
 	r.note(one, []byte("1"))

@@ -87,7 +87,7 @@ func put(t *testing.T, p *Packs, from, n int) {
 	}
 }
 
-func TestPutChunksAreReadBackWholeAndInPieces(t *testing.T) {
+func TestPut_IsReadBackWholeAndInPieces(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	for i := range 12 {
@@ -117,7 +117,7 @@ func TestPutChunksAreReadBackWholeAndInPieces(t *testing.T) {
 	}
 }
 
-func TestReadOfWhatIsNotThere(t *testing.T) {
+func TestRead_ReportsMissingChunks(t *testing.T) {
 	p := opened(t, disk.NewMemory(), small())
 	put(t, p, 0, 1)
 	a, b := body(0)
@@ -135,7 +135,7 @@ func TestReadOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestLazyChunksAreReadableAtOnceAndDurableAfterSync(t *testing.T) {
+func TestPutLazy_ReadableAtOnceAndDurableAfterSync(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	as, bs := bodies(0, 30)
@@ -155,7 +155,7 @@ func TestLazyChunksAreReadableAtOnceAndDurableAfterSync(t *testing.T) {
 	}
 }
 
-func TestConcurrentPutsAndReads(t *testing.T) {
+func TestPut_BesideConcurrentReads(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	var wg sync.WaitGroup
@@ -186,9 +186,10 @@ func TestConcurrentPutsAndReads(t *testing.T) {
 	}
 }
 
-// TestCrashAtEverySite stops the disk at each site and looks for every chunk
-// whose Put had returned, and for every lazy one that a Sync had covered.
-func TestCrashAtEverySite(t *testing.T) {
+// TestPacks_SurviveACrashAtEverySite stops the disk at each site and looks for
+// every chunk whose Put had returned, and for every lazy one that a Sync had
+// covered.
+func TestPacks_SurviveACrashAtEverySite(t *testing.T) {
 	sites := []disk.Site{disk.PackDir, disk.PackOpen, disk.PackAllocate, disk.PackHeader, disk.PackWrite, disk.PackSync,
 		disk.PackSyncDir, disk.IndexOpen, disk.IndexWrite, disk.IndexSync, disk.IndexRename}
 	for _, site := range sites {
@@ -256,7 +257,7 @@ func crashOnce(t *testing.T, site disk.Site, seed uint64) bool {
 	return d.Crashed()
 }
 
-func TestFailedSyncIsFinal(t *testing.T) {
+func TestSync_FailureIsFinal(t *testing.T) {
 	for _, site := range []disk.Site{disk.PackSync, disk.PackWrite} {
 		t.Run(string(site), func(t *testing.T) {
 			d := disk.NewMemory()
@@ -281,7 +282,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsClearAndNotFinal(t *testing.T) {
+func TestPut_FullDiskIsNotFinal(t *testing.T) {
 	d := disk.NewMemory()
 	d.SetCapacity(600 << 10)
 	p := opened(t, d, small())
@@ -301,7 +302,7 @@ func TestFullDiskIsClearAndNotFinal(t *testing.T) {
 	put(t, p, n*5, 5)
 }
 
-func TestReserveStaysFree(t *testing.T) {
+func TestPut_LeavesTheReserveFree(t *testing.T) {
 	d := disk.NewMemory()
 	d.SetCapacity(1 << 20)
 	o := small()
@@ -321,9 +322,10 @@ func TestReserveStaysFree(t *testing.T) {
 	}
 }
 
-// Chunks of committed entries are taken whatever the disk says: first into the
-// reserve, and then in memory, until there is room.
-func TestCommittedChunksAreTakenByAFullDisk(t *testing.T) {
+// TestPutLazy_TakesChunksOnAFullDisk puts chunks of committed entries, which are
+// taken whatever the disk says: first into the reserve, and then in memory,
+// until there is room.
+func TestPutLazy_TakesChunksOnAFullDisk(t *testing.T) {
 	d := disk.NewMemory()
 	d.SetCapacity(400 << 10)
 	o := small()
@@ -358,8 +360,9 @@ func TestCommittedChunksAreTakenByAFullDisk(t *testing.T) {
 	}
 }
 
-// TestEveryFlippedBitIsFound damages sectors of a pack: no wrong byte is read.
-func TestEveryFlippedBitIsFound(t *testing.T) {
+// TestRead_FindsEveryFlippedBit damages sectors of a pack: no wrong byte is
+// read.
+func TestRead_FindsEveryFlippedBit(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	put(t, p, 0, 15)
@@ -388,7 +391,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
-func TestForgottenChunkIsWrittenAnewAndTheNewOneStands(t *testing.T) {
+func TestForget_LetsAChunkBeWrittenAnew(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	put(t, p, 0, 3)
@@ -412,7 +415,7 @@ func TestForgottenChunkIsWrittenAnewAndTheNewOneStands(t *testing.T) {
 	}
 }
 
-func TestPinsHoldForTheirLimitAndOverARestart(t *testing.T) {
+func TestPins_LastTheirLimitAndOverARestart(t *testing.T) {
 	d := disk.NewMemory()
 	clock := &manual{}
 	o := small()
@@ -439,7 +442,7 @@ func TestPinsHoldForTheirLimitAndOverARestart(t *testing.T) {
 	}
 }
 
-func TestPackUnderAnotherNameIsRefused(t *testing.T) {
+func TestOpen_RefusesARenamedPack(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	put(t, p, 0, 3)

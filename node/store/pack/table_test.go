@@ -8,8 +8,8 @@ import (
 	"cartwheel.dev/node/chunk"
 )
 
-// TestTableAgainstMap plays random changes on the table and on a map.
-func TestTableAgainstMap(t *testing.T) {
+// TestTable_EqualsAMap plays random changes on the table and on a map.
+func TestTable_EqualsAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	tab, twin := newTable(), map[chunk.Address]location{}
 	address := func() (a chunk.Address) {
@@ -51,7 +51,7 @@ func TestTableAgainstMap(t *testing.T) {
 	}
 }
 
-func TestLocationKeepsItsParts(t *testing.T) {
+func TestLocation_KeepsItsParts(t *testing.T) {
 	l := newLocation(1<<20-1, (1<<24-1)*unit, MaxChunk)
 	if l.pack() != 1<<20-1 || l.offset() != (1<<24-1)*unit || l.length() != MaxChunk {
 		t.Errorf("got %d %d %d", l.pack(), l.offset(), l.length())
