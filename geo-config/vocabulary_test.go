@@ -51,7 +51,7 @@ func checkImports(t *testing.T, name string) {
 	}
 }
 
-func TestTheContractStaysSmall(t *testing.T) {
+func TestStore_StaysSmall(t *testing.T) {
 	store := reflect.TypeFor[geoconfig.Store]()
 	if n := store.NumMethod(); n > 6 {
 		t.Errorf("Store has %d methods, more than 6: add an optional interface instead", n)
@@ -67,8 +67,9 @@ func TestTheContractStaysSmall(t *testing.T) {
 	}
 }
 
-// The stored and sent forms of rows: this text never changes for old fields.
-func TestRowsKeepTheirForm(t *testing.T) {
+// TestRows_KeepTheirForm holds the stored and sent form of rows: the text of old
+// fields never changes.
+func TestRows_KeepTheirForm(t *testing.T) {
 	row := geoconfig.SliceRow{
 		ID: 7, Epoch: 3, Active: "n1", Hear: 2, Closed: true, Generation: 1, Revision: 9,
 		Policy:  geoconfig.Policy{Home: "paris", Level: 3, Sites: 2, Kind: geoconfig.WriteOnce, Coherence: time.Second},
@@ -85,7 +86,7 @@ func TestRowsKeepTheirForm(t *testing.T) {
 	}
 }
 
-func TestRowKeysAreNamed(t *testing.T) {
+func TestRowKey_NamesItsRow(t *testing.T) {
 	for _, c := range []struct {
 		key  geoconfig.RowKey
 		want string

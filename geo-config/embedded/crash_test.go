@@ -44,7 +44,7 @@ func child(dir string) int {
 	return 0
 }
 
-func TestAKilledProcessLosesNothingAcknowledgedAndFreesTheLock(t *testing.T) {
+func TestStore_KilledProcessLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)

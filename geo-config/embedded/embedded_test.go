@@ -52,11 +52,11 @@ func apply(t *testing.T, s *embedded.Store, b geoconfig.Batch) ids.Revision {
 	return rev
 }
 
-func TestConformance(t *testing.T) {
+func TestStore_Conforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) geoconfig.Store { return open(t, t.TempDir()) })
 }
 
-func TestEverythingIsThereAfterAReopening(t *testing.T) {
+func TestOpen_FindsWhatWasWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by open")
 	s := open(t, dir)
 	rev := apply(t, s, first())
@@ -84,7 +84,7 @@ func TestEverythingIsThereAfterAReopening(t *testing.T) {
 	}
 }
 
-func TestOneStoreAtATime(t *testing.T) {
+func TestOpen_RefusesASecondStore(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	if _, err := embedded.Open(t.Context(), dir); !fault.Is(err, fault.Busy) {
@@ -110,7 +110,7 @@ func edit(t *testing.T, dir string, statements ...string) {
 	}
 }
 
-func TestWhatCannotBeOpenedIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestOpen_LeavesWhatItRefusesAsItIs(t *testing.T) {
 	damage := func(t *testing.T, dir string) {
 		path := filepath.Join(dir, embedded.FileName)
 		b, err := os.ReadFile(path)
@@ -174,7 +174,7 @@ func TestWhatCannotBeOpenedIsRefusedAndLeftAsItIs(t *testing.T) {
 	})
 }
 
-func TestKeysAreForgottenOnlyByTheirNumber(t *testing.T) {
+func TestSettle_ForgetsKeysByNumberOnly(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	apply(t, s, first())
@@ -194,7 +194,7 @@ func TestKeysAreForgottenOnlyByTheirNumber(t *testing.T) {
 	}
 }
 
-func TestManyFollowersDoNotKeepAStoreFromClosing(t *testing.T) {
+func TestClose_EndsManyFollowers(t *testing.T) {
 	s := open(t, t.TempDir())
 	apply(t, s, first())
 	done := make(chan error)

@@ -15,8 +15,9 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// Run with -tags root, as root: it mounts a disk that is full soon.
-func TestAFullDiskRefusesChangesUntilThereIsSpaceAgain(t *testing.T) {
+// TestApply_RefusedWhileTheDiskIsFull mounts a disk that is soon full. Run it
+// with -tags root, as root.
+func TestApply_RefusedWhileTheDiskIsFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("no disk can be mounted here: %v", err)

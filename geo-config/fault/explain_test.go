@@ -7,7 +7,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestErrorsNameTheThingAndTheRemedyOnce(t *testing.T) {
+func TestExplain_NamesSubjectAndRemedyOnce(t *testing.T) {
 	inner := &fault.Error{Kind: fault.Unreachable, Op: "contact.Connect", Subject: "node", Public: "does not answer", Cause: errors.New("connection refused")}
 	outer := fault.Wrap(fault.IO, "command.mount", "node", inner)
 	if got, want := fault.Explain(outer), "node: does not answer: connection refused"; got != want {

@@ -65,7 +65,7 @@ const golden = `0 none OK 200 0
 47 bad handle EBADF 400 1
 48 clock skew EIO 500 6`
 
-func TestNumbersAndTablesNeverChange(t *testing.T) {
+func TestKinds_NumbersAndTablesNeverChange(t *testing.T) {
 	want := strings.Split(golden, "\n")
 	if len(want) != len(Kinds()) {
 		t.Fatalf("got %d kinds, want %d: append a line for each new one", len(Kinds()), len(want))
@@ -79,7 +79,7 @@ func TestNumbersAndTablesNeverChange(t *testing.T) {
 	}
 }
 
-func TestEveryKindIsInEveryTable(t *testing.T) {
+func TestKinds_AreInEveryTable(t *testing.T) {
 	for _, k := range Kinds() {
 		if k == None {
 			if k.Errno() != 0 || k.ExitCode() != 0 {
@@ -103,7 +103,7 @@ func TestEveryKindIsInEveryTable(t *testing.T) {
 	}
 }
 
-func TestEncodedErrorsArriveWithoutTheirCause(t *testing.T) {
+func TestEncode_LeavesTheCauseOut(t *testing.T) {
 	inner := E(NoSpace, "disk.Write", "/a/b", "free some space")
 	err := Wrap(IO, "store.Put", "", fmt.Errorf("writing the pack: %w", inner))
 	sent, derr := Decode(append(Encode(nil, err), "later fields"...))
@@ -130,7 +130,7 @@ func TestEncodedErrorsArriveWithoutTheirCause(t *testing.T) {
 	}
 }
 
-func TestDecodeSurvivesAnyBytes(t *testing.T) {
+func TestDecode_SurvivesAnyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes")
 		if sent, err := Decode(b); err != nil && (sent != nil || !Is(err, Corrupt)) {
@@ -149,7 +149,7 @@ func TestDecodeSurvivesAnyBytes(t *testing.T) {
 	}
 }
 
-func TestKindsOfChains(t *testing.T) {
+func TestKindOf_ReadsTheChain(t *testing.T) {
 	_, notExist := os.Open(filepath.Join(t.TempDir(), "none"))
 	for _, c := range []struct {
 		what string

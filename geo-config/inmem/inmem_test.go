@@ -8,6 +8,6 @@ import (
 	"cartwheel.dev/geo-config/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestStore_Conforms(t *testing.T) {
 	storetest.Run(t, func(*testing.T) geoconfig.Store { return inmem.New() })
 }
