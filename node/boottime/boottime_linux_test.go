@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestDefaultShowsBoottime(t *testing.T) {
+func TestDefault_ShowsBoottime(t *testing.T) {
 	kernel := func() time.Duration {
 		var ts unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

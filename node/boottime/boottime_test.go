@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestDefaultNeverRunsBackAndKeepsUpWithTime(t *testing.T) {
+func TestDefault_NeverRunsBack(t *testing.T) {
 	clock := Default()
 	began, first := time.Now(), clock()
 	last := first
@@ -21,7 +21,7 @@ func TestDefaultNeverRunsBackAndKeepsUpWithTime(t *testing.T) {
 	}
 }
 
-func TestCorrectedCountsASuspensionAndIgnoresAStepBack(t *testing.T) {
+func TestCorrected_CountsASuspensionButNoStepBack(t *testing.T) {
 	var mono time.Duration
 	wall := time.Unix(1000, 0)
 	clock := corrected(func() time.Duration { return mono }, func() time.Time { return wall })

@@ -23,7 +23,7 @@ func (m *machine) clock() Func {
 	})
 }
 
-func TestSparingShowsTheSlowClockAndAsksItOnlyAfterJumps(t *testing.T) {
+func TestSparing_AsksTheSlowClockAfterJumpsOnly(t *testing.T) {
 	m := &machine{wall: time.Hour, boot: time.Minute}
 	clock := m.clock()
 	for _, step := range []struct {
@@ -50,7 +50,7 @@ func TestSparingShowsTheSlowClockAndAsksItOnlyAfterJumps(t *testing.T) {
 	}
 }
 
-func TestSparingNeverRunsBackwardsWhenReadingsAreSlow(t *testing.T) {
+func TestSparing_NeverRunsBackOnSlowReadings(t *testing.T) {
 	m := &machine{wall: time.Hour, boot: time.Minute}
 	clock := m.clock()
 	last := clock()

@@ -32,9 +32,9 @@ func cuts(data []byte) []int {
 	return out
 }
 
-// TestSplitAgreesWithTheLibrary compares our streaming loop with the reader of
+// TestSplit_EqualsTheLibrary compares our streaming loop with the reader of
 // go-cdc-chunkers at our parameters.
-func TestSplitAgreesWithTheLibrary(t *testing.T) {
+func TestSplit_EqualsTheLibrary(t *testing.T) {
 	inputs := map[string][]byte{
 		"empty":        nil,
 		"short":        randomBytes(1, 100),
@@ -80,9 +80,9 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// TestSplitIsTheFormat pins boundaries and an address: equal content must have
-// equal names in every version.
-func TestSplitIsTheFormat(t *testing.T) {
+// TestSplit_KeepsTheFormat pins boundaries and an address: equal content must
+// have equal names in every version.
+func TestSplit_KeepsTheFormat(t *testing.T) {
 	data := randomBytes(7, 600<<10)
 	want := []int{90655, 129813, 67102, 87224, 67099, 66833, 73221, 17062, 15391}
 	if got := cuts(data); !equal(got, want) {
@@ -93,7 +93,7 @@ func TestSplitIsTheFormat(t *testing.T) {
 	}
 }
 
-func TestSplitterInPiecesAgreesWithTheWhole(t *testing.T) {
+func TestSplitter_PiecesSplitAsTheWhole(t *testing.T) {
 	data := append(randomBytes(9, 2<<20), make([]byte, 700<<10)...)
 	want := cuts(data)
 	rapid.Check(t, func(t *rapid.T) {
@@ -125,7 +125,7 @@ func TestSplitterInPiecesAgreesWithTheWhole(t *testing.T) {
 	})
 }
 
-func TestChunkSizesKeepToTheLimits(t *testing.T) {
+func TestSplit_KeepsSizesInTheLimits(t *testing.T) {
 	sizes := cuts(randomBytes(11, 64<<20))
 	for i, n := range sizes[:len(sizes)-1] {
 		if n < MinSize || n > MaxSize {
@@ -137,7 +137,7 @@ func TestChunkSizesKeepToTheLimits(t *testing.T) {
 	}
 }
 
-func TestAnInsertionChangesFewChunks(t *testing.T) {
+func TestSplit_InsertionChangesFewChunks(t *testing.T) {
 	data := randomBytes(13, 16<<20)
 	changed := append(append(append([]byte(nil), data[:5<<20]...), "inserted"...), data[5<<20:]...)
 	names := map[Address]bool{}
@@ -154,7 +154,7 @@ func TestAnInsertionChangesFewChunks(t *testing.T) {
 	}
 }
 
-func TestAddresses(t *testing.T) {
+func TestAddress_ReadsBackAndVerifies(t *testing.T) {
 	a, b := Sum([]byte("a")), Sum([]byte("b"))
 	back, err := Addresses(AppendAddresses(nil, a, b))
 	if err != nil || len(back) != 2 || back[0] != a || back[1] != b {

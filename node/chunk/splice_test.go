@@ -129,7 +129,7 @@ func anyChange(t *rapid.T, size uint64, id *uint64) Change {
 	return c
 }
 
-func TestSpliceAgreesWithAFlatTwin(t *testing.T) {
+func TestSplice_EqualsAFlatFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fan := rapid.SampledFrom([]int{4, 5, 8, 16}).Draw(t, "fan")
 		s, root, w, id := newShelf(), Root{}, twin{}, uint64(0)
@@ -209,7 +209,7 @@ func shapely(s *shelf, a Address, height int, size uint64, fan int) error {
 	return nil
 }
 
-func TestBuilderAgreesWithSplice(t *testing.T) {
+func TestBuilder_EqualsSplice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w, id := newShelf(), twin{}, uint64(0)
 		b := NewBuilder(func(n NewNode) error { s.put([]NewNode{n}); return nil })
@@ -254,7 +254,7 @@ func terabyte(t testing.TB, s *shelf, n int) Root {
 	return root
 }
 
-func TestOneByteOfATerabyteWritesAHandfulOfNodes(t *testing.T) {
+func TestSplice_OneByteOfATerabyteWritesFewNodes(t *testing.T) {
 	s := newShelf()
 	root := terabyte(t, s, 1<<18) // 16 GiB of real leaves ...
 	rest := Change{Extend: 1 << 40}
@@ -277,7 +277,7 @@ func TestOneByteOfATerabyteWritesAHandfulOfNodes(t *testing.T) {
 	}
 }
 
-func TestAppendingTouchesOnlyTheEnd(t *testing.T) {
+func TestSplice_AppendTouchesOnlyTheEnd(t *testing.T) {
 	s, root := newShelf(), Root{}
 	most := 0
 	for i := range 3000 {
@@ -295,7 +295,7 @@ func TestAppendingTouchesOnlyTheEnd(t *testing.T) {
 	}
 }
 
-func TestSpliceRefusesWhatCannotBe(t *testing.T) {
+func TestSplice_RefusesInvalidChanges(t *testing.T) {
 	s := newShelf()
 	a := fakeAddress(1)
 	tests := []struct {
@@ -322,7 +322,7 @@ func TestSpliceRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestWalkVisitsAllAndSkipsWhatTheCallerKnows(t *testing.T) {
+func TestWalk_SkipsWhatTheCallerKnows(t *testing.T) {
 	s := newShelf()
 	root := terabyte(t, s, 1000)
 	nodes, chunks := map[Address]bool{}, 0

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestTheCollectorHasRoom keeps more alive than the process aims for, and
-// expects the limit above it: below, the collector would never rest. What is
-// given up brings the limit back.
-func TestTheCollectorHasRoom(t *testing.T) {
+// TestCollector_HasRoomAboveWhatIsAlive keeps more alive than the process aims
+// for, and expects the limit above it. A lower limit would never let the
+// collector rest. The limit falls once the memory is free again.
+func TestCollector_HasRoomAboveWhatIsAlive(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)
 	defer Start(30 << 20)()
@@ -22,7 +22,7 @@ func TestTheCollectorHasRoom(t *testing.T) {
 	await(t, "the limit to come down", func() bool { runtime.GC(); return now() < 150<<20 })
 }
 
-func TestTheLimitIsTheAimWhereThatIsEnough(t *testing.T) {
+func TestLimit_IsTheAimWhereThatIsEnough(t *testing.T) {
 	if got := limit(220<<20, 50<<20, 10<<20); got != 220<<20 {
 		t.Errorf("got %d, want what is aimed for", got)
 	}

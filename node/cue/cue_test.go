@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParseTakesWhatTheGrammarAllows(t *testing.T) {
+func TestParse_TakesWhatTheGrammarAllows(t *testing.T) {
 	tests := []struct {
 		in   string
 		want Cue
@@ -53,7 +53,7 @@ func TestParseTakesWhatTheGrammarAllows(t *testing.T) {
 	}
 }
 
-func TestParseLeavesOrdinaryNamesAlone(t *testing.T) {
+func TestParse_LeavesOrdinaryNamesAlone(t *testing.T) {
 	for _, in := range []string{
 		"", ".", "..", "...", "Site=tokyo", ".git", ".sites=2", ".Sitee", ".Site tokyo", ".Sit", ".=", ".=Site", ". Site=x",
 		".RepLevel2", ".bashrc", "..Site=x", ".ſite=x", ".Site\x00=x", ".snapshots", "a.Site=x", ".HotspotX",
@@ -67,7 +67,7 @@ func TestParseLeavesOrdinaryNamesAlone(t *testing.T) {
 	}
 }
 
-func TestParseNamesTheBadValueAndWhatIsAllowed(t *testing.T) {
+func TestParse_NamesTheBadValueAndWhatIsAllowed(t *testing.T) {
 	const copies = "a whole number from 1 to 16"
 	const ages = "a snapshot's name, a time such as 2026-01-31T12:00, or an age such as -1h (s, m, h, d, w)"
 	const sites = "a site's name (letters, digits, '-', '_' and '.'), or random"
@@ -115,7 +115,7 @@ func TestParseNamesTheBadValueAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestMomentTellsNamesTimesAndAgesApart(t *testing.T) {
+func TestMoment_TellsNamesTimesAndAgesApart(t *testing.T) {
 	tests := []struct{ in, at, age string }{
 		{".Snapshot=nightly", "0001-01-01T00:00:00Z", "0s"},
 		{".Snapshot=2026-13-45", "0001-01-01T00:00:00Z", "0s"}, // no date, so a name
@@ -133,8 +133,8 @@ func TestMomentTellsNamesTimesAndAgesApart(t *testing.T) {
 	}
 }
 
-// TestTableTwo writes WheelFS's Table 2 out again, cell by cell.
-func TestTableTwo(t *testing.T) {
+// TestAffects_EqualsTableTwo writes WheelFS's Table 2 out again, cell by cell.
+func TestAffects_EqualsTableTwo(t *testing.T) {
 	const head = "open close read write stat mkdir rmdir link unlink readdir chmod"
 	table := map[Name]string{
 		Site:                "x . . . . x . . . . .",
@@ -165,7 +165,7 @@ func TestTableTwo(t *testing.T) {
 	}
 }
 
-func TestWhichCuesAreHonouredAndPersistent(t *testing.T) {
+func TestName_HonouredAndPersistent(t *testing.T) {
 	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true}
 	persistent := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, WriteOnce: true, Coherence: true}
 	example := map[Name]int64{RepSites: 1, RepLevel: 1, SyncLevel: 1, MaxTime: 1, Coherence: 1}
@@ -189,7 +189,7 @@ func TestWhichCuesAreHonouredAndPersistent(t *testing.T) {
 	}
 }
 
-func TestALaterCueOverridesAnEarlierOneOfItsName(t *testing.T) {
+func TestParsePath_LaterCueOverridesEarlierOne(t *testing.T) {
 	s, err := ParsePath("/mail/.Site=a/.RepLevel=3/x/.KeepTogether/.replevel=2/.SyncLevel=quorum/.Site=b/inbox")
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestALaterCueOverridesAnEarlierOneOfItsName(t *testing.T) {
 	}
 }
 
-func TestAPathHasABoundedNumberOfCues(t *testing.T) {
+func TestParsePath_BoundsTheCues(t *testing.T) {
 	path := strings.Repeat(".RepLevel=2/", MaxPerPath)
 	if _, err := ParsePath(path); err != nil {
 		t.Fatalf("%d cues: %v", MaxPerPath, err)
@@ -238,7 +238,7 @@ func anyCue(t *rapid.T) Cue {
 	return c
 }
 
-func TestSetsAgreeWithATwinThatKeepsTheLastOfEachName(t *testing.T) {
+func TestSet_KeepsTheLastCueOfEachName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cues := rapid.SliceOfN(rapid.Custom(anyCue), 0, MaxPerPath).Draw(t, "cues")
 		var s Set

@@ -19,7 +19,7 @@ func persistent(t *testing.T, path string) *pb.Cues {
 	return s.Persistent()
 }
 
-func TestChildrenInheritWhatTheirPathDoesNotName(t *testing.T) {
+func TestInherit_GivesWhatThePathDoesNotName(t *testing.T) {
 	tests := []struct{ parent, own, want string }{
 		{"", "", ""},
 		{"", ".SyncLevel=2/.MaxTime=5/.WholeFile", ""},
@@ -49,7 +49,7 @@ func TestChildrenInheritWhatTheirPathDoesNotName(t *testing.T) {
 	}
 }
 
-func TestPolicyOfPersistentCues(t *testing.T) {
+func TestPolicy_FollowsPersistentCues(t *testing.T) {
 	tests := []struct {
 		path string
 		want geoconfig.Policy
@@ -67,7 +67,7 @@ func TestPolicyOfPersistentCues(t *testing.T) {
 	}
 }
 
-func TestCuesOfAMessageAreCheckedAsThoseOfAPath(t *testing.T) {
+func TestCheck_RefusesWhatAPathMayNotHave(t *testing.T) {
 	for _, tt := range []struct {
 		cues *pb.Cues
 		want fault.Kind

@@ -87,7 +87,7 @@ func (p *process) end() int {
 	}
 }
 
-func TestThreeNodesStartServeStopAndSayWhatIsWrong(t *testing.T) {
+func TestRun_ThreeNodesStartServeAndStop(t *testing.T) {
 	dir := t.TempDir()
 	admin, err := wire.NewKey(nil)
 	if err != nil {
@@ -158,7 +158,7 @@ func enrol(t *testing.T, admin wire.Key, address string, nodes map[string]string
 	}
 }
 
-func TestWrongWordsAndConfigurationHaveTheirCodes(t *testing.T) {
+func TestRun_ExitCodesOfWrongArguments(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		code int
@@ -179,7 +179,7 @@ func TestWrongWordsAndConfigurationHaveTheirCodes(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsNotOnTheRosterSaysSo(t *testing.T) {
+func TestRun_NodeSaysThatItIsNotOnTheRoster(t *testing.T) {
 	dir := t.TempDir()
 	admin, err := wire.NewKey(nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestFlagsOverrideTheEnvironmentWhichOverridesTheFile(t *testing.T) {
+func TestLoadConfig_FlagsBeforeEnvironmentBeforeFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node.yaml")
 	write(t, file, "data: /from/file\nsite: file\nlease: 5s\nlisten: [/ip4/1.2.3.4/tcp/1]\n")
 	c, err := LoadConfig(file,
@@ -34,7 +34,7 @@ func TestFlagsOverrideTheEnvironmentWhichOverridesTheFile(t *testing.T) {
 	}
 }
 
-func TestUnknownKeysAreRefusedByName(t *testing.T) {
+func TestLoadConfig_RefusesUnknownKeysByName(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node.yaml")
 	write(t, file, "data: /d\nsiet: tokyo\nleese: 3s\n")
 	_, err := LoadConfig(file, nil, nil)
@@ -47,7 +47,7 @@ func TestUnknownKeysAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestValidateReportsEveryProblemWithItsKey(t *testing.T) {
+func TestValidate_ReportsEveryProblemWithItsKey(t *testing.T) {
 	c, err := LoadConfig("", nil, map[string]any{
 		"listen": []string{"localhost:1"}, "lease": "1ms", "site": "a b", "geo_config": []string{"/ip4/1.1.1.1/tcp/1"},
 		"pprof": "0.0.0.0:6060", "log_level": "loud",
@@ -81,7 +81,7 @@ func TestLoadConfig_RefusesWhatIsNoValue(t *testing.T) {
 	}
 }
 
-func TestMissingFileIsNamed(t *testing.T) {
+func TestLoadConfig_NamesAMissingFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "absent.yaml")
 	if _, err := LoadConfig(name, nil, nil); !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v, want not found with the name", err)

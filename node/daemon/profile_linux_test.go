@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/node/server"
 )
 
-func TestTheProfilerIsOpenToThisUserAlone(t *testing.T) {
+func TestProfiler_IsOpenToItsUserOnly(t *testing.T) {
 	for _, where := range []string{"127.0.0.1:6060", "[::1]:6060", "localhost:6060", "0.0.0.0:1", "relative"} {
 		c := server.DefaultConfig()
 		c.Data, c.Site, c.Pprof = "/d", "a", where

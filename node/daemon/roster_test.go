@@ -8,8 +8,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// A node changes slices and its own row; the rest is the admins'.
-func TestANodeChangesNothingOfOthers(t *testing.T) {
+// TestRoster_NodeChangesNothingOfOthers has a node change rows: it may change
+// slices and its own row. Only admins change the rest.
+func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 	r := newRoster([]string{"admin"})
 	founding := geoconfig.Batch{Cluster: &geoconfig.Cluster{Secret: "new"}, Sites: []geoconfig.Site{{Name: "new"}}}
 	if err := r.mayChange("n1", &founding); err != nil {

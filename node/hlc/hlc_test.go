@@ -11,7 +11,7 @@ import (
 
 func fixed(at *time.Time) func() time.Time { return func() time.Time { return *at } }
 
-func TestNowRisesWhileThePhysicalClockStandsOrStepsBack(t *testing.T) {
+func TestNow_RisesWhileTheClockStandsOrStepsBack(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	c := New(fixed(&at))
 	last := c.Now()
@@ -34,7 +34,7 @@ func TestNowRisesWhileThePhysicalClockStandsOrStepsBack(t *testing.T) {
 	}
 }
 
-func TestObserveOrdersAndRefusesTheFarFuture(t *testing.T) {
+func TestObserve_OrdersAndRefusesTheFarFuture(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	c := New(fixed(&at))
 	ahead := FromWall(at.Add(MaxAhead)) + 7
@@ -62,9 +62,10 @@ func TestObserveOrdersAndRefusesTheFarFuture(t *testing.T) {
 	}
 }
 
-// TestNobodyWalksTheClockAway has a peer send stamps again and again that are as
-// far ahead of the newest as may be: the limit counts from physical time.
-func TestNobodyWalksTheClockAway(t *testing.T) {
+// TestObserve_CannotWalkTheClockAway has a peer send timestamps again and again
+// that are as far ahead of the newest one as possible. The limit counts from
+// physical time.
+func TestObserve_CannotWalkTheClockAway(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	c := New(fixed(&at))
 	limit := FromWall(at.Add(MaxAhead)) | logicalMask
@@ -80,7 +81,7 @@ func TestNobodyWalksTheClockAway(t *testing.T) {
 	}
 }
 
-func TestConcurrentTimestampsAreDistinct(t *testing.T) {
+func TestNow_ConcurrentTimestampsDiffer(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	c := New(fixed(&at))
 	const workers, each = 8, 2000
@@ -105,7 +106,7 @@ func TestConcurrentTimestampsAreDistinct(t *testing.T) {
 	}
 }
 
-func TestMessagesRespectCauseUnderSkew(t *testing.T) {
+func TestObserve_RespectsCauseUnderSkew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := time.Unix(1_700_000_000, 0)
 		walls := []time.Time{base, base.Add(time.Duration(rapid.Int64Range(-400, 400).Draw(t, "skew_ms")) * time.Millisecond)}

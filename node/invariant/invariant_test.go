@@ -15,7 +15,7 @@ func caught(f func()) (err error) {
 	return nil
 }
 
-func TestAViolationNamesRuleSliceSerialAndFile(t *testing.T) {
+func TestViolation_NamesRuleSliceSerialAndFile(t *testing.T) {
 	err := caught(func() {
 		Equal(Violation{Rule: SnapshotApplied, Slice: 7, Serial: 105, File: "meta", Want: 105, Got: 100})
 	})
@@ -29,7 +29,7 @@ func TestAViolationNamesRuleSliceSerialAndFile(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsCostsNoMemory(t *testing.T) {
+func TestCheck_HoldsWithoutAllocating(t *testing.T) {
 	got := testing.AllocsPerRun(100, func() {
 		Check(true, Violation{Rule: FormatEmpty, Slice: 1})
 		Equal(Violation{Rule: SnapshotApplied, Want: 1, Got: 1})
@@ -39,7 +39,7 @@ func TestWhatHoldsCostsNoMemory(t *testing.T) {
 	}
 }
 
-func TestCatchLeavesOtherPanicsAlone(t *testing.T) {
+func TestCatch_LeavesOtherPanicsAlone(t *testing.T) {
 	other := errors.New("other")
 	defer func() {
 		if r, _ := recover().(error); !errors.Is(r, other) {
@@ -49,7 +49,7 @@ func TestCatchLeavesOtherPanicsAlone(t *testing.T) {
 	_ = caught(func() { panic(other) })
 }
 
-func TestTheJournalsEntriesFollowEachOther(t *testing.T) {
+func TestLog_EntriesFollowEachOther(t *testing.T) {
 	var l Log
 	for _, step := range []struct {
 		name  string

@@ -24,7 +24,7 @@ func pairOf(t *testing.T) (table *Table, a, b ID) {
 
 var dir = []ids.Object{objectN(1)}
 
-func TestOneIsAlone(t *testing.T) {
+func TestGrantAlone_ToOneSession(t *testing.T) {
 	table, a, b := pairOf(t)
 	granted := func(want bool, id ID, now int64) {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestOneIsAlone(t *testing.T) {
 	granted(true, a, 54)
 }
 
-func TestAloneEndsWithTheSession(t *testing.T) {
+func TestGrantAlone_EndsWithTheSession(t *testing.T) {
 	table, a, b := pairOf(t)
 	table.GrantAlone(a, dir[0], 1)
 	if _, _, _, err := table.KeepAlive(b, 2, length, 90); err != nil {
@@ -84,7 +84,7 @@ func TestAloneEndsWithTheSession(t *testing.T) {
 	}
 }
 
-func TestWhoWasAloneBeforeTheSliceChangedHandsIsSoonAloneAgain(t *testing.T) {
+func TestGrantAlone_SoonAgainAfterTheSliceMoved(t *testing.T) {
 	table, a, b := pairOf(t)
 	if _, ok := table.GrantAlone(a, dir[0], 1); !ok {
 		t.Fatal("nobody is alone")
@@ -109,9 +109,10 @@ func TestWhoWasAloneBeforeTheSliceChangedHandsIsSoonAloneAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsBesideWhoIsAlone plays random grants, readings and answers: no
-// two sessions are alone in a directory, and nobody reads beside one.
-func TestNobodyReadsBesideWhoIsAlone(t *testing.T) {
+// TestGrantAlone_ExcludesReaders plays random grants, reads and answers. No two
+// sessions hold a directory exclusively, and none reads beside an exclusive
+// holder.
+func TestGrantAlone_ExcludesReaders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := New(Config{Length: 1 << 40, MaxSessions: 10, MaxLeases: 100, MaxOpen: 10, Shared: 2}, 1)
 		var ids [3]ID

@@ -50,10 +50,11 @@ type running struct {
 	ready   bool
 }
 
-// TestPromise checks, over random histories, that no change goes on while
-// another client may still believe in a lease on what it touches, that none is
-// granted meanwhile, and that every change goes on within one session.
-func TestPromise(t *testing.T) {
+// TestTable_NoChangeBesideABelievedLease checks, over random histories, that no
+// change goes on while another client may still believe in a lease on what it
+// touches, that none is granted meanwhile, and that every change goes on within
+// one session.
+func TestTable_NoChangeBesideABelievedLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &play{T: t, table: New(Config{Length: length, MaxSessions: 100, MaxLeases: 14, MaxOpen: 3}, 7)}
 		for i := range p.clients {
@@ -259,9 +260,9 @@ func (p *play) check() {
 	}
 }
 
-// TestHolders checks that whoever said that it has an object open is asked when
-// the object loses its name, though its lease has gone before.
-func TestHolders(t *testing.T) {
+// TestHolders_AreAskedAtAnUnlink checks that a session that has an object open
+// is asked when the object loses its name, even if its lease has gone before.
+func TestHolders_AreAskedAtAnUnlink(t *testing.T) {
 	table := New(DefaultConfig(), 1)
 	o := objectN(1)
 	reader, _, _, err := table.KeepAlive(0, 1, 1e10, 0)
@@ -310,9 +311,9 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHandover checks that leases passed on hold up the next active's changes
-// for the time they had left, and that nobody is asked.
-func TestHandover(t *testing.T) {
+// TestRevokeSlice_LeasesPassedOnRunOut checks that leases passed on delay the
+// next active's changes for the time they had left, and that no client is asked.
+func TestRevokeSlice_LeasesPassedOnRunOut(t *testing.T) {
 	old, next := New(DefaultConfig(), 1), New(DefaultConfig(), 1)
 	id, left, _, err := old.KeepAlive(0, 1, 1e10, 0)
 	if err != nil || left != 3e9 {
@@ -341,7 +342,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestTable_KeepsToItsLimits(t *testing.T) {
 	table := New(Config{Length: 10, MaxSessions: 1, MaxLeases: 16, MaxOpen: 1}, 1)
 	id, _, _, _ := table.KeepAlive(0, 1, 100, 0)
 	if _, _, _, err := table.KeepAlive(0, 2, 100, 0); !fault.Is(err, fault.Overloaded) {
@@ -388,10 +389,10 @@ func BenchmarkGrantAndChange(b *testing.B) {
 	}
 }
 
-// TestWhoKnewOfAFileByItsDirectoryMayHoldIt unlinks a file that another session
-// knew of by a lease on the names of its directory alone: it is asked, at once
+// TestHolders_KnewTheFileByItsDirectory unlinks a file that another session knew
+// only by a lease on the names of its directory. The session is asked, at once,
 // and again after it has lost that lease.
-func TestWhoKnewOfAFileByItsDirectoryMayHoldIt(t *testing.T) {
+func TestHolders_KnewTheFileByItsDirectory(t *testing.T) {
 	for _, earlier := range []bool{false, true} {
 		table := New(DefaultConfig(), 1)
 		s, _, _, err := table.KeepAlive(0, 7, 1e12, 0)

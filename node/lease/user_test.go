@@ -8,7 +8,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-func TestOneUsersSessionsAndLeasesLeaveRoomForOthers(t *testing.T) {
+func TestTable_LimitsOfAUserLeaveRoomForOthers(t *testing.T) {
 	table := New(Config{Length: 100, MaxSessions: 10, MaxLeases: 10, MaxUserSessions: 2, MaxUserLeases: 3, MaxOpen: 10}, 1)
 	open := func(user string, client uint64, now int64) (ID, error) {
 		if err := table.Admit(0, user); err != nil {

@@ -72,9 +72,10 @@ type model struct {
 	session [3]uint64 // the current one of each client
 }
 
-// TestAgainstBytes compares random locking with a twin that keeps every byte's
-// holders, and checks that exactly those wait who must, and never in a circle.
-func TestAgainstBytes(t *testing.T) {
+// TestTable_EqualsLocksOfEveryByte compares random locking with a model that
+// keeps the holders of every byte. It checks that only the requests that
+// conflict wait, and never in a circle.
+func TestTable_EqualsLocksOfEveryByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{T: t, table: New(Config{MaxLocks: 1000, MaxWaiting: 1000, MaxLost: 10})}
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
@@ -303,8 +304,9 @@ func (m *model) check() {
 	}
 }
 
-// TestClaims checks what a new active does with locks from before.
-func TestClaims(t *testing.T) {
+// TestClaim_KeepsLocksFromBefore checks what a new active does with locks from
+// before.
+func TestClaim_KeepsLocksFromBefore(t *testing.T) {
 	table := New(DefaultConfig())
 	l := Lock{Object: ids.NewObject(3, 1), Owner: owner(0), End: EOF, Type: Write}
 	table.AwaitClaims(3, 100)
@@ -343,7 +345,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestTable_KeepsToItsLimits(t *testing.T) {
 	table := New(Config{MaxLocks: 1, MaxWaiting: 0, MaxLost: 1})
 	a := Lock{Object: 1, Owner: owner(0), End: 9, Type: Write}
 	b := Lock{Object: 2, Owner: owner(1), End: 9, Type: Write}
@@ -375,9 +377,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestALateRequestOfAnEndedSession checks that a session that the client has
-// given up for another one gets nothing any more.
-func TestALateRequestOfAnEndedSession(t *testing.T) {
+// TestBegin_RefusesAnEndedSession checks that a session that its client has
+// replaced gets nothing any more.
+func TestBegin_RefusesAnEndedSession(t *testing.T) {
 	table := New(DefaultConfig())
 	if _, err := table.Begin(7, 2); err != nil {
 		t.Fatal(err)

@@ -2,9 +2,9 @@ package plant
 
 import "testing"
 
-// TestNothingIsPlanted has every mistake asked for, in the program as it is
+// TestOn_IsFalseWithoutTheTag asks for every mistake in the program as it is
 // built for everybody.
-func TestNothingIsPlanted(t *testing.T) {
+func TestOn_IsFalseWithoutTheTag(t *testing.T) {
 	if Built {
 		t.Skip("built with the tag plants")
 	}

@@ -38,7 +38,7 @@ func (p place) to(q place) time.Duration {
 
 func name(i int) ids.Node { return ids.Node('a' + rune(i)) }
 
-func TestWhatNeverMetIsPredicted(t *testing.T) {
+func TestEstimate_PredictsPeersThatNeverMet(t *testing.T) {
 	now := time.Hour
 	all := places(t, &now, [2]float64{0, 0}, [2]float64{100, 0}, [2]float64{0, 80}, [2]float64{100, 80}, [2]float64{40, 40})
 	last := len(all) - 1
@@ -76,7 +76,7 @@ func TestWhatNeverMetIsPredicted(t *testing.T) {
 	}
 }
 
-func TestTheLeastIsOfTheLastMinutes(t *testing.T) {
+func TestLinks_LeastIsOfTheLastMinutes(t *testing.T) {
 	now := time.Hour
 	v := places(t, &now, [2]float64{})[0]
 	v.Sample("b", time.Millisecond, nil)
@@ -99,7 +99,7 @@ func TestTheLeastIsOfTheLastMinutes(t *testing.T) {
 	}
 }
 
-func TestNonsenseChangesNothing(t *testing.T) {
+func TestSample_NonsenseChangesNothing(t *testing.T) {
 	now := time.Hour
 	v := places(t, &now, [2]float64{})[0]
 	before := v.Coordinate()
@@ -119,7 +119,7 @@ func TestNonsenseChangesNothing(t *testing.T) {
 	}
 }
 
-func TestABusyLinkDoesNotOutweighTheOthers(t *testing.T) {
+func TestSample_CountsOncePerSecond(t *testing.T) {
 	now := time.Hour
 	v := places(t, &now, [2]float64{})[0]
 	at := wire.Coordinate{X: 100, Error: 0.1}
@@ -139,9 +139,10 @@ func TestABusyLinkDoesNotOutweighTheOthers(t *testing.T) {
 	}
 }
 
-// Three sites of two nodes, each site as far from the others: all height. Two
-// nodes of the first never measure each other.
-func TestNodesOfOneSiteAreNotAsFarAsSites(t *testing.T) {
+// TestEstimate_NodesOfOneSiteAreNear has three sites of two nodes, each site as
+// far from the others: all height. Two nodes of the first never measure each
+// other.
+func TestEstimate_NodesOfOneSiteAreNear(t *testing.T) {
 	const nodes, away = 6, 100 * time.Millisecond
 	now := time.Hour
 	all := places(t, &now, make([][2]float64, nodes)...)

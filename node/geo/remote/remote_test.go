@@ -62,13 +62,13 @@ func first() geoconfig.Batch {
 		Audit: []geoconfig.AuditRecord{{Who: "ann", Action: "cluster.init"}}}
 }
 
-func TestConformance(t *testing.T) {
+func TestStore_Conforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) geoconfig.Store {
 		return newRig(t, func(o *remote.Options) { o.Attempt = 5 * time.Second }, serve.Options{}).store
 	})
 }
 
-func TestALostAnswerIsAskedForAgainAndNothingIsAppliedTwice(t *testing.T) {
+func TestApply_RunsOnceThoughItsAnswerIsLost(t *testing.T) {
 	r := newRig(t, nil, serve.Options{})
 	ctx := within(t, 10*time.Second)
 	if _, err := r.store.Read(ctx, geoconfig.Query{}); err != nil {
@@ -101,7 +101,7 @@ func TestALostAnswerIsAskedForAgainAndNothingIsAppliedTwice(t *testing.T) {
 	}
 }
 
-func TestCallsAreBoundedAndTheOutcomeIsSettledLater(t *testing.T) {
+func TestApply_TimesOutAndIsSettledLater(t *testing.T) {
 	r := newRig(t, func(o *remote.Options) { o.Patience = 400 * time.Millisecond }, serve.Options{})
 	ctx := within(t, 10*time.Second)
 	r.mesh.Cut(clientSide, serverSide, true)
@@ -126,7 +126,7 @@ func TestCallsAreBoundedAndTheOutcomeIsSettledLater(t *testing.T) {
 	}
 }
 
-func TestFollowOutlivesItsHoldAndARestartOfTheServer(t *testing.T) {
+func TestFollow_OutlivesARestartOfTheServer(t *testing.T) {
 	r := newRig(t, nil, serve.Options{})
 	ctx := within(t, 15*time.Second)
 	done := make(chan error, 1)
@@ -153,7 +153,7 @@ func TestFollowOutlivesItsHoldAndARestartOfTheServer(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreFinal(t *testing.T) {
+func TestStore_DoesNotRetryRefusals(t *testing.T) {
 	no := fault.E(fault.Unauthorized, "test.Allow", "", "not on the roster")
 	r := newRig(t, func(o *remote.Options) { o.Cluster = "c2" }, serve.Options{Allow: func(_ string, change bool) error {
 		if change {
@@ -179,7 +179,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 	}
 }
 
-func TestTooManyFollowersComeAgain(t *testing.T) {
+func TestFollow_RetriesWhereTooManyFollow(t *testing.T) {
 	r := newRig(t, nil, serve.Options{Followers: 1})
 	ctx := within(t, 10*time.Second)
 	const followers = 3
@@ -200,7 +200,7 @@ func TestTooManyFollowersComeAgain(t *testing.T) {
 	}
 }
 
-func TestAnswersThatWouldNotFitAFrameComeInPieces(t *testing.T) {
+func TestFollow_LargeAnswersComeInPieces(t *testing.T) {
 	r := newRig(t, func(o *remote.Options) { o.Attempt = 10 * time.Second }, serve.Options{})
 	ctx := within(t, 20*time.Second)
 	if _, err := r.store.Apply(ctx, first()); err != nil {
