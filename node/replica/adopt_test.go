@@ -99,9 +99,9 @@ func (f *five) carryOut(id ids.Node, n *Node, out *Outputs) {
 	}
 }
 
-// An active that made itself equal to one log hears of a higher one later, which
-// differs from the first in what is not committed.
-func TestAHigherLogHeardLaterIsAdopted(t *testing.T) {
+// TestAdopt_AHigherLogHeardLater has an active that made itself equal to one log
+// hear of a higher one later. The two differ in what is not committed.
+func TestAdopt_AHigherLogHeardLater(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 5, Active: "a", Hear: 4, Policy: geoconfig.Policy{Level: 5}}
 	for _, id := range []ids.Node{"a", "b", "c", "d", "e"} {
 		row.Members = append(row.Members, geoconfig.Member{Node: id, State: geoconfig.Normal, Incarnation: 1})
@@ -129,9 +129,9 @@ func TestAHigherLogHeardLaterIsAdopted(t *testing.T) {
 	}
 }
 
-// The one that has what was acknowledged below all may be away again before its
-// log was adopted.
-func TestTheHolderOfALongerLogIsNotTakenOut(t *testing.T) {
+// TestAdopt_KeepsTheHolderOfALongerLog mutes the member that has what was
+// acknowledged, before its log was adopted.
+func TestAdopt_KeepsTheHolderOfALongerLog(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 5, Active: "a", Hear: 2, Policy: geoconfig.Policy{Level: 2}, Members: []geoconfig.Member{
 		{Node: "a", State: geoconfig.Normal, Incarnation: 1}, {Node: "b", State: geoconfig.Normal, Incarnation: 1},
 		{Node: "c", State: geoconfig.Failed, Incarnation: 1}}}

@@ -29,7 +29,7 @@ func withChunks(t *testing.T) *Node {
 	return n
 }
 
-func TestChunksAreAwaitedWhileTheirEntryIsInTheLog(t *testing.T) {
+func TestAwaits_WhileTheEntryIsInTheLog(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		do     func(n *Node)
@@ -54,9 +54,10 @@ func TestChunksAreAwaitedWhileTheirEntryIsInTheLog(t *testing.T) {
 	}
 }
 
-// A life that applied an entry without its chunks leaves that to the next one,
-// also where the log begins behind the entry.
-func TestAnAppliedEntryWithoutItsChunksIsNotHeldByTheNextLife(t *testing.T) {
+// TestAwaits_EntriesAppliedWithoutTheirChunks starts a node whose last life
+// applied entries without their chunks. It awaits them, also where its log
+// begins behind the entry.
+func TestAwaits_EntriesAppliedWithoutTheirChunks(t *testing.T) {
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})
 	r := Restored{Row: standbyRow(), Base: 7, BaseEpoch: 1, Applied: 8, ClientsAt: 7, Unheld: []EntryID{{5, 1}, {8, 1}}}
 	for s := ids.Serial(8); s <= 9; s++ {

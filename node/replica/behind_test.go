@@ -9,10 +9,10 @@ import (
 	"cartwheel.dev/node/hlc"
 )
 
-// TestAMemberStaysBehindUntilItsLogAgrees has a member, once an active itself,
+// TestOnMismatch_BehindUntilTheLogsAgree has a member, once an active itself,
 // whose entries from 2 on are of an epoch that the log of the new active, which
-// begins at 3, replaced. Two messages were under way, and it answers both.
-func TestAMemberStaysBehindUntilItsLogAgrees(t *testing.T) {
+// begins at 3, replaced. Two messages were in flight, and it answers both.
+func TestOnMismatch_BehindUntilTheLogsAgree(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 2, Active: "a", Policy: geoconfig.Policy{Level: 2}, Members: []geoconfig.Member{
 		{Node: "a", State: geoconfig.Normal, Incarnation: 1}, {Node: "b", State: geoconfig.Recovering, Incarnation: 1}}}
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})

@@ -67,7 +67,7 @@ func (tr *trio) settle(tb testing.TB) {
 	}
 }
 
-func TestAWriteIsAnsweredAndApplied(t *testing.T) {
+func TestPropose_AnswersAndApplies(t *testing.T) {
 	tr := newTrio(t)
 	n := tr.nodes["a"]
 	serial, last := n.Next(1)

@@ -9,10 +9,10 @@ import (
 	"cartwheel.dev/node/hlc"
 )
 
-// TestResultsAreBoundedByBytes lets many clients leave large results behind: the
-// table keeps those of the clients that were used last. A member that took the
-// table over goes on alike.
-func TestResultsAreBoundedByBytes(t *testing.T) {
+// TestClients_BoundResultsByBytes lets many clients leave large results behind.
+// The table keeps those of the clients that were used last. A member that took
+// the table over goes on alike.
+func TestClients_BoundResultsByBytes(t *testing.T) {
 	const each, size = 10, 500
 	limits := Limits{Clients: 1000, ResultBytes: 60_000, ClientLife: time.Hour}
 	var c, taken clients
@@ -56,10 +56,10 @@ func TestResultsAreBoundedByBytes(t *testing.T) {
 	}
 }
 
-// TestAJumpOfTheTimeEndsNoRegistration has an active's clock be a day ahead: what
-// is sent again is known, also before the first entry of that time is applied.
-// Registrations end with the time that goes by in steps.
-func TestAJumpOfTheTimeEndsNoRegistration(t *testing.T) {
+// TestClients_AJumpOfTimeEndsNoRegistration has an active's clock be a day
+// ahead. A repeated operation is known, also before the first entry of that time
+// is applied. Registrations end with the time that goes by in steps.
+func TestClients_AJumpOfTimeEndsNoRegistration(t *testing.T) {
 	tr := newTrio(t)
 	n := tr.nodes["a"]
 	for _, e := range []Entry{{Client: 9}, {Client: 9, Number: 1, Lowest: 1, Data: []byte("x")}} {
@@ -126,10 +126,11 @@ func (tr *trio) propose(t *testing.T, e Entry) fault.Kind {
 	return kind
 }
 
-// TestANewClientTakesAnIdleOnesPlace fills the table of registrations: new
+// TestClients_NewOneTakesAnIdleOnesPlace fills the table of registrations. New
 // clients wait while all are in use, and then take the places of those that are
-// not. Who lost its place registers anew, and nothing of it runs again.
-func TestANewClientTakesAnIdleOnesPlace(t *testing.T) {
+// idle. A client that lost its place registers anew, and none of its operations
+// runs again.
+func TestClients_NewOneTakesAnIdleOnesPlace(t *testing.T) {
 	tr := newTrio(t)
 	for _, n := range tr.nodes {
 		n.c.Limits.Clients, n.c.Limits.ClientIdle = 3, time.Minute
@@ -173,9 +174,10 @@ func TestANewClientTakesAnIdleOnesPlace(t *testing.T) {
 	}
 }
 
-// TestAClientThatTakesNoAnswersWaits lets one client have many results
-// outstanding: more operations are refused, but not the one that it waits for.
-func TestAClientThatTakesNoAnswersWaits(t *testing.T) {
+// TestClients_OneThatTakesNoAnswersWaits lets one client have many results
+// outstanding. The active refuses more operations, except the one that the
+// client waits for.
+func TestClients_OneThatTakesNoAnswersWaits(t *testing.T) {
 	tr := newTrio(t)
 	tr.nodes["a"].c.Limits.ClientBytes = 1000
 	if got := tr.propose(t, Entry{Client: 9}); got != fault.None {

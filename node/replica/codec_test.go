@@ -36,7 +36,7 @@ func sampleMessages() []*Message {
 	return out
 }
 
-func TestMessagesSurviveTheWire(t *testing.T) {
+func TestDecodeMessage_ReadsWhatWasEncoded(t *testing.T) {
 	var frame []byte
 	for _, m := range sampleMessages() {
 		frame = AppendMessage(frame, m)
@@ -56,8 +56,9 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 	}
 }
 
-// TestOnlyEntriesAndLeasesShareTheFrame writes over a frame after it was read.
-func TestOnlyEntriesAndLeasesShareTheFrame(t *testing.T) {
+// TestDecodeMessage_SharesEntriesAndLeasesOnly writes over a frame after it was
+// read.
+func TestDecodeMessage_SharesEntriesAndLeasesOnly(t *testing.T) {
 	for _, want := range sampleMessages() {
 		if len(want.Entries)+len(want.Leases) > 0 {
 			want.Entries, want.Leases = nil, nil
@@ -74,7 +75,7 @@ func TestOnlyEntriesAndLeasesShareTheFrame(t *testing.T) {
 	}
 }
 
-func TestCutMessagesAreRefused(t *testing.T) {
+func TestDecodeMessage_RefusesCutMessages(t *testing.T) {
 	for _, m := range sampleMessages() {
 		b := AppendMessage(nil, m)
 		for n := range b {
@@ -85,7 +86,7 @@ func TestCutMessagesAreRefused(t *testing.T) {
 	}
 }
 
-func TestRecordsSurviveTheJournal(t *testing.T) {
+func TestDecodeRecord_ReadsWhatWasEncoded(t *testing.T) {
 	for _, want := range []Record{
 		{Kind: RecordEntry, Slice: 7, Entry: sampleEntry(1)},
 		{Kind: RecordRow, Slice: 7, Row: sampleRow()},
@@ -135,7 +136,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-func TestClientsTable(t *testing.T) {
+func TestClients_KnowRepeatedOperations(t *testing.T) {
 	limits := Limits{Clients: 10, ResultBytes: 1 << 20, ClientLife: 1000}
 	var c clients
 	c.init(&limits)

@@ -64,7 +64,7 @@ func (c *copied) follow(first, last ids.Serial) ids.Serial {
 	return c.groups[1].log.last
 }
 
-func TestACopyFollowsMoreThanItsMemoryHolds(t *testing.T) {
+func TestCopy_FollowsMoreThanItsMemoryHolds(t *testing.T) {
 	c := newCopied(t)
 	for last := ids.Serial(copiedBase); last < copiedBase+200; last += 10 {
 		if got := c.follow(last+1, last+10); got != last+10 {
@@ -84,7 +84,7 @@ func TestACopyFollowsMoreThanItsMemoryHolds(t *testing.T) {
 	}
 }
 
-func TestACopyAppliesNothingBeyondWhereItIsHeld(t *testing.T) {
+func TestCopy_AppliesNothingBeyondItsHold(t *testing.T) {
 	c := newCopied(t)
 	held := ids.Serial(copiedBase)
 	for _, upTo := range []ids.Serial{0, copiedBase + 3, copiedBase + 2, copiedBase + 5} {
@@ -100,7 +100,7 @@ func TestACopyAppliesNothingBeyondWhereItIsHeld(t *testing.T) {
 	}
 }
 
-func TestACopyBeginsAnewWhereWhatFollowsIsGone(t *testing.T) {
+func TestCopy_BeginsAnewWhereTheLogIsGone(t *testing.T) {
 	c := newCopied(t)
 	c.follow(copiedBase+1, copiedBase+8)
 	behind := &Message{Kind: Behind, Slice: 1, Epoch: 3, SerialEpoch: 3}

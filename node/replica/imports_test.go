@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// The core takes time as a number and does nothing by itself.
-func TestTheCoreIsPure(t *testing.T) {
+// TestCore_IsPure reads the sources: the core takes time as a number and does
+// nothing by itself.
+func TestCore_IsPure(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)

@@ -9,9 +9,10 @@ import (
 	"cartwheel.dev/node/hlc"
 )
 
-// A journal may have lost its end, which the state already had: that is found at
-// the start, and the node gets the state instead of ending.
-func TestAStateAheadOfItsJournalIsReplaced(t *testing.T) {
+// TestRestore_ReplacesAStateAheadOfItsJournal starts a node whose journal lost
+// its end, which the state has already. The node receives a new state, and does
+// not stop.
+func TestRestore_ReplacesAStateAheadOfItsJournal(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 3, Active: "b", Policy: geoconfig.Policy{Level: 2}, Members: []geoconfig.Member{
 		{Node: "a", State: geoconfig.Normal, Incarnation: 1}, {Node: "b", State: geoconfig.Normal, Incarnation: 1}}}
 	n := New(Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour})

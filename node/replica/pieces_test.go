@@ -12,7 +12,7 @@ func largeEntry() *Entry {
 	return e
 }
 
-func TestPiecesAreTheEncoding(t *testing.T) {
+func TestPieces_EqualTheEncoding(t *testing.T) {
 	messages := append(sampleMessages(),
 		&Message{Kind: Append, Slice: 7, Epoch: 9, Entries: []*Entry{sampleEntry(4), largeEntry(), sampleEntry(6)}, Leases: []byte("l")})
 	var p Pieces
@@ -42,7 +42,7 @@ func TestPiecesAreTheEncoding(t *testing.T) {
 	}
 }
 
-func TestPiecesReferToLargeData(t *testing.T) {
+func TestPieces_ReferToLargeData(t *testing.T) {
 	e := largeEntry()
 	var p Pieces
 	p.Record(&Record{Kind: RecordEntry, Slice: 7, Entry: e})

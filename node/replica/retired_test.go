@@ -8,10 +8,10 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// TestARemovedSliceCostsNoTicks takes a node out of a slice and back in. What
-// stays in between is the row, which answers late messages, is no part of the
-// ticks, and takes no older row for news.
-func TestARemovedSliceCostsNoTicks(t *testing.T) {
+// TestTick_SkipsRemovedSlices takes a node out of a slice and back in. In
+// between only the row stays. It answers late messages, takes no part in the
+// ticks, and is not replaced by an older row.
+func TestTick_SkipsRemovedSlices(t *testing.T) {
 	tr := newTrio(t)
 	c := tr.nodes["c"]
 	old := c.groups[1].row

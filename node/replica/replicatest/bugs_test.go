@@ -37,9 +37,10 @@ var plants = []struct {
 // lies makes disks go back, on clusters where nothing may be lost by that.
 func lies(o *Options) { o.LevelTwo, o.Lies = 0, 300 }
 
-// A checker that finds nothing proves nothing: each of these mistakes must be
-// found within so many seeds, on clusters where it can do harm.
-func TestPlantedBugsAreFound(t *testing.T) {
+// TestPlay_FindsPlantedBugs plants mistakes, because a checker that finds
+// nothing proves nothing. Each must be found within so many seeds, on clusters
+// where it can do harm.
+func TestPlay_FindsPlantedBugs(t *testing.T) {
 	for _, c := range plants {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := uint64(1); seed <= c.seeds; seed++ {

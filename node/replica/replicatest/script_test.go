@@ -10,9 +10,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scenarios now say into their files")
 
-// Each file of testdata opens with the claim that it shows; a command's output
-// follows it, indented.
-func TestScenarios(t *testing.T) {
+// TestScenarios_AnswerAsWritten plays the files of testdata. Each opens with the
+// claim that it shows, and a command's output follows it, indented.
+func TestScenarios_AnswerAsWritten(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d scenarios, %v", len(files), err)

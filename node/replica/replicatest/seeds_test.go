@@ -67,7 +67,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return v
 }
 
-func TestManySeedsKeepThePromises(t *testing.T) {
+func TestPlay_KeepsThePromisesForManySeeds(t *testing.T) {
 	if seed := number(t, "CARTWHEEL_SEED", 0); seed > 0 {
 		o := forget(options(seed))
 		o.Trace = func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
@@ -84,7 +84,7 @@ func TestManySeedsKeepThePromises(t *testing.T) {
 		acknowledged += r.Acknowledged
 		epochs += r.Epochs
 		if len(r.Errors) > 0 {
-			t.Errorf("seed %d: %s\nreplay: CARTWHEEL_SEED=%d go test -run TestManySeeds ./replica/replicatest", seed, r.Errors[0], seed)
+			t.Errorf("seed %d: %s\nreplay: CARTWHEEL_SEED=%d go test -run TestPlay_KeepsThePromises ./replica/replicatest", seed, r.Errors[0], seed)
 			if broken++; broken == 10 {
 				t.FailNow()
 			}
