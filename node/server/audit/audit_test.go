@@ -11,7 +11,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestFind(t *testing.T) {
+func TestFind_ReportsWhatContradictsTheRoster(t *testing.T) {
 	limits := audit.DefaultLimits()
 	found := []status.Finding{{Kind: status.SitesTogether, Other: "b"}, {Kind: status.SiteApart, Other: "a2"}}
 	for _, test := range []struct {
@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestChangesTellWhatIsNewAndWhatIsOver(t *testing.T) {
+func TestChanges_SaysWhatIsNewAndWhatIsOver(t *testing.T) {
 	b, c := status.Finding{Kind: status.SitesTogether, Other: "b", Samples: 5}, status.Finding{Kind: status.SitesTogether, Other: "c"}
 	later := b
 	later.Samples = 50

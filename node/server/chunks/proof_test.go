@@ -9,9 +9,9 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestOnlyAProofPinsAChunk asks for chunks that are here and not pinned any more.
-// Without their bytes, a user pins none.
-func TestOnlyAProofPinsAChunk(t *testing.T) {
+// TestProved_OnlyAProofPinsAChunk asks for chunks that are here and not pinned
+// any more. A user without their bytes pins none.
+func TestProved_OnlyAProofPinsAChunk(t *testing.T) {
 	x := newTaker(t)
 	body := x.chunk()
 	a, err := x.put("ann", body)

@@ -69,7 +69,7 @@ func (x *taker) fill(user string) []chunk.Address {
 	}
 }
 
-func TestWhatIsStoredAndNotCommittedIsBoundedForEachUser(t *testing.T) {
+func TestStaged_IsBoundedForEachUser(t *testing.T) {
 	x := newTaker(t)
 	first := x.fill("ann")
 	if len(first) != 16 {
@@ -93,7 +93,7 @@ func TestWhatIsStoredAndNotCommittedIsBoundedForEachUser(t *testing.T) {
 	}
 }
 
-func TestChunksThatAreHereOrAreDamagedCountNothing(t *testing.T) {
+func TestStaged_CountsNoKnownOrDamagedChunks(t *testing.T) {
 	x := newTaker(t)
 	body := x.chunk()
 	for range 100 {
@@ -113,7 +113,7 @@ func TestChunksThatAreHereOrAreDamagedCountNothing(t *testing.T) {
 	}
 }
 
-func TestSmallChunksCountForWhatTheyTake(t *testing.T) {
+func TestStaged_CountsSmallChunksForWhatTheyTake(t *testing.T) {
 	x := newTaker(t)
 	n := 0
 	for ; n < 1000; n++ {
@@ -126,7 +126,7 @@ func TestSmallChunksCountForWhatTheyTake(t *testing.T) {
 	}
 }
 
-func TestWhatIsNeverCommittedIsGivenBackInTime(t *testing.T) {
+func TestStaged_ForgetsUncommittedChunksInTime(t *testing.T) {
 	x := newTaker(t)
 	x.now = 30 * time.Minute
 	x.fill("ann")

@@ -19,7 +19,7 @@ func (r roster) Node(id ids.Node) (geoconfig.Node, bool) {
 }
 func (r roster) Cluster() geoconfig.Cluster { return geoconfig.Cluster{ID: "c1"} }
 
-func TestHelloAdmitsOnlyProvenKnownKeys(t *testing.T) {
+func TestHello_AdmitsOnlyProvenKnownKeys(t *testing.T) {
 	known, stranger, noUID, noGIDs := key(t), key(t), key(t), key(t)
 	r := New("self", roster{map[string]geoconfig.User{known.KeyID(): {Name: "ann", UID: 7, GIDs: []uint32{8, 9}},
 		noUID.KeyID(): {Name: "bob", GIDs: []uint32{8}}, noGIDs.KeyID(): {Name: "eve", UID: 7}}})
@@ -56,7 +56,7 @@ func TestHelloAdmitsOnlyProvenKnownKeys(t *testing.T) {
 	}
 }
 
-func TestOnlyTrustedHostsActAsOthers(t *testing.T) {
+func TestActs_OnlyTrustedHostsActAsOthers(t *testing.T) {
 	p := &pb.Principal{Uid: 1, Gid: 2, Groups: []uint32{3}}
 	w := &Who{UID: 7, GIDs: []uint32{8}}
 	if uid, gid, _ := w.Acts(p); uid != 7 || gid != 8 {

@@ -13,10 +13,10 @@ import (
 	"cartwheel.dev/node/server/operate"
 )
 
-// TestKeepAlivesShareTheListOfSlices sends the keep-alives of many clients to a
-// node that knows many slices: it goes through them once, not once for each, and
-// gives the list only to those that have another one.
-func TestKeepAlivesShareTheListOfSlices(t *testing.T) {
+// TestKeepAlive_SharesTheListOfSlices sends the keep-alives of many clients to a
+// node that knows many slices. The node goes through the slices once, not once
+// for each client, and sends the list only to clients that have another one.
+func TestKeepAlive_SharesTheListOfSlices(t *testing.T) {
 	const slices, clients = 1000, 50
 	parts := make([]*operate.Published, slices)
 	for i := range parts {
@@ -70,9 +70,9 @@ func TestKeepAlivesShareTheListOfSlices(t *testing.T) {
 	}
 }
 
-// TestASharedListPromisesNoMoreThanItsFirstReader asks twice within the time for
-// which the list is shared: the second answer ends when the first does.
-func TestASharedListPromisesNoMoreThanItsFirstReader(t *testing.T) {
+// TestExceptions_SharedListKeepsItsEnd asks twice within the time for which the
+// list is shared. The second answer ends when the first does.
+func TestExceptions_SharedListKeepsItsEnd(t *testing.T) {
 	end, limit := int64(9*time.Second), int64(3*time.Second)
 	var x exceptions
 	each := func(f func(*operate.Published) bool) {

@@ -53,7 +53,7 @@ func answer(t *testing.T, from <-chan bool) bool {
 	}
 }
 
-func TestAHandOverThatIsGivenUpWaitsForNoLease(t *testing.T) {
+func TestAwaitRevoked_EndsWithTheHandOver(t *testing.T) {
 	s, _, part := leased(t)
 	done := awaited(t, s)
 	part.Store(&operate.Published{Slice: 1, Role: replica.RoleLeading})
@@ -62,7 +62,7 @@ func TestAHandOverThatIsGivenUpWaitsForNoLease(t *testing.T) {
 	}
 }
 
-func TestAHandOverWaitsForItsLeases(t *testing.T) {
+func TestAwaitRevoked_WaitsForTheLastLease(t *testing.T) {
 	s, id, _ := leased(t)
 	ended, end := context.WithCancel(context.Background())
 	end()

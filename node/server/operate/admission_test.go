@@ -25,7 +25,7 @@ func admitted(a *admission, client uint64, slice ids.Slice, n int) (taken []*Ope
 	return taken
 }
 
-func TestAdmissionIsBoundedAndFair(t *testing.T) {
+func TestAdmission_IsBoundedAndFair(t *testing.T) {
 	a := newAdmission(100, 1<<30)
 	greedy := admitted(a, 1, 1, 1000)
 	if n := len(greedy); n < 40 || n > 60 {
@@ -56,7 +56,7 @@ func TestAdmissionIsBoundedAndFair(t *testing.T) {
 	}
 }
 
-func TestAdmissionIsBoundedByBytes(t *testing.T) {
+func TestAdmission_IsBoundedByBytes(t *testing.T) {
 	a := newAdmission(1<<20, 1<<20)
 	taken := 0
 	for client := uint64(1); client < 100; client++ {
@@ -72,9 +72,10 @@ func TestAdmissionIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// With a disk that does not answer, operations wait up to the limit, and the
-// next are told to come again; afterwards all go on.
-func TestAStalledDiskRefusesEarlyAndLosesNothing(t *testing.T) {
+// TestAdmission_RefusesEarlyOnAStalledDisk lets the disk not answer. Operations
+// wait up to the limit, and the next are refused for a while. Afterwards all go
+// on.
+func TestAdmission_RefusesEarlyOnAStalledDisk(t *testing.T) {
 	s := newSingle(t)
 	s.admission.count = 64
 	var answers []*Answer
@@ -116,7 +117,7 @@ func entriesAndBeacon() []*replica.Message {
 	return []*replica.Message{{Kind: replica.Beacon}, {Kind: replica.Append, Entries: []*replica.Entry{{Data: make([]byte, 1000)}}}}
 }
 
-func TestPeersEntriesAreLostWhileTheLogHasNoRoom(t *testing.T) {
+func TestReceive_DropsEntriesWhileTheLogIsFull(t *testing.T) {
 	s := newSingle(t)
 	waiting := func() (n int) {
 		for _, e := range s.in.take(nil) {
@@ -136,9 +137,10 @@ func TestPeersEntriesAreLostWhileTheLogHasNoRoom(t *testing.T) {
 	}
 }
 
-// TestPeersEntriesAreLostWhileTooManyWait has the loop stand still while a peer
-// sends: entries wait up to a limit by bytes, and messages without entries always.
-func TestPeersEntriesAreLostWhileTooManyWait(t *testing.T) {
+// TestReceive_DropsEntriesWhileTooManyWait has the loop stand still while a peer
+// sends. Entries wait up to a limit in bytes, and messages without entries
+// always.
+func TestReceive_DropsEntriesWhileTooManyWait(t *testing.T) {
 	s := newSingle(t)
 	s.o.QueueBytes = 4000
 	const sent = 20

@@ -13,9 +13,9 @@ import (
 	"cartwheel.dev/node/replica"
 )
 
-// A node whose clock was an hour ahead led the slice: its times stay so, and
-// nothing else of this node's gets them.
-func TestTimesFarAheadStayInTheirSlice(t *testing.T) {
+// TestTime_FarAheadStaysInItsSlice continues a slice whose last active had a
+// clock an hour ahead. Its times stay so, and reach nothing else of this node.
+func TestTime_FarAheadStaysInItsSlice(t *testing.T) {
 	s := newSingle(t)
 	far := hlc.FromWall(time.Now().Add(time.Hour))
 	s.Do(func(core *replica.Node, now replica.Time) {
@@ -35,9 +35,9 @@ func TestTimesFarAheadStayInTheirSlice(t *testing.T) {
 	}
 }
 
-// A node whose clock was a day ahead led the slice: a client's first operation,
-// sent again, is not run again.
-func TestATimeFarAheadRunsNothingAgain(t *testing.T) {
+// TestTime_FarAheadRunsNothingAgain continues a slice whose last active had a
+// clock a day ahead. A client's first operation, sent again, is not run again.
+func TestTime_FarAheadRunsNothingAgain(t *testing.T) {
 	s := newSingle(t)
 	first := s.create("x", 1)
 	s.settle()
@@ -52,9 +52,10 @@ func TestATimeFarAheadRunsNothingAgain(t *testing.T) {
 	}
 }
 
-// An intent may not begin far ahead, but one that is decided is finished, since
-// its names stay locked until then. Neither moves the node's clock.
-func TestAStepFarAheadIsRefusedUnlessItEndsAnIntent(t *testing.T) {
+// TestStep_FarAheadMayOnlyEndAnIntent sends steps far ahead of the clock. An
+// intent may not begin there, but a decided one is finished, since its names
+// stay locked until then. Neither moves the node's clock.
+func TestStep_FarAheadMayOnlyEndAnIntent(t *testing.T) {
 	for _, c := range []struct {
 		phase   pb.Step_Phase
 		ahead   time.Duration
@@ -77,8 +78,9 @@ func TestAStepFarAheadIsRefusedUnlessItEndsAnIntent(t *testing.T) {
 	}
 }
 
-// A copy that was lost looks like a slice that was never used; its log does not.
-func TestALostStateIsNotFormattedAnew(t *testing.T) {
+// TestLoop_DoesNotFormatALostState drops a slice's rows. A copy that was lost
+// looks like a slice that was never used, but its log does not.
+func TestLoop_DoesNotFormatALostState(t *testing.T) {
 	s := newSingle(t)
 	made := s.create("x", 1)
 	s.settle()

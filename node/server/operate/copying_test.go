@@ -118,7 +118,7 @@ func (w *twin) rows(db *meta.DB) string {
 	return fmt.Sprintf("%q", rows)
 }
 
-func TestACopyWhoseRowsFollowTheLogEqualsItsSource(t *testing.T) {
+func TestCopy_EqualsItsSource(t *testing.T) {
 	for seed := range uint64(200) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		w := newTwin(t)
@@ -147,7 +147,7 @@ func TestACopyWhoseRowsFollowTheLogEqualsItsSource(t *testing.T) {
 	}
 }
 
-func TestASourceWithAnotherHistoryIsFound(t *testing.T) {
+func TestCopy_FindsASourceWithAnotherHistory(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		applied ids.Serial

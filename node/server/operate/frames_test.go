@@ -35,7 +35,7 @@ func (s *sent) Send(peer string, class wire.Class, m wire.Method, payload ...[]b
 	return nil
 }
 
-func TestFramesGatherUpToTheLimit(t *testing.T) {
+func TestFrames_GatherUpToTheLimit(t *testing.T) {
 	net := &sent{t: t, limit: 10_000}
 	l := &Loop{o: Options{Network: net, Logger: slog.New(slog.DiscardHandler)}, out: newFrames()}
 	entry := func(serial ids.Serial, size int) *replica.Entry {

@@ -8,9 +8,9 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestASuccessorCountsTheHoldsThatItFinds has a node begin to act for a slice in
+// TestHolds_SuccessorCountsWhatItFinds has a node begin to act for a slice in
 // which a client holds files.
-func TestASuccessorCountsTheHoldsThatItFinds(t *testing.T) {
+func TestHolds_SuccessorCountsWhatItFinds(t *testing.T) {
 	s := newSingle(t)
 	number := uint64(0)
 	nameless := func() *Answer {

@@ -13,9 +13,10 @@ type emptyPacks struct{ Chunks }
 
 func (emptyPacks) Has(chunk.Address) bool { return false }
 
-// A chunk that comes with an entry of one slice, which may be refused yet, is not
-// here for an entry of another.
-func TestAnEntryCountsOnNoOtherSlicesChunks(t *testing.T) {
+// TestInline_ChunksBelongToOneSlice keeps a chunk that comes with an entry of
+// one slice. The entry may be refused yet, so that the chunk is not here for an
+// entry of another slice.
+func TestInline_ChunksBelongToOneSlice(t *testing.T) {
 	const one, other ids.Slice = 6, 4
 	l := &Loop{o: Options{Chunks: emptyPacks{}}, inline: newInlineChunks(emptyPacks{})}
 	inline := []tree.Chunk{{Address: chunk.Sum([]byte("node")), Data: []byte("node")}}

@@ -9,7 +9,7 @@ import (
 	"cartwheel.dev/node/replica"
 )
 
-func TestACallSeesTheCoreAndTheMetadataAtOneSerial(t *testing.T) {
+func TestDo_SeesCoreAndMetadataAtOneSerial(t *testing.T) {
 	s := newSingle(t)
 	made := s.create("file", 1)
 	s.settle()
@@ -32,7 +32,7 @@ func TestACallSeesTheCoreAndTheMetadataAtOneSerial(t *testing.T) {
 	}
 }
 
-func TestARefusedAppendIsNeverVouchedForByTheNext(t *testing.T) {
+func TestAppend_RefusalAlsoRefusesTheNext(t *testing.T) {
 	s := newSingle(t)
 	s.disk.refuse = fault.E(fault.IO, "test", "", "refused")
 	first := s.create("first", 1)
@@ -51,7 +51,7 @@ func TestARefusedAppendIsNeverVouchedForByTheNext(t *testing.T) {
 	}
 }
 
-func TestAFailedAppendIsFinal(t *testing.T) {
+func TestAppend_FailureIsFinal(t *testing.T) {
 	s := newSingle(t)
 	first := s.create("first", 1)
 	s.wait(0)
@@ -65,7 +65,7 @@ func TestAFailedAppendIsFinal(t *testing.T) {
 	}
 }
 
-func TestAFailedApplyLeavesNoHole(t *testing.T) {
+func TestApply_FailureLeavesNoHole(t *testing.T) {
 	s := newSingle(t)
 	made := s.create("file", 1)
 	s.settle()
@@ -88,7 +88,7 @@ func TestAFailedApplyLeavesNoHole(t *testing.T) {
 	}
 }
 
-func TestAViolatedInvariantStopsTheLoop(t *testing.T) {
+func TestLoop_StopsOnAViolatedInvariant(t *testing.T) {
 	s := newSingle(t)
 	b := s.meta.NewBatch()
 	if err := b.SetApplied(theSlice, 1); err != nil { // as if a state copied wrongly said so
@@ -110,7 +110,7 @@ func TestAViolatedInvariantStopsTheLoop(t *testing.T) {
 	}
 }
 
-func TestASliceAnswersNobodyBeforeItIsFormatted(t *testing.T) {
+func TestLoop_AnswersNothingBeforeItFormats(t *testing.T) {
 	s := newEmptySingle(t)
 	a := s.create("early", 1)
 	s.settle()

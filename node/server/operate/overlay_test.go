@@ -33,9 +33,9 @@ func (t table) Scan(from, to []byte, fn func(key, value []byte) bool) error {
 	return nil
 }
 
-// The view over a base that lags behind answers as one map would that had
-// every change at once.
-func TestViewAnswersAsIfEverythingWereApplied(t *testing.T) {
+// TestView_AnswersAsIfAllWereApplied compares the view over a base that lags
+// behind with one map that had every change at once.
+func TestView_AnswersAsIfAllWereApplied(t *testing.T) {
 	const seed = 7
 	random := rand.New(rand.NewPCG(seed, seed))
 	base, all, over := table{}, table{}, newOverlay()

@@ -70,9 +70,10 @@ func noted(t *testing.T, db *meta.DB) (all []replica.EntryID) {
 	return all
 }
 
-// A standby applies what the others committed, also before it has the chunks. Its
-// next life has them fetched too, and counts as one that lacks them until then.
-func TestTheNextLifeFetchesWhatThisOneAppliedWithout(t *testing.T) {
+// TestUnheld_NextLifeFetchesMissingChunks has a standby apply committed entries
+// before it has their chunks. Its next life fetches them too, and counts as one
+// that lacks them until then.
+func TestUnheld_NextLifeFetchesMissingChunks(t *testing.T) {
 	db, err := meta.Open("meta", meta.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func nodes(text string) []Candidate {
 	return out
 }
 
-func TestChoose(t *testing.T) {
+func TestChoose_FollowsPolicyAndLoad(t *testing.T) {
 	for _, test := range []struct {
 		name, nodes, home, prefer, want string
 		level, sites                    int
@@ -61,10 +61,10 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestBackupsAreNearEnoughAndFarEnough: domains are given as "a1=b1", which
-// fail together though their sites are two, and "a1/a2", which do not though it is one, and round trips from the active in
-// milliseconds as "b1:20".
-func TestBackupsAreNearEnoughAndFarEnough(t *testing.T) {
+// TestChoose_BackupsAreNearAndApart gives domains as "a1=b1", which fail
+// together though their sites are two, and "a1/a2", which do not though their
+// site is one. Round trips from the active are in milliseconds, as "b1:20".
+func TestChoose_BackupsAreNearAndApart(t *testing.T) {
 	for _, test := range []struct {
 		name, nodes, together, rtts, want string
 		level, sites                      int
@@ -129,7 +129,7 @@ func TestBackupsAreNearEnoughAndFarEnough(t *testing.T) {
 	}
 }
 
-func TestDomainsAreWhatWasMeasuredNotWhatIsDeclared(t *testing.T) {
+func TestDomains_AreWhatWasMeasured(t *testing.T) {
 	got := Domains([]geoconfig.Node{
 		{ID: "a1", Site: "a"}, {ID: "a2", Site: "a", Apart: []ids.Node{"a3", "a1"}}, {ID: "a3", Site: "a"},
 		{ID: "b1", Site: "b", Together: []ids.Node{"a2"}}, {ID: "c1", Site: "c"}, {ID: "c2", Site: "c"},
@@ -147,7 +147,7 @@ func TestDomainsAreWhatWasMeasuredNotWhatIsDeclared(t *testing.T) {
 	same("c1", "a1", false)
 }
 
-func TestOpenTakesTheNewestOpenSliceOfEqualPolicyHere(t *testing.T) {
+func TestOpen_TakesTheNewestOpenSliceOfThePolicy(t *testing.T) {
 	p := geoconfig.Policy{Home: "a", Level: 3, Kind: geoconfig.Ordinary}
 	two := p
 	two.Level = 2

@@ -39,7 +39,7 @@ func reopen(t *testing.T, dir string, s *store.Store) (*store.Store, *Ledger, re
 	return s, l, restored[0]
 }
 
-func TestACheckpointTrimsNothingAppendedAfterItsStates(t *testing.T) {
+func TestCheckpoint_KeepsWhatItsStatesLack(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, entry(1, 1))
@@ -55,7 +55,7 @@ func TestACheckpointTrimsNothingAppendedAfterItsStates(t *testing.T) {
 	}
 }
 
-func TestAResetAfterTheStatesOutlivesTheirCheckpoint(t *testing.T) {
+func TestReset_AfterTheStatesOutlivesTheCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, entry(1, 1), entry(2, 1), entry(3, 1))
@@ -71,7 +71,7 @@ func TestAResetAfterTheStatesOutlivesTheirCheckpoint(t *testing.T) {
 	}
 }
 
-func TestAResetBeforeTheStatesVoidsOnlyWhatCameBeforeIt(t *testing.T) {
+func TestReset_BeforeTheStatesVoidsOnlyWhatWasBefore(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, entry(1, 1), entry(2, 1), entry(3, 1), entry(4, 1))
@@ -85,8 +85,9 @@ func TestAResetBeforeTheStatesVoidsOnlyWhatCameBeforeIt(t *testing.T) {
 	}
 }
 
-// A copy that takes long must not keep the journal of the other slices.
-func TestTheJournalGoesOnWhileACopyIsIncomplete(t *testing.T) {
+// TestCheckpoint_TrimsBesideAnIncompleteCopy lets a copy take long. It must not
+// keep the journal of the other slices.
+func TestCheckpoint_TrimsBesideAnIncompleteCopy(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, reset(100, 1))
@@ -106,7 +107,7 @@ func TestTheJournalGoesOnWhileACopyIsIncomplete(t *testing.T) {
 	}
 }
 
-func TestACopyIsWholeFromItsLastCheckpointOn(t *testing.T) {
+func TestCopy_IsWholeFromItsLastCheckpointOn(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, reset(100, 1), entry(101, 1), entry(102, 1), entry(103, 1))
@@ -128,7 +129,7 @@ func TestACopyIsWholeFromItsLastCheckpointOn(t *testing.T) {
 	}
 }
 
-func TestACopyThatAnEarlierVersionBeganBeginsAnew(t *testing.T) {
+func TestCopy_BegunByAnEarlierVersionBeginsAnew(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	put(t, l, replica.Record{Kind: replica.RecordRow, Slice: slice, Row: row(1)}, reset(100, 1))

@@ -93,7 +93,7 @@ func row(epoch ids.Epoch) *geoconfig.SliceRow {
 		Members: []geoconfig.Member{{Node: "n", State: geoconfig.Normal}}}
 }
 
-func TestAStartFindsWhatTheCheckpointDidNotCover(t *testing.T) {
+func TestOpen_FindsWhatTheCheckpointDidNotCover(t *testing.T) {
 	dir := t.TempDir()
 	s, l, restored := open(t, dir)
 	if len(restored) != 0 {

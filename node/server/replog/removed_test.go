@@ -109,7 +109,7 @@ func had(t *testing.T, dir string) (*store.Store, *Ledger) {
 	return s, l
 }
 
-func TestANodeStartsAfterItsSliceWentToOthers(t *testing.T) {
+func TestRemoval_NodeStartsAfterIt(t *testing.T) {
 	for name, records := range map[string][]replica.Record{
 		"with the reset":    {given(5), reset(0, 0)},
 		"without the reset": {given(5)}, // the crash came in between
@@ -143,8 +143,8 @@ func TestANodeStartsAfterItsSliceWentToOthers(t *testing.T) {
 	}
 }
 
-// A crash may come before the drop is on disk.
-func TestADropThatDidNotReachTheDiskIsNotWhole(t *testing.T) {
+// TestRemoval_LostDropLeavesNoWholeCopy crashes before the drop is on disk.
+func TestRemoval_LostDropLeavesNoWholeCopy(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		records []replica.Record
@@ -165,9 +165,9 @@ func TestADropThatDidNotReachTheDiskIsNotWhole(t *testing.T) {
 	}
 }
 
-// A copy that came after the removal is whole, whatever the journal still has
-// from before.
-func TestACopyAfterARemovalIsWhole(t *testing.T) {
+// TestRemoval_ACopyAfterItIsWhole makes a copy after the removal. It is whole,
+// whatever the journal still has from before.
+func TestRemoval_ACopyAfterItIsWhole(t *testing.T) {
 	for _, saved := range []bool{false, true} {
 		dir := t.TempDir()
 		s, l := had(t, dir)
@@ -199,8 +199,9 @@ func TestACopyAfterARemovalIsWhole(t *testing.T) {
 	}
 }
 
-// A member whose state is replaced may have been ahead of what it gets.
-func TestAResetBelowTheCheckpointVoidsIt(t *testing.T) {
+// TestReset_BelowTheCheckpointVoidsIt replaces the state of a member that may
+// have been ahead of what it gets.
+func TestReset_BelowTheCheckpointVoidsIt(t *testing.T) {
 	dir := t.TempDir()
 	s, l := had(t, dir)
 	put(t, l, taken(4), reset(5, 1), entry(6, 3))

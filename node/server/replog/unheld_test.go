@@ -8,9 +8,10 @@ import (
 	"cartwheel.dev/node/store/meta"
 )
 
-// What was applied without its chunks is known after the journal was trimmed of
-// it, until the chunks are here; of a copy that counts for nothing it is not.
-func TestNotesOfMissingChunksOutliveTheJournal(t *testing.T) {
+// TestUnheld_OutlivesTheJournal applies an entry without its chunks. That stays
+// known after the journal was trimmed, until the chunks are here. It is not
+// known of a copy that counts for nothing.
+func TestUnheld_OutlivesTheJournal(t *testing.T) {
 	dir := t.TempDir()
 	s, l, _ := open(t, dir)
 	named := entry(2, 1).Entry
@@ -36,8 +37,9 @@ func TestNotesOfMissingChunksOutliveTheJournal(t *testing.T) {
 	}
 }
 
-// A note of another shape is not taken for none.
-func TestAMalformedNoteOfMissingChunksIsAnError(t *testing.T) {
+// TestUnheld_RefusesAMalformedNote stores a note of another shape, which is not
+// passed over.
+func TestUnheld_RefusesAMalformedNote(t *testing.T) {
 	s, _, _ := open(t, t.TempDir())
 	change(t, s.Meta(), func(b *meta.Batch) error { return b.Set(slice, unheldKey(4), []byte("short")) })
 	if err := EachUnheld(s.Meta(), slice, func(replica.EntryID, []byte) {}); err == nil {

@@ -42,7 +42,7 @@ func (b *broken) Settle(ctx context.Context, key string) (ids.Revision, bool, er
 	return b.Store.Settle(ctx, key)
 }
 
-func TestASwapIsVoidOnlyIfTheStoreWasNeverGivenIt(t *testing.T) {
+func TestRun_VoidOnlyIfTheStoreNeverGotTheSwap(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	store := &broken{Store: inmem.New()}

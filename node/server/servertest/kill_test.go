@@ -36,7 +36,7 @@ func tables(t *testing.T, fs *vfs.MemFS) int {
 	return walk("/")
 }
 
-func TestAKillKeepsWhatWasSyncedAndNothingElse(t *testing.T) {
+func TestKill_KeepsOnlyWhatWasSynced(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{Sites: []string{"a"}})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

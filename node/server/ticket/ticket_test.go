@@ -8,7 +8,7 @@ import (
 	"cartwheel.dev/node/chunk"
 )
 
-func TestATicketOpensForWhatItWasSealedForOnly(t *testing.T) {
+func TestTicket_OpensOnlyForItsHolderAndSubject(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	secret := NewSecret([32]byte{1})
 	s := &Sealer{Secret: func() string { return secret }, Wall: func() time.Time { return now }}
