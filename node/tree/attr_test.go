@@ -21,10 +21,10 @@ func (c *changing) Get(key []byte) ([]byte, bool, error) {
 	return c.View.Get(key)
 }
 
-// TestContentAndRecordAreOfOneVersion replaces a file's content, which lies
-// beside its record, between the reading of the one and of the other: by as many
-// bytes, by others, and by none.
-func TestContentAndRecordAreOfOneVersion(t *testing.T) {
+// TestGetAttr_ContentAndRecordAreOfOneVersion replaces a file's content, which
+// lies beside its record, between the reading of the one and of the other: by as
+// many bytes, by others, and by none.
+func TestGetAttr_ContentAndRecordAreOfOneVersion(t *testing.T) {
 	const o = ids.Object(1<<40 | 7)
 	for _, now := range []string{"newer", "shorter", ""} {
 		m := newMemory()

@@ -19,9 +19,10 @@ type flight struct {
 	decided bool
 }
 
-// TestConcurrent runs several coordinators and ordinary operations at once, and
-// applies each to the twin at the moment that it is decided.
-func TestConcurrent(t *testing.T) {
+// TestCoordinator_ConcurrentOnesEqualTheModel runs several coordinators and
+// ordinary operations at once, and applies each to the model at the moment that
+// it is decided.
+func TestCoordinator_ConcurrentOnesEqualTheModel(t *testing.T) {
 	met := map[string]int{}
 	for seed := range uint64(32) {
 		p := newPair(t, seed, 3)

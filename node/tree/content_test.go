@@ -10,9 +10,9 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestManifests splices a file of several manifest levels at random, and
-// demands that content and references are right all the way.
-func TestManifests(t *testing.T) {
+// TestWrite_ManifestsOfSeveralLevels splices a file of several manifest levels
+// at random, and compares content and references all the way.
+func TestWrite_ManifestsOfSeveralLevels(t *testing.T) {
 	p := newPair(t, 3, 1)
 	n, _, _ := p.twin.create(Principal{}, p.twin.root, "big", TypeRegular|0o644, 0, "", true, false)
 	r, _ := p.run(p.twin.root.id, Principal{}, 0, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{
@@ -58,9 +58,9 @@ func (p *pair) spliceMany(n *thing, count int) {
 		Principal{}, 0, n.id, &pb.Operation{Op: &pb.Operation_Commit{Commit: c}}, nil)
 }
 
-// TestInlineEdge takes a file over the limit of what lies beside its record and
-// back, and checks what an entry would carry.
-func TestInlineEdge(t *testing.T) {
+// TestWrite_CrossesTheInlineLimit takes a file over the limit of what lies
+// beside its record and back, and checks what an entry would carry.
+func TestWrite_CrossesTheInlineLimit(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	p := w.places[1]
 	r, _ := w.run(rootID, Principal{}, 0, createOp(rootID, "f", TypeRegular|0o644), nil)

@@ -14,9 +14,9 @@ func expecting(op *pb.Operation, object, target ids.Object) *pb.Operation {
 	return op
 }
 
-// TestARenameMovesWhatItsCallerSaw renames names that mean something else than
+// TestRename_MovesWhatItsCallerSaw renames names that mean something else than
 // the caller saw: nothing happens. What it saw, it moves.
-func TestARenameMovesWhatItsCallerSaw(t *testing.T) {
+func TestRename_MovesWhatItsCallerSaw(t *testing.T) {
 	d := newDesk(t)
 	for _, name := range []string{"/a", "/b", "/c"} {
 		d.make(super, name, TypeRegular|0o644)
@@ -59,10 +59,10 @@ func TestARenameMovesWhatItsCallerSaw(t *testing.T) {
 	}
 }
 
-// TestARenameOverTwoSlicesMovesWhatItsCallerSaw is the same where objects live
-// in another slice than their names. The names change between the look without
-// locks and the one under them: the coordinator gives up and holds nothing.
-func TestARenameOverTwoSlicesMovesWhatItsCallerSaw(t *testing.T) {
+// TestRename_MovesWhatItsCallerSawAcrossSlices is the same where objects live in
+// another slice than their names. The names change between the look without
+// locks and the one under them. The coordinator gives up and holds nothing.
+func TestRename_MovesWhatItsCallerSawAcrossSlices(t *testing.T) {
 	for name, x := range map[string]struct{ source, exchange bool }{
 		"the source": {source: true}, "the target": {}, "the source of an exchange": {true, true}, "the target of an exchange": {false, true},
 	} {

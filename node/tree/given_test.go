@@ -31,9 +31,9 @@ func named(name string) *pb.Create {
 	return &pb.Create{Dir: uint64(rootID), Name: []byte(name), Mode: TypeRegular | 0o644}
 }
 
-// TestGivenNumbers makes files with numbers that were given in advance: each
-// once, and none that was not given.
-func TestGivenNumbers(t *testing.T) {
+// TestReserve_EachNumberOnceAndNoOther makes files with numbers that were given
+// in advance: each once, and none that was not given.
+func TestReserve_EachNumberOnceAndNoOther(t *testing.T) {
 	d := newDesk(t)
 	ask := named("asks")
 	ask.Reserve = 3
@@ -72,10 +72,10 @@ func TestGivenNumbers(t *testing.T) {
 	d.client(alice, fault.Invalid, with("another slice's", ids.NewObject(9, clientNumbers)), nil)
 }
 
-// TestAGivenNumberIsUsedOnce removes files whose numbers were given in advance,
-// at once and when the last who had one open lets it go: nobody makes a file
-// with such a number again, under whatever name.
-func TestAGivenNumberIsUsedOnce(t *testing.T) {
+// TestReserve_NumberIsNotUsedAgain removes files whose numbers were given in
+// advance, at once and when the last client that had one open lets it go. No
+// client makes a file with such a number again, under whatever name.
+func TestReserve_NumberIsNotUsedAgain(t *testing.T) {
 	d := newDesk(t)
 	ask := named("asks")
 	ask.Reserve = 2 * usedBlock
@@ -107,9 +107,9 @@ func TestAGivenNumberIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestTwoNumbersOfABlockGoAtOnce removes two objects in one evaluation: the
+// TestUseUp_TwoNumbersOfABlockAtOnce removes two objects in one evaluation. The
 // second does not undo what the first noted.
-func TestTwoNumbersOfABlockGoAtOnce(t *testing.T) {
+func TestUseUp_TwoNumbersOfABlockAtOnce(t *testing.T) {
 	x := txn{view: mapView{}}
 	for _, n := range []uint64{clientNumbers + 3, clientNumbers + 9} {
 		if err := (numbers{&x}).useUp(ids.NewObject(rootID.Slice(), n)); err != nil {
@@ -121,9 +121,9 @@ func TestTwoNumbersOfABlockGoAtOnce(t *testing.T) {
 	}
 }
 
-// TestContentWithAName makes files with content where the active numbers them,
+// TestCreate_WithContent makes files with content where the active numbers them,
 // and replaces what is there.
-func TestContentWithAName(t *testing.T) {
+func TestCreate_WithContent(t *testing.T) {
 	d := newDesk(t)
 	r := d.client(alice, fault.None, named("f"), []byte("the first content"))
 	first := r.Attr.Object
@@ -141,8 +141,9 @@ func TestContentWithAName(t *testing.T) {
 	d.client(alice, fault.Exists, excl, []byte("x"))
 }
 
-// TestStateOfBefore reads the state that was written without Given.
-func TestStateOfBefore(t *testing.T) {
+// TestReadState_ReadsTheFormerState reads the state that was written without
+// Given.
+func TestReadState_ReadsTheFormerState(t *testing.T) {
 	v := mapView{string([]byte{keyState}): {1, 5, 6, 7, 8, 9}}
 	if s, err := ReadState(v); err != nil || s != (State{Objects: 5, Stored: 6, Next: 7, Locks: 8, Holds: 9}) {
 		t.Errorf("%+v, %v", s, err)

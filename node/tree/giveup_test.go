@@ -61,7 +61,7 @@ func (d *desk) moved(want bool) {
 	}
 }
 
-func TestAnIntentWhoseDecisionIsInTheLogIsNotGivenUp(t *testing.T) {
+func TestResume_FinishesADecidedIntent(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	k := d.moving()
 	d.flush(d.places[1])
@@ -82,7 +82,7 @@ func TestAnIntentWhoseDecisionIsInTheLogIsNotGivenUp(t *testing.T) {
 	d.moved(true)
 }
 
-func TestAnIntentThatWasGivenUpIsNotDecided(t *testing.T) {
+func TestResume_LeavesAnAbortedIntentUndecided(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	k := d.moving()
 	d.flush(d.places[1])
@@ -105,9 +105,9 @@ func TestAnIntentThatWasGivenUpIsNotDecided(t *testing.T) {
 	d.moved(false)
 }
 
-// TestParticipantsLearnOfTheEndAfterItIsJournaled checks the order in which a
-// coordinator that took over an intent sends its steps.
-func TestParticipantsLearnOfTheEndAfterItIsJournaled(t *testing.T) {
+// TestResume_JournalsTheEndFirst checks the order in which a coordinator that
+// took over an intent sends its steps.
+func TestResume_JournalsTheEndFirst(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	d.moving()
 	d.flush(d.places[1])
@@ -125,7 +125,7 @@ func TestParticipantsLearnOfTheEndAfterItIsJournaled(t *testing.T) {
 	d.moved(false)
 }
 
-func TestFinishOfAnUndecidedIntentViolatesAnInvariant(t *testing.T) {
+func TestStep_FinishNeedsADecision(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	k := d.moving()
 	var err error
@@ -138,9 +138,9 @@ func TestFinishOfAnUndecidedIntentViolatesAnInvariant(t *testing.T) {
 	}
 }
 
-// TestAnOutcomeOfAnEarlierAttemptEndsTheIntent checks that a coordinator whose
-// decision was answered with what an earlier attempt came to applies nothing.
-func TestAnOutcomeOfAnEarlierAttemptEndsTheIntent(t *testing.T) {
+// TestCoordinator_TakesAnEarlierOutcome answers a decision with the outcome of
+// an earlier attempt. The coordinator applies nothing.
+func TestCoordinator_TakesAnEarlierOutcome(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	k := d.moving()
 	earlier := &pb.Result{Serial: 77}

@@ -22,10 +22,10 @@ func linkName(o uint64, name string, mode uint32) *pb.Operation {
 	return &pb.Operation{Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: uint64(rootID), Name: []byte(name), Object: o, Mode: mode}}}
 }
 
-// TestASweepMeetsEveryMark sweeps in short rounds and settles nothing, as where
-// the slices that it asks do not answer: every mark of every duty has its turn,
+// TestSweep_MeetsEveryMark sweeps in short rounds and settles nothing, as where
+// the slices that it asks do not answer. Every mark of every duty has its turn,
 // as often as any other.
-func TestASweepMeetsEveryMark(t *testing.T) {
+func TestSweep_MeetsEveryMark(t *testing.T) {
 	const each, limit = 20, 3
 	w := newWorld(t, 1, 2)
 	state := w.places[2].state
@@ -54,9 +54,9 @@ func TestASweepMeetsEveryMark(t *testing.T) {
 	}
 }
 
-// TestFence checks that an object which the sweeper reaps gets no name late,
-// and that a named one is not reaped.
-func TestFence(t *testing.T) {
+// TestReap_FencesLateNames checks that an object which the sweeper reaps gets no
+// name late, and that a named one is not reaped.
+func TestReap_FencesLateNames(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	reap := func(s ids.Slice, r *pb.Reap) *pb.Result {
 		out, _ := d.run(ids.NewObject(s, 1), super, 0, &pb.Operation{Op: &pb.Operation_Reap{Reap: r}}, nil)
@@ -90,9 +90,9 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestNameLockKeepsDirectory checks that a directory with a locked name in it
-// is neither removed nor given to readers of that name.
-func TestNameLockKeepsDirectory(t *testing.T) {
+// TestLocks_ALockedNameKeepsItsDirectory checks that a directory with a locked
+// name in it is neither removed nor given to readers of that name.
+func TestLocks_ALockedNameKeepsItsDirectory(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	d.make(super, "/d", TypeDir|0o755)
 	dir := d.id("/d")
@@ -150,9 +150,9 @@ func TestNameLockKeepsDirectory(t *testing.T) {
 	d.do(super, fault.None, d.unlink("/d", true))
 }
 
-// TestOpenAcrossSlices checks that a file of another slice stays readable for
-// whom it was open, and goes with the last holder.
-func TestOpenAcrossSlices(t *testing.T) {
+// TestUnlink_OpenFileOfAnotherSliceStays checks that a file of another slice
+// stays readable for the client that has it open, and goes with the last holder.
+func TestUnlink_OpenFileOfAnotherSliceStays(t *testing.T) {
 	d := &desk{newWorld(t, 1, 2), t}
 	o := d.across(2, "f", TypeRegular|0o644)
 	op := d.unlink("/f", false)
@@ -180,8 +180,9 @@ func TestOpenAcrossSlices(t *testing.T) {
 	}
 }
 
-// TestTouches checks which leases an operation conflicts with.
-func TestTouches(t *testing.T) {
+// TestEvaluate_TouchesConflictingLeases checks which leases an operation
+// conflicts with.
+func TestEvaluate_TouchesConflictingLeases(t *testing.T) {
 	d := newDesk(t)
 	d.make(super, "/d", TypeDir|0o755)
 	d.make(super, "/d/f", TypeRegular|0o644)

@@ -8,9 +8,9 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestAFileWithoutAName follows O_TMPFILE: the file lives while its maker holds
+// TestCreate_Nameless follows O_TMPFILE: the file lives while its maker holds
 // it, only the holder may name it, and without a name it goes when let go.
-func TestAFileWithoutAName(t *testing.T) {
+func TestCreate_Nameless(t *testing.T) {
 	const maker, other = 7, 8
 	d := newDesk(t)
 	do := func(client uint64, want fault.Kind, op *pb.Operation) *pb.Result {

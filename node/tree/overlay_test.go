@@ -9,9 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOverlay compares an overlay with the state that results when all its
-// operations are applied, through every order of adding, applying and cutting.
-func TestOverlay(t *testing.T) {
+// TestOverlay_EqualsTheAppliedState compares an overlay with the state that
+// results when all its operations are applied, through every order of adding,
+// applying and cutting.
+func TestOverlay_EqualsTheAppliedState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := newMemory()
 		o := NewOverlay(base)

@@ -53,9 +53,9 @@ func (p *pair) name(d *thing) string {
 	return fmt.Sprintf("n%d", p.rng.IntN(6))
 }
 
-// TestRandom compares random operations with the twin, over one slice and over
-// several, with coordinators that crash.
-func TestRandom(t *testing.T) {
+// TestEvaluate_RandomOperationsEqualTheModel compares random operations with the
+// model, over one slice and over several, with coordinators that crash.
+func TestEvaluate_RandomOperationsEqualTheModel(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		slices int

@@ -35,9 +35,10 @@ func drawInode(t *rapid.T) *Inode {
 	return n
 }
 
-// TestRecords checks that a record comes back as it was, that every prefix of
-// it is refused, and that noise is refused or read, never a crash.
-func TestRecords(t *testing.T) {
+// TestRecord_ReadsBackWhatWasWritten checks that a record comes back as it was,
+// that every prefix of it is refused, and that noise is refused or read, never a
+// crash.
+func TestRecord_ReadsBackWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawInode(t)
 		data := AppendInode(nil, n)
@@ -66,7 +67,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-func TestData(t *testing.T) {
+func TestDecodeData_ReadsBackWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var mutations []Mutation
 		for range rapid.IntRange(0, 5).Draw(t, "mutations") {

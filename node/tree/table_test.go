@@ -113,9 +113,9 @@ func (d *desk) rename(from, to string, flags ...string) *pb.Operation {
 	return &pb.Operation{Op: &pb.Operation_Rename{Rename: r}}
 }
 
-// TestErrors checks each operation's failures, and their order where several
-// are due.
-func TestErrors(t *testing.T) {
+// TestEvaluate_ErrorsAndTheirOrder checks each operation's failures, and their
+// order where several are due.
+func TestEvaluate_ErrorsAndTheirOrder(t *testing.T) {
 	d := newDesk(t)
 	d.make(alice, "/dir", TypeDir|0o755)
 	d.make(alice, "/dir/sub", TypeDir|0o755)
@@ -180,8 +180,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRenameMovesDirectoryWithoutWrite checks that ".." needs write permission.
-func TestRenameMovesDirectoryWithoutWrite(t *testing.T) {
+// TestRename_MovedDirectoryNeedsWrite moves a directory between parents that all
+// may write. Its ".." changes, and so the caller needs write permission on it.
+func TestRename_MovedDirectoryNeedsWrite(t *testing.T) {
 	d := newDesk(t)
 	d.make(super, "/a", TypeDir|0o777)
 	d.make(super, "/a/d", TypeDir|0o755)
@@ -190,7 +191,7 @@ func TestRenameMovesDirectoryWithoutWrite(t *testing.T) {
 	d.do(bob, fault.None, d.rename("/a/d", "/a/e"))
 }
 
-func TestTooManyLinks(t *testing.T) {
+func TestLink_TooManyLinks(t *testing.T) {
 	d := newDesk(t)
 	d.make(super, "/f", TypeRegular|0o644)
 	d.make(super, "/d", TypeDir|0o755)
@@ -212,8 +213,8 @@ func TestTooManyLinks(t *testing.T) {
 	d.do(super, fault.TooManyLinks, d.rename("/e", "/d/e"))
 }
 
-// TestTimes checks which times an operation moves.
-func TestTimes(t *testing.T) {
+// TestEvaluate_MovesTheRightTimes checks which times an operation moves.
+func TestEvaluate_MovesTheRightTimes(t *testing.T) {
 	d := newDesk(t)
 	d.make(super, "/d", TypeDir|0o755)
 	d.make(super, "/d/f", TypeRegular|0o644)
@@ -251,8 +252,8 @@ func TestTimes(t *testing.T) {
 	d.do(bob, fault.None, buffered)
 }
 
-// TestSetID checks when set-id bits go.
-func TestSetID(t *testing.T) {
+// TestSetAttr_ClearsSetIDBits checks when set-id bits go.
+func TestSetAttr_ClearsSetIDBits(t *testing.T) {
 	d := newDesk(t)
 	mode := func() uint32 { return d.attr("/f").Mode & 0o7777 }
 	d.make(alice, "/f", TypeRegular|0o6775)
@@ -295,7 +296,7 @@ func setACL(o ids.Object, name string, value []byte) *pb.Operation {
 	return &pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: &pb.SetXattr{Object: uint64(o), Name: name, Value: value}}}
 }
 
-func TestACL(t *testing.T) {
+func TestACL_GovernsAccessAndInheritance(t *testing.T) {
 	d := newDesk(t)
 	d.make(alice, "/d", TypeDir|0o700)
 	dir := d.id("/d")
@@ -333,7 +334,7 @@ func TestACL(t *testing.T) {
 	}
 }
 
-func TestXattrs(t *testing.T) {
+func TestXattrs_SetReplaceAndRemove(t *testing.T) {
 	d := newDesk(t)
 	d.make(alice, "/f", TypeRegular|0o600)
 	o := uint64(d.id("/f"))
@@ -392,8 +393,9 @@ func (c *counting) Scan(from, to []byte, fn func(key, value []byte) bool) error 
 	})
 }
 
-// TestListCost checks that a page of a large directory costs what it returns.
-func TestListCost(t *testing.T) {
+// TestList_CostsWhatItReturns checks that a page of a large directory costs what
+// it returns.
+func TestList_CostsWhatItReturns(t *testing.T) {
 	d := newDesk(t)
 	const names = 2000
 	for i := range names {
