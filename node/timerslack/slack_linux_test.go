@@ -36,7 +36,7 @@ func slacks(t *testing.T) map[string]time.Duration {
 	return out
 }
 
-func TestEveryThreadOldAndNewMayBeLate(t *testing.T) {
+func TestAllow_ReachesOldAndNewThreads(t *testing.T) {
 	const want = 1234567 * time.Nanosecond
 	err := Allow(want)
 	if fault.Is(err, fault.Permission) || fault.Is(err, fault.NotFound) {

@@ -38,7 +38,7 @@ func node(t testing.TB, change func(*Config)) *Node {
 	return n
 }
 
-func TestEncodingsLoseNothing(t *testing.T) {
+func TestCoordinate_EncodingsLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := coordinates().Draw(t, "coordinate")
 		var b, j, p Coordinate
@@ -60,7 +60,7 @@ func TestEncodingsLoseNothing(t *testing.T) {
 	})
 }
 
-func TestDistanceIsSymmetricAndKeepsTheTriangle(t *testing.T) {
+func TestDistance_IsSymmetricAndKeepsTheTriangle(t *testing.T) {
 	near := Coordinate{Vector: [MaxDimensions]float32{-8, 1}, Height: 3.9375}
 	flat := Coordinate{Vector: [MaxDimensions]float32{-36, 1, 1, 1, 1, 1}, Height: 5.960465e-08}
 	if near.Distance(flat) != flat.Distance(near) {
@@ -77,8 +77,9 @@ func TestDistanceIsSymmetricAndKeepsTheTriangle(t *testing.T) {
 	})
 }
 
-// Whatever a node is told, what it publishes is valid, and its memory bounded.
-func TestNodesStayValidWhateverTheyHear(t *testing.T) {
+// TestNode_StaysValidWhateverItHears feeds a node anything. What it publishes is
+// valid, and its memory bounded.
+func TestNode_StaysValidWhateverItHears(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Default()
 		c.Dimensions = rapid.IntRange(1, 4).Draw(t, "dimensions")
@@ -117,7 +118,7 @@ func TestNodesStayValidWhateverTheyHear(t *testing.T) {
 	})
 }
 
-func TestNonsenseIsRefused(t *testing.T) {
+func TestObserve_RefusesNonsense(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	good := Coordinate{Vector: [MaxDimensions]float32{1, 2}, Error: 0.1}
 	for _, tt := range []struct {
@@ -167,7 +168,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFreshMeasurementGoesBeforeAPrediction(t *testing.T) {
+func TestEstimate_PrefersAFreshMeasurement(t *testing.T) {
 	n := node(t, nil)
 	there := Coordinate{Vector: [MaxDimensions]float32{100}, Error: 0.1}
 	n.Observe("a", 20*time.Millisecond, there, 0)
@@ -183,7 +184,7 @@ func TestAFreshMeasurementGoesBeforeAPrediction(t *testing.T) {
 	}
 }
 
-func TestNeighboursAreHalfNearHalfRandomAndReplacedWhenSilent(t *testing.T) {
+func TestNext_NeighboursAreHalfNearHalfRandom(t *testing.T) {
 	n := node(t, func(c *Config) { c.Neighbours, c.Peers = 8, 200 })
 	at := func(i int) Coordinate { return Coordinate{Vector: [MaxDimensions]float32{float32(5 * i)}, Error: 0.1} }
 	for i := range 100 {
@@ -224,9 +225,9 @@ func TestNeighboursAreHalfNearHalfRandomAndReplacedWhenSilent(t *testing.T) {
 	}
 }
 
-// Whoever was silent may only have been away: a neighbour that lost its place
-// by silence is measured again when it answers.
-func TestASilentPeerIsAskedAgain(t *testing.T) {
+// TestNext_AsksASilentPeerAgain silences peers that may only be away. A
+// neighbour that lost its place by silence is measured again when it answers.
+func TestNext_AsksASilentPeerAgain(t *testing.T) {
 	n := node(t, func(c *Config) { c.Neighbours, c.Peers = 8, 200 })
 	at := func(i int) Coordinate { return Coordinate{Vector: [MaxDimensions]float32{float32(5 * i)}, Error: 0.1} }
 	for i := range 40 {
@@ -253,9 +254,9 @@ func TestASilentPeerIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A peer that has not shown that it stays where it says has no pull where what
-// it says is far off.
-func TestTheUnprovenDoNotPullFromAfar(t *testing.T) {
+// TestPull_UnprovenPeersPullLittleFromAfar hears a far peer. Until it has shown
+// that it stays where it says, it has no pull.
+func TestPull_UnprovenPeersPullLittleFromAfar(t *testing.T) {
 	far := Coordinate{Vector: [MaxDimensions]float32{1000}, Error: 0.1}
 	trust := func(samples uint64) float64 {
 		n := node(t, nil)
@@ -267,9 +268,9 @@ func TestTheUnprovenDoNotPullFromAfar(t *testing.T) {
 	}
 }
 
-// Liars are too few to make a node believe that it is displaced; half of all
-// peers elsewhere do.
-func TestHalfOfAllAlarmANodeAndATenthDoesNot(t *testing.T) {
+// TestAlarm_NeedsHalfOfAllPeers displaces peers. Liars are too few to make a
+// node believe that it is displaced itself, but half of all peers elsewhere do.
+func TestAlarm_NeedsHalfOfAllPeers(t *testing.T) {
 	alarmed := func(every, samples int) int {
 		n := node(t, nil)
 		place := func(i int) Coordinate {
@@ -302,7 +303,7 @@ func TestHalfOfAllAlarmANodeAndATenthDoesNot(t *testing.T) {
 	}
 }
 
-func TestAFarLieThrowsNobody(t *testing.T) {
+func TestObserve_AFarLieMovesANodeLittle(t *testing.T) {
 	n := node(t, nil)
 	lie := Coordinate{Vector: [MaxDimensions]float32{MaxPosition, MaxPosition}}
 	for k := range 20 {
@@ -316,7 +317,7 @@ func TestAFarLieThrowsNobody(t *testing.T) {
 	}
 }
 
-func TestConfigNamesWhatIsOutOfRange(t *testing.T) {
+func TestConfig_NamesWhatIsOutOfRange(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"Dimensions": func(c *Config) { c.Dimensions = 9 }, "StepError": func(c *Config) { c.StepError = 0 },
 		"StepPosition": func(c *Config) { c.StepPosition = math.NaN() }, "Window": func(c *Config) { c.Window = 9 },

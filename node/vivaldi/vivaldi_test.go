@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestNodesFindTheirPlacesOnAGrid(t *testing.T) {
+func TestNode_FindsItsPlaceOnAGrid(t *testing.T) {
 	const side, rounds = 6, 400
 	var nodes []*Node
 	for i := range side * side {

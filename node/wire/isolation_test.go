@@ -159,7 +159,7 @@ func roundTrips(t testing.TB, class wire.Class, n, size int) []time.Duration {
 	return rtts
 }
 
-func TestBeaconsDoNotQueueBehindChunks(t *testing.T) {
+func TestCall_BeaconsDoNotQueueBehindChunks(t *testing.T) {
 	alone := roundTrips(t, wire.Beacon, 100, 100)
 	p99 := alone[98]
 	t.Logf("beacon beside chunks at 20 Mbit/s: median %v, p99 %v", alone[50], p99)

@@ -8,8 +8,8 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// TestFrameBytes holds the frames of docs/formats/wire.md.
-func TestFrameBytes(t *testing.T) {
+// TestFrame_KeepsItsBytes holds the frames of docs/formats/wire.md.
+func TestFrame_KeepsItsBytes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   Frame
