@@ -73,7 +73,7 @@ func (a asker) await(what string, ok func() bool) {
 	}
 }
 
-func TestStatusAndSlicesOfACluster(t *testing.T) {
+func TestStatus_ShowsNodesSitesAndSlices(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"tokyo", "boston", "paris"}})
 	a := askerOf(t, c, "root")
 	var v statusView
@@ -101,7 +101,7 @@ func TestStatusAndSlicesOfACluster(t *testing.T) {
 	}
 }
 
-func TestHandOverGoesWhereItIsAskedTo(t *testing.T) {
+func TestHandOver_GoesWhereItIsAskedTo(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"tokyo", "boston", "paris"}})
 	a := askerOf(t, c, "root")
 	var before []sliceView
@@ -129,7 +129,7 @@ func TestHandOverGoesWhereItIsAskedTo(t *testing.T) {
 	}
 }
 
-func TestStatusNamesWhatIsWrong(t *testing.T) {
+func TestStatus_NamesWhatIsWrong(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"tokyo", "boston", "paris"}})
 	a := askerOf(t, c, "root")
 	c.Away(true)

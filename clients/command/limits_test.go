@@ -9,7 +9,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestLimitsThatMakeNoSenseAreAllNamed(t *testing.T) {
+func TestLimits_NamesEveryInvalidOne(t *testing.T) {
 	good := limitFlags{ReadAhead: 8 << 20, FlushAfter: 5 * time.Second, UntoldFiles: 1024, InFlight: 512}
 	if err := good.check(); err != nil {
 		t.Errorf("the defaults: %v", err)
@@ -30,7 +30,7 @@ func TestLimitsThatMakeNoSenseAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestLimitsReachTheMount(t *testing.T) {
+func TestLimits_ReachTheMount(t *testing.T) {
 	l := limitFlags{DirtyBytes: 1, CacheBytes: 2, ReadAhead: 3, FlushAfter: 4, KnownFiles: 5, CachedNames: 6, InlineBytes: 7, UntoldFiles: 8, InFlight: 9}
 	var o cartwheel.Options
 	l.apply(&o)

@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-func TestNetShowsWhatIsMeasuredAndPredicted(t *testing.T) {
+func TestNet_ShowsWhatIsMeasuredAndPredicted(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"tokyo", "boston", "paris"}})
 	a := askerOf(t, c, "root")
 	var v netView
@@ -47,7 +47,7 @@ func TestNetShowsWhatIsMeasuredAndPredicted(t *testing.T) {
 	}
 }
 
-func TestStatusWarnsOfSitesThatAreOnePlace(t *testing.T) {
+func TestStatus_WarnsOfSitesThatAreOnePlace(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"tokyo", "boston", "paris"}})
 	a := askerOf(t, c, "root")
 	var v statusView
@@ -65,7 +65,7 @@ func TestStatusWarnsOfSitesThatAreOnePlace(t *testing.T) {
 	}
 }
 
-func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
+func TestWarnings_JoinWhatBelongsTogether(t *testing.T) {
 	near := func(a, b string, rtt time.Duration) status.Finding {
 		return status.Finding{Kind: status.SitesTogether, Node: ids.Node("n" + a), Site: ids.Site(a),
 			Other: ids.Node("n" + b), OtherSite: ids.Site(b), LeastNS: rtt, Samples: 9}
@@ -82,9 +82,10 @@ func TestWarningsJoinWhatBelongsTogether(t *testing.T) {
 	}
 }
 
-// TestADemoIsOnePlace asks for the warnings of a demo, whose contact file says
-// that it is one: not that its sites stand together, and still what is wrong.
-func TestADemoIsOnePlace(t *testing.T) {
+// TestWarnings_DemoIsOnePlace asks for the warnings of a demo, whose contact
+// file says that it is one. They do not say that its sites stand together, and
+// still say what is wrong.
+func TestWarnings_DemoIsOnePlace(t *testing.T) {
 	found := []status.Finding{
 		{Kind: status.SitesTogether, Site: "a", OtherSite: "b", Samples: 5},
 		{Kind: status.SiteApart, Site: "c", OtherSite: "c", Samples: 5},

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestScripts runs the transcripts in testdata/script, none of which needs a
-// cluster. Words of ours: `exits CODE PROGRAM...` runs a program and wants that
-// exit code.
-func TestScripts(t *testing.T) {
+// TestScripts_AnswerAsWritten runs the transcripts in testdata/script, none of
+// which needs a cluster. The own word `exits CODE PROGRAM...` runs a program and
+// wants that exit code.
+func TestScripts_AnswerAsWritten(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -72,7 +72,7 @@ func commands(t *testing.T, fn func(path string, node *kong.Node)) {
 	}
 }
 
-func TestEveryCommandsHelpHasAnExampleAndTheExitStatuses(t *testing.T) {
+func TestHelp_HasAnExampleAndTheExitStatuses(t *testing.T) {
 	n := 0
 	commands(t, func(path string, node *kong.Node) {
 		n++
@@ -90,7 +90,7 @@ func TestEveryCommandsHelpHasAnExampleAndTheExitStatuses(t *testing.T) {
 	}
 }
 
-func TestEveryCommandIsInATranscript(t *testing.T) {
+func TestScripts_RunEveryCommand(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestEveryCommandIsInATranscript(t *testing.T) {
 	})
 }
 
-func TestTheDocumentNamesEveryCommandAndFlag(t *testing.T) {
+func TestDocuments_NameEveryCommandAndFlag(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "commands.md"))
 	if err != nil {
 		t.Fatal(err)

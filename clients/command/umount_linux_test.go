@@ -103,9 +103,9 @@ func unsentMount(t *testing.T, files []string, flags ...string) (a asker, point 
 	return a, point, func() { host.SetFilter(nil) }
 }
 
-// TestUmountListsWhatIsNotSaved unmounts while no node answers: the exit status
+// TestUmount_ListsWhatIsNotSaved unmounts while no node answers: the exit status
 // and the list say what is lost.
-func TestUmountListsWhatIsNotSaved(t *testing.T) {
+func TestUmount_ListsWhatIsNotSaved(t *testing.T) {
 	_, point, _ := unsentMount(t, []string{"letter", "photo"}, "--flush-timeout", "2s")
 	out, err := cartwheelOf(t, "umount", point).CombinedOutput()
 	var exit *exec.ExitError
@@ -122,9 +122,9 @@ func TestUmountListsWhatIsNotSaved(t *testing.T) {
 	}
 }
 
-// TestUmountWaitsForWhatIsUnsent unmounts while no node answers, and lets the
+// TestUmount_WaitsForWhatIsUnsent unmounts while no node answers, and lets the
 // node answer once umount has said how much is left.
-func TestUmountWaitsForWhatIsUnsent(t *testing.T) {
+func TestUmount_WaitsForWhatIsUnsent(t *testing.T) {
 	a, point, heal := unsentMount(t, []string{"letter"}, "--flush-timeout", "10m")
 	var words said
 	umount := cartwheelOf(t, "umount", point)

@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestTheNameOfMountsHelperMakesTheWordsOurs(t *testing.T) {
+func TestWords_OfMountsHelperBecomeOurs(t *testing.T) {
 	for _, c := range []struct{ argv, want []string }{
 		{[]string{"/usr/bin/cartwheel", "status", "-o"}, []string{"status", "-o"}},
 		{[]string{"cartwheel"}, nil},
@@ -30,7 +30,7 @@ func TestTheNameOfMountsHelperMakesTheWordsOurs(t *testing.T) {
 	}
 }
 
-func TestWordsOfOptionsBecomeFlags(t *testing.T) {
+func TestWords_OfOptionsBecomeFlags(t *testing.T) {
 	t.Setenv("A_VARIABLE", "")
 	e := &env{}
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestWordsOfOptionsBecomeFlags(t *testing.T) {
 	}
 }
 
-func TestARecordIsHeldAsLongAsItsProcessRuns(t *testing.T) {
+func TestRecord_IsHeldWhileItsProcessRuns(t *testing.T) {
 	dir := t.TempDir()
 	e := &env{ctx: context.Background(), stdio: Stdio{Environ: []string{"CARTWHEEL_RUN_DIR=" + dir}}}
 	point := filepath.Join(dir, "point")
@@ -91,7 +91,7 @@ func TestARecordIsHeldAsLongAsItsProcessRuns(t *testing.T) {
 	}
 }
 
-func TestNamesOfUnitsAndColumns(t *testing.T) {
+func TestUnitName_AndFieldAreEscaped(t *testing.T) {
 	for point, want := range map[string]string{"/mnt/a": "mnt-a", "/mnt/my-tree": `mnt-my\x2dtree`, "/srv/a b": `srv-a\x20b`, "/x/.y": "x-.y"} {
 		if got := unitName(point); got != want {
 			t.Errorf("%s: got %q, want %q", point, got, want)
@@ -102,7 +102,7 @@ func TestNamesOfUnitsAndColumns(t *testing.T) {
 	}
 }
 
-func TestProgressIsSilentForASecond(t *testing.T) {
+func TestProgress_IsSilentForASecond(t *testing.T) {
 	var out bytes.Buffer
 	e := &env{stdio: Stdio{Err: &out}}
 	e.progress("waiting for %s", "nothing")()
