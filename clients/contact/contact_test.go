@@ -56,7 +56,7 @@ func connect(t *testing.T, f contact.File, site ids.Site) (*contact.Cluster, err
 	return cl, cl.Connect(ctx)
 }
 
-func TestOneNodeIsEnoughToLearnOfAll(t *testing.T) {
+func TestConnect_OneNodeNamesAllOthers(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	f := fileOf(t, c, "root")
 	f.Nodes = f.Nodes[:1]
@@ -75,7 +75,7 @@ func TestOneNodeIsEnoughToLearnOfAll(t *testing.T) {
 	}
 }
 
-func TestADeadNodeIsPassedOver(t *testing.T) {
+func TestConnect_PassesOverADeadNode(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	f := fileOf(t, c, "root")
 	c.Nodes[1].Stop()
@@ -120,7 +120,7 @@ func silent(t *testing.T) (address string, taken <-chan struct{}) {
 	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", l.Addr().(*net.TCPAddr).Port, k.KeyID()), first
 }
 
-func TestWhoGivesUpDoesNotWaitForTheIntroductionOfOthers(t *testing.T) {
+func TestCall_EndsWhileAnotherStillConnects(t *testing.T) {
 	address, taken := silent(t)
 	_, id, err := contact.SplitAddress(address)
 	if err != nil {
@@ -155,7 +155,7 @@ func TestWhoGivesUpDoesNotWaitForTheIntroductionOfOthers(t *testing.T) {
 	<-patient
 }
 
-func TestWhatIsWrongWithAContactIsSaid(t *testing.T) {
+func TestConnect_SaysWhatIsWrong(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	stranger, err := wire.NewKey(nil)
 	if err != nil {
@@ -180,7 +180,7 @@ func TestWhatIsWrongWithAContactIsSaid(t *testing.T) {
 	}
 }
 
-func TestAMistypedKeyIsNotMade(t *testing.T) {
+func TestNew_MakesNoMissingKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "user.key")
 	f := contact.File{Nodes: []string{"/ip4/127.0.0.1/tcp/1/p2p/12D3KooWCrR3ZmTDsfhQQZJPUhLetTeqvppXWysUNfxts6SUkw4E"}, UserKey: path}
 	if _, err := contact.New(contact.Options{File: f}); !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), path) {
@@ -191,7 +191,7 @@ func TestAMistypedKeyIsNotMade(t *testing.T) {
 	}
 }
 
-func TestAContactFileComesBack(t *testing.T) {
+func TestFile_ReadsBackWhatWasSaved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "contact.json")
 	f := contact.File{Cluster: "c", Nodes: []string{"/ip4/10.0.0.1/tcp/7400/p2p/12D3KooWCrR3ZmTDsfhQQZJPUhLetTeqvppXWysUNfxts6SUkw4E"}, UserKey: "user.key"}

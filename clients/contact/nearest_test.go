@@ -46,7 +46,7 @@ func (c *Cluster) names() string {
 	return strings.Join(out, " ")
 }
 
-func TestTheNearestIsMeasuredOrPredictedOrDeclared(t *testing.T) {
+func TestNearest_IsMeasuredPredictedOrDeclared(t *testing.T) {
 	const ms = time.Millisecond
 	at := func(x float64) geoconfig.Coordinate {
 		return geoconfig.Coordinate{Vector: []float64{x, 0}, Height: 1, Error: 0.1}
@@ -82,7 +82,7 @@ func TestTheNearestIsMeasuredOrPredictedOrDeclared(t *testing.T) {
 	}
 }
 
-func TestTheNearestChangesOnlyForOneThatIsClearlyNearer(t *testing.T) {
+func TestNearest_ChangesOnlyForAClearlyNearerNode(t *testing.T) {
 	c, now := around(t, "", "a1 b1")
 	measure := func(n string, rtt time.Duration) {
 		for range 60 { // until the smoothed one is there
@@ -104,7 +104,7 @@ func TestTheNearestChangesOnlyForOneThatIsClearlyNearer(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotAnswerComesLastForAWhile(t *testing.T) {
+func TestAvoid_PutsASilentNodeLastForAWhile(t *testing.T) {
 	c, now := around(t, "a", "a1 b1 c1")
 	c.Avoid("a1")
 	if got := c.names(); got != "b1 c1 a1" {
@@ -123,7 +123,7 @@ func TestWhoDoesNotAnswerComesLastForAWhile(t *testing.T) {
 	}
 }
 
-func TestAReplicaIsReadWhereItIsClearlyNearer(t *testing.T) {
+func TestNearest_ReadsAReplicaIfClearlyNearer(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
 		active, other time.Duration
@@ -143,7 +143,7 @@ func TestAReplicaIsReadWhereItIsClearlyNearer(t *testing.T) {
 	}
 }
 
-func TestAChainGoesFromEachNodeToTheNext(t *testing.T) {
+func TestChain_GoesFromEachNodeToTheNearest(t *testing.T) {
 	c, _ := around(t, "", "a1 b1 c1 d1")
 	for n, x := range map[string]float64{"a1": 0, "b1": 100, "c1": 50, "d1": 90} {
 		c.near.Place(ids.Node(n), geoconfig.Coordinate{Vector: []float64{x, 0}, Height: 1, Error: 0.1})
