@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-func TestFewBytesHaveTheReserveAndNoMore(t *testing.T) {
+func TestBudget_SmallFilesHaveTheReserveOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(80)
 		try := func(n int64, few, want bool) {

@@ -84,9 +84,9 @@ func upload(t *testing.T, w *way, want error) (took time.Duration) {
 	return took
 }
 
-// 17 s for a batch is a line of 1 Mbit/s: all of the file takes minutes, each
-// batch may take one.
-func TestALargeFileGoesOverASlowWay(t *testing.T) {
+// TestUpload_LargeFileOverASlowPath needs 17 s for a batch, as over a line of 1
+// Mbit/s. The whole file takes minutes, and each batch may take one.
+func TestUpload_LargeFileOverASlowPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWay(17*time.Second, true)
 		if took := upload(t, w, nil); took < 3*time.Minute {
@@ -95,7 +95,7 @@ func TestALargeFileGoesOverASlowWay(t *testing.T) {
 	})
 }
 
-func TestALongWayIsFilled(t *testing.T) {
+func TestUpload_FillsALongPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWay(150*time.Millisecond, false)
 		upload(t, w, nil)
@@ -105,7 +105,7 @@ func TestALongWayIsFilled(t *testing.T) {
 	})
 }
 
-func TestABrokenWayIsToldSoon(t *testing.T) {
+func TestUpload_ReportsABrokenPathSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := upload(t, newWay(0, false), fault.E(fault.TimedOut, "", "", ""))
 		if took > 3*time.Minute {

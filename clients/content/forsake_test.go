@@ -10,10 +10,10 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// TestAForsakenFileIsNotSent writes a file whose last handle goes for good: its
-// bytes are not uploaded, take no room, stay in no journal, and nobody is told
-// that they were not saved.
-func TestAForsakenFileIsNotSent(t *testing.T) {
+// TestForsake_SendsNothing writes a file whose last handle goes for good. Its
+// bytes are not uploaded, take no room, stay in no journal, and are not reported
+// as unsaved.
+func TestForsake_SendsNothing(t *testing.T) {
 	cluster := contenttest.New()
 	dir := t.TempDir()
 	log, _, err := writelog.Open(dir, writelog.Options{})
@@ -46,9 +46,9 @@ func TestAForsakenFileIsNotSent(t *testing.T) {
 	must(t, log.Close())
 }
 
-// TestAForsakenFileThatIsKeptIsSent forsakes a file which turns out to be open
+// TestForsake_SendsAFileThatIsKept forsakes a file which turns out to be open
 // elsewhere, and one that turns out to be gone.
-func TestAForsakenFileThatIsKeptIsSent(t *testing.T) {
+func TestForsake_SendsAFileThatIsKept(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	data := random(4, 1<<20)

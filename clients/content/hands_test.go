@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-func TestHandsAreUsedAgainAndFewStay(t *testing.T) {
+func TestHands_AreReusedAndFewStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := newHands()

@@ -323,12 +323,12 @@ func (v *lives) checkAppends(now []uint64) {
 	}
 }
 
-// TestTheWriteJournalAgreesWithAModel plays several lives of a client on one
+// TestRecover_EqualsTheModel plays several lives of a client on one
 // journal: commits that time out with and without having been run, refusals,
 // crashes of the process and of the machine at any moment, also of a recovery,
 // recoveries that do not reach the nodes, and other clients' writes between two
 // lives.
-func TestTheWriteJournalAgreesWithAModel(t *testing.T) {
+func TestRecover_EqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		v := &lives{

@@ -15,10 +15,10 @@ func (broken) Write(Written) (uint64, error) { panic("a bug") }
 
 func (broken) Sync() error { return nil }
 
-// TestAPanicLeavesTheFileUsable meets a bug in a request on a file, in each of
+// TestFile_StaysUsableAfterAPanic meets a bug in a request on a file, in each of
 // the places where one is answered under the file's mutex. The mount recovers
-// from it, so that the request fails: the next on the file must be answered.
-func TestAPanicLeavesTheFileUsable(t *testing.T) {
+// from it, so that the request fails. The next one on the file must be answered.
+func TestFile_StaysUsableAfterAPanic(t *testing.T) {
 	ctx := context.Background()
 	cases := map[string]func(*Handle){
 		"read":  func(h *Handle) { _, _ = h.ReadAt(ctx, make([]byte, 4), 0) },

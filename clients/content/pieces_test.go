@@ -8,9 +8,9 @@ import (
 	"cartwheel.dev/clients/content/contenttest"
 )
 
-// TestPiecesAreWhatReadAtReads reads a file in order, by pieces, under every
+// TestReadPieces_EqualReadAt reads a file in order, by pieces, under every
 // read path, clean and with bytes that are not committed, and with a hole.
-func TestPiecesAreWhatReadAtReads(t *testing.T) {
+func TestReadPieces_EqualReadAt(t *testing.T) {
 	const size, step, hole = 8<<20 + 4321, 256 << 10, 5 << 20
 	tests := []struct {
 		name       string

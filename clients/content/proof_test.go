@@ -49,7 +49,7 @@ func streamed(ctx context.Context, e *content.Engine, c *contenttest.Cluster, si
 	return out, nil
 }
 
-func TestADamagedChunkIsFetchedFromElsewhere(t *testing.T) {
+func TestRead_FetchesADamagedChunkElsewhere(t *testing.T) {
 	for bad, works := range map[int]bool{1: true, 3: true, 100: false} {
 		cluster := &rotten{Cluster: contenttest.New(), bad: bad, tries: map[int]int{}}
 		want := big(t, cluster.Cluster, 6<<20)
@@ -70,9 +70,9 @@ func TestADamagedChunkIsFetchedFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestADamagedChunkOfTheDiskCacheIsFetchedAgain keeps bytes under a name that is
-// not theirs, with a good sum of the record.
-func TestADamagedChunkOfTheDiskCacheIsFetchedAgain(t *testing.T) {
+// TestRead_RefetchesADamagedCachedChunk keeps bytes in the disk cache under a
+// name that is not theirs, with a good sum of the record.
+func TestRead_RefetchesADamagedCachedChunk(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 6<<20)
 	dir := t.TempDir()

@@ -49,7 +49,7 @@ func movedBytes(cluster *contenttest.Cluster) int64 {
 	return a + b
 }
 
-func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
+func TestRead_PrefetchesSequentialReadsOnce(t *testing.T) {
 	tests := []struct {
 		name    string
 		o       content.Options
@@ -96,7 +96,7 @@ func TestSequentialReadsAreFetchedAheadAndOnce(t *testing.T) {
 	}
 }
 
-func TestARandomReadAsksForExactlyItsBytes(t *testing.T) {
+func TestRead_RandomReadAsksForItsBytesOnly(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 8<<20)
 	e, ctx := newEngine(t, cluster, content.Options{})
@@ -119,7 +119,7 @@ func TestARandomReadAsksForExactlyItsBytes(t *testing.T) {
 	}
 }
 
-func TestASmallFileIsReadOnce(t *testing.T) {
+func TestRead_SmallFileIsFetchedOnce(t *testing.T) {
 	cluster := contenttest.New()
 	want := random(5, 16<<10)
 	cluster.Write(object, 0, want)
@@ -138,7 +138,7 @@ func TestASmallFileIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestReadsSurviveFailedReadAhead(t *testing.T) {
+func TestRead_SurvivesFailedReadAhead(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 8<<20)
 	var n atomic.Int32
@@ -170,7 +170,7 @@ func TestReadsSurviveFailedReadAhead(t *testing.T) {
 	t.Logf("%d reads failed and were repeated", failed)
 }
 
-func TestAHangingReadEndsWithItsContext(t *testing.T) {
+func TestRead_EndsWithItsContext(t *testing.T) {
 	for _, call := range []contenttest.Call{contenttest.Range, contenttest.GetChunks, contenttest.Version} {
 		cluster := contenttest.New()
 		big(t, cluster, 4<<20)
@@ -195,9 +195,11 @@ func TestAHangingReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The first read of a stream may go past the caches, as it does not wait for
-// the range map; the second time, with the map at hand, every chunk is kept.
-func TestTheDiskCacheServesAfterARestart(t *testing.T) {
+// TestRead_DiskCacheServesAfterARestart reads a file twice, starts again, and
+// reads it once more. The first read of a stream may go past the caches, as it
+// does not wait for the range map. The second time, with the map at hand, every
+// chunk is kept.
+func TestRead_DiskCacheServesAfterARestart(t *testing.T) {
 	cluster := contenttest.New()
 	const first = 128 << 10 // readAll's first read
 	want := big(t, cluster, 6<<20)
@@ -221,7 +223,7 @@ func TestTheDiskCacheServesAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAVersionThatStaysTooOldIsAnErrorAndNoLoop(t *testing.T) {
+func TestRead_FailsOnAVersionThatStaysTooOld(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	newer := cluster.Write(object, 0, []byte("x"))
@@ -234,7 +236,7 @@ func TestAVersionThatStaysTooOldIsAnErrorAndNoLoop(t *testing.T) {
 	}
 }
 
-func TestSeekFindsHolesInVersionsAndInDirtyBytes(t *testing.T) {
+func TestSeek_FindsHolesInVersionsAndDirtyBytes(t *testing.T) {
 	cluster := contenttest.New()
 	cluster.Write(object, 0, random(1, 10000))
 	cluster.Write(object, 200000, random(2, 10000))
@@ -279,9 +281,9 @@ func (a *asked) Range(ctx context.Context, o ids.Object, q content.Query) (conte
 	return a.Cluster.Range(ctx, o, q)
 }
 
-// TestSeekPassesAHoleInOneStep looks for what is behind a hole of a tebibyte,
+// TestSeek_PassesAHoleInOneStep looks for what is behind a hole of a tebibyte,
 // in the version and in dirty bytes over it.
-func TestSeekPassesAHoleInOneStep(t *testing.T) {
+func TestSeek_PassesAHoleInOneStep(t *testing.T) {
 	const end = 1 << 40
 	cluster := &asked{Cluster: contenttest.New()}
 	cluster.Write(object, 0, random(1, 10000))
@@ -320,7 +322,7 @@ func (m mapless) Range(ctx context.Context, o ids.Object, q content.Query) (cont
 	return m.Cluster.Range(ctx, o, q)
 }
 
-func TestTheFirstReadOfAStreamDoesNotWaitForTheMap(t *testing.T) {
+func TestRead_FirstOfAStreamNeedsNoRangeMap(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 2<<20)
 	e := content.New(mapless{cluster}, content.Options{})
@@ -334,9 +336,10 @@ func TestTheFirstReadOfAStreamDoesNotWaitForTheMap(t *testing.T) {
 	must(t, e.Close(ctx))
 }
 
-// TestAWholeFileIsOfOneVersion: bytes that are being written, or of a version
-// that is not the current one, are not handed out as a file's content.
-func TestAWholeFileIsOfOneVersion(t *testing.T) {
+// TestWhole_IsOfOneVersion asks for whole files. Bytes that are being written,
+// or of a version that is not the current one, are not handed out as a file's
+// content.
+func TestWhole_IsOfOneVersion(t *testing.T) {
 	for what, size := range map[string]int{"beside its record": 100, "in chunks": 20_000} {
 		t.Run(what, func(t *testing.T) {
 			cluster := contenttest.New()

@@ -89,7 +89,7 @@ func sent(ctx context.Context, t interface {
 	}
 }
 
-func TestRecoveryAfterACrash(t *testing.T) {
+func TestRecover_CommitsWhatACrashLeft(t *testing.T) {
 	base := bytes.Repeat([]byte("base "), 20000)
 	patch := bytes.Repeat([]byte("PATCH"), 3000)
 	overwrite := func(ctx context.Context, h *content.Handle) {
@@ -172,7 +172,7 @@ func TestRecoveryAfterACrash(t *testing.T) {
 	}
 }
 
-func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
+func TestRecover_ParksOnlyWhatIsRefused(t *testing.T) {
 	for kind, parks := range map[fault.Kind]bool{fault.Permission: true, fault.NoSpace: false, fault.Unreachable: false} {
 		ctx := within(t)
 		cluster := contenttest.New()
@@ -211,9 +211,9 @@ func TestARefusedRecoveryIsParkedAndAnUnreachableOneStays(t *testing.T) {
 	}
 }
 
-// TestARecoveryWaitsForRoom has the disk full when a mount begins again: it sends
+// TestRecover_WaitsForRoom has the disk full when a mount begins again. It sends
 // what a crash left until there is room, and keeps no conflict copy.
-func TestARecoveryWaitsForRoom(t *testing.T) {
+func TestRecover_WaitsForRoom(t *testing.T) {
 	ctx := within(t)
 	cluster := contenttest.New()
 	want := []byte("data")
@@ -242,7 +242,7 @@ func TestARecoveryWaitsForRoom(t *testing.T) {
 	}
 }
 
-func TestTheJournalIsEmptyWhenAllIsCommitted(t *testing.T) {
+func TestJournal_IsEmptyOnceAllIsCommitted(t *testing.T) {
 	ctx := within(t)
 	dir := t.TempDir()
 	log, _, err := writelog.Open(dir, writelog.Options{SegmentBytes: 2 << 20})
@@ -289,9 +289,9 @@ func copied(t *testing.T, dir string) string {
 	}
 }
 
-// TestNothingAcknowledgedIsLostInACrash kills the client at any moment of a
+// TestRecover_LosesNothingAcknowledged kills the client at any moment of a
 // random play and recovers from a copy of its journal.
-func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
+func TestRecover_LosesNothingAcknowledged(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := within(rt)
 		cluster, rnd := contenttest.New(), rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
@@ -371,9 +371,9 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 	})
 }
 
-// TestAWriteThatFailedDoesNotComeBackOverALaterOne gives a first write up, has
+// TestRecover_FailedWriteDoesNotComeBack gives a first write up, has
 // a second one committed, and starts again.
-func TestAWriteThatFailedDoesNotComeBackOverALaterOne(t *testing.T) {
+func TestRecover_FailedWriteDoesNotComeBack(t *testing.T) {
 	ctx := within(t)
 	cluster, dir := contenttest.New(), t.TempDir()
 	log, _, err := writelog.Open(dir, writelog.Options{})

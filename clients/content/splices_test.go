@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestSplicesOfAnAppendCountFromTheirOwnEnd checks the commits that a large
-// append layer is parted into: each goes to the end that the one before made.
-func TestSplicesOfAnAppendCountFromTheirOwnEnd(t *testing.T) {
+// TestSplices_OfAnAppendCountFromTheirOwnEnd checks the commits into which a
+// large append layer is split. Each goes to the end that the one before made.
+func TestSplices_OfAnAppendCountFromTheirOwnEnd(t *testing.T) {
 	for _, appends := range []bool{true, false} {
 		l := newLayer(time.Unix(1, 0))
 		l.appends, l.extend = appends, 30000

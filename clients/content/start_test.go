@@ -38,7 +38,7 @@ func begun(t *testing.T, h *content.Handle, want []byte, off, size int) bool {
 	return began
 }
 
-func TestARandomReadOfAKnownMapBegins(t *testing.T) {
+func TestStartRead_RandomReadOfAKnownMap(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 8<<20+100)
 	e := content.New(starter{cluster}, content.Options{})
@@ -77,7 +77,7 @@ func TestARandomReadOfAKnownMapBegins(t *testing.T) {
 	}
 }
 
-func TestAReadBeginsOnlyOfWhatIsNotHere(t *testing.T) {
+func TestStartRead_OnlyOfWhatIsNotHere(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 40<<20)
 	e := content.New(starter{cluster}, content.Options{})

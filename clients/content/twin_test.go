@@ -295,7 +295,7 @@ func (p *play) check() {
 	p.read(p.handles[0], 0, len(p.twin)+10)
 }
 
-func TestEngineAgreesWithAFlatTwin(t *testing.T) {
+func TestEngine_EqualsAFlatFile(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &play{T: rt, ctx: within(rt), cluster: contenttest.New()}
 		p.faults = &faults{rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}

@@ -56,7 +56,7 @@ func on(call contenttest.Call, o contenttest.Outcome) func(contenttest.Call) con
 	}
 }
 
-func TestADeferredErrorIsToldOnceToEachHandle(t *testing.T) {
+func TestFlush_ReportsAnErrorOnceToEachHandle(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	one, two := e.Open(object, nil, content.Open{}), e.Open(object, nil, content.Open{})
@@ -85,7 +85,7 @@ func TestADeferredErrorIsToldOnceToEachHandle(t *testing.T) {
 	}
 }
 
-func TestAWaitThatIsInterruptedSendsNothingTwice(t *testing.T) {
+func TestFlush_InterruptedSendsNothingTwice(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	h := e.Open(object, nil, content.Open{})
@@ -109,7 +109,7 @@ func TestAWaitThatIsInterruptedSendsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsNeverSentAgain(t *testing.T) {
+func TestFlush_LostAnswerIsNotSentAgain(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{Soft: true})
 	h := e.Open(object, nil, content.Open{})
@@ -131,7 +131,7 @@ func TestALostAnswerIsNeverSentAgain(t *testing.T) {
 	}
 }
 
-func TestWritersWaitWhereTooMuchIsDirty(t *testing.T) {
+func TestWrite_WaitsWhereTooMuchIsDirty(t *testing.T) {
 	cluster := contenttest.New()
 	const bound = 4 << 20
 	e, ctx := newEngine(t, cluster, content.Options{DirtyBytes: bound})
@@ -182,7 +182,7 @@ func TestWritersWaitWhereTooMuchIsDirty(t *testing.T) {
 	}
 }
 
-func TestASmallFileIsOneCommit(t *testing.T) {
+func TestFlush_SmallFileIsOneCommit(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	h := e.Open(object, cluster.Attr(object), content.Open{})
@@ -204,7 +204,7 @@ func TestASmallFileIsOneCommit(t *testing.T) {
 	}
 }
 
-func TestAStreamIsUploadedWhileItIsWritten(t *testing.T) {
+func TestWrite_UploadsAStreamMeanwhile(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	var puts atomic.Int32
@@ -247,7 +247,7 @@ func TestAStreamIsUploadedWhileItIsWritten(t *testing.T) {
 	}
 }
 
-func TestChunksThatGotLostAreSentAgain(t *testing.T) {
+func TestFlush_SendsLostChunksAgain(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	var once sync.Once
@@ -270,7 +270,7 @@ func TestChunksThatGotLostAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestRandomOverwritesAreGathered(t *testing.T) {
+func TestWrite_GathersRandomOverwrites(t *testing.T) {
 	cluster := contenttest.New()
 	want := append(twin(nil), random(4, 8<<20)...)
 	cluster.Write(object, 0, want)
@@ -296,9 +296,9 @@ func TestRandomOverwritesAreGathered(t *testing.T) {
 	}
 }
 
-// TestTwoMounts checks that appends from two mounts are all there, and
-// overwrites of alternate blocks too.
-func TestTwoMounts(t *testing.T) {
+// TestAppend_FromTwoMounts checks that appends from two mounts are all there,
+// and overwrites of alternate blocks too.
+func TestAppend_FromTwoMounts(t *testing.T) {
 	cluster := contenttest.New()
 	blocks := object + 1
 	cluster.Write(blocks, 0, make([]byte, 64<<12))
@@ -343,7 +343,7 @@ func TestTwoMounts(t *testing.T) {
 	}
 }
 
-func TestASmallFileDoesNotWaitForTheRoomOfALargeOne(t *testing.T) {
+func TestWrite_SmallFileDoesNotWaitForALargeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 8 << 20
 		cluster, slow, data := contenttest.New(), make(chan struct{}), random(1, 2*bound)
@@ -383,7 +383,7 @@ func TestASmallFileDoesNotWaitForTheRoomOfALargeOne(t *testing.T) {
 	})
 }
 
-func TestOldDirtyBytesAreCommittedUnasked(t *testing.T) {
+func TestEngine_CommitsOldDirtyBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := contenttest.New()
 		e := content.New(cluster, content.Options{FlushAfter: 5 * time.Second})
@@ -404,7 +404,7 @@ func TestOldDirtyBytesAreCommittedUnasked(t *testing.T) {
 	})
 }
 
-func TestOverlayShowsWhatIsDirty(t *testing.T) {
+func TestOverlay_ShowsWhatIsDirty(t *testing.T) {
 	cluster := contenttest.New()
 	cluster.Write(object, 0, []byte("12345"))
 	when := time.Unix(2000000000, 5)
@@ -427,7 +427,7 @@ func TestOverlayShowsWhatIsDirty(t *testing.T) {
 	}
 }
 
-func TestAClosedEngineRefuses(t *testing.T) {
+func TestEngine_RefusesWritesOnceClosed(t *testing.T) {
 	cluster := contenttest.New()
 	e, ctx := newEngine(t, cluster, content.Options{})
 	h := e.Open(object, nil, content.Open{})
@@ -444,7 +444,7 @@ func TestAClosedEngineRefuses(t *testing.T) {
 	must(t, e.Close(ctx))
 }
 
-func TestWhatWasCutOffDoesNotComeBack(t *testing.T) {
+func TestTruncate_CutBytesDoNotComeBack(t *testing.T) {
 	cluster := contenttest.New()
 	old := random(6, 100000)
 	cluster.Write(object, 0, old)
@@ -474,9 +474,9 @@ func TestWhatWasCutOffDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestWhoOpensNextIsToldOfAFailure has a write refused when no handle is left to
-// tell: the next one is told, once.
-func TestWhoOpensNextIsToldOfAFailure(t *testing.T) {
+// TestOpen_NextOneIsToldOfAFailure has a write refused when no handle is left to
+// report it to. The next handle gets the error, once.
+func TestOpen_NextOneIsToldOfAFailure(t *testing.T) {
 	ctx := within(t)
 	cluster := contenttest.New()
 	cluster.SetFaults(func(call contenttest.Call) contenttest.Outcome {

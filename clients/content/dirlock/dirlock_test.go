@@ -6,7 +6,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestADirectoryHasOneUser(t *testing.T) {
+func TestTake_RefusesASecondUser(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Take(dir)
 	if err != nil {

@@ -44,7 +44,7 @@ func open(t *testing.T, dir string, limit int64) *Cache {
 	return c
 }
 
-func TestWhatWasPutIsThereAfterARestart(t *testing.T) {
+func TestGet_FindsRecordsAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir, 8<<20)
 	for i := range 50 {
@@ -67,7 +67,7 @@ func TestWhatWasPutIsThereAfterARestart(t *testing.T) {
 	}
 }
 
-func TestCloseWritesWhatWaits(t *testing.T) {
+func TestClose_WritesWhatWaits(t *testing.T) {
 	dir := t.TempDir()
 	const rounds, each = 30, 5
 	for round := range rounds {
@@ -100,7 +100,7 @@ func TestCloseWritesWhatWaits(t *testing.T) {
 	}
 }
 
-func TestTheLimitHoldsAndWhatIsReadStays(t *testing.T) {
+func TestPut_KeepsTheLimitAndWhatIsRead(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 4 << 20
 	c := open(t, dir, limit)
@@ -139,7 +139,7 @@ func TestTheLimitHoldsAndWhatIsReadStays(t *testing.T) {
 	}
 }
 
-func TestDamagedRecordsAreNotServed(t *testing.T) {
+func TestGet_ServesNoDamagedRecord(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir, 8<<20)
 	for i := range 3 {
@@ -169,7 +169,7 @@ func TestDamagedRecordsAreNotServed(t *testing.T) {
 	}
 }
 
-func TestForeignFilesAreReplaced(t *testing.T) {
+func TestOpen_ReplacesForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, segmentName(1)), []byte("something else entirely"), 0o600); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestForeignFilesAreReplaced(t *testing.T) {
 	}
 }
 
-func TestTwoProcessesCannotShareADirectory(t *testing.T) {
+func TestOpen_RefusesASecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, 8<<20)
 	if _, err := Open(dir, Options{Limit: 8 << 20}); !fault.Is(err, fault.Busy) {
@@ -193,7 +193,7 @@ func TestTwoProcessesCannotShareADirectory(t *testing.T) {
 	}
 }
 
-func TestManyReadersAndWriters(t *testing.T) {
+func TestCache_ServesManyReadersAndWriters(t *testing.T) {
 	c := open(t, t.TempDir(), 2<<20)
 	var group sync.WaitGroup
 	for g := range 4 {

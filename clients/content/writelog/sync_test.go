@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestWritersDoNotWaitForTheDisk writes while the disk takes its time to sync:
-// for an fsync of a program, and for files that are full.
-func TestWritersDoNotWaitForTheDisk(t *testing.T) {
+// TestLog_WritersDoNotWaitForTheDisk writes while the disk takes its time to
+// sync: for an fsync of a program, and for files that are full.
+func TestLog_WritersDoNotWaitForTheDisk(t *testing.T) {
 	syncing, release := make(chan struct{}, 64), make(chan struct{})
 	l, _ := open(t, t.TempDir(), Options{SegmentBytes: 4096, Sync: func(f *os.File) error {
 		syncing <- struct{}{}

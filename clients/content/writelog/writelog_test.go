@@ -44,7 +44,7 @@ func crash(l *Log) {
 	_ = l.lock.Close()
 }
 
-func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
+func TestLog_LeavesOverWhatIsNotDone(t *testing.T) {
 	dir := t.TempDir()
 	l, left := open(t, dir, Options{})
 	if len(left) != 0 {
@@ -100,8 +100,8 @@ func TestWhatIsNotDoneIsLeftOver(t *testing.T) {
 	}
 }
 
-// TestAWriteThatStaysDoesNotKeepAllThatFollows holds one write for long.
-func TestAWriteThatStaysDoesNotKeepAllThatFollows(t *testing.T) {
+// TestLog_ALongWriteKeepsNoLaterOnes holds one write for long.
+func TestLog_ALongWriteKeepsNoLaterOnes(t *testing.T) {
 	const limit = 10000
 	dir := t.TempDir()
 	l, _ := open(t, dir, Options{SegmentBytes: limit})
@@ -138,9 +138,9 @@ func TestAWriteThatStaysDoesNotKeepAllThatFollows(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoneStaysDoneWhereItCouldNotBeNoted fails the note of a commit, as a
-// full disk does, and writes again.
-func TestWhatIsDoneStaysDoneWhereItCouldNotBeNoted(t *testing.T) {
+// TestLog_DoneStaysDoneThoughItsNoteFailed fails the note of a commit, as a full
+// disk does, and writes again.
+func TestLog_DoneStaysDoneThoughItsNoteFailed(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, Options{})
 	one := write(t, l, 1, 0, "committed")
@@ -161,9 +161,9 @@ func TestWhatIsDoneStaysDoneWhereItCouldNotBeNoted(t *testing.T) {
 	}
 }
 
-// TestALaterWriteSaysWhatWasSettledBefore loses the note of a commit with the
+// TestLog_LaterWritesSayWhatWasDoneBefore loses the note of a commit with the
 // end of its file, as a crash of the machine may.
-func TestALaterWriteSaysWhatWasSettledBefore(t *testing.T) {
+func TestLog_LaterWritesSayWhatWasDoneBefore(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, Options{SegmentBytes: 300})
 	one := write(t, l, 1, 0, string(make([]byte, 100)))
@@ -185,7 +185,7 @@ func TestALaterWriteSaysWhatWasSettledBefore(t *testing.T) {
 	}
 }
 
-func TestATornEndIsCutOff(t *testing.T) {
+func TestLog_CutsATornEndOff(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, Options{})
 	write(t, l, 1, 0, "first")
@@ -212,7 +212,7 @@ func TestATornEndIsCutOff(t *testing.T) {
 	}
 }
 
-func TestForeignAndNewerFilesAreRefused(t *testing.T) {
+func TestOpen_RefusesForeignAndNewerFiles(t *testing.T) {
 	for content, kind := range map[string]fault.Kind{
 		"cartwheel wlog 3": fault.NewerVersion, "cartwheel wlog 1": fault.Corrupt, "something else, which is longer": fault.Corrupt,
 	} {
@@ -231,7 +231,7 @@ func TestForeignAndNewerFilesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAClosedJournalRefuses(t *testing.T) {
+func TestLog_RefusesWritesOnceClosed(t *testing.T) {
 	l, _ := open(t, t.TempDir(), Options{})
 	_ = l.Close()
 	if _, err := l.Write(content.Written{Object: 1, Kind: content.WriteData}); !fault.Is(err, fault.Closed) {
