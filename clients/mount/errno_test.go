@@ -10,7 +10,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestErrno(t *testing.T) {
+func TestErrno_OfEveryError(t *testing.T) {
 	missing := fault.E(fault.NotFound, "test", "x", "")
 	for _, each := range []struct {
 		err  error
@@ -29,7 +29,7 @@ func TestErrno(t *testing.T) {
 	}
 }
 
-func TestOpenFlags(t *testing.T) {
+func TestOpenFlags_DoNotOverlap(t *testing.T) {
 	if !OpenRead.Reads() || OpenRead.Writes() || OpenWrite.Reads() || !OpenWrite.Writes() ||
 		!OpenReadWrite.Reads() || !(OpenReadWrite | OpenAppend).Writes() {
 		t.Error("access modes are confused")

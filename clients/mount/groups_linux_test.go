@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestGroups(t *testing.T) {
+func TestGroups_AreThoseOfTheProcess(t *testing.T) {
 	status := []byte("Name:\tx\nGid:\t0\t0\t0\t0\nFDSize:\t64\nGroups:\t4 24 1000 \nNStgid:\t1\n")
 	if got := parseGroups(status); !slices.Equal(got, []uint32{4, 24, 1000}) {
 		t.Errorf("got %v", got)

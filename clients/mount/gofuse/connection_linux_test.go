@@ -105,7 +105,7 @@ func locked(t *testing.T, dir string, w waiters, n int) (release func(), got cha
 	return func() { _ = unix.Close(holder) }, got
 }
 
-func TestManyWhoWaitForALockHoldNobodyElseUp(t *testing.T) {
+func TestConnection_LockWaitersHoldUpNoOthers(t *testing.T) {
 	many := maxBuffers + 50
 	if os.Getenv("CARTWHEEL_WHOLE") == "1" {
 		many = 4300
@@ -139,7 +139,7 @@ func TestManyWhoWaitForALockHoldNobodyElseUp(t *testing.T) {
 	}
 }
 
-func TestTheEndInterruptsWhoWaits(t *testing.T) {
+func TestUnmount_InterruptsWaitingRequests(t *testing.T) {
 	w := waiters{memfs.New(memfs.Options{}).View(), make(chan struct{}, 3)}
 	m := at(t, w)
 	release, got := locked(t, m.Point(), w, 2)
@@ -154,7 +154,7 @@ func TestTheEndInterruptsWhoWaits(t *testing.T) {
 	release()
 }
 
-func TestFewWorkersStayForMore(t *testing.T) {
+func TestConnection_KeepsFewWorkers(t *testing.T) {
 	m := at(t, memfs.New(memfs.Options{}).View())
 	var all sync.WaitGroup
 	for i := range 50 {
@@ -190,7 +190,7 @@ func (p pieced) ReadPieces(ctx context.Context, c mount.Caller, n mount.Inode, h
 	return out, got, err
 }
 
-func TestReadsAreAnsweredFromPieces(t *testing.T) {
+func TestRead_IsAnsweredFromPieces(t *testing.T) {
 	m := at(t, pieced{memfs.New(memfs.Options{}).View()})
 	path := filepath.Join(m.Point(), "f")
 	want := make([]byte, 3<<20+17)
@@ -215,7 +215,7 @@ func TestReadsAreAnsweredFromPieces(t *testing.T) {
 	}
 }
 
-func TestBuffersAreBounded(t *testing.T) {
+func TestBuffers_AreBounded(t *testing.T) {
 	b := newBuffers(100<<10, 2, 1, 256<<10)
 	first, second := b.get(), b.get()
 	if b.get() != nil {
@@ -254,7 +254,7 @@ func writeIn(n int, flags uint32) []byte {
 	return in
 }
 
-func TestAWriteBeyondTheBuffersIsCutShort(t *testing.T) {
+func TestWrite_BeyondTheBuffersIsCutShort(t *testing.T) {
 	c := &connection{big: newBuffers(bufferSize, 0, 0, 1<<20), inbox: make([]byte, bufferSize)}
 	for _, tt := range []struct {
 		name  string
@@ -303,7 +303,7 @@ func (b blocked) Write(ctx context.Context, c mount.Caller, n mount.Inode, h mou
 	return b.View.Write(ctx, c, n, h, off, data, f)
 }
 
-func TestManyWhoseWritesAreBlockedHoldNobodyElseUp(t *testing.T) {
+func TestConnection_BlockedWritesHoldUpNoOthers(t *testing.T) {
 	const many = maxBuffers + 30
 	b := blocked{memfs.New(memfs.Options{}).View(), make(chan struct{}, many+2), make(chan struct{}), 'w'}
 	m := at(t, b)
@@ -355,7 +355,7 @@ func (c closing) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, _ mou
 	return nil
 }
 
-func TestTheCloseOfAKilledProcessIsInterrupted(t *testing.T) {
+func TestFlush_OfAKilledProcessIsInterrupted(t *testing.T) {
 	f := closing{memfs.New(memfs.Options{}).View(), make(chan struct{}, 4)}
 	m := at(t, f)
 	holder := exec.Command("sh", "-c", "exec 3>"+filepath.Join(m.Point(), "f")+"; exec sleep 1000")
@@ -376,7 +376,7 @@ func TestTheCloseOfAKilledProcessIsInterrupted(t *testing.T) {
 	_ = holder.Wait() // which the close held up
 }
 
-func TestProgramsAreNotInterruptedByBystanders(t *testing.T) {
+func TestAreBystanders_ReadsPendingSignals(t *testing.T) {
 	// A thread with a signal pending that it blocks has none that counts.
 	for _, tt := range []struct {
 		signals, blocked uint64
@@ -415,10 +415,10 @@ func (s stuck) Read(ctx context.Context, c mount.Caller, n mount.Inode, h mount.
 	return got, err
 }
 
-// TestManyWhoseReadsAreBlockedHoldNobodyElseUp has more programs read files of a
+// TestConnection_BlockedReadsHoldUpNoOthers has more programs read files of a
 // slice that does not answer than the kernel may read ahead at once. To the
 // kernel what they wait for is a request of its own, as read-ahead is.
-func TestManyWhoseReadsAreBlockedHoldNobodyElseUp(t *testing.T) {
+func TestConnection_BlockedReadsHoldUpNoOthers(t *testing.T) {
 	const many = 3 * defaultBackground
 	s := stuck{memfs.New(memfs.Options{}).View(), make(chan struct{}, 16*many), make(chan struct{}), 'r'}
 	m := at(t, s)

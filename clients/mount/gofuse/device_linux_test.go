@@ -12,7 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-func TestChildrenGetNoEndOfTheConnection(t *testing.T) {
+func TestDevice_IsNotInherited(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	m, err := Mount(memfs.New(memfs.Options{}).View(), mount.Options{Point: mounttest.Point(t)})
 	if err != nil {
@@ -32,7 +32,7 @@ func TestChildrenGetNoEndOfTheConnection(t *testing.T) {
 	}
 }
 
-func TestTheHelperHandsTheDeviceOver(t *testing.T) {
+func TestDevice_ComesFromTheHelper(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	if _, err := exec.LookPath(helper); err != nil {
 		t.Skipf("no %s here", helper)

@@ -16,9 +16,10 @@ func (s *stored) InodeStore(node uint64, data []byte) fuse.Status {
 	return fuse.OK
 }
 
-// TestPagesAreDroppedBehindAFill: who changes the content after still was asked
-// has what was filled dropped, and nobody fills behind that.
-func TestPagesAreDroppedBehindAFill(t *testing.T) {
+// TestFill_PagesAreDroppedBehindIt changes the content after the fill asked
+// whether it is still current. What was filled is dropped, and not filled again
+// behind that.
+func TestFill_PagesAreDroppedBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, k := newNotifier(), &stored{}
 		n.start(k)
@@ -51,8 +52,9 @@ func TestPagesAreDroppedBehindAFill(t *testing.T) {
 	})
 }
 
-// TestAFillHoldsUpItsNodeAlone: notices about others go out meanwhile.
-func TestAFillHoldsUpItsNodeAlone(t *testing.T) {
+// TestFill_HoldsUpItsInodeOnly holds up a fill. Notices about other inodes go
+// out meanwhile.
+func TestFill_HoldsUpItsInodeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, k := newNotifier(), &stored{}
 		n.start(k)

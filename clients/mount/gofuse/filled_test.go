@@ -83,9 +83,10 @@ func readAll(t *testing.T, path string) []byte {
 	}
 }
 
-// TestWhatIsFilledIsNotAskedFor: neither bytes, nor attributes at the opens that
-// follow; and what is dropped is asked for again.
-func TestWhatIsFilledIsNotAskedFor(t *testing.T) {
+// TestFill_KernelDoesNotAskForIt fills files. The kernel asks neither for bytes,
+// nor for attributes at the opens that follow. What is dropped it asks for
+// again.
+func TestFill_KernelDoesNotAskForIt(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	for _, size := range []int{1, 4095, 4096, 4097, 16 << 10, 64 << 10} {
 		ctx := context.Background()

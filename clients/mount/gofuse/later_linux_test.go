@@ -51,10 +51,10 @@ func startingAt(t *testing.T, s starting, data []byte) (*Server, int) {
 	return m, fd
 }
 
-// TestReadsAreAnsweredLater reads from many threads a file whose reads are
-// answered at once, later, not after all, or not begun, in turns, and looks
-// that each gets its own bytes and that nothing of them stays.
-func TestReadsAreAnsweredLater(t *testing.T) {
+// TestLaterReads_GetTheirOwnBytes reads a file from many threads. Its reads are
+// answered at once, later, not after all, or not begun, in turns. Each gets its
+// own bytes, and nothing of them stays.
+func TestLaterReads_GetTheirOwnBytes(t *testing.T) {
 	want := make([]byte, 256<<10+100)
 	for i := range want {
 		want[i] = byte(i * 131 >> 5)
@@ -106,9 +106,9 @@ func TestReadsAreAnsweredLater(t *testing.T) {
 	}
 }
 
-// TestMoreReadsThanAreKeptTakeWorkers holds all reads that are begun, and reads
-// on.
-func TestMoreReadsThanAreKeptTakeWorkers(t *testing.T) {
+// TestLaterReads_BeyondTheLimitTakeWorkers holds all reads that are begun, and
+// continues to read.
+func TestLaterReads_BeyondTheLimitTakeWorkers(t *testing.T) {
 	held := make(chan func(), maxLater+8)
 	s := starting{View: memfs.New(memfs.Options{}).View()}
 	s.start = func(data []byte, then func([]byte, bool)) bool {
@@ -134,9 +134,9 @@ func TestMoreReadsThanAreKeptTakeWorkers(t *testing.T) {
 	all.Wait()
 }
 
-// TestAnInterruptReachesAReadThatIsWorkedOnAfterAll interrupts a read before
-// and while it is worked on.
-func TestAnInterruptReachesAReadThatIsWorkedOnAfterAll(t *testing.T) {
+// TestLaterReads_InterruptReachesTheWorker interrupts a read before and while a
+// worker serves it.
+func TestLaterReads_InterruptReachesTheWorker(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		held, reading, ended := make(chan func(), 1), make(chan bool, 1), make(chan bool, 1)
 		s := starting{View: memfs.New(memfs.Options{}).View()}
@@ -189,10 +189,10 @@ func TestAnInterruptReachesAReadThatIsWorkedOnAfterAll(t *testing.T) {
 	}
 }
 
-// TestTheEndWaitsForReadsThatAreAnsweredLater ends a mount by force while a
-// read is under way: its reader gets an error, and the connection stays until
-// the answer has come, which nobody gets.
-func TestTheEndWaitsForReadsThatAreAnsweredLater(t *testing.T) {
+// TestUnmount_WaitsForLaterReads ends a mount by force while a read is in
+// flight. Its reader gets an error. The connection stays until the answer has
+// come, which goes nowhere.
+func TestUnmount_WaitsForLaterReads(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		held := make(chan func(), 1)
 		s := starting{View: memfs.New(memfs.Options{}).View()}

@@ -44,7 +44,7 @@ func (p panicky) Mkdir(context.Context, mount.Caller, mount.Inode, string, uint3
 	panic("a bug")
 }
 
-func TestPanicFailsOneRequestOnly(t *testing.T) {
+func TestMount_PanicFailsOneRequestOnly(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	var logged strings.Builder
 	o := options(t)
@@ -65,7 +65,7 @@ func TestPanicFailsOneRequestOnly(t *testing.T) {
 	}
 }
 
-func TestEverythingIsForgotten(t *testing.T) {
+func TestMount_ForgetsEverything(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	store := memfs.New(memfs.Options{Valid: time.Hour})
 	m, err := gofuse.Mount(store.View(), options(t))
@@ -86,7 +86,7 @@ func TestEverythingIsForgotten(t *testing.T) {
 	}
 }
 
-func TestBusyMountIsTakenAwayByForce(t *testing.T) {
+func TestUnmount_TakesABusyMountByForce(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	m, err := gofuse.Mount(memfs.New(memfs.Options{}).View(), options(t))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestBusyMountIsTakenAwayByForce(t *testing.T) {
 	}
 }
 
-func TestMountFaults(t *testing.T) {
+func TestMount_NamesWhatIsWrong(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	base := t.TempDir()
 	file := filepath.Join(base, "file")
@@ -159,7 +159,7 @@ func TestMountFaults(t *testing.T) {
 	}
 }
 
-func TestReadOnly(t *testing.T) {
+func TestMount_ReadOnly(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	o := options(t)
 	o.ReadOnly = true

@@ -61,7 +61,7 @@ func drained(t *testing.T, n *notifier) {
 	}
 }
 
-func TestNoticesReachTheKernelInOrder(t *testing.T) {
+func TestNotifier_KeepsTheOrder(t *testing.T) {
 	n, k := newNotifier(), &recorder{}
 	n.start(k)
 	n.InvalidateInode(7, -1, 0)
@@ -78,7 +78,7 @@ func TestNoticesReachTheKernelInOrder(t *testing.T) {
 	drained(t, n) // of a closed one: at once
 }
 
-func TestHeldUpNoticesAreQueuedOnceAndCollapse(t *testing.T) {
+func TestNotifier_HeldUpNoticesCollapse(t *testing.T) {
 	n, k := newNotifier(), &recorder{gate: make(chan struct{})}
 	n.start(k)
 	const node = mount.Inode(5)
@@ -129,9 +129,10 @@ func (f *forgetful) InodeNotify(node uint64, offset, length int64) fuse.Status {
 	return fuse.OK
 }
 
-// A kernel that has heard of a node is not told again what it did not understand
-// before: it would ignore the attributes that it asks for meanwhile.
-func TestAKernelThatHeardOfANodeIsNotToldAgain(t *testing.T) {
+// TestNotifier_RepeatsNothingTheKernelTook tells the kernel of an inode. Once a
+// notice arrived, the earlier ones that it did not understand are not repeated:
+// it would ignore the attributes that it asks for meanwhile.
+func TestNotifier_RepeatsNothingTheKernelTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, k := newNotifier(), &forgetful{}
 		k.unknown.Store(2)
@@ -150,9 +151,10 @@ func TestAKernelThatHeardOfANodeIsNotToldAgain(t *testing.T) {
 	})
 }
 
-// A kernel that does not know a node yet is told of it again, before those go on
-// who wait for it, and some times afterwards.
-func TestAKernelIsToldAgainOfANodeThatItDoesNotKnowYet(t *testing.T) {
+// TestNotifier_RepeatsForAnUnknownInode tells a kernel of an inode that it does
+// not know yet. The notice is repeated before the operations go on that wait for
+// it, and some times afterwards.
+func TestNotifier_RepeatsForAnUnknownInode(t *testing.T) {
 	for _, c := range []struct {
 		unknown, first, all int
 	}{{0, 1, 1}, {1, 2, 2}, {2, 2, 3}, {3, 2, 4}, {100, 2, 4}} {
@@ -175,8 +177,9 @@ func TestAKernelIsToldAgainOfANodeThatItDoesNotKnowYet(t *testing.T) {
 	}
 }
 
-// Of a million nodes that the kernel gave up, not a million notices wait.
-func TestNoticesToldAgainAreBounded(t *testing.T) {
+// TestNotifier_BoundsRepeatedNotices has the kernel give up very many inodes.
+// Not as many notices wait.
+func TestNotifier_BoundsRepeatedNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, k := newNotifier(), &forgetful{}
 		k.unknown.Store(math.MaxInt32)
@@ -199,9 +202,10 @@ func TestNoticesToldAgainAreBounded(t *testing.T) {
 	})
 }
 
-// TestHeldUpDirectory: one directory whose lock a process holds does not keep
-// the others' notices, nor those who queue.
-func TestHeldUpDirectory(t *testing.T) {
+// TestNotifier_OneDirectoryHoldsUpNoOthers holds up one directory, as a process
+// that holds its lock does. The notices of the others go on, and so do the
+// callers that queue.
+func TestNotifier_OneDirectoryHoldsUpNoOthers(t *testing.T) {
 	n := newNotifier()
 	k := &choosy{held: 3, gate: make(chan struct{}), told: make(chan uint64, 100)}
 	n.start(k)

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAProcessMayUseItsOwnMount has a process with one slot of the scheduler
+// TestMount_ServesItsOwnProcess has a process with one slot of the scheduler
 // open files of its own mount, as package os does it: with the runtime's poller.
-func TestAProcessMayUseItsOwnMount(t *testing.T) {
+func TestMount_ServesItsOwnProcess(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	const role = "GOFUSE_OWN_MOUNT"
 	if point := os.Getenv(role); point != "" {

@@ -20,9 +20,9 @@ func (p *pruning) PruneNotify(node uint64) fuse.Status {
 	return p.answer
 }
 
-// TestAKernelGivesUpNodesOrElseNames asks kernels of three kinds to give up two
-// files and a folder.
-func TestAKernelGivesUpNodesOrElseNames(t *testing.T) {
+// TestRelease_GivesUpInodesOrElseNames asks kernels of three kinds to give up
+// two files and a folder.
+func TestRelease_GivesUpInodesOrElseNames(t *testing.T) {
 	plain := &recorder{}
 	able, busy, old := &pruning{answer: fuse.OK}, &pruning{answer: fuse.ENOENT}, &pruning{answer: fuse.EINVAL}
 	for what, each := range map[string]struct {

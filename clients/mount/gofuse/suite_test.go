@@ -13,9 +13,9 @@ import (
 	"cartwheel.dev/clients/mount/mounttest"
 )
 
-// TestTwin runs the suite on the twin, mounted twice. Nothing stays in the
-// kernels' caches, so that what one mount does the other sees at once.
-func TestTwin(t *testing.T) {
+// TestSuite_OnTheTwin runs the suite on the twin, mounted twice. Nothing stays
+// in the kernels' caches, so that what one mount does the other sees at once.
+func TestSuite_OnTheTwin(t *testing.T) {
 	t.Parallel()
 	mounttest.Run(t, func(t *testing.T) []string {
 		store := memfs.New(memfs.Options{})
@@ -23,9 +23,9 @@ func TestTwin(t *testing.T) {
 	})
 }
 
-// TestTwinCached runs the suite on one mount whose kernel keeps everything for
-// an hour: the binding alone must keep it true.
-func TestTwinCached(t *testing.T) {
+// TestSuite_OnTheCachedTwin runs the suite on one mount whose kernel keeps
+// everything for an hour: the binding alone must keep it true.
+func TestSuite_OnTheCachedTwin(t *testing.T) {
 	t.Parallel()
 	mounttest.Run(t, func(t *testing.T) []string {
 		return []string{put(t, memfs.New(memfs.Options{Valid: time.Hour}))}

@@ -14,7 +14,7 @@ import (
 // What the kernel keeps from reaching the file system is tested here; the rest
 // by the suite of mounts, through a binding.
 
-func TestNoSpace(t *testing.T) {
+func TestWrite_NoSpace(t *testing.T) {
 	ctx, c := context.Background(), mount.Caller{}
 	v := New(Options{Capacity: 4 * pageSize}).View()
 	_, o, err := v.Create(ctx, c, mount.Root, "f", 0o644, mount.OpenReadWrite)
@@ -57,7 +57,7 @@ func (r *recorder) Delete(dir, child mount.Inode, name string) {
 
 func (r *recorder) Drained(done func()) { done() }
 
-func TestOtherViewsAreTold(t *testing.T) {
+func TestView_NotifiesOtherViews(t *testing.T) {
 	ctx, c := context.Background(), mount.Caller{}
 	store := New(Options{})
 	own, other := &recorder{}, &recorder{}
@@ -76,7 +76,7 @@ func TestOtherViewsAreTold(t *testing.T) {
 	}
 }
 
-func TestDeadlockIsFound(t *testing.T) {
+func TestSetLock_FindsADeadlock(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	c := mount.Caller{}
@@ -117,9 +117,9 @@ func TestDeadlockIsFound(t *testing.T) {
 	}
 }
 
-// TestLateReleaseKeepsTheNextLock closes one open when the next one, which the
-// kernel gave the same owner, holds an flock already.
-func TestLateReleaseKeepsTheNextLock(t *testing.T) {
+// TestRelease_LateOneKeepsTheNextLock closes one open when the next one, which
+// the kernel gave the same owner, holds an flock already.
+func TestRelease_LateOneKeepsTheNextLock(t *testing.T) {
 	ctx, c := context.Background(), mount.Caller{}
 	store := New(Options{})
 	v, w := store.View(), store.View()

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestNamesComeBack(t *testing.T) {
+func TestNames_ReadBackAsTheyWere(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{
 		"plain", "README", "readme", "CON", "con.txt", "CONSOLE", "COM1", "COM10", "nul", "aux .c", "a.", "a ", "a..", ".", "..",

@@ -11,7 +11,7 @@ import (
 	"cartwheel.dev/clients/mount/winfsp"
 )
 
-func TestTwin(t *testing.T) {
+func TestSuite_OnTheTwin(t *testing.T) {
 	mounttest.Run(t, func(t *testing.T) []string {
 		m, err := winfsp.Mount(memfs.New(memfs.Options{}).View(), mount.Options{Point: mounttest.Point(t), FSName: "twin", AllowOther: true})
 		if err != nil {
