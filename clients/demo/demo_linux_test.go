@@ -264,7 +264,7 @@ func there(pid int) bool {
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-func TestADemoStartsSaysSoAndStopsInOrder(t *testing.T) {
+func TestRun_StartsAndStopsInOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 25)) // too long for a socket's name
 	r := start(t, dir, "tokyo", "boston")
 	s := r.ready()
@@ -334,7 +334,7 @@ func TestADemoStartsSaysSoAndStopsInOrder(t *testing.T) {
 	}
 }
 
-func TestAnEarlyDeathEndsTheStartAndQuotesTheLog(t *testing.T) {
+func TestRun_EarlyDeathQuotesTheLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
 	r := start(t, dir, "tokyo", "dying")
 	select {
@@ -351,7 +351,7 @@ func TestAnEarlyDeathEndsTheStartAndQuotesTheLog(t *testing.T) {
 	}
 }
 
-func TestFailKillsANodeAndHealStartsItAgain(t *testing.T) {
+func TestAsk_FailKillsANodeAndHealStartsIt(t *testing.T) {
 	r := start(t, filepath.Join(t.TempDir(), "demo"), "tokyo", "boston")
 	s := r.ready()
 	second := Run(context.Background(), Options{Dir: r.dir, Sites: []string{"one"}, Out: r})
@@ -406,7 +406,7 @@ func TestFailKillsANodeAndHealStartsItAgain(t *testing.T) {
 	})
 }
 
-func TestASecondInterruptKillsWhoDoesNotStop(t *testing.T) {
+func TestRun_SecondInterruptKills(t *testing.T) {
 	r := start(t, filepath.Join(t.TempDir(), "demo"), "deaf")
 	s := r.ready()
 	began := time.Now()
@@ -423,7 +423,7 @@ func TestASecondInterruptKillsWhoDoesNotStop(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledDemoLeftIsCleanedUp(t *testing.T) {
+func TestRun_CleansUpAfterAKilledDemo(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -471,7 +471,7 @@ func TestWhatAKilledDemoLeftIsCleanedUp(t *testing.T) {
 	}
 }
 
-func TestBadWords(t *testing.T) {
+func TestRun_RefusesBadOptions(t *testing.T) {
 	full := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(full, "one", "mine"), 0o755); err != nil {
 		t.Fatal(err)

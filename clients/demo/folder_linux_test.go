@@ -15,9 +15,9 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// TestAFolderThatOthersMayHaveFilledIsRefused: a demo.json names paths to be
-// unmounted, and keys go into the folder.
-func TestAFolderThatOthersMayHaveFilledIsRefused(t *testing.T) {
+// TestRun_RefusesAFolderOfOthers gives folders that another user may have
+// filled. A demo.json names paths to be unmounted, and keys go into the folder.
+func TestRun_RefusesAFolderOfOthers(t *testing.T) {
 	stranger := func(path string) error { return os.Lchown(path, 12345, 12345) }
 	for _, test := range []struct {
 		name string
@@ -52,7 +52,7 @@ func TestAFolderThatOthersMayHaveFilledIsRefused(t *testing.T) {
 	}
 }
 
-func TestALinkBesideAFileIsNotFollowed(t *testing.T) {
+func TestSave_FollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
 	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {

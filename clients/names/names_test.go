@@ -55,7 +55,7 @@ func looked(c *Cache) {
 	})
 }
 
-func TestALeaseCoversNamesAndAttributesUntilItEnds(t *testing.T) {
+func TestLease_CoversNamesAndAttributes(t *testing.T) {
 	ends := map[string]func(*Cache, *judge){
 		"revoked":     func(c *Cache, _ *judge) { c.Revoke(dir, pb.Grant_NAMES) },
 		"session end": func(_ *Cache, j *judge) { j.ended.Store(true) },
@@ -83,7 +83,7 @@ func TestALeaseCoversNamesAndAttributesUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestNothingIsKeptWithoutALease(t *testing.T) {
+func TestLearn_KeepsNothingWithoutALease(t *testing.T) {
 	c := New(&judge{refuse: true}, Limits{})
 	looked(c)
 	if objects, entries := c.Len(); objects != 0 || entries != 0 {
@@ -91,7 +91,7 @@ func TestNothingIsKeptWithoutALease(t *testing.T) {
 	}
 }
 
-func TestAFilesOwnLeaseOutlivesItsDirectorys(t *testing.T) {
+func TestLease_FilesOwnOutlivesTheDirectorys(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	looked(c)
 	m := c.MarkObject(file)
@@ -106,7 +106,7 @@ func TestAFilesOwnLeaseOutlivesItsDirectorys(t *testing.T) {
 	}
 }
 
-func TestALateAnswerHidesNothingNewer(t *testing.T) {
+func TestLearn_LateAnswerHidesNothingNewer(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	looked(c)
 	// Of our own change, an older read comes after it.
@@ -130,7 +130,7 @@ func TestALateAnswerHidesNothingNewer(t *testing.T) {
 	}
 }
 
-func TestOurOwnChangesOutliveALapseOfTheLease(t *testing.T) {
+func TestBegin_OwnChangesOutliveALapsedLease(t *testing.T) {
 	j := &judge{}
 	c := New(j, Limits{})
 	looked(c)
@@ -150,7 +150,7 @@ func TestOurOwnChangesOutliveALapseOfTheLease(t *testing.T) {
 	}
 }
 
-func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
+func TestBegin_LateReadUndoesNoOwnChange(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	looked(c)
 	read := c.MarkDir(dir) // asked before the name is removed, answered after
@@ -163,10 +163,10 @@ func TestAReadDoesNotUndoAnOperationOfOurOwn(t *testing.T) {
 	}
 }
 
-// TestAnswersOlderThanOurOwnChangesAreNotTaken reads names before an operation
-// of our own changes them and learns them after it, of directories that were
-// asked about and of one that came along, under a lease or without one.
-func TestAnswersOlderThanOurOwnChangesAreNotTaken(t *testing.T) {
+// TestLearn_RefusesWhatIsOlderThanOwnChanges reads names before an own operation
+// changes them and learns them after it: of directories that the read asked
+// about and of one that came along, under a lease or without one.
+func TestLearn_RefusesWhatIsOlderThanOwnChanges(t *testing.T) {
 	along := ids.NewObject(1, 11)
 	for what, known := range map[string]bool{"leased before": true, "not leased before": false} {
 		for _, changed := range []ids.Object{dir, along, 0} {
@@ -200,8 +200,10 @@ func TestAnswersOlderThanOurOwnChangesAreNotTaken(t *testing.T) {
 	}
 }
 
-// TestWhatComesAlongIsNotTakenWhereWeAreAlone: our active does not know all.
-func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
+// TestLearn_TakesNothingBelowAnExclusiveDirectory learns names of an exclusive
+// directory that come along with another answer. The active does not know all of
+// them.
+func TestLearn_TakesNothingBelowAnExclusiveDirectory(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	m := c.MarkDir(dir)
 	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(*Learner) {})
@@ -212,9 +214,9 @@ func TestWhatComesAlongIsNotTakenWhereWeAreAlone(t *testing.T) {
 	})
 }
 
-// TestUnheldFilesComeInTheirOrder asks for the files behind one of a directory:
-// no others than known small ones without leases of their own.
-func TestUnheldFilesComeInTheirOrder(t *testing.T) {
+// TestUnheld_FilesComeInTheirOrder asks for the files behind one of a directory:
+// only known small ones without leases of their own.
+func TestUnheld_FilesComeInTheirOrder(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	m := c.MarkDir(dir)
 	at := func(i uint64) ids.Object { return ids.NewObject(1, 100+i) }
@@ -247,7 +249,7 @@ func TestUnheldFilesComeInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestABusyDirectorySaysSo(t *testing.T) {
+func TestRevoke_SaysThatADirectoryIsBusy(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	looked(c)
 	op := c.Begin(dir, 0, 0)
@@ -264,7 +266,7 @@ func TestABusyDirectorySaysSo(t *testing.T) {
 	}
 }
 
-func TestAWholeListingAnswersForWhatIsNotThere(t *testing.T) {
+func TestListing_WholeOneKnowsWhatIsNotThere(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	m := c.Begin(ids.RootObject, 0, 0)
 	c.Learn(&m, "n", grant(dir, pb.Grant_NAMES), func(l *Learner) { l.Complete(dir) }) // just made
@@ -284,7 +286,7 @@ func TestAWholeListingAnswersForWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestPagesAreWholeOnlyUnderOneLease(t *testing.T) {
+func TestUnbroken_OnlyUnderOneLease(t *testing.T) {
 	for name, between := range map[string]func(*Cache){
 		"nothing between":  func(*Cache) {},
 		"a revocation":     func(c *Cache) { c.Revoke(dir, pb.Grant_NAMES) },
@@ -304,7 +306,7 @@ func TestPagesAreWholeOnlyUnderOneLease(t *testing.T) {
 	}
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestCache_IsBounded(t *testing.T) {
 	c := New(&judge{}, Limits{})
 	for d := range 40 {
 		id := ids.NewObject(2, uint64(d+1))

@@ -10,7 +10,7 @@ import (
 
 func yes() bool { return true }
 
-func TestAFileIsToldOnce(t *testing.T) {
+func TestTable_PublishesAFileOnce(t *testing.T) {
 	table := New(0)
 	f := &File{Object: ids.NewObject(1, 7), Dir: 3, Name: "f"}
 	if table.Add(f, func() bool { return false }) || table.Len() != 0 {
@@ -39,7 +39,7 @@ func TestAFileIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestRoomIsBounded(t *testing.T) {
+func TestTable_IsBounded(t *testing.T) {
 	table := New(0)
 	for i := range MaxFiles + 10 {
 		ok := table.Add(&File{Object: ids.Object(i + 1), Dir: ids.Object(i)}, yes)
@@ -52,7 +52,7 @@ func TestRoomIsBounded(t *testing.T) {
 	}
 }
 
-func TestNumbersComeOnce(t *testing.T) {
+func TestNumbers_ComeOnce(t *testing.T) {
 	table := New(0)
 	a, b := ids.NewObject(1, 100), ids.NewObject(2, 100)
 	table.Give(a, 2)

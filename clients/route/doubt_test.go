@@ -16,10 +16,10 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// TestManyWhoWaitForANodeAskAsOne has very many operations wait for an active
-// that is slow: the other members get about two questions a second in all, not
-// from each. A row that names another active then ends all attempts.
-func TestManyWhoWaitForANodeAskAsOne(t *testing.T) {
+// TestRow_ManyWaitersAskOnce has very many operations wait for a slow active.
+// The other members get about two questions a second in all, not from each
+// operation. A row that names another active then ends all attempts.
+func TestRow_ManyWaitersAskOnce(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

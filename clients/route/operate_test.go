@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestOperationsInFlightAreBounded has one operation more under way on a slice
-// than may be: it waits, and goes on when another has ended.
-func TestOperationsInFlightAreBounded(t *testing.T) {
+// TestOperator_BoundsOperationsInFlight starts one operation more on a slice
+// than may be in flight. It waits, and goes on when another has ended.
+func TestOperator_BoundsOperationsInFlight(t *testing.T) {
 	for asked, want := range map[int]int{0: DefaultInFlight, 2: 2, 5000: MaxInFlight} {
 		n := NewOperator(nil, asked).numbers(1)
 		for i := range want {

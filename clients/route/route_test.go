@@ -50,9 +50,9 @@ func connected(ctx context.Context, t *testing.T, c *servertest.Cluster) *contac
 	return cluster
 }
 
-// TestASilentNodeHoldsUpNoQuestion lets the nearest node keep its answers to
-// itself: within less than the time that one node is given, the others tell.
-func TestASilentNodeHoldsUpNoQuestion(t *testing.T) {
+// TestRow_ASilentNodeHoldsUpNoQuestion has the nearest node send no answers. The
+// others answer in less than the time that one node is given.
+func TestRow_ASilentNodeHoldsUpNoQuestion(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -24,7 +24,7 @@ func fill(t *testing.T, w *window) (places []*place) {
 	}
 }
 
-func TestAWindowGrowsWithAnswersAndHalvesOnceARound(t *testing.T) {
+func TestWindow_GrowsWithAnswersAndHalvesOnceARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWindow(512, even)
 		first := fill(t, w)
@@ -59,7 +59,7 @@ func TestAWindowGrowsWithAnswersAndHalvesOnceARound(t *testing.T) {
 	})
 }
 
-func TestAWindowIsNeverShutForGood(t *testing.T) {
+func TestWindow_IsNeverShutForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWindow(512, even)
 		began := time.Now()
@@ -82,7 +82,7 @@ func TestAWindowIsNeverShutForGood(t *testing.T) {
 	})
 }
 
-func TestTheLowestNumberEntersFirst(t *testing.T) {
+func TestWindow_LowestNumberEntersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWindow(1, even)
 		only, err := w.enter(t.Context(), 1)
@@ -113,7 +113,7 @@ func TestTheLowestNumberEntersFirst(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsLongAtItsNodeHoldsNobodyUp(t *testing.T) {
+func TestWindow_ASlowOperationHoldsUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWindow(1, even)
 		slow, err := w.enter(t.Context(), 1)

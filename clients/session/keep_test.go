@@ -139,7 +139,7 @@ func heldBy(t *testing.T, way, limit time.Duration, clock func(node time.Duratio
 	})
 }
 
-func TestASessionOutlivesAWayAsLongAsWhatItHasLeft(t *testing.T) {
+func TestSession_OutlivesALongPath(t *testing.T) {
 	// Beside a full line of 300 ms a round trip takes 1.2 s, and a node whose
 	// own lease is renewed over it may act for little longer.
 	held(t, 600*time.Millisecond, 1400*time.Millisecond, func(t *testing.T, _ *Manager, n *farNode, lapsed func() int) {
@@ -154,7 +154,7 @@ func TestASessionOutlivesAWayAsLongAsWhatItHasLeft(t *testing.T) {
 	})
 }
 
-func TestASessionOfWhichNothingIsHeardLapsesOnceAndIsOpenedAnew(t *testing.T) {
+func TestSession_LapsesOnceAndIsOpenedAnew(t *testing.T) {
 	held(t, 10*time.Millisecond, 3*time.Second, func(t *testing.T, m *Manager, n *farNode, lapsed func() int) {
 		before := m.With(t.Context(), "far")
 		n.set(0, true)
@@ -177,7 +177,7 @@ func TestASessionOfWhichNothingIsHeardLapsesOnceAndIsOpenedAnew(t *testing.T) {
 	})
 }
 
-func TestASlowClockEndsASessionBeforeItsNodeDoes(t *testing.T) {
+func TestSession_ASlowClockEndsItBeforeItsNode(t *testing.T) {
 	slow := func(node time.Duration) time.Duration { return node * 95 / 100 }
 	for _, limit := range []time.Duration{time.Second, 3 * time.Second} {
 		heldBy(t, time.Millisecond, limit, slow, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
@@ -194,7 +194,7 @@ func TestASlowClockEndsASessionBeforeItsNodeDoes(t *testing.T) {
 	}
 }
 
-func TestALateAnswerIsNotTakenBehindANewerOne(t *testing.T) {
+func TestKeepAlive_LateAnswerMovesNoEndBack(t *testing.T) {
 	held(t, time.Millisecond, 3*time.Second, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
 		s := m.session("far")
 		n.set(700*time.Millisecond, false)
@@ -210,10 +210,10 @@ func TestALateAnswerIsNotTakenBehindANewerOne(t *testing.T) {
 	})
 }
 
-// TestExceptionsStandUntilTheListChanges grants leases on two slices, one of
+// TestExceptions_StandUntilTheListChanges grants leases on two slices, one of
 // which the node then excepts: it stays void over many keep-alives that bring no
 // list, and the other stands. A list that excepts nothing gives it back.
-func TestExceptionsStandUntilTheListChanges(t *testing.T) {
+func TestExceptions_StandUntilTheListChanges(t *testing.T) {
 	held(t, 10*time.Millisecond, time.Hour, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
 		say := func(list uint64, except ...uint32) {
 			n.mu.Lock()

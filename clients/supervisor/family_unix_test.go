@@ -29,7 +29,7 @@ func spawn(t *testing.T, within time.Duration, end string) *Child {
 	return c
 }
 
-func TestAChildThatGetsOnIsNotKilled(t *testing.T) {
+func TestEnd_SparesAChildThatMakesProgress(t *testing.T) {
 	t.Parallel()
 	c := spawn(t, 10*time.Second, `n=120; while [ $n -gt 0 ]; do echo "{\"unsent_bytes\":$n}"; sleep 0.1; n=$((n-1)); done; exit 0`)
 	if err := c.End(nil); err != nil {
@@ -37,7 +37,7 @@ func TestAChildThatGetsOnIsNotKilled(t *testing.T) {
 	}
 }
 
-func TestAChildThatIsSilentIsKilled(t *testing.T) {
+func TestEnd_KillsASilentChild(t *testing.T) {
 	t.Parallel()
 	c := spawn(t, 2*time.Second, `exec sleep 60`)
 	if err := c.End(nil); !fault.Is(err, fault.TimedOut) || c.Running() {

@@ -23,9 +23,9 @@ func count(t *testing.T, r *trace.Recorder, kind trace.Kind) trace.Count {
 	return trace.Count{}
 }
 
-// TestSequenceAdds counts calls one after the other once each, and calls side
-// by side once together.
-func TestSequenceAdds(t *testing.T) {
+// TestOperation_SequentialCallsAdd counts calls one after the other once each,
+// and calls side by side once together.
+func TestOperation_SequentialCallsAdd(t *testing.T) {
 	r := recorder(trace.Options{})
 	o := r.Begin(trace.Create, trace.Caller{})
 	o.End(o.Begin(), trace.Call{WAN: 1, Out: 10, In: 5})
@@ -43,9 +43,9 @@ func TestSequenceAdds(t *testing.T) {
 	}
 }
 
-// TestWorkIsCountedOnce lets an operation wait for background work: it is
-// counted there, and by itself only where nobody waited.
-func TestWorkIsCountedOnce(t *testing.T) {
+// TestClaim_CountsWorkOnce lets an operation wait for background work. The work
+// is counted there, and by itself only if no operation waited.
+func TestClaim_CountsWorkOnce(t *testing.T) {
 	r := recorder(trace.Options{})
 	work := r.Begin(trace.WriteBehind, trace.Caller{})
 	o := r.Begin(trace.Flush, trace.Caller{})
@@ -75,9 +75,9 @@ func TestWorkIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWatch keeps the operations of one process and its descendants, and of
-// one user, while it is on.
-func TestWatch(t *testing.T) {
+// TestWatch_KeepsOperationsOfAProcessOrUser keeps the operations of one process
+// and its descendants, and of one user, while it is on.
+func TestWatch_KeepsOperationsOfAProcessOrUser(t *testing.T) {
 	r := recorder(trace.Options{Below: func(thread, process uint32) bool { return thread/10 == process }})
 	do := func(pid, uid uint32, about string) {
 		o := r.Begin(trace.Open, trace.Caller{PID: pid, UID: uid})
@@ -119,8 +119,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestNobodyCounts runs everything on nothing.
-func TestNobodyCounts(t *testing.T) {
+// TestRecorder_NilCountsNothing runs everything on nil.
+func TestRecorder_NilCountsNothing(t *testing.T) {
 	var r *trace.Recorder
 	o := r.Begin(trace.Open, trace.Caller{})
 	ctx := trace.With(context.Background(), o)
@@ -133,8 +133,8 @@ func TestNobodyCounts(t *testing.T) {
 	r.EndWork(o, nil)
 }
 
-// TestCarry takes an operation to another context.
-func TestCarry(t *testing.T) {
+// TestCarry_TakesTheOperationAlong takes an operation to another context.
+func TestCarry_TakesTheOperationAlong(t *testing.T) {
 	o := recorder(trace.Options{}).Begin(trace.Open, trace.Caller{})
 	if got := trace.From(trace.Carry(context.Background(), trace.With(context.Background(), o))); got != o {
 		t.Errorf("got %v, want the operation", got)
