@@ -40,7 +40,7 @@ find deep ! -type l -print0 | sort -z | xargs -0 getfattr -h -d -m - --absolute-
 find deep ! -type l -print0 | sort -z | xargs -0 getfacl 2>/dev/null
 find deep -type f -print0 | sort -z | xargs -0 sha256sum`
 
-func TestArchivesKeepAllMetadata(t *testing.T) {
+func TestArchives_KeepAllMetadata(t *testing.T) {
 	d := startPrograms(t, "rsync", "tar", "setfacl", "setfattr")
 	dir := d.mkdir("archive")
 	local := t.TempDir()

@@ -60,7 +60,7 @@ func with(words []string, flag, value string) []string {
 	return out
 }
 
-func TestBadDataDirectoriesAreRefusedByName(t *testing.T) {
+func TestCartwheeld_NamesABadDataDirectory(t *testing.T) {
 	d := startDemo(t, "--no-mounts")
 	node := binary(t, "cartwheeld")
 	words := commandLine(t, d.site("tokyo").NodePID)
@@ -138,7 +138,7 @@ func (d *demo) contactWith(name, key string, value any) string {
 	return file
 }
 
-func TestBadMountsPathsAndAddressesAreRefusedByName(t *testing.T) {
+func TestCartwheel_NamesBadMountsPathsAndAddresses(t *testing.T) {
 	d := startDemo(t)
 	cartwheel := binary(t, "cartwheel")
 	tokyo := d.mount("tokyo")

@@ -211,9 +211,9 @@ func judge(h history, final map[string]string, strict bool) []string {
 	return wrong
 }
 
-// TestTheJudgeFindsWhatIsWrong plants one fault after the other in a history
+// TestJudge_FindsWhatIsWrong plants one fault after the other in a history
 // that is right.
-func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
+func TestJudge_FindsWhatIsWrong(t *testing.T) {
 	right := func() (history, map[string]string) {
 		log := "1 0 x\n2 0 \n1 1 y\n"
 		return history{

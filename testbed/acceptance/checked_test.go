@@ -211,7 +211,7 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// TestProgramsOnThreeMountsSeeOneFileSystem runs programs on three mounts while
+// TestChecked_ProgramsOnThreeMountsSeeOneTree runs programs on three mounts while
 // nodes are killed and paused, slices are handed over, sites are cut off and
 // geo-config is away. They append to the same files, which are renamed while open,
 // write and read blocks, and count under flock and fcntl locks. The only errors
@@ -227,7 +227,7 @@ func seedOf(t *testing.T) uint64 {
 // It runs where CARTWHEEL_CHECKED is set: in one run of two the judge sees a range
 // lock held by a program whose mount was cut off, for as long as its unlock took,
 // beside the next holder. Whether the lock's loss was told in time is not known.
-func TestProgramsOnThreeMountsSeeOneFileSystem(t *testing.T) {
+func TestChecked_ProgramsOnThreeMountsSeeOneTree(t *testing.T) {
 	if os.Getenv("CARTWHEEL_CHECKED") == "" {
 		t.Skip("set CARTWHEEL_CHECKED=1 to check programs on three mounts under faults; not all that it finds is explained")
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFioVerifies(t *testing.T) {
+func TestFio_VerifiesWhatItWrote(t *testing.T) {
 	d := startPrograms(t, "fio")
 	dir := d.mkdir("fio")
 	for name, options := range map[string]string{

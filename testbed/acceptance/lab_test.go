@@ -159,7 +159,7 @@ func (l *lab) leavesNothing() {
 	}
 }
 
-func TestALabIsACartwheelOnAWideArea(t *testing.T) {
+func TestLab_IsAClusterOnAWideArea(t *testing.T) {
 	l := startLab(t)
 	write := func(host, text string) time.Duration {
 		t.Helper()
@@ -218,9 +218,9 @@ func TestALabIsACartwheelOnAWideArea(t *testing.T) {
 	}
 }
 
-// The node of the site astray stands beside kyoto's and says that it stands at
-// boston.
-func TestTheSiteAuditFindsANodeAtTheWrongSite(t *testing.T) {
+// TestSiteAudit_FindsANodeAtTheWrongSite places a node beside kyoto's that
+// claims to be at boston.
+func TestSiteAudit_FindsANodeAtTheWrongSite(t *testing.T) {
 	l := startLabOf(t, `
 mounts: none
 sites: [{name: boston}, {name: kyoto}, {name: astray, declared: boston}]
@@ -249,7 +249,7 @@ pairs: [{sites: [kyoto, astray], rtt: 0.1 ms}]
 	}
 }
 
-func TestWhatAKilledLabLeftIsRemovedByDown(t *testing.T) {
+func TestLab_DownRemovesWhatAKilledOneLeft(t *testing.T) {
 	l := startLab(t)
 	if err := os.WriteFile(filepath.Join(l.mount("tokyo-1"), "file"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestWhatAKilledLabLeftIsRemovedByDown(t *testing.T) {
 	}
 }
 
-func TestALabThatIsInterruptedComingUpLeavesNothing(t *testing.T) {
+func TestLab_InterruptedStartLeavesNothing(t *testing.T) {
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" || os.Geteuid() != 0 {
 		t.Skip("set CARTWHEEL_PROCESSES=1, as root, to run real processes")
 	}
@@ -326,7 +326,7 @@ func TestALabThatIsInterruptedComingUpLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestARehearsalRunsByItselfAndIsKept(t *testing.T) {
+func TestRehearse_RunsByItselfAndIsKept(t *testing.T) {
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" || os.Geteuid() != 0 {
 		t.Skip("set CARTWHEEL_PROCESSES=1, as root, to run real processes")
 	}

@@ -34,7 +34,7 @@ func mountedAt(t *testing.T, point string) bool {
 	return strings.Contains(string(text), " "+point+" ")
 }
 
-func TestAMountInTheBackgroundAnswersUntilItIsUnmounted(t *testing.T) {
+func TestMount_AnswersInTheBackground(t *testing.T) {
 	d := startDemo(t)
 	cartwheel := binary(t, "cartwheel")
 	point := t.TempDir()
@@ -74,7 +74,7 @@ func TestAMountInTheBackgroundAnswersUntilItIsUnmounted(t *testing.T) {
 	}
 }
 
-func TestMountsHelperTakesTheWordsOfFstab(t *testing.T) {
+func TestMount_HelperTakesOptionsOfFstab(t *testing.T) {
 	d := startDemo(t)
 	dir, point := t.TempDir(), t.TempDir()
 	helper := filepath.Join(dir, "mount.cartwheel")
@@ -115,7 +115,7 @@ func (d *demo) holdOpen(path string) {
 	}
 }
 
-func TestASecondSignalDoesNotWaitForNodesThatAreGone(t *testing.T) {
+func TestMount_SecondSignalWaitsForNoNode(t *testing.T) {
 	d := startDemo(t)
 	point := t.TempDir()
 	pidFile := filepath.Join(t.TempDir(), "pid")
@@ -149,7 +149,7 @@ func TestASecondSignalDoesNotWaitForNodesThatAreGone(t *testing.T) {
 	})
 }
 
-func TestASignalSendsWhatIsUnsentAndUnmounts(t *testing.T) {
+func TestMount_SignalSendsWhatIsUnsent(t *testing.T) {
 	d := startDemo(t)
 	site := d.site("boston")
 	d.holdOpen(filepath.Join(site.Mount, "open"))
@@ -178,7 +178,7 @@ func TestASignalSendsWhatIsUnsentAndUnmounts(t *testing.T) {
 	}
 }
 
-func TestAKilledDemoLeavesNoProcessAndIsCleanedUp(t *testing.T) {
+func TestDemo_KilledOneIsCleanedUp(t *testing.T) {
 	d := startDemo(t)
 	if err := d.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

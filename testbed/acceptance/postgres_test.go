@@ -192,7 +192,7 @@ func (p *postgres) transactions(seconds int) func() int {
 	}
 }
 
-func TestPostgreSQLOutlivesItsActive(t *testing.T) {
+func TestPostgreSQL_OutlivesItsActive(t *testing.T) {
 	d := startPrograms(t, "runuser", "pgrep")
 	dir := d.mkdir("pg")
 	// The database runs at the second site, its data's active is at the first.
@@ -218,7 +218,7 @@ func TestPostgreSQLOutlivesItsActive(t *testing.T) {
 	p.check()
 }
 
-func TestPostgreSQLRecoversFromItsOwnCrash(t *testing.T) {
+func TestPostgreSQL_RecoversFromItsOwnCrash(t *testing.T) {
 	d := startPrograms(t, "runuser", "pgrep")
 	dir := d.mkdir("pg")
 	p := startPostgres(d, dir[0])

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func TestTwoMountsAppendToOneFile(t *testing.T) {
+func TestShare_TwoMountsAppendToOneFile(t *testing.T) {
 	d := startDemo(t)
 	const each = 300
 	if err := os.WriteFile(filepath.Join(d.Sites[0].Mount, "log"), nil, 0o644); err != nil {
@@ -58,7 +58,7 @@ func TestTwoMountsAppendToOneFile(t *testing.T) {
 	}
 }
 
-func TestTwoMountsOverwriteAlternateBlocks(t *testing.T) {
+func TestShare_TwoMountsOverwriteAlternateBlocks(t *testing.T) {
 	d := startDemo(t)
 	const block, blocks = 4096, 256
 	path := func(s site) string { return filepath.Join(s.Mount, "blocks") }
@@ -117,7 +117,7 @@ type whereabouts struct {
 	} `json:"read"`
 }
 
-func TestCuesDecideWhereAFileGoes(t *testing.T) {
+func TestCues_DecideWhereAFileGoes(t *testing.T) {
 	d := startDemo(t)
 	dir := filepath.Join(d.mount("tokyo"), ".Site=boston", ".RepLevel=2")
 	file := filepath.Join(dir, "made-below-cues")

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestStrainsRun runs them in small sizes, to see that they work: how they do is
-// for a machine of its own.
-func TestStrainsRun(t *testing.T) {
+// TestStrain_RunsInSmall runs the strains in small sizes, to see that they work.
+// Their figures need a machine of their own.
+func TestStrain_RunsInSmall(t *testing.T) {
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}

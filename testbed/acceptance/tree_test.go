@@ -16,7 +16,7 @@ import "fmt"
 func main() { fmt.Println("built on the mount") }
 `
 
-func TestATreeCopiedAtOneSiteIsTheSameAtTheOthers(t *testing.T) {
+func TestTree_CopyIsTheSameAtOtherSites(t *testing.T) {
 	d := startDemo(t)
 	src := source(t)
 	home := d.Sites[0]
@@ -131,7 +131,7 @@ func (d *demo) awaitEntry(path string) {
 	d.await(path, time.Minute, func() error { _, err := os.Lstat(path); return err })
 }
 
-func TestACopyGoesOnWhenTheRootsActiveIsKilled(t *testing.T) {
+func TestTree_CopyOutlivesTheRootsActive(t *testing.T) {
 	d := startDemo(t)
 	src := source(t)
 	victim := d.rootActive()
@@ -158,7 +158,7 @@ func TestACopyGoesOnWhenTheRootsActiveIsKilled(t *testing.T) {
 	d.run("diff", "-r", src, filepath.Join(d.mount(victim), "copy"))
 }
 
-func TestACopyDoesNotNoticeThatGeoConfigIsAway(t *testing.T) {
+func TestTree_CopyNeedsNoGeoConfig(t *testing.T) {
 	d := startDemo(t)
 	src := source(t)
 	home, other := d.Sites[0], d.Sites[1]

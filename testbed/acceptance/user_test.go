@@ -38,7 +38,7 @@ func lent(t *testing.T, name, dir string) string {
 	return to.Name()
 }
 
-func TestAUserWithoutRootHasTheTreeOfItsDemo(t *testing.T) {
+func TestDemo_NeedsNoRoot(t *testing.T) {
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}

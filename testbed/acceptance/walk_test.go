@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestATreeOfManyFilesIsWalked makes and walks more files than a mount may know at
-// a time. The mounts stay within the memory that they are told to.
-func TestATreeOfManyFilesIsWalked(t *testing.T) {
+// TestTree_OfManyFilesIsWalked makes and walks more files than a mount may know
+// at a time. The mounts stay within their limit of memory.
+func TestTree_OfManyFilesIsWalked(t *testing.T) {
 	d := startPrograms(t)
 	files := 500_000
 	if s := os.Getenv("CARTWHEEL_WALK_FILES"); s != "" {
