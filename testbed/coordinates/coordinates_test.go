@@ -20,10 +20,10 @@ import (
 var (
 	planetlab = flag.String("planetlab", os.Getenv("CARTWHEEL_PLANETLAB"), "matrix of 490 PlanetLab hosts")
 	clouds    = flag.String("clouds", os.Getenv("CARTWHEEL_CLOUDS"), "folder of *_matrix.csv")
-	only      = flag.String("only", "", "cases of TestFigures, separated by semicolons")
+	only      = flag.String("only", "", "cases of TestRun_MakesTheFigures, separated by semicolons")
 	rounds    = flag.Int("rounds", 0, "probes of each node")
 	largest   = flag.Int("large", 0, "nodes of the large case")
-	out       = flag.String("result", "", "file to write the result of TestFigures to")
+	out       = flag.String("result", "", "file to write the result of TestRun_MakesTheFigures to")
 )
 
 func play(t *testing.T, s setting) *world {
@@ -42,7 +42,7 @@ func small() setting {
 	return setting{space: NewCities(100, 1), config: vivaldi.Default(), rounds: 400, period: 5 * time.Second, join: 64, seed: 1}
 }
 
-func TestBudgetInSyntheticCities(t *testing.T) {
+func TestBudget_SyntheticCities(t *testing.T) {
 	a := play(t, small()).accuracy(true)
 	plain := small()
 	plain.plain = true
@@ -58,13 +58,13 @@ func TestBudgetInSyntheticCities(t *testing.T) {
 	}
 }
 
-func TestHonestNodesBearLiars(t *testing.T) {
+func TestLiars_HonestNodesBearThem(t *testing.T) {
 	base := play(t, small()).accuracy(true).MedianError
 	for _, l := range Lies() {
 		s := small()
 		s.liars, s.lie = 0.1, l
 		got := play(t, s).accuracy(true).MedianError
-		// The budget of 10 % is held on measured networks (TestFigures); here
+		// The budget of 10 % is held on measured networks (TestRun_MakesTheFigures); here
 		// are few nodes for a short time.
 		if got > 1.5*base {
 			t.Errorf("%s: median error %.4f, without liars %.4f", l, got, base)
@@ -76,9 +76,10 @@ func TestHonestNodesBearLiars(t *testing.T) {
 	}
 }
 
-// Two halves that lived apart lie turned and mirrored in each other's eyes.
-// Their nodes must hear of the other half, and must take it for what it is.
-func TestHalvesFindTogetherAfterAPartition(t *testing.T) {
+// TestPartition_HalvesFindTogether joins two halves that lived apart. Each lies
+// turned and mirrored in the eyes of the other. Their nodes must hear of the
+// other half, and must take it for what it is.
+func TestPartition_HalvesFindTogether(t *testing.T) {
 	for _, seed := range []uint64{1, 4} {
 		s := small()
 		s.space, s.seed = NewCities(120, seed), seed
@@ -104,7 +105,7 @@ func TestHalvesFindTogetherAfterAPartition(t *testing.T) {
 	}
 }
 
-func TestARunReplaysFromItsSeed(t *testing.T) {
+func TestRun_ReplaysFromItsSeed(t *testing.T) {
 	o := Options{Seed: 7, Rounds: 30, Nodes: 60, Only: []string{"plain 2-D + height", "2-D + height", "10 % lie: mixed", "partition"}}
 	run := func(o Options) Result {
 		r, err := Run(t.Context(), o)
@@ -129,7 +130,7 @@ func TestARunReplaysFromItsSeed(t *testing.T) {
 	}
 }
 
-func TestARunEndsWithItsContext(t *testing.T) {
+func TestRun_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
@@ -138,7 +139,7 @@ func TestARunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestMatricesThatAreNoneAreRefused(t *testing.T) {
+func TestMatrix_RefusesWhatIsNone(t *testing.T) {
 	for _, tt := range []struct{ name, text, says string }{
 		{"not square", "0 1 2\n1 0 2\n", "2 rows of 3"},
 		{"ragged", "0 1\n1 0 2\n", "line 2"},
@@ -163,9 +164,9 @@ func TestMatricesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// TestFigures makes the figures of docs/coordinates.md; without the data it
-// says how to get there.
-func TestFigures(t *testing.T) {
+// TestRun_MakesTheFigures makes the figures of docs/coordinates.md. Without the
+// data it says how to get there.
+func TestRun_MakesTheFigures(t *testing.T) {
 	if *planetlab == "" {
 		t.Skip("needs -planetlab=FILE or CARTWHEEL_PLANETLAB: a matrix of PlanetLab round-trip times, which is not shipped")
 	}
@@ -210,9 +211,10 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// The plain algorithm ends there among liars; its figures must not keep the
-// others from being written.
-func TestWhatLostAllMeasureIsWrittenAsNothing(t *testing.T) {
+// TestResult_WritesNaNAsNull encodes figures that are no numbers. The plain
+// algorithm ends there among liars. Its figures must not keep the others from
+// being written.
+func TestResult_WritesNaNAsNull(t *testing.T) {
 	r := Result{Cases: []Case{{
 		Name: "plain", Final: Accuracy{MedianError: math.NaN(), P90Error: math.Inf(1), MeasuredPairs: 0.5},
 		Series: []Point{{Seconds: 5, MedianError: math.NaN(), P90Error: 3, Centre: math.Inf(1)}},

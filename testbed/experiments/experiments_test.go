@@ -37,7 +37,7 @@ func steady(seconds, perSecond int, off func(second int) bool) []load.Event {
 	return out
 }
 
-func TestRecoveryIsWhenTheRateStaysUp(t *testing.T) {
+func TestRecovery_IsWhenTheRateStaysUp(t *testing.T) {
 	events := steady(60, 20, func(s int) bool { return s >= 20 && s < 34 || s == 35 })
 	v := rates(events, zero, time.Minute)
 	back, until := zero.Add(30*time.Second), zero.Add(time.Minute)
@@ -55,7 +55,7 @@ func TestRecoveryIsWhenTheRateStaysUp(t *testing.T) {
 	}
 }
 
-func TestAStallIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
+func TestStall_IsTheLongestTimeWithoutAnAnswer(t *testing.T) {
 	events := steady(60, 10, func(s int) bool { return s >= 22 && s < 27 })
 	events = append(events, at(25000, "timed out")) // that was no answer
 	got := stall(events, zero.Add(20*time.Second), zero.Add(40*time.Second))
@@ -70,7 +70,7 @@ func TestAStallIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestQuantilesAreOfWhatThereIs(t *testing.T) {
+func TestQuantile_IsOfWhatThereIs(t *testing.T) {
 	v := []float64{5, 1, 4, 2, 3}
 	if median(v) != 3 || quantile(v, 0.9) != 5 || quantile(v, 0) != 1 || median(v[:4]) != 3 || !math.IsNaN(median(nil)) || !math.IsNaN(quantile(nil, 0.5)) {
 		t.Error("a quantile is wrong")
@@ -80,7 +80,7 @@ func TestQuantilesAreOfWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestSettings_RefuseNonsense(t *testing.T) {
 	for _, list := range []string{"", "a", "1,", "-1", "NaN", "2000"} {
 		if got, err := numbers(list, 0, 1000); err == nil {
 			t.Errorf("%q gave %v", list, got)
@@ -98,7 +98,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestTopologiesOfExperimentsAreTopologies(t *testing.T) {
+func TestTopologies_OfExperimentsAreValid(t *testing.T) {
 	for name, yaml := range map[string]string{"pipe": pipeYAML, "saturate": saturateYAML, "blackout": blackoutYAML} {
 		if top, err := described(name, yaml); err != nil || len(top.Hosts) == 0 {
 			t.Errorf("%s: %v", name, err)
@@ -114,7 +114,7 @@ func TestTopologiesOfExperimentsAreTopologies(t *testing.T) {
 	}
 }
 
-func TestAVoidAttemptIsMadeAgain(t *testing.T) {
+func TestAttempts_RepeatAVoidOne(t *testing.T) {
 	failed := errors.New("failed")
 	for _, tc := range []struct {
 		name     string
@@ -179,13 +179,13 @@ func want(t *testing.T, page string, lines ...string) {
 	}
 }
 
-func TestGarageSetsMediansBesideGarages(t *testing.T) {
+func TestGarage_ComparesMedians(t *testing.T) {
 	rows := []garageRow{{garageWay{Name: "mount"}, load.ObjectResult{Put: []float64{100, 110, 120}, Get: []float64{1, 2, 3}, List: []float64{4}, Delete: []float64{101, 99}}}}
 	want(t, published(t, garageReport(rows, load.ObjectOptions{Count: 3, Bytes: 10})),
 		"| mount | put | 110 | 120 | 120 | 3 | 109 | 100 | 115 |", "| mount | get | 2.00 |", "| mount | list | 4.00 |", "| 217 | 100 | 115 |", "not measured here: Garage")
 }
 
-func TestKerneltreeCountsRoundTripsAFile(t *testing.T) {
+func TestKerneltree_CountsRoundTripsAFile(t *testing.T) {
 	var rows []treeRow
 	for _, w := range load.TreeWorks() {
 		rows = append(rows, treeRow{RTT: 22, Layout: "home only", TreeResult: load.TreeResult{Work: w, Workers: 16, Files: 50, Seconds: 2},
@@ -200,7 +200,7 @@ func TestKerneltreeCountsRoundTripsAFile(t *testing.T) {
 	want(t, published(t, treeReport(rows[:1], load.Tree{})), "| one by one | copy | 25.0 | 2.00 | - | 5-10 | 25.0 |", "do not count round trips")
 }
 
-func TestPipeSaysHowFullTheLineWas(t *testing.T) {
+func TestPipe_SaysHowFullTheLineWas(t *testing.T) {
 	var rows []pipeRow
 	for _, loss := range []float64{0, 0.001} {
 		for _, way := range []string{"write", "read"} {
@@ -210,7 +210,7 @@ func TestPipeSaysHowFullTheLineWas(t *testing.T) {
 	want(t, published(t, pipeReport(rows, 200e6, []float64{0, 0.001})), "| 0 | write | 1 | 160 | 80.0 | 80.0 | 0.4-8 | 100 | 80.0 |", "| 0.1 | read | 1 | 160 | 80.0 | 80.0 | - | 100 | 60.0 |")
 }
 
-func TestSaturateTellsWhatWasLost(t *testing.T) {
+func TestSaturate_ReportsWhatWasLost(t *testing.T) {
 	rows := []saturateRow{
 		{Control: "reno", Sessions: load.SessionResult{RTT: []float64{300, 310}}, Beacons: []float64{301}},
 		{Control: "reno", Full: true, Sessions: load.SessionResult{RTT: []float64{400, 700}, Failed: 1, Lapsed: 2}, Lapsed: 3, Parts: 4, Out: 18, In: 17},
@@ -219,7 +219,7 @@ func TestSaturateTellsWhatWasLost(t *testing.T) {
 		"| reno | full | keep-alive | 550 | 700 | 700 | 2 | 1 | 300 | 1000 |", "| reno | full | 3 | 2 | 4 | 18.0 | 17.0 |")
 }
 
-func TestLinesOfLogsHaveTimes(t *testing.T) {
+func TestLoggedAt_ReadsTheTimeOfALine(t *testing.T) {
 	at, ok := loggedAt(`time=2026-01-02T03:04:05.678Z level=INFO msg="a session lapsed" node=x`)
 	if want := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC); !ok || !at.Equal(want) {
 		t.Errorf("got %v, %v; want %v", at, ok, want)
@@ -229,7 +229,7 @@ func TestLinesOfLogsHaveTimes(t *testing.T) {
 	}
 }
 
-func TestBlackoutTellsWhatWasLost(t *testing.T) {
+func TestBlackout_ReportsWhatWasLost(t *testing.T) {
 	p := blackoutPlan{times: 1, every: 40 * time.Second, off: 10 * time.Second, calm: 20 * time.Second, workers: 1, bytes: 1}
 	records := []siteRecord{
 		{Site: "a", Verdict: load.Verdict{Acknowledged: 10, Unknown: 1, Reads: 5, Lost: []string{"f: is not there"}}, events: steady(60, 10, func(s int) bool { return s >= 20 && s < 33 })},
@@ -240,7 +240,7 @@ func TestBlackoutTellsWhatWasLost(t *testing.T) {
 		"| a | 10 | 1 | 5 | 1 | 0 |", "| all | 30 | 1 | 5 | 1 | 0 |", "| 1: a | a | 10.0 | 0 | 13.0 | 2.40 | minutes | 5.00 |", "| 1: a | b | 10.0 | 10.0 | 0.1 | 0 | minutes | 5.00 |")
 }
 
-func TestCoordinatesAreComparedWithTheirOwnNetwork(t *testing.T) {
+func TestCoordinates_CompareOnTheirOwnNetwork(t *testing.T) {
 	s := coordinates.Result{Cases: []coordinates.Case{
 		{Name: "2-D + height", Space: planetlab, Nodes: 490, Final: coordinates.Accuracy{MedianError: 0.07, P90Error: 0.3}, Series: []coordinates.Point{{Seconds: 5, MedianError: 0.2}, {Seconds: 10, MedianError: 0.07}}},
 		{Name: "2-D + height", Space: "cities", Nodes: 10, Final: coordinates.Accuracy{MedianError: 0.08}},

@@ -14,10 +14,10 @@ import (
 	"cartwheel.dev/testbed/report"
 )
 
-// TestExperimentsRun runs the real thing, in the short form or the whole one,
+// TestExperiments_Run runs the real thing, in the short form or the whole one,
 // as a person would. It asks whether the folder of the run is complete and
 // nothing acknowledged was lost, never how fast it was.
-func TestExperimentsRun(t *testing.T) {
+func TestExperiments_Run(t *testing.T) {
 	form := os.Getenv("CARTWHEEL_EXPERIMENTS")
 	if form == "" {
 		t.Skip("set CARTWHEEL_EXPERIMENTS=short or =whole to run real processes on an emulated wide area")

@@ -33,9 +33,9 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// TestCalm runs without faults, and judges names by when they are made, not by
-// when they are closed.
-func TestCalm(t *testing.T) {
+// TestRun_CalmHasNoProblems runs without faults, and judges names by when they
+// are made, not by when they are closed.
+func TestRun_CalmHasNoProblems(t *testing.T) {
 	t.Parallel()
 	seed := number(t, "CARTWHEEL_SEED", 1)
 	v := Run(t, Options{Seed: seed, Nodes: 3, Clients: 3, Length: 3 * time.Second, Calm: true})
@@ -44,8 +44,9 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestSeeds runs seeds: CARTWHEEL_SEEDS of them (3), from CARTWHEEL_SEED on (1).
-func TestSeeds(t *testing.T) {
+// TestRun_SeedsHaveNoProblems runs seeds: CARTWHEEL_SEEDS of them (3), from
+// CARTWHEEL_SEED on (1).
+func TestRun_SeedsHaveNoProblems(t *testing.T) {
 	first, count := number(t, "CARTWHEEL_SEED", 1), number(t, "CARTWHEEL_SEEDS", 3)
 	for seed := first; seed < first+count; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestSeeds(t *testing.T) {
 				t.Logf("seed %d: not judged in time: %v", seed, v.Unjudged)
 			}
 			if len(v.Problems) > 0 {
-				t.Errorf("seed %d: faults %s\n%s\nreplay: CARTWHEEL_SEED=%d CARTWHEEL_SEEDS=1 go test -run TestSeeds -v ./historytest", seed, v.Faults,
+				t.Errorf("seed %d: faults %s\n%s\nreplay: CARTWHEEL_SEED=%d CARTWHEEL_SEEDS=1 go test -run TestRun_SeedsHaveNoProblems -v ./historytest", seed, v.Faults,
 					strings.Join(v.Problems, "\n"), seed)
 			}
 		})

@@ -43,7 +43,7 @@ func aLog(r *rand.Rand) (events []*event) {
 	return events
 }
 
-func TestALogIsJudgedAsASearchJudgesIt(t *testing.T) {
+func TestLogOrder_EqualsASearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	good := 0
 	const rounds = 20_000
@@ -63,7 +63,7 @@ func TestALogIsJudgedAsASearchJudgesIt(t *testing.T) {
 	}
 }
 
-func TestALongSearchSaysNothing(t *testing.T) {
+func TestSearch_SaysNothingBeyondItsSteps(t *testing.T) {
 	var h []*event
 	for i := range 6 {
 		h = append(h, at(1, 1000, event{object: "r0[0]", what: write, client: i, value: string(rune('a' + i))}))

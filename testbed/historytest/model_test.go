@@ -13,7 +13,7 @@ func at(call, ret int64, e event) *event {
 	return &e
 }
 
-func TestTheModelsTellGoodHistoriesFromBad(t *testing.T) {
+func TestModels_TellGoodHistoriesFromBad(t *testing.T) {
 	w := func(v string) event { return event{object: "r0[0]", what: write, value: v} }
 	r := func(v string) event { return event{object: "r0[0]", what: read, value: v} }
 	put := func(v string) event { return event{object: logName, what: add, value: v} }
@@ -65,7 +65,7 @@ func TestTheModelsTellGoodHistoriesFromBad(t *testing.T) {
 	}
 }
 
-func TestAnAcknowledgedAppendThatOneClientMissesIsLost(t *testing.T) {
+func TestDurable_AppendThatOneClientMissesIsLost(t *testing.T) {
 	record := event{object: logName, what: add, value: "a\n"}
 	whole, none := event{object: logName, what: read, value: "a\n"}, event{object: logName, what: read, client: 1}
 	if wrong := durable([]*event{at(1, 2, record), at(3, 4, whole)}); len(wrong) > 0 {

@@ -123,7 +123,7 @@ func repeater(length time.Duration) plant {
 	}}
 }
 
-func TestPlantedBugsAreFound(t *testing.T) {
+func TestRun_FindsPlantedBugs(t *testing.T) {
 	// A new active waits for the leases that it may have inherited.
 	const length = after + 4*lease
 	plants := map[string]func(time.Duration) plant{
@@ -150,9 +150,9 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// TestTheSameRunsWithoutBugsAreClean puts the same faults on a system that is
+// TestRun_IsCleanWithoutPlantedBugs puts the same faults on a system that is
 // whole.
-func TestTheSameRunsWithoutBugsAreClean(t *testing.T) {
+func TestRun_IsCleanWithoutPlantedBugs(t *testing.T) {
 	const length = 3 * time.Second
 	for name, make := range map[string]func(time.Duration) plant{"cut-off client": lapsed, "cut-off active": leaseless, "lost answers": repeater} {
 		t.Run(name, func(t *testing.T) {

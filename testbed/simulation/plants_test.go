@@ -36,9 +36,9 @@ func lastWord() uint64 {
 // searchBound is how long a mistake is looked for, each by itself.
 const searchBound = 10 * time.Minute
 
-// TestPlantsAreFound makes each mistake until a seed finds it, and prints the
+// TestRun_FindsPlants makes each mistake until a seed finds it, and prints the
 // table of what found them. It takes long.
-func TestPlantsAreFound(t *testing.T) {
+func TestRun_FindsPlants(t *testing.T) {
 	if !plant.Built || os.Getenv("CARTWHEEL_PLANTS") == "" {
 		t.Skip("needs the build tag plants and CARTWHEEL_PLANTS=1: it takes hours")
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestASeedRepeatsItsRun runs some seeds without faults twice.
-func TestASeedRepeatsItsRun(t *testing.T) {
+// TestRun_SeedRepeatsItsTrace runs some seeds without faults twice.
+func TestRun_SeedRepeatsItsTrace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for seed := uint64(1); seed <= 3; seed++ {
 		var traces [2]bytes.Buffer

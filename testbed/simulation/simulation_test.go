@@ -17,8 +17,8 @@ func number(name string, unless uint64) uint64 {
 	return unless
 }
 
-// TestSeeds runs seeds with all kinds of faults.
-func TestSeeds(t *testing.T) {
+// TestRun_SeedsHaveNoProblems runs seeds with all kinds of faults.
+func TestRun_SeedsHaveNoProblems(t *testing.T) {
 	first, count := number("CARTWHEEL_SEED", 1), number("CARTWHEEL_SEEDS", 1)
 	var out io.Writer
 	level := slog.LevelInfo
