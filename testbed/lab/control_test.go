@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// Going down ends the connections of those who ask; who asked for it is
-// answered before.
-func TestWhoAsksALabToGoDownIsAnswered(t *testing.T) {
+// TestControl_AnswersTheCallerOfDown asks a lab to go down, which ends the
+// connections of all callers. The caller that asked for it gets its answer
+// before.
+func TestControl_AnswersTheCallerOfDown(t *testing.T) {
 	const name = "ctltest"
 	if err := os.MkdirAll(stateDir(name), 0o700); err != nil {
 		t.Skipf("the state folder of labs needs root: %v", err)

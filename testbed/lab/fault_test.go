@@ -19,7 +19,7 @@ func parse(t *testing.T, text string) *topology.Topology {
 	return top
 }
 
-func TestFaultsThatCannotBeAreNamed(t *testing.T) {
+func TestFault_NamesWhatCannotBe(t *testing.T) {
 	top := parse(t, "sites: [{name: tokyo, nodes: 2}, {name: boston}]\nwan: {rtt: 10 ms}\n")
 	ms := time.Millisecond
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestFaultsThatCannotBeAreNamed(t *testing.T) {
 	}
 }
 
-func TestAChangeTouchesWhatItNames(t *testing.T) {
+func TestChange_TouchesOnlyWhatItNames(t *testing.T) {
 	c, err := ParseChange(map[string]string{"delay": "50 ms", "loss": "0.1 %", "rate": "none"})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestAChangeTouchesWhatItNames(t *testing.T) {
 	}
 }
 
-func TestANetworkIsItsTopology(t *testing.T) {
+func TestConfig_IsOfItsTopology(t *testing.T) {
 	top := parse(t, `
 seed: 5
 tcp: reno
@@ -103,7 +103,7 @@ pairs: [{from: a, to: b, delay: 7 ms, jitter: 1 ms, loss: 0.5}, {from: b, to: a,
 	}
 }
 
-func TestEveryBuiltInTopologyIsANetwork(t *testing.T) {
+func TestConfig_OfEveryBuiltInTopology(t *testing.T) {
 	all, err := topology.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestEveryBuiltInTopologyIsANetwork(t *testing.T) {
 	}
 }
 
-func TestNamesOfLabsFitTheirNamespaces(t *testing.T) {
+func TestCheckName_FitsTheNamespaces(t *testing.T) {
 	for name, ok := range map[string]bool{"lab": true, "a1234567": true, "": false, "a12345678": false, "A": false, "a-b": false} {
 		if err := CheckName(name); (err == nil) != ok {
 			t.Errorf("%q: got %v", name, err)

@@ -37,7 +37,7 @@ func run(t *testing.T) netns.Run {
 	return r
 }
 
-func TestNamesTellTheirRun(t *testing.T) {
+func TestRunOf_ReadsTheNameOfARun(t *testing.T) {
 	r := netns.Run{Prefix: "cw", ID: "a1"}
 	got, role, ok := netns.RunOf(r.Name("h.paris-1.x"))
 	if !ok || got != r || role != "h.paris-1.x" {
@@ -50,7 +50,7 @@ func TestNamesTellTheirRun(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsAWorldOfItsOwn(t *testing.T) {
+func TestCreate_MakesANetworkOfItsOwn(t *testing.T) {
 	r := run(t)
 	name := r.Name("one")
 	if err := netns.Create(name); err != nil {
@@ -83,7 +83,7 @@ func TestANamespaceIsAWorldOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestDeleteEndsOnlyWhatIsInside(t *testing.T) {
+func TestDelete_EndsOnlyWhatIsInside(t *testing.T) {
 	r := run(t)
 	one, two := r.Name("one"), r.Name("two")
 	if err := netns.Create(one, two); err != nil {

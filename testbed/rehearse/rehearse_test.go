@@ -15,7 +15,7 @@ import (
 	"cartwheel.dev/testbed/wan"
 )
 
-func TestTheExamplesAreRead(t *testing.T) {
+func TestReadFile_ReadsTheExamples(t *testing.T) {
 	files, err := filepath.Glob("examples/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("got %v, %v", files, err)
@@ -27,7 +27,7 @@ func TestTheExamplesAreRead(t *testing.T) {
 	}
 }
 
-func TestAPlanIsWhatItsFileSays(t *testing.T) {
+func TestParse_PlanIsWhatItsFileSays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "two.yaml"), []byte("sites: [{name: a, nodes: 2}, {name: b, clients: 1}]\nwan: {rtt: 5 ms}\nmounts: clients\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ checks:
 	}
 }
 
-func TestBadPlansAreNamedByFileAndLine(t *testing.T) {
+func TestParse_NamesFileAndLineOfABadPlan(t *testing.T) {
 	const head = "topology: two-cities\nwork:\n  - {name: w, hosts: all, run: x}\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"no topology", "work:\n  - {name: w, hosts: all, run: x}\n", "x.yaml:1|there is no topology"},
@@ -107,7 +107,7 @@ func TestBadPlansAreNamedByFileAndLine(t *testing.T) {
 	}
 }
 
-func TestFiguresAreOfTheRunsThatThereWere(t *testing.T) {
+func TestFigures_AreOfTheRunsThatThereWere(t *testing.T) {
 	top, err := topology.Find("two-cities", topology.Draw{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestThreeFormsOfOneMatrixReadAlike(t *testing.T) {
+func TestParseMatrix_ThreeFormsReadAlike(t *testing.T) {
 	want := &Matrix{Names: []string{"a", "b", "c"}, RTT: [][]time.Duration{
 		{0, 1500 * time.Microsecond, 30 * time.Millisecond},
 		{2 * time.Millisecond, 0, 40 * time.Millisecond},
@@ -39,7 +39,7 @@ func TestThreeFormsOfOneMatrixReadAlike(t *testing.T) {
 	}
 }
 
-func TestBadMatricesAreNamedByFileAndLine(t *testing.T) {
+func TestParseMatrix_NamesFileAndLineOfABadOne(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "\n\n", "m:1|is empty"},
 		{"row too short", "0\t1\t2\n1\t0\n2\t2\t0\n", "m:2|not square: 2 values in this row, 3 rows"},
@@ -78,7 +78,7 @@ func plane(n int) *Matrix {
 	return m
 }
 
-func TestASampleIsDrawnByItsSeed(t *testing.T) {
+func TestSample_IsDrawnByItsSeed(t *testing.T) {
 	m := plane(50)
 	draws := map[string]bool{}
 	for seed := range uint64(10) {
@@ -110,7 +110,7 @@ func TestASampleIsDrawnByItsSeed(t *testing.T) {
 	}
 }
 
-func TestAMatrixByItsPathBecomesSites(t *testing.T) {
+func TestFind_MatrixBecomesSites(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "some.csv")
 	text := "region,us-east1,US.West,x\nus-east1,0,60,10.5\nUS.West,62,0,0.4\nx,10.5,0.4,0\n"
@@ -140,7 +140,7 @@ func TestAMatrixByItsPathBecomesSites(t *testing.T) {
 	}
 }
 
-func TestTheWayOverTheEarthIsAsLongAsOthersSay(t *testing.T) {
+func TestGreatCircle_IsAsLongAsKnown(t *testing.T) {
 	at := cities()
 	for _, c := range []struct {
 		a, b Place
@@ -164,7 +164,7 @@ func TestTheWayOverTheEarthIsAsLongAsOthersSay(t *testing.T) {
 	}
 }
 
-func TestARoundTripIsFibreAndTwoLastMiles(t *testing.T) {
+func TestRoundTrip_IsFibreAndTwoLastMiles(t *testing.T) {
 	quarter := RoundTrip(Place{0, 0}, Place{0, 90}, 1, 0)
 	want := 2 * math.Pi / 2 * earthRadiusKM / (299792.458 / 1.468) * 1000 // ms
 	if got := float64(quarter) / 1e6; math.Abs(got-want) > 0.001 {
@@ -183,7 +183,7 @@ func TestARoundTripIsFibreAndTwoLastMiles(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreNothingAreToldWhatThereIs(t *testing.T) {
+func TestFind_SaysWhatThereIs(t *testing.T) {
 	for name, want := range map[string]string{
 		"emulab-5x4": `did you mean "emulab-5x3"?`,
 		"zzz":        "built in are emulab-5x3, emulab-5x3-mail, three-dc, two-cities",

@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestBuiltInTopologiesAreThePublishedSetUps(t *testing.T) {
+func TestBuiltin_AreThePublishedSetUps(t *testing.T) {
 	all, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestBuiltInTopologiesAreThePublishedSetUps(t *testing.T) {
 	}
 }
 
-func TestHostsHaveNamesAddressesAndMounts(t *testing.T) {
+func TestParse_HostsHaveNamesAddressesAndMounts(t *testing.T) {
 	top, err := Parse("x.yaml", []byte(`
 network: 10.5.0.0/16
 geo_config: b
@@ -87,7 +87,7 @@ wan: {rtt: 10 ms}
 	}
 }
 
-func TestLaterWordsChangeEarlierOnes(t *testing.T) {
+func TestParse_LaterKeysOverrideEarlierOnes(t *testing.T) {
 	top, err := Parse("x.yaml", []byte(`
 sites:
   - name: a
@@ -123,9 +123,9 @@ wan: {rtt: 20 ms, duplicate: 0.25, rate: 1 Gbps}
 	}
 }
 
-// TestBadInputIsNamedByFileAndLine has the line that must be named before the
-// bar, and a word of the reason behind it.
-func TestBadInputIsNamedByFileAndLine(t *testing.T) {
+// TestParse_NamesFileAndLineOfBadInput has the line that must be named before
+// the bar, and a word of the reason behind it.
+func TestParse_NamesFileAndLineOfBadInput(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -208,7 +208,7 @@ func TestBadInputIsNamedByFileAndLine(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongIsToldAtOnceInOrder(t *testing.T) {
+func TestParse_ReportsAllErrorsInOrder(t *testing.T) {
 	_, err := Parse("x.yaml", []byte("sites:\n  - {name: a, nodse: 3}\nwan: {rtt: fast}\nlease: -1 s\n"))
 	if err == nil {
 		t.Fatal("got no error")
@@ -223,7 +223,7 @@ func TestAllThatIsWrongIsToldAtOnceInOrder(t *testing.T) {
 	}
 }
 
-func TestATopologyWrittenAndReadAgainIsTheSame(t *testing.T) {
+func TestYAML_ReadsBackTheSameTopology(t *testing.T) {
 	sources := map[string]string{
 		"words": `
 seed: 7
@@ -250,7 +250,7 @@ pairs: [{from: a, to: b, delay: 12.345 ms, jitter: 1 ms, loss: 0.1 %, burst: 2, 
 	}
 }
 
-func TestUnitsAreReadAsWritten(t *testing.T) {
+func TestUnits_AreReadAsWritten(t *testing.T) {
 	for text, want := range map[string]Rate{"6 Mbps": 6e6, "400kbps": 400e3, "1.5 Mbit/s": 15e5, "1 Gbps": 1e9, "1200 bps": 1200} {
 		if got, err := ParseRate(text); got != want || err != nil {
 			t.Errorf("%s: got %v, %v; want %d", text, got, err, want)

@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/testbed/wan"
 )
 
-func TestEveryBadInputIsNamed(t *testing.T) {
+func TestConfig_NamesEveryBadInput(t *testing.T) {
 	pair := wan.Pair{From: "paris", To: "quito"}
 	path := func(fn func(*wan.Path)) func(*wan.Config) {
 		return func(c *wan.Config) { p := c.Pairs[pair]; fn(&p); c.Pairs[pair] = p }
@@ -71,7 +71,7 @@ func TestEveryBadInputIsNamed(t *testing.T) {
 	}
 }
 
-func TestMillisecondsRefuseNonsense(t *testing.T) {
+func TestMilliseconds_RefusesNonsense(t *testing.T) {
 	for _, v := range []float64{-1, math.NaN(), math.Inf(1), 1e9} {
 		if _, err := wan.Milliseconds(v); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%v: got %v", v, err)
@@ -82,7 +82,7 @@ func TestMillisecondsRefuseNonsense(t *testing.T) {
 	}
 }
 
-func TestAConfigurationSurvivesJSON(t *testing.T) {
+func TestConfig_ReadsBackFromJSON(t *testing.T) {
 	c := twoSites(wan.Path{Delay: 3 * time.Millisecond, Rate: 5 * wan.Mbit, Loss: 0.25})
 	if err := c.Fill(); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAConfigurationSurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestQuantilesAreAtMostAnEighthTooHigh(t *testing.T) {
+func TestHistogram_QuantilesAreAnEighthTooHighAtMost(t *testing.T) {
 	var h wan.Histogram
 	if h.Quantile(0.99) != 0 {
 		t.Error("nothing is late")
@@ -126,7 +126,7 @@ func TestQuantilesAreAtMostAnEighthTooHigh(t *testing.T) {
 	h.Add(time.Hour) // beyond the last
 }
 
-func TestALateEmulatorMakesARunVoid(t *testing.T) {
+func TestStats_LateEmulatorMakesARunVoid(t *testing.T) {
 	quick, late := &wan.Stats{}, &wan.Stats{}
 	for range 1000 {
 		quick.Late.Add(200 * time.Microsecond)

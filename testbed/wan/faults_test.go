@@ -90,7 +90,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestFaultsTakeEffectWhileItRuns(t *testing.T) {
+func TestNetwork_FaultsTakeEffectWhileItRuns(t *testing.T) {
 	n := start(t, twoSites(quick()))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
@@ -132,7 +132,7 @@ func TestFaultsTakeEffectWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestWhatCannotChangeIsRefusedAndNothingChanges(t *testing.T) {
+func TestNetwork_RefusesWhatCannotChange(t *testing.T) {
 	n := start(t, twoSites(quick()))
 	ctx := context.Background()
 	before, err := n.Config(ctx)
@@ -167,7 +167,7 @@ func TestWhatCannotChangeIsRefusedAndNothingChanges(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessCanAttachAndEndIt(t *testing.T) {
+func TestAttach_AnotherProcessCanEndIt(t *testing.T) {
 	n := start(t, twoSites(quick()))
 	ctx := context.Background()
 	other, err := wan.Attach(ctx, prefix, n.Run().ID)
@@ -191,8 +191,9 @@ func TestAnotherProcessCanAttachAndEndIt(t *testing.T) {
 	}
 }
 
-// A process that ignores being asked is killed, and so are its children.
-func TestCleanEndsWhatACrashLeft(t *testing.T) {
+// TestClean_EndsWhatACrashLeft leaves processes behind. One that ignores being
+// asked is killed, and so are its children.
+func TestClean_EndsWhatACrashLeft(t *testing.T) {
 	n := start(t, twoSites(quick()))
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
@@ -245,7 +246,7 @@ func zombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-func TestAFailedStartLeavesNothing(t *testing.T) {
+func TestStart_FailureLeavesNothing(t *testing.T) {
 	needRoot(t)
 	o := options(t)
 	o.Emulator = []string{"false"}
@@ -258,7 +259,7 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestSitesOfOneHostAndOfManyReachEachOther(t *testing.T) {
+func TestNetwork_AllSitesReachEachOther(t *testing.T) {
 	c := wan.Config{Prefix: prefix, Seed: 1}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c.Sites = append(c.Sites, wan.Site{Name: name, LAN: 100 * wan.Mbit, Up: 50 * wan.Mbit, Down: 50 * wan.Mbit, Hosts: []wan.Host{{Name: name + "1"}}})

@@ -133,7 +133,7 @@ func dial(t *testing.T, n *wan.Network, host, to string) net.Conn {
 	return c
 }
 
-func TestBytesCrossTheNetworkUnchanged(t *testing.T) {
+func TestNetwork_CarriesBytesUnchanged(t *testing.T) {
 	n := start(t, twoSites(wan.Path{Delay: 5 * time.Millisecond, Rate: 50 * wan.Mbit}))
 	l := listen(t, n, "quito1")
 	sent := bytes.Repeat([]byte("the quick brown fox "), 100_000)
@@ -171,7 +171,7 @@ func TestBytesCrossTheNetworkUnchanged(t *testing.T) {
 	t.Logf("late p50 %v p99 %v longest %v, waited p99 %v, %d packets, %.1f %% of a core, priority %d", s.Late.Quantile(0.5), s.Late.Quantile(0.99), s.Late.Longest, s.Wait.Quantile(0.99), there.Packets, 100*s.Load(), s.Priority)
 }
 
-func TestHostsHaveTheCongestionControlAskedFor(t *testing.T) {
+func TestNetwork_HostsUseTheCongestionControl(t *testing.T) {
 	c := twoSites(wan.Path{Rate: wan.Unlimited})
 	c.TCP = "reno" // every kernel has it, for every namespace
 	n := start(t, c)
@@ -188,7 +188,7 @@ func TestHostsHaveTheCongestionControlAskedFor(t *testing.T) {
 	}
 }
 
-func TestACommandRunsInItsHost(t *testing.T) {
+func TestCommand_RunsInItsHost(t *testing.T) {
 	n := start(t, twoSites(wan.Path{Rate: wan.Unlimited}))
 	var out bytes.Buffer
 	cmd := n.Command(context.Background(), "quito2", "cat", "/proc/net/fib_trie")

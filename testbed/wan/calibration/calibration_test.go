@@ -50,7 +50,7 @@ func options(t *testing.T) Options {
 // runs is how often a busy machine may make a calibration void.
 const runs = 2
 
-func TestTheEmulatorDoesWhatItIsAskedTo(t *testing.T) {
+func TestRun_EmulatorDoesWhatItIsAsked(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes an emulator late; the test without it counts")
 	}
@@ -79,7 +79,7 @@ func TestTheEmulatorDoesWhatItIsAskedTo(t *testing.T) {
 	t.Skipf("this machine is too busy to tell: %d of %d calibrations were void", runs, runs)
 }
 
-func TestARateIsThatOfMostOfATrain(t *testing.T) {
+func TestTrain_RateIsThatOfMostOfIt(t *testing.T) {
 	var tr train
 	tr.bytes = 1250 // 10 Mbit/s at one a millisecond
 	for i := range int64(1000) {
@@ -97,8 +97,9 @@ func TestARateIsThatOfMostOfATrain(t *testing.T) {
 	}
 }
 
-// Each of these is one packet or share off: the table must say so.
-func TestWhatIsNotAsWantedShows(t *testing.T) {
+// TestReport_ShowsWhatIsNotAsWanted makes checks that are one packet or share
+// off. The table must say so.
+func TestReport_ShowsWhatIsNotAsWanted(t *testing.T) {
 	var shown []Row
 	b := &bench{report: &Report{}, Options: Options{Progress: func(r Row) { shown = append(shown, r) }}}
 	right := check{"right", false, func(_ context.Context, b *bench) error {
@@ -149,7 +150,7 @@ func punctual(late ...int) func(context.Context) (*wan.Stats, error) {
 	}
 }
 
-func TestALateEmulatorIsMeasuredAgain(t *testing.T) {
+func TestMeasure_RepeatsAfterALateEmulator(t *testing.T) {
 	for _, tc := range []struct {
 		late []int // tries
 		made int

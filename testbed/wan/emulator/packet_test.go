@@ -44,7 +44,7 @@ func valid(b []byte) bool {
 	return ok && fold(sum(0, q[:20])) == 0xffff && fold(sum(pseudo(q, s), q[20:])) == 0xffff
 }
 
-func TestPartsAreTheWholeAgain(t *testing.T) {
+func TestPart_PartsMakeTheWhole(t *testing.T) {
 	for _, proto := range []byte{protoTCP, protoUDP} {
 		for _, step := range []int{1, 2, 3, 100} {
 			b := big(proto, 4100, 1000)
@@ -94,9 +94,9 @@ func TestPartsAreTheWholeAgain(t *testing.T) {
 	}
 }
 
-// The kernel completes a checksum from what stands in the field, so that has to
-// be the pseudo-header's.
-func TestAPartsChecksumIsThatOfItsPseudoHeader(t *testing.T) {
+// TestPart_ChecksumIsThatOfItsPseudoHeader completes a checksum as the kernel
+// does, from what the field holds. That has to be the pseudo-header's.
+func TestPart_ChecksumIsThatOfItsPseudoHeader(t *testing.T) {
 	b := big(protoTCP, 2000, 1000)
 	s, _ := examine(b)
 	dst := make([]byte, partBytes(b, s, 1, 2))
@@ -111,7 +111,7 @@ func TestAPartsChecksumIsThatOfItsPseudoHeader(t *testing.T) {
 	}
 }
 
-func TestOneFlippedBitShowsAndAGarbledOneDoesNot(t *testing.T) {
+func TestCorrupt_ShowsWhereGarbleDoesNot(t *testing.T) {
 	for _, proto := range []byte{protoTCP, protoUDP} {
 		for chance := range uint32(8 * 600) {
 			b := big(proto, 500, 0)
@@ -135,7 +135,7 @@ func TestOneFlippedBitShowsAndAGarbledOneDoesNot(t *testing.T) {
 	}
 }
 
-func TestACorruptPacketIsNotMended(t *testing.T) {
+func TestCorrupt_IsNotMendedByTheKernel(t *testing.T) {
 	// A packet that needs its checksum yet must get it before it is damaged,
 	// or the kernel would make a right one for the wrong bytes.
 	b := big(protoUDP, 100, 0)
@@ -150,7 +150,7 @@ func TestACorruptPacketIsNotMended(t *testing.T) {
 	}
 }
 
-func TestNonsenseHasNoShape(t *testing.T) {
+func TestExamine_RefusesNonsense(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"short":        make([]byte, headerSize+19),
 		"IPv6":         append(make([]byte, headerSize), append([]byte{0x60}, make([]byte, 60)...)...),
@@ -183,7 +183,7 @@ func FuzzExamine(f *testing.F) {
 	})
 }
 
-func TestSlotsComeBackAndEnd(t *testing.T) {
+func TestArena_SlotsComeBackAndEnd(t *testing.T) {
 	a, err := newArena()
 	if err != nil {
 		t.Fatal(err)

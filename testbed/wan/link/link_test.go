@@ -55,7 +55,7 @@ func want(t *testing.T, out []got, wanted ...got) {
 	}
 }
 
-func TestAPacketArrivesAfterItsDelay(t *testing.T) {
+func TestDelay_PacketArrivesAfterIt(t *testing.T) {
 	l := New(1, two(fat()))
 	send(l, 5*ms, 0, 1, 1500, 7)
 	if at, ok := l.Next(); !ok || at != 15*ms {
@@ -71,7 +71,7 @@ func TestAPacketArrivesAfterItsDelay(t *testing.T) {
 	}
 }
 
-func TestARateSpacesPackets(t *testing.T) {
+func TestRate_SpacesPackets(t *testing.T) {
 	p := fat()
 	p.Rate = 12_000_000 // 1500 bytes a millisecond
 	l := New(1, two(p))
@@ -83,7 +83,7 @@ func TestARateSpacesPackets(t *testing.T) {
 	want(t, out, got{0, 11 * ms}, got{1, 12 * ms}, got{2, 13 * ms}, got{3, 61 * ms})
 }
 
-func TestAQueueTakesItsBytesAndNoMore(t *testing.T) {
+func TestQueue_TakesItsBytesAndNoMore(t *testing.T) {
 	p := fat()
 	p.Rate, p.Queue = 12_000_000, 4500
 	l := New(1, two(p))
@@ -99,7 +99,7 @@ func TestAQueueTakesItsBytesAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAnUplinkIsSharedByAllPaths(t *testing.T) {
+func TestUplink_IsSharedByAllPaths(t *testing.T) {
 	s := &State{Sides: make([]Side, 3), Pairs: make([]Params, 9)}
 	for i := range s.Pairs {
 		s.Pairs[i] = fat()
@@ -113,7 +113,7 @@ func TestAnUplinkIsSharedByAllPaths(t *testing.T) {
 	want(t, out, got{2, 10 * ms}, got{0, 11 * ms}, got{1, 12 * ms})
 }
 
-func TestADownlinkServesWhatArrivesFirst(t *testing.T) {
+func TestDownlink_ServesWhatArrivesFirst(t *testing.T) {
 	s := &State{Sides: make([]Side, 3), Pairs: make([]Params, 9)}
 	for i := range s.Pairs {
 		s.Pairs[i] = fat()
@@ -131,7 +131,7 @@ func TestADownlinkServesWhatArrivesFirst(t *testing.T) {
 	}
 }
 
-func TestJitterStaysWithinItsBoundsAndOrder(t *testing.T) {
+func TestJitter_StaysWithinItsBoundsAndOrder(t *testing.T) {
 	p := fat()
 	p.Delay, p.Jitter = 30*ms, 10*ms
 	l := New(3, two(p))
@@ -209,7 +209,7 @@ func near(t *testing.T, what string, got, wanted float64, n int) {
 	}
 }
 
-func TestChanceKeepsItsShares(t *testing.T) {
+func TestChance_KeepsItsShares(t *testing.T) {
 	const n = 30_000
 	p := fat()
 	p.ReorderBy = 5 * ms
@@ -235,7 +235,7 @@ func TestChanceKeepsItsShares(t *testing.T) {
 	}
 }
 
-func TestLossesComeInRunsOfTheirLength(t *testing.T) {
+func TestLoss_ComesInRunsOfItsLength(t *testing.T) {
 	p := fat()
 	p.Loss, p.Burst = 0.05, 8
 	const n = 150_000
@@ -246,7 +246,7 @@ func TestLossesComeInRunsOfTheirLength(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedIsTheSameFate(t *testing.T) {
+func TestSeed_RepeatsTheFate(t *testing.T) {
 	p := fat()
 	p.Loss, p.Jitter, p.Duplicate = 0.2, 5*ms, 0.1
 	fate := func(seed uint64, others bool) []got {
@@ -268,7 +268,7 @@ func TestTheSameSeedIsTheSameFate(t *testing.T) {
 	}
 }
 
-func TestACutIsOneWay(t *testing.T) {
+func TestCut_IsOneWay(t *testing.T) {
 	s := two(fat())
 	l := New(1, s)
 	send(l, 0, 0, 1, 100, 0)
@@ -285,7 +285,7 @@ func TestACutIsOneWay(t *testing.T) {
 	}
 }
 
-func TestASiteThatIsOffNeitherSendsNorReceives(t *testing.T) {
+func TestOff_SiteNeitherSendsNorReceives(t *testing.T) {
 	l := New(1, two(fat()))
 	send(l, 0, 0, 1, 100, 0)
 	send(l, 0, 1, 0, 100, 1) // left before, so it arrives
@@ -306,7 +306,7 @@ func TestASiteThatIsOffNeitherSendsNorReceives(t *testing.T) {
 	want(t, out, got{3, 40 * ms})
 }
 
-func TestBlackoutsComeOnTime(t *testing.T) {
+func TestBlackout_ComesOnTime(t *testing.T) {
 	s := two(Params{Queue: 1 << 20})
 	s.Sides[1].Blackouts = []Blackout{{Every: 60 * ms, For: 30 * ms, From: 100 * ms}}
 	l := New(1, s)
@@ -320,8 +320,9 @@ func TestBlackoutsComeOnTime(t *testing.T) {
 	}
 }
 
-// A naive twin sends the same packets over a path of a fixed rate.
-func TestAChangedRateMovesWhatWaits(t *testing.T) {
+// TestSet_ChangedRateMovesWhatWaits compares with a model that sends the same
+// packets over a path of a fixed rate.
+func TestSet_ChangedRateMovesWhatWaits(t *testing.T) {
 	slow, quick := fat(), fat()
 	slow.Rate, quick.Rate = 1_200_000, 12_000_000 // 10 ms and 1 ms for 1500 bytes
 	l := New(1, two(slow))
@@ -343,7 +344,7 @@ func TestAChangedRateMovesWhatWaits(t *testing.T) {
 	want(t, out, got{0, 11 * ms}, got{1, 21 * ms}, got{2, 31 * ms})
 }
 
-func TestAChangedDownlinkMovesWhatWaits(t *testing.T) {
+func TestSet_ChangedDownlinkMovesWhatWaits(t *testing.T) {
 	down := func(rate int64) *State {
 		s := two(fat())
 		s.Sides[1].Down, s.Sides[1].DownQueue = rate, 1<<20
@@ -360,7 +361,7 @@ func TestAChangedDownlinkMovesWhatWaits(t *testing.T) {
 	want(t, out, got{0, 15*ms + half}, got{1, 16*ms + half}, got{2, 17*ms + half})
 }
 
-func TestAShorterDelayOvertakesNothing(t *testing.T) {
+func TestSet_ShorterDelayOvertakesNothing(t *testing.T) {
 	long, short := fat(), fat()
 	long.Delay = 100 * ms
 	l := New(1, two(long))
@@ -372,7 +373,7 @@ func TestAShorterDelayOvertakesNothing(t *testing.T) {
 	want(t, out, got{0, 100 * ms}, got{1, 100 * ms}, got{2, 109 * ms})
 }
 
-func TestARetimedNetKeepsEveryPacketOnce(t *testing.T) {
+func TestSet_KeepsEveryPacketOnce(t *testing.T) {
 	p := fat()
 	p.Rate, p.Jitter, p.Reorder, p.ReorderBy = 10_000_000, 3*ms, 0.1, 5*ms
 	s := func(rate, up, down int64) *State {
@@ -412,7 +413,7 @@ func TestARetimedNetKeepsEveryPacketOnce(t *testing.T) {
 	}
 }
 
-func TestBigPacketsAreTakenApartWhereItMatters(t *testing.T) {
+func TestWhole_BigPacketsAreSplitWhereItMatters(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(*Params)
