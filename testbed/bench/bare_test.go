@@ -12,7 +12,7 @@ import (
 	"cartwheel.dev/node/store/pack"
 )
 
-func TestTheBareStoreHoldsWhatWasWrittenOnEveryDisk(t *testing.T) {
+func TestBare_HoldsWhatWasWrittenOnEveryDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bare")
 	b, err := openBare(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestTheBareStoreHoldsWhatWasWrittenOnEveryDisk(t *testing.T) {
 	}
 }
 
-func TestTheComparisonIsInPercent(t *testing.T) {
+func TestTable_ComparesInPercent(t *testing.T) {
 	r := &storeRun{opt: storeFlags{Size: 1e9, Rounds: 1}, progress: &bytes.Buffer{}}
 	r.note(workWrite, rawName, 0, 200)
 	r.note(workWrite, bareName, 0, 400)
@@ -75,7 +75,7 @@ func TestTheComparisonIsInPercent(t *testing.T) {
 	}
 }
 
-func TestBadWordsOfTheBenchmarksAreNamed(t *testing.T) {
+func TestMain_NamesBadArguments(t *testing.T) {
 	ctx := context.Background()
 	if err := Main(ctx, nil, &bytes.Buffer{}, &bytes.Buffer{}); !fault.Is(err, fault.Usage) {
 		t.Errorf("no folder: got %v, want usage", err)

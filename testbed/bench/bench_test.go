@@ -17,7 +17,7 @@ func shrunk(t *testing.T) Options {
 	return o
 }
 
-func TestEverySuiteMeasuresAndCleansUp(t *testing.T) {
+func TestRunner_MeasuresEverySuiteAndCleansUp(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("dropping the kernel's caches needs root")
 	}
@@ -51,7 +51,7 @@ func TestEverySuiteMeasuresAndCleansUp(t *testing.T) {
 	}
 }
 
-func TestTableGivesMediansAndRatiosToTheFirstFolder(t *testing.T) {
+func TestTable_GivesMediansAndRatios(t *testing.T) {
 	var out bytes.Buffer
 	Table(&out, []string{"a", "b"}, []Figure{
 		{Work: "w", Unit: "/s", Dir: "a", Value: 1}, {Work: "w", Unit: "/s", Dir: "a", Value: 3}, {Work: "w", Unit: "/s", Dir: "b", Value: 8},
@@ -61,14 +61,14 @@ func TestTableGivesMediansAndRatiosToTheFirstFolder(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsNotThereIsNamed(t *testing.T) {
+func TestRunner_NamesAMissingFolder(t *testing.T) {
 	_, err := Runner{Options: shrunk(t), Progress: io.Discard}.Run(context.Background(), []string{"/no/such/folder"})
 	if err == nil || !strings.Contains(err.Error(), "/no/such/folder") {
 		t.Errorf("got %v, want the folder named", err)
 	}
 }
 
-func TestTheAndrewTreeIsBeeFSs(t *testing.T) {
+func TestAndrewTree_HasTheSizeOfBeeFSs(t *testing.T) {
 	dirs, files := andrewTree()
 	var bytes int
 	for _, f := range files {

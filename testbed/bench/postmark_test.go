@@ -26,7 +26,7 @@ const postmarkSaid = `	5 seconds of transactions (60 per second)
 	Creation alone: 500 files (100 per second)
 	Deletion alone: 500 files (250 per second)`
 
-func TestPostmarkRunsInTheFolderWhosePathItCannotHold(t *testing.T) {
+func TestPostmark_RunsInAFolderWithALongPath(t *testing.T) {
 	program := fakePostmark(t, postmarkSaid)
 	deep := filepath.Join(t.TempDir(), strings.Repeat("deep/", 20))
 	if err := os.MkdirAll(deep, 0o755); err != nil {
@@ -49,7 +49,7 @@ func TestPostmarkRunsInTheFolderWhosePathItCannotHold(t *testing.T) {
 	}
 }
 
-func TestPostmarksErrorsAreNotFigures(t *testing.T) {
+func TestPostmark_ErrorsAreNoFigures(t *testing.T) {
 	fakePostmark(t, "Error: cannot open 'f' for writing\n"+postmarkSaid)
 	err := postmark(context.Background(), place{dir: t.TempDir(), opt: Defaults(), out: func(work, _ string, _ float64) {
 		t.Errorf("%s was noted", work)

@@ -55,7 +55,7 @@ func serviceOf(ctx context.Context, t *testing.T, c *servertest.Cluster) *servic
 	return s
 }
 
-func TestTheServiceHoldsWhatWasWrittenOnEveryNode(t *testing.T) {
+func TestService_HoldsWhatWasWrittenOnEveryNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	c := servertest.Start(t, servertest.Options{})

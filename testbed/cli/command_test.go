@@ -25,7 +25,7 @@ func do(t *testing.T, words ...string) ran {
 	return ran{out.String(), err.String(), code}
 }
 
-func TestWhatIsListedIsWhatComesUp(t *testing.T) {
+func TestList_NamesWhatComesUp(t *testing.T) {
 	var listed struct {
 		Topologies []struct {
 			Name  string `json:"name"`
@@ -45,7 +45,7 @@ func TestWhatIsListedIsWhatComesUp(t *testing.T) {
 	}
 }
 
-func TestADryRunPrintsATopologyThatReadsAsTheSame(t *testing.T) {
+func TestUp_DryRunPrintsATopologyThatReadsBack(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "again.yaml")
 	first := do(t, "up", "cities:tokyo,boston", "--dry-run", "--seed", "9")
 	if err := os.WriteFile(file, []byte(first.out), 0o600); err != nil {
@@ -56,7 +56,7 @@ func TestADryRunPrintsATopologyThatReadsAsTheSame(t *testing.T) {
 	}
 }
 
-func TestWrongWordsAreNamedWithARemedy(t *testing.T) {
+func TestArguments_WrongOnesAreNamedWithARemedy(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte("sites:\n  - name: a\nwan: {rate: 0 Mbps}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 	"cartwheel.dev/testbed/topology"
 )
 
-// TestTheFilesInTheDocumentationAreRead reads every YAML block of testbed.md
-// as what it is an example of.
-func TestTheFilesInTheDocumentationAreRead(t *testing.T) {
+// TestDocuments_FilesAreRead reads every YAML block of testbed.md as what it is
+// an example of.
+func TestDocuments_FilesAreRead(t *testing.T) {
 	text, err := os.ReadFile("../../docs/testbed.md")
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +43,8 @@ func TestTheFilesInTheDocumentationAreRead(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDocumented looks for the words of --help.
-func TestEveryCommandIsDocumented(t *testing.T) {
+// TestDocuments_NameEveryCommand looks for the words of --help.
+func TestDocuments_NameEveryCommand(t *testing.T) {
 	text, err := os.ReadFile("../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func contactFile(t *testing.T) (string, *servertest.Cluster) {
 	return file, c
 }
 
-func TestObjectsGoThroughTheLibrary(t *testing.T) {
+func TestDoObjects_ThroughTheLibrary(t *testing.T) {
 	file, _ := contactFile(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -58,7 +58,7 @@ func TestObjectsGoThroughTheLibrary(t *testing.T) {
 	}
 }
 
-func TestSessionsAreTimedAndLapsesCounted(t *testing.T) {
+func TestSessions_AreTimedAndLapsesCounted(t *testing.T) {
 	file, c := contactFile(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

@@ -34,7 +34,7 @@ func planted(t *testing.T) string {
 	return dir
 }
 
-func TestToolsAndWorkersDoTheSame(t *testing.T) {
+func TestDoTree_ToolsAndWorkersDoTheSame(t *testing.T) {
 	for _, workers := range []int{0, 1, 8} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
 			source, target := planted(t), filepath.Join(t.TempDir(), "copy")
@@ -63,7 +63,7 @@ func TestToolsAndWorkersDoTheSame(t *testing.T) {
 	}
 }
 
-func TestADifferenceOfACopyIsFound(t *testing.T) {
+func TestSameTree_FindsADifference(t *testing.T) {
 	source, target := planted(t), filepath.Join(t.TempDir(), "copy")
 	if _, err := Stage(t.Context(), source, target, 0); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestADifferenceOfACopyIsFound(t *testing.T) {
 	}
 }
 
-func TestAStageHoldsAsManyFilesAsAsked(t *testing.T) {
+func TestStage_HoldsAsManyFilesAsAsked(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "stage")
 	if _, err := Stage(t.Context(), planted(t), target, 7); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func (f forgetful) Get(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-func TestObjectsAreCountedAndCompared(t *testing.T) {
+func TestDoObjects_CountsAndCompares(t *testing.T) {
 	o := ObjectOptions{Count: 5, Bytes: 100, Lists: 2, Seed: 3}
 	r, err := DoObjects(t.Context(), warm{Folder(t.TempDir())}, o)
 	if err != nil || len(r.Put) != 5 || len(r.Get) != 5 || len(r.List) != 2 || len(r.Delete) != 5 {
@@ -124,7 +124,7 @@ func TestObjectsAreCountedAndCompared(t *testing.T) {
 	}
 }
 
-func TestAStreamIsReadAsItWasWritten(t *testing.T) {
+func TestStream_IsReadAsItWasWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "large")
 	const size = 3<<20 + 17
 	w, err := WriteStream(t.Context(), file, size, 5)
@@ -187,7 +187,7 @@ func lastOf(t *testing.T, events []Event, op string) string {
 	return ""
 }
 
-func TestNothingIsLostWhereNothingIsLost(t *testing.T) {
+func TestVerify_FindsNoLossWhereNoneIs(t *testing.T) {
 	dir, events, o := written(t)
 	v, err := Verify(t.Context(), dir, events, o)
 	if err != nil || len(v.Lost) > 0 || v.Acknowledged == 0 || v.Unknown > 0 {
@@ -195,7 +195,7 @@ func TestNothingIsLostWhereNothingIsLost(t *testing.T) {
 	}
 }
 
-func TestWhatWasLostIsFound(t *testing.T) {
+func TestVerify_FindsWhatWasLost(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, dir string, events []Event) error{
 		"a file": func(t *testing.T, dir string, events []Event) error {
 			return os.Remove(filepath.Join(dir, lastOf(t, events, OpCreate)))
@@ -229,7 +229,7 @@ func TestWhatWasLostIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotAcknowledgedMayBeEither(t *testing.T) {
+func TestVerify_UnacknowledgedMayBeEither(t *testing.T) {
 	dir := t.TempDir()
 	o := WriterOptions{Bytes: 64, Seed: 1}
 	events := []Event{
@@ -253,7 +253,7 @@ func TestWhatWasNotAcknowledgedMayBeEither(t *testing.T) {
 	}
 }
 
-func TestEventsEndWhereTheirLastLineWasCut(t *testing.T) {
+func TestReadEvents_EndsAtACutLastLine(t *testing.T) {
 	got, err := ReadEvents(strings.NewReader(`{"op":"create","name":"a"}` + "\n" + `{"op":"crea`))
 	if err != nil || len(got) != 1 {
 		t.Errorf("got %v, %v", got, err)
@@ -263,7 +263,7 @@ func TestEventsEndWhereTheirLastLineWasCut(t *testing.T) {
 	}
 }
 
-func TestCommandsPrintJSON(t *testing.T) {
+func TestMain_PrintsJSON(t *testing.T) {
 	dir := t.TempDir()
 	events := filepath.Join(dir, "events")
 	data := filepath.Join(dir, "data")
@@ -287,7 +287,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 	}
 }
 
-func TestFilesAreSpreadOverTheirFolders(t *testing.T) {
+func TestSpread_TakesFoldersInTurn(t *testing.T) {
 	got := spread([]string{"a/1", "a/2", "a/3", "a/4", "b/1", "b/2", "c"})
 	want := []string{"a/1", "b/1", "c", "a/2", "a/3", "b/2", "a/4"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -295,7 +295,7 @@ func TestFilesAreSpreadOverTheirFolders(t *testing.T) {
 	}
 }
 
-func TestACopyThatFailsEnds(t *testing.T) {
+func TestDoTree_EndsWhereTheCopyFails(t *testing.T) {
 	source, target := planted(t), filepath.Join(t.TempDir(), "copy")
 	if err := os.WriteFile(target, nil, 0o644); err != nil { // no folder can be made there
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func read(t *testing.T, f *Folder, name string) string {
 	return string(data)
 }
 
-func TestAFolderHoldsWhatRepeatsTheRun(t *testing.T) {
+func TestFolder_HoldsWhatRepeatsTheRun(t *testing.T) {
 	f := folder(t)
 	l, err := f.Log("tokyo/node")
 	if err != nil {
@@ -99,7 +99,7 @@ func TestAFolderHoldsWhatRepeatsTheRun(t *testing.T) {
 	}
 }
 
-func TestTablesSayWhatWasNotMeasured(t *testing.T) {
+func TestTable_SaysWhatWasNotMeasured(t *testing.T) {
 	f := folder(t)
 	if err := f.Finish(sample(), io.Discard); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTablesSayWhatWasNotMeasured(t *testing.T) {
 	}
 }
 
-func TestFiguresAreKeptWhole(t *testing.T) {
+func TestFigures_AreKeptWhole(t *testing.T) {
 	f := folder(t)
 	if err := f.Finish(tables(), io.Discard); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestFiguresAreKeptWhole(t *testing.T) {
 	}
 }
 
-func TestPlotsAreWrittenTwice(t *testing.T) {
+func TestPlots_AreWrittenAsPNGAndSVG(t *testing.T) {
 	f := folder(t)
 	r := sample()
 	if err := f.Finish(r, io.Discard); err != nil {
@@ -174,7 +174,7 @@ func TestPlotsAreWrittenTwice(t *testing.T) {
 	}
 }
 
-func TestAVoidRunSaysSo(t *testing.T) {
+func TestFinish_SaysThatARunIsVoid(t *testing.T) {
 	f := folder(t)
 	r := tables()
 	r.Void, r.Earlier = "the emulator was 3 ms late", []string{"void: it was 9 ms late"}
@@ -187,7 +187,7 @@ func TestAVoidRunSaysSo(t *testing.T) {
 	}
 }
 
-func TestRunsDoNotShareAFolder(t *testing.T) {
+func TestNew_RunsDoNotShareAFolder(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	o := Options{Parent: filepath.Join(t.TempDir(), "runs"), Experiment: "x", Now: func() time.Time { return at }}
 	a, err := New(o)
@@ -206,7 +206,7 @@ func TestRunsDoNotShareAFolder(t *testing.T) {
 	}
 }
 
-func TestLogarithmicAxesEndOnRoundFigures(t *testing.T) {
+func TestLogTicks_EndOnRoundFigures(t *testing.T) {
 	for _, c := range []struct{ v, down, up float64 }{{1, 1, 1}, {3, 2, 5}, {0.07, 0.05, 0.1}, {1.5, 1, 2}, {999, 500, 1000}, {20, 20, 20}} {
 		if down, up := roundDown(c.v), roundUp(c.v); math.Abs(down/c.down-1) > 1e-9 || math.Abs(up/c.up-1) > 1e-9 {
 			t.Errorf("%v: got %v and %v, want %v and %v", c.v, down, up, c.down, c.up)

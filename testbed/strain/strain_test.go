@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestWhatWasDoneIsSummedUp(t *testing.T) {
+func TestNotes_SumUpWhatWasDone(t *testing.T) {
 	n := newNotes(30 * time.Second)
 	end := func(at time.Duration, took time.Duration, err error) {
 		n.began = time.Now().Add(-at) // so that it is at now
@@ -39,7 +39,7 @@ func TestWhatWasDoneIsSummedUp(t *testing.T) {
 	}
 }
 
-func TestChangesOfMembersAreCounted(t *testing.T) {
+func TestChanges_CountsThoseOfMembers(t *testing.T) {
 	rows := func(text string) (out []row) {
 		if err := json.Unmarshal([]byte(text), &out); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestChangesOfMembersAreCounted(t *testing.T) {
 	}
 }
 
-func TestEveryFileOfAllFoldersIsLookedAt(t *testing.T) {
+func TestLookAt_CountsEveryFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/1", "a/2", "b/1"} {
 		if err := os.MkdirAll(filepath.Join(dir, name[:1]), 0o755); err != nil {
@@ -73,7 +73,7 @@ func TestEveryFileOfAllFoldersIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestFiguresAreOneALine(t *testing.T) {
+func TestTable_HasOneFigureALine(t *testing.T) {
 	var out bytes.Buffer
 	Table(&out, []Figure{{"files", 1e6, ""}, {"took", 1.25, "s"}})
 	if got := strings.Fields(out.String()); strings.Join(got, " ") != "files 1000000 took 1.25 s" {

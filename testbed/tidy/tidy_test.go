@@ -96,7 +96,7 @@ func goFile(rel string) bool {
 	return strings.HasSuffix(rel, ".go") && !strings.HasSuffix(rel, ".pb.go")
 }
 
-func TestTopLevelHoldsOnlyWhatTheDesignNames(t *testing.T) {
+func TestTopLevel_HoldsOnlyWhatTheDesignNames(t *testing.T) {
 	entries, err := os.ReadDir(root(t))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestTopLevelHoldsOnlyWhatTheDesignNames(t *testing.T) {
 	}
 }
 
-func TestPackagesAreDomainNouns(t *testing.T) {
+func TestPackages_AreDomainNouns(t *testing.T) {
 	files(t, func(rel string) {
 		if !goFile(rel) {
 			return
@@ -125,7 +125,7 @@ func TestPackagesAreDomainNouns(t *testing.T) {
 	})
 }
 
-func TestFilesAndFunctionsAreShort(t *testing.T) {
+func TestFiles_AndFunctionsAreShort(t *testing.T) {
 	files(t, func(rel string) {
 		if !goFile(rel) {
 			return
@@ -158,7 +158,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 	})
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestPackages_SayWhatTheyAre(t *testing.T) {
 	docs := map[string]string{}
 	files(t, func(rel string) {
 		if !goFile(rel) || strings.Contains(rel, "/testdata/") {
@@ -181,7 +181,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestOnlyOurOwnModulesAreReplaced(t *testing.T) {
+func TestModules_ReplaceOnlyOurOwn(t *testing.T) {
 	for _, m := range []string{"geo-config", "node", "clients", "testbed"} {
 		for _, l := range lines(t, m+"/go.mod") {
 			if strings.Contains(l, "=>") && !strings.Contains(l, "cartwheel.dev/") {
@@ -191,7 +191,7 @@ func TestOnlyOurOwnModulesAreReplaced(t *testing.T) {
 	}
 }
 
-func TestNothingSpeaksOfTheMachineItWasMadeOn(t *testing.T) {
+func TestText_DoesNotSpeakOfTheMachineItWasMadeOn(t *testing.T) {
 	bad := regexp.MustCompile(`/wor` + `k/[a-z.]|/roo` + `t/|bash_jo` + `bs|"resolved": *"http|proxy\.gol` + `ang|registry\.np` + `mjs`)
 	files(t, func(rel string) {
 		if strings.HasSuffix(rel, ".sum") || strings.HasSuffix(rel, ".pb.go") {
@@ -205,7 +205,7 @@ func TestNothingSpeaksOfTheMachineItWasMadeOn(t *testing.T) {
 	})
 }
 
-func TestTodosCarryAnIssue(t *testing.T) {
+func TestTodos_CarryAnIssue(t *testing.T) {
 	todo := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 	files(t, func(rel string) {
 		if !goFile(rel) {

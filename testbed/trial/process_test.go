@@ -9,7 +9,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestAProcessIsLookedAt(t *testing.T) {
+func TestLook_MeasuresAProcess(t *testing.T) {
 	before, err := Look(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAProcessIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestTheFilesOfAFolderAreCounted(t *testing.T) {
+func TestFolderBytes_CountsAllFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ echo "ready; go"
 while :; do sleep 0.05; done
 `
 
-func TestADemoForAMeasurementIsEndedAndRemoved(t *testing.T) {
+func TestRun_EndsAndRemovesItsDemo(t *testing.T) {
 	bin, in := t.TempDir(), t.TempDir()
 	program := filepath.Join(bin, "cartwheel")
 	if err := os.WriteFile(program, []byte(fakeDemo), 0o755); err != nil {
