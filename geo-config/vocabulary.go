@@ -165,19 +165,31 @@ type Node struct {
 // row marks a trusted host, which may act as any. Only a trusted host's row may
 // have uid 0 or no gids. An admin may order what changes the cluster.
 type User struct {
-	Name        ids.User     `json:"name"`
-	Key         string       `json:"key"` // peer ID text of the user's public key
-	UID         uint32       `json:"uid"`
-	GIDs        []uint32     `json:"gids"`
-	TrustedHost bool         `json:"trusted_host"`
-	Admin       bool         `json:"admin,omitempty"`
-	Revision    ids.Revision `json:"revision"`
+	Name        ids.User `json:"name"`
+	Key         string   `json:"key"` // peer ID text of the user's public key
+	UID         uint32   `json:"uid"`
+	GIDs        []uint32 `json:"gids"`
+	TrustedHost bool     `json:"trusted_host"`
+	Admin       bool     `json:"admin,omitempty"`
+	// Join makes the row a token: its key may do nothing but what Join says.
+	Join     *Join        `json:"join,omitempty"`
+	Revision ids.Revision `json:"revision"`
+}
+
+// Join is what the key of a token may do: add one node at a site, once, and
+// remove its own row with that.
+type Join struct {
+	Site ids.Site `json:"site"`
+	// ExpiresNS is until when, in nanoseconds since 1970.
+	ExpiresNS int64 `json:"expires_ns"`
 }
 
 // Check returns what is wrong with whom a user acts as, as a phrase that says
 // what to do; empty: nothing.
 func (u User) Check() string {
 	switch {
+	case u.Join != nil:
+		return "the key is that of a token, which only adds a node: use a user's key"
 	case u.TrustedHost:
 		return ""
 	case u.UID == 0:

@@ -142,8 +142,24 @@ func checkUser(u geoconfig.User) error {
 	if len(u.GIDs) > maxGroups {
 		return invalid(u.RowKey(), "%d groups, more than %d", len(u.GIDs), maxGroups)
 	}
+	if u.Join != nil {
+		return checkToken(u)
+	}
 	if wrong := u.Check(); wrong != "" {
 		return invalid(u.RowKey(), "%s", wrong)
+	}
+	return nil
+}
+
+// checkToken checks the row of a token, which has no rights of a user.
+func checkToken(u geoconfig.User) error {
+	switch {
+	case u.Admin || u.TrustedHost || u.UID != 0 || len(u.GIDs) > 0:
+		return invalid(u.RowKey(), "a token that joins has no uid, no gids and no other rights")
+	case !sane(string(u.Join.Site), siteMarks, maxNameBytes):
+		return invalid(u.RowKey(), "%q is no site name", u.Join.Site)
+	case u.Join.ExpiresNS <= 0:
+		return invalid(u.RowKey(), "a token that joins needs a time at which it expires")
 	}
 	return nil
 }

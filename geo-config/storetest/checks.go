@@ -151,6 +151,9 @@ func checkUsers(f *fixture) {
 		{Name: "a b", Key: "k", UID: 7, GIDs: []uint32{7}}, {Name: "ann", Key: "", UID: 7, GIDs: []uint32{7}},
 		{Name: "ann", Key: "k", UID: 7, GIDs: make([]uint32, 5000)},
 		{Name: "ann", Key: "k", GIDs: []uint32{7}}, {Name: "ann", Key: "k", UID: 7}, {Name: "ann", Key: "k", Admin: true},
+		{Name: "t", Key: "k", Join: &geoconfig.Join{Site: "oslo"}}, {Name: "t", Key: "k", Join: &geoconfig.Join{ExpiresNS: 1}},
+		{Name: "t", Key: "k", Admin: true, Join: &geoconfig.Join{Site: "oslo", ExpiresNS: 1}},
+		{Name: "t", Key: "k", UID: 7, GIDs: []uint32{7}, Join: &geoconfig.Join{Site: "oslo", ExpiresNS: 1}},
 	} {
 		f.refuse(fault.Invalid, "users/"+string(u.Name), geoconfig.Batch{Users: []geoconfig.User{u}})
 	}
