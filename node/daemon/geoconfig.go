@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"path/filepath"
 	"sync"
 	"time"
@@ -11,7 +9,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/founding"
 	geoserver "cartwheel.dev/node/geo/serve"
 	"cartwheel.dev/node/wire"
 )
@@ -20,7 +18,7 @@ import (
 type geoConfigCmd struct {
 	Data   string   `help:"Directory of the store." required:"" type:"path"`
 	Listen []string `help:"Addresses to listen on, such as /ip4/127.0.0.1/tcp/7300." required:"" sep:"none"`
-	Admin  []string `help:"Identity (peer ID) of a key that may change everything. A node of the roster may change slices and its own row." sep:"none"`
+	Admin  []string `help:"Identity (peer ID) of a further key that may change everything, as users that are administrators may. A node of the roster may change slices and its own row." sep:"none"`
 }
 
 // keyFile is the private key in a data directory.
@@ -38,22 +36,26 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)
 	}
-	cluster, err := found(ctx, store)
+	first, err := founding.Load(filepath.Join(c.Data, founding.Name), time.Now())
+	if err != nil {
+		return err
+	}
+	cluster, err := founding.Found(ctx, store, first)
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)
 	}
-	r := newRoster(c.Admin)
-	rows, err := store.Read(ctx, geoconfig.Query{Nodes: true})
+	r := newRoster(c.Admin, time.Now)
+	rows, err := store.Read(ctx, geoconfig.Query{Nodes: true, Users: true})
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)
 	}
 	r.take(rows)
-	host, err := wire.New(wire.Options{Key: key, Listen: c.Listen, Gater: func(peer string) error { return r.allow(peer, false) }})
+	host, err := wire.New(wire.Options{Key: key, Listen: c.Listen, Gater: r.admit})
 	if err != nil {
 		return fault.Wrap(fault.Invalid, op, "--listen", err)
 	}
 	defer host.Close()
-	server := geoserver.Serve(host, store, geoserver.Options{Allow: r.allow, MayChange: r.mayChange})
+	server := geoserver.Serve(host, rostered{store, r}, geoserver.Options{Allow: r.allow, MayChange: r.mayChange})
 	defer server.Close()
 	if err := host.Listen(); err != nil {
 		return fault.Wrap(fault.Busy, op, "--listen", err)
@@ -78,25 +80,4 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 		return fault.Wrap(fault.IO, op, c.Data, cause)
 	}
 	return nil
-}
-
-// found returns the cluster's row, which the first start makes.
-func found(ctx context.Context, store geoconfig.Store) (geoconfig.Cluster, error) {
-	rows, err := store.Read(ctx, geoconfig.Query{})
-	if err != nil || rows.Cluster != nil {
-		if err != nil {
-			return geoconfig.Cluster{}, err
-		}
-		return *rows.Cluster, nil
-	}
-	cluster := geoconfig.Cluster{ID: ids.Cluster(randomName()), Generation: 1, CreatedNS: time.Now().UnixNano()}
-	_, err = store.Apply(ctx, geoconfig.Batch{Key: "found-" + string(cluster.ID), Cluster: &cluster,
-		Audit: []geoconfig.AuditRecord{{AtNS: cluster.CreatedNS, Who: "geo-config", Action: "cluster.found", Subject: geoconfig.ClusterKey().String()}}})
-	return cluster, err
-}
-
-func randomName() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

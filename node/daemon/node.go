@@ -5,14 +5,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/collector"
-	"cartwheel.dev/node/geo/remote"
+	"cartwheel.dev/node/geo/join"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/timerslack"
 	"cartwheel.dev/node/wire"
@@ -62,7 +61,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	start, cancel := context.WithTimeout(ctx, startPatience)
 	s, err := server.Open(start, config, server.Deps{
 		Key: key, Version: version.String(), Logger: log,
-		Store: func(h *wire.Host) (geoconfig.Store, error) { return dialStore(h, config.GeoConfig) },
+		Store: func(h *wire.Host) (geoconfig.Store, error) { return join.Dial(h, config.GeoConfig) },
 	})
 	cancel()
 	if err != nil {
@@ -100,25 +99,6 @@ func closeWithin(s io.Closer, failed error) error {
 	case <-timer.C:
 		return failed
 	}
-}
-
-// dialStore reaches the geo-config server at the addresses given, which all
-// name one peer.
-func dialStore(h *wire.Host, addresses []string) (geoconfig.Store, error) {
-	const op fault.Op = "daemon.dialStore"
-	peer := ""
-	var plain []string
-	for _, a := range addresses {
-		at, id, ok := strings.Cut(a, "/p2p/")
-		if !ok || peer != "" && id != peer {
-			return nil, fault.E(fault.Invalid, op, a, "the geo-config addresses must name one server: end each with the same /p2p/ID")
-		}
-		peer, plain = id, append(plain, at)
-	}
-	if err := h.AddPeer(peer, plain); err != nil {
-		return nil, err
-	}
-	return remote.Open(h, remote.Options{Peer: peer}), nil
 }
 
 // loadKey reads or makes the node's key, and its directory.

@@ -12,6 +12,7 @@ import (
 
 // Stdio is what the process writes to, and its environment.
 type Stdio struct {
+	In       io.Reader
 	Out, Err io.Writer
 	Environ  []string
 }

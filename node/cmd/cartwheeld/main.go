@@ -14,7 +14,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := daemon.Run(ctx, os.Args[1:], daemon.Stdio{Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()})
+	code := daemon.Run(ctx, os.Args[1:], daemon.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()})
 	stop()
 	os.Exit(code)
 }
