@@ -20,6 +20,11 @@ type grammar struct {
 	Demo    demoCmd    `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
 	Mount   mountCmd   `cmd:"" help:"Mount the tree."`
 	Umount  umountCmd  `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
+	Cluster clusterCmd `cmd:"" help:"Found a cluster, and let machines join it."`
+	Site    siteCmd    `cmd:"" help:"List, add and remove sites."`
+	Node    nodeCmd    `cmd:"" help:"List and remove nodes."`
+	User    userCmd    `cmd:"" help:"List, add and revoke users."`
+	Audit   auditCmd   `cmd:"" help:"Show who changed what in the configuration."`
 	Status  statusCmd  `cmd:"" help:"Show cluster health."`
 	Slice   sliceCmd   `cmd:"" help:"List slices, and hand them over."`
 	Net     netCmd     `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`

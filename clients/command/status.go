@@ -87,7 +87,11 @@ func (statusCmd) Run(e *env) error {
 	if answered && !v.GeoConfig.Reachable {
 		troubles = append(troubles, "geo-config is away: reads and writes go on, but nobody can take over and no slice can be made")
 	}
-	for _, s := range sliceViews(c, askAll(e, c, slices)) {
+	views := sliceViews(c, askAll(e, c, slices))
+	if answered && len(views) == 0 {
+		troubles = append(troubles, "the tree has no root yet: the first node makes it once it sees all nodes of the roster")
+	}
+	for _, s := range views {
 		if lacks := s.lacks(); lacks != "" {
 			troubles = append(troubles, fmt.Sprintf("slice %d %s", s.ID, lacks))
 		}

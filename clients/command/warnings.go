@@ -30,7 +30,7 @@ func warnings(findings []status.Finding, demo bool) []warning {
 		var groups []warning
 		for _, f := range findings {
 			if f.Kind == kind {
-				groups = join(groups, f)
+				groups = group(groups, f)
 			}
 		}
 		for i := range groups {
@@ -42,8 +42,8 @@ func warnings(findings []status.Finding, demo bool) []warning {
 	return out
 }
 
-// join adds a finding to the groups that share a site with it, which become one.
-func join(groups []warning, f status.Finding) []warning {
+// group adds a finding to the groups that share a site with it, which become one.
+func group(groups []warning, f status.Finding) []warning {
 	merged := warning{Kind: f.Kind, Sites: []ids.Site{f.Site, f.OtherSite}, Evidence: []status.Finding{f}}
 	var out []warning
 	for _, g := range groups {

@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 
 	"cartwheel.dev/clients/bootstrap"
@@ -77,6 +79,9 @@ func (d *Demo) spawnNode(s *siteOf) (err error) {
 	return err
 }
 
+// writeContact writes how to reach the cluster, and how to administer it.
 func (d *Demo) writeContact(nodes []string) error {
-	return contact.File{Cluster: d.cluster, Nodes: nodes, UserKey: d.path("user.key"), Demo: true}.Save(d.contact)
+	admin := bootstrap.Admin{Cluster: d.cluster, GeoConfig: []string{d.geoAddress}, Key: d.path("user.key")}
+	return errors.Join(admin.Save(filepath.Join(filepath.Dir(d.contact), bootstrap.AdminName)),
+		contact.File{Cluster: d.cluster, Nodes: nodes, UserKey: d.path("user.key"), Demo: true}.Save(d.contact))
 }

@@ -1,0 +1,221 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	gslices "slices"
+	"strings"
+	"text/tabwriter"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+)
+
+type siteCmd struct {
+	Ls     siteLsCmd     `cmd:"" help:"List the sites with their nodes."`
+	Add    siteAddCmd    `cmd:"" help:"Add a site."`
+	Set    siteSetCmd    `cmd:"" help:"Say where a site is."`
+	Remove siteRemoveCmd `cmd:"" help:"Remove a site at which no node stands."`
+}
+
+type siteLsCmd struct{ adminFlags }
+
+// Help shows how it is called.
+func (siteLsCmd) Help() string { return help("cartwheel site ls") }
+
+// siteView is a site in the list.
+type siteView struct {
+	Name     ids.Site   `json:"name"`
+	Location string     `json:"location,omitempty"`
+	Nodes    []ids.Node `json:"nodes"`
+}
+
+// Run lists the rows.
+func (c siteLsCmd) Run(e *env) error {
+	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
+		rows, err := a.Read(ctx, geoconfig.Query{Sites: true, Nodes: true})
+		if err != nil {
+			return err
+		}
+		out := []siteView{}
+		for _, s := range rows.Sites {
+			v := siteView{Name: s.Name, Location: s.Location, Nodes: []ids.Node{}}
+			for _, n := range rows.Nodes {
+				if n.Site == s.Name {
+					v.Nodes = append(v.Nodes, n.ID)
+				}
+			}
+			out = append(out, v)
+		}
+		return e.print(out, func(w io.Writer) {
+			t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(t, "SITE\tNODES\tLOCATION")
+			for _, v := range out {
+				fmt.Fprintf(t, "%s\t%d\t%s\n", v.Name, len(v.Nodes), v.Location)
+			}
+			_ = t.Flush() // whoever reads it has gone
+		})
+	})
+}
+
+type siteAddCmd struct {
+	adminFlags
+	Name     string `arg:"" help:"The site's name."`
+	Location string `help:"Where it is, for people."`
+}
+
+// Help shows how it is called.
+func (siteAddCmd) Help() string { return help("cartwheel site add oslo --location 'Oslo, Norway'") }
+
+// Run adds the row.
+func (c siteAddCmd) Run(e *env) error {
+	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
+		s := geoconfig.Site{Name: ids.Site(c.Name), Location: c.Location}
+		err := a.change(ctx, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.add", s.Key(), c.Location)
+		if fault.Is(err, fault.Conflict) {
+			return fault.E(fault.Exists, "command.Run", c.Name, "is a site already; `cartwheel site set` changes it")
+		}
+		if err != nil {
+			return err
+		}
+		return e.done(s, "%s was added", c.Name)
+	})
+}
+
+type siteSetCmd struct {
+	adminFlags
+	Name     string `arg:"" help:"The site's name."`
+	Location string `required:"" help:"Where it is, for people."`
+}
+
+// Help shows how it is called.
+func (siteSetCmd) Help() string { return help("cartwheel site set oslo --location 'Oslo, Norway'") }
+
+// Run changes the row.
+func (c siteSetCmd) Run(e *env) error {
+	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
+		s, err := a.site(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		s.Location = c.Location
+		if err := a.change(ctx, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.set", s.Key(), c.Location); err != nil {
+			return err
+		}
+		return e.done(s, "%s is at %s", c.Name, c.Location)
+	})
+}
+
+type siteRemoveCmd struct {
+	adminFlags
+	Name string `arg:"" help:"The site's name."`
+}
+
+// Help shows how it is called.
+func (siteRemoveCmd) Help() string { return help("cartwheel site remove oslo") }
+
+// Run removes the row.
+func (c siteRemoveCmd) Run(e *env) error {
+	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
+		s, err := a.site(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		err = a.change(ctx, geoconfig.Batch{Remove: []geoconfig.Removal{{Key: s.Key(), Revision: s.Revision}}}, "site.remove", s.Key(), "")
+		if fault.Is(err, fault.NotEmpty) {
+			return fault.E(fault.NotEmpty, "command.Run", c.Name, "has nodes: remove them first")
+		}
+		if err != nil {
+			return err
+		}
+		return e.done(s, "%s was removed", c.Name)
+	})
+}
+
+func (a *administration) site(ctx context.Context, name string) (geoconfig.Site, error) {
+	rows, err := a.Read(ctx, geoconfig.Query{Sites: true})
+	if err != nil {
+		return geoconfig.Site{}, err
+	}
+	for _, s := range rows.Sites {
+		if string(s.Name) == name {
+			return s, nil
+		}
+	}
+	return geoconfig.Site{}, fault.E(fault.NotFound, "command.site", name, "is no site; `cartwheel site ls` lists them")
+}
+
+type nodeCmd struct {
+	Ls     nodeLsCmd     `cmd:"" help:"List the nodes of the roster."`
+	Remove nodeRemoveCmd `cmd:"" help:"Remove a node that is a member of no slice."`
+}
+
+type nodeLsCmd struct{ adminFlags }
+
+// Help shows how it is called.
+func (nodeLsCmd) Help() string { return help("cartwheel node ls") }
+
+// Run lists the rows.
+func (c nodeLsCmd) Run(e *env) error {
+	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
+		rows, err := a.Read(ctx, geoconfig.Query{Nodes: true})
+		if err != nil {
+			return err
+		}
+		if rows.Nodes == nil {
+			rows.Nodes = []geoconfig.Node{}
+		}
+		return e.print(rows.Nodes, func(w io.Writer) {
+			t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(t, "SITE\tNODE\tADDRESS\tUSED\tOF\tVERSION")
+			for _, n := range rows.Nodes {
+				version, address := n.Version, "-"
+				if n.Incarnation == 0 {
+					version = "never started"
+				}
+				if len(n.Addresses) > 0 {
+					address = n.Addresses[0]
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Site, n.ID, address, size(n.UsedBytes), size(n.CapacityBytes), version)
+			}
+			_ = t.Flush() // whoever reads it has gone
+		})
+	})
+}
+
+type nodeRemoveCmd struct {
+	adminFlags
+	Node string `arg:"" help:"The node's ID, or the end of it."`
+}
+
+// Help shows how it is called.
+func (nodeRemoveCmd) Help() string { return help("cartwheel node remove TMFqeQKx") }
+
+// Run removes the row. What the node stores stays on its disk.
+func (c nodeRemoveCmd) Run(e *env) error {
+	const op fault.Op = "command.Run"
+	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
+		rows, err := a.Read(ctx, geoconfig.Query{Nodes: true})
+		if err != nil {
+			return err
+		}
+		found := gslices.DeleteFunc(rows.Nodes, func(n geoconfig.Node) bool { return len(c.Node) < 4 || !strings.HasSuffix(string(n.ID), c.Node) })
+		switch {
+		case len(found) == 0:
+			return fault.E(fault.NotFound, op, c.Node, "is no node, nor the last four or more letters of one; `cartwheel node ls` lists them")
+		case len(found) > 1:
+			return fault.Errorf(fault.Usage, op, c.Node, "ends the IDs of %d nodes; write more of one", len(found))
+		}
+		n := found[0]
+		err = a.change(ctx, geoconfig.Batch{Remove: []geoconfig.Removal{{Key: n.Key(), Revision: n.Revision}}}, "node.remove", n.Key(), "at "+string(n.Site))
+		if fault.Is(err, fault.NotEmpty) {
+			return fault.E(fault.NotEmpty, op, string(n.ID), "is a member of slices: stop it, and wait until other nodes have taken its place (failed_after), which `cartwheel slice ls` shows")
+		}
+		if err != nil {
+			return err
+		}
+		return e.done(n, "node %s at %s was removed", n.ID, n.Site)
+	})
+}
