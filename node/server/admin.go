@@ -137,7 +137,7 @@ func (s *Server) where(ctx context.Context, w *identity.Who, req *pb.WhereReques
 	if !member || p == nil {
 		return nil, fault.Errorf(fault.NotActive, op, o.String(), "this node has no copy; ask %s", row.Active)
 	}
-	who := s.asker(w, nil)
+	who := s.access.Asker(w, nil)
 	if err := s.reading.Reached(ctx, &who, o, req.Ticket); err != nil {
 		return nil, err
 	}

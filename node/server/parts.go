@@ -5,6 +5,7 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
 	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/failback"
@@ -20,14 +21,16 @@ import (
 // openAnswers makes the parts that the loop calls back or that answer requests
 // beside it.
 func (s *Server) openAnswers() {
+	elsewhere := &reading.Remote{Self: s.id, Row: s.directory.Slice, Caller: s.host}
 	s.reading = &reading.Server{
 		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
 		Row:       s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.sessions,
-		Tickets: s.tickets, Elsewhere: s.attrElsewhere, Committed: s.committed,
+		Tickets: s.tickets, Elsewhere: elsewhere.Attr, Committed: s.committed,
 	}
+	s.access = &access.Control{Peers: s.who, Sessions: s.sessions, Tickets: s.tickets, Reading: s.reading}
 	s.locks = advisory.New(advisory.Options{
 		Self: s.id, Limits: s.config.locks(), Sessions: s.sessions, Reading: s.reading, Client: s.who.Client,
-		Asker:     func(w *identity.Who) reading.Asker { return s.asker(w, nil) },
+		Asker:     func(w *identity.Who) reading.Asker { return s.access.Asker(w, nil) },
 		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
 	})
 	s.fetcher = snapshot.NewFetcher(snapshot.FetcherOptions{

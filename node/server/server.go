@@ -20,6 +20,7 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
 	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/chunks"
@@ -90,6 +91,7 @@ type Server struct {
 	tickets   *ticket.Sealer
 	content   *chunks.Server
 	reading   *reading.Server
+	access    *access.Control
 	sessions  *leases.Sessions
 	locks     *advisory.Server
 	holds     *advisory.Holds

@@ -1,0 +1,70 @@
+package requests
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+// answer ends a request with what became of its operation, and facts behind it.
+func (s *Operations) answer(r *wire.Request, who *reading.Asker, op *operate.Operation, a operate.Answer, facts []byte) {
+	out := &pb.OperateResponse{Hlc: uint64(s.HLC.Last()), Facts: facts}
+	switch {
+	case a.Err != nil:
+		r.Fail(a.Err)
+		return
+	case a.Refused != nil:
+		row := a.Refused.Row
+		if known, ok := s.Row(op.Slice); ok && (row == nil || known.Epoch > row.Epoch) {
+			row = &known
+		}
+		out.Refusal = reading.Refusal(fault.Kind(a.Refused.Kind), row, a.Refused.Why)
+	case a.Result != nil:
+		out.Result = a.Result
+	default:
+		out.Result = &pb.Result{}
+		if err := proto.Unmarshal(a.Encoded, out.Result); err != nil {
+			r.Fail(fault.Wrap(fault.Corrupt, "requests.answer", "", err))
+			return
+		}
+	}
+	if out.Refusal == nil {
+		out.Receipt = &pb.Receipt{Serial: uint64(a.Serial), Epoch: uint64(a.Epoch), Hlc: a.Time}
+		out.Spent = s.Count(op.Slice, a.Cost)
+		s.grantOwn(op, out, a)
+		s.Access.SealMade(op.Client, op.Op, out.Result, hlc.Time(a.Time))
+		s.Access.StampResult(who, out.Result)
+	}
+	r.Reply(out)
+}
+
+// grantOwn gives the caller's session a lease on a file that it made or opened.
+func (s *Operations) grantOwn(op *operate.Operation, out *pb.OperateResponse, a operate.Answer) {
+	create, apart := op.Op.GetCreate(), op.Op.GetMakeObject()
+	if create.GetOpen() && op.Session != 0 && out.Result.Kind == 0 && out.Result.Attr != nil {
+		s.Leases.Opened(op.Session, ids.Object(out.Result.Attr.Object))
+	}
+	if op.Session == 0 || create == nil && apart == nil || out.Result.Kind != 0 || out.Result.Attr == nil || out.Result.Existed {
+		return
+	}
+	o := ids.Object(out.Result.Attr.Object)
+	what, dir := pb.Grant_FILE, ids.Object(create.GetDir())
+	if out.Result.Attr.Mode&tree.TypeMask == tree.TypeDir {
+		what, dir = pb.Grant_NAMES, o
+	}
+	if g := s.Leases.Grant(op.Session, o.Slice(), a.Epoch, o, what); g != nil {
+		out.Grants = append(out.Grants, g)
+	}
+	if dir != 0 && (create.GetAlone() || apart.GetAlone()) {
+		if g := s.Leases.GrantAlone(op.Session, a.Epoch, dir); g != nil {
+			out.Grants = append(out.Grants, g)
+		}
+	}
+}
