@@ -244,3 +244,15 @@ func (s *Server) siteOf(id ids.Node) ids.Site {
 	n, _ := s.directory.Node(id)
 	return n.Site
 }
+
+// record writes into the audit log that a user ordered something. What cannot
+// be recorded is not done.
+func (s *Server) record(ctx context.Context, w *identity.Who, action, subject, detail string) error {
+	_, err := s.geo.Apply(ctx, geoconfig.Batch{Key: s.batchKey("order"), Audit: []geoconfig.AuditRecord{{
+		AtNS: s.deps.Wall().UnixNano(), Who: string(w.User), Action: action, Subject: subject, Detail: detail}}})
+	if err != nil {
+		return &fault.Error{Kind: fault.KindOf(err), Op: "server.record", Subject: subject, Cause: err,
+			Public: "the audit log cannot be written, so this is not done: is geo-config there?"}
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/lock"
+	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/wire"
 )
 
@@ -155,9 +156,6 @@ type Limits struct {
 	MaxUserRequests int `yaml:"max_user_requests"`
 }
 
-// noSocket is the configuration's word for listening on no Unix socket.
-const noSocket = "none"
-
 // ConfigVersion is the newest form of the configuration that this code reads.
 const ConfigVersion = 1
 
@@ -221,7 +219,7 @@ func (c Config) Validate() error {
 	for _, a := range c.Advertise {
 		p.check(strings.HasPrefix(a, "/"), "advertise", "%q is no multiaddress: write it as /ip4/ADDRESS/tcp/PORT", a)
 	}
-	p.check(c.Socket == "" || c.Socket == noSocket || filepath.IsAbs(c.Socket), "socket", "%q is neither an absolute path nor %q", c.Socket, noSocket)
+	p.check(c.Socket == "" || c.Socket == registration.NoSocket || filepath.IsAbs(c.Socket), "socket", "%q is neither an absolute path nor %q", c.Socket, registration.NoSocket)
 	for _, a := range c.GeoConfig {
 		p.check(strings.Contains(a, "/p2p/"), "geo_config", "%q lacks the server's identity: end it with /p2p/ID", a)
 	}

@@ -75,7 +75,7 @@ func newKeeper(s *Server) *upkeep.Keeper {
 	})
 	return upkeep.New(upkeep.Options{
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
-		Leading: s.leading, Distance: s.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.refreshRow,
+		Leading: s.leading, Distance: s.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.registrar.Refresh,
 		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.log,
 	})
 }

@@ -32,7 +32,9 @@ import (
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
@@ -103,14 +105,16 @@ type Server struct {
 	intents   *intents.Runner
 	strays    failback.Observer
 	slices    *allocation.Allocator
-	roster    roster
+	gate      peers.Gate
+	stamps    *peers.Stamps
+	meet      func() // connects the node to those of the roster
+	registrar *registration.Registrar
+	endpoint  *registration.Endpoint
 
 	chance  *source
 	aborted atomic.Bool
 	failed  atomic.Bool // nothing can be handed over any more
-	// serving is set once everything below is there for callbacks to use.
-	serving atomic.Bool
-	failure chan error // the first fatal one
+	failure chan error  // the first fatal one
 
 	life     lifetime
 	closing  atomic.Bool
@@ -206,7 +210,7 @@ func (s *Server) fail(err error) {
 	}
 	s.failed.Store(true)
 	// From here on nothing is acknowledged or promised.
-	if s.serving.Load() {
+	if s.gate.IsOpen() {
 		s.loop.Stop()
 	}
 }
@@ -229,7 +233,7 @@ func (s *Server) Close() error {
 
 func (s *Server) close() error {
 	var err error
-	if s.serving.Load() && !s.aborted.Load() && !s.failed.Load() {
+	if s.gate.IsOpen() && !s.aborted.Load() && !s.failed.Load() {
 		s.leave()
 	}
 	s.life.stop()

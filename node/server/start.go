@@ -24,6 +24,8 @@ import (
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/peers"
+	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
@@ -86,29 +88,33 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		return err
 	}
 	vicinity.Here(ids.Site(s.config.Site))
+	s.stamps = &peers.Stamps{HLC: s.hlc, Clock: s.clock, Logger: s.log}
 	host, err := wire.New(wire.Options{
 		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.log,
 		Inner:     func(peer string) bool { return s.who.IsNode(peer) },
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
-		OnHLC:     s.observe,
-		OnConnect: s.connected,
-		OnSample:  s.sampled,
-		Relays:    s.relays,
-		Admit:     s.admit,
+		OnHLC:     s.stamps.Observe,
+		OnConnect: s.gate.Connected,
+		OnSample:  s.gate.Sampled,
+		Relays:    s.gate.Relays,
+		Admit:     s.gate.Admit,
 		Hello:     method.Hello,
-		MayRelay:  s.maySplice,
+		MayRelay:  s.gate.MayRelay,
 		Network:   s.deps.Network,
 	})
 	if err != nil {
 		return err
 	}
 	s.host = host
+	contacts := &peers.Contacts{Self: s.id, Host: host, Logger: s.log}
+	s.meet = func() { contacts.Update(s.directory.Nodes()) }
+	s.endpoint = &registration.Endpoint{Self: s.id, Host: host, Data: s.config.Data, Socket: s.config.Socket, Advertise: s.config.Advertise, Logger: s.log}
 	if s.geo, err = s.deps.Store(host); err != nil {
 		return err
 	}
 	s.directory, err = cluster.New(cluster.Options{
 		Store: s.geo, File: filepath.Join(s.config.Data, configurationFile), Logger: s.log,
-		Slices: s.learn, Nodes: s.meet, Users: s.recheck,
+		Slices: s.learn, Nodes: s.meet, Users: s.gate.Recheck,
 	})
 	if err != nil {
 		return err
@@ -116,9 +122,12 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	if err := s.awaitCluster(ctx); err != nil {
 		return err
 	}
+	s.registrar = registration.New(registration.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Store: s.geo, Roster: s.directory, Describe: s.describe, Key: s.batchKey, Logger: s.log,
+	})
 	s.survey = survey.New(survey.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Vicinity: vicinity, Roster: s.directory, Host: host, Spread: s.config.SiteSpread,
-		Apply: s.geo.Apply, Key: s.batchKey, Refresh: s.refreshRow, Clock: s.clock, Wall: s.deps.Wall, Logger: s.log,
+		Apply: s.geo.Apply, Key: s.batchKey, Refresh: s.registrar.Refresh, Clock: s.clock, Wall: s.deps.Wall, Logger: s.log,
 	})
 	s.who = identity.New(string(s.id), s.directory)
 	s.tickets = &ticket.Sealer{Secret: func() string { return s.directory.Cluster().Secret }, Wall: s.deps.Wall}
@@ -186,7 +195,7 @@ func (s *Server) openStore(context.Context) error {
 	}
 	s.space = diskspace.New(diskspace.Options{
 		Self: s.id, Disk: s.store, CapacityBytes: s.config.CapacityBytes, ReserveBytes: s.config.ReserveBytes,
-		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.life.spawn(s.refreshRow) }, Logger: s.log,
+		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.life.spawn(s.registrar.Refresh) }, Logger: s.log,
 	})
 	return nil
 }
@@ -220,7 +229,7 @@ func (s *Server) openLoop(context.Context) error {
 		if err := core.Restore(s.clock(), restored[i]); err != nil {
 			return err
 		}
-		s.observe(string(s.id), uint64(restored[i].BaseTime))
+		s.stamps.Observe(string(s.id), uint64(restored[i].BaseTime))
 	}
 	s.cost = &cost.Counter{Self: s.id, Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) },
 		Far: func(peer string) bool { return s.who.IsElsewhere(peer, ids.Site(s.config.Site)) }}
@@ -272,7 +281,7 @@ func (s *Server) openServices(context.Context) error {
 	s.life.spawn(s.loop.Run)
 	s.life.spawn(s.sessions.Run)
 	s.life.spawn(s.intents.Run)
-	s.serving.Store(true)
+	s.gate.Open(peers.Parts{Who: s.who, Loop: s.loop, Survey: s.survey, Recheck: s.host.Recheck, HoldsGeoConfig: s.config.holdsGeoConfig})
 	if s.failed.Load() { // before there was a loop to stop
 		s.loop.Stop()
 	}
@@ -281,10 +290,34 @@ func (s *Server) openServices(context.Context) error {
 }
 
 func (s *Server) listen(context.Context) error {
-	s.listenLocal()
+	s.endpoint.ListenLocal()
 	if err := s.host.Listen(); err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Op: "server.Open", Subject: fmt.Sprint(s.config.Listen),
 			Public: "the node cannot listen there: another program may use the port", Cause: err}
 	}
 	return nil
+}
+
+// register connects the node to the others and brings its row up to date.
+func (s *Server) register(ctx context.Context) error {
+	s.meet()
+	return s.registrar.Register(ctx)
+}
+
+// describe puts into the node's row what it says of itself.
+func (s *Server) describe(n *geoconfig.Node) {
+	usage := s.store.Usage()
+	n.Addresses = s.endpoint.Advertised()
+	n.Incarnation, n.Version = s.store.Incarnation(), s.deps.Version
+	n.CapacityBytes = s.space.Capacity(usage)
+	n.UsedBytes = n.CapacityBytes - max(s.space.Free(usage), 0)
+	s.survey.FillRow(n)
+}
+
+// learn takes in slice rows that are newer than what was known.
+func (s *Server) learn(rows []geoconfig.SliceRow) {
+	for _, row := range rows {
+		s.strays.Note(row, s.clock(), s.siteOf)
+	}
+	s.gate.Learn(rows) // what came before it was open, openServices passes on
 }
