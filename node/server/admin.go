@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -175,7 +176,7 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 	}
 	to := ids.Node(req.To)
 	if to == "" {
-		others := successors(row, s.id)
+		others := leadership.Successors(row, s.id)
 		if len(others) == 0 {
 			return nil, fault.E(fault.NotFound, op, fmt.Sprintf("slices/%d", req.Slice), "no other member is up to date")
 		}
@@ -184,7 +185,7 @@ func (s *Server) handOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 	var kind fault.Kind
 	err := s.record(ctx, w, "slice.hand-over", geoconfig.SliceKey(row.ID).String(), "from "+string(s.id)+" to "+string(to))
 	if err == nil {
-		kind, err = s.handOverTo(ctx, row.ID, to)
+		kind, err = s.leader.HandOver(ctx, row.ID, to)
 	}
 	if err == nil && kind != fault.None {
 		err = fault.E(kind, op, fmt.Sprintf("slices/%d", req.Slice), "the slice cannot be handed over now")

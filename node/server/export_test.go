@@ -21,7 +21,7 @@ func (s *Server) Committed(id ids.Slice) tree.View {
 
 // FetchEntry brings an entry's chunks, and returns when it gives up.
 func (s *Server) FetchEntry(ctx context.Context, id ids.Slice, serial ids.Serial, epoch ids.Epoch, missing []chunk.Address) error {
-	return s.fetchEntry(ctx, id, serial, epoch, missing)
+	return s.driver.fetchEntry(ctx, id, serial, epoch, missing)
 }
 
 // IntentsSeen counts the intents whose age sweeps remember.

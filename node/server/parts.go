@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
@@ -11,10 +12,12 @@ import (
 	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/intents"
+	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/upkeep"
+	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
 
@@ -37,11 +40,37 @@ func (s *Server) openAnswers() {
 		Self: s.id, Row: s.directory.Slice, Host: s.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.log,
 	})
 	s.holds = &advisory.Holds{
-		Committed: s.committed, Live: s.sessions.Live, Logger: s.log,
+		Committed: s.committed, Leading: s.leading, Live: s.sessions.Live, Logger: s.log,
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
 			return operate.Propose(ctx, s.loop, id, op, 0, 0)
 		},
 	}
+}
+
+// sessionEnded drops what a client had under a session: its locks, and its open
+// files where it has no other session here.
+func (s *Server) sessionEnded(client, session uint64) {
+	s.locks.EndSession(client, session)
+	if s.sessions.Live(client) {
+		return
+	}
+	s.life.spawn(func(ctx context.Context) { s.holds.ReleaseAll(ctx, client) })
+}
+
+// committed is what this node's own copy of a slice shows.
+func (s *Server) committed(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) }
+
+// leading lists the rows of the slices that this node acts for.
+func (s *Server) leading() []geoconfig.SliceRow { return s.leader.Slices() }
+
+// newLeader makes what acts for the node's slices.
+func (s *Server) newLeader() *leadership.Leader {
+	return leadership.New(leadership.Options{
+		Self: s.id, Loop: s.loop, Roster: s.directory,
+		Connected: func(id ids.Node) bool { return s.host.Connected(string(id), wire.Operation) },
+		Committed: s.committed, Resume: func(id ids.Slice) { s.intents.Resume(id) }, ReleaseAbsent: s.holds.ReleaseAbsent,
+		Lease: s.config.Lease, Session: s.config.Session, Clock: s.clock, Wall: s.deps.Wall, Logger: s.log,
+	})
 }
 
 // openRunners makes the parts that act on their own.
@@ -61,7 +90,7 @@ func (s *Server) openRunners() {
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {
 			return operate.Propose(ctx, s.loop, id, op, client, number)
 		},
-		Leading: s.leading, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.deps.Wall, HLC: s.hlc, Random: s.chance.Uint64,
+		Leading: s.leader.Slices, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.deps.Wall, HLC: s.hlc, Random: s.chance.Uint64,
 		Go: s.life.spawn, Logger: s.log,
 	})
 }
@@ -69,13 +98,13 @@ func (s *Server) openRunners() {
 // newKeeper makes what looks after a node's part.
 func newKeeper(s *Server) *upkeep.Keeper {
 	home := failback.New(failback.Options{
-		Self: s.id, Site: ids.Site(s.config.Site), Leading: s.leading, Row: s.directory.Slice, Node: s.directory.Node,
+		Self: s.id, Site: ids.Site(s.config.Site), Leading: s.leader.Slices, Row: s.directory.Slice, Node: s.directory.Node,
 		Connected: func(id ids.Node) bool { return s.host.Connected(string(id), wire.Operation) },
-		HandOver:  s.handOverTo, Clock: s.clock, Logger: s.log,
+		HandOver:  s.leader.HandOver, Clock: s.clock, Logger: s.log,
 	})
 	return upkeep.New(upkeep.Options{
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
-		Leading: s.leading, Distance: s.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.registrar.Refresh,
+		Leading: s.leader.Slices, Distance: s.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.registrar.Refresh,
 		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.log,
 	})
 }

@@ -6,6 +6,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -30,13 +31,13 @@ import (
 	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/intents"
+	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/replog"
-	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
@@ -88,6 +89,8 @@ type Server struct {
 	space     *diskspace.Gauge
 	ledger    *replog.Ledger
 	loop      *operate.Loop
+	driver    *driver
+	leader    *leadership.Leader
 	who       *identity.Registry
 	cost      *cost.Counter
 	tickets   *ticket.Sealer
@@ -98,9 +101,7 @@ type Server struct {
 	locks     *advisory.Server
 	holds     *advisory.Holds
 	fetcher   *snapshot.Fetcher
-	receiver  *snapshot.Receiver
 	sender    *snapshot.Sender
-	swaps     *rowcas.Runner
 	survey    *survey.Surveyor
 	intents   *intents.Runner
 	strays    failback.Observer
@@ -231,6 +232,15 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
+// leave passes the node's part in its slices on, within the time that clients
+// would wait for it anyway.
+func (s *Server) leave() {
+	ctx, cancel := context.WithTimeout(s.life.ctx, s.config.Session+s.config.Lease/2)
+	defer cancel()
+	s.host.SetFilter(nil)
+	s.leader.Leave(ctx, func() bool { return s.failed.Load() || s.aborted.Load() })
+}
+
 func (s *Server) close() error {
 	var err error
 	if s.gate.IsOpen() && !s.aborted.Load() && !s.failed.Load() {
@@ -244,8 +254,8 @@ func (s *Server) close() error {
 		err = errors.Join(err, s.host.Close())
 	}
 	s.life.wait()
-	if s.swaps != nil {
-		s.swaps.Wait()
+	if s.driver != nil && s.driver.swaps != nil {
+		s.driver.swaps.Wait()
 	}
 	if s.sender != nil {
 		s.sender.Close()

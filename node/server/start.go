@@ -248,15 +248,18 @@ func (s *Server) openLoop(context.Context) error {
 		Far:       s.cost.Far,
 	})
 	s.openAnswers()
+	s.driver = &driver{life: &s.life, meta: s.store.Meta(), fetcher: s.fetcher, sessions: s.sessions, locks: s.locks, fail: s.fail}
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: nodes,
-		Leases: s.sessions, Network: s.host, Helpers: driver{s}, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
+		Leases: s.sessions, Network: s.host, Helpers: s.driver, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
 		Committed: staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / 60, QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
 	})
 	s.sender = snapshot.NewSender(snapshot.SenderOptions{
 		Loop: s.loop, Meta: s.store.Meta(), Node: s.who.Node, PageBytes: s.config.TransferPageBytes, Random: s.chance.Uint64,
 	})
-	s.receiver = snapshot.NewReceiver(snapshot.ReceiverOptions{
+	s.leader = s.newLeader()
+	s.driver.loop, s.driver.leader = s.loop, s.leader
+	s.driver.receiver = snapshot.NewReceiver(snapshot.ReceiverOptions{
 		Loop: s.loop, Copies: s.loop, Host: s.host, Meta: s.store.Meta(), Fetcher: s.fetcher, Clock: s.clock, Logger: s.log,
 	})
 	for i := range restored {
@@ -264,7 +267,7 @@ func (s *Server) openLoop(context.Context) error {
 			return err
 		}
 	}
-	s.swaps = &rowcas.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
+	s.driver.swaps = &rowcas.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.deps.Wall,
 		Done: func(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
 			s.loop.Do(func(core *replica.Node, now replica.Time) { core.Swapped(now, sw, o, row) })
 			if row != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
@@ -18,6 +19,8 @@ type Holds struct {
 	Committed func(ids.Slice) tree.View
 	// Propose runs an internal operation at a slice that this node acts for.
 	Propose func(context.Context, ids.Slice, *pb.Operation) (operate.Answer, error)
+	// Leading lists the rows of the slices that this node acts for.
+	Leading func() []geoconfig.SliceRow
 	// Live reports whether a client has a session here.
 	Live   func(client uint64) bool
 	Logger *slog.Logger
@@ -35,6 +38,14 @@ func (h *Holds) ReleaseAbsent(ctx context.Context, id ids.Slice) {
 		if !h.Live(client) {
 			h.Release(ctx, id, client)
 		}
+	}
+}
+
+// ReleaseAll lets go of a client's open files in all slices that this node acts
+// for. It waits as Release does.
+func (h *Holds) ReleaseAll(ctx context.Context, client uint64) {
+	for _, row := range h.Leading() {
+		h.Release(ctx, row.ID, client)
 	}
 }
 
