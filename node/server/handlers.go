@@ -31,7 +31,8 @@ func (s *Server) handle() {
 	h.Spawn(method.GetAttr, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
 		return s.reading.GetAttr(ctx, a.Asker(w, req.Header), req)
 	}))
-	h.Spawn(method.Statfs, requests.Client(a, s.statfs))
+	reports, orders := s.newReports(), s.newOrders()
+	h.Spawn(method.Statfs, requests.Client(a, reports.Statfs))
 	h.Spawn(method.Place, requests.Client(a, s.slices.Place))
 	h.Spawn(method.Rows, requests.Client(a, s.directory.Rows))
 	h.Spawn(method.Claim, requests.Client(a, s.locks.Claim))
@@ -44,12 +45,12 @@ func (s *Server) handle() {
 	h.Spawn(method.Range, chunks.Range)
 	h.Spawn(method.Files, chunks.Files)
 
-	h.Spawn(method.Status, requests.Client(a, s.status))
-	h.Spawn(method.SliceList, requests.Client(a, s.sliceList))
-	h.Spawn(method.Where, requests.Client(a, s.where))
-	h.Spawn(method.HandOver, requests.Client(a, s.handOver))
+	h.Spawn(method.Status, requests.Client(a, reports.Status))
+	h.Spawn(method.SliceList, requests.Client(a, reports.SliceList))
+	h.Spawn(method.Where, requests.Client(a, reports.Where))
+	h.Spawn(method.HandOver, requests.Client(a, orders.HandOver))
 	h.Spawn(method.Net, requests.Client(a, s.survey.Net))
-	h.Spawn(method.DropCaches, requests.Client(a, s.dropCaches))
+	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
 
 	h.Spawn(method.Intent, requests.Node(peer, s.intents.Intent))
 	h.Spawn(method.Facts, requests.Node(peer, s.intents.Facts))

@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
+	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/advisory"
 	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/failback"
@@ -93,6 +94,32 @@ func (s *Server) openRunners() {
 		Leading: s.leader.Slices, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.deps.Wall, HLC: s.hlc, Random: s.chance.Uint64,
 		Go: s.life.spawn, Logger: s.log,
 	})
+}
+
+// newReports makes what tells people what the node knows.
+func (s *Server) newReports() *admin.Reports {
+	return admin.NewReports(admin.ReportsOptions{
+		Self: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster, Version: s.deps.Version, Loop: s.loop, Roster: s.directory,
+		Store: s.store, Space: s.space, Host: s.host, GeoConfig: s.geo, Away: s.directory.Away,
+		Sessions: s.sessions.Len, Findings: s.survey.Findings, Leading: s.leader.Slices, Committed: s.committed,
+		Reached: func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error {
+			who := s.access.Asker(w, nil)
+			return s.reading.Reached(ctx, &who, o, ticket)
+		},
+		ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
+	})
+}
+
+// newOrders makes what carries out the orders of administrators.
+func (s *Server) newOrders() *admin.Orders {
+	return &admin.Orders{
+		Self: s.id, Row: s.directory.Slice, Changed: s.directory.Changed, Pass: s.leader.HandOver,
+		Drop: func() {
+			s.content.Nodes.Drop()
+			s.store.Meta().DropCache()
+		},
+		Apply: s.geo.Apply, Key: s.batchKey, Wall: s.deps.Wall,
+	}
 }
 
 // newKeeper makes what looks after a node's part.

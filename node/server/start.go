@@ -324,3 +324,9 @@ func (s *Server) learn(rows []geoconfig.SliceRow) {
 	}
 	s.gate.Learn(rows) // what came before it was open, openServices passes on
 }
+
+// siteOf returns where a node stands; empty: it is not known.
+func (s *Server) siteOf(id ids.Node) ids.Site {
+	n, _ := s.directory.Node(id)
+	return n.Site
+}

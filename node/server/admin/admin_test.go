@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+)
+
+var chief = &identity.Who{User: "chief", Admin: true}
+
+// office is a node with one slice, which hands over at once.
+type office struct {
+	row   geoconfig.SliceRow
+	kind  fault.Kind // of hand-overs
+	audit error
+	done  []string // in order
+}
+
+func (o *office) orders() *Orders {
+	return &Orders{
+		Self:    "a",
+		Row:     func(id ids.Slice) (geoconfig.SliceRow, bool) { return o.row, id == o.row.ID },
+		Changed: func() <-chan struct{} { return nil },
+		Pass: func(_ context.Context, _ ids.Slice, to ids.Node) (fault.Kind, error) {
+			o.done = append(o.done, "hand over to "+string(to))
+			if o.kind == fault.None {
+				o.row.Active = to
+			}
+			return o.kind, nil
+		},
+		Drop: func() { o.done = append(o.done, "drop") },
+		Apply: func(_ context.Context, b geoconfig.Batch) (ids.Revision, error) {
+			o.done = append(o.done, "record "+b.Audit[0].Action+" by "+b.Audit[0].Who)
+			return 1, o.audit
+		},
+		Key:  func(kind string) string { return kind },
+		Wall: func() time.Time { return time.Unix(1, 0) },
+	}
+}
+
+func TestHandOver_TakesAnyMemberThatIsUpToDate(t *testing.T) {
+	o := &office{row: geoconfig.SliceRow{ID: 1, Active: "a", Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal},
+		{Node: "b", State: geoconfig.Failed}, {Node: "c", State: geoconfig.Normal}}}}
+	if _, err := o.orders().HandOver(t.Context(), chief, &pb.HandOverRequest{Slice: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"record slice.hand-over by chief", "hand over to c"}; !slices.Equal(o.done, want) {
+		t.Errorf("got %q, want %q", o.done, want)
+	}
+}
+
+func TestHandOver_SaysWhyItCannot(t *testing.T) {
+	row := geoconfig.SliceRow{ID: 1, Active: "a"}
+	for _, c := range []struct {
+		name string
+		o    office
+		who  *identity.Who
+		req  *pb.HandOverRequest
+		want fault.Kind
+	}{
+		{"ordered by a user", office{row: row}, &identity.Who{User: "ann"}, &pb.HandOverRequest{Slice: 1, To: "b"}, fault.Permission},
+		{"of a slice that is not known", office{row: row}, chief, &pb.HandOverRequest{Slice: 2, To: "b"}, fault.NotFound},
+		{"without a member to take it", office{row: row}, chief, &pb.HandOverRequest{Slice: 1}, fault.NotFound},
+		{"refused by the core", office{row: row, kind: fault.NotActive}, chief, &pb.HandOverRequest{Slice: 1, To: "b"}, fault.NotActive},
+	} {
+		if _, err := c.o.orders().HandOver(t.Context(), c.who, c.req); fault.KindOf(err) != c.want {
+			t.Errorf("a hand-over %s: got %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestRecord_ComesBeforeWhatIsOrdered(t *testing.T) {
+	o := &office{audit: fault.E(fault.Unreachable, "", "", "")}
+	if _, err := o.orders().DropCaches(t.Context(), chief, nil); !fault.Is(err, fault.Unreachable) {
+		t.Errorf("got %v without an audit log, want unreachable", err)
+	}
+	o.audit = nil
+	if _, err := o.orders().DropCaches(t.Context(), chief, nil); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"record node.drop-caches by chief", "record node.drop-caches by chief", "drop"}; !slices.Equal(o.done, want) {
+		t.Errorf("got %q, want %q", o.done, want)
+	}
+}
+
+// fakeRoster knows where nodes stand.
+type fakeRoster struct{ Roster }
+
+func (fakeRoster) Node(id ids.Node) (geoconfig.Node, bool) {
+	return geoconfig.Node{ID: id, Site: "at-" + ids.Site(id)}, true
+}
+
+// fakeLoop has a copy of each slice, for which the node acts until time 10.
+type fakeLoop struct{ Loop }
+
+func (fakeLoop) Published(id ids.Slice) *operate.Published {
+	p := operate.NewPublished(id, replica.RoleLeading, nil, 10)
+	p.Applied.Store(7)
+	return p
+}
+
+// emptyView is a slice's copy without anything in it.
+type emptyView struct{}
+
+func (emptyView) Get([]byte) ([]byte, bool, error) { return nil, false, nil }
+
+func (emptyView) Scan(_, _ []byte, _ func(key, value []byte) bool) error { return nil }
+
+func TestSlice_TellsWhatASliceLacks(t *testing.T) {
+	now := time.Duration(9)
+	s := NewReports(ReportsOptions{Self: "a", Loop: fakeLoop{}, Roster: fakeRoster{}, Clock: func() time.Duration { return now },
+		Committed: func(ids.Slice) tree.View { return emptyView{} }})
+	row := geoconfig.SliceRow{ID: 1, Active: "b", Policy: geoconfig.Policy{Level: 2},
+		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Failed}, {Node: "b", State: geoconfig.Normal}}}
+	got := s.slice(row, replica.Status{}, false)
+	want := []status.Member{{Node: "b", Site: "at-b", State: geoconfig.Normal.String(), Active: true}, {Node: "a", Site: "at-a", State: geoconfig.Failed.String()}}
+	if !slices.Equal(got.Members, want) {
+		t.Errorf("got members %v, want the active first: %v", got.Members, want)
+	}
+	if got.Role != "none" || !got.Serving || got.Why != "" || got.Applied != 7 || got.Protected || got.Lacks != "1 of 2 replicas are up to date" {
+		t.Errorf("got %+v", got)
+	}
+	now, row.Members[0].State = 10, geoconfig.Normal
+	if got := s.slice(row, replica.Status{}, false); got.Serving || got.Why == "" || !got.Protected || got.Lacks != "" {
+		t.Errorf("with all members, after the lease: got %+v", got)
+	}
+}

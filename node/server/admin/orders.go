@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/leadership"
+	"cartwheel.dev/node/wire"
+)
+
+// handOverLook is how often a hand-over looks whether the row names another
+// active, besides each time that it hears of a change.
+const handOverLook = 20 * time.Millisecond
+
+// Orders carry out what administrators order. Every field is needed, and none
+// changes.
+type Orders struct {
+	Self ids.Node
+	Row  func(ids.Slice) (geoconfig.SliceRow, bool)
+	// Changed returns a channel that is closed when rows change.
+	Changed func() <-chan struct{}
+	// Pass begins a hand-over; None: it was begun.
+	Pass func(ctx context.Context, id ids.Slice, to ids.Node) (fault.Kind, error)
+	// Drop empties what the node keeps in memory to serve reads.
+	Drop func()
+	// Apply writes to the configuration, Key names a batch of some kind.
+	Apply func(context.Context, geoconfig.Batch) (ids.Revision, error)
+	Key   func(kind string) string
+	Wall  func() time.Time
+}
+
+// HandOver hands this node's slice over to the member that the request names, or to
+// any that is up to date. It answers once the row names another active.
+func (s *Orders) HandOver(ctx context.Context, w *identity.Who, req *pb.HandOverRequest) (proto.Message, error) {
+	const op fault.Op = "admin.HandOver"
+	if err := w.Order(op); err != nil {
+		return nil, err
+	}
+	row, ok := s.Row(ids.Slice(req.Slice))
+	if !ok {
+		return nil, fault.E(fault.NotFound, op, fmt.Sprintf("slices/%d", req.Slice), "there is no such slice")
+	}
+	to := ids.Node(req.To)
+	if to == "" {
+		others := leadership.Successors(row, s.Self)
+		if len(others) == 0 {
+			return nil, fault.E(fault.NotFound, op, fmt.Sprintf("slices/%d", req.Slice), "no other member is up to date")
+		}
+		to = others[0]
+	}
+	var kind fault.Kind
+	err := s.record(ctx, w, "slice.hand-over", geoconfig.SliceKey(row.ID).String(), "from "+string(s.Self)+" to "+string(to))
+	if err == nil {
+		kind, err = s.Pass(ctx, row.ID, to)
+	}
+	if err == nil && kind != fault.None {
+		err = fault.E(kind, op, fmt.Sprintf("slices/%d", req.Slice), "the slice cannot be handed over now")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.awaitOther(ctx, row.ID); err != nil {
+		return nil, err
+	}
+	return &pb.HandOverResponse{}, nil
+}
+
+// awaitOther waits, without a worker, until a slice's row names another active
+// than this node.
+func (s *Orders) awaitOther(ctx context.Context, id ids.Slice) error {
+	resume, err := wire.Yield(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	for {
+		if row, ok := s.Row(id); ok && row.Active != s.Self {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Wrap(fault.TimedOut, "admin.awaitOther", "", ctx.Err())
+		case <-s.Changed():
+		case <-time.After(handOverLook):
+		}
+	}
+}
+
+// DropCaches empties what is kept in memory to serve reads.
+func (s *Orders) DropCaches(ctx context.Context, w *identity.Who, _ *pb.DropCachesRequest) (proto.Message, error) {
+	if err := w.Order("admin.DropCaches"); err != nil {
+		return nil, err
+	}
+	if err := s.record(ctx, w, "node.drop-caches", geoconfig.Node{ID: s.Self}.Key().String(), ""); err != nil {
+		return nil, err
+	}
+	s.Drop()
+	return &pb.DropCachesResponse{}, nil
+}
+
+// record writes into the audit log that a user ordered something. What cannot
+// be recorded is not done.
+func (s *Orders) record(ctx context.Context, w *identity.Who, action, subject, detail string) error {
+	_, err := s.Apply(ctx, geoconfig.Batch{Key: s.Key("order"), Audit: []geoconfig.AuditRecord{{
+		AtNS: s.Wall().UnixNano(), Who: string(w.User), Action: action, Subject: subject, Detail: detail}}})
+	if err != nil {
+		return &fault.Error{Kind: fault.KindOf(err), Op: "admin.record", Subject: subject, Cause: err,
+			Public: "the audit log cannot be written, so this is not done: is geo-config there?"}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+// Package admin answers the people who run a cluster: what a node knows of itself
+// and of its slices, where an object is, and what administrators order. It shows
+// what other parts know and has them do what is ordered. Each order is in the
+// audit log before it is carried out. Reports and Orders are safe for concurrent
+// use.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/store"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+// Loop is what reports ask of the node's loop.
+type Loop interface {
+	Ask(context.Context, func(*replica.Node, replica.Time)) error
+	Published(ids.Slice) *operate.Published
+	EachPublished(func(*operate.Published) bool)
+}
+
+// Roster is this node's copy of the configuration.
+type Roster interface {
+	Slice(ids.Slice) (geoconfig.SliceRow, bool)
+	Slices() []geoconfig.SliceRow
+	Node(ids.Node) (geoconfig.Node, bool)
+	Nodes() []geoconfig.Node
+}
+
+// Store is the node's disk.
+type Store interface {
+	Usage() store.Usage
+	Incarnation() ids.Incarnation
+}
+
+// Space says how much room the node has.
+type Space interface {
+	Capacity(store.Usage) int64
+	Free(store.Usage) int64
+	IsFull() bool
+}
+
+// Host is the node's connections.
+type Host interface {
+	Addresses() []string
+	Path(peer string) (wire.Path, bool)
+}
+
+// GeoConfig is the configuration store.
+type GeoConfig interface {
+	Properties(context.Context) (geoconfig.Properties, error)
+}
+
+// ReportsOptions are what Reports are made of. Every field is needed.
+type ReportsOptions struct {
+	Self    ids.Node
+	Site    ids.Site
+	Cluster func() ids.Cluster
+	Version string
+	Loop    Loop
+	Roster  Roster
+	Store   Store
+	Space   Space
+	Host    Host
+	// GeoConfig is the configuration store, which is away since Away; zero: it is
+	// there.
+	GeoConfig GeoConfig
+	Away      func() time.Time
+	// Sessions counts the clients' sessions and their leases.
+	Sessions func() (sessions, leases int)
+	// Findings are those of the site audit.
+	Findings func() []status.Finding
+	// Leading lists the rows of the slices that this node acts for.
+	Leading func() []geoconfig.SliceRow
+	// Committed is what this node's own copy of a slice shows.
+	Committed func(ids.Slice) tree.View
+	// Reached refuses a user an object that it may not reach.
+	Reached func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error
+	// ReserveBytes of the disk are never given to clients.
+	ReserveBytes int64
+	// Began is when the node started, by Clock.
+	Began time.Duration
+	Clock func() time.Duration
+}
+
+// Reports tell what a node knows. They change nothing.
+type Reports struct{ o ReportsOptions }
+
+// NewReports returns the reports of a node.
+func NewReports(o ReportsOptions) *Reports { return &Reports{o: o} }
+
+// Status tells what the node knows of itself.
+func (s *Reports) Status(ctx context.Context, _ *identity.Who, _ *pb.StatusRequest) (proto.Message, error) {
+	u := s.o.Store.Usage()
+	out := status.Node{
+		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
+		Incarnation: s.o.Store.Incarnation(), Addresses: s.o.Host.Addresses(), UptimeNS: s.o.Clock() - s.o.Began,
+		CapacityBytes: s.o.Space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.o.Space.IsFull(),
+		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
+	}
+	s.o.Loop.EachPublished(func(p *operate.Published) bool {
+		switch p.Role {
+		case replica.RoleActive, replica.RoleLeading, replica.RoleYielding:
+			out.SlicesActive++
+		case replica.RoleStandby:
+			out.SlicesStandby++
+		case replica.RoleJunior:
+			out.SlicesJunior++
+		}
+		return true
+	})
+	out.Sessions, out.ObjectLeases = s.o.Sessions()
+	for _, n := range s.o.Roster.Nodes() {
+		if n.ID != s.o.Self {
+			path, up := s.o.Host.Path(string(n.ID))
+			out.Peers = append(out.Peers, status.Peer{ID: n.ID, Site: n.Site, Connected: up, RTTNS: path.RTT})
+		}
+	}
+	encoded, err := json.Marshal(out)
+	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "admin.Status", "", err)
+}
+
+// geoConfig tells whether the configuration store is there, and of what kind.
+func (s *Reports) geoConfig(ctx context.Context) status.GeoConfig {
+	if away := s.o.Away(); !away.IsZero() {
+		return status.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}
+	}
+	out := status.GeoConfig{Reachable: true}
+	if p, err := s.o.GeoConfig.Properties(ctx); err == nil {
+		out.Kind, out.SinglePoint = p.Name, p.SinglePoint
+	}
+	if out.SinglePoint {
+		out.Warning = "the configuration store is a single process: while it is away, changes wait"
+	}
+	return out
+}
+
+// Statfs says how much room there is.
+func (s *Reports) Statfs(context.Context, *identity.Who, *pb.StatfsRequest) (proto.Message, error) {
+	u := s.o.Store.Usage()
+	total, free := s.o.Space.Capacity(u), max(s.o.Space.Free(u)-s.o.ReserveBytes, 0)
+	var objects uint64
+	for _, row := range s.o.Leading() {
+		state, err := tree.ReadState(s.o.Committed(row.ID))
+		if err != nil {
+			return nil, fault.Wrap(fault.IO, "admin.Statfs", "", err)
+		}
+		objects += state.Objects
+	}
+	// Another slice can always be made: what bounds objects is space.
+	return &pb.StatfsResponse{TotalBytes: uint64(max(total, 0)), FreeBytes: uint64(free), Objects: objects, FreeObjects: uint64(free) / 512}, nil
+}
+
+// SliceList lists the slices as this node sees them.
+func (s *Reports) SliceList(ctx context.Context, _ *identity.Who, _ *pb.SliceListRequest) (proto.Message, error) {
+	statuses := map[ids.Slice]replica.Status{}
+	rows := s.o.Roster.Slices()
+	err := s.o.Loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
+		for _, row := range rows {
+			if st, ok := core.Status(row.ID); ok {
+				statuses[row.ID] = st
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.SliceListResponse{}
+	for _, row := range rows {
+		st, known := statuses[row.ID]
+		encoded, err := json.Marshal(s.slice(row, st, known))
+		if err != nil {
+			return nil, fault.Wrap(fault.Corrupt, "admin.SliceList", "", err)
+		}
+		out.Slices = append(out.Slices, encoded)
+	}
+	return out, nil
+}
+
+// slice tells how one slice stands. known says that this node has a copy, whose
+// status is st.
+func (s *Reports) slice(row geoconfig.SliceRow, st replica.Status, known bool) status.Slice {
+	out := status.Slice{SliceRow: row, Role: "none", Members: s.members(row)}
+	if known {
+		out.Role, out.Commit = st.Role.String(), st.Commit
+	}
+	if p := s.o.Loop.Published(row.ID); p != nil {
+		out.Applied = ids.Serial(p.Applied.Load())
+		out.Serving = p.Serves(s.o.Clock())
+	}
+	if !out.Serving {
+		out.Why = "this node is " + out.Role + " here"
+	}
+	if state, err := tree.ReadState(s.o.Committed(row.ID)); err == nil {
+		out.Objects, out.StoredBytes = state.Objects, new(int64(state.Stored))
+	}
+	normal := len(row.Normals())
+	out.Protected = normal >= row.Policy.Level
+	if !out.Protected {
+		out.Lacks = fmt.Sprintf("%d of %d replicas are up to date", normal, row.Policy.Level)
+	}
+	return out
+}
+
+// members lists a slice's members with their sites, the active first.
+func (s *Reports) members(row geoconfig.SliceRow) []status.Member {
+	out := make([]status.Member, 0, len(row.Members))
+	for _, m := range row.Members {
+		n, _ := s.o.Roster.Node(m.Node)
+		r := status.Member{Node: m.Node, Site: n.Site, State: m.State.String(), Active: m.Node == row.Active}
+		if r.Active {
+			out = append([]status.Member{r}, out...)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
