@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/upkeep"
+	"cartwheel.dev/node/server/watchdog"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
@@ -120,6 +121,12 @@ func (s *Server) newOrders() *admin.Orders {
 		},
 		Apply: s.geo.Apply, Key: s.batchKey, Wall: s.deps.Wall,
 	}
+}
+
+// newWatchdog makes what ends the node once its disk does not answer.
+func (s *Server) newWatchdog() *watchdog.Dog {
+	return watchdog.New(watchdog.Options{After: s.deps.StallAfter, Data: s.config.Data, Progress: s.loop.Progress,
+		IsFull: func() bool { return s.store.Room(0) != nil }, Fail: s.fail})
 }
 
 // newKeeper makes what looks after a node's part.

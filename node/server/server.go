@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -41,6 +40,7 @@ import (
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/ticket"
+	"cartwheel.dev/node/server/watchdog"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -112,15 +112,8 @@ type Server struct {
 	registrar *registration.Registrar
 	endpoint  *registration.Endpoint
 
-	chance  *source
-	aborted atomic.Bool
-	failed  atomic.Bool // nothing can be handed over any more
-	failure chan error  // the first fatal one
-
-	life     lifetime
-	closing  atomic.Bool
-	closed   chan struct{} // closed once everything is, and closeErr is set
-	closeErr error
+	chance *source
+	life   lifetime
 }
 
 func (d Deps) withDefaults() Deps {
@@ -128,7 +121,7 @@ func (d Deps) withDefaults() Deps {
 		d.Clock = boottime.Default()
 	}
 	if d.StallAfter == 0 {
-		d.StallAfter = stallAfter
+		d.StallAfter = watchdog.After
 	}
 	if d.StepTimeout == 0 {
 		d.StepTimeout = intents.StepTimeout
@@ -197,19 +190,16 @@ func (s *Server) Locks() (held, waiting int) {
 }
 
 // Failed gives the error after which the node must end; its owner calls Close.
-func (s *Server) Failed() <-chan error { return s.failure }
+func (s *Server) Failed() <-chan error { return s.life.failure }
 
 // Host returns the node's connections, for tests that disturb them.
 func (s *Server) Host() *wire.Host { return s.host }
 
-// fail notes the first failure that ends the node. It does not block.
+// fail notes a failure that ends the node. It does not block.
 func (s *Server) fail(err error) {
-	select {
-	case s.failure <- err:
+	if s.life.fail(err) {
 		s.log.Error("the node must end", "error", err)
-	default:
 	}
-	s.failed.Store(true)
 	// From here on nothing is acknowledged or promised.
 	if s.gate.IsOpen() {
 		s.loop.Stop()
@@ -218,19 +208,12 @@ func (s *Server) fail(err error) {
 
 // Abort stops the node as a crash would: nothing is handed over, nobody is told.
 func (s *Server) Abort() error {
-	s.aborted.Store(true)
+	s.life.aborted.Store(true)
 	return s.Close()
 }
 
 // Close stops the node: no more requests, the loop, then the disk.
-func (s *Server) Close() error {
-	if s.closing.CompareAndSwap(false, true) {
-		s.closeErr = s.close()
-		close(s.closed)
-	}
-	<-s.closed
-	return s.closeErr
-}
+func (s *Server) Close() error { return s.life.close(s.close) }
 
 // leave passes the node's part in its slices on, within the time that clients
 // would wait for it anyway.
@@ -238,12 +221,12 @@ func (s *Server) leave() {
 	ctx, cancel := context.WithTimeout(s.life.ctx, s.config.Session+s.config.Lease/2)
 	defer cancel()
 	s.host.SetFilter(nil)
-	s.leader.Leave(ctx, func() bool { return s.failed.Load() || s.aborted.Load() })
+	s.leader.Leave(ctx, func() bool { return !s.life.canPassOn() })
 }
 
 func (s *Server) close() error {
 	var err error
-	if s.gate.IsOpen() && !s.aborted.Load() && !s.failed.Load() {
+	if s.gate.IsOpen() && s.life.canPassOn() {
 		s.leave()
 	}
 	s.life.stop()

@@ -48,7 +48,7 @@ func Open(ctx context.Context, c Config, d Deps) (*Server, error) {
 	}
 	d = d.withDefaults()
 	s := &Server{config: c, deps: d, id: ids.Node(d.Key.KeyID()), clock: d.Clock, hlc: hlc.New(d.Wall),
-		boot: d.Random.Uint64(), failure: make(chan error, 1), closed: make(chan struct{}),
+		boot:   d.Random.Uint64(),
 		chance: &source{rand: d.Random}}
 	s.log = d.Logger.With("node", shortID(s.id))
 	s.began = s.clock()
@@ -69,7 +69,7 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	s.life.spawn(s.directory.Run)
-	s.life.spawn(s.mindStalls)
+	s.life.spawn(s.newWatchdog().Run)
 	s.life.spawn(s.space.Run)
 	s.life.spawn(newKeeper(s).Run)
 	s.life.spawn(s.survey.Run)
@@ -285,7 +285,7 @@ func (s *Server) openServices(context.Context) error {
 	s.life.spawn(s.sessions.Run)
 	s.life.spawn(s.intents.Run)
 	s.gate.Open(peers.Parts{Who: s.who, Loop: s.loop, Survey: s.survey, Recheck: s.host.Recheck, HoldsGeoConfig: s.config.holdsGeoConfig})
-	if s.failed.Load() { // before there was a loop to stop
+	if s.life.failed.Load() { // before there was a loop to stop
 		s.loop.Stop()
 	}
 	s.loop.Learn(s.directory.Slices())

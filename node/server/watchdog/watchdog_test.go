@@ -1,4 +1,4 @@
-package server
+package watchdog
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"cartwheel.dev/node/server/operate"
 )
 
-func TestAStallIsNoProgressForLong(t *testing.T) {
+func TestLook_StallsWhereNothingMovesForLong(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		at   func(look uint64) operate.Progress
@@ -20,14 +20,14 @@ func TestAStallIsNoProgressForLong(t *testing.T) {
 		{"a loop that stands", func(uint64) operate.Progress { return operate.Progress{Turns: 5} }, true, true},
 		{"a loop that stands now and then", func(n uint64) operate.Progress { return operate.Progress{Turns: n / 20} }, false, false},
 	} {
-		var s stall
+		d := New(Options{})
 		stalled := uint64(0)
-		for n := uint64(1); n <= 3*stallLooks && stalled == 0; n++ {
-			if s.look(c.at(n), c.full) {
+		for n := uint64(1); n <= 3*looks && stalled == 0; n++ {
+			if d.look(c.at(n), c.full) {
 				stalled = n
 			}
 		}
-		if (stalled > 0) != c.want || c.want && stalled < stallLooks {
+		if (stalled > 0) != c.want || c.want && stalled < looks {
 			t.Errorf("%s: stalled at look %d, want it to stall: %v", c.name, stalled, c.want)
 		}
 	}
