@@ -12,7 +12,7 @@ import (
 )
 
 // Methods lists the methods that the node answers.
-func (s *Server) Methods() []wire.Method { return s.host.Methods() }
+func (s *Server) Methods() []wire.Method { return s.net.host.Methods() }
 
 // Committed is what this node's own copy of a slice shows, whatever its part.
 func (s *Server) Committed(id ids.Slice) tree.View {

@@ -13,9 +13,9 @@ import (
 
 // handle registers everything that the node answers.
 func (s *Server) handle() {
-	h, a, peer := s.host, s.access, s.who.Node
-	greeter := &requests.Greeter{Self: s.id, Site: s.config.Site, Cluster: s.Cluster, Clients: s.who,
-		Session: s.config.Session, KeepAlive: s.sessions.KeepAlive}
+	h, a, peer := s.net.host, s.answers.access, s.net.who.Node
+	greeter := &requests.Greeter{Self: s.id, Site: s.config.Site, Cluster: s.Cluster, Clients: s.net.who,
+		Session: s.config.Session, KeepAlive: s.answers.sessions.KeepAlive}
 	h.Inline(method.Hello, greeter.Hello)
 	h.Inline(method.KeepAlive, greeter.Prolong)
 	h.Inline(method.Operate, s.operations().Operate)
@@ -24,21 +24,21 @@ func (s *Server) handle() {
 	h.Message(method.Beacon, frames.Take)
 
 	h.Spawn(method.Resolve, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.ResolveRequest) (proto.Message, error) {
-		return s.reading.Resolve(ctx, a.Asker(w, req.Header), req)
+		return s.answers.reading.Resolve(ctx, a.Asker(w, req.Header), req)
 	}))
-	listing := &requests.Listing{Access: a, Page: s.reading.List, Send: h.Send}
+	listing := &requests.Listing{Access: a, Page: s.answers.reading.List, Send: h.Send}
 	h.Spawn(method.List, listing.List)
 	h.Spawn(method.GetAttr, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
-		return s.reading.GetAttr(ctx, a.Asker(w, req.Header), req)
+		return s.answers.reading.GetAttr(ctx, a.Asker(w, req.Header), req)
 	}))
 	reports, orders := s.newReports(), s.newOrders()
 	h.Spawn(method.Statfs, requests.Client(a, reports.Statfs))
 	h.Spawn(method.Place, requests.Client(a, s.slices.Place))
 	h.Spawn(method.Rows, requests.Client(a, s.directory.Rows))
-	h.Spawn(method.Claim, requests.Client(a, s.locks.Claim))
-	h.Inline(method.Lock, s.locks.Set)
+	h.Spawn(method.Claim, requests.Client(a, s.answers.locks.Claim))
+	h.Inline(method.Lock, s.answers.locks.Set)
 
-	chunks := &requests.Chunks{Self: s.id, Access: a, Content: s.content, Reading: s.reading, Row: s.directory.Slice}
+	chunks := &requests.Chunks{Self: s.id, Access: a, Content: s.answers.content, Reading: s.answers.reading, Row: s.directory.Slice}
 	h.Spawn(method.Have, chunks.Have)
 	h.Spawn(method.Put, chunks.Put)
 	h.Spawn(method.Get, chunks.Get)
@@ -49,7 +49,7 @@ func (s *Server) handle() {
 	h.Spawn(method.SliceList, requests.Client(a, reports.SliceList))
 	h.Spawn(method.Where, requests.Client(a, reports.Where))
 	h.Spawn(method.HandOver, requests.Client(a, orders.HandOver))
-	h.Spawn(method.Net, requests.Client(a, s.survey.Net))
+	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
 
 	h.Spawn(method.Intent, requests.Node(peer, s.intents.Intent))
@@ -60,7 +60,7 @@ func (s *Server) handle() {
 // operations makes what orders clients' and nodes' operations.
 func (s *Server) operations() *requests.Operations {
 	return &requests.Operations{
-		Access: s.access, Sharing: s.sessions, Leases: s.sessions, Intents: s.intents, Order: s.loop.Operate, MayCommit: s.locks.MayCommit,
-		Row: s.directory.Slice, Count: s.cost.Count, HLC: s.hlc, Go: s.life.spawn,
+		Access: s.answers.access, Sharing: s.answers.sessions, Leases: s.answers.sessions, Intents: s.intents, Order: s.loop.Operate, MayCommit: s.answers.locks.MayCommit,
+		Row: s.directory.Slice, Count: s.answers.cost.Count, HLC: s.hlc, Go: s.life.spawn,
 	}
 }

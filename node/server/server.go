@@ -3,6 +3,40 @@
 // and other nodes. It holds no protocol of its own: the packages below it do
 // the work, and this one wires them together, starts them and stops them. A
 // Server is safe for concurrent use.
+//
+// The parts take the functions or the few methods that they need, and never the
+// Server:
+//
+//	cluster       keeps the node's copy of the configuration
+//	peers         says who may connect, and keeps connections to other nodes
+//	identity      knows who stands behind a connection
+//	registration  keeps the node's own row, and knows where the node listens
+//	survey        measures distances to other nodes, and publishes them
+//	audit         judges the sites by those distances
+//	operate       orders operations: the loop, which owns the replica core
+//	replog        is the loop's log on the journal
+//	rowcas        changes slices' rows by compare and swap
+//	snapshot      sends and receives the state of slices, and fetches chunks
+//	requests      answers operations, chunk calls, listings, hellos and frames
+//	access        says as whom a request acts and what it may name
+//	ticket        seals and opens tickets
+//	reading       answers what clients ask about objects
+//	chunks        serves chunks by address
+//	leases        keeps the clients' sessions and what they may cache
+//	advisory      keeps advisory locks and open files
+//	cost          counts the round trips that operations wait for
+//	leadership    acts for the slices that the node leads
+//	intents       runs operations over several slices
+//	allocation    says which slice a new object goes to, and makes slices
+//	placement     chooses nodes for a slice
+//	failback      hands slices back to their home sites
+//	upkeep        checkpoints, and adds members that slices lack
+//	diskspace     watches how full the disk is
+//	watchdog      ends the node where the disk does not answer
+//	admin         answers the people who run the cluster
+//
+// Open makes them in an order in which each finds what it needs; start.go has the
+// steps. A part that needs a later one takes a function that looks it up.
 package server
 
 import (
@@ -17,8 +51,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
-	"cartwheel.dev/node/hlc"
-	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
@@ -39,10 +71,8 @@ import (
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/survey"
-	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/server/watchdog"
 	"cartwheel.dev/node/store"
-	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
 
@@ -71,49 +101,65 @@ type Deps struct {
 	Core    func(*replica.Config)
 }
 
-// Server is a running node.
+// Server is a running node. Open makes the parts, which do not change afterwards.
+// A part is nil until its step of the start; Close takes down what there is.
 type Server struct {
+	base
 	config Config
 	deps   Deps
-	id     ids.Node
-	log    *slog.Logger
-	clock  boottime.Func
-	hlc    *hlc.Clock
-	boot   uint64
-	began  time.Duration
+	life   lifetime
 
-	host      *wire.Host
+	// The cluster's configuration, and this node's copy of it.
 	geo       geoconfig.Store
 	directory *cluster.Directory
-	store     *store.Store
-	space     *diskspace.Gauge
-	ledger    *replog.Ledger
-	loop      *operate.Loop
-	driver    *driver
-	leader    *leadership.Leader
-	who       *identity.Registry
-	cost      *cost.Counter
-	tickets   *ticket.Sealer
-	content   *chunks.Server
-	reading   *reading.Server
-	access    *access.Control
-	sessions  *leases.Sessions
-	locks     *advisory.Server
-	holds     *advisory.Holds
-	fetcher   *snapshot.Fetcher
-	sender    *snapshot.Sender
-	survey    *survey.Surveyor
-	intents   *intents.Runner
-	strays    failback.Observer
-	slices    *allocation.Allocator
-	gate      peers.Gate
-	stamps    *peers.Stamps
-	meet      func() // connects the node to those of the roster
-	registrar *registration.Registrar
-	endpoint  *registration.Endpoint
 
-	chance *source
-	life   lifetime
+	net connections
+
+	// The disk, and how full it is.
+	store *store.Store
+	space *diskspace.Gauge
+
+	// The loop orders the operations of all slices; the ledger is its log, and the
+	// driver does for it what may block.
+	ledger *replog.Ledger
+	loop   *operate.Loop
+	driver *driver
+	sender *snapshot.Sender
+
+	answers answers
+
+	// What the node does about its slices on its own.
+	leader  *leadership.Leader
+	intents *intents.Runner
+	slices  *allocation.Allocator
+	strays  failback.Observer
+}
+
+// connections are a node's ties to the other processes of its cluster. The host
+// comes first and calls the gate back; who, survey and registrar come once the
+// node knows its cluster.
+type connections struct {
+	gate      peers.Gate // shut until the parts that it tells of peers are there
+	host      *wire.Host
+	stamps    *peers.Stamps
+	contacts  *peers.Contacts
+	who       *identity.Registry
+	survey    *survey.Surveyor
+	endpoint  *registration.Endpoint
+	registrar *registration.Registrar
+}
+
+// answers are the parts that answer requests, and what these have in common: who
+// may do what, and who holds what. They are made before the loop, which calls
+// some of them back.
+type answers struct {
+	cost     *cost.Counter
+	access   *access.Control
+	sessions *leases.Sessions
+	locks    *advisory.Server
+	holds    *advisory.Holds
+	content  *chunks.Server
+	reading  *reading.Server
 }
 
 func (d Deps) withDefaults() Deps {
@@ -138,62 +184,27 @@ func (d Deps) withDefaults() Deps {
 	return d
 }
 
-// shortID is the end of a node's ID, which tells nodes apart in a log.
-func shortID(id ids.Node) string { return string(id[max(0, len(id)-8):]) }
-
 // ID names the node.
 func (s *Server) ID() ids.Node { return s.id }
 
 // Addresses returns where the node listens.
-func (s *Server) Addresses() []string { return s.host.Addresses() }
+func (s *Server) Addresses() []string { return s.net.host.Addresses() }
 
 // Cluster names the cluster that the node belongs to.
 func (s *Server) Cluster() ids.Cluster { return s.directory.Cluster().ID }
-
-// CheckRoot answers nil once this node leads the root slice and the root is
-// there.
-func (s *Server) CheckRoot() error {
-	p := s.loop.Published(ids.RootSlice)
-	if !p.Serves(s.clock()) {
-		return fault.E(fault.NotActive, "server.CheckRoot", string(s.id), "this node does not act for the root slice now")
-	}
-	_, err := tree.GetAttr(operate.Committed(s.store.Meta(), ids.RootSlice), ids.RootObject, false, false)
-	return err
-}
-
-// CheckCopy answers nil if this node's own copy, whatever its part, has a name
-// and all the content of the file that it names.
-func (s *Server) CheckCopy(dir ids.Object, name []byte) error {
-	v := operate.Committed(s.store.Meta(), dir.Slice())
-	e, err := tree.Lookup(v, dir, name)
-	if err != nil {
-		return err
-	}
-	attr, err := tree.GetAttr(v, e.Object, true, false)
-	if err != nil || attr.Content == nil || len(attr.Content.Root) == 0 {
-		return err
-	}
-	_, _, done, err := s.content.Range(s.life.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true})
-	if done != nil {
-		done()
-	}
-	return err
-}
 
 // JournalBytes returns how much of the journal a start would read.
 func (s *Server) JournalBytes() int64 { return s.store.Journal().Bytes() }
 
 // Locks returns how many advisory locks are held here and how many requests
 // wait for one.
-func (s *Server) Locks() (held, waiting int) {
-	return s.locks.Len()
-}
+func (s *Server) Locks() (held, waiting int) { return s.answers.locks.Len() }
 
 // Failed gives the error after which the node must end; its owner calls Close.
 func (s *Server) Failed() <-chan error { return s.life.failure }
 
 // Host returns the node's connections, for tests that disturb them.
-func (s *Server) Host() *wire.Host { return s.host }
+func (s *Server) Host() *wire.Host { return s.net.host }
 
 // fail notes a failure that ends the node. It does not block.
 func (s *Server) fail(err error) {
@@ -201,12 +212,12 @@ func (s *Server) fail(err error) {
 		s.log.Error("the node must end", "error", err)
 	}
 	// From here on nothing is acknowledged or promised.
-	if s.gate.IsOpen() {
+	if s.net.gate.IsOpen() {
 		s.loop.Stop()
 	}
 }
 
-// Abort stops the node as a crash would: nothing is handed over, nobody is told.
+// Abort stops the node as a crash would: it hands nothing over and tells no peer.
 func (s *Server) Abort() error {
 	s.life.aborted.Store(true)
 	return s.Close()
@@ -220,21 +231,22 @@ func (s *Server) Close() error { return s.life.close(s.close) }
 func (s *Server) leave() {
 	ctx, cancel := context.WithTimeout(s.life.ctx, s.config.Session+s.config.Lease/2)
 	defer cancel()
-	s.host.SetFilter(nil)
+	s.net.host.SetFilter(nil)
 	s.leader.Leave(ctx, func() bool { return !s.life.canPassOn() })
 }
 
+// close takes down what there is.
 func (s *Server) close() error {
 	var err error
-	if s.gate.IsOpen() && s.life.canPassOn() {
+	if s.net.gate.IsOpen() && s.life.canPassOn() {
 		s.leave()
 	}
 	s.life.stop()
 	if s.geo != nil {
 		err = errors.Join(err, s.geo.Close())
 	}
-	if s.host != nil {
-		err = errors.Join(err, s.host.Close())
+	if s.net.host != nil {
+		err = errors.Join(err, s.net.host.Close())
 	}
 	s.life.wait()
 	if s.driver != nil && s.driver.swaps != nil {
@@ -249,8 +261,8 @@ func (s *Server) close() error {
 	return err
 }
 
-// closeQuietly closes the disk; after a failed write, closing fails too, and
-// the first failure was told already.
+// closeQuietly closes the disk. After a failed write closing fails too, and the
+// node's owner has heard of the write.
 func closeQuietly(c io.Closer) error {
 	err := c.Close()
 	if fault.Is(err, fault.Closed) {

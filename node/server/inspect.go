@@ -5,11 +5,42 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 )
+
+// CheckRoot answers nil once this node leads the root slice and the root is
+// there.
+func (s *Server) CheckRoot() error {
+	p := s.loop.Published(ids.RootSlice)
+	if !p.Serves(s.clock()) {
+		return fault.E(fault.NotActive, "server.CheckRoot", string(s.id), "this node does not act for the root slice now")
+	}
+	_, err := tree.GetAttr(s.committed(ids.RootSlice), ids.RootObject, false, false)
+	return err
+}
+
+// CheckCopy answers nil if this node's own copy, whatever its part, has a name
+// and all the content of the file that it names.
+func (s *Server) CheckCopy(dir ids.Object, name []byte) error {
+	v := s.committed(dir.Slice())
+	e, err := tree.Lookup(v, dir, name)
+	if err != nil {
+		return err
+	}
+	attr, err := tree.GetAttr(v, e.Object, true, false)
+	if err != nil || attr.Content == nil || len(attr.Content.Root) == 0 {
+		return err
+	}
+	_, _, done, err := s.answers.content.Range(s.life.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true})
+	if done != nil {
+		done()
+	}
+	return err
+}
 
 // CopySum sums up everything that this node's own copy of a slice shows its
 // readers, with the serial up to which it is applied: two members that applied
@@ -19,7 +50,7 @@ func (s *Server) CopySum(slice ids.Slice) (ids.Serial, string, error) {
 	if p == nil {
 		return 0, "", nil
 	}
-	v := operate.Committed(s.store.Meta(), slice)
+	v := s.committed(slice)
 	out := ""
 	for kind := byte('a'); kind <= 'z'; kind++ {
 		if !tree.Versioned([]byte{kind}) {

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/access"
+	"cartwheel.dev/node/server/advisory"
+	"cartwheel.dev/node/server/chunks"
+	"cartwheel.dev/node/server/cost"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/leases"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/ticket"
+)
+
+const (
+	// stagedLife is for how long a chunk counts at least that its user stored and
+	// does not commit.
+	stagedLife = time.Hour
+	// nodesBytes bounds the manifests' nodes that are kept in memory.
+	nodesBytes = 8 << 20
+)
+
+// openAnswers makes the parts that answer requests beside the loop, or that it
+// calls back. There is no loop yet: they ask for it when they need it.
+func (s *Server) openAnswers() {
+	a := &s.answers
+	published := func(id ids.Slice) *operate.Published { return s.loop.Published(id) }
+	a.cost = &cost.Counter{Self: s.id, Published: published,
+		Far: func(peer string) bool { return s.net.who.IsElsewhere(peer, ids.Site(s.config.Site)) }}
+	a.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: chunks.NewNodes(s.store.Packs(), nodesBytes), Caller: s.net.host,
+		Full: s.space.IsFull, Far: a.cost.Far, Staged: chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)}
+	a.sessions = leases.New(leases.Options{
+		Config: s.config.leases(), First: s.chance.Uint64(), Clock: s.clock, Caller: s.net.host, Logger: s.log,
+		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
+		Published: published, Ended: s.sessionEnded, Far: a.cost.Far,
+	})
+	tickets := &ticket.Sealer{Secret: func() string { return s.directory.Cluster().Secret }, Wall: s.wall}
+	elsewhere := &reading.Remote{Self: s.id, Row: s.directory.Slice, Caller: s.net.host}
+	a.reading = &reading.Server{
+		Published: published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: a.sessions,
+		Tickets: tickets, Elsewhere: elsewhere.Attr, Committed: s.committed,
+	}
+	a.access = &access.Control{Peers: s.net.who, Sessions: a.sessions, Tickets: tickets, Reading: a.reading}
+	a.locks = advisory.New(advisory.Options{
+		Self: s.id, Limits: s.config.locks(), Sessions: a.sessions, Reading: a.reading, Client: s.net.who.Client,
+		Asker:     func(w *identity.Who) reading.Asker { return a.access.Asker(w, nil) },
+		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
+	})
+	a.holds = &advisory.Holds{
+		Committed: s.committed, Leading: s.leading, Live: a.sessions.Live, Logger: s.log,
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
+			return operate.Propose(ctx, s.loop, id, op, 0, 0)
+		},
+	}
+}
+
+// sessionEnded drops what a client had under a session: its locks, and its open
+// files where it has no other session here.
+func (s *Server) sessionEnded(client, session uint64) {
+	s.answers.locks.EndSession(client, session)
+	if s.answers.sessions.Live(client) {
+		return
+	}
+	s.life.spawn(func(ctx context.Context) { s.answers.holds.ReleaseAll(ctx, client) })
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server/registration"
+)
+
+// Validate returns one error that lists every problem, or nil.
+func (c Config) Validate() error {
+	const op fault.Op = "server.Validate"
+	var p problems
+	p.check(c.Version >= 1 && c.Version <= ConfigVersion, "version", "is %d; this program reads up to %d", c.Version, ConfigVersion)
+	p.check(c.Data != "", "data", "is missing: name the node's directory")
+	p.check(c.Site != "", "site", "is missing: name the node's site")
+	p.check(validSite(c.Site) || c.Site == "", "site", "%q is no site name: letters, digits, '-' and '_', to 63", c.Site)
+	p.check(len(c.Listen) > 0, "listen", "is empty: give an address such as /ip4/0.0.0.0/tcp/7400")
+	for _, a := range c.Listen {
+		p.check(strings.HasPrefix(a, "/"), "listen", "%q is no multiaddress: write it as /ip4/ADDRESS/tcp/PORT", a)
+	}
+	for _, a := range c.Advertise {
+		p.check(strings.HasPrefix(a, "/"), "advertise", "%q is no multiaddress: write it as /ip4/ADDRESS/tcp/PORT", a)
+	}
+	p.check(c.Socket == "" || c.Socket == registration.NoSocket || filepath.IsAbs(c.Socket), "socket", "%q is neither an absolute path nor %q", c.Socket, registration.NoSocket)
+	for _, a := range c.GeoConfig {
+		p.check(strings.Contains(a, "/p2p/"), "geo_config", "%q lacks the server's identity: end it with /p2p/ID", a)
+	}
+	p.check(c.ExpectedNodes >= 1, "expected_nodes", "is %d; at least 1", c.ExpectedNodes)
+	p.check(c.Lease >= 100*time.Millisecond && c.Lease <= time.Minute, "lease", "is %v; between 100ms and 1m", c.Lease)
+	p.check(c.Session >= 100*time.Millisecond && c.Session <= time.Minute, "session", "is %v; between 100ms and 1m", c.Session)
+	p.check(c.FailedAfter >= time.Second, "failed_after", "is %v; at least 1s", c.FailedAfter)
+	p.check(c.SiteSpread >= 2*time.Millisecond && c.SiteSpread <= time.Minute, "site_spread", "is %v; between 2ms and 1m", c.SiteSpread)
+	p.check(c.CapacityBytes >= 0, "capacity_bytes", "is negative")
+	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
+	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
+	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
+	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
+	p.check(c.TransferPageBytes >= 1 && c.TransferPageBytes <= 4<<20, "transfer_page_bytes", "is %d; between 1 and %d", c.TransferPageBytes, 4<<20)
+	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)
+	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
+	p.check(c.Shared >= 0 && c.Shared <= time.Hour, "shared", "is %v; at most 1h", c.Shared)
+	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
+	p.check(c.MaxLeases >= 1, "max_leases", "is %d; at least 1", c.MaxLeases)
+	p.check(c.MaxLocks >= 1, "max_locks", "is %d; at least 1", c.MaxLocks)
+	p.check(c.MaxWaitingLocks >= 4, "max_waiting_locks", "is %d; at least 4", c.MaxWaitingLocks)
+	p.check(c.MaxUserSessions >= 1, "max_user_sessions", "is %d; at least 1", c.MaxUserSessions)
+	p.check(c.MaxUserLeases >= 1, "max_user_leases", "is %d; at least 1", c.MaxUserLeases)
+	p.check(c.MaxUserHolds >= 1, "max_user_holds", "is %d; at least 1", c.MaxUserHolds)
+	p.check(c.MaxUserStagedBytes >= 1<<20, "max_user_staged_bytes", "is %d; at least %d", c.MaxUserStagedBytes, 1<<20)
+	p.check(c.MaxUserFlightBytes >= 1<<20 && c.MaxUserFlightBytes <= 1<<40, "max_user_flight_bytes", "is %d; between %d and %d", c.MaxUserFlightBytes, 1<<20, int64(1)<<40)
+	p.check(c.MaxNewSlices >= 1, "max_new_slices", "is %d; at least 1", c.MaxNewSlices)
+	p.check(c.QueueLimit >= 16, "queue_limit", "is %d; at least 16", c.QueueLimit)
+	p.check(c.Workers >= 1, "workers", "is %d; at least 1", c.Workers)
+	p.check(c.MaxConnections >= 16, "max_connections", "is %d; at least 16", c.MaxConnections)
+	p.check(c.MaxAddressConnections >= 1, "max_address_connections", "is %d; at least 1", c.MaxAddressConnections)
+	p.check(c.MaxUserConnections >= 1, "max_user_connections", "is %d; at least 1", c.MaxUserConnections)
+	p.check(c.MaxUserRequests >= 1, "max_user_requests", "is %d; at least 1", c.MaxUserRequests)
+	p.check(oneOf(c.LogLevel, "debug", "info", "warn", "error"), "log_level", "is %q; debug, info, warn or error", c.LogLevel)
+	p.check(oneOf(c.LogFormat, "text", "json"), "log_format", "is %q; text or json", c.LogFormat)
+	p.check(c.Pprof == "" || filepath.IsAbs(c.Pprof), "pprof",
+		"%q is no socket's path: at an address every user of this machine could read the node's keys", c.Pprof)
+	if len(p) == 0 {
+		return nil
+	}
+	return fault.E(fault.Invalid, op, "configuration", strings.Join(p, "; "))
+}
+
+func validSite(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+			return false
+		}
+	}
+	return len(name) <= 63
+}
+
+type problems []string
+
+func (p *problems) check(ok bool, key, format string, args ...any) {
+	if !ok {
+		*p = append(*p, key+" "+fmt.Sprintf(format, args...))
+	}
+}
+
+func oneOf(s string, words ...string) bool {
+	for _, w := range words {
+		if s == w {
+			return true
+		}
+	}
+	return false
+}
