@@ -8,7 +8,6 @@ package cluster
 import (
 	"context"
 	"log/slog"
-	"sort"
 	"sync"
 	"time"
 
@@ -122,6 +121,7 @@ func (d *Directory) Refresh(ctx context.Context) error {
 	}
 }
 
+// failed notes that the store did not answer.
 func (d *Directory) failed(err error) {
 	d.mu.Lock()
 	first := d.away.IsZero()
@@ -134,6 +134,7 @@ func (d *Directory) failed(err error) {
 	}
 }
 
+// reached notes that the store answered.
 func (d *Directory) reached() {
 	d.mu.Lock()
 	was := d.away
@@ -206,6 +207,7 @@ func (d *Directory) keepNewer(rows []geoconfig.SliceRow) []geoconfig.SliceRow {
 	return newer
 }
 
+// remove drops a row that the store has no more. d.mu is held.
 func (d *Directory) remove(key geoconfig.RowKey) {
 	switch key.Table {
 	case geoconfig.SitesTable:
@@ -217,6 +219,7 @@ func (d *Directory) remove(key geoconfig.RowKey) {
 	}
 }
 
+// dropUser drops a user's rows. d.mu is held.
 func (d *Directory) dropUser(name ids.User) {
 	for key, u := range d.users {
 		if u.Name == name {
@@ -231,7 +234,7 @@ func (d *Directory) wake() {
 	d.changed = make(chan struct{})
 }
 
-// Learn takes slice rows that a peer or an own swap brought.
+// Learn takes in slice rows that a peer or a swap of this node brought.
 func (d *Directory) Learn(rows ...geoconfig.SliceRow) {
 	d.notify.Lock()
 	defer d.notify.Unlock()
@@ -244,88 +247,4 @@ func (d *Directory) Learn(rows ...geoconfig.SliceRow) {
 	if len(newer) > 0 && d.o.Slices != nil {
 		d.o.Slices(newer)
 	}
-}
-
-// Changed returns a channel that is closed at the next change of any row.
-func (d *Directory) Changed() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.changed
-}
-
-// Cluster returns the cluster's row; ID "" while it is not known.
-func (d *Directory) Cluster() geoconfig.Cluster {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.rows.Cluster == nil {
-		return geoconfig.Cluster{}
-	}
-	return *d.rows.Cluster
-}
-
-// Revision returns how far the store has been followed.
-func (d *Directory) Revision() ids.Revision {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.rows.Revision
-}
-
-// Slice returns a slice's row.
-func (d *Directory) Slice(id ids.Slice) (geoconfig.SliceRow, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r, ok := d.slices[id]
-	return r.Clone(), ok
-}
-
-// Slices returns all slices' rows by ID.
-func (d *Directory) Slices() []geoconfig.SliceRow {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]geoconfig.SliceRow, 0, len(d.slices))
-	for _, r := range d.slices {
-		out = append(out, r.Clone())
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
-	return out
-}
-
-// Node returns a node's row.
-func (d *Directory) Node(id ids.Node) (geoconfig.Node, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n, ok := d.nodes[id]
-	return n, ok
-}
-
-// Nodes returns all nodes' rows by ID.
-func (d *Directory) Nodes() []geoconfig.Node {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]geoconfig.Node, 0, len(d.nodes))
-	for _, n := range d.nodes {
-		out = append(out, n)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
-	return out
-}
-
-// Sites returns all sites' rows by name.
-func (d *Directory) Sites() []geoconfig.Site {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]geoconfig.Site, 0, len(d.sites))
-	for _, s := range d.sites {
-		out = append(out, s)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out
-}
-
-// User returns the user with a key, given as the key's peer ID.
-func (d *Directory) User(key string) (geoconfig.User, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	u, ok := d.users[key]
-	return u, ok
 }

@@ -33,10 +33,11 @@ func (s *Sessions) GrantAlone(id uint64, epoch ids.Epoch, dir ids.Object) *pb.Gr
 	return &pb.Grant{Object: uint64(dir), What: pb.Grant_ALONE, Serial: serial, Session: id, Epoch: uint64(epoch)}
 }
 
-// Share begins what a session (0: nobody's) reads of directories' names or does
-// to them. Where another session is alone in one of them, it is asked to tell
-// what it made there, and then is called when it has or its session ended.
-// The mark, unless it is 0, ends with Changed.
+// Share begins a read or a change of directories' names by a session; 0: by no
+// session. Where another session has one of them exclusively, its client is asked
+// to publish what it made there. Share is then not ready, and calls then once the
+// client has, or its session has ended. The mark, unless it is 0, ends with
+// Changed.
 func (s *Sessions) Share(id uint64, dirs []ids.Object, then func()) (mark uint64, ready bool) {
 	s.mu.Lock()
 	c, revocations := s.table.Share(dirs, lease.ID(id), s.now())
@@ -55,8 +56,8 @@ func (s *Sessions) Share(id uint64, dirs []ids.Object, then func()) (mark uint64
 	return mark, ready
 }
 
-// sharedWithin is how long a reader waits for those who are alone in what it
-// reads: longer than two sessions, after which they are not any more.
+// sharedWithin is how long a reader waits for a client that has a directory
+// exclusively. It is longer than two sessions, after which no client has.
 const sharedWithin = 10 * time.Second
 
 // Shared implements reading.Leases.
@@ -71,8 +72,7 @@ func (s *Sessions) Shared(ctx context.Context, id uint64, dirs ...ids.Object) (e
 	if ready {
 		return end, nil
 	}
-	// The client that is alone tells of its operations with requests that need
-	// workers too.
+	// The client that is alone publishes with requests that need workers too.
 	resume, err := wire.Yield(ctx)
 	if err != nil {
 		end()

@@ -1,7 +1,7 @@
-// Package leases gives the table of package session its clock, its mutex and
-// its connections: it keeps sessions alive, sends revocations and tells the
-// loop when everybody has answered. What is promised to whom is decided by the
-// table. A Sessions is safe for concurrent use.
+// Package leases gives the table of package lease its clock, its mutex and its
+// connections: it keeps sessions alive, sends revocations, and tells the loop
+// when all holders have answered. The table decides which client is promised
+// what. A Sessions is safe for concurrent use.
 package leases
 
 import (
@@ -17,9 +17,7 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/lease"
 	"cartwheel.dev/node/plant"
-	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
-	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
@@ -56,9 +54,9 @@ type Sessions struct {
 
 	mu    sync.Mutex // guards the rest; never held while anything is called back
 	table *lease.Table
-	live  map[lease.ID]*living
-	marks map[uint64]*lease.Change
-	mark  uint64
+	live  map[lease.ID]*living     // what the table does not keep of its sessions
+	marks map[uint64]*lease.Change // the changes that have begun, by mark
+	mark  uint64                   // the last one given out; 0 is none
 }
 
 // living is what the table does not keep of a session.
@@ -127,7 +125,7 @@ func (s *Sessions) KeepAlive(peer, user string, client uint64, req *pb.KeepAlive
 	return out, nil
 }
 
-// run lets changes go on that wait for nobody any more.
+// run lets changes go on that no lease holds up any more.
 func run(ready []*lease.Change) {
 	for _, c := range ready {
 		if w, ok := c.Tag.(*waiting); ok {
@@ -206,50 +204,6 @@ func (s *Sessions) Void(slice ids.Slice) {
 	run(ready)
 }
 
-// resend is how long after a revocation that got no answer it is sent again.
-const resend = 200 * time.Millisecond
-
-// send sends revocations. One without an answer is sent again as long as the
-// session lives: its end answers too.
-func (s *Sessions) send(revocations []lease.Revocation) {
-	for _, r := range revocations {
-		s.sendOne(r)
-	}
-}
-
-func (s *Sessions) sendOne(r lease.Revocation) {
-	s.mu.Lock()
-	l := s.live[r.Session]
-	peer := ""
-	if l != nil && l.end > s.now() {
-		peer = l.peer
-	}
-	s.mu.Unlock()
-	if peer == "" {
-		return
-	}
-	request := &pb.RevokeRequest{Session: uint64(r.Session), Serial: r.Serial, Items: r.Items}
-	err := s.o.Caller.Start(peer, wire.Beacon, method.Revoke, request, nil, time.Second, func(a *wire.Answer) {
-		var answer pb.RevokeResponse
-		if err := a.Err; err != nil || a.Decode(&answer) != nil {
-			time.AfterFunc(resend, func() { s.sendOne(r) })
-			return
-		}
-		a.Body.Release()
-		held := make([]ids.Object, len(answer.Held))
-		for i, o := range answer.Held {
-			held[i] = ids.Object(o)
-		}
-		s.mu.Lock()
-		ready := s.table.Answer(r.Session, r.Serial, held)
-		s.mu.Unlock()
-		run(ready)
-	})
-	if err != nil {
-		time.AfterFunc(resend, func() { s.sendOne(r) })
-	}
-}
-
 // Run ends sessions whose time is over, until ctx ends.
 func (s *Sessions) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(max(s.o.Config.Length/100, int64(5*time.Millisecond))))
@@ -264,6 +218,7 @@ func (s *Sessions) Run(ctx context.Context) {
 	}
 }
 
+// expire ends the sessions whose time is over.
 func (s *Sessions) expire() {
 	s.mu.Lock()
 	now := s.now()
@@ -298,48 +253,6 @@ func (s *Sessions) Valid(id, client uint64) error {
 		return fault.E(fault.Expired, "leases.Valid", "", "the session has ended: open another with a keep-alive")
 	}
 	return nil
-}
-
-// RevokeSlice takes back all leases of a slice that is handed over; then is
-// called when all are answered or have run out, unless the hand-over is given
-// up before.
-func (s *Sessions) RevokeSlice(ctx context.Context, slice ids.Slice, then func()) {
-	s.mu.Lock()
-	revocations := s.table.RevokeSlice(slice)
-	s.mu.Unlock()
-	s.send(revocations)
-	go func() {
-		if s.awaitRevoked(ctx, slice) {
-			then()
-		}
-	}()
-}
-
-// awaitRevoked waits until no lease of a slice is left, and reports whether the
-// slice is still being handed over. One that is not grants leases again, which
-// may never end.
-func (s *Sessions) awaitRevoked(ctx context.Context, slice ids.Slice) bool {
-	if plant.On(plant.SessionYieldsAtOnce) {
-		return true
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if p := s.o.Published(slice); p == nil || p.Role != replica.RoleYielding {
-			return false
-		}
-		s.mu.Lock()
-		left := len(s.table.Handover(slice, s.now()))
-		s.mu.Unlock()
-		if left == 0 {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
 }
 
 // Len returns how many sessions and leases there are.

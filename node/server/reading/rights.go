@@ -42,7 +42,7 @@ func (s *Server) HasReached(who *Asker, o ids.Object, t []byte) bool {
 
 // searchAbove walks up from an object and wants each directory searchable.
 func (s *Server) searchAbove(ctx context.Context, who *Asker, o ids.Object) error {
-	const op fault.Op = "reading.Reached"
+	const op fault.Op = "reading.searchAbove"
 	if s.Published(o.Slice()).Serves(s.Clock()) {
 		if held, err := tree.HasOpen(s.Committed(o.Slice()), o, who.Client); err != nil || held {
 			return err

@@ -1,0 +1,133 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/store/meta"
+	"cartwheel.dev/node/tree"
+)
+
+// all takes every page, and every chunk that their rows name.
+func (t *receiving) all(ctx context.Context, first *pb.TransferResponse, body []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	wanted, done := make(chan []chunk.Address, wantedPages), make(chan error, 1)
+	go func() {
+		err := t.chunks(ctx, wanted)
+		if err != nil {
+			cancel(err)
+		}
+		done <- err
+	}()
+	err := t.pages(ctx, first, body, wanted)
+	close(wanted)
+	if err != nil {
+		cancel(err)
+	}
+	if bad := <-done; bad != nil && errors.Is(context.Cause(ctx), bad) {
+		return bad
+	}
+	return err
+}
+
+// pages writes the pages to the metadata, in the order of their rows. The caller
+// passes the first page; the others are asked for.
+func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
+	p := operate.Page{}
+	for {
+		var named []chunk.Address
+		var err error
+		p.Last, p.At = answer.Last, replica.EntryID{Serial: ids.Serial(answer.Serial), Epoch: ids.Epoch(answer.Epoch)}
+		if named, err = t.restore(body, &p); err != nil {
+			return err
+		}
+		var refused error
+		if err = t.s.o.Loop.Ask(ctx, func(*replica.Node, replica.Time) { refused = t.s.o.Copies.CopyPage(t.id, p) }); err == nil {
+			err = refused
+		}
+		if err != nil || p.Last {
+			return err
+		}
+		select {
+		case wanted <- named:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if t.s.o.Clock()-t.said > sayEvery {
+			t.say("copying a slice's state")
+		}
+		applied, err := t.hold(ctx)
+		if err != nil {
+			return err
+		}
+		if answer, body, err = t.ask(ctx, &pb.TransferRequest{Slice: uint32(t.id), AtLeast: uint64(applied)}, append([]byte{p.End.Area}, p.End.Key...)); err != nil {
+			return err
+		}
+	}
+}
+
+// chunks fetches what pages name, from the copy's source first.
+func (t *receiving) chunks(ctx context.Context, wanted <-chan []chunk.Address) error {
+	for named := range wanted {
+		if plant.On(plant.TransferSkipsChunks) {
+			continue
+		}
+		missing := t.s.o.Fetcher.o.Packs.Missing(nil, named)
+		f := fetch{s: t.s.o.Fetcher, slice: t.id, first: t.peer, gate: t.s.o.Fetcher.bulk, timeout: copyTimeout, got: &t.fetched}
+		if err := f.run(ctx, missing); err != nil {
+			return fault.Wrap(fault.Missing, opReceive, "", err)
+		}
+	}
+	return nil
+}
+
+// restore puts a page's rows into a batch and returns the chunks that they name.
+func (t *receiving) restore(body []byte, p *operate.Page) (named []chunk.Address, err error) {
+	b := t.s.o.Meta.NewBatch()
+	for len(body) > 0 {
+		r := meta.Row{Area: body[0]}
+		body = body[1:]
+		var ok1, ok2 bool
+		r.Key, body, ok1 = cutBytes(body)
+		r.Value, body, ok2 = cutBytes(body)
+		if !ok1 || !ok2 || r.Compare(p.End) <= 0 {
+			b.Abandon()
+			return nil, fault.E(fault.Corrupt, opReceive, "", "a page is malformed")
+		}
+		p.End = meta.Row{Area: r.Area, Key: r.Key}
+		if r.Plain() && replog.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
+			continue
+		}
+		if r.Plain() {
+			if a, ok := tree.RefAddress(r.Key, r.Value); ok {
+				named = append(named, a)
+			}
+		}
+		if err := b.Restore(t.id, r); err != nil {
+			b.Abandon()
+			return nil, err
+		}
+		t.rows++
+	}
+	p.Rows = b
+	return named, nil
+}
+
+// cutBytes cuts what begins with its length off b.
+func cutBytes(b []byte) (data, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}
