@@ -104,7 +104,7 @@ func (a *Allocator) returns(row geoconfig.SliceRow, p geoconfig.Policy) bool {
 
 func placed(row geoconfig.SliceRow) (proto.Message, error) {
 	encoded, err := json.Marshal(row)
-	return &pb.PlaceResponse{Slice: uint32(row.ID), Row: encoded}, fault.Wrap(fault.Corrupt, "allocation.Place", "", err)
+	return &pb.PlaceResponse{Slice: uint32(row.ID), Row: encoded}, fault.Wrap(fault.Corrupt, "allocation.placed", "", err)
 }
 
 // policy turns cues that were checked into a policy; without a site the slice is

@@ -25,7 +25,7 @@ func (q *quota) take(user ids.User, most int, now time.Duration) error {
 	defer q.mu.Unlock()
 	recent := slices.DeleteFunc(q.by[user], func(at time.Duration) bool { return now-at >= quotaWithin })
 	if len(recent) >= most {
-		return fault.Errorf(fault.Quota, "allocation.Place", string(user), "%d slices were made for this user within an hour: use fewer different cues, or try later", len(recent))
+		return fault.Errorf(fault.Quota, "allocation.take", string(user), "%d slices were made for this user within an hour: use fewer different cues, or try later", len(recent))
 	}
 	if q.by == nil {
 		q.by = map[ids.User][]time.Duration{}

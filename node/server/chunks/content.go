@@ -134,7 +134,7 @@ func (s *Server) count(user string, addresses []chunk.Address, sizes []uint32) (
 
 // keep checks chunks and stores them.
 func (s *Server) keep(ctx context.Context, addresses []chunk.Address, bodies [][]byte) error {
-	const op fault.Op = "chunks.Put"
+	const op fault.Op = "chunks.keep"
 	for i := range bodies {
 		if err := chunk.Verify(addresses[i], bodies[i]); err != nil {
 			return fault.Wrap(fault.Corrupt, op, "", err)
@@ -176,7 +176,7 @@ func (s *Server) passedBy(peer string, a *pb.PutResponse, size int) passed {
 
 // cut takes the body apart.
 func cut(addresses []chunk.Address, sizes []uint32, body []byte) ([][]byte, error) {
-	const op fault.Op = "chunks.Put"
+	const op fault.Op = "chunks.cut"
 	if len(sizes) != len(addresses) {
 		return nil, fault.Errorf(fault.Invalid, op, "", "%d sizes for %d addresses", len(sizes), len(addresses))
 	}
@@ -270,7 +270,7 @@ func (s *Server) Get(ctx context.Context, req *pb.GetRequest) (answer *pb.GetRes
 }
 
 func (s *Server) partLength(a chunk.Address, req *pb.GetRequest, i int) (int, error) {
-	const op fault.Op = "chunks.Get"
+	const op fault.Op = "chunks.partLength"
 	length, ok := s.Packs.Length(a)
 	if !ok {
 		return 0, fault.E(fault.Missing, op, a.String(), "")

@@ -17,7 +17,7 @@ const maxProofs = 1024
 // the user has its bytes, so that a hash alone says nothing about what is here,
 // and pins nothing: once too many chunks are pinned, all are.
 func (s *Server) Proved(ctx context.Context, req *pb.HaveRequest, nonce [32]byte) (*pb.HaveResponse, error) {
-	const op fault.Op = "chunks.Have"
+	const op fault.Op = "chunks.Proved"
 	addresses, err := addressesOf(op, req.Addresses)
 	if err != nil {
 		return nil, err

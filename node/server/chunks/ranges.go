@@ -53,7 +53,7 @@ func (s *Server) Range(ctx context.Context, req *pb.RangeRequest) (answer *pb.Ra
 
 // rootOf completes a root: the manifest itself says how long the file is.
 func (s *Server) rootOf(a chunk.Address, req *pb.RangeRequest) (chunk.Root, error) {
-	const op fault.Op = "chunks.Range"
+	const op fault.Op = "chunks.rootOf"
 	data, err := s.Nodes.Node(a)
 	if err != nil {
 		return chunk.Root{}, fault.Wrap(fault.IO, op, a.String(), err)

@@ -66,7 +66,7 @@ func (s *Staged) take(user string, sizes []uint32) (int64, error) {
 	s.turn()
 	has := s.young.users[user] + s.old.users[user] + s.writing[user]
 	if has > 0 && has+n > s.limit {
-		return 0, fault.Errorf(fault.Overloaded, "chunks.Put", user,
+		return 0, fault.Errorf(fault.Overloaded, "chunks.take", user,
 			"chunks that were stored for this user and that no file names yet count %d bytes here, and %d may: commit them, or wait up to %v; the node's option is max_user_staged_bytes", has, s.limit, 2*s.life)
 	}
 	s.writing[user] += n

@@ -209,5 +209,5 @@ func refuseOwnStep(req *pb.OperateRequest) error {
 	if step == nil || step.Phase != pb.Step_BEGIN && tree.Intent(step.Intent).Slice() != ids.Slice(req.Slice) {
 		return nil
 	}
-	return fault.Errorf(fault.Permission, "requests.operation", "", "only the active of slice %d takes %v of its own intents", req.Slice, step.Phase)
+	return fault.Errorf(fault.Permission, "requests.refuseOwnStep", "", "only the active of slice %d takes %v of its own intents", req.Slice, step.Phase)
 }

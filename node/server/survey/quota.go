@@ -45,7 +45,7 @@ func (q *quota) take(w *identity.Who, n int, now time.Duration) error {
 		q.by[w.User] = of
 	}
 	if of.n+n > maxMeasured {
-		return fault.Errorf(fault.Quota, "survey.Net", string(w.User),
+		return fault.Errorf(fault.Quota, "survey.take", string(w.User),
 			"%d round trips were measured for this user within a minute and %d more are asked for; %d may be: name fewer nodes, count less, try later, or ask as an administrator", of.n, n, maxMeasured)
 	}
 	of.n += n
