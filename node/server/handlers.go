@@ -5,21 +5,23 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/requests"
 )
 
 // handle registers everything that the node answers.
 func (s *Server) handle() {
-	h, a, peer := s.net.host, s.answers.access, s.net.who.Node
+	h, a, isNode := s.net.host, s.answers.access, s.net.who.Node
 	greeter := &requests.Greeter{Self: s.id, Site: s.config.Site, Cluster: s.Cluster, Clients: s.net.who,
 		Session: s.config.Session, KeepAlive: s.answers.sessions.KeepAlive}
 	h.Inline(method.Hello, greeter.Hello)
 	h.Inline(method.KeepAlive, greeter.Prolong)
-	h.Inline(method.Operate, s.operations().Operate)
-	frames := &requests.Frames{IsNode: peer, Receive: s.loop.Receive, Logger: s.log}
+	h.Inline(method.Operate, s.newOperations().Operate)
+	frames := &requests.Frames{IsNode: isNode, Receive: s.loop.Receive, Logger: s.log}
 	h.Message(method.Replica, frames.Take)
 	h.Message(method.Beacon, frames.Take)
 
@@ -52,15 +54,42 @@ func (s *Server) handle() {
 	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
 
-	h.Spawn(method.Intent, requests.Node(peer, s.intents.Intent))
-	h.Spawn(method.Facts, requests.Node(peer, s.intents.Facts))
+	h.Spawn(method.Intent, requests.Node(isNode, s.intents.Intent))
+	h.Spawn(method.Facts, requests.Node(isNode, s.intents.Facts))
 	h.Spawn(method.Transfer, s.sender.Send)
 }
 
-// operations makes what orders clients' and nodes' operations.
-func (s *Server) operations() *requests.Operations {
+// newOperations makes what orders clients' and nodes' operations.
+func (s *Server) newOperations() *requests.Operations {
 	return &requests.Operations{
-		Access: s.answers.access, Sharing: s.answers.sessions, Leases: s.answers.sessions, Intents: s.intents, Order: s.loop.Operate, MayCommit: s.answers.locks.MayCommit,
-		Row: s.directory.Slice, Count: s.answers.cost.Count, HLC: s.hlc, Go: s.life.spawn,
+		Access: s.answers.access, Sharing: s.answers.sessions, Leases: s.answers.sessions, Intents: s.intents,
+		Order: s.loop.Operate, MayCommit: s.answers.locks.MayCommit, Row: s.directory.Slice, Count: s.answers.cost.Count,
+		HLC: s.hlc, Go: s.life.spawn,
+	}
+}
+
+// newReports makes what tells people what the node knows.
+func (s *Server) newReports() *admin.Reports {
+	return admin.NewReports(admin.ReportsOptions{
+		Self: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster, Version: s.deps.Version, Loop: s.loop, Roster: s.directory,
+		Store: s.store, Space: s.space, Host: s.net.host, GeoConfig: s.geo, Away: s.directory.Away,
+		Sessions: s.answers.sessions.Len, Findings: s.net.survey.Findings, Leading: s.leader.Slices, Committed: s.committed,
+		Reached: func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error {
+			who := s.answers.access.Asker(w, nil)
+			return s.answers.reading.Reached(ctx, &who, o, ticket)
+		},
+		ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
+	})
+}
+
+// newOrders makes what carries out the orders of administrators.
+func (s *Server) newOrders() *admin.Orders {
+	return &admin.Orders{
+		Self: s.id, Row: s.directory.Slice, Changed: s.directory.Changed, Pass: s.leader.HandOver,
+		Drop: func() {
+			s.answers.content.Nodes.Drop()
+			s.store.Meta().DropCache()
+		},
+		Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall,
 	}
 }

@@ -5,10 +5,8 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
-	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/failback"
-	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/upkeep"
@@ -36,32 +34,6 @@ func (s *Server) openRunners() {
 		Leading: s.leader.Slices, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.wall, HLC: s.hlc, Random: s.chance.Uint64,
 		Go: s.life.spawn, Logger: s.log,
 	})
-}
-
-// newReports makes what tells people what the node knows.
-func (s *Server) newReports() *admin.Reports {
-	return admin.NewReports(admin.ReportsOptions{
-		Self: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster, Version: s.deps.Version, Loop: s.loop, Roster: s.directory,
-		Store: s.store, Space: s.space, Host: s.net.host, GeoConfig: s.geo, Away: s.directory.Away,
-		Sessions: s.answers.sessions.Len, Findings: s.net.survey.Findings, Leading: s.leader.Slices, Committed: s.committed,
-		Reached: func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error {
-			who := s.answers.access.Asker(w, nil)
-			return s.answers.reading.Reached(ctx, &who, o, ticket)
-		},
-		ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
-	})
-}
-
-// newOrders makes what carries out the orders of administrators.
-func (s *Server) newOrders() *admin.Orders {
-	return &admin.Orders{
-		Self: s.id, Row: s.directory.Slice, Changed: s.directory.Changed, Pass: s.leader.HandOver,
-		Drop: func() {
-			s.answers.content.Nodes.Drop()
-			s.store.Meta().DropCache()
-		},
-		Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall,
-	}
 }
 
 // newWatchdog makes what ends the node once its disk does not answer.
