@@ -160,6 +160,9 @@ type Options struct {
 	// hot paths and must not block.
 	HLC   func() uint64
 	OnHLC func(peer string, hlc uint64)
+	// OnAnswer sees each answer to a request: how long it took from the request's
+	// arrival, and the fault's kind, None where there is none. It must not block.
+	OnAnswer func(m Method, took time.Duration, kind fault.Kind)
 	// OnSample sees a round trip time, less the time that the peer says it
 	// spent, and the peer's coordinate if it sent one. It must not block.
 	OnSample func(peer string, rtt time.Duration, coordinate *Coordinate)

@@ -150,19 +150,23 @@ func (r *Request) Reply(answer proto.Message, body ...[]byte) { r.ReplyOwned(nil
 // ReplyOwned answers like Reply. It calls done once, from any goroutine, when the
 // slices of body are no longer needed.
 func (r *Request) ReplyOwned(done func(), answer proto.Message, body ...[]byte) {
-	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Answer}, message: answer, body: body, done: done})
+	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Answer}, message: answer, body: body, done: done}, nil)
 }
 
 // Fail answers with an error: kind, op, subject and public text cross the wire.
 func (r *Request) Fail(err error) {
-	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Error}, encoded: framing.AppendFault(nil, err)})
+	r.answer(outgoing{Frame: framing.Frame{Kind: framing.Error}, encoded: framing.AppendFault(nil, err)}, err)
 }
 
-func (r *Request) answer(o outgoing) {
+// answer sends an answer, or err as one.
+func (r *Request) answer(o outgoing, err error) {
 	waited, alone := r.settle()
 	if !waited {
 		o.finish()
 		return
+	}
+	if seen := r.link.host.options.OnAnswer; seen != nil {
+		seen(r.Method, time.Duration(r.link.host.now()-r.received), fault.KindOf(err))
 	}
 	o.alone = alone
 	r.link.respond(r.id, r.Method, r.received, &o)
