@@ -58,16 +58,23 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 		return err
 	}
 	defer stop()
+	shown, err := listenFigures(config.Metrics)
+	if err != nil {
+		return err
+	}
 	start, cancel := context.WithTimeout(ctx, startPatience)
 	s, err := server.Open(start, config, server.Deps{
-		Key: key, Version: version.String(), Logger: log,
+		Key: key, Version: version.String(), Logger: log, Metrics: shown.registry,
 		Store: func(h *wire.Host) (geoconfig.Store, error) { return join.Dial(h, config.GeoConfig) },
 	})
 	cancel()
 	if err != nil {
+		shown.drop()
 		return err
 	}
+	hide := shown.show(s, log)
 	if err := stdio.ready(s.Host(), string(s.Cluster())); err != nil {
+		hide()
 		return first(err, s.Close())
 	}
 	var failed error
@@ -76,6 +83,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 		log.Info("stopping")
 	case failed = <-s.Failed():
 	}
+	hide()
 	return first(failed, closeWithin(s, failed))
 }
 

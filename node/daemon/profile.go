@@ -32,18 +32,23 @@ func profile(where string, log *slog.Logger) (stop func(), err error) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	return serveHTTP(l, mux, "profiler", log), nil
+}
+
+// serveHTTP serves until stop is called, which waits for its goroutine.
+func serveHTTP(l net.Listener, handler http.Handler, what string, log *slog.Logger) (stop func()) {
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the profiler ended", "error", err)
+			log.Error("an HTTP server ended", "what", what, "error", err)
 		}
 	}()
 	return func() {
 		_ = s.Close() // it serves nobody that matters
 		<-done
-	}, nil
+	}
 }
 
 // listenPrivate listens at a socket that is this user's alone from the first

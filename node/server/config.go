@@ -45,6 +45,9 @@ type Config struct {
 	// Pprof is the path of a Unix socket for the profiler, which only the node's
 	// user may open: it shows the process's memory, keys included. Empty: none.
 	Pprof string `yaml:"pprof"`
+	// Metrics is the address, as IP:port, at which the node shows its figures to
+	// Prometheus, over HTTP and to whoever asks. Empty: none.
+	Metrics string `yaml:"metrics"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.

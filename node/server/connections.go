@@ -66,11 +66,16 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 // yet.
 func (s *Server) openHost() error {
 	s.net.stamps = &peers.Stamps{HLC: s.hlc, Clock: s.clock, Logger: s.log}
+	var counted func(wire.Method, time.Duration, fault.Kind)
+	if m := s.deps.Metrics; m != nil {
+		counted = m.Requests().Answered
+	}
 	host, err := wire.New(wire.Options{
 		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.log,
 		Inner:     func(peer string) bool { return s.net.who.IsNode(peer) },
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
 		OnHLC:     s.net.stamps.Observe,
+		OnAnswer:  counted,
 		OnConnect: s.net.gate.Connected,
 		OnSample:  s.net.gate.Sampled,
 		Relays:    s.net.gate.Relays,

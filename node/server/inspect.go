@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/metrics"
 	"cartwheel.dev/node/tree"
 )
 
@@ -95,4 +96,10 @@ func (s *Server) Stand(ctx context.Context, slice ids.Slice) (st Standing, ok bo
 		st.Applied = snapshot.Serial
 	})
 	return st, ok, err
+}
+
+// Figures are what a monitoring system may ask of the node, until Close.
+func (s *Server) Figures() metrics.Source {
+	return metrics.Source{Node: s.newReports().Node, Leading: s.leading, JournalBytes: s.JournalBytes,
+		Turn: func(ctx context.Context) error { return s.loop.Ask(ctx, func(*replica.Node, replica.Time) {}) }}
 }

@@ -64,6 +64,7 @@ import (
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/leases"
+	"cartwheel.dev/node/server/metrics"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/reading"
@@ -86,6 +87,8 @@ type Deps struct {
 	Wall    func() time.Time
 	Random  *rand.Rand
 	Logger  *slog.Logger
+	// Metrics counts what the node answers; nil: nobody counts.
+	Metrics *metrics.Registry
 	// Times are wire's; the zero value takes its defaults.
 	Times wire.Times
 	// StallAfter is how long the disk may not answer before the node ends; 0: 30 s.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
@@ -61,6 +62,7 @@ func (c Config) Validate() error {
 	p.check(c.MaxUserRequests >= 1, "max_user_requests", "is %d; at least 1", c.MaxUserRequests)
 	p.check(oneOf(c.LogLevel, "debug", "info", "warn", "error"), "log_level", "is %q; debug, info, warn or error", c.LogLevel)
 	p.check(oneOf(c.LogFormat, "text", "json"), "log_format", "is %q; text or json", c.LogFormat)
+	p.check(c.Metrics == "" || isEndpoint(c.Metrics), "metrics", "%q is no IP:port, such as 127.0.0.1:7480", c.Metrics)
 	p.check(c.Pprof == "" || filepath.IsAbs(c.Pprof), "pprof",
 		"%q is no socket's path: at an address every user of this machine could read the node's keys", c.Pprof)
 	if len(p) == 0 {
@@ -93,4 +95,10 @@ func oneOf(s string, words ...string) bool {
 		}
 	}
 	return false
+}
+
+// isEndpoint reports whether a text is an IP address and a port.
+func isEndpoint(text string) bool {
+	_, err := netip.ParseAddrPort(text)
+	return err == nil
 }

@@ -1,50 +1,29 @@
 package method
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"cartwheel.dev/node/wire"
 )
 
+// names has the calls that a node answers, for people: lower case.
+var names = map[wire.Method]string{
+	Hello: "hello", KeepAlive: "keepalive", Revoke: "revoke", Claim: "claim", Lock: "lock",
+	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files",
+	Have: "have", Put: "put", Get: "get", Range: "range",
+	Status: "status", SliceList: "slices", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net",
+	Intent: "intent", Transfer: "transfer", Facts: "facts",
+}
+
 // Name returns a method's name, for people: lower case.
 func Name(m wire.Method) string {
-	switch m {
-	case Hello:
-		return "hello"
-	case KeepAlive:
-		return "keepalive"
-	case Revoke:
-		return "revoke"
-	case Claim:
-		return "claim"
-	case Lock:
-		return "lock"
-	case Operate:
-		return "operate"
-	case Resolve:
-		return "resolve"
-	case List:
-		return "list"
-	case GetAttr:
-		return "getattr"
-	case Statfs:
-		return "statfs"
-	case Place:
-		return "place"
-	case Rows:
-		return "rows"
-	case Files:
-		return "files"
-	case Have:
-		return "have"
-	case Put:
-		return "put"
-	case Get:
-		return "get"
-	case Range:
-		return "range"
-	case Where:
-		return "where"
+	if name, ok := names[m]; ok {
+		return name
 	}
 	return "method " + strconv.Itoa(int(m))
 }
+
+// Named lists the methods that have a name, in order.
+func Named() []wire.Method { return slices.Sorted(maps.Keys(names)) }

@@ -103,8 +103,14 @@ type Reports struct{ o ReportsOptions }
 // NewReports returns the reports of a node.
 func NewReports(o ReportsOptions) *Reports { return &Reports{o: o} }
 
-// Status tells what the node knows of itself.
+// Status answers with what Node tells.
 func (s *Reports) Status(ctx context.Context, _ *identity.Who, _ *pb.StatusRequest) (proto.Message, error) {
+	encoded, err := json.Marshal(s.Node(ctx))
+	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "admin.Status", "", err)
+}
+
+// Node tells what the node knows of itself.
+func (s *Reports) Node(ctx context.Context) status.Node {
 	u := s.o.Store.Usage()
 	out := status.Node{
 		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
@@ -130,8 +136,7 @@ func (s *Reports) Status(ctx context.Context, _ *identity.Who, _ *pb.StatusReque
 			out.Peers = append(out.Peers, status.Peer{ID: n.ID, Site: n.Site, Connected: up, RTTNS: path.RTT})
 		}
 	}
-	encoded, err := json.Marshal(out)
-	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "admin.Status", "", err)
+	return out
 }
 
 // geoConfig tells whether the configuration store is there, and of what kind.

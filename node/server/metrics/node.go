@@ -1,0 +1,91 @@
+package metrics
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// node reads a node's figures when it is asked.
+type node struct{ s Source }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("cartwheel_"+name, help, labels, nil)
+}
+
+// The figures of a node.
+var (
+	info      = describe("node_info", "Always 1; the labels say which node this is.", "node", "site", "cluster", "version")
+	uptime    = describe("uptime_seconds", "Time since the node's start.")
+	capacity  = describe("capacity_bytes", "What the node may store.")
+	used      = describe("used_bytes", "What the node stores: journal, chunks and metadata.")
+	free      = describe("disk_free_bytes", "What is free on the disk.")
+	full      = describe("read_only", "1 where the disk is so full that the node takes no writes.")
+	journal   = describe("journal_bytes", "Length of the journal.")
+	parts     = describe("slices", "Slices of which the node has a copy, by its role.", "role")
+	under     = describe("slices_underprotected", "Slices that the node acts for and that have fewer whole copies than their policy asks for.")
+	sessions  = describe("sessions", "Sessions of clients.")
+	leases    = describe("object_leases", "Leases on objects that clients hold.")
+	reachable = describe("geo_config_reachable", "1 where the configuration store answers. Without it nobody takes over.")
+	away      = describe("geo_config_away_seconds", "For how long the configuration store has been away.")
+	connected = describe("peer_connected", "1 where the node is connected to the other one.", "peer", "peer_site")
+	rtt       = describe("peer_rtt_seconds", "Round trip to the other node.", "peer", "peer_site")
+	findings  = describe("site_findings", "What the site audit found that contradicts the sites as they are declared.")
+)
+
+// Describe implements prometheus.Collector.
+func (n *node) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, findings} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (n *node) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit/2)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	s := n.s.Node(ctx)
+	gauge(info, 1, string(s.ID), string(s.Site), string(s.Cluster), s.Version)
+	gauge(uptime, s.UptimeNS.Seconds())
+	gauge(capacity, float64(s.CapacityBytes))
+	gauge(used, float64(s.UsedBytes))
+	gauge(free, float64(s.FreeBytes))
+	gauge(full, flag(s.ReadOnly))
+	gauge(journal, float64(n.s.JournalBytes()))
+	gauge(parts, float64(s.SlicesActive), "active")
+	gauge(parts, float64(s.SlicesStandby), "standby")
+	gauge(parts, float64(s.SlicesJunior), "junior")
+	gauge(under, float64(n.underprotected()))
+	gauge(sessions, float64(s.Sessions))
+	gauge(leases, float64(s.ObjectLeases))
+	gauge(reachable, flag(s.GeoConfig.Reachable))
+	gauge(away, s.GeoConfig.AwayNS.Seconds())
+	gauge(findings, float64(len(s.Findings)))
+	for _, p := range s.Peers {
+		gauge(connected, flag(p.Connected), string(p.ID), string(p.Site))
+		if p.Connected {
+			gauge(rtt, p.RTTNS.Seconds(), string(p.ID), string(p.Site))
+		}
+	}
+}
+
+// underprotected counts the node's slices that lack whole copies.
+func (n *node) underprotected() int {
+	count := 0
+	for _, row := range n.s.Leading() {
+		if len(row.Normals()) < row.Policy.Level {
+			count++
+		}
+	}
+	return count
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
