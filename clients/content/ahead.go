@@ -67,44 +67,6 @@ func (a *ahead) lose(off, n uint64) {
 	}
 }
 
-// fetch asks for what lies in the window and was not asked for yet.
-func (a *ahead) fetch(r *reader) {
-	e := r.engine()
-	to := min(a.next+a.window, r.v.size)
-	a.issued = max(a.issued, a.next)
-	if a.ctx == nil {
-		a.ctx, a.cancel = context.WithCancel(e.ctx)
-	}
-	for a.issued < to {
-		end := min((a.issued/blockSize+1)*blockSize, r.v.size)
-		if end > to && end < r.v.size {
-			return // a block at a time
-		}
-		from := a.issued
-		a.issued = end
-		bg := &reader{handle: r.handle, ctx: a.ctx, v: r.v}
-		if e.opt.NoRangeMap {
-			own := bg.reserveBlock(key{r.v.root.Address, from / blockSize}, blockSize, true)
-			if own != nil && !e.start(func() { bg.fetchBlock(a.ctx, own, blockSize) }) {
-				e.cache.settle(own, nil, 0, context.Canceled)
-			}
-			continue
-		}
-		k := key{r.v.root.Address, from/windowSize | windowBit}
-		if s := e.cache.get(k); s != nil && isClosed(s.entry.done) {
-			bg.fetchChunks(a.ctx, s.entry.extents, from, end, true)
-			continue
-		}
-		if !e.start(func() {
-			if extents := bg.window(from, end-from, true); extents != nil {
-				bg.fetchChunks(a.ctx, extents, from, end, true)
-			}
-		}) {
-			return
-		}
-	}
-}
-
 // stop ends fetching ahead: the handle is closed.
 func (a *ahead) stop() {
 	a.mu.Lock()
@@ -112,4 +74,32 @@ func (a *ahead) stop() {
 	if a.cancel != nil {
 		a.cancel()
 	}
+}
+
+// random takes a read down, as note does, if it belongs to no stream and will
+// begin none; otherwise it reports false and leaves all to note.
+func (a *ahead) random(v *version, off, n uint64) bool {
+	if !a.mu.TryLock() {
+		return false
+	}
+	defer a.mu.Unlock()
+	if a.root != (key{address: v.root.Address}) || off == 0 || a.near(off) {
+		return false
+	}
+	a.lose(off, n)
+	return true
+}
+
+// touch counts a random read of a window and reports whether to load it.
+func (f *file) touch(window uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.touched == nil || len(f.touched) > 4096 {
+		f.touched = map[uint64]uint8{}
+	}
+	if f.touched[window] > 0 {
+		return true
+	}
+	f.touched[window]++
+	return false
 }

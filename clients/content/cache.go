@@ -1,11 +1,11 @@
 package content
 
 import (
+	"encoding/binary"
 	"sync"
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/protocol/pb"
 )
 
 // Kinds of keys.
@@ -191,18 +191,8 @@ func (c *cache) evict() {
 	}
 }
 
-// Keep takes the whole content of a small file that came in before anybody
-// opened it, for whoever does. The bytes belong to the engine then; those of
-// files that are read in another way are not kept.
-func (e *Engine) Keep(attr *pb.Attr, data []byte) {
-	v, ok := versionOf(attr)
-	if !ok || v.root.Address.IsZero() || v.size > smallFile || uint64(len(data)) != v.size {
-		return
-	}
-	k := key{v.root.Address, 0}
-	cost := int64(len(data))
-	if own := e.cache.reserve(false, false, func(int) int64 { return cost }, k); own != nil {
-		e.cache.settle(own, [][]byte{data}, cost, nil)
-		e.toDisk(k, data)
-	}
+// bytes is the key as the disk cache knows it.
+func (k key) bytes() []byte {
+	out := make([]byte, 0, chunk.AddressSize+8)
+	return binary.BigEndian.AppendUint64(append(out, k.address[:]...), k.index)
 }

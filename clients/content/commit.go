@@ -1,26 +1,9 @@
 package content
 
 import (
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/protocol/pb"
-)
-
-// Bounds of one commit.
-const (
-	// smallLayer is up to how many bytes a layer travels in the commit's body.
-	smallLayer = 256 << 10
-	// maxBody and maxExtents bound a commit; a layer above them is committed
-	// in several, in order.
-	maxBody    = 1 << 20
-	maxExtents = 1000
-	// minRun is the shortest run of bytes of a large layer that is cut into
-	// chunks here; shorter ones travel in commits' bodies.
-	minRun = 128 << 10
-	// retries bounds how often chunks that went missing are sent again.
-	retries = 3
-	// inFlight is how many layers of a file are uploaded or committed at once.
-	inFlight = 3
 )
 
 // run commits the file's frozen layers, oldest first, until there is none. One
@@ -143,53 +126,95 @@ func (l *layer) logObject(f *file) ids.Object {
 	return f.object
 }
 
-// piece is one extent of a commit to be: a chunk, bytes for the body, or a
-// hole where both are missing. Those of an append layer count from its start.
-type piece struct {
-	off, n  uint64
-	address chunk.Address
-	size    uint32 // of the whole chunk
-	body    [][]byte
+// seal freezes a layer and sees that it is committed.
+func (f *file) seal(l *layer, stream bool) {
+	l.frozen, l.stream = true, stream && !l.appends
+	if f.running {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+		return
+	}
+	if f.running = f.engine.start(f.run); !f.running {
+		f.abandon()
+	}
 }
 
-// splices parts a layer's pieces into commits.
-func (f *file) splices(l *layer, pieces []piece) []Commit {
-	var out []Commit
-	fresh := func() *Commit {
-		out = append(out, Commit{Object: f.object, As: l.as, Splice: &pb.Commit{
-			Object: uint64(f.object), Append: l.appends, MtimeNs: l.mtime.UnixNano(), ClearSetid: l.setid,
-		}})
-		return &out[len(out)-1]
+// abandon fails all layers: the engine was closed.
+func (f *file) abandon() {
+	const op fault.Op = "content.file.abandon"
+	f.fail(fault.E(fault.Closed, op, f.object.String(), "the engine was closed"))
+	for _, l := range f.layers {
+		l.err = f.err
+		f.engine.end(l)
 	}
-	c := fresh()
-	if l.cut {
-		c.Splice.Size = &l.truncate
+	f.layers, f.taken = nil, 0
+}
+
+// freeze seals what is dirty and returns the last layer, to wait for, or nil.
+func (f *file) freeze() *layer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.layers)
+	if n == 0 {
+		return nil
 	}
-	body, shift := uint64(0), uint64(0)
-	for i := range pieces {
-		p := &pieces[i]
-		if len(c.Splice.Extents) == maxExtents || (p.body != nil && body > 0 && body+p.n > maxBody) {
-			if l.appends { // the next commit counts from its own end of file
-				shift = p.off
-			}
-			c, body = fresh(), 0
-		}
-		x := &pb.Extent{Offset: p.off - shift, Length: p.n}
-		switch {
-		case p.body != nil:
-			x.Source = &pb.Extent_BodyOffset{BodyOffset: body}
-			c.Body = append(c.Body, p.body...)
-			body += p.n
-		case p.size > 0:
-			x.Source = &pb.Extent_Chunk{Chunk: p.address[:]}
-			x.ChunkSize = p.size
-		default:
-			x.Source = &pb.Extent_Hole{Hole: true}
-		}
-		c.Splice.Extents = append(c.Splice.Extents, x)
+	l := f.layers[n-1]
+	if !l.frozen {
+		f.seal(l, false)
 	}
-	if l.extend > 0 {
-		c.Splice.Extend = &l.extend
+	l.stream = false // somebody waits for the last byte
+	return l
+}
+
+// freezeIf seals the active layer where cond holds.
+func (f *file) freezeIf(cond func(*layer) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.layers); n > 0 && !f.layers[n-1].frozen && cond(f.layers[n-1]) {
+		f.seal(f.layers[n-1], false)
 	}
-	return out
+}
+
+// carry moves the bytes from off on, the layer's last, to the next layer, if
+// nobody waits for them.
+func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.discarded || !l.stream || l.extend > off || off == l.segs[0].off {
+		return false
+	}
+	var next *layer
+	if f.taken < len(f.layers) {
+		next = f.layers[f.taken]
+	}
+	switch {
+	case next == nil:
+		next = f.engine.newLayer(l.since)
+		f.layers = append(f.layers, next)
+	case next.appends:
+		return false
+	}
+	next.as, next.setid = l.as, next.setid || l.setid
+	if next.mtime.Before(l.mtime) {
+		next.mtime = l.mtime
+	}
+	next.number, next.settle, l.settle = max(next.number, l.number), max(next.settle, l.settle), 0
+	next.logged, l.logged = next.logged+l.logged, 0
+	if next.from == 0 || (l.from > 0 && l.from < next.from) {
+		next.from = l.from
+	}
+	grown := int64(0)
+	at := off
+	for _, part := range parts {
+		grown += next.under(part, at)
+		at += uint64(len(part))
+	}
+	l.clear(off, chunk.MaxFileSize)
+	f.engine.budget.charge(charge{all: grown})
+	if f.engine.budget.crowded() && !next.frozen {
+		f.seal(next, false)
+	}
+	return true
 }

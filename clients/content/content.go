@@ -15,155 +15,19 @@ package content
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// Options sets up an Engine. The zero value of a field takes its default.
-type Options struct {
-	// DirtyBytes bounds the bytes written and not yet committed, over all
-	// files (64 MiB). A writer that meets the bound waits for commits. An eighth
-	// is kept for files of which no more than 256 KiB are dirty.
-	DirtyBytes int64
-	// CacheBytes bounds the memory of cached content and range maps (64 MiB).
-	// What was used least recently goes first, content before maps.
-	CacheBytes int64
-	// StreamBytes is after how many dirty bytes of one file a commit of them
-	// begins in the background (8 MiB).
-	StreamBytes int64
-	// FlushAfter is the age at which dirty bytes are committed without being
-	// asked for (5 s).
-	FlushAfter time.Duration
-	// Soft gives a write up, and tells its writer, when the nodes do not take it
-	// within CommitTimeout. Otherwise it stays dirty and is sent again until they
-	// do, or refuse it.
-	Soft bool
-	// CommitTimeout bounds one upload of about 2 MiB with all of Remote's retries,
-	// and, where Soft is set, one commit (5 min).
-	CommitTimeout time.Duration
-	// RetryAfter is the first pause before what did not get through is sent again
-	// (50 ms). It doubles up to 2 s.
-	RetryAfter time.Duration
-	// ReadAhead bounds the read-ahead window of one handle (8 MiB, and a quarter
-	// of the cache); negative switches read-ahead off.
-	ReadAhead int64
-	// NoRangeMap switches the range map off: each read is resolved at the node.
-	NoRangeMap bool
-	// Disk is the disk cache of content, or nil.
-	Disk DiskCache
-	// Journal is the write journal, or nil.
-	Journal Journal
-	// Now is the clock that stamps writes.
-	Now func() time.Time
-	// Trace counts the engine's own work; nil: nobody does.
-	Trace *trace.Recorder
-	Log   *slog.Logger
-}
-
-// DiskCache keeps immutable content on this machine's disk.
-type DiskCache interface {
-	// Get returns the content of a key, verified, or false.
-	Get(key []byte) ([]byte, bool)
-	// Has reports whether there is content of a key, without reading it.
-	Has(key []byte) bool
-	// Forget drops the content of a key.
-	Forget(key []byte)
-	// Put keeps content; it may decline and never blocks on the disk.
-	Put(key, data []byte)
-}
-
-// Journal keeps what was written and is not yet committed, so that it survives
-// a crash of this process.
-type Journal interface {
-	// Write keeps a write before it is acknowledged and numbers it. An append's
-	// offset is where it stood for its writer.
-	Write(w Written) (number uint64, err error)
-	// Begin notes that a commit of the writes up to a number is on its way, which
-	// makes the file's time of change mtime.
-	Begin(object ids.Object, upto uint64, mtimeNs int64) error
-	// Done gives back the room of the object's writes from..upto, which are
-	// committed, or refused and told; version is the object's afterwards. With
-	// upto below from it notes the version alone. Writes of one object are done
-	// in their order.
-	Done(object ids.Object, from, upto uint64, version uint64)
-	// Sync makes what was written survive a crash of the machine.
-	Sync() error
-}
-
-// Written is one acknowledged change of a file.
-type Written struct {
-	Object  ids.Object
-	Version uint64 // what it was made on top of; 0: unknown
-	Kind    WriteKind
-	Offset  uint64
-	Length  uint64 // of a hole
-	Data    []byte
-	// Who says in the caller's own encoding who wrote.
-	Who []byte
-}
-
-// WriteKind says what a Written does. The numbers are stored: never renumber.
-type WriteKind uint8
-
-// The kinds of Written.
-const (
-	WriteData     WriteKind = 1 // Data at Offset
-	WriteAppend   WriteKind = 2 // Data at the end
-	WriteHole     WriteKind = 3 // zeros at Offset for Length, the size unchanged
-	WriteTruncate WriteKind = 4 // the size becomes Offset
-	WriteExtend   WriteKind = 5 // the size becomes at least Offset
-	WriteCreate   WriteKind = 6 // the file was made: Data is what its active will be told, a pb.OperateRequest
-)
-
-// Defaults of Options.
-const (
-	DefaultDirty   = 64 << 20
-	DefaultCache   = 64 << 20
-	defaultStream  = 8 << 20
-	defaultAhead   = 8 << 20
-	defaultAge     = 5 * time.Second
-	defaultTimeout = 5 * time.Minute
-	defaultRetry   = 50 * time.Millisecond
-)
-
 // maxUntold bounds the closed files whose failure the next handle is told of.
 // That of any further file is in the log only.
 const maxUntold = 4096
-
-// journalShare is how many times as many bytes the write journal may hold live
-// as may be dirty: bytes that are overwritten before they are committed are dirty
-// once, and journaled each time. A writer that meets the bound waits for commits.
-const journalShare = 4
-
-func (o Options) filled() Options {
-	set := func(v *int64, d int64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	set(&o.DirtyBytes, DefaultDirty)
-	set(&o.CacheBytes, DefaultCache)
-	set(&o.StreamBytes, min(defaultStream, max(o.DirtyBytes/4, 1)))
-	set(&o.ReadAhead, defaultAhead)
-	set((*int64)(&o.FlushAfter), int64(defaultAge))
-	set((*int64)(&o.CommitTimeout), int64(defaultTimeout))
-	set((*int64)(&o.RetryAfter), int64(defaultRetry))
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
 
 // Engine is the content engine of one client.
 type Engine struct {
@@ -224,17 +88,6 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.cancel(fault.E(fault.Closed, op, "", "the engine was closed"))
 	e.work.Wait()
 	return fault.Wrap(fault.IO, op, "", err)
-}
-
-// start runs fn in a goroutine that Close joins; false: it is too late.
-func (e *Engine) start(fn func()) bool {
-	e.life.Lock()
-	defer e.life.Unlock()
-	if e.stopped {
-		return false
-	}
-	e.hands.start(e.ctx, &e.work, fn)
-	return true
 }
 
 // keep commits dirty bytes that are old.
@@ -370,22 +223,6 @@ func (e *Engine) Unsaved() []Unsaved {
 	return out
 }
 
-// unsaved says what of the file is not committed or was lost untold, if anything.
-func (f *file) unsaved() (u Unsaved, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	u = Unsaved{Object: f.object, Name: f.name}
-	for _, l := range f.layers {
-		for _, s := range l.segs {
-			u.Bytes += s.n
-		}
-	}
-	if !f.told {
-		u.Err = f.err
-	}
-	return u, len(f.layers) > 0 || u.Err != nil
-}
-
 // Progress is a number that grows with every upload and commit that succeeds:
 // while it does, whoever waits for a flush waits for a slow way, not a broken
 // one.
@@ -403,4 +240,32 @@ func (e *Engine) Usage() Usage {
 	n := len(e.files)
 	e.mu.Unlock()
 	return Usage{DirtyBytes: e.budget.held(), CacheBytes: e.cache.held(), Files: n}
+}
+
+// Keep takes the whole content of a small file that came in before anybody
+// opened it, for whoever does. The bytes belong to the engine then; those of
+// files that are read in another way are not kept.
+func (e *Engine) Keep(attr *pb.Attr, data []byte) {
+	v, ok := versionOf(attr)
+	if !ok || v.root.Address.IsZero() || v.size > smallFile || uint64(len(data)) != v.size {
+		return
+	}
+	k := key{v.root.Address, 0}
+	cost := int64(len(data))
+	if own := e.cache.reserve(false, false, func(int) int64 { return cost }, k); own != nil {
+		e.cache.settle(own, [][]byte{data}, cost, nil)
+		e.toDisk(k, data)
+	}
+}
+
+// DropCaches forgets all content and range maps that can be fetched again; the
+// disk cache stays. What is dirty or on its way stays too.
+func (e *Engine) DropCaches() {
+	c := e.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.limit
+	c.limit = 0
+	c.evict()
+	c.limit = limit
 }

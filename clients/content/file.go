@@ -2,37 +2,10 @@ package content
 
 import (
 	"sync"
-	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/protocol/pb"
 )
-
-// version is one version of a file's bytes at the active. It is immutable.
-type version struct {
-	serial uint64
-	size   uint64
-	inline []byte // all of it, where root is zero
-	root   chunk.Root
-	// withheld: this client may not read the bytes, which are not in inline.
-	withheld bool
-}
-
-func versionOf(attr *pb.Attr) (*version, bool) {
-	c := attr.GetContent()
-	if c == nil && attr.GetSize() > 0 {
-		return nil, false
-	}
-	v := &version{serial: attr.GetVersion(), size: attr.GetSize(), inline: c.GetInline(), withheld: c.GetWithheld()}
-	if len(c.GetRoot()) == chunk.AddressSize {
-		v.root = chunk.Root{Address: chunk.Address(c.GetRoot()), Height: uint8(c.GetHeight()), Size: attr.GetSize(), Stored: c.GetStored()}
-	} else if !v.withheld && uint64(len(v.inline)) != attr.GetSize() {
-		return nil, false
-	}
-	return v, true
-}
 
 // file is an object's content as this client sees it: the last version known,
 // and what is written over it.
@@ -118,175 +91,31 @@ func (f *file) drop() {
 	delete(e.files, f.object)
 }
 
-func (f *file) setVersion(attr *pb.Attr) {
+func (f *file) isDiscarded() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.appending() != nil {
-		// Whether this version has the append that is on its way, nobody can
-		// tell: ask again when it is done.
-		f.base = nil
-		return
-	}
-	f.learn(attr)
+	return f.discarded
 }
 
-// appending returns the append layer whose commit is on its way, or nil.
-func (f *file) appending() *layer {
-	if len(f.layers) > 0 && f.layers[0].appends && f.layers[0].sent {
-		return f.layers[0]
-	}
-	return nil
+// expected reports whether a layer may fail so: nobody is to be told.
+func (f *file) expected(err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.discarded || f.forsaken && fault.Is(err, fault.Stale)
 }
 
-// learn takes a version where it is not older than the newest seen.
-func (f *file) learn(attr *pb.Attr) {
-	if attr.GetVersion() < f.newest {
-		return
-	}
-	f.newest = attr.GetVersion()
-	v, ok := versionOf(attr)
-	if !ok {
-		if f.base == nil || f.base.serial != f.newest {
-			f.base = nil
-		}
-		return
-	}
-	f.base, f.doubted = v, false
-	f.rebase()
-}
-
-// rebase moves append layers to where the size below them now ends.
-func (f *file) rebase() {
-	size := f.base.size
+// unsaved says what of the file is not committed or was lost untold, if anything.
+func (f *file) unsaved() (u Unsaved, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u = Unsaved{Object: f.object, Name: f.name}
 	for _, l := range f.layers {
-		if l.appends {
-			l.move(size)
-		}
-		size = l.size(size)
-	}
-}
-
-func (f *file) invalidate() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.base = nil
-	f.doubts++
-}
-
-// known reports whether base is the current version, as far as this client was
-// told; the mutex is held.
-func (f *file) known() bool { return f.base != nil && !f.doubted }
-
-// size is the file's size with everything dirty; the base must be known.
-func (f *file) size() uint64 {
-	size := f.base.size
-	for _, l := range f.layers {
-		size = l.size(size)
-	}
-	return size
-}
-
-func (f *file) overlay(attr *pb.Attr) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.layers) == 0 {
-		if attr.GetVersion() > f.newest {
-			f.base = nil // what is shown of the file is newer than what would be read
-		}
-		return false
-	}
-	size := attr.GetSize()
-	if f.base != nil {
-		size = f.base.size
-	}
-	var last time.Time
-	for _, l := range f.layers {
-		size = l.size(size)
-		last = l.mtime
-	}
-	attr.Size = size
-	if ns := last.UnixNano(); ns > attr.GetMtimeNs() {
-		attr.MtimeNs, attr.CtimeNs = ns, ns
-	}
-	return true
-}
-
-// active returns the layer that writes go to; one of the wrong mode is frozen
-// and a new one begun.
-func (f *file) active(appends bool, w *Handle) *layer {
-	now := f.engine.opt.Now()
-	var l *layer
-	if n := len(f.layers); n > 0 && !f.layers[n-1].frozen {
-		l = f.layers[n-1]
-		if l.appends != appends && (l.appends || !l.empty()) {
-			f.seal(l, false)
-			l = nil
+		for _, s := range l.segs {
+			u.Bytes += s.n
 		}
 	}
-	if l == nil {
-		l = f.engine.newLayer(now)
-		f.layers = append(f.layers, l)
+	if !f.told {
+		u.Err = f.err
 	}
-	if appends && !l.appends {
-		l.appends = true
-		if f.base != nil {
-			l.base = f.size()
-		}
-	}
-	w.wrote = true
-	l.mtime, l.as, l.setid = now, w.as, l.setid || w.setid
-	return l
-}
-
-func (l *layer) empty() bool { return !l.cut && len(l.segs) == 0 && l.extend == 0 }
-
-// seal freezes a layer and sees that it is committed.
-func (f *file) seal(l *layer, stream bool) {
-	l.frozen, l.stream = true, stream && !l.appends
-	if f.running {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
-		return
-	}
-	if f.running = f.engine.start(f.run); !f.running {
-		f.abandon()
-	}
-}
-
-// abandon fails all layers: the engine was closed.
-func (f *file) abandon() {
-	const op fault.Op = "content.file.abandon"
-	f.fail(fault.E(fault.Closed, op, f.object.String(), "the engine was closed"))
-	for _, l := range f.layers {
-		l.err = f.err
-		f.engine.end(l)
-	}
-	f.layers, f.taken = nil, 0
-}
-
-// freeze seals what is dirty and returns the last layer, to wait for, or nil.
-func (f *file) freeze() *layer {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := len(f.layers)
-	if n == 0 {
-		return nil
-	}
-	l := f.layers[n-1]
-	if !l.frozen {
-		f.seal(l, false)
-	}
-	l.stream = false // somebody waits for the last byte
-	return l
-}
-
-// freezeIf seals the active layer where cond holds.
-func (f *file) freezeIf(cond func(*layer) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.layers); n > 0 && !f.layers[n-1].frozen && cond(f.layers[n-1]) {
-		f.seal(f.layers[n-1], false)
-	}
+	return u, len(f.layers) > 0 || u.Err != nil
 }

@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -95,4 +96,21 @@ func (f *flight) giveUp(turn chan struct{}) {
 	}
 	f.under--
 	f.admit()
+}
+
+// dedup decides whether to ask before sending: always at the start of a file,
+// then as long as the cluster has some of it, then now and again. It belongs
+// to the file's committing goroutine.
+type dedup struct {
+	asked bool
+	sent  int // batches
+	hit   atomic.Bool
+}
+
+// probeEvery is every how many batches the question is asked again.
+const probeEvery = 16
+
+func (d *dedup) ask() bool {
+	d.sent++
+	return !d.asked || d.hit.Load() || d.sent%probeEvery == 0
 }

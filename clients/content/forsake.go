@@ -1,9 +1,6 @@
 package content
 
-import (
-	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
-)
+import "cartwheel.dev/geo-config/ids"
 
 // A file that lost its last name goes with its last handle anywhere. Whether
 // another client has it open, only its active knows: until that is asked, what is
@@ -40,17 +37,4 @@ func (e *Engine) Discard(object ids.Object) {
 	f.mu.Unlock()
 	f.freeze() // its layers end in their order, as ever
 	f.drop()
-}
-
-func (f *file) isDiscarded() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.discarded
-}
-
-// expected reports whether a layer may fail so: nobody is to be told.
-func (f *file) expected(err error) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.discarded || f.forsaken && fault.Is(err, fault.Stale)
 }

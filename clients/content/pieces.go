@@ -6,10 +6,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// maxPieces bounds the pieces that a read is answered by; of more, smaller ones
-// the bytes are copied together.
-const maxPieces = 256
-
 // ReadPieces is ReadAt for a caller who can do with pieces: of a stream, whose
 // chunks are fetched whole, it returns the cache's own memory. The caller must
 // not change it, and nobody else does. Where pieces is nil, n bytes are in p.
@@ -41,31 +37,4 @@ func (h *Handle) ReadPieces(ctx context.Context, p []byte, off uint64) (pieces [
 		return nil, 0, fault.Wrap(fault.IO, op, f.object.String(), err)
 	}
 	return nil, len(p), nil
-}
-
-// pieces returns a range as pieces of cached chunks, which it fetches where need
-// be, or nil where it is not that simple.
-func (r *reader) pieces(off, end uint64, first bool) [][]byte {
-	if off/windowSize != (end-1)/windowSize || end-off > blockSize {
-		return nil
-	}
-	extents := r.window(off, end-off, !first)
-	if extents == nil {
-		return nil
-	}
-	r.fetchChunks(r.ctx, extents, off, end, false)
-	var out [][]byte
-	for i := extentAt(extents, off); i < len(extents) && extents[i].Offset < end; i++ {
-		x := extents[i].Clip(off, end)
-		if x.IsHole() || len(out) == maxPieces {
-			return nil
-		}
-		data, ok := r.await(r.engine().cache.get(key{x.Chunk, wholeChunk}))
-		if !ok || len(data) != int(x.ChunkSize) {
-			return nil
-		}
-		to := uint64(x.ChunkOffset) + x.Length
-		out = append(out, data[x.ChunkOffset:to:to])
-	}
-	return out
 }

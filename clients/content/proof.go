@@ -64,3 +64,24 @@ func (e *Engine) again(ctx context.Context, object ids.Object, p *Part) ([]byte,
 
 // whole reports whether the part is all of its chunk.
 func (p *Part) whole() bool { return p.Offset == 0 && p.Length == p.Size }
+
+// fromDisk and toDisk speak to the disk cache, where there is one. A whole chunk
+// that is not what its address says is forgotten.
+func (e *Engine) fromDisk(k key) ([]byte, bool) {
+	if e.opt.Disk == nil {
+		return nil, false
+	}
+	data, ok := e.opt.Disk.Get(k.bytes())
+	if ok && k.index == wholeChunk && chunk.Verify(k.address, data) != nil {
+		e.opt.Log.Warn("a chunk of the disk cache is damaged and forgotten", "chunk", k.address.String())
+		e.opt.Disk.Forget(k.bytes())
+		return nil, false
+	}
+	return data, ok
+}
+
+func (e *Engine) toDisk(k key, data []byte) {
+	if e.opt.Disk != nil {
+		e.opt.Disk.Put(k.bytes(), data)
+	}
+}

@@ -6,13 +6,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// smallFile is up to what size a file is read whole at the first miss.
-const smallFile = 256 << 10
-
-// versionTries bounds how often a version is asked for that turns out to be
-// older than what this client's own commits made meanwhile.
-const versionTries = 20
-
 // gap is a part of a read that the last known version must fill.
 type gap struct {
 	off uint64
@@ -52,25 +45,6 @@ func (h *Handle) readOnce(ctx context.Context, p []byte, off uint64) (int, *vers
 	return len(p), base, nil
 }
 
-// movedOn reports whether a read failed only because its version is no more: the
-// members drop what no version names, and a member whose state was copied never
-// had it. The file is then at another version, which is to be read instead.
-// Where it is at the same version still, something was lost, and the error stands.
-func (f *file) movedOn(ctx context.Context, read *version, err error) bool {
-	if read == nil || !fault.Is(err, fault.Missing) {
-		return false
-	}
-	f.invalidate()
-	if f.lockKnown(ctx) != nil {
-		return false
-	}
-	defer f.mu.Unlock()
-	return f.base.serial != read.serial
-}
-
-// versionsRead bounds the versions that one call tries to read.
-const versionsRead = 10
-
 // coverAndUnlock fills what is dirty of p, cut off at the end of the file, and
 // tells what the version below must fill. A panic releases the mutex, too: only
 // the request that met it fails.
@@ -82,43 +56,6 @@ func (f *file) coverAndUnlock(p []byte, off uint64, few []gap) (base *version, w
 	}
 	p = p[:min(uint64(len(p)), size-off)]
 	return f.base, p, f.cover(len(f.layers)-1, p, off, few)
-}
-
-// lockKnown locks the file's mutex with the current version known, asking for
-// it where need be.
-func (f *file) lockKnown(ctx context.Context) error {
-	const op fault.Op = "content.lockKnown"
-	for try := 0; ; try++ {
-		f.mu.Lock()
-		if f.known() {
-			return nil
-		}
-		busy, doubts := f.appending(), f.doubts
-		f.mu.Unlock()
-		if err := busy.wait(ctx); err != nil && !isClosed(busy.done) {
-			return err
-		}
-		attr, err := f.engine.remote.Version(ctx, f.object)
-		if err != nil {
-			return err
-		}
-		if _, ok := versionOf(attr); !ok {
-			return fault.E(fault.Corrupt, op, f.object.String(), "the version's content is missing in the answer")
-		}
-		f.setVersion(attr)
-		f.mu.Lock()
-		if f.base != nil && f.doubts != doubts {
-			f.doubted = true
-			return nil
-		}
-		f.mu.Unlock()
-		if err := ctx.Err(); err != nil {
-			return fault.Wrap(fault.Interrupted, op, f.object.String(), err)
-		}
-		if try == versionTries {
-			return fault.Errorf(fault.Stale, op, f.object.String(), "the version answered, %d, is older than one seen before", attr.GetVersion())
-		}
-	}
 }
 
 // cover fills p from layer i and those below it, and adds what the version
@@ -160,19 +97,6 @@ func (f *file) cover(i int, p []byte, off uint64, gaps []gap) []gap {
 		p, off = p[n:], off+n
 	}
 	return gaps
-}
-
-// readVersion reads a range that lies inside one version.
-func (h *Handle) readVersion(ctx context.Context, v *version, p []byte, off uint64) error {
-	if v.withheld {
-		return fault.E(fault.Permission, "content.readVersion", h.file.object.String(), "the file may be written, but not read")
-	}
-	if v.root.Address.IsZero() {
-		copy(p, v.inline[off:])
-		return nil
-	}
-	r := reader{handle: h, ctx: ctx, v: v}
-	return r.read(p, off)
 }
 
 // Whole returns all bytes of the file, at most most of them, where this is the

@@ -9,10 +9,6 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// lastPause is the longest pause before a write that did not get through is sent
-// again.
-const lastPause = 2 * time.Second
-
 // commitLimit is as good as no limit: a context without a deadline gets one of
 // the remote's own.
 const commitLimit = 10 * 365 * 24 * time.Hour
@@ -57,18 +53,6 @@ func (f *file) send(l *layer, up *upload) (*pb.Attr, error) {
 		if err := e.pause(pause); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// pause waits; it fails when the engine ends.
-func (e *Engine) pause(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-e.ctx.Done():
-		return fault.Wrap(fault.Closed, "content.pause", "", context.Cause(e.ctx))
 	}
 }
 

@@ -1,9 +1,8 @@
 package content
 
 import (
-	"cartwheel.dev/geo-config/ids"
-
 	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Starter is implemented by a Remote that can ask without anybody waiting.
@@ -55,18 +54,4 @@ func (e *Engine) lone(v *version, off, n uint64) (Part, bool) {
 	}
 	x = x.Clip(off, off+n)
 	return Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize, Root: v.root, At: x.Offset}, true
-}
-
-// random takes a read down, as note does, if it belongs to no stream and will
-// begin none; otherwise it reports false and leaves all to note.
-func (a *ahead) random(v *version, off, n uint64) bool {
-	if !a.mu.TryLock() {
-		return false
-	}
-	defer a.mu.Unlock()
-	if a.root != (key{address: v.root.Address}) || off == 0 || a.near(off) {
-		return false
-	}
-	a.lose(off, n)
-	return true
 }

@@ -4,30 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"cartwheel.dev/node/chunk"
 )
 
 // batchBytes is about how much travels in one PutChunks.
 const batchBytes = 2 << 20
-
-// dedup decides whether to ask before sending: always at the start of a file,
-// then as long as the cluster has some of it, then now and again. It belongs
-// to the file's committing goroutine.
-type dedup struct {
-	asked bool
-	sent  int // batches
-	hit   atomic.Bool
-}
-
-// probeEvery is every how many batches the question is asked again.
-const probeEvery = 16
-
-func (d *dedup) ask() bool {
-	d.sent++
-	return !d.asked || d.hit.Load() || d.sent%probeEvery == 0
-}
 
 // upload is a layer on its way: its pieces in order of offset, and the batches
 // of chunks that must be stored before they are committed.
@@ -151,48 +133,6 @@ func (p *preparer) run(run []segment, last bool) {
 	if pending > 0 && !(last && p.up.file.carry(p.layer, off, parts)) {
 		p.chunk(off, pending, parts)
 	}
-}
-
-// carry moves the bytes from off on, the layer's last, to the next layer, if
-// nobody waits for them.
-func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.discarded || !l.stream || l.extend > off || off == l.segs[0].off {
-		return false
-	}
-	var next *layer
-	if f.taken < len(f.layers) {
-		next = f.layers[f.taken]
-	}
-	switch {
-	case next == nil:
-		next = f.engine.newLayer(l.since)
-		f.layers = append(f.layers, next)
-	case next.appends:
-		return false
-	}
-	next.as, next.setid = l.as, next.setid || l.setid
-	if next.mtime.Before(l.mtime) {
-		next.mtime = l.mtime
-	}
-	next.number, next.settle, l.settle = max(next.number, l.number), max(next.settle, l.settle), 0
-	next.logged, l.logged = next.logged+l.logged, 0
-	if next.from == 0 || (l.from > 0 && l.from < next.from) {
-		next.from = l.from
-	}
-	grown := int64(0)
-	at := off
-	for _, part := range parts {
-		grown += next.under(part, at)
-		at += uint64(len(part))
-	}
-	l.clear(off, chunk.MaxFileSize)
-	f.engine.budget.charge(charge{all: grown})
-	if f.engine.budget.crowded() && !next.frozen {
-		f.seal(next, false)
-	}
-	return true
 }
 
 // chunk adds one chunk to the pieces and to the batch.

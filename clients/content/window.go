@@ -63,17 +63,3 @@ func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
 	}
 	e.cache.settle(own, nil, int64(len(own.extents))*64, err)
 }
-
-// touch counts a random read of a window and reports whether to load it.
-func (f *file) touch(window uint64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.touched == nil || len(f.touched) > 4096 {
-		f.touched = map[uint64]uint8{}
-	}
-	if f.touched[window] > 0 {
-		return true
-	}
-	f.touched[window]++
-	return false
-}
