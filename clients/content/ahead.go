@@ -3,6 +3,8 @@ package content
 import (
 	"context"
 	"sync"
+
+	"cartwheel.dev/node/chunk"
 )
 
 const (
@@ -16,25 +18,24 @@ const (
 	enough = 128 << 10
 )
 
-// ahead recognises a handle's sequential reads and fetches before them.
+// ahead recognises a handle's sequential reads and says what to fetch before
+// them.
 type ahead struct {
-	mu     sync.Mutex
-	root   key    // of the version that the rest is about
-	next   uint64 // where the stream stands
-	run    uint64 // bytes read in order
+	mu     sync.Mutex    // guards below
+	root   chunk.Address // of the version that the rest is about
+	next   uint64        // where the stream stands
+	run    uint64        // bytes read in order
 	window uint64
 	issued uint64 // up to where was fetched ahead
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// note takes down a read and reports whether it belongs to a stream, and whether
-// that was recognised just now. It starts fetching what comes next.
-func (a *ahead) note(r *reader, off, n uint64) (stream, first bool) {
-	e := r.engine()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if root := (key{address: r.v.root.Address}); a.root != root {
+// note takes down a read of a version and reports whether it belongs to a
+// stream, and whether that was recognised just now. Where most, the bound of the
+// window, is negative, nothing is a stream. a.mu is held.
+func (a *ahead) note(root chunk.Address, off, n uint64, most int64) (stream, first bool) {
+	if a.root != root {
 		a.root, a.run, a.window, a.issued = root, 0, 0, 0
 	}
 	if !a.near(off) {
@@ -42,12 +43,11 @@ func (a *ahead) note(r *reader, off, n uint64) (stream, first bool) {
 		return false, false
 	}
 	a.next, a.run = max(a.next, off+n), a.run+n
-	if a.run < enough || e.opt.ReadAhead < 0 {
+	if a.run < enough || most < 0 {
 		return false, false
 	}
 	first = a.window == 0
-	a.window = min(max(2*a.window, firstWindow), uint64(e.opt.ReadAhead), uint64(e.opt.CacheBytes)/4)
-	a.fetch(r)
+	a.window = min(max(2*a.window, firstWindow), uint64(most))
 	return true, first
 }
 
@@ -76,30 +76,40 @@ func (a *ahead) stop() {
 	}
 }
 
-// random takes a read down, as note does, if it belongs to no stream and will
-// begin none; otherwise it reports false and leaves all to note.
-func (a *ahead) random(v *version, off, n uint64) bool {
+// random takes a read of a version down, as note does, if it belongs to no stream
+// and will begin none; otherwise it reports false and leaves all to note.
+func (a *ahead) random(root chunk.Address, off, n uint64) bool {
 	if !a.mu.TryLock() {
 		return false
 	}
 	defer a.mu.Unlock()
-	if a.root != (key{address: v.root.Address}) || off == 0 || a.near(off) {
+	if a.root != root || off == 0 || a.near(off) {
 		return false
 	}
 	a.lose(off, n)
 	return true
 }
 
-// touch counts a random read of a window and reports whether to load it.
-func (f *file) touch(window uint64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.touched == nil || len(f.touched) > 4096 {
-		f.touched = map[uint64]uint8{}
+// mostTouches bounds the windows of which touches knows; then it begins anew.
+const mostTouches = 4096
+
+// touches counts a file's random reads of each window of its range map.
+type touches struct {
+	mu   sync.Mutex
+	seen map[uint64]struct{} // read once or more
+}
+
+// again counts a read of a window and reports whether it is not the first, so
+// that the window is worth loading.
+func (t *touches) again(window uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen == nil || len(t.seen) > mostTouches {
+		t.seen = map[uint64]struct{}{}
 	}
-	if f.touched[window] > 0 {
+	if _, ok := t.seen[window]; ok {
 		return true
 	}
-	f.touched[window]++
+	t.seen[window] = struct{}{}
 	return false
 }

@@ -97,7 +97,7 @@ func (b *budget) add(c charge) {
 // admit charges c as soon as there is room. Where it must wait it calls press
 // once it stands in line, to have room made.
 func (b *budget) admit(ctx, life context.Context, c charge, press func()) error {
-	const op fault.Op = "content.budget.admit"
+	const op fault.Op = "content.admit"
 	b.mu.Lock()
 	if b.tryLocked(c) {
 		b.mu.Unlock()

@@ -191,6 +191,16 @@ func (c *cache) evict() {
 	}
 }
 
+// clear drops all that is not on its way.
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.limit
+	c.limit = 0
+	c.evict()
+	c.limit = limit
+}
+
 // bytes is the key as the disk cache knows it.
 func (k key) bytes() []byte {
 	out := make([]byte, 0, chunk.AddressSize+8)

@@ -2,7 +2,6 @@ package content
 
 import (
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -25,7 +24,8 @@ func (f *file) run() {
 			}
 			continue
 		}
-		up := f.prepare(l)
+		p := f.prepare(l)
+		up := p.finish(f.carry(l, p.tail))
 		if len(up.puts) == 0 && (last == nil || isClosed(last)) {
 			last = l.done
 			f.finish(l, up) // nothing to overlap with: no goroutine
@@ -37,7 +37,7 @@ func (f *file) run() {
 		slots <- struct{}{}
 		before := last
 		last = l.done
-		f.engine.work.Go(func() {
+		f.core.work.Go(func() {
 			defer func() { <-slots }()
 			up.wait()
 			if before != nil {
@@ -64,12 +64,12 @@ func (f *file) take() (l *layer, idle bool) {
 // finish sends a prepared layer's commits, takes the layer off the file and
 // tells those who wait. The layer is the oldest.
 func (f *file) finish(l *layer, up *upload) {
-	e := f.engine
+	c := f.core
 	attr, err := f.send(l, up)
 	if err != nil && f.expected(err) {
 		err = nil
 	}
-	closed := func() bool { return err != nil && e.ctx.Err() != nil && unsettled(err) }
+	closed := func() bool { return err != nil && c.ctx.Err() != nil && unsettled(err) }
 	if err != nil {
 		f.invalidate()
 		if l.recovered != nil && !closed() {
@@ -99,31 +99,23 @@ func (f *file) finish(l *layer, up *upload) {
 	if !closed() {
 		f.settleLog(l, newest)
 	}
-	e.end(l)
+	c.end(l)
 	if err != nil {
-		e.opt.Log.Warn("a write could not be committed", "object", f.object.String(), "err", err)
+		c.opt.Log.Warn("a write could not be committed", "object", f.object.String(), "err", err)
 	}
 }
 
 // settleLog notes in the journal that a layer is committed, or refused and its
 // writer told.
 func (f *file) settleLog(l *layer, newest uint64) {
-	j := f.engine.opt.Journal
+	j := f.core.opt.Journal
 	if j == nil || l.number == 0 {
 		return
 	}
 	if l.settle == 0 { // its last bytes moved on: only the version is noted
 		l.from = 1
 	}
-	j.Done(l.logObject(f), l.from, l.settle, newest)
-}
-
-// logObject is the object that the journal has a layer's writes under.
-func (l *layer) logObject(f *file) ids.Object {
-	if l.recovered != nil {
-		return l.recovered.left.loggedAs()
-	}
-	return f.object
+	j.Done(l.logObject(f.object), l.from, l.settle, newest)
 }
 
 // seal freezes a layer and sees that it is committed.
@@ -136,18 +128,18 @@ func (f *file) seal(l *layer, stream bool) {
 		}
 		return
 	}
-	if f.running = f.engine.start(f.run); !f.running {
+	if f.running = f.core.start(f.run); !f.running {
 		f.abandon()
 	}
 }
 
 // abandon fails all layers: the engine was closed.
 func (f *file) abandon() {
-	const op fault.Op = "content.file.abandon"
+	const op fault.Op = "content.abandon"
 	f.fail(fault.E(fault.Closed, op, f.object.String(), "the engine was closed"))
 	for _, l := range f.layers {
 		l.err = f.err
-		f.engine.end(l)
+		f.core.end(l)
 	}
 	f.layers, f.taken = nil, 0
 }
@@ -177,12 +169,15 @@ func (f *file) freezeIf(cond func(*layer) bool) {
 	}
 }
 
-// carry moves the bytes from off on, the layer's last, to the next layer, if
-// nobody waits for them.
-func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
+// carry moves the tail of a layer to the next one, if nobody waits for it: where
+// a stream is cut then depends on content only, and not on where layers end.
+func (f *file) carry(l *layer, t tail) bool {
+	if t.n == 0 {
+		return false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.discarded || !l.stream || l.extend > off || off == l.segs[0].off {
+	if f.discarded || !l.stream || l.extend > t.off || t.off == l.segs[0].off {
 		return false
 	}
 	var next *layer
@@ -191,7 +186,7 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 	}
 	switch {
 	case next == nil:
-		next = f.engine.newLayer(l.since)
+		next = f.core.newLayer(l.since)
 		f.layers = append(f.layers, next)
 	case next.appends:
 		return false
@@ -206,14 +201,14 @@ func (f *file) carry(l *layer, off uint64, parts [][]byte) bool {
 		next.from = l.from
 	}
 	grown := int64(0)
-	at := off
-	for _, part := range parts {
+	at := t.off
+	for _, part := range t.parts {
 		grown += next.under(part, at)
 		at += uint64(len(part))
 	}
-	l.clear(off, chunk.MaxFileSize)
-	f.engine.budget.charge(charge{all: grown})
-	if f.engine.budget.crowded() && !next.frozen {
+	l.clear(t.off, chunk.MaxFileSize)
+	f.core.budget.charge(charge{all: grown})
+	if f.core.budget.crowded() && !next.frozen {
 		f.seal(next, false)
 	}
 	return true

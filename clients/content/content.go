@@ -6,17 +6,21 @@
 // kernels; sessions and leases are its caller's, who tells it by SetVersion and
 // Invalidate what it may still believe.
 //
+// The parts lie over each other. A core is what all files share. A source reads
+// versions, which never change, through the cache. A file has the last version
+// known and the layers over it; a sending brings a layer to the active. Handles
+// read and write files, and the Engine finds these in a table.
+//
 // An Engine and its Handles may be used from many goroutines. Each file has one
 // mutex that guards its layers and its version and is never held across I/O;
-// lock order is file, then cache or budget. Commits of one file are made one
-// after the other, by goroutines that Close joins.
+// lock order is table, file, then cache or budget. Commits of one file are made
+// one after the other, by goroutines that Close joins.
 package content
 
 import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,46 +29,18 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// maxUntold bounds the closed files whose failure the next handle is told of.
-// That of any further file is in the log only.
-const maxUntold = 4096
-
 // Engine is the content engine of one client.
 type Engine struct {
-	remote Remote
-	opt    Options
-	budget *budget
-	logged *budget // of the write journal's live bytes; nil: there is no journal
-	cache  *cache
-	flight *flight
-	// made counts the uploads and commits that succeeded.
-	made atomic.Uint64
-
-	// ctx is what background work runs under; Close ends it.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // every goroutine of the engine
-	hands  *hands
-
-	mu      sync.Mutex
-	files   map[ids.Object]*file    // open, with uncommitted writes, or of untold
-	untold  map[ids.Object]struct{} // whose failure no handle was told of
-	closed  bool
-	stopped bool // no goroutine starts any more; guarded by life
-	life    sync.Mutex
+	*core
+	table  *table
+	closed atomic.Bool
 }
 
 // New returns an engine over a remote. Close it.
 func New(remote Remote, o Options) *Engine {
-	o = o.filled()
-	e := &Engine{remote: remote, opt: o, files: map[ids.Object]*file{}, untold: map[ids.Object]struct{}{}, hands: newHands()}
-	e.budget = newBudget(o.DirtyBytes)
-	if o.Journal != nil {
-		e.logged = newBudget(journalShare * o.DirtyBytes)
-	}
-	e.cache = newCache(o.CacheBytes, o.Trace)
-	e.flight = newFlight(o.Now)
-	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	e := &Engine{}
+	e.core = newCore(remote, o.filled(), e.sendAll)
+	e.table = newTable(e.core)
 	e.start(e.keep)
 	return e
 }
@@ -73,20 +49,12 @@ func New(remote Remote, o Options) *Engine {
 // goroutines. What could not be committed stays in the journal, if there is
 // one; the error says that there was something. It is idempotent.
 func (e *Engine) Close(ctx context.Context) error {
-	const op fault.Op = "content.Engine.Close"
-	e.mu.Lock()
-	again := e.closed
-	e.closed = true
-	e.mu.Unlock()
+	const op fault.Op = "content.Close"
 	var err error
-	if !again {
+	if !e.closed.Swap(true) {
 		err = e.FlushAll(ctx)
 	}
-	e.life.Lock()
-	e.stopped = true
-	e.life.Unlock()
-	e.cancel(fault.E(fault.Closed, op, "", "the engine was closed"))
-	e.work.Wait()
+	e.stop(fault.E(fault.Closed, op, "", "the engine was closed"))
 	return fault.Wrap(fault.IO, op, "", err)
 }
 
@@ -100,28 +68,24 @@ func (e *Engine) keep() {
 			return
 		case <-tick.C:
 			old := e.opt.Now().Add(-e.opt.FlushAfter)
-			for _, f := range e.dirtyFiles() {
+			for _, f := range e.table.all() {
 				f.freezeIf(func(l *layer) bool { return l.since.Before(old) })
 			}
 		}
 	}
 }
 
-// dirtyFiles returns the files at hand.
-func (e *Engine) dirtyFiles() []*file {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	out := make([]*file, 0, len(e.files))
-	for _, f := range e.files {
-		out = append(out, f)
+// sendAll starts the commit of all that is dirty.
+func (e *Engine) sendAll() {
+	for _, f := range e.table.all() {
+		f.freezeIf(func(*layer) bool { return true })
 	}
-	return out
 }
 
 // FlushAll commits everything that is dirty and returns the first failure.
 func (e *Engine) FlushAll(ctx context.Context) error {
 	var first error
-	files := e.dirtyFiles()
+	files := e.table.all()
 	waits := make([]*layer, len(files))
 	for i, f := range files {
 		waits[i] = f.freeze()
@@ -134,17 +98,10 @@ func (e *Engine) FlushAll(ctx context.Context) error {
 	return first
 }
 
-// find returns the state of an object that is open or dirty, or nil.
-func (e *Engine) find(object ids.Object) *file {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.files[object]
-}
-
 // SetVersion tells the engine an object's newer version. Older ones than it
 // knows are ignored, and objects that are neither open nor dirty.
 func (e *Engine) SetVersion(attr *pb.Attr) {
-	if f := e.find(ids.Object(attr.GetObject())); f != nil {
+	if f := e.table.find(ids.Object(attr.GetObject())); f != nil {
 		f.setVersion(attr)
 	}
 }
@@ -152,7 +109,7 @@ func (e *Engine) SetVersion(attr *pb.Attr) {
 // Invalidate makes the engine ask Version before it reads the object again. It
 // touches no dirty bytes.
 func (e *Engine) Invalidate(object ids.Object) {
-	if f := e.find(object); f != nil {
+	if f := e.table.find(object); f != nil {
 		f.invalidate()
 	}
 }
@@ -160,7 +117,7 @@ func (e *Engine) Invalidate(object ids.Object) {
 // FlushObject commits what is dirty of an object, whoever wrote it. The errors
 // stay with the handles.
 func (e *Engine) FlushObject(ctx context.Context, object ids.Object) error {
-	if f := e.find(object); f != nil {
+	if f := e.table.find(object); f != nil {
 		return f.freeze().wait(ctx)
 	}
 	return nil
@@ -168,7 +125,7 @@ func (e *Engine) FlushObject(ctx context.Context, object ids.Object) error {
 
 // Send starts the commit of what is dirty of an object.
 func (e *Engine) Send(object ids.Object) {
-	if f := e.find(object); f != nil {
+	if f := e.table.find(object); f != nil {
 		f.freezeIf(func(*layer) bool { return true })
 	}
 }
@@ -176,18 +133,19 @@ func (e *Engine) Send(object ids.Object) {
 // Overlay puts what is dirty over an object's attributes: the size, and the
 // time of the last write. It reports whether there is anything.
 func (e *Engine) Overlay(attr *pb.Attr) bool {
-	f := e.find(ids.Object(attr.GetObject()))
+	f := e.table.find(ids.Object(attr.GetObject()))
 	return f != nil && f.overlay(attr)
 }
 
 // Made keeps in the write journal, if there is one, that an object was made and
 // its active not told yet, and numbers that.
 func (e *Engine) Made(object ids.Object, create []byte) (number uint64, err error) {
+	const op fault.Op = "content.Made"
 	if e.opt.Journal == nil {
 		return 0, nil
 	}
 	number, err = e.opt.Journal.Write(Written{Object: object, Kind: WriteCreate, Data: create})
-	return number, fault.Wrap(fault.IO, "content.Engine.Made", object.String(), err)
+	return number, fault.Wrap(fault.IO, op, object.String(), err)
 }
 
 // Told gives back the room of what Made kept: the active has the object at
@@ -201,20 +159,11 @@ func (e *Engine) Told(object ids.Object, number, version uint64) {
 // Journals reports whether what is written survives this process.
 func (e *Engine) Journals() bool { return e.opt.Journal != nil }
 
-// Unsaved is a file with writes that are not committed.
-type Unsaved struct {
-	Object ids.Object
-	Bytes  uint64
-	Name   func() string // what a person knows it by; nil: nothing
-	// Err says why writes of it were given up; nil: they are still sent.
-	Err error
-}
-
 // Unsaved lists the files with writes that are not committed, and those of which
 // writes were lost without a program having been told, by their objects.
 func (e *Engine) Unsaved() []Unsaved {
 	var out []Unsaved
-	for _, f := range e.dirtyFiles() {
+	for _, f := range e.table.all() {
 		if u, ok := f.unsaved(); ok {
 			out = append(out, u)
 		}
@@ -236,10 +185,7 @@ type Usage struct {
 
 // Usage reports what the engine holds now.
 func (e *Engine) Usage() Usage {
-	e.mu.Lock()
-	n := len(e.files)
-	e.mu.Unlock()
-	return Usage{DirtyBytes: e.budget.held(), CacheBytes: e.cache.held(), Files: n}
+	return Usage{DirtyBytes: e.budget.held(), CacheBytes: e.cache.held(), Files: e.table.len()}
 }
 
 // Keep takes the whole content of a small file that came in before anybody
@@ -260,12 +206,4 @@ func (e *Engine) Keep(attr *pb.Attr, data []byte) {
 
 // DropCaches forgets all content and range maps that can be fetched again; the
 // disk cache stays. What is dirty or on its way stays too.
-func (e *Engine) DropCaches() {
-	c := e.cache
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	limit := c.limit
-	c.limit = 0
-	c.evict()
-	c.limit = limit
-}
+func (e *Engine) DropCaches() { e.cache.clear() }

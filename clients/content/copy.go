@@ -16,7 +16,7 @@ import (
 // says that there are no chunks to name, or that the file's slice has not all
 // of them: then nothing was done, and reading and writing will do.
 func (h *Handle) CopyFrom(ctx context.Context, from *Handle, at, n, to uint64) (uint64, error) {
-	const op fault.Op = "content.Handle.CopyFrom"
+	const op fault.Op = "content.CopyFrom"
 	f := h.file
 	if to > chunk.MaxFileSize || n > chunk.MaxFileSize-to {
 		return 0, fault.E(fault.TooLarge, op, f.object.String(), "larger than the largest file")
@@ -34,8 +34,8 @@ func (h *Handle) CopyFrom(ctx context.Context, from *Handle, at, n, to uint64) (
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	res, err := f.engine.remote.Commit(ctx, Commit{Object: f.object, As: h.as, Splice: &pb.Commit{
-		Object: uint64(f.object), Extents: extents, MtimeNs: f.engine.opt.Now().UnixNano(), ClearSetid: h.setid,
+	res, err := f.core.remote.Commit(ctx, Commit{Object: f.object, As: h.as, Splice: &pb.Commit{
+		Object: uint64(f.object), Extents: extents, MtimeNs: f.core.opt.Now().UnixNano(), ClearSetid: h.setid,
 	}})
 	if err != nil || res.GetAttr() == nil {
 		f.invalidate()
@@ -54,7 +54,7 @@ func (h *Handle) CopyFrom(ctx context.Context, from *Handle, at, n, to uint64) (
 // references names what [at, at+n) of the committed version is made of, as
 // extents that lie at to, and how many bytes they are.
 func (h *Handle) references(ctx context.Context, at, n, to uint64) ([]*pb.Extent, uint64, error) {
-	const op fault.Op = "content.Handle.references"
+	const op fault.Op = "content.references"
 	f := h.file
 	if err := f.lockKnown(ctx); err != nil {
 		return nil, 0, fault.Wrap(fault.IO, op, f.object.String(), err)
@@ -68,7 +68,7 @@ func (h *Handle) references(ctx context.Context, at, n, to uint64) ([]*pb.Extent
 		return nil, 0, fault.E(fault.NotSupported, op, f.object.String(), "the content lies in no chunks")
 	}
 	end := at + min(n, base.size-at)
-	r := reader{handle: h, ctx: ctx, v: base}
+	r := reader{source: &h.source, ctx: ctx, v: base}
 	known := r.window(at, 1, true)
 	if known == nil {
 		_, err := r.seekFailed(at)

@@ -2,56 +2,99 @@ package content
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
 )
 
-// admit charges c; where there is no room it starts committing all that is
-// dirty and waits. A writer that was let in before and writes now sees that
-// another one waits, and starts committing by itself.
-func (e *Engine) admit(ctx context.Context, c charge) error {
-	return e.charge(ctx, e.budget, c)
+// core is what all files and handles of an engine share: the cluster, the
+// bounds, the cache and the goroutines. It knows no files. It may be used from
+// many goroutines.
+type core struct {
+	remote Remote
+	opt    Options
+	budget *budget
+	logged *budget // of the write journal's live bytes; nil: there is no journal
+	press  func()  // starts the commit of all that is dirty, to make room in a budget
+	cache  *cache
+	flight *flight
+	// made counts the uploads and commits that succeeded.
+	made atomic.Uint64
+
+	// ctx is what background work runs under; stop ends it.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // every goroutine of the engine
+	hands  *hands
+
+	life    sync.Mutex
+	stopped bool // no goroutine starts any more; guarded by life
 }
 
-func (e *Engine) charge(ctx context.Context, b *budget, c charge) error {
-	if b.try(c) {
+func newCore(remote Remote, o Options, press func()) *core {
+	c := &core{remote: remote, opt: o, press: press, hands: newHands()}
+	c.budget = newBudget(o.DirtyBytes)
+	if o.Journal != nil {
+		c.logged = newBudget(journalShare * o.DirtyBytes)
+	}
+	c.cache = newCache(o.CacheBytes, o.Trace)
+	c.flight = newFlight(o.Now)
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// start runs fn in a goroutine that stop joins; false: it is too late.
+func (c *core) start(fn func()) bool {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.stopped {
+		return false
+	}
+	c.hands.start(c.ctx, &c.work, fn)
+	return true
+}
+
+// stop ends the goroutines for a reason and joins them. It is idempotent.
+func (c *core) stop(reason error) {
+	c.life.Lock()
+	c.stopped = true
+	c.life.Unlock()
+	c.cancel(reason)
+	c.work.Wait()
+}
+
+// admit charges n; where there is no room it starts committing all that is
+// dirty and waits. A writer that was let in before and writes now sees that
+// another one waits, and starts committing by itself.
+func (c *core) admit(ctx context.Context, n charge) error {
+	return c.charge(ctx, c.budget, n)
+}
+
+func (c *core) charge(ctx context.Context, b *budget, n charge) error {
+	if b.try(n) {
 		return nil
 	}
-	return b.admit(ctx, e.ctx, c, func() {
-		for _, f := range e.dirtyFiles() {
-			f.freezeIf(func(*layer) bool { return true })
-		}
-	})
+	return b.admit(ctx, c.ctx, n, c.press)
 }
 
 // crowded reports whether a writer waits for room.
-func (e *Engine) crowded() bool {
-	return e.budget.crowded() || e.logged != nil && e.logged.crowded()
+func (c *core) crowded() bool {
+	return c.budget.crowded() || c.logged != nil && c.logged.crowded()
 }
 
 // logRoom waits while the write journal has too many live bytes. It charges
 // nothing: who journals does.
-func (e *Engine) logRoom(ctx context.Context) error {
-	if e.logged == nil {
+func (c *core) logRoom(ctx context.Context) error {
+	if c.logged == nil {
 		return nil
 	}
-	if err := e.charge(ctx, e.logged, charge{all: 1}); err != nil {
+	if err := c.charge(ctx, c.logged, charge{all: 1}); err != nil {
 		return err
 	}
-	e.logged.charge(charge{all: -1})
+	c.logged.charge(charge{all: -1})
 	return nil
-}
-
-// start runs fn in a goroutine that Close joins; false: it is too late.
-func (e *Engine) start(fn func()) bool {
-	e.life.Lock()
-	defer e.life.Unlock()
-	if e.stopped {
-		return false
-	}
-	e.hands.start(e.ctx, &e.work, fn)
-	return true
 }
 
 // lastPause is the longest pause before a write that did not get through is sent
@@ -59,14 +102,15 @@ func (e *Engine) start(fn func()) bool {
 const lastPause = 2 * time.Second
 
 // pause waits; it fails when the engine ends.
-func (e *Engine) pause(d time.Duration) error {
+func (c *core) pause(d time.Duration) error {
+	const op fault.Op = "content.pause"
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
-	case <-e.ctx.Done():
-		return fault.Wrap(fault.Closed, "content.pause", "", context.Cause(e.ctx))
+	case <-c.ctx.Done():
+		return fault.Wrap(fault.Closed, op, "", context.Cause(c.ctx))
 	}
 }
 

@@ -21,8 +21,23 @@ type segment struct {
 
 func (s *segment) end() uint64 { return s.off + s.n }
 
-// size is the file's size with the layer over one of so many bytes.
-func (l *layer) size(below uint64) uint64 {
+// edit is what one or more writes make of a file, on top of what is below it:
+// first the size becomes truncate, where cut is set; then the segments lie over
+// it; then it is at least extend bytes long.
+type edit struct {
+	cut      bool
+	truncate uint64
+	segs     []segment // ascending and disjoint
+	extend   uint64
+	// appends marks an edit of appended bytes only: where they go, the active
+	// says. Until then they stand at base, which moves with the size below.
+	appends bool
+	base    uint64
+	bytes   int64 // the buffers' capacity
+}
+
+// size is the file's size with the edit over one of so many bytes.
+func (l *edit) size(below uint64) uint64 {
 	if l.appends {
 		return below + l.length()
 	}
@@ -35,16 +50,16 @@ func (l *layer) size(below uint64) uint64 {
 	return max(below, l.extend)
 }
 
-// length is how many bytes an append layer adds.
-func (l *layer) length() uint64 {
+// length is how many bytes an append adds.
+func (l *edit) length() uint64 {
 	if n := len(l.segs); n > 0 {
 		return l.segs[n-1].end() - l.base
 	}
 	return 0
 }
 
-// visible is up to where the layer below shows through.
-func (l *layer) visible() uint64 {
+// visible is up to where what is below shows through.
+func (l *edit) visible() uint64 {
 	if l.cut {
 		return l.truncate
 	}
@@ -52,7 +67,7 @@ func (l *layer) visible() uint64 {
 }
 
 // at returns the index of the first segment that ends behind off.
-func (l *layer) at(off uint64) int {
+func (l *edit) at(off uint64) int {
 	if n := len(l.segs); n > 0 && l.segs[n-1].off <= off { // streams
 		if l.segs[n-1].end() > off {
 			return n - 1
@@ -69,7 +84,7 @@ func (l *layer) at(off uint64) int {
 }
 
 // write puts bytes at off and returns how much larger the buffers became.
-func (l *layer) write(p []byte, off uint64) (grown int64) {
+func (l *edit) write(p []byte, off uint64) (grown int64) {
 	for i := l.at(off); len(p) > 0; {
 		if i < len(l.segs) && l.segs[i].off <= off {
 			s := &l.segs[i]
@@ -100,7 +115,7 @@ func (l *layer) write(p []byte, off uint64) (grown int64) {
 
 // fill puts bytes into the gap before segment i: into the spare room of the
 // segment before it, else into a new one. It returns how many it took.
-func (l *layer) fill(i int, p []byte, off uint64) (n int, grown int64, inserted bool) {
+func (l *edit) fill(i int, p []byte, off uint64) (n int, grown int64, inserted bool) {
 	size := len(p)
 	if i > 0 && l.segs[i-1].end() == off && l.segs[i-1].buf != nil {
 		s := &l.segs[i-1]
@@ -124,7 +139,7 @@ func (l *layer) fill(i int, p []byte, off uint64) (n int, grown int64, inserted 
 }
 
 // splitHole removes [from, to) from the hole at index i.
-func (l *layer) splitHole(i int, from, to uint64) {
+func (l *edit) splitHole(i int, from, to uint64) {
 	h := l.segs[i]
 	var keep []segment
 	if from > h.off {
@@ -136,9 +151,8 @@ func (l *layer) splitHole(i int, from, to uint64) {
 	l.segs = slices.Replace(l.segs, i, i+1, keep...)
 }
 
-// clear removes [from, to) from the segments. Buffers stay charged until the
-// layer is committed.
-func (l *layer) clear(from, to uint64) {
+// clear removes [from, to) from the segments. Their buffers stay counted.
+func (l *edit) clear(from, to uint64) {
 	var out []segment
 	for _, s := range l.segs {
 		if s.end() <= from || s.off >= to {
@@ -164,7 +178,7 @@ func (l *layer) clear(from, to uint64) {
 }
 
 // hole makes [from, to) zeros.
-func (l *layer) hole(from, to uint64) {
+func (l *edit) hole(from, to uint64) {
 	if from >= to {
 		return
 	}
@@ -173,7 +187,7 @@ func (l *layer) hole(from, to uint64) {
 }
 
 // resize makes the file n bytes long.
-func (l *layer) resize(n uint64) {
+func (l *edit) resize(n uint64) {
 	l.clear(n, chunk.MaxFileSize)
 	if !l.cut {
 		l.cut, l.truncate = true, n
@@ -181,9 +195,9 @@ func (l *layer) resize(n uint64) {
 	l.truncate, l.extend = min(l.truncate, n), n
 }
 
-// under adds bytes below what the layer already has: those of an older layer
-// that move here. It returns how much larger the buffers became.
-func (l *layer) under(p []byte, off uint64) (grown int64) {
+// under adds bytes below what the edit already has: those of an older one that
+// move here. It returns how much larger the buffers became.
+func (l *edit) under(p []byte, off uint64) (grown int64) {
 	end := min(off+uint64(len(p)), max(l.visible(), off))
 	for off < end {
 		i := l.at(off)
@@ -202,18 +216,18 @@ func (l *layer) under(p []byte, off uint64) (grown int64) {
 	return grown
 }
 
-// move shifts an append layer to where the file now ends.
-func (l *layer) move(base uint64) {
+// move shifts an append to where the file now ends.
+func (l *edit) move(base uint64) {
 	for i := range l.segs {
 		l.segs[i].off = l.segs[i].off - l.base + base
 	}
 	l.base = base
 }
 
-func (l *layer) empty() bool { return !l.cut && len(l.segs) == 0 && l.extend == 0 }
+func (l *edit) empty() bool { return !l.cut && len(l.segs) == 0 && l.extend == 0 }
 
-// apply makes a journaled change in a layer.
-func (l *layer) apply(w Written) {
+// apply makes a journaled change.
+func (l *edit) apply(w Written) {
 	switch w.Kind {
 	case WriteData, WriteAppend:
 		l.write(w.Data, w.Offset)

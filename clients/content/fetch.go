@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -19,14 +20,21 @@ const (
 	windowAnswers = 8
 )
 
-// reader reads ranges of one version for one call.
-type reader struct {
-	handle *Handle
-	ctx    context.Context
-	v      *version
+// source is an object whose versions are read, and what is recognised of the
+// reads.
+type source struct {
+	core    *core
+	object  ids.Object
+	ahead   ahead
+	touches *touches // the object's
 }
 
-func (r *reader) engine() *Engine { return r.handle.file.engine }
+// reader reads ranges of one version for one call.
+type reader struct {
+	*source
+	ctx context.Context
+	v   *version
+}
 
 // await returns a span's bytes when its request is done; false where it failed
 // or there is none, and then the caller asks by itself.
@@ -50,28 +58,28 @@ func (r *reader) await(s *span) ([]byte, bool) {
 
 func (r *reader) reserveBlock(k key, size uint64, optional bool) *entry {
 	length := int64(min(size, r.v.size-k.index*size))
-	return r.engine().cache.reserve(false, optional, func(int) int64 { return length }, k)
+	return r.core.cache.reserve(false, optional, func(int) int64 { return length }, k)
 }
 
 // fetchBlock fetches a reserved block.
 func (r *reader) fetchBlock(ctx context.Context, own *entry, size uint64) {
-	e := r.engine()
+	const op fault.Op = "content.fetchBlock"
+	c := r.core
 	ctx = trace.With(ctx, own.work)
 	k := own.keys[0]
 	off := k.index * size
 	length := min(size, r.v.size-off)
-	if data, ok := e.fromDisk(k); ok && uint64(len(data)) == length {
-		e.cache.settle(own, [][]byte{data}, int64(len(data)), nil)
+	if data, ok := c.fromDisk(k); ok && uint64(len(data)) == length {
+		c.cache.settle(own, [][]byte{data}, int64(len(data)), nil)
 		return
 	}
-	a, err := e.remote.Range(ctx, r.handle.file.object, Query{Root: r.v.root, Offset: off, Length: length, Data: true})
+	a, err := c.remote.Range(ctx, r.object, Query{Root: r.v.root, Offset: off, Length: length, Data: true})
 	if err == nil && uint64(len(a.Data)) != length {
-		const op fault.Op = "content.fetchBlock"
 		err = fault.Errorf(fault.Corrupt, op, "", "%d bytes were asked for, %d came", length, len(a.Data))
 	}
-	e.cache.settle(own, [][]byte{a.Data}, int64(len(a.Data)), err)
+	c.cache.settle(own, [][]byte{a.Data}, int64(len(a.Data)), err)
 	if err == nil {
-		e.toDisk(k, a.Data)
+		c.toDisk(k, a.Data)
 	}
 }
 
@@ -89,7 +97,7 @@ func extentAt(extents []chunk.Extent, off uint64) int {
 // fetchChunks fetches the whole chunks of a range that are not here and not on
 // their way, in one request.
 func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, end uint64, ahead bool) {
-	e := r.engine()
+	c := r.core
 	var keys []key
 	var whole []Part
 	for i := extentAt(extents, off); i < len(extents) && extents[i].Offset < end; i++ {
@@ -98,7 +106,7 @@ func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, e
 			whole = append(whole, Part{Address: x.Chunk, Length: x.ChunkSize, Size: x.ChunkSize, Root: r.v.root, At: x.Offset})
 		}
 	}
-	own := e.cache.reserve(false, ahead, func(i int) int64 { return int64(whole[i].Size) }, keys...)
+	own := c.cache.reserve(false, ahead, func(i int) int64 { return int64(whole[i].Size) }, keys...)
 	if own == nil {
 		return
 	}
@@ -109,22 +117,22 @@ func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, e
 	get := func() { r.getWhole(ctx, own, parts) }
 	if !ahead {
 		get()
-	} else if !e.start(get) {
-		e.cache.settle(own, nil, 0, context.Canceled)
+	} else if !c.start(get) {
+		c.cache.settle(own, nil, 0, context.Canceled)
 	}
 }
 
 // getWhole brings the chunks of a reserved entry.
 func (r *reader) getWhole(ctx context.Context, own *entry, whole map[key]Part) {
 	const op fault.Op = "content.getWhole"
-	e := r.engine()
+	c := r.core
 	ctx = trace.With(ctx, own.work)
 	data := make([][]byte, len(own.keys))
 	var parts []Part
 	var cost int64
 	for i, k := range own.keys {
 		cost += int64(whole[k].Size)
-		if d, ok := e.fromDisk(k); ok && len(d) == int(whole[k].Size) {
+		if d, ok := c.fromDisk(k); ok && len(d) == int(whole[k].Size) {
 			data[i] = d
 			continue
 		}
@@ -133,7 +141,7 @@ func (r *reader) getWhole(ctx context.Context, own *entry, whole map[key]Part) {
 	var body []byte
 	var err error
 	if len(parts) > 0 {
-		body, err = e.getChunks(ctx, r.handle.file.object, parts)
+		body, err = c.getChunks(ctx, r.object, parts)
 	}
 	for i, k := range own.keys {
 		if data[i] != nil || err != nil {
@@ -145,7 +153,7 @@ func (r *reader) getWhole(ctx context.Context, own *entry, whole map[key]Part) {
 			break
 		}
 		data[i], body = body[:n:n], body[n:]
-		e.toDisk(k, data[i])
+		c.toDisk(k, data[i])
 	}
-	e.cache.settle(own, data, cost, err)
+	c.cache.settle(own, data, cost, err)
 }

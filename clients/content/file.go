@@ -10,7 +10,8 @@ import (
 // file is an object's content as this client sees it: the last version known,
 // and what is written over it.
 type file struct {
-	engine *Engine
+	core   *core
+	table  *table // that it is in; nil: none
 	object ids.Object
 
 	mu      sync.Mutex
@@ -41,54 +42,18 @@ type file struct {
 	// discarded: it is gone, and nothing of it is sent any more.
 	forsaken, discarded bool
 	dedup               dedup
-	// touched counts random reads of each window of the range map.
-	touched map[uint64]uint8
+	touches             touches
 }
 
-// open returns the state of an object, made where there is none.
-func (e *Engine) open(object ids.Object) *file {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f := e.files[object]
-	if f == nil {
-		f = e.newFile(object)
-	}
-	f.mu.Lock()
-	f.handles++
-	f.forsaken = false
-	f.mu.Unlock()
-	return f
-}
-
-// newFile makes the state of an object; e.mu is held.
-func (e *Engine) newFile(object ids.Object) *file {
-	f := &file{engine: e, object: object, wake: make(chan struct{}, 1)}
-	e.files[object] = f
-	return f
+// source is the file as the object whose versions are read. What it recognises
+// of the reads begins anew.
+func (f *file) source() source {
+	return source{core: f.core, object: f.object, touches: &f.touches}
 }
 
 // fail takes a deferred error down for the handles; f.mu is held.
 func (f *file) fail(err error) {
 	f.failed, f.err, f.told = f.failed+1, err, false
-}
-
-// drop forgets the file where no handle has it open, nothing is dirty, and no
-// error waits for the next handle.
-func (f *file) drop() {
-	e := f.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.handles > 0 || f.holds > 0 || len(f.layers) > 0 || f.running || e.files[f.object] != f {
-		return
-	}
-	if f.failed > 0 && !f.told && len(e.untold) < maxUntold {
-		e.untold[f.object] = struct{}{}
-		return
-	}
-	delete(e.untold, f.object)
-	delete(e.files, f.object)
 }
 
 func (f *file) isDiscarded() bool {
@@ -102,6 +67,15 @@ func (f *file) expected(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.discarded || f.forsaken && fault.Is(err, fault.Stale)
+}
+
+// Unsaved is a file with writes that are not committed.
+type Unsaved struct {
+	Object ids.Object
+	Bytes  uint64
+	Name   func() string // what a person knows it by; nil: nothing
+	// Err says why writes of it were given up; nil: they are still sent.
+	Err error
 }
 
 // unsaved says what of the file is not committed or was lost untold, if anything.

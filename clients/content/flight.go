@@ -37,6 +37,7 @@ func newFlight(now func() time.Time) *flight { return &flight{now: now, room: fi
 // run waits for a place and runs one batch there. It fails without running it
 // only when ctx ends.
 func (f *flight) run(ctx context.Context, batch func() error) error {
+	const op fault.Op = "content.run"
 	f.mu.Lock()
 	if f.under < f.room {
 		f.under++
@@ -49,7 +50,7 @@ func (f *flight) run(ctx context.Context, batch func() error) error {
 		case <-turn:
 		case <-ctx.Done():
 			f.giveUp(turn)
-			return fault.Wrap(fault.Canceled, "content.flight", "", context.Cause(ctx))
+			return fault.Wrap(fault.Canceled, op, "", context.Cause(ctx))
 		}
 	}
 	began := f.now()

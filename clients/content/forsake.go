@@ -21,14 +21,14 @@ func (h *Handle) Forsake() {
 	if closed {
 		return
 	}
-	h.ahead.stop()
+	h.source.ahead.stop()
 	f.drop()
 }
 
 // Discard forgets what is dirty of an object that nobody can reach any more.
 // What is on its way may arrive; nothing follows it.
 func (e *Engine) Discard(object ids.Object) {
-	f := e.find(object)
+	f := e.table.find(object)
 	if f == nil {
 		return
 	}

@@ -31,12 +31,12 @@ type Handle struct {
 	seen   uint64 // deferred errors already told; guarded by file.mu
 	closed bool   // guarded by file.mu
 	wrote  bool   // guarded by file.mu
-	ahead  ahead
+	source source
 }
 
 // Open returns a handle of an object; attr, with Content, may be nil.
 func (e *Engine) Open(object ids.Object, attr *pb.Attr, o Open) *Handle {
-	f := e.open(object)
+	f := e.table.open(object)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if attr != nil && f.appending() == nil {
@@ -47,7 +47,7 @@ func (e *Engine) Open(object ids.Object, attr *pb.Attr, o Open) *Handle {
 	if o.Name != nil {
 		f.name = o.Name
 	}
-	h := &Handle{file: f, as: o.As, setid: o.ClearSetID, who: o.Who, seen: f.failed}
+	h := &Handle{file: f, source: f.source(), as: o.As, setid: o.ClearSetID, who: o.Who, seen: f.failed}
 	if f.failed > 0 && !f.told {
 		h.seen-- // nobody was told of the last failure: whoever opens next is
 	}
@@ -71,7 +71,7 @@ func (h *Handle) Close() {
 	f.handles--
 	send := h.wrote || f.handles == 0
 	f.mu.Unlock()
-	h.ahead.stop()
+	h.source.ahead.stop()
 	f.freezeIf(func(*layer) bool { return send })
 	f.drop()
 }
@@ -88,7 +88,7 @@ func (h *Handle) deferred() error {
 
 // check refuses closed handles and tells of deferred errors.
 func (h *Handle) check() error {
-	const op fault.Op = "content.Handle"
+	const op fault.Op = "content.check"
 	h.file.mu.Lock()
 	defer h.file.mu.Unlock()
 	if h.closed {
@@ -113,7 +113,7 @@ func (h *Handle) Flush(ctx context.Context) error {
 
 // Sync is fsync; as every commit is on disk, it is Flush.
 func (h *Handle) Sync(ctx context.Context) error {
-	if j := h.file.engine.opt.Journal; j != nil {
+	if j := h.file.core.opt.Journal; j != nil {
 		if err := j.Sync(); err != nil {
 			return err
 		}

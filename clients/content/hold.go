@@ -14,16 +14,7 @@ type Hold struct{ file *file }
 // Hold returns a Hold of an object. It is taken before the attributes are asked
 // for, and released once the object is open, or is not opened.
 func (e *Engine) Hold(object ids.Object) Hold {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f := e.files[object]
-	if f == nil {
-		f = e.newFile(object)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.holds++
-	return Hold{f}
+	return Hold{e.table.hold(object)}
 }
 
 // Outdated reports whether attributes are older than what this client has made or

@@ -119,7 +119,7 @@ func (f *file) lockKnown(ctx context.Context) error {
 		if err := busy.wait(ctx); err != nil && !isClosed(busy.done) {
 			return err
 		}
-		attr, err := f.engine.remote.Version(ctx, f.object)
+		attr, err := f.core.remote.Version(ctx, f.object)
 		if err != nil {
 			return err
 		}

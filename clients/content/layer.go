@@ -6,25 +6,16 @@ import (
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 )
 
-// layer is what one or more writes make of a file, on top of the layer or the
-// version below it: first the size becomes truncate, where cut is set; then the
-// segments lie over it; then it is at least extend bytes long. Writes go to the
-// newest layer until it is frozen; frozen ones are committed in order. The
-// file's mutex guards it; a frozen layer's bytes do not change any more.
+// layer is an edit on its way from a file's writers to the active. It lies over
+// the layer or the version below it. Writes go to the newest layer until it is
+// frozen; frozen ones are committed in order. The file's mutex guards it; a
+// frozen layer's bytes do not change any more.
 type layer struct {
-	cut      bool
-	truncate uint64
-	segs     []segment // ascending and disjoint
-	extend   uint64
-	// appends marks a layer of appended bytes only: where they go, the active
-	// says. Until then they stand at base, which moves with the size below.
-	appends bool
-	base    uint64
-
-	bytes  int64 // buffers' capacity, charged to the budget
-	few    int64 // of them: charged as few
+	edit         // its bytes are charged to the budget
+	few    int64 // of the bytes: charged as few
 	since  time.Time
 	mtime  time.Time
 	as     any
@@ -52,24 +43,24 @@ type layer struct {
 func newLayer(now time.Time) *layer { return &layer{since: now, mtime: now, done: make(chan struct{})} }
 
 // newLayer makes a layer whose work is counted.
-func (e *Engine) newLayer(now time.Time) *layer {
+func (c *core) newLayer(now time.Time) *layer {
 	l := newLayer(now)
-	l.work = e.opt.Trace.Begin(trace.WriteBehind, trace.Caller{})
+	l.work = c.opt.Trace.Begin(trace.WriteBehind, trace.Caller{})
 	return l
 }
 
 // context is what a layer's uploads run under.
-func (l *layer) context(e *Engine) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(trace.With(e.ctx, l.work), e.opt.CommitTimeout)
+func (l *layer) context(c *core) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(trace.With(c.ctx, l.work), c.opt.CommitTimeout)
 }
 
 // end takes what a layer cost down, where nobody waited for it, and tells
 // those who wait; its err is set.
-func (e *Engine) end(l *layer) {
-	e.opt.Trace.EndWork(l.work, nil)
-	e.budget.charge(charge{-l.bytes, -l.few})
+func (c *core) end(l *layer) {
+	c.opt.Trace.EndWork(l.work, nil)
+	c.budget.charge(charge{-l.bytes, -l.few})
 	if l.logged > 0 {
-		e.logged.charge(charge{all: -l.logged})
+		c.logged.charge(charge{all: -l.logged})
 	}
 	close(l.done)
 }
@@ -92,4 +83,12 @@ func (l *layer) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return fault.Wrap(fault.Interrupted, op, "", context.Cause(ctx))
 	}
+}
+
+// logObject is what the journal has the writes of an object's layer under.
+func (l *layer) logObject(object ids.Object) ids.Object {
+	if l.recovered != nil {
+		return l.recovered.left.loggedAs()
+	}
+	return object
 }

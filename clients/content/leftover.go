@@ -1,7 +1,6 @@
 package content
 
 import (
-	"context"
 	"slices"
 
 	"cartwheel.dev/geo-config/ids"
@@ -62,10 +61,10 @@ func (l Leftover) divide(upto uint64) (sent, rest Leftover) {
 // recovered is what a crash left behind and the engine has taken over as layers.
 // Those of one leftover share it. Their committing goroutine alone changes it.
 type recovered struct {
-	engine *Engine
-	left   Leftover // without what was committed before
-	park   func(context.Context, *Parked) error
-	done   bool // it is parked
+	core *core
+	left Leftover     // without what was committed before
+	park func() error // keeps it as a conflict copy
+	done bool         // it is parked
 }
 
 func (r *recovered) parked() bool { return r != nil && r.done }
@@ -74,16 +73,16 @@ func (r *recovered) parked() bool { return r != nil && r.done }
 // written to the file meanwhile waits behind it. It fails only when the engine
 // ends: then the writes stay in the journal.
 func (r *recovered) refused(cause error) error {
-	e := r.engine
-	e.opt.Log.Warn("writes that a crash left behind are refused and kept as a conflict copy", "object", r.left.Object.String(), "err", cause)
-	for pause := e.opt.RetryAfter; ; pause = min(2*pause, lastPause) {
-		err := r.tryPark()
+	o := &r.core.opt
+	o.Log.Warn("writes that a crash left behind are refused and kept as a conflict copy", "object", r.left.Object.String(), "err", cause)
+	for pause := o.RetryAfter; ; pause = min(2*pause, lastPause) {
+		err := r.park()
 		if err == nil {
 			r.done = true
 			return nil
 		}
-		e.opt.Log.Warn("a conflict copy cannot be made yet", "object", r.left.Object.String(), "err", err)
-		if err := e.pause(pause); err != nil {
+		o.Log.Warn("a conflict copy cannot be made yet", "object", r.left.Object.String(), "err", err)
+		if err := r.core.pause(pause); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func TestFile_StaysUsableAfterAPanic(t *testing.T) {
 		"seek":  func(h *Handle) { _, _ = h.SeekData(ctx, 0) },
 		"size":  func(h *Handle) { _, _ = h.Size(ctx) },
 		"write": func(h *Handle) { h.file.layers = nil; _ = h.WriteAt(ctx, []byte("y"), 0) },
-		"list":  func(h *Handle) { h.file.engine.Unsaved() },
+		"list":  func(h *Handle) { h.file.unsaved() },
 	}
 	for name, meet := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // chunks are fetched whole, it returns the cache's own memory. The caller must
 // not change it, and nobody else does. Where pieces is nil, n bytes are in p.
 func (h *Handle) ReadPieces(ctx context.Context, p []byte, off uint64) (pieces [][]byte, n int, err error) {
-	const op fault.Op = "content.Handle.ReadPieces"
+	const op fault.Op = "content.ReadPieces"
 	f := h.file
 	if err := f.lockKnown(ctx); err != nil {
 		return nil, 0, fault.Wrap(fault.IO, op, f.object.String(), err)
@@ -18,13 +18,13 @@ func (h *Handle) ReadPieces(ctx context.Context, p []byte, off uint64) (pieces [
 	base := f.base
 	clean := len(f.layers) == 0
 	f.mu.Unlock()
-	if !clean || base.root.Address.IsZero() || base.size <= smallFile || off >= base.size || f.engine.opt.NoRangeMap {
+	if !clean || base.root.Address.IsZero() || base.size <= smallFile || off >= base.size || f.core.opt.NoRangeMap {
 		n, err = h.ReadAt(ctx, p, off)
 		return nil, n, err
 	}
 	p = p[:min(uint64(len(p)), base.size-off)]
-	r := reader{handle: h, ctx: ctx, v: base}
-	sequential, first := h.ahead.note(&r, off, uint64(len(p)))
+	r := reader{source: &h.source, ctx: ctx, v: base}
+	sequential, first := r.note(off, uint64(len(p)))
 	if sequential {
 		if pieces = r.pieces(off, off+uint64(len(p)), first); pieces != nil {
 			return pieces, len(p), nil

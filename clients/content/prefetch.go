@@ -2,13 +2,27 @@ package content
 
 import "context"
 
-// fetch asks for what lies in the window and was not asked for yet.
-func (a *ahead) fetch(r *reader) {
-	e := r.engine()
+// note takes down a read, as ahead.note does, and starts fetching what comes next
+// in its stream.
+func (r *reader) note(off, n uint64) (stream, first bool) {
+	o := &r.core.opt
+	a := &r.ahead
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if stream, first = a.note(r.v.root.Address, off, n, min(o.ReadAhead, o.CacheBytes/4)); stream {
+		r.prefetch()
+	}
+	return stream, first
+}
+
+// prefetch asks for what lies in the stream's window and was not asked for yet;
+// the mutex of ahead is held.
+func (r *reader) prefetch() {
+	c, a := r.core, &r.ahead
 	to := min(a.next+a.window, r.v.size)
 	a.issued = max(a.issued, a.next)
 	if a.ctx == nil {
-		a.ctx, a.cancel = context.WithCancel(e.ctx)
+		a.ctx, a.cancel = context.WithCancel(c.ctx)
 	}
 	for a.issued < to {
 		end := min((a.issued/blockSize+1)*blockSize, r.v.size)
@@ -17,20 +31,20 @@ func (a *ahead) fetch(r *reader) {
 		}
 		from := a.issued
 		a.issued = end
-		bg := &reader{handle: r.handle, ctx: a.ctx, v: r.v}
-		if e.opt.NoRangeMap {
+		bg := &reader{source: r.source, ctx: a.ctx, v: r.v}
+		if c.opt.NoRangeMap {
 			own := bg.reserveBlock(key{r.v.root.Address, from / blockSize}, blockSize, true)
-			if own != nil && !e.start(func() { bg.fetchBlock(a.ctx, own, blockSize) }) {
-				e.cache.settle(own, nil, 0, context.Canceled)
+			if own != nil && !c.start(func() { bg.fetchBlock(a.ctx, own, blockSize) }) {
+				c.cache.settle(own, nil, 0, context.Canceled)
 			}
 			continue
 		}
 		k := key{r.v.root.Address, from/windowSize | windowBit}
-		if s := e.cache.get(k); s != nil && isClosed(s.entry.done) {
+		if s := c.cache.get(k); s != nil && isClosed(s.entry.done) {
 			bg.fetchChunks(a.ctx, s.entry.extents, from, end, true)
 			continue
 		}
-		if !e.start(func() {
+		if !c.start(func() {
 			if extents := bg.window(from, end-from, true); extents != nil {
 				bg.fetchChunks(a.ctx, extents, from, end, true)
 			}

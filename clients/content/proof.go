@@ -22,8 +22,9 @@ const damagedTries = 4
 
 // getChunks fetches parts and checks those that are whole chunks. Damaged ones are
 // asked for again, elsewhere.
-func (e *Engine) getChunks(ctx context.Context, object ids.Object, parts []Part) ([]byte, error) {
-	body, err := e.remote.GetChunks(ctx, object, parts, 0)
+func (c *core) getChunks(ctx context.Context, object ids.Object, parts []Part) ([]byte, error) {
+	const op fault.Op = "content.getChunks"
+	body, err := c.remote.GetChunks(ctx, object, parts, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -32,10 +33,10 @@ func (e *Engine) getChunks(ctx context.Context, object ids.Object, parts []Part)
 		p := &parts[i]
 		end := at + int(p.Length)
 		if end > len(body) {
-			return nil, fault.E(fault.Corrupt, "content.getChunks", p.Address.String(), "fewer bytes came than were asked for")
+			return nil, fault.E(fault.Corrupt, op, p.Address.String(), "fewer bytes came than were asked for")
 		}
 		if p.whole() && chunk.Verify(p.Address, body[at:end]) != nil {
-			good, err := e.again(ctx, object, p)
+			good, err := c.again(ctx, object, p)
 			if err != nil {
 				return nil, err
 			}
@@ -47,16 +48,17 @@ func (e *Engine) getChunks(ctx context.Context, object ids.Object, parts []Part)
 }
 
 // again asks for a chunk that came damaged from one node after the other.
-func (e *Engine) again(ctx context.Context, object ids.Object, p *Part) ([]byte, error) {
-	err := fault.E(fault.Corrupt, "content.getChunks", p.Address.String(), "the bytes that came are not the chunk's")
+func (c *core) again(ctx context.Context, object ids.Object, p *Part) ([]byte, error) {
+	const op fault.Op = "content.again"
+	err := fault.E(fault.Corrupt, op, p.Address.String(), "the bytes that came are not the chunk's")
 	for try := 1; try < damagedTries; try++ {
-		e.opt.Log.Warn("a chunk came damaged and is asked for elsewhere", "object", object.String(), "chunk", p.Address.String())
-		body, failed := e.remote.GetChunks(ctx, object, []Part{*p}, try)
+		c.opt.Log.Warn("a chunk came damaged and is asked for elsewhere", "object", object.String(), "chunk", p.Address.String())
+		body, failed := c.remote.GetChunks(ctx, object, []Part{*p}, try)
 		if failed == nil && len(body) == int(p.Length) && chunk.Verify(p.Address, body) == nil {
 			return body, nil
 		}
 		if ctx.Err() != nil {
-			return nil, fault.Wrap(fault.Interrupted, "content.getChunks", p.Address.String(), context.Cause(ctx))
+			return nil, fault.Wrap(fault.Interrupted, op, p.Address.String(), context.Cause(ctx))
 		}
 	}
 	return nil, err
@@ -67,21 +69,21 @@ func (p *Part) whole() bool { return p.Offset == 0 && p.Length == p.Size }
 
 // fromDisk and toDisk speak to the disk cache, where there is one. A whole chunk
 // that is not what its address says is forgotten.
-func (e *Engine) fromDisk(k key) ([]byte, bool) {
-	if e.opt.Disk == nil {
+func (c *core) fromDisk(k key) ([]byte, bool) {
+	if c.opt.Disk == nil {
 		return nil, false
 	}
-	data, ok := e.opt.Disk.Get(k.bytes())
+	data, ok := c.opt.Disk.Get(k.bytes())
 	if ok && k.index == wholeChunk && chunk.Verify(k.address, data) != nil {
-		e.opt.Log.Warn("a chunk of the disk cache is damaged and forgotten", "chunk", k.address.String())
-		e.opt.Disk.Forget(k.bytes())
+		c.opt.Log.Warn("a chunk of the disk cache is damaged and forgotten", "chunk", k.address.String())
+		c.opt.Disk.Forget(k.bytes())
 		return nil, false
 	}
 	return data, ok
 }
 
-func (e *Engine) toDisk(k key, data []byte) {
-	if e.opt.Disk != nil {
-		e.opt.Disk.Put(k.bytes(), data)
+func (c *core) toDisk(k key, data []byte) {
+	if c.opt.Disk != nil {
+		c.opt.Disk.Put(k.bytes(), data)
 	}
 }

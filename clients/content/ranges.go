@@ -15,14 +15,14 @@ func (r *reader) read(p []byte, off uint64) error {
 	if r.v.size <= smallFile {
 		return r.blocks(p, off, r.v.size)
 	}
-	sequential, first := r.handle.ahead.note(r, off, uint64(len(p)))
+	sequential, first := r.note(off, uint64(len(p)))
 	return r.readNoted(p, off, sequential, first)
 }
 
-// readNoted is read behind ahead.note.
+// readNoted is read behind note.
 func (r *reader) readNoted(p []byte, off uint64, sequential, first bool) error {
-	e := r.engine()
-	if e.opt.NoRangeMap {
+	c := r.core
+	if c.opt.NoRangeMap {
 		if sequential {
 			return r.blocks(p, off, blockSize)
 		}
@@ -31,7 +31,7 @@ func (r *reader) readNoted(p []byte, off uint64, sequential, first bool) error {
 	for len(p) > 0 {
 		n := min(uint64(len(p)), windowSize-off%windowSize)
 		var extents []chunk.Extent
-		if sequential || r.handle.file.touch(off/windowSize) {
+		if sequential || r.touches.again(off/windowSize) {
 			// The first read of a stream does not wait for the map, which is
 			// on its way for those that follow.
 			extents = r.window(off, n, !first)
@@ -56,7 +56,7 @@ func (r *reader) direct(p []byte, off uint64) error {
 	for len(p) > 0 {
 		n := min(len(p), blockSize)
 		q := Query{Root: r.v.root, Offset: off, Length: uint64(n), Data: true}
-		a, err := r.engine().remote.Range(r.ctx, r.handle.file.object, q)
+		a, err := r.core.remote.Range(r.ctx, r.object, q)
 		if err == nil {
 			err = fill(p[:n], a.Data)
 		}
@@ -79,7 +79,7 @@ func fill(p, data []byte) error {
 
 // blocks reads through the cache in blocks of the version's bytes.
 func (r *reader) blocks(p []byte, off, size uint64) error {
-	e := r.engine()
+	c := r.core
 	for len(p) > 0 {
 		index := off / size
 		n := min(uint64(len(p)), (index+1)*size-off)
@@ -87,7 +87,7 @@ func (r *reader) blocks(p []byte, off, size uint64) error {
 		if own := r.reserveBlock(k, size, false); own != nil {
 			r.fetchBlock(r.ctx, own, size)
 		}
-		data, ok := r.await(e.cache.get(k))
+		data, ok := r.await(c.cache.get(k))
 		if ok {
 			if err := fill(p[:n], data[off-index*size:]); err != nil {
 				return err
@@ -103,17 +103,17 @@ func (r *reader) blocks(p []byte, off, size uint64) error {
 // whole returns a small version's bytes, which the cache keeps in one block; if
 // they are not here, nothing, or with fetch what it asks for.
 func (r *reader) whole(fetch bool) ([]byte, bool) {
-	e, k := r.engine(), key{r.v.root.Address, 0}
+	c, k := r.core, key{r.v.root.Address, 0}
 	if fetch {
 		if own := r.reserveBlock(k, r.v.size, false); own != nil {
 			r.fetchBlock(r.ctx, own, r.v.size)
 		}
-		return r.await(e.cache.get(k))
+		return r.await(c.cache.get(k))
 	}
-	if s := e.cache.get(k); s != nil && isClosed(s.entry.done) {
+	if s := c.cache.get(k); s != nil && isClosed(s.entry.done) {
 		return s.data, s.entry.err == nil
 	}
-	return e.fromDisk(k)
+	return c.fromDisk(k)
 }
 
 // mapped reads a range by its extents, a block at a time.
@@ -132,7 +132,7 @@ func (r *reader) mapped(p []byte, off uint64, extents []chunk.Extent, sequential
 // in one request: whole chunks, to be kept, for sequential reads, exactly the
 // bytes else.
 func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, sequential bool) error {
-	e := r.engine()
+	c := r.core
 	end := off + uint64(len(p))
 	if sequential {
 		r.fetchChunks(r.ctx, extents, off, end, false)
@@ -147,9 +147,9 @@ func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, seque
 			continue
 		}
 		k := key{x.Chunk, wholeChunk}
-		data, ok := r.await(e.cache.get(k))
-		if !ok && e.opt.Disk != nil {
-			data, ok = e.fromDisk(k)
+		data, ok := r.await(c.cache.get(k))
+		if !ok && c.opt.Disk != nil {
+			data, ok = c.fromDisk(k)
 		}
 		if ok && len(data) == int(x.ChunkSize) {
 			copy(dst, data[x.ChunkOffset:])
@@ -161,7 +161,7 @@ func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, seque
 	if len(parts) == 0 {
 		return nil
 	}
-	data, err := e.getChunks(r.ctx, r.handle.file.object, parts)
+	data, err := c.getChunks(r.ctx, r.object, parts)
 	for i := range into {
 		if err != nil {
 			break
@@ -193,7 +193,7 @@ func (r *reader) pieces(off, end uint64, first bool) [][]byte {
 		if x.IsHole() || len(out) == maxPieces {
 			return nil
 		}
-		data, ok := r.await(r.engine().cache.get(key{x.Chunk, wholeChunk}))
+		data, ok := r.await(r.core.cache.get(key{x.Chunk, wholeChunk}))
 		if !ok || len(data) != int(x.ChunkSize) {
 			return nil
 		}
@@ -204,14 +204,15 @@ func (r *reader) pieces(off, end uint64, first bool) [][]byte {
 }
 
 // readVersion reads a range that lies inside one version.
-func (h *Handle) readVersion(ctx context.Context, v *version, p []byte, off uint64) error {
+func (s *source) readVersion(ctx context.Context, v *version, p []byte, off uint64) error {
+	const op fault.Op = "content.readVersion"
 	if v.withheld {
-		return fault.E(fault.Permission, "content.readVersion", h.file.object.String(), "the file may be written, but not read")
+		return fault.E(fault.Permission, op, s.object.String(), "the file may be written, but not read")
 	}
 	if v.root.Address.IsZero() {
 		copy(p, v.inline[off:])
 		return nil
 	}
-	r := reader{handle: h, ctx: ctx, v: v}
+	r := reader{source: s, ctx: ctx, v: v}
 	return r.read(p, off)
 }

@@ -15,7 +15,7 @@ type gap struct {
 // ReadAt reads into p from off and returns how much there was before the end
 // of the file; the end is no error. Dirty bytes are seen as they are written.
 func (h *Handle) ReadAt(ctx context.Context, p []byte, off uint64) (int, error) {
-	const op fault.Op = "content.Handle.ReadAt"
+	const op fault.Op = "content.ReadAt"
 	f := h.file
 	for try := 1; ; try++ {
 		n, base, err := h.readOnce(ctx, p, off)
@@ -38,7 +38,7 @@ func (h *Handle) readOnce(ctx context.Context, p []byte, off uint64) (int, *vers
 	var few [4]gap
 	base, p, gaps := f.coverAndUnlock(p, off, few[:0])
 	for _, g := range gaps {
-		if err := h.readVersion(ctx, base, g.p, g.off); err != nil {
+		if err := h.source.readVersion(ctx, base, g.p, g.off); err != nil {
 			return 0, base, err
 		}
 	}
@@ -114,7 +114,7 @@ func (h *Handle) Whole(ctx context.Context, serial, most uint64, fetch bool) ([]
 	case v.root.Address.IsZero():
 		return v.inline, true
 	}
-	r := reader{handle: h, ctx: ctx, v: v}
+	r := reader{source: &h.source, ctx: ctx, v: v}
 	data, ok := r.whole(fetch)
 	return data, ok && uint64(len(data)) == v.size
 }

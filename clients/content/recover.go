@@ -30,7 +30,7 @@ type Recovery struct {
 // the rest stays there. Where the error comes after Decided, the engine goes on
 // sending: it is the caller that no longer waits.
 func (e *Engine) Recover(ctx context.Context, left Leftover, r Recovery) error {
-	const op fault.Op = "content.Engine.Recover"
+	const op fault.Op = "content.Recover"
 	if r.Decided == nil {
 		r.Decided = func() {}
 	}
@@ -47,6 +47,7 @@ func (e *Engine) Recover(ctx context.Context, left Leftover, r Recovery) error {
 // decide returns the writes of a leftover that are to be committed now, over
 // which version.
 func (e *Engine) decide(ctx context.Context, left Leftover, r Recovery) ([]Numbered, *pb.Attr, error) {
+	const op fault.Op = "content.decide"
 	attr, err := e.remote.Version(ctx, left.Object)
 	gone := fault.Is(err, fault.NotFound) || fault.Is(err, fault.Stale)
 	if err != nil && !gone {
@@ -54,7 +55,7 @@ func (e *Engine) decide(ctx context.Context, left Leftover, r Recovery) ([]Numbe
 	}
 	base, ok := versionOf(attr)
 	if !ok {
-		return nil, nil, fault.E(fault.Corrupt, "content.decide", left.Object.String(), "the version's content is missing in the answer")
+		return nil, nil, fault.E(fault.Corrupt, op, left.Object.String(), "the version's content is missing in the answer")
 	}
 	if !gone && (base.serial <= left.Known || plant.On(plant.RecoverOverNewer)) {
 		return left.Writes, attr, nil
@@ -106,17 +107,18 @@ func (e *Engine) settled(left Leftover, version uint64) {
 	}
 }
 
-func (r *recovered) tryPark() error {
-	e := r.engine
-	attr, err := e.remote.Version(e.ctx, r.left.Object)
+// park keeps a leftover as a conflict copy over the version that the object is at.
+func (e *Engine) park(left Leftover, r Recovery) error {
+	const op fault.Op = "content.park"
+	attr, err := e.remote.Version(e.ctx, left.Object)
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Stale) {
 		return err
 	}
 	base, ok := versionOf(attr)
 	if !ok {
-		return fault.E(fault.Corrupt, "content.tryPark", r.left.Object.String(), "the version's content is missing in the answer")
+		return fault.E(fault.Corrupt, op, left.Object.String(), "the version's content is missing in the answer")
 	}
-	return r.park(e.ctx, e.parked(r.left, base))
+	return r.Park(e.ctx, e.parked(left, base))
 }
 
 // adopt makes layers of the writes, as if they had been written just now over
@@ -126,7 +128,7 @@ func (e *Engine) adopt(left Leftover, attr *pb.Attr, r Recovery) *layer {
 	if len(left.Writes) == 0 {
 		return nil
 	}
-	f := e.open(left.Object)
+	f := e.table.open(left.Object)
 	defer f.drop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +153,7 @@ func (e *Engine) adopt(left Leftover, attr *pb.Attr, r Recovery) *layer {
 // layersOf makes layers of a leftover's writes: one of each run of appends, and
 // of each run of other writes, of one writer.
 func (e *Engine) layersOf(left Leftover, r Recovery) []*layer {
-	shared := &recovered{engine: e, left: left, park: r.Park}
+	shared := &recovered{core: e.core, left: left, park: func() error { return e.park(left, r) }}
 	var out []*layer
 	var l *layer
 	var who []byte
@@ -197,7 +199,7 @@ func (p *Parked) ReadAt(ctx context.Context, b []byte, off uint64) (int, error) 
 // the engine's files, and nothing commits it.
 func (e *Engine) parked(left Leftover, base *version) *Parked {
 	l := e.newLayer(e.opt.Now())
-	f := &file{engine: e, object: left.Object, base: base, newest: base.serial, layers: []*layer{l}}
+	f := &file{core: e.core, object: left.Object, base: base, newest: base.serial, layers: []*layer{l}}
 	end := uint64(0) // of the last append
 	for _, w := range left.Writes {
 		if w.Kind == WriteAppend {
@@ -209,7 +211,7 @@ func (e *Engine) parked(left Leftover, base *version) *Parked {
 		}
 		l.apply(w.Written)
 	}
-	return &Parked{Leftover: left, handle: &Handle{file: f}, size: f.size()}
+	return &Parked{Leftover: left, handle: &Handle{file: f, source: f.source()}, size: f.size()}
 }
 
 // there reports whether the version has all the writes.
@@ -223,7 +225,7 @@ func (p *Parked) there(ctx context.Context, base *version) (bool, error) {
 		for off := s.off; off < s.end(); {
 			n := min(s.end()-off, bufferSize)
 			is = is[:n]
-			if err := p.handle.readVersion(ctx, base, is, off); err != nil {
+			if err := p.handle.source.readVersion(ctx, base, is, off); err != nil {
 				return false, err
 			}
 			want := zeros(n)

@@ -18,7 +18,7 @@ func (h *Handle) change(ctx context.Context, w Written, apply func(*layer)) erro
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.active(false, h)
+	l := h.active(false)
 	if err := h.journal(l, w); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (h *Handle) change(ctx context.Context, w Written, apply func(*layer)) erro
 
 // Truncate makes the file size bytes long.
 func (h *Handle) Truncate(ctx context.Context, size uint64) error {
-	const op fault.Op = "content.Handle.Truncate"
+	const op fault.Op = "content.Truncate"
 	if size > chunk.MaxFileSize {
 		return fault.E(fault.TooLarge, op, h.file.object.String(), "larger than the largest file")
 	}
@@ -45,7 +45,7 @@ const (
 // Allocate is fallocate: it grows the file, punches holes or zeroes ranges.
 // Room is not reserved. Other modes are NotSupported.
 func (h *Handle) Allocate(ctx context.Context, mode uint32, off, length uint64) error {
-	const op fault.Op = "content.Handle.Allocate"
+	const op fault.Op = "content.Allocate"
 	subject := h.file.object.String()
 	if length == 0 {
 		return fault.E(fault.Invalid, op, subject, "the length is 0")
@@ -86,7 +86,7 @@ func (h *Handle) zero(ctx context.Context, off, end uint64) error {
 	if end = min(end, f.size()); off >= end {
 		return nil
 	}
-	l := f.active(false, h)
+	l := h.active(false)
 	if err := h.journal(l, Written{Kind: WriteHole, Offset: off, Length: end - off}); err != nil {
 		return err
 	}

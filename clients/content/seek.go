@@ -38,7 +38,7 @@ func (x *extents) at(v *version, off uint64) (chunk.Extent, bool) {
 }
 
 func (h *Handle) seek(ctx context.Context, off uint64, data bool) (uint64, error) {
-	const op fault.Op = "content.Handle.Seek"
+	const op fault.Op = "content.seek"
 	f := h.file
 	var asked extents
 	moved := 0
@@ -86,8 +86,8 @@ func (f *file) seekAndUnlock(off uint64, data bool, asked *extents) (base *versi
 // answers with, and adds them to those of the same version right before. A hole
 // is one of them, however large it is.
 func (x *extents) load(ctx context.Context, f *file, v *version, at uint64) error {
-	const op fault.Op = "content.extents.load"
-	a, err := f.engine.remote.Range(ctx, f.object, Query{Root: v.root, Offset: at, Length: v.size - at, Extents: true})
+	const op fault.Op = "content.load"
+	a, err := f.core.remote.Range(ctx, f.object, Query{Root: v.root, Offset: at, Length: v.size - at, Extents: true})
 	if err != nil {
 		return err
 	}
@@ -106,12 +106,12 @@ func (x *extents) load(ctx context.Context, f *file, v *version, at uint64) erro
 
 // seekFailed says why a window could not be loaded.
 func (r *reader) seekFailed(at uint64) (uint64, error) {
-	const op fault.Op = "content.Handle.Seek"
+	const op fault.Op = "content.seekFailed"
 	err := r.ctx.Err()
 	if err == nil {
 		err = fault.Errorf(fault.IO, op, "", "the extents at %d could not be read", at)
 	}
-	return 0, fault.Wrap(fault.IO, op, r.handle.file.object.String(), err)
+	return 0, fault.Wrap(fault.IO, op, r.object.String(), err)
 }
 
 // kind says whether off is data in layer i and those below it, and up to where
@@ -149,7 +149,7 @@ func (f *file) baseKind(off uint64, asked *extents) (data bool, until uint64, kn
 	if x, ok := asked.at(b, off); ok {
 		return !x.IsHole(), x.End(), true
 	}
-	s := f.engine.cache.get(key{b.root.Address, off/windowSize | windowBit})
+	s := f.core.cache.get(key{b.root.Address, off/windowSize | windowBit})
 	if s == nil || !isClosed(s.entry.done) || s.entry.err != nil {
 		return false, 0, false
 	}

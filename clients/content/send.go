@@ -34,12 +34,12 @@ type sending struct {
 // commit. Where Soft is not set it ends only with success, with a refusal, or
 // with the engine.
 func (f *file) send(l *layer, up *upload) (*pb.Attr, error) {
-	e := f.engine
-	s := &sending{file: f, layer: l, up: up, soft: e.opt.Soft && l.recovered == nil}
+	c := f.core
+	s := &sending{file: f, layer: l, up: up, soft: c.opt.Soft && l.recovered == nil}
 	if l.recovered.parked() {
 		return nil, nil
 	}
-	for pause := e.opt.RetryAfter; ; pause = min(2*pause, lastPause) {
+	for pause := c.opt.RetryAfter; ; pause = min(2*pause, lastPause) {
 		if f.isDiscarded() {
 			return nil, nil
 		}
@@ -47,10 +47,10 @@ func (f *file) send(l *layer, up *upload) (*pb.Attr, error) {
 		switch {
 		case err == nil:
 			return s.attr, nil
-		case s.soft, !s.mayGoOn(err), e.ctx.Err() != nil:
+		case s.soft, !s.mayGoOn(err), c.ctx.Err() != nil:
 			return nil, err
 		}
-		if err := e.pause(pause); err != nil {
+		if err := c.pause(pause); err != nil {
 			return nil, err
 		}
 	}
@@ -58,15 +58,16 @@ func (f *file) send(l *layer, up *upload) (*pb.Attr, error) {
 
 // try makes one attempt with what is left to do.
 func (s *sending) try() error {
-	e := s.file.engine
-	if e.ctx.Err() != nil {
-		return fault.Wrap(fault.Closed, "content.send", "", context.Cause(e.ctx))
+	const op fault.Op = "content.try"
+	c := s.file.core
+	if c.ctx.Err() != nil {
+		return fault.Wrap(fault.Closed, op, "", context.Cause(c.ctx))
 	}
 	if err := s.up.err; err != nil {
 		if s.soft || !s.mayGoOn(err) {
 			return err
 		}
-		ctx, cancel := s.layer.context(e)
+		ctx, cancel := s.layer.context(c)
 		defer cancel()
 		if err := s.up.again(ctx); err != nil {
 			return err
@@ -96,9 +97,9 @@ func (s *sending) try() error {
 // the note, a crash now leads to a conflict copy that was not needed.
 func (s *sending) begin() {
 	f, l := s.file, s.layer
-	if j := f.engine.opt.Journal; j != nil && l.number > 0 {
-		if err := j.Begin(l.logObject(f), l.number, l.mtime.UnixNano()); err != nil {
-			f.engine.opt.Log.Warn("the write journal could not note that a commit begins", "object", f.object.String(), "err", err)
+	if j := f.core.opt.Journal; j != nil && l.number > 0 {
+		if err := j.Begin(l.logObject(f.object), l.number, l.mtime.UnixNano()); err != nil {
+			f.core.opt.Log.Warn("the write journal could not note that a commit begins", "object", f.object.String(), "err", err)
 		}
 	}
 	f.mu.Lock()
@@ -108,19 +109,19 @@ func (s *sending) begin() {
 		s.over, s.size, s.sized = f.base.serial, f.base.size, true
 	}
 	f.mu.Unlock()
-	s.commits = f.splices(l, s.up.pieces)
+	s.commits = l.splices(f.object, s.up.pieces)
 }
 
 // commit runs the next commit.
 func (s *sending) commit() error {
-	f, e := s.file, s.file.engine
+	c := s.file.core
 	ctx, cancel := s.context()
 	defer cancel()
-	c := s.commits[s.next]
+	next := s.commits[s.next]
 	var res *pb.Result
 	var err error
 	for try := 0; ; try++ {
-		res, err = e.remote.Commit(ctx, c)
+		res, err = c.remote.Commit(ctx, next)
 		if !fault.Is(err, fault.Missing) || try == retries {
 			break
 		}
@@ -132,27 +133,79 @@ func (s *sending) commit() error {
 	case err == nil:
 		s.ran(res.GetAttr())
 		return nil
-	case !s.soft && inDoubt(err) && e.ctx.Err() == nil:
-		e.opt.Log.Warn("whether a commit was run is not known; its file is looked at", "object", f.object.String(), "err", err)
+	case !s.soft && inDoubt(err) && c.ctx.Err() == nil:
+		c.opt.Log.Warn("whether a commit was run is not known; its file is looked at", "object", s.file.object.String(), "err", err)
 		s.doubt = true
 	}
 	return err
 }
 
+// resolve finds out whether the next commit, whose answer will not come any
+// more, was run. Where it was not, it is sent again under a new number. What a
+// commit writes at its place may be written twice. What it appends may not.
+func (s *sending) resolve() error {
+	const op fault.Op = "content.resolve"
+	f, c := s.file, s.commits[s.next]
+	ctx, cancel := s.layer.context(f.core)
+	defer cancel()
+	attr, err := f.core.remote.Version(ctx, f.object)
+	if err != nil {
+		return err
+	}
+	now, ok := versionOf(attr)
+	if !ok {
+		return fault.E(fault.Again, op, f.object.String(), "the version's content is missing in the answer")
+	}
+	if now.serial == s.over || !c.Splice.GetAppend() {
+		s.doubt = false
+		return nil
+	}
+	if !s.sized {
+		return fault.E(fault.IO, op, f.object.String(), "whether an append was run cannot be found out")
+	}
+	lost := lostAppend{file: f, layer: s.layer, splice: c.Splice, from: s.before(), at: s.size}
+	there, err := lost.isIn(ctx, now)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		s.doubt = false
+		s.ran(attr)
+		return nil
+	}
+	return fault.E(fault.IO, op, f.object.String(), "whether an append was run cannot be found out: another client has written")
+}
+
+// before is how many bytes of an append layer the commits before the next one
+// have appended.
+func (s *sending) before() (n uint64) {
+	for _, c := range s.commits[:s.next] {
+		n += extentsEnd(c.Splice)
+	}
+	return n
+}
+
+func extentsEnd(c *pb.Commit) uint64 {
+	if n := len(c.Extents); n > 0 {
+		return c.Extents[n-1].Offset + c.Extents[n-1].Length
+	}
+	return 0
+}
+
 // context is what a commit runs under. Its number must not be given up while
 // its outcome is unknown.
 func (s *sending) context() (context.Context, context.CancelFunc) {
-	e := s.file.engine
+	c := s.file.core
 	limit := commitLimit
 	if s.soft {
-		limit = e.opt.CommitTimeout
+		limit = c.opt.CommitTimeout
 	}
-	return context.WithTimeout(trace.With(e.ctx, s.layer.work), limit)
+	return context.WithTimeout(trace.With(c.ctx, s.layer.work), limit)
 }
 
 // ran notes that the next commit was run.
 func (s *sending) ran(attr *pb.Attr) {
-	s.file.engine.made.Add(1)
+	s.file.core.made.Add(1)
 	s.next++
 	if s.attr = attr; attr == nil {
 		s.file.invalidate()
@@ -181,7 +234,7 @@ func (s *sending) mayGoOn(err error) bool {
 	}
 	if !s.full {
 		s.full = true
-		s.file.engine.opt.Log.Warn("writes that a crash left behind wait for room", "object", s.file.object.String(), "err", err)
+		s.file.core.opt.Log.Warn("writes that a crash left behind wait for room", "object", s.file.object.String(), "err", err)
 	}
 	return true
 }

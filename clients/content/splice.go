@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
 )
@@ -31,12 +32,12 @@ type piece struct {
 	body    [][]byte
 }
 
-// splices parts a layer's pieces into commits.
-func (f *file) splices(l *layer, pieces []piece) []Commit {
+// splices parts the pieces of an object's layer into commits.
+func (l *layer) splices(object ids.Object, pieces []piece) []Commit {
 	var out []Commit
 	fresh := func() *Commit {
-		out = append(out, Commit{Object: f.object, As: l.as, Splice: &pb.Commit{
-			Object: uint64(f.object), Append: l.appends, MtimeNs: l.mtime.UnixNano(), ClearSetid: l.setid,
+		out = append(out, Commit{Object: object, As: l.as, Splice: &pb.Commit{
+			Object: uint64(object), Append: l.appends, MtimeNs: l.mtime.UnixNano(), ClearSetid: l.setid,
 		}})
 		return &out[len(out)-1]
 	}

@@ -15,8 +15,7 @@ func TestSplices_OfAnAppendCountFromTheirOwnEnd(t *testing.T) {
 		for i := range pieces {
 			pieces[i] = piece{off: uint64(i * 10), n: 10, body: [][]byte{make([]byte, 10)}}
 		}
-		f := &file{object: 1}
-		commits := f.splices(l, pieces)
+		commits := l.splices(1, pieces)
 		if len(commits) != 3 {
 			t.Fatalf("%d commits, want 3", len(commits))
 		}

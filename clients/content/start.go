@@ -19,8 +19,8 @@ type Starter interface {
 // then is called exactly once, as mount.ReadStarter says.
 func (h *Handle) StartRead(o *trace.Operation, size int, off uint64, then func(data []byte, ok bool)) bool {
 	f := h.file
-	remote, ok := f.engine.remote.(Starter)
-	if !ok || f.engine.opt.NoRangeMap || !f.mu.TryLock() {
+	remote, ok := f.core.remote.(Starter)
+	if !ok || f.core.opt.NoRangeMap || !f.mu.TryLock() {
 		return false
 	}
 	base, clean := f.base, f.known() && len(f.layers) == 0
@@ -29,14 +29,14 @@ func (h *Handle) StartRead(o *trace.Operation, size int, off uint64, then func(d
 		return false
 	}
 	n := min(uint64(size), base.size-off)
-	part, ok := f.engine.lone(base, off, n)
-	return ok && h.ahead.random(base, off, n) && remote.StartGet(f.object, part, o, then)
+	part, ok := f.core.lone(base, off, n)
+	return ok && h.source.ahead.random(base.root.Address, off, n) && remote.StartGet(f.object, part, o, then)
 }
 
 // lone returns the part of the one chunk that holds a range; false where that
 // is not known, or not so, or where the chunk or the range may be here.
-func (e *Engine) lone(v *version, off, n uint64) (Part, bool) {
-	s := e.cache.get(key{v.root.Address, off/windowSize | windowBit})
+func (c *core) lone(v *version, off, n uint64) (Part, bool) {
+	s := c.cache.get(key{v.root.Address, off/windowSize | windowBit})
 	if s == nil || !isClosed(s.entry.done) || s.entry.err != nil {
 		return Part{}, false
 	}
@@ -49,7 +49,7 @@ func (e *Engine) lone(v *version, off, n uint64) (Part, bool) {
 		return Part{}, false
 	}
 	k := key{x.Chunk, wholeChunk}
-	if e.cache.get(k) != nil || e.opt.Disk != nil && e.opt.Disk.Has(k.bytes()) {
+	if c.cache.get(k) != nil || c.opt.Disk != nil && c.opt.Disk.Has(k.bytes()) {
 		return Part{}, false
 	}
 	x = x.Clip(off, off+n)

@@ -33,14 +33,14 @@ type put struct {
 
 // prepare turns a frozen layer into pieces. Small layers travel in the commit;
 // of large ones the long runs are cut into chunks, and batches of these are on
-// their way when it returns.
-func (f *file) prepare(l *layer) *upload {
+// their way when it returns. The caller says by finish what becomes of the tail.
+func (f *file) prepare(l *layer) *preparer {
 	up := &upload{file: f}
+	p := &preparer{up: up, layer: l}
 	if f.isDiscarded() {
-		return up
+		return p
 	}
 	segs, total := f.segments(l)
-	p := preparer{up: up, layer: l}
 	for i := 0; i < len(segs); {
 		j, n := i+1, segs[i].n
 		for j < len(segs) && segs[i].buf != nil && segs[j].buf != nil && segs[j-1].end() == segs[j].off {
@@ -57,8 +57,17 @@ func (f *file) prepare(l *layer) *upload {
 		}
 		i = j
 	}
+	return p
+}
+
+// finish adds the tail, unless it is carried to the next layer, and sends the
+// last batch.
+func (p *preparer) finish(carried bool) *upload {
+	if t := p.tail; t.n > 0 && !carried {
+		p.chunk(t.off, t.n, t.parts)
+	}
 	p.send()
-	return up
+	return p.up
 }
 
 // segments copies the list of a frozen layer's segments, those of an append
@@ -102,11 +111,17 @@ type preparer struct {
 	splitter *chunk.Splitter
 	hasher   *chunk.Hasher
 	batch    *put
+	tail     tail
 }
 
-// run cuts one run of contiguous segments. The bytes behind the last boundary
-// of a stream move to the next layer, so that boundaries depend on content
-// only, and not on where layers end.
+// tail is what lies behind the last boundary of a layer's last run.
+type tail struct {
+	off, n uint64 // n is 0 where nothing does
+	parts  [][]byte
+}
+
+// run cuts one run of contiguous segments. The tail of the last one is kept for
+// finish.
 func (p *preparer) run(run []segment, last bool) {
 	if p.splitter == nil {
 		p.splitter, p.hasher = chunk.NewSplitter(), chunk.NewHasher()
@@ -130,7 +145,11 @@ func (p *preparer) run(run []segment, last bool) {
 			}
 		}
 	}
-	if pending > 0 && !(last && p.up.file.carry(p.layer, off, parts)) {
+	switch {
+	case pending == 0:
+	case last:
+		p.tail = tail{off, pending, parts}
+	default:
 		p.chunk(off, pending, parts)
 	}
 }
@@ -164,7 +183,7 @@ func (p *preparer) send() {
 	f.dedup.asked = true
 	todo := b
 	if first { // whether what follows is asked for depends on this answer
-		ctx, cancel := p.layer.context(f.engine)
+		ctx, cancel := p.layer.context(f.core)
 		defer cancel()
 		ask = false
 		if todo, b.err = f.lacking(ctx, b); b.err != nil || len(todo.addresses) == 0 {
@@ -172,11 +191,11 @@ func (p *preparer) send() {
 			return
 		}
 	}
-	e := f.engine
-	e.work.Go(func() {
+	c := f.core
+	c.work.Go(func() {
 		defer close(b.done)
-		b.err = e.flight.run(e.ctx, func() error {
-			ctx, cancel := p.layer.context(e)
+		b.err = c.flight.run(c.ctx, func() error {
+			ctx, cancel := p.layer.context(c)
 			defer cancel()
 			return f.store(ctx, todo, ask)
 		})
@@ -195,16 +214,16 @@ func (f *file) store(ctx context.Context, b *put, ask bool) error {
 		}
 		b = rest
 	}
-	err := f.engine.remote.PutChunks(ctx, f.object, b.addresses, b.sizes, b.body)
+	err := f.core.remote.PutChunks(ctx, f.object, b.addresses, b.sizes, b.body)
 	if err == nil {
-		f.engine.made.Add(1)
+		f.core.made.Add(1)
 	}
 	return err
 }
 
 // lacking returns the part of a batch that the members lack.
 func (f *file) lacking(ctx context.Context, b *put) (*put, error) {
-	missing, err := f.engine.remote.HaveChunks(ctx, f.object, b.addresses, b.sizes, b.body)
+	missing, err := f.core.remote.HaveChunks(ctx, f.object, b.addresses, b.sizes, b.body)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +258,7 @@ func (u *upload) again(ctx context.Context) error {
 	var group sync.WaitGroup
 	for _, b := range u.puts {
 		group.Go(func() {
-			b.err = u.file.engine.flight.run(ctx, func() error { return u.file.store(ctx, b, true) })
+			b.err = u.file.core.flight.run(ctx, func() error { return u.file.store(ctx, b, true) })
 		})
 	}
 	group.Wait()

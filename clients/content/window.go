@@ -8,26 +8,26 @@ import (
 	"cartwheel.dev/node/chunk"
 )
 
-// window returns the range map's window that holds n bytes at off, or nil. Where it is not here it
-// is loaded, and waited for where wait is set.
+// window returns the range map's window that holds n bytes at off, or nil. Where
+// it is not here it is loaded, and waited for where wait is set.
 func (r *reader) window(off, n uint64, wait bool) []chunk.Extent {
-	e := r.engine()
+	c := r.core
 	k := key{r.v.root.Address, off/windowSize | windowBit}
-	s := e.cache.get(k)
+	s := c.cache.get(k)
 	if s == nil {
-		if own := e.cache.reserve(true, false, func(int) int64 { return 4096 }, k); own != nil {
-			bg := &reader{handle: r.handle, v: r.v}
+		if own := c.cache.reserve(true, false, func(int) int64 { return 4096 }, k); own != nil {
+			bg := &reader{source: r.source, v: r.v}
 			load := func() {
-				ctx, cancel := context.WithTimeout(e.ctx, e.opt.CommitTimeout)
+				ctx, cancel := context.WithTimeout(c.ctx, c.opt.CommitTimeout)
 				defer cancel()
 				bg.ctx = trace.With(ctx, own.work)
-				e.loadWindow(bg, own, off-off%windowSize)
+				bg.loadWindow(own, off-off%windowSize)
 			}
-			if !e.start(load) {
-				e.cache.settle(own, nil, 0, context.Canceled)
+			if !c.start(load) {
+				c.cache.settle(own, nil, 0, context.Canceled)
 			}
 		}
-		if s = e.cache.get(k); s == nil {
+		if s = c.cache.get(k); s == nil {
 			return nil // it failed, or was evicted at once: do without
 		}
 	}
@@ -45,13 +45,13 @@ func (r *reader) window(off, n uint64, wait bool) []chunk.Extent {
 
 // loadWindow fetches the extents of a window. A node answers as many as it
 // likes: of a window that takes more than a few answers the rest is left out.
-func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
+func (r *reader) loadWindow(own *entry, from uint64) {
 	const op fault.Op = "content.loadWindow"
 	end := min(from+windowSize, r.v.size)
 	var err error
 	for try := 0; from < end && err == nil && try < windowAnswers; try++ {
 		var a Answer
-		a, err = e.remote.Range(r.ctx, r.handle.file.object, Query{Root: r.v.root, Offset: from, Length: end - from, Extents: true})
+		a, err = r.core.remote.Range(r.ctx, r.object, Query{Root: r.v.root, Offset: from, Length: end - from, Extents: true})
 		if err == nil {
 			own.extents, err = chunk.DecodeExtents(own.extents, a.Extents, from)
 		}
@@ -61,5 +61,5 @@ func (e *Engine) loadWindow(r *reader, own *entry, from uint64) {
 			err = fault.E(fault.Corrupt, op, "", "the extents are not those of the range")
 		}
 	}
-	e.cache.settle(own, nil, int64(len(own.extents))*64, err)
+	r.core.cache.settle(own, nil, int64(len(own.extents))*64, err)
 }

@@ -20,7 +20,7 @@ const (
 // waits where too much is dirty. An error of an earlier write is told here,
 // and then nothing of this one was taken.
 func (h *Handle) WriteAt(ctx context.Context, p []byte, off uint64) error {
-	const op fault.Op = "content.Handle.WriteAt"
+	const op fault.Op = "content.WriteAt"
 	if off > chunk.MaxFileSize || uint64(len(p)) > chunk.MaxFileSize-off {
 		return fault.E(fault.TooLarge, op, h.file.object.String(), "larger than the largest file")
 	}
@@ -60,21 +60,21 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 	if err := h.check(); err != nil {
 		return err
 	}
-	f, e := h.file, h.file.engine
+	f, core := h.file, h.file.core
 	for len(p) > 0 {
 		piece := p[:min(len(p), bufferSize)]
 		few := f.littleDirty(len(piece))
 		c := chargeOf(int64(len(piece)), few)
-		if err := e.admit(ctx, c); err != nil {
+		if err := core.admit(ctx, c); err != nil {
 			return err
 		}
 		if err := f.room(ctx); err != nil {
-			e.budget.charge(c.minus())
+			core.budget.charge(c.minus())
 			return err
 		}
 		grown, err := h.piece(piece, put, appends, few)
 		if d := grown - int64(len(piece)); d != 0 {
-			e.budget.charge(chargeOf(d, few))
+			core.budget.charge(chargeOf(d, few))
 		}
 		if err != nil {
 			return err
@@ -87,24 +87,24 @@ func (h *Handle) pieces(ctx context.Context, p []byte, put func(*layer, []byte) 
 // piece gives one piece of a write to put, under the file's mutex, and seals the
 // layer where it is large enough.
 func (h *Handle) piece(p []byte, put func(*layer, []byte) (int64, error), appends, few bool) (grown int64, err error) {
-	f, e := h.file, h.file.engine
+	f, core := h.file, h.file.core
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.active(appends, h)
+	l := h.active(appends)
 	if grown, err = put(l, p); few {
 		l.few += grown
 	}
-	if err == nil && (l.bytes >= e.opt.StreamBytes || len(l.segs) >= maxSegments || e.crowded()) {
-		f.seal(l, l.bytes >= e.opt.StreamBytes)
+	if err == nil && (l.bytes >= core.opt.StreamBytes || len(l.segs) >= maxSegments || core.crowded()) {
+		f.seal(l, l.bytes >= core.opt.StreamBytes)
 	}
 	return grown, err
 }
 
 // journal keeps a change in the write journal, if there is one.
 func (h *Handle) journal(l *layer, w Written) error {
-	const op fault.Op = "content.Handle.journal"
+	const op fault.Op = "content.journal"
 	f := h.file
-	j := f.engine.opt.Journal
+	j := f.core.opt.Journal
 	if j == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (h *Handle) journal(l *layer, w Written) error {
 	}
 	n := int64(len(w.Data)) + journalHead
 	l.logged += n
-	f.engine.logged.charge(charge{all: n})
+	f.core.logged.charge(charge{all: n})
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (f *file) littleDirty(n int) bool {
 // room waits while the file has too many uncommitted layers, or the journal too
 // many live bytes.
 func (f *file) room(ctx context.Context) error {
-	if err := f.engine.logRoom(ctx); err != nil {
+	if err := f.core.logRoom(ctx); err != nil {
 		return err
 	}
 	for {
@@ -157,8 +157,9 @@ func (f *file) room(ctx context.Context) error {
 
 // active returns the layer that writes go to; one of the wrong mode is frozen
 // and a new one begun.
-func (f *file) active(appends bool, w *Handle) *layer {
-	now := f.engine.opt.Now()
+func (h *Handle) active(appends bool) *layer {
+	f := h.file
+	now := f.core.opt.Now()
 	var l *layer
 	if n := len(f.layers); n > 0 && !f.layers[n-1].frozen {
 		l = f.layers[n-1]
@@ -168,7 +169,7 @@ func (f *file) active(appends bool, w *Handle) *layer {
 		}
 	}
 	if l == nil {
-		l = f.engine.newLayer(now)
+		l = f.core.newLayer(now)
 		f.layers = append(f.layers, l)
 	}
 	if appends && !l.appends {
@@ -177,7 +178,7 @@ func (f *file) active(appends bool, w *Handle) *layer {
 			l.base = f.size()
 		}
 	}
-	w.wrote = true
-	l.mtime, l.as, l.setid = now, w.as, l.setid || w.setid
+	h.wrote = true
+	l.mtime, l.as, l.setid = now, h.as, l.setid || h.setid
 	return l
 }
