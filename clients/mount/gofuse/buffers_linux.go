@@ -2,6 +2,18 @@ package gofuse
 
 import "sync"
 
+const (
+	// A request or an answer up to smallSize is kept in its worker's own
+	// buffers; others, of up to maxTransfer, in one of maxBuffers. When all are
+	// in use, requests go on in memory of their own, of which writes take at most
+	// extraBytes: then they are cut short, and their programs write the rest.
+	smallSize   = 8 << 10
+	bufferSize  = maxTransfer + smallSize
+	maxBuffers  = maxInflight / bufferSize
+	keepBuffers = 6
+	extraBytes  = 256 << 20
+)
+
 // buffers lends large buffers, a bounded number at a time, and keeps a few: to
 // make one costs as much as to fill it. Beyond the number it lends memory of the
 // exact length. Of that, what a write gets is bounded: see room.

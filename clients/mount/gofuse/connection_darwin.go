@@ -14,3 +14,6 @@ func connect(b *binding, point string, o *fuse.MountOptions) (*connection, error
 	b.vector = func(_ uint64, pieces [][]byte) fuse.ReadResult { return fuse.ReadResultVector(pieces) }
 	return &connection{server}, nil
 }
+
+// waitReady waits for the helper, which ends once the kernel has been answered.
+func (c *connection) waitReady(string) error { return c.WaitMount() }

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
-	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -14,33 +14,6 @@ import (
 )
 
 const (
-	// Numbers of requests that are treated apart.
-	opForget      = 2
-	opRead        = 15
-	opWrite       = 16
-	opRelease     = 18
-	opGetXattr    = 22
-	opListXattr   = 23
-	opFlush       = 25
-	opReadDir     = 28
-	opReleaseDir  = 29
-	opSetLockWait = 33
-	opInterrupt   = 36
-	opBatchForget = 42
-	opReadDirPlus = 44
-
-	inHeaderSize  = 40
-	outHeaderSize = 16
-
-	// A request or an answer up to smallSize is kept in its worker's own
-	// buffers; others, of up to maxTransfer, in one of maxBuffers. When all are
-	// in use, requests go on in memory of their own, of which writes take at most
-	// extraBytes: then they are cut short, and their programs write the rest.
-	smallSize   = 8 << 10
-	bufferSize  = maxTransfer + smallSize
-	maxBuffers  = maxInflight / bufferSize
-	keepBuffers = 6
-	extraBytes  = 256 << 20
 	// maxWorkers bounds the requests being worked on; waiting for a lock takes
 	// none. A further request is refused with ENOMEM, so that the kernel's
 	// requests are read on.
@@ -54,29 +27,29 @@ const (
 // connection is this end of a mount. One worker at a time waits for a request:
 // the one that has the turn. Who has read one gives the turn to a worker that
 // waits for it, so that no thread of the system sleeps beside it in vain, and
-// works on the request itself; a read that it could begin (see later) it leaves
+// works on the request itself; a read that it could begin (see laters) it leaves
 // to whoever brings the bytes, and goes on with its turn.
 type connection struct {
 	b        *binding
 	protocol *fuse.ProtocolServer
 	file     *os.File
 	raw      syscall.RawConn
-	fd       int // of file; good while a worker runs
+	replies  *replies
 	options  *fuse.MountOptions
 	big      *buffers
 	inbox    []byte // of bufferSize; who has the turn reads into it
 
 	turn    chan struct{} // holds a token while nobody reads
 	workers sync.WaitGroup
+	later   *laters
+	locks   *lockWaits
 
 	mu     sync.Mutex // guards the rest
 	idle   int        // workers that wait for the turn
 	all    int        // workers
 	busy   map[*worker]struct{}
-	pieces map[uint64][][]byte  // answers to reads under way, by request
-	later  map[uint64]*later    // reads that nobody works on, by request
-	locks  map[uint64]*lockWait // requests that wait for locks
-	over   bool                 // the kernel has let go
+	pieces map[uint64][][]byte // answers to reads under way, by request
+	over   bool                // the kernel has let go
 }
 
 // worker works on one request after the other.
@@ -94,10 +67,12 @@ func connect(b *binding, point string, o *fuse.MountOptions) (*connection, error
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{b: b, protocol: fuse.NewProtocolServer(b, o), file: file, fd: int(file.Fd()), options: o,
+	c := &connection{b: b, protocol: fuse.NewProtocolServer(b, o), file: file, options: o,
 		big: newBuffers(bufferSize, maxBuffers, keepBuffers, extraBytes), inbox: make([]byte, bufferSize), turn: make(chan struct{}, 1),
-		busy: map[*worker]struct{}{}, pieces: map[uint64][][]byte{}, later: map[uint64]*later{},
-		locks: map[uint64]*lockWait{}}
+		busy: map[*worker]struct{}{}, pieces: map[uint64][][]byte{}}
+	c.replies = &replies{fd: int(file.Fd()), log: o.Logger}
+	c.later = &laters{b: b, replies: c.replies, reads: map[uint64]*later{}}
+	c.locks = &lockWaits{b: b, replies: c.replies, workers: &c.workers, panicked: o.PanicHandler, waiting: map[uint64]*lockWait{}}
 	if c.raw, err = file.SyscallConn(); err == nil {
 		err = c.greet()
 	}
@@ -123,148 +98,14 @@ func (c *connection) greet() error {
 	if e := int32(binary.NativeEndian.Uint32(w.out[4:])); e != 0 {
 		return fault.Errorf(fault.NotSupported, op, devFuse, "the kernel's FUSE is too old: %v", syscall.Errno(-e))
 	}
-	_, err = unix.Write(c.fd, w.out[:done])
+	_, err = unix.Write(c.replies.fd, w.out[:done])
 	return err
-}
-
-// Serve works on requests until the kernel lets go, and then ends the file
-// system.
-func (c *connection) Serve() {
-	c.mu.Lock()
-	c.spawn()
-	c.mu.Unlock()
-	c.turn <- struct{}{}
-	c.workers.Wait()
-	_ = c.file.Close() // the kernel has let go already
-	c.b.OnUnmount()
-}
-
-// spawn starts a worker that waits for the turn; the mutex is held.
-func (c *connection) spawn() {
-	c.all++
-	c.idle++
-	c.workers.Go(c.work)
-}
-
-// work takes turns until the connection ends or enough others wait.
-func (c *connection) work() {
-	w := &worker{}
-	for range c.turn {
-		in, err := c.next(w)
-		if err != nil {
-			c.end(err)
-			return
-		}
-		// The kernel does not wait for forgets: who has the turn works on them,
-		// so that no more come than can be worked on.
-		forgets := operation(in) == opForget || operation(in) == opBatchForget
-		c.begin(w, in)
-		if !forgets {
-			c.pass()
-		}
-		c.answer(w, in)
-		if len(in) > smallSize {
-			c.big.put(in)
-		}
-		if forgets {
-			c.pass()
-		}
-		if !c.finish(w) {
-			return
-		}
-	}
-}
-
-// next reads until there is a request for this worker. It never waits for
-// anything but the kernel.
-func (c *connection) next(w *worker) ([]byte, error) {
-	for {
-		n, err := c.read(c.inbox)
-		if err != nil {
-			return nil, err
-		}
-		in := c.inbox[:n]
-		if c.startLater(in) || c.startLock(in) || c.interrupt(in) || c.refuse(in) {
-			continue
-		}
-		return c.own(w, in), nil
-	}
-}
-
-// own gives the worker a request that is in the inbox.
-func (c *connection) own(w *worker, in []byte) []byte {
-	if len(in) <= smallSize {
-		return w.in[:copy(w.in[:], in)]
-	}
-	if b := c.big.get(); b != nil {
-		c.inbox = b
-		return in
-	}
-	if keep := c.cut(in); keep < len(in) {
-		in = in[:keep]
-		shorten(in)
-	}
-	own := c.big.getExact(len(in))
-	copy(own, in)
-	return own
-}
-
-// Places in a request to write.
-const (
-	writeSizeAt  = inHeaderSize + 16
-	writeFlagsAt = inHeaderSize + 20
-	writeData    = inHeaderSize + 40
-)
-
-// cut returns how much of a request may be kept while no buffer is free. A
-// program that writes takes a shorter write for what it is; the kernel, which
-// writes back its own pages, would not, and does not send many at once.
-func (c *connection) cut(in []byte) int {
-	if operation(in) != opWrite || len(in) < writeData || binary.NativeEndian.Uint32(in[writeFlagsAt:])&fuse.WRITE_CACHE != 0 {
-		return len(in)
-	}
-	return writeData + c.big.room(len(in)-writeData)
-}
-
-// shorten makes a request to write say that it is as long as it is.
-func shorten(in []byte) {
-	binary.NativeEndian.PutUint32(in, uint32(len(in)))
-	binary.NativeEndian.PutUint32(in[writeSizeAt:], uint32(len(in)-writeData))
-}
-
-// refuse answers a request for which there is no worker: all but this one are
-// at work. What closes or forgets something is worked on nevertheless.
-func (c *connection) refuse(in []byte) bool {
-	c.mu.Lock()
-	full := len(c.busy) >= maxWorkers-1
-	c.mu.Unlock()
-	switch operation(in) {
-	case opForget, opBatchForget, opRelease, opReleaseDir, opFlush:
-		return false
-	}
-	if full {
-		c.say(in, fuse.Status(syscall.ENOMEM))
-	}
-	return full
-}
-
-// say answers a request with nothing but a status.
-func (c *connection) say(in []byte, status fuse.Status) {
-	out := make([]byte, outHeaderSize)
-	putStatus(out, unique(in), status)
-	c.deliver(operation(in), func() (int, error) { return unix.Write(c.fd, out) })
-}
-
-func putStatus(out []byte, request uint64, status fuse.Status) {
-	binary.NativeEndian.PutUint32(out, outHeaderSize)
-	binary.NativeEndian.PutUint32(out[4:], uint32(-status))
-	binary.NativeEndian.PutUint64(out[8:], request)
 }
 
 // read waits for a request.
 func (c *connection) read(into []byte) (int, error) {
 	for {
-		n, err := unix.Read(c.fd, into)
+		n, err := unix.Read(c.replies.fd, into)
 		switch {
 		case err == nil && n < inHeaderSize:
 			return 0, syscall.EIO
@@ -276,99 +117,20 @@ func (c *connection) read(into []byte) (int, error) {
 	}
 }
 
-// begin notes that a worker has read a request.
-func (c *connection) begin(w *worker, in []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w.unique, w.pid = unique(in), binary.NativeEndian.Uint32(in[32:])
-	c.busy[w] = struct{}{}
-	c.idle--
-}
-
-// pass gives the turn on.
-func (c *connection) pass() {
-	c.mu.Lock()
-	if c.idle == 0 { // their number is bounded by refuse
-		c.spawn()
+// waitReady has nothing to wait for: the kernel mounts before connect returns,
+// and requests wait until Serve runs. It lets the kernel learn at once that no
+// file here says when it is ready. Otherwise the kernel would ask at the first
+// poll, which in a process that opens files of its own mount is the Go
+// runtime's: that one keeps its slot of the scheduler meanwhile, which the
+// answer may need, and then nothing of the process runs any more.
+func (c *connection) waitReady(point string) error {
+	// go-fuse answers for this name itself.
+	fd, err := syscall.Open(filepath.Join(point, ".go-fuse-epoll-hack"), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil // whoever mounts may not look into it: nor will they open files
 	}
-	c.mu.Unlock()
-	c.turn <- struct{}{}
-}
-
-// finish notes that a request was answered, and reports whether the worker is
-// to wait for another turn.
-func (c *connection) finish(w *worker) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.busy, w)
-	if c.idle >= keepWorkers {
-		c.all--
-		return false
-	}
-	c.idle++
-	return true
-}
-
-// cancelEvery is how often requests are interrupted when the kernel has let go:
-// one that was just read may not hear of the first time.
-const cancelEvery = 10 * time.Millisecond
-
-// end is called by who has the turn, when the kernel has let go: others end
-// when they have finished, which is soon. It stays until the last has, and the
-// last read that is answered later.
-func (c *connection) end(err error) {
-	if !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ECONNABORTED) {
-		c.options.Logger.Printf("the kernel's requests cannot be read: %v", err)
-	}
-	c.mu.Lock()
-	c.over = true
-	c.mu.Unlock()
-	close(c.turn)
-	tick := time.NewTicker(cancelEvery)
-	defer tick.Stop()
-	for c.interruptAll() {
-		<-tick.C
-	}
-}
-
-// interruptAll interrupts every request, and reports whether there was one.
-func (c *connection) interruptAll() bool {
-	c.mu.Lock()
-	requests := make([]uint64, 0, len(c.busy))
-	for w := range c.busy {
-		requests = append(requests, w.unique)
-	}
-	waits := len(requests)+len(c.later)+len(c.locks) > 0
-	for _, l := range c.later {
-		l.interrupt()
-	}
-	for _, l := range c.locks {
-		l.interrupt()
-	}
-	c.mu.Unlock()
-	for _, r := range requests {
-		c.askInterrupt(r)
-	}
-	return waits
-}
-
-func operation(in []byte) uint32 { return binary.NativeEndian.Uint32(in[4:]) }
-
-func unique(in []byte) uint64 { return binary.NativeEndian.Uint64(in[8:]) }
-
-// answerSize is how long the answer to a request may be.
-func answerSize(in []byte) int {
-	at := 0
-	switch operation(in) {
-	case opRead, opReadDir, opReadDirPlus:
-		at = inHeaderSize + 16
-	case opGetXattr, opListXattr:
-		at = inHeaderSize
-	}
-	if at == 0 || len(in) < at+4 {
-		return smallSize
-	}
-	return outHeaderSize + int(binary.NativeEndian.Uint32(in[at:]))
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}, 0) // the kernel has learned it whatever it says
+	return syscall.Close(fd)
 }
 
 // ask has a request worked on; 0: no answer is wanted, or status says why there
@@ -376,47 +138,6 @@ func answerSize(in []byte) int {
 func (c *connection) ask(w *worker, in, out []byte) (int, fuse.Status) {
 	w.ins[0], w.outs[0] = in, out
 	return c.protocol.HandleRequest(w.ins[:], w.outs[:])
-}
-
-// answer works on a request and answers it.
-func (c *connection) answer(w *worker, in []byte) {
-	out := w.out[:]
-	if size := answerSize(in); size > len(out) {
-		if out = c.big.get(); out == nil {
-			out = c.big.getExact(size)
-		}
-		defer c.big.put(out)
-	}
-	n, status := c.ask(w, in, out)
-	pieces := c.given(in)
-	switch {
-	case n == 0 && status.Ok():
-		return
-	case n == 0:
-		n = outHeaderSize
-		putStatus(out, unique(in), status)
-	}
-	if pieces == nil {
-		c.deliver(operation(in), func() (int, error) { return unix.Write(c.fd, out[:n]) })
-	} else {
-		c.deliver(operation(in), func() (int, error) { return unix.Writev(c.fd, append([][]byte{out[:outHeaderSize]}, pieces...)) })
-	}
-}
-
-// deliver writes an answer to a request of a kind.
-func (c *connection) deliver(kind uint32, write func() (int, error)) {
-	err := retry(write)
-	if err != nil && !errors.Is(err, syscall.ENOENT) { // ENOENT: nobody waits any more
-		c.options.Logger.Printf("the kernel does not take an answer to request %d: %v", kind, err)
-	}
-}
-
-func retry(fn func() (int, error)) error {
-	for {
-		if _, err := fn(); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
 }
 
 // vector answers a read with bytes that are written from where they are.

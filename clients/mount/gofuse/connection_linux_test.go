@@ -121,8 +121,11 @@ func TestConnection_LockWaitersHoldUpNoOthers(t *testing.T) {
 	// The kernel does not wait for the answers to releases and forgets.
 	var waiting, working, all int
 	for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+		m.server.locks.mu.Lock()
+		waiting = len(m.server.locks.waiting)
+		m.server.locks.mu.Unlock()
 		m.server.mu.Lock()
-		waiting, working, all = len(m.server.locks), len(m.server.busy), m.server.all
+		working, all = len(m.server.busy), m.server.all
 		m.server.mu.Unlock()
 		if working <= 1 || time.Now().After(end) {
 			break

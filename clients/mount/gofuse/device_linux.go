@@ -13,6 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const (
+	devFuse = "/dev/fuse"
+	helper  = "fusermount3"
+)
+
 // openDevice mounts, and returns the connection's end. Programs that this one
 // starts do not get it: a child that held it would keep the connection of a
 // mount that died, and whoever waits for an answer on it could not even be

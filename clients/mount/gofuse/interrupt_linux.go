@@ -2,7 +2,6 @@ package gofuse
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"strconv"
@@ -26,23 +25,19 @@ const bystanders = 1<<(unix.SIGCHLD-1) | 1<<(unix.SIGURG-1) | 1<<(unix.SIGWINCH-
 // interrupt takes an interruption in and reports whether the request is one.
 // Who has the turn does: however many requests wait, this one does not.
 func (c *connection) interrupt(in []byte) bool {
-	if operation(in) != opInterrupt || len(in) < inHeaderSize+8 {
+	request, ok := interrupted(in)
+	if !ok {
 		return false
 	}
-	request := binary.NativeEndian.Uint64(in[inHeaderSize:])
-	c.mu.Lock()
-	if l := c.locks[request]; l != nil {
-		l.interrupt()
-		c.mu.Unlock()
+	if c.locks.interrupt(request) {
 		return true
 	}
-	c.mu.Unlock()
 	if pid := c.callerOf(request); pid != 0 && onlyBystanders(pid) {
 		c.workers.Go(func() { c.putOff(request, pid) })
 		return true
 	}
 	if !c.askInterrupt(request) {
-		c.say(in, fuse.EAGAIN) // it is not begun yet, or has ended: the kernel knows
+		c.replies.say(in, fuse.EAGAIN) // it is not begun yet, or has ended: the kernel knows
 	}
 	return true
 }
@@ -78,10 +73,7 @@ func (c *connection) putOff(request uint64, pid uint32) {
 // askInterrupt has a request interrupted; false: it is not being worked on.
 func (c *connection) askInterrupt(request uint64) bool {
 	w := &worker{}
-	in := binary.NativeEndian.AppendUint32(nil, inHeaderSize+8)
-	in = binary.NativeEndian.AppendUint32(in, opInterrupt)
-	in = append(in, make([]byte, inHeaderSize-len(in))...)
-	n, status := c.ask(w, binary.NativeEndian.AppendUint64(in, request), w.out[:])
+	n, status := c.ask(w, interruptIn(request), w.out[:])
 	return n == 0 && status.Ok()
 }
 

@@ -2,6 +2,7 @@ package gofuse
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"cartwheel.dev/clients/mount"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -14,86 +15,97 @@ const (
 	maxLater = 64
 	// laterRead is up to what size.
 	laterRead = 4 << 10
-	// readInSize is the length of a request to read.
-	readInSize = inHeaderSize + 40
 )
 
-// later is a read that no worker works on: whoever brings its bytes answers it.
-// If that comes to nothing, it is worked on after all.
+// laters are the reads that no worker works on: whoever brings their bytes
+// answers them. The connection does not end before the last: see end.
+type laters struct {
+	b       *binding
+	replies *replies
+
+	mu    sync.Mutex        // guards the rest
+	reads map[uint64]*later // by request
+	over  bool              // the kernel has let go
+}
+
+// later is one of these reads. If it comes to nothing, it is worked on after all.
 type later struct {
-	c      *connection
+	all    *laters
 	in     fuse.ReadIn
 	cancel chan struct{} // closed when the kernel interrupts it
-	// interrupted is guarded by the connection's mutex.
+	// interrupted is guarded by all.mu.
 	interrupted bool
 }
 
-// startLater begins a read that is answered later, or takes note that such a
-// one is interrupted. False: it is another request. Who calls it has the turn,
-// and so knows of a read before it reads that it is interrupted.
-func (c *connection) startLater(in []byte) bool {
-	switch {
-	case c.b.starter == nil:
-		return false
-	case operation(in) == opInterrupt && len(in) >= inHeaderSize+8:
-		return c.interruptLater(binary.NativeEndian.Uint64(in[inHeaderSize:]))
-	case operation(in) != opRead || len(in) < readInSize:
+// start begins a read that is answered later, or takes note that such a one is
+// interrupted. False: it is another request. Who calls it has the turn, and so
+// knows of a read before it reads that it is interrupted.
+func (a *laters) start(in []byte) bool {
+	if a.b.starter == nil {
 		return false
 	}
-	l := &later{c: c, in: readIn(in), cancel: make(chan struct{})}
-	if l.in.Size > laterRead || !c.keepLater(l) {
+	if request, ok := interrupted(in); ok {
+		return a.interrupt(request)
+	}
+	if operation(in) != opRead || len(in) < readInSize {
 		return false
 	}
-	if c.b.starter.StartRead(caller(&l.in.InHeader, 0), node(&l.in.InHeader), mount.Handle(l.in.Fh), int64(l.in.Offset), int(l.in.Size), l.then) {
+	l := &later{all: a, in: readIn(in), cancel: make(chan struct{})}
+	if l.in.Size > laterRead || !a.keep(l) {
+		return false
+	}
+	if a.b.starter.StartRead(caller(&l.in.InHeader, 0), node(&l.in.InHeader), mount.Handle(l.in.Fh), int64(l.in.Offset), int(l.in.Size), l.then) {
 		return true
 	}
-	c.dropLater(l)
+	a.drop(l)
 	return false
 }
 
-func headerIn(in []byte) (h fuse.InHeader) {
-	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
-	h.Length, h.Opcode, h.Unique, h.NodeId = u32(in), u32(in[4:]), u64(in[8:]), u64(in[16:])
-	h.Uid, h.Gid, h.Pid = u32(in[24:]), u32(in[28:]), u32(in[32:])
-	return h
-}
-
-func readIn(in []byte) fuse.ReadIn {
-	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
-	var r fuse.ReadIn
-	r.InHeader = headerIn(in)
-	in = in[inHeaderSize:]
-	r.Fh, r.Offset, r.Size, r.ReadFlags, r.LockOwner, r.Flags = u64(in), u64(in[8:]), u32(in[16:]), u32(in[20:]), u64(in[24:]), u32(in[32:])
-	return r
-}
-
-// keepLater notes a read, unless there are too many. The connection does not
-// end before dropLater: see end.
-func (c *connection) keepLater(l *later) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.later) == maxLater {
+// keep notes a read, unless there are too many.
+func (a *laters) keep(l *later) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.reads) == maxLater {
 		return false
 	}
-	c.later[l.in.Unique] = l
+	a.reads[l.in.Unique] = l
 	return true
 }
 
-func (c *connection) dropLater(l *later) {
-	c.mu.Lock()
-	delete(c.later, l.in.Unique)
-	c.mu.Unlock()
+func (a *laters) drop(l *later) {
+	a.mu.Lock()
+	delete(a.reads, l.in.Unique)
+	a.mu.Unlock()
 }
 
-// interruptLater reports whether the request is a read that is answered later.
-func (c *connection) interruptLater(request uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.later[request]
+// interrupt reports whether the request is a read that is answered later.
+func (a *laters) interrupt(request uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.reads[request]
 	if l != nil {
 		l.interrupt()
 	}
 	return l != nil
+}
+
+// interruptAll interrupts every read, as the kernel has let go, and reports
+// whether there is one.
+func (a *laters) interruptAll() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	for _, l := range a.reads {
+		l.interrupt()
+	}
+	return len(a.reads) > 0
+}
+
+// isOver reports whether the kernel has let go.
+func (a *laters) isOver() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.over
 }
 
 // interrupt lets who works on the read after all know; the mutex is held.
@@ -111,21 +123,18 @@ func (l *later) then(data []byte, ok bool) {
 		return
 	}
 	l.answer(data, fuse.OK)
-	l.c.dropLater(l)
+	l.all.drop(l)
 }
 
 // work is what a worker would have done. Where the kernel has let go, nobody
 // waits.
 func (l *later) work() {
-	defer l.c.dropLater(l)
-	l.c.mu.Lock()
-	over := l.c.over
-	l.c.mu.Unlock()
-	if over {
+	defer l.all.drop(l)
+	if l.all.isOver() {
 		return
 	}
 	buf := make([]byte, l.in.Size)
-	got, status := l.c.b.Read(l.cancel, &l.in, buf)
+	got, status := l.all.b.Read(l.cancel, &l.in, buf)
 	if status.Ok() {
 		buf, status = got.Bytes(buf)
 	} else {
@@ -140,5 +149,6 @@ func (l *later) answer(data []byte, status fuse.Status) {
 	binary.NativeEndian.PutUint32(out[4:], uint32(-status))
 	binary.NativeEndian.PutUint64(out[8:], l.in.Unique)
 	out = append(out, data...)
-	l.c.deliver(opRead, func() (int, error) { return unix.Write(l.c.fd, out) })
+	to := l.all.replies
+	to.deliver(opRead, func() (int, error) { return unix.Write(to.fd, out) })
 }

@@ -100,9 +100,9 @@ func TestLaterReads_GetTheirOwnBytes(t *testing.T) {
 	}
 	c := m.server
 	for left := 1; left > 0; runtime.Gosched() { // the kernel has the answer before this side forgets it
-		c.mu.Lock()
-		left = len(c.later)
-		c.mu.Unlock()
+		c.later.mu.Lock()
+		left = len(c.later.reads)
+		c.later.mu.Unlock()
 	}
 }
 
@@ -171,11 +171,11 @@ func TestLaterReads_InterruptReachesTheWorker(t *testing.T) {
 			t.Fatal(err)
 		}
 		for before {
-			m.server.mu.Lock()
-			for _, l := range m.server.later {
+			m.server.later.mu.Lock()
+			for _, l := range m.server.later.reads {
 				before = !l.interrupted
 			}
-			m.server.mu.Unlock()
+			m.server.later.mu.Unlock()
 			if runtime.Gosched(); !before {
 				fail()
 			}

@@ -2,26 +2,34 @@ package gofuse
 
 import (
 	"encoding/binary"
+	"sync"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-const (
-	// maxLockWaits bounds the requests that wait for locks; a further one is
-	// refused with ENOLCK.
-	maxLockWaits = 16384
-	// lockInSize is the length of a request for a lock.
-	lockInSize = inHeaderSize + 48
-)
+// maxLockWaits bounds the requests that wait for locks; a further one is refused
+// with ENOLCK.
+const maxLockWaits = 16384
 
-// lockWait is a request for a lock that may wait. It takes a goroutine, and
+// lockWaits are the requests for locks that may wait. Each takes a goroutine, and
 // neither a worker nor a buffer: thousands may wait, and the one that gives the
 // lock up must get through.
+type lockWaits struct {
+	b        *binding
+	replies  *replies
+	workers  *sync.WaitGroup
+	panicked func(cause any) fuse.Status
+
+	mu      sync.Mutex           // guards the rest
+	waiting map[uint64]*lockWait // by request
+}
+
+// lockWait is one of these requests.
 type lockWait struct {
 	in     fuse.LkIn
 	cancel chan struct{} // closed when the kernel interrupts it
-	// interrupted is guarded by the connection's mutex.
+	// interrupted is guarded by the mutex of all.
 	interrupted bool
 }
 
@@ -33,41 +41,67 @@ func (l *lockWait) interrupt() {
 	}
 }
 
-// startLock begins a request for a lock that may wait. False: it is another
-// request.
-func (c *connection) startLock(in []byte) bool {
+// start begins a request for a lock that may wait. False: it is another request.
+func (a *lockWaits) start(in []byte) bool {
 	if operation(in) != opSetLockWait || len(in) < lockInSize {
 		return false
 	}
 	l := &lockWait{in: lockIn(in), cancel: make(chan struct{})}
-	c.mu.Lock()
-	full := len(c.locks) >= maxLockWaits && l.in.Lk.Typ != syscall.F_UNLCK
-	if !full {
-		c.locks[l.in.Unique] = l
-	}
-	c.mu.Unlock()
-	if full {
-		c.say(in, fuse.Status(syscall.ENOLCK))
+	if !a.keep(l) {
+		a.replies.say(in, fuse.Status(syscall.ENOLCK))
 		return true
 	}
-	c.workers.Go(func() {
-		status := c.setLock(l)
-		c.say(l.header(), status)
-		c.mu.Lock()
-		delete(c.locks, l.in.Unique)
-		c.mu.Unlock()
+	a.workers.Go(func() {
+		status := a.set(l)
+		a.replies.say(l.header(), status)
+		a.mu.Lock()
+		delete(a.waiting, l.in.Unique)
+		a.mu.Unlock()
 	})
 	return true
 }
 
-// setLock asks the file system for the lock. A panic there is an error here.
-func (c *connection) setLock(l *lockWait) (status fuse.Status) {
+// keep notes a request, unless too many wait. One that gives up a lock is never
+// too many.
+func (a *lockWaits) keep(l *lockWait) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.waiting) >= maxLockWaits && l.in.Lk.Typ != syscall.F_UNLCK {
+		return false
+	}
+	a.waiting[l.in.Unique] = l
+	return true
+}
+
+// set asks the file system for the lock. A panic there is an error here.
+func (a *lockWaits) set(l *lockWait) (status fuse.Status) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			status = c.options.PanicHandler(cause)
+			status = a.panicked(cause)
 		}
 	}()
-	return c.b.SetLkw(l.cancel, &l.in)
+	return a.b.SetLkw(l.cancel, &l.in)
+}
+
+// interrupt reports whether the request waits for a lock.
+func (a *lockWaits) interrupt(request uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.waiting[request]
+	if l != nil {
+		l.interrupt()
+	}
+	return l != nil
+}
+
+// interruptAll interrupts every request, and reports whether there is one.
+func (a *lockWaits) interruptAll() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range a.waiting {
+		l.interrupt()
+	}
+	return len(a.waiting) > 0
 }
 
 // header is what an answer needs of the request.
@@ -75,15 +109,4 @@ func (l *lockWait) header() []byte {
 	in := binary.NativeEndian.AppendUint32(nil, inHeaderSize)
 	in = binary.NativeEndian.AppendUint32(in, opSetLockWait)
 	return binary.NativeEndian.AppendUint64(in, l.in.Unique)
-}
-
-func lockIn(in []byte) fuse.LkIn {
-	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
-	var r fuse.LkIn
-	r.InHeader = headerIn(in)
-	in = in[inHeaderSize:]
-	r.Fh, r.Owner = u64(in), u64(in[8:])
-	r.Lk.Start, r.Lk.End, r.Lk.Typ, r.Lk.Pid = u64(in[16:]), u64(in[24:]), u32(in[32:]), u32(in[36:])
-	r.LkFlags = u32(in[40:])
-	return r
 }

@@ -18,15 +18,6 @@ import (
 )
 
 const (
-	opMount   fault.Op = "gofuse.Mount"
-	opUnmount fault.Op = "gofuse.Unmount"
-
-	// maxTransfer is the largest read or write in one request.
-	maxTransfer = 1 << 20
-	// maxInflight bounds the memory of requests being worked on; when it is
-	// reached, the kernel waits until one is answered.
-	maxInflight = 96 << 20
-
 	defaultBackground = 64
 	// maxBackground is how many requests that programs wait for and the kernel
 	// counts as its own, such as a large read of a file, are in flight at once. It
@@ -57,6 +48,7 @@ var _ mount.Mounted = (*Server)(nil)
 // been answered and the mount point works. Errors name the mount point and
 // what to do.
 func Mount(fs mount.FileSystem, o mount.Options) (*Server, error) {
+	const op fault.Op = "gofuse.Mount"
 	point, err := preparePoint(o)
 	if err != nil {
 		return nil, err
@@ -72,9 +64,9 @@ func Mount(fs mount.FileSystem, o mount.Options) (*Server, error) {
 	m.server = server
 	m.notifier.start(server)
 	go m.serve()
-	if err := waitReady(server, point); err != nil {
+	if err := server.waitReady(point); err != nil {
 		unmountErr := m.Unmount(mount.UnmountLimit)
-		return nil, fault.Wrap(fault.IO, opMount, point, errors.Join(err, unmountErr))
+		return nil, fault.Wrap(fault.IO, op, point, errors.Join(err, unmountErr))
 	}
 	m.device = deviceOf(point)
 	readAhead := o.ReadAhead
@@ -139,12 +131,13 @@ const pollEvery = 50 * time.Millisecond
 
 // Unmount implements mount.Mounted.
 func (m *Server) Unmount(limit time.Duration) error {
+	const op fault.Op = "gofuse.Unmount"
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for !m.isGone() {
-		err := m.takeAway(polite)
+		err := unmountPath(m.point, polite, m.direct)
 		if err == nil || errors.Is(err, syscall.EINVAL) || errors.Is(err, os.ErrNotExist) {
 			break // EINVAL: somebody else has unmounted it
 		}
@@ -163,7 +156,7 @@ func (m *Server) Unmount(limit time.Duration) error {
 	case <-m.done:
 		return nil
 	case <-deadline.C:
-		return m.force(fault.E(fault.TimedOut, opUnmount, m.point, "requests are still being worked on"))
+		return m.force(fault.E(fault.TimedOut, op, m.point, "requests are still being worked on"))
 	}
 }
 
@@ -173,10 +166,11 @@ const forceLimit = time.Second
 // force ends the connection and takes the name away, whoever uses it: their
 // calls fail.
 func (m *Server) force(cause error) error {
+	const op fault.Op = "gofuse.force"
 	gone := m.isGone() // asked before: a connection that was ended looks gone, and the mount is still there
 	abortConnection(m.device)
 	if !gone {
-		if err := m.takeAway(forced); err != nil && !errors.Is(err, syscall.EINVAL) {
+		if err := unmountPath(m.point, forced, m.direct); err != nil && !errors.Is(err, syscall.EINVAL) {
 			cause = errors.Join(cause, err)
 		}
 	}
@@ -186,16 +180,17 @@ func (m *Server) force(cause error) error {
 	case <-m.done:
 		return nil
 	case <-limit.C:
-		return fault.Wrap(fault.Busy, opUnmount, m.point, cause)
+		return fault.Wrap(fault.Busy, op, m.point, cause)
 	}
 }
 
 // Detach implements mount.Mounted.
 func (m *Server) Detach() error {
+	const op fault.Op = "gofuse.Detach"
 	if m.isGone() {
 		return nil
 	}
-	return fault.Wrap(fault.IO, opUnmount, m.point, m.takeAway(lazy))
+	return fault.Wrap(fault.IO, op, m.point, unmountPath(m.point, lazy, m.direct))
 }
 
 func (m *Server) isGone() bool {
@@ -203,12 +198,3 @@ func (m *Server) isGone() bool {
 	defer m.mu.Unlock()
 	return m.gone
 }
-
-// manner is how a mount is taken away.
-type manner int
-
-const (
-	polite manner = iota // only if nobody uses it
-	lazy                 // the name now, the rest when the last user is done
-	forced               // now
-)

@@ -16,21 +16,22 @@ const macFUSE = "/Library/Filesystems/macfuse.fs"
 func direct() bool { return false }
 
 func preparePoint(o mount.Options) (string, error) {
+	const op fault.Op = "gofuse.preparePoint"
 	point, err := filepath.Abs(o.Point)
 	if err != nil {
-		return "", fault.Wrap(fault.Invalid, opMount, o.Point, err)
+		return "", fault.Wrap(fault.Invalid, op, o.Point, err)
 	}
 	if _, err := os.Stat(macFUSE); err != nil {
-		return "", fault.E(fault.NoDevice, opMount, "macFUSE", "not installed: get it from macfuse.io and approve its system extension")
+		return "", fault.E(fault.NoDevice, op, "macFUSE", "not installed: get it from macfuse.io and approve its system extension")
 	}
 	info, err := os.Stat(point)
 	switch {
 	case os.IsNotExist(err):
-		return "", fault.E(fault.NotFound, opMount, point, "the mount point does not exist: mkdir -p "+point)
+		return "", fault.E(fault.NotFound, op, point, "the mount point does not exist: mkdir -p "+point)
 	case err != nil:
-		return "", fault.Wrap(fault.IO, opMount, point, err)
+		return "", fault.Wrap(fault.IO, op, point, err)
 	case !info.IsDir():
-		return "", fault.E(fault.NotDirectory, opMount, point, "the mount point is not a directory")
+		return "", fault.E(fault.NotDirectory, op, point, "the mount point is not a directory")
 	}
 	return point, nil
 }
@@ -39,7 +40,8 @@ func preparePoint(o mount.Options) (string, error) {
 func clearFailed(string) {}
 
 func explainMount(_ mount.Options, point string, err error) error {
-	return &fault.Error{Kind: fault.NotOwner, Op: opMount, Subject: point,
+	const op fault.Op = "gofuse.explainMount"
+	return &fault.Error{Kind: fault.NotOwner, Op: op, Subject: point,
 		Public: "macFUSE refused: its system extension must be approved in the system settings", Cause: err}
 }
 
@@ -56,15 +58,12 @@ func setMountFlags(f *fuse.MountOptions, o mount.Options, _ bool) {
 	}
 }
 
-// waitReady waits for the helper, which ends once the kernel has been answered.
-func waitReady(c *connection, _ string) error { return c.WaitMount() }
-
-func (m *Server) takeAway(how manner) error {
+func unmountPath(point string, how manner, _ bool) error {
 	flags := 0
 	if how != polite {
 		flags = mntForce
 	}
-	return syscall.Unmount(m.point, flags)
+	return syscall.Unmount(point, flags)
 }
 
 // mntForce is MNT_FORCE.

@@ -13,14 +13,9 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"golang.org/x/sys/unix"
 )
 
-const (
-	devFuse  = "/dev/fuse"
-	fuseConf = "/etc/fuse.conf"
-	helper   = "fusermount3"
-)
+const fuseConf = "/etc/fuse.conf"
 
 // direct reports whether this process mounts by itself, which root does.
 func direct() bool { return os.Geteuid() == 0 }
@@ -28,12 +23,13 @@ func direct() bool { return os.Geteuid() == 0 }
 // preparePoint checks what can be checked before the kernel is asked, and
 // clears away a mount whose daemon died.
 func preparePoint(o mount.Options) (string, error) {
+	const op fault.Op = "gofuse.preparePoint"
 	point, err := filepath.Abs(o.Point)
 	if err != nil {
-		return "", fault.Wrap(fault.Invalid, opMount, o.Point, err)
+		return "", fault.Wrap(fault.Invalid, op, o.Point, err)
 	}
 	if _, err := os.Stat(devFuse); err != nil {
-		return "", fault.E(fault.NoDevice, opMount, devFuse, "no FUSE here: load the kernel module (modprobe fuse), or give the container "+devFuse)
+		return "", fault.E(fault.NoDevice, op, devFuse, "no FUSE here: load the kernel module (modprobe fuse), or give the container "+devFuse)
 	}
 	if !direct() {
 		if err := checkHelper(o); err != nil {
@@ -43,29 +39,30 @@ func preparePoint(o mount.Options) (string, error) {
 	info, err := os.Stat(point)
 	if errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED) {
 		if err := unmountPath(point, lazy, direct()); err != nil {
-			return "", fault.E(fault.Busy, opMount, point, "a dead mount is in the way: umount -l "+point)
+			return "", fault.E(fault.Busy, op, point, "a dead mount is in the way: umount -l "+point)
 		}
 		info, err = os.Stat(point)
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", fault.E(fault.NotFound, opMount, point, "the mount point does not exist: mkdir -p "+point)
+		return "", fault.E(fault.NotFound, op, point, "the mount point does not exist: mkdir -p "+point)
 	case err != nil:
-		return "", fault.Wrap(fault.IO, opMount, point, err)
+		return "", fault.Wrap(fault.IO, op, point, err)
 	case !info.IsDir():
-		return "", fault.E(fault.NotDirectory, opMount, point, "the mount point is not a directory")
+		return "", fault.E(fault.NotDirectory, op, point, "the mount point is not a directory")
 	}
 	if at := findMount(point); at != nil && strings.HasPrefix(at.kind, "fuse") {
-		return "", fault.Errorf(fault.Busy, opMount, point, "something is mounted here already (%s): umount %s first", at.source, point)
+		return "", fault.Errorf(fault.Busy, op, point, "something is mounted here already (%s): umount %s first", at.source, point)
 	}
 	return point, nil
 }
 
 // checkHelper checks what users other than root need.
 func checkHelper(o mount.Options) error {
+	const op fault.Op = "gofuse.checkHelper"
 	if _, err := exec.LookPath(helper); err != nil {
 		if _, err := os.Stat("/bin/" + helper); err != nil {
-			return fault.E(fault.NotFound, opMount, helper, "not installed: install the package fuse3, or mount as root")
+			return fault.E(fault.NotFound, op, helper, "not installed: install the package fuse3, or mount as root")
 		}
 	}
 	if !o.AllowOther {
@@ -79,7 +76,7 @@ func checkHelper(o mount.Options) error {
 			}
 		}
 	}
-	return fault.E(fault.NotOwner, opMount, fuseConf, "allow_other is for root only, unless this file has a line user_allow_other")
+	return fault.E(fault.NotOwner, op, fuseConf, "allow_other is for root only, unless this file has a line user_allow_other")
 }
 
 // clearFailed takes away a mount whose greeting failed after it was made;
@@ -91,6 +88,7 @@ func clearFailed(point string) {
 }
 
 func explainMount(o mount.Options, point string, err error) error {
+	const op fault.Op = "gofuse.explainMount"
 	public := ""
 	switch {
 	case errors.Is(err, syscall.EPERM) && direct():
@@ -98,7 +96,7 @@ func explainMount(o mount.Options, point string, err error) error {
 	case !direct():
 		public = helper + " refused: it must be setuid root, the mount point must be yours, and AppArmor may confine it to your home, /mnt, /media and /tmp"
 	}
-	return &fault.Error{Kind: fault.NotOwner, Op: opMount, Subject: point, Public: public, Cause: err}
+	return &fault.Error{Kind: fault.NotOwner, Op: op, Subject: point, Public: public, Cause: err}
 }
 
 // setMountFlags puts the options where the kernel or the helper wants them.
@@ -129,28 +127,11 @@ func setMountFlags(f *fuse.MountOptions, o mount.Options, direct bool) {
 	f.DirectMountFlags = flags
 }
 
-// waitReady has nothing to wait for: the kernel mounts before connect returns,
-// and requests wait until Serve runs. It lets the kernel learn at once that no
-// file here says when it is ready. Otherwise the kernel would ask at the first
-// poll, which in a process that opens files of its own mount is the Go
-// runtime's: that one keeps its slot of the scheduler meanwhile, which the
-// answer may need, and then nothing of the process runs any more.
-func waitReady(_ *connection, point string) error {
-	// go-fuse answers for this name itself.
-	fd, err := syscall.Open(filepath.Join(point, ".go-fuse-epoll-hack"), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil // whoever mounts may not look into it: nor will they open files
-	}
-	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}, 0) // the kernel has learned it whatever it says
-	return syscall.Close(fd)
-}
-
-func (m *Server) takeAway(how manner) error { return unmountPath(m.point, how, m.direct) }
-
 // umountNoFollow is UMOUNT_NOFOLLOW.
 const umountNoFollow = 8
 
 func unmountPath(point string, how manner, direct bool) error {
+	const op fault.Op = "gofuse.unmountPath"
 	if direct {
 		flags := umountNoFollow
 		switch how {
@@ -170,7 +151,7 @@ func unmountPath(point string, how manner, direct bool) error {
 	cmd := exec.Command(helper, append(args, "--", point)...)
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
-		return fault.Errorf(fault.Busy, opUnmount, point, "%s: %s", helper, strings.TrimSpace(stderr.String()))
+		return fault.Errorf(fault.Busy, op, point, "%s: %s", helper, strings.TrimSpace(stderr.String()))
 	}
 	return nil
 }
