@@ -33,8 +33,9 @@ const (
 )
 
 func parseACL(value []byte) (acl, error) {
+	const op fault.Op = "memfs.parseACL"
 	if len(value) < 4 || (len(value)-4)%aclEntrySize != 0 || binary.LittleEndian.Uint32(value) != aclVersion {
-		return nil, fail(fault.Invalid)
+		return nil, fault.E(fault.Invalid, op, "", "")
 	}
 	a := make(acl, 0, (len(value)-4)/aclEntrySize)
 	for rest := value[4:]; len(rest) > 0; rest = rest[aclEntrySize:] {
@@ -44,7 +45,7 @@ func parseACL(value []byte) (acl, error) {
 		})
 	}
 	if !a.valid() {
-		return nil, fail(fault.Invalid)
+		return nil, fault.E(fault.Invalid, op, "", "")
 	}
 	return a, nil
 }

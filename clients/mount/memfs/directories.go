@@ -64,3 +64,7 @@ func (v *View) ReleaseDir(node mount.Inode, h mount.Handle) { v.Release(node, h,
 func (v *View) FsyncDir(ctx context.Context, c mount.Caller, node mount.Inode, h mount.Handle, dataOnly bool) error {
 	return v.Fsync(ctx, c, node, h, dataOnly)
 }
+
+func dirent(name string, i *inode, cookie uint64) mount.DirEntry {
+	return mount.DirEntry{Name: name, Ino: i.attr.Ino, Type: i.kind(), Offset: cookie}
+}

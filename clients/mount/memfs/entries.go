@@ -1,10 +1,6 @@
 package memfs
 
-import (
-	"sort"
-
-	"cartwheel.dev/clients/mount"
-)
+import "sort"
 
 // entries is one directory: by name, and in the order that listings follow. An
 // entry's cookie never changes, so a listing that goes on after a change
@@ -78,8 +74,4 @@ func (e *entries) after(cookie uint64, fn func(*entry) bool) {
 			return
 		}
 	}
-}
-
-func dirent(name string, i *inode, cookie uint64) mount.DirEntry {
-	return mount.DirEntry{Name: name, Ino: i.attr.Ino, Type: i.kind(), Offset: cookie}
 }
