@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -22,11 +21,8 @@ type testCase struct {
 	run    func(*env)
 }
 
-// cases lists the suite.
-func cases() []testCase {
-	return slices.Concat(fileCases(), rangeCases(), nameCases(), attributeCases(), permissionCases(),
-		directoryCases(), lockCases(), pairCases())
-}
+// wholeSize, set to 1, asks for directories of 10^5 entries.
+const wholeSize = "CARTWHEEL_WHOLE"
 
 // env is what a case works with: a fresh directory, seen through each mount.
 type env struct {

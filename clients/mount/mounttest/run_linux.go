@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,8 +19,6 @@ import (
 const (
 	// childDirs carries the mount points to the process of a case.
 	childDirs = "CARTWHEEL_MOUNTTEST_DIRS"
-	// wholeSize, set to 1, asks for directories of 10^5 entries.
-	wholeSize = "CARTWHEEL_WHOLE"
 
 	caseLimit  = 60 * time.Second
 	wholeLimit = 600 * time.Second
@@ -40,6 +39,12 @@ func excepted(except []Except, name string) string {
 		}
 	}
 	return ""
+}
+
+// cases lists the suite.
+func cases() []testCase {
+	return slices.Concat(fileCases(), rangeCases(), nameCases(), attributeCases(), permissionCases(),
+		directoryCases(), lockCases(), pairCases())
 }
 
 // Run runs the suite as subtests of t. The test that calls it is run again in
