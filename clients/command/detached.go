@@ -15,7 +15,7 @@ import (
 // log, and waits for its line that says ready. If it ends before, its words are
 // the error and its exit code says the kind.
 func startDetached(ctx context.Context, program string, args []string, logName string, limit time.Duration) error {
-	const op fault.Op = "command.daemon"
+	const op fault.Op = "command.startDetached"
 	output, err := os.OpenFile(logName, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fault.FromOS(op, logName, err)

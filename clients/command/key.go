@@ -23,7 +23,7 @@ A cluster's administrator adds the printed identity to the users. The file is re
 
 // Run makes the key where there is none and says whom it names.
 func (c *keyCmd) Run(e *env) error {
-	const op fault.Op = "command.key"
+	const op fault.Op = "command.Run"
 	if err := os.MkdirAll(filepath.Dir(c.File), 0o700); err != nil {
 		return fault.FromOS(op, c.File, err)
 	}

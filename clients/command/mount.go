@@ -98,7 +98,7 @@ func wholeTree(cluster string) (string, error) {
 
 // file reads the contact file, or makes one of a node's address.
 func (c *mountCmd) file() (contact.File, error) {
-	const op fault.Op = "command.mount"
+	const op fault.Op = "command.file"
 	if !strings.HasPrefix(c.Cluster, "/ip") && !strings.HasPrefix(c.Cluster, "/dns") && !strings.Contains(c.Cluster, "/p2p/") {
 		f, err := contact.Load(c.Cluster)
 		if c.UserKey != "" {
@@ -137,7 +137,7 @@ func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger) (*cartwh
 }
 
 func (c *mountCmd) serve(e *env, file contact.File) error {
-	const op fault.Op = "command.mount"
+	const op fault.Op = "command.serve"
 	logger := slog.New(slog.NewTextHandler(e.stdio.Err, nil))
 	if e.getenv("GOMEMLIMIT") == "" {
 		defer collector.Start(collectorAim(c.Memory))()
@@ -246,7 +246,7 @@ func (c *mountCmd) name() string {
 // daemon starts the same mount in a process of its own, and returns when it
 // answers.
 func (c *mountCmd) daemon(e *env) error {
-	const op fault.Op = "command.mount"
+	const op fault.Op = "command.daemon"
 	self, err := os.Executable()
 	if err != nil {
 		return fault.Wrap(fault.IO, op, "", err)

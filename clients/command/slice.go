@@ -138,7 +138,7 @@ const handOverLimit = 30 * time.Second
 
 // Run asks the active to pass its part on.
 func (h sliceHandOverCmd) Run(e *env) error {
-	const op fault.Op = "command.handOver"
+	const op fault.Op = "command.Run"
 	switch {
 	case h.To == "":
 		h.To = h.Site

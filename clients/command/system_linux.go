@@ -53,7 +53,7 @@ func octal(path string) string {
 
 // unmount takes a mount away: politely, its name only, or by force.
 func unmount(point string, lazy, force bool) error {
-	const op fault.Op = "command.umount"
+	const op fault.Op = "command.unmount"
 	if os.Geteuid() != 0 {
 		return unmountByHelper(point, lazy || force)
 	}
@@ -77,7 +77,7 @@ func unmount(point string, lazy, force bool) error {
 }
 
 func unmountByHelper(point string, lazy bool) error {
-	const op fault.Op = "command.umount"
+	const op fault.Op = "command.unmountByHelper"
 	words := []string{"-u"}
 	if lazy {
 		words = append(words, "-z")

@@ -28,7 +28,7 @@ func placeOf(point string) (string, error) { return filepath.Abs(point) }
 // checkPlace refuses a place that cannot be mounted on, before anything else is
 // tried. A mount whose process died is no hindrance: mounting takes it away.
 func checkPlace(point string) error {
-	const op fault.Op = "command.mount"
+	const op fault.Op = "command.checkPlace"
 	st, err := os.Stat(point)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

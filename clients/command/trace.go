@@ -52,7 +52,7 @@ type traceView struct {
 
 // Run runs the command with its mount watched.
 func (c *traceCmd) Run(e *env) error {
-	const op fault.Op = "command.trace"
+	const op fault.Op = "command.Run"
 	if _, err := getxattr(c.Mount, countsAttribute); err != nil {
 		return c.notMount(err) // other file systems would keep what is set
 	}
@@ -99,7 +99,7 @@ type ended struct {
 func (e *ended) Error() string { return fmt.Sprintf("%s ended with status %d", e.command, e.status) }
 
 func (c *traceCmd) notMount(err error) error {
-	const op fault.Op = "command.trace"
+	const op fault.Op = "command.notMount"
 	if errors.Is(err, fault.NotSupported.Errno()) || errors.Is(err, fault.NoAttribute.Errno()) || errors.Is(err, errors.ErrUnsupported) {
 		return fault.E(fault.NotFound, op, c.Mount, "is not below a Cartwheel mount; name one with --mount")
 	}
@@ -118,7 +118,7 @@ func (c *traceCmd) run(e *env) error {
 
 // read fetches what the mount has counted.
 func (c *traceCmd) read(v *traceView, name string) error {
-	const op fault.Op = "command.trace"
+	const op fault.Op = "command.read"
 	get := func(name string, into any) error {
 		data, err := getxattr(c.Mount, name)
 		if err != nil {
@@ -140,7 +140,7 @@ func (c *traceCmd) read(v *traceView, name string) error {
 }
 
 func (c *traceCmd) show(e *env, v *traceView) (err error) {
-	const op fault.Op = "command.trace"
+	const op fault.Op = "command.show"
 	out := *e
 	if !e.flags.JSON {
 		out.stdio.Out = e.stdio.Err

@@ -29,7 +29,7 @@ then, they are listed and the exit status is not 0: they are lost, or with --cac
 // Run unmounts and waits until the mount's process has sent everything and
 // ended.
 func (c *umountCmd) Run(e *env) error {
-	const op fault.Op = "command.umount"
+	const op fault.Op = "command.Run"
 	point, err := placeOf(c.Mountpoint)
 	if err != nil {
 		return fault.Wrap(fault.Invalid, op, c.Mountpoint, err)
@@ -66,7 +66,7 @@ func (c *umountCmd) Run(e *env) error {
 const umountPoll = 20 * time.Millisecond
 
 func (c *umountCmd) await(e *env, r *record) error {
-	const op fault.Op = "command.umount"
+	const op fault.Op = "command.await"
 	var left atomic.Pointer[string] // nil: not known
 	defer progressOf(e.stdio.Err, func() string {
 		text := c.Mountpoint + " is unmounted; waiting for what is unsent"

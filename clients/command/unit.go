@@ -51,7 +51,7 @@ func (c *mountCmd) what() (string, error) {
 // updateFstab writes the mount's line, in place of an older one for the same
 // mount point, and the link by which mount(8) finds this program.
 func (c *mountCmd) updateFstab(e *env) error {
-	const op fault.Op = "command.fstab"
+	const op fault.Op = "command.updateFstab"
 	if runtime.GOOS != "linux" {
 		return fault.E(fault.NotSupported, op, "--update-fstab", "is for Linux; --print-unit prints what this system uses")
 	}

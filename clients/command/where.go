@@ -45,7 +45,7 @@ func (whereCmd) Help() string { return help("cartwheel where cartwheel-demo/toky
 
 // Run asks the mount.
 func (w whereCmd) Run(e *env) error {
-	const op fault.Op = "command.where"
+	const op fault.Op = "command.Run"
 	data, err := getxattr(w.Path, whereAttribute)
 	if err != nil {
 		if errors.Is(err, fault.NoAttribute.Errno()) || errors.Is(err, errors.ErrUnsupported) {

@@ -15,7 +15,7 @@ import (
 // checkFolder refuses a demo's folder in which another user may have put things:
 // what it says would be believed, and keys would go into it.
 func checkFolder(dir string) error {
-	const op fault.Op = "demo.Run"
+	const op fault.Op = "demo.checkFolder"
 	parent, err := os.Stat(filepath.Dir(dir))
 	if err == nil && parent.Mode().Perm()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
 		return fault.E(fault.Permission, op, filepath.Dir(dir), "every user may move what is in this folder: name another one with --dir, or set its sticky bit (chmod +t)")

@@ -21,7 +21,7 @@ import (
 const maxSites = 9
 
 func checkSites(sites []string) error {
-	const op fault.Op = "demo.Run"
+	const op fault.Op = "demo.checkSites"
 	if len(sites) < 1 || len(sites) > maxSites {
 		return fault.Errorf(fault.Usage, op, "--sites", "names %d sites; between 1 and %d", len(sites), maxSites)
 	}
@@ -37,7 +37,7 @@ func checkSites(sites []string) error {
 
 // prepare makes the folders, and takes away what a demo that was killed left.
 func prepare(opt Options) error {
-	const op fault.Op = "demo.Run"
+	const op fault.Op = "demo.prepare"
 	if err := checkFolder(opt.Dir); err != nil { // before anything in it is believed
 		return err
 	}

@@ -210,7 +210,7 @@ func (r *Router) Active(ctx context.Context, id ids.Slice, attempt Attempt) erro
 type runner func(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error)
 
 func (r *Router) active(ctx context.Context, id ids.Slice, attempt Attempt, run runner) error {
-	const op fault.Op = "route.Active"
+	const op fault.Op = "route.active"
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, DefaultLimit)

@@ -121,7 +121,7 @@ func (s *splicer) encode(n *node, height int) ref {
 // grow makes a root of the touched top node: more levels where it is too full,
 // fewer where a level has one child.
 func (s *splicer) grow(top child, height int) (Root, error) {
-	const op fault.Op = "chunk.Splice"
+	const op fault.Op = "chunk.grow"
 	if top.mem.count() == 0 {
 		return Root{}, nil
 	}

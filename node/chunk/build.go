@@ -18,7 +18,7 @@ func NewBuilder(emit func(NewNode) error) *Builder { return &Builder{emit: emit,
 
 // Add appends an extent; its Offset is ignored: it begins where the last ended.
 func (b *Builder) Add(e Extent) error {
-	const op fault.Op = "chunk.Builder.Add"
+	const op fault.Op = "chunk.Add"
 	e.Offset = b.size
 	if err := e.Validate(); err != nil {
 		return fault.Wrap(fault.Invalid, op, "", err)

@@ -48,7 +48,7 @@ func (e Extent) Clip(from, to uint64) Extent {
 
 // Validate answers Invalid where the extent's numbers cannot be.
 func (e Extent) Validate() error {
-	const op fault.Op = "chunk.Extent.Validate"
+	const op fault.Op = "chunk.Validate"
 	switch {
 	case e.Length == 0:
 		return fault.E(fault.Invalid, op, "", "an extent is empty")

@@ -110,7 +110,7 @@ func Walk(r Reader, root Root, visit func(a Address, isNode bool) bool) error {
 }
 
 func visitNode(r Reader, a Address, height int, visit func(Address, bool) bool) error {
-	const op fault.Op = "chunk.Walk"
+	const op fault.Op = "chunk.visitNode"
 	if !visit(a, true) {
 		return nil
 	}

@@ -22,7 +22,7 @@ func Splice(r Reader, root Root, c Change) (Root, []NewNode, error) {
 }
 
 func splice(r Reader, root Root, c Change, fan int) (Root, []NewNode, error) {
-	const op fault.Op = "chunk.Splice"
+	const op fault.Op = "chunk.splice"
 	limit := root.Size
 	if c.Truncate {
 		limit = min(limit, c.Size)
@@ -55,7 +55,7 @@ func splice(r Reader, root Root, c Change, fan int) (Root, []NewNode, error) {
 // fillGaps checks the change and turns everything behind the end that no
 // extent covers into holes, so that edits behind limit leave no gap.
 func fillGaps(c Change, limit uint64) (edits []Extent, size uint64, err error) {
-	const op fault.Op = "chunk.Splice"
+	const op fault.Op = "chunk.fillGaps"
 	end, last := limit, uint64(0)
 	edits = make([]Extent, 0, len(c.Extents)+2)
 	if c.Truncate && c.Size > end {
@@ -113,7 +113,7 @@ type child struct {
 
 // load brings a child's node into memory, its extents from base on.
 func (s *splicer) load(c *child, height int, base uint64) error {
-	const op fault.Op = "chunk.Splice"
+	const op fault.Op = "chunk.load"
 	if c.mem != nil {
 		return nil
 	}

@@ -90,6 +90,7 @@ func (c Cue) String() string {
 // followed by its end or by an equals sign. A cue with a bad value is an
 // Invalid fault that names the cue, the value and what is allowed.
 func Parse(component string) (c Cue, ok bool, err error) {
+	const op fault.Op = "cue.Parse"
 	if len(component) < 2 || component[0] != '.' {
 		return Cue{}, false, nil
 	}
@@ -98,8 +99,11 @@ func Parse(component string) (c Cue, ok bool, err error) {
 	if name == None {
 		return Cue{}, false, nil
 	}
-	c, err = parseValue(name, value, valued)
-	return c, true, err
+	c, problem := parseValue(name, value, valued)
+	if problem != "" {
+		return c, true, fault.Errorf(fault.Invalid, op, name.String(), "%s; allowed: %s", problem, name.row().allowed)
+	}
+	return c, true, nil
 }
 
 // ParseBytes is Parse for names as kernels give them; ordinary names cost no
@@ -119,10 +123,4 @@ func lookup(head string) Name {
 		}
 	}
 	return None
-}
-
-// bad builds the Invalid fault for a value of a cue.
-func bad(n Name, problem string) error {
-	const op fault.Op = "cue.Parse"
-	return fault.Errorf(fault.Invalid, op, n.String(), "%s; allowed: %s", problem, n.row().allowed)
 }

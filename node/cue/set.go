@@ -20,7 +20,7 @@ type Set struct {
 // With returns the set with one more cue, which overrides an earlier one of
 // its name. More than MaxPerPath components are Invalid.
 func (s Set) With(c Cue) (Set, error) {
-	const op fault.Op = "cue.Set.With"
+	const op fault.Op = "cue.With"
 	if c.Name == None || c.Name >= names {
 		return s, fault.E(fault.Invalid, op, "", "not a cue")
 	}
@@ -124,7 +124,7 @@ func ParsePath(path string) (Set, error) {
 // Supported answers NotSupported where a cue in force does not work yet, so
 // that nothing asked for is silently left undone.
 func (s Set) Supported() error {
-	const op fault.Op = "cue.Set.Supported"
+	const op fault.Op = "cue.Supported"
 	for n := Site; n < names; n++ {
 		if s.Has(n) && !n.Honoured() {
 			return fault.Errorf(fault.NotSupported, op, n.String(), "the cue %s is known but does not work yet", n)

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// parseValue checks a value against what its cue allows.
-func parseValue(n Name, value string, valued bool) (Cue, error) {
+// parseValue checks a value against what its cue allows, and says what is wrong
+// with it: nothing where problem is empty.
+func parseValue(n Name, value string, valued bool) (c Cue, problem string) {
 	r := n.row()
 	switch {
 	case r.shape == noValue && valued:
-		return Cue{}, bad(n, "it takes no value, got "+quote(value))
+		return Cue{}, "it takes no value, got " + quote(value)
 	case r.shape == noValue:
-		return Cue{Name: n}, nil
+		return Cue{Name: n}, ""
 	case !valued || value == "":
-		return Cue{}, bad(n, "its value is missing")
+		return Cue{}, "its value is missing"
 	case len(value) > MaxValue:
-		return Cue{}, bad(n, "its value has "+strconv.Itoa(len(value))+" bytes, more than "+strconv.Itoa(MaxValue))
+		return Cue{}, "its value has " + strconv.Itoa(len(value)) + " bytes, more than " + strconv.Itoa(MaxValue)
 	case r.shape == numberValue:
 		return parseNumber(n, value)
 	case n == Site:
@@ -27,21 +28,21 @@ func parseValue(n Name, value string, valued bool) (Cue, error) {
 }
 
 // parseNumber takes decimal digits only: no sign, no space, no leading zero.
-func parseNumber(n Name, value string) (Cue, error) {
+func parseNumber(n Name, value string) (c Cue, problem string) {
 	r := n.row()
 	if n == SyncLevel && strings.EqualFold(value, "quorum") {
-		return Cue{Name: n, Number: Quorum}, nil
+		return Cue{Name: n, Number: Quorum}, ""
 	}
 	for i := range len(value) {
 		if value[i] < '0' || value[i] > '9' || (value[0] == '0' && len(value) > 1) {
-			return Cue{}, bad(n, quote(value)+" is not a whole number")
+			return Cue{}, quote(value) + " is not a whole number"
 		}
 	}
 	v, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || v < r.least || v > r.most {
-		return Cue{}, bad(n, quote(value)+" is out of range")
+		return Cue{}, quote(value) + " is out of range"
 	}
-	return Cue{Name: n, Number: v}, nil
+	return Cue{Name: n, Number: v}, ""
 }
 
 func numberText(v int64) string {
@@ -53,14 +54,14 @@ func numberText(v int64) string {
 
 // parseSite takes a site's name; whether there is such a site, the caller asks
 // geo-config.
-func parseSite(value string) (Cue, error) {
+func parseSite(value string) (c Cue, problem string) {
 	if strings.EqualFold(value, RandomSite) {
-		return Cue{Name: Site, Text: RandomSite}, nil
+		return Cue{Name: Site, Text: RandomSite}, ""
 	}
 	if !plainName(value) {
-		return Cue{}, bad(Site, quote(value)+" is no site's name")
+		return Cue{}, quote(value) + " is no site's name"
 	}
-	return Cue{Name: Site, Text: value}, nil
+	return Cue{Name: Site, Text: value}, ""
 }
 
 // plainName reports whether s is letters, digits and -_. with a letter or
@@ -78,17 +79,17 @@ func plainName(s string) bool {
 }
 
 // parseSnapshot takes a name, a time or an age; which it is, Moment says.
-func parseSnapshot(value string) (Cue, error) {
+func parseSnapshot(value string) (c Cue, problem string) {
 	if value[0] == '-' {
 		if _, ok := parseAge(value[1:]); !ok {
-			return Cue{}, bad(Snapshot, quote(value)+" is no age")
+			return Cue{}, quote(value) + " is no age"
 		}
-		return Cue{Name: Snapshot, Text: value}, nil
+		return Cue{Name: Snapshot, Text: value}, ""
 	}
 	if _, ok := parseTime(value); !ok && !plainName(value) {
-		return Cue{}, bad(Snapshot, quote(value)+" is no snapshot's name and no time")
+		return Cue{}, quote(value) + " is no snapshot's name and no time"
 	}
-	return Cue{Name: Snapshot, Text: value}, nil
+	return Cue{Name: Snapshot, Text: value}, ""
 }
 
 // Moment tells what a Snapshot cue names: a time, or an age counted back from

@@ -26,7 +26,7 @@ const keyFile = "node.key"
 
 // run serves until ctx ends or the store fails.
 func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
-	const op fault.Op = "daemon.geo-config"
+	const op fault.Op = "daemon.run"
 	store, err := embedded.Open(ctx, c.Data)
 	if err != nil {
 		return fault.Wrap(fault.IO, op, c.Data, err)

@@ -144,7 +144,7 @@ func (t *Table) Set(l Lock, wait bool, now int64) Outcome {
 }
 
 func check(l *Lock) error {
-	const op fault.Op = "lock.Set"
+	const op fault.Op = "lock.check"
 	if l.Flock {
 		l.Start, l.End = 0, EOF
 	}
@@ -155,7 +155,7 @@ func check(l *Lock) error {
 }
 
 func (t *Table) set(l Lock, wait bool) (out Outcome) {
-	const op fault.Op = "lock.Set"
+	const op fault.Op = "lock.set"
 	f := t.file(&l)
 	if l.Flock && l.Type != Unlock && f.has(&l) {
 		return Outcome{Granted: true} // the same again

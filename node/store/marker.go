@@ -31,7 +31,7 @@ type marker struct {
 // and the directory may be made. The marker is written last, so that a
 // directory with one is whole.
 func (s *Store) checkMarker() (fresh bool, err error) {
-	const op fault.Op = "store.Open"
+	const op fault.Op = "store.checkMarker"
 	f, err := s.d.Open(disk.MarkerOpen, markerName, disk.ReadOnly)
 	if fault.Is(err, fault.NotFound) {
 		wall := s.opts.Wall()

@@ -14,7 +14,7 @@ import (
 const passes = 4
 
 func allow(d time.Duration) error {
-	const op fault.Op = "timerslack.Allow"
+	const op fault.Op = "timerslack.allow"
 	set := map[string]bool{}
 	for range passes {
 		threads, err := os.ReadDir("/proc/self/task")

@@ -63,7 +63,7 @@ func Default() Config {
 // Validate returns nil, or a fault of kind Invalid that names the field and
 // what it allows.
 func (c Config) Validate() error {
-	const op fault.Op = "vivaldi.Config.Validate"
+	const op fault.Op = "vivaldi.Validate"
 	for _, f := range []struct {
 		name    string
 		ok      bool

@@ -76,7 +76,7 @@ func (c Coordinate) Dimensions() int {
 // nil. What passes is finite and within MaxPosition and MaxError; it may still
 // be a lie.
 func (c Coordinate) Check() error {
-	const op fault.Op = "vivaldi.Coordinate.Check"
+	const op fault.Op = "vivaldi.Check"
 	for i, v := range c.Vector {
 		if !(math.Abs(float64(v)) <= MaxPosition) { // a NaN too
 			return fault.Errorf(fault.Invalid, op, "", "component %d of the vector is %v, beyond %d ms", i, v, MaxPosition)

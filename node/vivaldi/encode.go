@@ -40,7 +40,7 @@ func (c Coordinate) MarshalBinary() ([]byte, error) { return c.AppendBinary(nil)
 // UnmarshalBinary implements encoding.BinaryUnmarshaler. What is not exactly
 // one valid coordinate is a fault of kind Invalid and leaves c as it was.
 func (c *Coordinate) UnmarshalBinary(b []byte) error {
-	const op fault.Op = "vivaldi.Coordinate.UnmarshalBinary"
+	const op fault.Op = "vivaldi.UnmarshalBinary"
 	if len(b) == 0 || b[0] > MaxDimensions || len(b) != 1+4*(int(b[0])+2) {
 		return fault.Errorf(fault.Invalid, op, "", "%d bytes are no coordinate", len(b))
 	}
@@ -76,7 +76,7 @@ func (c Coordinate) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler. What is not a valid coordinate is
 // a fault of kind Invalid and leaves c as it was.
 func (c *Coordinate) UnmarshalJSON(b []byte) error {
-	const op fault.Op = "vivaldi.Coordinate.UnmarshalJSON"
+	const op fault.Op = "vivaldi.UnmarshalJSON"
 	if len(b) > MaxJSON {
 		return fault.Errorf(fault.Invalid, op, "", "%d bytes, the limit is %d", len(b), MaxJSON)
 	}

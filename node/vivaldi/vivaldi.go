@@ -145,7 +145,7 @@ func (n *Node) Coordinate() Coordinate {
 // Restore puts the node where it was before it restarted. Whoever was away for
 // long passes a larger error, so that the node moves faster.
 func (n *Node) Restore(c Coordinate) error {
-	const op fault.Op = "vivaldi.Node.Restore"
+	const op fault.Op = "vivaldi.Restore"
 	if d := c.Dimensions(); d > n.config.Dimensions {
 		return fault.Errorf(fault.Invalid, op, "", "%d dimensions, this space has %d", d, n.config.Dimensions)
 	}

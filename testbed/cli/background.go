@@ -19,7 +19,7 @@ const upLimit = 5 * time.Minute
 // detach runs the same words in a process of its own, and returns when that one
 // says that it is ready.
 func (e *env) detach(log string) error {
-	const op fault.Op = "cli.up"
+	const op fault.Op = "cli.detach"
 	self, err := os.Executable()
 	if err != nil {
 		return fault.Wrap(fault.IO, op, "", err)

@@ -25,7 +25,7 @@ func (shellCmd) Help() string {
 
 // Run runs it.
 func (c shellCmd) Run(e *env) error {
-	const op fault.Op = "cli.shell"
+	const op fault.Op = "cli.Run"
 	r, runs, err := lab.Load(c.Name)
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func repeat(most int, attempt func() (void string, final bool, err error), say f
 
 // attempt is withLab once.
 func attempt(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, fn func(ctx context.Context, b *bed) error) (void string, final bool, err error) {
-	const op fault.Op = "experiments.withLab"
+	const op fault.Op = "experiments.attempt"
 	self, err := os.Executable()
 	if err != nil {
 		return "", false, fault.Wrap(fault.Other, op, "", err)

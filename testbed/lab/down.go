@@ -134,7 +134,7 @@ const downLimit = 2 * time.Minute
 // Bring brings a lab down: asks the process that holds it, or cleans up after
 // one that crashed. It returns when nothing is left.
 func Bring(ctx context.Context, name string) (Down, error) {
-	const op fault.Op = "lab.Down"
+	const op fault.Op = "lab.Bring"
 	r, runs, err := Load(name)
 	d := Down{Name: name, Dir: r.Dir, Crashed: !runs}
 	if fault.Is(err, fault.NotFound) {

@@ -131,7 +131,7 @@ func (c Change) apply(p *wan.Path) {
 // Check refuses a fault that a topology has no sites or hosts for, or that
 // lacks something. The errors name it.
 func (f Fault) Check(t *topology.Topology) error {
-	const op fault.Op = "lab.Do"
+	const op fault.Op = "lab.Check"
 	known := false
 	var verbs []string
 	for _, v := range Verbs() {

@@ -92,7 +92,7 @@ const (
 // hold takes the name. A lab that runs has it already; one that crashed has let
 // go of it.
 func hold(ctx context.Context, name string) (*state, error) {
-	const op fault.Op = "lab.Up"
+	const op fault.Op = "lab.hold"
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (l *Lab) up(ctx context.Context) error {
 
 // folders makes the lab's folder with what is known at the start.
 func (l *Lab) folders() error {
-	const op fault.Op = "lab.Up"
+	const op fault.Op = "lab.folders"
 	for _, sub := range []string{"logs", "run"} {
 		if err := os.MkdirAll(l.path(sub), 0o755); err != nil {
 			return fault.FromOS(op, l.opt.Dir, err)

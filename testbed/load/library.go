@@ -47,7 +47,7 @@ func OpenLibrary(ctx context.Context, contactFile, site, folder string) (*Librar
 
 // find walks to the folder.
 func (l *Library) find(ctx context.Context) error {
-	const op fault.Op = "load.OpenLibrary"
+	const op fault.Op = "load.find"
 	l.dir = mount.Root
 	parts := strings.Split(strings.Trim(path.Clean("/"+l.path), "/"), "/")
 	for i, name := range parts {

@@ -68,7 +68,7 @@ func Experiment() experiment.Experiment {
 }
 
 func run(ctx context.Context, env *experiment.Env) (err error) {
-	const op fault.Op = "rehearse.Run"
+	const op fault.Op = "rehearse.run"
 	file := env.Text("file")
 	if file == "" {
 		return fault.E(fault.Usage, op, "--file", "names the YAML file to rehearse; docs/testbed.md says what is in it")

@@ -53,7 +53,7 @@ const copyLimit = 15 * time.Minute
 // Run brings a lab up, kills one node, writes, starts that node again, and
 // watches the journals and small writes until it is whole.
 func (o Copy) Run(ctx context.Context) (figures []Figure, err error) {
-	const op fault.Op = "strain.Copy"
+	const op fault.Op = "strain.Run"
 	t, err := topology.Parse("copy.yaml", fmt.Appendf(nil, copyYAML[1:], o.Rate))
 	if err != nil {
 		return nil, err

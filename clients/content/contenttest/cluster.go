@@ -196,7 +196,7 @@ func (c *Cluster) read(o *object, p []byte, off uint64) error {
 }
 
 func (c *Cluster) readRoot(root chunk.Root, p []byte, off uint64) error {
-	const op fault.Op = "contenttest.read"
+	const op fault.Op = "contenttest.readRoot"
 	var missing error
 	err := chunk.Lookup(nodes{c}, root, off, uint64(len(p)), func(e chunk.Extent) bool {
 		if e.IsHole() {

@@ -31,7 +31,7 @@ func (l *Log) load() ([]content.Leftover, error) {
 }
 
 func (l *Log) read(name string, left *leftovers) error {
-	const op fault.Op = "writelog.Open"
+	const op fault.Op = "writelog.read"
 	var number uint64
 	if _, err := fmt.Sscanf(filepath.Base(name), "%016x.wlog", &number); err != nil {
 		return fault.E(fault.Corrupt, op, name, "not a file of a write journal")

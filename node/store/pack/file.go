@@ -48,7 +48,7 @@ func indexName(id uint32) string { return fmt.Sprintf("%s/%06d.idx", folder, id)
 // reserve finds a place for a batch, beginning a new pack where the current is
 // full.
 func (p *Packs) reserve(b *batch, spare int64) (*file, error) {
-	const op fault.Op = "pack.Put"
+	const op fault.Op = "pack.reserve"
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed != nil {

@@ -86,7 +86,7 @@ func comparePlace(a, b span) int {
 
 // locate finds the place of a range; it answers ranges that need no disk.
 func (p *Packs) locate(r *Range) (span, bool) {
-	const op fault.Op = "pack.Read"
+	const op fault.Op = "pack.locate"
 	r.Err = nil
 	at, ok := p.index.get(&r.Address)
 	if !ok {

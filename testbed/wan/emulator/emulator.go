@@ -219,7 +219,7 @@ func (e *Emulator) change(c *wan.Config, version uint64) error {
 
 // sameShape refuses what cannot change while packets are under way.
 func sameShape(old, c *wan.Config) error {
-	const op fault.Op = "emulator.change"
+	const op fault.Op = "emulator.sameShape"
 	if old.Prefix != c.Prefix || old.Run != c.Run || old.Seed != c.Seed || old.TCP != c.TCP || len(old.Sites) != len(c.Sites) {
 		return fault.E(fault.NotSupported, op, c.Run, "prefix, run, seed, congestion control and the number of sites stay as they are: start another network")
 	}
