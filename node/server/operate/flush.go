@@ -41,7 +41,7 @@ func (l *Loop) carryOut(out *replica.Outputs) {
 		l.fail(err)
 		return
 	}
-	l.out.send(l, out.Messages)
+	l.out.send(out.Messages)
 	for i := range out.Leases {
 		e := &out.Leases[i]
 		if s := l.slices[e.Slice]; s != nil && s.role == replica.RoleLeading && s.ready {
@@ -264,40 +264,6 @@ func (l *Loop) afterApply(a *replica.Apply) {
 	if steps && len(s.parked) > 0 { // only steps of intents give locks back
 		l.unpark(s)
 	}
-}
-
-// reply answers proposals.
-func (l *Loop) reply(replies []replica.Reply) {
-	for i := range replies {
-		r := &replies[i]
-		op := l.waiting[r.Token]
-		if op == nil {
-			continue
-		}
-		delete(l.waiting, r.Token)
-		l.finish(op, l.answer(op, r))
-	}
-}
-
-// answer turns the core's reply into the operation's.
-func (l *Loop) answer(op *Operation, r *replica.Reply) Answer {
-	a := Answer{Serial: r.Serial, Epoch: r.Epoch, Time: uint64(r.Time)}
-	switch r.Kind {
-	case fault.None:
-		if op.serial != 0 && op.serial == r.Serial {
-			a.Result = op.outcome.Result
-		} else {
-			a.Encoded = r.Result
-		}
-	case fault.NotActive, fault.WrongEpoch, fault.TimedOut:
-		// Unknown ones too: the client asks the next active under the same number.
-		a.Refused = &Refusal{Kind: uint32(fault.NotActive), Row: l.slice(op.Slice).row, Why: "the slice's active changed or its lease lapsed"}
-	case fault.Expired:
-		a.Err = fault.E(r.Kind, "operate.Operate", "", "the client's registration has expired: register under a new number")
-	default:
-		a.Err = fault.E(r.Kind, "operate.Operate", fmt.Sprintf("slices/%d", op.Slice), "")
-	}
-	return a
 }
 
 // role notes this node's new part in a slice.

@@ -1,6 +1,8 @@
 package operate
 
 import (
+	"log/slog"
+
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
@@ -11,8 +13,10 @@ import (
 // frames gathers the messages of one flush into one frame for each peer and
 // class.
 type frames struct {
-	encode replica.Pieces
-	to     map[frameKey]*gathered
+	network Network
+	logger  *slog.Logger
+	encode  replica.Pieces
+	to      map[frameKey]*gathered
 	// order keeps the keys as they came, so that sends do not depend on the map.
 	order []frameKey
 }
@@ -28,9 +32,11 @@ type gathered struct {
 	size   int
 }
 
-func newFrames() frames { return frames{to: map[frameKey]*gathered{}} }
+func newFrames(network Network, logger *slog.Logger) frames {
+	return frames{network: network, logger: logger, to: map[frameKey]*gathered{}}
+}
 
-func (f *frames) send(l *Loop, messages []replica.Outgoing) {
+func (f *frames) send(messages []replica.Outgoing) {
 	for i := range messages {
 		m := &messages[i]
 		key := frameKey{m.To, wire.Operation}
@@ -47,15 +53,15 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 		}
 		f.encode.Message(m.Message)
 		pieces, size := f.encode.Take()
-		if frame.size > 0 && frame.size+size > l.o.Network.MaxPayload(key.class) {
-			sendFrame(&l.o, key, frame.pieces)
+		if frame.size > 0 && frame.size+size > f.network.MaxPayload(key.class) {
+			f.sendFrame(key, frame.pieces)
 			frame.pieces, frame.size = frame.pieces[:0], 0
 		}
 		frame.pieces, frame.size = append(frame.pieces, pieces...), frame.size+size
 	}
 	for _, key := range f.order {
 		frame := f.to[key]
-		sendFrame(&l.o, key, frame.pieces)
+		f.sendFrame(key, frame.pieces)
 		clear(frame.pieces)
 		frame.pieces, frame.size = frame.pieces[:0], 0
 	}
@@ -64,14 +70,14 @@ func (f *frames) send(l *Loop, messages []replica.Outgoing) {
 
 // sendFrame sends without waiting. What cannot be sent is lost, which the core
 // expects: it sends again, or takes the silent member out.
-func sendFrame(o *Options, key frameKey, frame [][]byte) {
+func (f *frames) sendFrame(key frameKey, frame [][]byte) {
 	m := method.Replica
 	if key.class == wire.Beacon {
 		m = method.Beacon
 	}
-	err := o.Network.Send(string(key.peer), key.class, m, frame...)
+	err := f.network.Send(string(key.peer), key.class, m, frame...)
 	if err != nil && !fault.Is(err, fault.Unreachable) {
-		o.Logger.Debug("a frame to a peer was lost", "node", key.peer, "error", err)
+		f.logger.Debug("a frame to a peer was lost", "node", key.peer, "error", err)
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *sent) Send(peer string, class wire.Class, m wire.Method, payload ...[]b
 
 func TestFrames_GatherUpToTheLimit(t *testing.T) {
 	net := &sent{t: t, limit: 10_000}
-	l := &Loop{o: Options{Network: net, Logger: slog.New(slog.DiscardHandler)}, out: newFrames()}
+	out := newFrames(net, slog.New(slog.DiscardHandler))
 	entry := func(serial ids.Serial, size int) *replica.Entry {
 		return &replica.Entry{Slice: 1, Serial: serial, Epoch: 1, Data: bytes.Repeat([]byte{byte(serial)}, size)}
 	}
@@ -58,7 +58,7 @@ func TestFrames_GatherUpToTheLimit(t *testing.T) {
 	}
 	for range 2 { // a second flush starts anew
 		net.frames = map[frameKey][][]byte{}
-		l.out.send(l, messages)
+		out.send(messages)
 		for key, list := range want {
 			var got []*replica.Message
 			for _, frame := range net.frames[key] {

@@ -3,7 +3,6 @@ package operate
 import (
 	"maps"
 
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/tree"
@@ -123,22 +122,4 @@ func takesHold(o *pb.Operation) bool {
 		return !o.Hold.Release
 	}
 	return false
-}
-
-// mayHold answers Overloaded where the operation's user has too many holds. What
-// is ordered and not applied yet does not count.
-func (l *Loop) mayHold(s *slice, op *Operation) error {
-	h := l.holds
-	if op.User == "" || h.limit == 0 || !takesHold(op.Op) {
-		return nil
-	}
-	if err := h.count(s.id, Committed(l.o.Meta, s.id)); err != nil {
-		return err
-	}
-	h.belongs(op.Client, op.User)
-	if n := h.users[op.User]; n >= h.limit {
-		return fault.Errorf(fault.Overloaded, "operate.Operate", op.User,
-			"%d files that this user's clients have open count here, and %d may: close some; the node's option is max_user_holds", n, h.limit)
-	}
-	return nil
 }

@@ -74,3 +74,14 @@ func (c *inlineChunks) has(id ids.Slice, a chunk.Address) bool {
 	x := c.by[a]
 	return x != nil && x.uses[id] > 0 || c.packs.Has(a)
 }
+
+// missing returns which of the addresses an entry of a slice may not name yet.
+func (c *inlineChunks) missing(id ids.Slice, addresses []byte) []chunk.Address {
+	var out []chunk.Address
+	for ; len(addresses) >= chunk.AddressSize; addresses = addresses[chunk.AddressSize:] {
+		if a := chunk.Address(addresses[:chunk.AddressSize]); !c.has(id, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}

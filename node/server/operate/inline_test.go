@@ -18,20 +18,20 @@ func (emptyPacks) Has(chunk.Address) bool { return false }
 // entry of another slice.
 func TestInline_ChunksBelongToOneSlice(t *testing.T) {
 	const one, other ids.Slice = 6, 4
-	l := &Loop{o: Options{Chunks: emptyPacks{}}, inline: newInlineChunks(emptyPacks{})}
+	c := newInlineChunks(emptyPacks{})
 	inline := []tree.Chunk{{Address: chunk.Sum([]byte("node")), Data: []byte("node")}}
 	op := &Operation{}
 	op.outcome.Inline = inline
-	l.inline.keep(one, op, tree.AppendData(nil, nil, inline))
+	c.keep(one, op, tree.AppendData(nil, nil, inline))
 	address := inline[0].Address
-	if len(l.missing(one, address[:])) != 0 {
+	if len(c.missing(one, address[:])) != 0 {
 		t.Error("it is missing for the slice whose entry brings it")
 	}
-	if len(l.missing(other, address[:])) != 1 {
+	if len(c.missing(other, address[:])) != 1 {
 		t.Error("it is here for another slice")
 	}
-	l.inline.drop(one, op)
-	if len(l.missing(one, address[:])) != 1 || len(l.inline.by) != 0 {
+	c.drop(one, op)
+	if len(c.missing(one, address[:])) != 1 || len(c.by) != 0 {
 		t.Error("it is here after its entry was refused")
 	}
 }

@@ -3,18 +3,15 @@ package operate
 import (
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
-	"cartwheel.dev/node/invariant"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/tree"
+	"google.golang.org/protobuf/proto"
 )
 
 // quorum is OperateRequest.sync_level for a majority.
@@ -223,7 +220,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 		l.finish(op, Answer{Err: err})
 		return
 	}
-	if missing := l.missing(s.id, out.Needs); len(missing) > 0 {
+	if missing := l.inline.missing(s.id, out.Needs); len(missing) > 0 {
 		l.finish(op, Answer{Err: fault.Errorf(fault.Missing, "operate.Operate", missing[0].String(), "%d chunks that the operation names are not here: put them first", len(missing))})
 		return
 	}
@@ -257,6 +254,24 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 	}
 }
 
+// mayHold answers Overloaded where the operation's user has too many holds. What
+// is ordered and not applied yet does not count.
+func (l *Loop) mayHold(s *slice, op *Operation) error {
+	h := l.holds
+	if op.User == "" || h.limit == 0 || !takesHold(op.Op) {
+		return nil
+	}
+	if err := h.count(s.id, Committed(l.o.Meta, s.id)); err != nil {
+		return err
+	}
+	h.belongs(op.Client, op.User)
+	if n := h.users[op.User]; n >= h.limit {
+		return fault.Errorf(fault.Overloaded, "operate.Operate", op.User,
+			"%d files that this user's clients have open count here, and %d may: close some; the node's option is max_user_holds", n, h.limit)
+	}
+	return nil
+}
+
 // frameBytes is what an entry takes of the log beside its data, at most.
 const frameBytes = 8 << 10
 
@@ -274,17 +289,6 @@ func (l *Loop) wait(op *Operation, e replica.Entry) {
 	l.token++
 	l.waiting[l.token] = op
 	l.o.Core.Propose(l.now, replica.Proposal{Token: l.token, Entry: e})
-}
-
-// missing returns which of the addresses an entry of a slice may not name yet.
-func (l *Loop) missing(id ids.Slice, addresses []byte) []chunk.Address {
-	var out []chunk.Address
-	for ; len(addresses) >= chunk.AddressSize; addresses = addresses[chunk.AddressSize:] {
-		if a := chunk.Address(addresses[:chunk.AddressSize]); !l.inline.has(id, a) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // level turns a request's sync level into a number of members.
@@ -310,135 +314,4 @@ func grows(op *Operation) bool {
 	o := op.Op
 	return !op.Internal && (o.GetCreate() != nil || o.GetMakeObject() != nil || o.GetCommit() != nil || o.GetLink() != nil ||
 		o.GetLinkName() != nil || o.GetSetXattr() != nil && !o.GetSetXattr().Remove)
-}
-
-// park keeps an operation until the intent that holds what it needs is
-// settled, or until changes are allowed again.
-func (l *Loop) park(s *slice, op *Operation, i tree.Intent) {
-	if op.since == 0 {
-		op.since = l.now
-	}
-	op.blocked = i
-	s.parked = append(s.parked, op)
-}
-
-// unpark evaluates the parked operations of a slice again.
-func (l *Loop) unpark(s *slice) {
-	parked := s.parked
-	s.parked = nil
-	l.retry = append(l.retry, parked...)
-}
-
-// parkedFor is how long an operation waits for an intent at most; its client
-// then tries again.
-const parkedFor = 10_000_000_000
-
-// expireParked answers those that waited too long, and lets time-bound ones go.
-func (l *Loop) expireParked() {
-	for _, s := range l.slices {
-		if len(s.parked) == 0 {
-			continue
-		}
-		keep := s.parked[:0]
-		for _, op := range s.parked {
-			switch {
-			case op.blocked == 0 && l.now >= s.notBefore:
-				l.retry = append(l.retry, op)
-			case l.now-op.since > parkedFor:
-				l.finish(op, Answer{Err: fault.E(fault.Again, "operate.Operate", "", "an operation over several slices holds what is needed")})
-			default:
-				keep = append(keep, op)
-			}
-		}
-		clear(s.parked[len(keep):])
-		s.parked = keep
-	}
-}
-
-// answerLate answers an operation that changes nothing once everything that
-// its evaluation saw is committed.
-func (l *Loop) answerLate(s *slice, op *Operation, a Answer) {
-	serial, _ := l.o.Core.Next(s.id)
-	a.Serial = s.applied
-	if serial-1 <= s.applied || len(s.proposed) == 0 {
-		l.finish(op, a)
-		return
-	}
-	s.answers = append(s.answers, lateAnswer{after: serial - 1, op: op, a: a})
-}
-
-// finish ends an operation.
-func (l *Loop) finish(op *Operation, a Answer) {
-	if op.change != 0 {
-		l.o.Leases.Changed(op.change)
-		op.change = 0
-	}
-	if op.admitted {
-		op.admitted = false
-		l.admission.give(op)
-	}
-	done := op.Done
-	op.Done = nil
-	a.Cost = op.cost
-	if done != nil {
-		done(op, a)
-	}
-}
-
-// Format proposes the first entry of an empty slice; done is called with what
-// became of it.
-func (l *Loop) Format(id ids.Slice, wall int64, done func(error)) {
-	ok := l.in.put(event{kind: eventCall, call: func() {
-		s := l.slice(id)
-		serial, floor := l.o.Core.Next(id)
-		if s.role != replica.RoleLeading || len(s.proposed) > 0 {
-			done(fault.E(fault.NotActive, "operate.Format", "", "this node does not act for the slice now"))
-			return
-		}
-		state, err := tree.ReadState(s.view)
-		if err != nil || state.Next != 0 {
-			done(err)
-			return
-		}
-		// An empty state behind a log with operations was lost, here at least.
-		invariant.Check(l.o.Core.Unused(id), invariant.Violation{Rule: invariant.FormatEmpty, Slice: id, Serial: serial, File: "meta", Got: uint64(serial - 1)})
-		at := l.timeAbove(floor)
-		op := &Operation{Slice: id, Internal: true, Done: func(_ *Operation, a Answer) {
-			if a.Refused != nil {
-				a.Err = fault.E(fault.Kind(a.Refused.Kind), "operate.Format", "", a.Refused.Why)
-			}
-			done(a.Err)
-		}}
-		op.outcome.Mutations = tree.Format(tree.Context{Slice: id, Serial: serial, Time: at, Node: l.o.Self}, nil, wall)
-		l.wait(op, replica.Entry{Slice: id, Serial: serial, Time: at, Data: tree.AppendData(nil, op.outcome.Mutations, nil)})
-		if next, _ := l.o.Core.Next(id); next == serial {
-			return
-		}
-		op.serial = serial
-		s.proposed[serial] = op
-		for _, m := range op.outcome.Mutations {
-			s.over.set(m.Key, m.Value, serial)
-		}
-	}})
-	if !ok {
-		done(fault.E(fault.Closed, "operate.Format", "", "the node stops"))
-	}
-}
-
-// Reset forgets what was applied of a slice whose state is copied anew; on the
-// loop's goroutine only (Do, Ask).
-func (l *Loop) Reset(id ids.Slice, base replica.EntryID) {
-	s := l.slice(id)
-	s.over.clear()
-	s.applied, s.taken, s.ready = base.Serial, base.Serial, false
-	s.incoming = &incoming{epoch: base.Epoch}
-	clear(s.unheld)
-	s.pub.Applied.Store(uint64(base.Serial))
-}
-
-// EachSlice calls f for the slices known; on the loop's goroutine only (Do, Ask).
-func (l *Loop) EachSlice(f func(ids.Slice)) {
-	for id := range l.slices {
-		f(id)
-	}
 }

@@ -14,7 +14,7 @@ func (l *Loop) hold(e *replica.Entry) {
 	if s := l.slices[e.Slice]; s != nil && s.proposed[e.Serial] != nil {
 		return // proposed here: looked for before
 	}
-	missing := l.missing(e.Slice, e.Chunks)
+	missing := l.inline.missing(e.Slice, e.Chunks)
 	if len(missing) == 0 {
 		l.in.put(event{kind: eventHeld, slice: e.Slice, serial: e.Serial, epoch: e.Epoch})
 		return
