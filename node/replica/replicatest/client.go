@@ -11,66 +11,43 @@ import (
 // caches what it reads while its object lease lasts. It has several operations
 // under way at once (Options.Flight).
 type client struct {
-	w       *World
-	index   int
-	id      uint64 // of its registration
-	number  uint64
-	hint    int // the machine asked last
-	cache   map[string]cached
-	revoked map[string]Time // nothing asked for before is cached
-	writes  int
+	*sim
+	*cluster
+	check  *checker
+	cache  *cache
+	index  int
+	id     uint64 // of its registration
+	number uint64
+	hint   int // the machine asked last
+	writes int
 	// outstanding are the numbers of writes that are not answered.
 	outstanding map[uint64]bool
 }
 
-type cached struct {
-	value string
-	until Time
-}
-
-// operation is one call of a client, in the history.
-type operation struct {
-	client int
-	id     uint64
-	write  bool
-	key    string
-	value  string // written or read
-	level  uint32
-	call   Time
-	ret    Time // 0: not answered
-	serial uint64
-	number uint64 // of a write
-	// at and rank are found out in the end: the serial that a write got, and its
-	// place among those of the key; of a read, that of the write that it saw.
-	at   uint64
-	rank int
-}
-
-func newClient(w *World, i int) *client {
-	c := &client{w: w, index: i, id: uint64(i + 1), hint: w.rng.IntN(w.o.Level), cache: map[string]cached{}, revoked: map[string]Time{},
-		outstanding: map[uint64]bool{}}
-	for range max(1, w.o.Flight) {
-		w.after(w.between(0, Lease), c.next)
+func newClient(s *sim, all *cluster, check *checker, i int) *client {
+	c := &client{sim: s, cluster: all, check: check, cache: all.caches[i], index: i, id: uint64(i + 1), hint: s.rng.IntN(s.o.Level), outstanding: map[uint64]bool{}}
+	for range max(1, s.o.Flight) {
+		s.after(s.between(0, Lease), c.next)
 	}
 	return c
 }
 
-func (c *client) network() int { return 100 + c.index }
+func (c *client) network() int { return firstClient + c.index }
 
 // next begins another operation after a while.
 func (c *client) next() {
-	c.w.after(c.w.between(5*time.Millisecond, Lease/3), func() {
-		if c.w.calm {
+	c.after(c.between(5*time.Millisecond, Lease/3), func() {
+		if c.calm {
 			return
 		}
-		key := keyName(c.w.rng.IntN(keys))
-		if c.w.chance(500) {
+		key := keyName(c.rng.IntN(keys))
+		if c.chance(500) {
 			c.read(key, 6, func(bool) { c.next() })
 			return
 		}
 		level := uint32(0)
-		if c.w.rng.IntN(256) < c.w.o.LevelTwo {
-			level = 2 + uint32(c.w.rng.IntN(max(1, c.w.o.Level-3)))
+		if c.rng.IntN(256) < c.o.LevelTwo {
+			level = 2 + uint32(c.rng.IntN(max(1, c.o.Level-3)))
 		}
 		c.write(key, level, c.next)
 	})
@@ -79,17 +56,17 @@ func (c *client) next() {
 // write begins a write and tries it until it is answered.
 func (c *client) write(key string, level uint32, done func()) {
 	c.writes++
-	op := &operation{client: c.index, id: c.id, write: true, key: key, value: fmt.Sprintf("%d.%d", c.index, c.writes), level: level, call: c.w.now}
-	c.w.check.begin(op)
+	op := &operation{client: c.index, id: c.id, write: true, key: key, value: fmt.Sprintf("%d.%d", c.index, c.writes), level: level, call: c.now}
+	c.check.begin(op)
 	c.number++
 	number := c.number
 	op.number = number
 	c.outstanding[number] = true
 	c.try(op, number, func(a answer) {
 		delete(c.outstanding, number)
-		op.ret, op.serial = c.w.now, a.serial
+		op.ret, op.serial = c.now, a.serial
 		if a.value != op.value {
-			c.w.check.fail("client %d got the result %q of another operation for %q", c.index, a.value, op.value)
+			c.check.fail("client %d got the result %q of another operation for %q", c.index, a.value, op.value)
 		}
 		done()
 	})
@@ -115,26 +92,26 @@ func (c *client) try(op *operation, number uint64, done func(answer)) {
 			settled = true
 			done(a)
 		case a.kind == fault.Expired || a.kind == fault.Invalid || a.kind == fault.TooLarge:
-			c.w.check.fail("client %d: write %d refused: %v", c.index, number, a.kind)
+			c.check.fail("client %d: write %d refused: %v", c.index, number, a.kind)
 		}
 	}
 	send = func() {
 		if settled {
 			return
 		}
-		m, low := c.w.machines[c.hint], c.lowest()
-		if d, ok := c.w.pass(c.network(), m.index); ok {
+		m, low := c.machines[c.hint], c.lowest()
+		if d, ok := c.pass(c.network(), m.index); ok {
 			m.later(d, func() {
 				m.write(op, number, low, func(a answer) {
-					if back, ok := c.w.pass(m.index, c.network()); ok {
-						c.w.after(back, func() { got(a) })
+					if back, ok := c.pass(m.index, c.network()); ok {
+						c.after(back, func() { got(a) })
 					}
 				})
 			})
 		}
-		c.w.after(c.w.between(Lease/4, Lease/2), func() {
+		c.after(c.between(Lease/4, Lease/2), func() {
 			if !settled {
-				c.hint = c.w.rng.IntN(len(c.w.machines))
+				c.hint = c.rng.IntN(len(c.machines))
 			}
 			send()
 		})
@@ -144,10 +121,10 @@ func (c *client) try(op *operation, number uint64, done func(answer)) {
 
 // read asks the cache, then a few machines; done hears whether one answered.
 func (c *client) read(key string, tries int, done func(bool)) {
-	op := &operation{client: c.index, key: key, call: c.w.now}
-	if v, ok := c.cache[key]; ok && c.w.now < v.until {
-		op.value, op.ret = v.value, c.w.now
-		c.w.check.begin(op)
+	op := &operation{client: c.index, key: key, call: c.now}
+	if value, ok := c.cache.get(key, c.now); ok {
+		op.value, op.ret = value, c.now
+		c.check.begin(op)
 		done(true)
 		return
 	}
@@ -162,16 +139,16 @@ func (c *client) read(key string, tries int, done func(bool)) {
 			done(false)
 			return
 		}
-		asked := c.w.now
-		m := c.w.machines[c.hint]
-		if d, ok := c.w.pass(c.network(), m.index); ok {
+		asked := c.now
+		m := c.machines[c.hint]
+		if d, ok := c.pass(c.network(), m.index); ok {
 			m.later(d, func() {
 				m.read(c.index, key, func(a answer) {
-					back, ok := c.w.pass(m.index, c.network())
+					back, ok := c.pass(m.index, c.network())
 					if !ok {
 						return
 					}
-					c.w.after(back, func() {
+					c.after(back, func() {
 						if !settled && a.kind == fault.None {
 							settled = true
 							c.got(op, asked, a)
@@ -181,9 +158,9 @@ func (c *client) read(key string, tries int, done func(bool)) {
 				})
 			})
 		}
-		c.w.after(c.w.between(Lease/8, Lease/4), func() {
+		c.after(c.between(Lease/8, Lease/4), func() {
 			if !settled {
-				c.hint = c.w.rng.IntN(len(c.w.machines))
+				c.hint = c.rng.IntN(len(c.machines))
 			}
 			send(left - 1)
 		})
@@ -193,13 +170,13 @@ func (c *client) read(key string, tries int, done func(bool)) {
 
 // got takes what was read. An object lease counts from when it was asked for.
 func (c *client) got(op *operation, asked Time, a answer) {
-	op.value, op.ret = a.value, c.w.now
-	c.w.check.begin(op)
-	if a.left > 0 && asked > c.revoked[op.key] {
+	op.value, op.ret = a.value, c.now
+	c.check.begin(op)
+	if a.left > 0 {
 		until := asked + a.left*24/25 // this clock may be slower than the node's
-		if c.w.o.Bugs.LeaseOutlivesActive {
+		if c.o.Bugs.LeaseOutlivesActive {
 			until = asked + 4*Lease
 		}
-		c.cache[op.key] = cached{a.value, until}
+		c.cache.keep(op.key, a.value, asked, until)
 	}
 }

@@ -32,11 +32,11 @@ func (w *World) fault() {
 	}
 	switch w.rng.IntN(12) {
 	case 0, 1:
-		w.restart(m, w.between(time.Millisecond, 5*Lease))
+		m.restart(w.between(time.Millisecond, 5*Lease))
 	case 2:
 		if w.chance(300) {
 			for _, m := range w.machines {
-				w.restart(m, w.between(time.Millisecond, 2*Lease))
+				m.restart(w.between(time.Millisecond, 2*Lease))
 			}
 		}
 	case 3, 4:
@@ -55,27 +55,13 @@ func (w *World) fault() {
 		m.stallTo = w.now + d
 		w.trace("%s: the disk stalls", m.id)
 		if w.chance(400) {
-			w.after(w.between(0, d), func() { w.restart(m, w.between(time.Millisecond, Lease)) })
+			w.after(w.between(0, d), func() { m.restart(w.between(time.Millisecond, Lease)) })
 		}
 	case 10:
 		w.handOver()
 	case 11:
 		w.reconfigure()
 	}
-}
-
-// restart crashes a machine and starts it again after a while.
-func (w *World) restart(m *machine, after Time) {
-	if !m.up {
-		return
-	}
-	m.crash()
-	w.after(after, func() {
-		if !m.up {
-			w.trace("%s starts", m.id)
-			m.start()
-		}
-	})
 }
 
 // lie makes a disk lose what was synced. Where all members have what is
@@ -89,15 +75,15 @@ func (w *World) lie(m *machine) {
 	switch n := w.rng.IntN(4); {
 	case n == 0 && w.sound():
 		w.spared = w.now + 8*Lease // two losses at once may need a person
-		w.restart(m, w.between(time.Millisecond, Lease))
+		m.restart(w.between(time.Millisecond, Lease))
 		w.trace("%s comes back with an empty disk", m.id)
 		m.wipe()
 	case n == 1 && member:
-		w.restart(m, w.between(time.Millisecond, Lease))
+		m.restart(w.between(time.Millisecond, Lease))
 		w.trace("%s loses the end of its journal", m.id)
 		m.disk.rot(1 + w.rng.IntN(8))
 	case n > 1 && member && len(m.disk.past) > 0:
-		w.restart(m, w.between(time.Millisecond, Lease))
+		m.restart(w.between(time.Millisecond, Lease))
 		w.trace("%s's disk goes back to an earlier state", m.id)
 		m.disk.rollBack(m.disk.past[w.rng.IntN(len(m.disk.past))])
 	default:
@@ -105,7 +91,7 @@ func (w *World) lie(m *machine) {
 	}
 	w.lied = true
 	if a := w.byID[w.config.row.Active]; w.now >= w.spared && w.chance(700) {
-		w.after(w.between(0, 2*Lease), func() { w.restart(a, w.between(Lease, 5*Lease)) })
+		w.after(w.between(0, 2*Lease), func() { a.restart(w.between(Lease, 5*Lease)) })
 	}
 }
 
@@ -129,7 +115,7 @@ func (w *World) sound() bool {
 func (w *World) isolate(m *machine, d Time) {
 	w.trace("%s is isolated", m.id)
 	config, clients := w.chance(500), w.chance(500)
-	for i := range 100 + len(w.clients) {
+	for i := range firstClient + len(w.clients) {
 		if (i == configIndex && !config) || (i > configIndex && !clients) {
 			continue
 		}
@@ -253,7 +239,7 @@ func (w *World) useAgain() {
 		return
 	}
 	if w.awaitConverged(); len(w.check.errors) == 0 {
-		w.check.final()
+		w.final()
 	}
 }
 

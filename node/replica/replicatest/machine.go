@@ -1,21 +1,29 @@
 package replicatest
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
-	"math"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 )
 
+// cluster is what the machines reach: one another, and the clients' caches.
+type cluster struct {
+	machines []*machine
+	byID     map[ids.Node]*machine
+	caches   []*cache
+}
+
 // machine is one node: a core, its disk, its driver.
 type machine struct {
-	w     *World
+	*sim
+	*cluster
+	config *config
+	check  *checker
+
 	index int
 	id    ids.Node
 	core  *replica.Node
@@ -29,7 +37,6 @@ type machine struct {
 	drift       float64 // of its clock
 
 	disk     disk
-	far      Time // more than others', each way
 	stallTo  Time // the disk answers nothing before
 	position replica.Position
 	durable  replica.Position
@@ -45,15 +52,16 @@ type machine struct {
 	tokens   uint64
 }
 
-func newMachine(w *World, i int) *machine {
-	m := &machine{w: w, index: i, id: nodeName(i), incarnation: 1, offset: w.between(0, time.Hour), drift: 1 + float64(w.rng.IntN(81)-40)/1000}
+func newMachine(s *sim, all *cluster, c *config, check *checker, i int) *machine {
+	m := &machine{sim: s, cluster: all, config: c, check: check, index: i, id: nodeName(i), incarnation: 1,
+		offset: s.between(0, time.Hour), drift: 1 + float64(s.rng.IntN(81)-40)/1000}
 	m.disk.init()
 	return m
 }
 
 // clock is what the machine's boottime clock shows.
 func (m *machine) clock() Time {
-	return m.offset + time.Hour + Time(float64(m.w.now-time.Hour)*m.drift)
+	return m.offset + time.Hour + Time(float64(m.now-time.Hour)*m.drift)
 }
 
 func (m *machine) start() {
@@ -63,8 +71,8 @@ func (m *machine) start() {
 	m.inbox = nil
 	m.position, m.durable = 0, 0
 	m.core = replica.New(replica.Config{Self: m.id, Incarnation: m.incarnation, Boot: uint64(m.index)<<32 | m.boot, Start: m.clock(),
-		Lease: Lease, TickEvery: tickEvery, Bugs: m.w.o.Bugs.Core,
-		Limits: replica.Limits{KeepBytes: m.w.o.Keep, MessageBytes: 2 << 10, FlightBytes: 16 << 10, UncommittedEntries: 64}})
+		Lease: Lease, TickEvery: tickEvery, Bugs: m.o.Bugs.Core,
+		Limits: replica.Limits{KeepBytes: m.o.Keep, MessageBytes: 2 << 10, FlightBytes: 16 << 10, UncommittedEntries: 64}})
 	m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
 	m.changing, m.granted = map[string]int{}, map[grantee]uint64{}
 	m.calls = map[uint64]func(replica.Reply){}
@@ -73,22 +81,36 @@ func (m *machine) start() {
 	if r, found := m.disk.restored(); found {
 		m.state = maps.Clone(m.disk.checkpoint.state)
 		if err := m.core.Restore(m.clock(), r); err != nil {
-			panic(fmt.Sprint("seed ", m.w.o.Seed, ": ", err))
+			panic(fmt.Sprint("seed ", m.o.Seed, ": ", err))
 		}
 		for _, e := range r.Entries {
 			m.fetchChunks(e)
 		}
 	}
 	boot := m.boot
-	m.w.after(m.w.between(0, tickEvery), func() { m.tick(boot) })
+	m.after(m.between(0, tickEvery), func() { m.tick(boot) })
 	m.flush()
-	m.w.config.greet(m)
+	m.config.greet(m)
 }
 
 func (m *machine) crash() {
-	m.w.trace("%s crashes", m.id)
+	m.trace("%s crashes", m.id)
 	m.up = false
-	m.disk.crash(m.w.rng)
+	m.disk.crash(m.rng)
+}
+
+// restart crashes a machine and starts it again after a while.
+func (m *machine) restart(after Time) {
+	if !m.up {
+		return
+	}
+	m.crash()
+	m.after(after, func() {
+		if !m.up {
+			m.trace("%s starts", m.id)
+			m.start()
+		}
+	})
 }
 
 // wipe leaves a crashed machine with an empty data directory.
@@ -102,17 +124,17 @@ func (m *machine) tick(boot uint64) {
 	if m.boot != boot || !m.up {
 		return
 	}
-	m.w.after(tickEvery, func() { m.tick(boot) })
-	if m.w.now < m.paused {
+	m.after(tickEvery, func() { m.tick(boot) })
+	if m.now < m.paused {
 		return
 	}
 	m.do(func() { m.core.Tick(m.clock()) })
 	m.endLeases()
-	switch m.w.rng.IntN(64) {
+	switch m.rng.IntN(64) {
 	case 0:
 		m.save()
 	case 1, 2, 3, 4:
-		if !m.w.calm {
+		if !m.calm {
 			m.disk.remember()
 		}
 	}
@@ -123,7 +145,7 @@ func (m *machine) do(input func()) {
 	if !m.up {
 		return
 	}
-	if m.w.now < m.paused {
+	if m.now < m.paused {
 		m.inbox = append(m.inbox, input)
 		return
 	}
@@ -133,11 +155,11 @@ func (m *machine) do(input func()) {
 
 // pause stops the machine as SIGSTOP does; what comes waits.
 func (m *machine) pause(d Time) {
-	m.w.trace("%s stands still for %v", m.id, d)
-	m.paused = m.w.now + d
+	m.trace("%s stands still for %v", m.id, d)
+	m.paused = m.now + d
 	boot := m.boot
-	m.w.after(d, func() {
-		if m.boot != boot || !m.up || m.w.now < m.paused {
+	m.after(d, func() {
+		if m.boot != boot || !m.up || m.now < m.paused {
 			return
 		}
 		queue := m.inbox
@@ -152,11 +174,34 @@ func (m *machine) pause(d Time) {
 // later runs an input of this life after a while.
 func (m *machine) later(d Time, input func()) {
 	boot := m.boot
-	m.w.after(d, func() {
+	m.after(d, func() {
 		if m.boot == boot {
 			m.do(input)
 		}
 	})
+}
+
+// send carries a core's message, encoded as it would be on a real wire.
+func (m *machine) send(to ids.Node, msg *replica.Message) {
+	dest := m.byID[to]
+	if dest == nil {
+		return
+	}
+	times := 1
+	if !m.calm && m.chance(15) {
+		times = 2
+	}
+	bytes := replica.AppendMessage(nil, msg)
+	for range times {
+		d, ok := m.pass(m.index, dest.index)
+		if !ok {
+			continue
+		}
+		if msg.Kind == m.o.Slow && !m.calm && m.chance(m.o.SlowShare) {
+			d += m.between(0, m.o.SlowBy)
+		}
+		m.after(d, func() { dest.deliver(m.id, bytes) })
+	}
 }
 
 func (m *machine) deliver(from ids.Node, b []byte) {
@@ -165,228 +210,31 @@ func (m *machine) deliver(from ids.Node, b []byte) {
 		if err != nil || len(rest) > 0 {
 			panic(fmt.Sprint("message does not decode: ", err))
 		}
-		if o := m.w.o.Trace; o != nil && msg.Kind != replica.Beacon && msg.Kind != replica.Answer {
-			m.w.trace("%s < %s kind %d epoch %d flags %x serial %d prev %d/%d commit %d entries %d row %v", m.id, from, msg.Kind,
+		if o := m.o.Trace; o != nil && msg.Kind != replica.Beacon && msg.Kind != replica.Answer {
+			m.trace("%s < %s kind %d epoch %d flags %x serial %d prev %d/%d commit %d entries %d row %v", m.id, from, msg.Kind,
 				msg.Epoch, msg.Flags, msg.Serial, msg.Prev, msg.PrevEpoch, msg.Commit, len(msg.Entries), msg.Row != nil)
 		} else if o != nil && len(msg.Excepted) > 0 {
-			m.w.trace("%s < %s kind %d seq %d excepted", m.id, from, msg.Kind, msg.Sequence)
+			m.trace("%s < %s kind %d seq %d excepted", m.id, from, msg.Kind, msg.Sequence)
 		}
 		m.core.Receive(m.clock(), from, msg)
 	})
 }
 
+var _ follower = (*machine)(nil)
+
+// name and what follows implement follower.
+func (m *machine) name() ids.Node { return m.id }
+
+func (m *machine) number() int { return m.index }
+
+func (m *machine) life() uint64 { return m.boot }
+
+func (m *machine) hear(row *geoconfig.SliceRow) { m.core.Learn(m.clock(), row) }
+
+func (m *machine) swapped(s replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
+	m.core.Swapped(m.clock(), s, o, row)
+}
+
 func (m *machine) learn(row *geoconfig.SliceRow) {
-	m.do(func() { m.core.Learn(m.clock(), row) })
-}
-
-// flush carries out what the core wants.
-func (m *machine) flush() {
-	for m.up {
-		out := m.core.Flush(m.clock())
-		m.w.check.valid(m)
-		if out.Empty() {
-			return
-		}
-		m.carryOut(out)
-	}
-}
-
-func (m *machine) carryOut(out *replica.Outputs) {
-	if len(out.Records) > 0 {
-		m.journal(out.Records)
-	}
-	for _, o := range out.Messages {
-		m.w.send(m, o.To, o.Message)
-	}
-	for _, a := range out.Applied {
-		for _, e := range a.Entries {
-			if key, value, ok := decodeWrite(e.Data); ok {
-				m.state[key] = value
-			}
-			m.w.check.applied(m, e)
-		}
-	}
-	for _, e := range out.Events {
-		m.w.trace("%s: %s %s at epoch %d", m.id, e.What, e.Node, e.Epoch)
-	}
-	for _, r := range out.Roles {
-		m.w.trace("%s is %v at epoch %d", m.id, r.Kind, r.Row.Epoch)
-		m.w.check.row(m, r.Row.Epoch)
-		m.takeRole(r)
-		if r.Removed {
-			m.drop()
-		}
-	}
-	for _, r := range out.Replies {
-		if call := m.calls[r.Token]; call != nil {
-			delete(m.calls, r.Token)
-			call(r)
-		}
-	}
-	for _, s := range out.Swaps {
-		m.w.trace("%s swaps %d: %s %v", m.id, s.From, s.Why, rowText(&s.After))
-		m.w.config.swap(m, s)
-		if s.Why == "slice.takeover" && !m.w.calm && m.w.chance(m.w.o.CandidateCrashes) {
-			m.w.after(0, func() { m.w.restart(m, m.w.between(time.Millisecond, 2*Lease)) })
-		}
-	}
-	for _, r := range out.Reads {
-		var entries []*replica.Entry
-		if !m.w.o.NoReads {
-			entries = m.disk.read(r)
-		}
-		m.later(m.w.between(0, 5*time.Millisecond), func() { m.core.ReadDone(m.clock(), r, entries) })
-	}
-	for _, t := range out.Transfers {
-		m.transfer(t)
-	}
-}
-
-// journal hands records to the disk, which syncs them a little later.
-func (m *machine) journal(records []replica.Record) {
-	for i := range records {
-		b := replica.AppendRecord(nil, &records[i])
-		m.disk.unsynced = append(m.disk.unsynced, b)
-		m.position = records[i].Position
-		if e := records[i].Entry; e != nil {
-			m.fetchChunks(e)
-		}
-	}
-	d := m.w.between(50*time.Microsecond, 2*time.Millisecond)
-	if m.w.now < m.stallTo {
-		d += m.stallTo - m.w.now
-	}
-	upTo := m.position
-	boot := m.boot
-	m.w.after(d, func() {
-		if m.boot != boot || !m.up || upTo <= m.durable {
-			return
-		}
-		m.disk.sync(int(upTo - m.durable))
-		m.durable = upTo
-		m.do(func() { m.core.Persisted(m.clock(), upTo) })
-	})
-}
-
-// fetchChunks says after a while that an entry's chunks are here.
-func (m *machine) fetchChunks(e *replica.Entry) {
-	if len(e.Chunks) == 0 {
-		return
-	}
-	serial, epoch := e.Serial, e.Epoch
-	m.later(m.w.between(0, 8*time.Millisecond), func() { m.core.Held(m.clock(), Slice, serial, epoch) })
-}
-
-// save makes a checkpoint and gives up old records.
-func (m *machine) save() {
-	if s, ok := m.core.Snapshot(Slice); ok && s.Serial > 0 {
-		first := s.Serial - min(s.Serial, ids.Serial(m.w.rng.IntN(40)))
-		if m.w.o.NoReads {
-			first = s.Serial + 1
-		}
-		m.saveFrom(first)
-	}
-}
-
-// saveFrom is save, but the entries from first on are kept.
-func (m *machine) saveFrom(first ids.Serial) {
-	if s, ok := m.core.Snapshot(Slice); ok && s.Serial > 0 {
-		if !m.w.o.NoReads {
-			first = min(m.core.Retain(Slice), first)
-		}
-		m.disk.save(s, maps.Clone(m.state), first)
-	}
-}
-
-// drop throws away the state of a slice that the row gives to others. The drop
-// may reach the disk only with the next checkpoint.
-func (m *machine) drop() {
-	m.state = map[string]string{}
-	if m.w.chance(500) {
-		m.disk.checkpoint = checkpoint{state: map[string]string{}}
-	}
-}
-
-// transfer copies another machine's state.
-func (m *machine) transfer(t replica.Transfer) {
-	fail := func() { m.core.TransferFailed(m.clock(), Slice) }
-	src := m.w.byID[t.Sources[m.w.rng.IntN(len(t.Sources))]]
-	m.w.trace("%s wants the state from %s, diverged %v", m.id, src.id, t.Diverged)
-	d, ok := m.w.pass(m.index, src.index)
-	if !ok || !src.up || m.w.now < src.paused {
-		m.later(Lease/2, fail)
-		return
-	}
-	s, ok := src.core.Snapshot(Slice)
-	ok = ok && src.core.MayGive(Slice)
-	if !ok {
-		m.later(Lease/2, fail)
-		return
-	}
-	state := maps.Clone(src.state)
-	m.later(d, func() {
-		wanted, err := m.core.TransferBegun(m.clock(), Slice, s)
-		if err != nil {
-			panic(err)
-		}
-		if !wanted {
-			m.core.TransferFailed(m.clock(), Slice)
-			return
-		}
-		m.flush()
-		m.finish(s, state, m.w.now+4*Lease)
-	})
-}
-
-// finish puts a transferred state in place of the old one, once the record
-// that voids the old one is on disk. It gives up after a while: the row may give
-// the slice to others meanwhile.
-func (m *machine) finish(s replica.Snapshot, state map[string]string, until Time) {
-	m.later(m.w.between(time.Millisecond, Lease), func() {
-		ready := m.core.TransferReady(Slice)
-		if !ready && m.w.now < until {
-			m.finish(s, state, until)
-			return
-		}
-		if !ready || !m.w.calm && m.w.chance(100) {
-			m.core.TransferFailed(m.clock(), Slice)
-			return
-		}
-		m.state = maps.Clone(state)
-		m.core.TransferHold(m.clock(), Slice, math.MaxUint64)
-		m.flush()
-		m.whole(s, until)
-	})
-}
-
-// whole says, once the entries that came meanwhile were applied for a while, that
-// the copy is whole.
-func (m *machine) whole(base replica.Snapshot, until Time) {
-	m.later(m.w.between(time.Millisecond, Lease), func() {
-		if !m.core.TransferReady(Slice) || !m.w.calm && m.w.chance(100) {
-			m.core.TransferFailed(m.clock(), Slice)
-			return
-		}
-		at, _ := m.core.Incomplete(Slice)
-		m.disk.replace(at.At, m.state)
-		m.core.TransferDone(m.clock(), Slice, base)
-	})
-}
-
-func rowText(r *geoconfig.SliceRow) string {
-	s := fmt.Sprintf("epoch %d active %s hear %d", r.Epoch, r.Active, r.Hear)
-	for _, m := range r.Members {
-		s += fmt.Sprintf(" %s=%v", m.Node, m.State)
-	}
-	return s
-}
-
-func decodeWrite(b []byte) (key, value string, ok bool) {
-	k, v, ok := bytes.Cut(b, []byte{'='})
-	return string(k), string(v), ok
-}
-
-func (m *machine) timestamp() hlc.Time {
-	_, last := m.core.Next(Slice)
-	return max(last+1, hlc.Time(m.w.now))
+	m.do(func() { m.hear(row) })
 }

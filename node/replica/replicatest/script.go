@@ -224,7 +224,7 @@ func (s *Script) disturb(word string, args []string) error {
 	case "learn":
 		s.machine(args[0]).learn(w.config.row)
 	case "far":
-		s.machine(args[0]).far = duration(1)
+		w.far[s.machine(args[0]).index] = duration(1)
 	case "isolate", "join":
 		m := s.machine(args[0])
 		for _, other := range w.machines {

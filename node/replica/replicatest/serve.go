@@ -2,9 +2,9 @@ package replicatest
 
 import (
 	"fmt"
-	"strconv"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/replica"
 )
 
@@ -16,7 +16,7 @@ func (m *machine) takeRole(r replica.Role) {
 	case replica.RoleLeading:
 		m.inherit(r)
 	case replica.RoleYielding:
-		m.later(m.w.between(0, tickEvery), func() { m.core.Yield(m.clock(), Slice, m.encodeLeases()) })
+		m.later(m.between(0, tickEvery), func() { m.core.Yield(m.clock(), Slice, m.encodeLeases()) })
 	default:
 		if serving {
 			m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
@@ -41,7 +41,7 @@ func (m *machine) inherit(r replica.Role) {
 func (m *machine) encodeLeases() []byte {
 	var b []byte
 	for k := range keys {
-		for c := range m.w.clients {
+		for c := range m.caches {
 			if end := m.leases[keyName(k)][c]; end > m.clock() {
 				b = append(b, byte(k), byte(c), byte((end-m.clock())/tickEvery+1))
 			}
@@ -121,8 +121,8 @@ func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)
 		return
 	}
 	if m.leased(op.key) {
-		for _, c := range m.w.clients {
-			if m.leases[op.key][c.index] > m.clock() {
+		for c := range m.caches {
+			if m.leases[op.key][c] > m.clock() {
 				m.revoke(c, op.key)
 			}
 		}
@@ -146,28 +146,27 @@ func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)
 	e := replica.Entry{Slice: Slice, Time: m.timestamp(), Client: op.id, Number: number, Lowest: lowest, Level: op.level}
 	e.Data = fmt.Appendf(nil, "%s=%s", op.key, op.value)
 	e.Result = []byte(op.value)
-	if m.w.chance(200) {
+	if m.chance(200) {
 		e.Chunks = make([]byte, replica.AddressSize)
 	}
 	m.core.Propose(m.clock(), replica.Proposal{Token: m.tokens, Entry: e})
 }
 
 // revoke tells a client to forget a key; its answer frees the key.
-func (m *machine) revoke(c *client, key string) {
-	d, ok := m.w.pass(m.index, c.network())
+func (m *machine) revoke(client int, key string) {
+	d, ok := m.pass(m.index, firstClient+client)
 	if !ok {
 		return
 	}
-	to := grantee{key, c.index}
+	to := grantee{key, client}
 	granted := m.granted[to] // a later grant outlives a late answer
-	m.w.after(d, func() {
-		delete(c.cache, key)
-		c.revoked[key] = m.w.now
-		back, ok := m.w.pass(c.network(), m.index)
+	m.after(d, func() {
+		m.caches[client].forget(key, m.now)
+		back, ok := m.pass(firstClient+client, m.index)
 		if ok {
 			m.later(back, func() {
 				if m.granted[to] == granted {
-					delete(m.leases[key], c.index)
+					delete(m.leases[key], client)
 				}
 				m.endLeases()
 			})
@@ -175,6 +174,7 @@ func (m *machine) revoke(c *client, key string) {
 	})
 }
 
-const keys = 8
-
-func keyName(i int) string { return "k" + strconv.Itoa(i) }
+func (m *machine) timestamp() hlc.Time {
+	_, last := m.core.Next(Slice)
+	return max(last+1, hlc.Time(m.now))
+}
