@@ -41,15 +41,11 @@ type machine struct {
 	position replica.Position
 	durable  replica.Position
 
-	state    map[string]string // applied, volatile; the disk's checkpoints hold copies
-	role     replica.RoleKind
-	leases   map[string]map[int]Time // key -> client -> end, by this clock
-	granted  map[grantee]uint64      // the last grant
-	grants   uint64                  // in this life
-	blocked  map[string][]func()     // what waits for a key's leases to end
-	changing map[string]int          // writes proposed and not answered
-	calls    map[uint64]func(replica.Reply)
-	tokens   uint64
+	state  map[string]string // applied, volatile; the disk's checkpoints hold copies
+	role   replica.RoleKind
+	leases leases
+	calls  map[uint64]func(replica.Reply)
+	tokens uint64
 }
 
 func newMachine(s *sim, all *cluster, c *config, check *checker, i int) *machine {
@@ -73,8 +69,7 @@ func (m *machine) start() {
 	m.core = replica.New(replica.Config{Self: m.id, Incarnation: m.incarnation, Boot: uint64(m.index)<<32 | m.boot, Start: m.clock(),
 		Lease: Lease, TickEvery: tickEvery, Bugs: m.o.Bugs.Core,
 		Limits: replica.Limits{KeepBytes: m.o.Keep, MessageBytes: 2 << 10, FlightBytes: 16 << 10, UncommittedEntries: 64}})
-	m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
-	m.changing, m.granted = map[string]int{}, map[grantee]uint64{}
+	m.leases.begin()
 	m.calls = map[uint64]func(replica.Reply){}
 	m.role = replica.RoleNone
 	m.state = map[string]string{}

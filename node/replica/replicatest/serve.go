@@ -19,7 +19,7 @@ func (m *machine) takeRole(r replica.Role) {
 		m.later(m.between(0, tickEvery), func() { m.core.Yield(m.clock(), Slice, m.encodeLeases()) })
 	default:
 		if serving {
-			m.leases, m.blocked = map[string]map[int]Time{}, map[string][]func(){}
+			m.leases.giveUp()
 		}
 	}
 }
@@ -29,12 +29,12 @@ func (m *machine) inherit(r replica.Role) {
 	now := m.clock()
 	if r.Wait > 0 {
 		for k := range keys {
-			m.lease(keyName(k), -1, now+r.Wait)
+			m.leases.grant(keyName(k), -1, now+r.Wait)
 		}
 	}
 	for i := 0; i+2 < len(r.Leases); i += 3 {
 		left := Time(r.Leases[i+2]) * tickEvery
-		m.lease(keyName(int(r.Leases[i])), int(r.Leases[i+1]), now+max(0, left-r.LeasesAge))
+		m.leases.grant(keyName(int(r.Leases[i])), int(r.Leases[i+1]), now+max(0, left-r.LeasesAge))
 	}
 }
 
@@ -42,7 +42,7 @@ func (m *machine) encodeLeases() []byte {
 	var b []byte
 	for k := range keys {
 		for c := range m.caches {
-			if end := m.leases[keyName(k)][c]; end > m.clock() {
+			if end := m.leases.ends[keyName(k)][c]; end > m.clock() {
 				b = append(b, byte(k), byte(c), byte((end-m.clock())/tickEvery+1))
 			}
 		}
@@ -50,37 +50,13 @@ func (m *machine) encodeLeases() []byte {
 	return b
 }
 
-// grantee is a client that got a lease on a key.
-type grantee struct {
-	key    string
-	client int
-}
-
-func (m *machine) lease(key string, client int, end Time) {
-	if m.leases[key] == nil {
-		m.leases[key] = map[int]Time{}
-	}
-	m.leases[key][client] = max(m.leases[key][client], end)
-	m.grants++
-	m.granted[grantee{key, client}] = m.grants
-}
-
-func (m *machine) leased(key string) bool {
-	for _, end := range m.leases[key] {
-		if end > m.clock() {
-			return true
-		}
-	}
-	return false
-}
-
 // endLeases lets go on what waited for leases that have ended.
 func (m *machine) endLeases() {
 	for k := range keys {
 		key := keyName(k)
-		if len(m.blocked[key]) > 0 && !m.leased(key) {
-			waiting := m.blocked[key]
-			delete(m.blocked, key)
+		if len(m.leases.blocked[key]) > 0 && !m.leases.any(key, m.clock()) {
+			waiting := m.leases.blocked[key]
+			delete(m.leases.blocked, key)
 			for _, f := range waiting {
 				m.do(f)
 			}
@@ -105,10 +81,10 @@ func (m *machine) read(client int, key string, reply func(answer)) {
 		return
 	}
 	left := until - now
-	if len(m.blocked[key]) > 0 || m.changing[key] > 0 {
+	if len(m.leases.blocked[key]) > 0 || m.leases.changing[key] > 0 {
 		left = 0 // it is about to change
 	} else {
-		m.lease(key, client, until)
+		m.leases.grant(key, client, until)
 	}
 	reply(answer{value: m.state[key], left: left})
 }
@@ -120,14 +96,14 @@ func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)
 		reply(answer{kind: fault.NotActive})
 		return
 	}
-	if m.leased(op.key) {
+	if m.leases.any(op.key, m.clock()) {
 		for c := range m.caches {
-			if m.leases[op.key][c] > m.clock() {
+			if m.leases.ends[op.key][c] > m.clock() {
 				m.revoke(c, op.key)
 			}
 		}
 		boot := m.boot
-		m.blocked[op.key] = append(m.blocked[op.key], func() {
+		m.leases.blocked[op.key] = append(m.leases.blocked[op.key], func() {
 			if m.boot == boot {
 				m.write(op, number, lowest, reply)
 			}
@@ -138,9 +114,9 @@ func (m *machine) write(op *operation, number, lowest uint64, reply func(answer)
 		m.core.Propose(m.clock(), replica.Proposal{Entry: replica.Entry{Slice: Slice, Time: m.timestamp(), Client: op.id}})
 	}
 	m.tokens++
-	m.changing[op.key]++
+	m.leases.changing[op.key]++
 	m.calls[m.tokens] = func(r replica.Reply) {
-		m.changing[op.key]--
+		m.leases.changing[op.key]--
 		reply(answer{kind: r.Kind, serial: uint64(r.Serial), value: string(r.Result)})
 	}
 	e := replica.Entry{Slice: Slice, Time: m.timestamp(), Client: op.id, Number: number, Lowest: lowest, Level: op.level}
@@ -159,14 +135,14 @@ func (m *machine) revoke(client int, key string) {
 		return
 	}
 	to := grantee{key, client}
-	granted := m.granted[to] // a later grant outlives a late answer
+	granted := m.leases.granted[to] // a later grant outlives a late answer
 	m.after(d, func() {
 		m.caches[client].forget(key, m.now)
 		back, ok := m.pass(firstClient+client, m.index)
 		if ok {
 			m.later(back, func() {
-				if m.granted[to] == granted {
-					delete(m.leases[key], client)
+				if m.leases.granted[to] == granted {
+					delete(m.leases.ends[key], client)
 				}
 				m.endLeases()
 			})
