@@ -1,12 +1,12 @@
 package cartwheel
 
 import (
-	"google.golang.org/protobuf/proto"
-
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // Pending is how many files were made here that their actives have not heard of.
@@ -96,9 +96,9 @@ func (c *Client) maker(dir *pb.Attr, who mount.Caller) (*pb.Principal, bool) {
 		}
 		return p, permits(dir, p, want)
 	}
-	p := principal(who)
+	p := calls.Principal(who)
 	if !permits(dir, p, want) {
-		p = withGroups(who)
+		p = calls.WithGroups(who)
 	}
 	return p, permits(dir, p, want)
 }

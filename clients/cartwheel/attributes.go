@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
-	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
@@ -91,7 +91,7 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 // lack it, and nothing dirty shows it any more, and they are asked for again.
 func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.AttrReply, error) {
 	for try := 1; ; try++ {
-		a, err := c.attr(ctx, o)
+		a, err := c.calls.Attr(ctx, o)
 		if err != nil {
 			return nil, mount.AttrReply{}, err
 		}
@@ -124,11 +124,11 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	defer cancel()
 	set := setAttr(o, &change)
 	if change.Valid&(mount.SetMode|mount.SetOwner|mount.SetGroup) != 0 {
-		a, err := c.setAttr(out, withGroups(who), o, set, cues)
+		a, err := c.setAttr(out, calls.WithGroups(who), o, set, cues)
 		return a, err
 	}
 	var r mount.AttrReply
-	err := asCaller(who, func(p *pb.Principal) (err error) {
+	err := calls.AsCaller(who, func(p *pb.Principal) (err error) {
 		r, err = c.setAttr(out, p, o, set, cues)
 		return err
 	})
@@ -167,7 +167,7 @@ func setAttr(o ids.Object, change *mount.SetAttr) *pb.SetAttr {
 }
 
 func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set *pb.SetAttr, cues cue.Set) (mount.AttrReply, error) {
-	a, err := c.change(ctx, o, operation{p: p, level: cues.Only(cue.Chmod).Sync(), op: &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}})
+	a, err := c.calls.Change(ctx, o, calls.Operation{Principal: p, Level: cues.Only(cue.Chmod).Sync(), Op: &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}})
 	if err != nil {
 		return mount.AttrReply{}, err
 	}
@@ -175,38 +175,6 @@ func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set
 		c.engine.SetVersion(a)
 	}
 	return c.reply(a), nil
-}
-
-// change runs an operation on one object and learns the attributes that it
-// answers.
-func (c *Client) change(ctx context.Context, o ids.Object, run operation) (*pb.Attr, error) {
-	mark := c.names.MarkChange(o)
-	run.slice = o.Slice()
-	resp, by, err := c.operate(ctx, run)
-	if err != nil {
-		if unknown(err) {
-			c.doubt(o)
-		}
-		return nil, err
-	}
-	a := resp.Result.Attr
-	if a == nil {
-		return nil, fault.E(fault.Corrupt, "cartwheel.change", o.String(), "the answer has no attributes")
-	}
-	c.learn(&mark, by, resp, a)
-	return a, nil
-}
-
-// learn takes the attributes that an operation of our own left behind. The
-// kernel's pages stay good where nobody else can have changed the file since.
-func (c *Client) learn(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, a *pb.Attr) {
-	o := ids.Object(a.Object)
-	old, _, known := c.names.Attr(o)
-	c.names.Learn(mark, by, resp.Grants, func(l *names.Learner) { l.Attr(a, false) })
-	if known && old.Version != a.Version {
-		c.nodes.AdvancePages(o, old.Version, a.Version)
-	}
-	c.receipts.Note(o, resp.Receipt)
 }
 
 // doubt forgets objects of which an operation's outcome is not known.
@@ -228,7 +196,7 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 	if !ok {
 		return staleNode
 	}
-	a, err := c.attr(ctx, o)
+	a, err := c.calls.Attr(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -16,7 +17,7 @@ func (c *Client) catchUp(ctx context.Context, o ids.Object) error {
 	a, _, ok := c.names.Attr(o)
 	if !ok {
 		var err error
-		if a, err = c.fetch(ctx, o, wanted{content: true}); err != nil {
+		if a, err = c.calls.Fetch(ctx, o, calls.Wanted{Content: true}); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,7 @@
 package cartwheel
 
 import (
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/inodes"
@@ -73,6 +74,7 @@ type Client struct {
 	ahead       *prefetch.Files
 	lists       *listing.Reader
 	recorder    *trace.Recorder
+	calls       *calls.Sender
 }
 
 // Init implements mount.FileSystem.

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/geo-config/fault"
@@ -32,10 +33,10 @@ func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Res
 	}
 	before, _, known := c.names.Attr(o)
 	mark := c.names.MarkChange(o)
-	resp, by, err := c.operate(ctx, operation{slice: o.Slice(), p: how.p, body: commit.Body, level: how.level,
-		op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
+	resp, by, err := c.calls.Operate(ctx, calls.Operation{Slice: o.Slice(), Principal: how.p, Body: commit.Body, Level: how.level,
+		Op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
 	if err != nil {
-		if unknown(err) {
+		if calls.IsUnknown(err) {
 			c.doubt(o)
 		} else if !fault.Is(err, fault.Missing) { // the kernel's pages have what was refused
 			c.kernel.Invalidate(inodes.Plain(o), 0, 0)
@@ -43,7 +44,7 @@ func (c *Client) commitFile(ctx context.Context, commit content.Commit) (*pb.Res
 		return nil, err
 	}
 	if a := resp.Result.Attr; a != nil {
-		c.learn(&mark, by, resp, a)
+		c.calls.Learn(&mark, by, resp, a)
 		if commit.Splice.Append && (!known || before.Size != resp.Result.Offset) {
 			// The kernel put the pages where it took the end to be.
 			c.kernel.Invalidate(inodes.Plain(o), 0, 0)

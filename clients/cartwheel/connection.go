@@ -14,7 +14,6 @@ import (
 type connection struct {
 	cluster  *contact.Cluster
 	router   *route.Router
-	operator *route.Operator
 	sessions *session.Manager
 	hlc      *hlc.Clock // of all nodes that were heard of
 	// aheadFrom is Options.AheadFrom.

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -56,7 +57,7 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 	}
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	dir, err := c.attr(out, m.dir)
+	dir, err := c.calls.Attr(out, m.dir)
 	if err != nil {
 		return made{}, err
 	}
@@ -83,11 +84,11 @@ func (c *Client) make(ctx context.Context, m making) (made, error) {
 			return err
 		}
 		if m.create.Mode&mount.SetGID != 0 {
-			err = run(withGroups(m.who))
+			err = run(calls.WithGroups(m.who))
 		} else {
-			err = asCaller(m.who, run)
+			err = calls.AsCaller(m.who, run)
 		}
-		if !fault.Is(err, fault.Closed) || unknown(err) {
+		if !fault.Is(err, fault.Closed) || calls.IsUnknown(err) {
 			return res, err
 		}
 		c.destination.Close(out, slice)
@@ -102,10 +103,10 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 	mark := c.begin(m.dir, 0, 0, m.name)
 	defer c.names.End(&mark)
 	c.deferred.Want(m.create, m.dir.Slice())
-	resp, by, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(), body: m.body,
-		op: &pb.Operation{Op: &pb.Operation_Create{Create: m.create}}})
+	resp, by, err := c.calls.Operate(ctx, calls.Operation{Slice: m.dir.Slice(), Principal: p, Level: m.level(), Body: m.body,
+		Op: &pb.Operation{Op: &pb.Operation_Create{Create: m.create}}})
 	if err != nil {
-		if unknown(err) {
+		if calls.IsUnknown(err) {
 			c.doubt(m.dir)
 		}
 		return made{}, err
@@ -131,7 +132,7 @@ func (c *Client) createHere(ctx context.Context, m making, p *pb.Principal) (mad
 	c.receipts.Note(o, resp.Receipt)
 	c.tellAliases(m.dir, m.cues, m.name)
 	if !whole {
-		res.attr, err = c.attr(ctx, o)
+		res.attr, err = c.calls.Attr(ctx, o)
 	}
 	return res, err
 }
@@ -158,7 +159,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	}
 	mark := c.begin(m.dir, 0, 0, m.name)
 	defer c.names.End(&mark)
-	resp, by, err := c.operate(ctx, operation{slice: slice, p: p, level: m.level(), op: &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: mk}}})
+	resp, by, err := c.calls.Operate(ctx, calls.Operation{Slice: slice, Principal: p, Level: m.level(), Op: &pb.Operation{Op: &pb.Operation_MakeObject{MakeObject: mk}}})
 	if err != nil {
 		return made{}, err // nobody will ever see it
 	}
@@ -166,7 +167,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 	a := resp.Result.Attr
 	obj = ids.Object(a.GetObject())
 	grants := resp.Grants
-	named, namedBy, err := c.operate(ctx, operation{slice: m.dir.Slice(), p: p, level: m.level(), op: &pb.Operation{
+	named, namedBy, err := c.calls.Operate(ctx, calls.Operation{Slice: m.dir.Slice(), Principal: p, Level: m.level(), Op: &pb.Operation{
 		Op: &pb.Operation_LinkName{LinkName: &pb.LinkName{Dir: uint64(m.dir), Name: []byte(m.name), Object: uint64(obj), Mode: a.GetMode() & mount.TypeMask, Made: resp.Result.Made}}}})
 	if fault.Is(err, fault.Exists) && !m.create.Exclusive && a.GetMode()&mount.TypeMask == mount.TypeRegular {
 		c.names.Forget(m.dir)
@@ -177,7 +178,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 		return res, err
 	}
 	if err != nil {
-		if unknown(err) {
+		if calls.IsUnknown(err) {
 			c.doubt(m.dir)
 		}
 		return made{}, err

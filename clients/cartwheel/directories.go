@@ -9,9 +9,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
-	"cartwheel.dev/node/protocol/method"
-	"cartwheel.dev/node/protocol/pb"
-	"google.golang.org/protobuf/proto"
 )
 
 // OpenDir implements mount.Directories.
@@ -66,7 +63,7 @@ func (c *Client) dots(ctx context.Context, dir ids.Object, offset uint64, plus b
 		return false, nil
 	}
 	parent := uint64(dir)
-	a, err := c.attr(ctx, dir)
+	a, err := c.calls.Attr(ctx, dir)
 	switch {
 	case fault.Is(err, fault.Stale):
 	case err != nil:
@@ -124,14 +121,4 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 	}
 	c.nodes.Forget(looked.Node, 1)
 	return false
-}
-
-// askList sends a List to the active of a directory, for a caller.
-func (c *Client) askList(ctx context.Context, who mount.Caller, dir ids.Object,
-	build func(*pb.ReadHeader) (*pb.ListRequest, *pb.ListResponse)) (by ids.Node, err error) {
-	err = asCaller(who, func(p *pb.Principal) (err error) {
-		by, err = c.ask(ctx, dir.Slice(), p, method.List, func(h *pb.ReadHeader) (proto.Message, answer) { return build(h) })
-		return err
-	})
-	return by, err
 }

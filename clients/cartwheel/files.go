@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -83,8 +84,8 @@ func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, c
 	}
 	ctx, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	err := asCaller(who, func(p *pb.Principal) (err error) {
-		a, err = c.change(ctx, o, operation{p: p, level: cues.Only(cue.Open).Sync(), op: &pb.Operation{
+	err := calls.AsCaller(who, func(p *pb.Principal) (err error) {
+		a, err = c.calls.Change(ctx, o, calls.Operation{Principal: p, Level: cues.Only(cue.Open).Sync(), Op: &pb.Operation{
 			Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(o), Size: &zero}}}})
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -74,7 +75,7 @@ func (t *farewells) next() (l inodes.Leaving, ok bool) {
 func (c *Client) letOneGo(o ids.Object) {
 	ctx, cancel := context.WithTimeout(c.life.ctx, c.opt.OpTimeout)
 	defer cancel()
-	resp, _, err := c.operate(ctx, operation{slice: o.Slice(), p: &pb.Principal{}, op: &pb.Operation{
+	resp, _, err := c.calls.Operate(ctx, calls.Operation{Slice: o.Slice(), Principal: &pb.Principal{}, Op: &pb.Operation{
 		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: c.cluster.Client(), Release: true}}}})
 	if err != nil && c.life.ctx.Err() == nil {
 		c.opt.Logger.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)

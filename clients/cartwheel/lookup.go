@@ -124,7 +124,7 @@ func (c *Client) find(ctx context.Context, who mount.Caller, dir ids.Object, nam
 		if e.Object == 0 {
 			return nil, e, nil
 		}
-		a, err := c.attr(ctx, e.Object)
+		a, err := c.calls.Attr(ctx, e.Object)
 		if fault.Is(err, fault.Stale) && try < 3 {
 			continue // it was removed between the two questions
 		}
@@ -155,9 +155,9 @@ func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
 
 // dot answers the lookups of "." and "..", which exported mounts ask for.
 func (c *Client) dot(ctx context.Context, dir ids.Object, cues cue.Set, name string) (mount.Entry, error) {
-	a, err := c.attr(ctx, dir)
+	a, err := c.calls.Attr(ctx, dir)
 	if err == nil && name == ".." {
-		a, err = c.attr(ctx, ids.Object(a.Parent))
+		a, err = c.calls.Attr(ctx, ids.Object(a.Parent))
 	}
 	if err != nil {
 		return mount.Entry{}, err
@@ -181,7 +181,7 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 		c.opt.Logger.Warn("a cue cannot be honoured", "cue", name, "err", err)
 		return mount.Entry{}, err
 	}
-	a, err := c.attr(ctx, dir)
+	a, err := c.calls.Attr(ctx, dir)
 	if err != nil {
 		return mount.Entry{}, err
 	}
@@ -218,7 +218,7 @@ func (c *Client) Readlink(ctx context.Context, _ mount.Caller, id mount.Inode) (
 	if !ok {
 		return nil, staleNode
 	}
-	a, err := c.attr(ctx, o)
+	a, err := c.calls.Attr(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -26,15 +27,15 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 	run := func(p *pb.Principal) (err error) {
 		out, cancel := c.limits.Remotely(ctx)
 		defer cancel()
-		a, err = c.createNameless(out, dir, operation{slice: dir.Slice(), p: p, level: cues.Only(cue.Open).Sync(),
-			op: &pb.Operation{Op: &pb.Operation_Create{Create: create}}})
+		a, err = c.createNameless(out, dir, calls.Operation{Slice: dir.Slice(), Principal: p, Level: cues.Only(cue.Open).Sync(),
+			Op: &pb.Operation{Op: &pb.Operation_Create{Create: create}}})
 		return err
 	}
 	var err error
 	if mode&mount.SetGID != 0 {
-		err = run(withGroups(who))
+		err = run(calls.WithGroups(who))
 	} else {
-		err = asCaller(who, run)
+		err = calls.AsCaller(who, run)
 	}
 	if err != nil {
 		return mount.Entry{}, mount.Opened{}, err
@@ -45,10 +46,10 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 	return e, opened, nil
 }
 
-func (c *Client) createNameless(ctx context.Context, dir ids.Object, op operation) (*pb.Attr, error) {
+func (c *Client) createNameless(ctx context.Context, dir ids.Object, op calls.Operation) (*pb.Attr, error) {
 	mark := c.begin(dir, 0, 0)
 	defer c.names.End(&mark)
-	resp, by, err := c.operate(ctx, op)
+	resp, by, err := c.calls.Operate(ctx, op)
 	if err != nil {
 		return nil, err // nobody else will ever see it
 	}

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/inodes"
@@ -51,29 +52,35 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	c.cluster = cluster
 	c.tickets = tickets.New(tickets.Options{Who: cluster.Who, BootTime: o.BootTime, Renew: func(ctx context.Context, o ids.Object) {
-		_, _ = c.fetch(ctx, o, wanted{content: true}) // without a newer one the node says why it refuses
+		_, _ = c.calls.Fetch(ctx, o, calls.Wanted{Content: true}) // without a newer one the node says why it refuses
 	}})
 	c.router = route.New(cluster, o.Logger, c.onRow)
+	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
+	c.names = names.New(c.sessions, o.Names)
+	c.names.OnAttr = c.tickets.Learn
+	c.deferred = deferred.New(deferred.Options{
+		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: &c.receipts, Log: o.Logger, BootTime: o.BootTime,
+		Engine: func() *content.Engine { return c.engine },
+		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
+			return c.calls.Publish(ctx, o)
+		}, LevelOf: levelOf,
+		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
+	})
+	c.calls = calls.New(calls.Options{
+		Router: c.router, Operator: route.NewOperator(c.router, o.InFlight), Cluster: cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Receipts: &c.receipts,
+		Deferred: c.deferred, HLC: c.hlc, Now: o.Now, Remotely: c.limits.Remotely, AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt,
+	})
 	c.space = space.New(space.Options{Nodes: cluster, BootTime: o.BootTime, Remotely: c.limits.Remotely, Copies: func() int {
 		row, _ := c.router.Known(ids.RootSlice)
 		return max(len(row.Members), 1)
 	}})
-	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: cluster, Tickets: c.tickets, Commit: c.commitFile, Version: c.whole})
+	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: cluster, Tickets: c.tickets, Commit: c.commitFile, Version: c.calls.Whole})
 	c.destination = destination.New(destination.Options{Site: o.Site, Router: c.router, Cluster: cluster, BootTime: o.BootTime, Log: o.Logger})
-	c.operator = route.NewOperator(c.router, o.InFlight)
-	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
 	c.locks = locks.New(locks.Options{
 		Context: c.life.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
 		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
-	c.names = names.New(c.sessions, o.Names)
-	c.names.OnAttr = c.tickets.Learn
-	c.deferred = deferred.New(deferred.Options{
-		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: &c.receipts, Log: o.Logger, BootTime: o.BootTime,
-		Engine: func() *content.Engine { return c.engine }, Send: c.publish, IsUnknown: unknown, LevelOf: levelOf,
-		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
-	})
 	c.below = prefetch.NewBelow(o.BootTime)
 	c.ahead = prefetch.New(prefetch.Options{
 		Router: c.router, Cluster: cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
@@ -81,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
 		Background: c.life.background,
 	})
-	c.lists = listing.New(listing.Options{Context: c.life.ctx, Names: c.names, Tickets: c.tickets, Ask: c.askList, Publish: c.deferred.PublishDir,
+	c.lists = listing.New(listing.Options{Context: c.life.ctx, Names: c.names, Tickets: c.tickets, Ask: c.calls.List, Publish: c.deferred.PublishDir,
 		IsNear: cluster.Near, Spawn: c.life.spawn})
 	cluster.Host().Message(method.Page, c.lists.Pushed)
 	if err := c.start(ctx); err != nil {

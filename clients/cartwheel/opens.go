@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -22,7 +23,7 @@ func (c *Client) endLingering() {
 	}
 	c.life.background(func(ctx context.Context) {
 		for _, l := range list {
-			if a, err := c.attr(ctx, l.Object); err == nil && a.Nlink == 0 {
+			if a, err := c.calls.Attr(ctx, l.Object); err == nil && a.Nlink == 0 {
 				c.names.Forget(l.Object)
 				c.letGo(l)
 			} else {
@@ -83,12 +84,12 @@ func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening,
 // writer is who a handle's commits act as.
 func (c *Client) writer(who mount.Caller, flags mount.OpenFlags) *pb.Principal {
 	if !flags.Writes() {
-		return principal(who)
+		return calls.Principal(who)
 	}
 	if w := c.cluster.Who(); w != nil && w.Trusted {
-		return principal(who) // what it may write, its kernel checked
+		return calls.Principal(who) // what it may write, its kernel checked
 	}
-	return withGroups(who)
+	return calls.WithGroups(who)
 }
 
 // Open implements mount.Files.
@@ -165,5 +166,5 @@ func (c *Client) attrToOpen(ctx context.Context, o ids.Object) (*pb.Attr, error)
 		return a, nil
 	}
 	c.ahead.OpenedUnknown(o)
-	return c.fetch(ctx, o, wanted{content: true, opening: true})
+	return c.calls.Fetch(ctx, o, calls.Wanted{Content: true, Opening: true})
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // recoverAgain is the pause before an object is tried again whose active did not
@@ -107,7 +107,7 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 	if err := proto.Unmarshal(data, &req); err != nil || req.Operation.GetCreate() == nil {
 		return fault.Wrap(fault.Corrupt, "cartwheel.recover", l.Object.String(), err)
 	}
-	a, err := c.fetch(ctx, l.Object, wanted{content: true})
+	a, err := c.calls.Fetch(ctx, l.Object, calls.Wanted{Content: true})
 	switch {
 	case err == nil && a.Size == 0 && a.Version == a.Change:
 		l.Known, l.Writes = max(l.Known, a.Version), rest // only its answer was lost
@@ -121,16 +121,16 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 	// A new ID: who knows whether the old one was not in use for a moment.
 	create := req.Operation.GetCreate()
 	create.Object = 0
-	resp, _, err := c.operate(ctx, operation{slice: l.Object.Slice(), p: req.Principal, op: req.Operation})
+	resp, _, err := c.calls.Operate(ctx, calls.Operation{Slice: l.Object.Slice(), Principal: req.Principal, Op: req.Operation})
 	attr := resp.GetResult().GetAttr()
-	if fault.Is(err, fault.Closed) && !unknown(err) {
+	if fault.Is(err, fault.Closed) && !calls.IsUnknown(err) {
 		attr, err = c.remakeApart(ctx, create, req.Principal)
 	}
 	switch {
 	case err == nil:
 		l.Writes = rest
 		l.Object, l.Known = ids.Object(attr.GetObject()), attr.GetVersion()
-	case unknown(err):
+	case calls.IsUnknown(err):
 		return err
 	default:
 		l.Writes = rest
@@ -143,7 +143,7 @@ func (c *Client) remake(ctx context.Context, l *content.Leftover) error {
 func (c *Client) remakeApart(ctx context.Context, create *pb.Create, p *pb.Principal) (*pb.Attr, error) {
 	m := making{dir: ids.Object(create.Dir), name: string(create.Name), create: create}
 	c.destination.Close(ctx, m.dir.Slice())
-	dir, err := c.attr(ctx, m.dir)
+	dir, err := c.calls.Attr(ctx, m.dir)
 	if err != nil {
 		return nil, err
 	}

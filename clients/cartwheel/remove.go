@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -81,10 +82,10 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	run := func(p *pb.Principal) error {
 		mark := c.begin(dir, 0, v.object, name)
 		defer c.names.End(&mark)
-		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(call).Sync(), op: &pb.Operation{
+		resp, by, err := c.calls.Operate(out, calls.Operation{Slice: dir.Slice(), Principal: p, Level: cues.Only(call).Sync(), Op: &pb.Operation{
 			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.expect), Open: v.open}}}})
 		if err != nil {
-			if unknown(err) {
+			if calls.IsUnknown(err) {
 				c.doubt(dir, v.object)
 			}
 			return err
@@ -99,11 +100,11 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 		c.tellAliases(dir, cues, name)
 		return nil
 	}
-	err := asCaller(who, run)
-	if v.expect != 0 && fault.Is(err, fault.Stale) && !unknown(err) { // another object by now
+	err := calls.AsCaller(who, run)
+	if v.expect != 0 && fault.Is(err, fault.Stale) && !calls.IsUnknown(err) { // another object by now
 		v.end()
 		v = victim{open: !directory, end: func() {}}
-		err = asCaller(who, run)
+		err = calls.AsCaller(who, run)
 	}
 	return err
 }

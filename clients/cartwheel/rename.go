@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -25,13 +26,13 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	var e mount.Entry
-	err := asCaller(who, func(p *pb.Principal) error {
+	err := calls.AsCaller(who, func(p *pb.Principal) error {
 		mark := c.begin(dir, 0, o, name)
 		defer c.names.End(&mark)
-		resp, by, err := c.operate(out, operation{slice: dir.Slice(), p: p, level: cues.Only(cue.Link).Sync(), op: &pb.Operation{
+		resp, by, err := c.calls.Operate(out, calls.Operation{Slice: dir.Slice(), Principal: p, Level: cues.Only(cue.Link).Sync(), Op: &pb.Operation{
 			Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(o), Dir: uint64(dir), Name: []byte(name)}}}})
 		if err != nil {
-			if unknown(err) {
+			if calls.IsUnknown(err) {
 				c.doubt(dir, o)
 			}
 			return err
@@ -44,7 +45,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 		})
 		a := r.Attr
 		if a == nil {
-			if a, err = c.attr(out, o); err != nil {
+			if a, err = c.calls.Attr(out, o); err != nil {
 				return err
 			}
 		}
@@ -102,11 +103,11 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 	defer target.end()
 	mark := c.begin(r.dir, r.to, source.Object, r.name, r.newName)
 	defer c.names.End(&mark)
-	resp, by, err := c.operate(ctx, operation{slice: r.dir.Slice(), p: r.p, level: r.toCues.Only(cue.Link).Sync(), op: &pb.Operation{
+	resp, by, err := c.calls.Operate(ctx, calls.Operation{Slice: r.dir.Slice(), Principal: r.p, Level: r.toCues.Only(cue.Link).Sync(), Op: &pb.Operation{
 		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),
 			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.open, Object: uint64(r.source), Target: uint64(r.target)}}}})
 	if err != nil {
-		if unknown(err) {
+		if calls.IsUnknown(err) {
 			c.doubt(r.dir, r.to, source.Object, target.object)
 		}
 		return err

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -44,8 +45,8 @@ func (c *Client) resolveAll(ctx context.Context, who mount.Caller, dir ids.Objec
 	}
 	var r resolved
 	asked, below := false, uint32(0)
-	err := asCaller(who, func(p *pb.Principal) (err error) {
-		r.by, err = c.ask(ctx, dir.Slice(), p, method.Resolve, func(h *pb.ReadHeader) (proto.Message, answer) {
+	err := calls.AsCaller(who, func(p *pb.Principal) (err error) {
+		r.by, err = c.calls.Ask(ctx, dir.Slice(), p, method.Resolve, func(h *pb.ReadHeader) (proto.Message, calls.Answer) {
 			if !asked { // the attempts are one question
 				asked, below = true, c.toBringBelow(dir, path)
 			}

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/node/protocol/pb"
 )
@@ -18,7 +19,7 @@ func (c *Client) dropSetID(ctx context.Context, h *handle) error {
 			return nil // not at each write; its commit takes them away
 		}
 		var err error
-		if a, err = c.fetch(ctx, h.object, wanted{content: true}); err != nil {
+		if a, err = c.calls.Fetch(ctx, h.object, calls.Wanted{Content: true}); err != nil {
 			return err
 		}
 	}
@@ -28,7 +29,7 @@ func (c *Client) dropSetID(ctx context.Context, h *handle) error {
 	if err := c.deferred.Publish(ctx, h.object); err != nil {
 		return err
 	}
-	a, err := c.change(ctx, h.object, operation{p: h.as.p, level: h.as.level, op: &pb.Operation{Op: &pb.Operation_Commit{
+	a, err := c.calls.Change(ctx, h.object, calls.Operation{Principal: h.as.p, Level: h.as.level, Op: &pb.Operation{Op: &pb.Operation_Commit{
 		Commit: &pb.Commit{Object: uint64(h.object), ClearSetid: true, KeepTimes: true}}}})
 	if err == nil {
 		c.engine.SetVersion(a)

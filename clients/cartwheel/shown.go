@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -27,7 +28,7 @@ func (c *Client) asksAgain() bool { return runtime.GOOS == "linux" && c.kernel.I
 // so: the kernel would let nobody make a name in the one that it was shown.
 func (c *Client) renameShown(ctx context.Context, who mount.Caller, from, to inodes.Name, r renaming) error {
 	run := func() error {
-		return asCaller(who, func(p *pb.Principal) error {
+		return calls.AsCaller(who, func(p *pb.Principal) error {
 			r.p = p
 			return c.rename(ctx, r)
 		})
@@ -41,7 +42,7 @@ func (c *Client) renameShown(ctx context.Context, who mount.Caller, from, to ino
 	source, target := c.meant.Pair(from, to)
 	r.source, r.target = c.nodes.ObjectAt(source.Child), c.nodes.ObjectAt(target.Child)
 	err := run()
-	if fault.Is(err, fault.Stale) && !unknown(err) && (r.source != 0 || r.target != 0) {
+	if fault.Is(err, fault.Stale) && !calls.IsUnknown(err) && (r.source != 0 || r.target != 0) {
 		defer c.lookAnew([]inodes.Name{from, to}, []mount.Inode{source.Child, target.Child})
 		if !refused {
 			c.meant.Refuse(who.PID, this)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -58,11 +59,11 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	var a *pb.Attr
 	var err error
 	if isACL(name) {
-		if a, err = c.attr(ctx, o); err == nil && !a.HasAcl {
+		if a, err = c.calls.Attr(ctx, o); err == nil && !a.HasAcl {
 			return 0, fault.E(fault.NoAttribute, op, name, "")
 		}
 	} else {
-		a, err = c.xattrs(ctx, o)
+		a, err = c.calls.Xattrs(ctx, o)
 	}
 	if err != nil {
 		return 0, err
@@ -75,21 +76,13 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	return 0, fault.E(fault.NoAttribute, op, name, "")
 }
 
-// xattrs returns attributes with every extended one.
-func (c *Client) xattrs(ctx context.Context, o ids.Object) (*pb.Attr, error) {
-	if a, ok := c.names.Xattrs(o); ok {
-		return a, nil
-	}
-	return c.fetch(ctx, o, wanted{xattrs: true})
-}
-
 // ListXattr implements mount.Xattrs.
 func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.Inode, buf []byte) (int, error) {
 	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return 0, staleNode
 	}
-	a, err := c.xattrs(ctx, o)
+	a, err := c.calls.Xattrs(ctx, o)
 	if err != nil {
 		return 0, err
 	}
@@ -131,17 +124,17 @@ func (c *Client) setXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	set.Object = uint64(o)
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	p := principal(who)
+	p := calls.Principal(who)
 	if isACL(set.Name) { // whether set-gid is cleared depends on the groups
-		p = withGroups(who)
+		p = calls.WithGroups(who)
 	}
 	run := func(p *pb.Principal) error {
-		_, err := c.change(out, o, operation{p: p, level: cues.Only(cue.Chmod).Sync(), op: &pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: set}}})
+		_, err := c.calls.Change(out, o, calls.Operation{Principal: p, Level: cues.Only(cue.Chmod).Sync(), Op: &pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: set}}})
 		return err
 	}
 	err := run(p)
-	if err != nil && who.UID != 0 && len(p.Groups) == 0 && denied(err) {
-		if p = withGroups(who); len(p.Groups) > 0 {
+	if err != nil && who.UID != 0 && len(p.Groups) == 0 && calls.IsDenied(err) {
+		if p = calls.WithGroups(who); len(p.Groups) > 0 {
 			err = run(p)
 		}
 	}
@@ -153,7 +146,7 @@ func (c *Client) ownXattr(ctx context.Context, who mount.Caller, o ids.Object, c
 	if name == whereName {
 		return c.where(ctx, o)
 	}
-	a, err := c.attr(ctx, o)
+	a, err := c.calls.Attr(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/names"
@@ -37,15 +38,6 @@ const (
 	soberFor = 5 * time.Second
 )
 
-// Operation is a create that is sent to the active of a slice.
-type Operation struct {
-	Slice     ids.Slice
-	Principal *pb.Principal
-	Op        *pb.Operation
-	Body      [][]byte
-	Level     uint32
-}
-
 // Options set up a Publisher. Only Limit may be missing.
 type Options struct {
 	Limit    int             // files; 0: pending.MaxFiles
@@ -56,10 +48,8 @@ type Options struct {
 	BootTime boottime.Func
 	// Engine returns the content engine, once there are files.
 	Engine func() *content.Engine
-	// Send sends an operation that publishes a file. IsUnknown reports whether one
-	// that failed may have been done.
-	Send      func(context.Context, Operation) (*pb.OperateResponse, ids.Node, error)
-	IsUnknown func(error) bool
+	// Send sends an operation that publishes a file.
+	Send func(context.Context, calls.Operation) (*pb.OperateResponse, ids.Node, error)
 	// LevelOf is the sync level of a commit, if its As says.
 	LevelOf func(as any) (level uint32, ok bool)
 	// AdvancePages moves the version of the kernel's pages of a file on.

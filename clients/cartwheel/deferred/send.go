@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -18,12 +19,12 @@ import (
 // lease was lost. Then the file is kept under another name and the error says so.
 func (p *Publisher) PublishClaimed(ctx context.Context, f *pending.File, commit *content.Commit) (*pb.Result, error) {
 	resp, by, mark, err := p.publishAs(ctx, f, f.Name, commit)
-	if fault.Is(err, fault.Missing) && !p.opt.IsUnknown(err) {
+	if fault.Is(err, fault.Missing) && !calls.IsUnknown(err) {
 		p.Release(f) // the engine sends the chunks again
 		return nil, err
 	}
 	refused := err
-	if fault.Is(err, fault.Exists) && !p.opt.IsUnknown(err) {
+	if fault.Is(err, fault.Exists) && !calls.IsUnknown(err) {
 		name := conflictName(f)
 		if resp, by, mark, err = p.publishAs(ctx, f, name, commit); err == nil {
 			p.opt.Log.Warn("somebody else made a file of the same name while this client was cut off: both are kept", "name", f.Name, "copy", name)
@@ -56,7 +57,7 @@ func (p *Publisher) PublishClaimed(ctx context.Context, f *pending.File, commit 
 
 // publishAs sends the create under a name.
 func (p *Publisher) publishAs(ctx context.Context, f *pending.File, name string, commit *content.Commit) (*pb.OperateResponse, ids.Node, names.Mark, error) {
-	o := Operation{Slice: f.Object.Slice(), Principal: f.Principal, Level: f.Level}
+	o := calls.Operation{Slice: f.Object.Slice(), Principal: f.Principal, Level: f.Level}
 	was := f.Create
 	create := &pb.Create{Dir: was.Dir, Name: []byte(name), Mode: was.Mode, Umask: was.Umask, Exclusive: true, Open: true, Object: was.Object, MadeNs: was.MadeNs}
 	p.Want(create, o.Slice)
@@ -95,7 +96,7 @@ func (p *Publisher) refuse(f *pending.File, err error, note bool) {
 		}
 		p.mu.Unlock()
 	}
-	if !p.opt.IsUnknown(err) {
+	if !calls.IsUnknown(err) {
 		p.opt.Engine().Told(f.Object, f.Journal, 0)
 	}
 }
