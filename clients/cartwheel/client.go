@@ -36,6 +36,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
@@ -66,7 +67,6 @@ type Client struct {
 	space       *space.Gauge
 	receipts    receipts.Table
 	farewells   farewells
-	seen        seen
 	meant       inodes.Shown
 	below       *prefetch.Below
 	tickets     *tickets.Table
@@ -75,6 +75,7 @@ type Client struct {
 	lists       *listing.Reader
 	recorder    *trace.Recorder
 	calls       *calls.Sender
+	resolver    *resolve.Resolver
 }
 
 // Init implements mount.FileSystem.

@@ -202,7 +202,7 @@ func (c *Client) createApart(ctx context.Context, m making, p *pb.Principal, dir
 // nothing; done with an error or with what is opened instead.
 func (c *Client) thereAlready(ctx context.Context, m making) (res made, done bool, err error) {
 	const op fault.Op = "cartwheel.create"
-	a, e, err := c.find(ctx, m.who, m.dir, m.name)
+	a, e, err := c.resolver.Find(ctx, m.who, m.dir, m.name)
 	if err != nil || e.Object == 0 {
 		return made{}, false, err
 	}

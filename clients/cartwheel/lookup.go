@@ -13,10 +13,6 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// eagerAfter is how many names of one directory are asked for one by one before
-// all of it is read.
-const eagerAfter = 3
-
 // Lookup implements mount.Names.
 func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, name string) (mount.Entry, error) {
 	const op fault.Op = "cartwheel.Lookup"
@@ -61,7 +57,7 @@ const lookTries = 5
 // to be had, because a change was under way, it asks again.
 func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, cues cue.Set, name string) (*pb.Attr, names.Entry, mount.Entry, error) {
 	for try := 1; ; try++ {
-		a, e, err := c.find(ctx, who, dir, name)
+		a, e, err := c.resolver.Find(ctx, who, dir, name)
 		if err != nil || e.Object == 0 {
 			return nil, e, mount.Entry{}, err
 		}
@@ -104,31 +100,6 @@ func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.Inode, name strin
 	e.EntryValid = c.told(dir, name, e.Node, left)
 	if left, own := c.names.Good(a); !own {
 		e.Attr, e.AttrValid = c.shown(a, min(left, e.EntryValid))
-	}
-}
-
-// find returns what a name means and the attributes of what it names.
-func (c *Client) find(ctx context.Context, who mount.Caller, dir ids.Object, name string) (*pb.Attr, names.Entry, error) {
-	for try := 0; ; try++ {
-		e, _, ok := c.names.Lookup(dir, name)
-		if !ok && try == 0 && c.names.Misses(dir) >= eagerAfter {
-			c.lists.Prefetch(ctx, who, dir)
-			e, _, ok = c.names.Lookup(dir, name)
-		}
-		var err error
-		if !ok {
-			if e, err = c.resolve(ctx, who, dir, name); err != nil {
-				return nil, e, err
-			}
-		}
-		if e.Object == 0 {
-			return nil, e, nil
-		}
-		a, err := c.calls.Attr(ctx, e.Object)
-		if fault.Is(err, fault.Stale) && try < 3 {
-			continue // it was removed between the two questions
-		}
-		return a, e, err
 	}
 }
 

@@ -109,7 +109,7 @@ func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	for try := 0; ; try++ {
-		a, e, err := c.find(out, b.who, dir, name)
+		a, e, err := c.resolver.Find(out, b.who, dir, name)
 		switch {
 		case err != nil:
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
+	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
@@ -91,6 +92,9 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.lists = listing.New(listing.Options{Context: c.life.ctx, Names: c.names, Tickets: c.tickets, Ask: c.calls.List, Publish: c.deferred.PublishDir,
 		IsNear: cluster.Near, Spawn: c.life.spawn})
 	cluster.Host().Message(method.Page, c.lists.Pushed)
+	c.resolver = resolve.New(resolve.Options{
+		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, Below: c.below, IsFar: c.far, List: c.lists.Prefetch,
+	})
 	if err := c.start(ctx); err != nil {
 		c.abandon()
 		return nil, fault.Wrap(fault.Unreachable, op, "", err)

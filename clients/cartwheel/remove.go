@@ -73,7 +73,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	v := c.victim(dir, name, c.seen.take(dir, name))
+	v := c.victim(dir, name, c.resolver.TakeSeen(dir, name))
 	defer func() { v.end() }()
 	call := cue.Unlink
 	if directory {

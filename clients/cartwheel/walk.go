@@ -5,10 +5,7 @@ import (
 	"strings"
 
 	"cartwheel.dev/clients/mount"
-	"cartwheel.dev/clients/names"
-	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 )
 
@@ -40,7 +37,7 @@ func (c *Client) Walk(ctx context.Context, who mount.Caller, from mount.Inode, p
 	for i, name := range parts {
 		if n := together(parts[i:]); i >= warmed && n > 1 {
 			if dir, _, ok := c.nodes.Find(at); ok {
-				c.warm(ctx, who, dir, parts[i:i+n])
+				c.resolver.Warm(ctx, who, dir, parts[i:i+n])
 			}
 			warmed = i + n
 		}
@@ -72,27 +69,4 @@ func together(path []string) int {
 		}
 	}
 	return len(path)
-}
-
-// warm learns what the names of a path mean, as far as that is not known, for
-// who asks for them one by one then.
-func (c *Client) warm(ctx context.Context, who mount.Caller, dir ids.Object, path []string) {
-	last := path[len(path)-1]
-	for _, f := range c.deferred.Which(func(f *pending.File) bool { return f.Name == last }) {
-		_ = c.deferred.PublishFile(ctx, f) // if it is refused, the name is not there
-	}
-	for len(path) > 0 {
-		e, _, known := c.names.Lookup(dir, path[0])
-		met := []names.Entry{e}
-		if !known {
-			var err error
-			if met, err = c.resolveAll(ctx, who, dir, path); err != nil {
-				return // whoever asks for the names hears of it
-			}
-		}
-		if e = met[len(met)-1]; e.Type != mount.TypeDir {
-			return
-		}
-		dir, path = e.Object, path[len(met):]
-	}
 }

@@ -1,4 +1,4 @@
-package cartwheel
+package resolve
 
 import (
 	"sync"
@@ -6,8 +6,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// seen remembers what names meant when they were looked up, lease or not:
-// kernels look a name up before they remove it.
+// seen remembers what names meant when they were resolved last, lease or not:
+// kernels look a name up before they remove it. Its zero value is empty.
 type seen struct {
 	mu sync.Mutex // guards by
 	by map[place]ids.Object
