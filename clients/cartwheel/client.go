@@ -36,6 +36,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/recovery"
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
@@ -53,8 +54,8 @@ type Client struct {
 	opt      Options
 	names    *names.Cache
 	engine   *content.Engine
-	disk     *disk // nil: no cache folder
-	recovery recovery
+	folder   *recovery.Folder // nil: no cache folder
+	recovery *recovery.Recoverer
 	limits   *timeouts.Limits
 	life     *lifetime
 

@@ -38,7 +38,7 @@ func (c *Client) Unsaved() []Unsaved {
 		b := inodes.Opening{Object: f.Object, Dir: f.Dir, Name: f.Name}
 		add(Unsaved{Object: f.Object, Name: func() string { return c.path(&b) }})
 	}
-	for _, o := range c.recovery.list() {
+	for _, o := range c.recovery.Waiting() {
 		add(Unsaved{Object: o})
 	}
 	return out
@@ -154,5 +154,9 @@ func (c *Client) end() error {
 	c.life.join()
 	c.sessions.Close()
 	c.router.Close()
-	return errors.Join(c.cluster.Close(), c.closeDisk())
+	err := c.cluster.Close()
+	if c.folder != nil {
+		err = errors.Join(err, c.folder.Close())
+	}
+	return err
 }

@@ -272,3 +272,23 @@ func (c *Client) Symlink(ctx context.Context, who mount.Caller, dir mount.Inode,
 	who.Umask = 0
 	return c.object(ctx, who, dir, name, cue.Open, &pb.Create{Mode: mount.TypeSymlink | 0o777, Target: []byte(target)})
 }
+
+// remakeApart makes a file whose directory's slice has become full since.
+func (c *Client) remakeApart(ctx context.Context, create *pb.Create, p *pb.Principal) (*pb.Attr, error) {
+	m := making{dir: ids.Object(create.Dir), name: string(create.Name), create: create}
+	c.destination.Close(ctx, m.dir.Slice())
+	dir, err := c.calls.Attr(ctx, m.dir)
+	if err != nil {
+		return nil, err
+	}
+	slice, err := c.destination.Choose(ctx, dir, nil)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unreachable, "cartwheel.recover", m.name, err)
+	}
+	res, err := c.createApart(ctx, m, p, dir, slice)
+	if fault.Is(err, fault.Closed) { // that one, too: the next attempt looks for another
+		c.destination.Close(ctx, slice)
+		err = fault.Wrap(fault.Unreachable, "cartwheel.recover", m.name, err)
+	}
+	return res.attr, err
+}

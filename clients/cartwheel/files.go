@@ -95,6 +95,17 @@ func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, c
 	return a, err
 }
 
+// flushFirst commits what is dirty of an object before something is done to it,
+// and what a crash left of it.
+func (c *Client) flushFirst(ctx context.Context, o ids.Object) error {
+	if err := c.recovery.Await(ctx, o); err != nil {
+		return err
+	}
+	slow, done := c.limits.Patiently(ctx)
+	defer done()
+	return c.engine.FlushObject(slow, o)
+}
+
 // Read implements mount.Files.
 func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.Inode, id mount.Handle, offset int64, buf []byte) (int, error) {
 	h, err := c.toRead(id, offset)

@@ -4,34 +4,20 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/protocol/pb"
 )
-
-// as is what goes with every commit of a handle's writes.
-type as struct {
-	p     *pb.Principal
-	level uint32
-}
-
-// levelOf is the sync level of a commit's As.
-func levelOf(how any) (level uint32, ok bool) {
-	if how, _ := how.(*as); how != nil {
-		return how.level, true
-	}
-	return 0, false
-}
 
 // handle is an open file or directory.
 type handle struct {
 	object  ids.Object
 	node    mount.Inode
 	content *content.Handle // of a file
-	as      *as             // of its writes
+	writer  *calls.Writer   // of a file
 	flags   mount.OpenFlags
 	listing *listing.Listing // of a directory
 	// asked: this handle asked for the attributes once, to learn whether a write

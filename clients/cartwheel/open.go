@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/commits"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
+	"cartwheel.dev/clients/cartwheel/recovery"
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
@@ -64,7 +66,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		Engine: func() *content.Engine { return c.engine },
 		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 			return c.calls.Publish(ctx, o)
-		}, LevelOf: levelOf,
+		},
 		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
 	})
 	c.calls = calls.New(calls.Options{
@@ -75,12 +77,16 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		row, _ := c.router.Known(ids.RootSlice)
 		return max(len(row.Members), 1)
 	}})
-	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: cluster, Tickets: c.tickets, Commit: c.commitFile, Version: c.calls.Whole})
 	c.destination = destination.New(destination.Options{Site: o.Site, Router: c.router, Cluster: cluster, BootTime: o.BootTime, Log: o.Logger})
 	c.locks = locks.New(locks.Options{
 		Context: c.life.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
 		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
+	committer := commits.New(commits.Options{
+		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, MayCommit: c.locks.MayCommit, Doubt: c.doubt,
+		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
+	})
+	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: cluster, Tickets: c.tickets, Commit: committer.Commit, Version: c.calls.Whole})
 	cluster.Host().Inline(method.Revoke, c.sessions.Revoke)
 	c.below = prefetch.NewBelow(o.BootTime)
 	c.ahead = prefetch.New(prefetch.Options{
@@ -94,6 +100,10 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	cluster.Host().Message(method.Page, c.lists.Pushed)
 	c.resolver = resolve.New(resolve.Options{
 		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, Below: c.below, IsFar: c.far, List: c.lists.Prefetch,
+	})
+	c.recovery = recovery.New(recovery.Options{
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, Calls: c.calls, Engine: func() *content.Engine { return c.engine }, MakeApart: c.remakeApart,
+		Spawn: c.life.spawn, Remotely: c.limits.Remotely, Log: o.Logger,
 	})
 	if err := c.start(ctx); err != nil {
 		c.abandon()
@@ -116,12 +126,21 @@ func (c *Client) start(ctx context.Context) error {
 		o.ReadAhead = -1
 	}
 	c.opt.engine(&o)
-	if err := c.openDisk(&o); err != nil {
-		return err
+	if c.opt.CacheDir != "" {
+		folder, err := recovery.OpenFolder(recovery.FolderOptions{
+			Dir: c.opt.CacheDir, CacheBytes: c.opt.CacheBytes, JournalFileBytes: c.opt.JournalFileBytes, Log: c.opt.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		c.folder = folder
+		folder.Use(&o)
 	}
 	c.engine = content.New(c.chunks, o)
 	c.life.spawn(c.deferred.PublishOld)
 	c.life.spawn(c.watch)
-	c.recover(ctx)
+	if c.folder != nil {
+		c.recovery.Recover(ctx, c.folder)
+	}
 	return nil
 }

@@ -54,13 +54,13 @@ func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (l inodes.Leaving,
 // opened makes a handle of a file whose current attributes are known.
 func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
 	o := b.Object
-	h := &handle{object: o, node: inodes.Plain(o), flags: flags, as: &as{p: c.writer(who, flags), level: cues.Only(cue.Write).Sync()}}
-	how := content.Open{As: h.as, ClearSetID: who.UID != 0}
+	h := &handle{object: o, node: inodes.Plain(o), flags: flags, writer: &calls.Writer{Principal: c.writer(who, flags), Level: cues.Only(cue.Write).Sync()}}
+	how := content.Open{As: h.writer, ClearSetID: who.UID != 0}
 	if flags.Writes() {
 		how.Name = func() string { return c.path(&b) }
 	}
 	if flags.Writes() && c.engine.Journals() {
-		how.Who = whoOf(how)
+		how.Who = calls.Encode(how)
 	}
 	h.content = c.engine.Open(o, a, how)
 	var data []byte
@@ -138,7 +138,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 // or gave a lease on the file itself: before the last name goes, it asks whether
 // the file is open here.
 func (c *Client) toOpen(ctx context.Context, o ids.Object, hold content.Hold) (*pb.Attr, error) {
-	if err := c.awaitRecovery(ctx, o); err != nil {
+	if err := c.recovery.Await(ctx, o); err != nil {
 		return nil, err
 	}
 	for try := 0; ; try++ {

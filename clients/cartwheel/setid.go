@@ -29,7 +29,7 @@ func (c *Client) dropSetID(ctx context.Context, h *handle) error {
 	if err := c.deferred.Publish(ctx, h.object); err != nil {
 		return err
 	}
-	a, err := c.calls.Change(ctx, h.object, calls.Operation{Principal: h.as.p, Level: h.as.level, Op: &pb.Operation{Op: &pb.Operation_Commit{
+	a, err := c.calls.Change(ctx, h.object, calls.Operation{Principal: h.writer.Principal, Level: h.writer.Level, Op: &pb.Operation{Op: &pb.Operation_Commit{
 		Commit: &pb.Commit{Object: uint64(h.object), ClearSetid: true, KeepTimes: true}}}})
 	if err == nil {
 		c.engine.SetVersion(a)

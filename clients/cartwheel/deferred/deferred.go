@@ -50,8 +50,6 @@ type Options struct {
 	Engine func() *content.Engine
 	// Send sends an operation that publishes a file.
 	Send func(context.Context, calls.Operation) (*pb.OperateResponse, ids.Node, error)
-	// LevelOf is the sync level of a commit, if its As says.
-	LevelOf func(as any) (level uint32, ok bool)
 	// AdvancePages moves the version of the kernel's pages of a file on.
 	AdvancePages func(o ids.Object, from, to uint64)
 	// Doubt forgets objects whose state is not known.

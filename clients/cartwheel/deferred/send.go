@@ -66,7 +66,7 @@ func (p *Publisher) publishAs(ctx context.Context, f *pending.File, name string,
 		// Appends to a new file begin at its start.
 		create.Commit = &pb.Commit{Extents: s.Extents, Size: s.Size, Extend: s.Extend, MtimeNs: s.MtimeNs, ClearSetid: s.ClearSetid}
 		o.Body = commit.Body
-		if level, ok := p.opt.LevelOf(commit.As); ok {
+		if level, ok := calls.LevelOf(commit.As); ok {
 			o.Level = level
 		}
 	}

@@ -1,0 +1,81 @@
+// Package commits makes written ranges part of files, for the content engine. A
+// file that was made here and that its active has not heard of is published with
+// the first of them. The package keeps nothing.
+package commits
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/deferred"
+	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/names"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// Options set up a Committer. None may be missing.
+type Options struct {
+	Calls    *calls.Sender
+	Names    *names.Cache
+	Tickets  *tickets.Table
+	Deferred *deferred.Publisher
+	// MayCommit waits until it is known whether the locks on an object are held,
+	// and fails where bytes that were written under one are not to be committed.
+	MayCommit func(context.Context, ids.Object) error
+	// Doubt forgets objects whose state is not known.
+	Doubt func(...ids.Object)
+	// DropPages has the kernel drop what it knows of a file.
+	DropPages func(ids.Object)
+}
+
+// Committer commits. It has no state and is safe for use by many goroutines.
+type Committer struct{ opt Options }
+
+// New returns a Committer.
+func New(o Options) *Committer { return &Committer{opt: o} }
+
+// Commit makes written ranges part of a file, as content.Remote says.
+func (c *Committer) Commit(ctx context.Context, commit content.Commit) (*pb.Result, error) {
+	o := commit.Object
+	w, _ := commit.As.(*calls.Writer)
+	if w == nil {
+		w = &calls.Writer{Principal: &pb.Principal{}}
+	}
+	if err := c.opt.Tickets.ShowOwned(commit.Splice); err != nil {
+		return nil, err
+	}
+	if f := c.opt.Deferred.Of(o); f != nil {
+		if c.opt.Deferred.Claim(f) {
+			return c.opt.Deferred.PublishClaimed(ctx, f, &commit)
+		}
+		if err := f.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.opt.MayCommit(ctx, o); err != nil {
+		return nil, err
+	}
+	before, _, known := c.opt.Names.Attr(o)
+	mark := c.opt.Names.MarkChange(o)
+	resp, by, err := c.opt.Calls.Operate(ctx, calls.Operation{Slice: o.Slice(), Principal: w.Principal, Body: commit.Body, Level: w.Level,
+		Op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
+	if err != nil {
+		if calls.IsUnknown(err) {
+			c.opt.Doubt(o)
+		} else if !fault.Is(err, fault.Missing) { // the kernel's pages have what was refused
+			c.opt.DropPages(o)
+		}
+		return nil, err
+	}
+	if a := resp.Result.Attr; a != nil {
+		c.opt.Calls.Learn(&mark, by, resp, a)
+		if commit.Splice.Append && (!known || before.Size != resp.Result.Offset) {
+			// The kernel put the pages where it took the end to be.
+			c.opt.DropPages(o)
+		}
+	}
+	return resp.Result, nil
+}
