@@ -31,6 +31,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
@@ -67,7 +68,7 @@ type Client struct {
 	deferred    *deferred.Publisher
 	space       *space.Gauge
 	receipts    receipts.Table
-	farewells   farewells
+	holds       *holds.Releaser
 	meant       inodes.Shown
 	below       *prefetch.Below
 	tickets     *tickets.Table

@@ -41,8 +41,8 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 			}
 			return e, c.opened(ctx, who, b, m.attr, flags, cues), nil
 		}
-		if l, letGo := c.endOpen(b.Object, flags); letGo {
-			c.letGo(l)
+		if l, isLast := c.holds.EndOpen(b.Object, flags); isLast {
+			c.holds.Release(l)
 		}
 		c.nodes.Forget(e.Node, 1)
 		if !fault.Is(err, fault.Stale) || try == lookTries { // else somebody removed it meanwhile
@@ -187,7 +187,7 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if err != nil {
 		return err
 	}
-	if told := c.deferred.Of(h.object) == nil; h.flags.Writes() && !c.isRemoved(h.object) || !told {
+	if told := c.deferred.Of(h.object) == nil; h.flags.Writes() && !c.holds.IsRemoved(h.object) || !told {
 		err = c.flushed(ctx, h, h.content.Flush)
 	}
 	c.locks.UnlockOwner(ctx, h.object, owner)
@@ -217,9 +217,9 @@ func (c *Client) Release(_ mount.Inode, id mount.Handle, _ mount.LockOwner, unlo
 		return
 	}
 	c.locks.Release(h.object, id, unlock)
-	if l, letGo := c.endOpen(h.object, h.flags); letGo {
+	if l, isLast := c.holds.EndOpen(h.object, h.flags); isLast {
 		h.content.Forsake()
-		c.letGo(l)
+		c.holds.Release(l)
 		return
 	}
 	h.content.Close()

@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/commits"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
@@ -100,6 +101,12 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	cluster.Host().Message(method.Page, c.lists.Pushed)
 	c.resolver = resolve.New(resolve.Options{
 		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, Below: c.below, IsFar: c.far, List: c.lists.Prefetch,
+	})
+	c.holds = holds.New(holds.Options{
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, BootTime: o.BootTime, Cluster: cluster, Calls: c.calls, Names: c.names, Nodes: c.nodes,
+		Engine:     func() *content.Engine { return c.engine },
+		LastClosed: func(o ids.Object) { _ = c.deferred.Refusal(o) }, // no close is left to report it
+		Spawn:      c.life.spawn, Background: c.life.background, Log: o.Logger,
 	})
 	c.recovery = recovery.New(recovery.Options{
 		Context: c.life.ctx, OpTimeout: o.OpTimeout, Calls: c.calls, Engine: func() *content.Engine { return c.engine }, MakeApart: c.remakeApart,

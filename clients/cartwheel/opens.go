@@ -14,41 +14,12 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// endLingering lets go of the files that were looked up, lost their last name
-// perhaps, and were not opened.
-func (c *Client) endLingering() {
-	list := c.nodes.Lingered(c.opt.BootTime())
-	if len(list) == 0 {
-		return
-	}
-	c.life.background(func(ctx context.Context) {
-		for _, l := range list {
-			if a, err := c.calls.Attr(ctx, l.Object); err == nil && a.Nlink == 0 {
-				c.names.Forget(l.Object)
-				c.letGo(l)
-			} else {
-				l.End()
-			}
-		}
-	})
-}
-
 // path returns what a person may know an open file by.
 func (c *Client) path(b *inodes.Opening) string {
 	if b.Name == "" {
 		return c.names.Path(b.Object)
 	}
 	return strings.TrimSuffix(c.names.Path(b.Dir), "/") + "/" + b.Name
-}
-
-// endOpen ends what BeginOpen counted: the file was closed, or never opened. It
-// reports whether its active is to be told that it is not open here any more.
-func (c *Client) endOpen(o ids.Object, flags mount.OpenFlags) (l inodes.Leaving, letGo bool) {
-	l, letGo = c.nodes.EndOpen(o, flags, func() { _ = c.deferred.Refusal(o) }) // no close is left to report it
-	if letGo {
-		c.names.Forget(o)
-	}
-	return l, letGo
 }
 
 // opened makes a handle of a file whose current attributes are known.
@@ -126,8 +97,8 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 		err = fault.E(fault.IsDirectory, op, o.String(), "")
 	}
 	if err != nil {
-		if l, letGo := c.endOpen(o, flags); letGo {
-			c.letGo(l)
+		if l, isLast := c.holds.EndOpen(o, flags); isLast {
+			c.holds.Release(l)
 		}
 		return mount.Opened{}, err
 	}

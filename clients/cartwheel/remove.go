@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -32,37 +33,6 @@ func refuseCue(list ...string) error {
 	return nil
 }
 
-// victim is what a name means that is about to be removed.
-type victim struct {
-	object ids.Object // 0: not known, or nothing
-	// expect is what the active is to check that the name means; 0: nothing.
-	expect ids.Object
-	// open is whether the active is told that it is open here: also where it is
-	// not known, because a file that is open must not go; a hold too many is given
-	// back.
-	open bool
-	// end is called when it is decided whether it is gone.
-	end func()
-}
-
-// victim returns what a name means, by a lease on its directory or else for all
-// that shown says, which the active then checks; 0: nothing is said.
-func (c *Client) victim(dir ids.Object, name string, shown ids.Object) (v victim) {
-	e, _, ok := c.names.Lookup(dir, name)
-	if !ok {
-		e.Object = shown
-	}
-	if e.Object == 0 {
-		return victim{open: !ok, end: func() {}}
-	}
-	v.object = e.Object
-	if !ok {
-		v.expect = shown
-	}
-	v.open, v.end = c.nodes.BeginRemoval(e.Object)
-	return v
-}
-
 func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, name string, directory bool) error {
 	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
@@ -73,20 +43,20 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	v := c.victim(dir, name, c.resolver.TakeSeen(dir, name))
-	defer func() { v.end() }()
+	v := c.holds.Victim(dir, name, c.resolver.TakeSeen(dir, name))
+	defer func() { v.End() }()
 	call := cue.Unlink
 	if directory {
-		call, v.open = cue.Rmdir, false // its handles need nothing of the active
+		call, v.IsOpen = cue.Rmdir, false // its handles need nothing of the active
 	}
 	run := func(p *pb.Principal) error {
-		mark := c.begin(dir, 0, v.object, name)
+		mark := c.begin(dir, 0, v.Object, name)
 		defer c.names.End(&mark)
 		resp, by, err := c.calls.Operate(out, calls.Operation{Slice: dir.Slice(), Principal: p, Level: cues.Only(call).Sync(), Op: &pb.Operation{
-			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.expect), Open: v.open}}}})
+			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.Expect), Open: v.IsOpen}}}})
 		if err != nil {
 			if calls.IsUnknown(err) {
-				c.doubt(dir, v.object)
+				c.doubt(dir, v.Object)
 			}
 			return err
 		}
@@ -96,36 +66,15 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 			l.Attr(r.Attr, false)
 			l.Entry(dir, name, names.Entry{})
 		})
-		c.gone(ids.Object(r.Removed), r.Attr, v.open)
+		c.holds.Removed(ids.Object(r.Removed), r.Attr, v.IsOpen)
 		c.tellAliases(dir, cues, name)
 		return nil
 	}
 	err := calls.AsCaller(who, run)
-	if v.expect != 0 && fault.Is(err, fault.Stale) && !calls.IsUnknown(err) { // another object by now
-		v.end()
-		v = victim{open: !directory, end: func() {}}
+	if v.Expect != 0 && fault.Is(err, fault.Stale) && !calls.IsUnknown(err) { // another object by now
+		v.End()
+		v = holds.Victim{IsOpen: !directory}
 		err = calls.AsCaller(who, run)
 	}
 	return err
-}
-
-// gone settles what lost a name: what is open here is held at the active until
-// it is closed.
-func (c *Client) gone(o ids.Object, a *pb.Attr, told bool) {
-	if o == 0 {
-		return
-	}
-	if a != nil && a.Nlink > 0 && a.Mode&mount.TypeMask != mount.TypeDir {
-		return
-	}
-	if !told {
-		c.names.Forget(o)
-		return
-	}
-	l, letGo := c.nodes.Unnamed(o)
-	if !letGo {
-		return
-	}
-	c.names.Forget(o)
-	c.letGo(l)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -93,28 +94,28 @@ type renaming struct {
 func (c *Client) rename(ctx context.Context, r renaming) error {
 	source, _, _ := c.names.Lookup(r.dir, r.name)
 	exchange := r.flags&mount.RenameExchange != 0
-	target := victim{end: func() {}}
+	var target holds.Victim
 	if exchange {
 		e, _, _ := c.names.Lookup(r.to, r.newName)
-		target.object = e.Object
+		target.Object = e.Object
 	} else {
-		target = c.victim(r.to, r.newName, r.target)
+		target = c.holds.Victim(r.to, r.newName, r.target)
 	}
-	defer target.end()
+	defer target.End()
 	mark := c.begin(r.dir, r.to, source.Object, r.name, r.newName)
 	defer c.names.End(&mark)
 	resp, by, err := c.calls.Operate(ctx, calls.Operation{Slice: r.dir.Slice(), Principal: r.p, Level: r.toCues.Only(cue.Link).Sync(), Op: &pb.Operation{
 		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),
-			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.open, Object: uint64(r.source), Target: uint64(r.target)}}}})
+			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.IsOpen, Object: uint64(r.source), Target: uint64(r.target)}}}})
 	if err != nil {
 		if calls.IsUnknown(err) {
-			c.doubt(r.dir, r.to, source.Object, target.object)
+			c.doubt(r.dir, r.to, source.Object, target.Object)
 		}
 		return err
 	}
-	c.learnRename(&mark, by, resp, &r, source.Object, target.object, exchange)
+	c.learnRename(&mark, by, resp, &r, source.Object, target.Object, exchange)
 	if removed := ids.Object(resp.Result.Removed); removed != 0 && !exchange {
-		c.goneTarget(removed, target.open)
+		c.holds.Replaced(removed, target.IsOpen)
 	}
 	c.tellAliases(r.dir, r.cues, r.name)
 	c.tellAliases(r.to, r.toCues, r.newName)
@@ -146,13 +147,4 @@ func (c *Client) learnRename(mark *names.Mark, by ids.Node, resp *pb.OperateResp
 			l.Entry(r.to, r.newName, names.Entry{Object: moved, Type: res.Attr.Mode & mount.TypeMask})
 		}
 	})
-}
-
-// goneTarget settles what a rename replaced; how many names it still has, the
-// answer does not say.
-func (c *Client) goneTarget(o ids.Object, told bool) {
-	c.names.Forget(o)
-	if told {
-		c.gone(o, nil, true)
-	}
 }

@@ -24,7 +24,7 @@ func (c *Client) watch() {
 			}
 			c.kernel.Release()
 			c.nodes.ForgetEnded(c.opt.BootTime())
-			c.endLingering()
+			c.holds.EndLingering()
 		}
 	}
 }
