@@ -2,6 +2,7 @@ package cartwheel
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/calls"
@@ -206,7 +207,7 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 	return fault.E(fault.Permission, "cartwheel.Access", o.String(), "")
 }
 
-// allowed goes by the mode alone: where it is asked for, there are no ACLs.
+// allowed goes by nothing but the mode: where it is asked for, there are no ACLs.
 func allowed(a *pb.Attr, who mount.Caller, mask uint32) bool {
 	if who.UID == 0 {
 		return mask&mount.AccessExecute == 0 || a.Mode&mount.TypeMask == mount.TypeDir || a.Mode&0o111 != 0
@@ -215,19 +216,10 @@ func allowed(a *pb.Attr, who mount.Caller, mask uint32) bool {
 	switch {
 	case who.UID == a.Uid:
 		mode >>= 6
-	case who.GID == a.Gid || contains(mount.Groups(who), a.Gid):
+	case who.GID == a.Gid || slices.Contains(mount.Groups(who), a.Gid):
 		mode >>= 3
 	}
 	return mode&mask == mask
-}
-
-func contains(list []uint32, x uint32) bool {
-	for _, y := range list {
-		if y == x {
-			return true
-		}
-	}
-	return false
 }
 
 // StatFS implements mount.FileSystem.

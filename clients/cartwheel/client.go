@@ -29,6 +29,7 @@ package cartwheel
 
 import (
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/holds"
@@ -69,6 +70,7 @@ type Client struct {
 	space       *space.Gauge
 	receipts    receipts.Table
 	holds       *holds.Releaser
+	maker       *creation.Maker
 	meant       inodes.Shown
 	below       *prefetch.Below
 	tickets     *tickets.Table

@@ -44,6 +44,9 @@ func (c *Client) Unsaved() []Unsaved {
 	return out
 }
 
+// Pending is how many files were made here that their actives have not heard of.
+func (c *Client) Pending() int { return c.deferred.Len() }
+
 // Unsent is how many files have writes that are still sent, and how many bytes.
 func (c *Client) Unsent() (files int, bytes uint64) {
 	for _, u := range c.Unsaved() {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -22,24 +23,24 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
 	for try := 1; ; try++ {
-		m, err := c.make(ctx, making{dir: dir, cues: cues, name: name, who: who, call: cue.Open, writes: flags.Writes(), create: &pb.Create{
+		m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open, Writes: flags.Writes(), Create: &pb.Create{
 			Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
 			Truncate: flags&mount.OpenTruncate != 0, Open: true}})
-		if err == nil && m.attr.Mode&mount.TypeMask != mount.TypeRegular {
+		if err == nil && m.Attr.Mode&mount.TypeMask != mount.TypeRegular {
 			// The kernel opens what is no regular file itself.
 			err = fault.E(fault.Stale, "cartwheel.Create", name, "is no regular file")
 		}
 		if err != nil {
 			return mount.Entry{}, mount.Opened{}, err
 		}
-		e := c.named(id, cues, name, m.attr, dir)
-		b := c.nodes.CountOpen(ids.Object(m.attr.Object), flags)
+		e := c.named(id, cues, name, m.Attr, dir)
+		b := c.nodes.CountOpen(ids.Object(m.Attr.Object), flags)
 		b.Dir, b.Name = dir, name
 		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {
-			if m.existed {
-				e.Attr, _ = c.stat(m.attr)
+			if m.Existed {
+				e.Attr, _ = c.stat(m.Attr)
 			}
-			return e, c.opened(ctx, who, b, m.attr, flags, cues), nil
+			return e, c.opened(ctx, who, b, m.Attr, flags, cues), nil
 		}
 		if l, isLast := c.holds.EndOpen(b.Object, flags); isLast {
 			c.holds.Release(l)
@@ -55,16 +56,16 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 // openExisting truncates a file that was there before Create, if it has to, and
 // returns in m what it is like now that its open is counted. One that was made
 // needs neither: its active heard of the open with that.
-func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.Opening, m *made, cues cue.Set, flags mount.OpenFlags) (err error) {
-	if m.existed && flags&mount.OpenTruncate != 0 && m.attr.Size > 0 { // it lives in another slice
-		if m.attr, err = c.truncate(ctx, who, b.Object, cues); err != nil {
+func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.Opening, m *creation.Made, cues cue.Set, flags mount.OpenFlags) (err error) {
+	if m.Existed && flags&mount.OpenTruncate != 0 && m.Attr.Size > 0 { // it lives in another slice
+		if m.Attr, err = c.truncate(ctx, who, b.Object, cues); err != nil {
 			return err
 		}
 	}
 	if _, own := c.names.Own(b.Object); own {
 		return nil
 	}
-	if !m.existed {
+	if !m.Existed {
 		if _, _, ok := c.names.Attr(b.Object); !ok {
 			c.engine.Invalidate(b.Object) // it may have changed before the open was counted
 		}
@@ -72,7 +73,7 @@ func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.O
 	}
 	hold := c.engine.Hold(b.Object)
 	defer hold.Release()
-	m.attr, err = c.toOpen(ctx, b.Object, hold)
+	m.Attr, err = c.toOpen(ctx, b.Object, hold)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/content"
@@ -48,12 +49,12 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	if !ok {
 		return staleNode
 	}
-	m := making{dir: dir, cues: cues, name: name, who: b.who, call: cue.Open, create: &pb.Create{Mode: mount.TypeRegular | 0o666, Truncate: true}}
+	m := creation.Request{Dir: dir, Cues: cues, Name: name, Who: b.who, Call: cue.Open, Create: &pb.Create{Mode: mount.TypeRegular | 0o666, Truncate: true}}
 	if len(data) <= maxPut {
-		m.create.Commit = &pb.Commit{MtimeNs: c.opt.Now().UnixNano(), ClearSetid: b.who.UID != 0}
+		m.Create.Commit = &pb.Commit{MtimeNs: c.opt.Now().UnixNano(), ClearSetid: b.who.UID != 0}
 		if len(data) > 0 {
-			m.create.Commit.Extents = []*pb.Extent{{Length: uint64(len(data)), Source: &pb.Extent_BodyOffset{}}}
-			m.body = [][]byte{data}
+			m.Create.Commit.Extents = []*pb.Extent{{Length: uint64(len(data)), Source: &pb.Extent_BodyOffset{}}}
+			m.Body = [][]byte{data}
 		}
 	}
 	if e, _, known := c.names.Lookup(dir, name); known && e.Object != 0 { // what is dirty of it is not to come after
@@ -64,14 +65,14 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 			return err
 		}
 	}
-	res, err := c.make(ctx, m)
+	res, err := c.maker.Make(ctx, m)
 	if err != nil {
 		return err
 	}
-	o := ids.Object(res.attr.Object)
-	if m.create.Commit != nil && o.Slice() == dir.Slice() {
-		c.engine.SetVersion(res.attr)
-		if res.existed {
+	o := ids.Object(res.Attr.Object)
+	if m.Create.Commit != nil && o.Slice() == dir.Slice() {
+		c.engine.SetVersion(res.Attr)
+		if res.Existed {
 			c.kernel.Invalidate(inodes.Plain(o), 0, 0)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/commits"
+	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/holds"
@@ -27,6 +28,7 @@ import (
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -108,8 +110,15 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		LastClosed: func(o ids.Object) { _ = c.deferred.Refusal(o) }, // no close is left to report it
 		Spawn:      c.life.spawn, Background: c.life.background, Log: o.Logger,
 	})
+	c.maker = creation.New(creation.Options{
+		Calls: c.calls, Names: c.names, Deferred: c.deferred, Destination: c.destination, Receipts: &c.receipts, Cluster: cluster,
+		Engine: func() *content.Engine { return c.engine }, Find: c.resolver.Find,
+		Begin: func(dir ids.Object, name string) names.Mark { return c.begin(dir, 0, 0, name) },
+		Made:  func(dir ids.Object, cues cue.Set, name string) { c.tellAliases(dir, cues, name) },
+		Doubt: c.doubt, Remotely: c.limits.Remotely, BootTime: o.BootTime, Now: o.Now, Log: o.Logger,
+	})
 	c.recovery = recovery.New(recovery.Options{
-		Context: c.life.ctx, OpTimeout: o.OpTimeout, Calls: c.calls, Engine: func() *content.Engine { return c.engine }, MakeApart: c.remakeApart,
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, Calls: c.calls, Engine: func() *content.Engine { return c.engine }, MakeApart: c.maker.MakeApart,
 		Spawn: c.life.spawn, Remotely: c.limits.Remotely, Log: o.Logger,
 	})
 	if err := c.start(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/mount"
@@ -21,7 +22,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 	if !ok || !ok2 {
 		return mount.Entry{}, staleNode
 	}
-	if err := checkNew(name); err != nil {
+	if err := creation.CheckName(name); err != nil {
 		return mount.Entry{}, err
 	}
 	out, cancel := c.limits.Remotely(ctx)
