@@ -3,7 +3,6 @@ package cartwheel
 import (
 	"context"
 	"slices"
-	"time"
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
@@ -14,55 +13,6 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-const (
-	blockSize     = 512
-	directorySize = 4096
-)
-
-// stat turns attributes into what stat shows, with what is written and not yet
-// committed. Those of dirty files change by themselves, so that the kernel may
-// not keep them.
-func (c *Client) stat(a *pb.Attr) (out mount.Attr, dirty bool) {
-	out = mount.Attr{
-		Ino: a.Object, Size: a.Size, Blocks: (a.Stored + blockSize - 1) / blockSize,
-		Atime: a.AtimeNs, Mtime: a.MtimeNs, Ctime: a.CtimeNs, Btime: a.BtimeNs,
-		Mode: a.Mode, Nlink: a.Nlink, UID: a.Uid, GID: a.Gid, Rdev: a.Rdev,
-	}
-	switch a.Mode & mount.TypeMask {
-	case mount.TypeDir:
-		out.Size = directorySize
-	case mount.TypeRegular:
-		over := pb.Attr{Object: a.Object, Size: a.Size, Version: a.Version, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
-		if dirty = c.engine.Overlay(&over); dirty {
-			out.Size, out.Mtime, out.Ctime = over.Size, over.MtimeNs, over.CtimeNs
-		}
-	}
-	return out, dirty
-}
-
-// shown is stat with how long the kernel may keep it.
-func (c *Client) shown(a *pb.Attr, left time.Duration) (mount.Attr, time.Duration) {
-	out, dirty := c.stat(a)
-	if dirty {
-		left = 0
-	}
-	return out, left
-}
-
-// reply answers attributes with how long the kernel may keep them. When a
-// directory's lease is revoked, the client tells the kernel of the files whose
-// names it may believe, and of no others. The kernel may therefore keep attributes
-// that only the directory's lease covers no longer than it may believe the name.
-func (c *Client) reply(a *pb.Attr) mount.AttrReply {
-	left, own := c.names.Good(a)
-	if !own && left > 0 {
-		left = min(left, c.nodes.CachedFor(ids.Object(a.Object), c.opt.BootTime()))
-	}
-	var r mount.AttrReply
-	r.Attr, r.Valid = c.shown(a, left)
-	return r
-}
-
 // GetAttr implements mount.Attributes.
 func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle) (mount.AttrReply, error) {
 	o, _, ok := c.nodes.Find(id)
@@ -70,7 +20,7 @@ func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ 
 		return mount.AttrReply{}, staleNode
 	}
 	if a, _, ok := c.names.Attr(o); ok {
-		return c.reply(a), nil
+		return c.replies.Attr(a), nil
 	}
 	a, r, err := c.fetchReply(ctx, o)
 	if fault.Is(err, fault.Stale) {
@@ -96,7 +46,7 @@ func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.
 		if err != nil {
 			return nil, mount.AttrReply{}, err
 		}
-		if r := c.reply(a); !c.names.Superseded(a) || try == lookTries {
+		if r := c.replies.Attr(a); !c.names.Superseded(a) || try == lookTries {
 			return a, r, nil
 		}
 	}
@@ -175,20 +125,7 @@ func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set
 	if set.Size != nil {
 		c.engine.SetVersion(a)
 	}
-	return c.reply(a), nil
-}
-
-// doubt forgets objects of which an operation's outcome is not known.
-func (c *Client) doubt(objects ...ids.Object) {
-	for _, o := range objects {
-		if o == 0 {
-			continue
-		}
-		c.names.Forget(o)
-		c.engine.Invalidate(o)
-		n := c.nodes.ForgetObject(o, c.opt.BootTime())
-		c.kernel.Tell(&n, false, nil)
-	}
+	return c.replies.Attr(a), nil
 }
 
 // Access implements mount.Attributes.

@@ -39,7 +39,9 @@ import (
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/recovery"
+	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
+	"cartwheel.dev/clients/cartwheel/revocation"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
@@ -71,7 +73,8 @@ type Client struct {
 	receipts    receipts.Table
 	holds       *holds.Releaser
 	maker       *creation.Maker
-	meant       inodes.Shown
+	replies     *replies.Builder
+	revocation  *revocation.Handler
 	below       *prefetch.Below
 	tickets     *tickets.Table
 	chunks      *transfer.Service

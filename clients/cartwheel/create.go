@@ -4,24 +4,12 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/creation"
+	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
 )
-
-// tellAliases makes the kernel look a changed name up again in the directory's
-// other names (those with other cues).
-func (c *Client) tellAliases(dir ids.Object, cues cue.Set, changed ...string) {
-	out, some := c.nodes.ChangeNames(dir, cues, changed)
-	if !some {
-		return
-	}
-	done := make(chan struct{})
-	c.kernel.Tell(&out, false, func() { close(done) })
-	<-done // at most tellLimit: those directories are not locked by this call
-}
 
 // object makes something that is not opened.
 func (c *Client) object(ctx context.Context, who mount.Caller, id mount.Inode, name string, call cue.Call, create *pb.Create) (mount.Entry, error) {
@@ -34,18 +22,7 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if err != nil {
 		return mount.Entry{}, err
 	}
-	return c.named(id, cues, name, m.Attr, dir), nil
-}
-
-// named answers a call that made a name.
-func (c *Client) named(id mount.Inode, cues cue.Set, name string, a *pb.Attr, dir ids.Object) mount.Entry {
-	e := c.entry(a, cues)
-	left := c.names.Means(dir, name, ids.Object(a.Object))
-	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
-		left = 0
-	}
-	c.believe(&e, a, id, name, left)
-	return e
+	return c.replies.Named(replies.In{Node: id, Dir: dir, Cues: cues}, name, m.Attr), nil
 }
 
 // Mknod implements mount.Names.

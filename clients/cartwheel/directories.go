@@ -115,8 +115,8 @@ func (r *reading) hand(n *names.Named, cookie uint64) bool {
 	if !ok || !known || now.Object != n.Object || !r.cues.Empty() && n.Type == mount.TypeRegular {
 		return r.sink.AddPlus(e, &mount.Entry{})
 	}
-	looked := c.entry(a, r.cues)
-	if c.believe(&looked, a, r.id, n.Name, left); r.sink.AddPlus(e, &looked) {
+	looked := c.replies.Entry(a, r.cues)
+	if c.replies.Believe(&looked, a, r.id, n.Name, left); r.sink.AddPlus(e, &looked) {
 		return true
 	}
 	c.nodes.Forget(looked.Node, 1)

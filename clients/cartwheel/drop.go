@@ -29,6 +29,5 @@ func (c *Client) DropCaches(caller context.Context) {
 	c.names.Clear()
 	c.below.Clear()
 	c.engine.DropCaches()
-	n := c.nodes.ForgetAll(c.opt.BootTime())
-	c.dropKernel(&n)
+	c.revocation.DropAll(c.opt.BootTime())
 }

@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -33,12 +34,12 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 		if err != nil {
 			return mount.Entry{}, mount.Opened{}, err
 		}
-		e := c.named(id, cues, name, m.Attr, dir)
+		e := c.replies.Named(replies.In{Node: id, Dir: dir, Cues: cues}, name, m.Attr)
 		b := c.nodes.CountOpen(ids.Object(m.Attr.Object), flags)
 		b.Dir, b.Name = dir, name
 		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {
 			if m.Existed {
-				e.Attr, _ = c.stat(m.Attr)
+				e.Attr, _ = c.replies.Stat(m.Attr)
 			}
 			return e, c.opened(ctx, who, b, m.Attr, flags, cues), nil
 		}

@@ -51,11 +51,3 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hi
 	}
 	return c.locks.Set(ctx, o, hid, l, wait)
 }
-
-// openIn lists the open objects of a slice that its active knows.
-func (c *Client) openIn(slice ids.Slice) (out []uint64) {
-	for _, o := range c.nodes.Open(func(o ids.Object) bool { return o.Slice() == slice && c.deferred.Of(o) == nil }) {
-		out = append(out, uint64(o))
-	}
-	return out
-}

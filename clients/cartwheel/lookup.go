@@ -2,9 +2,8 @@ package cartwheel
 
 import (
 	"context"
-	"time"
 
-	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -36,15 +35,10 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 		return mount.Entry{}, err
 	}
 	if e.Object == 0 {
-		return mount.Entry{EntryValid: c.told(id, name, 0, c.names.Means(dir, name, 0))}, nil
+		return mount.Entry{EntryValid: c.replies.Name(id, name, 0, c.names.Means(dir, name, 0))}, nil
 	}
 	c.nodes.NoteCues(e.Object, who.PID, cues, c.opt.BootTime())
-	// The attributes may have come long after the name, under another lease.
-	left := c.names.Means(dir, name, e.Object)
-	if !cues.Empty() && a.Mode&mount.TypeMask == mount.TypeRegular {
-		left = 0 // asked for again at each open, so that it is known by which path
-	}
-	c.believe(&out, a, id, name, left)
+	c.replies.Found(&out, replies.In{Node: id, Dir: dir, Cues: cues}, name, a)
 	return out, nil
 }
 
@@ -61,7 +55,7 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 		if err != nil || e.Object == 0 {
 			return nil, e, mount.Entry{}, err
 		}
-		out := c.entry(a, cues)
+		out := c.replies.Entry(a, cues)
 		if c.names.Superseded(a) && try < lookTries {
 			c.nodes.Forget(out.Node, 1)
 			continue
@@ -77,53 +71,6 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 	}
 }
 
-// told bounds how long the kernel may believe a name, and remembers that it
-// does, and what it was shown.
-func (c *Client) told(dir mount.Inode, name string, child mount.Inode, left time.Duration) time.Duration {
-	means := inodes.Meaning{Child: child}
-	defer func() { c.meant.Note(inodes.Name{Dir: dir, Name: name}, means) }()
-	if left <= 0 {
-		return 0
-	}
-	now := c.opt.BootTime()
-	if !c.nodes.MayCache(dir, name, child, now, now+left) {
-		return 0
-	}
-	means.Until = now + left
-	return left
-}
-
-// believe bounds how long the kernel may believe a name, and keep the attributes
-// of the object. Reply says why the attributes that only the directory's lease
-// covers end with the name.
-func (c *Client) believe(e *mount.Entry, a *pb.Attr, dir mount.Inode, name string, left time.Duration) {
-	e.EntryValid = c.told(dir, name, e.Node, left)
-	if left, own := c.names.Good(a); !own {
-		e.Attr, e.AttrValid = c.shown(a, min(left, e.EntryValid))
-	}
-}
-
-// entry answers a lookup and counts it. The kernel may keep the attributes if a
-// lease on the object itself covers them; believe adds what the directory's lease
-// covers.
-func (c *Client) entry(a *pb.Attr, cues cue.Set) mount.Entry {
-	o := ids.Object(a.Object)
-	id := c.nodes.Look(o, cues, a.Mode&mount.TypeMask == mount.TypeDir)
-	if c.nodes.IsFull() {
-		c.kernel.Release()
-	}
-	left, own := c.names.Good(a)
-	if !own {
-		left = 0
-	}
-	e := mount.Entry{Node: id, Generation: 1}
-	e.Attr, e.AttrValid = c.shown(a, left)
-	if a.Mode&mount.TypeMask == mount.TypeDir {
-		c.nodes.RememberAttr(id, &e.Attr)
-	}
-	return e
-}
-
 // dot answers the lookups of "." and "..", which exported mounts ask for.
 func (c *Client) dot(ctx context.Context, dir ids.Object, cues cue.Set, name string) (mount.Entry, error) {
 	a, err := c.calls.Attr(ctx, dir)
@@ -133,7 +80,7 @@ func (c *Client) dot(ctx context.Context, dir ids.Object, cues cue.Set, name str
 	if err != nil {
 		return mount.Entry{}, err
 	}
-	return c.entry(a, cues), nil
+	return c.replies.Entry(a, cues), nil
 }
 
 // lookupCue answers for a component that is a cue: its directory's other name.
@@ -159,8 +106,8 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 	if a.Mode&mount.TypeMask != mount.TypeDir {
 		return mount.Entry{}, fault.E(fault.NotDirectory, op, name, "")
 	}
-	out := c.entry(a, cues)
-	out.EntryValid = c.told(id, name, out.Node, c.names.Left(dir))
+	out := c.replies.Entry(a, cues)
+	out.EntryValid = c.replies.Name(id, name, out.Node, c.names.Left(dir))
 	return out, nil
 }
 

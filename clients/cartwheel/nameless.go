@@ -19,7 +19,7 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 	if err != nil {
 		return mount.Entry{}, mount.Opened{}, err
 	}
-	e := c.entry(a, cues)
+	e := c.replies.Entry(a, cues)
 	opened := c.opened(ctx, who, c.nodes.CountOpen(ids.Object(a.Object), flags), a, flags, cues)
 	c.nodes.MarkHeld(ids.Object(a.Object)) // since it was made
 	return e, opened, nil

@@ -14,7 +14,9 @@ import (
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/recovery"
+	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
+	"cartwheel.dev/clients/cartwheel/revocation"
 	"cartwheel.dev/clients/cartwheel/space"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
@@ -26,6 +28,7 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
 	"cartwheel.dev/clients/trace"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
@@ -60,8 +63,14 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.tickets = tickets.New(tickets.Options{Who: cluster.Who, BootTime: o.BootTime, Renew: func(ctx context.Context, o ids.Object) {
 		_, _ = c.calls.Fetch(ctx, o, calls.Wanted{Content: true}) // without a newer one the node says why it refuses
 	}})
-	c.router = route.New(cluster, o.Logger, c.onRow)
-	c.sessions = session.New(cluster, o.BootTime, session.Handlers{Lapsed: c.lapsed, Revoke: c.revoke}, o.Logger)
+	doubt := func(list ...ids.Object) { c.revocation.Doubt(list...) }
+	c.router = route.New(cluster, o.Logger, func(old, row geoconfig.SliceRow) { c.revocation.NewRow(old, row) })
+	c.sessions = session.New(cluster, o.BootTime, session.Handlers{
+		Lapsed: func(node ids.Node) { c.revocation.Lapsed(node) },
+		Revoke: func(node ids.Node, items []*pb.RevokeRequest_Item, done func([]uint64)) {
+			c.revocation.Revoke(node, items, done)
+		},
+	}, o.Logger)
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
 	c.deferred = deferred.New(deferred.Options{
@@ -70,11 +79,11 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 			return c.calls.Publish(ctx, o)
 		},
-		AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
+		AdvancePages: c.nodes.AdvancePages, Doubt: doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
 	})
 	c.calls = calls.New(calls.Options{
 		Router: c.router, Operator: route.NewOperator(c.router, o.InFlight), Cluster: cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Receipts: &c.receipts,
-		Deferred: c.deferred, HLC: c.hlc, Now: o.Now, Remotely: c.limits.Remotely, AdvancePages: c.nodes.AdvancePages, Doubt: c.doubt,
+		Deferred: c.deferred, HLC: c.hlc, Now: o.Now, Remotely: c.limits.Remotely, AdvancePages: c.nodes.AdvancePages, Doubt: doubt,
 	})
 	c.space = space.New(space.Options{Nodes: cluster, BootTime: o.BootTime, Remotely: c.limits.Remotely, Copies: func() int {
 		row, _ := c.router.Known(ids.RootSlice)
@@ -86,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	committer := commits.New(commits.Options{
-		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, MayCommit: c.locks.MayCommit, Doubt: c.doubt,
+		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, MayCommit: c.locks.MayCommit, Doubt: doubt,
 		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
 	})
 	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: cluster, Tickets: c.tickets, Commit: committer.Commit, Version: c.calls.Whole})
@@ -110,12 +119,18 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		LastClosed: func(o ids.Object) { _ = c.deferred.Refusal(o) }, // no close is left to report it
 		Spawn:      c.life.spawn, Background: c.life.background, Log: o.Logger,
 	})
+	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, BootTime: o.BootTime,
+		Engine: func() *content.Engine { return c.engine }})
+	c.revocation = revocation.New(revocation.Options{
+		Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Deferred: c.deferred, Locks: c.locks, Sessions: c.sessions, Router: c.router,
+		Engine: func() *content.Engine { return c.engine }, BootTime: o.BootTime, Spawn: c.life.spawn,
+	})
 	c.maker = creation.New(creation.Options{
 		Calls: c.calls, Names: c.names, Deferred: c.deferred, Destination: c.destination, Receipts: &c.receipts, Cluster: cluster,
 		Engine: func() *content.Engine { return c.engine }, Find: c.resolver.Find,
 		Begin: func(dir ids.Object, name string) names.Mark { return c.begin(dir, 0, 0, name) },
-		Made:  func(dir ids.Object, cues cue.Set, name string) { c.tellAliases(dir, cues, name) },
-		Doubt: c.doubt, Remotely: c.limits.Remotely, BootTime: o.BootTime, Now: o.Now, Log: o.Logger,
+		Made:  func(dir ids.Object, cues cue.Set, name string) { c.kernel.TellAliases(dir, cues, name) },
+		Doubt: doubt, Remotely: c.limits.Remotely, BootTime: o.BootTime, Now: o.Now, Log: o.Logger,
 	})
 	c.recovery = recovery.New(recovery.Options{
 		Context: c.life.ctx, OpTimeout: o.OpTimeout, Calls: c.calls, Engine: func() *content.Engine { return c.engine }, MakeApart: c.maker.MakeApart,

@@ -33,6 +33,14 @@ func refuseCue(list ...string) error {
 	return nil
 }
 
+// begin notes that an operation on names begins, and has the answers that
+// would wait for its end given now.
+func (c *Client) begin(dir, to, o ids.Object, changed ...string) names.Mark {
+	m := c.names.Begin(dir, to, o, changed...)
+	c.kernel.Begin(dir, to)
+	return m
+}
+
 func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, name string, directory bool) error {
 	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
@@ -56,7 +64,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.Expect), Open: v.IsOpen}}}})
 		if err != nil {
 			if calls.IsUnknown(err) {
-				c.doubt(dir, v.Object)
+				c.revocation.Doubt(dir, v.Object)
 			}
 			return err
 		}
@@ -67,7 +75,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 			l.Entry(dir, name, names.Entry{})
 		})
 		c.holds.Removed(ids.Object(r.Removed), r.Attr, v.IsOpen)
-		c.tellAliases(dir, cues, name)
+		c.kernel.TellAliases(dir, cues, name)
 		return nil
 	}
 	err := calls.AsCaller(who, run)

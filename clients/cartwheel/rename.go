@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -35,7 +36,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 			Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(o), Dir: uint64(dir), Name: []byte(name)}}}})
 		if err != nil {
 			if calls.IsUnknown(err) {
-				c.doubt(dir, o)
+				c.revocation.Doubt(dir, o)
 			}
 			return err
 		}
@@ -51,8 +52,8 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 				return err
 			}
 		}
-		e = c.named(dirID, cues, name, a, dir)
-		c.tellAliases(dir, cues, name)
+		e = c.replies.Named(replies.In{Node: dirID, Dir: dir, Cues: cues}, name, a)
+		c.kernel.TellAliases(dir, cues, name)
 		return nil
 	})
 	return e, err
@@ -77,8 +78,17 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	return c.renameShown(out, who, inodes.Name{Dir: id, Name: name}, inodes.Name{Dir: newID, Name: newName},
-		renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues})
+	r := renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues}
+	return c.replies.Rename(replies.Rename{
+		PID: who.PID, From: inodes.Name{Dir: id, Name: name}, To: inodes.Name{Dir: newID, Name: newName},
+		Dir: dir, NewDir: to, Exchange: flags&mount.RenameExchange != 0,
+	}, func(source, target ids.Object) error {
+		r.source, r.target = source, target
+		return calls.AsCaller(who, func(p *pb.Principal) error {
+			r.p = p
+			return c.rename(out, r)
+		})
+	})
 }
 
 // renaming is a rename on its way.
@@ -110,7 +120,7 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.IsOpen, Object: uint64(r.source), Target: uint64(r.target)}}}})
 	if err != nil {
 		if calls.IsUnknown(err) {
-			c.doubt(r.dir, r.to, source.Object, target.Object)
+			c.revocation.Doubt(r.dir, r.to, source.Object, target.Object)
 		}
 		return err
 	}
@@ -118,8 +128,8 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 	if removed := ids.Object(resp.Result.Removed); removed != 0 && !exchange {
 		c.holds.Replaced(removed, target.IsOpen)
 	}
-	c.tellAliases(r.dir, r.cues, r.name)
-	c.tellAliases(r.to, r.toCues, r.newName)
+	c.kernel.TellAliases(r.dir, r.cues, r.name)
+	c.kernel.TellAliases(r.to, r.toCues, r.newName)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package cartwheel
 
-import "time"
+import (
+	"time"
+)
 
 // Known is how many nodes the kernel knows, and how many names it may believe.
 func (c *Client) Known() (nodes, names int) { return c.nodes.Known() }
@@ -20,22 +22,17 @@ func (c *Client) watch() {
 			return
 		case <-tick.C:
 			if s.since(c.opt.BootTime(), c.opt.Now()) {
-				c.woken()
+				// The kernel's timeouts stood still while the machine slept, and the
+				// leases behind them ended. It is told of every name that it ever
+				// believed: by the clock of the leases none is good any more.
+				c.opt.Logger.Info("the machine was suspended: what the kernel knows is looked at anew")
+				c.revocation.DropAll(0)
 			}
 			c.kernel.Release()
 			c.nodes.ForgetEnded(c.opt.BootTime())
 			c.holds.EndLingering()
 		}
 	}
-}
-
-// woken has the kernel drop everything. The kernel's timeouts stood still while
-// the machine slept, and the leases behind them ended. It is told of every name
-// that it ever believed: by the clock of the leases none is good any more.
-func (c *Client) woken() {
-	c.opt.Logger.Info("the machine was suspended: what the kernel knows is looked at anew")
-	n := c.nodes.ForgetAll(0)
-	c.dropKernel(&n)
 }
 
 // slept is by how much the clock of leases must have run ahead between two looks:

@@ -7,6 +7,7 @@ import (
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
 )
 
 // tellLimit is how long a revocation's answer waits for the kernel to be told.
@@ -101,6 +102,19 @@ func (k *Kernel) TellInFull(id mount.Inode, pagesAreOld bool, then func()) {
 	}
 	queue(*to, &n)
 	(*to).Drained(then)
+}
+
+// TellAliases has the kernel look changed names of a directory up again in the
+// directory's nodes under other cues. It returns when the kernel has been told, or
+// after tellLimit: those nodes are not locked by the call that changed the names.
+func (k *Kernel) TellAliases(dir ids.Object, cues cue.Set, changed ...string) {
+	out, some := k.table.ChangeNames(dir, cues, changed)
+	if !some {
+		return
+	}
+	done := make(chan struct{})
+	k.Tell(&out, false, func() { close(done) })
+	<-done
 }
 
 // queue hands a notice to the kernel's binding.
