@@ -31,21 +31,19 @@ import (
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/deferred"
-	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/prefetch"
-	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/recovery"
 	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/revocation"
 	"cartwheel.dev/clients/cartwheel/space"
-	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/cartwheel/transfer"
+	"cartwheel.dev/clients/cartwheel/xattrs"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -56,33 +54,34 @@ import (
 type Client struct {
 	connection
 	opt      Options
-	names    *names.Cache
-	engine   *content.Engine
-	folder   *recovery.Folder // nil: no cache folder
-	recovery *recovery.Recoverer
-	limits   *timeouts.Limits
 	life     *lifetime
+	limits   *timeouts.Limits
+	recorder *trace.Recorder
 
-	nodes       *inodes.Table
-	kernel      *inodes.Kernel
-	handles     handles
-	locks       *locks.Keeper
-	destination *destination.Chooser
-	deferred    *deferred.Publisher
-	space       *space.Gauge
-	receipts    receipts.Table
-	holds       *holds.Releaser
-	maker       *creation.Maker
-	replies     *replies.Builder
-	revocation  *revocation.Handler
-	below       *prefetch.Below
-	tickets     *tickets.Table
-	chunks      *transfer.Service
-	ahead       *prefetch.Files
-	lists       *listing.Reader
-	recorder    *trace.Recorder
-	calls       *calls.Sender
-	resolver    *resolve.Resolver
+	// What the kernel knows and has open.
+	nodes      *inodes.Table
+	kernel     *inodes.Kernel
+	handles    handles
+	replies    *replies.Builder
+	revocation *revocation.Handler
+
+	// Names and attributes.
+	names    *names.Cache
+	calls    *calls.Sender
+	resolver *resolve.Resolver
+	lists    *listing.Reader
+	maker    *creation.Maker
+	deferred *deferred.Publisher
+	holds    *holds.Releaser
+	xattrs   *xattrs.Service
+	space    *space.Gauge
+
+	// What is in files.
+	engine   *content.Engine // nil until the client is connected
+	chunks   *transfer.Service
+	ahead    *prefetch.Files
+	locks    *locks.Keeper
+	recovery *recovery.Recoverer // likewise
 }
 
 // Init implements mount.FileSystem.

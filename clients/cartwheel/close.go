@@ -158,8 +158,8 @@ func (c *Client) end() error {
 	c.sessions.Close()
 	c.router.Close()
 	err := c.cluster.Close()
-	if c.folder != nil {
-		err = errors.Join(err, c.folder.Close())
+	if c.recovery != nil {
+		err = errors.Join(err, c.recovery.Close())
 	}
 	return err
 }

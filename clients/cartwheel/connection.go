@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/clients/session"
@@ -15,6 +16,7 @@ type connection struct {
 	cluster  *contact.Cluster
 	router   *route.Router
 	sessions *session.Manager
+	tickets  *tickets.Table
 	hlc      *hlc.Clock // of all nodes that were heard of
 	// aheadFrom is Options.AheadFrom.
 	aheadFrom time.Duration

@@ -27,7 +27,7 @@ func (c *Client) DropCaches(caller context.Context) {
 	}
 	_ = c.deferred.PublishAll(ctx, deferred.Every) // their closes tell
 	c.names.Clear()
-	c.below.Clear()
+	c.resolver.DropCaches()
 	c.engine.DropCaches()
 	c.revocation.DropAll(c.opt.BootTime())
 }

@@ -23,8 +23,9 @@ import (
 // answer.
 const tryAgainAfter = 2 * time.Second
 
-// Options set up a Recoverer. None may be missing.
+// Options set up a Recoverer. None but Folder may be missing.
 type Options struct {
+	Folder    *Folder         // nil: the client has none
 	Context   context.Context // ends with the client
 	OpTimeout time.Duration
 	Calls     *calls.Sender
@@ -49,19 +50,20 @@ type Recoverer struct {
 // New returns a Recoverer that waits for nothing.
 func New(o Options) *Recoverer { return &Recoverer{opt: o} }
 
-// Recover commits what an earlier process left in a folder's journal. It returns
+// Recover commits what an earlier process left in the folder's journal. It returns
 // when it is decided what becomes of each object, so that all reads are right, or
 // when ctx ends. The rest goes on in the background, and opens of such an object
 // wait. It is called once.
-func (r *Recoverer) Recover(ctx context.Context, f *Folder) {
-	if len(f.left) == 0 {
+func (r *Recoverer) Recover(ctx context.Context) {
+	f := r.opt.Folder
+	if f == nil || len(f.left) == 0 {
 		return
 	}
 	left := f.left
 	f.left = nil
 	r.waiting.begin(left)
 	for _, l := range left { // one goroutine each: those of a slice that is away hold up no others
-		r.opt.Spawn(func() { r.object(f, l) })
+		r.opt.Spawn(func() { r.object(l) })
 	}
 	r.waiting.awaitAll(ctx)
 }
@@ -79,15 +81,23 @@ func (r *Recoverer) Await(ctx context.Context, o ids.Object) error {
 // Waiting returns the objects that it is not decided about.
 func (r *Recoverer) Waiting() []ids.Object { return r.waiting.list() }
 
+// Close gives the folder back, once nothing uses it any more.
+func (r *Recoverer) Close() error {
+	if r.opt.Folder == nil {
+		return nil
+	}
+	return r.opt.Folder.Close()
+}
+
 // object recovers an object, trying again while its active does not answer.
-func (r *Recoverer) object(f *Folder, l content.Leftover) {
+func (r *Recoverer) object(l content.Leftover) {
 	o, last := l.Object, l.Writes[len(l.Writes)-1].Number
 	defer r.waiting.decided(o)
 	r.opt.Log.Info("writes that a crash left behind are being committed", "object", o.String(), "writes", len(l.Writes))
 	for {
-		err := r.try(f, o, &l)
+		err := r.try(o, &l)
 		if err == nil {
-			f.log.Forget(o, last) // what is written since it was decided stays
+			r.opt.Folder.log.Forget(o, last) // what is written since it was decided stays
 			return
 		}
 		r.opt.Log.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)
@@ -101,7 +111,7 @@ func (r *Recoverer) object(f *Folder, l content.Leftover) {
 
 // try makes one attempt for what the journal has under an object. What is done of
 // it stays done in l.
-func (r *Recoverer) try(f *Folder, was ids.Object, l *content.Leftover) error {
+func (r *Recoverer) try(was ids.Object, l *content.Leftover) error {
 	ctx, cancel := context.WithTimeout(r.opt.Context, r.opt.OpTimeout)
 	err := r.remake(ctx, l)
 	cancel()
@@ -110,7 +120,7 @@ func (r *Recoverer) try(f *Folder, was ids.Object, l *content.Leftover) error {
 	}
 	l.LoggedAs = was
 	// Once it is decided, the engine goes on by itself.
-	return r.opt.Engine().Recover(r.opt.Context, *l, content.Recovery{As: calls.Decode, Park: f.park, Decided: func() { r.waiting.decided(was) }})
+	return r.opt.Engine().Recover(r.opt.Context, *l, content.Recovery{As: calls.Decode, Park: r.opt.Folder.park, Decided: func() { r.waiting.decided(was) }})
 }
 
 // remake makes a file of which a crash kept its active from hearing, if it has

@@ -89,7 +89,7 @@ func (r *Resolver) bytesBelow(dir ids.Object, path []string) uint32 {
 	if !r.opt.IsFar(dir.Slice()) {
 		return 0
 	}
-	return r.opt.Below.Bytes(dir, path[len(path)-1])
+	return r.below.Bytes(dir, path[len(path)-1])
 }
 
 // refusedBy is the error of a walk's last step, nil where there is none or the

@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -24,7 +25,7 @@ type Options struct {
 	Names    *names.Cache
 	Tickets  *tickets.Table
 	Deferred *deferred.Publisher
-	Below    *prefetch.Below
+	BootTime boottime.Func
 	// IsFar reports whether the active of a slice is so far away that what may
 	// be asked of it next is worth having in advance.
 	IsFar func(ids.Slice) bool
@@ -35,12 +36,17 @@ type Options struct {
 // Resolver finds out what names mean. It is safe for use by many goroutines. Its
 // methods may block until a node answers.
 type Resolver struct {
-	opt  Options
-	seen seen
+	opt   Options
+	seen  seen
+	below *prefetch.Below
 }
 
 // New returns a Resolver that has seen no names.
-func New(o Options) *Resolver { return &Resolver{opt: o} }
+func New(o Options) *Resolver { return &Resolver{opt: o, below: prefetch.NewBelow(o.BootTime)} }
+
+// DropCaches hears that all names were dropped on purpose: those below a directory
+// may come along again at once.
+func (r *Resolver) DropCaches() { r.below.Clear() }
 
 const (
 	// eagerAfter is how many names of one directory are asked for one by one

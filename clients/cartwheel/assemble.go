@@ -1,0 +1,122 @@
+package cartwheel
+
+import (
+	"context"
+
+	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/commits"
+	"cartwheel.dev/clients/cartwheel/creation"
+	"cartwheel.dev/clients/cartwheel/deferred"
+	"cartwheel.dev/clients/cartwheel/destination"
+	"cartwheel.dev/clients/cartwheel/holds"
+	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/listing"
+	"cartwheel.dev/clients/cartwheel/locks"
+	"cartwheel.dev/clients/cartwheel/prefetch"
+	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/replies"
+	"cartwheel.dev/clients/cartwheel/resolve"
+	"cartwheel.dev/clients/cartwheel/revocation"
+	"cartwheel.dev/clients/cartwheel/space"
+	"cartwheel.dev/clients/cartwheel/transfer"
+	"cartwheel.dev/clients/cartwheel/xattrs"
+	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// assemble makes the parts that work on what the connection reaches. A part takes
+// those before it. Where it needs a later one, it takes a function that looks it up:
+// none is called before the client is connected.
+func (c *Client) assemble() {
+	var kept receipts.Table
+	chooser := destination.New(destination.Options{Site: c.opt.Site, Router: c.router, Cluster: c.cluster, BootTime: c.opt.BootTime, Log: c.opt.Logger})
+	c.assembleCalls(&kept)
+	c.assembleNames(&kept, chooser)
+	c.assembleFiles()
+	c.revocation = revocation.New(revocation.Options{
+		Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Deferred: c.deferred, Locks: c.locks, Sessions: c.sessions, Router: c.router,
+		Engine: func() *content.Engine { return c.engine }, BootTime: c.opt.BootTime, Spawn: c.life.spawn,
+	})
+	c.space = space.New(space.Options{Nodes: c.cluster, BootTime: c.opt.BootTime, Remotely: c.limits.Remotely, Copies: func() int {
+		row, _ := c.router.Known(ids.RootSlice)
+		return max(len(row.Members), 1)
+	}})
+}
+
+// assembleCalls makes what asks nodes, and the caches that learn the answers.
+func (c *Client) assembleCalls(kept *receipts.Table) {
+	o := &c.opt
+	doubt := func(list ...ids.Object) { c.revocation.Doubt(list...) }
+	c.names = names.New(c.sessions, o.Names)
+	c.names.OnAttr = c.tickets.Learn
+	c.deferred = deferred.New(deferred.Options{
+		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: kept, Log: o.Logger, BootTime: o.BootTime,
+		Engine: func() *content.Engine { return c.engine },
+		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
+			return c.calls.Publish(ctx, o)
+		},
+		AdvancePages: c.nodes.AdvancePages, Doubt: doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
+	})
+	c.calls = calls.New(calls.Options{
+		Router: c.router, Operator: route.NewOperator(c.router, o.InFlight), Cluster: c.cluster, Sessions: c.sessions, Names: c.names,
+		Tickets: c.tickets, Receipts: kept, Deferred: c.deferred, HLC: c.hlc, Now: o.Now, Remotely: c.limits.Remotely,
+		AdvancePages: c.nodes.AdvancePages, Doubt: doubt,
+	})
+}
+
+// assembleNames makes what reads, makes and answers names and attributes.
+func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Chooser) {
+	o := &c.opt
+	engine := func() *content.Engine { return c.engine }
+	c.lists = listing.New(listing.Options{Context: c.life.ctx, Names: c.names, Tickets: c.tickets, Ask: c.calls.List, Publish: c.deferred.PublishDir,
+		IsNear: c.cluster.Near, Spawn: c.life.spawn})
+	c.cluster.Host().Message(method.Page, c.lists.Pushed)
+	c.resolver = resolve.New(resolve.Options{
+		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, BootTime: o.BootTime, IsFar: c.far, List: c.lists.Prefetch,
+	})
+	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, BootTime: o.BootTime, Engine: engine})
+	c.holds = holds.New(holds.Options{
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, BootTime: o.BootTime, Cluster: c.cluster, Calls: c.calls, Names: c.names, Nodes: c.nodes,
+		Engine:     engine,
+		LastClosed: func(o ids.Object) { _ = c.deferred.Refusal(o) }, // no close is left to report it
+		Spawn:      c.life.spawn, Background: c.life.background, Log: o.Logger,
+	})
+	c.maker = creation.New(creation.Options{
+		Calls: c.calls, Names: c.names, Deferred: c.deferred, Destination: chooser, Receipts: kept, Cluster: c.cluster, Engine: engine,
+		Find:     c.resolver.Find,
+		Begin:    func(dir ids.Object, name string) names.Mark { return c.begin(dir, 0, 0, name) },
+		Made:     func(dir ids.Object, cues cue.Set, name string) { c.kernel.TellAliases(dir, cues, name) },
+		Doubt:    func(list ...ids.Object) { c.revocation.Doubt(list...) },
+		Remotely: c.limits.Remotely, BootTime: o.BootTime, Now: o.Now, Log: o.Logger,
+	})
+	c.xattrs = xattrs.New(xattrs.Options{
+		Calls: c.calls, Names: c.names, Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Receipts: kept, Deferred: c.deferred,
+		Destination: chooser, Remotely: c.limits.Remotely,
+	})
+}
+
+// assembleFiles makes what locks, reads ahead and carries what is in files.
+func (c *Client) assembleFiles() {
+	o := &c.opt
+	c.locks = locks.New(locks.Options{
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
+		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
+	})
+	committer := commits.New(commits.Options{
+		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, MayCommit: c.locks.MayCommit,
+		Doubt:     func(list ...ids.Object) { c.revocation.Doubt(list...) },
+		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
+	})
+	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Commit: committer.Commit, Version: c.calls.Whole})
+	c.ahead = prefetch.New(prefetch.Options{
+		Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
+		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil },
+		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
+		Background: c.life.background,
+	})
+}
