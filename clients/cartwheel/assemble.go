@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
+	"cartwheel.dev/clients/cartwheel/opens"
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/replies"
@@ -113,10 +114,16 @@ func (c *Client) assembleFiles() {
 		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
 	})
 	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Commit: committer.Commit, Version: c.calls.Whole})
-	c.ahead = prefetch.New(prefetch.Options{
+	ahead := prefetch.New(prefetch.Options{
 		Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
 		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil },
 		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
 		Background: c.life.background,
+	})
+	c.opens = opens.New(opens.Options{
+		Calls: c.calls, Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Deferred: c.deferred, Ahead: ahead, Cluster: c.cluster, Limits: c.limits,
+		Engine:        func() *content.Engine { return c.engine },
+		AwaitRecovery: func(ctx context.Context, o ids.Object) error { return c.recovery.Await(ctx, o) },
+		IsContentNear: c.nearContent,
 	})
 }

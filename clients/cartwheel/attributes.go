@@ -68,7 +68,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.AwaitFill(inodes.Plain(o))
 	}
-	if err := c.flushFirst(ctx, o); err != nil {
+	if err := c.opens.Flush(ctx, o); err != nil {
 		return mount.AttrReply{}, err
 	}
 	out, cancel := c.limits.Remotely(ctx)

@@ -35,7 +35,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
-	"cartwheel.dev/clients/cartwheel/prefetch"
+	"cartwheel.dev/clients/cartwheel/opens"
 	"cartwheel.dev/clients/cartwheel/recovery"
 	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
@@ -79,7 +79,7 @@ type Client struct {
 	// What is in files.
 	engine   *content.Engine // nil until the client is connected
 	chunks   *transfer.Service
-	ahead    *prefetch.Files
+	opens    *opens.Opener
 	locks    *locks.Keeper
 	recovery *recovery.Recoverer // likewise
 }

@@ -2,23 +2,12 @@ package cartwheel
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
-
-// Unsaved is a file with writes that are not at the nodes.
-type Unsaved struct {
-	Object ids.Object
-	Bytes  uint64
-	Name   func() string // what a person knows it by; nil: by its object
-	// Err says why writes of it were given up; nil: they are still sent.
-	Err error
-}
 
 // Unsaved lists the files with writes, or with names, that are not at the nodes,
 // and those of which writes were lost without a program having been told.
@@ -36,7 +25,7 @@ func (c *Client) Unsaved() []Unsaved {
 	}
 	for _, f := range c.deferred.Which(deferred.Every) {
 		b := inodes.Opening{Object: f.Object, Dir: f.Dir, Name: f.Name}
-		add(Unsaved{Object: f.Object, Name: func() string { return c.path(&b) }})
+		add(Unsaved{Object: f.Object, Name: func() string { return c.opens.Path(&b) }})
 	}
 	for _, o := range c.recovery.Waiting() {
 		add(Unsaved{Object: o})
@@ -105,50 +94,18 @@ func (c *Client) Abandoned() error {
 	return fault.E(fault.Interrupted, "cartwheel.Abandoned", "", "ended before everything was sent")
 }
 
-// mostListed bounds the files that an error names.
-const mostListed = 20
-
 // lost is the error that says what was not saved, and what becomes of it.
 func (c *Client) lost(list []Unsaved) error {
-	if len(list) == 0 {
-		return nil
-	}
-	var bytes uint64
-	var names []string
-	kept, kind := c.engine.Journals(), fault.TimedOut
 	for i := range list {
-		u := &list[i]
-		bytes += u.Bytes
-		if u.Err != nil {
-			kept, kind = false, fault.KindOf(u.Err)
-		}
-		if len(names) < mostListed {
-			names = append(names, c.describe(u))
+		if u := &list[i]; u.Name == nil {
+			u.Name = func() string { return c.names.Path(u.Object) }
 		}
 	}
-	if more := len(list) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+	keptIn := ""
+	if c.engine.Journals() {
+		keptIn = c.opt.CacheDir
 	}
-	fate := "lost"
-	if kept {
-		fate = "kept in " + c.opt.CacheDir + " and sent by the next mount that has it as --cache-dir"
-	}
-	return fault.Errorf(kind, "cartwheel.Close", "", "%d files with %d unsent bytes are not saved, and %s: %s",
-		len(list), bytes, fate, strings.Join(names, ", "))
-}
-
-// describe names a file, as far as this client remembers, and why it was given up.
-func (c *Client) describe(u *Unsaved) string {
-	name := ""
-	if u.Name != nil {
-		name = u.Name()
-	} else {
-		name = c.names.Path(u.Object)
-	}
-	if u.Err != nil {
-		return name + " (" + u.Err.Error() + ")"
-	}
-	return name
+	return unsavedError(list, keptIn)
 }
 
 // end joins all goroutines and closes what Open opened.

@@ -41,7 +41,7 @@ func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.Inode,
 	out, cancel := c.limits.Patiently(ctx)
 	defer cancel()
 	if who.UID != 0 {
-		if err := c.dropSetID(out, h); err != nil {
+		if err := c.opens.DropSetID(out, h.object, h.writer, &h.asked); err != nil {
 			return 0, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/replies"
@@ -59,7 +58,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 // needs neither: its active heard of the open with that.
 func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.Opening, m *creation.Made, cues cue.Set, flags mount.OpenFlags) (err error) {
 	if m.Existed && flags&mount.OpenTruncate != 0 && m.Attr.Size > 0 { // it lives in another slice
-		if m.Attr, err = c.truncate(ctx, who, b.Object, cues); err != nil {
+		if m.Attr, err = c.opens.Truncate(ctx, who, b.Object, cues); err != nil {
 			return err
 		}
 	}
@@ -74,38 +73,8 @@ func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.O
 	}
 	hold := c.engine.Hold(b.Object)
 	defer hold.Release()
-	m.Attr, err = c.toOpen(ctx, b.Object, hold)
+	m.Attr, err = c.opens.Attr(ctx, b.Object, hold)
 	return err
-}
-
-func (c *Client) truncate(ctx context.Context, who mount.Caller, o ids.Object, cues cue.Set) (*pb.Attr, error) {
-	var zero uint64
-	var a *pb.Attr
-	if err := c.flushFirst(ctx, o); err != nil {
-		return nil, err
-	}
-	ctx, cancel := c.limits.Remotely(ctx)
-	defer cancel()
-	err := calls.AsCaller(who, func(p *pb.Principal) (err error) {
-		a, err = c.calls.Change(ctx, o, calls.Operation{Principal: p, Level: cues.Only(cue.Open).Sync(), Op: &pb.Operation{
-			Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(o), Size: &zero}}}})
-		return err
-	})
-	if err == nil {
-		c.engine.SetVersion(a)
-	}
-	return a, err
-}
-
-// flushFirst commits what is dirty of an object before something is done to it,
-// and what a crash left of it.
-func (c *Client) flushFirst(ctx context.Context, o ids.Object) error {
-	if err := c.recovery.Await(ctx, o); err != nil {
-		return err
-	}
-	slow, done := c.limits.Patiently(ctx)
-	defer done()
-	return c.engine.FlushObject(slow, o)
 }
 
 // Read implements mount.Files.
@@ -162,7 +131,7 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid 
 	out, cancel := c.limits.UntilTaken(ctx)
 	defer cancel()
 	if flags&mount.WriteKillSetID != 0 {
-		if err := c.dropSetID(out, h); err != nil {
+		if err := c.opens.DropSetID(out, h.object, h.writer, &h.asked); err != nil {
 			return 0, err
 		}
 	}
@@ -272,7 +241,7 @@ func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode,
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	if who.UID != 0 {
-		if err := c.dropSetID(out, h); err != nil {
+		if err := c.opens.DropSetID(out, h.object, h.writer, &h.asked); err != nil {
 			return err
 		}
 	}

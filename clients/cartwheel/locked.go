@@ -18,7 +18,7 @@ var _ locks.Files = locked{}
 func (f locked) Publish(ctx context.Context, o ids.Object) error { return f.c.deferred.Publish(ctx, o) }
 
 // Flush implements locks.Files.
-func (f locked) Flush(ctx context.Context, o ids.Object) error { return f.c.flushFirst(ctx, o) }
+func (f locked) Flush(ctx context.Context, o ids.Object) error { return f.c.opens.Flush(ctx, o) }
 
 // FlushLate implements locks.Files.
 func (f locked) FlushLate(o ids.Object) (late bool, err error) {
@@ -29,7 +29,7 @@ func (f locked) FlushLate(o ids.Object) (late bool, err error) {
 }
 
 // CatchUp implements locks.Files.
-func (f locked) CatchUp(ctx context.Context, o ids.Object) error { return f.c.catchUp(ctx, o) }
+func (f locked) CatchUp(ctx context.Context, o ids.Object) error { return f.c.opens.CatchUp(ctx, o) }
 
 // isDirty reports whether bytes of a file are not committed.
 func (c *Client) isDirty(o ids.Object) bool { return c.engine.Overlay(&pb.Attr{Object: uint64(o)}) }
