@@ -8,14 +8,24 @@
 // The parts have packages of their own below this one. Each has a lock of its own
 // and takes the functions that it needs, never the Client:
 //
-//	inodes       keeps what the kernel knows, and tells it what is old
-//	traced       counts what the operations of a mount cost
-//	listing      reads directories page by page
-//	prefetch     asks for what may be needed next
-//	locks        takes, claims and gives up advisory locks
-//	transfer     carries the bytes of files
+//	calls        sends requests to actives, and has the caches learn the answers
+//	resolve      finds out what names mean
+//	creation     makes objects, here or at an active
 //	deferred     publishes new files that were made here
 //	destination  chooses the slice of a new object
+//	holds        releases the files that lost their names while they were open
+//	xattrs       has the extended attributes
+//	listing      reads directories page by page
+//	opens        does what an open needs before it is answered
+//	commits      makes written ranges part of files
+//	recovery     has the cache folder, and commits what a crash left in its journal
+//	transfer     carries the bytes of files
+//	prefetch     asks for what may be needed next
+//	locks        takes, claims and gives up advisory locks
+//	inodes       keeps what the kernel knows, and tells it what is old
+//	replies      turns attributes and names into what the kernel is answered
+//	revocation   gives up what leases covered
+//	traced       counts what the operations of a mount cost
 //	tickets      keeps what nodes sealed for a user
 //	receipts     keeps what actives said of writes
 //	space        answers statfs

@@ -69,8 +69,14 @@ type Options struct {
 	// Now is wall time, BootTime the clock of leases; nil: the system's.
 	Now      func() time.Time
 	BootTime boottime.Func
-	// The rest is zero but in a simulation. Network makes the connections, Key
-	// is the process's identity, and Random its chance.
+	Simulated
+}
+
+// Simulated is what a simulation puts in the place of the system. It is zero
+// elsewhere.
+type Simulated struct {
+	// Network makes the connections, Key is the process's identity, and Random its
+	// chance.
 	Network wire.Network
 	Key     wire.Key
 	Random  *rand.Rand

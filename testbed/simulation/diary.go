@@ -76,10 +76,11 @@ func (d *diary) begin(ctx context.Context) error {
 		return err
 	}
 	d.fs, err = cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: ids.Site(d.w.machines()[0].site), Name: d.host.name,
-		CacheDir: d.dir, JournalFileBytes: int64(512 + d.chance.IntN(8<<10)),
+		CacheDir: d.dir,
+		Simulated: cartwheel.Simulated{JournalFileBytes: int64(512 + d.chance.IntN(8<<10)), Network: d.host.begin(), Key: key,
+			Random: newChance(d.w.o.Seed, uint64(900+d.lives)).r},
 		FlushAfter: time.Duration(200_000_000 + d.chance.IntN(3_000_000_000)),
-		OpTimeout:  callBound - 5*time.Second, BootTime: d.clock.read, Network: d.host.begin(), Key: key,
-		Random: newChance(d.w.o.Seed, uint64(900+d.lives)).r, Logger: slog.New(handler{t: d.w.trace, who: d.host.name, least: slog.LevelWarn})})
+		OpTimeout:  callBound - 5*time.Second, BootTime: d.clock.read, Logger: slog.New(handler{t: d.w.trace, who: d.host.name, least: slog.LevelWarn})})
 	return err
 }
 
