@@ -52,7 +52,7 @@ func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.
 	}
 }
 
-// staleNode answers for nodes that nobody knows.
+// staleNode answers for inodes that the table does not know.
 var staleNode = fault.E(fault.Stale, "cartwheel", "", "the node is not known")
 
 // SetAttr implements mount.Attributes. What is dirty is committed first, so

@@ -37,7 +37,7 @@ func deep(t *testing.T) (c *servertest.Cluster, near, away cartwheel.Options) {
 		at = e.Node
 	}
 	put(t, home, at, parts[len(parts)-1], "content", 0)
-	if err := home.Close(); err != nil { // it works alone in them no more
+	if err := home.Close(); err != nil { // they are not exclusively its own any more
 		t.Fatal(err)
 	}
 	return c, near, cartwheel.Options{Site: sites[(active.Index+1)%3]}
@@ -185,7 +185,7 @@ func TestWhatComesAlongIsGivenUp(t *testing.T) {
 }
 
 // TestWhoWorksAloneIsLeftAlone brings names along around a directory in which
-// another client makes files alone: it goes on so.
+// another client makes files by itself: it goes on so.
 func TestWhoWorksAloneIsLeftAlone(t *testing.T) {
 	c, near, o := deep(t)
 	maker := met(t, c, near)
@@ -209,7 +209,7 @@ func TestWhoWorksAloneIsLeftAlone(t *testing.T) {
 		return by["create"].Calls
 	}
 	if n := made("first"); n != 0 {
-		t.Fatalf("a create took %d calls: it does not work alone", n)
+		t.Fatalf("a create took %d calls: the directory is not exclusive", n)
 	}
 	cl := met(t, c, o)
 	if _, err := cl.FileSystem().Lookup(ctx, nobody, mount.Root, "a"); err != nil {

@@ -46,7 +46,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 			c.holds.Release(l)
 		}
 		c.nodes.Forget(e.Node, 1)
-		if !fault.Is(err, fault.Stale) || try == lookTries { // else somebody removed it meanwhile
+		if !fault.Is(err, fault.Stale) || try == lookTries { // else it was removed meanwhile
 			return mount.Entry{}, mount.Opened{}, err
 		}
 		c.names.Forget(dir)

@@ -114,8 +114,8 @@ func TestAListingCostsOneRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// As long as who made them has directories alone, nobody else is let keep
-	// their attributes.
+	// As long as the client that made the directories has them exclusively, no
+	// other may keep their attributes.
 	if err := home.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func Encode(o content.Open) []byte {
 	}
 	out, err := proto.MarshalOptions{}.MarshalAppend([]byte{flags}, &pb.OperateRequest{Principal: w.Principal, SyncLevel: w.Level})
 	if err != nil {
-		return nil // it is then recovered as by nobody
+		return nil // it is then recovered without a writer
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func (p *Publisher) PublishFile(ctx context.Context, f *pending.File) error {
 		// The caller may give up waiting. The file is told all the same.
 		known, cancel := p.opt.UntilKnown(ctx)
 		defer cancel()
-		_, _ = p.PublishClaimed(known, f, nil) // those who wait hear of it
+		_, _ = p.PublishClaimed(known, f, nil) // the waits for the file return it
 	}) {
 		p.Release(f)
 		return fault.E(fault.Closed, "deferred.PublishFile", f.Name, "the mount has ended")
@@ -35,8 +35,8 @@ func (p *Publisher) PublishFile(ctx context.Context, f *pending.File) error {
 }
 
 // PublishAll returns when the actives know all files that a condition holds for,
-// or refused them, and then why they refused one. Whoever closes it hears of it
-// too.
+// or refused them, and then why they refused one. The close of that file returns
+// it too.
 func (p *Publisher) PublishAll(ctx context.Context, which func(*pending.File) bool) error {
 	files := p.Which(which)
 	if len(files) == 0 {

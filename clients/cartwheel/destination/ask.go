@@ -16,9 +16,9 @@ import (
 const op fault.Op = "cartwheel.place"
 
 // ask asks a node at the object's home, else the nearest ones. Where this
-// client's own site is the home, it asks only nodes there, as to go to another
-// site than the directory's helps nobody; with anywhere, because the directory's
-// slice is full, it asks the others then.
+// client's own site is the home, it asks only nodes there: another site than the
+// directory's helps no program. With anywhere, because the directory's slice is
+// full, it asks the others then.
 func (d *Chooser) ask(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home ids.Site, anywhere bool) (ids.Slice, error) {
 	var failed error = fault.E(fault.Unreachable, op, string(home), "no node of the site is known")
 	var nodes, others []ids.Node

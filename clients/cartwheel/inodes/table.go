@@ -72,7 +72,7 @@ func Plain(o ids.Object) mount.Inode {
 	return mount.Inode(o)
 }
 
-// objectOf returns a node's object where the number alone tells.
+// objectOf returns a node's object where the number is enough to tell.
 func objectOf(id mount.Inode) (ids.Object, bool) {
 	if id == mount.Root {
 		return ids.RootObject, true

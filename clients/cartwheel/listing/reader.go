@@ -88,7 +88,7 @@ func (r *Reader) learnPage(dir ids.Object, p *page, going bool, first *names.Mar
 
 // Prefetch reads and learns a directory whose names are asked for one by one, as
 // far as that is not too much. It blocks until pages come; a directory that may
-// not be read is left alone.
+// not be read is left as it is.
 func (r *Reader) Prefetch(ctx context.Context, who mount.Caller, dir ids.Object) {
 	s := r.readOn(who, dir, "", eagerBytes)
 	defer s.stop()

@@ -18,7 +18,7 @@ import (
 // op is what errors of a listing say that they come from.
 const op fault.Op = "cartwheel.ReadDir"
 
-// How far a listing runs ahead of who reads it: a node pushes so many bytes of
+// How far a listing runs ahead of its reader: a node pushes so many bytes of
 // pages in answer to one question, and the next is asked when no more than so
 // many are left. A directory of 10^5 files takes about 14 MB.
 const (

@@ -1,6 +1,6 @@
 // Package receipts keeps what the actives said of the last operation that this
 // client made on each object: which nodes and sites hold it, at which serial and
-// time. It asks nobody.
+// time. It asks no node.
 package receipts
 
 import (
@@ -20,7 +20,7 @@ type Table struct {
 	by map[ids.Object]*pb.Receipt
 }
 
-// Note keeps a receipt, which nobody may change any more; nil is none.
+// Note keeps a receipt, which must not be changed any more; nil is none.
 func (t *Table) Note(o ids.Object, r *pb.Receipt) {
 	if r == nil {
 		return

@@ -61,7 +61,7 @@ type version struct {
 // New returns a Table without tickets.
 func New(o Options) *Table { return &Table{opt: o} }
 
-// IsUser reports whether this client's key acts as one user, who shows tickets.
+// IsUser reports whether this client's key acts as one user, and shows tickets.
 func (t *Table) IsUser() bool { return t.opt.Who().GetTicketNs() != 0 }
 
 // Note keeps the ticket of an object of which only the ID is known.
@@ -99,7 +99,7 @@ func (t *Table) Learn(a *pb.Attr) {
 	t.objects.put(o, x, maxObjects)
 }
 
-// Of returns the tickets of an object; nobody may change them.
+// Of returns the tickets of an object, which must not be changed.
 func (t *Table) Of(o ids.Object) Object {
 	if !t.any.Load() {
 		return Object{}

@@ -146,8 +146,8 @@ func (s *Service) getRequest(o ids.Object, root chunk.Root, readable []byte) *pb
 	return req
 }
 
-// startLimit bounds a request that nobody waits for: about how long the active
-// may take before it is suspected. Who waits asks again then.
+// startLimit bounds a request that no goroutine waits for: about how long the active
+// may take before it is suspected. A reader that waits asks again then.
 const startLimit = time.Second
 
 // StartGet implements content.Starter: it asks the nearest member, once.
@@ -159,7 +159,7 @@ func (s *Service) StartGet(o ids.Object, part content.Part, of *trace.Operation,
 	var shown []byte
 	if s.tickets.IsUser() {
 		if shown = s.tickets.Of(o).Version(part.Root.Address); shown == nil {
-			return false // who waits gets one
+			return false // a reader that waits gets one
 		}
 	}
 	req := s.getRequest(o, part.Root, shown)

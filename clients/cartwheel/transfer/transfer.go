@@ -91,7 +91,7 @@ func (s *Service) bulk(ctx context.Context, slice ids.Slice, class wire.Class, m
 	return out, err
 }
 
-// replicaTimeout bounds what is asked of another member than the active, who
+// replicaTimeout bounds what is asked of another member than the active, which
 // is asked instead then.
 const replicaTimeout = 5 * time.Second
 

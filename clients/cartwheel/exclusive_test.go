@@ -73,7 +73,7 @@ func (m *making) done() {
 	}
 }
 
-// ownDir makes a directory that is the client's alone, with room for IDs.
+// ownDir makes a directory that is exclusively the client's, with room for IDs.
 func ownDir(t *testing.T, cl *cartwheel.Client, name string) mount.Inode {
 	t.Helper()
 	d, err := cl.Mkdir(context.Background(), nobody, mount.Root, name, 0o755)
@@ -84,7 +84,7 @@ func ownDir(t *testing.T, cl *cartwheel.Client, name string) mount.Inode {
 }
 
 // TestAFileIsOneOperation counts what files cost that are made in a directory
-// that is the client's alone.
+// that is exclusively the client's.
 func TestAFileIsOneOperation(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
@@ -295,7 +295,7 @@ func TestOneMakesAName(t *testing.T) {
 	t.Logf("%d of %d were made where their active did not hear of them at once", local.Load(), names)
 }
 
-// TestWhoDiesAloneHoldsUpNobody cuts a client off that has files which nobody
+// TestWhoDiesAloneHoldsUpNobody cuts a client off that has files which no node
 // heard of: others wait for its session at most, and it learns at the close that
 // its name was taken, and keeps the bytes.
 func TestWhoDiesAloneHoldsUpNobody(t *testing.T) {
