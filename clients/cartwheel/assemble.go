@@ -57,7 +57,7 @@ func (c *Client) assembleCalls(kept *receipts.Table) {
 	c.names.OnAttr = c.tickets.Learn
 	c.deferred = deferred.New(deferred.Options{
 		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: kept, Log: o.Logger, BootTime: o.BootTime,
-		Engine: func() *content.Engine { return c.engine },
+		Told: func(o ids.Object, number, version uint64) { c.engine.Told(o, number, version) },
 		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 			return c.calls.Publish(ctx, o)
 		},

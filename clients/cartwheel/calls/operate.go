@@ -47,7 +47,7 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 		return under[node]
 	})
 	if err != nil {
-		return nil, by, &outcome{err}
+		return nil, by, OutcomeOpen(err)
 	}
 	if k := fault.Kind(resp.Result.GetKind()); k != fault.None {
 		return nil, by, fault.E(k, op, "", resp.Result.Message)
@@ -60,11 +60,14 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 	return resp, by, nil
 }
 
-// outcome marks an error after which it is not known whether the operation was
-// done.
+// outcome is a marked error.
 type outcome struct{ error }
 
 func (o *outcome) Unwrap() error { return o.error }
+
+// OutcomeOpen marks an error that no active decided: after those kinds of it that
+// IsUnknown names, the operation may have been done.
+func OutcomeOpen(err error) error { return &outcome{err} }
 
 // IsUnknown reports whether an operation that failed may have been done.
 func IsUnknown(err error) bool {

@@ -17,7 +17,6 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/receipts"
-	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/ids"
@@ -46,8 +45,9 @@ type Options struct {
 	Receipts *receipts.Table
 	Log      *slog.Logger
 	BootTime boottime.Func
-	// Engine returns the content engine, once there are files.
-	Engine func() *content.Engine
+	// Told notes in the write journal that the active has a file, whose create has a
+	// number there, in a version; 0: the active refused the file.
+	Told func(o ids.Object, number, version uint64)
 	// Send sends an operation that publishes a file.
 	Send func(context.Context, calls.Operation) (*pb.OperateResponse, ids.Node, error)
 	// AdvancePages moves the version of the kernel's pages of a file on.

@@ -43,7 +43,7 @@ func (p *Publisher) PublishClaimed(ctx context.Context, f *pending.File, commit 
 			p.opt.AdvancePages(f.Object, old.Version, r.Attr.Version)
 		}
 		p.opt.Receipts.Note(f.Object, resp.Receipt)
-		p.opt.Engine().Told(f.Object, f.Journal, r.Attr.GetVersion())
+		p.opt.Told(f.Object, f.Journal, r.Attr.GetVersion())
 	}
 	if refused != nil {
 		p.refuse(f, refused, commit == nil)
@@ -97,6 +97,6 @@ func (p *Publisher) refuse(f *pending.File, err error, note bool) {
 		p.mu.Unlock()
 	}
 	if !calls.IsUnknown(err) {
-		p.opt.Engine().Told(f.Object, f.Journal, 0)
+		p.opt.Told(f.Object, f.Journal, 0)
 	}
 }
