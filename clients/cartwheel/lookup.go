@@ -85,7 +85,7 @@ func (c *Client) dot(ctx context.Context, dir ids.Object, cues cue.Set, name str
 
 // lookupCue answers for a component that is a cue: its directory's other name.
 func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, cues cue.Set, name string, q cue.Cue, err error) (mount.Entry, error) {
-	const op fault.Op = "cartwheel.Lookup"
+	const op fault.Op = "cartwheel.lookupCue"
 	if err == nil {
 		cues, err = cues.With(q)
 	}

@@ -101,7 +101,7 @@ func (b *Objects) write(ctx context.Context, o ids.Object, cues cue.Set, data []
 // Get returns the content of an object; small ones come with the answer to what
 // the name means.
 func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
-	const op fault.Op = "cartwheel.Objects.Get"
+	const op fault.Op = "cartwheel.Get"
 	c := b.c
 	dir, _, ok := c.nodes.Find(b.dir)
 	if !ok {

@@ -76,7 +76,7 @@ func (c *Client) reach() error {
 
 // start does the part of Open that talks.
 func (c *Client) start(ctx context.Context) error {
-	const op fault.Op = "cartwheel.Open"
+	const op fault.Op = "cartwheel.start"
 	if err := c.cluster.Connect(ctx); err != nil {
 		return err
 	}
