@@ -82,8 +82,8 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 	})
 	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, BootTime: o.BootTime, Engine: engine})
 	c.holds = holds.New(holds.Options{
-		Context: c.life.ctx, OpTimeout: o.OpTimeout, BootTime: o.BootTime, Cluster: c.cluster, Calls: c.calls, Names: c.names, Nodes: c.nodes,
-		Engine:     engine,
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, BootTime: o.BootTime, Client: c.cluster.Client, Calls: c.calls, Names: c.names, Nodes: c.nodes,
+		Engine:     func() holds.Engine { return c.engine },
 		LastClosed: func(o ids.Object) { _ = c.deferred.Refusal(o) }, // no close is left to report it
 		Spawn:      c.life.spawn, Background: c.life.background, Log: o.Logger,
 	})

@@ -13,7 +13,6 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
-	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -26,17 +25,37 @@ import (
 // ends may close ten thousand removed files.
 const releasedAtOnce = 64
 
+// Engine is what of the content engine is needed here.
+type Engine interface {
+	// Discard drops what is dirty of an object that is gone.
+	Discard(o ids.Object)
+	// Send sends what is dirty of an object.
+	Send(o ids.Object)
+}
+
+// Calls asks actives; a *calls.Sender is one.
+type Calls interface {
+	Attr(ctx context.Context, o ids.Object) (*pb.Attr, error)
+	Operate(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error)
+}
+
+var (
+	_ Engine = (*content.Engine)(nil)
+	_ Calls  = (*calls.Sender)(nil)
+)
+
 // Options set up a Releaser. None may be missing.
 type Options struct {
 	Context   context.Context // ends with the client
 	OpTimeout time.Duration
 	BootTime  boottime.Func
-	Cluster   *contact.Cluster
-	Calls     *calls.Sender
-	Names     *names.Cache
-	Nodes     *inodes.Table
+	Calls     Calls
+	// Client is the number of this process.
+	Client func() uint64
+	Names  *names.Cache
+	Nodes  *inodes.Table
 	// Engine returns the content engine, once there are files.
-	Engine func() *content.Engine
+	Engine func() Engine
 	// LastClosed hears that no open of a file is left, under the mutex of Nodes.
 	LastClosed func(ids.Object)
 	// Spawn and Background run a function in a goroutine that the client joins,
@@ -144,7 +163,7 @@ func (r *Releaser) releaseOne(o ids.Object) {
 	ctx, cancel := context.WithTimeout(r.opt.Context, r.opt.OpTimeout)
 	defer cancel()
 	resp, _, err := r.opt.Calls.Operate(ctx, calls.Operation{Slice: o.Slice(), Principal: &pb.Principal{}, Op: &pb.Operation{
-		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: r.opt.Cluster.Client(), Release: true}}}})
+		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: r.opt.Client(), Release: true}}}})
 	if err != nil && r.opt.Context.Err() == nil {
 		r.opt.Log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
 	}

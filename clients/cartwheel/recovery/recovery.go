@@ -23,12 +23,20 @@ import (
 // answer.
 const tryAgainAfter = 2 * time.Second
 
+// Calls asks actives; a *calls.Sender is one.
+type Calls interface {
+	Fetch(ctx context.Context, o ids.Object, want calls.Wanted) (*pb.Attr, error)
+	Operate(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error)
+}
+
+var _ Calls = (*calls.Sender)(nil)
+
 // Options set up a Recoverer. None but Folder may be missing.
 type Options struct {
 	Folder    *Folder         // nil: the client has none
 	Context   context.Context // ends with the client
 	OpTimeout time.Duration
-	Calls     *calls.Sender
+	Calls     Calls
 	// Engine returns the content engine, once there are files.
 	Engine func() *content.Engine
 	// MakeApart makes a file of which its directory's slice takes no more.
