@@ -13,6 +13,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/content"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -167,8 +168,8 @@ func (r *Recoverer) remake(ctx context.Context, l *content.Leftover) error {
 	case err == nil:
 		l.Writes = rest
 		l.Object, l.Known = ids.Object(attr.GetObject()), attr.GetVersion()
-	case calls.IsUnknown(err):
-		return err
+	case calls.IsUnknown(err) || route.MayComeLater(err):
+		return err // it stays in the journal, and is tried again
 	default:
 		l.Writes = rest
 		r.opt.Log.Warn("a file that a crash left behind cannot be made", "name", string(create.Name), "err", err)

@@ -47,7 +47,7 @@ func (n *node) makeApart(context.Context, *pb.Create, *pb.Principal) (*pb.Attr, 
 func TestRemake_GoesByWhatTheActiveHas(t *testing.T) {
 	stale, refused := fault.E(fault.Stale, "recovery.test", "", ""), fault.E(fault.Exists, "recovery.test", "", "")
 	away := calls.OutcomeOpen(fault.E(fault.TimedOut, "recovery.test", "", ""))
-	full := fault.E(fault.Closed, "recovery.test", "", "")
+	full, gone := fault.E(fault.Closed, "recovery.test", "", ""), fault.E(fault.Unreachable, "recovery.test", "", "")
 	for _, x := range []struct {
 		name   string
 		node   node
@@ -64,6 +64,9 @@ func TestRemake_GoesByWhatTheActiveHas(t *testing.T) {
 		{"it is not known whether it was made", node{fetch: stale, operate: away}, 20, 2, 2, true, true},
 		{"its name is taken", node{fetch: stale, operate: refused}, 20, 2, 1, true, false},
 		{"the slice is full", node{fetch: stale, operate: full}, 40, 6, 1, true, false},
+		{"all slices are full", node{fetch: stale, operate: full, apart: full}, 20, 2, 2, true, true},
+		{"no node says which slice is not", node{fetch: stale, operate: full, apart: gone}, 20, 2, 2, true, true},
+		{"its directory is gone meanwhile", node{fetch: stale, operate: full, apart: stale}, 20, 2, 1, true, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			create, err := proto.Marshal(&pb.OperateRequest{Operation: &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Object: 20, Name: []byte("f")}}}})
