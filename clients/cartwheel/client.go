@@ -5,8 +5,8 @@
 // only through package mount. A Client is safe for use by many goroutines;
 // Close joins all of its own.
 //
-// The parts have packages of their own below this one. Each has a lock of its own
-// and takes the functions that it needs, never the Client:
+// The parts have packages of their own below this one. A part takes other parts and
+// functions, never the Client. What it has to guard, it guards by a lock of its own:
 //
 //	calls        sends requests to actives, and has the caches learn the answers
 //	resolve      finds out what names mean

@@ -2,8 +2,10 @@ package cartwheel
 
 import (
 	"cartwheel.dev/clients/cartwheel/traced"
+	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/node/wire"
 )
 
 // FileSystem is the Client as a kernel's binding gets it: each call is counted
@@ -40,3 +42,10 @@ func (c *Client) startRead(o *trace.Operation, id mount.Handle, offset int64, si
 
 // Progress grows with everything that gets to the nodes.
 func (c *Client) Progress() uint64 { return c.engine.Progress() + c.deferred.Published() }
+
+// Host returns the client's connections, for tests that disturb them.
+func (c *Client) Host() *wire.Host { return c.cluster.Host() }
+
+// Chunks is the cluster's chunk service as this client's files use it, for
+// measurements of what files cost above it.
+func (c *Client) Chunks() content.Remote { return c.chunks }

@@ -4,77 +4,64 @@ import (
 	"context"
 	"math"
 
-	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
-	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
 )
 
 var _ mount.PieceReader = (*Client)(nil)
 
-// Create implements mount.Files.
-func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, name string, mode uint32, flags mount.OpenFlags) (mount.Entry, mount.Opened, error) {
-	dir, cues, ok := c.nodes.Find(id)
+// Open implements mount.Files.
+func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, flags mount.OpenFlags) (mount.Opened, error) {
+	const op fault.Op = "cartwheel.Open"
+	o, _, ok := c.nodes.Find(id)
 	if !ok {
-		return mount.Entry{}, mount.Opened{}, staleNode
+		return mount.Opened{}, staleNode
 	}
-	for try := 1; ; try++ {
-		m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open, Writes: flags.Writes(), Create: &pb.Create{
-			Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
-			Truncate: flags&mount.OpenTruncate != 0, Open: true}})
-		if err == nil && m.Attr.Mode&mount.TypeMask != mount.TypeRegular {
-			// The kernel opens what is no regular file itself.
-			err = fault.E(fault.Stale, "cartwheel.Create", name, "is no regular file")
-		}
-		if err != nil {
-			return mount.Entry{}, mount.Opened{}, err
-		}
-		e := c.replies.Named(replies.In{Node: id, Dir: dir, Cues: cues}, name, m.Attr)
-		b := c.nodes.CountOpen(ids.Object(m.Attr.Object), flags)
-		b.Dir, b.Name = dir, name
-		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {
-			if m.Existed {
-				e.Attr, _ = c.replies.Stat(m.Attr)
-			}
-			return e, c.opened(ctx, who, b, m.Attr, flags, cues), nil
-		}
-		if l, isLast := c.holds.EndOpen(b.Object, flags); isLast {
+	if !c.nodes.MayOpen(id, who.PID) {
+		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
+	}
+	cues := c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
+	out, cancel := c.limits.Remotely(ctx)
+	b, err := c.nodes.BeginOpen(out, o, flags)
+	cancel()
+	if err != nil {
+		return mount.Opened{}, err
+	}
+	hold := c.engine.Hold(o)
+	defer hold.Release()
+	var a *pb.Attr
+	if flags&mount.OpenTruncate != 0 {
+		c.nodes.AwaitFill(id)
+		a, err = c.opens.Truncate(ctx, who, o, cues)
+	}
+	if err == nil {
+		a, err = c.opens.Attr(ctx, o, hold)
+	}
+	if hold.Outdated(a) {
+		b.Fresh = false // the kernel gets none of it
+	}
+	if err == nil && a.Mode&mount.TypeMask == mount.TypeDir {
+		err = fault.E(fault.IsDirectory, op, o.String(), "")
+	}
+	if err != nil {
+		if l, isLast := c.holds.EndOpen(o, flags); isLast {
 			c.holds.Release(l)
 		}
-		c.nodes.Forget(e.Node, 1)
-		if !fault.Is(err, fault.Stale) || try == lookTries { // else it was removed meanwhile
-			return mount.Entry{}, mount.Opened{}, err
-		}
-		c.names.Forget(dir)
+		return mount.Opened{}, err
 	}
+	return c.opened(ctx, who, b, a, flags, cues), nil
 }
 
-// openExisting truncates a file that was there before Create, if it has to, and
-// returns in m what it is like now that its open is counted. One that was made
-// needs neither: its active heard of the open with that.
-func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.Opening, m *creation.Made, cues cue.Set, flags mount.OpenFlags) (err error) {
-	if m.Existed && flags&mount.OpenTruncate != 0 && m.Attr.Size > 0 { // it lives in another slice
-		if m.Attr, err = c.opens.Truncate(ctx, who, b.Object, cues); err != nil {
-			return err
-		}
-	}
-	if _, own := c.names.Own(b.Object); own {
-		return nil
-	}
-	if !m.Existed {
-		if _, _, ok := c.names.Attr(b.Object); !ok {
-			c.engine.Invalidate(b.Object) // it may have changed before the open was counted
-		}
-		return nil
-	}
-	hold := c.engine.Hold(b.Object)
-	defer hold.Release()
-	m.Attr, err = c.opens.Attr(ctx, b.Object, hold)
-	return err
+// opened makes a handle of a file whose current attributes are known.
+func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
+	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags}
+	h.content, h.writer = c.opens.Handle(who, &b, a, flags, cues)
+	out := c.opens.Finish(ctx, &b, h.content, a, flags)
+	out.Handle = c.handles.add(h)
+	return out
 }
 
 // Read implements mount.Files.
