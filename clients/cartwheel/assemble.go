@@ -109,7 +109,7 @@ func (c *Client) assembleFiles() {
 		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	committer := commits.New(commits.Options{
-		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, MayCommit: c.locks.MayCommit,
+		Calls: c.calls, Names: c.names, Deferred: c.deferred, ShowOwned: c.tickets.ShowOwned, MayCommit: c.locks.MayCommit,
 		Doubt:     func(list ...ids.Object) { c.revocation.Doubt(list...) },
 		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
 	})

@@ -8,7 +8,6 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
-	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -16,12 +15,22 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
+// Calls runs operations; a *calls.Sender does.
+type Calls interface {
+	Operate(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error)
+	// Learn takes the attributes that an operation left behind.
+	Learn(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, a *pb.Attr)
+}
+
+var _ Calls = (*calls.Sender)(nil)
+
 // Options set up a Committer. None may be missing.
 type Options struct {
-	Calls    *calls.Sender
+	Calls    Calls
 	Names    *names.Cache
-	Tickets  *tickets.Table
 	Deferred *deferred.Publisher
+	// ShowOwned adds to a commit what shows that the user has its chunks.
+	ShowOwned func(*pb.Commit) error
 	// MayCommit waits until it is known whether the locks on an object are held,
 	// and fails where bytes that were written under one are not to be committed.
 	MayCommit func(context.Context, ids.Object) error
@@ -44,7 +53,7 @@ func (c *Committer) Commit(ctx context.Context, commit content.Commit) (*pb.Resu
 	if w == nil {
 		w = &calls.Writer{Principal: &pb.Principal{}}
 	}
-	if err := c.opt.Tickets.ShowOwned(commit.Splice); err != nil {
+	if err := c.opt.ShowOwned(commit.Splice); err != nil {
 		return nil, err
 	}
 	if f := c.opt.Deferred.Of(o); f != nil {
