@@ -58,6 +58,6 @@ func unsavedError(list []Unsaved, keptIn string) error {
 	if keptIn != "" {
 		fate = "kept in " + keptIn + " and sent by the next mount that has it as --cache-dir"
 	}
-	return fault.Errorf(kind, "cartwheel.unsavedError", "", "%d files with %d unsent bytes are not saved, and %s: %s",
+	return fault.Errorf(kind, "cartwheel.Close", "", "%d files with %d unsent bytes are not saved, and %s: %s",
 		len(list), bytes, fate, strings.Join(names, ", "))
 }
