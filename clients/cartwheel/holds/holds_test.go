@@ -111,6 +111,12 @@ func (f *fixture) Send(o ids.Object) {
 	f.resent = append(f.resent, o)
 }
 
+// settle returns when all is released that is to be.
+func settle() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
 // is fails the test where a list is not the one that is wanted.
 func is(t *testing.T, what string, got []ids.Object, want ...ids.Object) {
 	t.Helper()
@@ -151,6 +157,7 @@ func TestRelease_ComesWithTheLastClose(t *testing.T) {
 		if _, err := f.nodes.BeginOpen(t.Context(), file, mount.OpenRead); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
 		is(t, "the released", f.released, file)
 		is(t, "the discarded", f.discarded, file)
 		is(t, "those sent", f.resent)
@@ -167,7 +174,7 @@ func TestRelease_SendsWhatIsDirtyOfAFileThatStays(t *testing.T) {
 				f := newFixture(t)
 				change(f)
 				f.Replaced(file, true)
-				time.Sleep(time.Minute)
+				settle()
 				is(t, "the discarded", f.discarded)
 				is(t, "those sent", f.resent, file)
 			})
@@ -182,7 +189,7 @@ func TestRelease_IsBounded(t *testing.T) {
 		for i := range files {
 			f.Removed(ids.NewObject(1, uint64(100+i)), nil, true)
 		}
-		time.Sleep(time.Minute)
+		settle()
 		if f.most != releasedAtOnce || len(f.released) != files || f.working != 0 {
 			t.Errorf("%d of %d are released, %d at once, %d goroutines are left", len(f.released), files, f.most, f.working)
 		}
@@ -201,7 +208,7 @@ func TestRemoved_ReleasesNothingThatStays(t *testing.T) {
 		if _, _, ok := f.names.Attr(file); ok {
 			t.Error("a file that is gone is not forgotten")
 		}
-		time.Sleep(time.Minute)
+		settle()
 		is(t, "the released", f.released)
 	})
 }
@@ -239,9 +246,9 @@ func TestLingering_ReleasesFilesWithoutAName(t *testing.T) {
 		f.EndLingering()
 		synctest.Wait()
 		is(t, "those released at once", f.released)
-		time.Sleep(time.Minute)
+		settle()
 		f.EndLingering()
-		time.Sleep(time.Minute)
+		settle()
 		is(t, "the released", f.released, other)
 	})
 }
