@@ -93,7 +93,8 @@ func (c *Client) start(ctx context.Context) error {
 	}
 	c.engine = content.New(c.chunks, o)
 	c.life.spawn(c.deferred.PublishOld)
-	c.life.spawn(c.watch)
+	asleep := newSuspension(c.opt.BootTime(), c.opt.Now())
+	c.life.spawn(func() { c.watch(asleep) })
 	c.recovery.Recover(ctx)
 	return nil
 }

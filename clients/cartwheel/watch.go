@@ -1,8 +1,6 @@
 package cartwheel
 
-import (
-	"time"
-)
+import "time"
 
 // Known is how many nodes the kernel knows, and how many names it may believe.
 func (c *Client) Known() (nodes, names int) { return c.nodes.Known() }
@@ -10,12 +8,11 @@ func (c *Client) Known() (nodes, names int) { return c.nodes.Known() }
 // watchEvery is how late the kernel may be told that the machine slept.
 const watchEvery = 250 * time.Millisecond
 
-// watch looks after what the kernel knows, until the Client ends.
-func (c *Client) watch() {
+// watch looks after what the kernel knows, until the Client ends. s began before the
+// kernel knew anything.
+func (c *Client) watch(s *suspension) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	s := suspension{start: c.opt.Now()}
-	s.since(c.opt.BootTime(), c.opt.Now())
 	for {
 		select {
 		case <-c.life.ctx.Done():
@@ -45,6 +42,11 @@ type suspension struct {
 	start time.Time
 	// asleep is how much longer the clock of leases ran since start.
 	asleep time.Duration
+}
+
+// newSuspension begins to notice.
+func newSuspension(boot time.Duration, awake time.Time) *suspension {
+	return &suspension{start: awake, asleep: boot}
 }
 
 // since reports whether the machine slept since it was asked last.
