@@ -38,7 +38,7 @@ func begun(t *testing.T, h *content.Handle, want []byte, off, size int) bool {
 	return began
 }
 
-func TestStartRead_RandomReadOfAKnownMap(t *testing.T) {
+func TestStartRead_BeginsOnAKnownMap(t *testing.T) {
 	cluster := contenttest.New()
 	want := big(t, cluster, 8<<20+100)
 	e := content.New(starter{cluster}, content.Options{})

@@ -296,9 +296,9 @@ func TestWrite_GathersRandomOverwrites(t *testing.T) {
 	}
 }
 
-// TestAppend_FromTwoMounts checks that appends from two mounts are all there,
-// and overwrites of alternate blocks too.
-func TestAppend_FromTwoMounts(t *testing.T) {
+// TestAppend_KeepsRecordsOfTwoMounts checks that appends from two mounts are all
+// there, and overwrites of alternate blocks too.
+func TestAppend_KeepsRecordsOfTwoMounts(t *testing.T) {
 	cluster := contenttest.New()
 	blocks := object + 1
 	cluster.Write(blocks, 0, make([]byte, 64<<12))

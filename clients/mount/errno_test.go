@@ -10,7 +10,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestErrno_OfEveryError(t *testing.T) {
+func TestErrno_TranslatesEveryError(t *testing.T) {
 	missing := fault.E(fault.NotFound, "test", "x", "")
 	for _, each := range []struct {
 		err  error

@@ -158,7 +158,7 @@ func enrol(t *testing.T, admin wire.Key, address string, nodes map[string]string
 	}
 }
 
-func TestRun_ExitCodesOfWrongArguments(t *testing.T) {
+func TestRun_WrongArgumentsHaveExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		code int

@@ -24,7 +24,7 @@ func pairOf(t *testing.T) (table *Table, a, b ID) {
 
 var dir = []ids.Object{objectN(1)}
 
-func TestGrantAlone_ToOneSession(t *testing.T) {
+func TestGrantAlone_GrantsToOneSession(t *testing.T) {
 	table, a, b := pairOf(t)
 	granted := func(want bool, id ID, now int64) {
 		t.Helper()

@@ -389,10 +389,10 @@ func BenchmarkGrantAndChange(b *testing.B) {
 	}
 }
 
-// TestHolders_KnewTheFileByItsDirectory unlinks a file that another session knew
-// only by a lease on the names of its directory. The session is asked, at once,
-// and again after it has lost that lease.
-func TestHolders_KnewTheFileByItsDirectory(t *testing.T) {
+// TestHolders_IncludeSessionsOfItsDirectory unlinks a file that another session
+// knew only by a lease on the names of its directory. The session is asked, at
+// once, and again after it has lost that lease.
+func TestHolders_IncludeSessionsOfItsDirectory(t *testing.T) {
 	for _, earlier := range []bool{false, true} {
 		table := New(DefaultConfig(), 1)
 		s, _, _, err := table.KeepAlive(0, 7, 1e12, 0)

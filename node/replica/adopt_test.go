@@ -99,9 +99,9 @@ func (f *five) carryOut(id ids.Node, n *Node, out *Outputs) {
 	}
 }
 
-// TestAdopt_AHigherLogHeardLater has an active that made itself equal to one log
-// hear of a higher one later. The two differ in what is not committed.
-func TestAdopt_AHigherLogHeardLater(t *testing.T) {
+// TestAdopt_TakesAHigherLogHeardLater has an active that made itself equal to
+// one log hear of a higher one later. The two differ in what is not committed.
+func TestAdopt_TakesAHigherLogHeardLater(t *testing.T) {
 	row := geoconfig.SliceRow{ID: 1, Epoch: 5, Active: "a", Hear: 4, Policy: geoconfig.Policy{Level: 5}}
 	for _, id := range []ids.Node{"a", "b", "c", "d", "e"} {
 		row.Members = append(row.Members, geoconfig.Member{Node: id, State: geoconfig.Normal, Incarnation: 1})

@@ -10,9 +10,9 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestWrite_ManifestsOfSeveralLevels splices a file of several manifest levels
-// at random, and compares content and references all the way.
-func TestWrite_ManifestsOfSeveralLevels(t *testing.T) {
+// TestWrite_KeepsManifestsOfSeveralLevels splices a file of several manifest
+// levels at random, and compares content and references all the way.
+func TestWrite_KeepsManifestsOfSeveralLevels(t *testing.T) {
 	p := newPair(t, 3, 1)
 	n, _, _ := p.twin.create(Principal{}, p.twin.root, "big", TypeRegular|0o644, 0, "", true, false)
 	r, _ := p.run(p.twin.root.id, Principal{}, 0, &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{

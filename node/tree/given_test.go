@@ -107,9 +107,9 @@ func TestReserve_NumberIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// TestUseUp_TwoNumbersOfABlockAtOnce removes two objects in one evaluation. The
+// TestUseUp_NotesTwoNumbersOfABlock removes two objects in one evaluation. The
 // second does not undo what the first noted.
-func TestUseUp_TwoNumbersOfABlockAtOnce(t *testing.T) {
+func TestUseUp_NotesTwoNumbersOfABlock(t *testing.T) {
 	x := txn{view: mapView{}}
 	for _, n := range []uint64{clientNumbers + 3, clientNumbers + 9} {
 		if err := (numbers{&x}).useUp(ids.NewObject(rootID.Slice(), n)); err != nil {
@@ -121,9 +121,9 @@ func TestUseUp_TwoNumbersOfABlockAtOnce(t *testing.T) {
 	}
 }
 
-// TestCreate_WithContent makes files with content where the active numbers them,
-// and replaces what is there.
-func TestCreate_WithContent(t *testing.T) {
+// TestCreate_TakesContent makes files with content where the active numbers
+// them, and replaces what is there.
+func TestCreate_TakesContent(t *testing.T) {
 	d := newDesk(t)
 	r := d.client(alice, fault.None, named("f"), []byte("the first content"))
 	first := r.Attr.Object

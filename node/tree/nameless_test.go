@@ -8,9 +8,10 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// TestCreate_Nameless follows O_TMPFILE: the file lives while its maker holds
-// it, only the holder may name it, and without a name it goes when let go.
-func TestCreate_Nameless(t *testing.T) {
+// TestCreate_NamelessLivesWhileItIsHeld follows O_TMPFILE: the file lives while
+// its maker holds it, only the holder may name it, and without a name it goes
+// when let go.
+func TestCreate_NamelessLivesWhileItIsHeld(t *testing.T) {
 	const maker, other = 7, 8
 	d := newDesk(t)
 	do := func(client uint64, want fault.Kind, op *pb.Operation) *pb.Result {

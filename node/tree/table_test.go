@@ -191,7 +191,7 @@ func TestRename_MovedDirectoryNeedsWrite(t *testing.T) {
 	d.do(bob, fault.None, d.rename("/a/d", "/a/e"))
 }
 
-func TestLink_TooManyLinks(t *testing.T) {
+func TestLink_RefusesTooManyLinks(t *testing.T) {
 	d := newDesk(t)
 	d.make(super, "/f", TypeRegular|0o644)
 	d.make(super, "/d", TypeDir|0o755)

@@ -14,7 +14,7 @@ export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT
 export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' GIT_CONFIG_KEY_1=init.defaultBranch GIT_CONFIG_VALUE_1=main
 `
 
-func TestGit_FromTwoMounts(t *testing.T) {
+func TestGit_WorksFromTwoMounts(t *testing.T) {
 	d := startPrograms(t, "git")
 	dir := d.mkdir("git")
 	d.shell(dir[0], gitEnv+"cp -r '"+source(t)+"' tree\ncd tree\ngit init -q\ngit add .\ngit commit -qm first")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func TestSQLite_FromTwoMounts(t *testing.T) {
+func TestSQLite_WorksFromTwoMounts(t *testing.T) {
 	d := startPrograms(t, "sqlite3")
 	dir := d.mkdir("db")
 	const each = 150

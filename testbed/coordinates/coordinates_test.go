@@ -42,7 +42,7 @@ func small() setting {
 	return setting{space: NewCities(100, 1), config: vivaldi.Default(), rounds: 400, period: 5 * time.Second, join: 64, seed: 1}
 }
 
-func TestBudget_SyntheticCities(t *testing.T) {
+func TestBudget_HoldsInSyntheticCities(t *testing.T) {
 	a := play(t, small()).accuracy(true)
 	plain := small()
 	plain.plain = true

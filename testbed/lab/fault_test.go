@@ -103,7 +103,7 @@ pairs: [{from: a, to: b, delay: 7 ms, jitter: 1 ms, loss: 0.5}, {from: b, to: a,
 	}
 }
 
-func TestConfig_OfEveryBuiltInTopology(t *testing.T) {
+func TestConfig_FillsEveryBuiltInTopology(t *testing.T) {
 	all, err := topology.Builtin()
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func contactFile(t *testing.T) (string, *servertest.Cluster) {
 	return file, c
 }
 
-func TestDoObjects_ThroughTheLibrary(t *testing.T) {
+func TestDoObjects_RunsThroughTheLibrary(t *testing.T) {
 	file, _ := contactFile(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

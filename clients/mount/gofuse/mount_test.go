@@ -159,7 +159,7 @@ func TestMount_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestMount_ReadOnly(t *testing.T) {
+func TestMount_ReadOnlyRefusesWrites(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	o := options(t)
 	o.ReadOnly = true

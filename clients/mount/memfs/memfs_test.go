@@ -14,7 +14,7 @@ import (
 // What the kernel keeps from reaching the file system is tested here; the rest
 // by the suite of mounts, through a binding.
 
-func TestWrite_NoSpace(t *testing.T) {
+func TestWrite_RefusedWithoutSpace(t *testing.T) {
 	ctx, c := context.Background(), mount.Caller{}
 	v := New(Options{Capacity: 4 * pageSize}).View()
 	_, o, err := v.Create(ctx, c, mount.Root, "f", 0o644, mount.OpenReadWrite)

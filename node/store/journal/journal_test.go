@@ -433,7 +433,7 @@ func TestOpen_RefusesANewerFormat(t *testing.T) {
 	}
 }
 
-func TestAppend_FromManyGoroutines(t *testing.T) {
+func TestAppend_KeepsRecordsOfManyGoroutines(t *testing.T) {
 	d := disk.NewMemory()
 	j, _ := opened(t, d, Options{SegmentBytes: 256 << 10})
 	var wg sync.WaitGroup

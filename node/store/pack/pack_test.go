@@ -155,7 +155,7 @@ func TestPutLazy_ReadableAtOnceAndDurableAfterSync(t *testing.T) {
 	}
 }
 
-func TestPut_BesideConcurrentReads(t *testing.T) {
+func TestPut_WorksBesideReads(t *testing.T) {
 	d := disk.NewMemory()
 	p := opened(t, d, small())
 	var wg sync.WaitGroup
