@@ -1,0 +1,186 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// nodes are the machines that a page calls "each machine of a node": it shows
+// the commands of the first.
+var nodes = []string{"tokyo", "boston", "paris"}
+
+// machines stand for the machines of a page. Each is a directory, with addresses
+// of this machine's loopback network in place of the page's.
+type machines struct {
+	t       *testing.T
+	parent  string // a directory for each, by its name
+	root    string // of the repository
+	network string // in place of 192.0.2: no other run has it
+	over    string // the file that lays a page's Go files over the repository
+}
+
+func newMachines(t *testing.T, dir, root string) *machines {
+	t.Helper()
+	m := &machines{t: t, parent: filepath.Join(dir, ".hosts"), root: root, network: fmt.Sprintf("127.%d.%d", 1+rand.IntN(250), rand.IntN(250))}
+	m.over = filepath.Join(dir, ".overlay.json")
+	const program = "clients/register/main.go"
+	data, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, program): filepath.Join(m.parent, "admin", program)}})
+	if err == nil {
+		err = os.WriteFile(m.over, data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// overlay is the option by which Go sees the page's programs in the repository.
+func (m *machines) overlay() string { return "-overlay=" + m.over }
+
+// dir is a machine's directory; the reader's own is the checkout.
+func (m *machines) dir(host string) string {
+	m.t.Helper()
+	if host == "" {
+		return filepath.Dir(m.parent)
+	}
+	dir := filepath.Join(m.parent, host)
+	if _, err := os.Stat(dir); err == nil {
+		return dir // what it has may be a mount that does not answer
+	}
+	for _, sub := range []string{"etc", "mnt", "var/lib", "var/cache"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// text is a page's text as it is on a machine. The page shows the first node;
+// the others have their own name and address. All nodes share one network, so
+// a node listens at its own address only.
+func (m *machines) text(host, text string) string {
+	for i, n := range nodes {
+		if i > 0 && n == host && !strings.Contains(text, host) {
+			text = strings.ReplaceAll(text, nodes[0], n)
+			text = strings.ReplaceAll(text, "192.0.2.11", fmt.Sprintf("192.0.2.%d", 11+i))
+		}
+		if n == host {
+			text = strings.ReplaceAll(text, "0.0.0.0", fmt.Sprintf("192.0.2.%d", 11+i))
+		}
+	}
+	text = strings.ReplaceAll(text, "192.0.2.", m.network+".")
+	text = strings.ReplaceAll(text, "~/cartwheel", m.root)
+	if host == "" {
+		return text
+	}
+	return regexp.MustCompile(`(^|[\s"'=])/(etc|var|mnt)\b`).ReplaceAllString(text, "${1}"+m.dir(host)+"/$2")
+}
+
+// scp is a script in place of scp(1), between the machines' directories.
+func (m *machines) scp() string {
+	return `for to; do :; done
+while [ $# -gt 1 ]; do cp -p "$1" "` + m.parent + `/${to%%:*}${to#*:}" || exit 1; shift; done`
+}
+
+// shown compares what commands print with what a page shows, and remembers the
+// names that the page shortens.
+type shown struct{ known map[string]string } // a name in the page -> the real one
+
+var (
+	// name is what differs from run to run, and what a reader copies: the
+	// identity of a process or a key, or a cluster's number.
+	name = regexp.MustCompile(`12D3KooW\w*(?:\.\.\.)?|\b[0-9a-f]{16}\b`)
+	// loose is what differs and is not copied: numbers, the ends of
+	// identities, which of the sites it is, and whatever dots stand for.
+	loose = regexp.MustCompile(`…\w{8}|\d+|\b(?:tokyo|boston|paris)\b|\.\.\.|\s+`)
+)
+
+// filled is a text with the real names in place of the page's.
+func (s *shown) filled(text string) string {
+	return name.ReplaceAllStringFunc(text, func(n string) string {
+		if real, ok := s.known[n]; ok {
+			return real
+		}
+		return n
+	})
+}
+
+// compare fails the test for a line of the page that no line of the output is.
+func (s *shown) compare(t *testing.T, where string, want []string, out string) {
+	t.Helper()
+	for _, line := range want {
+		found := false
+		for got := range strings.Lines(out) {
+			found = found || s.matches(line, strings.TrimRight(got, "\n"))
+		}
+		if !found {
+			t.Errorf("%s: the page shows\n\t%s\nand the command printed\n%s", where, line, out)
+		}
+	}
+}
+
+// matches reports whether a line of the page is one of the output, and then
+// learns the names in it.
+func (s *shown) matches(line, got string) bool {
+	var pattern strings.Builder
+	var names []string
+	rest := line
+	for rest != "" {
+		at := name.FindStringIndex(rest)
+		if at == nil {
+			at = []int{len(rest), len(rest)}
+		}
+		pattern.WriteString(loosened(rest[:at[0]]))
+		if n := rest[at[0]:at[1]]; n != "" {
+			names = append(names, n)
+			pattern.WriteString(`(\w+)`)
+		}
+		rest = rest[at[1]:]
+	}
+	m := regexp.MustCompile("^" + pattern.String() + "$").FindStringSubmatch(got)
+	if m == nil {
+		return false
+	}
+	for i, n := range names {
+		if real, ok := s.known[n]; ok && real != m[i+1] {
+			return false
+		}
+	}
+	for i, n := range names {
+		s.known[n] = m[i+1]
+	}
+	return true
+}
+
+// loosened is a pattern for a text of the page.
+func loosened(text string) string {
+	var out strings.Builder
+	for text != "" {
+		at := loose.FindStringIndex(text)
+		if at == nil {
+			at = []int{len(text), len(text)}
+		}
+		out.WriteString(regexp.QuoteMeta(text[:at[0]]))
+		switch w := text[at[0]:at[1]]; {
+		case w == "":
+		case w == "...":
+			out.WriteString(".*")
+		case strings.TrimSpace(w) == "":
+			out.WriteString(`\s+`)
+		case strings.HasPrefix(w, "…"):
+			out.WriteString(`…\w{8}`)
+		case w[0] >= '0' && w[0] <= '9':
+			out.WriteString(`\d+`)
+		default:
+			out.WriteString(`(?:tokyo|boston|paris)`)
+		}
+		text = text[at[1]:]
+	}
+	return out.String()
+}
