@@ -39,7 +39,7 @@ func Run(ctx context.Context, args []string, io Stdio) int {
 		return code
 	}
 	if err != nil {
-		return tell(io, &fault.Error{Kind: fault.Usage, Public: "see cartwheeld --help", Cause: err})
+		return tell(io, fault.E(fault.Usage, "", "", fmt.Sprintf("%v (`cartwheeld --help` lists commands, `cartwheeld COMMAND --help` options)", err)))
 	}
 	return tell(io, parsed.Run())
 }

@@ -168,6 +168,8 @@ func TestRun_WrongArgumentsHaveExitCodes(t *testing.T) {
 		{[]string{"node", "--data", t.TempDir()}, 2, "site"},
 		{[]string{"node", "--data", t.TempDir(), "--site", "a"}, 2, "geo_config"},
 		{[]string{"node", "--config", filepath.Join(t.TempDir(), "absent.yaml")}, 3, "absent.yaml"},
+		{[]string{"key", "--data", filepath.Join(t.TempDir(), "absent")}, 2, "cartwheeld: --data: stat"},
+		{[]string{"geo-config", "--data", t.TempDir(), "--listen", "127.0.0.1:7300"}, 2, "is no address such as /ip4/"},
 		{[]string{"version"}, 0, ""},
 		{[]string{"--help"}, 0, ""},
 	} {

@@ -52,7 +52,7 @@ func (h *Host) Listen() error {
 	for _, text := range h.options.Listen {
 		address, err := ma.NewMultiaddr(text)
 		if err != nil {
-			return fault.Wrap(fault.Invalid, opListen, text, err)
+			return &fault.Error{Kind: fault.Invalid, Op: opListen, Subject: text, Public: "is no address such as /ip4/192.0.2.1/tcp/7400", Cause: err}
 		}
 		parsed = append(parsed, address)
 	}

@@ -149,7 +149,7 @@ func (s *Reports) geoConfig(ctx context.Context) status.GeoConfig {
 		out.Kind, out.SinglePoint = p.Name, p.SinglePoint
 	}
 	if out.SinglePoint {
-		out.Warning = "the configuration store is a single process: while it is away, changes wait"
+		out.Warning = "geo-config is a single process: while it is away, changes wait"
 	}
 	return out
 }
@@ -196,6 +196,22 @@ func (s *Reports) SliceList(ctx context.Context, _ *identity.Who, _ *pb.SliceLis
 	return out, nil
 }
 
+// notServing says for people why a node does not serve a slice. A node that has
+// nothing of the slice knows no role.
+func notServing(role replica.RoleKind, known bool) string {
+	switch {
+	case !known:
+		return "this node has nothing of it"
+	case role == replica.RoleActive:
+		return "the active is not ready yet"
+	case role == replica.RoleLeading:
+		return "the active's lease has ended"
+	case role == replica.RoleYielding:
+		return "the active hands the slice over"
+	}
+	return "this node is not the active (" + role.String() + ")"
+}
+
 // slice tells how one slice stands. known says that this node has a copy, whose
 // status is st.
 func (s *Reports) slice(row geoconfig.SliceRow, st replica.Status, known bool) status.Slice {
@@ -208,7 +224,7 @@ func (s *Reports) slice(row geoconfig.SliceRow, st replica.Status, known bool) s
 		out.Serving = p.Serves(s.o.Clock())
 	}
 	if !out.Serving {
-		out.Why = "this node is " + out.Role + " here"
+		out.Why = notServing(st.Role, known)
 	}
 	if state, err := tree.ReadState(s.o.Committed(row.ID)); err == nil {
 		out.Objects, out.StoredBytes = state.Objects, new(int64(state.Stored))
