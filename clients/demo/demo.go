@@ -162,7 +162,7 @@ func Load(dir string) (State, error) {
 	var s State
 	data, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if errors.Is(err, os.ErrNotExist) {
-		return s, fault.E(fault.NotFound, op, dir, "no demo runs there: start one with `cartwheel demo`, or name its folder with --dir")
+		return s, fault.E(fault.NotFound, op, dir, "no demo runs there: start one with `cartwheel demo`, or name its directory with --dir")
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &s)

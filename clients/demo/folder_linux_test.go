@@ -26,7 +26,7 @@ func TestRun_RefusesAFolderOfOthers(t *testing.T) {
 		say  string
 	}{
 		{"another user's folder", true, func(dir string) error { return errors.Join(os.Mkdir(dir, 0o755), stranger(dir)) }, "another user"},
-		{"another user's link to a folder", false, func(dir string) error { return os.Symlink(t.TempDir(), dir) }, "no folder"},
+		{"another user's link to a folder", false, func(dir string) error { return os.Symlink(t.TempDir(), dir) }, "no directory"},
 		{"a folder that others write to", false, func(dir string) error { return errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777)) }, "chmod go-w"},
 		{"another user's state", true, func(dir string) error {
 			state := filepath.Join(dir, ".state")

@@ -18,7 +18,7 @@ func checkFolder(dir string) error {
 	const op fault.Op = "demo.checkFolder"
 	parent, err := os.Stat(filepath.Dir(dir))
 	if err == nil && parent.Mode().Perm()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
-		return fault.E(fault.Permission, op, filepath.Dir(dir), "every user may move what is in this folder: name another one with --dir, or set its sticky bit (chmod +t)")
+		return fault.E(fault.Permission, op, filepath.Dir(dir), "every user may move what is in this directory: name another one with --dir, or set its sticky bit (chmod +t)")
 	}
 	for _, d := range []string{dir, filepath.Join(dir, ".state")} {
 		info, err := os.Lstat(d)
@@ -31,11 +31,11 @@ func checkFolder(dir string) error {
 		owner, ok := info.Sys().(*syscall.Stat_t)
 		switch {
 		case !info.IsDir():
-			return fault.E(fault.Permission, op, d, "is no folder: move it away, or name another folder with --dir")
+			return fault.E(fault.Permission, op, d, "is no directory: move it away, or name another directory with --dir")
 		case !ok || int(owner.Uid) != os.Geteuid():
-			return fault.E(fault.Permission, op, d, "belongs to another user: name a folder of your own with --dir")
+			return fault.E(fault.Permission, op, d, "belongs to another user: name a directory of your own with --dir")
 		case info.Mode().Perm()&0o022 != 0:
-			return fault.E(fault.Permission, op, d, "others may write to it: run chmod go-w on it once you have looked at what is in it, or name another folder with --dir")
+			return fault.E(fault.Permission, op, d, "others may write to it: run chmod go-w on it once you have looked at what is in it, or name another directory with --dir")
 		}
 	}
 	return nil

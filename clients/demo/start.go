@@ -43,7 +43,7 @@ func prepare(opt Options) error {
 	}
 	if s, err := Load(opt.Dir); err == nil {
 		if answers(s.Control) {
-			return fault.Errorf(fault.Busy, op, opt.Dir, "a demo runs there already, process %d; stop it or name another folder with --dir", s.PID)
+			return fault.Errorf(fault.Busy, op, opt.Dir, "a demo runs there already, process %d; stop it or name another directory with --dir", s.PID)
 		}
 		fmt.Fprintf(opt.Out, "a demo that ran in %s was killed; cleaning up after it\n", opt.Dir)
 		for _, site := range s.Sites {
@@ -77,7 +77,7 @@ func prepare(opt Options) error {
 			return fault.Wrap(fault.IO, op, point, err)
 		}
 		if len(left) > 0 {
-			return fault.E(fault.Busy, op, point, "is not empty, and a mount would hide what is in it; move it away or name another folder with --dir")
+			return fault.E(fault.Busy, op, point, "is not empty, and a mount would hide what is in it; move it away or name another directory with --dir")
 		}
 	}
 	return nil

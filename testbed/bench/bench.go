@@ -83,7 +83,7 @@ func (r Runner) Run(ctx context.Context, dirs []string) ([]Figure, error) {
 	var figures []Figure
 	for _, d := range dirs {
 		if st, err := os.Stat(d); err != nil || !st.IsDir() {
-			return nil, fault.E(fault.NotDirectory, op, d, "is not a folder: name folders to measure")
+			return nil, fault.E(fault.NotDirectory, op, d, "is not a directory: name directories to measure")
 		}
 	}
 	for round := range r.Options.Rounds {

@@ -13,10 +13,10 @@ import (
 )
 
 type flags struct {
-	Dirs    []string `arg:"" optional:"" name:"dir" help:"Folders to measure, in turns; ratios are to the first."`
-	Demo    bool     `help:"Start a demo, and measure its first mount too; beside a local folder, where none is named."`
-	In      string   `help:"Where --demo makes its folder." type:"existingdir"`
-	Bin     string   `help:"Folder of the cartwheel command (default: this command's)." type:"path"`
+	Dirs    []string `arg:"" optional:"" name:"dir" help:"Directories to measure, in turns; ratios are to the first."`
+	Demo    bool     `help:"Start a demo, and measure its first mount too; beside a local directory, where none is named."`
+	In      string   `help:"Where --demo makes its directory." type:"existingdir"`
+	Bin     string   `help:"Directory of the cartwheel command (default: this command's)." type:"path"`
 	Rounds  int      `help:"Rounds." default:"2"`
 	Size    int64    `help:"Bytes of the large file." default:"1073741824"`
 	Random  int      `help:"Random 4 KiB operations." default:"20000"`
@@ -32,7 +32,7 @@ type flags struct {
 func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 	const op fault.Op = "bench.Main"
 	var f flags
-	k, err := kong.New(&f, kong.Name("bench"), kong.Description("Does the same work in each folder and prints how fast each was."))
+	k, err := kong.New(&f, kong.Name("bench"), kong.Description("Does the same work in each directory and prints how fast each was."))
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fault.Wrap(fault.Usage, op, "", err)
 	}
 	if len(f.Dirs) == 0 && !f.Demo {
-		return fault.E(fault.Usage, op, "DIR", "name folders to measure, or --demo")
+		return fault.E(fault.Usage, op, "DIR", "name directories to measure, or --demo")
 	}
 	opt := Defaults()
 	opt.Rounds, opt.FileBytes, opt.RandomOps, opt.SmallFiles = f.Rounds, f.Size, f.Random, f.Files

@@ -23,8 +23,8 @@ const (
 type storeFlags struct {
 	Size   int64  `help:"Bytes of the large file." default:"1073741824"`
 	Rounds int    `help:"Rounds." default:"3"`
-	In     string `help:"Where to make the folder of the demo and the stores; on the disk to be measured." type:"existingdir"`
-	Bin    string `help:"Folder of the cartwheel command (default: this command's)." type:"path"`
+	In     string `help:"Where to make the directory of the demo and the stores; on the disk to be measured." type:"existingdir"`
+	Bin    string `help:"Directory of the cartwheel command (default: this command's)." type:"path"`
 	JSON   string `help:"Write every figure to this file." type:"path"`
 }
 

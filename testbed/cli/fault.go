@@ -11,14 +11,14 @@ type faultCmd struct {
 	nameFlag
 	Cut      faultCutCmd      `cmd:"" help:"Let nothing pass between two sites."`
 	Off      faultOffCmd      `cmd:"" help:"Cut a site off from all others."`
-	Heal     faultHealCmd     `cmd:"" help:"Make the network what the topology says: whole, at one site, or between two."`
+	Heal     faultHealCmd     `cmd:"" help:"Restore the network as the topology has it: all of it, at one site, or between two."`
 	Blackout faultBlackoutCmd `cmd:"" help:"Cut a site off again and again."`
 	Set      faultSetCmd      `cmd:"" help:"Change what lies between two sites."`
 	Unplug   faultUnplugCmd   `cmd:"" help:"Take a host's cable out."`
-	Plug     faultPlugCmd     `cmd:"" help:"Put it in again."`
+	Plug     faultPlugCmd     `cmd:"" help:"Put a host's cable in again."`
 	Kill     faultKillCmd     `cmd:"" help:"Kill a host's node (or mount, or geo-config), as a loss of power would."`
-	Pause    faultPauseCmd    `cmd:"" help:"Stop them without ending them, as a machine that hangs would."`
-	Start    faultStartCmd    `cmd:"" help:"Let them go on, and start those that do not run."`
+	Pause    faultPauseCmd    `cmd:"" help:"Stop a host's node (or mount, or geo-config) without ending it, as a machine that hangs would."`
+	Start    faultStartCmd    `cmd:"" help:"Resume what is paused at a host, and start what does not run."`
 }
 
 // ask has the lab do it.

@@ -15,7 +15,7 @@ import (
 
 // runWords are what every run takes.
 type runWords struct {
-	Out   string `help:"Folder that takes the run's folder." default:"cartwheel-testbed" type:"path"`
+	Out   string `help:"Directory that takes the run's directory." default:"cartwheel-testbed" type:"path"`
 	Short bool   `help:"Small sizes and few repetitions: to see that it works."`
 	Seed  uint64 `help:"Draws what chance draws." default:"1"`
 }
@@ -29,7 +29,7 @@ type runCmd struct {
 
 // Help shows how it is called.
 func (runCmd) Help() string {
-	return help("cartwheel-testbed run garage --short\n\nThe folder of a run holds its topology, seed, versions, logs, tables, figures as JSON, and plots.")
+	return help("cartwheel-testbed run garage --short\n\nThe directory of a run holds its topology, seed, versions, logs, tables, figures as JSON, and plots.")
 }
 
 // Run runs it.

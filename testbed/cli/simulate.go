@@ -21,7 +21,7 @@ type simulateCmd struct {
 	Jobs    int      `help:"How many at once; 0: as many as there are processors." default:"0"`
 	Faults  []string `help:"Only these kinds of faults."`
 	Plant   string   `help:"A mistake to make on purpose: the name of one, or list."`
-	Traces  string   `help:"Keep the traces of seeds that fail in this folder." type:"path"`
+	Traces  string   `help:"Keep the traces of seeds that fail in this directory." type:"path"`
 	Packets bool     `help:"Trace every packet as well."`
 }
 

@@ -32,7 +32,7 @@ func (c statusCmd) Run(e *env) error {
 }
 
 func statusText(w io.Writer, s lab.Status) {
-	fmt.Fprintf(w, "%s: %s, up for %v; folder %s\n", s.Name, s.Topology, s.UpFor.Round(time.Second), s.Dir)
+	fmt.Fprintf(w, "%s: %s, up for %v; directory %s\n", s.Name, s.Topology, s.UpFor.Round(time.Second), s.Dir)
 	n := s.Network
 	if n.Error != "" {
 		fmt.Fprintf(w, "Network: nothing is known: %s\n", n.Error)

@@ -17,8 +17,8 @@ type strainCmd struct {
 
 // strainWords are what every strain takes.
 type strainWords struct {
-	Bin string `help:"Folder of the commands (default: this command's)." type:"path"`
-	In  string `help:"Where the run makes its folder (default: that of temporary files)." type:"existingdir"`
+	Bin string `help:"Directory of the commands (default: this command's)." type:"path"`
+	In  string `help:"Where the run makes its directory (default: that of temporary files)." type:"existingdir"`
 }
 
 func (w strainWords) options(e *env) strain.Options {

@@ -36,13 +36,13 @@ type upCmd struct {
 	Topology string `arg:"" help:"One of list, a YAML file, a matrix of RTTs, or cities:NAME,NAME,..."`
 	topologyWords
 	nameFlag
-	Dir      string   `help:"The lab's folder: topology, logs, mounts, data (default: ./cartwheel-testbed/NAME)." type:"path" placeholder:"DIR"`
-	Bin      string   `help:"Folder of the programs (default: this command's)." type:"path" placeholder:"DIR"`
-	KeepData bool     `help:"Leave the nodes' data in the folder when the lab goes down."`
+	Dir      string   `help:"The lab's directory: topology, logs, mounts, data (default: ./cartwheel-testbed/NAME)." type:"path" placeholder:"DIR"`
+	Bin      string   `help:"Directory of the programs (default: this command's)." type:"path" placeholder:"DIR"`
+	KeepData bool     `help:"Leave the nodes' data in the directory when the lab goes down."`
 	Detach   bool     `help:"Return when it is up; down ends it."`
 	DryRun   bool     `help:"Check the topology and print it whole, as YAML; start nothing."`
-	Node     []string `name:"node-flag" help:"A word more for every cartwheeld." sep:"none" placeholder:"WORD"`
-	Mount    []string `name:"mount-flag" help:"A word more for every mount." sep:"none" placeholder:"WORD"`
+	Node     []string `name:"node-flag" help:"One more word on the command line of every cartwheeld." sep:"none" placeholder:"WORD"`
+	Mount    []string `name:"mount-flag" help:"One more word on the command line of every mount." sep:"none" placeholder:"WORD"`
 	Child    bool     `name:"in-background" hidden:"" help:"This is the process that --detach started."`
 }
 
@@ -53,7 +53,7 @@ type nameFlag struct {
 
 // Help shows how it is called.
 func (upCmd) Help() string {
-	return help("cartwheel-testbed up emulab-5x3 --detach\n\nWithout --detach it serves until Ctrl-C, which unmounts and stops everything in order; a second one does not wait.")
+	return help("cartwheel-testbed up emulab-5x3 --detach\n\nWithout --detach it serves until Ctrl-C, which unmounts and stops everything in order; a second Ctrl-C does not wait.")
 }
 
 // Run brings it up.

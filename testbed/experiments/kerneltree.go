@@ -23,7 +23,7 @@ func kerneltree() experiment.Experiment {
 		Name:    "kerneltree",
 		Summary: "copy, list, grep and delete a source tree whose home is 22 ms and 100 ms away",
 		Settings: []experiment.Setting{
-			{Name: "source", Default: "", Help: "folder of the tree (Go's own sources)"},
+			{Name: "source", Default: "", Help: "directory of the tree (Go's own sources)"},
 			{Name: "files", Default: "400", Help: "files of it that are used (60 in the short form)"},
 			{Name: "workers", Default: "16", Help: "workers of the parallel rounds"},
 			{Name: "rtts", Default: "22,100", Help: "round trips to the tree's home, ms (22 in the short form)"},

@@ -66,7 +66,7 @@ func Up(ctx context.Context, opt Options) (*Lab, error) {
 func (p Programs) check() error {
 	for _, path := range []string{p.Cartwheel, p.Cartwheeld, p.Testbed} {
 		if _, err := os.Stat(path); err != nil {
-			return fault.E(fault.NotFound, "lab.Up", path, "is not there: run scripts/build, or name the programs' folder with --bin")
+			return fault.E(fault.NotFound, "lab.Up", path, "is not there: run scripts/build, or name the programs' directory with --bin")
 		}
 	}
 	return nil

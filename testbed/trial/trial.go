@@ -115,7 +115,7 @@ func commandIn(bin string) (string, error) {
 	}
 	program := filepath.Join(bin, "cartwheel")
 	if _, err := os.Stat(program); err != nil {
-		return "", fault.E(fault.NotFound, "trial.commandIn", program, "is not there: run scripts/build, or name its folder with --bin")
+		return "", fault.E(fault.NotFound, "trial.commandIn", program, "is not there: run scripts/build, or name its directory with --bin")
 	}
 	return program, nil
 }
