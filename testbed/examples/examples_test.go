@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,6 +150,42 @@ func TestMarks_AreKnown(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestCitedTests_Exist looks for the tests that the documents name in a
+// sentence or in a command.
+func TestCitedTests_Exist(t *testing.T) {
+	root, all := pages(t)
+	tests := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, p := range all {
+		text, err := os.ReadFile(filepath.Join(root, p.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllStringSubmatch(string(text), -1) {
+			n++
+			if !tests[m[1]] {
+				t.Errorf("%s: there is no %s", p.Name, m[1])
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no page names a test")
 	}
 }
 
