@@ -168,7 +168,8 @@ func (c *staying) text() []byte {
 	return text
 }
 
-// leave ends what stays as Ctrl-C in each terminal does, the newest first.
+// leave ends what stays as Ctrl-C in each terminal does, the newest first. No
+// mount may remain.
 func (s *sandbox) leave() {
 	s.t.Helper()
 	for len(s.staying) > 0 {
@@ -185,6 +186,26 @@ func (s *sandbox) leave() {
 			s.t.Fatalf("%s: Ctrl-C did not end it:\n%s", c.what, tail(c.text(), 2000))
 		}
 	}
+	(&demo{t: s.t}).await("the mounts to go", 20*time.Second, func() error {
+		if left := s.mounts(); len(left) > 0 {
+			return fmt.Errorf("still there: %q", left)
+		}
+		return nil
+	})
+}
+
+// mounts are the mount points below the sandbox.
+func (s *sandbox) mounts() []string {
+	s.t.Helper()
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	s.must(err)
+	var out []string
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], s.dir+"/") {
+			out = append(out, f[4])
+		}
+	}
+	return out
 }
 
 // interrupted reports whether a process passed the signal on to itself, as npm
@@ -209,13 +230,8 @@ func (s *sandbox) end() {
 			}
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	s.must(err)
-	for line := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], s.dir+"/") {
-			s.t.Errorf("%s is still mounted", f[4])
-			_ = syscall.Unmount(f[4], syscall.MNT_FORCE|syscall.MNT_DETACH)
-		}
+	for _, point := range s.mounts() {
+		_ = syscall.Unmount(point, syscall.MNT_FORCE|syscall.MNT_DETACH)
 	}
 }
 
