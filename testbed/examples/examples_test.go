@@ -104,6 +104,34 @@ func TestSpans_MatchTheGrammars(t *testing.T) {
 	}
 }
 
+// TestManPages_MatchTheGrammars checks the example of each command's help, as the
+// man pages have it.
+func TestManPages_MatchTheGrammars(t *testing.T) {
+	root, _ := pages(t)
+	names, err := filepath.Glob(filepath.Join(root, "docs", "man", "*.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^Example: (.*)$`).FindAllStringSubmatch(string(text), -1) {
+			n++
+			for _, words := range (Step{Command: strings.ReplaceAll(m[1], `\-`, "-")}).Lines() {
+				if err := Check(root, words); err != nil {
+					t.Errorf("%s: %s: %v", filepath.Base(name), m[1], err)
+				}
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("only %d examples were found", n)
+	}
+}
+
 // TestNotRun_IsListed compares the blocks that no test runs with a list, so that
 // the list grows only where a reviewer sees it.
 func TestNotRun_IsListed(t *testing.T) {
