@@ -62,7 +62,7 @@ func (s *Orders) HandOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 		kind, err = s.Pass(ctx, row.ID, to)
 	}
 	if err == nil && kind != fault.None {
-		err = fault.E(kind, op, fmt.Sprintf("slices/%d", req.Slice), "the slice cannot be handed over now")
+		err = fault.E(kind, op, fmt.Sprintf("slices/%d", req.Slice), notHandedOver(kind))
 	}
 	if err != nil {
 		return nil, err
@@ -71,6 +71,17 @@ func (s *Orders) HandOver(ctx context.Context, w *identity.Who, req *pb.HandOver
 		return nil, err
 	}
 	return &pb.HandOverResponse{}, nil
+}
+
+// notHandedOver says for people why a slice stays where it is.
+func notHandedOver(kind fault.Kind) string {
+	switch kind {
+	case fault.NotActive:
+		return "this node is not the slice's active, so it cannot hand the slice over"
+	case fault.Again:
+		return "the slice's members are changing: try again in a moment"
+	}
+	return "that member cannot take the slice over now: name another one that is reachable and up to date"
 }
 
 // awaitOther waits, without a worker, until a slice's row names another active
