@@ -108,12 +108,12 @@ func checkNPM(root string, words []string) error {
 	if len(rest) > 0 && rest[0] == "--" {
 		rest = rest[1:]
 	}
-	switch {
-	case script == "scripts/start":
+	switch script {
+	case "scripts/start":
 		return checkWords("cartwheel", append([]string{"demo"}, rest...))
-	case script == "scripts/bench":
+	case "scripts/bench":
 		return checkBench("bench", rest)
-	case script == "scripts/bench --store":
+	case "scripts/bench --store":
 		return checkBench("bench-store", rest)
 	}
 	return Check(root, strings.Fields(script))
