@@ -230,6 +230,14 @@ func (s *sandbox) end() {
 			}
 		}
 	}
+	if s.t.Failed() {
+		logs, err := filepath.Glob(filepath.Join(s.dir, ".run", "*.log")) // of mounts in the background
+		s.must(err)
+		for _, name := range logs {
+			text, err := os.ReadFile(name)
+			s.t.Logf("%s (%v):\n%s", filepath.Base(name), err, tail(text, 4000))
+		}
+	}
 	for _, point := range s.mounts() {
 		_ = syscall.Unmount(point, syscall.MNT_FORCE|syscall.MNT_DETACH)
 	}
