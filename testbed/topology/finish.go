@@ -1,9 +1,12 @@
 package topology
 
 import (
+	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strings"
 
+	"cartwheel.dev/geo-config/fault"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -47,15 +50,6 @@ func (d *draft) finish(top *yaml.Node) {
 	}
 }
 
-// named lists the names of sites.
-func (t *Topology) named() []string {
-	var names []string
-	for _, s := range t.Sites {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 // plainSites makes the sites that were listed, all pairs as wan says.
 func (d *draft) plainSites() *Topology {
 	var out Topology
@@ -73,18 +67,6 @@ func (d *draft) plainSites() *Topology {
 	}
 	out.connect(func(_, _ int) Path { return d.wan })
 	return &out
-}
-
-// connect gives every ordered pair of sites its path.
-func (t *Topology) connect(path func(from, to int) Path) {
-	t.paths = make(map[[2]string]Path, len(t.Sites)*len(t.Sites))
-	for i, a := range t.Sites {
-		for j, b := range t.Sites {
-			if i != j {
-				t.paths[[2]string{a.Name, b.Name}] = path(i, j)
-			}
-		}
-	}
 }
 
 // overrideSites lets the list of sites change what a matrix or cities made.
@@ -189,18 +171,6 @@ func (d *draft) checkSites(top *yaml.Node) {
 	}
 }
 
-// unreachable tells whether nothing ever comes out of a site, or into it.
-func (t *Topology) unreachable(site string) bool {
-	in, out := false, false
-	for _, other := range t.Sites {
-		if other.Name != site {
-			in = in || t.Path(other.Name, site).Loss < 1
-			out = out || t.Path(site, other.Name).Loss < 1
-		}
-	}
-	return !in || !out
-}
-
 func (d *draft) checkHosts(top *yaml.Node) {
 	names := map[string]bool{}
 	for _, n := range d.mounted {
@@ -236,4 +206,37 @@ func (d *draft) checkHosts(top *yaml.Node) {
 		}
 	}
 
+}
+
+// place gives every host its name and address. mounts says who has a mount.
+func (t *Topology) place(mounts string, names map[string]bool) error {
+	const op fault.Op = "topology.place"
+	t.Hosts = nil
+	for i, s := range t.Sites {
+		subnet := t.Network.Addr().As4()
+		n := uint32(subnet[1])<<16 | uint32(subnet[2])<<8 | uint32(subnet[3])
+		n += uint32(i) << (32 - siteBits)
+		for k := range s.Nodes + s.Clients {
+			h := Host{Name: fmt.Sprintf("%s-%d", s.Name, k+1), Site: s.Name, Node: k < s.Nodes}
+			if !h.Node {
+				h.Name = fmt.Sprintf("%s-c%d", s.Name, k-s.Nodes+1)
+			}
+			at := n + uint32(k) + 1
+			h.Address = netip.AddrFrom4([4]byte{subnet[0], byte(at >> 16), byte(at >> 8), byte(at)})
+			h.Mount = mounts == mountAll || mounts == mountNodes && h.Node || mounts == mountClients && !h.Node || names[h.Name]
+			t.Hosts = append(t.Hosts, h)
+		}
+	}
+	if t.GeoConfig == "" {
+		for _, h := range t.Hosts {
+			if h.Node {
+				t.GeoConfig = h.Name
+				break
+			}
+		}
+	}
+	if len(t.Hosts) > MaxHosts {
+		return fault.Errorf(fault.Invalid, op, t.Name, "has %d hosts; at most %d", len(t.Hosts), MaxHosts)
+	}
+	return nil
 }

@@ -8,11 +8,8 @@
 package topology
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
-
-	"cartwheel.dev/geo-config/fault"
 )
 
 // Topology is a wide area. Every name is unique, every ordered pair of sites
@@ -163,12 +160,9 @@ const (
 	perSite   = 250 // the last address is the gateway's
 	siteBits  = 24
 	maxRTT    = 10 * time.Second
-	maxRate   = Rate(10e9)
-	minRate   = Rate(1e3)
 	maxName   = 36 // and -c100 behind it
 	maxLease  = time.Minute
 	minLease  = 100 * time.Millisecond
-	maxQueue  = 1 << 30
 	hostNodes = 100 // more of one kind at one site is a slip of the pen
 )
 
@@ -178,35 +172,35 @@ func defaultNetwork() netip.Prefix {
 
 const defaultLease = 3 * time.Second
 
-// place gives every host its name and address. mounts says who has a mount.
-func (t *Topology) place(mounts string, names map[string]bool) error {
-	const op fault.Op = "topology.place"
-	t.Hosts = nil
-	for i, s := range t.Sites {
-		subnet := t.Network.Addr().As4()
-		n := uint32(subnet[1])<<16 | uint32(subnet[2])<<8 | uint32(subnet[3])
-		n += uint32(i) << (32 - siteBits)
-		for k := range s.Nodes + s.Clients {
-			h := Host{Name: fmt.Sprintf("%s-%d", s.Name, k+1), Site: s.Name, Node: k < s.Nodes}
-			if !h.Node {
-				h.Name = fmt.Sprintf("%s-c%d", s.Name, k-s.Nodes+1)
-			}
-			at := n + uint32(k) + 1
-			h.Address = netip.AddrFrom4([4]byte{subnet[0], byte(at >> 16), byte(at >> 8), byte(at)})
-			h.Mount = mounts == mountAll || mounts == mountNodes && h.Node || mounts == mountClients && !h.Node || names[h.Name]
-			t.Hosts = append(t.Hosts, h)
-		}
+// named lists the names of sites.
+func (t *Topology) named() []string {
+	var names []string
+	for _, s := range t.Sites {
+		names = append(names, s.Name)
 	}
-	if t.GeoConfig == "" {
-		for _, h := range t.Hosts {
-			if h.Node {
-				t.GeoConfig = h.Name
-				break
+	return names
+}
+
+// connect gives every ordered pair of sites its path.
+func (t *Topology) connect(path func(from, to int) Path) {
+	t.paths = make(map[[2]string]Path, len(t.Sites)*len(t.Sites))
+	for i, a := range t.Sites {
+		for j, b := range t.Sites {
+			if i != j {
+				t.paths[[2]string{a.Name, b.Name}] = path(i, j)
 			}
 		}
 	}
-	if len(t.Hosts) > MaxHosts {
-		return fault.Errorf(fault.Invalid, op, t.Name, "has %d hosts; at most %d", len(t.Hosts), MaxHosts)
+}
+
+// unreachable tells whether nothing ever comes out of a site, or into it.
+func (t *Topology) unreachable(site string) bool {
+	in, out := false, false
+	for _, other := range t.Sites {
+		if other.Name != site {
+			in = in || t.Path(other.Name, site).Loss < 1
+			out = out || t.Path(site, other.Name).Loss < 1
+		}
 	}
-	return nil
+	return !in || !out
 }

@@ -10,6 +10,13 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
+// Limits of what one link has.
+const (
+	maxRate  = Rate(10e9)
+	minRate  = Rate(1e3)
+	maxQueue = 1 << 30 // bytes
+)
+
 // Rate is in bits per second.
 type Rate int64
 
