@@ -51,9 +51,3 @@ func (e *events) recent() []Event {
 	defer e.mu.Unlock()
 	return append([]Event(nil), e.last...)
 }
-
-// Note adds a line of the caller's to the lab's events.
-func (l *Lab) Note(text string) { l.events.add("note", "", text) }
-
-// Events returns the newest events, the oldest first.
-func (l *Lab) Events() []Event { return l.events.recent() }

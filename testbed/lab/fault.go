@@ -172,6 +172,7 @@ func (f Fault) Check(t *topology.Topology) error {
 	return nil
 }
 
+// unknownSite says that a name is no site, and what it may be instead.
 func unknownSite(t *topology.Topology, name string) error {
 	if h, ok := t.Host(name); ok {
 		return fault.Errorf(fault.NotFound, "lab.Do", name, "is a host; what lies between sites is changed, and its site is %s (unplug takes a host off)", h.Site)
@@ -219,9 +220,9 @@ func (l *Lab) do(ctx context.Context, f Fault) error {
 	case Unplug, Plug:
 		return l.network.HostLink(h.Name, f.Do == Plug)
 	case Kill:
-		return l.kill(h, l.which(h, f))
+		return h.kill(l.which(h, f))
 	case Pause:
-		return l.pause(h, l.which(h, f))
+		return h.pause(l.which(h, f))
 	}
 	return l.resume(ctx, h, l.which(h, f))
 }

@@ -9,6 +9,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/testbed/netns"
 	"cartwheel.dev/testbed/topology"
 	"cartwheel.dev/testbed/wan"
 )
@@ -231,4 +233,32 @@ func (l *Lab) say(format string, args ...any) {
 
 func (l *Lab) path(parts ...string) string {
 	return filepath.Join(append([]string{l.opt.Dir}, parts...)...)
+}
+
+func asExit(err error) (*exec.ExitError, bool) {
+	var e *exec.ExitError
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+// Note adds a line of the caller's to the lab's events.
+func (l *Lab) Note(text string) { l.events.add("note", "", text) }
+
+// Events returns the newest events, the oldest first.
+func (l *Lab) Events() []Event { return l.events.recent() }
+
+// record is lab.json.
+func (l *Lab) record(ready bool) Record {
+	r := Record{
+		Name: l.opt.Name, PID: os.Getpid(), Dir: l.opt.Dir, Topology: l.opt.Topology.Name, Contact: l.Contact(), Started: l.started.UTC(),
+		Ready: ready, KeepData: l.opt.KeepData, Seed: l.opt.Topology.Seed, Version: l.opt.Version,
+	}
+	run := netns.Run{Prefix: Prefix, ID: l.opt.Name}
+	for _, h := range l.hosts {
+		r.Hosts = append(r.Hosts, HostRecord{
+			Name: h.Name, Site: h.Site, Address: h.Address, Namespace: run.Name("h." + h.Name), NodeID: string(h.id), Mount: h.point,
+			Environ: l.environ(h),
+		})
+	}
+	return r
 }

@@ -285,22 +285,6 @@ func (l *Lab) watch() {
 	}()
 }
 
-// record is lab.json.
-func (l *Lab) record(ready bool) Record {
-	r := Record{
-		Name: l.opt.Name, PID: os.Getpid(), Dir: l.opt.Dir, Topology: l.opt.Topology.Name, Contact: l.Contact(), Started: l.started.UTC(),
-		Ready: ready, KeepData: l.opt.KeepData, Seed: l.opt.Topology.Seed, Version: l.opt.Version,
-	}
-	run := netns.Run{Prefix: Prefix, ID: l.opt.Name}
-	for _, h := range l.hosts {
-		r.Hosts = append(r.Hosts, HostRecord{
-			Name: h.Name, Site: h.Site, Address: h.Address, Namespace: run.Name("h." + h.Name), NodeID: string(h.id), Mount: h.point,
-			Environ: l.environ(h),
-		})
-	}
-	return r
-}
-
 // withLog adds what a log says last.
 func withLog(err error, path string) error {
 	data, rerr := os.ReadFile(path)
