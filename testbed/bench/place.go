@@ -2,9 +2,24 @@ package bench
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// place is one folder under measurement.
+type place struct {
+	dir string
+	opt Options
+	out func(work, unit string, value float64)
+}
+
+// timed returns how long fn took, in seconds.
+func timed(fn func() error) (float64, error) {
+	start := time.Now()
+	err := fn()
+	return time.Since(start).Seconds(), err
+}
 
 // dropAttribute, when set on anything in a Cartwheel mount, drops that mount's
 // own caches; other file systems refuse it, which is fine.
