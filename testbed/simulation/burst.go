@@ -20,7 +20,7 @@ import (
 // moves and removes files of its own, so that it knows what must be there. The
 // moves lead to directories of other slices. At the end another client looks.
 type burst struct {
-	w    *world
+	*findings
 	dirs []string
 
 	mu    sync.Mutex // guards below
@@ -45,7 +45,7 @@ type owned struct {
 
 // did notes what was done with a file, and how it ended; it returns the error.
 func (f *owned) did(k *worker, err error, format string, args ...any) error {
-	what := fmt.Sprintf("%.3f %s", time.Since(k.b.w.trace.began).Seconds(), fmt.Sprintf(format, args...))
+	what := fmt.Sprintf("%.3f %s", k.b.since().Seconds(), fmt.Sprintf(format, args...))
 	if err != nil {
 		what += ": " + err.Error()
 	}
@@ -55,12 +55,12 @@ func (f *owned) did(k *worker, err error, format string, args ...any) error {
 
 const burstDirs = 3
 
-// prepare makes the directories, each at a site of its own as far as there are.
-func (b *burst) prepare(ctx context.Context, fs *cartwheel.Client) error {
+// prepare makes the directories, all but the first at a site of its own.
+func (b *burst) prepare(ctx context.Context, fs *cartwheel.Client, sites []string) error {
 	for i := range burstDirs {
 		parent := mount.Root
 		if i > 0 {
-			e, err := fs.Lookup(ctx, mount.Caller{}, mount.Root, ".Site="+b.w.machines()[i].site)
+			e, err := fs.Lookup(ctx, mount.Caller{}, mount.Root, ".Site="+sites[i])
 			if err != nil {
 				return err
 			}
@@ -113,8 +113,8 @@ func (k *worker) run(ctx context.Context, stop chan struct{}, pause time.Duratio
 		if !k.enter() {
 			continue
 		}
-		if err := k.step(ctx); err != nil && !k.b.w.allowed(err) && !ended(k.over) {
-			k.b.w.problem("BURST: %s: %v", k.name, err)
+		if err := k.step(ctx); err != nil && !k.b.allowed(err) && !ended(k.over) {
+			k.b.problem("BURST: %s: %v", k.name, err)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (k *worker) put(ctx context.Context, f *owned, n mount.Inode, h mount.Handl
 		clear(f.contents)
 		f.contents[content], f.absent = true, false
 	}
-	if err == nil && !ended(k.over) && !k.b.w.filled.Load() {
+	if err == nil && !ended(k.over) && !k.b.filled.Load() {
 		certain()
 	}
 	if err == nil && k.chance.IntN(4) == 0 {
@@ -217,7 +217,7 @@ func (k *worker) put(ctx context.Context, f *owned, n mount.Inode, h mount.Handl
 	case err != nil: // what was not taken is not in the file
 		maps.Copy(f.contents, before)
 		// A disk that filled up behind the write refuses a new file too.
-		f.absent = f.absent || absent && k.b.w.allowed(err)
+		f.absent = f.absent || absent && k.b.allowed(err)
 	}
 	return err
 }
@@ -290,12 +290,12 @@ func (k *worker) unlink(ctx context.Context, f *owned) error {
 func (b *burst) look(ctx context.Context, k *worker) {
 	k.enter()
 	if err := k.meet(ctx); err != nil {
-		b.w.problem("LOST: %v", err)
+		b.problem("LOST: %v", err)
 		return
 	}
 	for _, f := range b.files {
 		if wrong := k.check(ctx, f); wrong != "" {
-			b.w.problem("LOST: %s: %s; it was %s", f.name, wrong, strings.Join(f.past, ", "))
+			b.problem("LOST: %s: %s; it was %s", f.name, wrong, strings.Join(f.past, ", "))
 		}
 	}
 }

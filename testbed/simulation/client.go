@@ -11,15 +11,17 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel"
-	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
+	"cartwheel.dev/testbed/historytest"
 )
 
 // client is one mount: its host, its clock and cache folder, and the process if
 // it runs.
 type client struct {
-	w      *world
+	run    *run
+	to     *cluster
+	load   *historytest.Workload
 	index  int
 	name   string
 	site   ids.Site
@@ -35,37 +37,22 @@ type client struct {
 	lives  int
 }
 
-// client opens one more mount.
-func (w *world) client(ctx context.Context, i int) error {
-	c := &client{w: w, index: i, name: fmt.Sprint("c", i), site: ids.Site(w.machines()[i%len(w.machines())].site),
-		clock: newClock(drift(w.chance, 0.005)), chance: rand.New(rand.NewPCG(w.o.Seed, uint64(200+i)))}
-	c.host = w.net.host(c.name)
-	c.folder = filepath.Join(w.o.Dir, c.name+".0")
+// newClient opens one more mount, and has it work in the workload.
+func newClient(ctx context.Context, to *cluster, load *historytest.Workload, i int) (*client, error) {
+	c := &client{run: to.run, to: to, load: load, index: i, name: fmt.Sprint("c", i), site: ids.Site(to.machines()[i%len(to.machines())].site),
+		clock: newClock(drift(to.chance, 0.005)), chance: rand.New(rand.NewPCG(to.o.Seed, uint64(200+i)))}
+	c.host = to.net.clientHost(c.name)
+	c.folder = filepath.Join(to.o.Dir, c.name+".0")
 	if err := c.open(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	w.clients = append(w.clients, c)
-	c.actor = w.load.Add(c.fs, rand.New(rand.NewPCG(w.o.Seed, uint64(300+i))))
-	return nil
-}
-
-// contact is what every client knows at its start.
-func (w *world) contact() (contact.File, error) {
-	path := filepath.Join(w.o.Dir, "user.key")
-	encoded, err := w.user.Marshal()
-	if err == nil {
-		err = os.WriteFile(path, encoded, 0o600)
-	}
-	file := contact.File{Cluster: clusterID, UserKey: path}
-	for _, m := range w.machines() {
-		file.Nodes = append(file.Nodes, m.host.address()+"/p2p/"+string(m.id()))
-	}
-	return file, err
+	c.actor = load.Add(c.fs, rand.New(rand.NewPCG(to.o.Seed, uint64(300+i))))
+	return c, nil
 }
 
 // open begins a life of the process.
 func (c *client) open(ctx context.Context) error {
-	file, err := c.w.contact()
+	file, err := c.to.contact()
 	if err != nil {
 		return err
 	}
@@ -73,7 +60,7 @@ func (c *client) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	level := c.w.o.Level
+	level := c.run.o.Level
 	if level == slog.LevelInfo {
 		level = slog.LevelWarn
 	}
@@ -81,7 +68,7 @@ func (c *client) open(ctx context.Context) error {
 	mounted, err := cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: c.site, Name: c.name, CacheDir: c.folder,
 		OpTimeout: callBound - 5*time.Second, BootTime: c.clock.read,
 		Simulated: cartwheel.Simulated{Network: c.host.begin(), Key: key, Random: rand.New(rand.NewPCG(c.chance.Uint64(), 1))},
-		Logger:    slog.New(handler{t: c.w.trace, who: c.name, least: level, over: over})})
+		Logger:    slog.New(handler{t: c.run.trace, who: c.name, least: level, over: over})})
 	if err != nil {
 		return err
 	}
@@ -108,18 +95,18 @@ func (c *client) crash() bool {
 		c.mu.Unlock()
 		return false
 	}
-	c.w.load.Lose(c.actor)
+	c.load.Lose(c.actor)
 	c.fs = nil
 	close(c.over)
 	c.mu.Unlock()
 	c.host.end(c.chance.IntN(2) == 0)
-	next := filepath.Join(c.w.o.Dir, fmt.Sprintf("%s.%d", c.name, c.lives))
+	next := filepath.Join(c.run.o.Dir, fmt.Sprintf("%s.%d", c.name, c.lives))
 	if err := duplicate(os.DirFS(c.folder), next); err != nil {
-		c.w.problem("FOLDER: %s: %v", c.name, err)
+		c.run.problem("FOLDER: %s: %v", c.name, err)
 	}
 	c.folder = next
-	c.w.trace.say(c.name, "crashes")
-	c.w.work.Go(mounted.Abort)
+	c.run.trace.say(c.name, "crashes")
+	c.run.work.Go(mounted.Abort)
 	return true
 }
 
@@ -130,27 +117,26 @@ func (c *client) start() {
 		err := c.open(ctx)
 		cancel()
 		if err == nil {
-			c.w.trace.say(c.name, "starts")
+			c.run.trace.say(c.name, "starts")
 			return
 		}
-		c.w.trace.say(c.name, "does not start: %v", err)
+		c.run.trace.say(c.name, "does not start: %v", err)
 		c.host.end(false)
 		pass(time.Duration(500_000_000 + c.chance.IntN(500_000_000)))
 	}
 }
 
-// crashes is the fault that a client's process dies.
-func (w *world) crashing() harm {
-	c := w.clients[w.chance.IntN(len(w.clients))]
-	if mounted, _ := c.now(); mounted == nil {
-		return harm{}
+// restarted gives the workload the client's new process.
+func (c *client) restarted() bool {
+	now, over := c.now()
+	if now == nil {
+		return false
 	}
-	began := false
-	return harm{about: c.name, length: time.Duration(10_000_000 + w.chance.IntN(3_000_000_000)),
-		begin: func() { began = c.crash() },
-		lift: func() {
-			if began {
-				c.start()
-			}
-		}}
+	ctx, cancel := context.WithTimeout(context.Background(), callBound)
+	defer cancel()
+	err := c.load.Restart(ctx, c.actor, now)
+	if err != nil && !ended(over) {
+		c.run.problem("RESTART: %s: %v", c.name, err)
+	}
+	return err == nil
 }

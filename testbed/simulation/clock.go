@@ -1,7 +1,8 @@
 package simulation
 
 import (
-	"math/rand/v2"
+	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -24,18 +25,6 @@ type clock struct {
 
 func newClock(rate float64) *clock {
 	return &clock{began: time.Now(), base: time.Hour, rate: rate}
-}
-
-// drift draws the rate of a clock: half of them are at one bound or the other,
-// where what is promised by one clock and counted by another is shortest.
-func drift(chance *rand.Rand, most float64) float64 {
-	switch chance.IntN(4) {
-	case 0:
-		return 1 - most
-	case 1:
-		return 1 + most
-	}
-	return 1 - most + 2*most*chance.Float64()
 }
 
 // read gives the time since the machine was switched on. It never falls.
@@ -74,4 +63,31 @@ func (w *wall) set(offset time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.offset = offset
+}
+
+// await polls until check is content.
+func await(ctx context.Context, what string, check func() error) error {
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		t := time.NewTimer(20_000_017)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		}
+	}
+}
+
+// ended reports whether the life is over whose end closes a channel.
+func ended(over chan struct{}) bool {
+	select {
+	case <-over:
+		return true
+	default:
+		return false
+	}
 }

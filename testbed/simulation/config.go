@@ -17,15 +17,20 @@ import (
 type configuration struct {
 	store *inmem.Store
 
-	mu   sync.Mutex // guards below, and the seats' chance
+	mu   sync.Mutex // guards below, the lines, and the seats' chance
 	away int        // so many faults keep it away
 	lost float64    // share of answers that are lost
+}
+
+// line is the way of one machine to the configuration.
+type line struct {
+	cuts int // so many faults keep the machine from it
 }
 
 // seat is the configuration as one node reaches it.
 type seat struct {
 	c      *configuration
-	m      *machine
+	line   *line
 	chance *rand.Rand
 	over   <-chan struct{} // closed when the node's life ends
 }
@@ -35,7 +40,7 @@ var _ geoconfig.Store = (*seat)(nil)
 // pass waits as long as a message takes, and tells whether it gets through.
 func (s *seat) pass(ctx context.Context, answer bool) error {
 	s.c.mu.Lock()
-	gone := s.c.away > 0 || s.m.config > 0 || answer && s.c.lost > 0 && s.chance.Float64() < s.c.lost
+	gone := s.c.away > 0 || s.line.cuts > 0 || answer && s.c.lost > 0 && s.chance.Float64() < s.c.lost
 	wait := time.Duration(1_000_000 + s.chance.IntN(30_000_000))
 	s.c.mu.Unlock()
 	if gone {
@@ -117,3 +122,29 @@ func (s *seat) Properties(ctx context.Context) (geoconfig.Properties, error) {
 
 // Close implements geoconfig.Store.
 func (*seat) Close() error { return nil }
+
+// rows lists the slices as geo-config has them.
+func (c *configuration) rows() []geoconfig.SliceRow {
+	rows, err := c.store.Read(context.Background(), geoconfig.Query{Slices: 1000})
+	if err != nil {
+		return nil // it is in memory: its context does not end
+	}
+	return rows.Slices
+}
+
+// spare reports whether every slice goes on without a node: as many other
+// members are normal as its level demands, and one at least.
+func (c *configuration) spare(node ids.Node) bool {
+	for _, row := range c.rows() {
+		others := 0
+		for _, id := range row.Normals() {
+			if id != node {
+				others++
+			}
+		}
+		if others == 0 || others < 2 && row.Policy.Level >= 3 {
+			return false
+		}
+	}
+	return true
+}

@@ -23,7 +23,8 @@ import (
 // a program was told of must be in the file. Where another client wrote the
 // file meanwhile, it must keep that, and nothing of the dead one's may lie over it.
 type diary struct {
-	w      *world
+	run    *run
+	to     *cluster
 	host   *host
 	clock  *clock
 	chance *rand.Rand
@@ -40,11 +41,16 @@ const (
 	diaryRest = 8 * time.Second
 )
 
-// keepDiary opens the client, and makes the file.
-func (w *world) keepDiary(ctx context.Context) error {
-	d := &diary{w: w, host: w.net.host("d0"), chance: newChance(w.o.Seed, 900).r, heir: w.clients[0]}
+// newDiary is the diary of a client that does not run yet.
+func newDiary(to *cluster, heir *client) *diary {
+	d := &diary{run: to.run, to: to, host: to.net.clientHost("d0"), chance: newChance(to.o.Seed, 900).r, heir: heir}
 	d.clock = newClock(drift(d.chance, 0.005))
-	w.diary, d.dir = d, d.folder(1)
+	d.dir = d.folder(1)
+	return d
+}
+
+// open starts the client, and makes the file.
+func (d *diary) open(ctx context.Context) error {
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -62,12 +68,12 @@ func (w *world) keepDiary(ctx context.Context) error {
 var errHeirDied = errors.New("the other client died while it wrote")
 
 // folder names that of a life.
-func (d *diary) folder(life int) string { return filepath.Join(d.w.o.Dir, fmt.Sprint("diary", life)) }
+func (d *diary) folder(life int) string { return filepath.Join(d.run.o.Dir, fmt.Sprint("diary", life)) }
 
 // begin starts a process on the files of the one before.
 func (d *diary) begin(ctx context.Context) error {
 	d.lives++
-	file, err := d.w.contact()
+	file, err := d.to.contact()
 	if err != nil {
 		return err
 	}
@@ -75,12 +81,12 @@ func (d *diary) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.fs, err = cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: ids.Site(d.w.machines()[0].site), Name: d.host.name,
+	d.fs, err = cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: ids.Site(d.to.machines()[0].site), Name: d.host.name,
 		CacheDir: d.dir,
 		Simulated: cartwheel.Simulated{JournalFileBytes: int64(512 + d.chance.IntN(8<<10)), Network: d.host.begin(), Key: key,
-			Random: newChance(d.w.o.Seed, uint64(900+d.lives)).r},
+			Random: newChance(d.run.o.Seed, uint64(900+d.lives)).r},
 		FlushAfter: time.Duration(200_000_000 + d.chance.IntN(3_000_000_000)),
-		OpTimeout:  callBound - 5*time.Second, BootTime: d.clock.read, Logger: slog.New(handler{t: d.w.trace, who: d.host.name, least: slog.LevelWarn})})
+		OpTimeout:  callBound - 5*time.Second, BootTime: d.clock.read, Logger: slog.New(handler{t: d.run.trace, who: d.host.name, least: slog.LevelWarn})})
 	return err
 }
 
@@ -97,8 +103,8 @@ func (d *diary) live(stop chan struct{}) {
 		}
 		err := d.note(d.chance.IntN(2) == 0)
 		if err != nil {
-			if !d.w.allowed(err) && !errors.Is(err, errHeirDied) {
-				d.w.once("DIARY", "%v", err)
+			if !d.run.allowed(err) && !errors.Is(err, errHeirDied) {
+				d.run.once("DIARY", "%v", err)
 			}
 			return // what the file holds is not known
 		}
@@ -170,13 +176,13 @@ func (d *diary) scribble(ctx context.Context, n mount.Inode, h mount.Handle) err
 
 // die ends the process and begins another.
 func (d *diary) die() error {
-	d.w.trace.say(d.host.name, "dies")
+	d.run.trace.say(d.host.name, "dies")
 	d.host.end(false)
 	dead := d.fs
 	before := d.dir
 	d.dir = d.folder(d.lives + 1)
 	err := duplicate(os.DirFS(before), d.dir) // as it is at the moment of death
-	d.w.work.Go(dead.Abort)
+	d.run.work.Go(dead.Abort)
 	if err != nil {
 		return err
 	}
@@ -194,7 +200,7 @@ func (d *diary) die() error {
 	if err := d.beginAgain(ctx); err != nil {
 		return fmt.Errorf("beginning again: %w", err)
 	}
-	d.w.trace.say(d.host.name, "lives again")
+	d.run.trace.say(d.host.name, "lives again")
 	d.compare(d.fs, about)
 	return nil
 }
@@ -250,17 +256,17 @@ func (d *diary) compare(by *cartwheel.Client, who string) {
 	k := &worker{fs: by}
 	e, err := by.Lookup(ctx, mount.Caller{}, mount.Root, diaryName)
 	if err != nil {
-		d.w.once("DIARY", "%s cannot find it: %v", who, err)
+		d.run.once("DIARY", "%s cannot find it: %v", who, err)
 		return
 	}
 	defer by.Forget(e.Node, 1)
 	got, err := k.read(ctx, e.Node)
 	if err != nil {
-		d.w.once("DIARY", "%s cannot read it: %v", who, err)
+		d.run.once("DIARY", "%s cannot read it: %v", who, err)
 		return
 	}
 	if i := differ([]byte(got), d.text); i >= 0 {
-		d.w.once("DIARY", "%s reads %d bytes and finds %.8q at %d; it must be %d bytes and %.8q", who, len(got), tailOf([]byte(got), i), i, len(d.text), tailOf(d.text, i))
+		d.run.once("DIARY", "%s reads %d bytes and finds %.8q at %d; it must be %d bytes and %.8q", who, len(got), tailOf([]byte(got), i), i, len(d.text), tailOf(d.text, i))
 	}
 }
 

@@ -1,19 +1,17 @@
 package simulation
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/store/disk"
 )
 
 // full leaves a machine's disk a little room, for a while.
-func (w *world) full(m *machine) harm {
+func (f *faults) full(m *machine) harm {
 	h := harm{about: m.name}
-	room := int64(w.chance.IntN(400)) << 10
+	room := int64(f.chance.IntN(400)) << 10
 	set := func(free int64) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -23,15 +21,15 @@ func (w *world) full(m *machine) harm {
 		}
 		m.disk.files.SetCapacity(m.disk.bytes() + free)
 	}
-	h.begin, h.lift = func() { w.filled.Store(true); set(room) }, func() { set(-1) }
+	h.begin, h.lift = func() { f.filled.Store(true); set(room) }, func() { set(-1) }
 	return h
 }
 
 // erring makes one write of a machine's disk fail. What a node cannot write it
 // must not promise: it ends, and is started again.
-func (w *world) erring(m *machine) harm {
+func (f *faults) erring(m *machine) harm {
 	sites := []disk.Site{disk.JournalAppend, disk.JournalHeader, disk.JournalOpen, disk.JournalAllocate, disk.PackWrite, disk.PackSync}
-	r := disk.Rule{Site: sites[w.chance.IntN(len(sites))], Skip: w.chance.IntN(20), Times: 1, Kind: fault.IO, Keep: w.chance.IntN(3000)}
+	r := disk.Rule{Site: sites[f.chance.IntN(len(sites))], Skip: f.chance.IntN(20), Times: 1, Kind: fault.IO, Keep: f.chance.IntN(3000)}
 	if strings.HasSuffix(string(r.Site), "allocate") {
 		r.Kind = fault.NoSpace
 	}
@@ -45,12 +43,12 @@ func (w *world) erring(m *machine) harm {
 
 // spoiled makes a disk lose what it had: a bit, the newest part, or all. That
 // happens to one machine in a run, while others have everything.
-func (w *world) spoiled(kind Kind, m *machine) harm {
-	if w.spoilt != nil && w.spoilt != m || !w.spare(m) {
+func (f *faults) spoiled(kind Kind, m *machine) harm {
+	if f.spoilt != nil && f.spoilt != m || !f.config.spare(m.id()) {
 		return harm{}
 	}
-	return harm{about: m.name, length: w.limits.Lease, begin: func() {
-		w.spoilt = m
+	return harm{about: m.name, length: f.limits.Lease, begin: func() {
+		f.spoilt = m
 		m.crash(true)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -66,25 +64,4 @@ func (w *world) spoiled(kind Kind, m *machine) harm {
 			m.disk.rot(m.chance)
 		}
 	}, lift: m.start}
-}
-
-// spare reports whether every slice goes on without m: as many other members
-// are normal as its level demands, and one at least.
-func (w *world) spare(m *machine) bool {
-	rows, err := w.config.store.Read(context.Background(), geoconfig.Query{Slices: 1000})
-	if err != nil {
-		return false
-	}
-	for _, row := range rows.Slices {
-		others := 0
-		for _, id := range row.Normals() {
-			if id != m.id() {
-				others++
-			}
-		}
-		if others == 0 || others < 2 && row.Policy.Level >= 3 {
-			return false
-		}
-	}
-	return true
 }

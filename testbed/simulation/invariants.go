@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing/synctest"
@@ -10,13 +9,18 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store"
 )
 
 // watch checks, all the time, what must hold at every moment.
-func (w *world) watch(stop chan struct{}) {
+type watch struct {
+	*cluster
+	slices int // so many are watched
+}
+
+// look checks until stop.
+func (w *watch) look(stop chan struct{}) {
 	for n := 1; ; n++ {
 		t := time.NewTimer(time.Duration(3_000_000 + n%7*100_003))
 		select {
@@ -36,17 +40,8 @@ func (w *world) watch(stop chan struct{}) {
 	}
 }
 
-// rows lists the slices as geo-config has them.
-func (w *world) rows() []geoconfig.SliceRow {
-	rows, err := w.config.store.Read(context.Background(), geoconfig.Query{Slices: 1000})
-	if err != nil {
-		return nil // it is in memory: its context does not end
-	}
-	return rows.Slices
-}
-
 // oneLease checks that no two nodes act for a slice.
-func (w *world) oneLease() {
+func (w *watch) oneLease() {
 	for id := ids.Slice(1); int(id) <= w.slices; id++ {
 		var leads []string
 		for _, m := range w.machines() {
@@ -60,18 +55,9 @@ func (w *world) oneLease() {
 	}
 }
 
-// once notes a problem of a kind the first time.
-func (w *world) once(kind, format string, args ...any) {
-	if w.noted[kind] {
-		return
-	}
-	w.noted[kind] = true
-	w.problem(kind+": "+format, args...)
-}
-
 // equalStates checks that copies that applied as much are equal.
-func (w *world) equalStates() {
-	rows := w.rows()
+func (w *watch) equalStates() {
+	rows := w.config.rows()
 	w.slices = len(rows)
 	for _, row := range rows {
 		type copied struct {
@@ -102,17 +88,10 @@ func (w *world) equalStates() {
 	}
 }
 
-// stand asks a node how its copy stands.
-func (m *machine) stand(s *server.Server, id ids.Slice) (server.Standing, bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancel()
-	return s.Stand(ctx, id)
-}
-
 // onDisk checks that what is committed is on the disk of every normal member,
 // synced, and that no node acts in an epoch that its disk has not.
-func (w *world) onDisk() {
-	rows := w.rows()
+func (w *watch) onDisk() {
+	rows := w.config.rows()
 	committed, epochs := map[ids.Slice]ids.Serial{}, map[string]ids.Epoch{}
 	for _, row := range rows {
 		for _, m := range w.machines() {
@@ -135,7 +114,7 @@ func (w *world) onDisk() {
 		}
 	}
 	same := map[ids.Slice]ids.Epoch{}
-	for _, row := range w.rows() {
+	for _, row := range w.config.rows() {
 		same[row.ID] = row.Epoch
 	}
 	for _, row := range rows {
@@ -165,7 +144,7 @@ func lastOf(d replica.Restored) ids.Serial {
 }
 
 // recovered reads what a node would find if its machine lost power now.
-func (w *world) recovered(m *machine) (map[ids.Slice]replica.Restored, bool) {
+func (w *watch) recovered(m *machine) (map[ids.Slice]replica.Restored, bool) {
 	m.mu.Lock()
 	if m.spoilt || m.erring {
 		m.mu.Unlock()

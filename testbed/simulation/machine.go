@@ -18,7 +18,7 @@ import (
 
 // machine is a node: its host, disk and clocks, and the process if it runs.
 type machine struct {
-	w      *world
+	run    *run
 	index  int
 	name   string
 	site   string
@@ -30,7 +30,7 @@ type machine struct {
 	chance *rand.Rand
 	gate   gate // of the disk
 
-	config int // so many faults keep geo-config from it; guarded by configuration.mu
+	line line // to geo-config
 
 	mu      sync.Mutex // guards below
 	disk    storage
@@ -60,7 +60,7 @@ func (m *machine) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.again = m.leaving
-	if m.running || m.w.over {
+	if m.running || m.run.over {
 		return
 	}
 	m.running = true
@@ -71,15 +71,15 @@ func (m *machine) start() {
 	late := m.odd(time.Millisecond)
 	m.over = make(chan struct{})
 	over, d, net := m.over, m.disk, m.host.begin()
-	m.w.trace.say(m.name, "starts")
-	m.w.work.Go(func() {
+	m.run.trace.say(m.name, "starts")
+	m.run.work.Go(func() {
 		pass(late)
-		m.run(over, d, net)
+		m.live(over, d, net)
 	})
 }
 
-// run is one life of the process.
-func (m *machine) run(over chan struct{}, d storage, net *life) {
+// live is one life of the process.
+func (m *machine) live(over chan struct{}, d storage, net *life) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	go func() {
@@ -117,10 +117,10 @@ func (m *machine) failed(over chan struct{}, err error) {
 	expected := m.erred()
 	m.stop(over)
 	if !expected {
-		m.w.problem("FATAL: %s ended: %v", m.name, err)
+		m.run.problem("FATAL: %s ended: %v", m.name, err)
 		return
 	}
-	m.w.trace.say(m.name, "ends: %v", err)
+	m.run.trace.say(m.name, "ends: %v", err)
 	m.later()
 }
 
@@ -146,40 +146,31 @@ func (m *machine) unstartable(over chan struct{}, err error) {
 	switch {
 	case erring:
 	case !begun && fault.Is(err, fault.Unreachable): // nobody knows it yet, so it cannot do without geo-config
-	case spoilt && fault.Is(err, fault.Corrupt) && m.w.spare(m):
+	case spoilt && fault.Is(err, fault.Corrupt) && m.run.config.spare(m.id()):
 		m.mu.Lock()
 		m.disk = newStorage()
 		m.mu.Unlock()
 	default:
-		m.w.problem("START: %s: %v", m.name, err)
+		m.run.problem("START: %s: %v", m.name, err)
 		return
 	}
-	m.w.trace.say(m.name, "does not start: %v", err)
+	m.run.trace.say(m.name, "does not start: %v", err)
 	m.later()
 }
 
 // later starts the process again after a while.
 func (m *machine) later() {
-	m.w.work.Go(func() {
+	m.run.work.Go(func() {
 		pass(m.odd(time.Second))
 		m.start()
 	})
 }
 
-func ended(over chan struct{}) bool {
-	select {
-	case <-over:
-		return true
-	default:
-		return false
-	}
-}
-
 // configuration draws nothing: what differs between runs is in the limits.
 func (m *machine) configuration() server.Config {
-	l := &m.w.limits
+	l := &m.run.limits
 	c := server.DefaultConfig()
-	c.Data, c.Site, c.Listen, c.Socket, c.ExpectedNodes = m.dir, m.site, []string{m.host.address()}, "none", m.w.o.Nodes
+	c.Data, c.Site, c.Listen, c.Socket, c.ExpectedNodes = m.dir, m.site, []string{m.host.address()}, "none", m.run.o.Nodes
 	c.Lease, c.Session, c.Shared = l.Lease, l.Session, l.Shared
 	c.FailedAfter, c.MissedBytes, c.CheckpointBytes = l.FailedAfter, l.MissedBytes, l.CheckpointBytes
 	c.TransferPageBytes = l.PageBytes
@@ -201,12 +192,12 @@ func (m *machine) odd(d time.Duration) time.Duration {
 
 // depend gives the process its simulated surroundings.
 func (m *machine) depend(over chan struct{}, d storage, net *life) server.Deps {
-	l := &m.w.limits
+	l := &m.run.limits
 	return server.Deps{
 		Key: m.key, Version: "simulated", Network: net,
-		Store: func(*wire.Host) (geoconfig.Store, error) { return &seat{m.w.config, m, m.drawn(), over}, nil },
+		Store: func(*wire.Host) (geoconfig.Store, error) { return &seat{m.run.config, &m.line, m.drawn(), over}, nil },
 		Clock: m.clock.read, Wall: m.wall.now, Random: m.drawn(),
-		Logger: slog.New(handler{t: m.w.trace, who: m.name, least: m.w.o.Level, over: over, wrong: m.w.problem}),
+		Logger: slog.New(handler{t: m.run.trace, who: m.name, least: m.run.o.Level, over: over, wrong: m.run.problem}),
 		Times: wire.Times{Dial: m.odd(time.Second), Redial: m.odd(100 * time.Millisecond), Probe: m.odd(300 * time.Millisecond),
 			Heartbeat: m.odd(300 * time.Millisecond), Silence: m.odd(l.Silence)},
 		Disk: func(o *store.Options) {
@@ -234,7 +225,7 @@ func (m *machine) crash(power bool) {
 	}
 	m.endLocked(power)
 	m.mu.Unlock()
-	m.w.trace.say(m.name, "crashes, power lost: %v", power)
+	m.run.trace.say(m.name, "crashes, power lost: %v", power)
 }
 
 // leave stops the process in order: it passes on what it leads first.
@@ -246,10 +237,10 @@ func (m *machine) leave() {
 	if s == nil {
 		return
 	}
-	m.w.trace.say(m.name, "is told to stop")
-	m.w.work.Go(func() {
+	m.run.trace.say(m.name, "is told to stop")
+	m.run.work.Go(func() {
 		if err := s.Close(); err != nil && !ended(over) && !m.erred() {
-			m.w.problem("STOP: %s: %v", m.name, err)
+			m.run.problem("STOP: %s: %v", m.name, err)
 		}
 		m.stop(over)
 		m.mu.Lock()
@@ -276,4 +267,11 @@ func (m *machine) endLocked(silent bool) {
 	m.running, m.server = false, nil
 	close(m.over)
 	m.host.end(silent)
+}
+
+// stand asks a node how its copy stands.
+func (m *machine) stand(s *server.Server, id ids.Slice) (server.Standing, bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	return s.Stand(ctx, id)
 }

@@ -44,6 +44,7 @@ type state struct {
 type host struct {
 	net       *network
 	name, ip  string
+	client    bool // a mount is there, and no node
 	index     uint64
 	life      *life // of the process there now; nil: none
 	listeners map[string]*listener
@@ -69,6 +70,13 @@ func (n *network) host(name string) *host {
 		}
 	}
 	n.hosts = append(n.hosts, h)
+	return h
+}
+
+// clientHost adds a machine with a mount and no node.
+func (n *network) clientHost(name string) *host {
+	h := n.host(name)
+	h.client = true
 	return h
 }
 

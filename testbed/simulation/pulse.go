@@ -31,26 +31,27 @@ type pulse struct {
 // pulseLine is how a count stands in the file: always as long.
 const pulseLine = "count %019d\n"
 
-// pulses has each client raise a counter and read that of the next one.
-func (w *world) pulses(ctx context.Context) error {
-	for i, c := range w.clients {
-		p := &pulse{b: w.burst, dir: i % burstDirs, name: "pulse." + c.name, late: map[uint64]bool{}}
-		k := w.burst.worker(c, p.name, nil)
+// newPulses makes a counter of each client.
+func newPulses(ctx context.Context, b *burst, clients []*client) ([]*pulse, error) {
+	var out []*pulse
+	for i, c := range clients {
+		p := &pulse{b: b, dir: i % burstDirs, name: "pulse." + c.name, late: map[uint64]bool{}}
+		k := b.worker(c, p.name, nil)
 		k.enter()
 		if err := k.meet(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		e, o, err := c.fs.Create(ctx, mount.Caller{}, k.dirs[p.dir], p.name, 0o644, mount.OpenWrite|mount.OpenExclusive)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := p.put(ctx, k, e.Node, o.Handle); err != nil {
-			return err
+			return nil, err
 		}
 		c.fs.Forget(e.Node, 1)
-		w.beats = append(w.beats, p)
+		out = append(out, p)
 	}
-	return nil
+	return out, nil
 }
 
 // put writes one more than the last count, and lets go of the file.
@@ -96,8 +97,8 @@ func (p *pulse) beat(c *client, chance *rand.Rand, most time.Duration, one func(
 		if !k.enter() {
 			continue
 		}
-		if err := p.once(k, one); err != nil && !p.b.w.allowed(err) && !ended(k.over) {
-			p.b.w.once("PULSE", "%s: %v", p.name, err)
+		if err := p.once(k, one); err != nil && !p.b.allowed(err) && !ended(k.over) {
+			p.b.once("PULSE", "%s: %v", p.name, err)
 		}
 	}
 }
@@ -143,14 +144,14 @@ func (p *pulse) read(ctx context.Context, k *worker, n mount.Inode) error {
 	p.mu.Unlock()
 	var count uint64
 	if _, err := fmt.Sscanf(text, pulseLine, &count); err != nil || count > most {
-		p.b.w.once("PULSE", "%s holds %.60q, and %d was written last", p.name, text, most)
+		p.b.once("PULSE", "%s holds %.60q, and %d was written last", p.name, text, most)
 		return nil
 	}
 	p.mu.Lock()
 	late := p.late[count]
 	p.mu.Unlock()
 	if count < least && !late {
-		p.b.w.once("STALE", "%s was read as %d, after %d had been written or read", p.name, count, least)
+		p.b.once("STALE", "%s was read as %d, after %d had been written or read", p.name, count, least)
 		return nil
 	}
 	p.know(count)

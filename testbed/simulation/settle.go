@@ -15,12 +15,12 @@ import (
 func (w *world) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), wholeBound)
 	defer cancel()
-	if err := w.await(ctx, "all copies to be normal and equal", func() error { return w.whole(ctx) }); err != nil {
+	if err := await(ctx, "all copies to be normal and equal", func() error { return w.whole(ctx) }); err != nil {
 		w.problem("CONV: %v; %s", err, w.standings())
 		return
 	}
 	w.trace.say("world", "is whole")
-	if err := w.await(ctx, "all clients to have sent what crashes left", w.sent); err != nil {
+	if err := await(ctx, "all clients to have sent what crashes left", w.sent); err != nil {
 		w.problem("REPLAY: %v", err)
 		return
 	}
@@ -42,7 +42,7 @@ func (w *world) settle() {
 // standings tells how every copy stands.
 func (w *world) standings() string {
 	var out []string
-	for _, row := range w.rows() {
+	for _, row := range w.config.rows() {
 		for _, m := range w.machines() {
 			if s := m.now(); s != nil {
 				if st, ok, err := m.stand(s, row.ID); ok || err != nil {
@@ -108,7 +108,7 @@ func (w *world) sent() error {
 		}
 	}
 	for _, c := range w.clients {
-		if mounted, _ := c.now(); mounted != nil && c.lives > 1 && !w.restarted(c) {
+		if mounted, _ := c.now(); mounted != nil && c.lives > 1 && !c.restarted() {
 			return fmt.Errorf("%s is not used yet", c.name)
 		}
 	}
