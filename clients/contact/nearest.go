@@ -122,6 +122,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
+// sortLocked puts the nodes into the order in which to ask them. c.mu is held.
 func (c *Cluster) sortLocked(nodes []ids.Node, chosen ids.Node) {
 	now := c.opt.Clock()
 	at := make(map[ids.Node]standing, len(nodes))
@@ -131,6 +132,7 @@ func (c *Cluster) sortLocked(nodes []ids.Node, chosen ids.Node) {
 	slices.SortStableFunc(nodes, func(a, b ids.Node) int { return at[a].compare(at[b]) })
 }
 
+// standingLocked says what speaks for a node and against it. c.mu is held.
 func (c *Cluster) standingLocked(id, chosen ids.Node, now time.Duration) standing {
 	n, ok := c.nodes[id]
 	if !ok {

@@ -49,8 +49,8 @@ func (r *Router) watched(ctx context.Context, row geoconfig.SliceRow, attempt At
 	return refusal, err
 }
 
-// doubtLocked notes that one more attempt waits long. The caller holds one of
-// the watchers.
+// doubtLocked notes that one more attempt waits long. r.mu is held, and the
+// caller holds one of the watchers.
 func (r *Router) doubtLocked(id ids.Slice) {
 	d := r.doubts[id]
 	if d == nil {
@@ -62,7 +62,7 @@ func (r *Router) doubtLocked(id ids.Slice) {
 	d.attempts++
 }
 
-// trustLocked notes that one of them has ended.
+// trustLocked notes that one of them has ended. r.mu is held.
 func (r *Router) trustLocked(id ids.Slice) {
 	d := r.doubts[id]
 	if d.attempts--; d.attempts == 0 {

@@ -64,7 +64,7 @@ func (r *Router) unwatched(ctx context.Context, row geoconfig.SliceRow, attempt 
 }
 
 // waitLocked has an attempt end with the first row that names another active,
-// and at once where that is known already.
+// and at once where that is known already. r.mu is held.
 func (r *Router) waitLocked(id ids.Slice, w *waiting) {
 	if r.waits[id] == nil {
 		r.waits[id] = map[*waiting]struct{}{}
@@ -75,7 +75,7 @@ func (r *Router) waitLocked(id ids.Slice, w *waiting) {
 	}
 }
 
-// leaveLocked forgets an attempt that has ended.
+// leaveLocked forgets an attempt that has ended. r.mu is held.
 func (r *Router) leaveLocked(id ids.Slice, w *waiting) {
 	if delete(r.waits[id], w); len(r.waits[id]) == 0 {
 		delete(r.waits, id)

@@ -62,7 +62,7 @@ func newWindow(most int, jitter func(time.Duration) time.Duration) *window {
 // enter waits for a place. It fails with the context's error.
 func (w *window) enter(ctx context.Context, number uint64) (*place, error) {
 	w.mu.Lock()
-	if p := w.admit(len(w.waiting) == 0); p != nil {
+	if p := w.admitLocked(len(w.waiting) == 0); p != nil {
 		w.mu.Unlock()
 		return p, nil
 	}
@@ -87,9 +87,9 @@ func (w *window) enter(ctx context.Context, number uint64) (*place, error) {
 	return nil, ctx.Err()
 }
 
-// admit gives a place where there is one and first says that it is one's turn;
+// admitLocked gives a place where there is one and first says that it is one's turn;
 // the mutex is held.
-func (w *window) admit(first bool) *place {
+func (w *window) admitLocked(first bool) *place {
 	if !first || w.shut || w.under >= int(w.size) {
 		return nil
 	}
@@ -98,24 +98,24 @@ func (w *window) admit(first bool) *place {
 	p.timer = time.AfterFunc(placeHeld, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		p.giveUp()
+		p.giveUpLocked()
 	})
 	return p
 }
 
-// giveUp takes a place back; the window's mutex is held.
-func (p *place) giveUp() {
+// giveUpLocked takes a place back; the window's mutex is held.
+func (p *place) giveUpLocked() {
 	if !p.gone {
 		p.gone = true
 		p.w.under--
-		p.w.next()
+		p.w.nextLocked()
 	}
 }
 
-// next lets those in whose turn it is; the mutex is held.
-func (w *window) next() {
+// nextLocked lets those in whose turn it is; the mutex is held.
+func (w *window) nextLocked() {
 	for len(w.waiting) > 0 {
-		p := w.admit(true)
+		p := w.admitLocked(true)
 		if p == nil {
 			return
 		}
@@ -137,7 +137,7 @@ func (p *place) leave(v verdict) {
 			w.cut(v == refused)
 		}
 	}
-	p.giveUp()
+	p.giveUpLocked()
 }
 
 func (w *window) grow() {
@@ -163,7 +163,7 @@ func (w *window) cut(wait bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.shut = false
-		w.next()
+		w.nextLocked()
 	})
 }
 

@@ -270,6 +270,8 @@ func (m *Manager) Revoke(r *wire.Request) {
 	m.handlers.Revoke(id, req.Items, func(held []uint64) { r.Reply(&pb.RevokeResponse{Held: held}) })
 }
 
+// noteLocked notes up to which serial an object's lease was revoked. s.mu is
+// held.
 func (s *nodeSession) noteLocked(object, serial uint64) {
 	if _, ok := s.revoked[object]; !ok && len(s.revoked) >= maxRevoked {
 		for o, old := range s.revoked {

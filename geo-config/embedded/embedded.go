@@ -139,6 +139,7 @@ func (s *Store) Close() error {
 	return failure("embedded.Close", s.path, s.db.Close())
 }
 
+// wakeLocked tells the callers of Follow that something changed. s.mu is held.
 func (s *Store) wakeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -35,7 +35,7 @@ func (b *ballast) relieve() {
 	if b.started {
 		keep = disk.RoundUp(b.bytes / startPart)
 	}
-	if size, err := b.size(); err != nil || size <= keep {
+	if size, err := b.sizeLocked(); err != nil || size <= keep {
 		return
 	}
 	// What fails here leaves the disk as full as it is, which its users see.
@@ -45,8 +45,8 @@ func (b *ballast) relieve() {
 	}
 }
 
-// size returns the length of the file, 0 if there is none. Callers hold mu.
-func (b *ballast) size() (int64, error) {
+// sizeLocked returns the length of the file, 0 if there is none. Callers hold mu.
+func (b *ballast) sizeLocked() (int64, error) {
 	f, err := b.d.Open(disk.BallastOpen, ballastName, disk.ReadOnly)
 	if fault.Is(err, fault.NotFound) {
 		return 0, nil
@@ -74,7 +74,7 @@ func (b *ballast) restore(free int64) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if size, err := b.size(); err != nil || size >= b.bytes {
+	if size, err := b.sizeLocked(); err != nil || size >= b.bytes {
 		return err
 	}
 	return b.make(b.bytes)

@@ -187,6 +187,7 @@ func (r *raw) flush() error {
 	return r.flushLocked()
 }
 
+// flushLocked writes what was gathered. r.mu is held.
 func (r *raw) flushLocked() error {
 	if len(r.out) == 0 {
 		return nil

@@ -152,6 +152,8 @@ func (h *Host) spawn(f func()) bool {
 	return h.spawnLocked(f)
 }
 
+// spawnLocked starts a goroutine that Close waits for; false: the host is closed.
+// h.mu is held.
 func (h *Host) spawnLocked(f func()) bool {
 	if h.closed {
 		return false

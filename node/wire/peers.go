@@ -71,7 +71,8 @@ func (h *Host) AddPeer(id string, addresses []string) error {
 	return nil
 }
 
-// moveLocked tries new sockets of a peer that is connected over TCP.
+// moveLocked tries new sockets of a peer that is connected over TCP. h.mu is
+// held.
 func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 	var news []ma.Multiaddr
 	for _, a := range addresses {
@@ -86,7 +87,8 @@ func (h *Host) moveLocked(p *peerState, addresses []ma.Multiaddr) {
 	}
 }
 
-// listLocked passes the addresses of known peers to the limits of strangers.
+// listLocked passes the addresses of known peers to the limits of strangers. h.mu
+// is held.
 func (h *Host) listLocked() {
 	var all []ma.Multiaddr
 	for _, p := range h.peers {
@@ -121,6 +123,7 @@ func (h *Host) addressesOf(id string) (*peerState, []ma.Multiaddr) {
 	return p, p.addresses
 }
 
+// stateLocked returns the state of a peer, made where there is none. h.mu is held.
 func (h *Host) stateLocked(p peer.ID) *peerState {
 	id := p.String()
 	state := h.peers[id]
@@ -132,7 +135,7 @@ func (h *Host) stateLocked(p peer.ID) *peerState {
 }
 
 // forgetLocked drops the state of a peer if it says nothing, so that clients that
-// came and went leave nothing.
+// came and went leave nothing. h.mu is held.
 func (h *Host) forgetLocked(p *peerState) {
 	if p.keep || len(p.addresses) > 0 {
 		return
@@ -281,7 +284,7 @@ func (h *Host) adopt(c libp2p.CapableConn, outbound bool) *link {
 // one dialled by the smaller ID. A Unix socket is better than TCP, whichever is
 // newer: the kernel tells at once when the process at its other end is gone. It
 // makes no difference here whether a connection is relayed: the end that makes the
-// newer one has reason to.
+// newer one has reason to. The host's mutex is held.
 func (p *peerState) prefersLocked(l *link, self string) bool {
 	old := p.current[l.class].Load()
 	if old == nil || old.dead.Load() {

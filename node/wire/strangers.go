@@ -115,9 +115,9 @@ func (s *strangers) enter(from string, listed bool, c io.Closer) *stranger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if same := func(o *stranger) bool { return o.from == from }; s.count(same) >= s.limits.PerStranger {
-		s.evict(same)
+		s.evictLocked(same)
 	} else if !listed && s.others >= s.limits.Handshakes {
-		s.evict(func(o *stranger) bool { return !o.listed })
+		s.evictLocked(func(o *stranger) bool { return !o.listed })
 	}
 	one := &stranger{pool: s, from: from, listed: listed, conn: c}
 	s.open = append(s.open, one)
@@ -136,15 +136,15 @@ func (s *strangers) count(of func(*stranger) bool) (n int) {
 	return n
 }
 
-// evict closes a random connection for which of holds. The mutex is held.
-func (s *strangers) evict(of func(*stranger) bool) {
+// evictLocked closes a random connection for which of holds. The mutex is held.
+func (s *strangers) evictLocked(of func(*stranger) bool) {
 	left := s.chance.IntN(s.count(of))
 	for _, o := range s.open {
 		if !of(o) {
 			continue
 		}
 		if left == 0 {
-			s.remove(o)
+			s.removeLocked(o)
 			_ = o.conn.Close() // a socket's close does not wait; its handshake ends with it
 			return
 		}
@@ -152,8 +152,8 @@ func (s *strangers) evict(of func(*stranger) bool) {
 	}
 }
 
-// remove takes a place away. The mutex is held.
-func (s *strangers) remove(o *stranger) {
+// removeLocked takes a place away. The mutex is held.
+func (s *strangers) removeLocked(o *stranger) {
 	if o.left {
 		return
 	}
@@ -172,7 +172,7 @@ func (o *stranger) leave() {
 	}
 	o.pool.mu.Lock()
 	defer o.pool.mu.Unlock()
-	o.pool.remove(o)
+	o.pool.removeLocked(o)
 }
 
 // gone reports whether the place is free, or another stranger has it.

@@ -46,13 +46,13 @@ func (w *workers[T]) submit(k T) bool {
 	if w.idle > queued {
 		w.ready.Signal()
 	} else {
-		w.grow()
+		w.growLocked()
 	}
 	return true
 }
 
-// grow starts a goroutine if the pool may have another; the mutex is held.
-func (w *workers[T]) grow() {
+// growLocked starts a goroutine if the pool may have another; the mutex is held.
+func (w *workers[T]) growLocked() {
 	if w.started >= w.limit {
 		return
 	}
@@ -105,7 +105,7 @@ func (w *workers[T]) yield() bool {
 	w.started--
 	w.busy--
 	if len(w.queue)-w.next > w.idle {
-		w.grow()
+		w.growLocked()
 	}
 	return true
 }

@@ -34,6 +34,7 @@ func (c *clock) read() time.Duration {
 	return c.readLocked()
 }
 
+// readLocked is read. c.mu is held.
 func (c *clock) readLocked() time.Duration {
 	c.last = max(c.last, c.base+time.Duration(c.rate*float64(time.Since(c.began))))
 	return c.last

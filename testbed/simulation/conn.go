@@ -98,6 +98,7 @@ func (c *conn) await(token chan struct{}, until time.Time) {
 	}
 }
 
+// sendLocked puts bytes on their way. The network's mutex is held.
 func (c *conn) sendLocked(b []byte) {
 	p := c.peer
 	if p.closed {
@@ -126,7 +127,8 @@ func (c *conn) sendLocked(b []byte) {
 	}
 }
 
-// timeLocked draws when a segment of this end arrives.
+// timeLocked draws when a segment of this end arrives. The network's mutex is
+// held.
 func (c *conn) timeLocked(s *segment) {
 	w := c.net.ways[way{c.local, c.remote}]
 	if s.stuck = w.cut > 0; s.stuck {
@@ -149,7 +151,8 @@ func (c *conn) timeLocked(s *segment) {
 	}
 }
 
-// resumeLocked times anew what this end sent across a cut.
+// resumeLocked times anew what this end sent across a cut. The network's mutex is
+// held.
 func (c *conn) resumeLocked() {
 	if c.peer == nil {
 		return
@@ -182,6 +185,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
+// readLocked takes what has arrived, and says until when nothing else will; zero:
+// until a token. The network's mutex is held.
 func (c *conn) readLocked(b []byte) (n int, until time.Time, err error) {
 	now := time.Now()
 	switch {
@@ -231,7 +236,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// closeLocked ends this end, and tells the peer if told.
+// closeLocked ends this end, and tells the peer if told. The network's mutex is
+// held.
 func (c *conn) closeLocked(told bool) {
 	if c.closed {
 		return

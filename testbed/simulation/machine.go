@@ -263,6 +263,7 @@ func (m *machine) stop(over chan struct{}) {
 	}
 }
 
+// endLocked has the process be gone. m.mu is held.
 func (m *machine) endLocked(silent bool) {
 	m.running, m.server = false, nil
 	close(m.over)

@@ -234,13 +234,14 @@ func (n *network) connect(from *life, to *host, address string, number uint64) *
 }
 
 // numberLocked names a connection. Numbers do not depend on the order in which
-// different hosts dial.
+// different hosts dial. n.mu is held.
 func (n *network) numberLocked(from, to *host) uint64 {
 	w := way{from, to}
 	n.made[w]++
 	return from.index<<48 | to.index<<32 | n.made[w]
 }
 
+// endLocked makes one end of a connection. n.mu is held.
 func (n *network) endLocked(local, remote *host, number uint64) *conn {
 	c := &conn{net: n, local: local, remote: remote, number: number, chance: rand.New(rand.NewPCG(n.seed, number)),
 		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1)}
@@ -272,6 +273,7 @@ func (l *listener) Accept() (manet.Conn, error) {
 	}
 }
 
+// closeLocked lets nothing more be accepted. The network's mutex is held.
 func (l *listener) closeLocked() {
 	if !l.closed {
 		l.closed = true

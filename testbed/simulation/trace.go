@@ -52,6 +52,7 @@ func (t *trace) flush() (sum uint64, lines int) {
 	return t.sum, t.lines
 }
 
+// flushLocked tells what happened at the last instant. t.mu is held.
 func (t *trace) flushLocked() {
 	sort.Strings(t.now)
 	for _, line := range t.now {

@@ -20,9 +20,9 @@ type Leaving struct {
 	End    func()
 }
 
-// leave notes that a file may be gone until end is called; the mutex is held. The
+// leaveLocked notes that a file may be gone until end is called; the mutex is held. The
 // attributes that are known of it must be forgotten before, if it is gone.
-func (t *Table) leave(o ids.Object) (end func()) {
+func (t *Table) leaveLocked(o ids.Object) (end func()) {
 	over := make(chan struct{})
 	t.leaving[o] = append(t.leaving[o], over)
 	return func() {
@@ -54,10 +54,10 @@ func takeOut[V comparable](lists map[ids.Object][]V, o ids.Object, v V) bool {
 func (t *Table) BeginRemoval(o ids.Object) (open bool, end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.opens > 0 {
+	if n := t.knownLocked(o); n != nil && n.opens > 0 {
 		return true, func() {}
 	}
-	return false, t.leave(o)
+	return false, t.leaveLocked(o)
 }
 
 // Unnamed notes that the active holds an object that lost its last name, because
@@ -66,9 +66,9 @@ func (t *Table) BeginRemoval(o ids.Object) (open bool, end func()) {
 func (t *Table) Unnamed(o ids.Object) (l Leaving, letGo bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.opens > 0 {
+	if n := t.knownLocked(o); n != nil && n.opens > 0 {
 		n.held = true
 		return l, false
 	}
-	return Leaving{o, t.leave(o)}, true
+	return Leaving{o, t.leaveLocked(o)}, true
 }

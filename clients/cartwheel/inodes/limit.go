@@ -48,7 +48,7 @@ func (t *Table) excess() []given {
 	out := make([]given, 0, most)
 	for n, left := t.oldest.next, len(t.byID); left > 0 && len(out) < most; left-- {
 		next := n.next
-		t.age(n)
+		t.ageLocked(n)
 		if n.opens == 0 && n.id != mount.Root {
 			g := given{node: n.id, dir: n.dir}
 			if !n.isDir {

@@ -57,11 +57,11 @@ func (t *Table) Lingered(now time.Duration) (out []Leaving) {
 			continue
 		}
 		delete(t.lookups.lingering, o)
-		if n := t.known(o); n != nil && n.opens > 0 {
+		if n := t.knownLocked(o); n != nil && n.opens > 0 {
 			n.held = true // its close lets go
 			continue
 		}
-		out = append(out, Leaving{o, t.leave(o)})
+		out = append(out, Leaving{o, t.leaveLocked(o)})
 	}
 	return out
 }
@@ -70,7 +70,7 @@ func (t *Table) Lingered(now time.Duration) (out []Leaving) {
 func (t *Table) NoteCues(o ids.Object, pid uint32, cues cue.Set, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.known(o)
+	n := t.knownLocked(o)
 	switch {
 	case n == nil:
 	case !cues.Empty():
@@ -84,7 +84,7 @@ func (t *Table) NoteCues(o ids.Object, pid uint32, cues cue.Set, now time.Durati
 func (t *Table) HintedCues(o ids.Object, pid uint32, now time.Duration) cue.Set {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.hint != nil && n.hint.pid == pid && now-n.hint.at < hintLife {
+	if n := t.knownLocked(o); n != nil && n.hint != nil && n.hint.pid == pid && now-n.hint.at < hintLife {
 		return n.hint.cues
 	}
 	return cue.Set{}

@@ -30,7 +30,7 @@ func (t *Table) MayCache(dir mount.Inode, name string, child mount.Inode, now, u
 		if dir != mount.Root {
 			return false
 		}
-		n = t.get(mount.Root, ids.RootObject)
+		n = t.getLocked(mount.Root, ids.RootObject)
 	}
 	if x := t.byID[child]; x != nil {
 		x.dir, x.name = dir, name
@@ -43,7 +43,7 @@ func (t *Table) MayCache(dir mount.Inode, name string, child mount.Inode, now, u
 			return false
 		}
 		n.tidied = now
-		t.tidy(n, now)
+		t.tidyLocked(n, now)
 		if len(n.cached) >= maxCached {
 			return false
 		}
@@ -62,7 +62,7 @@ func (t *Table) MayCache(dir mount.Inode, name string, child mount.Inode, now, u
 func (t *Table) CachedFor(o ids.Object, now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.known(o)
+	n := t.knownLocked(o)
 	if n == nil {
 		return 0
 	}
@@ -82,13 +82,13 @@ func (t *Table) ForgetEnded(now time.Duration) {
 	}
 	t.swept = now
 	for _, n := range t.byID {
-		t.tidy(n, now)
+		t.tidyLocked(n, now)
 	}
 }
 
-// tidy forgets the names of a directory that the kernel does not believe any
+// tidyLocked forgets the names of a directory that the kernel does not believe any
 // more; the mutex is held.
-func (t *Table) tidy(n *node, now time.Duration) {
+func (t *Table) tidyLocked(n *node, now time.Duration) {
 	for name, x := range n.cached {
 		if x.until <= now {
 			delete(n.cached, name)

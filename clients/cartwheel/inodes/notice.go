@@ -41,17 +41,17 @@ func (n *Notice) HasNames() bool { return len(n.dirs) > 0 }
 
 func (n *Notice) isEmpty() bool { return len(n.inodes)+len(n.attrs)+len(n.names) == 0 }
 
-// markStale notes that the kernel may believe what is no longer so; the mutex is
+// markStaleLocked notes that the kernel may believe what is no longer so; the mutex is
 // held. The caller invalidates the engine's version after it, never before: an
 // open that begins in between looks at changed when it has the version.
-func (t *Table) markStale(n *node, out *Notice) {
+func (t *Table) markStaleLocked(n *node, out *Notice) {
 	n.stale = t.numbered(n, out)
 	n.changed++
 }
 
-// markMisnamed notes that the kernel may believe a name of a node that means
+// markMisnamedLocked notes that the kernel may believe a name of a node that means
 // something else by now; the mutex is held.
-func (t *Table) markMisnamed(n *node, out *Notice) { n.misnamed = t.numbered(n, out) }
+func (t *Table) markMisnamedLocked(n *node, out *Notice) { n.misnamed = t.numbered(n, out) }
 
 // numbered adds a node to a notice and returns its number.
 func (t *Table) numbered(n *node, out *Notice) uint64 {
@@ -72,11 +72,11 @@ func (t *Table) Revoke(o ids.Object, item *pb.RevokeRequest_Item, now time.Durat
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if item.What == pb.Grant_FILE {
-		n := t.known(o)
+		n := t.knownLocked(o)
 		if n == nil {
 			return nil
 		}
-		t.markStale(n, out)
+		t.markStaleLocked(n, out)
 		out.inodes = append(out.inodes, n.id)
 		if n.opens > 0 {
 			n.held = n.held || item.Unlinked
@@ -90,9 +90,9 @@ func (t *Table) Revoke(o ids.Object, item *pb.RevokeRequest_Item, now time.Durat
 	if item.What == pb.Grant_NAMES {
 		out.dirs = append(out.dirs, o)
 	}
-	for _, n := range t.of(o) {
+	for _, n := range t.ofLocked(o) {
 		n.revoked = now
-		t.markNamesStale(n, now, out, own)
+		t.markNamesStaleLocked(n, now, out, own)
 	}
 	return t.lookups.soonOpenIn(o, now)
 }
@@ -106,19 +106,19 @@ func (t *Table) Uncovered(out *Notice, isCovered func(ids.Object) bool) (list []
 		if isCovered(n.object) {
 			continue
 		}
-		t.markStale(n, out)
+		t.markStaleLocked(n, out)
 		out.inodes = append(out.inodes, n.id)
 		list = append(list, n.object)
 	}
 	return list
 }
 
-// markNamesStale gathers the names that the kernel may still believe, and the
+// markNamesStaleLocked gathers the names that the kernel may still believe, and the
 // files whose attributes only the directory's lease covered. The other files stay
 // as they are: a kernel that is told of a file ignores the attributes that it
 // asked for a moment before, and a process that just took a lock would read up to
 // the old size. The mutex is held.
-func (t *Table) markNamesStale(n *node, now time.Duration, out *Notice, own func(ids.Object) bool) {
+func (t *Table) markNamesStaleLocked(n *node, now time.Duration, out *Notice, own func(ids.Object) bool) {
 	out.attrs = append(out.attrs, n.id)
 	for name, x := range n.cached {
 		if x.until <= now {
@@ -129,10 +129,10 @@ func (t *Table) markNamesStale(n *node, now time.Duration, out *Notice, own func
 		switch {
 		case child == nil:
 		case own(child.object):
-			t.markMisnamed(child, out)
+			t.markMisnamedLocked(child, out)
 		default:
-			t.markMisnamed(child, out)
-			t.markStale(child, out)
+			t.markMisnamedLocked(child, out)
+			t.markStaleLocked(child, out)
 			out.attrs = append(out.attrs, child.id)
 		}
 	}
@@ -156,14 +156,14 @@ func (t *Table) ChangeNames(dir ids.Object, cues cue.Set, changed []string) (out
 	if !cues.Empty() {
 		self = t.virtual[below{dir, cues}]
 	}
-	for _, n := range t.of(dir) {
+	for _, n := range t.ofLocked(dir) {
 		if n.id == self {
 			continue
 		}
 		out.attrs = append(out.attrs, n.id)
 		for _, name := range changed {
 			if x, ok := n.cached[name]; ok {
-				t.uncache(n, name)
+				t.uncacheLocked(n, name)
 				out.names = append(out.names, Name{n.id, name})
 				if x.child != 0 {
 					out.attrs = append(out.attrs, x.child)
@@ -182,12 +182,12 @@ func (t *Table) LookAnew(names []Name, children []mount.Inode) (out Notice) {
 	for _, at := range names {
 		out.names = append(out.names, at)
 		if dir := t.byID[at.Dir]; dir != nil {
-			t.uncache(dir, at.Name)
+			t.uncacheLocked(dir, at.Name)
 		}
 	}
 	for _, child := range children {
 		if n := t.byID[child]; n != nil {
-			t.markStale(n, &out)
+			t.markStaleLocked(n, &out)
 			n.misnamed = out.number
 			out.attrs = append(out.attrs, n.id)
 		}
@@ -216,8 +216,8 @@ func (t *Table) markTold(n *Notice) {
 func (t *Table) ForgetObject(o ids.Object, now time.Duration) (out Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, n := range t.of(o) {
-		t.forgetNode(n, now, &out)
+	for _, n := range t.ofLocked(o) {
+		t.forgetNodeLocked(n, now, &out)
 	}
 	return out
 }
@@ -229,7 +229,7 @@ func (t *Table) ForgetOpen(now time.Duration, which func(ids.Object) bool) (out 
 	defer t.mu.Unlock()
 	for n := range t.open {
 		if which(n.object) {
-			t.forgetNode(n, now, &out)
+			t.forgetNodeLocked(n, now, &out)
 		}
 	}
 	return out
@@ -241,15 +241,15 @@ func (t *Table) ForgetAll(since time.Duration) (out Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.byID {
-		t.forgetNode(n, since, &out)
+		t.forgetNodeLocked(n, since, &out)
 	}
 	return out
 }
 
-// forgetNode adds everything that the kernel may believe of a node; the mutex is
+// forgetNodeLocked adds everything that the kernel may believe of a node; the mutex is
 // held.
-func (t *Table) forgetNode(n *node, since time.Duration, out *Notice) {
-	t.markStale(n, out)
+func (t *Table) forgetNodeLocked(n *node, since time.Duration, out *Notice) {
+	t.markStaleLocked(n, out)
 	out.inodes = append(out.inodes, n.id)
-	t.markNamesStale(n, since, out, no)
+	t.markNamesStaleLocked(n, since, out, no)
 }

@@ -70,7 +70,7 @@ func (t *Table) tryOpen(o ids.Object, flags mount.OpenFlags) (Opening, <-chan st
 
 // countLocked is CountOpen with the mutex held.
 func (t *Table) countLocked(o ids.Object, flags mount.OpenFlags) Opening {
-	n := t.get(Plain(o), o)
+	n := t.getLocked(Plain(o), o)
 	n.opens++
 	if flags.Writes() {
 		n.writers++
@@ -88,12 +88,12 @@ func (t *Table) countLocked(o ids.Object, flags mount.OpenFlags) Opening {
 func (t *Table) FinishOpen(b *Opening, version uint64, mayFill bool) (out Opened) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.get(Plain(b.Object), b.Object)
+	n := t.getLocked(Plain(b.Object), b.Object)
 	out.IsCurrent = n.changed == b.changed
 	out.KeepPages = n.pages != 0 && n.pages == version && n.stale == 0 && out.IsCurrent
 	out.NoFlush = n.writers == 0 && !n.locked
 	n.pages = version
-	first, filling := t.page(n, mayFill && out.IsCurrent)
+	first, filling := t.pageLocked(n, mayFill && out.IsCurrent)
 	if first {
 		out.Fill = &Fill{t: t, n: n}
 	} else {
@@ -109,7 +109,7 @@ func (t *Table) FinishOpen(b *Opening, version uint64, mayFill bool) (out Opened
 func (t *Table) EndOpen(o ids.Object, flags mount.OpenFlags, last func()) (l Leaving, letGo bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.known(o)
+	n := t.knownLocked(o)
 	if n == nil {
 		return l, false
 	}
@@ -123,10 +123,10 @@ func (t *Table) EndOpen(o ids.Object, flags mount.OpenFlags, last func()) (l Lea
 		delete(t.open, n)
 		if n.held {
 			n.held, letGo = false, true
-			l = Leaving{o, t.leave(o)}
+			l = Leaving{o, t.leaveLocked(o)}
 		}
 	}
-	t.dropUnused(n)
+	t.dropUnusedLocked(n)
 	return l, letGo
 }
 
@@ -147,7 +147,7 @@ func (t *Table) Open(which func(ids.Object) bool) (out []ids.Object) {
 func (t *Table) NoteRangeLock(o ids.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil {
+	if n := t.knownLocked(o); n != nil {
 		n.locked = true
 	}
 }
@@ -157,7 +157,7 @@ func (t *Table) NoteRangeLock(o ids.Object) {
 func (t *Table) MarkHeld(o ids.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil {
+	if n := t.knownLocked(o); n != nil {
 		n.held = true
 	}
 }
@@ -166,6 +166,6 @@ func (t *Table) MarkHeld(o ids.Object) {
 func (t *Table) IsHeld(o ids.Object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.known(o)
+	n := t.knownLocked(o)
 	return n != nil && n.held
 }

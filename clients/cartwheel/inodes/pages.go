@@ -30,10 +30,10 @@ func (f *Fill) End() {
 	f.n.filling = nil
 }
 
-// page notes that the kernel may have pages of a node from now on. first is true
+// pageLocked notes that the kernel may have pages of a node from now on. first is true
 // where the caller may fill them and no open came before. Otherwise filling, if it
 // is not nil, is what to wait for. The mutex is held.
-func (t *Table) page(n *node, may bool) (first bool, filling chan struct{}) {
+func (t *Table) pageLocked(n *node, may bool) (first bool, filling chan struct{}) {
 	first = may && !n.paged && n.stale == 0
 	n.paged = true
 	if first {
@@ -47,7 +47,7 @@ func (t *Table) paged(id mount.Inode) (filling chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
-		_, filling = t.page(n, false)
+		_, filling = t.pageLocked(n, false)
 	}
 	return filling
 }
@@ -64,7 +64,7 @@ func (t *Table) AwaitFill(id mount.Inode) {
 func (t *Table) AdvancePages(o ids.Object, from, to uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.known(o); n != nil && n.pages == from {
+	if n := t.knownLocked(o); n != nil && n.pages == from {
 		n.pages = to
 	}
 }
@@ -74,7 +74,7 @@ func (t *Table) AdvancePages(o ids.Object, from, to uint64) {
 func (t *Table) SetPages(o ids.Object, version uint64) (drop bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.known(o)
+	n := t.knownLocked(o)
 	if n == nil {
 		return false
 	}

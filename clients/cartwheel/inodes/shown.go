@@ -41,11 +41,11 @@ type Rename struct{ Name, NewName string }
 func (s *Shown) Note(at Name, means Meaning) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(at, means)
+	s.setLocked(at, means)
 }
 
-// set is Note with the mutex held.
-func (s *Shown) set(at Name, means Meaning) {
+// setLocked is Note with the mutex held.
+func (s *Shown) setLocked(at Name, means Meaning) {
 	if s.young == nil || len(s.young) >= maxShown {
 		s.older, s.young = s.young, make(map[Name]Meaning)
 	}
@@ -53,9 +53,9 @@ func (s *Shown) set(at Name, means Meaning) {
 	delete(s.older, at)
 }
 
-// get is what a name was shown to mean, the zero Meaning where that is not known;
+// getLocked is what a name was shown to mean, the zero Meaning where that is not known;
 // the mutex is held.
-func (s *Shown) get(at Name) Meaning {
+func (s *Shown) getLocked(at Name) Meaning {
 	if means, ok := s.young[at]; ok {
 		return means
 	}
@@ -66,19 +66,19 @@ func (s *Shown) get(at Name) Meaning {
 func (s *Shown) Pair(from, to Name) (source, target Meaning) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.get(from), s.get(to)
+	return s.getLocked(from), s.getLocked(to)
 }
 
 // Move follows the kernel, which moved a name, or exchanged two.
 func (s *Shown) Move(from, to Name, exchange bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	source, target := s.get(from), s.get(to)
+	source, target := s.getLocked(from), s.getLocked(to)
 	if !exchange {
 		target = Meaning{}
 	}
-	s.set(from, target)
-	s.set(to, source)
+	s.setLocked(from, target)
+	s.setLocked(to, source)
 }
 
 // WasRefused reports whether a thread's rename is the one that was refused just

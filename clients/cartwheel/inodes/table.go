@@ -113,26 +113,26 @@ func (t *Table) IsDir(id mount.Inode) bool {
 	return n != nil && n.isDir
 }
 
-// get returns a node, made where there is none; the mutex is held.
-func (t *Table) get(id mount.Inode, o ids.Object) *node {
+// getLocked returns a node, made where there is none; the mutex is held.
+func (t *Table) getLocked(id mount.Inode, o ids.Object) *node {
 	n := t.byID[id]
 	if n == nil {
 		n = &node{id: id, object: o}
 		t.byID[id] = n
-		t.age(n)
+		t.ageLocked(n)
 		t.over.Store(t.limit > 0 && len(t.byID) > t.limit)
 	}
 	return n
 }
 
-// known returns an object's plain node, or nil; the mutex is held.
-func (t *Table) known(o ids.Object) *node { return t.byID[Plain(o)] }
+// knownLocked returns an object's plain node, or nil; the mutex is held.
+func (t *Table) knownLocked(o ids.Object) *node { return t.byID[Plain(o)] }
 
-// of returns the nodes of an object: the plain one and those below cues; the
+// ofLocked returns the nodes of an object: the plain one and those below cues; the
 // mutex is held.
-func (t *Table) of(o ids.Object) []*node {
+func (t *Table) ofLocked(o ids.Object) []*node {
 	var out []*node
-	if n := t.known(o); n != nil {
+	if n := t.knownLocked(o); n != nil {
 		out = append(out, n)
 	}
 	for _, id := range t.aliases[o] {
@@ -152,12 +152,12 @@ func (t *Table) Look(o ids.Object, cues cue.Set, dir bool) mount.Inode {
 	if dir && !cues.Empty() {
 		id = t.alias(below{o, cues})
 	}
-	n := t.get(id, o)
+	n := t.getLocked(id, o)
 	if dir {
 		n.cues, n.isDir = cues, true
 	}
 	n.lookups++
-	t.age(n)
+	t.ageLocked(n)
 	n.misnamed = 0 // this very lookup says what the name means
 	return id
 }
@@ -180,13 +180,13 @@ func (t *Table) Forget(id mount.Inode, count uint64) {
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
 		n.lookups -= min(count, n.lookups)
-		t.dropUnused(n)
+		t.dropUnusedLocked(n)
 	}
 }
 
-// dropUnused drops a node that the kernel neither knows nor has open; the mutex
+// dropUnusedLocked drops a node that the kernel neither knows nor has open; the mutex
 // is held.
-func (t *Table) dropUnused(n *node) {
+func (t *Table) dropUnusedLocked(n *node) {
 	if n.lookups > 0 || n.opens > 0 || n.id == mount.Root {
 		return
 	}
@@ -195,7 +195,7 @@ func (t *Table) dropUnused(n *node) {
 	t.over.Store(t.limit > 0 && len(t.byID) > t.limit)
 	t.names -= len(n.cached)
 	if dir := t.byID[n.dir]; dir != nil && dir.cached[n.name].child == n.id {
-		t.uncache(dir, n.name)
+		t.uncacheLocked(dir, n.name)
 	}
 	if _, is := objectOf(n.id); is {
 		return
@@ -213,13 +213,13 @@ func (t *Table) dropUnused(n *node) {
 	}
 }
 
-// uncache forgets that the kernel may believe a name; the mutex is held.
-func (t *Table) uncache(dir *node, name string) {
+// uncacheLocked forgets that the kernel may believe a name; the mutex is held.
+func (t *Table) uncacheLocked(dir *node, name string) {
 	if _, ok := dir.cached[name]; ok {
 		delete(dir.cached, name)
 		t.names--
 	}
 }
 
-// age makes a node the one that was looked up last; the mutex is held.
-func (t *Table) age(n *node) { t.oldest.pushBack(n) }
+// ageLocked makes a node the one that was looked up last; the mutex is held.
+func (t *Table) ageLocked(n *node) { t.oldest.pushBack(n) }

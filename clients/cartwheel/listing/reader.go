@@ -132,6 +132,6 @@ func (r *Reader) Pushed(m wire.Message) {
 		return
 	}
 	s.pushed++
-	s.came(ids.Node(m.Peer), len(data))
-	s.add(&page{data: data[pageFrame:], size: len(data), by: ids.Node(m.Peer), mark: s.mark})
+	s.cameLocked(ids.Node(m.Peer), len(data))
+	s.addLocked(&page{data: data[pageFrame:], size: len(data), by: ids.Node(m.Peer), mark: s.mark})
 }

@@ -125,9 +125,9 @@ func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err erro
 		return true, nil
 	}
 	size := proto.Size(resp)
-	s.came(by, size)
+	s.cameLocked(by, size)
 	if len(resp.Entries) > 0 || !resp.More {
-		s.add(&page{resp: resp, size: size, by: by, mark: s.mark})
+		s.addLocked(&page{resp: resp, size: size, by: by, mark: s.mark})
 	}
 	return resp.More, nil
 }
@@ -155,15 +155,15 @@ func last(resp *pb.ListResponse, before []byte) []byte {
 	return before
 }
 
-// add queues a page; the mutex is held.
-func (s *stream) add(p *page) {
+// addLocked queues a page; the mutex is held.
+func (s *stream) addLocked(p *page) {
 	s.pages = append(s.pages, p)
 	s.queued += p.size
 	signal(s.ready)
 }
 
-// came notes what arrived, for traces; the mutex is held.
-func (s *stream) came(by ids.Node, size int) {
+// cameLocked notes what arrived, for traces; the mutex is held.
+func (s *stream) cameLocked(by ids.Node, size int) {
 	s.bytes += size
 	if s.begun {
 		return

@@ -69,6 +69,8 @@ func (t *table) giving(o ids.Object) (done func()) {
 	return t.givingLocked(o)
 }
 
+// givingLocked notes that locks of an object are being given up; done ends that.
+// t.mu is held.
 func (t *table) givingLocked(o ids.Object) (done func()) {
 	ended := make(chan struct{})
 	t.going[o] = append(t.going[o], ended)
@@ -139,6 +141,8 @@ func (t *table) set(o ids.Object, through mount.Handle, l mount.Lock, at lockSes
 	t.setLocked(o, through, l, at)
 }
 
+// setLocked puts a lock in, in place of what it covers of its owner's.
+// t.mu is held.
 func (t *table) setLocked(o ids.Object, through mount.Handle, l mount.Lock, at lockSession) {
 	var kept []holding
 	for _, h := range t.held[o] {

@@ -171,7 +171,7 @@ func (a *Files) OpenedKnown(o ids.Object) {
 		return
 	}
 	delete(a.unused, o)
-	a.settle()
+	a.settleLocked()
 	r.left--
 	low := !r.asking && 2*r.left <= r.size
 	if low {
@@ -184,8 +184,8 @@ func (a *Files) OpenedKnown(o ids.Object) {
 	}
 }
 
-// settle notes whether anything is there to be looked for; the mutex is held.
-func (a *Files) settle() { a.busy.Store(len(a.unused) > 0 || len(a.coming) > 0) }
+// settleLocked notes whether anything is there to be looked for; the mutex is held.
+func (a *Files) settleLocked() { a.busy.Store(len(a.unused) > 0 || len(a.coming) > 0) }
 
 // bring asks for the next files of a row behind one of them.
 func (a *Files) bring(r *row, o ids.Object) {
@@ -231,7 +231,7 @@ func (a *Files) send(b *batch) {
 	for _, o := range b.files {
 		a.coming[o] = b
 	}
-	a.settle()
+	a.settleLocked()
 }
 
 // came notes which files of a batch came.
@@ -251,7 +251,7 @@ func (a *Files) came(b *batch, files []ids.Object) {
 	}
 	b.row.asking = false
 	a.batches--
-	a.settle()
+	a.settleLocked()
 	a.mu.Unlock()
 	close(b.done)
 }

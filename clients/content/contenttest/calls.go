@@ -30,7 +30,7 @@ func (c *Cluster) Apply(in content.Commit) (*pb.Result, error) {
 	const op fault.Op = "contenttest.Apply"
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := c.get(in.Object)
+	o := c.getLocked(in.Object)
 	body := slices.Concat(in.Body...)
 	c.bytes[Commit] += int64(len(body))
 	size := o.size()

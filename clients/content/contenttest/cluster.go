@@ -135,8 +135,8 @@ func (n nodes) Node(a chunk.Address) ([]byte, error) {
 	return data, nil
 }
 
-// get returns an object, made empty where there is none; mu is held.
-func (c *Cluster) get(id ids.Object) *object {
+// getLocked returns an object, made empty where there is none; mu is held.
+func (c *Cluster) getLocked(id ids.Object) *object {
 	o := c.objects[id]
 	if o == nil {
 		o = &object{}
@@ -171,23 +171,23 @@ func (c *Cluster) Version(ctx context.Context, id ids.Object) (*pb.Attr, error) 
 func (c *Cluster) Attr(id ids.Object) *pb.Attr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.attr(id, c.get(id))
+	return c.attr(id, c.getLocked(id))
 }
 
 // Contents returns an object's bytes, apart from all faults.
 func (c *Cluster) Contents(id ids.Object) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := c.get(id)
+	o := c.getLocked(id)
 	out := make([]byte, o.size())
-	if err := c.read(o, out, 0); err != nil {
+	if err := c.readLocked(o, out, 0); err != nil {
 		panic(err) // the cluster itself is broken
 	}
 	return out
 }
 
-// read fills p from an object's bytes; mu is held.
-func (c *Cluster) read(o *object, p []byte, off uint64) error {
+// readLocked fills p from an object's bytes; mu is held.
+func (c *Cluster) readLocked(o *object, p []byte, off uint64) error {
 	if o.root.Size == 0 {
 		copy(p, o.inline[min(off, uint64(len(o.inline))):])
 		return nil

@@ -221,7 +221,7 @@ func (c *Cache) write() {
 			c.queue = nil
 		}
 		c.writing = true
-		err := c.append(it)
+		err := c.appendLocked(it)
 		c.queued -= int64(len(it.data))
 		c.writing = false
 		if err != nil && !c.broken {
@@ -232,9 +232,9 @@ func (c *Cache) write() {
 	}
 }
 
-// append adds a record to the last segment, beginning a new one and dropping
+// appendLocked adds a record to the last segment, beginning a new one and dropping
 // the oldest as need be. The mutex is held, but not while writing.
-func (c *Cache) append(it item) error {
+func (c *Cache) appendLocked(it item) error {
 	if _, have := c.index[string(it.key)]; have || c.broken {
 		return nil
 	}

@@ -10,20 +10,20 @@ import (
 	"cartwheel.dev/node/plant"
 )
 
-// state says why nothing more is taken; the mutex is held.
-func (l *Log) state(op fault.Op) error {
+// stateLocked says why nothing more is taken; the mutex is held.
+func (l *Log) stateLocked(op fault.Op) error {
 	if l.err != nil {
 		return fault.FromOS(op, l.dir, l.err)
 	}
 	return fault.E(fault.Closed, op, l.dir, "the write journal is closed")
 }
 
-// put appends a record, to a new file where the last is full; the mutex is
+// putLocked appends a record, to a new file where the last is full; the mutex is
 // held. Afterwards the journal is kept from growing.
-func (l *Log) put(r *record) (*segment, error) {
+func (l *Log) putLocked(r *record) (*segment, error) {
 	const op fault.Op = "writelog.put"
 	if l.closed || l.err != nil {
-		return nil, l.state(op)
+		return nil, l.stateLocked(op)
 	}
 	if s := l.segments[len(l.segments)-1]; s.size >= l.limit {
 		if err := l.begin(); err != nil {
@@ -33,9 +33,9 @@ func (l *Log) put(r *record) (*segment, error) {
 			l.log.Warn("old writes could not be moved forward in the write journal", "err", err)
 		}
 		if l.err != nil { // the sync failed: nothing more is taken
-			return nil, l.state(op)
+			return nil, l.stateLocked(op)
 		}
-		l.wake()
+		l.wakeLocked()
 	}
 	return l.append(r)
 }
@@ -172,8 +172,8 @@ func (l *Log) move(id ids.Object, o *object, from *segment) error {
 	return nil
 }
 
-// wake has full files synced; the mutex is held.
-func (l *Log) wake() {
+// wakeLocked has full files synced; the mutex is held.
+func (l *Log) wakeLocked() {
 	select {
 	case l.full <- struct{}{}:
 	default:
@@ -195,7 +195,7 @@ func (l *Log) Sync() error {
 	l.mu.Lock()
 	if l.closed || l.err != nil {
 		defer l.mu.Unlock()
-		return l.state(op)
+		return l.stateLocked(op)
 	}
 	type todo struct {
 		s    *segment

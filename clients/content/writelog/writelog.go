@@ -129,7 +129,7 @@ func (l *Log) Close() error {
 		l.mu.Unlock()
 		return nil
 	}
-	_ = l.payOwed() // what is not noted is found again at the next start
+	_ = l.payOwedLocked() // what is not noted is found again at the next start
 	l.closed = true
 	close(l.full)
 	l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *Log) Write(w content.Written) (uint64, error) {
 	const op fault.Op = "writelog.Write"
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.payOwed(); err != nil {
+	if err := l.payOwedLocked(); err != nil {
 		return 0, fault.FromOS(op, l.dir, err)
 	}
 	r := record{
@@ -155,7 +155,7 @@ func (l *Log) Write(w content.Written) (uint64, error) {
 	if o := l.objects[w.Object]; o != nil && len(o.writes) > 0 {
 		r.first = o.writes[0].number
 	}
-	s, err := l.put(&r)
+	s, err := l.putLocked(&r)
 	if err != nil {
 		return 0, fault.FromOS(op, l.dir, err)
 	}
@@ -171,9 +171,9 @@ func (l *Log) Begin(id ids.Object, upto uint64, mtimeNs int64) error {
 	const op fault.Op = "writelog.Begin"
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.payOwed()
+	err := l.payOwedLocked()
 	if err == nil {
-		_, err = l.put(&record{kind: kindBegin, object: id, number: upto, offset: uint64(mtimeNs)})
+		_, err = l.putLocked(&record{kind: kindBegin, object: id, number: upto, offset: uint64(mtimeNs)})
 	}
 	if o := l.objects[id]; err == nil && o != nil {
 		o.sent = begun(o.sent, content.Sent{Upto: upto, MtimeNs: mtimeNs})
@@ -188,7 +188,7 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	if plant.On(plant.WritelogSettlesAll) {
 		upto = max(upto, l.next-1)
 	}
-	r := record{kind: kindDone, object: id, number: upto, version: version, offset: from, first: l.lowest(id, from, upto)}
+	r := record{kind: kindDone, object: id, number: upto, version: version, offset: from, first: l.lowestLocked(id, from, upto)}
 	if o := l.objects[id]; o != nil {
 		o.known = max(o.known, version)
 	}
@@ -196,7 +196,7 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 		r.offset, r.number, r.version = min(from, old.offset), max(upto, old.number), max(version, old.version)
 		delete(l.owed, id)
 	}
-	_, err := l.put(&r)
+	_, err := l.putLocked(&r)
 	if err != nil && upto >= from {
 		l.owed[id] = r
 		l.log.Warn("the write journal could not note a commit yet", "object", id.String(), "err", err)
@@ -206,9 +206,9 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	l.collect()
 }
 
-// lowest is an object's lowest number that is not done once from..upto are: what is
+// lowestLocked is an object's lowest number that is not done once from..upto are: what is
 // below it is done. The mutex is held.
-func (l *Log) lowest(id ids.Object, from, upto uint64) uint64 {
+func (l *Log) lowestLocked(id ids.Object, from, upto uint64) uint64 {
 	if o := l.objects[id]; o != nil {
 		for _, w := range o.writes {
 			if w.number < from || w.number > upto {
@@ -223,10 +223,10 @@ func (l *Log) lowest(id ids.Object, from, upto uint64) uint64 {
 // parked.
 func (l *Log) Forget(id ids.Object, upto uint64) { l.Done(id, 0, upto, 0) }
 
-// payOwed writes down what is done and was not noted; the mutex is held.
-func (l *Log) payOwed() error {
+// payOwedLocked writes down what is done and was not noted; the mutex is held.
+func (l *Log) payOwedLocked() error {
 	for id, r := range l.owed {
-		if _, err := l.put(&r); err != nil {
+		if _, err := l.putLocked(&r); err != nil {
 			return err
 		}
 		delete(l.owed, id)

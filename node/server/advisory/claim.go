@@ -34,7 +34,7 @@ func (s *Server) Claim(ctx context.Context, w *identity.Who, req *pb.ClaimReques
 		claimed = append(claimed, lockOf(req.Client, l))
 	}
 	s.mu.Lock()
-	ended, err := s.begin(req.Client, req.Session)
+	ended, err := s.beginLocked(req.Client, req.Session)
 	var lost []lock.Lock
 	if err == nil {
 		lost = s.table.Claim(claimed)

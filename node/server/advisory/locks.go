@@ -58,7 +58,7 @@ func (s *Server) Set(r *wire.Request) {
 func (s *Server) putLock(r *wire.Request, req *pb.LockRequest) {
 	id, l := ids.Slice(req.Slice), lockOf(req.Client, req.Lock)
 	s.mu.Lock()
-	ended, err := s.begin(req.Client, req.Session)
+	ended, err := s.beginLocked(req.Client, req.Session)
 	var out lock.Outcome
 	switch {
 	case err != nil:
@@ -105,10 +105,10 @@ func (s *Server) lockRequest(r *wire.Request, req *pb.LockRequest) (*identity.Wh
 	return w, nil
 }
 
-// begin notes under which session a client asks for locks; s.mu is held. A
+// beginLocked notes under which session a client asks for locks; s.mu is held. A
 // session that lives now has its end still to come, and that comes to the table
 // after this.
-func (s *Server) begin(client, session uint64) (lock.Ended, error) {
+func (s *Server) beginLocked(client, session uint64) (lock.Ended, error) {
 	if err := s.o.Sessions.Valid(session, client); err != nil {
 		return lock.Ended{}, err
 	}

@@ -63,7 +63,7 @@ func (s *Staged) take(user string, sizes []uint32) (int64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn()
+	s.turnLocked()
 	has := s.young.users[user] + s.old.users[user] + s.writing[user]
 	if has > 0 && has+n > s.limit {
 		return 0, fault.Errorf(fault.Overloaded, "chunks.take", user,
@@ -110,8 +110,8 @@ func (s *Staged) Committed(addresses []byte) {
 	}
 }
 
-// turn forgets what is older than its life. Called with mu held.
-func (s *Staged) turn() {
+// turnLocked forgets what is older than its life. Called with mu held.
+func (s *Staged) turnLocked() {
 	now := s.now()
 	if now-s.turned < s.life {
 		return

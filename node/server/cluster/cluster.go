@@ -173,10 +173,10 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	for _, r := range rows.Removed {
 		d.remove(r.Key)
 	}
-	newer := d.keepNewer(rows.Slices)
+	newer := d.keepNewerLocked(rows.Slices)
 	d.rows.Revision = max(d.rows.Revision, rows.Revision)
 	d.dirty = true
-	d.wake()
+	d.wakeLocked()
 	d.mu.Unlock()
 	if len(newer) > 0 && d.o.Slices != nil {
 		d.o.Slices(newer)
@@ -189,9 +189,9 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	}
 }
 
-// keepNewer notes the rows of a newer epoch or revision and returns those of a
+// keepNewerLocked notes the rows of a newer epoch or revision and returns those of a
 // newer epoch. d.mu is held.
-func (d *Directory) keepNewer(rows []geoconfig.SliceRow) []geoconfig.SliceRow {
+func (d *Directory) keepNewerLocked(rows []geoconfig.SliceRow) []geoconfig.SliceRow {
 	var newer []geoconfig.SliceRow
 	for _, r := range rows {
 		old, ok := d.slices[r.ID]
@@ -228,8 +228,8 @@ func (d *Directory) dropUser(name ids.User) {
 	}
 }
 
-// wake tells Changed's callers. d.mu is held.
-func (d *Directory) wake() {
+// wakeLocked tells Changed's callers. d.mu is held.
+func (d *Directory) wakeLocked() {
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
@@ -239,9 +239,9 @@ func (d *Directory) Learn(rows ...geoconfig.SliceRow) {
 	d.notify.Lock()
 	defer d.notify.Unlock()
 	d.mu.Lock()
-	newer := d.keepNewer(rows)
+	newer := d.keepNewerLocked(rows)
 	if len(newer) > 0 {
-		d.wake()
+		d.wakeLocked()
 	}
 	d.mu.Unlock()
 	if len(newer) > 0 && d.o.Slices != nil {

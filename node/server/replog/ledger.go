@@ -106,7 +106,7 @@ func (l *Ledger) Append(records []replica.Record, done func(error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock() // a violation leaves it
 	for i := range records {
-		l.follow(&records[i])
+		l.followLocked(&records[i])
 	}
 	for i := range list {
 		last := i == len(list)-1
@@ -129,9 +129,9 @@ func (l *Ledger) Append(records []replica.Record, done func(error)) error {
 // Overloaded or NoSpace.
 func (l *Ledger) Room(bytes int) error { return l.store.Room(bytes) }
 
-// follow checks that a record follows what the journal has of its slice.
+// followLocked checks that a record follows what the journal has of its slice.
 // Callers hold mu.
-func (l *Ledger) follow(r *replica.Record) {
+func (l *Ledger) followLocked(r *replica.Record) {
 	switch r.Kind {
 	case replica.RecordEntry:
 		l.follows.Entry(r.Slice, r.Entry.Serial, journal.Folder)

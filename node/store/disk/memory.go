@@ -111,8 +111,8 @@ type verdict struct {
 
 var errCrashed = fault.E(fault.IO, "disk.Memory", "", "the disk has stopped")
 
-// visit counts a call and finds its verdict. Callers hold mu.
-func (m *Memory) visit(site Site, name string) verdict {
+// visitLocked counts a call and finds its verdict. Callers hold mu.
+func (m *Memory) visitLocked(site Site, name string) verdict {
 	if m.crashed {
 		return verdict{err: errCrashed}
 	}

@@ -13,7 +13,7 @@ import (
 func (m *Memory) Open(site Site, name string, mode Mode) (File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.visit(site, name); v.err != nil {
+	if v := m.visitLocked(site, name); v.err != nil {
 		return nil, v.err
 	}
 	f := m.names[name]
@@ -31,7 +31,7 @@ func (m *Memory) Open(site Site, name string, mode Mode) (File, error) {
 func (m *Memory) Remove(site Site, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.visit(site, name); v.err != nil {
+	if v := m.visitLocked(site, name); v.err != nil {
 		return v.err
 	}
 	f := m.names[name]
@@ -47,7 +47,7 @@ func (m *Memory) Remove(site Site, name string) error {
 func (m *Memory) Rename(site Site, from, to string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.visit(site, to); v.err != nil {
+	if v := m.visitLocked(site, to); v.err != nil {
 		return v.err
 	}
 	f := m.names[from]
@@ -80,7 +80,7 @@ func (m *Memory) List(dir string) ([]string, error) {
 func (m *Memory) MakeDir(site Site, dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.visit(site, dir); v.err != nil {
+	if v := m.visitLocked(site, dir); v.err != nil {
 		return v.err
 	}
 	m.dirs[dir] = true
@@ -91,7 +91,7 @@ func (m *Memory) MakeDir(site Site, dir string) error {
 func (m *Memory) SyncDir(site Site, dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.visit(site, dir); v.err != nil {
+	if v := m.visitLocked(site, dir); v.err != nil {
 		return v.err
 	}
 	for n := range m.durable {
@@ -165,7 +165,7 @@ func (f *memoryFile) WriteAt(site Site, p []byte, off int64) error {
 	if f.mode&ReadOnly != 0 || f.mode&Direct != 0 && (off%Block != 0 || len(p)%Block != 0) {
 		return fault.E(fault.Invalid, "disk.WriteAt", f.name, "read-only, or not aligned")
 	}
-	v := f.m.visit(site, f.name)
+	v := f.m.visitLocked(site, f.name)
 	if v.err != nil {
 		if !errors.Is(v.err, errCrashed) && f.mode&ReadOnly == 0 {
 			kept := p[:min(v.keep, len(p))]
@@ -200,7 +200,7 @@ func (d *memoryData) write(p []byte, off int64, durable bool) {
 func (f *memoryFile) Sync(site Site) error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	if v := f.m.visit(site, f.name); v.err != nil {
+	if v := f.m.visitLocked(site, f.name); v.err != nil {
 		// The pages count as clean now, as on a real system: trying again
 		// would succeed and lie.
 		if !f.m.crashed {
@@ -220,7 +220,7 @@ func (f *memoryFile) Sync(site Site) error {
 func (f *memoryFile) Allocate(site Site, size int64) error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	if v := f.m.visit(site, f.name); v.err != nil {
+	if v := f.m.visitLocked(site, f.name); v.err != nil {
 		return v.err
 	}
 	grow := size - f.d.live.size

@@ -104,7 +104,7 @@ func TestJournal_ReusesWhatMayBeLost(t *testing.T) {
 			}
 			j.free = append(j.free, s)
 		}
-		if got := j.reused(c.sequence); got != c.want {
+		if got := j.reusedLocked(c.sequence); got != c.want {
 			t.Errorf("of %v for %d: got %d, want %d", c.free, c.sequence, got, c.want)
 		}
 	}

@@ -53,7 +53,7 @@ func (j *Journal) load() error {
 		}
 	}
 	slices.SortFunc(j.live, func(a, b *segment) int { return cmp.Compare(a.sequence, b.sequence) })
-	j.dropTrimmed()
+	j.dropTrimmedLocked()
 	return nil
 }
 
@@ -97,9 +97,9 @@ func (j *Journal) loadSegment(number int) error {
 	return nil
 }
 
-// dropTrimmed frees the segments that end before the tail. Callers hold mu or
+// dropTrimmedLocked frees the segments that end before the tail. Callers hold mu or
 // are alone.
-func (j *Journal) dropTrimmed() {
+func (j *Journal) dropTrimmedLocked() {
 	keep := j.live[:0]
 	for i, s := range j.live {
 		if i < len(j.live)-1 && j.live[i+1].start() <= j.tail {
@@ -122,7 +122,7 @@ func (j *Journal) Trim(before Position) error {
 		return fault.E(fault.Invalid, "journal.Trim", "", "beyond the end of the log")
 	}
 	j.tail = max(j.tail, before)
-	j.dropTrimmed()
+	j.dropTrimmedLocked()
 	if len(j.free) > 0 {
 		j.short = nil
 	}
@@ -134,7 +134,7 @@ func (j *Journal) Trim(before Position) error {
 // file.
 func (j *Journal) obtain(sequence uint64) (*segment, error) {
 	j.mu.Lock()
-	if i := j.reused(sequence); i >= 0 {
+	if i := j.reusedLocked(sequence); i >= 0 {
 		s := j.free[i]
 		j.free = slices.Delete(j.free, i, i+1)
 		j.mu.Unlock()
@@ -148,12 +148,12 @@ func (j *Journal) obtain(sequence uint64) (*segment, error) {
 	return j.create()
 }
 
-// reused picks the free segment whose header is best lost, should the writing of
+// reusedLocked picks the free segment whose header is best lost, should the writing of
 // the new one fail: one that claims the same stretch, or a later one, and else the
 // oldest. The chain of those that the disk still shows as live must get no hole,
 // and no stretch may be claimed twice. It returns -1 where none is free; callers
 // hold mu.
-func (j *Journal) reused(sequence uint64) int {
+func (j *Journal) reusedLocked(sequence uint64) int {
 	best := -1
 	for i, s := range j.free {
 		switch {

@@ -51,7 +51,7 @@ func (p *patient) onFull() {
 	p.relieve()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.isClosing() && !p.told && !p.room() {
+	if p.isClosingLocked() && !p.told && !p.room() {
 		p.told = true
 		close(p.refused)
 	}
@@ -74,8 +74,8 @@ func (p *patient) onFull() {
 	p.wait = make(chan struct{})
 }
 
-// isClosing reports whether the metadata is being closed; the mutex is held.
-func (p *patient) isClosing() bool {
+// isClosingLocked reports whether the metadata is being closed; the mutex is held.
+func (p *patient) isClosingLocked() bool {
 	select {
 	case <-p.closing:
 		return true

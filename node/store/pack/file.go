@@ -67,7 +67,7 @@ func (p *Packs) reserve(b *batch, spare int64) (*file, error) {
 		p.current = nil
 	}
 	_, sectors := layout(sectorData, func(i int) int { return len(b.bodies[i]) }, len(b.bodies))
-	f, err := p.begin((1+sectors)*sectorSize, spare)
+	f, err := p.beginLocked((1+sectors)*sectorSize, spare)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,8 @@ func (p *Packs) sizeFor(least, spare int64) (int64, error) {
 	return max(size/sectorSize*sectorSize, least), nil
 }
 
-// begin makes the next pack, with room for least bytes. Callers hold p.mu.
-func (p *Packs) begin(least, spare int64) (*file, error) {
+// beginLocked makes the next pack, with room for least bytes. Callers hold p.mu.
+func (p *Packs) beginLocked(least, spare int64) (*file, error) {
 	size, err := p.sizeFor(least, spare)
 	if err != nil {
 		return nil, err
@@ -181,12 +181,12 @@ func (p *Packs) begin(least, spare int64) (*file, error) {
 	}
 	f.w = w
 	p.last = id
-	p.addFile(f)
+	p.addFileLocked(f)
 	return f, nil
 }
 
-// addFile makes a pack known to readers. Callers hold p.mu or are alone.
-func (p *Packs) addFile(f *file) {
+// addFileLocked makes a pack known to readers. Callers hold p.mu or are alone.
+func (p *Packs) addFileLocked(f *file) {
 	old := *p.files.Load()
 	files := make(map[uint32]*file, len(old)+1)
 	for id, o := range old {

@@ -101,7 +101,7 @@ func (p *Packs) enter(f *file, sealed bool) {
 			p.index.replace(&c.address, old, at)
 		}
 	}
-	p.addFile(f)
+	p.addFileLocked(f)
 	if sealed {
 		f.chunks, f.full = nil, true
 		return

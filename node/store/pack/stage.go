@@ -83,14 +83,14 @@ func (s *stage) run() {
 			return
 		}
 		s.wanted = false
-		s.writeWaiting()
+		s.writeWaitingLocked()
 		s.changed.Broadcast()
 	}
 }
 
-// writeWaiting writes everything that waits. Called with mu held; it is given
+// writeWaitingLocked writes everything that waits. Called with mu held; it is given
 // back meanwhile.
-func (s *stage) writeWaiting() {
+func (s *stage) writeWaitingLocked() {
 	all := s.waiting
 	s.waiting = batch{}
 	s.bytes = 0

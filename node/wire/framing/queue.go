@@ -126,7 +126,7 @@ func (q *Queue) Abort() { q.mu.Unlock() }
 
 // Commit ends what Begin began. n is what Append returned.
 func (q *Queue) Commit(n int) {
-	q.grow(n)
+	q.growLocked(n)
 	wake := q.asleep
 	q.asleep = false
 	q.mu.Unlock()
@@ -135,8 +135,8 @@ func (q *Queue) Commit(n int) {
 	}
 }
 
-// grow counts bytes that wait from now on, or no more. The mutex is held.
-func (q *Queue) grow(n int) {
+// growLocked counts bytes that wait from now on, or no more. The mutex is held.
+func (q *Queue) growLocked(n int) {
 	q.size += n
 	if q.shared != nil {
 		q.shared.Add(int64(n))
@@ -214,11 +214,11 @@ func (q *Queue) Wait(ctx context.Context) error {
 func (q *Queue) IsEmpty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.idle()
+	return q.idleLocked()
 }
 
-// idle reports whether nothing waits. The mutex is held.
-func (q *Queue) idle() bool { return len(q.batch.arena)+len(q.batch.refs)+len(q.ahead) == 0 }
+// idleLocked reports whether nothing waits. The mutex is held.
+func (q *Queue) idleLocked() bool { return len(q.batch.arena)+len(q.batch.refs)+len(q.ahead) == 0 }
 
 // IsFull reports whether no more should be added.
 func (q *Queue) IsFull() bool {
@@ -279,7 +279,7 @@ func (q *Queue) Drop() {
 		refs = append(refs, q.writing.refs...)
 	}
 	q.batch = Batch{}
-	q.grow(-q.size)
+	q.growLocked(-q.size)
 	q.dropped = true
 	q.mu.Unlock()
 	for _, r := range refs {

@@ -19,7 +19,7 @@ func (q *Queue) Take() (*Batch, bool) {
 			q.mu.Unlock()
 			return &q.writing, true
 		}
-		if !q.idle() {
+		if !q.idleLocked() {
 			q.batch, q.writing = q.writing, q.batch
 			q.mu.Unlock()
 			return &q.writing, true
@@ -141,15 +141,15 @@ func (b *Batch) release(from, to int) {
 func (q *Queue) written(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.makeRoom(n)
+	q.makeRoomLocked(n)
 }
 
-// makeRoom counts n bytes as written. The mutex is held.
-func (q *Queue) makeRoom(n int) {
+// makeRoomLocked counts n bytes as written. The mutex is held.
+func (q *Queue) makeRoomLocked(n int) {
 	if q.dropped {
 		return
 	}
-	q.grow(-n)
+	q.growLocked(-n)
 	if q.room != nil && q.size < q.limit {
 		close(q.room)
 		q.room = nil
@@ -168,7 +168,7 @@ func (q *Queue) TryInline(n int) *Batch {
 		q.Commit(n)
 		return nil
 	}
-	q.grow(n)
+	q.growLocked(n)
 	q.asleep = false
 	q.batch, q.writing = q.writing, q.batch
 	q.mu.Unlock()
@@ -194,11 +194,11 @@ func (q *Queue) FinishInline(b *Batch, n int) {
 		b.reset()
 	}
 	q.mu.Lock()
-	q.makeRoom(n)
+	q.makeRoomLocked(n)
 	if q.rest = !whole; q.rest {
 		b.sent = n
 	}
-	q.asleep = whole && !q.closed && q.idle()
+	q.asleep = whole && !q.closed && q.idleLocked()
 	wake := !q.asleep
 	q.mu.Unlock()
 	if wake {

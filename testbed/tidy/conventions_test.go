@@ -1,0 +1,106 @@
+package tidy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A source is one Go file of the project, parsed with its comments.
+type source struct {
+	rel  string
+	set  *token.FileSet
+	file *ast.File
+}
+
+// sources calls fn for every Go file that people write.
+func sources(t *testing.T, fn func(s source)) {
+	t.Helper()
+	files(t, func(rel string) {
+		if !goFile(rel) || strings.Contains(rel, "/testdata/") {
+			return
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, filepath.Join(root(t), rel), nil, parser.ParseComments)
+		if err != nil {
+			t.Errorf("%s: %v", rel, err)
+			return
+		}
+		fn(source{rel, set, f})
+	})
+}
+
+// at is where a node stands, for people.
+func (s source) at(n ast.Node) string {
+	p := s.set.Position(n.Pos())
+	return s.rel + ":" + strconv.Itoa(p.Line)
+}
+
+// imports reports whether the file imports a package.
+func (s source) imports(path string) bool {
+	for _, i := range s.file.Imports {
+		if i.Path.Value == `"`+path+`"` {
+			return true
+		}
+	}
+	return false
+}
+
+// functions calls fn for every function, with its comment on one line.
+func (s source) functions(fn func(d *ast.FuncDecl, doc string)) {
+	for _, d := range s.file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			fn(f, strings.Join(strings.Fields(f.Doc.Text()), " "))
+		}
+	}
+}
+
+// receiver names the type of a method, "" for a function.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
+	}
+	name := ""
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == "" {
+			name = id.Name
+		}
+		return name == ""
+	})
+	return name
+}
+
+// lockedLater are the folders whose functions have their names still to come.
+var lockedLater = map[string]bool{"clients/content": true, "clients/mount/gofuse": true}
+
+// TestLocked_IsInTheNameAndTheComment holds names and comments of functions
+// that need a mutex held to each other. Where a package has no mutexes, Locked
+// means something else.
+func TestLocked_IsInTheNameAndTheComment(t *testing.T) {
+	says := regexp.MustCompile(`\b(mutex|mu)\b[^.;]*\b(is|are) held|\bwith [^.;]*\b(mutex|mu)\b held|[Cc]allers? holds? [^;]*\b(mutex|mu)\b`)
+	synced := map[string]bool{}
+	sources(t, func(s source) {
+		if s.imports("sync") {
+			synced[filepath.Dir(s.rel)] = true
+		}
+	})
+	sources(t, func(s source) {
+		if !synced[filepath.Dir(s.rel)] || lockedLater[filepath.Dir(s.rel)] {
+			return
+		}
+		s.functions(func(d *ast.FuncDecl, doc string) {
+			needs, named := says.MatchString(doc), strings.HasSuffix(d.Name.Name, "Locked")
+			switch {
+			case needs && !named:
+				t.Errorf("%s: %s needs a mutex held: its name ends in Locked", s.at(d), d.Name.Name)
+			case named && !needs:
+				t.Errorf("%s: the comment of %s does not say which mutex is held", s.at(d), d.Name.Name)
+			}
+		})
+	})
+}
