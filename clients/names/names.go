@@ -41,7 +41,8 @@ const (
 	DefaultInline  = 32 << 20
 )
 
-func (l Limits) filled() Limits {
+// withDefaults replaces zeros by the defaults.
+func (l Limits) withDefaults() Limits {
 	if l.Objects == 0 {
 		l.Objects = DefaultObjects
 	}
@@ -108,7 +109,7 @@ type Cache struct {
 
 // New returns an empty Cache.
 func New(s Sessions, limits Limits) *Cache {
-	return &Cache{sessions: s, limits: limits.filled(), objects: map[ids.Object]*object{}, dirs: map[ids.Object]*directory{}}
+	return &Cache{sessions: s, limits: limits.withDefaults(), objects: map[ids.Object]*object{}, dirs: map[ids.Object]*directory{}}
 }
 
 func (c *Cache) left(l *lease) time.Duration {

@@ -17,7 +17,8 @@ import (
 
 // New makes a host that can dial at once. Register handlers, then Listen.
 func New(o Options) (*Host, error) {
-	if err := o.fill(); err != nil {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	h := &Host{options: o, id: o.Key.KeyID(), epoch: time.Now(),

@@ -178,8 +178,8 @@ type Options struct {
 	Network Network
 }
 
-// fill sets the limits that may be left out.
-func (l *Limits) fill() {
+// withDefaults sets the limits that may be left out.
+func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit   *int
 		unless0 int
@@ -190,10 +190,11 @@ func (l *Limits) fill() {
 			*d.limit = d.unless0
 		}
 	}
+	return l
 }
 
-// fill sets the times that may be left out.
-func (t *Times) fill() {
+// withDefaults sets the times that may be left out.
+func (t Times) withDefaults() Times {
 	for _, d := range []struct {
 		time    *time.Duration
 		unless0 time.Duration
@@ -202,30 +203,36 @@ func (t *Times) fill() {
 			*d.time = d.unless0
 		}
 	}
+	return t
 }
 
 const opNew fault.Op = "wire.New"
 
-func (o *Options) fill() error {
-	if o.Key.private == nil {
-		return fault.E(fault.Invalid, opNew, "key", "a host needs a key")
-	}
+// withDefaults sets what may be left out.
+func (o Options) withDefaults() Options {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
 	if o.Times == (Times{}) {
 		o.Times = DefaultTimes()
 	}
-	o.Times.fill()
-	o.Limits.fill()
+	o.Times, o.Limits = o.Times.withDefaults(), o.Limits.withDefaults()
 	if o.SocketMode == 0 {
 		o.SocketMode = PrivateSocket
 	}
-	if o.SocketMode != PrivateSocket && o.SocketMode != SharedSocket {
-		return fault.E(fault.Invalid, opNew, "", unixsock.BadMode)
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// check says what is wrong with options that are complete.
+func (o *Options) check() error {
+	if o.Key.private == nil {
+		return fault.E(fault.Invalid, opNew, "key", "a host needs a key")
+	}
+	if o.SocketMode != PrivateSocket && o.SocketMode != SharedSocket {
+		return fault.E(fault.Invalid, opNew, "", unixsock.BadMode)
 	}
 	for c, l := range o.Limits.Class {
 		if l.Header == 0 || l.Body == 0 || l.Queue < int(l.Body) || l.Held <= 0 || l.Calls <= 0 {

@@ -33,8 +33,7 @@ func accepted(t *testing.T) (near *raw, far manet.Conn) {
 // TestTurns_StrangersComputeInTurn: never more at once than there are turns,
 // who waits for its peer holds none, and peers that are known need none.
 func TestTurns_StrangersComputeInTurn(t *testing.T) {
-	limits := DefaultLimits()
-	limits.fill()
+	limits := DefaultLimits().withDefaults()
 	pool := newStrangers(limits)
 	pool.turns = make(turns, 2)
 	enter := func(from string, listed bool) (*raw, manet.Conn) {

@@ -76,8 +76,8 @@ seed: 5
 tcp: reno
 sites: [{name: a, nodes: 2, lan: {rate: 100 Mbps}, up: {rate: 6 Mbps, queue: 64 KiB}}, {name: b, clients: 1}]
 pairs: [{from: a, to: b, delay: 7 ms, jitter: 1 ms, loss: 0.5}, {from: b, to: a, delay: 9 ms, rate: 2 Mbps}]`)
-	c := Config(top, "x")
-	if err := c.Fill(); err != nil {
+	c, err := Config(top, "x").WithDefaults()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Seed != 5 || c.TCP != "reno" || c.Prefix != Prefix || c.Run != "x" {
@@ -109,8 +109,7 @@ func TestConfig_FillsEveryBuiltInTopology(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, top := range all {
-		c := Config(top, "x")
-		if err := c.Fill(); err != nil {
+		if _, err := Config(top, "x").WithDefaults(); err != nil {
 			t.Errorf("%s: %v", top.Name, err)
 		}
 	}

@@ -104,3 +104,71 @@ func TestLocked_IsInTheNameAndTheComment(t *testing.T) {
 		})
 	})
 }
+
+// optionsLater are the folders whose options have their names still to come.
+var optionsLater = map[string]bool{"clients/cartwheel": true, "clients/content": true}
+
+// isLater reports whether a file lies in one of some folders, or below.
+func isLater(folders map[string]bool, rel string) bool {
+	for dir := filepath.Dir(rel); dir != "."; dir = filepath.Dir(dir) {
+		if folders[dir] {
+			return true
+		}
+	}
+	return false
+}
+
+// TestOptions_AreCompletedByWithDefaults looks at the methods of options that
+// take nothing. One that returns the options completes them, and has the name
+// for it; none completes them in place. sized is a step of withDefaults.
+func TestOptions_AreCompletedByWithDefaults(t *testing.T) {
+	options := regexp.MustCompile(`(Options|Config|Limits|Times|Deps)$`)
+	fine := map[string]bool{"withDefaults": true, "WithDefaults": true, "Clone": true}
+	sources(t, func(s source) {
+		if isLater(optionsLater, s.rel) {
+			return
+		}
+		s.functions(func(d *ast.FuncDecl, _ string) {
+			of := receiver(d)
+			if !options.MatchString(of) || d.Type.Params.NumFields() > 0 {
+				return
+			}
+			results := d.Type.Results.NumFields()
+			first := ""
+			if results > 0 {
+				if id, ok := d.Type.Results.List[0].Type.(*ast.Ident); ok {
+					first = id.Name
+				}
+			}
+			if first == of && !fine[d.Name.Name] {
+				t.Errorf("%s: %s completes %s: call it withDefaults", s.at(d), d.Name.Name, of)
+			}
+			if _, pointer := d.Recv.List[0].Type.(*ast.StarExpr); pointer && (results == 0 || first == "error") && assigns(d) {
+				t.Errorf("%s: %s changes %s in place: let withDefaults return a copy", s.at(d), d.Name.Name, of)
+			}
+		})
+	})
+}
+
+// assigns reports whether a method assigns to a field of its receiver.
+func assigns(d *ast.FuncDecl) bool {
+	if len(d.Recv.List[0].Names) == 0 || d.Body == nil {
+		return false
+	}
+	name, found := d.Recv.List[0].Names[0].Name, false
+	ast.Inspect(d.Body, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		if !ok {
+			return true
+		}
+		for _, to := range a.Lhs {
+			if sel, ok := to.(*ast.SelectorExpr); ok {
+				if id, ok := sel.X.(*ast.Ident); ok && id.Name == name {
+					found = true
+				}
+			}
+		}
+		return true
+	})
+	return found
+}

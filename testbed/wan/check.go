@@ -23,9 +23,10 @@ const (
 
 const opConfig fault.Op = "wan.Config"
 
-// Fill gives what was left open its default: prefix, run, addresses. It
-// reports the first thing that cannot be.
-func (c *Config) Fill() error {
+// WithDefaults returns a copy in which what was left open has its default:
+// prefix, run, addresses. It reports the first thing that cannot be.
+func (c Config) WithDefaults() (Config, error) {
+	c = c.Clone()
 	if c.Prefix == "" {
 		c.Prefix = "cw"
 	}
@@ -42,14 +43,14 @@ func (c *Config) Fill() error {
 			next = c.freePrefix(next)
 			s.Prefix = netip.PrefixFrom(next, 24)
 			if !c.Network.Contains(next) {
-				return fault.Errorf(fault.Invalid, opConfig, s.Name, "%v has no /24 left for this site: use a larger network", c.Network)
+				return c, fault.Errorf(fault.Invalid, opConfig, s.Name, "%v has no /24 left for this site: use a larger network", c.Network)
 			}
 		}
 		if err := s.fillAddresses(); err != nil {
-			return err
+			return c, err
 		}
 	}
-	return c.Check()
+	return c, c.Check()
 }
 
 // freePrefix returns the first /24 from a on that no site has.

@@ -64,7 +64,7 @@ func TestConfig_NamesEveryBadInput(t *testing.T) {
 	} {
 		config := twoSites(wan.Path{Delay: time.Millisecond, Rate: wan.Unlimited})
 		c.spoil(&config)
-		err := config.Fill()
+		_, err := config.WithDefaults()
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.says)
 		}
@@ -84,7 +84,8 @@ func TestMilliseconds_RefusesNonsense(t *testing.T) {
 
 func TestConfig_ReadsBackFromJSON(t *testing.T) {
 	c := twoSites(wan.Path{Delay: 3 * time.Millisecond, Rate: 5 * wan.Mbit, Loss: 0.25})
-	if err := c.Fill(); err != nil {
+	c, err := c.WithDefaults()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if a := c.Sites[1].Hosts[1].Addr.String(); a != "10.77.1.2" || c.Sites[1].Gateway().String() != "10.77.1.254" {

@@ -56,8 +56,8 @@ func socket(run netns.Run) string {
 // emulator. When it fails it leaves nothing behind.
 func Start(ctx context.Context, c Config, o Options) (*Network, error) {
 	const op fault.Op = "wan.Start"
-	c = c.Clone()
-	if err := c.Fill(); err != nil {
+	c, err := c.WithDefaults()
+	if err != nil {
 		return nil, err
 	}
 	if err := able(op); err != nil {
@@ -70,7 +70,7 @@ func Start(ctx context.Context, c Config, o Options) (*Network, error) {
 		}
 		return nil, err
 	}
-	err := n.plumb()
+	err = n.plumb()
 	if err == nil {
 		err = n.startEmulator(ctx, o)
 	}
