@@ -121,7 +121,7 @@ func (o Options) withDefaults() Options {
 		o.Fatal = func(error) {}
 	}
 	o.Journal.Fatal, o.Pack.Fatal, o.Meta.Fatal = o.Fatal, o.Fatal, o.Fatal
-	o.Pack.Now, o.Pack.Logger, o.Meta.Logger = o.Clock, o.Logger, o.Logger
+	o.Pack.Clock, o.Pack.Wall, o.Pack.Logger, o.Meta.Logger = o.Clock, o.Wall, o.Logger, o.Logger
 	return o
 }
 

@@ -44,7 +44,7 @@ func openBare(dir string) (*bare, error) {
 			return nil, errors.Join(err, b.close())
 		}
 		b.disks = append(b.disks, d)
-		p, err := pack.Open(d, pack.Options{Now: func() time.Duration { return time.Since(began) }})
+		p, err := pack.Open(d, pack.Options{Clock: func() time.Duration { return time.Since(began) }})
 		if err != nil {
 			return nil, errors.Join(err, b.close())
 		}

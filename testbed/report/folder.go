@@ -40,7 +40,7 @@ type Options struct {
 	// Version is that of the programs under test (git describe); empty: it is
 	// asked of git in the current folder.
 	Version string
-	Now     func() time.Time // nil: the system's
+	Wall    func() time.Time // nil: the system's
 }
 
 // Folder is the folder of one run.
@@ -77,10 +77,10 @@ func New(o Options) (*Folder, error) {
 	if o.Experiment == "" || strings.ContainsAny(o.Experiment, "/ ") {
 		return nil, fault.E(fault.Invalid, op, o.Experiment, "is no name of an experiment")
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
-	f := &Folder{now: o.Now, started: o.Now()}
+	f := &Folder{now: o.Wall, started: o.Wall()}
 	if err := f.create(o); err != nil {
 		return nil, fault.FromOS(op, o.Parent, err)
 	}

@@ -50,7 +50,7 @@ func folder(t *testing.T) *Folder {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f, err := New(Options{
 		Parent: t.TempDir(), Experiment: "sample", Arguments: []string{"cartwheel-testbed", "run", "sample"}, Seed: 7,
-		Topology: []byte("sites: []\n"), Version: "v1", Now: func() time.Time { at = at.Add(time.Second); return at },
+		Topology: []byte("sites: []\n"), Version: "v1", Wall: func() time.Time { at = at.Add(time.Second); return at },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestFinish_SaysThatARunIsVoid(t *testing.T) {
 
 func TestNew_RunsDoNotShareAFolder(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	o := Options{Parent: filepath.Join(t.TempDir(), "runs"), Experiment: "x", Now: func() time.Time { return at }}
+	o := Options{Parent: filepath.Join(t.TempDir(), "runs"), Experiment: "x", Wall: func() time.Time { return at }}
 	a, err := New(o)
 	if err != nil {
 		t.Fatal(err)

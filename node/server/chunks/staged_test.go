@@ -27,7 +27,7 @@ func newTaker(t *testing.T) *taker {
 	t.Helper()
 	x := &taker{t: t}
 	clock := func() time.Duration { return x.now }
-	packs, err := pack.Open(disk.NewMemory(), pack.Options{Now: clock, ReserveBytes: -1})
+	packs, err := pack.Open(disk.NewMemory(), pack.Options{Clock: clock, ReserveBytes: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 // logger is what Pebble reports to. Pebble tells failed commits, rotations and
 // corruption through Fatalf and relies on its not returning.
 type logger struct {
-	log   *slog.Logger
-	fatal func(error)
+	logger *slog.Logger
+	fatal  func(error)
 	// closed reports whether the metadata was closed on a full disk: Pebble may
 	// then be unable to go on, and its goroutine stays where it is.
 	closed func() bool
@@ -25,17 +25,17 @@ func newLogger(log *slog.Logger, fatal func(error), closed func() bool) logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return logger{log: log, fatal: fatal, closed: closed}
+	return logger{logger: log, fatal: fatal, closed: closed}
 }
 
 // Infof implements pebble.Logger; what Pebble calls information is detail here.
 func (l logger) Infof(format string, args ...any) {
-	l.log.Debug("metadata engine", "detail", fmt.Sprintf(format, args...))
+	l.logger.Debug("metadata engine", "detail", fmt.Sprintf(format, args...))
 }
 
 // Errorf implements pebble.Logger.
 func (l logger) Errorf(format string, args ...any) {
-	l.log.Warn("metadata engine", "detail", fmt.Sprintf(format, args...))
+	l.logger.Warn("metadata engine", "detail", fmt.Sprintf(format, args...))
 }
 
 // Fatalf implements pebble.Logger and does not return.

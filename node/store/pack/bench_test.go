@@ -20,7 +20,7 @@ func benchPacks(b *testing.B) *Packs {
 		b.Fatal(err)
 	}
 	start := time.Now()
-	p, err := Open(d, Options{Now: func() time.Duration { return time.Since(start) }})
+	p, err := Open(d, Options{Clock: func() time.Duration { return time.Since(start) }})
 	if err != nil {
 		b.Fatal(err)
 	}

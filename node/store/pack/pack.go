@@ -39,8 +39,10 @@ type Options struct {
 	// Pin is how long a chunk that was put, or answered to be present, must
 	// not be collected, 1 h.
 	Pin time.Duration
-	// Now gives the time that pins are counted by; it must not stop or jump.
-	Now func() time.Duration
+	// Clock gives the time that pins are counted by; it must not stop or jump.
+	Clock func() time.Duration
+	// Wall dates batches, for people; nil is time.Now.
+	Wall func() time.Time
 	// Logger hears of damage found; nil is silence.
 	Logger *slog.Logger
 	// Fatal hears of the first failed write or sync; nothing is put after it.
@@ -65,6 +67,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Relieve == nil {
 		o.Relieve = func() {}
+	}
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -103,11 +108,11 @@ type Packs struct {
 // Open finds the packs on a disk, indexes them, and is ready for new chunks.
 func Open(d disk.Disk, o Options) (*Packs, error) {
 	o = o.withDefaults()
-	if o.Now == nil {
+	if o.Clock == nil {
 		return nil, fault.E(fault.Invalid, "pack.Open", "", "no clock was given")
 	}
 	p := &Packs{opts: o, d: d, index: newTable(), writers: make(chan struct{}, o.Writers)}
-	p.pins = newPins(o.Now, o.Pin)
+	p.pins = newPins(o.Clock, o.Pin)
 	p.buffers.New = func() any { b := disk.Aligned(writeBuffer); return &b }
 	p.files.Store(&map[uint32]*file{})
 	p.stage.init(p)

@@ -32,7 +32,7 @@ func (m *manual) add(d time.Duration) {
 }
 
 func small() Options {
-	return Options{PackBytes: 256 << 10, StageBytes: 32 << 10, ReserveBytes: -1, Now: (&manual{}).now}
+	return Options{PackBytes: 256 << 10, StageBytes: 32 << 10, ReserveBytes: -1, Clock: (&manual{}).now}
 }
 
 func opened(t *testing.T, d disk.Disk, o Options) *Packs {
@@ -419,7 +419,7 @@ func TestPins_LastTheirLimitAndOverARestart(t *testing.T) {
 	d := disk.NewMemory()
 	clock := &manual{}
 	o := small()
-	o.Now, o.Pin = clock.now, time.Minute
+	o.Clock, o.Pin = clock.now, time.Minute
 	p := opened(t, d, o)
 	put(t, p, 0, 2)
 	a, _ := body(0)

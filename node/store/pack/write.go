@@ -21,7 +21,7 @@ func (p *Packs) write(b *batch, spare int64) (*file, error) {
 	}
 	buf := p.buffers.Get().(*[]byte)
 	defer p.buffers.Put(buf)
-	s := sealing{f: f, buf: *buf, sector: b.sector}
+	s := sealing{f: f, buf: *buf, sector: b.sector, date: p.opts.Wall()}
 	if err := s.batch(b); err != nil {
 		if f.release() {
 			p.sealer.Go(func() { p.seal(f) })
@@ -44,11 +44,12 @@ type sealing struct {
 	sector int64 // of the start of buf
 	at     int   // bytes of buf in use, sums included
 	put    int64 // bytes of stream written
+	date   time.Time
 }
 
 func (s *sealing) batch(b *batch) error {
 	var head [batchHeader]byte
-	h := batchHead{sectors: uint32(b.sectors), count: uint32(b.count()), written: uint64(time.Now().Unix())}
+	h := batchHead{sectors: uint32(b.sectors), count: uint32(b.count()), written: uint64(s.date.Unix())}
 	h.encode(head[:], s.f.key, b.sector)
 	if err := s.write(head[:]); err != nil {
 		return err
