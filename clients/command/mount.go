@@ -19,6 +19,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/collector"
+	"cartwheel.dev/node/logattr"
 )
 
 type mountCmd struct {
@@ -155,12 +156,12 @@ func (c *mountCmd) serve(e *env, file contact.File) error {
 	}
 	r, err := e.record(c)
 	if err != nil {
-		logger.Warn("umount cannot wait for this mount", "err", err)
+		logger.Warn("umount cannot wait for this mount", logattr.Err(err))
 	}
 	defer r.remove()
 	if c.Ready || c.Child {
 		if err := json.NewEncoder(e.stdio.Out).Encode(map[string]any{"ready": true, "mountpoint": c.Mountpoint}); err != nil {
-			logger.Warn("nobody reads the line that says the mount is ready", "err", err)
+			logger.Warn("nobody reads the line that says the mount is ready", logattr.Err(err))
 		}
 	}
 	notifyReady(e)

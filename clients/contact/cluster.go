@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/proximity"
@@ -280,7 +281,7 @@ func (c *Cluster) Refresh(ctx context.Context, from ids.Node) error {
 			continue // registered, but it never ran
 		}
 		if err := c.learn(n); err != nil {
-			c.logger.Warn("a node's address is of no use", "node", n.ID, "err", err)
+			c.logger.Warn("a node's address is of no use", logattr.Node(n.ID), logattr.Err(err))
 		}
 	}
 	c.mu.Lock()

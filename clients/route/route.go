@@ -16,6 +16,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
@@ -187,7 +188,7 @@ func (r *Router) askOne(ctx context.Context, id ids.Slice, from ids.Node) (newer
 func (r *Router) learnJSON(data []byte) bool {
 	var row geoconfig.SliceRow
 	if err := json.Unmarshal(data, &row); err != nil {
-		r.logger.Warn("a node sent a slice row that cannot be read", "err", err)
+		r.logger.Warn("a node sent a slice row that cannot be read", logattr.Err(err))
 		return false
 	}
 	return r.Learn(row)

@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
 	"google.golang.org/protobuf/proto"
@@ -175,7 +176,7 @@ func (m *Manager) lapse(s *nodeSession, number uint64) {
 	clear(s.revoked)
 	s.mu.Unlock()
 	if old != 0 {
-		m.logger.Info("a session lapsed: what it covered is looked at anew", "node", s.id)
+		m.logger.Info("a session lapsed: what it covered is looked at anew", logattr.Node(s.id))
 		m.handlers.Lapsed(s.id)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/collector"
 	"cartwheel.dev/node/geo/join"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/timerslack"
 	"cartwheel.dev/node/wire"
@@ -47,7 +48,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	}
 	defer collector.Start(config.MemoryBytes)()
 	if err := timerslack.Allow(timerSlack); err != nil {
-		log.Debug("timers stay exact, at some cost", "error", err)
+		log.Debug("timers stay exact, at some cost", logattr.Err(err))
 	}
 	key, err := loadKey(config.Data)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 )
 
 // profile serves the profiler where the configuration asks for it: at a socket
@@ -42,7 +43,7 @@ func serveHTTP(l net.Listener, handler http.Handler, what string, log *slog.Logg
 	go func() {
 		defer close(done)
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("an HTTP server ended", "what", what, "error", err)
+			log.Error("an HTTP server ended", slog.String("what", what), logattr.Err(err))
 		}
 	}()
 	return func() {

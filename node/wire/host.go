@@ -11,6 +11,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/framing"
 	"cartwheel.dev/node/wire/unixsock"
 )
@@ -137,7 +138,7 @@ func (h *Host) admit(id string) error {
 	}
 	err := h.options.Gater(id)
 	if err != nil {
-		h.options.Logger.Debug("peer refused", "peer", id, "error", err)
+		h.options.Logger.Debug("peer refused", logattr.Peer(id), logattr.Err(err))
 	}
 	return err
 }

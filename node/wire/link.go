@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/framing"
 	"cartwheel.dev/node/wire/relay"
 )
@@ -300,7 +301,7 @@ func (l *link) fail(err error) {
 	// Close does not wait. The goroutines of the link see the socket closed, and
 	// bytes that a silent peer did not take are lost.
 	if closeErr := l.capable.Close(); closeErr != nil {
-		l.host.options.Logger.Debug("closing a connection", "peer", l.peer.id, "error", closeErr)
+		l.host.options.Logger.Debug("closing a connection", logattr.Peer(l.peer.id), logattr.Err(closeErr))
 	}
 	l.queue.Close()
 	l.delays.stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/relay"
 	"cartwheel.dev/node/wire/unixsock"
 )
@@ -110,7 +112,7 @@ func (h *Host) accept(l libp2p.Listener) {
 		c, err := l.Accept()
 		if err != nil {
 			if !errors.Is(err, libp2p.ErrListenerClosed) {
-				h.options.Logger.Error("listening ended", "address", l.Multiaddr().String(), "error", err)
+				h.options.Logger.Error("listening ended", slog.String("address", l.Multiaddr().String()), logattr.Err(err))
 			}
 			return
 		}

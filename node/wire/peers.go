@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"syscall"
 	"time"
@@ -11,6 +12,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/unixsock"
 )
 
@@ -317,7 +319,7 @@ func (h *Host) drop(l *link, why error) {
 	gone := len(live) == 0
 	h.forgetLocked(p)
 	h.mu.Unlock()
-	h.options.Logger.Debug("connection ended", "peer", p.id, "class", l.class.String(), "error", why)
+	h.options.Logger.Debug("connection ended", logattr.Peer(p.id), slog.String("class", l.class.String()), logattr.Err(why))
 	if gone && h.options.OnConnect != nil {
 		h.options.OnConnect(p.id, l.class, false)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/unixsock"
 )
 
@@ -46,7 +47,7 @@ func newTransport(o *Options, admit func(peer string) error) (*transport, error)
 	t := &transport{options: o, admit: admit, limits: limits, strangers: newStrangers(o.Limits)}
 	place, err := unixsock.ReadPlace()
 	if t.local = err == nil; err != nil {
-		o.Logger.Debug("no local connections", "error", err)
+		o.Logger.Debug("no local connections", logattr.Err(err))
 	}
 	t.identity = &unixsock.Identity{Key: o.Key.private, Self: o.Key.id, Place: place, Lanes: protocols[:laneRelay+1], Logger: o.Logger}
 	if o.Network == nil { // nothing computes in a simulated one's handshakes

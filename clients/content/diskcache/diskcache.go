@@ -19,6 +19,7 @@ import (
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/content/dirlock"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 )
 
 // Options sets up a Cache.
@@ -163,7 +164,7 @@ func (c *Cache) Get(key []byte) ([]byte, bool) {
 	}
 	c.mu.Unlock()
 	if !good {
-		c.log.Warn("a record of the disk cache is damaged", "file", c.name(p.seg.number), "err", err)
+		c.log.Warn("a record of the disk cache is damaged", slog.String("file", c.name(p.seg.number)), logattr.Err(err))
 		return nil, false
 	}
 	if oldest {
@@ -226,7 +227,7 @@ func (c *Cache) write() {
 		c.writing = false
 		if err != nil && !c.broken {
 			c.broken = true
-			c.log.Warn("the disk cache takes no more", "dir", c.dir, "err", err)
+			c.log.Warn("the disk cache takes no more", slog.String("dir", c.dir), logattr.Err(err))
 		}
 		c.work.Broadcast()
 	}
@@ -304,7 +305,7 @@ func (c *Cache) drop(s *segment) {
 	c.used -= s.size
 	c.retire(s, true)
 	if err := os.Remove(c.name(s.number)); err != nil {
-		c.log.Warn("a segment of the disk cache cannot be removed", "file", c.name(s.number), "err", err)
+		c.log.Warn("a segment of the disk cache cannot be removed", slog.String("file", c.name(s.number)), logattr.Err(err))
 	}
 }
 

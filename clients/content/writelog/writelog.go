@@ -21,6 +21,7 @@ import (
 	"cartwheel.dev/clients/content/dirlock"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
 )
 
@@ -199,7 +200,7 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	_, err := l.putLocked(&r)
 	if err != nil && upto >= from {
 		l.owed[id] = r
-		l.log.Warn("the write journal could not note a commit yet", "object", id.String(), "err", err)
+		l.log.Warn("the write journal could not note a commit yet", logattr.Object(id), logattr.Err(err))
 	}
 	l.finish(id, from, upto)
 	l.forget(id)

@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
@@ -31,7 +32,7 @@ type Holds struct {
 func (h *Holds) ReleaseAbsent(ctx context.Context, id ids.Slice) {
 	holders, err := tree.Holders(h.Committed(id))
 	if err != nil {
-		h.Logger.Error("the holders of open files could not be read", "error", err)
+		h.Logger.Error("the holders of open files could not be read", logattr.Err(err))
 		return
 	}
 	for _, client := range holders {
@@ -54,13 +55,13 @@ func (h *Holds) ReleaseAll(ctx context.Context, client uint64) {
 func (h *Holds) Release(ctx context.Context, id ids.Slice, client uint64) {
 	objects, err := tree.Holds(h.Committed(id), client)
 	if err != nil {
-		h.Logger.Error("a client's open files could not be read", "error", err)
+		h.Logger.Error("a client's open files could not be read", logattr.Err(err))
 		return
 	}
 	for _, o := range objects {
 		op := &pb.Operation{Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: client, Release: true}}}
 		if _, err := h.Propose(ctx, id, op); err != nil && ctx.Err() == nil {
-			h.Logger.Debug("an open file could not be let go", "object", o.String(), "error", err)
+			h.Logger.Debug("an open file could not be let go", logattr.Object(o), logattr.Err(err))
 		}
 	}
 }

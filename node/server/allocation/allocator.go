@@ -14,6 +14,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/server/placement"
 )
 
@@ -89,7 +90,7 @@ func (a *Allocator) MakeRoot(ctx context.Context) {
 	policy := geoconfig.Policy{Home: a.o.Site, Level: geoconfig.DefaultLevel, Kind: geoconfig.Ordinary}
 	_, err := a.write(ctx, ids.RootSlice, policy, candidates)
 	if err != nil && !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
-		a.o.Logger.Warn("the root slice could not be made", "error", err)
+		a.o.Logger.Warn("the root slice could not be made", logattr.Err(err))
 	}
 }
 
@@ -132,7 +133,7 @@ func (a *Allocator) newSlice(ctx context.Context, policy geoconfig.Policy, rows 
 		if err != nil {
 			return row, err
 		}
-		a.o.Logger.Info("made a slice", "slice", uint32(row.ID), "home", policy.Home, "level", policy.Level)
+		a.o.Logger.Info("made a slice", logattr.Slice(row.ID), slog.Any("home", policy.Home), slog.Int("level", policy.Level))
 		return row, a.awaitLeader(ctx, row)
 	}
 	return geoconfig.SliceRow{}, fault.E(fault.NoSpace, "allocation.newSlice", "", "no slice ID is left")

@@ -14,7 +14,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/server/logattr"
+	"cartwheel.dev/node/logattr"
 )
 
 // Options configure a Directory.

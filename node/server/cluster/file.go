@@ -8,7 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/server/logattr"
+	"cartwheel.dev/node/logattr"
 )
 
 // file is the form in which the rows lie beside the data: JSON, version 1.

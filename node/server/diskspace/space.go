@@ -12,6 +12,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/store"
 )
 
@@ -66,7 +67,7 @@ func (g *Gauge) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := g.o.Disk.Prepare(); err != nil && !fault.Is(err, fault.NoSpace) {
-			g.o.Logger.Error("what a full disk needs could not be made ready", "error", err)
+			g.o.Logger.Error("what a full disk needs could not be made ready", logattr.Err(err))
 		}
 		g.look()
 		select {
@@ -126,9 +127,9 @@ func (g *Gauge) look() {
 	if full := free < limit; full != was {
 		g.full.Store(full)
 		if full {
-			g.o.Logger.Error("the disk is full: writes are refused, reading goes on", "free_bytes", free, "reserve_bytes", g.o.ReserveBytes)
+			g.o.Logger.Error("the disk is full: writes are refused, reading goes on", slog.Int64("free_bytes", free), slog.Int64("reserve_bytes", g.o.ReserveBytes))
 		} else {
-			g.o.Logger.Info("the disk has room again", "free_bytes", free)
+			g.o.Logger.Info("the disk has room again", slog.Int64("free_bytes", free))
 		}
 		g.o.Changed()
 	}

@@ -8,6 +8,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 )
 
 // Options are what a Returner is made of. Every field is needed.
@@ -73,7 +74,7 @@ func (r *Returner) handBack(ctx context.Context, id ids.Slice, home ids.Node) bo
 	if err != nil || kind != fault.None {
 		return false
 	}
-	r.o.Logger.Info("passing a slice home", "slice", uint32(id), "to", string(home))
+	r.o.Logger.Info("passing a slice home", logattr.Slice(id), slog.String("to", string(home)))
 	return true
 }
 

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -90,7 +91,7 @@ func (r *Runner) forgetUnseen() {
 func (r *Runner) finish(id ids.Slice) {
 	open, err := tree.OpenIntents(r.o.Committed(id))
 	if err != nil {
-		r.o.Logger.Error("open intents could not be read", "slice", uint32(id), "error", err)
+		r.o.Logger.Error("open intents could not be read", logattr.Slice(id), logattr.Err(err))
 		return
 	}
 	open = slices.DeleteFunc(open, func(o tree.OpenIntent) bool {
@@ -139,7 +140,7 @@ func (r *Runner) isOld(i tree.Intent, id ids.Slice) bool {
 func (r *Runner) sweepPrepared(id ids.Slice) {
 	prepared, err := tree.Prepared(r.o.Committed(id))
 	if err != nil {
-		r.o.Logger.Error("prepared intents could not be read", "slice", uint32(id), "error", err)
+		r.o.Logger.Error("prepared intents could not be read", logattr.Slice(id), logattr.Err(err))
 		return
 	}
 	prepared = slices.DeleteFunc(prepared, func(p tree.Intent) bool { return p.Slice() == id || !r.isOld(p, 0) })
@@ -158,7 +159,7 @@ func (r *Runner) settlePrepared(ctx context.Context, id ids.Slice, p tree.Intent
 	step := &pb.Operation{Op: &pb.Operation_Step{Step: &pb.Step{Intent: uint64(p), Phase: pb.Step_ABORT}}}
 	_, err := r.o.Propose(ctx, id, step, 0, 0)
 	if err != nil {
-		r.o.Logger.Debug("an intent could not be given up", "error", err)
+		r.o.Logger.Debug("an intent could not be given up", logattr.Err(err))
 	}
 	return err == nil
 }
@@ -192,7 +193,7 @@ func (r *Runner) sweepMarks(id ids.Slice) {
 	}
 	marks, err := tree.Sweep(r.o.Committed(id), before, r.swept[id], sweepLimit)
 	if err != nil {
-		r.o.Logger.Error("marks could not be read", "slice", uint32(id), "error", err)
+		r.o.Logger.Error("marks could not be read", logattr.Slice(id), logattr.Err(err))
 		return
 	}
 	other := func(m *tree.Mark) lane {
@@ -202,7 +203,7 @@ func (r *Runner) sweepMarks(id ids.Slice) {
 	settle(r, marks, other, func(ctx context.Context, m *tree.Mark) bool {
 		err := r.settleMark(ctx, id, *m)
 		if err != nil && ctx.Err() == nil {
-			r.o.Logger.Debug("a mark could not be settled", "object", m.Object.String(), "error", err)
+			r.o.Logger.Debug("a mark could not be settled", logattr.Object(m.Object), logattr.Err(err))
 		}
 		return err == nil
 	})

@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/lease"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
@@ -232,7 +233,7 @@ func (s *Sessions) expire() {
 	s.mu.Unlock()
 	// First what the clients lose: a write that goes on now may be one's own.
 	for _, e := range ended {
-		s.o.Logger.Debug("a session ended", "client", e.Client)
+		s.o.Logger.Debug("a session ended", logattr.Client(e.Client))
 		s.o.Ended(e.Client, uint64(e.Session))
 	}
 	run(ready)

@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
@@ -177,7 +178,7 @@ func (f *fetch) from(ctx context.Context, peer string, missing []chunk.Address) 
 		all.Go(func() {
 			defer func() { <-flight }()
 			if err := f.batch(ctx, peer, batch); err != nil {
-				f.s.o.Logger.Debug("chunks could not be fetched", "peer", peer, "error", err)
+				f.s.o.Logger.Debug("chunks could not be fetched", logattr.Peer(peer), logattr.Err(err))
 				cancel()
 			}
 		})

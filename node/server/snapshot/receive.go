@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -97,7 +98,7 @@ func (s *Receiver) Receive(ctx context.Context, t replica.Transfer) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.o.Logger.Warn("a slice's state could not be copied", "slice", uint32(t.Slice), "peer", source, "error", err)
+		s.o.Logger.Warn("a slice's state could not be copied", logattr.Slice(t.Slice), logattr.Peer(string(source)), logattr.Err(err))
 	}
 	s.o.Loop.Do(func(core *replica.Node, now replica.Time) { core.TransferFailed(now, t.Slice) })
 }
@@ -119,7 +120,7 @@ func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string) e
 	if plant.On(plant.TransferForgetsResults) {
 		t.base.Clients = nil
 	}
-	s.o.Logger.Info("a slice's state is being copied", "slice", uint32(id), "peer", peer, "serial", first.Serial)
+	s.o.Logger.Info("a slice's state is being copied", logattr.Slice(id), logattr.Peer(peer), slog.Uint64("serial", first.Serial))
 	if err := t.void(ctx); err != nil {
 		return err
 	}
@@ -151,8 +152,8 @@ type receiving struct {
 // say logs how far the copy is.
 func (t *receiving) say(what string) {
 	t.said = t.s.o.Clock()
-	t.s.o.Logger.Info(what, "slice", uint32(t.id), "peer", t.peer, "rows", t.rows,
-		"chunks", t.fetched.chunks.Load(), "bytes", t.fetched.bytes.Load(), "took", t.said-t.began)
+	t.s.o.Logger.Info(what, logattr.Slice(t.id), logattr.Peer(t.peer), slog.Any("rows", t.rows),
+		slog.Any("chunks", t.fetched.chunks.Load()), slog.Any("bytes", t.fetched.bytes.Load()), slog.Any("took", t.said-t.began))
 }
 
 // ask sends a request to the source. It repeats the request while the source has

@@ -3,9 +3,11 @@ package survey
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/audit"
 )
@@ -30,10 +32,10 @@ func (s *Surveyor) auditSites(ctx context.Context) (changed bool) {
 	begun, over := audit.Changes(before, s.found)
 	s.mu.Unlock()
 	for _, f := range begun {
-		s.o.Logger.Warn("the site audit found nodes that are not where they are said to be", "finding", f.String())
+		s.o.Logger.Warn("the site audit found nodes that are not where they are said to be", slog.String("finding", f.String()))
 	}
 	for _, f := range over {
-		s.o.Logger.Info("what the site audit found is so no more", "kind", string(f.Kind), "peer", f.Other, "site", f.OtherSite)
+		s.o.Logger.Info("what the site audit found is so no more", slog.String("kind", string(f.Kind)), logattr.Peer(string(f.Other)), slog.Any("site", f.OtherSite))
 	}
 	if len(begun)+len(over) == 0 {
 		return false
@@ -61,6 +63,6 @@ func (s *Surveyor) recordAudit(ctx context.Context, begun, over []status.Finding
 	call, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	if _, err := s.o.Apply(call, b); err != nil && ctx.Err() == nil {
-		s.o.Logger.Debug("the site audit could not be recorded", "error", err)
+		s.o.Logger.Debug("the site audit could not be recorded", logattr.Err(err))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/server/replog"
@@ -142,7 +143,7 @@ func (k *Keeper) checkpoint(ctx context.Context) {
 		err = k.o.Ledger.Checkpoint(ctx, mark, states)
 	}
 	if err != nil && ctx.Err() == nil && fault.KindOf(err) != k.unsaved {
-		k.o.Logger.Error("a checkpoint failed: it is tried again", "error", err)
+		k.o.Logger.Error("a checkpoint failed: it is tried again", logattr.Err(err))
 	}
 	k.unsaved = fault.KindOf(err)
 }

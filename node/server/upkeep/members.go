@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/tree"
@@ -33,7 +35,7 @@ func (k *Keeper) refill(ctx context.Context) {
 		}
 		k.o.Loop.Do(func(core *replica.Node, now replica.Time) {
 			if kind := core.Reconfigure(now, row.ID, change); kind != fault.None && kind != fault.Again {
-				k.o.Logger.Debug("a slice could not be changed now", "slice", uint32(row.ID), "why", kind.String())
+				k.o.Logger.Debug("a slice could not be changed now", logattr.Slice(row.ID), slog.String("why", kind.String()))
 			}
 		})
 	}

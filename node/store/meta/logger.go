@@ -30,12 +30,12 @@ func newLogger(log *slog.Logger, fatal func(error), closed func() bool) logger {
 
 // Infof implements pebble.Logger; what Pebble calls information is detail here.
 func (l logger) Infof(format string, args ...any) {
-	l.logger.Debug("metadata engine", "detail", fmt.Sprintf(format, args...))
+	l.logger.Debug("metadata engine", slog.String("detail", fmt.Sprintf(format, args...)))
 }
 
 // Errorf implements pebble.Logger.
 func (l logger) Errorf(format string, args ...any) {
-	l.logger.Warn("metadata engine", "detail", fmt.Sprintf(format, args...))
+	l.logger.Warn("metadata engine", slog.String("detail", fmt.Sprintf(format, args...)))
 }
 
 // Fatalf implements pebble.Logger and does not return.

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/store/disk"
 )
 
@@ -65,7 +67,7 @@ func (p *Packs) loadPack(id uint32) error {
 			return nil // begun and never used
 		}
 		if err == nil {
-			p.opts.Logger.Warn("a pack has lost its header; its chunks count as missing", "pack", packName(id))
+			p.opts.Logger.Warn("a pack has lost its header; its chunks count as missing", slog.String("pack", packName(id)))
 		}
 		return err
 	}
@@ -226,7 +228,7 @@ func (p *Packs) seal(f *file) {
 	}
 	if err != nil {
 		// Without an index the pack is scanned at the next start: nothing is lost.
-		p.opts.Logger.Warn("a full pack could not be sealed", "pack", packName(f.id), "error", err)
+		p.opts.Logger.Warn("a full pack could not be sealed", slog.String("pack", packName(f.id)), logattr.Err(err))
 		return
 	}
 	f.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -143,7 +144,7 @@ func (p *Packs) fetch(spans []span) {
 	for _, s := range spans {
 		s.r.Err = copyOut(s, buf, first, &checked)
 		if s.r.Err != nil {
-			p.opts.Logger.Warn("a chunk on this disk is damaged", "pack", packName(f.id), "address", s.r.Address.String())
+			p.opts.Logger.Warn("a chunk on this disk is damaged", slog.String("pack", packName(f.id)), slog.String("address", s.r.Address.String()))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/framing"
 )
 
@@ -72,10 +73,10 @@ func (s *Server) Serve(ctx context.Context, from string, near net.Conn) {
 		defer far.Close()
 	}
 	if answerErr := answer(near, err); err != nil || answerErr != nil {
-		s.config.Logger.Debug("a relayed connection was not made", "peer", from, "to", to, "error", errors.Join(err, answerErr))
+		s.config.Logger.Debug("a relayed connection was not made", logattr.Peer(from), slog.String("to", to), logattr.Err(errors.Join(err, answerErr)))
 		return
 	}
-	s.config.Logger.Info("passing bytes on between peers that do not reach each other", "peer", from, "to", to)
+	s.config.Logger.Info("passing bytes on between peers that do not reach each other", logattr.Peer(from), slog.String("to", to))
 	stop := context.AfterFunc(ctx, func() { _ = near.Close(); far.Close() }) // both copies end with either
 	defer stop()
 	done := make(chan struct{})

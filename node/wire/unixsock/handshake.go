@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/sec"
 
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire/framing"
 )
 
@@ -160,7 +161,7 @@ func (s Security) secure(ctx context.Context, c net.Conn, part func(*Conn) (*Sec
 		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		s.Logger.Debug("handshake on a socket failed", "address", socket.address.String(), "uid", socket.user, "error", err)
+		s.Logger.Debug("handshake on a socket failed", slog.String("address", socket.address.String()), slog.Any("uid", socket.user), logattr.Err(err))
 		return nil, err
 	}
 	return out, nil

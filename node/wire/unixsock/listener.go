@@ -13,6 +13,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 )
 
 const op fault.Op = "unixsock.Listen"
@@ -140,7 +141,7 @@ func (l *Listener) AcceptConn() (*Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		l.config.Logger.Debug("connection on a socket refused", "address", l.address.String(), "error", err)
+		l.config.Logger.Debug("connection on a socket refused", slog.String("address", l.address.String()), logattr.Err(err))
 		_ = u.Close() // it was refused
 	}
 }

@@ -1,12 +1,12 @@
-// Package logattr names the attributes of a node's log lines, so that one key
-// means one thing in every line. It is no logger: loggers are handed in where
-// they are used. All its functions are pure and may be called from anywhere.
+// Package logattr names the attributes of the log lines of nodes and clients,
+// so that one key means one thing in every line. It is no logger: loggers are
+// handed in where they are used. All its functions are pure and may be called
+// from anywhere.
 package logattr
 
 import (
 	"log/slog"
 
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
 
@@ -31,10 +31,13 @@ func Client(id uint64) slog.Attr { return slog.Uint64("client", id) }
 // Path names a file or directory of this machine.
 func Path(name string) slog.Attr { return slog.String("path", name) }
 
-// Err carries an error with its kind.
+// Peer names a process at the other end of a connection, by its libp2p peer ID.
+func Peer(id string) slog.Attr { return slog.String("peer", id) }
+
+// Err carries an error. Every line of the log has it under this key.
 func Err(err error) slog.Attr {
 	if err == nil {
 		return slog.String("error", "")
 	}
-	return slog.Group("error", slog.String("text", err.Error()), slog.String("kind", fault.KindOf(err).String()))
+	return slog.Any("error", err)
 }
