@@ -82,6 +82,10 @@ type siteOf struct {
 	mountPoint  string
 }
 
+// endsLimit bounds the ends of processes that wait to be seen. One that has no
+// room is not reported.
+const endsLimit = 16
+
 // Run starts everything, says what to try, and serves until ctx ends; then it
 // stops everything in order. A failed start leaves nothing behind.
 func Run(ctx context.Context, opt Options) (err error) {
@@ -96,7 +100,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	d := &Demo{
-		opt: opt, family: supervisor.New(), requests: make(chan request), gone: make(chan *supervisor.Child, 16),
+		opt: opt, family: supervisor.New(), requests: make(chan request), gone: make(chan *supervisor.Child, endsLimit),
 		contact: filepath.Join(opt.Dir, "contact.json"),
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()

@@ -98,6 +98,7 @@ func (r *roster) tokenLocked(peer string) (joinToken, bool) {
 	return t.joinToken, ok && r.wall().Before(t.until)
 }
 
+// isAdminLocked reports whether a peer may administer the cluster. r.mu is held.
 func (r *roster) isAdminLocked(peer string) bool { return r.given[peer] || r.admins[peer] }
 
 const opRoster fault.Op = "daemon.admit"

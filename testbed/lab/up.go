@@ -21,6 +21,10 @@ import (
 	"cartwheel.dev/testbed/wan"
 )
 
+// endsLimit bounds the ends of processes that wait to be noted. One that has no
+// room is not in the events.
+const endsLimit = 64
+
 // mountsAtOnce bounds the mounts that start together.
 const mountsAtOnce = 4
 
@@ -52,7 +56,7 @@ func Up(ctx context.Context, opt Options) (*Lab, error) {
 		return nil, errors.Join(err, held.release())
 	}
 	l := &Lab{
-		opt: opt, state: held, family: supervisor.New(), gone: make(chan *supervisor.Child, 64), asked: make(chan struct{}), started: time.Now(),
+		opt: opt, state: held, family: supervisor.New(), gone: make(chan *supervisor.Child, endsLimit), asked: make(chan struct{}), started: time.Now(),
 	}
 	if err := l.up(ctx); err != nil {
 		if ctx.Err() != nil {

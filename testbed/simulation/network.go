@@ -151,7 +151,7 @@ func (h *life) Listen(address ma.Multiaddr) (manet.Listener, error) {
 	n := h.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l := &listener{host: h.host, address: address, more: make(chan *conn, 256), over: make(chan struct{})}
+	l := &listener{host: h.host, address: address, more: make(chan *conn, backlog), over: make(chan struct{})}
 	if h.host.life != h || h.listeners[address.String()] != nil {
 		return nil, syscall.EADDRINUSE
 	}
@@ -248,6 +248,10 @@ func (n *network) endLocked(local, remote *host, number uint64) *conn {
 	n.live[c] = true
 	return c
 }
+
+// backlog bounds the connections that wait to be accepted; a host with more lets
+// dialling ones try again.
+const backlog = 256
 
 // listener accepts connections.
 type listener struct {

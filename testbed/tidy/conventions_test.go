@@ -107,7 +107,7 @@ func TestLocked_IsInTheNameAndTheComment(t *testing.T) {
 }
 
 // optionsLater are the folders and files whose fields have their names still to come.
-var optionsLater = map[string]bool{"clients/cartwheel": true, "clients/content": true, "node/server/server.go": true}
+var optionsLater = map[string]bool{"clients/cartwheel": true, "clients/content": true, "node/server/base.go": true}
 
 // isLater reports whether a file is listed, or lies in a folder that is.
 func isLater(folders map[string]bool, rel string) bool {
@@ -176,11 +176,13 @@ func assigns(d *ast.FuncDecl) bool {
 
 // TestFields_OfLoggersAndClocksHaveOneName holds the names of what is handed
 // in: Logger, Clock for the time since the machine was switched on, Wall for
-// the time of day. Fields of a package's own may call a clock as they like.
+// the time of day. Private fields may call a clock as they like, and a function
+// that answers when something was is no clock.
 func TestFields_OfLoggersAndClocksHaveOneName(t *testing.T) {
 	names := map[string]string{
 		"*slog.Logger": "Logger", "func() time.Duration": "Clock", "boottime.Func": "Clock", "func() time.Time": "Wall",
 	}
+	clocks := regexp.MustCompile(`^(Now|Boot|Time|BootTime|Clock|Wall|WallClock|WallTime)$`)
 	sources(t, func(s source) {
 		if isLater(optionsLater, s.rel) {
 			return
@@ -191,13 +193,45 @@ func TestFields_OfLoggersAndClocksHaveOneName(t *testing.T) {
 				return true
 			}
 			for _, f := range st.Fields.List {
-				of := types.ExprString(f.Type)
-				want := names[of]
+				want := names[types.ExprString(f.Type)]
 				for _, name := range f.Names {
-					private := of == "*slog.Logger" && name.Name == "logger"
-					if want != "" && name.Name != want && !private && (name.IsExported() || want == "Logger") {
-						t.Errorf("%s: a field of type %s is named %s, not %s", s.at(name), of, want, name.Name)
+					wrong := clocks.MatchString(name.Name)
+					if want == "Logger" {
+						wrong = name.Name != "logger"
 					}
+					if want != "" && name.Name != want && wrong {
+						t.Errorf("%s: a field of type %s is named %s, not %s", s.at(name), types.ExprString(f.Type), want, name.Name)
+					}
+				}
+			}
+			return true
+		})
+	})
+}
+
+// TestBounds_OfQueuesHaveNames wants a named constant, whose comment says what
+// happens at the bound, for the room of every channel that is a queue. A few
+// places are for goroutines that are counted nearby.
+func TestBounds_OfQueuesHaveNames(t *testing.T) {
+	const few = 8
+	sources(t, func(s source) {
+		if strings.HasSuffix(s.rel, "_test.go") {
+			return
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok || len(c.Args) != 2 {
+				return true
+			}
+			if f, ok := c.Fun.(*ast.Ident); !ok || f.Name != "make" {
+				return true
+			}
+			if _, ok := c.Args[0].(*ast.ChanType); !ok {
+				return true
+			}
+			if room, ok := c.Args[1].(*ast.BasicLit); ok {
+				if n, err := strconv.Atoi(room.Value); err != nil || n > few {
+					t.Errorf("%s: a queue has room for %s: name that number, and say what happens when it is reached", s.at(c), room.Value)
 				}
 			}
 			return true

@@ -167,11 +167,11 @@ func (d *Directory) take(rows geoconfig.Rows) {
 		d.nodes[n.ID] = n
 	}
 	for _, u := range rows.Users {
-		d.dropUser(u.Name)
+		d.dropUserLocked(u.Name)
 		d.users[u.Key] = u
 	}
 	for _, r := range rows.Removed {
-		d.remove(r.Key)
+		d.removeLocked(r.Key)
 	}
 	newer := d.keepNewerLocked(rows.Slices)
 	d.rows.Revision = max(d.rows.Revision, rows.Revision)
@@ -207,20 +207,20 @@ func (d *Directory) keepNewerLocked(rows []geoconfig.SliceRow) []geoconfig.Slice
 	return newer
 }
 
-// remove drops a row that the store has no more. d.mu is held.
-func (d *Directory) remove(key geoconfig.RowKey) {
+// removeLocked drops a row that the store has no more. d.mu is held.
+func (d *Directory) removeLocked(key geoconfig.RowKey) {
 	switch key.Table {
 	case geoconfig.SitesTable:
 		delete(d.sites, ids.Site(key.Name))
 	case geoconfig.NodesTable:
 		delete(d.nodes, ids.Node(key.Name))
 	case geoconfig.UsersTable:
-		d.dropUser(ids.User(key.Name))
+		d.dropUserLocked(ids.User(key.Name))
 	}
 }
 
-// dropUser drops a user's rows. d.mu is held.
-func (d *Directory) dropUser(name ids.User) {
+// dropUserLocked drops a user's rows. d.mu is held.
+func (d *Directory) dropUserLocked(name ids.User) {
 	for key, u := range d.users {
 		if u.Name == name {
 			delete(d.users, key)

@@ -97,9 +97,13 @@ type Runner struct {
 	round uint64 // of sweeps
 }
 
+// queueLimit bounds the slices that wait to be resumed; the next sweep finds
+// those that have no room.
+const queueLimit = 1024
+
 // New returns a runner without intents.
 func New(o Options) *Runner {
-	return &Runner{o: o, queue: make(chan ids.Slice, 1024), own: map[tree.Intent]bool{}, seen: map[tree.Intent]sighting{},
+	return &Runner{o: o, queue: make(chan ids.Slice, queueLimit), own: map[tree.Intent]bool{}, seen: map[tree.Intent]sighting{},
 		lanes: lanes{busy: map[lane]bool{}}, swept: map[ids.Slice]map[tree.Duty]ids.Object{},
 		under: map[clientOperation][]func(operate.Answer){}}
 }

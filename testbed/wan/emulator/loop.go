@@ -43,9 +43,12 @@ type loop struct {
 	over    bool
 }
 
+// tasksLimit bounds the tasks that wait for the loop; further callers of do wait.
+const tasksLimit = 16
+
 func newLoop(c *wan.Config, tuns []*tun, base time.Time) (*loop, error) {
 	l := &loop{
-		base: base, tuns: tuns, epoll: -1, bell: -1, tasks: make(chan func(int64), 16), ended: make(chan struct{}), site: map[uint32]int{},
+		base: base, tuns: tuns, epoll: -1, bell: -1, tasks: make(chan func(int64), tasksLimit), ended: make(chan struct{}), site: map[uint32]int{},
 		net: link.New(c.Seed, compile(c, base)), scratch: make([]byte, largest), altered: make([]byte, largest),
 		empty: make([]int64, len(tuns)), events: make([]unix.EpollEvent, len(tuns)+1), lost: make([]wan.Lost, len(tuns)),
 	}
