@@ -1,8 +1,9 @@
 // Package cluster keeps a node's copy of the cluster's configuration: it
 // follows the store, learns newer slice rows from peers, and keeps everything
 // beside the data, so that a node starts and goes on without the store. It
-// changes no row and decides nothing. A Directory is safe for concurrent use;
-// what it returns belongs to the caller.
+// changes no row and decides nothing. A Directory is safe for concurrent use.
+// What it returns belongs to the caller, except the lists within the rows of
+// nodes and users: all callers share those, and none may change them.
 package cluster
 
 import (
