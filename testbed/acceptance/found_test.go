@@ -17,21 +17,21 @@ import (
 	"cartwheel.dev/testbed/netns"
 )
 
-// machines are network namespaces on one switch, each a machine with an address
+// lan is a switch with machines: network namespaces, each with an address
 // of its own as far as the network goes. Each has its directories below dir.
-type machines struct {
+type lan struct {
 	t   *testing.T
 	run netns.Run
 	dir string
 }
 
-// startMachines makes so many machines; they end with the test.
-func startMachines(t *testing.T, count int) *machines {
+// startLAN makes so many machines; they end with the test.
+func startLAN(t *testing.T, count int) *lan {
 	t.Helper()
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}
-	m := &machines{t: t, run: netns.Run{Prefix: "cwfound", ID: fmt.Sprint(os.Getpid())}, dir: t.TempDir()}
+	m := &lan{t: t, run: netns.Run{Prefix: "cwfound", ID: fmt.Sprint(os.Getpid())}, dir: t.TempDir()}
 	names := []string{m.run.Name("switch")}
 	for i := range count {
 		names = append(names, m.run.Name(m.name(i)))
@@ -57,16 +57,16 @@ func startMachines(t *testing.T, count int) *machines {
 	return m
 }
 
-func (m *machines) name(i int) string    { return fmt.Sprintf("machine%d", i) }
-func (m *machines) address(i int) string { return fmt.Sprintf("10.77.0.%d", i+11) }
+func (m *lan) name(i int) string    { return fmt.Sprintf("machine%d", i) }
+func (m *lan) address(i int) string { return fmt.Sprintf("10.77.0.%d", i+11) }
 
 // path is a path of a machine's own.
-func (m *machines) path(i int, words ...string) string {
+func (m *lan) path(i int, words ...string) string {
 	return filepath.Join(append([]string{m.dir, m.name(i)}, words...)...)
 }
 
 // in runs a command in a namespace and returns what it printed on standard output.
-func (m *machines) in(role string, argv ...string) string {
+func (m *lan) in(role string, argv ...string) string {
 	m.t.Helper()
 	out, err := m.try(role, argv...)
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *machines) in(role string, argv ...string) string {
 	return out
 }
 
-func (m *machines) try(role string, argv ...string) (string, error) {
+func (m *lan) try(role string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := netns.Command(ctx, m.run.Name(role), argv...)
@@ -89,14 +89,14 @@ func (m *machines) try(role string, argv ...string) (string, error) {
 }
 
 // cartwheel runs a command on a machine, as its administrator or user.
-func (m *machines) cartwheel(i int, words ...string) string {
+func (m *lan) cartwheel(i int, words ...string) string {
 	m.t.Helper()
 	return m.in(m.name(i), append([]string{binary(m.t, "cartwheel")}, words...)...)
 }
 
 // serve starts a daemon on a machine and waits until it is ready. It ends with
 // the test.
-func (m *machines) serve(i int, words ...string) {
+func (m *lan) serve(i int, words ...string) {
 	m.t.Helper()
 	cmd := netns.Command(context.Background(), m.run.Name(m.name(i)), append([]string{binary(m.t, "cartwheeld")}, words...)...)
 	log, err := os.Create(m.path(i, words[0]+".log"))
@@ -130,7 +130,7 @@ func (m *machines) serve(i int, words ...string) {
 }
 
 // end stops a daemon in order.
-func (m *machines) end(cmd *exec.Cmd, log *os.File) {
+func (m *lan) end(cmd *exec.Cmd, log *os.File) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
@@ -153,7 +153,7 @@ func (m *machines) end(cmd *exec.Cmd, log *os.File) {
 // TestCluster_ThreeMachinesByCommands founds a cluster on one machine, has two
 // others join with tokens, mounts it at the last, and administers it.
 func TestCluster_ThreeMachinesByCommands(t *testing.T) {
-	m := startMachines(t, 3)
+	m := startLAN(t, 3)
 	sites := []string{"tokyo", "boston", "paris"}
 	for i := range sites {
 		if err := os.MkdirAll(m.path(i), 0o700); err != nil {
@@ -197,7 +197,7 @@ func TestCluster_ThreeMachinesByCommands(t *testing.T) {
 }
 
 // useMount writes and reads a file through a mount on the last machine.
-func (m *machines) useMount(contact string) {
+func (m *lan) useMount(contact string) {
 	m.t.Helper()
 	point := m.path(2, "mnt")
 	if err := os.Mkdir(point, 0o755); err != nil {
@@ -218,7 +218,7 @@ func (m *machines) useMount(contact string) {
 
 // administer adds and revokes a user, and looks for what was done in the audit
 // log.
-func (m *machines) administer(admin string) {
+func (m *lan) administer(admin string) {
 	m.t.Helper()
 	as := func(words ...string) string {
 		m.t.Helper()
@@ -250,7 +250,7 @@ func (m *machines) administer(admin string) {
 }
 
 // nodeOf returns the ID of a node.
-func (m *machines) nodeOf(admin string) string {
+func (m *lan) nodeOf(admin string) string {
 	m.t.Helper()
 	var nodes []struct {
 		ID string `json:"id"`
