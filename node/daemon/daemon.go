@@ -5,10 +5,7 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 
 	"github.com/alecthomas/kong"
 
@@ -23,6 +20,15 @@ const description = `A Cartwheel storage node, or the embedded geo-config server
   cartwheeld key --data /var/lib/cartwheel
   cartwheeld geo-config --data /var/lib/cartwheel-geo --listen /ip4/0.0.0.0/tcp/7300 --admin ID ...
   cartwheeld node --data /var/lib/cartwheel --site tokyo --geo-config /ip4/10.0.0.1/tcp/7300/p2p/ID`
+
+// commands is the grammar of cartwheeld's command line.
+type commands struct {
+	Node      nodeCmd      `cmd:"" help:"Run a storage node."`
+	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Run the embedded configuration store's server, one for a cluster."`
+	Join      joinCmd      `cmd:"" help:"Add this machine to a cluster as a node, with a token of an administrator."`
+	Key       keyCmd       `cmd:"" help:"Make a data directory's key if it has none, and print its identity."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
 
 // Run runs the command that args name until ctx ends, and returns the
 // process's exit code. Errors are told on Stdio.Err.
@@ -53,19 +59,6 @@ func tell(io Stdio, err error) int {
 	return fault.KindOf(err).ExitCode()
 }
 
-// logger returns the process's logger.
-func logger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fault.Wrap(fault.Usage, "daemon.logger", "log_level", err)
-	}
-	o := &slog.HandlerOptions{Level: l}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	}
-	return slog.New(slog.NewTextHandler(w, o)), nil
-}
-
 // versionCmd prints the version.
 type versionCmd struct{}
 
@@ -73,16 +66,6 @@ type versionCmd struct{}
 func (versionCmd) Run(io Stdio) error {
 	_, err := fmt.Fprintln(io.Out, "cartwheeld", version.String())
 	return err
-}
-
-// first returns the first error that is not merely the asked-for end.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-	}
-	return nil
 }
 
 // Run implements the command.

@@ -4,15 +4,6 @@ import (
 	"time"
 )
 
-// commands is the grammar of cartwheeld's command line.
-type commands struct {
-	Node      nodeCmd      `cmd:"" help:"Run a storage node."`
-	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Run the embedded configuration store's server, one for a cluster."`
-	Join      joinCmd      `cmd:"" help:"Add this machine to a cluster as a node, with a token of an administrator."`
-	Key       keyCmd       `cmd:"" help:"Make a data directory's key if it has none, and print its identity."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
-}
-
 // nodeFlags are the configuration's keys as flags; nil means not given.
 type nodeFlags struct {
 	Config        string         `help:"Configuration file (YAML)." type:"path" short:"c"`

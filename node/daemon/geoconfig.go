@@ -21,9 +21,6 @@ type geoConfigCmd struct {
 	Admin  []string `help:"Identity (peer ID) of a further key that may change everything, as users that are administrators may. A node of the roster may change slices and its own row." sep:"none"`
 }
 
-// keyFile is the private key in a data directory.
-const keyFile = "node.key"
-
 // run serves until ctx ends or the store fails.
 func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 	const op fault.Op = "daemon.run"

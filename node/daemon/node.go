@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -108,12 +106,4 @@ func closeWithin(s io.Closer, failed error) error {
 	case <-timer.C:
 		return failed
 	}
-}
-
-// loadKey reads or makes the node's key, and its directory.
-func loadKey(dir string) (wire.Key, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return wire.Key{}, &fault.Error{Kind: fault.Permission, Op: "daemon.loadKey", Subject: dir, Public: "the data directory cannot be made", Cause: err}
-	}
-	return wire.MakeKey(filepath.Join(dir, keyFile))
 }

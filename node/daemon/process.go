@@ -1,16 +1,17 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
-	"path/filepath"
+	"log/slog"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/wire"
 )
 
-// Stdio is what the process writes to, and its environment.
+// Stdio is what the process reads and writes, and its environment.
 type Stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -33,16 +34,25 @@ func (s Stdio) ready(host *wire.Host, cluster string) error {
 	return json.NewEncoder(s.Out).Encode(r)
 }
 
-// keyCmd makes and names a data directory's key.
-type keyCmd struct {
-	Data string `help:"The node's directory." required:"" type:"existingdir"`
+// logger returns the process's logger.
+func logger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fault.Wrap(fault.Usage, "daemon.logger", "log_level", err)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, o)), nil
 }
 
-func (c *keyCmd) run(stdio Stdio) error {
-	key, err := wire.MakeKey(filepath.Join(c.Data, keyFile))
-	if err != nil {
-		return fault.Wrap(fault.IO, "daemon.key", c.Data, err)
+// first returns the first error that is not merely the asked-for end.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
 	}
-	_, err = fmt.Fprintln(stdio.Out, key.KeyID())
-	return err
+	return nil
 }
