@@ -1,9 +1,6 @@
 package acceptance
 
 import (
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,43 +8,38 @@ import (
 	"testing"
 )
 
-// nodes are the machines that a page calls "each machine of a node": it shows
-// the commands of the first.
-var nodes = []string{"tokyo", "boston", "paris"}
+// addresses are those of the machines that the pages speak of.
+var addresses = map[string]string{"tokyo": "192.0.2.11", "boston": "192.0.2.12", "paris": "192.0.2.13", "laptop": "192.0.2.50"}
 
-// machines stand for the machines of a page. Each is a directory, with addresses
-// of this machine's loopback network in place of the page's.
+// machines stand for the machines of a page: each has a network of its own, with
+// the page's address, and a directory in place of the root of its tree of files.
 type machines struct {
-	t       *testing.T
-	parent  string // a directory for each, by its name
-	root    string // of the repository
-	network string // in place of 192.0.2: no other run has it
-	over    string // the file that lays a page's Go files over the repository
+	t      *testing.T
+	parent string // a directory for each, by its name
+	lan    *lan   // nil until the page speaks of a machine
 }
 
-func newMachines(t *testing.T, dir, root string) *machines {
-	t.Helper()
-	m := &machines{t: t, parent: filepath.Join(dir, ".hosts"), root: root, network: fmt.Sprintf("127.%d.%d", 1+rand.IntN(250), rand.IntN(250))}
-	m.over = filepath.Join(dir, ".overlay.json")
-	const program = "clients/register/main.go"
-	data, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, program): filepath.Join(m.parent, "admin", program)}})
-	if err == nil {
-		err = os.WriteFile(m.over, data, 0o644)
+// argv is a shell that runs a command on a machine; the reader's own is this one.
+func (m *machines) argv(host, command string) []string {
+	m.t.Helper()
+	shell := []string{"bash", "-euo", "pipefail", "-c", command}
+	if host == "" {
+		return shell
 	}
-	if err != nil {
-		t.Fatal(err)
+	if m.lan == nil {
+		m.lan = startLAN(m.t, addresses)
 	}
-	return m
+	return m.lan.command(host, shell...)
 }
-
-// overlay is the option by which Go sees the page's programs in the repository.
-func (m *machines) overlay() string { return "-overlay=" + m.over }
 
 // dir is a machine's directory; the reader's own is the checkout.
 func (m *machines) dir(host string) string {
 	m.t.Helper()
 	if host == "" {
 		return filepath.Dir(m.parent)
+	}
+	if addresses[host] == "" {
+		m.t.Fatalf("the page speaks of a machine %s, which has no address", host)
 	}
 	dir := filepath.Join(m.parent, host)
 	if _, err := os.Stat(dir); err == nil {
@@ -61,31 +53,12 @@ func (m *machines) dir(host string) string {
 	return dir
 }
 
-// text is a page's text as it is on a machine. The page shows the first node;
-// the others have their own name and address. All nodes share one network, so
-// a node listens at its own address only.
+// text is a page's text as it is on a machine.
 func (m *machines) text(host, text string) string {
-	for i, n := range nodes {
-		if i > 0 && n == host && !strings.Contains(text, host) {
-			text = strings.ReplaceAll(text, nodes[0], n)
-			text = strings.ReplaceAll(text, "192.0.2.11", fmt.Sprintf("192.0.2.%d", 11+i))
-		}
-		if n == host {
-			text = strings.ReplaceAll(text, "0.0.0.0", fmt.Sprintf("192.0.2.%d", 11+i))
-		}
-	}
-	text = strings.ReplaceAll(text, "192.0.2.", m.network+".")
-	text = strings.ReplaceAll(text, "~/cartwheel", m.root)
 	if host == "" {
 		return text
 	}
 	return regexp.MustCompile(`(^|[\s"'=])/(etc|var|mnt)\b`).ReplaceAllString(text, "${1}"+m.dir(host)+"/$2")
-}
-
-// scp is a script in place of scp(1), between the machines' directories.
-func (m *machines) scp() string {
-	return `for to; do :; done
-while [ $# -gt 1 ]; do cp -p "$1" "` + m.parent + `/${to%%:*}${to#*:}" || exit 1; shift; done`
 }
 
 // shown compares what commands print with what a page shows, and remembers the
@@ -94,8 +67,8 @@ type shown struct{ known map[string]string } // a name in the page -> the real o
 
 var (
 	// name is what differs from run to run, and what a reader copies: the
-	// identity of a process or a key, or a cluster's number.
-	name = regexp.MustCompile(`12D3KooW\w*(?:\.\.\.)?|\b[0-9a-f]{16}\b`)
+	// identity of a process or a key, a token, or a cluster's number.
+	name = regexp.MustCompile(`(?:12D3KooW|cartwheel-join-)[\w-]*(?:\.\.\.)?|\b[0-9a-f]{16}\b`)
 	// loose is what differs and is not copied: numbers, the ends of
 	// identities, which of the sites it is, and whatever dots stand for.
 	loose = regexp.MustCompile(`…\w{8}|\d+|\b(?:tokyo|boston|paris)\b|\.\.\.|\s+`)
@@ -139,7 +112,7 @@ func (s *shown) matches(line, got string) bool {
 		pattern.WriteString(loosened(rest[:at[0]]))
 		if n := rest[at[0]:at[1]]; n != "" {
 			names = append(names, n)
-			pattern.WriteString(`(\w+)`)
+			pattern.WriteString(`([\w-]+)`)
 		}
 		rest = rest[at[1]:]
 	}

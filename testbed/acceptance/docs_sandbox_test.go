@@ -45,7 +45,7 @@ type staying struct {
 func newSandbox(t *testing.T, root string, page examples.Page) *sandbox {
 	t.Helper()
 	s := &sandbox{t: t, root: root, page: page, dir: t.TempDir(), shown: &shown{known: map[string]string{}}}
-	s.hosts = newMachines(t, s.dir, root)
+	s.hosts = &machines{t: t, parent: filepath.Join(s.dir, ".hosts")}
 	home := filepath.Join(s.dir, ".home")
 	for _, dir := range []string{home, filepath.Join(s.dir, "scripts"), filepath.Join(s.dir, ".bin")} {
 		s.must(os.MkdirAll(dir, 0o755))
@@ -61,10 +61,9 @@ func newSandbox(t *testing.T, root string, page examples.Page) *sandbox {
 	for _, name := range []string{"build", "setup"} {
 		s.script(filepath.Join(s.dir, "scripts", name), "exit 0")
 	}
-	s.script(filepath.Join(s.dir, ".bin", "scp"), s.hosts.scp())
 	s.script(filepath.Join(s.dir, ".bin", "postmark"), "exit 1") // scripts/bench would install it
 	s.env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"), "CARTWHEEL_RUN_DIR="+filepath.Join(s.dir, ".run"),
-		"npm_config_update_notifier=false", "PATH="+filepath.Join(s.dir, ".bin")+":"+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "GOFLAGS=-trimpath "+s.hosts.overlay())
+		"npm_config_update_notifier=false", "PATH="+filepath.Join(s.dir, ".bin")+":"+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // they follow HOME
 		where, err := try("go", "env", name)
 		s.must(err)
@@ -99,25 +98,15 @@ func (s *sandbox) enter(step examples.Step) {
 	for ; s.written < len(s.page.Blocks) && s.page.Blocks[s.written].Line < step.Line; s.written++ {
 		s.file(s.page.Blocks[s.written])
 	}
-	hosts := []string{step.Host}
-	if _, each := step.Block.Marks[examples.EachNode]; each {
-		hosts = nodes
-	}
-	for _, host := range hosts {
-		s.run(step, host)
-	}
-}
-
-// run does a step on one machine.
-func (s *sandbox) run(step examples.Step, host string) {
-	s.t.Helper()
+	host := step.Host
 	command, dir := s.hosts.text(host, s.shown.filled(step.Command)), s.hosts.dir(host)
 	where := fmt.Sprintf("%s:%d", s.page.Name, step.Line)
 	ready, stays := step.Block.Marks[examples.Stays]
 	if !stays {
 		ctx, cancel := context.WithTimeout(context.Background(), exampleLimit)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command)
+		argv := s.hosts.argv(host, command)
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, s.env, time.Second
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -128,7 +117,7 @@ func (s *sandbox) run(step examples.Step, host string) {
 		s.shown.compare(s.t, where, step.Output, string(out))
 		return
 	}
-	c := s.start(where, command, dir)
+	c := s.start(where, s.hosts.argv(host, command), dir)
 	var text []byte
 	(&demo{t: s.t}).await(where+" to be ready", exampleLimit, func() error {
 		select {
@@ -146,12 +135,12 @@ func (s *sandbox) run(step examples.Step, host string) {
 }
 
 // start starts a command that stays.
-func (s *sandbox) start(what, command, dir string) *staying {
+func (s *sandbox) start(what string, argv []string, dir string) *staying {
 	s.t.Helper()
 	out, err := os.CreateTemp(s.t.TempDir(), "out")
 	s.must(err)
 	defer out.Close()
-	c := &staying{what: what, out: out.Name(), done: make(chan error, 1), cmd: exec.Command("bash", "-euo", "pipefail", "-c", command)}
+	c := &staying{what: what, out: out.Name(), done: make(chan error, 1), cmd: exec.Command(argv[0], argv[1:]...)}
 	c.cmd.Dir, c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = dir, s.env, out, out
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.must(c.cmd.Start())
@@ -251,16 +240,10 @@ func (s *sandbox) file(b examples.Block) {
 		return
 	}
 	host, name, _ := strings.Cut(target, ":")
-	hosts := []string{host}
-	if _, each := b.Marks[examples.EachNode]; each {
-		hosts = nodes
-	}
-	for _, host := range hosts {
-		path := filepath.Join(s.hosts.dir(host), name)
-		s.must(os.MkdirAll(filepath.Dir(path), 0o755))
-		s.must(os.WriteFile(path, []byte(s.hosts.text(host, s.shown.filled(b.Text()))), 0o644))
-		if b.Language == "json" && !json.Valid([]byte(b.Text())) {
-			s.t.Errorf("%s:%d: is not JSON", b.Page, b.Line)
-		}
+	path := filepath.Join(s.hosts.dir(host), name)
+	s.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	s.must(os.WriteFile(path, []byte(s.hosts.text(host, s.shown.filled(b.Text()))), 0o644))
+	if b.Language == "json" && !json.Valid([]byte(b.Text())) {
+		s.t.Errorf("%s:%d: is not JSON", b.Page, b.Line)
 	}
 }

@@ -173,7 +173,7 @@ func TestMarks_AreKnown(t *testing.T) {
 	for _, p := range all {
 		for _, b := range p.Blocks {
 			for mark := range b.Marks {
-				if !slices.Contains([]string{NotRun, Stays, File, EachNode}, mark) {
+				if !slices.Contains([]string{NotRun, Stays, File}, mark) {
 					t.Errorf("%s:%d: there is no mark %q", p.Name, b.Line, mark)
 				}
 			}

@@ -14,7 +14,6 @@
 //	<!-- not run: REASON -->    no test runs the block, for this reason
 //	<!-- stays: TEXT -->        the command goes on; it is ready when it prints TEXT
 //	<!-- file: HOST:NAME -->    the block is the content of a file
-//	<!-- each node -->          the block is for tokyo; boston and paris do the same
 package examples
 
 import (
@@ -30,10 +29,9 @@ import (
 
 // Marks of a block.
 const (
-	NotRun   = "not run"
-	Stays    = "stays"
-	File     = "file"
-	EachNode = "each node"
+	NotRun = "not run"
+	Stays  = "stays"
+	File   = "file"
 )
 
 // Page is one document.
