@@ -96,9 +96,9 @@ func tree(n int) map[string]string {
 	return files
 }
 
-// TestListedFilesAreOpenedInBatches reads the small files of two listed
+// TestPrefetch_ListedFilesComeInBatches reads the small files of two listed
 // directories one after the other: most of them cost no round trip of their own.
-func TestListedFilesAreOpenedInBatches(t *testing.T) {
+func TestPrefetch_ListedFilesComeInBatches(t *testing.T) {
 	const n = 40
 	files := tree(n)
 	c, asked := distant(t, files)
@@ -122,9 +122,9 @@ func TestListedFilesAreOpenedInBatches(t *testing.T) {
 	}
 }
 
-// TestFilesThatComeAlongStayTrue changes, removes and makes files that another
-// client was brought: it sees them as they are.
-func TestFilesThatComeAlongStayTrue(t *testing.T) {
+// TestPrefetch_FilesThatComeAlongStayCurrent changes, removes and makes files
+// that were prefetched by another client. It sees them as they are.
+func TestPrefetch_FilesThatComeAlongStayCurrent(t *testing.T) {
 	files := tree(20)
 	c, _ := distant(t, files)
 	cl, other := met(t, c, cartwheel.Options{}), met(t, c, cartwheel.Options{})
@@ -163,9 +163,10 @@ func TestFilesThatComeAlongStayTrue(t *testing.T) {
 	grep(t, cl.FileSystem(), "d", files)
 }
 
-// TestSingleFilesBringNothing opens one file in each of many directories, as a
-// mail server does, and several files of a directory that nobody listed.
-func TestSingleFilesBringNothing(t *testing.T) {
+// TestPrefetch_SingleFilesBringNothing opens one file in each of many
+// directories, as a mail server does, and several files of a directory that
+// nobody listed.
+func TestPrefetch_SingleFilesBringNothing(t *testing.T) {
 	files := map[string]string{}
 	for i := range 20 {
 		for j := range 5 {

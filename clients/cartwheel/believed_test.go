@@ -16,11 +16,11 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// TestANameIsBelievedUnderTheLeaseItWasFoundUnder looks a name up at a mount that
-// is cut off before it has the attributes, moves its directory elsewhere when the
-// mount's lease has run out, and has the mount get another lease before the
-// attributes come: the kernel may not keep the name under that one.
-func TestANameIsBelievedUnderTheLeaseItWasFoundUnder(t *testing.T) {
+// TestLookup_NameIsCachedUnderItsOwnLease looks a name up at a mount that is cut
+// off before it has the attributes. It moves the name's directory elsewhere when
+// the mount's lease has run out, and has the mount get another lease before the
+// attributes come. The kernel may not keep the name under that one.
+func TestLookup_NameIsCachedUnderItsOwnLease(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	other, cl := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "h", "other", 0)
@@ -68,10 +68,10 @@ func TestANameIsBelievedUnderTheLeaseItWasFoundUnder(t *testing.T) {
 	}
 }
 
-// TestAttributesAreBelievedNoLongerThanTheirName lists a directory in which
-// others work too: the kernel may keep none of its names, so that it would not
+// TestLookup_AttributesAreCachedNoLongerThanNames lists a directory in which
+// others work too. The kernel may keep none of its names, so that it would not
 // hear that the attributes of its files, which came with the listing, are old.
-func TestAttributesAreBelievedNoLongerThanTheirName(t *testing.T) {
+func TestLookup_AttributesAreCachedNoLongerThanNames(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	other, cl := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "f", "text", 0)

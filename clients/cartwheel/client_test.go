@@ -91,18 +91,19 @@ func mountedAs(t testing.TB, fs mount.FileSystem) string {
 	return m.Point()
 }
 
-// TestMounts runs the suite on two mounts of one cluster, at two sites. What
-// the first makes goes to another slice than the root's, so that names and
-// objects are in several.
-func TestMounts(t *testing.T) {
+// TestSuite_OnTwoMounts runs the suite on two mounts of one cluster, at two
+// sites. What the first makes goes to another slice than the root's, so that
+// names and objects are in several.
+func TestSuite_OnTwoMounts(t *testing.T) {
 	mounttest.Run(t, func(t *testing.T) []string {
 		c := servertest.Start(t, servertest.Options{})
 		return []string{mounted(t, clientOf(t, c, "b")), mounted(t, clientOf(t, c, "a"))}
 	})
 }
 
-// TestMountsOfOneSlice is TestMounts where names and objects are in one slice.
-func TestMountsOfOneSlice(t *testing.T) {
+// TestSuite_OnTwoMountsOfOneSlice runs the suite where names and objects are in
+// one slice.
+func TestSuite_OnTwoMountsOfOneSlice(t *testing.T) {
 	if os.Getenv("CARTWHEEL_WHOLE") != "1" {
 		t.Skip("the other half of the suite runs with CARTWHEEL_WHOLE=1")
 	}

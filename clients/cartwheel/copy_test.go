@@ -58,7 +58,7 @@ func below(t *testing.T, cl *cartwheel.Client, names ...string) mount.Inode {
 	return at
 }
 
-func TestACopyByReferenceMovesNoByteAndKeepsHoles(t *testing.T) {
+func TestCopy_ByReferenceMovesNoByteAndKeepsHoles(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "b")
 	ctx := context.Background()
@@ -103,7 +103,7 @@ func TestACopyByReferenceMovesNoByteAndKeepsHoles(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCopiedByReferenceIsLeftToTheKernel(t *testing.T) {
+func TestCopy_LeavesTheRestToTheKernel(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()

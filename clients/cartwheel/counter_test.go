@@ -67,10 +67,10 @@ func makeCounter(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "n"), []byte("0"), 0o644)
 }
 
-// TestNoUpdateIsLostUnderALock has three mounts at three sites increase a number
-// in a file that one of them just made, each time under an exclusive lock.
-// COUNTER_ROUNDS makes it longer.
-func TestNoUpdateIsLostUnderALock(t *testing.T) {
+// TestLock_NoUpdateIsLostUnderIt has three mounts at three sites increase a
+// number in a file that one of them just made, each time under an exclusive
+// lock. COUNTER_ROUNDS makes it longer.
+func TestLock_NoUpdateIsLostUnderIt(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	rounds := 10
 	if text := os.Getenv("COUNTER_ROUNDS"); text != "" {

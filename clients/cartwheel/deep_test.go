@@ -92,11 +92,12 @@ func stepwise(t *testing.T, fs mount.FileSystem) {
 	openRead(t, fs, at)
 }
 
-// TestADeepPathIsResolvedInOne opens a path of six names of which nothing is
-// known: by its path it takes one round trip; name by name, as kernels ask, two:
-// the answer to the first brings the others along, and the open brings the
-// content. Where names do not come along it takes one for each.
-func TestADeepPathIsResolvedInOne(t *testing.T) {
+// TestWalk_ResolvesADeepPathInOneRoundTrip opens a path of six names of which
+// nothing is known. By its path it takes one round trip. Name by name, as
+// kernels ask, it takes two: the answer to the first brings the others along,
+// and the open brings the content. Where names do not come along it takes one
+// for each.
+func TestWalk_ResolvesADeepPathInOneRoundTrip(t *testing.T) {
 	c, _, o := deep(t)
 	cl := met(t, c, o)
 	by, wan := trips(cl, func() { stepwise(t, cl.FileSystem()) })
@@ -131,7 +132,7 @@ func TestADeepPathIsResolvedInOne(t *testing.T) {
 	}
 }
 
-func TestAWalkSaysWhereItEnds(t *testing.T) {
+func TestWalk_SaysWhereItEnds(t *testing.T) {
 	c, _, o := deep(t)
 	cl := met(t, c, o)
 	ctx := context.Background()
@@ -157,9 +158,9 @@ func TestAWalkSaysWhereItEnds(t *testing.T) {
 	}
 }
 
-// TestWhatComesAlongIsGivenUp changes what was brought along: who was told it
-// sees the change.
-func TestWhatComesAlongIsGivenUp(t *testing.T) {
+// TestWalk_GivesUpWhatCameAlong changes what came along with an answer. The
+// client that got it sees the change.
+func TestWalk_GivesUpWhatCameAlong(t *testing.T) {
 	c, _, o := deep(t)
 	cl, other := met(t, c, o), met(t, c, o)
 	ctx := context.Background()
@@ -184,9 +185,10 @@ func TestWhatComesAlongIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestWhoWorksAloneIsLeftAlone brings names along around a directory in which
-// another client makes files by itself: it goes on so.
-func TestWhoWorksAloneIsLeftAlone(t *testing.T) {
+// TestWalk_LeavesExclusiveDirectoriesAlone brings names along around an
+// exclusive directory in which another client makes files. That client goes on
+// making them by itself.
+func TestWalk_LeavesExclusiveDirectoriesAlone(t *testing.T) {
 	c, near, o := deep(t)
 	maker := met(t, c, near)
 	ctx := context.Background()

@@ -33,9 +33,9 @@ func actsForRoot(t *testing.T, c *servertest.Cluster, n *servertest.Node, try fu
 	})
 }
 
-// TestAMountFindsANodeThatJoinedLater hands the root over to a node that was not
-// there when the mount began.
-func TestAMountFindsANodeThatJoinedLater(t *testing.T) {
+// TestNodes_MountFindsOneThatJoinedLater hands the root over to a node that was
+// not there when the mount began.
+func TestNodes_MountFindsOneThatJoinedLater(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: 20 * time.Second})
 	put(t, cl, mount.Root, "before", "x", 0)
@@ -55,8 +55,8 @@ func TestAMountFindsANodeThatJoinedLater(t *testing.T) {
 	}
 }
 
-// TestAMountFollowsANodeToAnotherAddress starts the active anew elsewhere.
-func TestAMountFollowsANodeToAnotherAddress(t *testing.T) {
+// TestNodes_MountFollowsOneToAnotherAddress starts the active anew elsewhere.
+func TestNodes_MountFollowsOneToAnotherAddress(t *testing.T) {
 	const lease = time.Second
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, conf *server.Config) { conf.Lease, conf.Session = lease, lease }})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: 20 * time.Second})

@@ -12,10 +12,10 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// TestDroppingCachesHeedsASignal has caches dropped while bytes are dirty and no
-// node can be reached. Whoever asked is interrupted, and need not wait until the
+// TestDropCaches_EndsOnASignal has caches dropped while bytes are dirty and no
+// node can be reached. The caller is interrupted, and need not wait until the
 // bytes are given up.
-func TestDroppingCachesHeedsASignal(t *testing.T) {
+func TestDropCaches_EndsOnASignal(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: time.Minute})
 	e := put(t, cl, mount.Root, "f", "content", 0)

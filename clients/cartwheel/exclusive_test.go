@@ -83,9 +83,9 @@ func ownDir(t *testing.T, cl *cartwheel.Client, name string) mount.Inode {
 	return d.Node
 }
 
-// TestAFileIsOneOperation counts what files cost that are made in a directory
-// that is exclusively the client's.
-func TestAFileIsOneOperation(t *testing.T) {
+// TestExclusive_AFileIsOneOperation counts what files cost that a client makes
+// in an exclusive directory.
+func TestExclusive_AFileIsOneOperation(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()
@@ -148,8 +148,8 @@ func TestAFileIsOneOperation(t *testing.T) {
 	}
 }
 
-// TestLargeNewFiles makes files whose chunks go first.
-func TestLargeNewFiles(t *testing.T) {
+// TestExclusive_LargeFilesAreReadBack makes files whose chunks go first.
+func TestExclusive_LargeFilesAreReadBack(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	d := ownDir(t, cl, "d")
@@ -171,9 +171,9 @@ func TestLargeNewFiles(t *testing.T) {
 	}
 }
 
-// TestOthersSeeWhatIsOpen looks from another client at files that were made and
-// not closed: it finds each, by whatever way.
-func TestOthersSeeWhatIsOpen(t *testing.T) {
+// TestExclusive_OthersSeeOpenFiles looks from another client at files that were
+// made and not closed. It finds each, in whatever way.
+func TestExclusive_OthersSeeOpenFiles(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.Shared = 0 }})
 	a, b := clientOf(t, c, "a"), clientOf(t, c, "a")
 	ctx := context.Background()
@@ -252,8 +252,9 @@ func list(cl *cartwheel.Client, dir mount.Inode) (string, error) {
 	return strings.Join(s.names, " "), err
 }
 
-// TestOneMakesAName has clients race for names: of each, exactly one makes it.
-func TestOneMakesAName(t *testing.T) {
+// TestExclusive_OneClientMakesAName has clients race for names. Exactly one
+// makes each of them.
+func TestExclusive_OneClientMakesAName(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.Shared = 0 }})
 	const rivals, names = 3, 60
 	clients := make([]*cartwheel.Client, rivals)
@@ -295,10 +296,10 @@ func TestOneMakesAName(t *testing.T) {
 	t.Logf("%d of %d were made where their active did not hear of them at once", local.Load(), names)
 }
 
-// TestWhoDiesAloneHoldsUpNobody cuts a client off that has files which no node
-// heard of: others wait for its session at most, and it learns at the close that
-// its name was taken, and keeps the bytes.
-func TestWhoDiesAloneHoldsUpNobody(t *testing.T) {
+// TestExclusive_DeadClientHoldsUpNoOthers cuts a client off that has files not
+// published yet. Others wait for its session at most. The client learns at the
+// close that its name was taken, and keeps the bytes.
+func TestExclusive_DeadClientHoldsUpNoOthers(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	a, b := clientOf(t, c, "a"), clientOf(t, c, "a")
 	d := ownDir(t, a, "d")
@@ -343,9 +344,9 @@ func TestWhoDiesAloneHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestATakeoverMeetsNewFiles kills the active while files are open that it has
-// not heard of: its successor does.
-func TestATakeoverMeetsNewFiles(t *testing.T) {
+// TestExclusive_TakeoverLearnsOfNewFiles kills the active while files are open
+// that were not published to it. Its successor learns of them.
+func TestExclusive_TakeoverLearnsOfNewFiles(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: quick})
 	active := c.Active(ids.RootSlice)
 	cl, other := clientOf(t, c, ""), clientOf(t, c, "")
@@ -368,9 +369,9 @@ func TestATakeoverMeetsNewFiles(t *testing.T) {
 	}
 }
 
-// TestNewFilesAreToldByThemselves leaves a file open, and closes a client with
-// one open.
-func TestNewFilesAreToldByThemselves(t *testing.T) {
+// TestExclusive_PublishesNewFilesByItself leaves a file open, and closes a
+// client with one open.
+func TestExclusive_PublishesNewFilesByItself(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	d := ownDir(t, cl, "d")
@@ -396,9 +397,9 @@ func TestNewFilesAreToldByThemselves(t *testing.T) {
 	}
 }
 
-// TestALostAnswerMakesNothingTwice loses answers of operations that tell of new
-// files.
-func TestALostAnswerMakesNothingTwice(t *testing.T) {
+// TestExclusive_LostAnswerMakesNothingTwice loses answers of operations that
+// publish new files.
+func TestExclusive_LostAnswerMakesNothingTwice(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	d := ownDir(t, cl, "d")
@@ -420,9 +421,9 @@ func TestALostAnswerMakesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestNewFilesSurviveACrash ends a client that could not tell of its files; the
-// next one with its folder does, content and all.
-func TestNewFilesSurviveACrash(t *testing.T) {
+// TestExclusive_NewFilesSurviveACrash ends a client that could not publish its
+// files. The next one with its folder does, content and all.
+func TestExclusive_NewFilesSurviveACrash(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	o := cartwheel.Options{Site: "a", CacheDir: t.TempDir(), OpTimeout: 2 * time.Second}
 	cl := opened(t, c, o)
@@ -475,9 +476,9 @@ func TestNewFilesSurviveACrash(t *testing.T) {
 	}
 }
 
-// TestObjects puts, gets, lists and deletes whole objects, each with one
-// request, and from another client.
-func TestObjects(t *testing.T) {
+// TestObjects_PutGetListDelete puts, gets, lists and deletes whole objects, each
+// with one request, and from another client.
+func TestObjects_PutGetListDelete(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()

@@ -69,9 +69,9 @@ func get(t *testing.T, cl *cartwheel.Client, dir mount.Inode, name string) strin
 	return string(buf[:n])
 }
 
-// TestALostAnswerDoesNothingTwice loses answers of operations: what was done
-// is not done again, and its first result comes.
-func TestALostAnswerDoesNothingTwice(t *testing.T) {
+// TestOperation_LostAnswerDoesNothingTwice loses answers of operations. What was
+// done is not done again, and its first result comes.
+func TestOperation_LostAnswerDoesNothingTwice(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	put(t, cl, mount.Root, "warm", "x", 0)
@@ -96,9 +96,9 @@ func TestALostAnswerDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestAnIdleClientRegistersAnew lets a client's registration expire while others
-// work: what it does next, all at once, succeeds, and is done once.
-func TestAnIdleClientRegistersAnew(t *testing.T) {
+// TestOperation_IdleClientRegistersAnew lets a client's registration expire
+// while others work. What it does next, all at once, succeeds, and is done once.
+func TestOperation_IdleClientRegistersAnew(t *testing.T) {
 	const life = 2 * time.Second // the load of a busy machine must not outlast it
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.RegistrationLife = life }})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
@@ -122,9 +122,10 @@ func TestAnIdleClientRegistersAnew(t *testing.T) {
 	}
 }
 
-// TestASuccessorServes kills the node that acts for the root while files are
-// made: every one is there, with its content, and nobody waited for long.
-func TestASuccessorServes(t *testing.T) {
+// TestTakeover_SuccessorServes kills the node that acts for the root while files
+// are made. Every one is there, with its content, and no operation waited for
+// long.
+func TestTakeover_SuccessorServes(t *testing.T) {
 	const lease = time.Second
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, conf *server.Config) {
 		conf.Lease, conf.Session = lease, lease
@@ -163,9 +164,9 @@ func xattr(t *testing.T, cl *cartwheel.Client, node mount.Inode, name string) st
 	return string(buf[:n])
 }
 
-// TestCuesPlaceObjects makes a file under cues: it goes where they say, has one
+// TestCues_PlaceObjects makes a file under cues: it goes where they say, has one
 // node by either path, and says so.
-func TestCuesPlaceObjects(t *testing.T) {
+func TestCues_PlaceObjects(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()
@@ -210,7 +211,7 @@ func TestCuesPlaceObjects(t *testing.T) {
 	}
 }
 
-func TestCuesThatCannotBeHonoured(t *testing.T) {
+func TestCues_RefuseWhatCannotBeHonoured(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()
@@ -229,9 +230,9 @@ func TestCuesThatCannotBeHonoured(t *testing.T) {
 	}
 }
 
-// TestWarmAnswersCostNoRoundTrip counts requests: what is under a lease is
+// TestLease_WarmAnswersCostNoRoundTrip counts requests. What is under a lease is
 // answered here.
-func TestWarmAnswersCostNoRoundTrip(t *testing.T) {
+func TestLease_WarmAnswersCostNoRoundTrip(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()
@@ -261,10 +262,10 @@ func TestWarmAnswersCostNoRoundTrip(t *testing.T) {
 // quick shortens leases and sessions.
 func quick(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }
 
-// TestACutOffClientServesNothingOld cuts a client's keep-alives and
-// revocations off: a writer elsewhere waits for its session at most, and what
-// it cached is served no longer than that.
-func TestACutOffClientServesNothingOld(t *testing.T) {
+// TestLease_CutOffClientServesNothingOld cuts off a client's keep-alives and
+// revocations. A writer elsewhere waits for its session at most, and what it
+// cached is served no longer than that.
+func TestLease_CutOffClientServesNothingOld(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	a := clientOf(t, c, "a")
 	put(t, a, mount.Root, "f", "old", 0)
@@ -296,9 +297,9 @@ func TestACutOffClientServesNothingOld(t *testing.T) {
 	host.SetFilter(nil)
 }
 
-// TestLocksOutliveATakeover kills the node that keeps a lock: its successor
-// gives it to nobody else.
-func TestLocksOutliveATakeover(t *testing.T) {
+// TestLock_OutlivesATakeover kills the node that keeps a lock. Its successor
+// gives it to no other client.
+func TestLock_OutlivesATakeover(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: quick})
 	active := c.Active(ids.RootSlice)
 	holder, rival := clientOf(t, c, ""), clientOf(t, c, "") // of no site: all goes to the root's slice

@@ -204,9 +204,9 @@ func (n hookedNotifier) Fill(node mount.Inode, data []byte, still func() bool) b
 	})
 }
 
-// TestTheKernelIsLeftWithNothingOld writes elsewhere at a fill: who opened the
-// file then sees the new bytes, once they are written.
-func TestTheKernelIsLeftWithNothingOld(t *testing.T) {
+// TestFill_LeavesTheKernelNothingOld writes elsewhere at a fill. A program that
+// opened the file then sees the new bytes, once they are written.
+func TestFill_LeavesTheKernelNothingOld(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	for _, when := range []string{"before it was seen to be right", "after it was seen to be right"} {
 		t.Run(when, func(t *testing.T) {
@@ -239,9 +239,9 @@ func TestTheKernelIsLeftWithNothingOld(t *testing.T) {
 	}
 }
 
-// TestNoStaleByteIsLeftBehindAFill changes files at the moment in which the
-// kernel is given their content. FILL_SEED chooses another run.
-func TestNoStaleByteIsLeftBehindAFill(t *testing.T) {
+// TestFill_LeavesNoStaleByte changes files at the moment in which the kernel is
+// given their content. FILL_SEED chooses another run.
+func TestFill_LeavesNoStaleByte(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	seed := uint64(1)
 	if text := os.Getenv("FILL_SEED"); text != "" {

@@ -99,7 +99,7 @@ func open(t *testing.T, cl *cartwheel.Client, e mount.Entry, flags mount.OpenFla
 	return o.KeepCache
 }
 
-func TestTheFirstOpenBringsASmallFile(t *testing.T) {
+func TestFill_FirstOpenBringsASmallFile(t *testing.T) {
 	for _, each := range []struct {
 		what  string
 		size  int
@@ -139,9 +139,9 @@ func TestTheFirstOpenBringsASmallFile(t *testing.T) {
 	}
 }
 
-// TestAWriteElsewhereMeetsAFill writes from another machine right before the
-// content is given and while it is: the kernel is left with none of the old.
-func TestAWriteElsewhereMeetsAFill(t *testing.T) {
+// TestFill_MeetsAWriteElsewhere writes from another machine right before the
+// content is given and while it is. The kernel is left with none of the old.
+func TestFill_MeetsAWriteElsewhere(t *testing.T) {
 	for _, when := range []string{"before", "while"} {
 		t.Run(when, func(t *testing.T) {
 			maker, cl, p, e := filled(t, "old")
@@ -171,9 +171,9 @@ func TestAWriteElsewhereMeetsAFill(t *testing.T) {
 // before a fill has ended: one that waits as it should never fails this test.
 const answeredLate = 200 * time.Millisecond
 
-// TestNobodyChangesAFileWhileItIsFilled has requests that would change the
-// file, or have it open, come while its content is given: they wait.
-func TestNobodyChangesAFileWhileItIsFilled(t *testing.T) {
+// TestFill_ExcludesChanges sends requests that would change the file, or have it
+// open, while its content is given. They wait.
+func TestFill_ExcludesChanges(t *testing.T) {
 	for what, request := range map[string]func(*testing.T, *cartwheel.Client, mount.Entry){
 		"an open for writing": func(t *testing.T, cl *cartwheel.Client, e mount.Entry) { open(t, cl, e, mount.OpenReadWrite) },
 		"an open for reading": func(t *testing.T, cl *cartwheel.Client, e mount.Entry) {
@@ -223,9 +223,9 @@ func TestNobodyChangesAFileWhileItIsFilled(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenIsNotFilled: a file that was opened for writing, or whose
-// size was set, since the kernel knows it, is read as before.
-func TestWhatIsWrittenIsNotFilled(t *testing.T) {
+// TestFill_SkipsWrittenFiles opens a file for writing, or sets its size, since
+// the kernel knows it. Such a file is read as before.
+func TestFill_SkipsWrittenFiles(t *testing.T) {
 	_, cl, p, e := filled(t, "content")
 	open(t, cl, e, mount.OpenReadWrite)
 	open(t, cl, e, mount.OpenRead)
@@ -240,9 +240,9 @@ func TestWhatIsWrittenIsNotFilled(t *testing.T) {
 	}
 }
 
-// TestContentThatIsFarIsNotWaitedFor: an open does not ask for it; once it is
-// here, it goes with the next first open.
-func TestContentThatIsFarIsNotWaitedFor(t *testing.T) {
+// TestFill_DoesNotWaitForFarContent opens a file whose content is far. An open
+// does not ask for it. Once it is here, it goes with the next first open.
+func TestFill_DoesNotWaitForFarContent(t *testing.T) {
 	c, active, _ := farActive(t, 20*time.Millisecond)
 	content := strings.Repeat("0123456789abcdef", 1<<10)
 	home := opened(t, c, cartwheel.Options{Site: []ids.Site{"a", "b", "c"}[active.Index]})

@@ -20,10 +20,10 @@ type nameless struct {
 	handle mount.Handle
 }
 
-// TestClosesOfRemovedFilesWaitForNoNode closes many files at once that have no
-// name, with unsent writes: no close waits for a node, as is seen while all
-// operations are lost, and what was written is not sent.
-func TestClosesOfRemovedFilesWaitForNoNode(t *testing.T) {
+// TestForsake_ClosesWaitForNoNode closes many nameless files at once, with
+// unsent writes, while all operations are lost. No close waits for a node, and
+// what was written is not sent.
+func TestForsake_ClosesWaitForNoNode(t *testing.T) {
 	many := 200
 	if os.Getenv("CARTWHEEL_WHOLE") == "1" {
 		many = 10_000
@@ -82,9 +82,9 @@ func TestClosesOfRemovedFilesWaitForNoNode(t *testing.T) {
 	}
 }
 
-// TestARemovedFileIsSentToWhoHasItOpen closes a removed file with unsent writes
-// while another mount has it open: that one reads them.
-func TestARemovedFileIsSentToWhoHasItOpen(t *testing.T) {
+// TestForsake_SendsAFileThatAnotherHasOpen closes a removed file with unsent
+// writes while another mount has it open. That one reads them.
+func TestForsake_SendsAFileThatAnotherHasOpen(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	writer, reader := clientOf(t, c, "a"), clientOf(t, c, "b")
 	put(t, writer, mount.Root, "shared", "before", mount.OpenExclusive)

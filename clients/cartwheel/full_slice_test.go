@@ -65,9 +65,10 @@ func makeFile(cl *cartwheel.Client, dir mount.Inode, i int) error {
 	return err
 }
 
-// TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice has the client's own node
-// hear from geo-config no more. The slice at the other node that it names fills up.
-func TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice(t *testing.T) {
+// TestPlace_FindsAnotherSliceWhenOneIsFull cuts the client's own node off from
+// geo-config. The slice at the other node that it names fills up, and files are
+// made all the same.
+func TestPlace_FindsAnotherSliceWhenOneIsFull(t *testing.T) {
 	var off atomic.Bool
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"},
 		Configure: func(_ int, c *server.Config) { c.MaxSliceObjects = 5 },
@@ -115,9 +116,9 @@ func TestFilesAreMadeThoughTheNearestNodeNamesAFullSlice(t *testing.T) {
 	create(5000)
 }
 
-// TestANewFileSurvivesACrashThoughItsSliceIsFull ends a client that could not
-// tell of a file. Others fill the slice before the next one comes.
-func TestANewFileSurvivesACrashThoughItsSliceIsFull(t *testing.T) {
+// TestPlace_RecoversAFileWhoseSliceIsFull ends a client that could not publish a
+// file. Others fill the slice before the next one comes.
+func TestPlace_RecoversAFileWhoseSliceIsFull(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) {
 		quick(i, c)
 		c.MaxSliceObjects = 20
@@ -166,9 +167,9 @@ func TestANewFileSurvivesACrashThoughItsSliceIsFull(t *testing.T) {
 	}
 }
 
-// TestAFileIsMadeThoughNobodyCanSayWhere fills a slice and loses the questions
-// where the next file goes, twice to each node: it is made when one is answered.
-func TestAFileIsMadeThoughNobodyCanSayWhere(t *testing.T) {
+// TestPlace_RetriesUntilItIsAnswered fills a slice and loses the questions where
+// the next file goes, twice to each node. The file is made when one is answered.
+func TestPlace_RetriesUntilItIsAnswered(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"},
 		Configure: func(_ int, c *server.Config) { c.MaxSliceObjects = 5 }})
 	cl := opened(t, c, cartwheel.Options{Site: "b", OpTimeout: 2 * time.Minute})

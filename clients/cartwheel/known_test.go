@@ -44,10 +44,10 @@ func (d *dropped) InvalidateEntry(_ mount.Inode, name string) {
 func (d *dropped) Delete(mount.Inode, mount.Inode, string) {}
 func (d *dropped) Drained(done func())                     { done() }
 
-// TestAMachineThatSleptBelievesNothing lets the clock of leases jump, as a
-// suspension does: the kernel, whose own clock stood still, is told to drop the
-// names and files that it still believes in, there or not.
-func TestAMachineThatSleptBelievesNothing(t *testing.T) {
+// TestLease_EndsWhereTheMachineSlept lets the clock of leases jump, as a
+// suspension does. The kernel, whose own clock stood still, is told to drop the
+// names and files that it still caches, there or not.
+func TestLease_EndsWhereTheMachineSlept(t *testing.T) {
 	var asleep atomic.Int64
 	clock := boottime.Default()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
@@ -85,10 +85,10 @@ func scaled(t *testing.T, name string, n int) int {
 	return n
 }
 
-// TestTheKernelGivesNodesBack looks at far more files than the kernel is to
-// know, and holds one open. In the end the client keeps no more than its limit,
-// and every file still reads. KNOWN_FILES makes the tree larger.
-func TestTheKernelGivesNodesBack(t *testing.T) {
+// TestKnownFiles_KernelGivesInodesBack looks at far more files than the kernel
+// is to know, and holds one open. In the end the client keeps no more than its
+// limit, and every file still reads. KNOWN_FILES makes the tree larger.
+func TestKnownFiles_KernelGivesInodesBack(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	const inFolder = 500
 	files := scaled(t, "KNOWN_FILES", 10_000)

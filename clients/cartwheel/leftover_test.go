@@ -11,11 +11,11 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// TestLeftoversAreCommittedAsTheirWriter has a user write to files of root whose
-// set-id bits are set, and the mount end before that is sent. The next one commits
-// it as the user's, which clears the bits; what was written through an open file
-// counts, whatever the file's mode is by now.
-func TestLeftoversAreCommittedAsTheirWriter(t *testing.T) {
+// TestLeftovers_AreCommittedAsTheirWriter has a user write to files of root
+// whose set-id bits are set, and the mount end before that is sent. The next one
+// commits it as the user's, which clears the bits. What was written through an
+// open file counts, whatever the file's mode is by now.
+func TestLeftovers_AreCommittedAsTheirWriter(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	other := clientOf(t, c, "a")
 	ctx := context.Background()

@@ -32,10 +32,10 @@ func (g *gathered) AddPlus(_ mount.DirEntry, e *mount.Entry) bool {
 	return true
 }
 
-// TestALongListingAsksOnceAPage does what ls -l does, at another site: each
-// name, its attributes, its ACL and its security label. Nothing is asked of the
-// active but the pages.
-func TestALongListingAsksOnceAPage(t *testing.T) {
+// TestListing_AsksOnceAPage does what ls -l does, at another site: each name,
+// its attributes, its ACL and its security label. The active is asked for
+// nothing but the pages.
+func TestListing_AsksOnceAPage(t *testing.T) {
 	const files = 300
 	ctx := context.Background()
 	c := servertest.Start(t, servertest.Options{})
@@ -150,10 +150,10 @@ func makeMany(t *testing.T, cl *cartwheel.Client, files int) mount.Inode {
 	return d.Node
 }
 
-// TestAnOpenDirectoryKeepsFewNames reads a directory of several pages to its end,
-// as the kernel does: few names are kept. Then it goes back to places in it, as
-// seekdir does, with some names gone: each reads on with the name behind it.
-func TestAnOpenDirectoryKeepsFewNames(t *testing.T) {
+// TestListing_KeepsFewNames reads a directory of several pages to its end, as
+// the kernel does. Few names are kept. Then it goes back to places in it, as
+// seekdir does, with some names gone. Each reads on with the name behind it.
+func TestListing_KeepsFewNames(t *testing.T) {
 	const files, most = 10_500, 3 * 2048
 	ctx := t.Context()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})

@@ -11,8 +11,8 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// TestANodesLimitOfLocksIsMet takes a lock more than a node may hold.
-func TestANodesLimitOfLocksIsMet(t *testing.T) {
+// TestLock_NodesLimitIsMet takes a lock more than a node may hold.
+func TestLock_NodesLimitIsMet(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.MaxLocks = 1 }})
 	cl := clientOf(t, c, "a")
 	put(t, cl, mount.Root, "f", "x", 0)

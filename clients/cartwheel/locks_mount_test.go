@@ -22,11 +22,11 @@ import (
 // programs that wait.
 const threadsBeside = 2000
 
-// TestHundredsOfLockWaitersOnThreeMounts queues programs for one flock at two
-// mounts: others go on meanwhile there and at a third, and each gets the lock
+// TestLock_HundredsOfLockWaitersGetIt queues programs for one flock at two
+// mounts. Others go on meanwhile there and at a third, and each gets the lock
 // alone. LOCK_WAITERS says how many they are, each a thread that the kernel
-// holds; how long a listing takes beside them is logged.
-func TestHundredsOfLockWaitersOnThreeMounts(t *testing.T) {
+// holds. How long a listing takes beside them is logged.
+func TestLock_HundredsOfLockWaitersGetIt(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	waiters := scaled(t, "LOCK_WAITERS", 120)
 	if most := waiters + threadsBeside; most > 10_000 { // the usual limit

@@ -68,9 +68,9 @@ func soon(t *testing.T, what string, fn func() error) error {
 	}
 }
 
-// TestACloseGivesUpAllRangesAtOnce counts what a close with many ranges asks
+// TestLock_CloseGivesUpAllRangesAtOnce counts what a close with many ranges asks
 // the active.
-func TestACloseGivesUpAllRangesAtOnce(t *testing.T) {
+func TestLock_CloseGivesUpAllRangesAtOnce(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	cl, rival := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, cl, mount.Root, "f", "x", 0)
@@ -101,9 +101,9 @@ func TestACloseGivesUpAllRangesAtOnce(t *testing.T) {
 	cl.Release(n, h, 7, true)
 }
 
-// TestAnInterruptedCloseGivesItsLocksUpLater closes a file while its active is
-// out of reach: the close is answered, and the locks go when it is back.
-func TestAnInterruptedCloseGivesItsLocksUpLater(t *testing.T) {
+// TestLock_InterruptedCloseGivesItUpLater closes a file while its active is out
+// of reach. The close is answered, and the locks go when it is back.
+func TestLock_InterruptedCloseGivesItUpLater(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, rival := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, cl, mount.Root, "f", "x", 0)
@@ -125,9 +125,9 @@ func TestAnInterruptedCloseGivesItsLocksUpLater(t *testing.T) {
 	cl.Release(n, h, 7, true)
 }
 
-// TestALockStaysWhereItsWritesCannotBeCommitted interrupts an unlock behind a
-// write that does not get through: nobody else may read the old bytes.
-func TestALockStaysWhereItsWritesCannotBeCommitted(t *testing.T) {
+// TestLock_StaysUntilItsWritesAreCommitted interrupts an unlock behind a write
+// that does not get through. No other client may read the old bytes.
+func TestLock_StaysUntilItsWritesAreCommitted(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, rival := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, cl, mount.Root, "f", "old", 0)
@@ -157,11 +157,11 @@ func TestALockStaysWhereItsWritesCannotBeCommitted(t *testing.T) {
 	cl.Release(n, h, 7, true)
 }
 
-// TestACloseWithLocksGoesOverASlowLine closes a file whose unsent writes take
-// longer to send than one operation may: the close goes on while something gets
+// TestLock_CloseGoesOverASlowLine closes a file whose unsent writes take longer
+// to send than one operation may. The close goes on while something gets
 // through, gives up all ranges with one request, and keeps the locks until the
 // writes are committed.
-func TestACloseWithLocksGoesOverASlowLine(t *testing.T) {
+func TestLock_CloseGoesOverASlowLine(t *testing.T) {
 	const limit, delay = 8 * time.Second, 3 * time.Second
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, rival := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: limit}), clientOf(t, c, "a")
@@ -211,9 +211,9 @@ func lapse(t *testing.T, cl, rival *cartwheel.Client, rivals mount.Inode, node i
 	take(t, rival, rivals, 0, exclusive(1))
 }
 
-// TestALostLockFailsItsHolderAlone lapses a session under a lock: the handle
+// TestLock_LostOneFailsItsHolderOnly lapses a session under a lock. The handle
 // through which it was taken writes no more, others do.
-func TestALostLockFailsItsHolderAlone(t *testing.T) {
+func TestLock_LostOneFailsItsHolderOnly(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	cl, rival := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, cl, mount.Root, "f", "xyz", 0)
@@ -254,9 +254,9 @@ func TestALostLockFailsItsHolderAlone(t *testing.T) {
 	cl.Release(n, other, 1, true)
 }
 
-// TestNothingWrittenUnderALostLockIsCommitted lapses a session while bytes that
-// were written under a lock are on their way.
-func TestNothingWrittenUnderALostLockIsCommitted(t *testing.T) {
+// TestLock_LostOneCommitsNothing lapses a session while bytes that were written
+// under a lock are on their way.
+func TestLock_LostOneCommitsNothing(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	cl, rival := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, cl, mount.Root, "f", "old", 0)
@@ -286,9 +286,9 @@ func TestNothingWrittenUnderALostLockIsCommitted(t *testing.T) {
 	}
 }
 
-// TestAWaiterAsksAnewWhenItsSessionHasLapsed cuts a client that waits for a lock
-// off, and gives it up meanwhile.
-func TestAWaiterAsksAnewWhenItsSessionHasLapsed(t *testing.T) {
+// TestLock_WaiterAsksAnewAfterALapse cuts off a client that waits for a lock,
+// and gives the lock up meanwhile.
+func TestLock_WaiterAsksAnewAfterALapse(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	holder, waiter := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, holder, mount.Root, "f", "x", 0)
@@ -321,9 +321,9 @@ func TestAWaiterAsksAnewWhenItsSessionHasLapsed(t *testing.T) {
 	waiter.Release(mine, mineHandle, 1, true)
 }
 
-// TestWhoWaitsForALockAsksNobodyElse compares a client that waits for a lock
-// with one whose operation is not answered: only that one asks who is active.
-func TestWhoWaitsForALockAsksNobodyElse(t *testing.T) {
+// TestLock_WaiterAsksNoOtherNode compares a client that waits for a lock with
+// one whose operation is not answered. Only that one asks which node is active.
+func TestLock_WaiterAsksNoOtherNode(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	waiter, suspicious := clientOf(t, c, ""), clientOf(t, c, "")
 	put(t, waiter, mount.Root, "f", "x", 0)
@@ -348,9 +348,9 @@ func TestWhoWaitsForALockAsksNobodyElse(t *testing.T) {
 	suspicious.Lose()
 }
 
-// TestSignalsAreHeededOnADeadSlice interrupts each kind of call whose active is
+// TestSignals_EndCallsOnADeadSlice interrupts each kind of call whose active is
 // gone.
-func TestSignalsAreHeededOnADeadSlice(t *testing.T) {
+func TestSignals_EndCallsOnADeadSlice(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := opened(t, c, cartwheel.Options{})
 	put(t, cl, mount.Root, "f", string(bytes.Repeat([]byte("x"), 3<<20)), 0)
@@ -412,9 +412,9 @@ func interrupted() context.Context {
 	return ctx
 }
 
-// TestWhatIsSentFirstGoesOverASlowLine does what waits until a file's unsent
-// writes are committed, where these take longer to send than one operation may.
-func TestWhatIsSentFirstGoesOverASlowLine(t *testing.T) {
+// TestFlush_GoesOverASlowLine does what waits until a file's unsent writes are
+// committed, where these take longer to send than one operation may.
+func TestFlush_GoesOverASlowLine(t *testing.T) {
 	const limit, delay = 3 * time.Second, 1500 * time.Millisecond
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -465,10 +465,10 @@ func TestWhatIsSentFirstGoesOverASlowLine(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForALockDoesNotSeeOneThatIsBeingGivenUp asks what is in a lock's way,
-// and the kernel tells that its holder here has closed the file when the answer is
-// on its way.
-func TestWhoAsksForALockDoesNotSeeOneThatIsBeingGivenUp(t *testing.T) {
+// TestLock_OneBeingGivenUpIsNotSeen asks what is in a lock's way. The kernel
+// tells that the lock's holder here has closed the file when the answer is on
+// its way.
+func TestLock_OneBeingGivenUpIsNotSeen(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "")
 	put(t, cl, mount.Root, "f", "x", 0)

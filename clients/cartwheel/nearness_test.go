@@ -51,7 +51,7 @@ func farActive(t *testing.T, lag time.Duration) (c *servertest.Cluster, active *
 	return c, active, answered
 }
 
-func TestContentIsReadAndWrittenAtTheNearestReplica(t *testing.T) {
+func TestNearest_ContentIsReadAndWrittenThere(t *testing.T) {
 	c, active, answered := farActive(t, 80*time.Millisecond)
 	cl := clientOf(t, c, "") // of no site: what it makes goes to the root's slice
 	awaitNear(t, cl, active)
@@ -114,7 +114,7 @@ func awaitNear(t *testing.T, cl *cartwheel.Client, active *servertest.Node) {
 	})
 }
 
-func TestAReplicaThatIsGoneIsPassedOver(t *testing.T) {
+func TestNearest_PassesOverAReplicaThatIsGone(t *testing.T) {
 	c, active, answered := farActive(t, 40*time.Millisecond)
 	cl := clientOf(t, c, "")
 	awaitNear(t, cl, active)
@@ -141,9 +141,9 @@ func TestAReplicaThatIsGoneIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestAClientGoesAroundABrokenLink cuts a client off from the active, which
+// TestRelay_ClientGoesAroundABrokenLink cuts a client off from the active, which
 // the other nodes still reach.
-func TestAClientGoesAroundABrokenLink(t *testing.T) {
+func TestRelay_ClientGoesAroundABrokenLink(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Socket = "none" }})
 	active := c.Active(ids.RootSlice)
 	cl := clientOf(t, c, string(rune('a'+(active.Index+1)%3)))

@@ -78,9 +78,9 @@ func contents(t *testing.T, cl *cartwheel.Client, e mount.Entry, h mount.Handle)
 	return string(buf[:n])
 }
 
-// TestALockShowsWhatWasWrittenBeforeIt writes a file elsewhere while it is being
+// TestLock_ShowsWhatWasWrittenBeforeIt writes a file elsewhere while it is being
 // opened, and asks for its attributes before a lock is taken.
-func TestALockShowsWhatWasWrittenBeforeIt(t *testing.T) {
+func TestLock_ShowsWhatWasWrittenBeforeIt(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "f", "old", 0)
@@ -99,9 +99,10 @@ func TestALockShowsWhatWasWrittenBeforeIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownOfAFileIsNotNewerThanItsBytes does the same without a lock: a
-// size that was told and the bytes that are read belong to one version.
-func TestWhatIsShownOfAFileIsNotNewerThanItsBytes(t *testing.T) {
+// TestOpen_SizeAndBytesAreOfOneVersion writes a file elsewhere while it is being
+// opened. The size that was shown and the bytes that are read belong to one
+// version.
+func TestOpen_SizeAndBytesAreOfOneVersion(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "f", "old", 0)
@@ -138,9 +139,9 @@ func reaped(t *testing.T, cl *cartwheel.Client, e mount.Entry) {
 	})
 }
 
-// TestAFileRemovedWhileItIsOpenedStaysReadable removes the last name of a file
+// TestOpen_FileRemovedMeanwhileStaysReadable removes the last name of a file
 // elsewhere, in the ways there are, at the moment in which it is opened.
-func TestAFileRemovedWhileItIsOpenedStaysReadable(t *testing.T) {
+func TestOpen_FileRemovedMeanwhileStaysReadable(t *testing.T) {
 	for what, remove := range map[string]func(*testing.T, *cartwheel.Client){
 		"unlinked": func(t *testing.T, other *cartwheel.Client) {
 			if err := other.Unlink(context.Background(), nobody, mount.Root, "f"); err != nil {
@@ -311,10 +312,10 @@ func TestCreate_BesideARemovalByAnother(t *testing.T) {
 	cl.Release(e.Node, o.Handle, 1, false)
 }
 
-// TestAFileRemovedAfterItsLookupIsOpened removes the last name of a file
+// TestOpen_FindsAFileRemovedAfterItsLookup removes the last name of a file
 // elsewhere between its lookup and its open, whatever lease the lookup had. If
 // it is not opened after all, it goes in the end.
-func TestAFileRemovedAfterItsLookupIsOpened(t *testing.T) {
+func TestOpen_FindsAFileRemovedAfterItsLookup(t *testing.T) {
 	for _, listed := range []bool{false, true} {
 		for _, opens := range []bool{false, true} {
 			t.Run(fmt.Sprintf("listed before %v, opened %v", listed, opens), func(t *testing.T) {
@@ -364,9 +365,9 @@ func whole(path string, size int) error {
 	return nil
 }
 
-// TestReadersOfAReplacedFileSeeOneOfThem replaces a file by rename on one mount
-// while programs on two others, and on that one, open and read it.
-func TestReadersOfAReplacedFileSeeOneOfThem(t *testing.T) {
+// TestOpen_ReadersOfAReplacedFileSeeOneVersion replaces a file by rename on one
+// mount while programs on two others, and on that one, open and read it.
+func TestOpen_ReadersOfAReplacedFileSeeOneVersion(t *testing.T) {
 	mounttest.NeedFUSE(t)
 	const size, times = 10_000, 60
 	c := servertest.Start(t, servertest.Options{})

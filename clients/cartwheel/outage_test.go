@@ -31,10 +31,10 @@ func noise(n int) []byte {
 	return out
 }
 
-// TestWhatIsWrittenInAnOutageArrives copies a file while its node is away for
-// longer than an operation may take: the close fails, and once the node is back
-// all bytes arrive by themselves.
-func TestWhatIsWrittenInAnOutageArrives(t *testing.T) {
+// TestOutage_WritesArriveAfterIt copies a file while its node is away for longer
+// than an operation may take. The close fails, and once the node is back all
+// bytes arrive by themselves.
+func TestOutage_WritesArriveAfterIt(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	reader := clientOf(t, c, "a")
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: 2 * time.Second})
@@ -70,10 +70,10 @@ func TestWhatIsWrittenInAnOutageArrives(t *testing.T) {
 	}
 }
 
-// TestAMountThatCannotSendSaysWhatIsNotSaved ends a mount in an outage, after the
-// program that wrote through a memory map has ended: the error names the file,
-// and the next mount with the same cache folder sends it.
-func TestAMountThatCannotSendSaysWhatIsNotSaved(t *testing.T) {
+// TestOutage_CloseNamesUnsavedFiles ends a mount in an outage, after the program
+// that wrote through a memory map has ended. The error names the file, and the
+// next mount with the same cache folder sends it.
+func TestOutage_CloseNamesUnsavedFiles(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	reader := clientOf(t, c, "a")
 	put(t, reader, mount.Root, "mapped", strings.Repeat("old ", 1000), 0)
@@ -112,9 +112,9 @@ func TestAMountThatCannotSendSaysWhatIsNotSaved(t *testing.T) {
 	}
 }
 
-// TestSoftGivesAWriteUp shows that only a soft mount forgets what its nodes did
-// not take.
-func TestSoftGivesAWriteUp(t *testing.T) {
+// TestOutage_SoftMountGivesAWriteUp shows that only a soft mount forgets what
+// its nodes did not take.
+func TestOutage_SoftMountGivesAWriteUp(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: time.Second, Soft: true})
 	put(t, cl, mount.Root, "f", "old", 0)
@@ -146,9 +146,10 @@ func TestSoftGivesAWriteUp(t *testing.T) {
 	heal()
 }
 
-// TestSpaceAsksAllNodesAtOnce has no node answer: asked one after the other, the
-// last would be asked only when the others had used up their limits, of 2 s each.
-func TestSpaceAsksAllNodesAtOnce(t *testing.T) {
+// TestStatFS_AsksAllNodesAtOnce has no node answer. Asked one after the other,
+// the last would be asked only when the others had used up their limits, of 2 s
+// each.
+func TestStatFS_AsksAllNodesAtOnce(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	cl := clientOf(t, c, "a")
 	put(t, cl, mount.Root, "warm", "x", 0)
@@ -187,8 +188,8 @@ func TestSpaceAsksAllNodesAtOnce(t *testing.T) {
 	<-ended
 }
 
-// TestOnlyItsOwnerDropsTheCachesOfAMount sets the attribute that does so.
-func TestOnlyItsOwnerDropsTheCachesOfAMount(t *testing.T) {
+// TestDropCaches_OnlyByTheMountsOwner sets the attribute that does so.
+func TestDropCaches_OnlyByTheMountsOwner(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	e := put(t, cl, mount.Root, "f", "x", 0)

@@ -62,10 +62,10 @@ func copyIn(t *testing.T, cl *cartwheel.Client, who mount.Caller, dir, name stri
 	return e
 }
 
-// TestASecondCopyOfAUserUploadsNoBytes writes a file twice with a key that acts as
-// one user: the second time the client proves that it has the chunks, and sends
+// TestProof_SecondCopyUploadsNoBytes writes a file twice with a key that acts as
+// one user. The second time the client proves that it has the chunks, and sends
 // none. Another user, who has the same bytes, sends none either.
-func TestASecondCopyOfAUserUploadsNoBytes(t *testing.T) {
+func TestProof_SecondCopyUploadsNoBytes(t *testing.T) {
 	anns, bobs, dir := usersOf(t)
 	data := noise(6 << 20)
 	puts := anns.Count(method.Put)
@@ -89,10 +89,10 @@ func TestASecondCopyOfAUserUploadsNoBytes(t *testing.T) {
 	}
 }
 
-// TestWhoLacksTheBytesProvesNothing lets a user name the chunks of another's file
-// with other bytes: the client is told that the nodes lack them, and gets no word
-// that it may use them.
-func TestWhoLacksTheBytesProvesNothing(t *testing.T) {
+// TestProof_NeedsTheBytes lets a user name the chunks of another's file with
+// other bytes. The client is told that the nodes lack them, and gets no right to
+// use them.
+func TestProof_NeedsTheBytes(t *testing.T) {
 	anns, bobs, dir := usersOf(t)
 	data := noise(1 << 20)
 	e := copyIn(t, anns, ann, dir, "hers", data)

@@ -9,11 +9,12 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// TestAFileOfOnesOwnOutlastsTheNamesAroundIt makes another file elsewhere in the
-// directory of an open one. The kernel is told to drop the name of the open file,
-// and not its attributes, which the lease on the file itself covers: it would
-// ignore those that it asks for meanwhile, under a lock that was just taken, too.
-func TestAFileOfOnesOwnOutlastsTheNamesAroundIt(t *testing.T) {
+// TestRevoke_KeepsAttributesUnderAFileLease makes another file elsewhere in the
+// directory of an open one. The kernel is told to drop the name of the open
+// file, and not its attributes, which the lease on the file itself covers. It
+// would ignore those that it asks for meanwhile, under a lock that was just
+// taken, too.
+func TestRevoke_KeepsAttributesUnderAFileLease(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "open", "x", 0)

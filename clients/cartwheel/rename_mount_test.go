@@ -126,9 +126,9 @@ func (r *race) asked(least int) {
 	}
 }
 
-// TestARenamedNameIsOneObject replaces the source of a rename at another mount
+// TestRename_NameIsOneObject replaces the source of a rename at another mount
 // when the kernel of this one has looked it up.
-func TestARenamedNameIsOneObject(t *testing.T) {
+func TestRename_NameIsOneObject(t *testing.T) {
 	for what, in := range map[string]struct {
 		make  func(r *race, point, name, id string)
 		flags uint
@@ -169,10 +169,10 @@ func (r *race) folder(point, name, id string) {
 	r.write(point, filepath.Join(name, "id"), id)
 }
 
-// TestADirectoryThatIsNotReplacedStaysUsable moves the target of a rename away
+// TestRename_DirectoryNotReplacedStaysUsable moves the target of a rename away
 // at another mount and puts another one in its place, when the kernel of this
-// one has looked it up: the kernel may not take the first for removed.
-func TestADirectoryThatIsNotReplacedStaysUsable(t *testing.T) {
+// one has looked it up. The kernel may not take the first for removed.
+func TestRename_DirectoryNotReplacedStaysUsable(t *testing.T) {
 	for what, replaced := range map[string]bool{"replaced": true, "moved away": false} {
 		t.Run(what, func(t *testing.T) {
 			r := newRace(t)
@@ -197,10 +197,10 @@ func TestADirectoryThatIsNotReplacedStaysUsable(t *testing.T) {
 	}
 }
 
-// TestARenameIsOvertakenTwice replaces the source again when the kernel has
-// looked it up again. It would ask no third time: the rename is done, and the kernel
-// looks up what it moved.
-func TestARenameIsOvertakenTwice(t *testing.T) {
+// TestRename_IsOvertakenTwice replaces the source again when the kernel has
+// looked it up again. The kernel would ask no third time: the rename is done,
+// and the kernel looks up what it moved.
+func TestRename_IsOvertakenTwice(t *testing.T) {
 	r := newRace(t)
 	r.mkdir(r.there, "from")
 	for _, name := range []string{"x", "one", "two"} {

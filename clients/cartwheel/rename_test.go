@@ -51,10 +51,10 @@ func rename(t *testing.T, cl *cartwheel.Client, from, to string, flags mount.Ren
 	return cl.Rename(t.Context(), nobody, mount.Root, from, mount.Root, to, flags)
 }
 
-// TestARenameOfWhatTheKernelWasNotShownIsAskedForAgain lets the source or the
-// target of a rename be replaced after the kernel looked them up: the rename
-// answers Stale and changes nothing, until the kernel has looked them up again.
-func TestARenameOfWhatTheKernelWasNotShownIsAskedForAgain(t *testing.T) {
+// TestRename_StaleUntilTheKernelLooksAgain lets the source or the target of a
+// rename be replaced after the kernel looked them up. The rename answers Stale
+// and changes nothing, until the kernel has looked them up again.
+func TestRename_StaleUntilTheKernelLooksAgain(t *testing.T) {
 	for what, in := range map[string]struct {
 		replaced string
 		flags    mount.RenameFlags
@@ -92,10 +92,10 @@ func TestARenameOfWhatTheKernelWasNotShownIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestARenameIsRefusedOnce replaces the source again after the kernel looked it
-// up again: whatever it is now is renamed, and the kernel told to look at it. The
-// next rename is refused like the first.
-func TestARenameIsRefusedOnce(t *testing.T) {
+// TestRename_IsRefusedOnce replaces the source again after the kernel looked it
+// up again. Whatever it is now is renamed, and the kernel told to look at it.
+// The next rename is refused like the first.
+func TestRename_IsRefusedOnce(t *testing.T) {
 	cl, other, k := overtaken(t)
 	for try, by := range []string{"1", "2"} {
 		found(t, cl, "x")
@@ -121,9 +121,9 @@ func TestARenameIsRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestADirectoryThatTheKernelWasShownIsNeverReplacedByAnother replaces the target
-// twice. The kernel would take the directory that it was shown for removed.
-func TestADirectoryThatTheKernelWasShownIsNeverReplacedByAnother(t *testing.T) {
+// TestRename_NeverReplacesAnotherDirectory replaces the target twice. The kernel
+// would take the directory that it was shown for removed.
+func TestRename_NeverReplacesAnotherDirectory(t *testing.T) {
 	cl, other, _ := overtaken(t)
 	for _, name := range []string{"d", "e", "f", "g"} {
 		if _, err := other.Mkdir(t.Context(), nobody, mount.Root, name, 0o755); err != nil {
@@ -147,9 +147,9 @@ func TestADirectoryThatTheKernelWasShownIsNeverReplacedByAnother(t *testing.T) {
 	}
 }
 
-// TestWithoutAKernelARenameMovesWhatIsThere renames names that were looked up
+// TestRename_WithoutAKernelMovesWhatIsThere renames names that were looked up
 // before they were replaced, in a program that uses the library itself.
-func TestWithoutAKernelARenameMovesWhatIsThere(t *testing.T) {
+func TestRename_WithoutAKernelMovesWhatIsThere(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "x", "old", 0)
@@ -163,10 +163,10 @@ func TestWithoutAKernelARenameMovesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestTheKernelHearsOfANameThatItMoved moves a file onto another one, after which
-// the kernel believes the new name for as long as it might have believed the old
-// one, and forgets what was replaced. Then another client replaces the name.
-func TestTheKernelHearsOfANameThatItMoved(t *testing.T) {
+// TestRename_KernelHearsOfANameThatItMoved moves a file onto another one, after
+// which the kernel caches the new name for as long as it might have cached the
+// old one, and forgets what was replaced. Then another client replaces the name.
+func TestRename_KernelHearsOfANameThatItMoved(t *testing.T) {
 	for what, flags := range map[string]mount.RenameFlags{"replaced": 0, "exchanged": mount.RenameExchange} {
 		t.Run(what, func(t *testing.T) {
 			cl, other, k := overtaken(t)
@@ -189,9 +189,9 @@ func TestTheKernelHearsOfANameThatItMoved(t *testing.T) {
 	}
 }
 
-// TestTheKernelBelievesNoNameThatItMovedWithoutALease moves a file out of a
-// directory whose names the kernel may believe into one whose names it may not.
-func TestTheKernelBelievesNoNameThatItMovedWithoutALease(t *testing.T) {
+// TestRename_KernelCachesNoNameWithoutALease moves a file out of a directory
+// whose names the kernel may cache into one whose names it may not.
+func TestRename_KernelCachesNoNameWithoutALease(t *testing.T) {
 	cl, other, k := overtaken(t)
 	d, err := other.Mkdir(t.Context(), nobody, mount.Root, "d", 0o755)
 	if err != nil {

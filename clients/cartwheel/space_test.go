@@ -10,9 +10,9 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// TestNoMoreIsAllocatedThanIsFree asks for room for a file, in each way there
-// is: more than the disk has is refused, and changes nothing.
-func TestNoMoreIsAllocatedThanIsFree(t *testing.T) {
+// TestAllocate_NoMoreThanIsFree asks for room for a file, in each way there is.
+// More than the disk has is refused, and changes nothing.
+func TestAllocate_NoMoreThanIsFree(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	e := put(t, cl, mount.Root, "f", "content", 0)

@@ -27,11 +27,11 @@ func started(cl *cartwheel.Client, h mount.Handle, off int64) (got []byte, ok, b
 	return got, ok, began
 }
 
-// TestAStartedReadIsAnsweredAndCounted reads a large file at random without
-// waiting: the bytes come and are counted as those of other reads; where the
-// node does not answer, the read fails soon, and is not counted; and where somebody watches, none
-// begins.
-func TestAStartedReadIsAnsweredAndCounted(t *testing.T) {
+// TestStartRead_IsAnsweredAndCounted reads a large file at random without
+// waiting. The bytes come and are counted as those of other reads. If the node
+// does not answer, the read fails soon, and is not counted. If a trace is on,
+// none begins.
+func TestStartRead_IsAnsweredAndCounted(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	data := make([]byte, 4<<20)

@@ -31,10 +31,10 @@ func attribute(t *testing.T, path, name string, into any) {
 	}
 }
 
-// TestATraceFollowsAProcess traces one shell through a real mount, while
-// somebody else works there too: its operations are there with their paths,
-// round trips and calls, those of others are not.
-func TestATraceFollowsAProcess(t *testing.T) {
+// TestTrace_FollowsAProcess traces one shell through a real mount, while another
+// process works there too. The shell's operations are there with their paths,
+// round trips and calls, the other's are not.
+func TestTrace_FollowsAProcess(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	at := c.Active(ids.RootSlice).Index
 	sites := []string{"a", "b", "c"}

@@ -86,10 +86,10 @@ func ls(t *testing.T, fs mount.FileSystem, dir mount.Inode) *listed {
 	}
 }
 
-// TestAListingCostsOneRoundTrip lists a directory of several pages and some
-// directories from another site: one round trip brings all names and all
+// TestTrips_ListingCostsOne lists a directory of several pages and some
+// directories from another site. One round trip brings all names and all
 // attributes, and what is asked of them then costs none.
-func TestAListingCostsOneRoundTrip(t *testing.T) {
+func TestTrips_ListingCostsOne(t *testing.T) {
 	const files, dirs = 4500, 5
 	home, away := far(t)
 	ctx := context.Background()
@@ -154,9 +154,9 @@ func TestAListingCostsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// TestKnownFilesCostNothing opens, reads and closes a file a second time, and
+// TestTrips_KnownFilesCostNone opens, reads and closes a file a second time, and
 // asks all that kernels ask of it.
-func TestKnownFilesCostNothing(t *testing.T) {
+func TestTrips_KnownFilesCostNone(t *testing.T) {
 	home, away := far(t)
 	ctx := context.Background()
 	fs := away.FileSystem()
@@ -206,10 +206,10 @@ func TestKnownFilesCostNothing(t *testing.T) {
 	t.Errorf("none of %d files cost what it should", files)
 }
 
-// TestChangesCostTheirCommit makes, writes, renames and removes in a directory
-// of another site's slice: a round trip to its active and one to the standbys
-// for each, and none for looking.
-func TestChangesCostTheirCommit(t *testing.T) {
+// TestTrips_ChangesCostTheirCommit makes, writes, renames and removes in a
+// directory of another site's slice. Each costs a round trip to its active and
+// one to the standbys, and looking costs none.
+func TestTrips_ChangesCostTheirCommit(t *testing.T) {
 	_, away := far(t)
 	ctx := context.Background()
 	fs := away.FileSystem()
@@ -252,9 +252,9 @@ func TestChangesCostTheirCommit(t *testing.T) {
 	}
 }
 
-// TestAnotherNodeVoidsNothing meets a second node, which is a standby of the
-// root's slice and says so: what its active granted stands.
-func TestAnotherNodeVoidsNothing(t *testing.T) {
+// TestTrips_AnotherNodeVoidsNothing meets a second node, which is a standby of
+// the root's slice and says so. What its active granted stands.
+func TestTrips_AnotherNodeVoidsNothing(t *testing.T) {
 	_, away := far(t)
 	ctx := context.Background()
 	fs := away.FileSystem()
@@ -281,9 +281,9 @@ func TestAnotherNodeVoidsNothing(t *testing.T) {
 	}
 }
 
-// TestWorkOverTwoSlicesIsCounted makes, renames and removes a file whose object
-// lives at this site and whose name at another one.
-func TestWorkOverTwoSlicesIsCounted(t *testing.T) {
+// TestTrips_WorkOverTwoSlicesIsCounted makes, renames and removes a file whose
+// object lives at this site and whose name at another one.
+func TestTrips_WorkOverTwoSlicesIsCounted(t *testing.T) {
 	_, away := far(t)
 	ctx := context.Background()
 	fs := away.FileSystem()
