@@ -287,7 +287,7 @@ func (a *asker) look(x *bobs, name string) {
 	}
 }
 
-func TestEveryRoleGetsFromEveryMethodWhatItMay(t *testing.T) {
+func TestAccess_EveryRoleGetsWhatItMay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := append(methodRows(), operationRows()...)
@@ -335,7 +335,7 @@ func hasRow(rows []accessRow, operation string) bool {
 	return false
 }
 
-func TestATicketToReadLeadsToTheChunksOfItsVersionOnly(t *testing.T) {
+func TestAccess_ReadTicketIsOfOneVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann, secret := w.askers[noRight], w.fresh("secret")
@@ -360,7 +360,7 @@ func TestATicketToReadLeadsToTheChunksOfItsVersionOnly(t *testing.T) {
 	}
 }
 
-func TestAnObjectNamedWithoutATicketIsSoughtFromTheRoot(t *testing.T) {
+func TestAccess_ObjectWithoutATicketIsSoughtFromRoot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	x, y := w.fresh("x"), w.fresh("y")

@@ -56,7 +56,7 @@ func lookup(ctx context.Context, t *testing.T, c *servertest.Cluster, cl *server
 	return found.Steps[0].Object
 }
 
-func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
+func TestAcross_ObjectsAreMadeRenamedAndRemoved(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -108,7 +108,7 @@ func TestObjectsOfAnotherSliceAreMadeRenamedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestWithoutGeoConfigEverythingConfiguredGoesOn(t *testing.T) {
+func TestGeoConfig_NodesGoOnWithoutIt(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -138,7 +138,7 @@ func TestWithoutGeoConfigEverythingConfiguredGoesOn(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(names, more...))
 }
 
-func TestAFullDiskRefusesWritesAndGoesOnReading(t *testing.T) {
+func TestFullDisk_RefusesWritesAndReadsOn(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: func(i int, c *server.Config) {
 		quick(i, c)
@@ -162,7 +162,7 @@ func TestAFullDiskRefusesWritesAndGoesOnReading(t *testing.T) {
 	do(ctx, t, cl, ids.RootSlice, &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(ids.RootObject), Name: []byte("big")}}})
 }
 
-func TestNewObjectsWaitForTheirSliceToComeHome(t *testing.T) {
+func TestPlace_NewObjectsWaitForFailback(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -21,10 +21,10 @@ func plant(ctx context.Context, t *testing.T, cl *servertest.Client, dir uint64,
 	return do(ctx, t, cl, ids.RootSlice, &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: &pb.Create{Dir: dir, Name: []byte(name), Mode: mode}}}).Attr.Object
 }
 
-// TestNamesBelowComeAlong asks for one directory, with what is below: the
-// directories first, all of what there is room for, each under a lease, and
+// TestBelow_NamesComeAlong asks for one directory, with what is below. The
+// directories come first, as many as there is room for, each under a lease, and
 // nothing that the caller may not read and search.
-func TestNamesBelowComeAlong(t *testing.T) {
+func TestBelow_NamesComeAlong(t *testing.T) {
 	t.Parallel()
 	const dirMode, fileMode = tree.TypeDir | 0o755, tree.TypeRegular | 0o644
 	c := servertest.Start(t, servertest.Options{})

@@ -18,7 +18,7 @@ import (
 // fewWorkers gives nodes so few that a handful of requests that wait take all.
 func fewWorkers(_ int, c *server.Config) { c.Workers = 4 }
 
-func TestNodesThatPassChunksToEachOtherDoNotBlockEachOther(t *testing.T) {
+func TestChain_CircularOnesDoNotBlock(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Configure: fewWorkers})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -8,9 +8,9 @@ import (
 	"cartwheel.dev/node/lock"
 )
 
-// TestLimitsReachTheWire sets every limit of connections, and refuses those that
-// let nobody in.
-func TestLimitsReachTheWire(t *testing.T) {
+// TestConfig_LimitsReachTheWire sets every limit of connections, and refuses
+// those that let no client in.
+func TestConfig_LimitsReachTheWire(t *testing.T) {
 	c := DefaultConfig()
 	c.Data, c.Site = "/data", "a"
 	c.Workers, c.MaxConnections, c.MaxUserConnections, c.MaxUserRequests, c.MaxUserFlightBytes = 3, 17, 5, 7, 13<<20
@@ -32,9 +32,9 @@ func TestLimitsReachTheWire(t *testing.T) {
 	}
 }
 
-// TestLimitsReachTheLocks sets the limits of locks, and refuses those that leave
-// no room for one client's share.
-func TestLimitsReachTheLocks(t *testing.T) {
+// TestConfig_LimitsReachTheLocks sets the limits of locks, and refuses those
+// that leave no room for one client's share.
+func TestConfig_LimitsReachTheLocks(t *testing.T) {
 	c := DefaultConfig()
 	c.Data, c.Site = "/data", "a"
 	if l := c.locks(); l != lock.DefaultConfig() {

@@ -10,10 +10,10 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// TestANodeThatFailedHandsNothingOver fails an active whose loop stands, before
+// TestClose_FailedNodeHandsNothingOver fails an active whose loop stands, before
 // or while it hands its slice over. It must end at once: a hand-over would wait
 // for the loop as long as a session lasts.
-func TestANodeThatFailedHandsNothingOver(t *testing.T) {
+func TestClose_FailedNodeHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"before it ends", "while it hands over"} {
 		t.Run(when, func(t *testing.T) {

@@ -86,7 +86,7 @@ func awaitWhole(ctx context.Context, t *testing.T, c *servertest.Cluster) {
 	}
 }
 
-func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
+func TestFailover_KilledActiveComesBack(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -115,7 +115,7 @@ func TestTheOthersGoOnWhenTheActiveIsKilledAndItComesBack(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(append(before, after...), last...))
 }
 
-func TestAHandOverWaitsForNoLease(t *testing.T) {
+func TestHandOver_WaitsForNoLease(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -141,7 +141,7 @@ func TestAHandOverWaitsForNoLease(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(names, more...))
 }
 
-func TestAStandbyThatStopsIsTakenOutBeforeItIsGone(t *testing.T) {
+func TestClose_StandbyIsTakenOutFirst(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: quick})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -161,7 +161,7 @@ func TestAStandbyThatStopsIsTakenOutBeforeItIsGone(t *testing.T) {
 	checkFiles(ctx, t, c, cl, append(names, more...))
 }
 
-func TestWhoMissedMoreThanIsKeptGetsTheState(t *testing.T) {
+func TestTransfer_MemberThatMissedTooMuchGetsTheState(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Configure: func(i int, c *server.Config) {
 		quick(i, c)
@@ -205,7 +205,7 @@ func checkCopy(ctx context.Context, t *testing.T, n *servertest.Node, names []st
 	})
 }
 
-func TestAllNodesRestartedHaveWhatWasAcknowledged(t *testing.T) {
+func TestRestart_KeepsWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -221,7 +221,7 @@ func TestAllNodesRestartedHaveWhatWasAcknowledged(t *testing.T) {
 	checkFiles(ctx, t, c, c.Connect("root"), names)
 }
 
-func TestANodeThatRestartedKnowsWhatItHasOfSlicesAtRest(t *testing.T) {
+func TestRestart_KnowsWhatItHasOfSlicesAtRest(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: quick, Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -255,7 +255,7 @@ func TestANodeThatRestartedKnowsWhatItHasOfSlicesAtRest(t *testing.T) {
 	}
 }
 
-func TestACheckpointTrimsTheJournalAndLosesNothing(t *testing.T) {
+func TestCheckpoint_TrimsTheJournalAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: func(i int, c *server.Config) {
 		quick(i, c)
@@ -284,7 +284,7 @@ func TestACheckpointTrimsTheJournalAndLosesNothing(t *testing.T) {
 	checkFiles(ctx, t, c, c.Connect("root"), append(names, more...))
 }
 
-func TestAWriterWaitsForTheLeasesOfOthers(t *testing.T) {
+func TestLease_WriterWaitsForThoseOfOthers(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -11,9 +11,9 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// TestAFetchEndsWithItsEntry asks for chunks that no node has, for an entry that
+// TestFetch_EndsWithItsEntry asks for chunks that no node has, for an entry that
 // is not in the log, as after a new active cut it off.
-func TestAFetchEndsWithItsEntry(t *testing.T) {
+func TestFetch_EndsWithItsEntry(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)

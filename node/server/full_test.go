@@ -142,7 +142,7 @@ func (f *fullCluster) goesOn(names []string, doomed ...string) {
 	f.alive()
 }
 
-func TestADiskFilledToTheLastByteGoesOnReadingAndDeleting(t *testing.T) {
+func TestFullDisk_ToTheLastByteReadsAndDeletes(t *testing.T) {
 	f := startFull(t)
 	filler := filepath.Join(f.disk, "filler")
 	if err := os.WriteFile(filler, make([]byte, 80<<20), 0o600); err != nil { // to be given back at the end

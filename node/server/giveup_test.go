@@ -86,9 +86,9 @@ func (h *holdUp) ends() time.Time {
 	return h.until
 }
 
-// TestARenameIsWholeThoughItsDecisionCommitsLate checks that the intent of a
+// TestIntent_LateDecisionLeavesARenameWhole checks that the intent of a
 // rename is not given up while its decision is on its way to the standbys.
-func TestARenameIsWholeThoughItsDecisionCommitsLate(t *testing.T) {
+func TestIntent_LateDecisionLeavesARenameWhole(t *testing.T) {
 	t.Parallel()
 	const patience = 300 * time.Millisecond
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Depend: func(_ int, d *server.Deps) { d.StepTimeout = patience }})

@@ -13,9 +13,9 @@ import (
 	"cartwheel.dev/node/tree"
 )
 
-// TestOneUserHoldsSoManyFilesAndOthersGoOn gives each user four holds, of all its
-// clients together. What is open when its name is removed is held beyond that.
-func TestOneUserHoldsSoManyFilesAndOthersGoOn(t *testing.T) {
+// TestUserLimits_BoundHolds gives each user four holds, for all its clients
+// together. What is open when its name is removed is held beyond that.
+func TestUserLimits_BoundHolds(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.MaxUserHolds = 4 }})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -79,7 +79,7 @@ func (l locker) resolve(ctx context.Context) error {
 	return err
 }
 
-func TestLocksThatAreWaitedForTakeNoWorker(t *testing.T) {
+func TestYield_LockWaitersTakeNoWorker(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) { quick(i, c); fewWorkers(i, c) }})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -134,7 +134,7 @@ func TestLocksThatAreWaitedForTakeNoWorker(t *testing.T) {
 	}
 }
 
-func TestALockWaiterHearsThatItsSessionHasEnded(t *testing.T) {
+func TestLock_WaiterHearsThatItsSessionEnded(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -164,7 +164,7 @@ func TestALockWaiterHearsThatItsSessionHasEnded(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsOpenedAnewHasNoneOfTheLocksOfTheOneBefore(t *testing.T) {
+func TestLock_NewSessionHasNoneOfTheFormer(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -192,7 +192,7 @@ func TestASessionThatIsOpenedAnewHasNoneOfTheLocksOfTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestAWriteFromBeforeALockWasLostFailsWhereverItWaited(t *testing.T) {
+func TestLock_WriteFromBeforeItsLossFails(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -256,11 +256,11 @@ func TestAWriteFromBeforeALockWasLostFailsWhereverItWaited(t *testing.T) {
 	}
 }
 
-// TestALockIsNotGrantedWithoutTheLease ends a holder's session while the active's
-// lease has lapsed: the next waiter comes first in the table, but a successor may
-// give the lock to another client, so that the waiter must not hear that it has
-// the lock.
-func TestALockIsNotGrantedWithoutTheLease(t *testing.T) {
+// TestLock_IsNotGrantedWithoutTheLease ends a holder's session while the
+// active's lease has lapsed: the next waiter comes first in the table, but a
+// successor may give the lock to another client, so that the waiter must not
+// hear that it has the lock.
+func TestLock_IsNotGrantedWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = quickLease, 5*time.Second }})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -61,7 +61,7 @@ func (f *foreign) refused(t *testing.T, what string, as *servertest.Client, op *
 	}
 }
 
-func TestOnlyItsMakerNamesAnObjectOfAnotherSlice(t *testing.T) {
+func TestAcross_OnlyItsMakerNamesAnObject(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
 	made := f.apart(t, f.root, uint64(ids.RootObject), tree.TypeRegular|0o600)
@@ -85,7 +85,7 @@ func TestOnlyItsMakerNamesAnObjectOfAnotherSlice(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfAnotherSliceIsNamedOnce(t *testing.T) {
+func TestAcross_DirectoryIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
 	made := f.apart(t, f.ann, f.dir, tree.TypeDir|0o700)
@@ -96,9 +96,9 @@ func TestADirectoryOfAnotherSliceIsNamedOnce(t *testing.T) {
 	f.refused(t, "a name after it was removed", f.ann, link(f.dir, "two", made), fault.Stale)
 }
 
-// TestAnObjectOfAnotherSliceGetsNoForeignGroup: the group of an object is one of
-// its maker's, or that of a directory which hands its group on.
-func TestAnObjectOfAnotherSliceGetsNoForeignGroup(t *testing.T) {
+// TestAcross_ObjectGetsNoForeignGroup makes objects with groups. The group of an
+// object is one of its maker's, or that of a directory which hands its group on.
+func TestAcross_ObjectGetsNoForeignGroup(t *testing.T) {
 	t.Parallel()
 	f := newForeign(t)
 	const theirs = 50

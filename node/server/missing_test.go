@@ -14,9 +14,10 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// A member that does not act for a slice may have committed content in its
-// journal alone: that it finds nothing is no answer. The active's is.
-func TestOnlyTheActiveSaysThatContentIsMissing(t *testing.T) {
+// TestMissing_OnlyTheActiveSaysSo asks all members for unknown content. A member
+// that does not act for a slice may have committed it in its journal alone, so
+// that only the active's answer counts.
+func TestMissing_OnlyTheActiveSaysSo(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

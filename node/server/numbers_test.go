@@ -71,7 +71,7 @@ func (p *pair) operate(as *servertest.Client, req *pb.OperateRequest) (*pb.Opera
 	return &answer, err
 }
 
-func TestAnotherClientsSessionNumberSparesNoRevocation(t *testing.T) {
+func TestForeignSession_SparesNoRevocation(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	answer, err := p.operate(p.b, &pb.OperateRequest{Slice: 1, Client: p.b.ID, Number: 1, Lowest: 1, Session: p.session, Operation: commit(p.file, 8)})
@@ -83,7 +83,7 @@ func TestAnotherClientsSessionNumberSparesNoRevocation(t *testing.T) {
 	}
 }
 
-func TestAnotherClientsSessionNumberGetsNoLease(t *testing.T) {
+func TestForeignSession_GetsNoLease(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	if g := p.getattr(t, p.b, p.session); len(g) != 0 {
@@ -91,7 +91,7 @@ func TestAnotherClientsSessionNumberGetsNoLease(t *testing.T) {
 	}
 }
 
-func TestAnotherClientsNumberIsRefused(t *testing.T) {
+func TestForeignClient_NumberIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	lock := &pb.Lock{Object: p.file, Owner: 1, Flock: true, End: ^uint64(0), Type: 1}
@@ -143,7 +143,7 @@ func TestAnotherClientsNumberIsRefused(t *testing.T) {
 	}
 }
 
-func TestHelloUnderAnotherClientsNumberIsRefused(t *testing.T) {
+func TestForeignClient_HelloIsRefused(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

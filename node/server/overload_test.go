@@ -13,9 +13,10 @@ import (
 	"cartwheel.dev/node/server/servertest"
 )
 
-// Many more clients than a node takes at once: they are refused early and come
-// again, all get through, and no member is taken out.
-func TestAHundredClientsAtANodeThatTakesSixteen(t *testing.T) {
+// TestOverload_HundredClientsGetThrough sends many more clients than a node
+// takes at once. They are refused early and come again, all get through, and no
+// member is taken out.
+func TestOverload_HundredClientsGetThrough(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) {
 		c.QueueLimit = 16

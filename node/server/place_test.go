@@ -31,7 +31,7 @@ func countSlices(ctx context.Context, t *testing.T, c *servertest.Cluster) int {
 	return len(rows.Slices)
 }
 
-func TestANodeMakesNoSliceOfCuesThatNoPathSpells(t *testing.T) {
+func TestPlace_RefusesCuesThatNoPathSpells(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -66,7 +66,7 @@ func TestANodeMakesNoSliceOfCuesThatNoPathSpells(t *testing.T) {
 	}
 }
 
-func TestOneUserMakesSoManySlicesAndOthersGoOn(t *testing.T) {
+func TestUserLimits_BoundNewSlices(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.MaxNewSlices = 2 }})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

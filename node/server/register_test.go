@@ -27,7 +27,7 @@ func (s shy) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, error
 	return s.Store.Read(ctx, q)
 }
 
-func TestANewNodeWaitsForTheStore(t *testing.T) {
+func TestRegister_WaitsForTheStore(t *testing.T) {
 	t.Parallel()
 	const times = 3
 	var left atomic.Int32

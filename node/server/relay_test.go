@@ -27,10 +27,10 @@ func cutBetween(a, b *servertest.Node, cut bool) {
 	}
 }
 
-// TestAWriteGoesOnOverAThirdNode cuts the active off from one standby, while
-// both reach the other one: nobody takes over, and what is acknowledged is at
-// all three.
-func TestAWriteGoesOnOverAThirdNode(t *testing.T) {
+// TestRelay_WriteGoesOnOverAThirdNode cuts the active off from one standby,
+// while both reach the other one. No node takes over, and what is acknowledged
+// is at all three.
+func TestRelay_WriteGoesOnOverAThirdNode(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) {
 		c.Lease, c.Socket = 20*time.Second, "none" // sockets of one machine are never gone around
 	}})
@@ -76,9 +76,9 @@ func TestAWriteGoesOnOverAThirdNode(t *testing.T) {
 	})
 }
 
-// TestNodesReachGeoConfigOverAThirdNode cuts a node off from the geo-config
+// TestRelay_NodesReachGeoConfig cuts a node off from the geo-config
 // server, which another node reaches.
-func TestNodesReachGeoConfigOverAThirdNode(t *testing.T) {
+func TestRelay_NodesReachGeoConfig(t *testing.T) {
 	geo := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 77), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 	other := wiretest.Open(t, wire.Options{Key: wiretest.Key(t, 78), Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 	const number wire.Method = 900
@@ -119,9 +119,9 @@ func TestNodesReachGeoConfigOverAThirdNode(t *testing.T) {
 	}
 }
 
-// TestNodesPublishWhereTheyAreAndWhoIsTooNear reads the nodes' rows and the
+// TestProximity_NodesPublishCoordinatesAndFindings reads the nodes' rows and the
 // audit log, which only nodes that measured have written.
-func TestNodesPublishWhereTheyAreAndWhoIsTooNear(t *testing.T) {
+func TestProximity_NodesPublishCoordinatesAndFindings(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

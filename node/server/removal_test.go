@@ -216,7 +216,7 @@ func (r *removal) checkTakenAgain(back *servertest.Node) {
 	checkFiles(r.ctx, r.t, r.c, r.cl, r.names)
 }
 
-func TestAMemberThatWasReplacedComesBackWithEverything(t *testing.T) {
+func TestRemoval_ReplacedMemberComesBack(t *testing.T) {
 	t.Parallel()
 	r := startRemoval(t, func(*server.Config) {})
 	back := r.member(true)
@@ -228,7 +228,7 @@ func TestAMemberThatWasReplacedComesBackWithEverything(t *testing.T) {
 	r.checkTakenAgain(back)
 }
 
-func TestAMemberThatWasReplacedStartsAgainAndComesBackWithEverything(t *testing.T) {
+func TestRemoval_ReplacedMemberRestartsAndComesBack(t *testing.T) {
 	t.Parallel()
 	r := startRemoval(t, func(c *server.Config) { c.CheckpointBytes = 256 << 10 })
 	back := r.member(true)

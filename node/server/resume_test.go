@@ -69,9 +69,9 @@ func (s *silence) drops() bool {
 	return true
 }
 
-// TestASilentNodeDoesNotHoldUpTheIntentsOfOthers leaves more intents with a node
+// TestIntent_SilentNodeHoldsUpNoOthers leaves more intents with a node
 // that stays silent than could time out one after the other within the test.
-func TestASilentNodeDoesNotHoldUpTheIntentsOfOthers(t *testing.T) {
+func TestIntent_SilentNodeHoldsUpNoOthers(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Depend: func(_ int, d *server.Deps) { d.StepTimeout = 500 * time.Millisecond }})
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)

@@ -68,7 +68,7 @@ func removeRow(ctx context.Context, t *testing.T, c *servertest.Cluster, key geo
 	}
 }
 
-func TestAStrangersClockIsNotLookedAtAndUsersFillNoLog(t *testing.T) {
+func TestRoster_ClocksOfStrangersAndUsersFillNoLog(t *testing.T) {
 	var log lines
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Depend: func(_ int, d *server.Deps) {
 		d.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -105,7 +105,7 @@ func TestAStrangersClockIsNotLookedAtAndUsersFillNoLog(t *testing.T) {
 	}
 }
 
-func TestAStrangerIsAnsweredUnauthorizedByEveryMethod(t *testing.T) {
+func TestRoster_StrangerIsUnauthorizedEverywhere(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -128,7 +128,7 @@ func TestAStrangerIsAnsweredUnauthorizedByEveryMethod(t *testing.T) {
 	}
 }
 
-func TestARemovedUserIsCut(t *testing.T) {
+func TestRoster_RemovedUserIsCut(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -172,7 +172,7 @@ func TestARemovedUserIsCut(t *testing.T) {
 	}
 }
 
-func TestAUserWhoseRowChangesActsAsTheNewOne(t *testing.T) {
+func TestRoster_ChangedUserActsAsTheNewOne(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -204,7 +204,7 @@ func TestAUserWhoseRowChangesActsAsTheNewOne(t *testing.T) {
 	})
 }
 
-func TestARemovedNodeIsCut(t *testing.T) {
+func TestRoster_RemovedNodeIsCut(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b", "c", "d"}, Expected: 4})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -253,7 +253,7 @@ func TestARemovedNodeIsCut(t *testing.T) {
 	}
 }
 
-func TestOrdersAreTheAdminsAndInTheAuditLog(t *testing.T) {
+func TestAdmin_OrdersAreInTheAuditLog(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

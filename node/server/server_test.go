@@ -23,7 +23,7 @@ func commit(object uint64, n int) *pb.Operation {
 		Extents: []*pb.Extent{{Offset: 0, Length: uint64(n), Source: &pb.Extent_BodyOffset{BodyOffset: 0}}}}}}
 }
 
-func TestAFileWrittenAtTheActiveIsReadBack(t *testing.T) {
+func TestOperate_WrittenFileIsReadBack(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose()})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -17,9 +17,9 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// TestNodesOfOneMachineUseSockets covers the three ways to have one: the
+// TestSocket_NodesOfOneMachineUseIt covers the three ways to have one: the
 // default, a path of the operator's, none.
-func TestNodesOfOneMachineUseSockets(t *testing.T) {
+func TestSocket_NodesOfOneMachineUseIt(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "node")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestNodesOfOneMachineUseSockets(t *testing.T) {
 	})
 }
 
-func TestADataPathTooLongForASocket(t *testing.T) {
+func TestSocket_MovesIfTheDataPathIsTooLong(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.Data = data }})

@@ -46,7 +46,7 @@ func (f hangingFile) WriteAt(site disk.Site, p []byte, off int64) error {
 	return f.File.WriteAt(site, p, off)
 }
 
-func TestANodeWhoseDiskHangsEndsByItself(t *testing.T) {
+func TestStall_NodeWhoseDiskHangsEnds(t *testing.T) {
 	t.Parallel()
 	d := &hanging{Disk: disk.NewMemory(), hang: make(chan struct{}), free: make(chan struct{})}
 	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Configure: quick, Depend: func(i int, deps *server.Deps) {

@@ -14,11 +14,11 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// TestAPeerTakesNoStepsOfASlicesOwnIntents sends the steps that a slice's own
+// TestSteps_PeerTakesNoneOfASlicesOwnIntents sends the steps that a slice's own
 // coordinator takes from another node: all are refused, so no peer can begin,
 // decide or finish what the slice's active coordinates. Steps of intents of
 // another slice are taken.
-func TestAPeerTakesNoStepsOfASlicesOwnIntents(t *testing.T) {
+func TestSteps_PeerTakesNoneOfASlicesOwnIntents(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

@@ -206,14 +206,14 @@ func (a *absence) whole() {
 	checkCopy(applied, a.t, a.junior, append(a.names, late...))
 }
 
-func TestAMemberThatMissedManyFilesIsWholeSoonWhileWritesGoOn(t *testing.T) {
+func TestTransfer_MemberIsWholeBesideWrites(t *testing.T) {
 	t.Parallel()
 	a := leave(t)
 	a.back()
 	a.whole()
 }
 
-func TestATransferOutlivesItsSource(t *testing.T) {
+func TestTransfer_OutlivesItsSource(t *testing.T) {
 	t.Parallel()
 	a := leave(t)
 	a.back()
@@ -225,7 +225,7 @@ func TestATransferOutlivesItsSource(t *testing.T) {
 	a.whole()
 }
 
-func TestATransferGoesOnWhenTheJuniorComesBack(t *testing.T) {
+func TestTransfer_GoesOnWhenTheJuniorComesBack(t *testing.T) {
 	t.Parallel()
 	a := leave(t)
 	a.back()
@@ -235,7 +235,7 @@ func TestATransferGoesOnWhenTheJuniorComesBack(t *testing.T) {
 	a.whole()
 }
 
-func TestAMemberKilledBeforeItHadAnEntrysChunksIsWholeAgain(t *testing.T) {
+func TestTransfer_MemberKilledBeforeItsChunksIsWhole(t *testing.T) {
 	t.Parallel()
 	a := &absence{t: t, began: heard{then: make(chan struct{}, 1), n: new(atomic.Int32)}, every: 1}
 	a.start(32 << 20)

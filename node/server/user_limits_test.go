@@ -21,7 +21,7 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-func TestOneUsersSessionsLeaveRoomForAnothers(t *testing.T) {
+func TestUserLimits_BoundSessions(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.MaxUserSessions = 3 }})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -36,10 +36,10 @@ func TestOneUsersSessionsLeaveRoomForAnothers(t *testing.T) {
 	}
 }
 
-// TestOneUsersConnectionsAreBoundedAsConfigured gives each user two
-// connections, which one client takes: another of the same user is turned away,
-// another user is not.
-func TestOneUsersConnectionsAreBoundedAsConfigured(t *testing.T) {
+// TestUserLimits_BoundConnections gives each user two connections, which one
+// client takes. Another client of the same user is turned away, one of another
+// user is not.
+func TestUserLimits_BoundConnections(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.MaxUserConnections = 2 }})
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -57,7 +57,7 @@ func TestOneUsersConnectionsAreBoundedAsConfigured(t *testing.T) {
 	}
 }
 
-func TestChunksArePassedOnToTheSlicesMembersOnceEach(t *testing.T) {
+func TestChain_ReachesEachMemberOnce(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b", "c", "d"}, Expected: 4})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -98,7 +98,7 @@ func TestChunksArePassedOnToTheSlicesMembersOnceEach(t *testing.T) {
 	}
 }
 
-func TestCuesThatNoPathGivesMakeNoSlice(t *testing.T) {
+func TestPlace_CuesThatNoPathGivesMakeNoSlice(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -126,7 +126,7 @@ func putOne(ctx context.Context, cl *servertest.Client, node *servertest.Node, n
 	return a, err
 }
 
-func TestWhatAUserStoresCountsUntilItIsCommitted(t *testing.T) {
+func TestUserLimits_BoundStagedBytes(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Configure: func(_ int, c *server.Config) { c.MaxUserStagedBytes = 1 << 20 }})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -182,7 +182,7 @@ func storeMore(ctx context.Context, t *testing.T, cl *servertest.Client, node *s
 	}
 }
 
-func TestBytesUnderWayAreBoundedForEachUser(t *testing.T) {
+func TestUserLimits_BoundBytesInFlight(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Configure: func(_ int, c *server.Config) { c.MaxUserFlightBytes = 1 << 20 }})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -237,7 +237,7 @@ func TestBytesUnderWayAreBoundedForEachUser(t *testing.T) {
 	}
 }
 
-func TestOneUserHasSoManyRoundTripsMeasured(t *testing.T) {
+func TestUserLimits_BoundProbes(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -78,9 +78,9 @@ func besideWaiters(t *testing.T, node ids.Node, cl *servertest.Client, m wire.Me
 	all.Wait()
 }
 
-// TestReadersThatWaitForAClientAloneTakeNoWorker has readers list a directory
-// in which a client works alone that does not answer.
-func TestReadersThatWaitForAClientAloneTakeNoWorker(t *testing.T) {
+// TestYield_ExclusiveDirectoryWaitersTakeNoWorker has readers list an exclusive
+// directory whose client does not answer. They take no worker.
+func TestYield_ExclusiveDirectoryWaitersTakeNoWorker(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) { c.Lease, c.Session = time.Minute, 30*time.Second; fewWorkers(i, c) }})
 	node := c.Nodes[0].ID()
@@ -101,9 +101,9 @@ func TestReadersThatWaitForAClientAloneTakeNoWorker(t *testing.T) {
 		func() proto.Message { return &pb.ListResponse{} }, release)
 }
 
-// TestReadersThatWaitForAnIntentTakeNoWorker prepares an intent that holds a
-// name in the root directory, whose readers then wait.
-func TestReadersThatWaitForAnIntentTakeNoWorker(t *testing.T) {
+// TestYield_IntentWaitersTakeNoWorker prepares an intent that holds a name in
+// the root directory. Its readers wait, and take no worker.
+func TestYield_IntentWaitersTakeNoWorker(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Configure: fewWorkers})
 	active := c.Active(ids.RootSlice)
@@ -147,9 +147,9 @@ func (s *gatedStore) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision
 	return s.Store.Apply(ctx, b)
 }
 
-// TestPlacesThatWaitForGeoConfigTakeNoWorker has a node make a slice while
-// geo-config does not answer.
-func TestPlacesThatWaitForGeoConfigTakeNoWorker(t *testing.T) {
+// TestYield_PlaceWaitersTakeNoWorker has a node make a slice while geo-config
+// does not answer. The waiting calls take no worker.
+func TestYield_PlaceWaitersTakeNoWorker(t *testing.T) {
 	t.Parallel()
 	store := &gatedStore{gate: make(chan struct{})}
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: fewWorkers, Depend: func(_ int, d *server.Deps) {
