@@ -205,3 +205,10 @@ func TestLimits_OnlyFall(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestLimits_OfAMeasureStayAtNothing(t *testing.T) {
+	l := limits(t, "op all 3 0\n")
+	if got, want := strings.Join(strings.Fields(l.Lower(nil)), " "), "op all 0 0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

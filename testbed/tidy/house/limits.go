@@ -114,9 +114,9 @@ func (l *Limits) Lower(figures []Figure) string {
 	lines := slices.Clone(l.lines)
 	gone := map[int]bool{}
 	for _, limit := range l.Loose(figures) {
-		value, there := today[key(limit)]
+		value := today[key(limit)] // 0 where nothing is left to count
 		general, ok := l.all[[2]string{limit.Measure, everything}]
-		if !there || ok && value <= general.Most {
+		if ok && value <= general.Most {
 			gone[l.at[key(limit)]] = true
 			continue
 		}
