@@ -35,15 +35,15 @@ import (
 // none is called before the client is connected.
 func (c *Client) assemble() {
 	var kept receipts.Table
-	chooser := destination.New(destination.Options{Site: c.opt.Site, Router: c.router, Cluster: c.cluster, BootTime: c.opt.BootTime, Log: c.opt.Logger})
+	chooser := destination.New(destination.Options{Site: c.opt.Site, Router: c.router, Cluster: c.cluster, Clock: c.opt.Clock, Logger: c.opt.Logger})
 	c.assembleCalls(&kept)
 	c.assembleNames(&kept, chooser)
 	c.assembleFiles()
 	c.revocation = revocation.New(revocation.Options{
 		Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Deferred: c.deferred, Locks: c.locks, Sessions: c.sessions, Router: c.router,
-		Engine: func() *content.Engine { return c.engine }, BootTime: c.opt.BootTime, Spawn: c.life.spawn,
+		Engine: func() *content.Engine { return c.engine }, Clock: c.opt.Clock, Spawn: c.life.spawn,
 	})
-	c.space = space.New(space.Options{Nodes: c.cluster, BootTime: c.opt.BootTime, Remotely: c.limits.Remotely, Copies: func() int {
+	c.space = space.New(space.Options{Nodes: c.cluster, Clock: c.opt.Clock, Remotely: c.limits.Remotely, Copies: func() int {
 		row, _ := c.router.Known(ids.RootSlice)
 		return max(len(row.Members), 1)
 	}})
@@ -56,7 +56,7 @@ func (c *Client) assembleCalls(kept *receipts.Table) {
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
 	c.deferred = deferred.New(deferred.Options{
-		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: kept, Log: o.Logger, BootTime: o.BootTime,
+		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: kept, Logger: o.Logger, Clock: o.Clock,
 		Told: func(o ids.Object, number, version uint64) { c.engine.Told(o, number, version) },
 		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 			return c.calls.Publish(ctx, o)
@@ -65,7 +65,7 @@ func (c *Client) assembleCalls(kept *receipts.Table) {
 	})
 	c.calls = calls.New(calls.Options{
 		Router: c.router, Operator: route.NewOperator(c.router, o.InFlight), Cluster: c.cluster, Sessions: c.sessions, Names: c.names,
-		Tickets: c.tickets, Receipts: kept, Deferred: c.deferred, HLC: c.hlc, Now: o.Now, Remotely: c.limits.Remotely,
+		Tickets: c.tickets, Receipts: kept, Deferred: c.deferred, HLC: c.hlc, Wall: o.Wall, Remotely: c.limits.Remotely,
 		AdvancePages: c.nodes.AdvancePages, Doubt: doubt,
 	})
 }
@@ -78,14 +78,14 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 		IsNear: c.cluster.Near, Spawn: c.life.spawn})
 	c.cluster.Host().Message(method.Page, c.lists.Pushed)
 	c.resolver = resolve.New(resolve.Options{
-		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, BootTime: o.BootTime, IsFar: c.far, List: c.lists.Prefetch,
+		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, Clock: o.Clock, IsFar: c.far, List: c.lists.Prefetch,
 	})
-	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, BootTime: o.BootTime, Engine: engine})
+	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Clock: o.Clock, Engine: engine})
 	c.holds = holds.New(holds.Options{
-		Context: c.life.ctx, OpTimeout: o.OpTimeout, BootTime: o.BootTime, Client: c.cluster.Client, Calls: c.calls, Names: c.names, Nodes: c.nodes,
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, Clock: o.Clock, Client: c.cluster.Client, Calls: c.calls, Names: c.names, Nodes: c.nodes,
 		Engine:     func() holds.Engine { return c.engine },
 		LastClosed: func(o ids.Object) { _ = c.deferred.Refusal(o) }, // no close is left to report it
-		Spawn:      c.life.spawn, Background: c.life.background, Log: o.Logger,
+		Spawn:      c.life.spawn, Background: c.life.background, Logger: o.Logger,
 	})
 	c.maker = creation.New(creation.Options{
 		Calls: c.calls, Names: c.names, Deferred: c.deferred, Destination: chooser, Receipts: kept, Cluster: c.cluster, Engine: engine,
@@ -93,7 +93,7 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 		Begin:    func(dir ids.Object, name string) names.Mark { return c.begin(dir, 0, 0, name) },
 		Made:     func(dir ids.Object, cues cue.Set, name string) { c.kernel.TellAliases(dir, cues, name) },
 		Doubt:    func(list ...ids.Object) { c.revocation.Doubt(list...) },
-		Remotely: c.limits.Remotely, BootTime: o.BootTime, Now: o.Now, Log: o.Logger,
+		Remotely: c.limits.Remotely, Clock: o.Clock, Wall: o.Wall, Logger: o.Logger,
 	})
 	c.xattrs = xattrs.New(xattrs.Options{
 		Calls: c.calls, Names: c.names, Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Receipts: kept, Deferred: c.deferred,
@@ -105,7 +105,7 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 func (c *Client) assembleFiles() {
 	o := &c.opt
 	c.locks = locks.New(locks.Options{
-		Context: c.life.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Tickets: c.tickets, Log: o.Logger,
+		Context: c.life.ctx, OpTimeout: o.OpTimeout, Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Tickets: c.tickets, Logger: o.Logger,
 		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	committer := commits.New(commits.Options{

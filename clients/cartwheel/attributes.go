@@ -63,7 +63,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 		return mount.AttrReply{}, staleNode
 	}
 	if cues.Empty() {
-		cues = c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
+		cues = c.nodes.HintedCues(o, who.PID, c.opt.Clock())
 	}
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.AwaitFill(inodes.Plain(o))

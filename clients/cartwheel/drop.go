@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/node/logattr"
 )
 
 // mayDropCaches reports whether a caller may empty the caches of the whole mount:
@@ -23,11 +24,11 @@ func (c *Client) DropCaches(caller context.Context) {
 	defer cancel()
 	defer context.AfterFunc(caller, cancel)()
 	if err := c.engine.FlushAll(ctx); err != nil {
-		c.opt.Logger.Warn("not everything could be committed before the caches were dropped", "err", err)
+		c.opt.Logger.Warn("not everything could be committed before the caches were dropped", logattr.Err(err))
 	}
 	_ = c.deferred.PublishAll(ctx, deferred.Every) // their closes tell
 	c.names.Clear()
 	c.resolver.DropCaches()
 	c.engine.DropCaches()
-	c.revocation.DropAll(c.opt.BootTime())
+	c.revocation.DropAll(c.opt.Clock())
 }

@@ -23,7 +23,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	if !c.nodes.MayOpen(id, who.PID) {
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
 	}
-	cues := c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
+	cues := c.nodes.HintedCues(o, who.PID, c.opt.Clock())
 	out, cancel := c.limits.Remotely(ctx)
 	b, err := c.nodes.BeginOpen(out, o, flags)
 	cancel()

@@ -51,7 +51,7 @@ func TestLease_EndsWhereTheMachineSlept(t *testing.T) {
 	var asleep atomic.Int64
 	clock := boottime.Default()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
-	cl := opened(t, c, cartwheel.Options{BootTime: func() time.Duration { return clock() + time.Duration(asleep.Load()) }})
+	cl := opened(t, c, cartwheel.Options{Clock: func() time.Duration { return clock() + time.Duration(asleep.Load()) }})
 	defer cl.Close()
 	k := &dropped{names: map[string]bool{}, inodes: map[mount.Inode]bool{}}
 	put(t, clientOf(t, c, "a"), mount.Root, "f", "x", 0)

@@ -2,6 +2,7 @@ package cartwheel
 
 import (
 	"context"
+	"log/slog"
 
 	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/mount"
@@ -9,6 +10,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -37,7 +39,7 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if e.Object == 0 {
 		return mount.Entry{EntryValid: c.replies.Name(id, name, 0, c.names.Means(dir, name, 0))}, nil
 	}
-	c.nodes.NoteCues(e.Object, who.PID, cues, c.opt.BootTime())
+	c.nodes.NoteCues(e.Object, who.PID, cues, c.opt.Clock())
 	c.replies.Found(&out, replies.In{Node: id, Dir: dir, Cues: cues}, name, a)
 	return out, nil
 }
@@ -63,7 +65,7 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 		if a.Mode&mount.TypeMask != mount.TypeRegular {
 			return a, e, out, nil
 		}
-		c.nodes.NoteLookup(e.Object, dir, name, who.PID, c.opt.BootTime())
+		c.nodes.NoteLookup(e.Object, dir, name, who.PID, c.opt.Clock())
 		if _, _, covered := c.names.Attr(e.Object); covered || try == lookTries {
 			return a, e, out, nil
 		}
@@ -96,7 +98,7 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 		err = fault.E(fault.Invalid, op, name, "there is no such site; `cartwheel status` lists them")
 	}
 	if err != nil {
-		c.opt.Logger.Warn("a cue cannot be honoured", "cue", name, "err", err)
+		c.opt.Logger.Warn("a cue cannot be honoured", slog.String("cue", name), logattr.Err(err))
 		return mount.Entry{}, err
 	}
 	a, err := c.calls.Attr(ctx, dir)

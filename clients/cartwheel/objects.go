@@ -51,7 +51,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	}
 	m := creation.Request{Dir: dir, Cues: cues, Name: name, Who: b.who, Call: cue.Open, Create: &pb.Create{Mode: mount.TypeRegular | 0o666, Truncate: true}}
 	if len(data) <= maxPut {
-		m.Create.Commit = &pb.Commit{MtimeNs: c.opt.Now().UnixNano(), ClearSetid: b.who.UID != 0}
+		m.Create.Commit = &pb.Commit{MtimeNs: c.opt.Wall().UnixNano(), ClearSetid: b.who.UID != 0}
 		if len(data) > 0 {
 			m.Create.Commit.Extents = []*pb.Extent{{Length: uint64(len(data)), Source: &pb.Extent_BodyOffset{}}}
 			m.Body = [][]byte{data}

@@ -28,10 +28,10 @@ var _ mount.FileSystem = (*Client)(nil)
 // answers, the key is unknown or the cluster is another one.
 func Open(ctx context.Context, o Options) (*Client, error) {
 	const op fault.Op = "cartwheel.Open"
-	o = o.filled()
+	o = o.withDefaults()
 	c := &Client{opt: o, life: newLifetime(o.OpTimeout)}
 	c.limits = timeouts.New(timeouts.Options{Context: c.life.ctx, OpTimeout: o.OpTimeout, Soft: o.Soft, Progress: c.Progress})
-	c.recorder = trace.New(trace.Options{Clock: o.BootTime, Below: mount.Below})
+	c.recorder = trace.New(trace.Options{Clock: o.Clock, Below: mount.Below})
 	c.nodes = inodes.New(o.KnownFiles)
 	c.kernel = inodes.NewKernel(c.nodes)
 	c.handles.init()
@@ -50,21 +50,21 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 // reach makes what reaches the nodes, and connects to none.
 func (c *Client) reach() error {
 	o := &c.opt
-	c.hlc, c.aheadFrom = hlc.New(o.Now), o.AheadFrom
+	c.hlc, c.aheadFrom = hlc.New(o.Wall), o.AheadFrom
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
-		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.BootTime,
+		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.Clock,
 		Network: o.Network, Key: o.Key, Random: o.Random,
 	})
 	if err != nil {
 		return err
 	}
 	c.cluster = cluster
-	c.tickets = tickets.New(tickets.Options{Who: cluster.Who, BootTime: o.BootTime, Renew: func(ctx context.Context, o ids.Object) {
+	c.tickets = tickets.New(tickets.Options{Who: cluster.Who, Clock: o.Clock, Renew: func(ctx context.Context, o ids.Object) {
 		_, _ = c.calls.Fetch(ctx, o, calls.Wanted{Content: true}) // without a newer one the node says why it refuses
 	}})
 	c.router = route.New(cluster, o.Logger, func(old, row geoconfig.SliceRow) { c.revocation.NewRow(old, row) })
-	c.sessions = session.New(cluster, o.BootTime, session.Handlers{
+	c.sessions = session.New(cluster, o.Clock, session.Handlers{
 		Lapsed: func(node ids.Node) { c.revocation.Lapsed(node) },
 		Revoke: func(node ids.Node, items []*pb.RevokeRequest_Item, done func([]uint64)) {
 			c.revocation.Revoke(node, items, done)
@@ -83,7 +83,7 @@ func (c *Client) start(ctx context.Context) error {
 	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
 		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
 	}
-	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Now: c.opt.Now, Log: c.opt.Logger, Trace: c.recorder}
+	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Wall: c.opt.Wall, Logger: c.opt.Logger, Trace: c.recorder}
 	if c.opt.NoReadAhead {
 		o.ReadAhead = -1
 	}
@@ -93,7 +93,7 @@ func (c *Client) start(ctx context.Context) error {
 	}
 	c.engine = content.New(c.chunks, o)
 	c.life.spawn(c.deferred.PublishOld)
-	asleep := newSuspension(c.opt.BootTime(), c.opt.Now())
+	asleep := newSuspension(c.opt.Clock(), c.opt.Wall())
 	c.life.spawn(func() { c.watch(asleep) })
 	c.recovery.Recover(ctx)
 	return nil
@@ -103,11 +103,11 @@ func (c *Client) start(ctx context.Context) error {
 func (c *Client) openFolder(engine *content.Options) error {
 	o := recovery.Options{
 		Context: c.life.ctx, OpTimeout: c.opt.OpTimeout, Calls: c.calls, Engine: func() *content.Engine { return c.engine },
-		MakeApart: c.maker.MakeApart, Spawn: c.life.spawn, Remotely: c.limits.Remotely, Log: c.opt.Logger,
+		MakeApart: c.maker.MakeApart, Spawn: c.life.spawn, Remotely: c.limits.Remotely, Logger: c.opt.Logger,
 	}
 	if c.opt.CacheDir != "" {
 		folder, err := recovery.OpenFolder(recovery.FolderOptions{
-			Dir: c.opt.CacheDir, CacheBytes: c.opt.CacheBytes, JournalFileBytes: c.opt.JournalFileBytes, Log: c.opt.Logger,
+			Dir: c.opt.CacheDir, CacheBytes: c.opt.CacheBytes, JournalFileBytes: c.opt.JournalFileBytes, Logger: c.opt.Logger,
 		})
 		if err != nil {
 			return err

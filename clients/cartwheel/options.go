@@ -66,9 +66,9 @@ type Options struct {
 	// NoReadAhead and NoRangeMap are for measurements.
 	NoReadAhead, NoRangeMap bool
 	Logger                  *slog.Logger
-	// Now is wall time, BootTime the clock of leases; nil: the system's.
-	Now      func() time.Time
-	BootTime boottime.Func
+	// Wall is the time of day, Clock the clock of leases; nil: the system's.
+	Wall  func() time.Time
+	Clock boottime.Func
 	Simulated
 }
 
@@ -91,7 +91,7 @@ const (
 	DefaultKnownFiles = 1 << 16
 )
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.OpTimeout == 0 {
 		o.OpTimeout = route.DefaultLimit
 	}
@@ -101,15 +101,15 @@ func (o Options) filled() Options {
 	if o.AheadFrom == 0 {
 		o.AheadFrom = DefaultAheadFrom
 	}
-	o = o.sized()
+	o = o.withSizes()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
-	if o.BootTime == nil {
-		o.BootTime = boottime.Default()
+	if o.Clock == nil {
+		o.Clock = boottime.Default()
 	}
 	return o
 }
@@ -123,8 +123,8 @@ const DefaultMemory = 300 << 20
 // leastPart is which part of a default a small Options.Memory leaves at least.
 const leastPart = 16
 
-// sized fills in the limits that Options.Memory stands for.
-func (o Options) sized() Options {
+// withSizes fills in the limits that Options.Memory stands for.
+func (o Options) withSizes() Options {
 	if o.Memory == 0 {
 		o.Memory = DefaultMemory
 	}

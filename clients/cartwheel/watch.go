@@ -18,7 +18,7 @@ func (c *Client) watch(s *suspension) {
 		case <-c.life.ctx.Done():
 			return
 		case <-tick.C:
-			if s.since(c.opt.BootTime(), c.opt.Now()) {
+			if s.since(c.opt.Clock(), c.opt.Wall()) {
 				// The kernel's timeouts stood still while the machine slept, and the
 				// leases behind them ended. It is told of every name that it ever
 				// believed: by the clock of the leases none is good any more.
@@ -26,7 +26,7 @@ func (c *Client) watch(s *suspension) {
 				c.revocation.DropAll(0)
 			}
 			c.kernel.Release()
-			c.nodes.ForgetEnded(c.opt.BootTime())
+			c.nodes.ForgetEnded(c.opt.Clock())
 			c.holds.EndLingering()
 		}
 	}

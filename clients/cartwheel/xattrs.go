@@ -36,7 +36,7 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	}
 	value, err := c.xattrs.Own(ctx, o, name, func() cue.Set {
 		if cues.Empty() {
-			return c.nodes.HintedCues(o, who.PID, c.opt.BootTime())
+			return c.nodes.HintedCues(o, who.PID, c.opt.Clock())
 		}
 		return cues
 	})

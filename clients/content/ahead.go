@@ -31,10 +31,10 @@ type ahead struct {
 	cancel context.CancelFunc
 }
 
-// note takes down a read of a version and reports whether it belongs to a
+// noteLocked takes down a read of a version and reports whether it belongs to a
 // stream, and whether that was recognised just now. Where most, the bound of the
 // window, is negative, nothing is a stream. a.mu is held.
-func (a *ahead) note(root chunk.Address, off, n uint64, most int64) (stream, first bool) {
+func (a *ahead) noteLocked(root chunk.Address, off, n uint64, most int64) (stream, first bool) {
 	if a.root != root {
 		a.root, a.run, a.window, a.issued = root, 0, 0, 0
 	}

@@ -53,10 +53,10 @@ func (b *budget) held() int64 {
 // crowded reports whether somebody waits for room.
 func (b *budget) crowded() bool { return b.waiters.Load() > 0 }
 
-// fits reports whether there is room for a charge. Few bytes have all that is
+// fitsLocked reports whether there is room for a charge. Few bytes have all that is
 // free, but while others wait no more than the reserve; the others leave free
 // what few bytes have not taken of that. b.mu is held.
-func (b *budget) fits(c charge) bool {
+func (b *budget) fitsLocked(c charge) bool {
 	switch {
 	case b.used.all == 0:
 		return true
@@ -81,8 +81,9 @@ func (b *budget) try(c charge) bool {
 	return b.tryLocked(c)
 }
 
+// tryLocked is try. b.mu is held.
 func (b *budget) tryLocked(c charge) bool {
-	if len(*b.line(c)) > 0 || !b.fits(c) {
+	if len(*b.line(c)) > 0 || !b.fitsLocked(c) {
 		return false
 	}
 	b.add(c)
@@ -150,7 +151,7 @@ func (b *budget) charge(c charge) {
 
 // letIn lets the first of a line in where it fits.
 func (b *budget) letIn(line *[]*admission) bool {
-	if len(*line) == 0 || !b.fits((*line)[0].charge) {
+	if len(*line) == 0 || !b.fitsLocked((*line)[0].charge) {
 		return false
 	}
 	a := (*line)[0]

@@ -3,6 +3,7 @@ package content
 import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/logattr"
 )
 
 // run commits the file's frozen layers, oldest first, until there is none. One
@@ -79,7 +80,7 @@ func (f *file) finish(l *layer, up *upload) {
 	f.mu.Lock()
 	switch {
 	case err != nil:
-		f.fail(err)
+		f.failLocked(err)
 		f.base = nil
 	case attr != nil:
 		f.learn(attr)
@@ -101,7 +102,7 @@ func (f *file) finish(l *layer, up *upload) {
 	}
 	c.end(l)
 	if err != nil {
-		c.opt.Log.Warn("a write could not be committed", "object", f.object.String(), "err", err)
+		c.opt.Logger.Warn("a write could not be committed", logattr.Object(f.object), logattr.Err(err))
 	}
 }
 
@@ -136,7 +137,7 @@ func (f *file) seal(l *layer, stream bool) {
 // abandon fails all layers: the engine was closed.
 func (f *file) abandon() {
 	const op fault.Op = "content.abandon"
-	f.fail(fault.E(fault.Closed, op, f.object.String(), "the engine was closed"))
+	f.failLocked(fault.E(fault.Closed, op, f.object.String(), "the engine was closed"))
 	for _, l := range f.layers {
 		l.err = f.err
 		f.core.end(l)

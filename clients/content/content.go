@@ -39,7 +39,7 @@ type Engine struct {
 // New returns an engine over a remote. Close it.
 func New(remote Remote, o Options) *Engine {
 	e := &Engine{}
-	e.core = newCore(remote, o.filled(), e.sendAll)
+	e.core = newCore(remote, o.withDefaults(), e.sendAll)
 	e.table = newTable(e.core)
 	e.start(e.keep)
 	return e
@@ -67,7 +67,7 @@ func (e *Engine) keep() {
 		case <-e.ctx.Done():
 			return
 		case <-tick.C:
-			old := e.opt.Now().Add(-e.opt.FlushAfter)
+			old := e.opt.Wall().Add(-e.opt.FlushAfter)
 			for _, f := range e.table.all() {
 				f.freezeIf(func(l *layer) bool { return l.since.Before(old) })
 			}

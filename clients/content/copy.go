@@ -35,7 +35,7 @@ func (h *Handle) CopyFrom(ctx context.Context, from *Handle, at, n, to uint64) (
 		return 0, err
 	}
 	res, err := f.core.remote.Commit(ctx, Commit{Object: f.object, As: h.as, Splice: &pb.Commit{
-		Object: uint64(f.object), Extents: extents, MtimeNs: f.core.opt.Now().UnixNano(), ClearSetid: h.setid,
+		Object: uint64(f.object), Extents: extents, MtimeNs: f.core.opt.Wall().UnixNano(), ClearSetid: h.setid,
 	}})
 	if err != nil || res.GetAttr() == nil {
 		f.invalidate()

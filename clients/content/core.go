@@ -40,7 +40,7 @@ func newCore(remote Remote, o Options, press func()) *core {
 		c.logged = newBudget(journalShare * o.DirtyBytes)
 	}
 	c.cache = newCache(o.CacheBytes, o.Trace)
-	c.flight = newFlight(o.Now)
+	c.flight = newFlight(o.Wall)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }

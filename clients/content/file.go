@@ -51,8 +51,8 @@ func (f *file) source() source {
 	return source{core: f.core, object: f.object, touches: &f.touches}
 }
 
-// fail takes a deferred error down for the handles; f.mu is held.
-func (f *file) fail(err error) {
+// failLocked takes a deferred error down for the handles; f.mu is held.
+func (f *file) failLocked(err error) {
 	f.failed, f.err, f.told = f.failed+1, err, false
 }
 

@@ -76,9 +76,9 @@ func (h *Handle) Close() {
 	f.drop()
 }
 
-// deferred returns an error of an earlier write that this handle was not told
+// deferredLocked returns an error of an earlier write that this handle was not told
 // of yet; the file's mutex is held.
-func (h *Handle) deferred() error {
+func (h *Handle) deferredLocked() error {
 	if h.seen == h.file.failed {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (h *Handle) check() error {
 	if h.closed {
 		return fault.E(fault.BadHandle, op, h.file.object.String(), "the handle is closed")
 	}
-	return h.deferred()
+	return h.deferredLocked()
 }
 
 // Flush commits everything dirty of the file and tells of deferred errors: what
@@ -108,7 +108,7 @@ func (h *Handle) Flush(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return h.deferred()
+	return h.deferredLocked()
 }
 
 // Sync is fsync; as every commit is on disk, it is Flush.

@@ -59,12 +59,12 @@ func (h *history) Commit(ctx context.Context, c content.Commit) (*pb.Result, err
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	res, err := h.Cluster.Commit(ctx, c)
-	h.look()
+	h.lookLocked()
 	return res, err
 }
 
-// look notes what changed; mu is held.
-func (h *history) look() {
+// lookLocked notes what changed; mu is held.
+func (h *history) lookLocked() {
 	for i, tag := range tagsOf(h.Contents(object)) {
 		if i >= places { // appended: these are looked at in the end
 			return
@@ -272,7 +272,7 @@ func (v *lives) other() {
 		at = len(v.cluster.Contents(object))
 	}
 	v.cluster.Write(object, uint64(at), recordOf(v.tag))
-	v.cluster.look()
+	v.cluster.lookLocked()
 }
 
 // check compares what the cluster has had with the model.

@@ -63,9 +63,9 @@ func (f *file) invalidate() {
 	f.doubts++
 }
 
-// known reports whether base is the current version, as far as this client was
+// knownLocked reports whether base is the current version, as far as this client was
 // told; the mutex is held.
-func (f *file) known() bool { return f.base != nil && !f.doubted }
+func (f *file) knownLocked() bool { return f.base != nil && !f.doubted }
 
 // size is the file's size with everything dirty; the base must be known.
 func (f *file) size() uint64 {
@@ -111,7 +111,7 @@ func (f *file) lockKnown(ctx context.Context) error {
 	const op fault.Op = "content.lockKnown"
 	for try := 0; ; try++ {
 		f.mu.Lock()
-		if f.known() {
+		if f.knownLocked() {
 			return nil
 		}
 		busy, doubts := f.appending(), f.doubts

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 )
 
 // Leftover is what a crash of the client left in the write journal of one
@@ -74,14 +75,14 @@ func (r *recovered) parked() bool { return r != nil && r.done }
 // ends: then the writes stay in the journal.
 func (r *recovered) refused(cause error) error {
 	o := &r.core.opt
-	o.Log.Warn("writes that a crash left behind are refused and kept as a conflict copy", "object", r.left.Object.String(), "err", cause)
+	o.Logger.Warn("writes that a crash left behind are refused and kept as a conflict copy", logattr.Object(r.left.Object), logattr.Err(cause))
 	for pause := o.RetryAfter; ; pause = min(2*pause, lastPause) {
 		err := r.park()
 		if err == nil {
 			r.done = true
 			return nil
 		}
-		o.Log.Warn("a conflict copy cannot be made yet", "object", r.left.Object.String(), "err", err)
+		o.Logger.Warn("a conflict copy cannot be made yet", logattr.Object(r.left.Object), logattr.Err(err))
 		if err := r.core.pause(pause); err != nil {
 			return err
 		}

@@ -41,11 +41,11 @@ type Options struct {
 	Disk DiskCache
 	// Journal is the write journal, or nil.
 	Journal Journal
-	// Now is the clock that stamps writes.
-	Now func() time.Time
+	// Wall is the clock that stamps writes.
+	Wall func() time.Time
 	// Trace counts the engine's own work; nil: nobody does.
-	Trace *trace.Recorder
-	Log   *slog.Logger
+	Trace  *trace.Recorder
+	Logger *slog.Logger
 }
 
 // DiskCache keeps immutable content on this machine's disk.
@@ -71,7 +71,7 @@ const (
 	defaultRetry   = 50 * time.Millisecond
 )
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	set := func(v *int64, d int64) {
 		if *v == 0 {
 			*v = d
@@ -84,11 +84,11 @@ func (o Options) filled() Options {
 	set((*int64)(&o.FlushAfter), int64(defaultAge))
 	set((*int64)(&o.CommitTimeout), int64(defaultTimeout))
 	set((*int64)(&o.RetryAfter), int64(defaultRetry))
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

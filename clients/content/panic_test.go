@@ -29,7 +29,7 @@ func TestFile_StaysUsableAfterAPanic(t *testing.T) {
 	}
 	for name, meet := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := New(nil, Options{Journal: broken{}, Now: time.Now, FlushAfter: time.Hour})
+			e := New(nil, Options{Journal: broken{}, Wall: time.Now, FlushAfter: time.Hour})
 			h := e.Open(7, &pb.Attr{Object: 7, Version: 1, Size: 4, Content: &pb.Content{Inline: []byte("abcd")}}, Open{})
 			f := h.file
 			f.layers = []*layer{nil}

@@ -9,15 +9,15 @@ func (r *reader) note(off, n uint64) (stream, first bool) {
 	a := &r.ahead
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if stream, first = a.note(r.v.root.Address, off, n, min(o.ReadAhead, o.CacheBytes/4)); stream {
-		r.prefetch()
+	if stream, first = a.noteLocked(r.v.root.Address, off, n, min(o.ReadAhead, o.CacheBytes/4)); stream {
+		r.prefetchLocked()
 	}
 	return stream, first
 }
 
-// prefetch asks for what lies in the stream's window and was not asked for yet;
+// prefetchLocked asks for what lies in the stream's window and was not asked for yet;
 // the mutex of ahead is held.
-func (r *reader) prefetch() {
+func (r *reader) prefetchLocked() {
 	c, a := r.core, &r.ahead
 	to := min(a.next+a.window, r.v.size)
 	a.issued = max(a.issued, a.next)

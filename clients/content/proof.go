@@ -2,10 +2,12 @@ package content
 
 import (
 	"context"
+	"log/slog"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/logattr"
 )
 
 // A chunk's address is the BLAKE3 sum of its bytes: whole chunks are checked when
@@ -52,7 +54,7 @@ func (c *core) again(ctx context.Context, object ids.Object, p *Part) ([]byte, e
 	const op fault.Op = "content.again"
 	err := fault.E(fault.Corrupt, op, p.Address.String(), "the bytes that came are not the chunk's")
 	for try := 1; try < damagedTries; try++ {
-		c.opt.Log.Warn("a chunk came damaged and is asked for elsewhere", "object", object.String(), "chunk", p.Address.String())
+		c.opt.Logger.Warn("a chunk came damaged and is asked for elsewhere", logattr.Object(object), slog.String("chunk", p.Address.String()))
 		body, failed := c.remote.GetChunks(ctx, object, []Part{*p}, try)
 		if failed == nil && len(body) == int(p.Length) && chunk.Verify(p.Address, body) == nil {
 			return body, nil
@@ -75,7 +77,7 @@ func (c *core) fromDisk(k key) ([]byte, bool) {
 	}
 	data, ok := c.opt.Disk.Get(k.bytes())
 	if ok && k.index == wholeChunk && chunk.Verify(k.address, data) != nil {
-		c.opt.Log.Warn("a chunk of the disk cache is damaged and forgotten", "chunk", k.address.String())
+		c.opt.Logger.Warn("a chunk of the disk cache is damaged and forgotten", slog.String("chunk", k.address.String()))
 		c.opt.Disk.Forget(k.bytes())
 		return nil, false
 	}

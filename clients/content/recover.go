@@ -159,7 +159,7 @@ func (e *Engine) layersOf(left Leftover, r Recovery) []*layer {
 	var who []byte
 	for _, w := range left.Writes {
 		if l == nil || l.appends != (w.Kind == WriteAppend) || !bytes.Equal(who, w.Who) {
-			l = e.newLayer(e.opt.Now())
+			l = e.newLayer(e.opt.Wall())
 			l.recovered, l.appends, l.from = shared, w.Kind == WriteAppend, w.Number
 			if r.As != nil {
 				o := r.As(w.Who)
@@ -198,7 +198,7 @@ func (p *Parked) ReadAt(ctx context.Context, b []byte, off uint64) (int, error) 
 // parked builds the file that the writes make over a version; it is not among
 // the engine's files, and nothing commits it.
 func (e *Engine) parked(left Leftover, base *version) *Parked {
-	l := e.newLayer(e.opt.Now())
+	l := e.newLayer(e.opt.Wall())
 	f := &file{core: e.core, object: left.Object, base: base, newest: base.serial, layers: []*layer{l}}
 	end := uint64(0) // of the last append
 	for _, w := range left.Writes {

@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -99,7 +100,7 @@ func (s *sending) begin() {
 	f, l := s.file, s.layer
 	if j := f.core.opt.Journal; j != nil && l.number > 0 {
 		if err := j.Begin(l.logObject(f.object), l.number, l.mtime.UnixNano()); err != nil {
-			f.core.opt.Log.Warn("the write journal could not note that a commit begins", "object", f.object.String(), "err", err)
+			f.core.opt.Logger.Warn("the write journal could not note that a commit begins", logattr.Object(f.object), logattr.Err(err))
 		}
 	}
 	f.mu.Lock()
@@ -134,7 +135,7 @@ func (s *sending) commit() error {
 		s.ran(res.GetAttr())
 		return nil
 	case !s.soft && inDoubt(err) && c.ctx.Err() == nil:
-		c.opt.Log.Warn("whether a commit was run is not known; its file is looked at", "object", s.file.object.String(), "err", err)
+		c.opt.Logger.Warn("whether a commit was run is not known; its file is looked at", logattr.Object(s.file.object), logattr.Err(err))
 		s.doubt = true
 	}
 	return err
@@ -234,7 +235,7 @@ func (s *sending) mayGoOn(err error) bool {
 	}
 	if !s.full {
 		s.full = true
-		s.file.core.opt.Log.Warn("writes that a crash left behind wait for room", "object", s.file.object.String(), "err", err)
+		s.file.core.opt.Logger.Warn("writes that a crash left behind wait for room", logattr.Object(s.file.object), logattr.Err(err))
 	}
 	return true
 }

@@ -23,7 +23,7 @@ func (h *Handle) StartRead(o *trace.Operation, size int, off uint64, then func(d
 	if !ok || f.core.opt.NoRangeMap || !f.mu.TryLock() {
 		return false
 	}
-	base, clean := f.base, f.known() && len(f.layers) == 0
+	base, clean := f.base, f.knownLocked() && len(f.layers) == 0
 	f.mu.Unlock()
 	if !clean || base.root.Address.IsZero() || base.size <= smallFile || size <= 0 || off >= base.size {
 		return false

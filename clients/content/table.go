@@ -28,7 +28,7 @@ func newTable(c *core) *table {
 func (t *table) open(object ids.Object) *file {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.get(object)
+	f := t.getLocked(object)
 	f.mu.Lock()
 	f.handles++
 	f.forsaken = false
@@ -41,15 +41,15 @@ func (t *table) open(object ids.Object) *file {
 func (t *table) hold(object ids.Object) *file {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.get(object)
+	f := t.getLocked(object)
 	f.mu.Lock()
 	f.holds++
 	f.mu.Unlock()
 	return f
 }
 
-// get returns the file of an object, made where there is none; t.mu is held.
-func (t *table) get(object ids.Object) *file {
+// getLocked returns the file of an object, made where there is none; t.mu is held.
+func (t *table) getLocked(object ids.Object) *file {
 	f := t.files[object]
 	if f == nil {
 		f = &file{core: t.core, table: t, object: object, wake: make(chan struct{}, 1)}

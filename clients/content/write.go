@@ -159,7 +159,7 @@ func (f *file) room(ctx context.Context) error {
 // and a new one begun.
 func (h *Handle) active(appends bool) *layer {
 	f := h.file
-	now := f.core.opt.Now()
+	now := f.core.opt.Wall()
 	var l *layer
 	if n := len(f.layers); n > 0 && !f.layers[n-1].frozen {
 		l = f.layers[n-1]

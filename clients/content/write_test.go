@@ -408,7 +408,7 @@ func TestOverlay_ShowsWhatIsDirty(t *testing.T) {
 	cluster := contenttest.New()
 	cluster.Write(object, 0, []byte("12345"))
 	when := time.Unix(2000000000, 5)
-	e, ctx := newEngine(t, cluster, content.Options{Now: func() time.Time { return when }})
+	e, ctx := newEngine(t, cluster, content.Options{Wall: func() time.Time { return when }})
 	attr := cluster.Attr(object)
 	if e.Overlay(attr) {
 		t.Error("nothing is open, yet something is dirty")

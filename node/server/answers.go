@@ -35,7 +35,7 @@ func (s *Server) openAnswers() {
 	a.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: chunks.NewNodes(s.store.Packs(), nodesBytes), Caller: s.net.host,
 		Full: s.space.IsFull, Far: a.cost.Far, Staged: chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)}
 	a.sessions = leases.New(leases.Options{
-		Config: s.config.leases(), First: s.chance.Uint64(), Clock: s.clock, Caller: s.net.host, Logger: s.log,
+		Config: s.config.leases(), First: s.chance.Uint64(), Clock: s.clock, Caller: s.net.host, Logger: s.logger,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },
 		Published: published, Ended: s.sessionEnded, Far: a.cost.Far,
 	})
@@ -52,7 +52,7 @@ func (s *Server) openAnswers() {
 		ClaimTime: s.config.Session, Clock: s.clock, Go: s.life.spawn,
 	})
 	a.holds = &advisory.Holds{
-		Committed: s.committed, Leading: s.leading, Live: a.sessions.Live, Logger: s.log,
+		Committed: s.committed, Leading: s.leading, Live: a.sessions.Live, Logger: s.logger,
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) (operate.Answer, error) {
 			return operate.Propose(ctx, s.loop, id, op, 0, 0)
 		},

@@ -22,14 +22,14 @@ type base struct {
 	wall   func() time.Time
 	hlc    *hlc.Clock
 	chance *source
-	log    *slog.Logger
+	logger *slog.Logger
 }
 
 // newBase begins a life of a node.
 func newBase(d *Deps) base {
 	id := ids.Node(d.Key.KeyID())
 	return base{id: id, boot: d.Random.Uint64(), began: d.Clock(), clock: d.Clock, wall: d.Wall, hlc: hlc.New(d.Wall),
-		chance: &source{rand: d.Random}, log: d.Logger.With("node", shortID(id))}
+		chance: &source{rand: d.Random}, logger: d.Logger.With("node", shortID(id))}
 }
 
 // shortID is the end of a node's ID, which tells nodes apart in a log.

@@ -42,7 +42,7 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		return err
 	}
 	s.directory, err = cluster.New(cluster.Options{
-		Store: s.geo, File: filepath.Join(s.config.Data, configurationFile), Logger: s.log,
+		Store: s.geo, File: filepath.Join(s.config.Data, configurationFile), Logger: s.logger,
 		Slices: s.learn, Nodes: s.meet, Users: s.net.gate.Recheck,
 	})
 	if err != nil {
@@ -52,11 +52,11 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		return err
 	}
 	s.net.registrar = registration.New(registration.Options{
-		Self: s.id, Site: ids.Site(s.config.Site), Store: s.geo, Roster: s.directory, Describe: s.describe, Key: s.batchKey, Logger: s.log,
+		Self: s.id, Site: ids.Site(s.config.Site), Store: s.geo, Roster: s.directory, Describe: s.describe, Key: s.batchKey, Logger: s.logger,
 	})
 	s.net.survey = survey.New(survey.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Vicinity: vicinity, Roster: s.directory, Host: s.net.host, Spread: s.config.SiteSpread,
-		Apply: s.geo.Apply, Key: s.batchKey, Refresh: s.net.registrar.Refresh, Clock: s.clock, Wall: s.wall, Logger: s.log,
+		Apply: s.geo.Apply, Key: s.batchKey, Refresh: s.net.registrar.Refresh, Clock: s.clock, Wall: s.wall, Logger: s.logger,
 	})
 	s.net.who = identity.New(string(s.id), s.directory)
 	return nil
@@ -65,13 +65,13 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 // openHost makes the node's connections. They call the gate back, which is shut
 // yet.
 func (s *Server) openHost() error {
-	s.net.stamps = &peers.Stamps{HLC: s.hlc, Clock: s.clock, Logger: s.log}
+	s.net.stamps = &peers.Stamps{HLC: s.hlc, Clock: s.clock, Logger: s.logger}
 	var counted func(wire.Method, time.Duration, fault.Kind)
 	if m := s.deps.Metrics; m != nil {
 		counted = m.Requests().Answered
 	}
 	host, err := wire.New(wire.Options{
-		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.log,
+		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.logger,
 		Inner:     func(peer string) bool { return s.net.who.IsNode(peer) },
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
 		OnHLC:     s.net.stamps.Observe,
@@ -88,9 +88,9 @@ func (s *Server) openHost() error {
 		return err
 	}
 	s.net.host = host
-	s.net.contacts = &peers.Contacts{Self: s.id, Host: host, Logger: s.log}
+	s.net.contacts = &peers.Contacts{Self: s.id, Host: host, Logger: s.logger}
 	s.net.endpoint = &registration.Endpoint{Self: s.id, Host: host, Data: s.config.Data, Socket: s.config.Socket,
-		Advertise: s.config.Advertise, Logger: s.log}
+		Advertise: s.config.Advertise, Logger: s.logger}
 	return nil
 }
 

@@ -21,7 +21,7 @@ func (s *Server) handle() {
 	h.Inline(method.Hello, greeter.Hello)
 	h.Inline(method.KeepAlive, greeter.Prolong)
 	h.Inline(method.Operate, s.newOperations().Operate)
-	frames := &requests.Frames{IsNode: isNode, Receive: s.loop.Receive, Logger: s.log}
+	frames := &requests.Frames{IsNode: isNode, Receive: s.loop.Receive, Logger: s.logger}
 	h.Message(method.Replica, frames.Take)
 	h.Message(method.Beacon, frames.Take)
 

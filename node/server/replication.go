@@ -37,15 +37,15 @@ func (s *Server) openLoop(context.Context) error {
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: s.answers.content.Nodes,
 		Leases: s.answers.sessions, Network: s.net.host, Helpers: d, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
 		Committed: s.answers.content.Staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / ticksALease,
-		QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.log,
+		QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.logger,
 	})
 	s.leader = s.newLeader()
 	d.loop, d.leader = s.loop, s.leader
 	d.fetcher = snapshot.NewFetcher(snapshot.FetcherOptions{
-		Self: s.id, Row: s.directory.Slice, Host: s.net.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.log,
+		Self: s.id, Row: s.directory.Slice, Host: s.net.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.logger,
 	})
 	d.receiver = snapshot.NewReceiver(snapshot.ReceiverOptions{
-		Loop: s.loop, Copies: s.loop, Host: s.net.host, Meta: s.store.Meta(), Fetcher: d.fetcher, Clock: s.clock, Logger: s.log,
+		Loop: s.loop, Copies: s.loop, Host: s.net.host, Meta: s.store.Meta(), Fetcher: d.fetcher, Clock: s.clock, Logger: s.logger,
 	})
 	s.sender = snapshot.NewSender(snapshot.SenderOptions{
 		Loop: s.loop, Meta: s.store.Meta(), Node: s.net.who.Node, PageBytes: s.config.TransferPageBytes, Random: s.chance.Uint64,
@@ -99,7 +99,7 @@ func (s *Server) newLeader() *leadership.Leader {
 		Self: s.id, Loop: s.loop, Roster: s.directory,
 		Connected: func(id ids.Node) bool { return s.net.host.Connected(string(id), wire.Operation) },
 		Committed: s.committed, Resume: func(id ids.Slice) { s.intents.Resume(id) }, ReleaseAbsent: s.answers.holds.ReleaseAbsent,
-		Lease: s.config.Lease, Session: s.config.Session, Clock: s.clock, Wall: s.wall, Logger: s.log,
+		Lease: s.config.Lease, Session: s.config.Session, Clock: s.clock, Wall: s.wall, Logger: s.logger,
 	})
 }
 

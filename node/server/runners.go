@@ -24,7 +24,7 @@ func (s *Server) openRunners() {
 		Returns:    func(id ids.Slice) bool { return s.strays.Returns(id, s.clock()) },
 		Serves:     s.Serves, Apply: s.geo.Apply, Key: s.batchKey, Learn: s.directory.Learn,
 		ExpectedNodes: s.config.ExpectedNodes, MaxNewSlices: s.config.MaxNewSlices, LeaderTimeout: s.config.Lease,
-		Clock: s.clock, Wall: s.wall, Random: s.chance.Uint64, Logger: s.log,
+		Clock: s.clock, Wall: s.wall, Random: s.chance.Uint64, Logger: s.logger,
 	})
 	s.intents = intents.New(intents.Options{
 		Self: s.id, Loop: s.loop, Host: s.net.host, Sessions: s.answers.sessions, Cost: s.answers.cost, Committed: s.committed, Row: s.directory.Slice,
@@ -32,7 +32,7 @@ func (s *Server) openRunners() {
 			return operate.Propose(ctx, s.loop, id, op, client, number)
 		},
 		Leading: s.leader.Slices, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.wall, HLC: s.hlc, Random: s.chance.Uint64,
-		Go: s.life.spawn, Logger: s.log,
+		Go: s.life.spawn, Logger: s.logger,
 	})
 }
 
@@ -47,11 +47,11 @@ func (s *Server) newKeeper() *upkeep.Keeper {
 	home := failback.New(failback.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Leading: s.leader.Slices, Row: s.directory.Slice, Node: s.directory.Node,
 		Connected: func(id ids.Node) bool { return s.net.host.Connected(string(id), wire.Operation) },
-		HandOver:  s.leader.HandOver, Clock: s.clock, Logger: s.log,
+		HandOver:  s.leader.HandOver, Clock: s.clock, Logger: s.logger,
 	})
 	return upkeep.New(upkeep.Options{
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
 		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
-		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.log,
+		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.logger,
 	})
 }

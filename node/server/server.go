@@ -51,6 +51,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
@@ -212,7 +213,7 @@ func (s *Server) Host() *wire.Host { return s.net.host }
 // fail notes a failure that ends the node. It does not block.
 func (s *Server) fail(err error) {
 	if s.life.fail(err) {
-		s.log.Error("the node must end", "error", err)
+		s.logger.Error("the node must end", logattr.Err(err))
 	}
 	// From here on nothing is acknowledged or promised.
 	if s.net.gate.IsOpen() {

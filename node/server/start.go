@@ -53,7 +53,7 @@ func (s *Server) openStore(context.Context) error {
 		Meta:            meta.Options{BlockCacheBytes: memory / 10, ValueCacheBytes: memory / 8, MemtableBytes: 12 << 20},
 		Pack:            pack.Options{ReserveBytes: max(s.config.ReserveBytes/2, 1)},
 		CheckpointBytes: s.config.CheckpointBytes, BallastBytes: s.config.ReserveBytes / 4,
-		Clock: s.clock, Wall: s.wall, Logger: s.log, Fatal: s.fail,
+		Clock: s.clock, Wall: s.wall, Logger: s.logger, Fatal: s.fail,
 	}
 	if s.deps.Disk != nil {
 		s.deps.Disk(&o)
@@ -64,7 +64,7 @@ func (s *Server) openStore(context.Context) error {
 	}
 	s.space = diskspace.New(diskspace.Options{
 		Self: s.id, Disk: s.store, CapacityBytes: s.config.CapacityBytes, ReserveBytes: s.config.ReserveBytes,
-		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.life.spawn(s.net.registrar.Refresh) }, Logger: s.log,
+		Leading: s.leading, Node: s.directory.Node, Changed: func() { s.life.spawn(s.net.registrar.Refresh) }, Logger: s.logger,
 	})
 	return nil
 }

@@ -191,7 +191,7 @@ func (w *world) join(ctx context.Context, i int) *actor {
 	o := cartwheel.Options{Contact: file, Site: ids.Site(rune('a' + i%w.o.Nodes)), Name: fmt.Sprint("client ", i), OpTimeout: callBound - 5*time.Second}
 	special := w.o.isSpecial(i)
 	if special {
-		o.BootTime = w.o.plant.clock
+		o.Clock = w.o.plant.clock
 	}
 	anew := special && w.o.plant.patience > 0
 	if anew {

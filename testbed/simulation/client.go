@@ -66,7 +66,7 @@ func (c *client) open(ctx context.Context) error {
 	}
 	over := make(chan struct{})
 	mounted, err := cartwheel.Open(ctx, cartwheel.Options{Contact: file, Site: c.site, Name: c.name, CacheDir: c.folder,
-		OpTimeout: callBound - 5*time.Second, BootTime: c.clock.read,
+		OpTimeout: callBound - 5*time.Second, Clock: c.clock.read,
 		Simulated: cartwheel.Simulated{Network: c.host.begin(), Key: key, Random: rand.New(rand.NewPCG(c.chance.Uint64(), 1))},
 		Logger:    slog.New(handler{t: c.run.trace, who: c.name, least: level, over: over})})
 	if err != nil {

@@ -86,7 +86,7 @@ func (d *diary) begin(ctx context.Context) error {
 		Simulated: cartwheel.Simulated{JournalFileBytes: int64(512 + d.chance.IntN(8<<10)), Network: d.host.begin(), Key: key,
 			Random: newChance(d.run.o.Seed, uint64(900+d.lives)).r},
 		FlushAfter: time.Duration(200_000_000 + d.chance.IntN(3_000_000_000)),
-		OpTimeout:  callBound - 5*time.Second, BootTime: d.clock.read, Logger: slog.New(handler{t: d.run.trace, who: d.host.name, least: slog.LevelWarn})})
+		OpTimeout:  callBound - 5*time.Second, Clock: d.clock.read, Logger: slog.New(handler{t: d.run.trace, who: d.host.name, least: slog.LevelWarn})})
 	return err
 }
 

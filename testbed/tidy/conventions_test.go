@@ -76,9 +76,6 @@ func receiver(d *ast.FuncDecl) string {
 	return name
 }
 
-// lockedLater are the folders whose functions have their names still to come.
-var lockedLater = map[string]bool{"clients/content": true, "clients/mount/gofuse": true}
-
 // TestLocked_IsInTheNameAndTheComment holds names and comments of functions
 // that need a mutex held to each other. Where a package has no mutexes, Locked
 // means something else.
@@ -91,7 +88,7 @@ func TestLocked_IsInTheNameAndTheComment(t *testing.T) {
 		}
 	})
 	sources(t, func(s source) {
-		if !synced[filepath.Dir(s.rel)] || lockedLater[filepath.Dir(s.rel)] {
+		if !synced[filepath.Dir(s.rel)] {
 			return
 		}
 		s.functions(func(d *ast.FuncDecl, doc string) {
@@ -106,29 +103,14 @@ func TestLocked_IsInTheNameAndTheComment(t *testing.T) {
 	})
 }
 
-// optionsLater are the folders and files whose fields have their names still to come.
-var optionsLater = map[string]bool{"clients/cartwheel": true, "clients/content": true, "node/server/base.go": true}
-
-// isLater reports whether a file is listed, or lies in a folder that is.
-func isLater(folders map[string]bool, rel string) bool {
-	for dir := rel; dir != "."; dir = filepath.Dir(dir) {
-		if folders[dir] {
-			return true
-		}
-	}
-	return false
-}
-
 // TestOptions_AreCompletedByWithDefaults looks at the methods of options that
 // take nothing. One that returns the options completes them, and has the name
-// for it; none completes them in place. sized is a step of withDefaults.
+// for it; none completes them in place. withSizes is a step of
+// withDefaults.
 func TestOptions_AreCompletedByWithDefaults(t *testing.T) {
 	options := regexp.MustCompile(`(Options|Config|Limits|Times|Deps)$`)
-	fine := map[string]bool{"withDefaults": true, "WithDefaults": true, "Clone": true}
+	fine := regexp.MustCompile(`^(withDefaults|WithDefaults|withSizes|Clone)$`)
 	sources(t, func(s source) {
-		if isLater(optionsLater, s.rel) {
-			return
-		}
 		s.functions(func(d *ast.FuncDecl, _ string) {
 			of := receiver(d)
 			if !options.MatchString(of) || d.Type.Params.NumFields() > 0 {
@@ -141,7 +123,7 @@ func TestOptions_AreCompletedByWithDefaults(t *testing.T) {
 					first = id.Name
 				}
 			}
-			if first == of && !fine[d.Name.Name] {
+			if first == of && !fine.MatchString(d.Name.Name) {
 				t.Errorf("%s: %s completes %s: call it withDefaults", s.at(d), d.Name.Name, of)
 			}
 			if _, pointer := d.Recv.List[0].Type.(*ast.StarExpr); pointer && (results == 0 || first == "error") && assigns(d) {
@@ -184,9 +166,6 @@ func TestFields_OfLoggersAndClocksHaveOneName(t *testing.T) {
 	}
 	clocks := regexp.MustCompile(`^(Now|Boot|Time|BootTime|Clock|Wall|WallClock|WallTime)$`)
 	sources(t, func(s source) {
-		if isLater(optionsLater, s.rel) {
-			return
-		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			st, ok := n.(*ast.StructType)
 			if !ok {

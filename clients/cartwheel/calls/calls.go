@@ -42,7 +42,7 @@ type Options struct {
 	Receipts *receipts.Table
 	Deferred Deferred
 	HLC      *hlc.Clock // of all nodes that were heard of
-	Now      func() time.Time
+	Wall     func() time.Time
 	// Remotely returns the context for calls on behalf of one request.
 	Remotely func(context.Context) (context.Context, context.CancelFunc)
 	// AdvancePages moves the version of the kernel's pages of a file on.

@@ -33,7 +33,7 @@ func (s *Sender) Operate(ctx context.Context, o Operation) (*pb.OperateResponse,
 func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse, ids.Node, error) {
 	const op fault.Op = "calls.Publish"
 	if o.Op.TimeNs == 0 {
-		o.Op.TimeNs = s.opt.Now().UnixNano()
+		o.Op.TimeNs = s.opt.Wall().UnixNano()
 	}
 	req := &pb.OperateRequest{Principal: o.Principal, Operation: o.Op, SyncLevel: o.Level, Hlc: uint64(s.opt.HLC.Last()),
 		Tickets: s.opt.Tickets.With(method.Names(o.Op)...)}

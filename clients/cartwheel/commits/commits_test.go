@@ -60,7 +60,7 @@ func newFixture(t *testing.T) *fixture {
 		})
 	var kept receipts.Table
 	publisher := deferred.New(deferred.Options{
-		Context: t.Context(), Names: cache, Receipts: &kept, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), BootTime: func() time.Duration { return 0 },
+		Context: t.Context(), Names: cache, Receipts: &kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: func() time.Duration { return 0 },
 		Told: func(ids.Object, uint64, uint64) {}, AdvancePages: func(ids.Object, uint64, uint64) {}, Doubt: func(...ids.Object) {}, Send: f.Operate,
 	})
 	f.Committer = New(Options{

@@ -46,9 +46,9 @@ type Options struct {
 	Doubt func(...ids.Object)
 	// Remotely returns the context for calls on behalf of one request.
 	Remotely func(context.Context) (context.Context, context.CancelFunc)
-	BootTime boottime.Func
-	Now      func() time.Time
-	Log      *slog.Logger
+	Clock    boottime.Func
+	Wall     func() time.Time
+	Logger   *slog.Logger
 }
 
 // Maker makes objects. It has no state and is safe for use by many goroutines. Its

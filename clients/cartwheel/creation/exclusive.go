@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -18,7 +19,7 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 	if _, ok := k.opt.Names.Alone(m.Dir, m.Name); !ok || !onlySync(m.Cues) || m.Create.Mode&special != 0 {
 		return Made{}, false
 	}
-	now := k.opt.BootTime()
+	now := k.opt.Clock()
 	dir, _, ok := k.opt.Names.Attr(m.Dir)
 	if !ok || dir.HasAcl || dir.Nlink == 0 || k.opt.Deferred.IsSober(now) || !k.opt.Destination.IsHere(dir) {
 		return Made{}, false
@@ -31,7 +32,7 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 	if !ok {
 		return Made{}, false
 	}
-	wall := k.opt.Now().UnixNano()
+	wall := k.opt.Wall().UnixNano()
 	f := &pending.File{Object: o, Dir: m.Dir, Name: m.Name, Principal: p, Level: m.level(), Since: now, Create: &pb.Create{
 		Dir: uint64(m.Dir), Name: []byte(m.Name), Mode: m.Create.Mode, Umask: m.Who.Umask, Exclusive: true, Open: true,
 		Object: uint64(o), MadeNs: wall,
@@ -75,7 +76,7 @@ func (k *Maker) journal(f *pending.File) bool {
 		f.Journal, err = k.opt.Engine().Made(f.Object, encoded)
 	}
 	if err != nil {
-		k.opt.Log.Warn("the write journal does not take a new file", "err", err)
+		k.opt.Logger.Warn("the write journal does not take a new file", logattr.Err(err))
 	}
 	return err == nil
 }

@@ -43,8 +43,8 @@ type Options struct {
 	Context  context.Context // ends with the client
 	Names    *names.Cache
 	Receipts *receipts.Table
-	Log      *slog.Logger
-	BootTime boottime.Func
+	Logger   *slog.Logger
+	Clock    boottime.Func
 	// Told notes in the write journal that the active has a file, whose create has a
 	// number there, in a version; 0: the active refused the file.
 	Told func(o ids.Object, number, version uint64)

@@ -65,10 +65,10 @@ func newFixture(t *testing.T) *fixture {
 		return !f.over
 	}
 	f.Publisher = New(Options{
-		Context: f.ctx, Names: f.names, Receipts: &f.kept, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		BootTime: func() time.Duration { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
-		Told:     func(o ids.Object, _, version uint64) { f.mu.Lock(); defer f.mu.Unlock(); f.told[o] = version },
-		Send:     f.send, AdvancePages: func(ids.Object, uint64, uint64) {},
+		Context: f.ctx, Names: f.names, Receipts: &f.kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Clock: func() time.Duration { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
+		Told:  func(o ids.Object, _, version uint64) { f.mu.Lock(); defer f.mu.Unlock(); f.told[o] = version },
+		Send:  f.send, AdvancePages: func(ids.Object, uint64, uint64) {},
 		Doubt:      func(list ...ids.Object) { f.mu.Lock(); defer f.mu.Unlock(); f.doubted = append(f.doubted, list...) },
 		Spawn:      spawn,
 		Background: func(fn func(context.Context)) bool { return spawn(func() { fn(f.ctx) }) },

@@ -123,7 +123,7 @@ func (p *Publisher) PublishOld() {
 		case <-p.opt.Context.Done():
 			return
 		case <-tick.C:
-			before := p.opt.BootTime() - publishAfter
+			before := p.opt.Clock() - publishAfter
 			if old := p.Which(func(f *pending.File) bool { return f.Since < before }); len(old) > 0 {
 				p.opt.Background(func(ctx context.Context) {
 					_ = p.PublishAll(ctx, func(f *pending.File) bool { return f.Since < before }) // their closes tell

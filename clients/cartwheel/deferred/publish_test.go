@@ -244,7 +244,7 @@ func TestPublishOld_TellsOfFilesThatStayOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		start := time.Now()
-		f.opt.BootTime = func() time.Duration { return time.Since(start) }
+		f.opt.Clock = func() time.Duration { return time.Since(start) }
 		f.make(dir, "a", 20)
 		done := make(chan struct{})
 		go func() { defer close(done); f.PublishOld() }()

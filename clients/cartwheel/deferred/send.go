@@ -3,6 +3,7 @@ package deferred
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/content"
@@ -11,6 +12,7 @@ import (
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -27,7 +29,7 @@ func (p *Publisher) PublishClaimed(ctx context.Context, f *pending.File, commit 
 	if fault.Is(err, fault.Exists) && !calls.IsUnknown(err) {
 		name := conflictName(f)
 		if resp, by, mark, err = p.publishAs(ctx, f, name, commit); err == nil {
-			p.opt.Log.Warn("somebody else made a file of the same name while this client was cut off: both are kept", "name", f.Name, "copy", name)
+			p.opt.Logger.Warn("somebody else made a file of the same name while this client was cut off: both are kept", slog.String("name", f.Name), slog.String("copy", name))
 		}
 	}
 	if err == nil {
@@ -85,8 +87,8 @@ func conflictName(f *pending.File) string {
 // refuse takes back what programs were told of a file; its next close says why,
 // unless the engine does.
 func (p *Publisher) refuse(f *pending.File, err error, note bool) {
-	p.opt.Log.Warn("a new file could not be told to its active", "name", f.Name, "object", f.Object.String(), "err", err)
-	p.sober.Store(int64(p.opt.BootTime() + soberFor))
+	p.opt.Logger.Warn("a new file could not be told to its active", slog.String("name", f.Name), logattr.Object(f.Object), logattr.Err(err))
+	p.sober.Store(int64(p.opt.Clock() + soberFor))
 	p.opt.Names.Unmake(f.Dir, f.Name, f.Object)
 	p.opt.Doubt(f.Dir, f.Object)
 	if note {

@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -31,11 +32,11 @@ const (
 // Options set up a Chooser. None but Site may be missing.
 type Options struct {
 	// Site is this client's own; empty: not known.
-	Site     ids.Site
-	Router   *route.Router
-	Cluster  *contact.Cluster
-	BootTime boottime.Func
-	Log      *slog.Logger
+	Site    ids.Site
+	Router  *route.Router
+	Cluster *contact.Cluster
+	Clock   boottime.Func
+	Logger  *slog.Logger
 }
 
 // Chooser chooses slices. It is safe for use by many goroutines. Its lock guards
@@ -75,7 +76,7 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 	if !row.Closed && samePolicy(row.Policy, want) && d.SiteOf(row.Active) == want.Home {
 		return parent, nil
 	}
-	if s, ok := d.placed.get(want, d.opt.BootTime()); ok {
+	if s, ok := d.placed.get(want, d.opt.Clock()); ok {
 		if s == 0 && !row.Closed {
 			return parent, nil
 		}
@@ -86,10 +87,10 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 	s, err := d.ask(ctx, dir, cues, want.Home, row.Closed)
 	switch {
 	case err == nil:
-		d.placed.put(want, s, d.opt.BootTime()+keptFor)
+		d.placed.put(want, s, d.opt.Clock()+keptFor)
 		return s, nil
 	case fault.Is(err, fault.Invalid):
-		d.opt.Log.Warn("cues cannot be honoured", "cues", cue.Join(cue.Kept(cues)), "err", err)
+		d.opt.Logger.Warn("cues cannot be honoured", slog.String("cues", cue.Join(cue.Kept(cues))), logattr.Err(err))
 		return 0, err
 	case cues.GetSite() != "" && own != nil:
 		return 0, err
@@ -99,8 +100,8 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 		return 0, err
 	}
 	// No slice can be made now: the object goes where its directory is.
-	d.placed.put(want, 0, d.opt.BootTime()+keptFor)
-	d.opt.Log.Warn("new objects go to their directory's slice for a while, because there is no better one now", "err", err)
+	d.placed.put(want, 0, d.opt.Clock()+keptFor)
+	d.opt.Logger.Warn("new objects go to their directory's slice for a while, because there is no better one now", logattr.Err(err))
 	return parent, nil
 }
 
@@ -120,7 +121,7 @@ func (d *Chooser) IsHere(dir *pb.Attr) bool {
 	if samePolicy(row.Policy, want) && d.SiteOf(row.Active) == want.Home {
 		return true
 	}
-	s, ok := d.placed.get(want, d.opt.BootTime())
+	s, ok := d.placed.get(want, d.opt.Clock())
 	return ok && s == 0
 }
 

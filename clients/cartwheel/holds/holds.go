@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -48,7 +49,7 @@ var (
 type Options struct {
 	Context   context.Context // ends with the client
 	OpTimeout time.Duration
-	BootTime  boottime.Func
+	Clock     boottime.Func
 	Calls     Calls
 	// Client is the number of this process.
 	Client func() uint64
@@ -62,7 +63,7 @@ type Options struct {
 	// Background within the limit of one operation.
 	Spawn      func(func()) bool
 	Background func(func(context.Context)) bool
-	Log        *slog.Logger
+	Logger     *slog.Logger
 }
 
 // Releaser has actives release what they hold. It is safe for use by many
@@ -103,7 +104,7 @@ func (r *Releaser) EndOpen(o ids.Object, flags mount.OpenFlags) (l inodes.Leavin
 // EndLingering releases the files that were looked up, may have lost their last
 // name, and were not opened.
 func (r *Releaser) EndLingering() {
-	list := r.opt.Nodes.Lingered(r.opt.BootTime())
+	list := r.opt.Nodes.Lingered(r.opt.Clock())
 	if len(list) == 0 {
 		return
 	}
@@ -165,7 +166,7 @@ func (r *Releaser) releaseOne(o ids.Object) {
 	resp, _, err := r.opt.Calls.Operate(ctx, calls.Operation{Slice: o.Slice(), Principal: &pb.Principal{}, Op: &pb.Operation{
 		Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(o), Client: r.opt.Client(), Release: true}}}})
 	if err != nil && r.opt.Context.Err() == nil {
-		r.opt.Log.Info("a removed file could not be let go of; the session's end will", "object", o.String(), "err", err)
+		r.opt.Logger.Info("a removed file could not be let go of; the session's end will", logattr.Object(o), logattr.Err(err))
 	}
 	if err == nil && !resp.Result.Existed {
 		r.opt.Engine().Discard(o)

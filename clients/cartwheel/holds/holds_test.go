@@ -55,11 +55,11 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{names: names.New(always{}, names.Limits{}), nodes: inodes.New(0)}
 	start := time.Now()
 	f.Releaser = New(Options{
-		Context: t.Context(), OpTimeout: time.Minute, BootTime: func() time.Duration { return time.Since(start) }, Calls: f, Names: f.names, Nodes: f.nodes,
+		Context: t.Context(), OpTimeout: time.Minute, Clock: func() time.Duration { return time.Since(start) }, Calls: f, Names: f.names, Nodes: f.nodes,
 		Client: func() uint64 { return 7 }, Engine: func() Engine { return f }, LastClosed: func(ids.Object) {},
 		Spawn:      func(fn func()) bool { go fn(); return true },
 		Background: func(fn func(context.Context)) bool { go fn(t.Context()); return true },
-		Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:     slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	f.learn(file, 1)
 	return f
@@ -240,8 +240,8 @@ func TestLingering_ReleasesFilesWithoutAName(t *testing.T) {
 		var n inodes.Notice
 		for _, o := range []ids.Object{file, other} {
 			f.nodes.Look(o, cue.Set{}, false)
-			f.nodes.NoteLookup(o, dir, "f", 1, f.opt.BootTime())
-			f.nodes.Revoke(o, &pb.RevokeRequest_Item{Object: uint64(o), What: pb.Grant_FILE, Unlinked: true}, f.opt.BootTime(), &n, func(ids.Object) bool { return true })
+			f.nodes.NoteLookup(o, dir, "f", 1, f.opt.Clock())
+			f.nodes.Revoke(o, &pb.RevokeRequest_Item{Object: uint64(o), What: pb.Grant_FILE, Unlinked: true}, f.opt.Clock(), &n, func(ids.Object) bool { return true })
 		}
 		f.EndLingering()
 		synctest.Wait()

@@ -8,6 +8,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
@@ -52,7 +53,7 @@ func (k *Keeper) Claim(row geoconfig.SliceRow, open func() []uint64) {
 	})
 	if err != nil {
 		if k.opt.Context.Err() == nil {
-			k.opt.Log.Warn("open files and locks could not be claimed from a slice's new active", "slice", uint32(row.ID), "err", err)
+			k.opt.Logger.Warn("open files and locks could not be claimed from a slice's new active", logattr.Slice(row.ID), logattr.Err(err))
 		}
 		return
 	}
@@ -122,7 +123,7 @@ func (k *Keeper) lose(which func(ids.Object, *holding) bool) {
 				kept = append(kept, *h)
 				continue
 			}
-			k.opt.Log.Warn("a lock was lost", "object", o.String())
+			k.opt.Logger.Warn("a lock was lost", logattr.Object(o))
 			t.lost[h.handle] = struct{}{}
 			if dirty && h.lock.Type == mount.WriteLock {
 				t.spoiled[o] = struct{}{}

@@ -39,7 +39,7 @@ type Options struct {
 	Cluster   *contact.Cluster
 	Sessions  Sessions
 	Tickets   *tickets.Table
-	Log       *slog.Logger
+	Logger    *slog.Logger
 	Files     Files
 	// Spawn runs a function in a goroutine that the client joins when it ends,
 	// unless that has begun: then it answers false.

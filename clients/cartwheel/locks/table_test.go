@@ -88,7 +88,7 @@ func TestMayCommit_WaitsWhileLocksAreInDoubt(t *testing.T) {
 }
 
 func TestLost_FailsTheHandleAndOneCommit(t *testing.T) {
-	k := New(Options{IsDirty: func(ids.Object) bool { return true }, Log: silent})
+	k := New(Options{IsDirty: func(ids.Object) bool { return true }, Logger: silent})
 	k.table.set(file, 3, write(5, 0, 99), lockSession{"n", 1})
 	k.lose(func(o ids.Object, _ *holding) bool { return o == file })
 	if err := k.Check(3, file); !fault.Is(err, fault.LostLock) {

@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -95,7 +96,7 @@ func (k *Keeper) releaseLater(o ids.Object, l mount.Lock) {
 			if err == nil || k.opt.Context.Err() != nil || !route.MayComeLater(err) {
 				return // the session's end does it where nothing else can
 			}
-			k.opt.Log.Debug("a lock could not be given up yet", "object", o.String(), "err", err)
+			k.opt.Logger.Debug("a lock could not be given up yet", logattr.Object(o), logattr.Err(err))
 			select {
 			case <-tick.C:
 			case <-k.opt.Context.Done():

@@ -27,19 +27,19 @@ type place struct {
 // Below remembers for which names those below were asked for. It is safe for use
 // by many goroutines; its lock is held over no call but the clock.
 type Below struct {
-	bootTime boottime.Func
+	clock boottime.Func
 
 	mu sync.Mutex // guards by
 	by map[place]time.Duration
 }
 
 // NewBelow returns a Below that remembers nothing.
-func NewBelow(bootTime boottime.Func) *Below { return &Below{bootTime: bootTime} }
+func NewBelow(clock boottime.Func) *Below { return &Below{clock: clock} }
 
 // Bytes is how many bytes of names below a name to ask for, 0 where they were
 // asked for lately. It notes that they are asked for.
 func (b *Below) Bytes(dir ids.Object, name string) uint32 {
-	p, now := place{dir, name}, b.bootTime()
+	p, now := place{dir, name}, b.clock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if last, ok := b.by[p]; ok && now-last < belowAgain {

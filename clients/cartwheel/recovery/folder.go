@@ -22,14 +22,14 @@ const defaultCacheBytes = 10 << 30
 // what was written and not committed, which may not. Copies of what could not be
 // committed lie beside them. One process has a folder at a time.
 type Folder struct {
-	dir   string
-	cache *diskcache.Cache
-	log   *writelog.Log
-	left  []content.Leftover // in the journal when it was opened
-	warn  *slog.Logger
+	dir    string
+	cache  *diskcache.Cache
+	log    *writelog.Log
+	left   []content.Leftover // in the journal when it was opened
+	logger *slog.Logger
 }
 
-// FolderOptions set up a Folder. Only Dir and Log must be given.
+// FolderOptions set up a Folder. Only Dir and Logger must be given.
 type FolderOptions struct {
 	Dir string
 	// CacheBytes bounds the content; 0: 10 GiB.
@@ -37,7 +37,7 @@ type FolderOptions struct {
 	// JournalFileBytes is behind how many bytes the journal begins a new file; 0:
 	// the journal's own choice.
 	JournalFileBytes int64
-	Log              *slog.Logger
+	Logger           *slog.Logger
 }
 
 // OpenFolder takes a folder, and makes it where it is not there.
@@ -45,15 +45,15 @@ func OpenFolder(o FolderOptions) (*Folder, error) {
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
-	f := &Folder{dir: o.Dir, warn: o.Log}
+	f := &Folder{dir: o.Dir, logger: o.Logger}
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, fault.FromOS("recovery.OpenFolder", f.dir, err)
 	}
 	var err error
-	if f.cache, err = diskcache.Open(filepath.Join(f.dir, "chunks"), diskcache.Options{Limit: o.CacheBytes, Log: o.Log}); err != nil {
+	if f.cache, err = diskcache.Open(filepath.Join(f.dir, "chunks"), diskcache.Options{Limit: o.CacheBytes, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
-	if f.log, f.left, err = writelog.Open(filepath.Join(f.dir, "journal"), writelog.Options{Log: o.Log, SegmentBytes: o.JournalFileBytes}); err != nil {
+	if f.log, f.left, err = writelog.Open(filepath.Join(f.dir, "journal"), writelog.Options{Logger: o.Logger, SegmentBytes: o.JournalFileBytes}); err != nil {
 		return nil, errors.Join(err, f.cache.Close())
 	}
 	return f, nil
@@ -82,7 +82,7 @@ func (f *Folder) park(ctx context.Context, p *content.Parked) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return fault.FromOS(op, name, err)
 	}
-	f.warn.Warn("a file was changed by others after writes that a crash left behind: both are kept", "object", p.Object.String(), "copy", name)
+	f.logger.Warn("a file was changed by others after writes that a crash left behind: both are kept", "object", p.Object.String(), "copy", name)
 	return nil
 }
 

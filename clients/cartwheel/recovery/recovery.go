@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -46,7 +47,7 @@ type Options struct {
 	// the context for calls on behalf of one request.
 	Spawn    func(func()) bool
 	Remotely func(context.Context) (context.Context, context.CancelFunc)
-	Log      *slog.Logger
+	Logger   *slog.Logger
 }
 
 // Recoverer recovers what an earlier process left. It is safe for use by many
@@ -102,14 +103,14 @@ func (r *Recoverer) Close() error {
 func (r *Recoverer) object(l content.Leftover) {
 	o, last := l.Object, l.Writes[len(l.Writes)-1].Number
 	defer r.waiting.decided(o)
-	r.opt.Log.Info("writes that a crash left behind are being committed", "object", o.String(), "writes", len(l.Writes))
+	r.opt.Logger.Info("writes that a crash left behind are being committed", logattr.Object(o), slog.Int("writes", len(l.Writes)))
 	for {
 		err := r.try(o, &l)
 		if err == nil {
 			r.opt.Folder.log.Forget(o, last) // what is written since it was decided stays
 			return
 		}
-		r.opt.Log.Warn("writes that a crash left behind stay in the journal", "object", o.String(), "err", err)
+		r.opt.Logger.Warn("writes that a crash left behind stay in the journal", logattr.Object(o), logattr.Err(err))
 		select {
 		case <-time.After(tryAgainAfter):
 		case <-r.opt.Context.Done():
@@ -172,7 +173,7 @@ func (r *Recoverer) remake(ctx context.Context, l *content.Leftover) error {
 		return err // it stays in the journal, and is tried again
 	default:
 		l.Writes = rest
-		r.opt.Log.Warn("a file that a crash left behind cannot be made", "name", string(create.Name), "err", err)
+		r.opt.Logger.Warn("a file that a crash left behind cannot be made", slog.String("name", string(create.Name)), logattr.Err(err))
 	}
 	return nil
 }

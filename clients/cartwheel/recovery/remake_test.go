@@ -77,7 +77,7 @@ func TestRemake_GoesByWhatTheActiveHas(t *testing.T) {
 				{Number: 1, Written: content.Written{Kind: content.WriteCreate, Data: create}},
 				{Number: 2},
 			}}
-			r := New(Options{Calls: &x.node, MakeApart: x.node.makeApart, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			r := New(Options{Calls: &x.node, MakeApart: x.node.makeApart, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			if err := r.remake(t.Context(), &l); (err != nil) != x.fails {
 				t.Errorf("got %v", err)
 			}

@@ -68,7 +68,7 @@ func (b *Builder) Rename(r Rename, run func(source, target ids.Object) error) er
 // ask instead.
 func (b *Builder) follow(at inodes.Name, means inodes.Meaning, dir ids.Object) {
 	left := b.opt.Names.Means(dir, at.Name, b.opt.Nodes.ObjectAt(means.Child))
-	now := b.opt.BootTime()
+	now := b.opt.Clock()
 	if means.Child == 0 || means.Until <= now {
 		return
 	}

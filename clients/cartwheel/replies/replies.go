@@ -25,10 +25,10 @@ const (
 
 // Options set up a Builder. None may be missing.
 type Options struct {
-	Names    *names.Cache
-	Nodes    *inodes.Table
-	Kernel   *inodes.Kernel
-	BootTime boottime.Func
+	Names  *names.Cache
+	Nodes  *inodes.Table
+	Kernel *inodes.Kernel
+	Clock  boottime.Func
 	// Engine returns the content engine, once there are files.
 	Engine func() *content.Engine
 }
@@ -80,7 +80,7 @@ func (b *Builder) stat(a *pb.Attr, left time.Duration) (mount.Attr, time.Duratio
 func (b *Builder) Attr(a *pb.Attr) mount.AttrReply {
 	left, own := b.opt.Names.Good(a)
 	if !own && left > 0 {
-		left = min(left, b.opt.Nodes.CachedFor(ids.Object(a.Object), b.opt.BootTime()))
+		left = min(left, b.opt.Nodes.CachedFor(ids.Object(a.Object), b.opt.Clock()))
 	}
 	var r mount.AttrReply
 	r.Attr, r.Valid = b.stat(a, left)
@@ -126,7 +126,7 @@ func (b *Builder) Name(dir mount.Inode, name string, child mount.Inode, left tim
 	if left <= 0 {
 		return 0
 	}
-	now := b.opt.BootTime()
+	now := b.opt.Clock()
 	if !b.opt.Nodes.MayCache(dir, name, child, now, now+left) {
 		return 0
 	}

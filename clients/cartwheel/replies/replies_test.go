@@ -68,7 +68,7 @@ func newBuilder(t *testing.T, own bool) (*Builder, *inodes.Table, *kernel) {
 			t.Error(err)
 		}
 	})
-	return New(Options{Names: cache, Nodes: table, Kernel: k, BootTime: func() time.Duration { return time.Hour }, Engine: func() *content.Engine { return engine }}), table, told
+	return New(Options{Names: cache, Nodes: table, Kernel: k, Clock: func() time.Duration { return time.Hour }, Engine: func() *content.Engine { return engine }}), table, told
 }
 
 func TestStat_CountsBlocks(t *testing.T) {

@@ -25,7 +25,7 @@ type Options struct {
 	Names    *names.Cache
 	Tickets  *tickets.Table
 	Deferred *deferred.Publisher
-	BootTime boottime.Func
+	Clock    boottime.Func
 	// IsFar reports whether the active of a slice is so far away that what may
 	// be asked of it next is worth having in advance.
 	IsFar func(ids.Slice) bool
@@ -42,7 +42,7 @@ type Resolver struct {
 }
 
 // New returns a Resolver that has seen no names.
-func New(o Options) *Resolver { return &Resolver{opt: o, below: prefetch.NewBelow(o.BootTime)} }
+func New(o Options) *Resolver { return &Resolver{opt: o, below: prefetch.NewBelow(o.Clock)} }
 
 // DropCaches hears that all names were dropped on purpose: those below a directory
 // may come along again at once.

@@ -36,8 +36,8 @@ type Options struct {
 	Sessions *session.Manager
 	Router   *route.Router
 	// Engine returns the content engine; nil: there are no files yet.
-	Engine   func() *content.Engine
-	BootTime boottime.Func
+	Engine func() *content.Engine
+	Clock  boottime.Func
 	// Spawn runs a function in a goroutine that the client joins.
 	Spawn func(func()) bool
 }
@@ -74,7 +74,7 @@ func (h *Handler) Revoke(_ ids.Node, items []*pb.RevokeRequest_Item, done func(h
 		if item.What == pb.Grant_ALONE {
 			continue
 		}
-		held = append(held, h.opt.Nodes.Revoke(o, item, h.opt.BootTime(), &n, h.isOwn)...)
+		held = append(held, h.opt.Nodes.Revoke(o, item, h.opt.Clock(), &n, h.isOwn)...)
 		if item.What == pb.Grant_FILE || item.Unlinked {
 			if engine := h.opt.Engine(); engine != nil {
 				engine.Invalidate(o)
@@ -164,7 +164,7 @@ func (h *Handler) lookAnew(which func(ids.Object) bool) {
 	if h.opt.Engine() == nil {
 		return
 	}
-	n := h.opt.Nodes.ForgetOpen(h.opt.BootTime(), func(o ids.Object) bool { return which(o) && !h.isCovered(o) })
+	n := h.opt.Nodes.ForgetOpen(h.opt.Clock(), func(o ids.Object) bool { return which(o) && !h.isCovered(o) })
 	h.drop(&n)
 }
 
@@ -193,7 +193,7 @@ func (h *Handler) Doubt(objects ...ids.Object) {
 		}
 		h.opt.Names.Forget(o)
 		h.opt.Engine().Invalidate(o)
-		n := h.opt.Nodes.ForgetObject(o, h.opt.BootTime())
+		n := h.opt.Nodes.ForgetObject(o, h.opt.Clock())
 		h.opt.Kernel.Tell(&n, false, nil)
 	}
 }

@@ -73,7 +73,7 @@ func newFixture(t *testing.T) *fixture {
 	spawn := func(fn func()) bool { go fn(); return true }
 	var kept receipts.Table
 	publisher := deferred.New(deferred.Options{
-		Context: t.Context(), Names: cache, Receipts: &kept, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), BootTime: clock,
+		Context: t.Context(), Names: cache, Receipts: &kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock,
 		Told: func(ids.Object, uint64, uint64) {}, AdvancePages: func(ids.Object, uint64, uint64) {}, Doubt: func(...ids.Object) {},
 		Send: func(_ context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 			time.Sleep(publishing)
@@ -83,7 +83,7 @@ func newFixture(t *testing.T) *fixture {
 		UntilKnown: func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
 	})
 	f.Handler = New(Options{
-		Names: cache, Nodes: table, Kernel: k, Deferred: publisher, Engine: func() *content.Engine { return nil }, BootTime: clock, Spawn: spawn,
+		Names: cache, Nodes: table, Kernel: k, Deferred: publisher, Engine: func() *content.Engine { return nil }, Clock: clock, Spawn: spawn,
 	})
 	m := cache.MarkDir(dir)
 	cache.Learn(&m, active, []*pb.Grant{{Object: uint64(dir), What: pb.Grant_NAMES}, {Object: uint64(dir), What: pb.Grant_ALONE}}, func(l *names.Learner) { l.Complete(dir) })

@@ -41,8 +41,8 @@ type Nodes interface {
 
 // Options set up a Gauge. None may be missing.
 type Options struct {
-	Nodes    Nodes
-	BootTime boottime.Func
+	Nodes Nodes
+	Clock boottime.Func
 	// Copies is how many nodes keep each file; it must not block.
 	Copies func() int
 	// Remotely bounds calls to nodes on behalf of a request.
@@ -66,7 +66,7 @@ func New(o Options) *Gauge { return &Gauge{opt: o} }
 // Get returns the space of the tree. It fails only where no node answers.
 func (g *Gauge) Get(ctx context.Context) (mount.Space, error) {
 	g.mu.Lock()
-	if g.until > g.opt.BootTime() {
+	if g.until > g.opt.Clock() {
 		defer g.mu.Unlock()
 		return g.space, nil
 	}
@@ -80,7 +80,7 @@ func (g *Gauge) Get(ctx context.Context) (mount.Space, error) {
 	out := spaceOf(answers, g.opt.Copies())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.space, g.until = out, g.opt.BootTime()+keptFor
+	g.space, g.until = out, g.opt.Clock()+keptFor
 	return out, nil
 }
 

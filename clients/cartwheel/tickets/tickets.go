@@ -27,8 +27,8 @@ const (
 // Options set up a Table. None may be missing.
 type Options struct {
 	// Who is what the nodes said of this client's key; nil: nothing yet.
-	Who      func() *pb.HelloResponse
-	BootTime boottime.Func
+	Who   func() *pb.HelloResponse
+	Clock boottime.Func
 	// Renew asks an object's active for its attributes, and hands what comes to
 	// Learn. A failure needs no word: the node that is shown no ticket has one.
 	Renew func(ctx context.Context, o ids.Object)
@@ -82,7 +82,7 @@ func (t *Table) Learn(a *pb.Attr) {
 	if a == nil || len(a.Ticket) == 0 {
 		return
 	}
-	now := t.opt.BootTime()
+	now := t.opt.Clock()
 	t.any.Store(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (t *Table) Readable(ctx context.Context, o ids.Object, root chunk.Address) 
 		return nil
 	}
 	v := t.Of(o).version(root)
-	if half := time.Duration(t.opt.Who().GetTicketNs() / 2); v.ticket == nil || t.opt.BootTime()-v.at > half {
+	if half := time.Duration(t.opt.Who().GetTicketNs() / 2); v.ticket == nil || t.opt.Clock()-v.at > half {
 		t.opt.Renew(ctx, o)
 		v = t.Of(o).version(root)
 	}

@@ -26,8 +26,8 @@ type user struct {
 func newUser() *user {
 	u := &user{}
 	u.Table = New(Options{
-		Who:      func() *pb.HelloResponse { return &pb.HelloResponse{TicketNs: uint64(life)} },
-		BootTime: func() time.Duration { return u.now },
+		Who:   func() *pb.HelloResponse { return &pb.HelloResponse{TicketNs: uint64(life)} },
+		Clock: func() time.Duration { return u.now },
 		Renew: func(_ context.Context, o ids.Object) {
 			if u.renewed = append(u.renewed, o); u.renew != nil {
 				u.renew(o)

@@ -26,8 +26,8 @@ import (
 type Options struct {
 	// Limit bounds the bytes on disk; the oldest segment goes when it is hit.
 	// At least 1 MiB.
-	Limit int64
-	Log   *slog.Logger
+	Limit  int64
+	Logger *slog.Logger
 }
 
 // queueBytes bounds what waits to be written; what does not fit is not kept.
@@ -39,7 +39,7 @@ type Cache struct {
 	limit   int64
 	segment int64 // bytes after which a new segment is begun
 	lock    *dirlock.Lock
-	log     *slog.Logger
+	logger  *slog.Logger
 	done    chan struct{}
 
 	mu       sync.Mutex
@@ -89,11 +89,11 @@ func Open(dir string, o Options) (*Cache, error) {
 		return nil, fault.FromOS(op, dir, err)
 	}
 	c := &Cache{
-		dir: dir, limit: o.Limit, segment: min(max(o.Limit/16, 256<<10), 64<<20), lock: lock, log: o.Log,
+		dir: dir, limit: o.Limit, segment: min(max(o.Limit/16, 256<<10), 64<<20), lock: lock, logger: o.Logger,
 		done: make(chan struct{}), index: map[string]place{},
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
 	}
 	c.work = sync.NewCond(&c.mu)
 	if err := c.load(); err != nil {
@@ -164,7 +164,7 @@ func (c *Cache) Get(key []byte) ([]byte, bool) {
 	}
 	c.mu.Unlock()
 	if !good {
-		c.log.Warn("a record of the disk cache is damaged", slog.String("file", c.name(p.seg.number)), logattr.Err(err))
+		c.logger.Warn("a record of the disk cache is damaged", slog.String("file", c.name(p.seg.number)), logattr.Err(err))
 		return nil, false
 	}
 	if oldest {
@@ -227,7 +227,7 @@ func (c *Cache) write() {
 		c.writing = false
 		if err != nil && !c.broken {
 			c.broken = true
-			c.log.Warn("the disk cache takes no more", slog.String("dir", c.dir), logattr.Err(err))
+			c.logger.Warn("the disk cache takes no more", slog.String("dir", c.dir), logattr.Err(err))
 		}
 		c.work.Broadcast()
 	}
@@ -305,7 +305,7 @@ func (c *Cache) drop(s *segment) {
 	c.used -= s.size
 	c.retire(s, true)
 	if err := os.Remove(c.name(s.number)); err != nil {
-		c.log.Warn("a segment of the disk cache cannot be removed", slog.String("file", c.name(s.number)), logattr.Err(err))
+		c.logger.Warn("a segment of the disk cache cannot be removed", slog.String("file", c.name(s.number)), logattr.Err(err))
 	}
 }
 

@@ -32,7 +32,7 @@ func (l *Log) putLocked(r *record) (*segment, error) {
 			return nil, err
 		}
 		if err := l.compact(); err != nil {
-			l.log.Warn("old writes could not be moved forward in the write journal", logattr.Err(err))
+			l.logger.Warn("old writes could not be moved forward in the write journal", logattr.Err(err))
 		}
 		if l.err != nil { // the sync failed: nothing more is taken
 			return nil, l.stateLocked(op)
@@ -103,7 +103,7 @@ func (l *Log) collect() {
 func (l *Log) remove(s *segment) {
 	_ = s.file.Close() // it goes anyway
 	if err := os.Remove(s.file.Name()); err != nil {
-		l.log.Warn("a file of the write journal cannot be removed", slog.String("file", s.file.Name()), logattr.Err(err))
+		l.logger.Warn("a file of the write journal cannot be removed", slog.String("file", s.file.Name()), logattr.Err(err))
 	}
 }
 
@@ -186,7 +186,7 @@ func (l *Log) wakeLocked() {
 func (l *Log) keepSynced() {
 	for range l.full {
 		if err := l.Sync(); err != nil && !fault.Is(err, fault.Closed) {
-			l.log.Warn("the write journal cannot be synced", logattr.Err(err))
+			l.logger.Warn("the write journal cannot be synced", logattr.Err(err))
 		}
 	}
 }

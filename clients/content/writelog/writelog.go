@@ -31,7 +31,7 @@ const segmentBytes = 16 << 20
 
 // Options sets up a Log.
 type Options struct {
-	Log *slog.Logger
+	Logger *slog.Logger
 	// SegmentBytes is for tests; 0: 16 MiB.
 	SegmentBytes int64
 	// Sync is for tests; nil: the file's own.
@@ -40,11 +40,11 @@ type Options struct {
 
 // Log is a directory with the write journal.
 type Log struct {
-	dir   string
-	limit int64
-	lock  *dirlock.Lock
-	log   *slog.Logger
-	sync  func(*os.File) error
+	dir    string
+	limit  int64
+	lock   *dirlock.Lock
+	logger *slog.Logger
+	sync   func(*os.File) error
 
 	full    chan struct{} // wakes the goroutine that syncs; closed by Close
 	syncing sync.WaitGroup
@@ -96,7 +96,7 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 		return nil, nil, fault.FromOS(op, dir, err)
 	}
 	l := &Log{
-		dir: dir, limit: o.SegmentBytes, lock: lock, log: o.Log, sync: o.Sync, next: 1, full: make(chan struct{}, 1),
+		dir: dir, limit: o.SegmentBytes, lock: lock, logger: o.Logger, sync: o.Sync, next: 1, full: make(chan struct{}, 1),
 		objects: map[ids.Object]*object{}, owed: map[ids.Object]record{},
 	}
 	if l.limit <= 0 {
@@ -105,8 +105,8 @@ func Open(dir string, o Options) (*Log, []content.Leftover, error) {
 	if l.sync == nil {
 		l.sync = (*os.File).Sync
 	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
+	if l.logger == nil {
+		l.logger = slog.New(slog.DiscardHandler)
 	}
 	left, err := l.load()
 	if err == nil {
@@ -200,7 +200,7 @@ func (l *Log) Done(id ids.Object, from, upto uint64, version uint64) {
 	_, err := l.putLocked(&r)
 	if err != nil && upto >= from {
 		l.owed[id] = r
-		l.log.Warn("the write journal could not note a commit yet", logattr.Object(id), logattr.Err(err))
+		l.logger.Warn("the write journal could not note a commit yet", logattr.Object(id), logattr.Err(err))
 	}
 	l.finish(id, from, upto)
 	l.forget(id)

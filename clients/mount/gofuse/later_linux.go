@@ -84,7 +84,7 @@ func (a *laters) interrupt(request uint64) bool {
 	defer a.mu.Unlock()
 	l := a.reads[request]
 	if l != nil {
-		l.interrupt()
+		l.interruptLocked()
 	}
 	return l != nil
 }
@@ -96,7 +96,7 @@ func (a *laters) interruptAll() bool {
 	defer a.mu.Unlock()
 	a.over = true
 	for _, l := range a.reads {
-		l.interrupt()
+		l.interruptLocked()
 	}
 	return len(a.reads) > 0
 }
@@ -108,8 +108,8 @@ func (a *laters) isOver() bool {
 	return a.over
 }
 
-// interrupt lets who works on the read after all know; the mutex is held.
-func (l *later) interrupt() {
+// interruptLocked lets who works on the read after all know; the mutex is held.
+func (l *later) interruptLocked() {
 	if !l.interrupted {
 		l.interrupted = true
 		close(l.cancel)

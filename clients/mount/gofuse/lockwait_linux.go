@@ -33,8 +33,8 @@ type lockWait struct {
 	interrupted bool
 }
 
-// interrupt lets the file system know; the mutex is held.
-func (l *lockWait) interrupt() {
+// interruptLocked lets the file system know; the mutex is held.
+func (l *lockWait) interruptLocked() {
 	if !l.interrupted {
 		l.interrupted = true
 		close(l.cancel)
@@ -89,7 +89,7 @@ func (a *lockWaits) interrupt(request uint64) bool {
 	defer a.mu.Unlock()
 	l := a.waiting[request]
 	if l != nil {
-		l.interrupt()
+		l.interruptLocked()
 	}
 	return l != nil
 }
@@ -99,7 +99,7 @@ func (a *lockWaits) interruptAll() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range a.waiting {
-		l.interrupt()
+		l.interruptLocked()
 	}
 	return len(a.waiting) > 0
 }

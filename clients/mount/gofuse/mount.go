@@ -100,7 +100,7 @@ func (m *Server) options(o mount.Options) *fuse.MountOptions {
 		Debug:                    o.Debug,
 		Logger:                   slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		PanicHandler: func(cause any) fuse.Status {
-			log.Error("request panicked", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			log.Error("request panicked", slog.String("cause", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
 			return fuse.EIO
 		},
 		ExtraCapabilities:    capabilities,

@@ -14,7 +14,7 @@ import (
 // system.
 func (c *connection) Serve() {
 	c.mu.Lock()
-	c.spawn()
+	c.spawnLocked()
 	c.mu.Unlock()
 	c.turn <- struct{}{}
 	c.workers.Wait()
@@ -22,8 +22,8 @@ func (c *connection) Serve() {
 	c.b.OnUnmount()
 }
 
-// spawn starts a worker that waits for the turn; the mutex is held.
-func (c *connection) spawn() {
+// spawnLocked starts a worker that waits for the turn; the mutex is held.
+func (c *connection) spawnLocked() {
 	c.all++
 	c.idle++
 	c.workers.Go(c.work)
@@ -131,7 +131,7 @@ func (c *connection) begin(w *worker, in []byte) {
 func (c *connection) pass() {
 	c.mu.Lock()
 	if c.idle == 0 { // their number is bounded by refuse
-		c.spawn()
+		c.spawnLocked()
 	}
 	c.mu.Unlock()
 	c.turn <- struct{}{}

@@ -133,7 +133,7 @@ func (a *Allocator) newSlice(ctx context.Context, policy geoconfig.Policy, rows 
 		if err != nil {
 			return row, err
 		}
-		a.o.Logger.Info("made a slice", logattr.Slice(row.ID), slog.Any("home", policy.Home), slog.Int("level", policy.Level))
+		a.o.Logger.Info("made a slice", logattr.Slice(row.ID), slog.String("home", string(policy.Home)), slog.Int("level", policy.Level))
 		return row, a.awaitLeader(ctx, row)
 	}
 	return geoconfig.SliceRow{}, fault.E(fault.NoSpace, "allocation.newSlice", "", "no slice ID is left")

@@ -12,6 +12,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
@@ -80,7 +81,7 @@ func (l *Leader) Slices() []geoconfig.SliceRow {
 // when ctx ends.
 func (l *Leader) Begin(ctx context.Context, id ids.Slice) {
 	if err := l.format(ctx, id); err != nil && ctx.Err() == nil {
-		l.o.Logger.Error("a new slice could not be prepared", "slice", uint32(id), "error", err)
+		l.o.Logger.Error("a new slice could not be prepared", logattr.Slice(id), logattr.Err(err))
 		return
 	}
 	l.o.Resume(id)

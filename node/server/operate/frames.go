@@ -5,6 +5,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/wire"
@@ -77,7 +78,7 @@ func (f *frames) sendFrame(key frameKey, frame [][]byte) {
 	}
 	err := f.network.Send(string(key.peer), key.class, m, frame...)
 	if err != nil && !fault.Is(err, fault.Unreachable) {
-		f.logger.Debug("a frame to a peer was lost", "node", key.peer, "error", err)
+		f.logger.Debug("a frame to a peer was lost", logattr.Node(key.peer), logattr.Err(err))
 	}
 }
 

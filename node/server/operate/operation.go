@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
@@ -47,7 +48,7 @@ func (l *Loop) operate(op *Operation) {
 	}, op.Op, op.Body)
 	switch out := &op.outcome; {
 	case out.Err != nil:
-		l.o.Logger.Error("an operation could not be evaluated", "slice", s.id, "error", out.Err)
+		l.o.Logger.Error("an operation could not be evaluated", logattr.Slice(s.id), logattr.Err(out.Err))
 		l.finish(op, Answer{Err: fault.Wrap(fault.IO, "operate.Evaluate", "", out.Err)})
 	case out.Blocked != 0:
 		l.park(s, op, out.Blocked)

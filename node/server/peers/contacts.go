@@ -6,6 +6,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 )
 
 // Host is what contacts ask of the node's connections.
@@ -44,16 +45,16 @@ func (c *Contacts) Update(roster []geoconfig.Node) {
 			err = c.Host.Keep(string(n.ID), true)
 		}
 		if err != nil {
-			c.Logger.Warn("a node's row names no usable address", "peer", n.ID, "error", err)
+			c.Logger.Warn("a node's row names no usable address", logattr.Peer(string(n.ID)), logattr.Err(err))
 		}
 	}
 	for id := range before {
 		if c.met[id] {
 			continue
 		}
-		c.Logger.Info("a node left the roster", "peer", id)
+		c.Logger.Info("a node left the roster", logattr.Peer(string(id)))
 		if err := c.Host.Forget(string(id)); err != nil {
-			c.Logger.Warn("a node that left cannot be forgotten", "peer", id, "error", err)
+			c.Logger.Warn("a node that left cannot be forgotten", logattr.Peer(string(id)), logattr.Err(err))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/logattr"
 )
 
 // aheadEvery is the least time between two complaints of peers' clocks.
@@ -33,5 +34,5 @@ func (s *Stamps) Observe(peer string, stamp uint64) {
 		s.skipped.Add(1)
 		return
 	}
-	s.Logger.Warn("a peer's clock is ahead", "peer", peer, "error", err, "more", s.skipped.Swap(0))
+	s.Logger.Warn("a peer's clock is ahead", logattr.Peer(peer), logattr.Err(err), slog.Uint64("more", s.skipped.Swap(0)))
 }

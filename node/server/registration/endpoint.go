@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/wire"
 )
 
@@ -46,7 +47,7 @@ func (e *Endpoint) ListenLocal() {
 		return
 	}
 	if err := e.Host.ListenLocal(path, mode); err != nil {
-		e.Logger.Warn("processes on this machine have no socket of their own", "path", path, "error", err)
+		e.Logger.Warn("processes on this machine have no socket of their own", logattr.Path(path), logattr.Err(err))
 	}
 }
 

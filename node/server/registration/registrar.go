@@ -14,6 +14,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/server/ticket"
 )
 
@@ -94,7 +95,7 @@ func (r *Registrar) Refresh(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if err := r.put(call); err != nil && ctx.Err() == nil {
-		r.o.Logger.Debug("the node's row could not be refreshed", "error", err)
+		r.o.Logger.Debug("the node's row could not be refreshed", logattr.Err(err))
 	}
 }
 

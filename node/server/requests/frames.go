@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/wire"
@@ -27,7 +28,7 @@ func (f *Frames) Take(m wire.Message) {
 	}
 	messages, err := operate.DecodeFrame(m.Payload.Bytes())
 	if err != nil {
-		f.Logger.Warn("a frame of a peer makes no sense", "peer", m.Peer, "error", err)
+		f.Logger.Warn("a frame of a peer makes no sense", logattr.Peer(m.Peer), logattr.Err(err))
 		return
 	}
 	shared := slices.ContainsFunc(messages, func(m *replica.Message) bool { return len(m.Entries)+len(m.Leases) > 0 })

@@ -35,7 +35,7 @@ func (s *Surveyor) auditSites(ctx context.Context) (changed bool) {
 		s.o.Logger.Warn("the site audit found nodes that are not where they are said to be", slog.String("finding", f.String()))
 	}
 	for _, f := range over {
-		s.o.Logger.Info("what the site audit found is so no more", slog.String("kind", string(f.Kind)), logattr.Peer(string(f.Other)), slog.Any("site", f.OtherSite))
+		s.o.Logger.Info("what the site audit found is so no more", slog.String("kind", string(f.Kind)), logattr.Peer(string(f.Other)), logattr.Site(f.OtherSite))
 	}
 	if len(begun)+len(over) == 0 {
 		return false
