@@ -29,7 +29,7 @@ type base struct {
 func newBase(d *Deps) base {
 	id := ids.Node(d.Key.KeyID())
 	return base{id: id, boot: d.Random.Uint64(), began: d.Clock(), clock: d.Clock, wall: d.Wall, hlc: hlc.New(d.Wall),
-		chance: &source{rand: d.Random}, logger: d.Logger.With("node", shortID(id))}
+		chance: &source{rand: d.Random}, logger: d.Logger.With(slog.String("node", shortID(id)))}
 }
 
 // shortID is the end of a node's ID, which tells nodes apart in a log.

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/content/diskcache"
 	"cartwheel.dev/clients/content/writelog"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/logattr"
 )
 
 // defaultCacheBytes bounds the disk cache where no limit is given.
@@ -82,7 +83,7 @@ func (f *Folder) park(ctx context.Context, p *content.Parked) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return fault.FromOS(op, name, err)
 	}
-	f.logger.Warn("a file was changed by others after writes that a crash left behind: both are kept", "object", p.Object.String(), "copy", name)
+	f.logger.Warn("a file was changed by others after writes that a crash left behind: both are kept", logattr.Object(p.Object), slog.String("copy", name))
 	return nil
 }
 

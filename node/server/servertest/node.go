@@ -39,7 +39,7 @@ func (n *Node) Start() {
 	}
 	var logger *slog.Logger
 	if n.c.o.Log {
-		logger = slog.New(slog.NewTextHandler(testWriter{n.c.t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With("index", n.Index)
+		logger = slog.New(slog.NewTextHandler(testWriter{n.c.t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With(slog.Int("index", n.Index))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
