@@ -97,7 +97,9 @@ func (r *Router) Known(id ids.Slice) (geoconfig.SliceRow, bool) {
 	return row, ok
 }
 
-// Row returns a slice's row, asking the nodes if it is not known.
+// Row returns a slice's row, asking the nodes if it is not known. A slice that no
+// node knows is NotFound, but for the root's: a new cluster is about to make it,
+// so that is Again.
 func (r *Router) Row(ctx context.Context, id ids.Slice) (geoconfig.SliceRow, error) {
 	if row, ok := r.Known(id); ok {
 		return row, nil
@@ -106,7 +108,11 @@ func (r *Router) Row(ctx context.Context, id ids.Slice) (geoconfig.SliceRow, err
 	if row, ok := r.Known(id); ok {
 		return row, nil
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case id == ids.RootSlice:
+		err = fault.E(fault.Again, "route.Row", "", "the tree has no root yet: a new cluster makes it once its nodes have found one another")
+	default:
 		err = fault.Errorf(fault.NotFound, "route.Row", "", "no node knows slice %d", id)
 	}
 	return geoconfig.SliceRow{}, err

@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"go.uber.org/goleak"
@@ -73,5 +74,25 @@ func TestRow_ASilentNodeHoldsUpNoQuestion(t *testing.T) {
 	}
 	if _, err := r.Row(ctx, 77); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a slice that nobody knows: %v, want NotFound", err)
+	}
+}
+
+// TestActive_AwaitsTheRootOfANewCluster asks for the root before anybody made it.
+func TestActive_AwaitsTheRootOfANewCluster(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Expected: 3, Rootless: true})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	r := route.New(connected(ctx, t, c), slog.New(slog.DiscardHandler), nil)
+	defer r.Close()
+	if _, err := r.Row(ctx, ids.RootSlice); !fault.Is(err, fault.Again) {
+		t.Fatalf("the root that is not there yet: %v, want Again", err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		asked <- r.Active(ctx, ids.RootSlice, func(context.Context, ids.Node, ids.Epoch) (*pb.Refusal, error) { return nil, nil })
+	}()
+	c.Join("b")
+	if err := <-asked; err != nil {
+		t.Errorf("the root of a new cluster: %v", err)
 	}
 }

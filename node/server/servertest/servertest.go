@@ -29,6 +29,9 @@ type Options struct {
 	// Expected is how many nodes must be there before the root slice is made;
 	// 0: all.
 	Expected int
+	// Rootless has Start not wait for the root. Where Expected is more than Sites
+	// has, nobody makes it before Join.
+	Rootless bool
 	// Configure changes a node's configuration before it starts.
 	Configure func(i int, c *server.Config)
 	// Depend changes what a node is given before it starts.
@@ -61,7 +64,8 @@ const ClusterID ids.Cluster = "test"
 // machine leases of seconds lapse until it gets its turn.
 const startLimit = 2 * time.Minute
 
-// Start runs a cluster and waits until its root is there.
+// Start runs a cluster and waits until its root is there, unless it is to be
+// without one.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	if len(o.Sites) == 0 {
@@ -94,7 +98,9 @@ func Start(t testing.TB, o Options) *Cluster {
 	for _, n := range c.Nodes {
 		n.Start()
 	}
-	c.AwaitRoot(ctx)
+	if !o.Rootless {
+		c.AwaitRoot(ctx)
+	}
 	return c
 }
 
