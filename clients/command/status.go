@@ -135,6 +135,8 @@ func (v sliceView) lacks() string {
 	switch {
 	case v.Serving == nil:
 		return "has no active that answers"
+	case !*v.Serving:
+		return "does not serve: " + v.Why
 	case normal < v.Policy.Level:
 		return fmt.Sprintf("has %d of %d copies (%s)", normal, v.Policy.Level, strip(v.Members))
 	}
