@@ -1,0 +1,247 @@
+package cockroach
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// The files are named NNNN_what.sql. Those of migrations run everywhere, each
+// once. Those of locality need what only CockroachDB has.
+//
+//go:embed migrations/*.sql locality/*.sql
+var files embed.FS
+
+// Kinds of migrations, as table migrations has them.
+const (
+	schemaKind   = "schema"
+	localityKind = "locality"
+)
+
+// migration is one file.
+type migration struct {
+	kind       string
+	version    int
+	name       string
+	statements []string
+	// regions is how many regions the database must span; only of locality.
+	regions int
+}
+
+// migrationsOf reads the files of one kind, in the order of their versions.
+func migrationsOf(kind string) ([]migration, error) {
+	dir := map[string]string{schemaKind: "migrations", localityKind: "locality"}[kind]
+	names, err := fs.Glob(files, dir+"/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var out []migration
+	for i, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		m := migration{kind: kind, name: path.Base(name), statements: statementsOf(string(text))}
+		number, _, _ := strings.Cut(m.name, "_")
+		if m.version, err = strconv.Atoi(number); err != nil || m.version != i+1 {
+			return nil, fmt.Errorf("migration %s: its number has to be %d", m.name, i+1)
+		}
+		if _, needs, ok := strings.Cut(string(text), regionsMark); ok {
+			if _, err := fmt.Sscan(needs, &m.regions); err != nil {
+				return nil, fmt.Errorf("migration %s: %w", m.name, err)
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// regionsMark precedes the number of regions that a file of locality needs.
+const regionsMark = "-- Regions needed: "
+
+// statementsOf cuts a file at the semicolons that end a line, without its
+// comments.
+func statementsOf(text string) []string {
+	var out []string
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if trimmed := strings.TrimSpace(line); trimmed == "" || strings.HasPrefix(trimmed, "--") {
+			continue
+		}
+		body, ends := strings.CutSuffix(line, ";")
+		lines = append(lines, body)
+		if ends {
+			out, lines = append(out, strings.Join(lines, "\n")), nil
+		}
+	}
+	if len(lines) > 0 {
+		out = append(out, strings.Join(lines, "\n"))
+	}
+	return out
+}
+
+// schemaVersion returns the version of the tables; 0: there are none.
+func schemaVersion(ctx context.Context, q querier) (int, error) {
+	var version int
+	err := q.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations WHERE kind = $1", schemaKind).Scan(&version)
+	if codeOf(err) == codeNoTable {
+		return 0, nil
+	}
+	return version, err
+}
+
+// checkVersion compares the tables' version with this program's.
+func checkVersion(version int) error {
+	const op fault.Op = "cockroach.Open"
+	known, err := migrationsOf(schemaKind)
+	if err != nil {
+		return err
+	}
+	switch {
+	case version > len(known):
+		return fault.Errorf(fault.NewerVersion, op, "", "the tables are of version %d and this program knows up to %d: install the newer program", version, len(known))
+	case version == 0:
+		return fault.E(fault.Invalid, op, "", "the database has no tables of Cartwheel: run cartwheel geo-config init")
+	case version < len(known):
+		return fault.Errorf(fault.Invalid, op, "", "the tables are of version %d and this program needs %d: run cartwheel geo-config init", version, len(known))
+	}
+	return nil
+}
+
+// Report says what a migration found and did.
+type Report struct {
+	// Database is what the server calls itself.
+	Database string `json:"database"`
+	// Version is that of the tables now.
+	Version int `json:"version"`
+	// Applied are the files that ran, in order.
+	Applied []string `json:"applied,omitempty"`
+	// Skipped says of each file of locality that did not run why.
+	Skipped []string `json:"skipped,omitempty"`
+	// Regions of the database, the primary one first; none on PostgreSQL.
+	Regions []string `json:"regions,omitempty"`
+}
+
+// Migrate makes the tables or brings them to this program's version, and on
+// CockroachDB homes them in the database's regions. It may be repeated, and may
+// run beside other processes: every statement may. Running it again after a
+// region was added adds the region.
+//
+// It runs each statement by itself, as CockroachDB asks for changes of a schema,
+// and notes a file when all of its statements succeeded.
+func Migrate(ctx context.Context, o Options, l Locality) (Report, error) {
+	const op fault.Op = "cockroach.Migrate"
+	pool, where, err := connect(o)
+	if err != nil {
+		return Report{}, err
+	}
+	defer pool.Close()
+	schema := o.Schema
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	m := &migrator{pool: pool, schema: schema}
+	if err := m.run(ctx, l); err != nil {
+		return Report{}, failure(op, where, err)
+	}
+	return m.report, nil
+}
+
+// migrator is one run of Migrate.
+type migrator struct {
+	pool    *pgxpool.Pool
+	schema  string
+	dialect dialect
+	report  Report
+}
+
+func (m *migrator) run(ctx context.Context, l Locality) error {
+	var err error
+	if m.dialect, err = dialectOf(ctx, m.pool); err != nil {
+		return err
+	}
+	m.report.Database = m.dialect.version
+	version, err := schemaVersion(ctx, m.pool)
+	if err != nil {
+		return err
+	}
+	if err := checkVersion(version); fault.Is(err, fault.NewerVersion) {
+		return err
+	}
+	for _, s := range []string{
+		`CREATE SCHEMA IF NOT EXISTS "` + m.schema + `"`,
+		`CREATE TABLE IF NOT EXISTS migrations (kind TEXT NOT NULL, version INT8 NOT NULL, name TEXT NOT NULL, PRIMARY KEY (kind, version))`,
+	} {
+		if err := m.exec(ctx, s); err != nil {
+			return err
+		}
+	}
+	list, err := migrationsOf(schemaKind)
+	if err != nil {
+		return err
+	}
+	for _, file := range list[version:] {
+		if err := m.apply(ctx, file, file.statements); err != nil {
+			return err
+		}
+	}
+	m.report.Version = len(list)
+	return m.locality(ctx, l)
+}
+
+// apply runs a file's statements and notes it.
+func (m *migrator) apply(ctx context.Context, file migration, statements []string) error {
+	for _, s := range statements {
+		if err := m.exec(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", file.name, err)
+		}
+	}
+	_, err := m.pool.Exec(ctx, "INSERT INTO migrations (kind, version, name) VALUES ($1, $2, $3) ON CONFLICT (kind, version) DO NOTHING", file.kind, file.version, file.name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file.name, err)
+	}
+	m.report.Applied = append(m.report.Applied, file.name)
+	return nil
+}
+
+// migrateRestarts bounds the repetitions of a statement that met another
+// process's, which makes the same thing at the same time.
+const migrateRestarts = 10
+
+// exec runs one statement.
+func (m *migrator) exec(ctx context.Context, statement string) error {
+	for n := 0; ; n++ {
+		_, err := m.pool.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
+		if !metAnother(err) || n >= migrateRestarts {
+			return err
+		}
+		if err := pause(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
+// metAnother reports whether a statement failed because another process made the
+// same thing at the same time: PostgreSQL calls it a duplicate in its catalogue.
+func metAnother(err error) bool {
+	switch codeOf(err) {
+	case codeDuplicateObject, codeDuplicateTable, codeDuplicateSchema:
+		return true
+	}
+	return mustRestart(err)
+}
+
+var errNoPrimary = errors.New("no primary region")

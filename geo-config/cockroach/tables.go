@@ -1,0 +1,104 @@
+package cockroach
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/plan"
+)
+
+// relation is one table of rows, with its statements. The keys of slices are
+// numbers, so that their index is in that order.
+type relation struct {
+	table geoconfig.Table
+	name  string
+	// load reads the bodies of the rows with the keys given.
+	load string
+	// store writes rows, given as arrays of keys and bodies and a revision each.
+	store string
+	// all reads the rows that exist, in the order of their keys.
+	all string
+	// after reads the rows, removed ones too, with revisions above $1, the
+	// first $2 of them.
+	after string
+}
+
+// relations lists the tables of rows in the order of geoconfig.Table.
+func relations() []relation {
+	var out []relation
+	for _, r := range []struct {
+		table geoconfig.Table
+		name  string
+		key   string
+	}{
+		{geoconfig.ClusterTable, "cluster", "TEXT"},
+		{geoconfig.SitesTable, "sites", "TEXT"},
+		{geoconfig.NodesTable, "nodes", "TEXT"},
+		{geoconfig.SlicesTable, "slices", "INT8"},
+		{geoconfig.UsersTable, "users", "TEXT"},
+	} {
+		fill := func(statement string) string {
+			return strings.NewReplacer("{table}", r.name, "{key}", r.key).Replace(statement)
+		}
+		out = append(out, relation{
+			table: r.table, name: r.name,
+			load: fill("SELECT key::TEXT, body FROM {table} WHERE key = ANY($1::{key}[]) AND body IS NOT NULL"),
+			store: fill("INSERT INTO {table} (key, revision, body) SELECT k, r, b FROM unnest($1::{key}[], $2::INT8[], $3::TEXT[]) AS new (k, r, b) " +
+				"ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, body = excluded.body"),
+			all:   fill("SELECT key::TEXT, revision, body FROM {table} WHERE body IS NOT NULL ORDER BY {table}.key"),
+			after: fill("SELECT key::TEXT, revision, body FROM {table} WHERE revision > $1 ORDER BY revision, {table}.key LIMIT $2"),
+		})
+	}
+	return out
+}
+
+// relationOf returns a table's statements.
+func relationOf(t geoconfig.Table) (relation, bool) {
+	for _, r := range relations() {
+		if r.table == t {
+			return r, true
+		}
+	}
+	return relation{}, false
+}
+
+// keyArray returns keys of one table as the array that its statements take.
+func keyArray(t geoconfig.Table, keys []geoconfig.RowKey) any {
+	if t != geoconfig.SlicesTable {
+		names := make([]string, len(keys))
+		for i, key := range keys {
+			names[i] = key.Name
+		}
+		return names
+	}
+	numbers := make([]int64, len(keys))
+	for i, key := range keys {
+		numbers[i] = int64(plan.SliceID(key))
+	}
+	return numbers
+}
+
+// canHold reports whether a column can hold a name, so that looking for it is no
+// error. No row has another name.
+func canHold(key geoconfig.RowKey) bool {
+	if key.Table == geoconfig.SlicesTable {
+		return plan.SliceID(key) != 0
+	}
+	return key.Name != "" && utf8.ValidString(key.Name) && !strings.ContainsRune(key.Name, 0)
+}
+
+// sliceNumbers returns slices as an array of numbers.
+func sliceNumbers(list []ids.Slice) []int64 {
+	out := make([]int64, len(list))
+	for i, id := range list {
+		out[i] = int64(id)
+	}
+	return out
+}
+
+func sliceKey(number int64) geoconfig.RowKey {
+	return geoconfig.RowKey{Table: geoconfig.SlicesTable, Name: strconv.FormatInt(number, 10)}
+}
