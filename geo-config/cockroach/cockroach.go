@@ -1,6 +1,7 @@
 package cockroach
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -36,8 +37,9 @@ const (
 	// maxGroupBytes ends a group whose rows have more JSON; the rest goes into
 	// the next transaction.
 	maxGroupBytes = geoconfig.MaxBatchBytes
-	// callPatience bounds one transaction, and with it how long a lock is held.
-	callPatience = 10 * time.Second
+	// DefaultPatience bounds one transaction, and with it how long a lock is
+	// held.
+	DefaultPatience = 10 * time.Second
 	// writePatience and readPatience bound the repetitions of a transaction that
 	// did not come through. A call then fails, as Overloaded or Unreachable.
 	writePatience = 20 * time.Second
@@ -55,14 +57,25 @@ type Options struct {
 	Schema string
 	// Poll is how often to look for other processes' changes; 0: DefaultPoll.
 	Poll time.Duration
+	// Patience bounds one transaction; 0: DefaultPatience.
+	Patience time.Duration
+}
+
+// defaults fills what was left out.
+func (o Options) defaults() Options {
+	o.Schema = cmp.Or(o.Schema, DefaultSchema)
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.Poll = max(cmp.Or(o.Poll, DefaultPoll), minPoll)
+	return o
 }
 
 // Store is an open database.
 type Store struct {
-	pool    *pgxpool.Pool
-	dialect dialect
-	where   string // host and database, for people
-	poll    time.Duration
+	pool     *pgxpool.Pool
+	dialect  dialect
+	where    string // host and database, for people
+	poll     time.Duration
+	patience time.Duration
 
 	calls chan *call      // to the writer
 	life  context.Context // ends with Close
@@ -84,18 +97,15 @@ type Store struct {
 // such database).
 func Open(ctx context.Context, o Options) (*Store, error) {
 	const op fault.Op = "cockroach.Open"
+	o = o.defaults()
 	pool, where, err := connect(o)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		pool: pool, where: where, poll: o.Poll, calls: make(chan *call, maxWaiting),
+		pool: pool, where: where, poll: o.Poll, patience: o.Patience, calls: make(chan *call, maxWaiting),
 		changed: make(chan struct{}), wanted: make(chan struct{}, 1),
 	}
-	if s.poll == 0 {
-		s.poll = DefaultPoll
-	}
-	s.poll = max(s.poll, minPoll)
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.prepare(ctx); err != nil {
 		s.end()
@@ -109,7 +119,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // prepare learns what the database is, and checks its tables.
 func (s *Store) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	var err error
 	if s.dialect, err = dialectOf(ctx, s.pool); err != nil {
@@ -158,9 +168,9 @@ func (s *Store) closed(op fault.Op) error {
 }
 
 // begin returns the context of a transaction, which ends with the caller's, with
-// the store, and after callPatience.
+// the store, and after the store's patience.
 func (s *Store) begin(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	stop := context.AfterFunc(s.life, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -33,16 +33,16 @@ var schemaName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 // connect makes the pool; the first use of it connects.
 func connect(o Options) (pool *pgxpool.Pool, where string, err error) {
 	const op fault.Op = "cockroach.Open"
-	config, schema, err := parse(o)
+	config, err := parse(o)
 	if err != nil {
 		return nil, "", err
 	}
 	where = address(config)
 	// The session's own limits end what this process can no longer end, as
 	// when it is paused or cut off while it holds the line of table state.
-	limit := fmt.Sprintf("%dms", (callPatience + time.Second).Milliseconds())
+	limit := fmt.Sprintf("%dms", (o.Patience + time.Second).Milliseconds())
 	settings := strings.Join([]string{
-		`SET search_path TO "` + schema + `"`,
+		`SET search_path TO "` + o.Schema + `"`,
 		"SET statement_timeout TO '" + limit + "'",
 		"SET lock_timeout TO '" + limit + "'",
 		"SET idle_in_transaction_session_timeout TO '" + limit + "'",
@@ -59,28 +59,24 @@ func connect(o Options) (pool *pgxpool.Pool, where string, err error) {
 }
 
 // parse checks the options.
-func parse(o Options) (config *pgxpool.Config, schema string, err error) {
+func parse(o Options) (*pgxpool.Config, error) {
 	const op fault.Op = "cockroach.Open"
-	schema = o.Schema
-	if schema == "" {
-		schema = DefaultSchema
-	}
-	if !schemaName.MatchString(schema) {
-		return nil, "", fault.Errorf(fault.Invalid, op, schema, "a schema's name has lower-case letters, digits and _, 63 at most")
+	if !schemaName.MatchString(o.Schema) {
+		return nil, fault.Errorf(fault.Invalid, op, o.Schema, "a schema's name has lower-case letters, digits and _, 63 at most")
 	}
 	if !strings.Contains(o.URL, "://") {
-		return nil, "", fault.E(fault.Invalid, op, "the database's URL", "give it as postgresql://USER@HOST:PORT/DATABASE")
+		return nil, fault.E(fault.Invalid, op, "the database's URL", "give it as postgresql://USER@HOST:PORT/DATABASE")
 	}
-	config, err = pgxpool.ParseConfig(o.URL)
+	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil { // pgx leaves the password out of its error
-		return nil, "", &fault.Error{Kind: fault.Invalid, Op: op, Subject: "the database's URL", Public: "give it as postgresql://USER@HOST:PORT/DATABASE", Cause: err}
+		return nil, &fault.Error{Kind: fault.Invalid, Op: op, Subject: "the database's URL", Public: "give it as postgresql://USER@HOST:PORT/DATABASE", Cause: err}
 	}
 	config.MaxConns, config.MinConns = maxConns, 0
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = connLife, connLifeJitter
 	config.MaxConnIdleTime, config.HealthCheckPeriod = connIdle, healthEvery
 	config.ConnConfig.ConnectTimeout = connectPatience
 	config.ConnConfig.RuntimeParams["application_name"] = "cartwheel"
-	return config, schema, nil
+	return config, nil
 }
 
 // address names a database for people, without user and password.

@@ -144,16 +144,13 @@ type Report struct {
 // and notes a file when all of its statements succeeded.
 func Migrate(ctx context.Context, o Options, l Locality) (Report, error) {
 	const op fault.Op = "cockroach.Migrate"
+	o = o.defaults()
 	pool, where, err := connect(o)
 	if err != nil {
 		return Report{}, err
 	}
 	defer pool.Close()
-	schema := o.Schema
-	if schema == "" {
-		schema = DefaultSchema
-	}
-	m := &migrator{pool: pool, schema: schema}
+	m := &migrator{pool: pool, schema: o.Schema}
 	if err := m.run(ctx, l); err != nil {
 		return Report{}, failure(op, where, err)
 	}
