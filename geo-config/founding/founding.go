@@ -64,7 +64,8 @@ func Found(ctx context.Context, store geoconfig.Store, first geoconfig.Batch) (g
 	if rows.Cluster != nil {
 		return *rows.Cluster, nil
 	}
-	if _, err := store.Apply(ctx, first); err != nil && !fault.Is(err, fault.Conflict) {
+	// The other one's cluster may have another ID.
+	if _, err := store.Apply(ctx, first); err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.WrongCluster) {
 		return geoconfig.Cluster{}, err
 	}
 	if rows, err = store.Read(ctx, geoconfig.Query{}); err != nil {

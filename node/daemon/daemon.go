@@ -13,7 +13,7 @@ import (
 	"cartwheel.dev/geo-config/version"
 )
 
-const description = `A Cartwheel storage node, or the embedded geo-config server.
+const description = `A Cartwheel storage node, or the geo-config server.
 
 ` + fault.ExitHelp + `
 

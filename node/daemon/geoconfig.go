@@ -7,16 +7,17 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/founding"
 	geoserver "cartwheel.dev/node/geo/serve"
 	"cartwheel.dev/node/wire"
 )
 
-// geoConfigCmd runs the embedded store's server.
+// geoConfigCmd runs the server of a configuration store.
 type geoConfigCmd struct {
-	Data   string   `help:"Directory of the store." required:"" type:"path"`
+	databaseFlags `embed:""`
+
+	Data   string   `help:"Directory of the server's key, and of the embedded store." required:"" type:"path"`
 	Listen []string `help:"Addresses to listen on, such as /ip4/127.0.0.1/tcp/7300." required:"" sep:"none"`
 	Admin  []string `help:"Identity (peer ID) of a further key that may change everything, as users that are administrators may. A node of the roster may change slices and its own row." sep:"none"`
 }
@@ -24,9 +25,9 @@ type geoConfigCmd struct {
 // run serves until ctx ends or the store fails.
 func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 	const op fault.Op = "daemon.run"
-	store, err := embedded.Open(ctx, c.Data)
+	store, err := c.openStore(ctx, c.Data, stdio.Environ)
 	if err != nil {
-		return fault.Wrap(fault.IO, op, c.Data, err)
+		return err
 	}
 	defer store.Close()
 	key, err := wire.MakeKey(filepath.Join(c.Data, keyFile))

@@ -167,7 +167,10 @@ func (r *roster) follow(ctx context.Context, store geoconfig.Store, since ids.Re
 			if ctx.Err() != nil || fault.Is(err, fault.Closed) {
 				return nil
 			}
-			return err
+			if err := outlive(ctx, err); err != nil {
+				return err
+			}
+			continue
 		}
 		r.take(rows)
 		if len(rows.Removed)+len(rows.Users) > 0 {

@@ -1,0 +1,6 @@
+//go:build !windows
+
+package cockroach
+
+// anyMode: a file's mode says nothing here about who may read it.
+const anyMode = false
