@@ -149,8 +149,12 @@ func lookAt(ctx context.Context, tx pgx.Tx, group []*call) (*board, error) {
 		naming: make(map[geoconfig.RowKey][]geoconfig.RowKey), changed: make(map[geoconfig.RowKey]ids.Revision),
 	}
 	var batch pgx.Batch
-	batch.Queue("SELECT revision, audit, keys FROM state WHERE one = 1 FOR UPDATE").QueryRow(func(row pgx.Row) error {
-		return row.Scan(&b.was.revision, &b.was.audit, &b.was.keys)
+	batch.Queue("SELECT revision, audit, keys, archive_lines FROM state WHERE one = 1 FOR UPDATE").QueryRow(func(row pgx.Row) error {
+		var lines int64
+		if err := row.Scan(&b.was.revision, &b.was.audit, &b.was.keys, &lines); err != nil {
+			return err
+		}
+		return checkLoaded("cockroach.Apply", lines)
 	})
 	b.queueKeys(&batch, group)
 	for table, keys := range needed(group) {

@@ -59,6 +59,9 @@ type Options struct {
 	Poll time.Duration
 	// Patience bounds one transaction; 0: DefaultPatience.
 	Patience time.Duration
+
+	// loading opens a store that an archive is still loaded into.
+	loading bool
 }
 
 // defaults fills what was left out.
@@ -107,7 +110,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		changed: make(chan struct{}), wanted: make(chan struct{}, 1),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, o); err != nil {
 		s.end()
 		pool.Close()
 		return nil, failure(op, where, err)
@@ -118,7 +121,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 // prepare learns what the database is, and checks its tables.
-func (s *Store) prepare(ctx context.Context) error {
+func (s *Store) prepare(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	var err error
@@ -133,7 +136,14 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	}
 	s.rev, err = currentRevision(ctx, s.pool)
-	return err
+	if err != nil {
+		return err
+	}
+	var lines int64
+	if err := s.pool.QueryRow(ctx, "SELECT archive_lines FROM state WHERE one = 1").Scan(&lines); err != nil || o.loading {
+		return err
+	}
+	return checkLoaded("cockroach.Open", lines)
 }
 
 // Properties implements geoconfig.Store. PostgreSQL is one process.

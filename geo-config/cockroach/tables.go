@@ -21,6 +21,8 @@ type relation struct {
 	store string
 	// all reads the rows that exist, in the order of their keys.
 	all string
+	// every reads all rows, removed ones too, in the order of their keys.
+	every string
 	// after reads the rows, removed ones too, with revisions above $1, the
 	// first $2 of them.
 	after string
@@ -49,6 +51,7 @@ func relations() []relation {
 			store: fill("INSERT INTO {table} (key, revision, body) SELECT k, r, b FROM unnest($1::{key}[], $2::INT8[], $3::TEXT[]) AS new (k, r, b) " +
 				"ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, body = excluded.body"),
 			all:   fill("SELECT key::TEXT, revision, body FROM {table} WHERE body IS NOT NULL ORDER BY {table}.key"),
+			every: fill("SELECT key::TEXT, revision, body FROM {table} ORDER BY {table}.key"),
 			after: fill("SELECT key::TEXT, revision, body FROM {table} WHERE revision > $1 ORDER BY revision, {table}.key LIMIT $2"),
 		})
 	}

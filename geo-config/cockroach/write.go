@@ -176,16 +176,19 @@ func (b *board) queueReferences(batch *pgx.Batch) error {
 }
 
 func (b *board) queueAudit(batch *pgx.Batch) {
-	if len(b.audit) == 0 {
-		return
-	}
 	var numbers, revs []int64
 	var records []string
 	for i, a := range b.audit {
 		numbers, revs, records = append(numbers, int64(b.was.audit)+int64(i)+1), append(revs, int64(a.rev)), append(records, a.record)
 	}
-	batch.Queue("INSERT INTO audit (number, revision, record) SELECT n, r, a FROM unnest($1::INT8[], $2::INT8[], $3::TEXT[]) AS new (n, r, a)",
-		numbers, revs, records).Exec(changes(len(numbers)))
+	queueRecords(batch, numbers, revs, records)
+}
+
+func queueRecords(batch *pgx.Batch, numbers, revs []int64, records []string) {
+	if len(numbers) > 0 {
+		batch.Queue("INSERT INTO audit (number, revision, record) SELECT n, r, a FROM unnest($1::INT8[], $2::INT8[], $3::TEXT[]) AS new (n, r, a)",
+			numbers, revs, records).Exec(changes(len(numbers)))
+	}
 }
 
 // queueNewKeys stores the group's keys, and forgets as many of the oldest as
@@ -199,5 +202,6 @@ func (b *board) queueNewKeys(batch *pgx.Batch) {
 	}
 	batch.Queue("INSERT INTO batches (number, key, revision) SELECT n, k, r FROM unnest($1::INT8[], $2::BYTEA[], $3::INT8[]) AS new (n, k, r)",
 		numbers, keys, revs).Exec(changes(len(numbers)))
-	batch.Queue("DELETE FROM batches WHERE number > $1 AND number <= $2", b.was.keys-geoconfig.KeptKeys, b.now.keys-geoconfig.KeptKeys)
+	from, to := b.was.keys-geoconfig.KeptKeys, b.was.keys+int64(len(b.newKeys))-geoconfig.KeptKeys
+	batch.Queue("DELETE FROM batches WHERE number > $1 AND number <= $2", from, to)
 }

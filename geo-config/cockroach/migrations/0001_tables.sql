@@ -5,7 +5,11 @@ CREATE TABLE IF NOT EXISTS state (
 	one INT8 PRIMARY KEY CHECK (one = 1),
 	revision INT8 NOT NULL,
 	audit INT8 NOT NULL,
-	keys INT8 NOT NULL
+	keys INT8 NOT NULL,
+	-- The sum of an archive that was loaded, and how many of its lines are here;
+	-- -1: all.
+	archive TEXT NOT NULL DEFAULT '',
+	archive_lines INT8 NOT NULL DEFAULT -1
 );
 
 INSERT INTO state (one, revision, audit, keys) VALUES (1, 0, 0, 0) ON CONFLICT (one) DO NOTHING;
