@@ -17,23 +17,24 @@ import (
 type grammar struct {
 	flags
 
-	Demo    demoCmd    `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
-	Mount   mountCmd   `cmd:"" help:"Mount the tree."`
-	Umount  umountCmd  `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
-	Cluster clusterCmd `cmd:"" help:"Found a cluster, and let machines join it."`
-	Site    siteCmd    `cmd:"" help:"List, add and remove sites."`
-	Node    nodeCmd    `cmd:"" help:"List and remove nodes."`
-	User    userCmd    `cmd:"" help:"List, add and revoke users."`
-	Audit   auditCmd   `cmd:"" help:"Show who changed what in the configuration."`
-	Status  statusCmd  `cmd:"" help:"Show cluster health."`
-	Slice   sliceCmd   `cmd:"" help:"List slices, and hand them over."`
-	Net     netCmd     `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
-	WhatIf  whatIfCmd  `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
-	Where   whereCmd   `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
-	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
-	Key     keyCmd     `cmd:"" help:"Make a user's key if there is none, and print its identity."`
-	Doctor  doctorCmd  `cmd:"" help:"Check what mounting needs on this machine."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Demo      demoCmd      `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
+	Mount     mountCmd     `cmd:"" help:"Mount the tree."`
+	Umount    umountCmd    `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
+	Cluster   clusterCmd   `cmd:"" help:"Found a cluster, and let machines join it."`
+	Site      siteCmd      `cmd:"" help:"List, add and remove sites."`
+	Node      nodeCmd      `cmd:"" help:"List and remove nodes."`
+	User      userCmd      `cmd:"" help:"List, add and revoke users."`
+	Audit     auditCmd     `cmd:"" help:"Show who changed what in the configuration."`
+	Status    statusCmd    `cmd:"" help:"Show cluster health."`
+	Slice     sliceCmd     `cmd:"" help:"List slices, and hand them over."`
+	Net       netCmd       `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
+	WhatIf    whatIfCmd    `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
+	Where     whereCmd     `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
+	Trace     traceCmd     `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
+	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Keep the configuration in a database: make its tables, verify it, move, back up."`
+	Key       keyCmd       `cmd:"" help:"Make a user's key if there is none, and print its identity."`
+	Doctor    doctorCmd    `cmd:"" help:"Check what mounting needs on this machine."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 // Run runs one command and returns its exit code. The first of argv is the

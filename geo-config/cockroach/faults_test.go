@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,4 +251,37 @@ func TestEachFaultOfACommitIsSettled(t *testing.T) {
 		}
 	}
 	l.check(t, direct)
+}
+
+// Every commit takes a while, as between regions. Calls that come meanwhile go
+// into the next one together.
+func TestCallsShareTransactions(t *testing.T) {
+	o := scratch(t, shared.URL(t))
+	var commits atomic.Int32
+	proxy, url := pgproxy.Start(t, o.URL, func(r pgproxy.Request) pgproxy.Fault {
+		if !r.IsCommit() {
+			return pgproxy.None
+		}
+		commits.Add(1)
+		return pgproxy.Stall
+	})
+	proxy.Delay = 50 * time.Millisecond
+	s := open(t, cockroach.Options{URL: url, Schema: o.Schema})
+	apply(t, s, first())
+	const calls = 100
+	commits.Store(0)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			if _, err := s.Apply(t.Context(), addSite(fmt.Sprint("s", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d calls in %v and %d commits", calls, time.Since(start), commits.Load())
+	if n := commits.Load(); n > calls/10 {
+		t.Errorf("%d calls took %d commits", calls, n)
+	}
 }

@@ -151,10 +151,26 @@ func Migrate(ctx context.Context, o Options, l Locality) (Report, error) {
 	}
 	defer pool.Close()
 	m := &migrator{pool: pool, schema: o.Schema}
-	if err := m.run(ctx, l); err != nil {
+	err = m.tables(ctx)
+	if err == nil {
+		err = m.locality(ctx, l)
+	}
+	if err != nil {
 		return Report{}, failure(op, where, err)
 	}
 	return m.report, nil
+}
+
+// migrateTables makes the tables without a home in any region.
+func migrateTables(ctx context.Context, o Options) error {
+	o = o.defaults()
+	pool, where, err := connect(o)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	m := &migrator{pool: pool, schema: o.Schema}
+	return failure("cockroach.Migrate", where, m.tables(ctx))
 }
 
 // migrator is one run of Migrate.
@@ -165,7 +181,8 @@ type migrator struct {
 	report  Report
 }
 
-func (m *migrator) run(ctx context.Context, l Locality) error {
+// tables makes the tables, or brings them to the newest version.
+func (m *migrator) tables(ctx context.Context) error {
 	var err error
 	if m.dialect, err = dialectOf(ctx, m.pool); err != nil {
 		return err
@@ -196,7 +213,7 @@ func (m *migrator) run(ctx context.Context, l Locality) error {
 		}
 	}
 	m.report.Version = len(list)
-	return m.locality(ctx, l)
+	return nil
 }
 
 // apply runs a file's statements and notes it.

@@ -228,7 +228,14 @@ func (s *server) initialize() error {
 	if err := s.command("initdb", "-D", filepath.Join(s.dir, "data"), "-A", "trust", "-U", "cartwheel", "-E", "UTF8", "--locale=C", "--no-sync").Run(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, s.log.String())
 	}
-	return nil
+	// In the file, so that a test may set them otherwise.
+	settings, err := os.OpenFile(filepath.Join(s.dir, "data", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer settings.Close()
+	_, err = settings.WriteString("fsync = off\nmax_connections = 200\nunix_socket_directories = ''\nlisten_addresses = '127.0.0.1'\n")
+	return err
 }
 
 func (s *server) url() string {
@@ -244,8 +251,7 @@ func (s *server) start() error {
 	}
 	s.port = free.Addr().(*net.TCPAddr).Port
 	free.Close()
-	s.process = s.command("postgres", "-D", filepath.Join(s.dir, "data"), "-p", fmt.Sprint(s.port), "-c", "listen_addresses=127.0.0.1",
-		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200")
+	s.process = s.command("postgres", "-D", filepath.Join(s.dir, "data"), "-p", fmt.Sprint(s.port))
 	if err := s.process.Start(); err != nil {
 		return err
 	}

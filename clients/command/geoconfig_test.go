@@ -1,0 +1,41 @@
+package command
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/storetest/postgrestest"
+)
+
+// TestScriptsOnADatabase runs the transcripts in testdata/database, each on a
+// PostgreSQL of its own, whose URL is in CARTWHEEL_DATABASE and in the file url.
+// A word of ours: `database STATEMENT...` runs a statement on it.
+func TestScriptsOnADatabase(t *testing.T) {
+	url := postgrestest.Start(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/database",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv(cockroach.DatabaseVariable, url)
+			return os.WriteFile(filepath.Join(e.WorkDir, "url"), []byte(url+"\n"), 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"database": func(ts *testscript.TestScript, _ bool, args []string) {
+				ctx := context.Background()
+				conn, err := pgx.Connect(ctx, url)
+				ts.Check(err)
+				defer conn.Close(ctx)
+				_, err = conn.Exec(ctx, strings.Join(args, " "))
+				ts.Check(err)
+			},
+		},
+	})
+}
