@@ -12,6 +12,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/cockroach/schema"
 	"cartwheel.dev/geo-config/conformance"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -31,15 +33,15 @@ type databaseFlags struct {
 }
 
 // options finds the database.
-func (f databaseFlags) options(e *env) (cockroach.Options, error) {
-	url, err := cockroach.Source(f.Database, f.DatabaseFile, e.stdio.Environ)
+func (f databaseFlags) options(e *env) (database.Options, error) {
+	url, err := database.Source(f.Database, f.DatabaseFile, e.stdio.Environ)
 	if err != nil {
-		return cockroach.Options{}, err
+		return database.Options{}, err
 	}
 	if url == "" {
-		return cockroach.Options{}, fault.E(fault.Usage, "command.geoConfig", "--database", "name the database: with --database, --database-file or the variable "+cockroach.DatabaseVariable)
+		return database.Options{}, fault.E(fault.Usage, "command.geoConfig", "--database", "name the database: with --database, --database-file or the variable "+database.Variable)
 	}
-	return cockroach.Options{URL: url}, nil
+	return database.Options{URL: url}, nil
 }
 
 type geoConfigInitCmd struct {
@@ -61,8 +63,16 @@ func (c *geoConfigInitCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	report, err := cockroach.Migrate(e.ctx, o, cockroach.Locality{Primary: c.PrimaryRegion})
+	d, err := database.Open(e.ctx, o)
 	if err != nil {
+		return err
+	}
+	defer d.Close()
+	report, err := schema.Migrate(e.ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := schema.Home(e.ctx, d, c.PrimaryRegion, &report); err != nil {
 		return err
 	}
 	return e.print(report, func(w io.Writer) {
@@ -90,7 +100,7 @@ The tables of a running cluster stay as they are. The database's user needs the 
 
 // verdict is what verify found.
 type verdict struct {
-	Features []cockroach.Feature  `json:"features"`
+	Features []schema.Feature     `json:"features"`
 	Cases    []conformance.Result `json:"cases"`
 	// CommitNS is the median time of a change.
 	CommitNS time.Duration `json:"commit_ns"`
@@ -118,11 +128,16 @@ func (c *geoConfigVerifyCmd) Run(e *env) error {
 	return v.err()
 }
 
-func verify(ctx context.Context, o cockroach.Options) (v verdict, err error) {
-	if v.Features, err = cockroach.Inspect(ctx, o); err != nil {
+func verify(ctx context.Context, o database.Options) (v verdict, err error) {
+	d, err := database.Open(ctx, o)
+	if err != nil {
 		return v, err
 	}
-	scratch, err := cockroach.NewScratch(ctx, o)
+	defer d.Close()
+	if v.Features, err = schema.Inspect(ctx, d); err != nil {
+		return v, err
+	}
+	scratch, err := cockroach.NewScratch(ctx, cockroach.Options{Options: o})
 	if err != nil {
 		return v, err
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/storetest/postgrestest"
 )
 
-// TestScriptsOnADatabase runs the transcripts in testdata/database, each on a
+// TestScripts_OnADatabase runs the transcripts in testdata/database, each on a
 // PostgreSQL of its own, whose URL is in CARTWHEEL_DATABASE and in the file url.
 // A word of ours: `database STATEMENT...` runs a statement on it.
-func TestScriptsOnADatabase(t *testing.T) {
+func TestScripts_OnADatabase(t *testing.T) {
 	url := postgrestest.Start(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/database",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv(cockroach.DatabaseVariable, url)
+			e.Setenv(database.Variable, url)
 			return os.WriteFile(filepath.Join(e.WorkDir, "url"), []byte(url+"\n"), 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -8,6 +8,7 @@ import (
 
 	"cartwheel.dev/geo-config/archive"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -36,7 +37,7 @@ type source struct {
 
 // open opens a store that has to be there.
 func (f storeFlags) open(e *env, stale bool) (source, error) {
-	const op fault.Op = "command.geoConfig"
+	const op fault.Op = "command.open"
 	isEmbedded, err := f.isEmbedded()
 	if err != nil {
 		return source{}, err
@@ -60,7 +61,7 @@ func (f storeFlags) open(e *env, stale bool) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	s, err := cockroach.Open(e.ctx, o)
+	s, err := cockroach.Open(e.ctx, cockroach.Options{Options: o})
 	if err != nil {
 		return source{}, err
 	}
@@ -162,9 +163,9 @@ func (c *geoConfigImportCmd) Run(e *env) error {
 	if isEmbedded {
 		err = importEmbedded(e.ctx, c.Data, f)
 	} else {
-		var o cockroach.Options
+		var o database.Options
 		if o, err = c.options(e); err == nil {
-			err = cockroach.Load(e.ctx, o, f)
+			err = cockroach.Load(e.ctx, cockroach.Options{Options: o}, f)
 		}
 	}
 	if err != nil {

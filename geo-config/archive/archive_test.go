@@ -33,7 +33,7 @@ func (source) Dump(_ context.Context, start func(archive.Header) error, line fun
 	return nil
 }
 
-func TestWhatWasWrittenIsRead(t *testing.T) {
+func TestExport_IsReadAsItWasWritten(t *testing.T) {
 	var text bytes.Buffer
 	written, err := archive.Export(t.Context(), source{}, &text)
 	if err != nil {
@@ -64,7 +64,7 @@ func save(t *testing.T, text string) string {
 	return path
 }
 
-func TestDamageIsFound(t *testing.T) {
+func TestOpen_FindsDamage(t *testing.T) {
 	var text bytes.Buffer
 	if _, err := archive.Export(t.Context(), source{}, &text); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/archive"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
@@ -30,22 +31,22 @@ type Dumper struct {
 func (d Dumper) Dump(ctx context.Context, start func(archive.Header) error, line func(archive.Line) error) error {
 	const op fault.Op = "cockroach.Dump"
 	s := d.Store
-	if err := s.enter(ctx, op); err != nil {
+	if err := s.db.Enter(ctx, op); err != nil {
 		return err
 	}
 	begin := "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY"
-	if d.Stale && s.dialect.cockroach {
+	if d.Stale && s.db.IsCockroach() {
 		begin = "BEGIN AS OF SYSTEM TIME follower_read_timestamp()"
 	}
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	tx, err := s.db.Pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
-		return failure(op, s.where, err)
+		return s.db.Failure(op, err)
 	}
-	defer rollback(ctx, tx)
+	defer database.Rollback(ctx, tx)
 	if err := s.dump(ctx, tx, start, line); err != nil {
-		return failure(op, s.where, err)
+		return s.db.Failure(op, err)
 	}
-	return failure(op, s.where, tx.Commit(ctx))
+	return s.db.Failure(op, tx.Commit(ctx))
 }
 
 func (s *Store) dump(ctx context.Context, tx pgx.Tx, start func(archive.Header) error, line func(archive.Line) error) error {
@@ -53,7 +54,7 @@ func (s *Store) dump(ctx context.Context, tx pgx.Tx, start func(archive.Header) 
 	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout TO 0"); err != nil {
 		return err
 	}
-	h := archive.Header{Store: s.dialect.name}
+	h := archive.Header{Store: s.db.Name}
 	if err := tx.QueryRow(ctx, "SELECT revision, audit FROM state WHERE one = 1").Scan(&h.Revision, &h.Audit); err != nil {
 		return err
 	}
@@ -127,14 +128,6 @@ func dumpRest(ctx context.Context, tx pgx.Tx, line func(archive.Line) error) err
 	return err
 }
 
-// checkLoaded refuses a store that has only the beginning of an archive.
-func checkLoaded(op fault.Op, lines int64) error {
-	if lines < 0 {
-		return nil
-	}
-	return fault.E(fault.Busy, op, "", "an import did not finish: repeat cartwheel geo-config import with the same file")
-}
-
 // loadLines is how many lines of an archive one transaction takes.
 const loadLines = 500
 
@@ -144,14 +137,13 @@ const loadLines = 500
 // NotEmpty.
 func Load(ctx context.Context, o Options, f *archive.File) error {
 	const op fault.Op = "cockroach.Load"
-	o.loading = true
-	s, err := Open(ctx, o)
+	s, _, err := open(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	for done := false; !done; {
-		err := s.retry(ctx, op, writePatience, func(ctx context.Context) error {
+		err := s.db.Retry(ctx, op, writePatience, func(ctx context.Context) error {
 			var err error
 			done, err = s.loadSome(ctx, f)
 			return err
@@ -166,11 +158,11 @@ func Load(ctx context.Context, o Options, f *archive.File) error {
 // loadSome loads the next lines in one transaction. How far the loading is stands
 // in the database, so a repetition after a lost answer goes on behind it.
 func (s *Store) loadSome(ctx context.Context, f *archive.File) (done bool, err error) {
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.dialect.begin})
+	tx, err := s.db.Begin(ctx, "state")
 	if err != nil {
 		return false, err
 	}
-	defer rollback(ctx, tx)
+	defer database.Rollback(ctx, tx)
 	var was counters
 	var sum string
 	var lines int64
@@ -183,7 +175,7 @@ func (s *Store) loadSome(ctx context.Context, f *archive.File) (done bool, err e
 	case sum == summary.SHA256 && lines < 0 && was.revision == summary.Revision:
 		return true, nil
 	case lines < 0 && was != counters{}, lines >= 0 && sum != summary.SHA256:
-		return false, fault.E(fault.NotEmpty, "cockroach.Load", s.where, "the database holds another configuration: import into an empty one")
+		return false, fault.E(fault.NotEmpty, "cockroach.Load", s.db.Where(), "the database holds another configuration: import into an empty one")
 	}
 	lines = max(lines, 0)
 	p := &part{board: board{rows: make(map[geoconfig.RowKey][]byte), changed: make(map[geoconfig.RowKey]ids.Revision)}}

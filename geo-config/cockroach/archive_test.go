@@ -78,7 +78,7 @@ func content(t *testing.T, s geoconfig.Store) [2]geoconfig.Rows {
 	return [2]geoconfig.Rows{rows, followed}
 }
 
-func TestAClusterMovesToADatabaseAndBackUnchanged(t *testing.T) {
+func TestLoad_MovesAClusterThereAndBackUnchanged(t *testing.T) {
 	old, err := embedded.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func goesOn(t *testing.T, s geoconfig.Store, rev ids.Revision) {
 	}
 }
 
-func TestAnImportGoesOnWhereItEnded(t *testing.T) {
+func TestLoad_GoesOnWhereItEnded(t *testing.T) {
 	old, err := embedded.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/cockroach/schema"
 	"cartwheel.dev/geo-config/storetest"
 	"cartwheel.dev/geo-config/storetest/postgrestest"
 )
@@ -23,11 +25,21 @@ const fastPoll = 10 * time.Millisecond
 // scratch makes tables in a new schema.
 func scratch(t *testing.T, url string) cockroach.Options {
 	t.Helper()
-	o := cockroach.Options{URL: url, Schema: postgrestest.Schema(t, url), Poll: fastPoll}
-	if _, err := cockroach.Migrate(t.Context(), o, cockroach.Locality{}); err != nil {
+	o := cockroach.Options{Options: database.Options{URL: url, Schema: postgrestest.Schema(t, url)}, Poll: fastPoll}
+	if _, err := schema.Migrate(t.Context(), connect(t, o.Options)); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
 	return o
+}
+
+func connect(t *testing.T, o database.Options) *database.Database {
+	t.Helper()
+	d, err := database.Open(t.Context(), o)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(d.Close)
+	return d
 }
 
 func open(t *testing.T, o cockroach.Options) *cockroach.Store {
@@ -40,7 +52,7 @@ func open(t *testing.T, o cockroach.Options) *cockroach.Store {
 	return s
 }
 
-func TestConformance(t *testing.T) {
+func TestStore_Conforms(t *testing.T) {
 	for _, d := range shared.Databases(t) {
 		t.Run(d.Name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) geoconfig.Store { return open(t, scratch(t, d.URL)) })

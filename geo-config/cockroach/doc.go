@@ -2,7 +2,7 @@
 // real deployment, and PostgreSQL by the same SQL. Several processes may have
 // one database open. It is no consensus of our own: what the database
 // acknowledged is what Apply acknowledges. It never creates tables on opening;
-// Migrate does, and cartwheel geo-config init runs it.
+// schema.Migrate does, and cartwheel geo-config init runs it.
 //
 // # The order of revisions
 //

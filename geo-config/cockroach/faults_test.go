@@ -13,6 +13,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/storetest/pgproxy"
@@ -139,7 +140,7 @@ func (l *ledger) check(t *testing.T, s geoconfig.Store) {
 	}
 }
 
-func TestLostAnswersAndRestartsNeitherLoseNorRepeatAChange(t *testing.T) {
+func TestFaults_NeitherLoseNorRepeatAChange(t *testing.T) {
 	const stores, writers, each = 3, 6, 12
 	random := newChance(t)
 	o := scratch(t, shared.URL(t))
@@ -157,7 +158,7 @@ func TestLostAnswersAndRestartsNeitherLoseNorRepeatAChange(t *testing.T) {
 	following, stop := context.WithCancel(ctx)
 	var wg, followers sync.WaitGroup
 	for i := range stores {
-		s := openThrough(ctx, t, cockroach.Options{URL: url, Schema: o.Schema, Poll: fastPoll, Patience: 2 * time.Second})
+		s := openThrough(ctx, t, cockroach.Options{Options: database.Options{URL: url, Schema: o.Schema, Patience: 2 * time.Second}, Poll: fastPoll})
 		followers.Go(func() { followWhole(following, t, s) })
 		for j := range writers {
 			wg.Go(func() {
@@ -216,7 +217,7 @@ func followWhole(ctx context.Context, t *testing.T, s geoconfig.Store) {
 }
 
 // Each fault on each commit once, so that none hides behind another.
-func TestEachFaultOfACommitIsSettled(t *testing.T) {
+func TestFaults_EachOneOfACommitIsSettled(t *testing.T) {
 	o := scratch(t, shared.URL(t))
 	direct := open(t, o)
 	apply(t, direct, first())
@@ -235,7 +236,7 @@ func TestEachFaultOfACommitIsSettled(t *testing.T) {
 	proxy.Delay = time.Second // beyond the patience
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	s := open(t, cockroach.Options{URL: url, Schema: o.Schema, Patience: 300 * time.Millisecond})
+	s := open(t, cockroach.Options{Options: database.Options{URL: url, Schema: o.Schema, Patience: 300 * time.Millisecond}})
 	l := &ledger{applied: make(map[string]ids.Revision), refused: make(map[string]bool)}
 	for f := pgproxy.None; f < pgproxy.Faults; f++ {
 		mu.Lock()
@@ -255,7 +256,7 @@ func TestEachFaultOfACommitIsSettled(t *testing.T) {
 
 // Every commit takes a while, as between regions. Calls that come meanwhile go
 // into the next one together.
-func TestCallsShareTransactions(t *testing.T) {
+func TestApply_CallsShareTransactions(t *testing.T) {
 	o := scratch(t, shared.URL(t))
 	var commits atomic.Int32
 	proxy, url := pgproxy.Start(t, o.URL, func(r pgproxy.Request) pgproxy.Fault {
@@ -266,7 +267,7 @@ func TestCallsShareTransactions(t *testing.T) {
 		return pgproxy.Stall
 	})
 	proxy.Delay = 50 * time.Millisecond
-	s := open(t, cockroach.Options{URL: url, Schema: o.Schema})
+	s := open(t, cockroach.Options{Options: database.Options{URL: url, Schema: o.Schema}})
 	apply(t, s, first())
 	const calls = 100
 	commits.Store(0)

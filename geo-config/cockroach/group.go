@@ -3,6 +3,7 @@ package cockroach
 import (
 	"context"
 	"slices"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -10,29 +11,19 @@ import (
 	"cartwheel.dev/geo-config/plan"
 )
 
-// call is one Apply or Settle on its way to the writer.
-type call struct {
-	ctx    context.Context
-	op     fault.Op
-	key    string
-	batch  *geoconfig.Batch // a copy; nil: settle the key
-	answer chan answer      // takes one answer without a reader
-}
-
-// answer is what a call came to. Of Apply a revision without an error means
-// that the batch was applied.
-type answer struct {
-	rev ids.Revision
-	err error
-}
-
-// rows counts what a call would change.
-func (c *call) rows() int {
-	if c.batch == nil {
-		return 1
-	}
-	return c.batch.Len()
-}
+// Limits of the writer.
+const (
+	// writePatience bounds the repetitions of a transaction that did not come
+	// through. A call then fails, as Overloaded or Unreachable.
+	writePatience = 20 * time.Second
+	// maxWaiting is how many changes may wait for a transaction. Further calls
+	// fail with kind Overloaded.
+	maxWaiting = 1024
+	// maxGroup is how many calls go into one transaction.
+	maxGroup = 128
+	// maxGroupRows bounds the rows of a group beside its first batch.
+	maxGroupRows = geoconfig.MaxBatchRows
+)
 
 // Apply implements geoconfig.Store.
 func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
@@ -53,22 +44,22 @@ func (s *Store) Settle(ctx context.Context, key string) (ids.Revision, bool, err
 
 // submit hands a call to the writer and waits for its answer.
 func (s *Store) submit(ctx context.Context, c *call) (ids.Revision, error) {
-	if err := s.enter(ctx, c.op); err != nil {
+	if err := s.db.Enter(ctx, c.op); err != nil {
 		return 0, err
 	}
 	c.ctx, c.answer = ctx, make(chan answer, 1)
 	select {
 	case s.calls <- c:
 	default:
-		return 0, fault.Errorf(fault.Overloaded, c.op, s.where, "%d changes wait already: try again", maxWaiting)
+		return 0, fault.Errorf(fault.Overloaded, c.op, s.db.Where(), "%d changes wait already: try again", maxWaiting)
 	}
 	select {
 	case a := <-c.answer:
 		return a.rev, a.err
 	case <-ctx.Done():
-		return 0, fault.Wrap(fault.Canceled, c.op, s.where, ctx.Err())
-	case <-s.life.Done():
-		return 0, s.closed(c.op)
+		return 0, fault.Wrap(fault.Canceled, c.op, s.db.Where(), ctx.Err())
+	case <-s.db.Life().Done():
+		return 0, s.db.Closed(c.op)
 	}
 }
 
@@ -79,7 +70,7 @@ func (s *Store) write() {
 		select {
 		case c := <-s.calls:
 			s.commit(s.gather(c))
-		case <-s.life.Done():
+		case <-s.db.Life().Done():
 			return
 		}
 	}
@@ -101,7 +92,7 @@ func (s *Store) gather(first *call) []*call {
 
 // commit answers every call of a group.
 func (s *Store) commit(group []*call) {
-	for len(group) > 0 && s.life.Err() == nil {
+	for len(group) > 0 && s.db.Life().Err() == nil {
 		group = slices.DeleteFunc(group, func(c *call) bool { return c.ctx.Err() != nil })
 		if len(group) == 0 {
 			return
@@ -143,7 +134,7 @@ func isOfTheDatabase(err error) bool {
 func (s *Store) together(group []*call) ([]answer, error) {
 	var answers []answer
 	var rev ids.Revision
-	err := s.retry(s.life, group[0].op, writePatience, func(ctx context.Context) error {
+	err := s.db.Retry(s.db.Life(), group[0].op, writePatience, func(ctx context.Context) error {
 		var err error
 		answers, rev, err = s.transact(ctx, group)
 		return err
@@ -151,29 +142,6 @@ func (s *Store) together(group []*call) ([]answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.advance(rev)
+	s.watch.advance(rev)
 	return answers, nil
-}
-
-// clone copies a batch, since its caller may give up on it and use it again
-// while the writer still reads it.
-func clone(b geoconfig.Batch) *geoconfig.Batch {
-	if b.Cluster != nil {
-		c := *b.Cluster
-		b.Cluster = &c
-	}
-	b.Sites, b.Nodes, b.Users = slices.Clone(b.Sites), slices.Clone(b.Nodes), slices.Clone(b.Users)
-	b.Slices, b.Remove, b.Audit = slices.Clone(b.Slices), slices.Clone(b.Remove), slices.Clone(b.Audit)
-	for i := range b.Nodes {
-		n := &b.Nodes[i]
-		n.Addresses, n.Coordinate.Vector = slices.Clone(n.Addresses), slices.Clone(n.Coordinate.Vector)
-		n.Together, n.Apart = slices.Clone(n.Together), slices.Clone(n.Apart)
-	}
-	for i := range b.Users {
-		b.Users[i].GIDs = slices.Clone(b.Users[i].GIDs)
-	}
-	for i := range b.Slices {
-		b.Slices[i].Row = b.Slices[i].Row.Clone()
-	}
-	return &b
 }

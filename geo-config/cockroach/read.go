@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
@@ -50,15 +51,15 @@ func collect(table geoconfig.Table, out *[]stored) func(pgx.Rows) error {
 // snapshot sends queries in one transaction, which sees one revision. queue is
 // called anew for every attempt, and after runs when its queries were answered.
 func (s *Store) snapshot(ctx context.Context, op fault.Op, queue func(*pgx.Batch), after func(ids.Revision) error) error {
-	if err := s.enter(ctx, op); err != nil {
+	if err := s.db.Enter(ctx, op); err != nil {
 		return err
 	}
-	return s.retry(ctx, op, readPatience, func(ctx context.Context) error {
-		tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly})
+	return s.db.Retry(ctx, op, readPatience, func(ctx context.Context) error {
+		tx, err := s.db.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly})
 		if err != nil {
 			return err
 		}
-		defer rollback(ctx, tx)
+		defer database.Rollback(ctx, tx)
 		var batch pgx.Batch
 		var rev ids.Revision
 		batch.Queue("SELECT revision FROM state WHERE one = 1").QueryRow(func(row pgx.Row) error { return row.Scan(&rev) })

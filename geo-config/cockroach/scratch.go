@@ -5,9 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
-	"cartwheel.dev/geo-config/fault"
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/cockroach/schema"
+	"cartwheel.dev/geo-config/ids"
 )
 
 // Scratch is a schema of its own for checks on a live database. What is in other
@@ -22,7 +27,12 @@ func NewScratch(ctx context.Context, o Options) (*Scratch, error) {
 	_, _ = rand.Read(random[:]) // never fails
 	o.Schema = "cartwheel_scratch_" + hex.EncodeToString(random[:])
 	s := &Scratch{options: o}
-	if err := migrateTables(ctx, o); err != nil {
+	d, err := database.Open(ctx, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if _, err := schema.Migrate(ctx, d); err != nil {
 		// The error that matters is the first one.
 		_ = s.Drop(context.WithoutCancel(ctx))
 		return nil, err
@@ -49,14 +59,31 @@ func (s *Scratch) Drop(ctx context.Context) error {
 }
 
 func (s *Scratch) execute(ctx context.Context, statement string) error {
-	const op fault.Op = "cockroach.Scratch"
-	pool, where, err := connect(s.options.defaults())
+	d, err := database.Open(ctx, s.options.Options)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	if _, err := pool.Exec(ctx, statement); err != nil {
-		return failure(op, where, fmt.Errorf("schema %s: %w", s.options.Schema, err))
+	defer d.Close()
+	_, err = d.Pool.Exec(ctx, statement)
+	return d.Failure("cockroach.Scratch", err)
+}
+
+// Measure returns the median time of n commits, each of one row, on an empty
+// store.
+func Measure(ctx context.Context, s geoconfig.Store, n int) (time.Duration, error) {
+	_, err := s.Apply(ctx, geoconfig.Batch{Key: "measure", Cluster: &geoconfig.Cluster{ID: "scratch", Generation: 1}})
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	var times []time.Duration
+	for i := range n {
+		start := time.Now()
+		name := fmt.Sprintf("s%d", i)
+		if _, err := s.Apply(ctx, geoconfig.Batch{Key: name, Sites: []geoconfig.Site{{Name: ids.Site(name)}}}); err != nil {
+			return 0, err
+		}
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	return times[len(times)/2], nil
 }

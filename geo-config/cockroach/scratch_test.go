@@ -9,10 +9,11 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/schema"
 	"cartwheel.dev/geo-config/conformance"
 )
 
-func TestALiveDatabaseIsVerifiedBesideItsContent(t *testing.T) {
+func TestScratch_LeavesALiveStoreAsItIs(t *testing.T) {
 	o := scratch(t, shared.URL(t))
 	live := open(t, o)
 	rev := apply(t, live, first())
@@ -50,12 +51,12 @@ func TestALiveDatabaseIsVerifiedBesideItsContent(t *testing.T) {
 	}
 }
 
-func TestInspectSaysWhatTheDatabaseHas(t *testing.T) {
-	features, err := cockroach.Inspect(t.Context(), scratch(t, shared.URL(t)))
+func TestInspect_SaysWhatTheDatabaseHas(t *testing.T) {
+	features, err := schema.Inspect(t.Context(), connect(t, scratch(t, shared.URL(t)).Options))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]cockroach.Feature{}
+	got := map[string]schema.Feature{}
 	for _, f := range features {
 		got[f.Name] = f
 	}

@@ -12,6 +12,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/cockroach/schema"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/storetest/postgrestest"
@@ -52,7 +54,7 @@ func execute(t *testing.T, o cockroach.Options, statements ...string) {
 
 // Each batch makes one site, so a follower that meets every revision once, in
 // their order, has missed none.
-func TestFollowersMissNoRevisionOfManyWritersInManyProcesses(t *testing.T) {
+func TestFollow_MissesNoRevisionOfManyProcesses(t *testing.T) {
 	o := scratch(t, shared.URL(t))
 	const stores, writers, each = 3, 4, 25
 	const last = stores*writers*each + 1
@@ -110,7 +112,7 @@ func followAll(ctx context.Context, t *testing.T, s geoconfig.Store, last ids.Re
 	}
 }
 
-func TestABatchThatTheDatabaseRefusesHarmsNoOther(t *testing.T) {
+func TestApply_OneBadBatchHarmsNoOther(t *testing.T) {
 	o := scratch(t, shared.URL(t))
 	execute(t, o, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no poison here'; END $$`,
 		`CREATE TRIGGER poison BEFORE INSERT ON sites FOR EACH ROW WHEN (NEW.key = 'poison') EXECUTE FUNCTION refuse()`)
@@ -140,7 +142,7 @@ func TestABatchThatTheDatabaseRefusesHarmsNoOther(t *testing.T) {
 	}
 }
 
-func TestKeysAreForgottenOnlyByTheirNumber(t *testing.T) {
+func TestKeys_AreForgottenOnlyByTheirNumber(t *testing.T) {
 	o := scratch(t, shared.URL(t))
 	s := open(t, o)
 	apply(t, s, first())
@@ -159,9 +161,9 @@ func TestKeysAreForgottenOnlyByTheirNumber(t *testing.T) {
 	}
 }
 
-func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
+func TestOpen_RefusesTablesOfAnotherVersion(t *testing.T) {
 	url := shared.URL(t)
-	o := cockroach.Options{URL: url, Schema: postgrestest.Schema(t, url)}
+	o := cockroach.Options{Options: database.Options{URL: url, Schema: postgrestest.Schema(t, url)}}
 	_, err := cockroach.Open(t.Context(), o)
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "geo-config init") {
 		t.Fatalf("without tables: %v", err)
@@ -170,7 +172,7 @@ func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 	execute(t, o, `INSERT INTO migrations (kind, version, name) VALUES ('schema', 99, '0099_future.sql')`)
 	for what, try := range map[string]func() error{
 		"Open":    func() error { _, err := cockroach.Open(t.Context(), o); return err },
-		"Migrate": func() error { _, err := cockroach.Migrate(t.Context(), o, cockroach.Locality{}); return err },
+		"Migrate": func() error { _, err := schema.Migrate(t.Context(), connect(t, o.Options)); return err },
 	} {
 		if err := try(); !fault.Is(err, fault.NewerVersion) || !strings.Contains(err.Error(), "version 99") {
 			t.Errorf("%s: got %v, want a newer version", what, err)
@@ -178,13 +180,14 @@ func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 	}
 }
 
-func TestMigrationsMayBeRepeatedAndRunAtOnce(t *testing.T) {
+func TestMigrate_MayBeRepeatedAndRunAtOnce(t *testing.T) {
 	url := shared.URL(t)
-	o := cockroach.Options{URL: url, Schema: postgrestest.Schema(t, url)}
+	o := cockroach.Options{Options: database.Options{URL: url, Schema: postgrestest.Schema(t, url)}}
+	d := connect(t, o.Options)
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			if _, err := cockroach.Migrate(t.Context(), o, cockroach.Locality{}); err != nil {
+			if _, err := schema.Migrate(t.Context(), d); err != nil {
 				t.Errorf("Migrate: %v", err)
 			}
 		})
@@ -192,7 +195,10 @@ func TestMigrationsMayBeRepeatedAndRunAtOnce(t *testing.T) {
 	wg.Wait()
 	s := open(t, o)
 	rev := apply(t, s, first())
-	report, err := cockroach.Migrate(t.Context(), o, cockroach.Locality{Primary: "nowhere"})
+	report, err := schema.Migrate(t.Context(), d)
+	if err == nil {
+		err = schema.Home(t.Context(), d, "nowhere", &report)
+	}
 	if err != nil || len(report.Applied) != 0 || report.Version == 0 || len(report.Skipped) == 0 || !strings.Contains(report.Database, "PostgreSQL") {
 		t.Errorf("a repetition: %+v, %v", report, err)
 	}
@@ -201,7 +207,7 @@ func TestMigrationsMayBeRepeatedAndRunAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReachedSaysSo(t *testing.T) {
+func TestOpen_SaysWhatCannotBeReached(t *testing.T) {
 	url := shared.URL(t)
 	for _, c := range []struct {
 		what, url, schema string
@@ -214,7 +220,7 @@ func TestWhatCannotBeReachedSaysSo(t *testing.T) {
 		{"no such database", strings.Replace(url, "/postgres?", "/nothing?", 1), "", fault.NotFound},
 		{"no such user", strings.Replace(url, "cartwheel@", "eve:secret@", 1), "", fault.Unauthorized},
 	} {
-		_, err := cockroach.Open(t.Context(), cockroach.Options{URL: c.url, Schema: c.schema})
+		_, err := cockroach.Open(t.Context(), cockroach.Options{Options: database.Options{URL: c.url, Schema: c.schema}})
 		if !fault.Is(err, c.want) {
 			t.Errorf("%s: got %v of kind %v, want %v", c.what, err, fault.KindOf(err), c.want)
 		}
@@ -224,7 +230,7 @@ func TestWhatCannotBeReachedSaysSo(t *testing.T) {
 	}
 }
 
-func TestManyFollowersDoNotKeepAStoreFromClosing(t *testing.T) {
+func TestClose_EndsManyFollowers(t *testing.T) {
 	s := open(t, scratch(t, shared.URL(t)))
 	apply(t, s, first())
 	done := make(chan error)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
 )
@@ -104,4 +105,12 @@ func sliceNumbers(list []ids.Slice) []int64 {
 
 func sliceKey(number int64) geoconfig.RowKey {
 	return geoconfig.RowKey{Table: geoconfig.SlicesTable, Name: strconv.FormatInt(number, 10)}
+}
+
+// checkLoaded refuses a store that has only the beginning of an archive.
+func checkLoaded(op fault.Op, lines int64) error {
+	if lines < 0 {
+		return nil
+	}
+	return fault.E(fault.Busy, op, "", "an import did not finish: repeat cartwheel geo-config import with the same file")
 }

@@ -8,20 +8,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/plan"
 )
 
+// maxGroupBytes ends a group whose rows have more JSON; the rest goes into the
+// next transaction.
+const maxGroupBytes = geoconfig.MaxBatchBytes
+
 // transact is one attempt at a group: read, plan call by call, write, commit. It
 // answers the first calls of the group, as many as fit, and returns the store's
 // revision after them.
 func (s *Store) transact(ctx context.Context, group []*call) ([]answer, ids.Revision, error) {
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.dialect.begin})
+	tx, err := s.db.Begin(ctx, "state")
 	if err != nil {
 		return nil, 0, err
 	}
-	defer rollback(ctx, tx)
+	defer database.Rollback(ctx, tx)
 	b, err := lookAt(ctx, tx, group)
 	if err != nil {
 		return nil, 0, err

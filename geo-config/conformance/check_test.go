@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -15,16 +16,16 @@ import (
 // forgetful is a store that applies a batch again.
 type forgetful struct {
 	geoconfig.Store
-	n int
+	n atomic.Int64
 }
 
 func (f *forgetful) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
-	f.n++
-	b.Key += strings.Repeat("x", f.n)
+
+	b.Key += strings.Repeat("x", int(f.n.Add(1)))
 	return f.Store.Apply(ctx, b)
 }
 
-func TestCheckTellsGoodStoresFromBadOnes(t *testing.T) {
+func TestCheck_TellsGoodStoresFromBadOnes(t *testing.T) {
 	good := conformance.Check(t.Context(), func(context.Context) (geoconfig.Store, error) { return inmem.New(), nil })
 	if len(good) != len(conformance.Cases()) {
 		t.Errorf("%d results of %d cases", len(good), len(conformance.Cases()))

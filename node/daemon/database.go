@@ -10,6 +10,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -24,7 +25,7 @@ type databaseFlags struct {
 // otherwise the embedded store in the data directory.
 func (f databaseFlags) openStore(ctx context.Context, data string, environ []string) (geoconfig.Store, error) {
 	const op fault.Op = "daemon.openStore"
-	url, err := cockroach.Source(f.Database, f.DatabaseFile, environ)
+	url, err := database.Source(f.Database, f.DatabaseFile, environ)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (f databaseFlags) openStore(ctx context.Context, data string, environ []str
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.FromOS(op, old, err)
 	}
-	s, err := cockroach.Open(ctx, cockroach.Options{URL: url})
+	s, err := cockroach.Open(ctx, cockroach.Options{Options: database.Options{URL: url}})
 	if err != nil {
 		return nil, err
 	}

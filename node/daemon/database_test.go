@@ -10,7 +10,8 @@ import (
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/cockroach/schema"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/storetest/postgrestest"
@@ -21,7 +22,12 @@ import (
 func newDatabase(t *testing.T) (url, file string) {
 	t.Helper()
 	url = postgrestest.Start(t)
-	if _, err := cockroach.Migrate(t.Context(), cockroach.Options{URL: url}, cockroach.Locality{}); err != nil {
+	d, err := database.Open(t.Context(), database.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := schema.Migrate(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	file = filepath.Join(t.TempDir(), "url")
@@ -33,7 +39,7 @@ func newDatabase(t *testing.T) (url, file string) {
 
 // Two servers with one key are one peer at two addresses. Nodes and admins go on
 // with the one that is left.
-func TestTwoServersOfOneDatabaseStandInForEachOther(t *testing.T) {
+func TestGeoConfig_TwoServersShareADatabase(t *testing.T) {
 	url, file := newDatabase(t)
 	dir := t.TempDir()
 	admin, err := wire.NewKey(nil)
@@ -82,7 +88,7 @@ func TestTwoServersOfOneDatabaseStandInForEachOther(t *testing.T) {
 	}
 }
 
-func TestADatabaseIsRefusedWithTheReason(t *testing.T) {
+func TestGeoConfig_RefusesADatabaseWithTheReason(t *testing.T) {
 	dir := t.TempDir()
 	s, err := embedded.Open(t.Context(), filepath.Join(dir, "old"))
 	if err != nil {

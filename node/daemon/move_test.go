@@ -11,6 +11,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/archive"
 	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/wire"
@@ -65,7 +66,7 @@ func move(t *testing.T, from archive.Source, into func(*archive.File) error) {
 // The nodes run on while their configuration moves into a database and back, and
 // change it afterwards as if it had never been elsewhere: a standby takes over
 // from an active that ends.
-func TestARunningClusterMovesToADatabaseAndBack(t *testing.T) {
+func TestGeoConfig_MovesWhileTheClusterRuns(t *testing.T) {
 	url, file := newDatabase(t)
 	dir := t.TempDir()
 	admin, err := wire.NewKey(nil)
@@ -100,7 +101,9 @@ func TestARunningClusterMovesToADatabaseAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	move(t, old, func(f *archive.File) error { return cockroach.Load(t.Context(), cockroach.Options{URL: url}, f) })
+	move(t, old, func(f *archive.File) error {
+		return cockroach.Load(t.Context(), cockroach.Options{Options: database.Options{URL: url}}, f)
+	})
 	old.Close()
 	if err := os.Rename(filepath.Join(data, embedded.FileName), filepath.Join(dir, "moved.db")); err != nil {
 		t.Fatal(err)
@@ -118,7 +121,7 @@ func TestARunningClusterMovesToADatabaseAndBack(t *testing.T) {
 	if code := geo.end(); code != 0 {
 		t.Fatalf("got code %d\n%s", code, geo.stderr)
 	}
-	db, err := cockroach.Open(t.Context(), cockroach.Options{URL: url})
+	db, err := cockroach.Open(t.Context(), cockroach.Options{Options: database.Options{URL: url}})
 	if err != nil {
 		t.Fatal(err)
 	}

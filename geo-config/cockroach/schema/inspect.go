@@ -1,15 +1,12 @@
-package cockroach
+package schema
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/geo-config/ids"
 )
 
 // Feature is something that a database has or lacks.
@@ -23,29 +20,20 @@ type Feature struct {
 }
 
 // Inspect tells what a database supports, and what its tables are.
-func Inspect(ctx context.Context, o Options) ([]Feature, error) {
-	const op fault.Op = "cockroach.Inspect"
-	o = o.defaults()
-	pool, where, err := connect(o)
+func Inspect(ctx context.Context, d *database.Database) ([]Feature, error) {
+	const op fault.Op = "schema.Inspect"
+	version, err := Version(ctx, d)
 	if err != nil {
-		return nil, err
+		return nil, d.Failure(op, err)
 	}
-	defer pool.Close()
-	i := &inspection{ctx: ctx, q: pool}
-	if i.dialect, err = dialectOf(ctx, pool); err != nil {
-		return nil, failure(op, where, err)
-	}
-	version, err := schemaVersion(ctx, pool)
-	if err != nil {
-		return nil, failure(op, where, err)
-	}
-	i.note("database", true, false, i.dialect.version)
-	detail := fmt.Sprintf("version %d in schema %s", version, o.Schema)
+	i := &inspection{ctx: ctx, db: d}
+	i.note("database", true, false, d.Version)
+	detail := fmt.Sprintf("version %d in schema %s", version, d.Schema)
 	if version == 0 {
-		detail = "none in schema " + o.Schema + ": cartwheel geo-config init makes them"
+		detail = "none in schema " + d.Schema + ": cartwheel geo-config init makes them"
 	}
-	i.note("tables", checkVersion(version) == nil, false, detail)
-	if i.dialect.cockroach {
+	i.note("tables", Check(version) == nil, false, detail)
+	if d.IsCockroach() {
 		i.cockroach()
 	} else {
 		i.postgresql()
@@ -56,8 +44,7 @@ func Inspect(ctx context.Context, o Options) ([]Feature, error) {
 // inspection is one run of Inspect. Settings that cannot be read are unsupported.
 type inspection struct {
 	ctx      context.Context
-	q        querier
-	dialect  dialect
+	db       *database.Database
 	features []Feature
 }
 
@@ -68,7 +55,7 @@ func (i *inspection) note(name string, supported, needed bool, detail string) {
 // ask returns the first column of a query's first row.
 func (i *inspection) ask(query string) string {
 	var text string
-	if err := i.q.QueryRow(i.ctx, query).Scan(&text); err != nil {
+	if err := i.db.Pool.QueryRow(i.ctx, query).Scan(&text); err != nil {
 		return "not known: " + err.Error()
 	}
 	return text
@@ -92,24 +79,4 @@ func (i *inspection) cockroach() {
 	goal := i.ask("SELECT survival_goal FROM [SHOW SURVIVAL GOAL FROM DATABASE]")
 	i.note("survives the loss of a region", goal == "region", false, "the survival goal is "+goal)
 	i.note("follower reads", true, false, "backups read the nearest replica")
-}
-
-// Measure returns the median time of n commits, each of one row, on an empty
-// store.
-func Measure(ctx context.Context, s geoconfig.Store, n int) (time.Duration, error) {
-	_, err := s.Apply(ctx, geoconfig.Batch{Key: "measure", Cluster: &geoconfig.Cluster{ID: "scratch", Generation: 1}})
-	if err != nil {
-		return 0, err
-	}
-	var times []time.Duration
-	for i := range n {
-		start := time.Now()
-		name := fmt.Sprintf("s%d", i)
-		if _, err := s.Apply(ctx, geoconfig.Batch{Key: name, Sites: []geoconfig.Site{{Name: ids.Site(name)}}}); err != nil {
-			return 0, err
-		}
-		times = append(times, time.Since(start))
-	}
-	slices.Sort(times)
-	return times[len(times)/2], nil
 }

@@ -1,23 +1,19 @@
-package cockroach
+package schema
 
 import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"cartwheel.dev/geo-config/fault"
 )
 
-func TestAFileIsCutAtTheSemicolonsThatEndALine(t *testing.T) {
+func TestStatements_EndWithASemicolonAtALinesEnd(t *testing.T) {
 	got := statementsOf("-- about\nA ';' B\n  (x);\n\n  -- more\nC;\nD")
 	if want := []string{"A ';' B\n  (x)", "C", "D"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestLocalityNamesEveryRegion(t *testing.T) {
+func TestLocality_NamesEveryRegion(t *testing.T) {
 	list, err := migrationsOf(localityKind)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +38,7 @@ func TestLocalityNamesEveryRegion(t *testing.T) {
 
 // What only CockroachDB has stands in files of locality, and each of these says
 // what happens elsewhere.
-func TestLocalityStandsAlone(t *testing.T) {
+func TestLocality_StandsAlone(t *testing.T) {
 	list, err := migrationsOf(schemaKind)
 	if err != nil {
 		t.Fatal(err)
@@ -64,18 +60,6 @@ func TestLocalityStandsAlone(t *testing.T) {
 		text, err := files.ReadFile("locality/" + m.name)
 		if err != nil || !strings.Contains(string(text), "\n-- Elsewhere: ") || !strings.Contains(string(text), "\n"+regionsMark) {
 			t.Errorf("%s does not say what it needs and what happens elsewhere: %v", m.name, err)
-		}
-	}
-}
-
-func TestErrorsOfTheDatabaseHaveKinds(t *testing.T) {
-	for code, want := range map[string]fault.Kind{
-		"40001": fault.Overloaded, "40003": fault.Unreachable, "08006": fault.Unreachable, "57P01": fault.Unreachable, "57014": fault.TimedOut,
-		"53100": fault.NoSpace, "53300": fault.Overloaded, "58030": fault.IO, "XX000": fault.IO, "XX001": fault.Corrupt, "28P01": fault.Unauthorized,
-		"42501": fault.Permission, "25006": fault.ReadOnly, "3D000": fault.NotFound, "42P01": fault.Invalid, "P0001": fault.IO,
-	} {
-		if got := fault.KindOf(failure("cockroach.Apply", "here", &pgconn.PgError{Code: code})); got != want {
-			t.Errorf("%s: got %v, want %v", code, got, want)
 		}
 	}
 }

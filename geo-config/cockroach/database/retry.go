@@ -1,4 +1,4 @@
-package cockroach
+package database
 
 import (
 	"context"
@@ -13,18 +13,21 @@ import (
 // Waits between the attempts of a transaction double from the first to the last,
 // and each is shortened at random by up to a half.
 const (
+	// maxRestarts bounds the attempts of one transaction.
+	maxRestarts = 100
+
 	firstWait = 2 * time.Millisecond
 	lastWait  = 500 * time.Millisecond
 )
 
-// retry runs a transaction, from its beginning to its commit, until it has an
+// Retry runs a transaction, from its beginning to its commit, until it has an
 // outcome. work has to find out by itself whether an attempt before it came
 // through.
 //
 // crdb restarts it on a serialization failure. Its ExecuteTx is not used: that
 // restarts within the transaction, by a savepoint, and PostgreSQL keeps the old
 // snapshot there, so that each restart would fail as the first one did.
-func (s *Store) retry(caller context.Context, op fault.Op, patience time.Duration, work func(context.Context) error) error {
+func (d *Database) Retry(caller context.Context, op fault.Op, patience time.Duration, work func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(caller, patience)
 	defer cancel()
 	ctx = crdb.WithMaxRetries(ctx, maxRestarts)
@@ -32,48 +35,48 @@ func (s *Store) retry(caller context.Context, op fault.Op, patience time.Duratio
 	attempts := 0
 	attempt := func(ctx context.Context, _ ...any) error {
 		if attempts++; attempts > 1 {
-			if err := pause(ctx, attempts-2); err != nil {
+			if err := Pause(ctx, attempts-2); err != nil {
 				return err
 			}
 		}
-		last = s.attempt(ctx, work)
+		last = d.attempt(ctx, work)
 		return last
 	}
 	for {
 		err := crdb.ExecuteCtx(ctx, attempt)
-		again := isUnsettled(err) || mustRestart(err)
-		if again && ctx.Err() == nil && s.life.Err() == nil && attempts <= maxRestarts {
+		again := IsUnsettled(err) || MustRestart(err)
+		if again && ctx.Err() == nil && d.life.Err() == nil && attempts <= maxRestarts {
 			continue
 		}
-		return s.outcome(caller, op, last)
+		return d.outcome(caller, op, last)
 	}
 }
 
 // attempt bounds one attempt.
-func (s *Store) attempt(ctx context.Context, work func(context.Context) error) error {
-	ctx, cancel := s.begin(ctx)
+func (d *Database) attempt(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := d.Bound(ctx)
 	defer cancel()
 	return work(ctx)
 }
 
 // outcome gives the error of a call its kind. Why the caller or the store ended
 // it says more than what the last attempt met.
-func (s *Store) outcome(caller context.Context, op fault.Op, last error) error {
+func (d *Database) outcome(caller context.Context, op fault.Op, last error) error {
 	switch {
 	case last == nil:
 		return nil
 	case isOurs(last):
 		return last
-	case s.life.Err() != nil:
-		return s.closed(op)
+	case d.life.Err() != nil:
+		return d.Closed(op)
 	case caller.Err() != nil:
-		return fault.Wrap(fault.Canceled, op, s.where, caller.Err())
+		return fault.Wrap(fault.Canceled, op, d.where, caller.Err())
 	}
-	return failure(op, s.where, last)
+	return failure(op, d.where, last)
 }
 
-// pause waits before the attempt after the n-th repetition.
-func pause(ctx context.Context, n int) error {
+// Pause waits before the attempt after the n-th repetition.
+func Pause(ctx context.Context, n int) error {
 	wait := lastWait
 	if n < 8 {
 		wait = min(wait, firstWait<<n)

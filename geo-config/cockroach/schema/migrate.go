@@ -1,9 +1,12 @@
-package cockroach
+// Package schema holds geo-config's tables in a database: the files of SQL that
+// make them, which version is there, and where the rows live in a CockroachDB of
+// several regions. It reads and writes no row of them. It keeps nothing in
+// memory, so it is safe for concurrent use; other processes may migrate too.
+package schema
 
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -12,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -93,19 +96,19 @@ func statementsOf(text string) []string {
 	return out
 }
 
-// schemaVersion returns the version of the tables; 0: there are none.
-func schemaVersion(ctx context.Context, q querier) (int, error) {
+// Version returns the version of the tables; 0: there are none.
+func Version(ctx context.Context, d *database.Database) (int, error) {
 	var version int
-	err := q.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations WHERE kind = $1", schemaKind).Scan(&version)
-	if codeOf(err) == codeNoTable {
+	err := d.Pool.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations WHERE kind = $1", schemaKind).Scan(&version)
+	if database.Code(err) == database.NoTable {
 		return 0, nil
 	}
 	return version, err
 }
 
-// checkVersion compares the tables' version with this program's.
-func checkVersion(version int) error {
-	const op fault.Op = "cockroach.Open"
+// Check compares the tables' version with this program's.
+func Check(version int) error {
+	const op fault.Op = "schema.Check"
 	known, err := migrationsOf(schemaKind)
 	if err != nil {
 		return err
@@ -135,68 +138,35 @@ type Report struct {
 	Regions []string `json:"regions,omitempty"`
 }
 
-// Migrate makes the tables or brings them to this program's version, and on
-// CockroachDB homes them in the database's regions. It may be repeated, and may
-// run beside other processes: every statement may. Running it again after a
-// region was added adds the region.
+// Migrate makes the tables or brings them to this program's version. It may be
+// repeated, and may run beside other processes: every statement may.
 //
 // It runs each statement by itself, as CockroachDB asks for changes of a schema,
 // and notes a file when all of its statements succeeded.
-func Migrate(ctx context.Context, o Options, l Locality) (Report, error) {
-	const op fault.Op = "cockroach.Migrate"
-	o = o.defaults()
-	pool, where, err := connect(o)
-	if err != nil {
-		return Report{}, err
-	}
-	defer pool.Close()
-	m := &migrator{pool: pool, schema: o.Schema}
-	err = m.tables(ctx)
-	if err == nil {
-		err = m.locality(ctx, l)
-	}
-	if err != nil {
-		return Report{}, failure(op, where, err)
-	}
-	return m.report, nil
-}
-
-// migrateTables makes the tables without a home in any region.
-func migrateTables(ctx context.Context, o Options) error {
-	o = o.defaults()
-	pool, where, err := connect(o)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	m := &migrator{pool: pool, schema: o.Schema}
-	return failure("cockroach.Migrate", where, m.tables(ctx))
+func Migrate(ctx context.Context, d *database.Database) (Report, error) {
+	const op fault.Op = "schema.Migrate"
+	m := &migrator{db: d, report: Report{Database: d.Version}}
+	err := m.tables(ctx)
+	return m.report, d.Failure(op, err)
 }
 
 // migrator is one run of Migrate.
 type migrator struct {
-	pool    *pgxpool.Pool
-	schema  string
-	dialect dialect
-	report  Report
+	db     *database.Database
+	report Report
 }
 
 // tables makes the tables, or brings them to the newest version.
 func (m *migrator) tables(ctx context.Context) error {
-	var err error
-	if m.dialect, err = dialectOf(ctx, m.pool); err != nil {
-		return err
-	}
-	m.report.Database = m.dialect.version
-	version, err := schemaVersion(ctx, m.pool)
+	version, err := Version(ctx, m.db)
 	if err != nil {
 		return err
 	}
-	if err := checkVersion(version); fault.Is(err, fault.NewerVersion) {
+	if err := Check(version); fault.Is(err, fault.NewerVersion) {
 		return err
 	}
 	for _, s := range []string{
-		`CREATE SCHEMA IF NOT EXISTS "` + m.schema + `"`,
+		`CREATE SCHEMA IF NOT EXISTS "` + m.db.Schema + `"`,
 		`CREATE TABLE IF NOT EXISTS migrations (kind TEXT NOT NULL, version INT8 NOT NULL, name TEXT NOT NULL, PRIMARY KEY (kind, version))`,
 	} {
 		if err := m.exec(ctx, s); err != nil {
@@ -223,7 +193,7 @@ func (m *migrator) apply(ctx context.Context, file migration, statements []strin
 			return fmt.Errorf("%s: %w", file.name, err)
 		}
 	}
-	_, err := m.pool.Exec(ctx, "INSERT INTO migrations (kind, version, name) VALUES ($1, $2, $3) ON CONFLICT (kind, version) DO NOTHING", file.kind, file.version, file.name)
+	_, err := m.db.Pool.Exec(ctx, "INSERT INTO migrations (kind, version, name) VALUES ($1, $2, $3) ON CONFLICT (kind, version) DO NOTHING", file.kind, file.version, file.name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.name, err)
 	}
@@ -238,24 +208,12 @@ const migrateRestarts = 10
 // exec runs one statement.
 func (m *migrator) exec(ctx context.Context, statement string) error {
 	for n := 0; ; n++ {
-		_, err := m.pool.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
-		if !metAnother(err) || n >= migrateRestarts {
+		_, err := m.db.Pool.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
+		if !database.IsDuplicate(err) || n >= migrateRestarts {
 			return err
 		}
-		if err := pause(ctx, n); err != nil {
+		if err := database.Pause(ctx, n); err != nil {
 			return err
 		}
 	}
 }
-
-// metAnother reports whether a statement failed because another process made the
-// same thing at the same time: PostgreSQL calls it a duplicate in its catalogue.
-func metAnother(err error) bool {
-	switch codeOf(err) {
-	case codeDuplicateObject, codeDuplicateTable, codeDuplicateSchema:
-		return true
-	}
-	return mustRestart(err)
-}
-
-var errNoPrimary = errors.New("no primary region")

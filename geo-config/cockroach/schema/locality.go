@@ -1,4 +1,4 @@
-package cockroach
+package schema
 
 import (
 	"context"
@@ -8,30 +8,39 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/fault"
 )
 
-// Locality says how Migrate homes the tables in the regions of a CockroachDB.
-// Elsewhere it has no effect.
-type Locality struct {
-	// Primary is the region of the counters, the audit log and the keys. Empty:
-	// the database's own, or if it has none, none is set.
-	Primary string
+// errNoPrimary: no region orders the changes.
+var errNoPrimary = errors.New("no primary region")
+
+// Home places the tables in the regions of a CockroachDB, and adds what it did to
+// a report. Elsewhere it only says so. Primary is the region of the counters, the
+// audit log and the keys; empty: the database's own, or if it has none, none is
+// set. It may be repeated, and after the database got another region it has to
+// be.
+func Home(ctx context.Context, d *database.Database, primary string, report *Report) error {
+	const op fault.Op = "schema.Home"
+	m := &migrator{db: d, report: *report}
+	err := m.locality(ctx, primary)
+	*report = m.report
+	return d.Failure(op, err)
 }
 
-// locality runs the files that need regions. They run again each time, since the
-// database may have got another region, and each of their statements may.
-func (m *migrator) locality(ctx context.Context, l Locality) error {
+func (m *migrator) locality(ctx context.Context, primary string) error {
 	list, err := migrationsOf(localityKind)
 	if err != nil {
 		return err
 	}
-	if !m.dialect.cockroach {
+	if !m.db.IsCockroach() {
 		for _, file := range list {
 			m.report.Skipped = append(m.report.Skipped, file.name+": only CockroachDB has regions and zones")
 		}
 		return nil
 	}
-	primary, others, err := m.regions(ctx, l)
+	primary, others, err := m.regions(ctx, primary)
 	if err != nil && !errors.Is(err, errNoPrimary) {
 		return err
 	}
@@ -39,7 +48,7 @@ func (m *migrator) locality(ctx context.Context, l Locality) error {
 		m.report.Regions = append([]string{primary}, others...)
 	}
 	var database string
-	if err := m.pool.QueryRow(ctx, "SELECT current_database()").Scan(&database); err != nil {
+	if err := m.db.Pool.QueryRow(ctx, "SELECT current_database()").Scan(&database); err != nil {
 		return err
 	}
 	for _, file := range list {
@@ -56,8 +65,8 @@ func (m *migrator) locality(ctx context.Context, l Locality) error {
 
 // regions returns the primary region and the others, of those that the nodes of
 // the CockroachDB were started in.
-func (m *migrator) regions(ctx context.Context, l Locality) (primary string, others []string, err error) {
-	rows, err := m.pool.Query(ctx, "SELECT region FROM [SHOW REGIONS FROM CLUSTER] ORDER BY region")
+func (m *migrator) regions(ctx context.Context, wanted string) (primary string, others []string, err error) {
+	rows, err := m.db.Pool.Query(ctx, "SELECT region FROM [SHOW REGIONS FROM CLUSTER] ORDER BY region")
 	if err != nil {
 		return "", nil, err
 	}
@@ -65,8 +74,8 @@ func (m *migrator) regions(ctx context.Context, l Locality) (primary string, oth
 	if err != nil {
 		return "", nil, err
 	}
-	primary = l.Primary
-	err = m.pool.QueryRow(ctx, `SELECT region FROM [SHOW REGIONS FROM DATABASE] WHERE "primary"`).Scan(&primary)
+	primary = wanted
+	err = m.db.Pool.QueryRow(ctx, `SELECT region FROM [SHOW REGIONS FROM DATABASE] WHERE "primary"`).Scan(&primary)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", nil, err
 	}

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package cockroach
+package database
 
 // anyMode: a file's mode says nothing here about who may read it.
 const anyMode = false

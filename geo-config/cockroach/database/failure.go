@@ -1,4 +1,4 @@
-package cockroach
+package database
 
 import (
 	"errors"
@@ -12,14 +12,16 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// SQLSTATE codes that have a meaning of their own here.
+// NoTable is the SQLSTATE of a table that does not exist.
+const NoTable = "42P01"
+
+// Other SQLSTATE codes that have a meaning of their own here.
 const (
 	codeSerialization = "40001"
 	codeAmbiguous     = "40003" // statement completion unknown
 	codeDeadlock      = "40P01"
 	codeOldRestart    = "CR000" // CockroachDB's former restart
 	codeUnique        = "23505"
-	codeNoTable       = "42P01"
 	// Of things that a migration makes.
 	codeDuplicateObject = "42710"
 	codeDuplicateTable  = "42P07"
@@ -33,8 +35,8 @@ const (
 	codeDiskFull        = "53100"
 )
 
-// codeOf returns the SQLSTATE of an error, or "".
-func codeOf(err error) string {
+// Code returns the SQLSTATE of an error, or "".
+func Code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e.Code
@@ -42,20 +44,20 @@ func codeOf(err error) string {
 	return ""
 }
 
-// mustRestart reports whether a transaction failed because of another one, and
+// MustRestart reports whether a transaction failed because of another one, and
 // certainly changed nothing.
-func mustRestart(err error) bool {
-	switch codeOf(err) {
+func MustRestart(err error) bool {
+	switch Code(err) {
 	case codeSerialization, codeDeadlock, codeOldRestart, codeUnique:
 		return true
 	}
 	return errors.Is(err, pgx.ErrTxCommitRollback)
 }
 
-// isUnsettled reports whether the transaction may have come through or not, or
+// IsUnsettled reports whether the transaction may have come through or not, or
 // could not begin: the next one finds out by the keys.
-func isUnsettled(err error) bool {
-	code := codeOf(err)
+func IsUnsettled(err error) bool {
+	code := Code(err)
 	switch {
 	case err == nil:
 		return false
@@ -76,22 +78,34 @@ func brokenConnection(err error) bool {
 		strings.Contains(err.Error(), "conn closed")
 }
 
-// failure gives an error of the database its kind. nil stays nil.
+// IsDuplicate reports whether a statement failed because another process made the
+// same thing at the same time. PostgreSQL calls it a duplicate in its catalogue.
+func IsDuplicate(err error) bool {
+	switch Code(err) {
+	case codeDuplicateObject, codeDuplicateTable, codeDuplicateSchema:
+		return true
+	}
+	return MustRestart(err)
+}
+
+// Failure gives an error of the database its kind. nil stays nil.
+func (d *Database) Failure(op fault.Op, err error) error { return failure(op, d.where, err) }
+
 func failure(op fault.Op, where string, err error) error {
 	if err == nil || isOurs(err) {
 		return err
 	}
-	if code := codeOf(err); code != "" {
+	if code := Code(err); code != "" {
 		kind, remedy := meaning(code)
 		return &fault.Error{Kind: kind, Op: op, Subject: where, Public: remedy, Cause: err}
 	}
 	if k := fault.KindOf(err); k == fault.Canceled || k == fault.TimedOut {
 		return fault.Wrap(k, op, where, err)
 	}
-	if mustRestart(err) {
+	if MustRestart(err) {
 		return &fault.Error{Kind: fault.Overloaded, Op: op, Subject: where, Public: "too many changes at once: try again", Cause: err}
 	}
-	if isUnsettled(err) {
+	if IsUnsettled(err) {
 		return &fault.Error{Kind: fault.Unreachable, Op: op, Subject: where, Public: "the database does not answer: check that it runs and that this machine reaches it", Cause: err}
 	}
 	return &fault.Error{Kind: fault.IO, Op: op, Subject: where, Cause: err}
@@ -114,7 +128,7 @@ func meaning(code string) (fault.Kind, string) {
 		return fault.TimedOut, "the database took too long"
 	case codeDiskFull:
 		return fault.NoSpace, "the database's disk is full: free some space"
-	case codeNoTable:
+	case NoTable:
 		return fault.Invalid, "the database has no tables of Cartwheel: run cartwheel geo-config init"
 	case codeNoDatabase:
 		return fault.NotFound, "there is no such database: create it"

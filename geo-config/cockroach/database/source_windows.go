@@ -1,4 +1,4 @@
-package cockroach
+package database
 
 // anyMode: a file's mode says nothing here about who may read it.
 const anyMode = true

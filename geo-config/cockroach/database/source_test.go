@@ -1,4 +1,4 @@
-package cockroach_test
+package database_test
 
 import (
 	"os"
@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/fault"
 )
 
-func TestTheURLComesFromAnOptionAFileOrTheEnvironment(t *testing.T) {
+func TestSource_TakesOptionThenFileThenEnvironment(t *testing.T) {
 	const url = "postgresql://ann@db:26257/cartwheel"
 	file := func(text string, mode os.FileMode) string {
 		path := filepath.Join(t.TempDir(), "url")
@@ -38,7 +38,7 @@ func TestTheURLComesFromAnOptionAFileOrTheEnvironment(t *testing.T) {
 		{"an empty file", "", file("\n", 0o600), nil, "", fault.Invalid},
 		{"no file", "", filepath.Join(t.TempDir(), "none"), nil, "", fault.NotFound},
 	} {
-		got, err := cockroach.Source(c.option, c.file, c.environ)
+		got, err := database.Source(c.option, c.file, c.environ)
 		if fault.KindOf(err) != c.kind || err == nil && got != c.want {
 			t.Errorf("%s: got %q, %v, want %q, %v", c.what, got, err, c.want, c.kind)
 		}
