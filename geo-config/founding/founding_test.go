@@ -46,6 +46,32 @@ func TestFound_MakesOneCluster(t *testing.T) {
 	}
 }
 
+// late is a store in which another founder is faster than the caller of Found.
+type late struct {
+	geoconfig.Store
+	other sync.Once
+}
+
+func (l *late) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
+	var err error
+	l.other.Do(func() {
+		_, err = l.Store.Apply(ctx, founding.Batch(geoconfig.Cluster{ID: "other", Generation: 1}, "eve"))
+	})
+	if err != nil {
+		return 0, err
+	}
+	return l.Store.Apply(ctx, b)
+}
+
+func TestFound_JoinsTheClusterOfAFasterFounder(t *testing.T) {
+	store := &late{Store: inmem.New()}
+	defer store.Close()
+	c, err := founding.Found(t.Context(), store, founding.Batch(founding.NewCluster(time.Unix(1000, 7)), "ann"))
+	if err != nil || c.ID != "other" {
+		t.Errorf("got %+v, %v, want the other founder's cluster", c, err)
+	}
+}
+
 func TestLoad_TakesTheFileOrBeginsAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), founding.Name)
 	now := time.Unix(1000, 7)

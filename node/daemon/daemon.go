@@ -24,7 +24,7 @@ const description = `A Cartwheel storage node, or the geo-config server.
 // commands is the grammar of cartwheeld's command line.
 type commands struct {
 	Node      nodeCmd      `cmd:"" help:"Run a storage node."`
-	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Run the embedded configuration store's server, one for a cluster."`
+	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Run the configuration store's server: the embedded store, or a database."`
 	Join      joinCmd      `cmd:"" help:"Add this machine to a cluster as a node, with a token of an administrator."`
 	Key       keyCmd       `cmd:"" help:"Make a data directory's key if it has none, and print its identity."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
