@@ -63,6 +63,7 @@ func (c *geoConfigInitCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	o.Patience = schema.Patience
 	d, err := database.Open(e.ctx, o)
 	if err != nil {
 		return err

@@ -27,7 +27,9 @@ func NewScratch(ctx context.Context, o Options) (*Scratch, error) {
 	_, _ = rand.Read(random[:]) // never fails
 	o.Schema = "cartwheel_scratch_" + hex.EncodeToString(random[:])
 	s := &Scratch{options: o}
-	d, err := database.Open(ctx, o.Options)
+	patient := o.Options
+	patient.Patience = schema.Patience
+	d, err := database.Open(ctx, patient)
 	if err != nil {
 		return nil, err
 	}

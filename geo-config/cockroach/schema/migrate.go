@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,6 +96,10 @@ func statementsOf(text string) []string {
 	}
 	return out
 }
+
+// Patience is the one that a database should have while its tables are made: a
+// change of a large table's home takes a while.
+const Patience = 10 * time.Minute
 
 // Version returns the version of the tables; 0: there are none.
 func Version(ctx context.Context, d *database.Database) (int, error) {

@@ -278,13 +278,13 @@ func (l *link) exchange() error {
 		return l.fail(code(fault))
 	}
 	answer, err := l.ask(text)
-	switch {
-	case fault == LoseAnswer:
+	switch fault {
+	case LoseAnswer:
 		return errEnd
-	case fault == CutAnswer:
+	case CutAnswer:
 		_, _ = l.client.Write(answer[:len(answer)/2]) // the connection ends anyway
 		return errEnd
-	case fault == Stall:
+	case Stall:
 		l.proxy.wait()
 	}
 	if len(answer) > 0 {

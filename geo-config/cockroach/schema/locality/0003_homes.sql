@@ -2,6 +2,29 @@
 -- Regions needed: 1
 -- Elsewhere: ordinary tables. The same statements read and write them.
 
+-- Newer versions make tables that refuse such a change unless told otherwise.
+ALTER TABLE cluster SET (schema_locked = false);
+
+ALTER TABLE sites SET (schema_locked = false);
+
+ALTER TABLE users SET (schema_locked = false);
+
+ALTER TABLE migrations SET (schema_locked = false);
+
+ALTER TABLE nodes SET (schema_locked = false);
+
+ALTER TABLE slices SET (schema_locked = false);
+
+ALTER TABLE node_sites SET (schema_locked = false);
+
+ALTER TABLE slice_members SET (schema_locked = false);
+
+ALTER TABLE state SET (schema_locked = false);
+
+ALTER TABLE audit SET (schema_locked = false);
+
+ALTER TABLE batches SET (schema_locked = false);
+
 -- Small and rarely changed: every region reads its own copy without a delay.
 ALTER TABLE cluster SET LOCALITY GLOBAL;
 
