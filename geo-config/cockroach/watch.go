@@ -95,6 +95,7 @@ func (w *watch) advance(rev ids.Revision) {
 	}
 }
 
+// wakeLocked wakes who waits, with mu held.
 func (w *watch) wakeLocked() {
 	close(w.changed)
 	w.changed = make(chan struct{})
