@@ -156,7 +156,7 @@ func verify(ctx context.Context, o database.Options) (v verdict, err error) {
 		return v, err
 	}
 	defer s.Close()
-	v.CommitNS, err = cockroach.Measure(ctx, s, commitsMeasured)
+	v.CommitNS, err = cockroach.Measure(ctx, s, commitsMeasured, time.Now)
 	return v, err
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -32,7 +33,7 @@ func (f storeFlags) isEmbedded() (bool, error) {
 // source is a store to write out, and what closes it.
 type source struct {
 	archive.Source
-	close func() error
+	io.Closer
 }
 
 // open opens a store that has to be there.
@@ -55,7 +56,7 @@ func (f storeFlags) open(e *env, stale bool) (source, error) {
 		if err != nil {
 			return source{}, err
 		}
-		return source{s, s.Close}, nil
+		return source{s, s}, nil
 	}
 	o, err := f.options(e)
 	if err != nil {
@@ -65,7 +66,7 @@ func (f storeFlags) open(e *env, stale bool) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	return source{cockroach.Dumper{Store: s, Stale: stale}, s.Close}, nil
+	return source{cockroach.Dumper{Store: s, Stale: stale}, s}, nil
 }
 
 // save writes a store's archive under its final name once it is whole and on the
@@ -128,7 +129,7 @@ func (c *geoConfigExportCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer from.Close()
 	summary, path, err := save(e.ctx, from, filepath.Dir(c.File), func(archive.Summary) string { return filepath.Base(c.File) })
 	if err != nil {
 		return err
@@ -202,7 +203,7 @@ func (c *geoConfigBackupCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer from.Close()
 	summary, path, err := save(e.ctx, from, c.Dir, func(s archive.Summary) string {
 		return fmt.Sprintf("geo-config-%s-%d-%.8s.jsonl", s.Cluster, s.Revision, s.SHA256)
 	})

@@ -71,20 +71,20 @@ func (s *Scratch) execute(ctx context.Context, statement string) error {
 }
 
 // Measure returns the median time of n commits, each of one row, on an empty
-// store.
-func Measure(ctx context.Context, s geoconfig.Store, n int) (time.Duration, error) {
+// store, by the clock given.
+func Measure(ctx context.Context, s geoconfig.Store, n int, now func() time.Time) (time.Duration, error) {
 	_, err := s.Apply(ctx, geoconfig.Batch{Key: "measure", Cluster: &geoconfig.Cluster{ID: "scratch", Generation: 1}})
 	if err != nil {
 		return 0, err
 	}
 	var times []time.Duration
 	for i := range n {
-		start := time.Now()
+		start := now()
 		name := fmt.Sprintf("s%d", i)
 		if _, err := s.Apply(ctx, geoconfig.Batch{Key: name, Sites: []geoconfig.Site{{Name: ids.Site(name)}}}); err != nil {
 			return 0, err
 		}
-		times = append(times, time.Since(start))
+		times = append(times, now().Sub(start))
 	}
 	slices.Sort(times)
 	return times[len(times)/2], nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,7 +31,7 @@ func TestScratch_LeavesALiveStoreAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took, err := cockroach.Measure(t.Context(), empty, 3); err != nil || took <= 0 {
+	if took, err := cockroach.Measure(t.Context(), empty, 3, time.Now); err != nil || took <= 0 {
 		t.Errorf("got %v, %v", took, err)
 	}
 	empty.Close()
