@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"cartwheel.dev/geo-config/cockroach/schema"
 	"cartwheel.dev/geo-config/embedded"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/storetest/pgproxy"
 	"cartwheel.dev/geo-config/storetest/postgrestest"
 	"cartwheel.dev/node/wire"
 )
@@ -112,5 +114,44 @@ func TestGeoConfig_RefusesADatabaseWithTheReason(t *testing.T) {
 		if code != c.kind.ExitCode() || !strings.Contains(stderr.String(), c.say) || strings.Contains(stderr.String(), "secret") {
 			t.Errorf("%s: got code %d and %q, want %d and a word on %q", c.database, code, stderr.String(), c.kind.ExitCode(), c.say)
 		}
+	}
+}
+
+// The outage is longer than a reading is repeated, so that following fails too.
+func TestGeoConfig_OutlivesItsDatabasesAbsence(t *testing.T) {
+	url, _ := newDatabase(t)
+	var away atomic.Bool
+	_, through := pgproxy.Start(t, url, func(pgproxy.Request) pgproxy.Fault {
+		if away.Load() {
+			return pgproxy.LoseRequest
+		}
+		return pgproxy.None
+	})
+	admin, err := wire.NewKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	geo := launch(t, "geo-config", "--data", filepath.Join(t.TempDir(), "geo"), "--listen", "/ip4/127.0.0.1/tcp/0", "--admin", admin.KeyID(), "--database", through)
+	store := openStore(t, admin, geo.Ready.Addresses[0])
+	away.Store(true)
+	short, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+	defer cancel()
+	b := geoconfig.Batch{Key: "meanwhile", Sites: []geoconfig.Site{{Name: "oslo"}}}
+	if _, err := store.Apply(short, b); err == nil {
+		t.Error("a change without the database succeeded")
+	}
+	<-short.Done()
+	away.Store(false)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := store.Apply(ctx, b); err != nil {
+		t.Errorf("with the database back: %v", err)
+	}
+	rows, err := store.Read(ctx, geoconfig.Query{Sites: true})
+	if err != nil || len(rows.Sites) != 1 {
+		t.Errorf("got %+v, %v, want the one site", rows.Sites, err)
+	}
+	if code := geo.end(); code != 0 {
+		t.Errorf("got code %d, want 0\n%s", code, geo.stderr)
 	}
 }
