@@ -8,9 +8,8 @@
 //
 // The contract wants one order: revisions rise, audit records are counted
 // without gaps, and Read shows all rows as of one revision. Follow must never
-// meet a revision that becomes visible after a higher one. Handing out revisions
-// ahead of the transactions that use them cannot keep that: a sequence gives 5
-// and 6, and 6 commits first.
+// meet a revision that becomes visible after a higher one. A sequence does not
+// give that: it hands out 5 and 6, and 6 commits first.
 //
 // So each writing transaction changes the one line of table state, which has the
 // last revision, and gets its revisions from it. Two such transactions conflict
@@ -36,9 +35,8 @@
 // A line that all writers change would allow one batch for each commit, which
 // takes a round trip between regions. Therefore a store commits in groups: the
 // batches that arrive while a transaction is under way go into the next one
-// together. Each batch still gets its own revision, its own verdict, and an
-// audit record count of its own. Transactions follow one another; callers do
-// not. Only one goroutine of a process writes, so a process never conflicts
+// together. Each batch still gets its own revision and its own verdict.
+// Transactions follow one another; callers do not. Only one goroutine of a process writes, so a process never conflicts
 // with itself. Processes should be few: nodes reach the database through
 // geo-config servers.
 //
