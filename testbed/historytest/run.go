@@ -198,7 +198,7 @@ func (w *world) join(ctx context.Context, i int) *actor {
 		o.OpTimeout = w.o.plant.patience
 	}
 	if w.o.Log {
-		o.Logger = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With("client", i)
+		o.Logger = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With(slog.Int("client", i))
 	}
 	fs, err := cartwheel.Open(ctx, o)
 	if err != nil {
