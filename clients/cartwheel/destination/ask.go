@@ -13,7 +13,7 @@ import (
 )
 
 // op is what errors of a choice say that they come from.
-const op fault.Op = "cartwheel.place"
+const op fault.Op = "destination.Choose"
 
 // ask asks a node at the object's home, else the nearest ones. Where this
 // client's own site is the home, it asks only nodes there: another site than the

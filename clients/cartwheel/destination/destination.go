@@ -95,7 +95,7 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 	case cues.GetSite() != "" && own != nil:
 		return 0, err
 	case row.Closed && route.MayComeLater(err): // nothing stands in for a slice that is full
-		return 0, &fault.Error{Kind: fault.Again, Op: "cartwheel.place", Cause: err}
+		return 0, &fault.Error{Kind: fault.Again, Op: "destination.Choose", Cause: err}
 	case row.Closed:
 		return 0, err
 	}

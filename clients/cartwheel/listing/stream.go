@@ -16,7 +16,7 @@ import (
 )
 
 // op is what errors of a listing say that they come from.
-const op fault.Op = "cartwheel.ReadDir"
+const op fault.Op = "listing.Next"
 
 // How far a listing runs ahead of its reader: a node pushes so many bytes of
 // pages in answer to one question, and the next is asked when no more than so
@@ -43,7 +43,7 @@ func (p *page) decode() error {
 	p.resp = &pb.ListResponse{}
 	err := proto.Unmarshal(p.data, p.resp)
 	p.data = nil
-	return fault.Wrap(fault.Corrupt, "cartwheel.ReadDir", string(p.by), err)
+	return fault.Wrap(fault.Corrupt, "listing.Next", string(p.by), err)
 }
 
 // stream reads a directory, page by page, in a goroutine of its own: pages come

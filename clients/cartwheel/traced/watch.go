@@ -42,7 +42,7 @@ type Watched struct {
 func isTrace(name string) bool { return name == countsName || strings.HasPrefix(name, tracePrefix) }
 
 // op is what the errors of these attributes say that they come from.
-const op fault.Op = "cartwheel.trace"
+const op fault.Op = "traced.FileSystem"
 
 // fill copies a value by the rule that an empty buf asks for the size.
 func fill(buf, value []byte) (int, error) {

@@ -23,7 +23,7 @@ func (l *Log) stateLocked(op fault.Op) error {
 // putLocked appends a record, to a new file where the last is full; the mutex is
 // held. Afterwards the journal is kept from growing.
 func (l *Log) putLocked(r *record) (*segment, error) {
-	const op fault.Op = "writelog.put"
+	const op fault.Op = "writelog.putLocked"
 	if l.closed || l.err != nil {
 		return nil, l.stateLocked(op)
 	}

@@ -19,7 +19,7 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-const op fault.Op = "geoserver.Serve"
+const op fault.Op = "serve.Serve"
 
 // MaxHold is the longest that a follower waits for one answer.
 const MaxHold = time.Minute
