@@ -191,6 +191,7 @@ func (d *Demo) stop() error {
 	}
 	if !d.opt.Keep {
 		_ = os.Remove(d.contact)
+		_ = os.Remove(filepath.Join(filepath.Dir(d.contact), bootstrap.AdminName))
 		if err := os.RemoveAll(d.path()); err != nil {
 			return fault.Wrap(fault.IO, "demo.stop", d.path(), err)
 		}

@@ -20,7 +20,6 @@ type forgetful struct {
 }
 
 func (f *forgetful) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
-
 	b.Key += strings.Repeat("x", int(f.n.Add(1)))
 	return f.Store.Apply(ctx, b)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"cartwheel.dev/geo-config/ids"
 )
@@ -66,19 +68,22 @@ func TestSettle_KeepsOneLaneFromTheOthers(t *testing.T) {
 }
 
 func TestAlong_EndsWhereAPieceFails(t *testing.T) {
-	work := make([]*int, 100)
-	for i := range work {
-		work[i] = &i
-	}
-	var mu sync.Mutex
-	var did []int
-	along(t.Context(), work, func(_ context.Context, n *int) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		did = append(did, *n)
-		return *n != 10
+	synctest.Test(t, func(t *testing.T) {
+		work := make([]*int, 100)
+		for i := range work {
+			work[i] = &i
+		}
+		var mu sync.Mutex
+		var did []int
+		along(t.Context(), work, func(_ context.Context, n *int) bool {
+			time.Sleep(time.Millisecond) // the time goes on only when every piece before has been settled
+			mu.Lock()
+			defer mu.Unlock()
+			did = append(did, *n)
+			return *n != 10
+		})
+		if len(did) < 11 || len(did) > 11+laneFlight || !slices.Contains(did, 10) {
+			t.Errorf("%d pieces were tried, want those up to the failed one and what was in flight", len(did))
+		}
 	})
-	if len(did) < 11 || len(did) > 11+laneFlight || !slices.Contains(did, 10) {
-		t.Errorf("%d pieces were tried, want those up to the failed one and what was in flight", len(did))
-	}
 }
