@@ -18,7 +18,7 @@ func TestLifetime_KeepsTheFirstFailure(t *testing.T) {
 	if !l.fail(first) || l.fail(errors.New("second")) {
 		t.Error("got a second failure noted, want the first alone")
 	}
-	if got := <-l.failure; got != first || l.canPassOn() {
+	if got := <-l.failure; !errors.Is(got, first) || l.canPassOn() {
 		t.Errorf("got %v, want the first failure, and nothing to be handed over", got)
 	}
 }
@@ -31,7 +31,7 @@ func TestLifetime_ClosesOnceForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if got := l.close(func() error { runs.Add(1); return want }); got != want {
+			if got := l.close(func() error { runs.Add(1); return want }); !errors.Is(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})
