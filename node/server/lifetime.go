@@ -19,13 +19,15 @@ type lifetime struct {
 	failed  atomic.Bool // after a failure; stays set
 	aborted atomic.Bool // the node stops as in a crash; stays set
 
-	closing  sync.Once
-	closeErr error // set once closing is done
+	closing  atomic.Bool   // a caller runs close's function; stays set
+	closed   chan struct{} // closed when that has returned
+	closeErr error         // its error; set before closed is closed
 }
 
 func (l *lifetime) init() {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.failure = make(chan error, 1)
+	l.closed = make(chan struct{})
 }
 
 // spawn runs f on a goroutine that wait waits for. After stop it does nothing.
@@ -59,9 +61,14 @@ func (l *lifetime) fail(err error) (first bool) {
 func (l *lifetime) canPassOn() bool { return !l.failed.Load() && !l.aborted.Load() }
 
 // close runs f once, for the first caller. All callers wait for it and get its
-// error.
+// error. The others wait at a channel, not at a sync.Once: virtual time stands
+// still while a goroutine waits for a mutex.
 func (l *lifetime) close(f func() error) error {
-	l.closing.Do(func() { l.closeErr = f() })
+	if l.closing.CompareAndSwap(false, true) {
+		l.closeErr = f()
+		close(l.closed)
+	}
+	<-l.closed
 	return l.closeErr
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestLifetime_KeepsTheFirstFailure(t *testing.T) {
@@ -24,19 +26,27 @@ func TestLifetime_KeepsTheFirstFailure(t *testing.T) {
 }
 
 func TestLifetime_ClosesOnceForAll(t *testing.T) {
-	var l lifetime
-	l.init()
 	var runs atomic.Int32
 	want := errors.New("not closed")
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			if got := l.close(func() error { runs.Add(1); return want }); !errors.Is(got, want) {
-				t.Errorf("got %v, want %v", got, want)
-			}
-		})
-	}
-	all.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		var l lifetime
+		l.init()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				got := l.close(func() error {
+					time.Sleep(time.Minute) // the others' wait must not stop the time
+					runs.Add(1)
+					return want
+				})
+				if !errors.Is(got, want) || runs.Load() != 1 {
+					t.Errorf("got %v after %d runs, want %v after one", got, runs.Load(), want)
+				}
+			})
+		}
+		all.Wait()
+		l.end()
+	})
 	if runs.Load() != 1 {
 		t.Errorf("closed %d times, want once", runs.Load())
 	}
