@@ -130,8 +130,13 @@ func (d *diary) note(last bool) error {
 	if last {
 		return d.die()
 	}
+	// A close flushes, and is told where a full disk refused what was written.
+	err = d.fs.Flush(ctx, mount.Caller{}, e.Node, o.Handle, 0)
 	d.fs.Release(e.Node, o.Handle, 0, false)
 	d.fs.Forget(e.Node, 1)
+	if err != nil {
+		return fmt.Errorf("closing: %w", err)
+	}
 	return nil
 }
 
