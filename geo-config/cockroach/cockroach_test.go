@@ -1,6 +1,7 @@
 package cockroach_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,33 @@ func open(t *testing.T, o cockroach.Options) *cockroach.Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// TestStore_CommitsToDiskAgainstADefault has a database that acknowledges commits
+// before they are on disk, unless a transaction says otherwise.
+func TestStore_CommitsToDiskAgainstADefault(t *testing.T) {
+	o := scratch(t, shared.URL(t)).Options
+	separator := "?"
+	if strings.Contains(o.URL, "?") {
+		separator = "&"
+	}
+	o.URL += separator + "synchronous_commit=off"
+	d := connect(t, o)
+	var lax, set string
+	if err := d.Pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&lax); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := d.Begin(t.Context(), "state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Rollback(t.Context(), tx)
+	if err := tx.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&set); err != nil {
+		t.Fatal(err)
+	}
+	if lax != "off" || set != "on" {
+		t.Errorf("the default is %s and a change has %s, want off and on", lax, set)
+	}
 }
 
 func TestStore_Conforms(t *testing.T) {

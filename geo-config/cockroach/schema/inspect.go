@@ -62,8 +62,8 @@ func (i *inspection) ask(query string) string {
 }
 
 func (i *inspection) postgresql() {
-	sync, commit := i.ask("SHOW fsync"), i.ask("SHOW synchronous_commit")
-	i.note("durable commits", sync == "on" && commit != "off" && commit != "local", true, "fsync is "+sync+", synchronous_commit is "+commit)
+	sync := i.ask("SHOW fsync")
+	i.note("durable commits", sync == "on", true, "fsync is "+sync)
 	i.note("regions", false, false, "PostgreSQL stands at one place: changes wait while it is away")
 	i.note("follower reads", false, false, "only CockroachDB has them: backups read as exports do")
 }
