@@ -101,7 +101,7 @@ func (h *Host) CallSized(ctx context.Context, peer string, class Class, method M
 func (l *link) call(ctx context.Context, method Method, request proto.Message, body [][]byte, answer proto.Message, sizes *Sizes) (*Buffer, error) {
 	h := l.host
 	c := h.calls.get(l.class)
-	o := outgoing{Frame: framing.Frame{Kind: framing.Call, Method: method}, message: request, body: body}
+	o := outgoing{Frame: framing.Frame{Kind: framing.Call, Method: method}, message: request, body: body, trace: h.outgoingTrace(ctx)}
 	if deadline, ok := ctx.Deadline(); ok {
 		o.Time = framing.Millis(time.Until(deadline))
 	}

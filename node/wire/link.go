@@ -128,6 +128,7 @@ type outgoing struct {
 	framing.Frame
 	message proto.Message
 	encoded []byte
+	trace   *Trace // sent behind the message; nil: none
 	body    [][]byte
 	done    func() // called once when body is no longer needed; may be nil
 	alone   bool   // no other call or request of the connection may send more frames soon
@@ -238,6 +239,9 @@ func (l *link) encode(arena []byte, o *outgoing) ([]byte, error) {
 		}
 	} else {
 		arena = append(arena, o.encoded...)
+	}
+	if o.trace != nil {
+		arena = framing.AppendTrace(arena, *o.trace)
 	}
 	n := len(arena) - head
 	if n > int(l.limits.Header) {

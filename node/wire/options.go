@@ -163,6 +163,8 @@ type Options struct {
 	// OnAnswer sees each answer to a request: how long it took from the request's
 	// arrival, and the fault's kind, None where there is none. It must not block.
 	OnAnswer func(m Method, took time.Duration, kind fault.Kind)
+	// Tracer follows operations over processes. Nil: nothing is followed.
+	Tracer Tracer
 	// OnSample sees a round trip time, less the time that the peer says it
 	// spent, and the peer's coordinate if it sent one. It must not block.
 	OnSample func(peer string, rtt time.Duration, coordinate *Coordinate)

@@ -40,7 +40,9 @@ type Request struct {
 	body     *Buffer
 	size     int // bytes of both
 	account  *account
-	worker   bool // it takes one
+	worker   bool            // it takes one
+	base     context.Context // that of its trace; nil: it has none
+	traced   func(err error) // ends its span; nil: it has none
 
 	mu       sync.Mutex // guards below
 	answered bool
@@ -104,7 +106,11 @@ func (r *Request) Context() context.Context {
 	if r.ctx != nil {
 		return r.ctx
 	}
-	ctx, end := context.WithCancelCause(context.Background())
+	base := r.base
+	if base == nil {
+		base = context.Background()
+	}
+	ctx, end := context.WithCancelCause(base)
 	r.ctx, r.end = ctx, end
 	if deadline, ok := r.Deadline(); ok {
 		timed, stop := context.WithDeadline(ctx, deadline)
@@ -160,7 +166,7 @@ func (r *Request) Fail(err error) {
 
 // answer sends an answer, or err as one.
 func (r *Request) answer(o outgoing, err error) {
-	waited, alone := r.settle()
+	waited, alone := r.settle(err)
 	if !waited {
 		o.finish()
 		return
@@ -172,10 +178,10 @@ func (r *Request) answer(o outgoing, err error) {
 	r.link.respond(r.id, r.Method, r.received, &o)
 }
 
-// settle ends the request. Waited is false if no answer is to be sent, because the
+// settle ends the request, and its span with what is answered. Waited is false if no answer is to be sent, because the
 // request was answered before or the connection is gone. Alone means that it was
 // the connection's only request.
-func (r *Request) settle() (waited, alone bool) {
+func (r *Request) settle(err error) (waited, alone bool) {
 	r.mu.Lock()
 	if r.answered {
 		r.mu.Unlock()
@@ -186,6 +192,9 @@ func (r *Request) settle() (waited, alone bool) {
 	r.mu.Unlock()
 	if end != nil {
 		end(context.Canceled)
+	}
+	if r.traced != nil {
+		r.traced(err)
 	}
 	l := r.link
 	l.mu.Lock()
@@ -274,6 +283,9 @@ func (l *link) readCall(r *bufio.Reader, f *framing.Frame) error {
 	if twice || ended {
 		account.release(size, worker, false)
 	}
+	if !twice && !ended {
+		q.follow(l.host.options.Tracer)
+	}
 	switch {
 	case twice:
 		return fault.E(fault.Invalid, opServe, l.peer.id, "a request number used twice")
@@ -337,7 +349,7 @@ func (w work) serve(pool *workers[work]) {
 	switch {
 	case w.request.settled():
 	case w.request.Canceled():
-		w.request.settle()
+		w.request.settle(context.Canceled)
 	default:
 		w.request.Fail(fault.E(fault.Other, opServe, fmt.Sprintf("method %d", w.request.Method), "the handler gave no answer"))
 	}
