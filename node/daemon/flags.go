@@ -23,6 +23,7 @@ type nodeFlags struct {
 	MemoryBytes   *int64         `help:"Memory to aim for; caches are sized by it."`
 	Pprof         *string        `help:"Serve the profiler on a Unix socket at this path, for this user alone."`
 	Metrics       *string        `help:"Show the node's figures to Prometheus at this IP:port, over HTTP."`
+	Traces        *string        `help:"Send traces of followed operations to this OTLP/HTTP collector."`
 	LogLevel      *string        `help:"debug, info, warn or error."`
 	LogFormat     *string        `help:"text or json."`
 }
@@ -43,6 +44,7 @@ func (f nodeFlags) values() map[string]any {
 	put(out, "memory_bytes", f.MemoryBytes)
 	put(out, "pprof", f.Pprof)
 	put(out, "metrics", f.Metrics)
+	put(out, "traces", f.Traces)
 	put(out, "log_level", f.LogLevel)
 	put(out, "log_format", f.LogFormat)
 	for key, list := range map[string][]string{"listen": f.Listen, "advertise": f.Advertise, "geo_config": f.GeoConfig} {

@@ -57,13 +57,18 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 		return err
 	}
 	defer stop()
+	tracer, flush, err := sendTraces(config, key, log)
+	if err != nil {
+		return err
+	}
+	defer flush()
 	shown, err := listenFigures(config.Metrics)
 	if err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startPatience)
 	s, err := server.Open(start, config, server.Deps{
-		Key: key, Version: version.String(), Logger: log, Metrics: shown.registry,
+		Key: key, Version: version.String(), Logger: log, Metrics: shown.registry, Tracer: tracer,
 		Store: func(h *wire.Host) (geoconfig.Store, error) { return join.Dial(h, config.GeoConfig) },
 	})
 	cancel()

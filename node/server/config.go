@@ -48,6 +48,10 @@ type Config struct {
 	// Metrics is the address, as IP:port, at which the node shows its figures to
 	// Prometheus, over HTTP and to whoever asks. Empty: none.
 	Metrics string `yaml:"metrics"`
+	// Traces is the URL of a collector to which the node sends its part of
+	// operations that are followed, by OpenTelemetry's protocol over HTTP. Empty:
+	// none.
+	Traces string `yaml:"traces"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.

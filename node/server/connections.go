@@ -76,6 +76,7 @@ func (s *Server) openHost() error {
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
 		OnHLC:     s.net.stamps.Observe,
 		OnAnswer:  counted,
+		Tracer:    s.deps.Tracer,
 		OnConnect: s.net.gate.Connected,
 		OnSample:  s.net.gate.Sampled,
 		Relays:    s.net.gate.Relays,

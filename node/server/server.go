@@ -90,6 +90,8 @@ type Deps struct {
 	Logger  *slog.Logger
 	// Metrics counts what the node answers; nil: nobody counts.
 	Metrics *metrics.Registry
+	// Tracer follows operations through the node; nil: none are followed.
+	Tracer wire.Tracer
 	// Times are wire's; the zero value takes its defaults.
 	Times wire.Times
 	// StallAfter is how long the disk may not answer before the node ends; 0: 30 s.
