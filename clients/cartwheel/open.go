@@ -20,6 +20,7 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/wire"
 )
 
 var _ mount.FileSystem = (*Client)(nil)
@@ -31,7 +32,11 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	o = o.withDefaults()
 	c := &Client{opt: o, life: newLifetime(o.OpTimeout)}
 	c.limits = timeouts.New(timeouts.Options{Context: c.life.ctx, OpTimeout: o.OpTimeout, Soft: o.Soft, Progress: c.Progress})
-	c.recorder = trace.New(trace.Options{Clock: o.Clock, Below: mount.Below})
+	traces := trace.Options{Clock: o.Clock, Below: mount.Below}
+	if o.Telemetry != nil {
+		traces.Tracer = o.Telemetry.Tracer()
+	}
+	c.recorder = trace.New(traces)
 	c.nodes = inodes.New(o.KnownFiles)
 	c.kernel = inodes.NewKernel(c.nodes)
 	c.handles.init()
@@ -51,9 +56,13 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 func (c *Client) reach() error {
 	o := &c.opt
 	c.hlc, c.aheadFrom = hlc.New(o.Wall), o.AheadFrom
+	var tracer wire.Tracer // nil, and not a nil Telemetry
+	if o.Telemetry != nil {
+		tracer = o.Telemetry
+	}
 	cluster, err := contact.New(contact.Options{
 		File: o.Contact, Site: o.Site, Name: o.Name, Logger: o.Logger, Measure: true,
-		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.Clock,
+		HLC: func() uint64 { return uint64(c.hlc.Last()) }, OnHLC: c.observe, Clock: o.Clock, Tracer: tracer,
 		Network: o.Network, Key: o.Key, Random: o.Random,
 	})
 	if err != nil {

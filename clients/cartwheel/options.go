@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
+	"cartwheel.dev/node/telemetry"
 	"cartwheel.dev/node/wire"
 )
 
@@ -63,14 +64,19 @@ type Options struct {
 	InFlight int
 	// Names bound the names and attributes that are kept under leases.
 	Names names.Limits
-	// NoReadAhead and NoRangeMap are for measurements.
-	NoReadAhead, NoRangeMap bool
-	Logger                  *slog.Logger
+	Measured
+	Logger *slog.Logger
+	// Telemetry follows operations; nil: none are followed. Its owner closes it
+	// behind the Client.
+	Telemetry *telemetry.Telemetry
 	// Wall is the time of day, Clock the clock of leases; nil: the system's.
 	Wall  func() time.Time
 	Clock boottime.Func
 	Simulated
 }
+
+// Measured leaves out a part of the client, to measure what it is good for.
+type Measured struct{ NoReadAhead, NoRangeMap bool }
 
 // Simulated is what a simulation puts in the place of the system. It is zero
 // elsewhere.

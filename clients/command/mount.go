@@ -20,6 +20,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/collector"
 	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/telemetry"
 )
 
 type mountCmd struct {
@@ -30,6 +31,7 @@ type mountCmd struct {
 	kernelFlags
 	daemonFlags
 	bootFlags
+	traceFlags
 	NoReadhead bool     `name:"no-read-ahead" help:"For measurements: read only what is asked for."`
 	NoRangeMap bool     `name:"no-range-map" help:"For measurements: look up every range again."`
 	Debug      bool     `help:"Log every request of the kernel."`
@@ -125,13 +127,14 @@ func (c *mountCmd) file() (contact.File, error) {
 }
 
 // open reaches the cluster.
-func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger) (*cartwheel.Client, error) {
+func (c *mountCmd) open(e *env, file contact.File, logger *slog.Logger, follows *telemetry.Telemetry) (*cartwheel.Client, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, c.DaemonWait)
 	defer cancel()
 	defer e.progress("looking for a node that answers")()
 	o := cartwheel.Options{
 		Contact: file, Site: ids.Site(c.Site), Name: c.name(), CacheDir: c.CacheDir, CacheBytes: c.CacheSize, Memory: c.Memory,
-		OpTimeout: c.OpTimeout, Soft: c.Soft, FlushTimeout: c.FlushWait, NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap, Logger: logger,
+		OpTimeout: c.OpTimeout, Soft: c.Soft, FlushTimeout: c.FlushWait, Logger: logger, Telemetry: follows,
+		Measured: cartwheel.Measured{NoReadAhead: c.NoReadhead, NoRangeMap: c.NoRangeMap},
 	}
 	c.Limits.apply(&o)
 	return cartwheel.Open(ctx, o)
@@ -143,7 +146,12 @@ func (c *mountCmd) serve(e *env, file contact.File) error {
 	if e.getenv("GOMEMLIMIT") == "" {
 		defer collector.Start(collectorAim(c.Memory))()
 	}
-	fs, err := c.open(e, file, logger)
+	follows, flush, err := c.follow(c.name(), c.Site, logger)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	fs, err := c.open(e, file, logger, follows)
 	if err != nil {
 		return fault.Wrap(fault.Unreachable, op, c.Cluster, err)
 	}

@@ -43,6 +43,8 @@ type Options struct {
 	Measure bool
 	// Clock gives the time since any fixed moment; nil: the system's.
 	Clock func() time.Duration
+	// Tracer sends the traces of followed operations along; nil: none are followed.
+	Tracer wire.Tracer
 	// Network and Key are zero but in a simulation: then Network makes the
 	// connections, and Key is this process's identity instead of a new one.
 	Network wire.Network
@@ -135,7 +137,7 @@ func New(opt Options) (*Cluster, error) {
 	c.near.Here(opt.Site)
 	c.host, err = wire.New(wire.Options{
 		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected, Relays: c.relays,
-		Network: opt.Network,
+		Tracer: opt.Tracer, Network: opt.Network,
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
@@ -317,7 +319,9 @@ func (c *Cluster) measured(ctx context.Context, n *node, to ids.Node, class wire
 	}
 	var sizes wire.Sizes
 	mark, began := o.Begin(), time.Now()
+	ctx, span := o.Call(ctx, method.Name(m))
 	out, err := c.host.CallSized(ctx, string(to), class, m, req, body, resp, &sizes)
+	span.End(string(to), *n.site.Load(), err)
 	n.count(o, mark, to, class, m, resp, sizes, time.Since(began), err)
 	return out, err
 }

@@ -1,10 +1,12 @@
 package contact
 
 import (
+	"context"
 	"time"
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/wire"
 	"google.golang.org/protobuf/proto"
 )
@@ -20,11 +22,13 @@ func (c *Cluster) Start(to ids.Node, class wire.Class, m wire.Method, req, resp 
 		return false
 	}
 	mark, began := o.Begin(), time.Now()
+	_, span := o.Call(context.Background(), method.Name(m))
 	return c.host.Start(string(to), class, m, req, nil, limit, func(a *wire.Answer) {
 		err := a.Err
 		if err == nil {
 			err = a.Decode(resp)
 		}
+		span.End(string(to), *n.site.Load(), err)
 		n.count(o, mark, to, class, m, resp, a.Sizes, time.Since(began), err)
 		c.answered(to, err)
 		then(a.Body.Bytes(), err)

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -26,6 +28,8 @@ type Options struct {
 	// Below reports whether a thread is one of a process or of its
 	// descendants; nil: that cannot be told, and every thread is.
 	Below func(thread, process uint32) bool
+	// Tracer makes spans of operations and of their calls; nil: none are made.
+	Tracer oteltrace.Tracer
 }
 
 // Recorder counts the operations of one mount.
@@ -59,7 +63,11 @@ func (r *Recorder) Begin(kind Kind, who Caller) *Operation {
 	if r == nil {
 		return nil
 	}
-	return &Operation{kind: kind, who: who, began: r.opt.Clock(), watched: r.on.Load()}
+	o := &Operation{kind: kind, who: who, began: r.opt.Clock(), watched: r.on.Load()}
+	if r.opt.Tracer != nil {
+		o.follow(r.opt.Tracer)
+	}
+	return o
 }
 
 // End counts an operation. Of what it was about, about is asked only where
@@ -69,6 +77,7 @@ func (r *Recorder) End(o *Operation, about func() string) {
 		return
 	}
 	took := r.opt.Clock() - o.began
+	o.endSpan()
 	c := &r.counts[o.kind]
 	c.n.Add(1)
 	c.nanos.Add(int64(took))

@@ -33,6 +33,9 @@ type Operation struct {
 	between    atomic.Int64
 	claimed    atomic.Bool
 
+	// ctx carries the operation's span; nil: it is not followed.
+	ctx context.Context
+
 	watched bool
 	mu      sync.Mutex // guards list
 	list    []Call
