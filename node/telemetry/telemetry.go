@@ -157,4 +157,3 @@ func Fail(span trace.Span, err error) {
 		span.SetStatus(codes.Error, fault.KindOf(err).String())
 	}
 }
-

@@ -119,6 +119,17 @@ func (l *link) call(ctx context.Context, method Method, request proto.Message, b
 	return l.await(ctx, c, answer, sizes)
 }
 
+// outgoingTrace returns the trace of a call of this host, nil if it has none.
+func (h *Host) outgoingTrace(ctx context.Context) *Trace {
+	if h.options.Tracer == nil {
+		return nil
+	}
+	if t, ok := h.options.Tracer.Outgoing(ctx); ok {
+		return &t
+	}
+	return nil
+}
+
 // sendCall queues a call's frame, waiting for room.
 func (l *link) sendCall(ctx context.Context, o *outgoing) error {
 	for {

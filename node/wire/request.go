@@ -299,6 +299,16 @@ func (l *link) readCall(r *bufio.Reader, f *framing.Frame) error {
 	return nil
 }
 
+// follow begins the span of a request that carries a trace.
+func (r *Request) follow(tracer Tracer) {
+	if tracer == nil {
+		return
+	}
+	if t, ok := framing.TraceOf(r.header.Bytes()); ok {
+		r.base, r.traced = tracer.Serve(context.Background(), r.Peer, r.Method, t)
+	}
+}
+
 // hasRoom reports whether the connection may read another request of that size. It
 // may not while answers pile up that the peer does not take.
 func (l *link) hasRoom(size int) bool {

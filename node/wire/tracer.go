@@ -18,26 +18,5 @@ type Tracer interface {
 	// Serve begins a span for a request that came with a trace. The context that
 	// it returns is that of what is done for the request, and derives from ctx.
 	// The host calls end once, with the error of the answer or nil.
-	Serve(ctx context.Context, peer string, m Method, t Trace) (_ context.Context, end func(err error))
-}
-
-// outgoingTrace returns the trace of a call of this host, nil if it has none.
-func (h *Host) outgoingTrace(ctx context.Context) *Trace {
-	if h.options.Tracer == nil {
-		return nil
-	}
-	if t, ok := h.options.Tracer.Outgoing(ctx); ok {
-		return &t
-	}
-	return nil
-}
-
-// follow begins the span of a request that carries a trace.
-func (r *Request) follow(tracer Tracer) {
-	if tracer == nil {
-		return
-	}
-	if t, ok := framing.TraceOf(r.header.Bytes()); ok {
-		r.base, r.traced = tracer.Serve(context.Background(), r.Peer, r.Method, t)
-	}
+	Serve(ctx context.Context, peer string, m framing.Method, t Trace) (_ context.Context, end func(err error))
 }
