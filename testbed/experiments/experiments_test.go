@@ -98,8 +98,31 @@ func TestSettings_RefuseNonsense(t *testing.T) {
 	}
 }
 
+func TestForecast_ComparesWhatIsFarEnough(t *testing.T) {
+	rows := []forecastRow{
+		{PredictedRead: 100, MeasuredRead: 110, PredictedWrite: 200, MeasuredWrite: 150, MeasuredCreate: 200},
+		{PredictedRead: 0.1, MeasuredRead: 4, PredictedWrite: 50, MeasuredWrite: 50, MeasuredCreate: 40},
+	}
+	got := forecastErrors(rows)
+	if len(got) != 5 || math.Abs(got[0]-0.1) > 1e-9 || got[1] != 0.25 || got[2] != 0 || got[3] != 0 || math.Abs(got[4]-0.2) > 1e-9 {
+		t.Errorf("got %v, want 0.1, 0.25, 0, 0 and 0.2: a read at the active's own site is not compared", got)
+	}
+	if page := published(t, forecastReport(rows, forecastSize{rounds: 3, moves: 1})); !strings.Contains(page, "| 5 | 10.0 | 25.0 |") {
+		t.Errorf("the page does not tell of 5 compared figures and their errors:\n%s", page)
+	}
+	for _, set := range []map[string]string{{"rounds": "0"}, {"moves": "0"}, {"settle": "-1"}, {"settle": "long"}} {
+		values, err := forecast().Fill(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := forecastSizes(&experiment.Env{Values: values}); err == nil {
+			t.Errorf("%v was taken", set)
+		}
+	}
+}
+
 func TestTopologies_OfExperimentsAreValid(t *testing.T) {
-	for name, yaml := range map[string]string{"pipe": pipeYAML, "saturate": saturateYAML, "blackout": blackoutYAML} {
+	for name, yaml := range map[string]string{"pipe": pipeYAML, "saturate": saturateYAML, "blackout": blackoutYAML, "forecast": forecastYAML} {
 		if top, err := described(name, yaml); err != nil || len(top.Hosts) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

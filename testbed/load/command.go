@@ -52,6 +52,13 @@ func (f writerFlags) options() WriterOptions {
 	return WriterOptions{Dir: f.Dir, Workers: f.Workers, For: f.For, Bytes: f.Bytes, Seed: f.Seed, Pause: f.Pause}
 }
 
+type latencyFlags struct {
+	Dir    string `arg:"" help:"The folder; made if it is not there." type:"path"`
+	Rounds int    `help:"Files." default:"20"`
+	Bytes  int    `help:"Bytes of each." default:"1024"`
+	Seed   uint64 `help:"Seed of what they hold." default:"1"`
+}
+
 type sessionFlags struct {
 	Contact string        `help:"Contact file." type:"path" required:""`
 	Site    string        `help:"Site where the client stands."`
@@ -67,6 +74,7 @@ type flags struct {
 	Stream   streamFlags  `cmd:"" help:"Write or read one large file."`
 	Writers  writerFlags  `cmd:"" help:"Work on files of one's own, and note what was acknowledged."`
 	Verify   writerFlags  `cmd:"" help:"Look for what writers noted as acknowledged."`
+	Latency  latencyFlags `cmd:"" help:"Time single writes and first reads of small files."`
 	Sessions sessionFlags `cmd:"" help:"Keep sessions alive and time the keep-alives."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
@@ -106,6 +114,8 @@ func (f *flags) run(ctx context.Context, name string) (any, error) {
 			return orNothing(WriteStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
 		}
 		return orNothing(ReadStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
+	case "latency":
+		return orNothing(Latency(ctx, LatencyOptions(f.Latency)))
 	case "sessions":
 		return orNothing(Sessions(ctx, SessionOptions(f.Sessions)))
 	case "writers":

@@ -309,3 +309,18 @@ func TestDoTree_EndsWhereTheCopyFails(t *testing.T) {
 		t.Errorf("got %v, want that it was canceled", err)
 	}
 }
+
+func TestLatency_TimesEachWriteAndRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	r, err := Latency(t.Context(), LatencyOptions{Dir: dir, Rounds: 3, Bytes: 100, Seed: 1})
+	if errors.Is(err, os.ErrPermission) {
+		t.Skip("only root may drop the kernel's caches")
+	}
+	if err != nil || len(r.Create) != 3 || len(r.Write) != 3 || len(r.Read) != 3 {
+		t.Fatalf("got %+v (%v), want three of each", r, err)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) != 3 {
+		t.Errorf("got %v (%v), want three files", names, err)
+	}
+}
