@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/cockroach/database"
 	"cartwheel.dev/geo-config/cockroach/schema"
@@ -28,6 +30,8 @@ type Store struct {
 	calls chan *call // to the writer
 	watch *watch
 	tasks sync.WaitGroup // the writer and the poller
+
+	readings singleflight.Group // of followers
 }
 
 // Open opens the database, whose tables have to be there in the form that this

@@ -3,6 +3,7 @@ package cockroach
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -22,21 +23,51 @@ func (s *Store) Follow(ctx context.Context, since ids.Revision, limit int) (geoc
 	return s.page(ctx, op, since, plan.Limit(limit))
 }
 
-// page reads the first rows after a revision, over all tables.
+// reading is what the tables had behind a revision. Followers share it: nobody
+// changes it.
+type reading struct {
+	rev     ids.Revision // to follow from next
+	more    bool
+	lines   []stored // the first rows, in the order of their revisions
+	cluster []stored
+}
+
+// page reads the first rows after a revision, over all tables. Followers that ask
+// for the same at the same time share one reading, and decode it each for itself:
+// a change wakes all of them at once.
 func (s *Store) page(ctx context.Context, op fault.Op, since ids.Revision, limit int) (geoconfig.Rows, error) {
-	var rows geoconfig.Rows
-	var cluster, lines []stored
+	shared := s.readings.DoChan(fmt.Sprint(since, "/", limit), func() (any, error) { return s.read(s.db.Life(), op, since, limit) })
+	select {
+	case <-ctx.Done():
+		return geoconfig.Rows{}, s.db.Enter(ctx, op)
+	case got := <-shared:
+		if got.Err != nil {
+			return geoconfig.Rows{}, got.Err
+		}
+		r := got.Val.(*reading)
+		rows := geoconfig.Rows{Revision: r.rev, More: r.more}
+		if err := add(&rows, slices.Concat(r.lines, r.cluster)); err != nil {
+			return geoconfig.Rows{}, err
+		}
+		return rows, nil
+	}
+}
+
+// read asks the tables.
+func (s *Store) read(ctx context.Context, op fault.Op, since ids.Revision, limit int) (*reading, error) {
+	r := &reading{}
+	var lines []stored
 	err := s.snapshot(ctx, op, func(batch *pgx.Batch) {
-		cluster, lines = nil, nil
-		for _, r := range relations() {
+		r.cluster, lines = nil, nil
+		for _, t := range relations() {
 			// Each table stops at the limit, since all rows may be its.
-			batch.Queue(r.after, int64(since), plan.FollowRows(limit)).Query(collect(r.table, &lines))
-			if r.table == geoconfig.ClusterTable {
-				batch.Queue(r.all).Query(collect(r.table, &cluster))
+			batch.Queue(t.after, int64(since), plan.FollowRows(limit)).Query(collect(t.table, &lines))
+			if t.table == geoconfig.ClusterTable {
+				batch.Queue(t.all).Query(collect(t.table, &r.cluster))
 			}
 		}
 	}, func(rev ids.Revision) error {
-		rows = geoconfig.Rows{Revision: rev}
+		r.rev, r.more = rev, false
 		slices.SortFunc(lines, func(a, b stored) int { return cmp.Or(cmp.Compare(a.rev, b.rev), plan.CompareKeys(a.key, b.key)) })
 		revs := make([]ids.Revision, len(lines))
 		for i, l := range lines {
@@ -44,12 +75,13 @@ func (s *Store) page(ctx context.Context, op fault.Op, since ids.Revision, limit
 		}
 		n := plan.Cut(revs, limit)
 		if n < len(lines) {
-			rows.Revision, rows.More = revs[n-1], true
+			r.rev, r.more = revs[n-1], true
 		}
-		return add(&rows, append(lines[:n:n], cluster...))
+		r.lines = lines[:n:n]
+		return nil
 	})
 	if err != nil {
-		return geoconfig.Rows{}, err
+		return nil, err
 	}
-	return rows, nil
+	return r, nil
 }
