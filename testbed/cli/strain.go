@@ -13,6 +13,8 @@ type strainCmd struct {
 	Overload strainOverloadCmd `cmd:"" help:"Many clients ask for more than a node can do."`
 	Idle     strainIdleCmd     `cmd:"" help:"A mount that has looked at very many files is left alone."`
 	Copy     strainCopyCmd     `cmd:"" help:"A large slice is copied to a node that lacks it, beside small writes."`
+
+	GeoConfig strainGeoConfigCmd `cmd:"" name:"geo-config" help:"A geo-config store has very many rows and followers."`
 }
 
 // strainWords are what every strain takes.
@@ -80,4 +82,24 @@ func (strainCopyCmd) Help() string { return help("cartwheel-testbed strain copy 
 // Run runs it.
 func (c strainCopyCmd) Run(e *env) error {
 	return e.strain(strain.Copy{Options: c.options(e), Size: c.Size, Files: c.Files, Rate: c.Rate, Beside: c.Beside}.Run)
+}
+
+type strainGeoConfigCmd struct {
+	In        string `help:"Where the embedded store makes its directory (default: that of temporary files)." type:"existingdir"`
+	Database  string `help:"URL of a CockroachDB or PostgreSQL: the run makes a schema of its own there, and drops it." env:"CARTWHEEL_STRAIN_DATABASE" placeholder:"URL"`
+	Slices    int    `help:"Slices." default:"1000000"`
+	Nodes     int    `help:"Nodes." default:"10000"`
+	Followers int    `help:"Followers of changes, in this process." default:"10000"`
+	Changes   int    `help:"Changes that are timed." default:"20"`
+}
+
+// Help shows how it is called.
+func (strainGeoConfigCmd) Help() string {
+	return help("cartwheel-testbed strain geo-config --slices 100000")
+}
+
+// Run runs it.
+func (c strainGeoConfigCmd) Run(e *env) error {
+	return e.strain(strain.Configuration{Options: strain.Options{In: c.In, Progress: e.stdio.Err}, Database: c.Database, Slices: c.Slices,
+		Nodes: c.Nodes, Followers: c.Followers, Changes: c.Changes}.Run)
 }
