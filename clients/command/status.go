@@ -3,11 +3,11 @@ package command
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/health"
 	"cartwheel.dev/node/protocol/status"
 )
 
@@ -59,7 +59,7 @@ func (statusCmd) Run(e *env) error {
 	var v statusView
 	v.Sites = c.Sites()
 	v.GeoConfig.Reachable = true
-	var troubles []string
+	var troubles []health.Cause
 	answered := false
 	var findings []status.Finding
 	for _, a := range askAll(e, c, askStatus) {
@@ -67,11 +67,7 @@ func (statusCmd) Run(e *env) error {
 		n := nodeView{ID: a.id, Site: row.Site, Addresses: row.Addresses}
 		if a.err != nil {
 			n.Error = explain(a.err)
-			if row.Site == "" {
-				troubles = append(troubles, fmt.Sprintf("node %s of the contact file does not answer", a.id))
-			} else {
-				troubles = append(troubles, fmt.Sprintf("the node at %s does not answer", row.Site))
-			}
+			troubles = append(troubles, health.Silent(a.id, row.Site))
 		} else {
 			answered = true
 			v.Cluster = a.value.Cluster
@@ -79,29 +75,26 @@ func (statusCmd) Run(e *env) error {
 			v.geoConfig(a.value.GeoConfig)
 			findings = append(findings, a.value.Findings...)
 			if n.ReadOnly {
-				troubles = append(troubles, fmt.Sprintf("the node at %s is full and read-only", row.Site))
+				troubles = append(troubles, health.Full(a.id, row.Site))
 			}
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
 	if answered && !v.GeoConfig.Reachable {
-		troubles = append(troubles, "geo-config is away: reads and writes go on, but nobody can take over and no slice can be made")
+		troubles = append(troubles, health.Away())
 	}
 	views := sliceViews(c, askAll(e, c, slices))
 	if answered && len(views) == 0 {
-		troubles = append(troubles, "the tree has no root yet: the first node makes it once it sees all nodes of the roster")
+		troubles = append(troubles, health.Rootless())
 	}
 	for _, s := range views {
 		if lacks := s.lacks(); lacks != "" {
-			troubles = append(troubles, fmt.Sprintf("slice %d %s", s.ID, lacks))
+			troubles = append(troubles, health.Lacking(s.ID, s.Serving != nil && *s.Serving, lacks))
 		}
 	}
 	v.Warnings = warnings(findings, c.Demo())
 	v.Healthy = len(troubles) == 0
-	v.Sentence = fmt.Sprintf("All well: %d nodes at %d sites, every slice fully protected.", len(v.Nodes), len(v.Sites))
-	if !v.Healthy {
-		v.Sentence = "Not all is well: " + strings.Join(troubles, "; ") + "."
-	}
+	v.Sentence = health.Sentence(troubles, len(v.Nodes), len(v.Sites))
 	return e.print(v, v.text)
 }
 
