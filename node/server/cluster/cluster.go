@@ -50,6 +50,7 @@ type Directory struct {
 	away    time.Time                 // since when the store is not reachable; zero: it is
 	dirty   bool                      // something is not in the file yet
 	changed chan struct{}             // closed and replaced when rows change
+	feeds   map[*Feed]struct{}        // hear which rows changed
 }
 
 // kept is what the file holds besides the tables.
@@ -178,6 +179,7 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	d.rows.Revision = max(d.rows.Revision, rows.Revision)
 	d.dirty = true
 	d.wakeLocked()
+	d.feedLocked(rows)
 	d.mu.Unlock()
 	if len(newer) > 0 && d.o.Slices != nil {
 		d.o.Slices(newer)
@@ -243,6 +245,7 @@ func (d *Directory) Learn(rows ...geoconfig.SliceRow) {
 	newer := d.keepNewerLocked(rows)
 	if len(newer) > 0 {
 		d.wakeLocked()
+		d.feedLocked(geoconfig.Rows{Slices: newer})
 	}
 	d.mu.Unlock()
 	if len(newer) > 0 && d.o.Slices != nil {

@@ -90,6 +90,18 @@ func (d *Directory) Sites() []geoconfig.Site {
 	return out
 }
 
+// Users returns all users' rows by name, those of tokens among them.
+func (d *Directory) Users() []geoconfig.User {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]geoconfig.User, 0, len(d.users))
+	for _, u := range d.users {
+		out = append(out, u)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
 // User returns the user with a key, given as the key's peer ID.
 func (d *Directory) User(key string) (geoconfig.User, bool) {
 	d.mu.Lock()

@@ -5,6 +5,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/rand"
 	"slices"
 	"sync"
@@ -187,6 +188,18 @@ func (r *Registry) Count() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.peers)
+}
+
+// Clients lists the clients that said hello, by user and name, at most limit.
+func (r *Registry) Clients(limit int) []Who {
+	r.mu.RLock()
+	out := make([]Who, 0, len(r.peers))
+	for _, w := range r.peers {
+		out = append(out, Who{User: w.User, Client: w.Client, Name: w.Name, Site: w.Site, UID: w.UID, Trusted: w.Trusted, Admin: w.Admin})
+	}
+	r.mu.RUnlock()
+	slices.SortFunc(out, func(a, b Who) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Client, b.Client)) })
+	return out[:min(limit, len(out))]
 }
 
 // Acts returns as whom a client's request acts: a trusted host says it

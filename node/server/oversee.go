@@ -1,0 +1,102 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/server/admin"
+	"cartwheel.dev/node/server/cluster"
+	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/wire"
+)
+
+// Overseer asks this node and the others of the cluster what they know. It is for
+// whoever shows a cluster to people. It is safe for concurrent use until the node
+// closes.
+type Overseer struct {
+	s       *Server
+	reports *admin.Reports
+}
+
+// Overseer returns one that asks in the node's name.
+func (s *Server) Overseer() *Overseer { return &Overseer{s, s.newReports()} }
+
+// Directory is the node's copy of the configuration.
+func (s *Server) Directory() *cluster.Directory { return s.directory }
+
+// GeoConfig is the configuration store, as a node may use it. The node closes it.
+func (s *Server) GeoConfig() geoconfig.Store { return s.geo }
+
+const opOversee fault.Op = "server.Overseer"
+
+// Status asks a node for what it says of itself.
+func (o *Overseer) Status(ctx context.Context, id ids.Node) (status.Node, error) {
+	var out status.Node
+	if id == o.s.id {
+		return o.reports.Node(ctx), nil
+	}
+	var a pb.StatusResponse
+	if err := o.call(ctx, id, method.Status, &pb.StatusRequest{}, &a); err != nil {
+		return out, err
+	}
+	return out, fault.Wrap(fault.Corrupt, opOversee, string(id), json.Unmarshal(a.Status, &out))
+}
+
+// Net asks a node for its distances, without measuring any.
+func (o *Overseer) Net(ctx context.Context, id ids.Node) (status.Net, error) {
+	var out status.Net
+	a := &pb.NetResponse{}
+	if id == o.s.id {
+		own, err := o.s.net.survey.Net(ctx, &identity.Who{}, &pb.NetRequest{})
+		if err != nil {
+			return out, err
+		}
+		a = own.(*pb.NetResponse)
+	} else if err := o.call(ctx, id, method.Net, &pb.NetRequest{}, a); err != nil {
+		return out, err
+	}
+	return out, fault.Wrap(fault.Corrupt, opOversee, string(id), json.Unmarshal(a.Net, &out))
+}
+
+// Slices asks a node for the slices as it sees them.
+func (o *Overseer) Slices(ctx context.Context, id ids.Node) ([]status.Slice, error) {
+	a := &pb.SliceListResponse{}
+	if id == o.s.id {
+		own, err := o.reports.SliceList(ctx, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		a = own.(*pb.SliceListResponse)
+	} else if err := o.call(ctx, id, method.SliceList, &pb.SliceListRequest{}, a); err != nil {
+		return nil, err
+	}
+	out := make([]status.Slice, len(a.Slices))
+	for i, data := range a.Slices {
+		if err := json.Unmarshal(data, &out[i]); err != nil {
+			return nil, fault.Wrap(fault.Corrupt, opOversee, string(id), err)
+		}
+	}
+	return out, nil
+}
+
+func (o *Overseer) call(ctx context.Context, id ids.Node, m wire.Method, request, answer proto.Message) error {
+	body, err := o.s.net.host.Call(ctx, string(id), wire.Operation, m, request, nil, answer)
+	if body != nil {
+		body.Release()
+	}
+	return err
+}
+
+// Clients lists the clients that are connected to this node, at most limit.
+func (o *Overseer) Clients(limit int) []identity.Who { return o.s.net.who.Clients(limit) }
+
+// Ready answers nil while the node's loop takes turns.
+func (o *Overseer) Ready(ctx context.Context) error { return o.s.Figures().Turn(ctx) }
