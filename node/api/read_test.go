@@ -1,0 +1,137 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/api"
+)
+
+func TestOverview_SaysWhatIsWrongTheWorstFirst(t *testing.T) {
+	f := newFleet(t, 30)
+	o := get[api.Overview](f, "/overview")
+	if o.Healthy || o.Counts.SlicesUnderProtected != 10 || o.Counts.NodesUp != 2 || o.Counts.Sessions == nil || *o.Counts.Sessions != 4 {
+		t.Errorf("got %+v", o.Counts)
+	}
+	if !strings.Contains(o.Sentence, "slice 3 has 1 of 2 copies") || !strings.Contains(o.Sentence, "5 more slices") {
+		t.Errorf("got %q", o.Sentence)
+	}
+	away := ids.Node("n1")
+	f.away.Store(&away)
+	f.forgetAnswers()
+	o = get[api.Overview](f, "/overview")
+	if o.Counts.SlicesUnavailable != 30 || o.Causes[0].Severity != "critical" || len(o.Freshness.Unreachable) != 1 {
+		t.Errorf("with the active away: got %+v, %+v, %+v", o.Counts, o.Causes[0], o.Freshness)
+	}
+}
+
+func TestNodes_KeepTheLastWordOfSilentOnes(t *testing.T) {
+	f := newFleet(t, 1)
+	before := get[api.List[api.Node]](f, "/nodes")
+	away := ids.Node("n2")
+	f.away.Store(&away)
+	f.forgetAnswers()
+	n := get[api.Node](f, "/nodes/n2")
+	if n.State != "unreachable" || n.Live == nil || n.Live.UsedBytes != 40 || n.Live.AsOfAt.After(before.Freshness.AsOfAt.Add(1e9)) {
+		t.Errorf("got %+v, %+v; want what it said before, with its age", n, n.Live)
+	}
+}
+
+func TestLists_ShowTheConfiguration(t *testing.T) {
+	f := newFleet(t, 3)
+	sites := get[api.List[api.Site]](f, "/sites")
+	if len(sites.Items) != 2 || sites.Items[1].Name != "oslo" || sites.Items[1].SlicesHome != 3 || sites.Items[1].NodesUp != 1 {
+		t.Errorf("sites: got %+v", sites.Items)
+	}
+	if u := get[api.List[api.User]](f, "/users"); len(u.Items) != 1 || u.Items[0].Role != "administrator" {
+		t.Errorf("users: got %+v", u.Items)
+	}
+	if x := get[api.List[api.Token]](f, "/tokens"); len(x.Items) != 1 || !x.Items[0].Expired {
+		t.Errorf("tokens: got %+v", x.Items)
+	}
+	if x := get[api.List[api.Operation]](f, "/operations"); len(x.Items) != 1 || x.Items[0].Kind != "copy" || x.Items[0].Behind == nil || *x.Items[0].Behind != 9 {
+		t.Errorf("operations: got %+v", x.Items)
+	}
+	if x := get[api.List[api.Client]](f, "/clients"); len(x.Items) != 1 || x.Items[0].Node != "n1" {
+		t.Errorf("clients: got %+v", x.Items)
+	}
+	if x := get[api.Network](f, "/network"); len(x.Links) != 4 || x.Links[0].MeasuredMS == nil || *x.Links[0].MeasuredMS != 20 || x.Links[1].MeasuredMS != nil {
+		t.Errorf("network: got %+v", x.Links)
+	}
+	if x := get[api.SliceDetail](f, "/slices/3"); x.Live == nil || !x.Live.Serving || len(x.WhyHere) != 2 || !strings.Contains(x.WhyHere[1].Text, "gets its state") {
+		t.Errorf("slice: got %+v", x)
+	}
+}
+
+func TestActivity_AnswersWhileTheStoreIsAway(t *testing.T) {
+	f := newFleet(t, 1)
+	if a := get[api.List[api.Activity]](f, "/activity"); len(a.Items) != 1 || a.Items[0].Action != "cluster.init" || !a.Freshness.GeoConfig.Reachable {
+		t.Fatalf("got %+v", a)
+	}
+	f.store.away.Store(true)
+	if a := get[api.List[api.Activity]](f, "/activity"); len(a.Items) != 1 || a.Freshness.GeoConfig.Reachable {
+		t.Errorf("with the store away: got %+v, want the old records and a word on it", a)
+	}
+	if d := get[api.Database](f, "/database"); d.Reachable || d.Name != "" {
+		t.Errorf("got %+v, want it away and unknown", d)
+	}
+	if s := get[api.List[api.Site]](f, "/sites"); len(s.Items) != 2 {
+		t.Errorf("with the store away: got %d sites, want 2", len(s.Items))
+	}
+}
+
+// events reads a stream until it has seen as many events, as names and IDs.
+func (f *fleet) events(url, last string, n int, begun func()) (names, numbers []string) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/events", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header.Set("X-Role", "viewer")
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for len(names) < n && lines.Scan() {
+		switch word, value, _ := strings.Cut(lines.Text(), ": "); word {
+		case "retry":
+			begun()
+		case "id":
+			numbers = append(numbers, value)
+		case "event":
+			names = append(names, value)
+		}
+	}
+	return names, numbers
+}
+
+func TestEvents_TellChangesAndResume(t *testing.T) {
+	f := newFleet(t, 1)
+	server := httptest.NewServer(f.api.Handler())
+	defer server.Close()
+	names, numbers := f.events(server.URL, "", 1, func() { f.directory.Learn(geoconfig.SliceRow{ID: 2, Epoch: 1, Active: "n1"}) })
+	if len(names) != 1 || names[0] != "revision" {
+		t.Fatalf("got %v, want revision", names)
+	}
+	f.directory.Learn(geoconfig.SliceRow{ID: 3, Epoch: 1, Active: "n1"})
+	again, next := f.events(server.URL, numbers[0], 1, func() {})
+	if len(again) != 1 || again[0] == "gap" || next[0] == numbers[0] {
+		t.Errorf("resumed: got %v %v, want what came after %v", again, next, numbers)
+	}
+	if gap, _ := f.events(server.URL, "other-7", 1, func() {}); len(gap) != 1 || gap[0] != "gap" {
+		t.Errorf("of another life: got %v, want gap", gap)
+	}
+}

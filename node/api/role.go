@@ -1,0 +1,98 @@
+package api
+
+import (
+	"net/http"
+
+	"cartwheel.dev/geo-config/fault"
+)
+
+// Role is what a caller may do. A higher role may do all that a lower one may.
+type Role int
+
+// The roles, the lowest first. Public routes need no account at all.
+const (
+	// denied is what a route without an entry in the table needs: no one has it.
+	denied Role = iota
+	// Public routes answer anybody.
+	Public
+	// Viewer reads.
+	Viewer
+	// Operator moves and drains.
+	Operator
+	// Administrator changes who may do what, and what the cluster consists of.
+	Administrator
+)
+
+// String returns the role's name, as accounts and problems have it.
+func (r Role) String() string {
+	switch r {
+	case Public:
+		return "public"
+	case Viewer:
+		return "viewer"
+	case Operator:
+		return "operator"
+	case Administrator:
+		return "administrator"
+	}
+	return "denied"
+}
+
+// Principal is the account that a request acts for.
+type Principal struct {
+	// Name is what the audit log calls the account.
+	Name string
+	Role Role
+}
+
+// Authenticator says who calls. It answers Unauthorized where the request shows no
+// account, or one that is not valid any more. It is called from many goroutines
+// at once, does not change the request, and returns within the request's context.
+type Authenticator interface {
+	Authenticate(r *http.Request) (Principal, error)
+}
+
+// roles says which role each route needs. It is the only place that does. A route
+// that is not here is refused to everybody.
+var roles = map[string]Role{
+	"GET /healthz":             Public,
+	"GET /readyz":              Public,
+	"GET /api/v1/overview":     Viewer,
+	"GET /api/v1/sites":        Viewer,
+	"GET /api/v1/sites/{name}": Viewer,
+	"GET /api/v1/nodes":        Viewer,
+	"GET /api/v1/nodes/{id}":   Viewer,
+	"GET /api/v1/slices":       Viewer,
+	"GET /api/v1/slices/{id}":  Viewer,
+	"GET /api/v1/network":      Viewer,
+	"GET /api/v1/activity":     Viewer,
+	"GET /api/v1/clients":      Viewer,
+	"GET /api/v1/operations":   Viewer,
+	"GET /api/v1/users":        Viewer,
+	"GET /api/v1/tokens":       Administrator,
+	"GET /api/v1/database":     Viewer,
+	"GET /api/v1/settings":     Viewer,
+	"GET /api/v1/events":       Viewer,
+}
+
+// permit answers nil where a caller may use a route that needs a role. A nil
+// Authenticator knows no one.
+func permit(auth Authenticator, r *http.Request, needs Role) (Principal, error) {
+	const op fault.Op = "api.permit"
+	switch {
+	case needs == Public:
+		return Principal{}, nil
+	case needs == denied:
+		return Principal{}, fault.E(fault.Permission, op, r.URL.Path, "no role may use this route")
+	case auth == nil:
+		return Principal{}, fault.E(fault.Unauthorized, op, "", "this node knows no accounts: ask another node")
+	}
+	p, err := auth.Authenticate(r)
+	if err != nil {
+		return Principal{}, err
+	}
+	if p.Role < needs {
+		return Principal{}, fault.Errorf(fault.Permission, op, p.Name, "needs the role %s and has the role %s", needs, p.Role)
+	}
+	return p, nil
+}

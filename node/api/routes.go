@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// none is the request of a route that takes no values.
+type none struct{}
+
+// answer is an answer with a body, and the row's revision as its ETag where it is
+// of one row.
+type answer[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+// register adds all routes.
+func (s *Server) register() {
+	route(s, http.MethodGet, "/healthz", "health", "Say that the process answers", s.getHealth)
+	route(s, http.MethodGet, "/readyz", "readiness", "Say that the node serves", s.getReadiness)
+	route(s, http.MethodGet, base+"/overview", "get-overview", "Show how the cluster is", s.getOverview)
+	route(s, http.MethodGet, base+"/sites", "list-sites", "List the sites", s.listSites)
+	route(s, http.MethodGet, base+"/sites/{name}", "get-site", "Show a site", s.getSite)
+	route(s, http.MethodGet, base+"/nodes", "list-nodes", "List the nodes", s.listNodes)
+	route(s, http.MethodGet, base+"/nodes/{id}", "get-node", "Show a node", s.getNode)
+	route(s, http.MethodGet, base+"/slices", "list-slices", "List the slices", s.listSlices)
+	route(s, http.MethodGet, base+"/slices/{id}", "get-slice", "Show a slice, and why its copies are where they are", s.getSlice)
+	route(s, http.MethodGet, base+"/network", "get-network", "Show the distances between the nodes", s.getNetwork)
+	route(s, http.MethodGet, base+"/activity", "list-activity", "List the audit log, the newest first", s.listActivity)
+	route(s, http.MethodGet, base+"/clients", "list-clients", "List the clients connected to this node", s.listClients)
+	route(s, http.MethodGet, base+"/operations", "list-operations", "List the work under way", s.listOperations)
+	route(s, http.MethodGet, base+"/users", "list-users", "List the users' keys", s.listUsers)
+	route(s, http.MethodGet, base+"/tokens", "list-tokens", "List the tokens that add nodes", s.listTokens)
+	route(s, http.MethodGet, base+"/database", "get-database", "Show the configuration store", s.getDatabase)
+	route(s, http.MethodGet, base+"/settings", "list-settings", "List this node's settings", s.listSettings)
+	s.registerEvents()
+}
+
+// route adds a route. What its function fails with becomes a Problem.
+func route[I, O any](s *Server, method, path, id, summary string, f func(context.Context, *I) (*O, error)) {
+	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody,
+		Description: "Role: " + roles[method+" "+path].String() + ".", Responses: s.problems()}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			p := problemOf(err, requestID(ctx))
+			s.logFailure(ctx, p, err)
+			return nil, p
+		}
+		return out, nil
+	})
+}
+
+// problems describes what a route answers where it fails.
+func (s *Server) problems() map[string]*huma.Response {
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	return map[string]*huma.Response{"default": {Description: "A problem (RFC 9457)",
+		Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}}
+}
+
+// registerEvents adds the stream, with the types of its events.
+func (s *Server) registerEvents() {
+	registry := s.api.OpenAPI().Components.Schemas
+	var kinds []*huma.Schema
+	for _, t := range []reflect.Type{reflect.TypeFor[RevisionEvent](), reflect.TypeFor[AuditEvent](), reflect.TypeFor[StatusEvent](), reflect.TypeFor[GapEvent]()} {
+		kinds = append(kinds, registry.Schema(t, true, t.Name()))
+	}
+	responses := s.problems()
+	responses["200"] = &huma.Response{Description: "Events named revision, audit, status and gap; data is their JSON",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{OneOf: kinds}}}}
+	path := base + "/events"
+	huma.Register(s.api, huma.Operation{OperationID: "stream-events", Method: http.MethodGet, Path: path, Summary: "Stream what changes",
+		Description: "Role: " + roles["GET "+path].String() + ". A comment comes every 15 s.", Responses: responses}, s.streamEvents)
+}
