@@ -1,71 +1,77 @@
 package api
 
 import (
-	"container/heap"
 	"slices"
 
-	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 )
 
-// heapOf keeps the first rows of a query's order, the last of them on top.
+// heapOf keeps the first slices of a query's order, the last of them on top.
 type heapOf struct {
 	q     *query
 	items []ranked
 }
 
-// ranked is a row with its place in the order.
+// ranked is a slice with its key in the order and its place in the index.
 type ranked struct {
 	key int64
-	row *geoconfig.SliceRow
+	id  ids.Slice
+	at  int
 }
 
-// offer takes a row in where it is among the first, and reports whether a row, this
-// one or another, was left out.
-func (h *heapOf) offer(key int64, row *geoconfig.SliceRow) (left bool) {
+// offer takes a slice in where it is among the first, and reports whether one, this
+// or another, was left out.
+func (h *heapOf) offer(r ranked) (left bool) {
 	if len(h.items) < h.q.limit {
-		heap.Push(h, ranked{key, row})
+		h.items = append(h.items, r)
+		h.up(len(h.items) - 1)
 		return false
 	}
-	if top := h.items[0]; before(h.q, key, row.ID, top.key, top.row.ID) {
-		h.items[0] = ranked{key, row}
-		heap.Fix(h, 0)
+	if h.before(r, h.items[0]) {
+		h.items[0] = r
+		h.down()
 	}
 	return true
 }
 
-// sorted returns the rows in the query's order.
-func (h *heapOf) sorted() []geoconfig.SliceRow {
+func (h *heapOf) before(a, b ranked) bool { return before(h.q, a.key, a.id, b.key, b.id) }
+
+// up moves an item up to where its parent comes later in the order.
+func (h *heapOf) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.before(h.items[parent], h.items[i]) {
+			return
+		}
+		h.items[parent], h.items[i] = h.items[i], h.items[parent]
+		i = parent
+	}
+}
+
+// down moves the top down to where its children come earlier in the order.
+func (h *heapOf) down() {
+	for i := 0; ; {
+		last := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h.items); child++ {
+			if h.before(h.items[last], h.items[child]) {
+				last = child
+			}
+		}
+		if last == i {
+			return
+		}
+		h.items[i], h.items[last] = h.items[last], h.items[i]
+		i = last
+	}
+}
+
+// sorted returns the slices in the query's order.
+func (h *heapOf) sorted() []ranked {
 	slices.SortFunc(h.items, func(a, b ranked) int {
-		if before(h.q, a.key, a.row.ID, b.key, b.row.ID) {
+		if h.before(a, b) {
 			return -1
 		}
 		return 1
 	})
-	out := make([]geoconfig.SliceRow, len(h.items))
-	for i := range h.items {
-		out[i] = *h.items[i].row
-	}
-	return out
-}
-
-// Len implements heap.Interface.
-func (h *heapOf) Len() int { return len(h.items) }
-
-// Less implements heap.Interface: the last of the order is on top.
-func (h *heapOf) Less(i, j int) bool {
-	a, b := h.items[i], h.items[j]
-	return before(h.q, b.key, b.row.ID, a.key, a.row.ID)
-}
-
-// Swap implements heap.Interface.
-func (h *heapOf) Swap(i, j int) { h.items[i], h.items[j] = h.items[j], h.items[i] }
-
-// Push implements heap.Interface.
-func (h *heapOf) Push(x any) { h.items = append(h.items, x.(ranked)) }
-
-// Pop implements heap.Interface.
-func (h *heapOf) Pop() any {
-	last := h.items[len(h.items)-1]
-	h.items = h.items[:len(h.items)-1]
-	return last
+	return h.items
 }

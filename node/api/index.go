@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -19,13 +17,18 @@ import (
 type index struct {
 	directory Directory
 
-	mu       sync.RWMutex         // guards the rest
-	rows     []geoconfig.SliceRow // by ID; a row's members are never changed
-	sites    map[ids.Node]ids.Site
+	mu      sync.RWMutex         // guards the rest
+	rows    []geoconfig.SliceRow // by ID; a row's members are never changed
+	entries []entry              // of the rows, in the same order
+	sites   map[ids.Node]ids.Site
+	// numbers are those of the nodes that a row ever named: a node keeps its number.
+	numbers  map[ids.Node]int32
 	revision ids.Revision
 }
 
-func newIndex(d Directory) *index { return &index{directory: d, sites: map[ids.Node]ids.Site{}} }
+func newIndex(d Directory) *index {
+	return &index{directory: d, sites: map[ids.Node]ids.Site{}, numbers: map[ids.Node]int32{}}
+}
 
 // apply takes in the rows that changed.
 func (x *index) apply(keys []geoconfig.RowKey, revision ids.Revision) {
@@ -57,23 +60,28 @@ func (x *index) apply(keys []geoconfig.RowKey, revision ids.Revision) {
 
 // mergeLocked joins rows in. x.mu is held.
 func (x *index) mergeLocked(rows []geoconfig.SliceRow) {
-	added := false
+	slices.SortFunc(rows, func(a, b geoconfig.SliceRow) int { return cmp.Compare(a.ID, b.ID) })
+	var between []geoconfig.SliceRow
 	for _, r := range rows {
 		i, found := slices.BinarySearchFunc(x.rows, r.ID, func(a geoconfig.SliceRow, id ids.Slice) int { return cmp.Compare(a.ID, id) })
 		switch {
-		case found && !added:
-			x.rows[i] = r
-		default: // sorted below, the newer one of two with one ID first
-			x.rows, added = append(x.rows, r), true
+		case found:
+			x.rows[i], x.entries[i] = r, x.entryLocked(&r)
+		case i == len(x.rows):
+			x.rows, x.entries = append(x.rows, r), append(x.entries, x.entryLocked(&r))
+		default:
+			between = append(between, r)
 		}
 	}
-	if !added {
+	if len(between) == 0 {
 		return
 	}
-	slices.SortStableFunc(x.rows, func(a, b geoconfig.SliceRow) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Epoch, a.Epoch), cmp.Compare(b.Revision, a.Revision))
-	})
-	x.rows = slices.CompactFunc(x.rows, func(a, b geoconfig.SliceRow) bool { return a.ID == b.ID })
+	x.rows = append(x.rows, between...)
+	slices.SortFunc(x.rows, func(a, b geoconfig.SliceRow) int { return cmp.Compare(a.ID, b.ID) })
+	x.entries = x.entries[:0]
+	for i := range x.rows {
+		x.entries = append(x.entries, x.entryLocked(&x.rows[i]))
+	}
 }
 
 // query says which slices, in which order, from where on.
@@ -98,61 +106,43 @@ type page struct {
 	revision ids.Revision
 }
 
-// find answers a query: it looks at each row once and keeps the first limit of
-// those behind the cursor.
+// find answers a query: it looks at each entry once and keeps the first limit of
+// those behind the cursor. It begins at the end where the order is descending, so
+// that most entries come too late to be kept.
 func (x *index) find(ctx context.Context, q query) (page, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	out := page{revision: x.revision}
-	top := &heapOf{q: &q}
-	for i := range x.rows {
-		if i%8192 == 0 && ctx.Err() != nil {
+	top, f := &heapOf{q: &q}, x.filterLocked(&q)
+	for n := range x.entries {
+		if n%8192 == 0 && ctx.Err() != nil {
 			return out, ctx.Err()
 		}
-		r := &x.rows[i]
-		if !x.matchesLocked(&q, r) {
+		i := n
+		if q.descending {
+			i = len(x.entries) - 1 - n
+		}
+		e := &x.entries[i]
+		if !f.matches(e, &x.rows[i]) {
 			continue
 		}
 		out.total++
-		k := sortKey(&q, r)
-		if q.hasAfter && !before(&q, q.afterKey, q.afterID, k, r.ID) {
+		k := e.key(q.sort)
+		if q.hasAfter && !before(&q, q.afterKey, q.afterID, k, e.id) {
 			continue
 		}
-		out.more = top.offer(k, r) || out.more
+		out.more = top.offer(ranked{k, e.id, i}) || out.more
 	}
-	out.rows = top.sorted()
+	for _, r := range top.sorted() {
+		out.rows = append(out.rows, x.rows[r.at])
+	}
 	return out, nil
 }
 
-// matchesLocked reports whether a row passes the filters. x.mu is held.
-func (x *index) matchesLocked(q *query, r *geoconfig.SliceRow) bool {
-	if q.home != "" && r.Policy.Home != q.home || q.state != "" && stateOf(r, q.isUp) != q.state {
-		return false
-	}
-	if q.text != "" && !strings.HasPrefix(strconv.FormatUint(uint64(r.ID), 10), q.text) {
-		return false
-	}
-	if q.node == "" && q.site == "" {
-		return true
-	}
-	return slices.ContainsFunc(r.Members, func(m geoconfig.Member) bool {
-		return (q.node == "" || m.Node == q.node) && (q.site == "" || x.sites[m.Node] == q.site)
-	})
-}
-
-// sortKey is the number by which slices are ordered; equal ones go by ID.
-func sortKey(q *query, r *geoconfig.SliceRow) int64 {
-	switch q.sort {
-	case "epoch":
-		return int64(r.Epoch)
-	case "revision":
-		return int64(r.Revision)
-	case "level":
-		return int64(r.Policy.Level)
-	case "missing":
-		return int64(r.Policy.Level - normals(r))
-	}
-	return int64(r.ID)
+// rowKey is what entry.key is for the row.
+func rowKey(sort string, r *geoconfig.SliceRow) int64 {
+	e := entry{id: r.ID, level: int32(r.Policy.Level), normals: int32(normals(r)), epoch: r.Epoch, revision: r.Revision}
+	return e.key(sort)
 }
 
 // before reports whether one slice comes before another one in a query's order.

@@ -55,7 +55,7 @@ func (s *Server) listSlices(ctx context.Context, in *slicesInput) (*answer[List[
 
 // cursor names the place behind a row.
 func (q *query) cursor(r *geoconfig.SliceRow) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %t %s", sortKey(q, r), r.ID, q.descending, q.sort))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %t %s", rowKey(q.sort, r), r.ID, q.descending, q.sort))
 }
 
 // resume has the query begin behind the place that a cursor names.
