@@ -24,6 +24,8 @@ type nodeFlags struct {
 	Pprof         *string        `help:"Serve the profiler on a Unix socket at this path, for this user alone."`
 	Metrics       *string        `help:"Show the node's figures to Prometheus at this IP:port, over HTTP."`
 	Traces        *string        `help:"Send traces of followed operations to this OTLP/HTTP collector."`
+	API           *string        `name:"api" help:"Serve the admin API at this IP:port, over HTTP."`
+	APIHosts      []string       `name:"api-hosts" help:"Names by which requests may call the admin API." sep:"none"`
 	LogLevel      *string        `help:"debug, info, warn or error."`
 	LogFormat     *string        `help:"text or json."`
 }
@@ -45,9 +47,10 @@ func (f nodeFlags) values() map[string]any {
 	put(out, "pprof", f.Pprof)
 	put(out, "metrics", f.Metrics)
 	put(out, "traces", f.Traces)
+	put(out, "api", f.API)
 	put(out, "log_level", f.LogLevel)
 	put(out, "log_format", f.LogFormat)
-	for key, list := range map[string][]string{"listen": f.Listen, "advertise": f.Advertise, "geo_config": f.GeoConfig} {
+	for key, list := range map[string][]string{"listen": f.Listen, "advertise": f.Advertise, "geo_config": f.GeoConfig, "api_hosts": f.APIHosts} {
 		if len(list) > 0 {
 			out[key] = list
 		}

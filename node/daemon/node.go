@@ -66,6 +66,11 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	if err != nil {
 		return err
 	}
+	administered, err := listenAPI(&config)
+	if err != nil {
+		shown.drop()
+		return err
+	}
 	start, cancel := context.WithTimeout(ctx, startPatience)
 	s, err := server.Open(start, config, server.Deps{
 		Key: key, Version: version.String(), Logger: log, Metrics: shown.registry, Tracer: tracer,
@@ -74,9 +79,9 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	cancel()
 	if err != nil {
 		shown.drop()
-		return err
+		return first(err, administered.drop())
 	}
-	hide := shown.show(s, log)
+	hide := both(administered.show(s, &config, log), shown.show(s, log))
 	if err := stdio.ready(s.Host(), string(s.Cluster())); err != nil {
 		hide()
 		return first(err, s.Close())
@@ -89,6 +94,14 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	}
 	hide()
 	return first(failed, closeWithin(s, failed))
+}
+
+// both returns what calls one function and then the other.
+func both(a, b func()) func() {
+	return func() {
+		a()
+		b()
+	}
 }
 
 // closePatience bounds the close of a node that failed: its disk may never

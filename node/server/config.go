@@ -52,6 +52,13 @@ type Config struct {
 	// operations that are followed, by OpenTelemetry's protocol over HTTP. Empty:
 	// none.
 	Traces string `yaml:"traces"`
+	// API is the address, as IP:port, at which the node serves its admin API over
+	// HTTP. Choose one that only this machine reaches, and have the console's server
+	// stand before it. Empty: none.
+	API string `yaml:"api"`
+	// APIHosts lists the names by which requests may call the node, besides
+	// localhost and IP addresses. It refuses any other name.
+	APIHosts []string `yaml:"api_hosts"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.

@@ -65,6 +65,8 @@ func (c Config) Validate() error {
 	p.check(oneOf(c.LogFormat, "text", "json"), "log_format", "is %q; text or json", c.LogFormat)
 	p.check(c.Metrics == "" || isEndpoint(c.Metrics), "metrics", "%q is no IP:port, such as 127.0.0.1:7480", c.Metrics)
 	p.check(c.Traces == "" || telemetry.IsCollector(c.Traces), "traces", "%q is no URL of a collector, such as http://127.0.0.1:4318", c.Traces)
+	p.check(c.API == "" || isEndpoint(c.API), "api", "%q is no IP:port, such as 127.0.0.1:7490", c.API)
+	p.check(c.API == "" || c.API != c.Metrics, "api", "is the address of metrics too: give each its own")
 	p.check(c.Pprof == "" || filepath.IsAbs(c.Pprof), "pprof",
 		"%q is no socket's path: at an address every user of this machine could read the node's keys", c.Pprof)
 	if len(p) == 0 {

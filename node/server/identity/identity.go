@@ -198,7 +198,9 @@ func (r *Registry) Clients(limit int) []Who {
 		out = append(out, Who{User: w.User, Client: w.Client, Name: w.Name, Site: w.Site, UID: w.UID, Trusted: w.Trusted, Admin: w.Admin})
 	}
 	r.mu.RUnlock()
-	slices.SortFunc(out, func(a, b Who) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Client, b.Client)) })
+	slices.SortFunc(out, func(a, b Who) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Client, b.Client))
+	})
 	return out[:min(limit, len(out))]
 }
 

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"reflect"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
+	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/server"
+)
+
+// tokenName is the file below the data that administrators on the node's own
+// machine show to the API.
+const tokenName = "api.token"
+
+// administration is the admin API of a node. The zero value serves none.
+type administration struct {
+	listener net.Listener
+	auth     api.Authenticator
+}
+
+// listenAPI listens where the configuration asks for it, before the node starts: an
+// address that is taken ends the start at once.
+func listenAPI(c *server.Config) (administration, error) {
+	const op fault.Op = "daemon.listenAPI"
+	if c.API == "" {
+		return administration{}, nil
+	}
+	auth, err := api.OpenTokenFile(filepath.Join(c.Data, tokenName))
+	if err != nil {
+		return administration{}, err
+	}
+	l, err := net.Listen("tcp", c.API)
+	if err != nil {
+		return administration{}, &fault.Error{Kind: fault.Busy, Op: op, Subject: "api", Public: "the node cannot listen at " + c.API + ": choose another address", Cause: err}
+	}
+	return administration{l, auth}, nil
+}
+
+// show serves the API of a node that has started. stop ends it, before the node
+// closes.
+func (a administration) show(s *server.Server, c *server.Config, log *slog.Logger) (stop func()) {
+	if a.listener == nil {
+		return func() {}
+	}
+	o := api.New(api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
+		Asker: s.Overseer(), Auth: a.auth, Hosts: c.APIHosts, Settings: settings(c), Logger: log})
+	hide := serveHTTP(a.listener, o.Handler(), "api", log)
+	return func() {
+		_ = o.Close() // it ends the streams, and always succeeds
+		hide()
+	}
+}
+
+// drop closes the listener of a node that did not start.
+func (a administration) drop() error {
+	if a.listener == nil {
+		return nil
+	}
+	if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// settings lists the configuration for people.
+func settings(c *server.Config) []api.Setting {
+	var out []api.Setting
+	standard := reflect.ValueOf(server.DefaultConfig())
+	v := reflect.ValueOf(*c)
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.Anonymous { // a group has no key of its own
+			continue
+		}
+		value, usual := v.FieldByIndex(f.Index), standard.FieldByIndex(f.Index)
+		out = append(out, api.Setting{Key: f.Tag.Get("yaml"), Value: fmt.Sprint(value.Interface()), Default: reflect.DeepEqual(value.Interface(), usual.Interface())})
+	}
+	return out
+}
