@@ -2,8 +2,6 @@ package command
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"cartwheel.dev/clients/bootstrap"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/geo/join"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/wire"
@@ -76,15 +75,8 @@ func (a *administration) close() {
 	_ = a.host.Close()
 }
 
-// change applies a batch, with a record of it.
-func (a *administration) change(ctx context.Context, b geoconfig.Batch, action string, subject geoconfig.RowKey, detail string) error {
-	var key [16]byte
-	_, _ = rand.Read(key[:]) // never fails
-	b.Key = "command-" + hex.EncodeToString(key[:])
-	b.Audit = []geoconfig.AuditRecord{{AtNS: time.Now().UnixNano(), Who: a.who, Action: action, Subject: subject.String(), Detail: detail}}
-	_, err := a.Apply(ctx, b)
-	return err
-}
+// order is a change in the administrator's name.
+func (a *administration) order() changes.Order { return changes.Order{Who: a.who, At: time.Now()} }
 
 // administered runs what a command does with the configuration, within its limit.
 func administered(e *env, f adminFlags, run func(context.Context, *administration) error) error {

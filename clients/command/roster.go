@@ -11,6 +11,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/geo/changes"
 )
 
 type siteCmd struct {
@@ -73,11 +74,7 @@ func (siteAddCmd) Help() string { return help("cartwheel site add oslo --locatio
 func (c siteAddCmd) Run(e *env) error {
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
 		s := geoconfig.Site{Name: ids.Site(c.Name), Location: c.Location}
-		err := a.change(ctx, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.add", s.Key(), c.Location)
-		if fault.Is(err, fault.Conflict) {
-			return fault.E(fault.Exists, "command.Run", c.Name, "is a site already; `cartwheel site set` changes it")
-		}
-		if err != nil {
+		if err := changes.AddSite(ctx, a, a.order(), s); err != nil {
 			return err
 		}
 		return e.done(s, "%s was added", c.Name)
@@ -96,12 +93,8 @@ func (siteSetCmd) Help() string { return help("cartwheel site set oslo --locatio
 // Run changes the row.
 func (c siteSetCmd) Run(e *env) error {
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		s, err := a.site(ctx, c.Name)
+		s, err := changes.SetSite(ctx, a, a.order(), ids.Site(c.Name), c.Location)
 		if err != nil {
-			return err
-		}
-		s.Location = c.Location
-		if err := a.change(ctx, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.set", s.Key(), c.Location); err != nil {
 			return err
 		}
 		return e.done(s, "%s is at %s", c.Name, c.Location)
@@ -119,32 +112,12 @@ func (siteRemoveCmd) Help() string { return help("cartwheel site remove oslo") }
 // Run removes the row.
 func (c siteRemoveCmd) Run(e *env) error {
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		s, err := a.site(ctx, c.Name)
-		if err != nil {
-			return err
-		}
-		err = a.change(ctx, geoconfig.Batch{Remove: []geoconfig.Removal{{Key: s.Key(), Revision: s.Revision}}}, "site.remove", s.Key(), "")
-		if fault.Is(err, fault.NotEmpty) {
-			return fault.E(fault.NotEmpty, "command.Run", c.Name, "has nodes: remove them first")
-		}
+		s, err := changes.RemoveSite(ctx, a, a.order(), ids.Site(c.Name))
 		if err != nil {
 			return err
 		}
 		return e.done(s, "%s was removed", c.Name)
 	})
-}
-
-func (a *administration) site(ctx context.Context, name string) (geoconfig.Site, error) {
-	rows, err := a.Read(ctx, geoconfig.Query{Sites: true})
-	if err != nil {
-		return geoconfig.Site{}, err
-	}
-	for _, s := range rows.Sites {
-		if string(s.Name) == name {
-			return s, nil
-		}
-	}
-	return geoconfig.Site{}, fault.E(fault.NotFound, "command.site", name, "is no site; `cartwheel site ls` lists them")
 }
 
 type nodeCmd struct {
@@ -209,11 +182,7 @@ func (c nodeRemoveCmd) Run(e *env) error {
 			return fault.Errorf(fault.Usage, op, c.Node, "ends the IDs of %d nodes; write more of one", len(found))
 		}
 		n := found[0]
-		err = a.change(ctx, geoconfig.Batch{Remove: []geoconfig.Removal{{Key: n.Key(), Revision: n.Revision}}}, "node.remove", n.Key(), "at "+string(n.Site))
-		if fault.Is(err, fault.NotEmpty) {
-			return fault.E(fault.NotEmpty, op, string(n.ID), "is a member of slices: stop it, and wait until other nodes have taken its place (failed_after), which `cartwheel slice ls` shows")
-		}
-		if err != nil {
+		if err := changes.RemoveNode(ctx, a, a.order(), n); err != nil {
 			return err
 		}
 		return e.done(n, "node %s at %s was removed", n.ID, n.Site)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/geo/changes"
 )
 
 type userCmd struct {
@@ -42,25 +42,11 @@ func (c userLsCmd) Run(e *env) error {
 			t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 			fmt.Fprintln(t, "USER\tACTS AS\tROLE\tKEY")
 			for _, u := range out {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", u.Name, actsAs(u), role(u), u.Key)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", u.Name, changes.ActsAs(u), changes.Role(u), u.Key)
 			}
 			_ = t.Flush() // whoever reads it has gone
 		})
 	})
-}
-
-func actsAs(u geoconfig.User) string {
-	if u.TrustedHost {
-		return "anybody (trusted host)"
-	}
-	return fmt.Sprintf("uid %d, gids %s", u.UID, strings.Trim(fmt.Sprint(u.GIDs), "[]"))
-}
-
-func role(u geoconfig.User) string {
-	if u.Admin {
-		return "administrator"
-	}
-	return "user"
 }
 
 type userAddCmd struct {
@@ -82,27 +68,14 @@ func (userAddCmd) Help() string {
 func (c userAddCmd) Run(e *env) error {
 	const op fault.Op = "command.Run"
 	u := geoconfig.User{Name: ids.User(c.Name), Key: c.Key, UID: c.UID, GIDs: c.GID, TrustedHost: c.TrustedHost, Admin: c.Role == "administrator"}
-	if wrong := u.Check(); wrong != "" {
+	if wrong := u.Check(); wrong != "" { // before anything is asked
 		return fault.E(fault.Usage, op, c.Name, wrong)
 	}
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		rows, err := a.Read(ctx, geoconfig.Query{Users: true})
-		if err != nil {
+		if err := changes.AddUser(ctx, a, a.order(), u); err != nil {
 			return err
 		}
-		for _, x := range rows.Users {
-			if x.Key == u.Key {
-				return fault.Errorf(fault.Exists, op, c.Key, "is the key of user %s already", x.Name)
-			}
-		}
-		err = a.change(ctx, geoconfig.Batch{Users: []geoconfig.User{u}}, "user.add", u.RowKey(), actsAs(u)+", "+role(u))
-		if fault.Is(err, fault.Conflict) {
-			return fault.E(fault.Exists, op, c.Name, "is a user already; choose another name, or revoke that one first")
-		}
-		if err != nil {
-			return err
-		}
-		return e.done(u, "user %s was added: %s, %s", u.Name, actsAs(u), role(u))
+		return e.done(u, "user %s was added: %s, %s", u.Name, changes.ActsAs(u), changes.Role(u))
 	})
 }
 
@@ -117,20 +90,12 @@ func (userRoleCmd) Help() string { return help("cartwheel user role ann administ
 
 // Run changes the row.
 func (c userRoleCmd) Run(e *env) error {
-	const op fault.Op = "command.Run"
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		u, others, err := a.user(ctx, c.Name)
+		u, err := changes.SetRole(ctx, a, a.order(), ids.User(c.Name), c.Role == "administrator")
 		if err != nil {
 			return err
 		}
-		u.Admin = c.Role == "administrator"
-		if !u.Admin && others == 0 {
-			return fault.E(fault.NotEmpty, op, c.Name, "is the last administrator: make somebody else one first")
-		}
-		if err := a.change(ctx, geoconfig.Batch{Users: []geoconfig.User{u}}, "user.role", u.RowKey(), role(u)); err != nil {
-			return err
-		}
-		return e.done(u, "user %s is %s now", u.Name, role(u))
+		return e.done(u, "user %s is %s now", u.Name, changes.Role(u))
 	})
 }
 
@@ -144,43 +109,13 @@ func (userRevokeCmd) Help() string { return help("cartwheel user revoke ann") }
 
 // Run removes the row.
 func (c userRevokeCmd) Run(e *env) error {
-	const op fault.Op = "command.Run"
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		u, others, err := a.user(ctx, c.Name)
+		u, err := changes.Revoke(ctx, a, a.order(), ids.User(c.Name))
 		if err != nil {
-			return err
-		}
-		if u.Admin && others == 0 {
-			return fault.E(fault.NotEmpty, op, c.Name, "is the last administrator: make somebody else one first")
-		}
-		b := geoconfig.Batch{Remove: []geoconfig.Removal{{Key: u.RowKey(), Revision: u.Revision}}}
-		if err := a.change(ctx, b, "user.revoke", u.RowKey(), ""); err != nil {
 			return err
 		}
 		return e.done(u, "%s was revoked", u.Name)
 	})
-}
-
-// user returns a user, or a token, and how many administrators there are beside
-// it.
-func (a *administration) user(ctx context.Context, name string) (u geoconfig.User, others int, err error) {
-	rows, err := a.Read(ctx, geoconfig.Query{Users: true})
-	if err != nil {
-		return u, 0, err
-	}
-	found := false
-	for _, x := range rows.Users {
-		switch {
-		case string(x.Name) == name:
-			u, found = x, true
-		case x.Admin:
-			others++
-		}
-	}
-	if !found {
-		return u, 0, fault.E(fault.NotFound, "command.user", name, "is no user and no token; `cartwheel user ls` and `cartwheel cluster tokens` list them")
-	}
-	return u, others, nil
 }
 
 type auditCmd struct {

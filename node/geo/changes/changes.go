@@ -1,0 +1,121 @@
+// Package changes makes the changes of the configuration that administrators order:
+// sites, nodes and users come, change and go. The command line and the API have
+// them made here, so that both refuse the same things in the same words. Each
+// change is one batch with its record in the audit log. It keeps nothing, and all
+// of it may be called from anywhere.
+package changes
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+)
+
+// Order says who orders a change, and how.
+type Order struct {
+	// Who is the account, for the audit log, and From the address that it ordered
+	// from; empty: it is not told.
+	Who, From string
+	// Key names the change: repeating it with the same key does nothing more.
+	// Empty: it is made up.
+	Key string
+	// Match is the revision that the row must have; 0: any.
+	Match ids.Revision
+	// At is when, for the audit log.
+	At time.Time
+}
+
+// apply applies a batch, with a record of it.
+func (o Order) apply(ctx context.Context, store geoconfig.Store, b geoconfig.Batch, action string, subject geoconfig.RowKey, detail string) error {
+	b.Key = o.Key
+	if b.Key == "" {
+		var key [16]byte
+		_, _ = rand.Read(key[:]) // never fails
+		b.Key = "command-" + hex.EncodeToString(key[:])
+	}
+	if o.From != "" {
+		detail = fmt.Sprintf("%s (from %s)", detail, o.From)
+		if detail[0] == ' ' {
+			detail = detail[1:]
+		}
+	}
+	b.Audit = []geoconfig.AuditRecord{{AtNS: o.At.UnixNano(), Who: o.Who, Action: action, Subject: subject.String(), Detail: detail}}
+	_, err := store.Apply(ctx, b)
+	return err
+}
+
+// match returns the revision that a row must have, which has one now.
+func (o Order) match(now ids.Revision) ids.Revision {
+	if o.Match != 0 {
+		return o.Match
+	}
+	return now
+}
+
+// AddSite adds a site. Errors: Exists, and the store's.
+func AddSite(ctx context.Context, store geoconfig.Store, o Order, s geoconfig.Site) error {
+	s.Revision = 0
+	err := o.apply(ctx, store, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.add", s.Key(), s.Location)
+	if fault.Is(err, fault.Conflict) {
+		return fault.E(fault.Exists, "changes.AddSite", string(s.Name), "is a site already; `cartwheel site set` changes it")
+	}
+	return err
+}
+
+// SetSite says where a site is, and returns its row. Errors: NotFound, Conflict,
+// and the store's.
+func SetSite(ctx context.Context, store geoconfig.Store, o Order, name ids.Site, location string) (geoconfig.Site, error) {
+	s, err := site(ctx, store, name)
+	if err != nil {
+		return s, err
+	}
+	s.Location, s.Revision = location, o.match(s.Revision)
+	return s, o.apply(ctx, store, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.set", s.Key(), location)
+}
+
+// RemoveSite removes a site at which no node stands, and returns its last row.
+// Errors: NotFound, NotEmpty, Conflict, and the store's.
+func RemoveSite(ctx context.Context, store geoconfig.Store, o Order, name ids.Site) (geoconfig.Site, error) {
+	s, err := site(ctx, store, name)
+	if err != nil {
+		return s, err
+	}
+	err = o.remove(ctx, store, s.Key(), s.Revision, "site.remove", "")
+	if fault.Is(err, fault.NotEmpty) {
+		return s, fault.E(fault.NotEmpty, "changes.RemoveSite", string(name), "has nodes: remove them first")
+	}
+	return s, err
+}
+
+func (o Order) remove(ctx context.Context, store geoconfig.Store, key geoconfig.RowKey, now ids.Revision, action, detail string) error {
+	return o.apply(ctx, store, geoconfig.Batch{Remove: []geoconfig.Removal{{Key: key, Revision: o.match(now)}}}, action, key, detail)
+}
+
+func site(ctx context.Context, store geoconfig.Store, name ids.Site) (geoconfig.Site, error) {
+	rows, err := store.Read(ctx, geoconfig.Query{Sites: true})
+	if err != nil {
+		return geoconfig.Site{}, err
+	}
+	for _, s := range rows.Sites {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return geoconfig.Site{}, fault.E(fault.NotFound, "changes.site", string(name), "is no site; `cartwheel site ls` lists them")
+}
+
+// RemoveNode removes the row of a node that is a member of no slice. What the node
+// stores stays on its disk. Errors: NotEmpty, Conflict, and the store's.
+func RemoveNode(ctx context.Context, store geoconfig.Store, o Order, n geoconfig.Node) error {
+	err := o.remove(ctx, store, n.Key(), n.Revision, "node.remove", "at "+string(n.Site))
+	if fault.Is(err, fault.NotEmpty) {
+		return fault.E(fault.NotEmpty, "changes.RemoveNode", string(n.ID), "is a member of slices: stop it, and wait until other nodes have taken its place (failed_after), which `cartwheel slice ls` shows")
+	}
+	return err
+}
