@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"cartwheel.dev/geo-config/fault"
 )
 
 // none is the request of a route that takes no values.
@@ -37,7 +39,24 @@ func (s *Server) register() {
 	route(s, http.MethodGet, base+"/tokens", "list-tokens", "List the tokens that add nodes", s.listTokens)
 	route(s, http.MethodGet, base+"/database", "get-database", "Show the configuration store", s.getDatabase)
 	route(s, http.MethodGet, base+"/settings", "list-settings", "List this node's settings", s.listSettings)
+	s.registerChanges()
 	s.registerEvents()
+}
+
+// registerChanges adds the routes that change something, and what-if, which only
+// predicts.
+func (s *Server) registerChanges() {
+	route(s, http.MethodPost, base+"/sites", "add-site", "Add a site", s.addSite)
+	route(s, http.MethodPut, base+"/sites/{name}", "set-site", "Say where a site is", s.setSite)
+	route(s, http.MethodDelete, base+"/sites/{name}", "remove-site", "Remove a site at which no node stands", s.removeSite)
+	route(s, http.MethodDelete, base+"/nodes/{id}", "remove-node", "Remove a node that is a member of no slice", s.removeNode)
+	route(s, http.MethodPost, base+"/slices/{id}/hand-over", "hand-over-slice", "Make another member the active", s.handOver)
+	route(s, http.MethodPost, base+"/users", "add-user", "Add a user's key", s.addUser)
+	route(s, http.MethodPut, base+"/users/{name}/role", "set-user-role", "Make a user an administrator, or an administrator a user", s.setUserRole)
+	route(s, http.MethodDelete, base+"/users/{name}", "revoke-user", "Remove a user's key", s.revokeUser)
+	route(s, http.MethodPost, base+"/tokens", "add-token", "Make a token that adds one node", s.addToken)
+	route(s, http.MethodDelete, base+"/tokens/{name}", "revoke-token", "Take a token back", s.revokeUser)
+	route(s, http.MethodPost, base+"/what-if", "what-if", "Predict what changes would do", s.whatIf)
 }
 
 // route adds a route. What its function fails with becomes a Problem.
@@ -48,6 +67,9 @@ func route[I, O any](s *Server, method, path, id, summary string, f func(context
 		out, err := f(ctx, in)
 		if err != nil {
 			p := problemOf(err, requestID(ctx))
+			if in, ok := any(in).(interface{ isConditional() bool }); ok && in.isConditional() && fault.Is(err, fault.Conflict) {
+				p.Status, p.Title = http.StatusPreconditionFailed, title(http.StatusPreconditionFailed)
+			}
 			s.logFailure(ctx, p, err)
 			return nil, p
 		}

@@ -40,6 +40,8 @@ type Asker interface {
 	Status(context.Context, ids.Node) (status.Node, error)
 	Net(context.Context, ids.Node) (status.Net, error)
 	Slices(context.Context, ids.Node) ([]status.Slice, error)
+	// HandOver has a slice's active hand it over; empty: to any other member.
+	HandOver(ctx context.Context, row geoconfig.SliceRow, to ids.Node) error
 	// Clients lists those that are connected to the serving node.
 	Clients(limit int) []identity.Who
 	// Ready answers nil while the serving node goes on.
@@ -57,6 +59,10 @@ type Options struct {
 	Directory Directory
 	Store     geoconfig.Store
 	Asker     Asker
+	// Admin is the configuration as an administrator may change it, reached at
+	// GeoConfig; nil: sites, nodes, users and tokens cannot be changed here.
+	Admin     geoconfig.Store
+	GeoConfig []string
 	// Auth says who calls; nil: only public routes answer.
 	Auth Authenticator
 	// Hosts are the names by which requests may call the node, besides localhost
@@ -91,7 +97,7 @@ type Server struct {
 	database databaseCache
 	activity activityCache
 
-	requests, streams chan struct{} // have room for those in flight
+	requests, streams, predicting chan struct{} // have room for those in flight
 
 	stop context.CancelFunc
 	done sync.WaitGroup // what follows the rows, and what watches the nodes
@@ -101,7 +107,7 @@ type Server struct {
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{o: o, index: newIndex(o.Directory), events: newHub(o.Wall),
-		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
+		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams), predicting: make(chan struct{}, 1)}
 	s.statuses = newGathering(o.Wall, o.Asker.Status)
 	s.nets = newGathering(o.Wall, o.Asker.Net)
 	s.lists = newGathering(o.Wall, o.Asker.Slices)

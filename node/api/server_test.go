@@ -91,6 +91,11 @@ func (f *fleet) Slices(_ context.Context, id ids.Node) ([]status.Slice, error) {
 	return out, f.silent(id)
 }
 
+func (f *fleet) HandOver(_ context.Context, row geoconfig.SliceRow, to ids.Node) error {
+	f.directory.Learn(geoconfig.SliceRow{ID: row.ID, Epoch: row.Epoch + 1, Active: to, Members: row.Members, Policy: row.Policy})
+	return nil
+}
+
 func (f *fleet) Clients(int) []identity.Who {
 	return []identity.Who{{User: "ann", Name: "laptop:/mnt", Site: "oslo"}}
 }
@@ -134,6 +139,7 @@ func newFleet(t testing.TB, slices int) *fleet {
 		t.Fatal(err)
 	}
 	f.api = api.New(api.Options{Self: "n1", Site: "oslo", Version: "v1", Directory: f.directory, Store: f.store, Asker: f, Auth: headerAuth{},
+		Admin: f.store, GeoConfig: []string{"/ip4/127.0.0.1/tcp/1/p2p/ID"},
 		Wall:     func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) },
 		Settings: []api.Setting{{Key: "site", Value: "oslo"}}})
 	t.Cleanup(func() { _ = f.api.Close() })

@@ -12,7 +12,10 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/geo/join"
+	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/server"
+	"cartwheel.dev/node/wire"
 )
 
 // tokenName is the file below the data that administrators on the node's own
@@ -23,6 +26,10 @@ const tokenName = "api.token"
 type administration struct {
 	listener net.Listener
 	auth     api.Authenticator
+	// admin is the configuration as an administrator may change it, over host; nil:
+	// the node has no administrator's key.
+	host  *wire.Host
+	admin *remote.Store
 }
 
 // listenAPI listens where the configuration asks for it, before the node starts: an
@@ -32,15 +39,30 @@ func listenAPI(c *server.Config) (administration, error) {
 	if c.API == "" {
 		return administration{}, nil
 	}
-	auth, err := api.OpenTokenFile(filepath.Join(c.Data, tokenName))
-	if err != nil {
+	a := administration{}
+	var err error
+	if a.auth, err = api.OpenTokenFile(filepath.Join(c.Data, tokenName)); err != nil {
 		return administration{}, err
+	}
+	if c.APIKey != "" {
+		key, err := wire.LoadKey(c.APIKey)
+		if err != nil {
+			return administration{}, err
+		}
+		if a.host, err = wire.New(wire.Options{Key: key}); err != nil {
+			return administration{}, fault.Wrap(fault.IO, op, "api_key", err)
+		}
+		if a.admin, err = join.Dial(a.host, c.GeoConfig); err != nil {
+			return administration{}, errors.Join(err, a.host.Close())
+		}
 	}
 	l, err := net.Listen("tcp", c.API)
 	if err != nil {
+		_ = a.leave() // nothing was asked
 		return administration{}, &fault.Error{Kind: fault.Busy, Op: op, Subject: "api", Public: "the node cannot listen at " + c.API + ": choose another address", Cause: err}
 	}
-	return administration{l, auth}, nil
+	a.listener = l
+	return a, nil
 }
 
 // show serves the API of a node that has started. stop ends it, before the node
@@ -49,13 +71,26 @@ func (a administration) show(s *server.Server, c *server.Config, log *slog.Logge
 	if a.listener == nil {
 		return func() {}
 	}
-	o := api.New(api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
-		Asker: s.Overseer(), Auth: a.auth, Hosts: c.APIHosts, Settings: settings(c), Logger: log})
+	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
+		Asker: s.Overseer(), Auth: a.auth, Hosts: c.APIHosts, Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
+	if a.admin != nil {
+		options.Admin = a.admin
+	}
+	o := api.New(options)
 	hide := serveHTTP(a.listener, o.Handler(), "api", log)
 	return func() {
 		_ = o.Close() // it ends the streams, and always succeeds
 		hide()
+		_ = a.leave() // no request is left
 	}
+}
+
+// leave ends the administrator's connection.
+func (a administration) leave() error {
+	if a.admin == nil {
+		return nil
+	}
+	return errors.Join(a.admin.Close(), a.host.Close())
 }
 
 // drop closes the listener of a node that did not start.
@@ -63,10 +98,7 @@ func (a administration) drop() error {
 	if a.listener == nil {
 		return nil
 	}
-	if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
+	return errors.Join(a.listener.Close(), a.leave())
 }
 
 // settings lists the configuration for people.

@@ -26,6 +26,7 @@ type nodeFlags struct {
 	Traces        *string        `help:"Send traces of followed operations to this OTLP/HTTP collector."`
 	API           *string        `name:"api" help:"Serve the admin API at this IP:port, over HTTP."`
 	APIHosts      []string       `name:"api-hosts" help:"Names by which requests may call the admin API." sep:"none"`
+	APIKey        *string        `name:"api-key" help:"File of an administrator's key, with which the admin API changes the configuration."`
 	LogLevel      *string        `help:"debug, info, warn or error."`
 	LogFormat     *string        `help:"text or json."`
 }
@@ -48,6 +49,7 @@ func (f nodeFlags) values() map[string]any {
 	put(out, "metrics", f.Metrics)
 	put(out, "traces", f.Traces)
 	put(out, "api", f.API)
+	put(out, "api_key", f.APIKey)
 	put(out, "log_level", f.LogLevel)
 	put(out, "log_format", f.LogFormat)
 	for key, list := range map[string][]string{"listen": f.Listen, "advertise": f.Advertise, "geo_config": f.GeoConfig, "api_hosts": f.APIHosts} {

@@ -105,7 +105,7 @@ func methodRows() []accessRow {
 				return nil
 			}
 			return err
-		}, adminsOnly},
+		}, but(adminsOnly, peer, done)}, // a node orders it for the accounts of its API
 		{"drop-caches", method.DropCaches, asks(op, method.DropCaches, &pb.DropCachesRequest{}, &pb.DropCachesResponse{}), adminsOnly},
 		{"net", method.Net, asks(op, method.Net, &pb.NetRequest{}, &pb.NetResponse{}), anybody},
 		{"intent", method.Intent, asks(op, method.Intent, &pb.IntentRequest{Intent: uint64(ids.RootObject), Slice: 1}, &pb.IntentResponse{}), nodesOnly},

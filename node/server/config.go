@@ -59,6 +59,10 @@ type Config struct {
 	// APIHosts lists the names by which requests may call the node, besides
 	// localhost and IP addresses. It refuses any other name.
 	APIHosts []string `yaml:"api_hosts"`
+	// APIKey is the file of an administrator's key, with which the admin API changes
+	// sites, nodes, users and tokens: a node's own key may not. Whoever takes the
+	// machine has that key then. Empty: those changes are refused at this node.
+	APIKey string `yaml:"api_key"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.

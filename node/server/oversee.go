@@ -24,10 +24,11 @@ import (
 type Overseer struct {
 	s       *Server
 	reports *admin.Reports
+	orders  *admin.Orders
 }
 
 // Overseer returns one that asks in the node's name.
-func (s *Server) Overseer() *Overseer { return &Overseer{s, s.newReports()} }
+func (s *Server) Overseer() *Overseer { return &Overseer{s, s.newReports(), s.newOrders()} }
 
 // Directory is the node's copy of the configuration.
 func (s *Server) Directory() *cluster.Directory { return s.directory }
@@ -93,6 +94,17 @@ func (o *Overseer) call(ctx context.Context, id ids.Node, m wire.Method, request
 		body.Release()
 	}
 	return err
+}
+
+// HandOver has a slice's active hand it over to another member; empty: to any that
+// is up to date. It answers once the row names another active.
+func (o *Overseer) HandOver(ctx context.Context, row geoconfig.SliceRow, to ids.Node) error {
+	req := &pb.HandOverRequest{Slice: uint32(row.ID), To: string(to)}
+	if row.Active == o.s.id {
+		_, err := o.orders.HandOver(ctx, &identity.Who{User: "node", Trusted: true, Node: true}, req)
+		return err
+	}
+	return o.call(ctx, row.Active, method.HandOver, req, &pb.HandOverResponse{})
 }
 
 // Clients lists the clients that are connected to this node, at most limit.

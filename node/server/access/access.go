@@ -60,7 +60,7 @@ func (c *Control) Caller(peer string) (*identity.Who, error) {
 	if err := c.Peers.Node(peer); err != nil {
 		return nil, fault.E(fault.Unauthorized, "access.Caller", peer, "say hello first")
 	}
-	return &identity.Who{User: "node", Trusted: true}, nil
+	return &identity.Who{User: "node", Trusted: true, Node: true}, nil
 }
 
 // Asker returns who asks in a read. Its session counts where it is the caller's

@@ -29,6 +29,7 @@ type Who struct {
 	Trusted bool
 	Nonce   [32]byte // of this introduction: proofs that the client has chunks are keyed by it
 	Admin   bool
+	Node    bool   // a node of the cluster asks, in its own name
 	key     string // the user's
 }
 
