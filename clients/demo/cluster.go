@@ -17,16 +17,22 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// freeAddress finds a loopback port that nobody listens on. A node keeps its
-// address when it is started again, so that the others find it without
-// geo-config.
-func freeAddress() (string, error) {
+// freePort finds a loopback port that nobody listens on. A node keeps its ports
+// when it is started again, so that the others find it without geo-config, and
+// people its API.
+func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", fault.FromOS("demo.freeAddress", "", err)
+		return 0, fault.FromOS("demo.freePort", "", err)
 	}
 	defer func() { _ = l.Close() }() // it took no connection
-	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", l.Addr().(*net.TCPAddr).Port), nil
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// freeAddress is the multiaddress of a free port.
+func freeAddress() (string, error) {
+	port, err := freePort()
+	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", port), err
 }
 
 func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
@@ -75,7 +81,8 @@ func (d *Demo) spawn(name, owner, log, mount, program string, words ...string) (
 func (d *Demo) spawnNode(s *siteOf) (err error) {
 	s.node, err = d.spawn("node at "+s.name, s.name, d.path(s.name, "node.log"), "", d.opt.Cartwheeld,
 		"node", "--data", d.path(s.name), "--site", s.name, "--listen", s.listen, "--geo-config", d.geoAddress,
-		"--expected-nodes", strconv.Itoa(len(d.opt.Sites)), "--lease", d.opt.Lease.String())
+		"--expected-nodes", strconv.Itoa(len(d.opt.Sites)), "--lease", d.opt.Lease.String(),
+		"--api", s.api, "--api-key", d.path("user.key"))
 	return err
 }
 

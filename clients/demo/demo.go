@@ -45,6 +45,10 @@ type SiteState struct {
 	NodePID  int    `json:"node_pid"`
 	MountPID int    `json:"mount_pid,omitempty"`
 	NodeLog  string `json:"node_log"`
+	// API is the address of the node's admin API, as a URL, and APIToken the file
+	// with the token that makes a program administrator there.
+	API      string `json:"api"`
+	APIToken string `json:"api_token"`
 	MountLog string `json:"mount_log,omitempty"`
 }
 
@@ -77,7 +81,7 @@ type Demo struct {
 
 type siteOf struct {
 	name, id    string
-	listen      string // kept over a restart
+	listen, api string // kept over a restart
 	node, mount *supervisor.Child
 	mountPoint  string
 }
@@ -151,7 +155,8 @@ func (d *Demo) save() error {
 	s := State{PID: os.Getpid(), Contact: d.contact, Control: d.control.path}
 	s.GeoConfig.PID = d.geo.PID()
 	for _, site := range d.sites {
-		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.PID(), NodeLog: site.node.LogFile()}
+		out := SiteState{Name: site.name, Node: site.id, NodePID: site.node.PID(), NodeLog: site.node.LogFile(),
+			API: "http://" + site.api, APIToken: d.path(site.name, "api.token")}
 		if d.opt.Mounts {
 			out.Mount, out.MountPID, out.MountLog = site.mountPoint, site.mount.PID(), site.mount.LogFile()
 		}

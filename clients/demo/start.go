@@ -103,6 +103,11 @@ func (d *Demo) start(ctx context.Context) error {
 		if s.listen, err = freeAddress(); err != nil {
 			return err
 		}
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		s.api = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	if err := d.register(ctx); err != nil {
 		return err
