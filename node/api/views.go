@@ -18,6 +18,10 @@ func (s *Server) geoConfig() GeoConfig {
 	if away := s.o.Directory.Away(); !away.IsZero() {
 		g.Reachable, g.AwayMS = false, s.o.Wall().Sub(away).Milliseconds()
 	}
+	// The node's own word may be newer than what follows the store has noticed.
+	if own, ok := s.statuses.copy([]ids.Node{s.o.Self})[s.o.Self]; ok && own.err == nil && !own.at.IsZero() {
+		g.Reachable = g.Reachable && own.value.GeoConfig.Reachable
+	}
 	return g
 }
 

@@ -139,15 +139,23 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 	return out
 }
 
+// propertiesLimit bounds how long a report waits for the configuration store. It is
+// below what those who ask a node wait for, so that a store which has just gone does
+// not make the node look gone too.
+const propertiesLimit = 500 * time.Millisecond
+
 // geoConfig tells whether the configuration store is there, and of what kind.
 func (s *Reports) geoConfig(ctx context.Context) status.GeoConfig {
 	if away := s.o.Away(); !away.IsZero() {
 		return status.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}
 	}
-	out := status.GeoConfig{Reachable: true}
-	if p, err := s.o.GeoConfig.Properties(ctx); err == nil {
-		out.Kind, out.SinglePoint = p.Name, p.SinglePoint
+	ctx, cancel := context.WithTimeout(ctx, propertiesLimit)
+	defer cancel()
+	p, err := s.o.GeoConfig.Properties(ctx)
+	if err != nil { // it has just gone, and who follows it has not noticed yet
+		return status.GeoConfig{Warning: "geo-config does not answer: what is configured goes on, changes wait"}
 	}
+	out := status.GeoConfig{Reachable: true, Kind: p.Name, SinglePoint: p.SinglePoint}
 	if out.SinglePoint {
 		out.Warning = "geo-config is a single process: while it is away, changes wait"
 	}
