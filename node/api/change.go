@@ -19,6 +19,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/geo/join"
 )
@@ -232,7 +233,7 @@ func (s *Server) addToken(ctx context.Context, in *struct {
 		Site      string `json:"site" minLength:"1" maxLength:"63" pattern:"^[A-Za-z0-9_-]+$"`
 		ExpiresMS int64  `json:"expires_ms" minimum:"1000" maximum:"2592000000" doc:"For how long it is good."`
 	}
-}) (*answer[NewToken], error) {
+}) (*view.Answer[NewToken], error) {
 	var h ChangeHeaders
 	if _, err := h.order(ctx, s, nil); err != nil {
 		return nil, err
@@ -241,7 +242,7 @@ func (s *Server) addToken(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &answer[NewToken]{Body: NewToken{t.String(), t.Name, t.Site, time.Unix(0, t.ExpiresNS).UTC()}}, nil
+	return &view.Answer[NewToken]{Body: NewToken{t.String(), t.Name, t.Site, time.Unix(0, t.ExpiresNS).UTC()}}, nil
 }
 
 // handOver has a slice's active hand it over, with a record of who ordered it.

@@ -8,6 +8,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/api/view"
 )
 
 // sites reads the sites' rows from the store, and the newest audit record.
@@ -106,7 +107,7 @@ func TestChange_UsersTokensAndHandOver(t *testing.T) {
 func TestWhatIf_PredictsTheLossOfASite(t *testing.T) {
 	f := newFleet(t, 3)
 	w := f.request(http.MethodPost, "/api/v1/what-if", "viewer", map[string]any{"changes": []any{map[string]any{"kind": "lose_site", "site": "oslo"}}})
-	var p api.Prediction
+	var p view.Prediction
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("got %d %s", w.Code, w.Body)
 	}

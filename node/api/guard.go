@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/logattr"
 )
 
@@ -60,7 +61,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		r = r.WithContext(context.WithValue(r.Context(), idKey, id))
 		if err := s.screen(r, cross); err != nil {
-			problemOf(err, id).write(w)
+			problem.Of(err, id).Write(w)
 			return
 		}
 		room := s.requests
@@ -71,7 +72,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case room <- struct{}{}:
 			defer func() { <-room }()
 		default:
-			problemOf(fault.E(fault.Overloaded, "api.guard", r.URL.Path, "too many requests are in flight at this node"), id).write(w)
+			problem.Of(fault.E(fault.Overloaded, "api.guard", r.URL.Path, "too many requests are in flight at this node"), id).Write(w)
 			return
 		}
 		if !isStream(r) {
@@ -113,7 +114,7 @@ func (s *Server) allowsHost(host string) bool {
 func isStream(r *http.Request) bool { return r.URL.Path == base+"/events" }
 
 // logFailure logs a failure that is the node's own fault.
-func (s *Server) logFailure(ctx context.Context, p *Problem, err error) {
+func (s *Server) logFailure(ctx context.Context, p *problem.Problem, err error) {
 	if p.Status == http.StatusInternalServerError {
 		s.o.Logger.Error("a request of the API failed", slog.String("request", requestID(ctx)), slog.String("code", p.Code), logattr.Err(err))
 	}

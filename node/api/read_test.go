@@ -10,12 +10,12 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/api/view"
 )
 
 func TestOverview_SaysWhatIsWrongTheWorstFirst(t *testing.T) {
 	f := newFleet(t, 30)
-	o := get[api.Overview](f, "/overview")
+	o := get[view.Overview](f, "/overview")
 	if o.Healthy || o.Counts.SlicesUnderProtected != 10 || o.Counts.NodesUp != 2 || o.Counts.Sessions == nil || *o.Counts.Sessions != 4 {
 		t.Errorf("got %+v", o.Counts)
 	}
@@ -25,7 +25,7 @@ func TestOverview_SaysWhatIsWrongTheWorstFirst(t *testing.T) {
 	away := ids.Node("n1")
 	f.away.Store(&away)
 	f.forgetAnswers()
-	o = get[api.Overview](f, "/overview")
+	o = get[view.Overview](f, "/overview")
 	if o.Counts.SlicesUnavailable != 30 || o.Causes[0].Severity != "critical" || len(o.Freshness.Unreachable) != 1 {
 		t.Errorf("with the active away: got %+v, %+v, %+v", o.Counts, o.Causes[0], o.Freshness)
 	}
@@ -33,11 +33,11 @@ func TestOverview_SaysWhatIsWrongTheWorstFirst(t *testing.T) {
 
 func TestNodes_KeepTheLastWordOfSilentOnes(t *testing.T) {
 	f := newFleet(t, 1)
-	before := get[api.List[api.Node]](f, "/nodes")
+	before := get[view.List[view.Node]](f, "/nodes")
 	away := ids.Node("n2")
 	f.away.Store(&away)
 	f.forgetAnswers()
-	n := get[api.Node](f, "/nodes/n2")
+	n := get[view.Node](f, "/nodes/n2")
 	if n.State != "unreachable" || n.Live == nil || n.Live.UsedBytes != 40 || n.Live.AsOfAt.After(before.Freshness.AsOfAt.Add(1e9)) {
 		t.Errorf("got %+v, %+v; want what it said before, with its age", n, n.Live)
 	}
@@ -45,43 +45,43 @@ func TestNodes_KeepTheLastWordOfSilentOnes(t *testing.T) {
 
 func TestLists_ShowTheConfiguration(t *testing.T) {
 	f := newFleet(t, 3)
-	sites := get[api.List[api.Site]](f, "/sites")
+	sites := get[view.List[view.Site]](f, "/sites")
 	if len(sites.Items) != 2 || sites.Items[1].Name != "oslo" || sites.Items[1].SlicesHome != 3 || sites.Items[1].NodesUp != 1 {
 		t.Errorf("sites: got %+v", sites.Items)
 	}
-	if u := get[api.List[api.User]](f, "/users"); len(u.Items) != 1 || u.Items[0].Role != "administrator" {
+	if u := get[view.List[view.User]](f, "/users"); len(u.Items) != 1 || u.Items[0].Role != "administrator" {
 		t.Errorf("users: got %+v", u.Items)
 	}
-	if x := get[api.List[api.Token]](f, "/tokens"); len(x.Items) != 1 || !x.Items[0].Expired {
+	if x := get[view.List[view.Token]](f, "/tokens"); len(x.Items) != 1 || !x.Items[0].Expired {
 		t.Errorf("tokens: got %+v", x.Items)
 	}
-	if x := get[api.List[api.Operation]](f, "/operations"); len(x.Items) != 1 || x.Items[0].Kind != "copy" || x.Items[0].Behind == nil || *x.Items[0].Behind != 9 {
+	if x := get[view.List[view.Operation]](f, "/operations"); len(x.Items) != 1 || x.Items[0].Kind != "copy" || x.Items[0].Behind == nil || *x.Items[0].Behind != 9 {
 		t.Errorf("operations: got %+v", x.Items)
 	}
-	if x := get[api.List[api.Client]](f, "/clients"); len(x.Items) != 1 || x.Items[0].Node != "n1" {
+	if x := get[view.List[view.Client]](f, "/clients"); len(x.Items) != 1 || x.Items[0].Node != "n1" {
 		t.Errorf("clients: got %+v", x.Items)
 	}
-	if x := get[api.Network](f, "/network"); len(x.Links) != 4 || x.Links[0].MeasuredMS == nil || *x.Links[0].MeasuredMS != 20 || x.Links[1].MeasuredMS != nil {
+	if x := get[view.Network](f, "/network"); len(x.Links) != 4 || x.Links[0].MeasuredMS == nil || *x.Links[0].MeasuredMS != 20 || x.Links[1].MeasuredMS != nil {
 		t.Errorf("network: got %+v", x.Links)
 	}
-	if x := get[api.SliceDetail](f, "/slices/3"); x.Live == nil || !x.Live.Serving || len(x.WhyHere) != 2 || !strings.Contains(x.WhyHere[1].Text, "gets its state") {
+	if x := get[view.SliceDetail](f, "/slices/3"); x.Live == nil || !x.Live.Serving || len(x.WhyHere) != 2 || !strings.Contains(x.WhyHere[1].Text, "gets its state") {
 		t.Errorf("slice: got %+v", x)
 	}
 }
 
 func TestActivity_AnswersWhileTheStoreIsAway(t *testing.T) {
 	f := newFleet(t, 1)
-	if a := get[api.List[api.Activity]](f, "/activity"); len(a.Items) != 1 || a.Items[0].Action != "cluster.init" || !a.Freshness.GeoConfig.Reachable {
+	if a := get[view.List[view.Activity]](f, "/activity"); len(a.Items) != 1 || a.Items[0].Action != "cluster.init" || !a.Freshness.GeoConfig.Reachable {
 		t.Fatalf("got %+v", a)
 	}
 	f.store.away.Store(true)
-	if a := get[api.List[api.Activity]](f, "/activity"); len(a.Items) != 1 || a.Freshness.GeoConfig.Reachable {
+	if a := get[view.List[view.Activity]](f, "/activity"); len(a.Items) != 1 || a.Freshness.GeoConfig.Reachable {
 		t.Errorf("with the store away: got %+v, want the old records and a word on it", a)
 	}
-	if d := get[api.Database](f, "/database"); d.Reachable || d.Name != "" {
+	if d := get[view.Database](f, "/database"); d.Reachable || d.Name != "" {
 		t.Errorf("got %+v, want it away and unknown", d)
 	}
-	if s := get[api.List[api.Site]](f, "/sites"); len(s.Items) != 2 {
+	if s := get[view.List[view.Site]](f, "/sites"); len(s.Items) != 2 {
 		t.Errorf("with the store away: got %d sites, want 2", len(s.Items))
 	}
 }

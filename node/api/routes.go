@@ -8,37 +8,29 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/api/events"
+	"cartwheel.dev/node/api/problem"
 )
-
-// none is the request of a route that takes no values.
-type none struct{}
-
-// answer is an answer with a body, and the row's revision as its ETag where it is
-// of one row.
-type answer[T any] struct {
-	ETag string `header:"ETag"`
-	Body T
-}
 
 // register adds all routes.
 func (s *Server) register() {
-	route(s, http.MethodGet, "/healthz", "health", "Say that the process answers", s.getHealth)
-	route(s, http.MethodGet, "/readyz", "readiness", "Say that the node serves", s.getReadiness)
-	route(s, http.MethodGet, base+"/overview", "get-overview", "Show how the cluster is", s.getOverview)
-	route(s, http.MethodGet, base+"/sites", "list-sites", "List the sites", s.listSites)
-	route(s, http.MethodGet, base+"/sites/{name}", "get-site", "Show a site", s.getSite)
-	route(s, http.MethodGet, base+"/nodes", "list-nodes", "List the nodes", s.listNodes)
-	route(s, http.MethodGet, base+"/nodes/{id}", "get-node", "Show a node", s.getNode)
-	route(s, http.MethodGet, base+"/slices", "list-slices", "List the slices", s.listSlices)
-	route(s, http.MethodGet, base+"/slices/{id}", "get-slice", "Show a slice, and why its copies are where they are", s.getSlice)
-	route(s, http.MethodGet, base+"/network", "get-network", "Show the distances between the nodes", s.getNetwork)
-	route(s, http.MethodGet, base+"/activity", "list-activity", "List the audit log, the newest first", s.listActivity)
-	route(s, http.MethodGet, base+"/clients", "list-clients", "List the clients connected to this node", s.listClients)
-	route(s, http.MethodGet, base+"/operations", "list-operations", "List the work under way", s.listOperations)
-	route(s, http.MethodGet, base+"/users", "list-users", "List the users' keys", s.listUsers)
-	route(s, http.MethodGet, base+"/tokens", "list-tokens", "List the tokens that add nodes", s.listTokens)
-	route(s, http.MethodGet, base+"/database", "get-database", "Show the configuration store", s.getDatabase)
-	route(s, http.MethodGet, base+"/settings", "list-settings", "List this node's settings", s.listSettings)
+	route(s, http.MethodGet, "/healthz", "health", "Say that the process answers", s.reads.GetHealth)
+	route(s, http.MethodGet, "/readyz", "readiness", "Say that the node serves", s.reads.GetReadiness)
+	route(s, http.MethodGet, base+"/overview", "get-overview", "Show how the cluster is", s.reads.GetOverview)
+	route(s, http.MethodGet, base+"/sites", "list-sites", "List the sites", s.reads.ListSites)
+	route(s, http.MethodGet, base+"/sites/{name}", "get-site", "Show a site", s.reads.GetSite)
+	route(s, http.MethodGet, base+"/nodes", "list-nodes", "List the nodes", s.reads.ListNodes)
+	route(s, http.MethodGet, base+"/nodes/{id}", "get-node", "Show a node", s.reads.GetNode)
+	route(s, http.MethodGet, base+"/slices", "list-slices", "List the slices", s.reads.ListSlices)
+	route(s, http.MethodGet, base+"/slices/{id}", "get-slice", "Show a slice, and why its copies are where they are", s.reads.GetSlice)
+	route(s, http.MethodGet, base+"/network", "get-network", "Show the distances between the nodes", s.reads.GetNetwork)
+	route(s, http.MethodGet, base+"/activity", "list-activity", "List the audit log, the newest first", s.reads.ListActivity)
+	route(s, http.MethodGet, base+"/clients", "list-clients", "List the clients connected to this node", s.reads.ListClients)
+	route(s, http.MethodGet, base+"/operations", "list-operations", "List the work under way", s.reads.ListOperations)
+	route(s, http.MethodGet, base+"/users", "list-users", "List the users' keys", s.reads.ListUsers)
+	route(s, http.MethodGet, base+"/tokens", "list-tokens", "List the tokens that add nodes", s.reads.ListTokens)
+	route(s, http.MethodGet, base+"/database", "get-database", "Show the configuration store", s.reads.GetDatabase)
+	route(s, http.MethodGet, base+"/settings", "list-settings", "List this node's settings", s.reads.ListSettings)
 	s.registerChanges()
 	s.registerEvents()
 }
@@ -56,7 +48,7 @@ func (s *Server) registerChanges() {
 	route(s, http.MethodDelete, base+"/users/{name}", "revoke-user", "Remove a user's key", s.revokeUser)
 	route(s, http.MethodPost, base+"/tokens", "add-token", "Make a token that adds one node", s.addToken)
 	route(s, http.MethodDelete, base+"/tokens/{name}", "revoke-token", "Take a token back", s.revokeUser)
-	route(s, http.MethodPost, base+"/what-if", "what-if", "Predict what changes would do", s.whatIf)
+	route(s, http.MethodPost, base+"/what-if", "what-if", "Predict what changes would do", s.reads.WhatIf)
 }
 
 // route adds a route. What its function fails with becomes a Problem.
@@ -66,9 +58,9 @@ func route[I, O any](s *Server, method, path, id, summary string, f func(context
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := f(ctx, in)
 		if err != nil {
-			p := problemOf(err, requestID(ctx))
+			p := problem.Of(err, requestID(ctx))
 			if in, ok := any(in).(interface{ isConditional() bool }); ok && in.isConditional() && fault.Is(err, fault.Conflict) {
-				p.Status, p.Title = http.StatusPreconditionFailed, title(http.StatusPreconditionFailed)
+				p.Status, p.Title = http.StatusPreconditionFailed, problem.Title(http.StatusPreconditionFailed)
 			}
 			s.logFailure(ctx, p, err)
 			return nil, p
@@ -79,16 +71,16 @@ func route[I, O any](s *Server, method, path, id, summary string, f func(context
 
 // problems describes what a route answers where it fails.
 func (s *Server) problems() map[string]*huma.Response {
-	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem.Problem](), true, "Problem")
 	return map[string]*huma.Response{"default": {Description: "A problem (RFC 9457)",
-		Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}}
+		Content: map[string]*huma.MediaType{problem.MediaType: {Schema: schema}}}}
 }
 
 // registerEvents adds the stream, with the types of its events.
 func (s *Server) registerEvents() {
 	registry := s.api.OpenAPI().Components.Schemas
 	var kinds []*huma.Schema
-	for _, t := range []reflect.Type{reflect.TypeFor[RevisionEvent](), reflect.TypeFor[AuditEvent](), reflect.TypeFor[StatusEvent](), reflect.TypeFor[GapEvent]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[events.RevisionEvent](), reflect.TypeFor[events.AuditEvent](), reflect.TypeFor[events.StatusEvent](), reflect.TypeFor[events.GapEvent]()} {
 		kinds = append(kinds, registry.Schema(t, true, t.Name()))
 	}
 	responses := s.problems()
@@ -96,5 +88,5 @@ func (s *Server) registerEvents() {
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{OneOf: kinds}}}}
 	path := base + "/events"
 	huma.Register(s.api, huma.Operation{OperationID: "stream-events", Method: http.MethodGet, Path: path, Summary: "Stream what changes",
-		Description: "Role: " + roles["GET "+path].String() + ". A comment comes every 15 s.", Responses: responses}, s.streamEvents)
+		Description: "Role: " + roles["GET "+path].String() + ". A comment comes every 15 s.", Responses: responses}, s.events.Stream)
 }

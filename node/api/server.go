@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,39 +12,20 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/protocol/status"
-	"cartwheel.dev/node/server/cluster"
-	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/api/events"
+	"cartwheel.dev/node/api/problem"
+	"cartwheel.dev/node/api/reads"
+	"cartwheel.dev/node/api/view"
 )
 
 // base is the path of all routes but those about the process itself.
 const base = "/api/v1"
 
-// Directory is the node's copy of the configuration.
-type Directory interface {
-	Cluster() geoconfig.Cluster
-	Revision() ids.Revision
-	Away() time.Time
-	Slice(ids.Slice) (geoconfig.SliceRow, bool)
-	Node(ids.Node) (geoconfig.Node, bool)
-	Nodes() []geoconfig.Node
-	Sites() []geoconfig.Site
-	Users() []geoconfig.User
-	Watch() (*cluster.Feed, func())
-}
-
-// Asker asks nodes, the serving one among them, what they know. The calls end with
-// their context.
+// Asker asks nodes, the serving one among them, what they know, and orders.
 type Asker interface {
-	Status(context.Context, ids.Node) (status.Node, error)
-	Net(context.Context, ids.Node) (status.Net, error)
-	Slices(context.Context, ids.Node) ([]status.Slice, error)
+	reads.Asker
 	// HandOver has a slice's active hand it over; empty: to any other member.
 	HandOver(ctx context.Context, row geoconfig.SliceRow, to ids.Node) error
-	// Clients lists those that are connected to the serving node.
-	Clients(limit int) []identity.Who
-	// Ready answers nil while the serving node goes on.
-	Ready(context.Context) error
 }
 
 // Options are what a Server is made of. Self, Site, Directory, Asker and Store are
@@ -56,7 +36,7 @@ type Options struct {
 	Version string
 	// Directory is the node's copy of the configuration, Store the configuration
 	// itself.
-	Directory Directory
+	Directory reads.Directory
 	Store     geoconfig.Store
 	Asker     Asker
 	// Admin is the configuration as an administrator may change it, reached at
@@ -69,7 +49,7 @@ type Options struct {
 	// and addresses.
 	Hosts []string
 	// Settings are the node's configuration, for people.
-	Settings []Setting
+	Settings []view.Setting
 	Logger   *slog.Logger
 	Wall     func() time.Time
 }
@@ -86,48 +66,29 @@ func (o Options) withDefaults() Options {
 
 // Server serves the API. Close ends it.
 type Server struct {
-	o        Options
-	api      huma.API
-	handler  http.Handler
-	index    *index
-	statuses *gathering[status.Node]
-	nets     *gathering[status.Net]
-	lists    *gathering[[]status.Slice]
-	events   *hub
-	database databaseCache
-	activity activityCache
+	o       Options
+	api     huma.API
+	handler http.Handler
+	events  *events.Hub
+	reads   *reads.Reads
 
-	requests, streams, predicting chan struct{} // have room for those in flight
-
-	stop context.CancelFunc
-	done sync.WaitGroup // what follows the rows, and what watches the nodes
+	requests, streams chan struct{} // have room for those in flight
 }
 
 // New starts a Server, which follows the configuration until Close.
 func New(o Options) *Server {
 	o = o.withDefaults()
-	s := &Server{o: o, index: newIndex(o.Directory), events: newHub(o.Wall),
-		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams), predicting: make(chan struct{}, 1)}
-	s.statuses = newGathering(o.Wall, o.Asker.Status)
-	s.nets = newGathering(o.Wall, o.Asker.Net)
-	s.lists = newGathering(o.Wall, o.Asker.Slices)
+	s := &Server{o: o, events: events.New(), requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
+	s.reads = reads.New(reads.Options{Self: o.Self, Site: o.Site, Version: o.Version, Directory: o.Directory, Store: o.Store,
+		Asker: o.Asker, Settings: o.Settings, Events: s.events, Wall: o.Wall})
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, config())
 	s.api.UseMiddleware(s.authorize)
 	s.register()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problemOf(fault.E(fault.NotFound, "api.New", r.URL.Path, "is no route of this API: "+base+" has them, as openapi.json lists"), requestID(r.Context())).write(w)
+		problem.Of(fault.E(fault.NotFound, "api.New", r.URL.Path, "is no route of this API: "+base+" has them, as openapi.json lists"), requestID(r.Context())).Write(w)
 	})
 	s.handler = s.guard(mux)
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	feed, unwatch := o.Directory.Watch()
-	s.takeChanges(feed)
-	s.done.Go(func() {
-		defer unwatch()
-		s.follow(ctx, feed)
-	})
-	s.done.Go(func() { s.watch(ctx) })
 	return s
 }
 
@@ -138,7 +99,9 @@ func config() huma.Config {
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil
 	c.RejectUnknownQueryParameters = true
-	c.Transformers = append(c.Transformers, asProblem)
+	c.Transformers = append(c.Transformers, func(ctx huma.Context, _ string, v any) (any, error) {
+		return problem.Transform(v, requestID(ctx.Context())), nil
+	})
 	return c
 }
 
@@ -151,9 +114,8 @@ func (s *Server) OpenAPI() ([]byte, error) { return s.api.OpenAPI().MarshalJSON(
 // Close ends the streams and what follows the configuration. Requests under way go
 // on. It may be called again.
 func (s *Server) Close() error {
-	s.stop()
-	s.events.close()
-	s.done.Wait()
+	s.events.Close()
+	s.reads.Close()
 	return nil
 }
 
@@ -163,44 +125,8 @@ func (s *Server) authorize(ctx huma.Context, next func(huma.Context)) {
 	op := ctx.Operation()
 	p, err := permit(s.o.Auth, r, roles[op.Method+" "+op.Path])
 	if err != nil {
-		problemOf(err, requestID(ctx.Context())).write(w)
+		problem.Of(err, requestID(ctx.Context())).Write(w)
 		return
 	}
 	next(huma.WithValue(ctx, principalKey, p))
-}
-
-// follow keeps the index up to date and tells of changed rows, until ctx ends.
-func (s *Server) follow(ctx context.Context, feed *cluster.Feed) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-feed.Ready():
-			s.events.revision(s.takeChanges(feed))
-		}
-	}
-}
-
-// watch tells the streams how the cluster is, until ctx ends. While no one reads
-// them it asks no node.
-func (s *Server) watch(ctx context.Context) {
-	tick := time.NewTicker(statusEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if s.events.hasReaders() {
-				s.events.status(s.statusNotice(ctx))
-			}
-		}
-	}
-}
-
-// takeChanges takes the changed rows in.
-func (s *Server) takeChanges(feed *cluster.Feed) ([]geoconfig.RowKey, ids.Revision) {
-	keys, revision := feed.Take()
-	s.index.apply(keys, revision)
-	return keys, revision
 }

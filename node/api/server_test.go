@@ -20,6 +20,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/api/problem"
+	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/identity"
@@ -141,7 +143,7 @@ func newFleet(t testing.TB, slices int) *fleet {
 	f.api = api.New(api.Options{Self: "n1", Site: "oslo", Version: "v1", Directory: f.directory, Store: f.store, Asker: f, Auth: headerAuth{},
 		Admin: f.store, GeoConfig: []string{"/ip4/127.0.0.1/tcp/1/p2p/ID"},
 		Wall:     func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) },
-		Settings: []api.Setting{{Key: "site", Value: "oslo"}}})
+		Settings: []view.Setting{{Key: "site", Value: "oslo"}}})
 	t.Cleanup(func() { _ = f.api.Close() })
 	return f
 }
@@ -286,7 +288,7 @@ func TestGuard_RefusesOtherHostsAndOrigins(t *testing.T) {
 
 func TestProblem_NamesCodeSubjectAndRequest(t *testing.T) {
 	w := newFleet(t, 1).request(http.MethodGet, "/api/v1/slices/99", "viewer", nil)
-	var p api.Problem
+	var p problem.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 		t.Fatal(err)
 	}

@@ -9,15 +9,15 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/api/view"
 )
 
 // walk reads all pages of a list of slices.
-func walk(f *fleet, path string) (all []api.Slice) {
+func walk(f *fleet, path string) (all []view.Slice) {
 	f.t.Helper()
 	cursor := ""
 	for range 100 {
-		p := get[api.List[api.Slice]](f, path+cursor)
+		p := get[view.List[view.Slice]](f, path+cursor)
 		all = append(all, p.Items...)
 		if p.Next == "" {
 			if p.Total != len(all) {
@@ -43,7 +43,7 @@ func TestSlices_PagesHaveEachOnceInOrder(t *testing.T) {
 			if len(all) != 50 || len(seen) != 50 {
 				t.Errorf("by %s, descending %t: got %d, %d different, want 50", sort, down, len(all), len(seen))
 			}
-			if sort == "id" && slices.IsSortedFunc(all, func(a, b api.Slice) int { return int(a.ID) - int(b.ID) }) == down {
+			if sort == "id" && slices.IsSortedFunc(all, func(a, b view.Slice) int { return int(a.ID) - int(b.ID) }) == down {
 				t.Errorf("by id, descending %t: not in order", down)
 			}
 		}
@@ -70,7 +70,7 @@ func TestSlices_FiltersByStateSiteAndNumber(t *testing.T) {
 
 func TestSlices_RefusesForeignCursors(t *testing.T) {
 	f := newFleet(t, 5)
-	next := get[api.List[api.Slice]](f, "/slices?limit=2").Next
+	next := get[view.List[view.Slice]](f, "/slices?limit=2").Next
 	for _, cursor := range []string{"nonsense!", "AAAA", next + "&sort=epoch"} {
 		if w := f.request(http.MethodGet, "/api/v1/slices?cursor="+cursor, "viewer", nil); w.Code != http.StatusBadRequest {
 			t.Errorf("cursor %s: got %d, want 400", cursor, w.Code)
@@ -87,7 +87,7 @@ func TestSlices_FollowTheConfiguration(t *testing.T) {
 			t.Fatal("the new slice does not come")
 		}
 	}
-	if x := get[api.SliceDetail](f, "/slices/2"); x.Epoch != 5 || x.Active != "n2" {
+	if x := get[view.SliceDetail](f, "/slices/2"); x.Epoch != 5 || x.Active != "n2" {
 		t.Errorf("got epoch %d of %s, want 5 of n2", x.Epoch, x.Active)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/geo/join"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/server"
@@ -102,8 +103,8 @@ func (a administration) drop() error {
 }
 
 // settings lists the configuration for people.
-func settings(c *server.Config) []api.Setting {
-	var out []api.Setting
+func settings(c *server.Config) []view.Setting {
+	var out []view.Setting
 	standard := reflect.ValueOf(server.DefaultConfig())
 	v := reflect.ValueOf(*c)
 	for _, f := range reflect.VisibleFields(v.Type()) {
@@ -111,7 +112,7 @@ func settings(c *server.Config) []api.Setting {
 			continue
 		}
 		value, usual := v.FieldByIndex(f.Index), standard.FieldByIndex(f.Index)
-		out = append(out, api.Setting{Key: f.Tag.Get("yaml"), Value: fmt.Sprint(value.Interface()), Default: reflect.DeepEqual(value.Interface(), usual.Interface())})
+		out = append(out, view.Setting{Key: f.Tag.Get("yaml"), Value: fmt.Sprint(value.Interface()), Default: reflect.DeepEqual(value.Interface(), usual.Interface())})
 	}
 	return out
 }

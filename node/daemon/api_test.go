@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cartwheel.dev/node/api"
+	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/wire"
 )
 
@@ -56,7 +56,7 @@ func TestAPI_OfARunningNode(t *testing.T) {
 		t.Errorf("readyz: got %s", ready.Status)
 	}
 	answer, done := askAPI(t, at+"/api/v1/overview", data)
-	var o api.Overview
+	var o view.Overview
 	if err := json.NewDecoder(answer.Body).Decode(&o); err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("got %s, %v", answer.Status, err)
 	}

@@ -1,4 +1,8 @@
-package api
+// Package events tells those who watch a cluster over the admin API what changed: a
+// Hub keeps the newest events, and each stream reads them at its own pace. Its
+// memory is bounded, and a stream that is too slow gets a gap. A Hub is safe for
+// concurrent use.
+package events
 
 import (
 	"fmt"
@@ -20,9 +24,6 @@ const (
 	maxKeys = 200
 	// heartbeat is how long a stream stays silent at most.
 	heartbeat = 15 * time.Second
-	// statusEvery is how often the state of the nodes is looked at while someone
-	// reads the events.
-	statusEvery = 2 * time.Second
 )
 
 // RevisionEvent says that rows changed.
@@ -64,9 +65,8 @@ type event struct {
 	data   any
 }
 
-// hub keeps the newest events and wakes the streams. It is safe for concurrent use.
-type hub struct {
-	wall func() time.Time
+// Hub keeps the newest events and wakes the streams.
+type Hub struct {
 	// life tells the numbers of this process from those of an earlier one.
 	life string
 
@@ -80,13 +80,14 @@ type hub struct {
 	seen    ids.Revision
 }
 
-func newHub(wall func() time.Time) *hub {
-	return &hub{wall: wall, life: strconv.FormatUint(rand.Uint64(), 36), next: 1, changed: make(chan struct{})}
+// New returns a Hub without events.
+func New() *Hub {
+	return &Hub{life: strconv.FormatUint(rand.Uint64(), 36), next: 1, changed: make(chan struct{})}
 }
 
-// revision tells of changed rows, and that the audit log may have grown: nearly
+// Revision tells of changed rows, and that the audit log may have grown: nearly
 // every batch carries a record.
-func (h *hub) revision(keys []geoconfig.RowKey, revision ids.Revision) {
+func (h *Hub) Revision(keys []geoconfig.RowKey, revision ids.Revision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(keys) > 0 {
@@ -100,11 +101,11 @@ func (h *hub) revision(keys []geoconfig.RowKey, revision ids.Revision) {
 
 func revisionEvent(keys []geoconfig.RowKey, revision ids.Revision) RevisionEvent {
 	e := RevisionEvent{Revision: revision, Tables: []string{}, Keys: []string{}, Complete: len(keys) <= maxKeys}
-	tables := map[geoconfig.Table]bool{}
+	tables := map[string]bool{}
 	for _, k := range keys {
-		if !tables[k.Table] {
-			tables[k.Table] = true
-			e.Tables = append(e.Tables, k.Table.String())
+		if name := k.Table.String(); !tables[name] {
+			tables[name] = true
+			e.Tables = append(e.Tables, name)
 		}
 		if e.Complete {
 			e.Keys = append(e.Keys, k.String())
@@ -113,8 +114,8 @@ func revisionEvent(keys []geoconfig.RowKey, revision ids.Revision) RevisionEvent
 	return e
 }
 
-// status tells how the cluster is, where that is news.
-func (h *hub) status(e StatusEvent) {
+// Status tells how the cluster is, where that is news.
+func (h *Hub) Status(e StatusEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last != nil && h.last.same(&e) {
@@ -125,7 +126,7 @@ func (h *hub) status(e StatusEvent) {
 }
 
 // addLocked keeps an event and wakes the streams. h.mu is held.
-func (h *hub) addLocked(name string, data any) {
+func (h *Hub) addLocked(name string, data any) {
 	if len(h.ring) == keptEvents {
 		h.ring = append(h.ring[:0], h.ring[1:]...)
 	}
@@ -136,11 +137,11 @@ func (h *hub) addLocked(name string, data any) {
 }
 
 // name is an event's ID on the wire.
-func (h *hub) name(number uint64) string { return h.life + "-" + strconv.FormatUint(number, 10) }
+func (h *Hub) name(number uint64) string { return h.life + "-" + strconv.FormatUint(number, 10) }
 
 // begin says from which number a stream goes on that names the last event which it
 // had; empty: it begins. gap: events between are gone.
-func (h *hub) begin(lastID string) (from uint64, gap bool) {
+func (h *Hub) begin(lastID string) (from uint64, gap bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.readers++
@@ -157,13 +158,14 @@ func (h *hub) begin(lastID string) (from uint64, gap bool) {
 }
 
 // end tells that a stream is over.
-func (h *hub) end() {
+func (h *Hub) end() {
 	h.mu.Lock()
 	h.readers--
 	h.mu.Unlock()
 }
 
-func (h *hub) hasReaders() bool {
+// HasReaders reports whether anybody reads the events.
+func (h *Hub) HasReaders() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.readers > 0
@@ -171,7 +173,7 @@ func (h *hub) hasReaders() bool {
 
 // since returns the events from a number on, and a channel that is closed at the
 // next one. gap: the reader was too slow and some are gone. over: the hub closed.
-func (h *hub) since(from uint64) (events []event, changed <-chan struct{}, gap, over bool) {
+func (h *Hub) since(from uint64) (events []event, changed <-chan struct{}, gap, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	oldest := h.next - uint64(len(h.ring))
@@ -181,14 +183,16 @@ func (h *hub) since(from uint64) (events []event, changed <-chan struct{}, gap, 
 	return append(events, h.ring[from-oldest:]...), h.changed, false, h.closed
 }
 
-// newest is the number that the next event will have.
-func (h *hub) newest() uint64 {
+// newest is the number that the next event will have, and the revision up to which
+// events tell of changes.
+func (h *Hub) newest() (uint64, ids.Revision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.next
+	return h.next, h.seen
 }
 
-func (h *hub) close() {
+// Close ends the streams.
+func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {

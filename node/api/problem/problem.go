@@ -1,4 +1,6 @@
-package api
+// Package problem describes failures of the admin API as RFC 9457 has it. It is pure,
+// and all of it may be called from anywhere.
+package problem
 
 import (
 	"encoding/json"
@@ -10,8 +12,8 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// problemType is the media type of RFC 9457.
-const problemType = "application/problem+json"
+// MediaType is the media type of RFC 9457.
+const MediaType = "application/problem+json"
 
 // Problem says what failed, as RFC 9457 has it.
 type Problem struct {
@@ -42,7 +44,7 @@ func (p *Problem) Error() string { return p.Detail }
 func (p *Problem) GetStatus() int { return p.Status }
 
 // ContentType implements huma.ContentTypeFilter.
-func (p *Problem) ContentType(string) string { return problemType }
+func (p *Problem) ContentType(string) string { return MediaType }
 
 // remedies say what a caller can do about a kind of failure.
 var remedies = map[fault.Kind]string{
@@ -57,49 +59,51 @@ var remedies = map[fault.Kind]string{
 	fault.Closed:       "Ask another node: this one is stopping.",
 }
 
-// problemOf describes an error. requestID names the request.
-func problemOf(err error, requestID string) *Problem {
+// Of describes an error. requestID names the request.
+func Of(err error, requestID string) *Problem {
 	kind := fault.KindOf(err)
 	status := kind.HTTPStatus()
-	return &Problem{Type: "about:blank", Title: title(status), Status: status, Detail: fault.Explain(err), Code: code(kind),
+	return &Problem{Type: "about:blank", Title: Title(status), Status: status, Detail: fault.Explain(err), Code: Code(kind),
 		Subject: fault.SubjectOf(err), Remedy: remedies[kind], RequestID: requestID}
 }
 
-// title is a status in words.
-func title(status int) string {
+// Title is a status in words.
+func Title(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text
 	}
 	return "Client Closed Request" // 499, which the standard library has no words for
 }
 
-func code(k fault.Kind) string {
+// Code is a kind of failure as problems have it.
+func Code(k fault.Kind) string {
 	return strings.NewReplacer(" ", "_", "/", "_", "-", "_").Replace(k.String())
 }
 
-// write sends a problem outside of huma.
-func (p *Problem) write(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", problemType)
+// Write sends a problem outside of huma.
+func (p *Problem) Write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", MediaType)
 	w.Header().Set("Cache-Control", "no-store")
-	if p.Code == code(fault.Overloaded) {
+	if p.Code == Code(fault.Overloaded) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the caller has gone where it fails
 }
 
-// asProblem turns what huma found wrong with a request into a Problem.
-func asProblem(ctx huma.Context, _ string, v any) (any, error) {
+// Transform turns what huma found wrong with the request of a name into a Problem,
+// and leaves everything else.
+func Transform(v any, requestID string) any {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
-		return v, nil
+		return v
 	}
-	p := problemOf(fault.E(kindOfStatus(m.Status), "api.asProblem", "", m.Detail), requestID(ctx.Context()))
-	p.Status, p.Title = m.Status, title(m.Status)
+	p := Of(fault.E(kindOfStatus(m.Status), "problem.Transform", "", m.Detail), requestID)
+	p.Status, p.Title = m.Status, Title(m.Status)
 	for _, e := range m.Errors {
 		p.Fields = append(p.Fields, FieldProblem{Location: e.Location, Message: e.Message})
 	}
-	return p, nil
+	return p
 }
 
 // kindOfStatus is the kind of a failure that huma itself found.

@@ -1,4 +1,4 @@
-package api
+package events
 
 import (
 	"context"
@@ -9,32 +9,34 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"cartwheel.dev/geo-config/ids"
 )
 
 // writeLimit bounds how long a write to a stream may take. A reader that is slower
 // is cut, and resumes.
 const writeLimit = 10 * time.Second
 
-// eventsInput is the request of a stream.
-type eventsInput struct {
+// Input is the request of a stream.
+type Input struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"The last event that the caller had; it goes on behind it."`
 }
 
-// streamEvents answers with a stream of events until the caller leaves.
-func (s *Server) streamEvents(_ context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+// Stream answers with a stream of events until the caller leaves.
+func (h *Hub) Stream(_ context.Context, in *Input) (*huma.StreamResponse, error) {
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		_, w := humago.Unwrap(ctx)
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Accel-Buffering", "no")
 		w.WriteHeader(http.StatusOK)
-		from, gap := s.events.begin(in.LastEventID)
-		defer s.events.end()
-		s.pump(ctx.Context(), &eventWriter{w: w, control: http.NewResponseController(w)}, from, gap)
+		from, gap := h.begin(in.LastEventID)
+		defer h.end()
+		h.pump(ctx.Context(), &eventWriter{w: w, control: http.NewResponseController(w)}, from, gap)
 	}}, nil
 }
 
-// pump writes events from a number on, until the caller or the Server ends.
-func (s *Server) pump(ctx context.Context, w *eventWriter, from uint64, gap bool) {
+// pump writes events from a number on, until the caller or the Hub ends.
+func (h *Hub) pump(ctx context.Context, w *eventWriter, from uint64, gap bool) {
 	if w.flush(": hello\nretry: 2000\n\n") != nil {
 		return
 	}
@@ -42,17 +44,18 @@ func (s *Server) pump(ctx context.Context, w *eventWriter, from uint64, gap bool
 	defer beat.Stop()
 	for {
 		if gap {
-			from = s.events.newest()
-			if w.event(s.events.name(from-1), "gap", GapEvent{s.o.Directory.Revision()}) != nil {
+			var revision ids.Revision
+			from, revision = h.newest()
+			if w.event(h.name(from-1), "gap", GapEvent{revision}) != nil {
 				return
 			}
 		}
-		events, changed, missed, over := s.events.since(from)
+		events, changed, missed, over := h.since(from)
 		if gap = missed; gap {
 			continue
 		}
 		for _, e := range events {
-			if w.event(s.events.name(e.number), e.name, e.data) != nil {
+			if w.event(h.name(e.number), e.name, e.data) != nil {
 				return
 			}
 			from = e.number + 1

@@ -1,4 +1,4 @@
-package api
+package reads
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/api/gather"
+	"cartwheel.dev/node/api/view"
 )
 
 // databaseCache has what the store last said of itself.
@@ -18,14 +20,15 @@ type databaseCache struct {
 	at    time.Time
 }
 
-func (s *Server) getDatabase(ctx context.Context, _ *none) (*answer[Database], error) {
-	out := Database{Reachable: true, Revision: s.o.Directory.Revision()}
+// GetDatabase shows the configuration store, by its last word while it is away.
+func (s *Reads) GetDatabase(ctx context.Context, _ *view.None) (*view.Answer[view.Database], error) {
+	out := view.Database{Reachable: true, Revision: s.o.Directory.Revision()}
 	if away := s.o.Directory.Away(); !away.IsZero() {
 		out.Reachable, out.AwaySinceAt = false, &away
 	}
 	c := &s.database
 	if out.Reachable {
-		ctx, cancel := context.WithTimeout(ctx, gatherLimit)
+		ctx, cancel := context.WithTimeout(ctx, gather.Limit)
 		defer cancel()
 		p, err := s.o.Store.Properties(ctx)
 		c.mu.Lock()
@@ -40,7 +43,7 @@ func (s *Server) getDatabase(ctx context.Context, _ *none) (*answer[Database], e
 	if !c.at.IsZero() {
 		out.Name, out.SinglePoint, out.Durable, out.AsOfAt = c.known.Name, new(c.known.SinglePoint), new(c.known.Durable), new(c.at)
 	}
-	return &answer[Database]{Body: out}, nil
+	return &view.Answer[view.Database]{Body: out}, nil
 }
 
 // activityCache has the newest records that were read.
@@ -57,15 +60,15 @@ type activityInput struct {
 	Action string `query:"action" maxLength:"64" doc:"Only records whose action begins with it, of those on the page."`
 }
 
-// listActivity reads the audit log of the store. While that is away, it answers
+// ListActivity reads the audit log of the store. While that is away, it answers
 // with the newest records that it read before, and says how old they are.
-func (s *Server) listActivity(ctx context.Context, in *activityInput) (*answer[List[Activity]], error) {
+func (s *Reads) ListActivity(ctx context.Context, in *activityInput) (*view.Answer[view.List[view.Activity]], error) {
 	f := s.fresh()
 	records, err := s.readActivity(ctx, in, &f)
 	if err != nil {
 		return nil, err
 	}
-	body := List[Activity]{Items: []Activity{}, Revision: f.GeoConfig.Revision, Freshness: f}
+	body := view.List[view.Activity]{Items: []view.Activity{}, Revision: f.GeoConfig.Revision, Freshness: f}
 	if len(records) == in.Limit && records[len(records)-1].Number > 1 {
 		body.Next = fmt.Sprint(records[len(records)-1].Number)
 	}
@@ -78,14 +81,15 @@ func (s *Server) listActivity(ctx context.Context, in *activityInput) (*answer[L
 		if in.Who != "" && r.Who != in.Who || !strings.HasPrefix(r.Action, in.Action) {
 			continue
 		}
-		body.Items = append(body.Items, Activity{r.Number, time.Unix(0, r.AtNS).UTC(), r.Who, r.Action, r.Subject, r.Detail, r.Revision})
+		body.Items = append(body.Items, view.Activity{Number: r.Number, RecordedAt: time.Unix(0, r.AtNS).UTC(), Who: r.Who, Action: r.Action,
+			Subject: r.Subject, Detail: r.Detail, Revision: r.Revision})
 	}
-	return &answer[List[Activity]]{Body: body}, nil
+	return &view.Answer[view.List[view.Activity]]{Body: body}, nil
 }
 
-func (s *Server) readActivity(ctx context.Context, in *activityInput, f *Freshness) ([]geoconfig.AuditRecord, error) {
+func (s *Reads) readActivity(ctx context.Context, in *activityInput, f *view.Freshness) ([]geoconfig.AuditRecord, error) {
 	c := &s.activity
-	ctx, cancel := context.WithTimeout(ctx, gatherLimit)
+	ctx, cancel := context.WithTimeout(ctx, gather.Limit)
 	defer cancel()
 	rows, err := s.o.Store.Read(ctx, geoconfig.Query{Audit: in.Limit, AuditBefore: in.Before})
 	c.mu.Lock()
@@ -97,7 +101,7 @@ func (s *Server) readActivity(ctx context.Context, in *activityInput, f *Freshne
 		return rows.Audit, nil
 	}
 	if in.Before != 0 || c.at.IsZero() {
-		return nil, &fault.Error{Kind: fault.Unreachable, Op: "api.readActivity", Subject: "database", Public: "the audit log cannot be read now", Cause: err}
+		return nil, &fault.Error{Kind: fault.Unreachable, Op: "reads.readActivity", Subject: "database", Public: "the audit log cannot be read now", Cause: err}
 	}
 	f.AsOfAt, f.GeoConfig.Reachable = c.at, false
 	return c.records[:min(in.Limit, len(c.records))], nil

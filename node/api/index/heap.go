@@ -1,6 +1,7 @@
-package api
+package index
 
 import (
+	"cmp"
 	"slices"
 
 	"cartwheel.dev/geo-config/ids"
@@ -8,7 +9,7 @@ import (
 
 // heapOf keeps the first slices of a query's order, the last of them on top.
 type heapOf struct {
-	q     *query
+	q     *Query
 	items []ranked
 }
 
@@ -22,7 +23,7 @@ type ranked struct {
 // offer takes a slice in where it is among the first, and reports whether one, this
 // or another, was left out.
 func (h *heapOf) offer(r ranked) (left bool) {
-	if len(h.items) < h.q.limit {
+	if len(h.items) < h.q.Limit {
 		h.items = append(h.items, r)
 		h.up(len(h.items) - 1)
 		return false
@@ -74,4 +75,13 @@ func (h *heapOf) sorted() []ranked {
 		return 1
 	})
 	return h.items
+}
+
+// before reports whether one slice comes before another one in a query's order.
+func before(q *Query, ak int64, a ids.Slice, bk int64, b ids.Slice) bool {
+	c := cmp.Or(cmp.Compare(ak, bk), cmp.Compare(a, b))
+	if q.Descending {
+		return c > 0
+	}
+	return c < 0
 }

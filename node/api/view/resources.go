@@ -1,6 +1,10 @@
-package api
+// Package view has the types of the admin API's answers, as JSON shows them, and
+// makes them from rows and from what nodes said. It is pure, and all of it may be
+// called from anywhere.
+package view
 
 import (
+	"fmt"
 	"time"
 
 	"cartwheel.dev/geo-config/ids"
@@ -36,6 +40,27 @@ type List[T any] struct {
 	Total     int          `json:"total" doc:"How many match in all."`
 	Revision  ids.Revision `json:"revision"`
 	Freshness Freshness    `json:"freshness"`
+}
+
+// None is the request of a route that takes no values, or an answer without any.
+type None struct{}
+
+// Answer is an answer with a body, and the row's revision as its ETag where it is of
+// one row.
+type Answer[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+// One is the answer about one row of a revision.
+func One[T any](r ids.Revision, body T) *Answer[T] { return &Answer[T]{ETag(r), body} }
+
+// ETag is a revision as HTTP shows it.
+func ETag(r ids.Revision) string { return fmt.Sprintf(`"%d"`, r) }
+
+// ListOf is a whole list in one page.
+func ListOf[T any](items []T, f Freshness) *Answer[List[T]] {
+	return &Answer[List[T]]{Body: List[T]{Items: NotNil(items), Total: len(items), Revision: f.GeoConfig.Revision, Freshness: f}}
 }
 
 // Site is a place with its nodes.

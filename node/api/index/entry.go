@@ -1,4 +1,4 @@
-package api
+package index
 
 import (
 	"slices"
@@ -26,8 +26,8 @@ type entry struct {
 }
 
 // entryLocked makes the entry of a row. x.mu is held.
-func (x *index) entryLocked(r *geoconfig.SliceRow) entry {
-	e := entry{id: r.ID, level: int32(r.Policy.Level), normals: int32(normals(r)), epoch: r.Epoch, revision: r.Revision,
+func (x *Index) entryLocked(r *geoconfig.SliceRow) entry {
+	e := entry{id: r.ID, level: int32(r.Policy.Level), normals: int32(Normals(r)), epoch: r.Epoch, revision: r.Revision,
 		active: x.numberLocked(r.Active), count: int32(len(r.Members))}
 	for i := range min(len(r.Members), inlined) {
 		e.members[i] = x.numberLocked(r.Members[i].Node)
@@ -36,7 +36,7 @@ func (x *index) entryLocked(r *geoconfig.SliceRow) entry {
 }
 
 // numberLocked returns a node's number. x.mu is held.
-func (x *index) numberLocked(id ids.Node) int32 {
+func (x *Index) numberLocked(id ids.Node) int32 {
 	n, ok := x.numbers[id]
 	if !ok {
 		n = int32(len(x.numbers))
@@ -62,7 +62,7 @@ func (e *entry) key(sort string) int64 {
 
 // filter is a query with its nodes and sites looked up once.
 type filter struct {
-	q *query
+	q *Query
 	// up and chosen say by a node's number whether it answers, and whether a slice
 	// with it is asked for.
 	up, chosen []bool
@@ -71,24 +71,24 @@ type filter struct {
 }
 
 // filterLocked prepares a query. x.mu is held.
-func (x *index) filterLocked(q *query) *filter {
-	f := &filter{q: q, up: make([]bool, len(x.numbers)), chosen: make([]bool, len(x.numbers)), place: q.node != "" || q.site != "", sites: x.sites}
+func (x *Index) filterLocked(q *Query) *filter {
+	f := &filter{q: q, up: make([]bool, len(x.numbers)), chosen: make([]bool, len(x.numbers)), place: q.Node != "" || q.Site != "", sites: x.sites}
 	for id, n := range x.numbers {
-		f.up[n], f.chosen[n] = q.isUp(id), f.chooses(id)
+		f.up[n], f.chosen[n] = q.IsUp(id), f.chooses(id)
 	}
 	return f
 }
 
 func (f *filter) chooses(id ids.Node) bool {
-	return (f.q.node == "" || id == f.q.node) && (f.q.site == "" || f.sites[id] == f.q.site)
+	return (f.q.Node == "" || id == f.q.Node) && (f.q.Site == "" || f.sites[id] == f.q.Site)
 }
 
 // matches reports whether a slice passes the filters.
 func (f *filter) matches(e *entry, r *geoconfig.SliceRow) bool {
-	if f.q.state != "" && f.state(e) != f.q.state || f.q.home != "" && r.Policy.Home != f.q.home {
+	if f.q.State != "" && f.state(e) != f.q.State || f.q.Home != "" && r.Policy.Home != f.q.Home {
 		return false
 	}
-	if f.q.text != "" && !strings.HasPrefix(strconv.FormatUint(uint64(e.id), 10), f.q.text) {
+	if f.q.Text != "" && !strings.HasPrefix(strconv.FormatUint(uint64(e.id), 10), f.q.Text) {
 		return false
 	}
 	if !f.place {
@@ -100,13 +100,13 @@ func (f *filter) matches(e *entry, r *geoconfig.SliceRow) bool {
 	return slices.ContainsFunc(e.members[:e.count], func(n int32) bool { return f.chosen[n] })
 }
 
-// state is what stateOf says of the row.
+// state is what StateOf says of the row.
 func (f *filter) state(e *entry) string {
 	switch {
 	case !f.up[e.active]:
-		return unavailable
+		return Unavailable
 	case e.normals < e.level:
-		return underProtected
+		return UnderProtected
 	}
-	return protected
+	return Protected
 }

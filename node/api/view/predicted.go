@@ -1,13 +1,7 @@
-package api
+package view
 
 import (
-	"context"
-	"time"
-
-	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/whatif"
 )
 
@@ -82,93 +76,13 @@ type PredictedCopies struct {
 	UnknownSlices int      `json:"unknown_slices" doc:"How many slices' size is not."`
 }
 
-const (
-	// maxPredicted bounds the slices in one prediction's answer.
-	maxPredicted = 1000
-	// usualFailedAfter is the nodes' failed_after where a request names none.
-	usualFailedAfter = 30 * time.Minute
-)
+// maxPredicted bounds the slices in one prediction's answer.
+const maxPredicted = 1000
 
-// whatIf predicts from what the nodes say now. It changes nothing. One prediction
-// is made at a time, since it takes a core for as long as it lasts.
-func (s *Server) whatIf(ctx context.Context, in *struct{ Body WhatIf }) (*answer[Prediction], error) {
-	select {
-	case s.predicting <- struct{}{}:
-		defer func() { <-s.predicting }()
-	default:
-		return nil, fault.E(fault.Overloaded, "api.whatIf", "what-if", "another prediction is being made")
-	}
-	state, f := s.whatIfState(ctx)
-	a := whatif.Assumptions{Rate: in.Body.RateBytesPerS, FailedAfter: time.Duration(in.Body.FailedAfterMS) * time.Millisecond}
-	if a.FailedAfter == 0 {
-		a.FailedAfter = usualFailedAfter
-	}
-	var wanted []whatif.Change
-	for _, c := range in.Body.Changes {
-		x := whatif.Change{Kind: whatif.Kind(c.Kind), Site: ids.Site(c.Site), Node: ids.Node(c.Node), Slice: ids.Slice(c.Slice), Level: c.Level, Nodes: c.Nodes, RTT: map[ids.Site]time.Duration{}}
-		for site, ms := range c.RTTMS {
-			x.RTT[ids.Site(site)] = time.Duration(ms * float64(time.Millisecond))
-		}
-		wanted = append(wanted, x)
-	}
-	o, err := whatif.Predict(state, wanted, a)
-	if err != nil {
-		return nil, err
-	}
-	return &answer[Prediction]{Body: viewPrediction(&o, f)}, nil
-}
-
-// whatIfState gathers what a prediction starts from.
-func (s *Server) whatIfState(ctx context.Context) (whatif.State, Freshness) {
-	nodes, said := s.nodeStates(ctx)
-	nets := s.nets.all(ctx, idsOf(nodes))
-	state, isUp := whatif.State{}, up(said)
-	for _, n := range nodes {
-		net := nets[n.ID]
-		if !net.at.IsZero() {
-			n.Coordinate = geoconfig.Coordinate(net.value.Coordinate)
-		}
-		state.Nodes = append(state.Nodes, whatif.Node{Node: n, Away: !isUp(n.ID)})
-		state.SinglePoint = state.SinglePoint || said[n.ID].value.GeoConfig.SinglePoint
-		for _, l := range net.value.Links {
-			if l.Samples > 0 {
-				state.Measured = append(state.Measured, whatif.Measurement{From: n.ID, To: l.To, RTT: l.MeasuredNS})
-			}
-		}
-	}
-	sizes := s.sizes(ctx, nodes)
-	state.Revision = s.index.each(func(r *geoconfig.SliceRow) {
-		x := whatif.Slice{SliceRow: *r, Bytes: whatif.UnknownSize}
-		if size, ok := sizes[r.ID]; ok {
-			x.Bytes = size
-		}
-		state.Slices = append(state.Slices, x)
-	})
-	return state, freshOf(s, nodes, said)
-}
-
-// sizes are those of the slices whose active tells; none where there are more than
-// nodes are asked for.
-func (s *Server) sizes(ctx context.Context, nodes []geoconfig.Node) map[ids.Slice]int64 {
-	out := map[ids.Slice]int64{}
-	if s.index.len() > maxListed {
-		return out
-	}
-	for id, list := range s.lists.all(ctx, idsOf(nodes)) {
-		for _, x := range list.value {
-			if isActive(&x, id) && x.StoredBytes != nil {
-				out[x.ID] = *x.StoredBytes
-			}
-		}
-	}
-	return out
-}
-
-func isActive(x *status.Slice, id ids.Node) bool { return x.SliceRow.Active == id }
-
-func viewPrediction(o *whatif.Outcome, f Freshness) Prediction {
+// OfPrediction shows an outcome.
+func OfPrediction(o *whatif.Outcome, f Freshness) Prediction {
 	out := Prediction{Revision: o.Revision, Before: o.Before, During: o.During, After: o.After, Sites: []PredictedSite{}, Changed: len(o.Slices),
-		Slices: notNil(o.Slices[:min(maxPredicted, len(o.Slices))]), Copies: []PredictedCopies{}, Notes: notNil(o.Notes), Freshness: f}
+		Slices: NotNil(o.Slices[:min(maxPredicted, len(o.Slices))]), Copies: []PredictedCopies{}, Notes: NotNil(o.Notes), Freshness: f}
 	for _, x := range o.Sites {
 		out.Sites = append(out.Sites, PredictedSite{x.Name, x.Lost, viewLatency(x.OwnBefore), viewLatency(x.OwnAfter), viewLatency(x.AllBefore), viewLatency(x.AllAfter)})
 	}
