@@ -42,7 +42,7 @@ func freshOf[T any](s *Reads, nodes []geoconfig.Node, said map[ids.Node]gather.R
 			}
 			continue
 		}
-		u := view.Unreachable{Node: n.ID, Site: n.Site, Reason: "it was not asked in time"}
+		u := view.Unreachable{Node: n.ID, Site: n.Site, Reason: "it has not answered yet"}
 		if asked {
 			u.Reason = fault.Explain(r.Err)
 		}

@@ -101,10 +101,13 @@ func New(o Options) *Reads {
 	return s
 }
 
-// Close ends what follows the configuration. Requests under way go on. It may be
-// called again.
+// Close ends what follows the configuration. Requests under way go on
+// with what is known. It may be called again.
 func (s *Reads) Close() {
 	s.stop()
+	s.statuses.Close()
+	s.nets.Close()
+	s.lists.Close()
 	s.done.Wait()
 }
 

@@ -66,7 +66,7 @@ func (s *Reads) GetSlice(ctx context.Context, in *sliceInput) (*view.Answer[view
 	d := view.SliceDetail{Slice: view.OfSlice(&row, up(said), s.index.SiteOf), Freshness: freshOf(s, nodes, said)}
 	d.WhyHere = view.WhyHere(&d.Slice)
 	if s.index.Len() <= maxListed {
-		list := s.lists.All(ctx, []ids.Node{row.Active})[row.Active]
+		list, _ := s.lists.One(ctx, row.Active)
 		for _, x := range list.Value {
 			if x.ID == row.ID && list.Err == nil {
 				d.Live = &view.SliceLive{AsOfAt: list.At, Serving: x.Serving, Why: x.Why, Commit: x.Commit, Objects: x.Objects, StoredBytes: x.StoredBytes}

@@ -13,6 +13,10 @@ import (
 	"cartwheel.dev/node/api/view"
 )
 
+// storePatience bounds how long a read waits for the store where it can answer without
+// it.
+const storePatience = 500 * time.Millisecond
+
 // databaseCache has what the store last said of itself.
 type databaseCache struct {
 	mu    sync.Mutex // guards the rest
@@ -28,7 +32,7 @@ func (s *Reads) GetDatabase(ctx context.Context, _ *view.None) (*view.Answer[vie
 	}
 	c := &s.database
 	if out.Reachable {
-		ctx, cancel := context.WithTimeout(ctx, gather.Limit)
+		ctx, cancel := context.WithTimeout(ctx, storePatience)
 		defer cancel()
 		p, err := s.o.Store.Properties(ctx)
 		c.mu.Lock()
@@ -89,7 +93,13 @@ func (s *Reads) ListActivity(ctx context.Context, in *activityInput) (*view.Answ
 
 func (s *Reads) readActivity(ctx context.Context, in *activityInput, f *view.Freshness) ([]geoconfig.AuditRecord, error) {
 	c := &s.activity
-	ctx, cancel := context.WithTimeout(ctx, gather.Limit)
+	c.mu.Lock()
+	limit := gather.Limit
+	if in.Before == 0 && !c.at.IsZero() {
+		limit = storePatience
+	}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	rows, err := s.o.Store.Read(ctx, geoconfig.Query{Audit: in.Limit, AuditBefore: in.Before})
 	c.mu.Lock()
