@@ -76,7 +76,7 @@ type tokenView struct {
 // Run makes the token.
 func (c clusterTokenCmd) Run(e *env) error {
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		t, err := join.Make(ctx, a, a.who, a.file.GeoConfig, ids.Site(c.Site), c.Expires, time.Now())
+		t, err := join.Make(ctx, a, a.order(), a.file.GeoConfig, ids.Site(c.Site), c.Expires)
 		if err != nil {
 			return err
 		}

@@ -65,11 +65,16 @@ func (h *ChangeHeaders) isConditional() bool { return h.IfMatch != "" }
 // order makes an order of the request. words are the request's body: one key with
 // other words is another change.
 func (h *ChangeHeaders) order(ctx context.Context, s *Server, words any) (changes.Order, error) {
-	const op fault.Op = "api.order"
-	o := changes.Order{Who: principal(ctx).Name, From: h.from, At: s.o.Wall()}
 	if s.o.Admin == nil {
-		return o, fault.E(fault.NotSupported, op, "nodes/"+string(s.o.Self), "this node may not change the configuration: set api_key to an administrator's key in its configuration, or ask another node")
+		return changes.Order{}, fault.E(fault.NotSupported, "api.order", "nodes/"+string(s.o.Self), "this node may not change the configuration: set api_key to an administrator's key in its configuration, or ask another node")
 	}
+	return h.nodeOrder(ctx, s.o.Wall(), words)
+}
+
+// nodeOrder is order for what a node itself may change.
+func (h *ChangeHeaders) nodeOrder(ctx context.Context, now time.Time, words any) (changes.Order, error) {
+	const op fault.Op = "api.nodeOrder"
+	o := changes.Order{Who: principal(ctx).Name, From: h.from, At: now}
 	if h.IfMatch != "" {
 		n, err := strconv.ParseUint(strings.Trim(h.IfMatch, `"`), 10, 64)
 		if err != nil || n == 0 {
@@ -162,7 +167,7 @@ func (s *Server) removeNode(ctx context.Context, in *struct {
 	}
 	row, ok := s.o.Directory.Node(ids.Node(in.ID))
 	if !ok {
-		return nil, fault.E(fault.NotFound, "api.removeNode", "nodes/"+in.ID, "is no node of the roster")
+		row = geoconfig.Node{ID: ids.Node(in.ID)}
 	}
 	return changed(row.Key(), changes.RemoveNode(ctx, s.o.Admin, o, row))
 }
@@ -226,46 +231,22 @@ type NewToken struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// addToken makes a token. It takes no Idempotency-Key: the secret is not kept, so a
-// repeated request makes another token.
+// addToken makes a token. Its secret is not kept, so a repeated request is refused
+// where the first one made the token.
 func (s *Server) addToken(ctx context.Context, in *struct {
+	ChangeHeaders
 	Body struct {
 		Site      string `json:"site" minLength:"1" maxLength:"63" pattern:"^[A-Za-z0-9_-]+$"`
 		ExpiresMS int64  `json:"expires_ms" minimum:"1000" maximum:"2592000000" doc:"For how long it is good."`
 	}
 }) (*view.Answer[NewToken], error) {
-	var h ChangeHeaders
-	if _, err := h.order(ctx, s, nil); err != nil {
+	o, err := in.order(ctx, s, in.Body)
+	if err != nil {
 		return nil, err
 	}
-	t, err := join.Make(ctx, s.o.Admin, principal(ctx).Name, s.o.GeoConfig, ids.Site(in.Body.Site), time.Duration(in.Body.ExpiresMS)*time.Millisecond, s.o.Wall())
+	t, err := join.Make(ctx, s.o.Admin, o, s.o.GeoConfig, ids.Site(in.Body.Site), time.Duration(in.Body.ExpiresMS)*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
 	return &view.Answer[NewToken]{Body: NewToken{t.String(), t.Name, t.Site, time.Unix(0, t.ExpiresNS).UTC()}}, nil
-}
-
-// handOver has a slice's active hand it over, with a record of who ordered it.
-func (s *Server) handOver(ctx context.Context, in *struct {
-	ID   uint32 `path:"id" minimum:"1" maximum:"16777215"`
-	Body struct {
-		Node string `json:"node,omitempty" maxLength:"128" doc:"The member that becomes the active; absent: the active chooses."`
-	}
-}) (*done, error) {
-	const op fault.Op = "api.handOver"
-	key := geoconfig.SliceKey(ids.Slice(in.ID))
-	row, ok := s.o.Directory.Slice(ids.Slice(in.ID))
-	if !ok {
-		return nil, fault.E(fault.NotFound, op, key.String(), "is no slice that this node knows")
-	}
-	to := ids.Node(in.Body.Node)
-	if _, ok := row.Member(to); to != "" && !ok {
-		return nil, fault.E(fault.NotFound, op, in.Body.Node, "is no member of the slice")
-	}
-	_, err := s.o.Store.Apply(ctx, geoconfig.Batch{Key: "api-" + requestID(ctx), Audit: []geoconfig.AuditRecord{{AtNS: s.o.Wall().UnixNano(),
-		Who: principal(ctx).Name, Action: "slice.hand-over", Subject: key.String(), Detail: "ordered to " + in.Body.Node}}})
-	if err != nil {
-		return nil, &fault.Error{Kind: fault.KindOf(err), Op: op, Subject: key.String(), Cause: err, Public: "the audit log cannot be written, so this is not done: is geo-config there?"}
-	}
-	return changed(key, s.o.Asker.HandOver(ctx, row, to))
 }

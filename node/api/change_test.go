@@ -118,3 +118,59 @@ func TestWhatIf_PredictsTheLossOfASite(t *testing.T) {
 		t.Errorf("a site that is not there: got %d", w.Code)
 	}
 }
+
+func TestChange_RepeatsAnswerAsTheFirst(t *testing.T) {
+	f := newFleet(t, 1)
+	for path, body := range map[string]any{"/sites": map[string]string{"name": "rome"}, "/users": map[string]any{"name": "bob", "key": "k9", "uid": 7, "gids": []int{7}, "role": "user"}} {
+		if w := f.request(http.MethodPost, "/api/v1"+path, "administrator", body); w.Code != http.StatusOK {
+			t.Fatalf("%s: got %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/sites/rome", "/users/bob", "/tokens/token"} {
+		var answers []string
+		for range 2 {
+			answers = append(answers, f.request(http.MethodDelete, "/api/v1"+path, "administrator", nil, "Idempotency-Key", "k").Body.String())
+		}
+		if answers[0] != answers[1] || !strings.Contains(answers[0], `"subject"`) {
+			t.Errorf("%s: got %q", path, answers)
+		}
+		if w := f.request(http.MethodDelete, "/api/v1"+path, "administrator", nil, "Idempotency-Key", "other"); w.Code != http.StatusNotFound {
+			t.Errorf("%s with another key: got %d %s, want 404", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestToken_IsShownOnce(t *testing.T) {
+	f := newFleet(t, 1)
+	body := map[string]any{"site": "oslo", "expires_ms": 60000}
+	for i, want := range []int{http.StatusOK, http.StatusConflict} {
+		if w := f.request(http.MethodPost, "/api/v1/tokens", "administrator", body, "Idempotency-Key", "k"); w.Code != want {
+			t.Errorf("request %d: got %d %s, want %d", i, w.Code, w.Body, want)
+		}
+	}
+	if _, record := f.sites(); record.Action != "token.create" || !strings.Contains(record.Detail, "from 192.0.2.1") {
+		t.Errorf("got %+v, want one record with the address", record)
+	}
+}
+
+func TestHandOver_IsRecordedOnce(t *testing.T) {
+	f := newFleet(t, 1)
+	order := func(node string, headers ...string) int {
+		return f.request(http.MethodPost, "/api/v1/slices/1/hand-over", "operator", map[string]string{"node": node}, headers...).Code
+	}
+	if code := order("", "Idempotency-Key", "k"); code != http.StatusBadRequest {
+		t.Errorf("a key without a node: got %d, want 400", code)
+	}
+	if code := order("n2", "If-Match", `"9999"`); code != http.StatusPreconditionFailed {
+		t.Errorf("a stale ETag: got %d, want 412", code)
+	}
+	_, before := f.sites()
+	for range 2 {
+		if code := order("n2", "Idempotency-Key", "k"); code != http.StatusOK {
+			t.Errorf("got %d", code)
+		}
+	}
+	if _, record := f.sites(); record.Number != before.Number+1 || !strings.Contains(record.Detail, "from 192.0.2.1") {
+		t.Errorf("got %+v after %d, want one record with the address", record, before.Number)
+	}
+}

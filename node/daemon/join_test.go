@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/geo/join"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/wire"
@@ -48,7 +49,7 @@ func startFounded(t *testing.T) *foundedGeoConfig {
 
 func (f *foundedGeoConfig) token(life time.Duration) join.Token {
 	f.t.Helper()
-	token, err := join.Make(f.t.Context(), f.store, "ann", []string{f.address}, "oslo", life, time.Now())
+	token, err := join.Make(f.t.Context(), f.store, changes.Order{Who: "ann", At: time.Now()}, []string{f.address}, "oslo", life)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestJoin_RefusesOldAndWrongTokens(t *testing.T) {
 func TestMake_RefusesAnEndlessToken(t *testing.T) {
 	f := startFounded(t)
 	for _, life := range []time.Duration{0, -time.Second, join.MaxLife + 1} {
-		if _, err := join.Make(t.Context(), f.store, "ann", []string{f.address}, "oslo", life, time.Now()); !fault.Is(err, fault.Invalid) {
+		if _, err := join.Make(t.Context(), f.store, changes.Order{Who: "ann", At: time.Now()}, []string{f.address}, "oslo", life); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%v: %v, want Invalid", life, err)
 		}
 	}

@@ -31,8 +31,10 @@ type Order struct {
 	At time.Time
 }
 
-// apply applies a batch, with a record of it.
-func (o Order) apply(ctx context.Context, store geoconfig.Store, b geoconfig.Batch, action string, subject geoconfig.RowKey, detail string) error {
+// Apply applies a batch, with a record of who ordered it, from where and when. It
+// returns the revision of the rows: that of the first time where the batch was
+// applied before.
+func (o Order) Apply(ctx context.Context, store geoconfig.Store, b geoconfig.Batch, action string, subject geoconfig.RowKey, detail string) (ids.Revision, error) {
 	b.Key = o.Key
 	if b.Key == "" {
 		var key [16]byte
@@ -46,8 +48,27 @@ func (o Order) apply(ctx context.Context, store geoconfig.Store, b geoconfig.Bat
 		}
 	}
 	b.Audit = []geoconfig.AuditRecord{{AtNS: o.At.UnixNano(), Who: o.Who, Action: action, Subject: subject.String(), Detail: detail}}
-	_, err := store.Apply(ctx, b)
+	return store.Apply(ctx, b)
+}
+
+// apply is Apply for whoever needs no revision.
+func (o Order) apply(ctx context.Context, store geoconfig.Store, b geoconfig.Batch, action string, subject geoconfig.RowKey, detail string) error {
+	_, err := o.Apply(ctx, store, b, action, subject, detail)
 	return err
+}
+
+// again answers the repetition of a removal: nil where it was made under the order's
+// key, and missing where the row never was there.
+func (o Order) again(ctx context.Context, store geoconfig.Store, key geoconfig.RowKey, missing error) error {
+	if o.Key == "" || !fault.Is(missing, fault.NotFound) {
+		return missing
+	}
+	// No row is there to match revision 1: a batch that is not known is refused.
+	_, err := store.Apply(ctx, geoconfig.Batch{Key: o.Key, Remove: []geoconfig.Removal{{Key: key, Revision: 1}}})
+	if err == nil || !fault.Is(err, fault.Conflict) {
+		return err
+	}
+	return missing
 }
 
 // match returns the revision that a row must have, which has one now.
@@ -84,7 +105,8 @@ func SetSite(ctx context.Context, store geoconfig.Store, o Order, name ids.Site,
 func RemoveSite(ctx context.Context, store geoconfig.Store, o Order, name ids.Site) (geoconfig.Site, error) {
 	s, err := site(ctx, store, name)
 	if err != nil {
-		return s, err
+		s.Name = name
+		return s, o.again(ctx, store, s.Key(), err)
 	}
 	err = o.remove(ctx, store, s.Key(), s.Revision, "site.remove", "")
 	if fault.Is(err, fault.NotEmpty) {
@@ -111,8 +133,12 @@ func site(ctx context.Context, store geoconfig.Store, name ids.Site) (geoconfig.
 }
 
 // RemoveNode removes the row of a node that is a member of no slice. What the node
-// stores stays on its disk. Errors: NotEmpty, Conflict, and the store's.
+// stores stays on its disk. A row without a revision is one that is not there.
+// Errors: NotFound, NotEmpty, Conflict, and the store's.
 func RemoveNode(ctx context.Context, store geoconfig.Store, o Order, n geoconfig.Node) error {
+	if n.Revision == 0 {
+		return o.again(ctx, store, n.Key(), fault.E(fault.NotFound, "changes.RemoveNode", string(n.ID), "is no node of the roster"))
+	}
 	err := o.remove(ctx, store, n.Key(), n.Revision, "node.remove", "at "+string(n.Site))
 	if fault.Is(err, fault.NotEmpty) {
 		return fault.E(fault.NotEmpty, "changes.RemoveNode", string(n.ID), "is a member of slices: stop it, and wait until other nodes have taken its place (failed_after), which `cartwheel slice ls` shows")

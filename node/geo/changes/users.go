@@ -72,7 +72,8 @@ func SetRole(ctx context.Context, store geoconfig.Store, o Order, name ids.User,
 func Revoke(ctx context.Context, store geoconfig.Store, o Order, name ids.User) (geoconfig.User, error) {
 	u, others, err := user(ctx, store, name)
 	if err != nil {
-		return u, err
+		u.Name = name
+		return u, o.again(ctx, store, u.RowKey(), err)
 	}
 	if u.Admin && others == 0 {
 		return u, last("changes.Revoke", name)

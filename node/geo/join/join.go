@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/wire"
 )
@@ -22,7 +24,7 @@ const MaxLife = 30 * 24 * time.Hour
 // returns the token. The store's caller must be an administrator, who names
 // itself for the audit log; geoConfig says where that store is. Errors: Invalid,
 // and the store's.
-func Make(ctx context.Context, store geoconfig.Store, who string, geoConfig []string, site ids.Site, life time.Duration, now time.Time) (Token, error) {
+func Make(ctx context.Context, store geoconfig.Store, o changes.Order, geoConfig []string, site ids.Site, life time.Duration) (Token, error) {
 	const op fault.Op = "join.Make"
 	if life <= 0 || life > MaxLife {
 		return Token{}, fault.Errorf(fault.Invalid, op, "life", "is %v; above 0 and at most %v", life, MaxLife)
@@ -42,10 +44,9 @@ func Make(ctx context.Context, store geoconfig.Store, who string, geoConfig []st
 	if err != nil {
 		return Token{}, fault.Wrap(fault.Other, op, "", err)
 	}
-	t := Token{GeoConfig: geoConfig, Cluster: rows.Cluster.ID, Site: site, Name: ids.User("join." + random()), ExpiresNS: now.Add(life).UnixNano(), Secret: secret}
+	t := Token{GeoConfig: geoConfig, Cluster: rows.Cluster.ID, Site: site, Name: ids.User("join." + random()), ExpiresNS: o.At.Add(life).UnixNano(), Secret: secret}
 	row := geoconfig.User{Name: t.Name, Key: key.KeyID(), Join: &geoconfig.Join{Site: site, ExpiresNS: t.ExpiresNS}}
-	b := geoconfig.Batch{Key: "token-" + random(), Users: []geoconfig.User{row},
-		Audit: []geoconfig.AuditRecord{{AtNS: now.UnixNano(), Who: who, Action: "token.create", Subject: row.RowKey().String(), Detail: fmt.Sprintf("for a node at %s, for %v", site, life)}}}
+	b := geoconfig.Batch{Users: []geoconfig.User{row}}
 	known := false
 	for _, s := range rows.Sites {
 		known = known || s.Name == site
@@ -53,10 +54,26 @@ func Make(ctx context.Context, store geoconfig.Store, who string, geoConfig []st
 	if !known {
 		b.Sites = []geoconfig.Site{{Name: site}}
 	}
-	if t.Revision, err = store.Apply(ctx, b); err != nil {
+	if t.Revision, err = o.Apply(ctx, store, b, "token.create", row.RowKey(), fmt.Sprintf("for a node at %s, for %v", site, life)); err != nil {
 		return Token{}, err
 	}
-	return t, nil
+	if o.Key == "" {
+		return t, nil
+	}
+	return t, made(ctx, store, row)
+}
+
+// made fails where a token's row is not in the store, because its batch is one that
+// was applied before, with another secret.
+func made(ctx context.Context, store geoconfig.Store, row geoconfig.User) error {
+	rows, err := store.Read(ctx, geoconfig.Query{Users: true})
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(rows.Users, func(u geoconfig.User) bool { return u.Name == row.Name }) {
+		return fault.E(fault.Exists, "join.made", "token", "was made by this request already, and its secret is not kept: revoke it if nobody has it, and make another one")
+	}
+	return nil
 }
 
 // patience is how long a token is tried. A new one may reach geo-config's roster
