@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,6 +67,33 @@ func TestLists_ShowTheConfiguration(t *testing.T) {
 	}
 	if x := get[view.SliceDetail](f, "/slices/3"); x.Live == nil || !x.Live.Serving || len(x.WhyHere) != 2 || !strings.Contains(x.WhyHere[1].Text, "gets its state") {
 		t.Errorf("slice: got %+v", x)
+	}
+}
+
+func TestProbe_MeasuresWhatIsAskedFor(t *testing.T) {
+	f := newFleet(t, 1)
+	probe := func(body string) (int, view.Probed) {
+		w := f.request(http.MethodPost, "/api/v1/network/probe", "operator", json.RawMessage(body))
+		var p view.Probed
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		return w.Code, p
+	}
+	code, p := probe(`{"from": "n2", "to": ["n1"], "times": 3}`)
+	if code != http.StatusOK || p.FromSite != "lima" || len(p.Links) != 1 || len(p.Links[0].RoundTripsMS) != 3 || p.Links[0].RoundTripsMS[0] != 20 {
+		t.Errorf("got %d, %+v", code, p)
+	}
+	if _, p := probe(`{"to": ["n2"]}`); p.From != "n1" || len(p.Links[0].RoundTripsMS) != 5 {
+		t.Errorf("got %+v, want 5 round trips from the node that answers", p)
+	}
+	if code, _ := probe(`{"to": ["none"]}`); code != http.StatusNotFound {
+		t.Errorf("to a node that is not there: got %d", code)
+	}
+	away := ids.Node("n2")
+	f.away.Store(&away)
+	if code, _ := probe(`{"from": "n2"}`); code != http.StatusBadGateway {
+		t.Errorf("from a silent node: got %d", code)
 	}
 }
 

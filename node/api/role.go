@@ -82,6 +82,7 @@ var roles = map[string]Role{
 	"DELETE /api/v1/users/{name}":        Administrator,
 	"POST /api/v1/tokens":                Administrator,
 	"DELETE /api/v1/tokens/{name}":       Administrator,
+	"POST /api/v1/network/probe":         Operator,
 	"POST /api/v1/what-if":               Viewer,
 	"GET /api/v1/events":                 Viewer,
 }

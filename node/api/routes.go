@@ -35,8 +35,8 @@ func (s *Server) register() {
 	s.registerEvents()
 }
 
-// registerChanges adds the routes that change something, and what-if, which only
-// predicts.
+// registerChanges adds the routes that change something, and two that only measure
+// and predict.
 func (s *Server) registerChanges() {
 	route(s, http.MethodPost, base+"/sites", "add-site", "Add a site", s.addSite)
 	route(s, http.MethodPut, base+"/sites/{name}", "set-site", "Say where a site is", s.setSite)
@@ -48,6 +48,7 @@ func (s *Server) registerChanges() {
 	route(s, http.MethodDelete, base+"/users/{name}", "revoke-user", "Remove a user's key", s.revokeUser)
 	route(s, http.MethodPost, base+"/tokens", "add-token", "Make a token that adds one node", s.addToken)
 	route(s, http.MethodDelete, base+"/tokens/{name}", "revoke-token", "Take a token back", s.revokeUser)
+	route(s, http.MethodPost, base+"/network/probe", "probe-network", "Have a node measure its distances now", s.reads.Probe)
 	route(s, http.MethodPost, base+"/what-if", "what-if", "Predict what changes would do", s.reads.WhatIf)
 }
 

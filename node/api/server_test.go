@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,14 @@ func (f *fleet) Status(_ context.Context, id ids.Node) (status.Node, error) {
 
 func (f *fleet) Net(_ context.Context, id ids.Node) (status.Net, error) {
 	return status.Net{ID: id, Links: []status.Link{{To: "n1", Site: "oslo", MeasuredNS: 20 * time.Millisecond, Samples: 3}, {To: "n2"}}}, f.silent(id)
+}
+
+func (f *fleet) Probe(_ context.Context, from ids.Node, to []ids.Node, times int) (status.Net, error) {
+	out := status.Net{ID: from}
+	for _, id := range to {
+		out.Links = append(out.Links, status.Link{To: id, ProbeNS: slices.Repeat([]time.Duration{20 * time.Millisecond}, times)})
+	}
+	return out, f.silent(from)
 }
 
 func (f *fleet) Slices(_ context.Context, id ids.Node) ([]status.Slice, error) {

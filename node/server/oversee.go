@@ -53,15 +53,29 @@ func (o *Overseer) Status(ctx context.Context, id ids.Node) (status.Node, error)
 
 // Net asks a node for its distances, without measuring any.
 func (o *Overseer) Net(ctx context.Context, id ids.Node) (status.Net, error) {
+	return o.net(ctx, id, &pb.NetRequest{})
+}
+
+// Probe has a node measure the round trips to others, so many to each, and tell what
+// it knows of them then. No others: all.
+func (o *Overseer) Probe(ctx context.Context, from ids.Node, to []ids.Node, times int) (status.Net, error) {
+	req := &pb.NetRequest{Probes: uint32(times)}
+	for _, id := range to {
+		req.Nodes = append(req.Nodes, string(id))
+	}
+	return o.net(ctx, from, req)
+}
+
+func (o *Overseer) net(ctx context.Context, id ids.Node, req *pb.NetRequest) (status.Net, error) {
 	var out status.Net
 	a := &pb.NetResponse{}
 	if id == o.s.id {
-		own, err := o.s.net.survey.Net(ctx, &identity.Who{}, &pb.NetRequest{})
+		own, err := o.s.net.survey.Net(ctx, &identity.Who{}, req)
 		if err != nil {
 			return out, err
 		}
 		a = own.(*pb.NetResponse)
-	} else if err := o.call(ctx, id, method.Net, &pb.NetRequest{}, a); err != nil {
+	} else if err := o.call(ctx, id, method.Net, req, a); err != nil {
 		return out, err
 	}
 	return out, fault.Wrap(fault.Corrupt, opOversee, string(id), json.Unmarshal(a.Net, &out))

@@ -42,6 +42,8 @@ type Directory interface {
 type Asker interface {
 	Status(context.Context, ids.Node) (status.Node, error)
 	Net(context.Context, ids.Node) (status.Net, error)
+	// Probe has a node measure round trips to others first, so many to each.
+	Probe(ctx context.Context, from ids.Node, to []ids.Node, times int) (status.Net, error)
 	Slices(context.Context, ids.Node) ([]status.Slice, error)
 	// Clients lists those that are connected to the serving node.
 	Clients(limit int) []identity.Who
@@ -70,14 +72,15 @@ type Options struct {
 
 // Reads answers. Close ends what it does besides.
 type Reads struct {
-	o          Options
-	index      *index.Index
-	statuses   *gather.Nodes[status.Node]
-	nets       *gather.Nodes[status.Net]
-	lists      *gather.Nodes[[]status.Slice]
-	database   databaseCache
-	activity   activityCache
-	predicting chan struct{} // has room for the one under way
+	o        Options
+	index    *index.Index
+	statuses *gather.Nodes[status.Node]
+	nets     *gather.Nodes[status.Net]
+	lists    *gather.Nodes[[]status.Slice]
+	database databaseCache
+	activity activityCache
+	// predicting and probing have room for the one under way.
+	predicting, probing chan struct{}
 
 	stop context.CancelFunc
 	done sync.WaitGroup // what follows the rows, and what watches the nodes
@@ -87,7 +90,7 @@ type Reads struct {
 // Close.
 func New(o Options) *Reads {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Reads{o: o, index: index.New(o.Directory), predicting: make(chan struct{}, 1), stop: stop}
+	s := &Reads{o: o, index: index.New(o.Directory), predicting: make(chan struct{}, 1), probing: make(chan struct{}, 1), stop: stop}
 	s.statuses = gather.New(o.Wall, o.Asker.Status)
 	s.nets = gather.New(o.Wall, o.Asker.Net)
 	s.lists = gather.New(o.Wall, o.Asker.Slices)

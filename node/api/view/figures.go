@@ -88,6 +88,28 @@ type NetworkLink struct {
 	AgeMS       *int64   `json:"age_ms,omitempty" doc:"The age of the newest measurement."`
 }
 
+// Probe says what to measure.
+type Probe struct {
+	From  ids.Node   `json:"from,omitempty" maxLength:"128" doc:"The node that measures; absent: the one that answers."`
+	To    []ids.Node `json:"to,omitempty" maxItems:"64" doc:"The nodes that it measures; absent: all others."`
+	Times int        `json:"times,omitempty" minimum:"1" maximum:"20" default:"5" doc:"Round trips to each."`
+}
+
+// Probed is what a node measured just now.
+type Probed struct {
+	From       ids.Node     `json:"from"`
+	FromSite   ids.Site     `json:"from_site"`
+	Links      []ProbedLink `json:"links" nullable:"false"`
+	MeasuredAt time.Time    `json:"measured_at"`
+}
+
+// ProbedLink is a way with its new round trips.
+type ProbedLink struct {
+	NetworkLink
+	RoundTripsMS []float64 `json:"round_trips_ms" nullable:"false" doc:"In the order in which they were measured."`
+	Error        string    `json:"error,omitempty" doc:"Why there are fewer than asked for."`
+}
+
 // Activity is a record of the audit log.
 type Activity struct {
 	Number     uint64       `json:"number"`

@@ -26,6 +26,15 @@ func OfLink(from geoconfig.Node, l status.Link, ago time.Duration) NetworkLink {
 	return v
 }
 
+// OfProbe shows a way that its node has just measured.
+func OfProbe(from geoconfig.Node, l status.Link) ProbedLink {
+	out := ProbedLink{NetworkLink: OfLink(from, l, 0), RoundTripsMS: []float64{}, Error: l.Error}
+	for _, rtt := range l.ProbeNS {
+		out.RoundTripsMS = append(out.RoundTripsMS, milliseconds(rtt))
+	}
+	return out
+}
+
 // OfNode shows a node's row with its last word.
 func OfNode(n geoconfig.Node, r gather.Reading[status.Node]) Node {
 	out := Node{ID: n.ID, Site: n.Site, Addresses: NotNil(n.Addresses), Incarnation: n.Incarnation, Version: n.Version, State: "up",
