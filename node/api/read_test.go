@@ -59,7 +59,7 @@ func TestLists_ShowTheConfiguration(t *testing.T) {
 	if x := get[view.List[view.Operation]](f, "/operations"); len(x.Items) != 1 || x.Items[0].Kind != "copy" || x.Items[0].Behind == nil || *x.Items[0].Behind != 9 {
 		t.Errorf("operations: got %+v", x.Items)
 	}
-	if x := get[view.List[view.Client]](f, "/clients"); len(x.Items) != 1 || x.Items[0].Node != "n1" {
+	if x := get[view.List[view.Client]](f, "/clients"); len(x.Items) != 2 || x.Items[1].Node != "n2" || x.Items[1].Site != "lima" || x.Total != 2 {
 		t.Errorf("clients: got %+v", x.Items)
 	}
 	if x := get[view.Network](f, "/network"); len(x.Links) != 4 || x.Links[0].MeasuredMS == nil || *x.Links[0].MeasuredMS != 20 || x.Links[1].MeasuredMS != nil {

@@ -25,7 +25,6 @@ import (
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/cluster"
-	"cartwheel.dev/node/server/identity"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write openapi.json as the code has it")
@@ -107,8 +106,8 @@ func (f *fleet) HandOver(_ context.Context, row geoconfig.SliceRow, to ids.Node)
 	return nil
 }
 
-func (f *fleet) Clients(int) []identity.Who {
-	return []identity.Who{{User: "ann", Name: "laptop:/mnt", Site: "oslo"}}
+func (f *fleet) Clients(_ context.Context, id ids.Node) ([]status.Client, error) {
+	return []status.Client{{User: "ann", Name: "laptop:/mnt", Site: "oslo"}}, f.silent(id)
 }
 
 func (f *fleet) Ready(context.Context) error { return nil }

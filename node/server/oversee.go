@@ -121,8 +121,20 @@ func (o *Overseer) HandOver(ctx context.Context, row geoconfig.SliceRow, to ids.
 	return o.call(ctx, row.Active, method.HandOver, req, &pb.HandOverResponse{})
 }
 
-// Clients lists the clients that are connected to this node, at most limit.
-func (o *Overseer) Clients(limit int) []identity.Who { return o.s.net.who.Clients(limit) }
+// Clients asks a node for the clients that are connected to it, at most
+// admin.MaxClients.
+func (o *Overseer) Clients(ctx context.Context, id ids.Node) ([]status.Client, error) {
+	if id == o.s.id {
+		return o.reports.Clients(admin.MaxClients), nil
+	}
+	var a pb.StatusResponse
+	if err := o.call(ctx, id, method.Status, &pb.StatusRequest{Clients: admin.MaxClients}, &a); err != nil {
+		return nil, err
+	}
+	var out status.Node
+	err := json.Unmarshal(a.Status, &out)
+	return out.Clients, fault.Wrap(fault.Corrupt, opOversee, string(id), err)
+}
 
 // Ready answers nil while the node's loop takes turns.
 func (o *Overseer) Ready(ctx context.Context) error { return o.s.Figures().Turn(ctx) }

@@ -157,14 +157,24 @@ func (s *Reads) ListSettings(context.Context, *view.None) (*view.Answer[view.Lis
 	return view.ListOf(s.o.Settings, s.fresh()), nil
 }
 
-// maxClients bounds the list of clients.
+// maxClients bounds the list of clients. Of more, the first ones are listed.
 const maxClients = 10_000
 
-// ListClients lists the clients.
-func (s *Reads) ListClients(context.Context, *view.None) (*view.Answer[view.List[view.Client]], error) {
+// ListClients lists the clients that are connected to each node. A client that is
+// connected to several is listed with each.
+func (s *Reads) ListClients(ctx context.Context, _ *view.None) (*view.Answer[view.List[view.Client]], error) {
+	nodes := s.o.Directory.Nodes()
+	said := s.clients.All(ctx, idsOf(nodes))
 	var out []view.Client
-	for _, w := range s.o.Asker.Clients(maxClients) {
-		out = append(out, view.Client{Node: s.o.Self, Site: s.o.Site, User: w.User, Name: w.Name, From: w.Site})
+	total := 0
+	for _, n := range nodes {
+		list := said[n.ID].Value
+		total += len(list)
+		for _, c := range list[:min(len(list), maxClients-len(out))] {
+			out = append(out, view.Client{Node: n.ID, Site: n.Site, User: c.User, Name: c.Name, From: c.Site})
+		}
 	}
-	return view.ListOf(out, s.fresh()), nil
+	a := view.ListOf(out, freshOf(s, nodes, said))
+	a.Body.Total = total
+	return a, nil
 }

@@ -17,7 +17,6 @@ import (
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/cluster"
-	"cartwheel.dev/node/server/identity"
 )
 
 // statusEvery is how often the state of the nodes is looked at while someone reads
@@ -45,8 +44,7 @@ type Asker interface {
 	// Probe has a node measure round trips to others first, so many to each.
 	Probe(ctx context.Context, from ids.Node, to []ids.Node, times int) (status.Net, error)
 	Slices(context.Context, ids.Node) ([]status.Slice, error)
-	// Clients lists those that are connected to the serving node.
-	Clients(limit int) []identity.Who
+	Clients(context.Context, ids.Node) ([]status.Client, error)
 	// Ready answers nil while the serving node goes on.
 	Ready(context.Context) error
 }
@@ -77,6 +75,7 @@ type Reads struct {
 	statuses *gather.Nodes[status.Node]
 	nets     *gather.Nodes[status.Net]
 	lists    *gather.Nodes[[]status.Slice]
+	clients  *gather.Nodes[[]status.Client]
 	database databaseCache
 	activity activityCache
 	// predicting and probing have room for the one under way.
@@ -94,6 +93,7 @@ func New(o Options) *Reads {
 	s.statuses = gather.New(o.Wall, o.Asker.Status)
 	s.nets = gather.New(o.Wall, o.Asker.Net)
 	s.lists = gather.New(o.Wall, o.Asker.Slices)
+	s.clients = gather.New(o.Wall, o.Asker.Clients)
 	feed, unwatch := o.Directory.Watch()
 	s.takeChanges(feed)
 	s.done.Go(func() {
@@ -111,6 +111,7 @@ func (s *Reads) Close() {
 	s.statuses.Close()
 	s.nets.Close()
 	s.lists.Close()
+	s.clients.Close()
 	s.done.Wait()
 }
 

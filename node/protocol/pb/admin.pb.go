@@ -24,8 +24,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What a node knows of itself. Administrators and nodes may ask for so many of
+// the clients that are connected to it.
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clients       uint32                 `protobuf:"varint,1,opt,name=clients,proto3" json:"clients,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -58,6 +61,13 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
 	return file_admin_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *StatusRequest) GetClients() uint32 {
+	if x != nil {
+		return x.Clients
+	}
+	return 0
 }
 
 type StatusResponse struct {
@@ -819,8 +829,9 @@ var File_admin_proto protoreflect.FileDescriptor
 
 const file_admin_proto_rawDesc = "" +
 	"\n" +
-	"\vadmin.proto\x12\fcartwheel.v1\"\x0f\n" +
-	"\rStatusRequest\"(\n" +
+	"\vadmin.proto\x12\fcartwheel.v1\")\n" +
+	"\rStatusRequest\x12\x18\n" +
+	"\aclients\x18\x01 \x01(\rR\aclients\"(\n" +
 	"\x0eStatusResponse\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\fR\x06status\"\x12\n" +
 	"\x10SliceListRequest\"+\n" +

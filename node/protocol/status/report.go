@@ -38,6 +38,17 @@ type Node struct {
 	Peers []Peer `json:"peers"`
 	// Findings are what this node measured against what is declared.
 	Findings []Finding `json:"findings,omitempty"`
+	// Clients are those connected to the node, where a caller that may see them
+	// asks; at most as many as it asks for.
+	Clients []Client `json:"clients,omitempty"`
+}
+
+// Client is a client that said hello to a node.
+type Client struct {
+	User ids.User `json:"user"`
+	// Name and Site are its own word: host and mount point, and where it stands.
+	Name string `json:"name"`
+	Site string `json:"site,omitempty"`
 }
 
 // GeoConfig is how the node stands with the configuration store.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/tree"
 )
 
@@ -134,5 +136,50 @@ func TestSlice_TellsWhatASliceLacks(t *testing.T) {
 	now, row.Members[0].State = 10, geoconfig.Normal
 	if got := s.slice(row, replica.Status{}, false); got.Serving || got.Why == "" || !got.Protected || got.Lacks != "" {
 		t.Errorf("with all members, after the lease: got %+v", got)
+	}
+}
+
+// quiet is a node that has nothing to tell but its clients.
+type quiet struct {
+	Store
+	Space
+	Host
+}
+
+func (quiet) Usage() store.Usage           { return store.Usage{} }
+func (quiet) Incarnation() ids.Incarnation { return 1 }
+func (quiet) Capacity(store.Usage) int64   { return 0 }
+func (quiet) IsFull() bool                 { return false }
+func (quiet) Addresses() []string          { return nil }
+func (fakeRoster) Nodes() []geoconfig.Node { return nil }
+
+func (fakeLoop) EachPublished(func(*operate.Published) bool) {}
+
+func TestStatus_ShowsClientsOnlyToThoseWhoMay(t *testing.T) {
+	s := NewReports(ReportsOptions{Self: "a", Loop: fakeLoop{}, Roster: fakeRoster{}, Store: quiet{}, Space: quiet{}, Host: quiet{},
+		Cluster: func() ids.Cluster { return "c" }, Away: func() time.Time { return time.Unix(1, 0) }, Clock: func() time.Duration { return 1 },
+		Sessions: func() (int, int) { return 0, 0 }, Findings: func() []status.Finding { return nil },
+		Clients: func(limit int) []identity.Who {
+			return []identity.Who{{User: "ann", Name: "laptop"}, {User: "bob"}}[:min(limit, 2)]
+		}})
+	for name, c := range map[string]struct {
+		who  identity.Who
+		asks uint32
+		want int
+	}{
+		"a user":                        {identity.Who{User: "ann"}, 10, 0},
+		"a trusted host":                {identity.Who{User: "host", Trusted: true}, 10, 0},
+		"an administrator":              {*chief, 10, 2},
+		"a node":                        {identity.Who{User: "node", Trusted: true, Node: true}, 1, 1},
+		"a node that asks for no names": {identity.Who{User: "node", Trusted: true, Node: true}, 0, 0},
+	} {
+		answer, err := s.Status(t.Context(), &c.who, &pb.StatusRequest{Clients: c.asks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out status.Node
+		if err := json.Unmarshal(answer.(*pb.StatusResponse).Status, &out); err != nil || len(out.Clients) != c.want {
+			t.Errorf("%s: got %+v, %v, want %d", name, out.Clients, err, c.want)
+		}
 	}
 }

@@ -82,6 +82,8 @@ type ReportsOptions struct {
 	Away      func() time.Time
 	// Sessions counts the clients' sessions and their leases.
 	Sessions func() (sessions, leases int)
+	// Clients lists the clients that are connected, at most limit.
+	Clients func(limit int) []identity.Who
 	// Findings are those of the site audit.
 	Findings func() []status.Finding
 	// Leading lists the rows of the slices that this node acts for.
@@ -103,10 +105,27 @@ type Reports struct{ o ReportsOptions }
 // NewReports returns the reports of a node.
 func NewReports(o ReportsOptions) *Reports { return &Reports{o: o} }
 
-// Status answers with what Node tells.
-func (s *Reports) Status(ctx context.Context, _ *identity.Who, _ *pb.StatusRequest) (proto.Message, error) {
-	encoded, err := json.Marshal(s.Node(ctx))
+// Status answers with what Node tells, and to administrators and nodes with the
+// clients that they ask for.
+func (s *Reports) Status(ctx context.Context, w *identity.Who, req *pb.StatusRequest) (proto.Message, error) {
+	out := s.Node(ctx)
+	if req.Clients > 0 && (w.Admin || w.Node) {
+		out.Clients = s.Clients(int(min(req.Clients, MaxClients)))
+	}
+	encoded, err := json.Marshal(out)
 	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "admin.Status", "", err)
+}
+
+// MaxClients bounds a list of clients. Of more, the first ones are listed.
+const MaxClients = 10_000
+
+// Clients lists the clients that are connected to the node, at most limit.
+func (s *Reports) Clients(limit int) []status.Client {
+	var out []status.Client
+	for _, w := range s.o.Clients(limit) {
+		out = append(out, status.Client{User: w.User, Name: w.Name, Site: w.Site})
+	}
+	return out
 }
 
 // Node tells what the node knows of itself.
