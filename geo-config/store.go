@@ -41,8 +41,8 @@ type Store interface {
 	// their revisions, and in Rows.Revision where to go on. It returns about
 	// limit rows at most (a batch is never cut in two; 0 means MaxBatchRows)
 	// and says by Rows.More that there are others already. Following from 0
-	// gives everything. Audit records are not among the rows; a batch of only
-	// these ends the wait with no rows. It blocks until ctx ends.
+	// gives everything. Audit records and records are not among the rows; a
+	// batch of only these ends the wait with no rows. It blocks until ctx ends.
 	Follow(ctx context.Context, since ids.Revision, limit int) (Rows, error)
 
 	// Properties tells what kind of store this is.
@@ -88,6 +88,7 @@ const (
 	NodesTable   Table = 3
 	SlicesTable  Table = 4
 	UsersTable   Table = 5
+	RecordsTable Table = 6
 )
 
 func (t Table) String() string {
@@ -102,6 +103,8 @@ func (t Table) String() string {
 		return "slices"
 	case UsersTable:
 		return "users"
+	case RecordsTable:
+		return "records"
 	}
 	return fmt.Sprintf("Table(%d)", uint8(t))
 }
@@ -176,7 +179,7 @@ type SliceSwap struct {
 	AcceptLoss bool `json:"accept_loss,omitempty"`
 }
 
-// Batch is one transaction. Of cluster, sites, nodes and users the Revision
+// Batch is one transaction. Of all rows but slices the Revision
 // field of each row is the revision that it must have in the store, 0 if it
 // must not exist. A row may be in a batch once. A store with no cluster row
 // takes only a batch that brings one.
@@ -187,8 +190,9 @@ type Batch struct {
 	Sites   []Site      `json:"sites,omitempty"`
 	Nodes   []Node      `json:"nodes,omitempty"`
 	Users   []User      `json:"users,omitempty"`
+	Records []Record    `json:"records,omitempty"`
 	Slices  []SliceSwap `json:"slices,omitempty"`
-	// Remove takes out sites, nodes and users that nothing refers to: no node
+	// Remove takes out sites, nodes, users and records that nothing refers to: no node
 	// stands at the site, the node is a member of no slice.
 	Remove []Removal     `json:"remove,omitempty"`
 	Audit  []AuditRecord `json:"audit,omitempty"`
@@ -213,6 +217,14 @@ type Query struct {
 	// SlicesFrom and above, in their order. Rows.More: there are others.
 	Slices     int       `json:"slices,omitempty"`
 	SlicesFrom ids.Slice `json:"slices_from,omitempty"`
+	// RecordKeys asks for these records, 100 at most.
+	RecordKeys []RecordKey `json:"record_keys,omitempty"`
+	// Records asks for this many records (at most MaxRecordPage) of RecordKind,
+	// those with names above RecordsAfter, in the order of their bytes.
+	// Rows.MoreRecords: there are others.
+	Records      int    `json:"records,omitempty"`
+	RecordKind   string `json:"record_kind,omitempty"`
+	RecordsAfter string `json:"records_after,omitempty"`
 	// Audit asks for this many of the newest audit records (at most
 	// MaxBatchRows), newest first, those below number AuditBefore if it is
 	// not 0.
@@ -228,17 +240,20 @@ type Rows struct {
 	Nodes   []Node        `json:"nodes,omitempty"`
 	Slices  []SliceRow    `json:"slices,omitempty"`
 	Users   []User        `json:"users,omitempty"`
+	Records []Record      `json:"records,omitempty"`
 	Removed []Removal     `json:"removed,omitempty"`
 	Audit   []AuditRecord `json:"audit,omitempty"`
 	// Revision is the store's at the time of reading; of Follow, the one to
 	// follow from next.
 	Revision ids.Revision `json:"revision"`
 	More     bool         `json:"more,omitempty"`
+	// MoreRecords says that records follow those of the page asked for.
+	MoreRecords bool `json:"more_records,omitempty"`
 }
 
 // Len counts the rows that a batch would change, and its audit records.
 func (b Batch) Len() int {
-	n := len(b.Sites) + len(b.Nodes) + len(b.Users) + len(b.Slices) + len(b.Remove) + len(b.Audit)
+	n := len(b.Sites) + len(b.Nodes) + len(b.Users) + len(b.Records) + len(b.Slices) + len(b.Remove) + len(b.Audit)
 	if b.Cluster != nil {
 		n++
 	}

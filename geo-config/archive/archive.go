@@ -149,7 +149,7 @@ func (w *writer) line(v any) error {
 
 // TableOf returns the table of a name.
 func TableOf(name string) (geoconfig.Table, bool) {
-	for _, t := range []geoconfig.Table{geoconfig.ClusterTable, geoconfig.SitesTable, geoconfig.NodesTable, geoconfig.SlicesTable, geoconfig.UsersTable} {
+	for _, t := range []geoconfig.Table{geoconfig.ClusterTable, geoconfig.SitesTable, geoconfig.NodesTable, geoconfig.SlicesTable, geoconfig.UsersTable, geoconfig.RecordsTable} {
 		if t.String() == name {
 			return t, true
 		}
@@ -196,6 +196,8 @@ func (r Row) check(h Header, bad func(string, ...any) error) error {
 		return bad("row %s/%s of revision %d is not within %d", r.Table, r.Key, r.Revision, h.Revision)
 	case t == geoconfig.SlicesTable && plan.SliceID(r.RowKey()) == 0:
 		return bad("%q is no number of a slice", r.Key)
+	case t == geoconfig.RecordsTable && r.Body == nil:
+		return bad("record %s was removed, and such records leave nothing behind", r.Key)
 	}
 	return plan.Collect(new(geoconfig.Rows), r.RowKey(), r.Body, r.Revision)
 }

@@ -30,6 +30,10 @@ func history(t *testing.T, s geoconfig.Store, batches int) {
 	row := geoconfig.SliceRow{ID: 7, Epoch: 1, Active: "n1", Policy: geoconfig.Policy{Level: 1, Kind: geoconfig.Ordinary}, Members: []geoconfig.Member{{Node: "n1", State: geoconfig.Normal}}}
 	apply(t, s, geoconfig.Batch{Key: "slice\x00\xff", Slices: []geoconfig.SliceSwap{{Row: row}}})
 	apply(t, s, geoconfig.Batch{Key: "bye", Remove: []geoconfig.Removal{{Key: b.Users[0].RowKey(), Revision: rev}}})
+	record := geoconfig.Record{Kind: "plan", Name: "draft", Form: 1, Body: []byte(`{"drain":"n2"}`), ExpiresNS: 9}
+	gone := geoconfig.Record{Kind: "session", Name: "gone", Form: 1, Body: []byte(`1`)}
+	rev = apply(t, s, geoconfig.Batch{Key: "records", Records: []geoconfig.Record{record, gone}})
+	apply(t, s, geoconfig.Batch{Key: "record gone", Remove: []geoconfig.Removal{{Key: gone.Key(), Revision: rev}}})
 	if _, _, err := s.Settle(t.Context(), "never"); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +71,7 @@ func openArchive(t *testing.T, path string) *archive.File {
 // content is all that one can read of a store.
 func content(t *testing.T, s geoconfig.Store) [2]geoconfig.Rows {
 	t.Helper()
-	rows, err := s.Read(t.Context(), geoconfig.Query{Sites: true, Nodes: true, Users: true, Slices: 100, Audit: geoconfig.MaxBatchRows})
+	rows, err := s.Read(t.Context(), geoconfig.Query{Sites: true, Nodes: true, Users: true, Slices: 100, Records: 100, RecordKind: "plan", Audit: geoconfig.MaxBatchRows})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,12 @@ type board struct {
 	keys map[string]ids.Revision
 	// rows has every row that the group names; nil: none.
 	rows map[geoconfig.RowKey][]byte
+	// stored has the keys of the records that were there before the group.
+	stored map[geoconfig.RowKey]bool
 	// naming has the rows that name a row which is to be removed, as stored.
 	naming map[geoconfig.RowKey][]geoconfig.RowKey
+	// records counts the stored records of the kinds that the group adds to.
+	records map[string]int
 	// changed has the revisions of the rows to be written.
 	changed map[geoconfig.RowKey]ids.Revision
 	bytes   int // of the bodies planned
@@ -79,6 +83,24 @@ func (b *board) Referrers(key geoconfig.RowKey) ([]geoconfig.RowKey, error) {
 	return out, nil
 }
 
+// Records implements plan.View: what was stored, and what the calls before this
+// one made of it.
+func (b *board) Records(kind string) (int, error) {
+	n := b.records[kind]
+	for key := range b.changed {
+		if plan.RecordKeyOf(key).Kind != kind {
+			continue
+		}
+		switch was, is := b.stored[key], b.rows[key] != nil; {
+		case is && !was:
+			n++
+		case was && !is:
+			n--
+		}
+	}
+	return n, nil
+}
+
 // referencesOf lists what a row names; a removed one names nothing.
 func referencesOf(from geoconfig.RowKey, body []byte) ([]geoconfig.RowKey, error) {
 	if body == nil {
@@ -103,6 +125,9 @@ func needed(group []*call) map[geoconfig.Table][]geoconfig.RowKey {
 		}
 		for _, u := range b.Users {
 			set[u.RowKey()] = true
+		}
+		for _, r := range b.Records {
+			set[r.Key()] = true
 		}
 		for _, s := range b.Slices {
 			set[geoconfig.SliceKey(s.Row.ID)] = true
@@ -147,6 +172,7 @@ func lookAt(ctx context.Context, tx pgx.Tx, group []*call) (*board, error) {
 	b := &board{
 		keys: make(map[string]ids.Revision), rows: make(map[geoconfig.RowKey][]byte),
 		naming: make(map[geoconfig.RowKey][]geoconfig.RowKey), changed: make(map[geoconfig.RowKey]ids.Revision),
+		stored: make(map[geoconfig.RowKey]bool), records: make(map[string]int),
 	}
 	var batch pgx.Batch
 	batch.Queue("SELECT revision, audit, keys, archive_lines FROM state WHERE one = 1 FOR UPDATE").QueryRow(func(row pgx.Row) error {
@@ -166,13 +192,15 @@ func lookAt(ctx context.Context, tx pgx.Tx, group []*call) (*board, error) {
 			var name string
 			var body []byte
 			_, err := pgx.ForEachRow(rows, []any{&name, &body}, func() error {
-				b.rows[geoconfig.RowKey{Table: table, Name: name}] = slices.Clone(body)
+				key := geoconfig.RowKey{Table: table, Name: name}
+				b.rows[key], b.stored[key] = slices.Clone(body), true
 				return nil
 			})
 			return err
 		})
 	}
 	b.queueNaming(&batch, group)
+	b.queueCounts(&batch, group)
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, fmt.Errorf("reading the rows: %w", err)
 	}

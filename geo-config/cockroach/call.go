@@ -47,6 +47,10 @@ func clone(b geoconfig.Batch) *geoconfig.Batch {
 		n.Addresses, n.Coordinate.Vector = slices.Clone(n.Addresses), slices.Clone(n.Coordinate.Vector)
 		n.Together, n.Apart = slices.Clone(n.Together), slices.Clone(n.Apart)
 	}
+	b.Records = slices.Clone(b.Records)
+	for i := range b.Records {
+		b.Records[i].Body = slices.Clone(b.Records[i].Body)
+	}
 	for i := range b.Users {
 		b.Users[i].GIDs = slices.Clone(b.Users[i].GIDs)
 	}

@@ -60,6 +60,9 @@ func (s *Store) read(ctx context.Context, op fault.Op, since ids.Revision, limit
 	err := s.snapshot(ctx, op, func(batch *pgx.Batch) {
 		r.cluster, lines = nil, nil
 		for _, t := range relations() {
+			if t.after == "" {
+				continue
+			}
 			// Each table stops at the limit, since all rows may be its.
 			batch.Queue(t.after, int64(since), plan.FollowRows(limit)).Query(collect(t.table, &lines))
 			if t.table == geoconfig.ClusterTable {

@@ -81,10 +81,11 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 		return geoconfig.Rows{}, err
 	}
 	var rows geoconfig.Rows
-	var found, page, named []stored
+	var found, page, named, records, asked []stored
 	var audit []geoconfig.AuditRecord
 	err := s.snapshot(ctx, "cockroach.Read", func(batch *pgx.Batch) {
 		found, page, named, audit = nil, nil, nil, nil
+		records, asked = nil, nil
 		wanted := map[geoconfig.Table]bool{
 			geoconfig.ClusterTable: true, geoconfig.SitesTable: q.Sites, geoconfig.NodesTable: q.Nodes, geoconfig.UsersTable: q.Users,
 		}
@@ -94,16 +95,18 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 			}
 		}
 		queueSlices(batch, q, &page, &named)
+		queueRecordsRead(batch, q, &records, &asked)
 		queueReadAudit(batch, q, &audit)
 	}, func(rev ids.Revision) error {
 		rows = geoconfig.Rows{Revision: rev, Audit: audit}
 		if rows.More = len(page) > q.Slices; rows.More {
 			page = page[:q.Slices]
 		}
-		page = append(page, named...)
-		slices.SortFunc(page, func(a, b stored) int { return plan.CompareKeys(a.key, b.key) })
-		page = slices.CompactFunc(page, func(a, b stored) bool { return a.key == b.key })
-		return add(&rows, append(found, page...))
+		page = inOrder(append(page, named...))
+		if rows.MoreRecords = len(records) > q.Records; rows.MoreRecords {
+			records = records[:q.Records]
+		}
+		return add(&rows, slices.Concat(found, page, inOrder(append(records, asked...))))
 	})
 	if err != nil {
 		return geoconfig.Rows{}, err

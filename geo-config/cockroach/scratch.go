@@ -45,7 +45,7 @@ func NewScratch(ctx context.Context, o Options) (*Scratch, error) {
 // Open empties the tables and opens a store on them.
 func (s *Scratch) Open(ctx context.Context) (*Store, error) {
 	var statements []string
-	for _, table := range []string{"cluster", "sites", "nodes", "slices", "users", "node_sites", "slice_members", "audit", "batches"} {
+	for _, table := range []string{"cluster", "sites", "nodes", "slices", "users", "records", "node_sites", "slice_members", "audit", "batches"} {
 		statements = append(statements, "DELETE FROM "+table)
 	}
 	statements = append(statements, "UPDATE state SET revision = 0, audit = 0, keys = 0 WHERE one = 1")

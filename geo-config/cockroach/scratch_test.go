@@ -64,7 +64,7 @@ func TestInspect_SaysWhatTheDatabaseHas(t *testing.T) {
 	if f := got["database"]; !f.Supported || !strings.HasPrefix(f.Detail, "PostgreSQL ") {
 		t.Errorf("got %+v", f)
 	}
-	if f := got["tables"]; !f.Supported || !strings.HasPrefix(f.Detail, "version 1 in schema scratch_") {
+	if f := got["tables"]; !f.Supported || !strings.HasPrefix(f.Detail, "version 2 in schema scratch_") {
 		t.Errorf("got %+v", f)
 	}
 	if f := got["durable commits"]; f.Supported || !f.Needed || !strings.Contains(f.Detail, "fsync is off") {

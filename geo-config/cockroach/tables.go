@@ -24,8 +24,10 @@ type relation struct {
 	all string
 	// every reads all rows, removed ones too, in the order of their keys.
 	every string
+	// remove deletes rows with the keys given; only of tables that nobody follows.
+	remove string
 	// after reads the rows, removed ones too, with revisions above $1, the
-	// first $2 of them.
+	// first $2 of them; empty: nobody follows the table.
 	after string
 }
 
@@ -42,21 +44,35 @@ func relations() []relation {
 		{geoconfig.NodesTable, "nodes", "TEXT"},
 		{geoconfig.SlicesTable, "slices", "INT8"},
 		{geoconfig.UsersTable, "users", "TEXT"},
+		// Bytes, so that every database has the same order.
+		{geoconfig.RecordsTable, "records", "BYTEA"},
 	} {
 		fill := func(statement string) string {
-			return strings.NewReplacer("{table}", r.name, "{key}", r.key).Replace(statement)
+			return strings.NewReplacer("{table}", r.name, "{key}", r.key, "{name}", nameColumn(r.key)).Replace(statement)
 		}
-		out = append(out, relation{
+		rel := relation{
 			table: r.table, name: r.name,
-			load: fill("SELECT key::TEXT, body FROM {table} WHERE key = ANY($1::{key}[]) AND body IS NOT NULL"),
+			load: fill("SELECT {name}, body FROM {table} WHERE key = ANY($1::{key}[]) AND body IS NOT NULL"),
 			store: fill("INSERT INTO {table} (key, revision, body) SELECT k, r, b FROM unnest($1::{key}[], $2::INT8[], $3::TEXT[]) AS new (k, r, b) " +
 				"ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, body = excluded.body"),
-			all:   fill("SELECT key::TEXT, revision, body FROM {table} WHERE body IS NOT NULL ORDER BY {table}.key"),
-			every: fill("SELECT key::TEXT, revision, body FROM {table} ORDER BY {table}.key"),
-			after: fill("SELECT key::TEXT, revision, body FROM {table} WHERE revision > $1 ORDER BY revision, {table}.key LIMIT $2"),
-		})
+			all:   fill("SELECT {name}, revision, body FROM {table} WHERE body IS NOT NULL ORDER BY {table}.key"),
+			every: fill("SELECT {name}, revision, body FROM {table} ORDER BY {table}.key"),
+			after: fill("SELECT {name}, revision, body FROM {table} WHERE revision > $1 ORDER BY revision, {table}.key LIMIT $2"),
+		}
+		if r.table == geoconfig.RecordsTable {
+			rel.after, rel.remove = "", fill("DELETE FROM {table} WHERE key = ANY($1::{key}[])")
+		}
+		out = append(out, rel)
 	}
 	return out
+}
+
+// nameColumn is the expression that reads a key as text.
+func nameColumn(column string) string {
+	if column == "BYTEA" {
+		return "convert_from(key, 'UTF8')"
+	}
+	return "key::TEXT"
 }
 
 // relationOf returns a table's statements.
@@ -71,6 +87,13 @@ func relationOf(t geoconfig.Table) (relation, bool) {
 
 // keyArray returns keys of one table as the array that its statements take.
 func keyArray(t geoconfig.Table, keys []geoconfig.RowKey) any {
+	if t == geoconfig.RecordsTable {
+		names := make([][]byte, len(keys))
+		for i, key := range keys {
+			names[i] = []byte(key.Name)
+		}
+		return names
+	}
 	if t != geoconfig.SlicesTable {
 		names := make([]string, len(keys))
 		for i, key := range keys {

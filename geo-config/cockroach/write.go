@@ -123,17 +123,24 @@ func (b *board) save(ctx context.Context, tx pgx.Tx) error {
 // queueRows stores the changed rows, table by table.
 func (b *board) queueRows(batch *pgx.Batch) {
 	for _, r := range relations() {
-		var keys []geoconfig.RowKey
+		var keys, gone []geoconfig.RowKey
 		var revs []int64
 		var bodies []*string // nil: removed
 		for key, rev := range b.changed {
 			if key.Table != r.table {
 				continue
 			}
+			if r.remove != "" && b.rows[key] == nil {
+				gone = append(gone, key)
+				continue
+			}
 			keys, revs, bodies = append(keys, key), append(revs, int64(rev)), append(bodies, text(b.rows[key]))
 		}
 		if len(keys) > 0 {
 			batch.Queue(r.store, keyArray(r.table, keys), revs, bodies).Exec(changes(len(keys)))
+		}
+		if len(gone) > 0 {
+			batch.Queue(r.remove, keyArray(r.table, gone)) // one that the group added itself was never stored
 		}
 	}
 }

@@ -68,6 +68,11 @@ func Cases() []Case {
 		{"followers end with their state", testFollowConverges},
 		{"waiting ends with the context and with the store", testEnd},
 		{"answers share nothing", testCopies},
+		{"records are swapped, read singly and removed", testRecords},
+		{"records are read in pages of one kind", testRecordPages},
+		{"records that make no sense are refused", testRecordValidation},
+		{"records do not reach followers", testRecordsAreNotFollowed},
+		{"the number of records is bounded", testRecordBound},
 	}
 }
 

@@ -178,7 +178,13 @@ func (s *Store) write(tx *sql.Tx, b geoconfig.Batch) (ids.Revision, error) {
 	}
 	for _, w := range writes {
 		table, _ := nameOf(w.Key.Table) // plan has read the row from it already
-		var body any                    // NULL: removed
+		if w.Body == nil && !isFollowed(w.Key.Table) {
+			if _, err := tx.Exec("DELETE FROM "+table+" WHERE key = ?", sqlKey(w.Key)); err != nil {
+				return 0, fmt.Errorf("removing %s: %w", w.Key, err)
+			}
+			continue
+		}
+		var body any // NULL: removed
 		if w.Body != nil {
 			body = string(w.Body)
 		}

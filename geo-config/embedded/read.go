@@ -59,6 +59,9 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 		if err := readSlices(tx, &rows, q); err != nil {
 			return err
 		}
+		if err := readRecords(tx, &rows, q); err != nil {
+			return err
+		}
 		return readAudit(tx, &rows, q)
 	})
 	if err != nil {
@@ -206,6 +209,9 @@ func (s *Store) page(ctx context.Context, since ids.Revision, limit int) (geocon
 func changes(tx *sql.Tx, since ids.Revision, limit int) ([]line, []ids.Revision, error) {
 	var parts []string
 	for _, t := range tableNames {
+		if !isFollowed(t.table) {
+			continue
+		}
 		// Each part goes by its table's index and stops at the limit.
 		parts = append(parts, fmt.Sprintf("SELECT * FROM (SELECT %d AS t, key, revision, row FROM %s WHERE revision > ?1 ORDER BY revision LIMIT ?2)", t.table, t.name))
 	}

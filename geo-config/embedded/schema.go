@@ -14,7 +14,7 @@ const (
 	// applicationID marks the file as ours: "CWgc".
 	applicationID = 0x43576763
 	// schemaVersion is kept in PRAGMA user_version.
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // tableNames lists the tables of rows in the order of geoconfig.Table.
@@ -27,7 +27,11 @@ var tableNames = [...]struct {
 	{geoconfig.NodesTable, "nodes"},
 	{geoconfig.SlicesTable, "slices"},
 	{geoconfig.UsersTable, "users"},
+	{geoconfig.RecordsTable, "records"},
 }
+
+// isFollowed reports whether changes of a table's rows reach followers.
+func isFollowed(t geoconfig.Table) bool { return t != geoconfig.RecordsTable }
 
 // nameOf returns the SQL table of a table of rows.
 func nameOf(t geoconfig.Table) (string, bool) {
@@ -42,12 +46,15 @@ func nameOf(t geoconfig.Table) (string, bool) {
 // migrations bring a database from version i to i+1, each in the transaction
 // that sets the new version.
 func migrations() []func(tx *sql.Tx) error {
-	return []func(tx *sql.Tx) error{createTables}
+	return []func(tx *sql.Tx) error{createTables, createRecords}
 }
 
 func createTables(tx *sql.Tx) error {
 	var statements []string
 	for _, t := range tableNames {
+		if t.table == geoconfig.RecordsTable {
+			continue // came later
+		}
 		// Slices go by number, so that their index is in that order.
 		key := "TEXT"
 		if t.table == geoconfig.SlicesTable {
@@ -66,6 +73,16 @@ func createTables(tx *sql.Tx) error {
 		if _, err := tx.Exec(s); err != nil {
 			return fmt.Errorf("creating the tables: %w", err)
 		}
+	}
+	return nil
+}
+
+// createRecords adds the table of records. It has no index of revisions: nobody
+// follows it.
+func createRecords(tx *sql.Tx) error {
+	_, err := tx.Exec(`CREATE TABLE records (key TEXT PRIMARY KEY, revision INTEGER NOT NULL, row TEXT NOT NULL) STRICT`)
+	if err != nil {
+		return fmt.Errorf("creating the table of records: %w", err)
 	}
 	return nil
 }

@@ -82,6 +82,9 @@ func (v view) Referrers(key geoconfig.RowKey) ([]geoconfig.RowKey, error) {
 	return out, nil
 }
 
+// Records implements plan.View.
+func (v view) Records(kind string) (int, error) { return len(v.s.recordKeys(kind, "")), nil }
+
 // Apply implements geoconfig.Store.
 func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	const op fault.Op = "inmem.Apply"
@@ -101,6 +104,10 @@ func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, err
 		return 0, err
 	}
 	for _, w := range writes {
+		if w.Body == nil && w.Key.Table == geoconfig.RecordsTable {
+			delete(s.rows, w.Key) // no follower has to learn of it
+			continue
+		}
 		s.rows[w.Key] = stored{w.Body, rev}
 	}
 	for _, a := range b.Audit {
@@ -165,7 +172,9 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 	slices.SortFunc(keys, plan.CompareKeys)
 	list, more := s.sliceKeys(q)
 	rows.More = more
-	for _, key := range append(keys, list...) {
+	named, moreRecords := s.queriedRecords(q)
+	rows.MoreRecords = moreRecords
+	for _, key := range slices.Concat(keys, list, named) {
 		row := s.rows[key]
 		if err := plan.Collect(&rows, key, row.body, row.rev); err != nil {
 			return geoconfig.Rows{}, err
@@ -230,7 +239,7 @@ func (s *Store) Follow(ctx context.Context, since ids.Revision, limit int) (geoc
 func (s *Store) page(since ids.Revision, limit int) (geoconfig.Rows, error) {
 	var keys []geoconfig.RowKey
 	for key, row := range s.rows {
-		if row.rev > since {
+		if row.rev > since && key.Table != geoconfig.RecordsTable {
 			keys = append(keys, key)
 		}
 	}

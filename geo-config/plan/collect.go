@@ -30,6 +30,8 @@ func Collect(rows *geoconfig.Rows, key geoconfig.RowKey, body []byte, rev ids.Re
 		rows.Slices, err = add(rows.Slices, body)
 	case geoconfig.UsersTable:
 		rows.Users, err = add(rows.Users, body)
+	case geoconfig.RecordsTable:
+		rows.Records, err = add(rows.Records, body)
 	default:
 		err = fault.E(fault.NewerVersion, "plan.Collect", key.String(), "the table is unknown")
 	}
@@ -51,7 +53,7 @@ func CheckQuery(q geoconfig.Query) error {
 	if q.Slices < 0 || q.Audit < 0 {
 		return fault.E(fault.Invalid, "plan.CheckQuery", "", "a query cannot ask for fewer than no rows")
 	}
-	return nil
+	return checkRecordQuery(q)
 }
 
 // Limit returns the number of rows that Follow aims at.

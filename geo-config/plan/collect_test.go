@@ -40,7 +40,7 @@ func TestCollect_AddsRowsOfEveryTable(t *testing.T) {
 }
 
 func TestCollect_RefusesWhatItCannotRead(t *testing.T) {
-	later := geoconfig.RowKey{Table: geoconfig.UsersTable + 1, Name: "x"}
+	later := geoconfig.RowKey{Table: geoconfig.RecordsTable + 1, Name: "x"}
 	for key, want := range map[geoconfig.RowKey]fault.Kind{
 		geoconfig.ClusterKey(): fault.Corrupt,
 		siteKey("paris"):       fault.Corrupt,

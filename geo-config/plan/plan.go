@@ -16,6 +16,8 @@ type View interface {
 	// Referrers returns the rows that name this one: a site's nodes, the
 	// slices that a node is a member of.
 	Referrers(key geoconfig.RowKey) ([]geoconfig.RowKey, error)
+	// Records counts the records of a kind.
+	Records(kind string) (int, error)
 }
 
 // Write is one row to be written: its JSON, or nil if it is removed.
@@ -46,6 +48,9 @@ func Batch(v View, b geoconfig.Batch, rev ids.Revision) ([]Write, error) {
 		if err := p.remove(r); err != nil {
 			return nil, err
 		}
+	}
+	if err := p.boundRecords(b); err != nil {
+		return nil, err
 	}
 	if err := p.references(b); err != nil {
 		return nil, err
@@ -154,7 +159,7 @@ func (p *planner) cluster(c *geoconfig.Cluster) error {
 	return p.put(key, row)
 }
 
-// puts swaps sites, nodes and users.
+// puts swaps sites, nodes, users and records.
 func (p *planner) puts(b geoconfig.Batch) error {
 	for _, s := range b.Sites {
 		if err := swap(p, s.Key(), s.Revision, checkSite(s), func() any { s.Revision = p.rev; return s }); err != nil {
@@ -168,6 +173,11 @@ func (p *planner) puts(b geoconfig.Batch) error {
 	}
 	for _, u := range b.Users {
 		if err := swap(p, u.RowKey(), u.Revision, checkUser(u), func() any { u.Revision = p.rev; return u }); err != nil {
+			return err
+		}
+	}
+	for _, r := range b.Records {
+		if err := swap(p, r.Key(), r.Revision, checkRecord(r), func() any { r.Revision = p.rev; return r }); err != nil {
 			return err
 		}
 	}
@@ -213,7 +223,7 @@ func (p *planner) slice(s geoconfig.SliceSwap) error {
 
 func (p *planner) remove(r geoconfig.Removal) error {
 	switch r.Key.Table {
-	case geoconfig.SitesTable, geoconfig.NodesTable, geoconfig.UsersTable:
+	case geoconfig.SitesTable, geoconfig.NodesTable, geoconfig.UsersTable, geoconfig.RecordsTable:
 	default:
 		return invalid(r.Key, "rows of %v are not removed", r.Key.Table)
 	}

@@ -235,7 +235,7 @@ func TestBatch_RemovesOnlyWhatMayGo(t *testing.T) {
 	for name, r := range map[string]geoconfig.Removal{
 		"the cluster":       {Key: geoconfig.ClusterKey(), Revision: seedRev},
 		"a slice":           {Key: geoconfig.SliceKey(7), Revision: seedRev},
-		"of no known table": {Key: geoconfig.RowKey{Table: 6, Name: "x"}, Revision: seedRev},
+		"of no known table": {Key: geoconfig.RowKey{Table: 7, Name: "x"}, Revision: seedRev},
 		"of no revision":    {Key: ann().RowKey()},
 	} {
 		t.Run(name, func(t *testing.T) {

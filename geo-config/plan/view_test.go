@@ -22,6 +22,16 @@ func (v *table) Row(key geoconfig.RowKey) ([]byte, bool, error) {
 	return body, ok, v.failRow
 }
 
+func (v *table) Records(kind string) (int, error) {
+	n := 0
+	for key := range v.rows {
+		if plan.RecordKeyOf(key).Kind == kind {
+			n++
+		}
+	}
+	return n, v.failRow
+}
+
 func (v *table) Referrers(key geoconfig.RowKey) ([]geoconfig.RowKey, error) {
 	var out []geoconfig.RowKey
 	for from, body := range v.rows {

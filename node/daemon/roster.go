@@ -106,8 +106,9 @@ const opRoster fault.Op = "daemon.admit"
 const opMayChange fault.Op = "daemon.mayChange"
 
 // mayChange lets admins change everything, and a node what it must: slices, the
-// audit log, its own row, a site that nobody has named, and the cluster's secret
-// where it has none. Whoever takes a node's key makes no users with it.
+// audit log, its own row, a site that nobody has named, the cluster's secret where
+// it has none, and the records of the control plane, which every node serves.
+// Whoever takes a node's key makes no users with it.
 func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 	r.mu.RLock()
 	admin := r.isAdminLocked(peer)
@@ -127,8 +128,11 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 		what = "a site that is there"
 	case len(b.Users) > 0:
 		what = "the users"
-	case len(b.Remove) > 0:
-		what = b.Remove[0].Key.String() + ", which is to go"
+	}
+	for _, r := range b.Remove {
+		if r.Key.Table != geoconfig.RecordsTable {
+			what = r.Key.String() + ", which is to go"
+		}
 	}
 	for i := range b.Nodes {
 		if string(b.Nodes[i].ID) != peer {
@@ -146,7 +150,7 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 func (t joinToken) mayChange(b *geoconfig.Batch) error {
 	fits := len(b.Nodes) == 1 && b.Nodes[0].Revision == 0 && b.Nodes[0].Site == t.Site &&
 		len(b.Remove) == 1 && b.Remove[0].Key == t.row &&
-		b.Cluster == nil && len(b.Sites)+len(b.Users)+len(b.Slices) == 0
+		b.Cluster == nil && len(b.Sites)+len(b.Users)+len(b.Slices)+len(b.Records) == 0
 	if !fits {
 		return fault.Errorf(fault.Permission, opRoster, t.row.String(), "a token adds one new node at %s, and its own row goes with that; nothing else", t.Site)
 	}

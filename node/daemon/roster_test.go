@@ -26,7 +26,10 @@ func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 	}
 	r.take(geoconfig.Rows{Cluster: &geoconfig.Cluster{Secret: "made"}, Nodes: []geoconfig.Node{{ID: "n1"}, {ID: "n2"}}})
 	for what, b := range map[string]geoconfig.Batch{
-		"":                                    {Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}}},
+		"": {
+			Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}},
+			Records: []geoconfig.Record{{Kind: "session", Name: "s"}}, Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "session", Name: "t"}.Key()}},
+		},
 		"the cluster's row":                   {Cluster: &geoconfig.Cluster{}},
 		"a site that is there":                {Sites: []geoconfig.Site{{Revision: 7}}},
 		"the users":                           {Slices: []geoconfig.SliceSwap{{}}, Users: []geoconfig.User{{}}},
@@ -77,6 +80,7 @@ func TestRoster_TokenAddsOneNode(t *testing.T) {
 		"another row goes":     func(b *geoconfig.Batch) { b.Remove = []geoconfig.Removal{{Key: geoconfig.ClusterKey()}} },
 		"a site":               func(b *geoconfig.Batch) { b.Sites = []geoconfig.Site{{Name: "new"}} },
 		"a user":               func(b *geoconfig.Batch) { b.Users = []geoconfig.User{{Name: "eve"}} },
+		"a record":             func(b *geoconfig.Batch) { b.Records = []geoconfig.Record{{Kind: "account", Name: "eve"}} },
 		"a slice":              func(b *geoconfig.Batch) { b.Slices = []geoconfig.SliceSwap{{}} },
 		"the cluster":          func(b *geoconfig.Batch) { b.Cluster = &geoconfig.Cluster{} },
 	} {
