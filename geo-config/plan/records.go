@@ -86,7 +86,7 @@ func RecordRange(kind, after string) (above, below string) { return kind + "/" +
 
 // checkRecordQuery bounds what a query asks of the records.
 func checkRecordQuery(q geoconfig.Query) error {
-	const op fault.Op = "plan.CheckQuery"
+	const op fault.Op = "plan.checkRecordQuery"
 	switch {
 	case len(q.RecordKeys) > maxRecordKeys || q.Records > geoconfig.MaxRecordPage:
 		return fault.Errorf(fault.TooLarge, op, "", "a query may ask for %d records at most", geoconfig.MaxRecordPage)
