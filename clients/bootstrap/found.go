@@ -107,6 +107,8 @@ type Admin struct {
 	// Key is the file of the administrator's private key; LoadAdmin makes it
 	// absolute.
 	Key string `json:"admin_key"`
+	// Console is where people reach the console; empty: not known.
+	Console string `json:"console,omitempty"`
 }
 
 // Save writes the file.

@@ -24,6 +24,8 @@ type grammar struct {
 	Site      siteCmd      `cmd:"" help:"List, add and remove sites."`
 	Node      nodeCmd      `cmd:"" help:"List and remove nodes."`
 	User      userCmd      `cmd:"" help:"List, add and revoke users."`
+	Account   accountCmd   `cmd:"" help:"List, add and change the accounts of the console."`
+	Console   consoleCmd   `cmd:"" help:"Let somebody in to the console."`
 	Audit     auditCmd     `cmd:"" help:"Show who changed what in the configuration."`
 	Status    statusCmd    `cmd:"" help:"Show cluster health."`
 	Slice     sliceCmd     `cmd:"" help:"List slices, and hand them over."`

@@ -36,6 +36,12 @@ func splitToken(token string) (name, id string, ok bool) {
 	return name, hex.EncodeToString(sum[:]), ok && isName(name)
 }
 
+// LinkURL is the address that signs in by a link's token. The token stands behind
+// the #, which browsers send to no server, so it gets into no log.
+func LinkURL(console, token string) string {
+	return strings.TrimSuffix(console, "/") + "/sign-in#link=" + token
+}
+
 // CSRF returns what a page has to send in a header with each change that it makes
 // in a session. A page of another origin cannot know it, since it follows from
 // the session's token.
