@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -37,27 +35,8 @@ type ChangeHeaders struct {
 // Resolve implements huma.Resolver: it notes where the request comes from.
 func (h *ChangeHeaders) Resolve(ctx huma.Context) []error {
 	r, _ := humago.Unwrap(ctx)
-	h.from, h.what = origin(r), r.Method+" "+r.URL.Path
+	h.from, h.what = callerOf(r.Context()).origin.Address, r.Method+" "+r.URL.Path
 	return nil
-}
-
-// origin is the address that a request comes from. A server on the same machine that
-// stands before the API says whose request it passes on; no one else is believed.
-func origin(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	near, err := netip.ParseAddr(host)
-	if err != nil || !near.IsLoopback() {
-		return host
-	}
-	passed := strings.Split(r.Header.Get("X-Forwarded-For"), ",")
-	far, err := netip.ParseAddr(strings.TrimSpace(passed[len(passed)-1]))
-	if err != nil {
-		return host
-	}
-	return far.String()
 }
 
 func (h *ChangeHeaders) isConditional() bool { return h.IfMatch != "" }

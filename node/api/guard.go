@@ -59,7 +59,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		r = r.WithContext(context.WithValue(r.Context(), idKey, id))
+		r = withCaller(r.WithContext(context.WithValue(r.Context(), idKey, id)), s.o.Proxies)
 		if err := s.screen(r, cross); err != nil {
 			problem.Of(err, id).Write(w)
 			return

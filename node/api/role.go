@@ -85,6 +85,19 @@ var roles = map[string]Role{
 	"POST /api/v1/network/probe":         Operator,
 	"POST /api/v1/what-if":               Viewer,
 	"GET /api/v1/events":                 Viewer,
+
+	"GET /api/v1/session":               Viewer,
+	"POST /api/v1/session":              Public,
+	"DELETE /api/v1/session":            Viewer,
+	"PUT /api/v1/session/password":      Viewer,
+	"GET /api/v1/sessions":              Viewer,
+	"DELETE /api/v1/sessions/{id}":      Viewer,
+	"GET /api/v1/accounts":              Administrator,
+	"POST /api/v1/accounts":             Administrator,
+	"GET /api/v1/accounts/{name}":       Administrator,
+	"PUT /api/v1/accounts/{name}":       Administrator,
+	"DELETE /api/v1/accounts/{name}":    Administrator,
+	"POST /api/v1/accounts/{name}/link": Administrator,
 }
 
 // permit answers nil where a caller may use a route that needs a role. A nil

@@ -32,6 +32,7 @@ func (s *Server) register() {
 	route(s, http.MethodGet, base+"/database", "get-database", "Show the configuration store", s.reads.GetDatabase)
 	route(s, http.MethodGet, base+"/settings", "list-settings", "List this node's settings", s.reads.ListSettings)
 	s.registerChanges()
+	s.registerPeople()
 	s.registerEvents()
 }
 

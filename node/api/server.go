@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,6 +18,7 @@ import (
 	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/api/reads"
 	"cartwheel.dev/node/api/view"
+	"cartwheel.dev/node/people"
 )
 
 // base is the path of all routes but those about the process itself.
@@ -45,6 +48,11 @@ type Options struct {
 	GeoConfig []string
 	// Auth says who calls; nil: only public routes answer.
 	Auth Authenticator
+	// People are those who sign in to the console; nil: none.
+	People *people.Service
+	// Proxies are the addresses of gateways, beside those of this machine: what they
+	// say of where a request came from is believed.
+	Proxies []netip.Prefix
 	// Hosts are the names by which requests may call the node, besides localhost
 	// and addresses.
 	Hosts []string
@@ -73,12 +81,15 @@ type Server struct {
 	reads   *reads.Reads
 
 	requests, streams chan struct{} // have room for those in flight
+
+	stop context.CancelFunc // ends what done counts
+	done sync.WaitGroup
 }
 
 // New starts a Server, which follows the configuration until Close.
 func New(o Options) *Server {
 	o = o.withDefaults()
-	s := &Server{o: o, events: events.New(), requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
+	s := &Server{o: o, events: events.New(), requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams), stop: func() {}}
 	s.reads = reads.New(reads.Options{Self: o.Self, Site: o.Site, Version: o.Version, Directory: o.Directory, Store: o.Store,
 		Asker: o.Asker, Settings: o.Settings, Events: s.events, Wall: o.Wall})
 	mux := http.NewServeMux()
@@ -89,6 +100,11 @@ func New(o Options) *Server {
 		problem.Of(fault.E(fault.NotFound, "api.New", r.URL.Path, "is no route of this API: "+base+" has them, as openapi.json lists"), requestID(r.Context())).Write(w)
 	})
 	s.handler = s.guard(mux)
+	if o.People != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		s.stop = stop
+		s.done.Go(func() { s.sweep(ctx) })
+	}
 	return s
 }
 
@@ -116,6 +132,8 @@ func (s *Server) OpenAPI() ([]byte, error) { return s.api.OpenAPI().MarshalJSON(
 func (s *Server) Close() error {
 	s.events.Close()
 	s.reads.Close()
+	s.stop()
+	s.done.Wait()
 	return nil
 }
 

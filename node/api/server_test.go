@@ -23,6 +23,7 @@ import (
 	"cartwheel.dev/node/api"
 	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/api/view"
+	"cartwheel.dev/node/people"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/cluster"
 )
@@ -148,7 +149,7 @@ func newFleet(t testing.TB, slices int) *fleet {
 	if err := f.directory.Refresh(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.api = api.New(api.Options{Self: "n1", Site: "oslo", Version: "v1", Directory: f.directory, Store: f.store, Asker: f, Auth: headerAuth{},
+	f.api = api.New(api.Options{Self: "n1", Site: "oslo", Version: "v1", Directory: f.directory, Store: f.store, Asker: f, Auth: headerAuth{}, People: people.New(people.Options{Store: f.store}),
 		Admin: f.store, GeoConfig: []string{"/ip4/127.0.0.1/tcp/1/p2p/ID"},
 		Wall:     func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) },
 		Settings: []view.Setting{{Key: "site", Value: "oslo"}}})

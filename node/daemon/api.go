@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/geo/join"
 	"cartwheel.dev/node/geo/remote"
+	"cartwheel.dev/node/people"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/wire"
 )
@@ -72,8 +73,9 @@ func (a administration) show(s *server.Server, c *server.Config, log *slog.Logge
 	if a.listener == nil {
 		return func() {}
 	}
+	persons := people.New(people.Options{Store: s.GeoConfig()})
 	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
-		Asker: s.Overseer(), Auth: a.auth, Hosts: c.APIHosts, Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
+		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Hosts: c.APIHosts, Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
 	if a.admin != nil {
 		options.Admin = a.admin
 	}

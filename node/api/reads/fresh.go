@@ -21,9 +21,9 @@ func (s *Reads) geoConfig() view.GeoConfig {
 	return g
 }
 
-// fresh is the freshness of an answer that has nothing but this node's own copy of
+// Fresh is the freshness of an answer that has nothing but this node's own copy of
 // the configuration. While the store is away, that is as old as its absence.
-func (s *Reads) fresh() view.Freshness {
+func (s *Reads) Fresh() view.Freshness {
 	f := view.Freshness{AsOfAt: s.o.Wall(), Unreachable: []view.Unreachable{}, GeoConfig: s.geoConfig()}
 	if away := s.o.Directory.Away(); !away.IsZero() {
 		f.AsOfAt = away
@@ -33,7 +33,7 @@ func (s *Reads) fresh() view.Freshness {
 
 // freshOf is the freshness of an answer with what nodes said.
 func freshOf[T any](s *Reads, nodes []geoconfig.Node, said map[ids.Node]gather.Reading[T]) view.Freshness {
-	f := s.fresh()
+	f := s.Fresh()
 	for _, n := range nodes {
 		r, asked := said[n.ID]
 		if asked && r.Err == nil {

@@ -23,7 +23,7 @@ func (s *Reads) ListOperations(ctx context.Context, _ *view.None) (*view.Answer[
 	})
 	nodes := s.o.Directory.Nodes()
 	said := map[ids.Node]gather.Reading[[]status.Slice]{}
-	f := s.fresh()
+	f := s.Fresh()
 	if len(rows) > 0 && s.index.Len() <= maxListed {
 		said = s.lists.All(ctx, idsOf(nodes))
 		f = freshOf(s, nodes, said)

@@ -135,7 +135,7 @@ func (s *Reads) ListUsers(context.Context, *view.None) (*view.Answer[view.List[v
 			out = append(out, view.OfUser(u))
 		}
 	}
-	return view.ListOf(out, s.fresh()), nil
+	return view.ListOf(out, s.Fresh()), nil
 }
 
 // ListTokens lists the tokens that add nodes.
@@ -149,12 +149,12 @@ func (s *Reads) ListTokens(context.Context, *view.None) (*view.Answer[view.List[
 		ends := time.Unix(0, u.Join.ExpiresNS).UTC()
 		out = append(out, view.Token{Name: u.Name, Site: u.Join.Site, ExpiresAt: ends, Expired: !now.Before(ends), Revision: u.Revision})
 	}
-	return view.ListOf(out, s.fresh()), nil
+	return view.ListOf(out, s.Fresh()), nil
 }
 
 // ListSettings lists the settings of the answering node.
 func (s *Reads) ListSettings(context.Context, *view.None) (*view.Answer[view.List[view.Setting]], error) {
-	return view.ListOf(s.o.Settings, s.fresh()), nil
+	return view.ListOf(s.o.Settings, s.Fresh()), nil
 }
 
 // maxClients bounds the list of clients. Of more, the first ones are listed.

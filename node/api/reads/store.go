@@ -67,7 +67,7 @@ type activityInput struct {
 // ListActivity reads the audit log of the store. While that is away, it answers
 // with the newest records that it read before, and says how old they are.
 func (s *Reads) ListActivity(ctx context.Context, in *activityInput) (*view.Answer[view.List[view.Activity]], error) {
-	f := s.fresh()
+	f := s.Fresh()
 	records, err := s.readActivity(ctx, in, &f)
 	if err != nil {
 		return nil, err
