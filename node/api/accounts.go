@@ -234,3 +234,26 @@ func (s *Server) makeLink(ctx context.Context, in *accountInput) (*view.Answer[L
 	}
 	return &view.Answer[Link]{Body: Link{Path: people.LinkURL("", token), Account: in.Name, ExpiresAt: s.o.Wall().Add(linkLife).UTC()}}, nil
 }
+
+// SubjectChange says as whom an account signs in at the node's OIDC provider.
+type SubjectChange struct {
+	Subject string `json:"subject" maxLength:"255" doc:"The account's name there, as its tokens have it in sub; empty: none."`
+}
+
+type subjectInput struct {
+	Name    string `path:"name" maxLength:"63"`
+	IfMatch string `header:"If-Match" doc:"The revision that the caller has seen, as its ETag."`
+	Body    SubjectChange
+}
+
+func (s *Server) setSubject(ctx context.Context, in *subjectInput) (*view.Answer[Account], error) {
+	i, err := s.issuer()
+	if err != nil {
+		return nil, err
+	}
+	rev, err := seenRevision(in.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return accountAnswer(s.o.People.SetSubject(ctx, by(ctx), in.Name, i.Name(), in.Body.Subject, rev))
+}

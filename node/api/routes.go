@@ -33,6 +33,7 @@ func (s *Server) register() {
 	route(s, http.MethodGet, base+"/settings", "list-settings", "List this node's settings", s.reads.ListSettings)
 	s.registerChanges()
 	s.registerPeople()
+	s.registerIssuer()
 	s.registerEvents()
 }
 

@@ -19,6 +19,7 @@ import (
 	"cartwheel.dev/node/api/reads"
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/people"
+	"cartwheel.dev/node/people/issuer"
 )
 
 // base is the path of all routes but those about the process itself.
@@ -50,6 +51,8 @@ type Options struct {
 	Auth Authenticator
 	// People are those who sign in to the console; nil: none.
 	People *people.Service
+	// Issuer is the OIDC provider; nil: none.
+	Issuer *issuer.Client
 	// Proxies are the addresses of gateways, beside those of this machine: what they
 	// say of where a request came from is believed.
 	Proxies []netip.Prefix

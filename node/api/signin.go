@@ -57,6 +57,7 @@ func (s *Server) registerPeople() {
 	route(s, http.MethodGet, base+"/accounts/{name}", "get-account", "Show an account", s.getAccount)
 	route(s, http.MethodPut, base+"/accounts/{name}", "change-account", "Change an account's role, or disable it", s.changeAccount)
 	route(s, http.MethodDelete, base+"/accounts/{name}", "remove-account", "Remove an account", s.removeAccount)
+	route(s, http.MethodPut, base+"/accounts/{name}/subject", "set-subject", "Let an account sign in by the OIDC provider, or no more", s.setSubject)
 	route(s, http.MethodPost, base+"/accounts/{name}/link", "make-link", "Make a one-time link that signs an account in", s.makeLink)
 }
 

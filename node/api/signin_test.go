@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/people"
+	"cartwheel.dev/node/people/issuer"
+	"cartwheel.dev/node/people/issuertest"
 )
 
 const secret = "correct horse battery"
@@ -25,13 +28,16 @@ type console struct {
 	f   *fleet
 	s   *people.Service
 	api *api.Server
+	idp *issuertest.Provider
 }
 
 func newConsole(t *testing.T) *console {
 	t.Helper()
 	c := &console{T: t, f: newFleet(t, 3)}
 	c.s = people.New(people.Options{Store: c.f.store, Cost: people.Cost{MemoryKiB: 64, Passes: 1}})
-	c.api = api.New(api.Options{Self: "n1", Site: "oslo", Directory: c.f.directory, Store: c.f.store, Asker: c.f, People: c.s, Auth: api.Sessions{People: c.s}})
+	c.idp = issuertest.Start(t)
+	provider := issuer.New(issuer.Options{Issuer: c.idp.URL, ID: issuertest.Client, Secret: issuertest.Secret, Redirect: "https://localhost" + api.CallbackPath, Rand: rand.Reader})
+	c.api = api.New(api.Options{Self: "n1", Site: "oslo", Directory: c.f.directory, Store: c.f.store, Asker: c.f, People: c.s, Issuer: provider, Auth: api.Sessions{People: c.s}})
 	t.Cleanup(func() { _ = c.api.Close() })
 	for name, role := range map[string]people.Role{"vera": people.Viewer, "otto": people.Operator, "ann": people.Administrator, "ada": people.Administrator} {
 		_, err := c.s.Add(t.Context(), people.Actor{Who: "test"}, name, role)
@@ -345,4 +351,21 @@ func TestSessions_OfOthersAreOutOfReach(t *testing.T) {
 	vera.send(http.StatusOK, "GET", "/session", nil)
 	ann.send(http.StatusNoContent, "DELETE", "/sessions/"+all["vera"], nil)
 	vera.send(http.StatusUnauthorized, "GET", "/session", nil)
+}
+
+// TestSignIn_BelievesNoStranger has a stranger say that it is a proxy.
+func TestSignIn_BelievesNoStranger(t *testing.T) {
+	c := newConsole(t)
+	for i := range 21 {
+		body := strings.NewReader(fmt.Sprintf(`{"name":"user%d","password":"a wrong password"}`, i))
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/api/v1/session", body)
+		r.Host, r.RemoteAddr = "localhost", "203.0.113.9:5"
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i))
+		w := httptest.NewRecorder()
+		c.api.Handler().ServeHTTP(w, r)
+		if want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusTooManyRequests}[i < 20]; w.Code != want {
+			t.Fatalf("guess %d: got %d, want %d", i, w.Code, want)
+		}
+	}
 }

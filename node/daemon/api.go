@@ -1,12 +1,16 @@
 package daemon
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -16,6 +20,7 @@ import (
 	"cartwheel.dev/node/geo/join"
 	"cartwheel.dev/node/geo/remote"
 	"cartwheel.dev/node/people"
+	"cartwheel.dev/node/people/issuer"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/wire"
 )
@@ -30,8 +35,9 @@ type administration struct {
 	auth     api.Authenticator
 	// admin is the configuration as an administrator may change it, over host; nil:
 	// the node has no administrator's key.
-	host  *wire.Host
-	admin *remote.Store
+	host   *wire.Host
+	admin  *remote.Store
+	issuer *issuer.Client // nil: none
 }
 
 // listenAPI listens where the configuration asks for it, before the node starts: an
@@ -44,6 +50,9 @@ func listenAPI(c *server.Config) (administration, error) {
 	a := administration{}
 	var err error
 	if a.auth, err = api.OpenTokenFile(filepath.Join(c.Data, tokenName)); err != nil {
+		return administration{}, err
+	}
+	if a.issuer, err = providerOf(c); err != nil {
 		return administration{}, err
 	}
 	if c.APIKey != "" {
@@ -67,6 +76,31 @@ func listenAPI(c *server.Config) (administration, error) {
 	return a, nil
 }
 
+// providerOf returns the OIDC provider of the configuration; nil: none.
+func providerOf(c *server.Config) (*issuer.Client, error) {
+	if c.OIDCIssuer == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.OIDCSecretFile)
+	if err != nil {
+		return nil, fault.FromOS("daemon.providerOf", c.OIDCSecretFile, err)
+	}
+	secret, _, _ := strings.Cut(string(data), "\n")
+	return issuer.New(issuer.Options{Issuer: c.OIDCIssuer, ID: c.OIDCClient, Secret: strings.TrimSpace(secret), Rand: rand.Reader,
+		Redirect: strings.TrimSuffix(c.ConsoleURL, "/") + api.CallbackPath}), nil
+}
+
+// proxiesOf returns the networks of the console's servers.
+func proxiesOf(c *server.Config) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range c.APIProxies {
+		if n, err := server.ParseNetwork(text); err == nil { // the configuration was checked
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // show serves the API of a node that has started. stop ends it, before the node
 // closes.
 func (a administration) show(s *server.Server, c *server.Config, log *slog.Logger) (stop func()) {
@@ -75,7 +109,7 @@ func (a administration) show(s *server.Server, c *server.Config, log *slog.Logge
 	}
 	persons := people.New(people.Options{Store: s.GeoConfig()})
 	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
-		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Hosts: c.APIHosts, Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
+		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
 	if a.admin != nil {
 		options.Admin = a.admin
 	}

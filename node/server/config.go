@@ -63,6 +63,21 @@ type Config struct {
 	// sites, nodes, users and tokens: a node's own key may not. Whoever takes the
 	// machine has that key then. Empty: those changes are refused at this node.
 	APIKey string `yaml:"api_key"`
+	// APIProxies lists the IP addresses, or networks such as 192.0.2.0/28, of the
+	// console's servers on other machines. The node believes what they say of where
+	// a request came from. Without it, everybody behind one of them counts as one
+	// address when passwords are guessed.
+	APIProxies []string `yaml:"api_proxies"`
+	// ConsoleURL is the address at which people reach the console. The OIDC provider
+	// sends them back to it.
+	ConsoleURL string `yaml:"console_url"`
+	// OIDCIssuer is the URL of an OpenID Connect provider by which people may sign in
+	// to the console. Empty: none.
+	OIDCIssuer string `yaml:"oidc_issuer"`
+	// OIDCClient is the name under which the provider knows the console.
+	OIDCClient string `yaml:"oidc_client"`
+	// OIDCSecretFile is the file whose first line is the client's secret.
+	OIDCSecretFile string `yaml:"oidc_secret_file"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.

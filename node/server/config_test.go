@@ -55,3 +55,24 @@ func TestConfig_LimitsReachTheLocks(t *testing.T) {
 		}
 	}
 }
+
+func TestConfig_ChecksTheConsole(t *testing.T) {
+	c := DefaultConfig()
+	c.Data, c.Site = "/data", "a"
+	c.APIProxies = []string{"192.0.2.0/28", "2001:db8::1"}
+	c.ConsoleURL, c.OIDCIssuer, c.OIDCClient, c.OIDCSecretFile = "https://console.example", "https://id.example/realm", "console", "/secret"
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for key, spoil := range map[string]func(*Config){
+		"api_proxies ": func(c *Config) { c.APIProxies = []string{"gateway.example"} },
+		"console_url ": func(c *Config) { c.ConsoleURL = "console.example" },
+		"oidc_issuer ": func(c *Config) { c.OIDCSecretFile = "" },
+	} {
+		bad := c
+		spoil(&bad)
+		if err := bad.Validate(); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), key) {
+			t.Errorf("got %v, want %s in it", err, key)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -67,12 +68,34 @@ func (c Config) Validate() error {
 	p.check(c.Traces == "" || telemetry.IsCollector(c.Traces), "traces", "%q is no URL of a collector, such as http://127.0.0.1:4318", c.Traces)
 	p.check(c.API == "" || isEndpoint(c.API), "api", "%q is no IP:port, such as 127.0.0.1:7490", c.API)
 	p.check(c.API == "" || c.API != c.Metrics, "api", "is the address of metrics too: give each its own")
+	for _, proxy := range c.APIProxies {
+		_, err := ParseNetwork(proxy)
+		p.check(err == nil, "api_proxies", "%q is no IP address and no network, such as 192.0.2.0/28", proxy)
+	}
+	p.check(c.ConsoleURL == "" || isWebAddress(c.ConsoleURL), "console_url", "%q is no address such as https://console.example", c.ConsoleURL)
+	p.check(c.OIDCIssuer == "" || isWebAddress(c.OIDCIssuer), "oidc_issuer", "%q is no address such as https://id.example", c.OIDCIssuer)
+	p.check(c.OIDCIssuer == "" || c.ConsoleURL != "" && c.OIDCClient != "" && c.OIDCSecretFile != "", "oidc_issuer",
+		"needs console_url, oidc_client and oidc_secret_file too")
 	p.check(c.Pprof == "" || filepath.IsAbs(c.Pprof), "pprof",
 		"%q is no socket's path: at an address every user of this machine could read the node's keys", c.Pprof)
 	if len(p) == 0 {
 		return nil
 	}
 	return fault.E(fault.Invalid, op, "configuration", strings.Join(p, "; "))
+}
+
+// ParseNetwork reads an IP address, or a network as address/bits.
+func ParseNetwork(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	n, err := netip.ParsePrefix(text)
+	return n.Masked(), err
+}
+
+func isWebAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }
 
 func validSite(name string) bool {
