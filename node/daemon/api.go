@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
@@ -76,6 +77,16 @@ func listenAPI(c *server.Config) (administration, error) {
 	return a, nil
 }
 
+// keeper is the configuration, in which accounts and sessions are kept. A node's
+// own key may only read them: without an administrator's key people sign in at
+// another node, and their sessions count here too.
+func (a administration) keeper(s *server.Server) geoconfig.Store {
+	if a.admin != nil {
+		return a.admin
+	}
+	return s.GeoConfig()
+}
+
 // providerOf returns the OIDC provider of the configuration; nil: none.
 func providerOf(c *server.Config) (*issuer.Client, error) {
 	if c.OIDCIssuer == "" {
@@ -107,7 +118,7 @@ func (a administration) show(s *server.Server, c *server.Config, log *slog.Logge
 	if a.listener == nil {
 		return func() {}
 	}
-	persons := people.New(people.Options{Store: s.GeoConfig()})
+	persons := people.New(people.Options{Store: a.keeper(s)})
 	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
 		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
 	if a.admin != nil {

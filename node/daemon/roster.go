@@ -106,9 +106,9 @@ const opRoster fault.Op = "daemon.admit"
 const opMayChange fault.Op = "daemon.mayChange"
 
 // mayChange lets admins change everything, and a node what it must: slices, the
-// audit log, its own row, a site that nobody has named, the cluster's secret where
-// it has none, and the records of the control plane, which every node serves.
-// Whoever takes a node's key makes no users with it.
+// audit log, its own row, a site that nobody has named, and the cluster's secret
+// where it has none. Whoever takes a node's key makes no users with it, and no
+// accounts or sessions, by which it could become an administrator elsewhere.
 func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 	r.mu.RLock()
 	admin := r.isAdminLocked(peer)
@@ -128,11 +128,10 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 		what = "a site that is there"
 	case len(b.Users) > 0:
 		what = "the users"
-	}
-	for _, r := range b.Remove {
-		if r.Key.Table != geoconfig.RecordsTable {
-			what = r.Key.String() + ", which is to go"
-		}
+	case len(b.Records) > 0:
+		what = b.Records[0].Key().String()
+	case len(b.Remove) > 0:
+		what = b.Remove[0].Key.String() + ", which is to go"
 	}
 	for i := range b.Nodes {
 		if string(b.Nodes[i].ID) != peer {

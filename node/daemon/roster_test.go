@@ -26,10 +26,9 @@ func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 	}
 	r.take(geoconfig.Rows{Cluster: &geoconfig.Cluster{Secret: "made"}, Nodes: []geoconfig.Node{{ID: "n1"}, {ID: "n2"}}})
 	for what, b := range map[string]geoconfig.Batch{
-		"": {
-			Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}},
-			Records: []geoconfig.Record{{Kind: "session", Name: "s"}}, Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "session", Name: "t"}.Key()}},
-		},
+		"":                                    {Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}}},
+		"records/account/eve":                 {Records: []geoconfig.Record{{Kind: "account", Name: "eve"}}},
+		"records/session/s":                   {Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "session", Name: "s"}.Key()}}},
 		"the cluster's row":                   {Cluster: &geoconfig.Cluster{}},
 		"a site that is there":                {Sites: []geoconfig.Site{{Revision: 7}}},
 		"the users":                           {Slices: []geoconfig.SliceSwap{{}}, Users: []geoconfig.User{{}}},

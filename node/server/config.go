@@ -60,8 +60,9 @@ type Config struct {
 	// localhost and IP addresses. It refuses any other name.
 	APIHosts []string `yaml:"api_hosts"`
 	// APIKey is the file of an administrator's key, with which the admin API changes
-	// sites, nodes, users and tokens: a node's own key may not. Whoever takes the
-	// machine has that key then. Empty: those changes are refused at this node.
+	// sites, nodes, users and tokens, and signs people in: a node's own key may not.
+	// Whoever takes the machine has that key then. Empty: those changes are refused
+	// at this node, and people sign in at another one.
 	APIKey string `yaml:"api_key"`
 	// APIProxies lists the IP addresses, or networks such as 192.0.2.0/28, of the
 	// console's servers on other machines. The node believes what they say of where
