@@ -29,7 +29,7 @@ type Record struct {
 	Name string `json:"name"`
 	// Form is the version of the body, from 1. A reader refuses a higher one.
 	Form int `json:"form"`
-	// Body is JSON, of MaxRecordBytes at most.
+	// Body is JSON but not null, of MaxRecordBytes at most.
 	Body json.RawMessage `json:"body"`
 	// ExpiresNS is until when the record counts, in nanoseconds since 1970; 0: for
 	// ever. The store has no clock: readers compare, and remove what has expired.

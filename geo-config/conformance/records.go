@@ -95,6 +95,7 @@ func testRecordValidation(f *fixture) {
 		"a long name":            func(r *geoconfig.Record) { r.Name = strings.Repeat("x", 129) },
 		"no form":                func(r *geoconfig.Record) { r.Form = 0 },
 		"no body":                func(r *geoconfig.Record) { r.Body = nil },
+		"a body that is null":    func(r *geoconfig.Record) { r.Body = json.RawMessage("null") },
 		"a body that is no JSON": func(r *geoconfig.Record) { r.Body = json.RawMessage("{") },
 		"an end before 1970":     func(r *geoconfig.Record) { r.ExpiresNS = -1 },
 	} {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -29,8 +30,8 @@ func checkRecord(r geoconfig.Record) error {
 		return invalid(r.Key(), "a record cannot expire before 1970")
 	case len(r.Body) > geoconfig.MaxRecordBytes:
 		return fault.Errorf(fault.TooLarge, op, r.Key().String(), "the body takes %d bytes, more than %d", len(r.Body), geoconfig.MaxRecordBytes)
-	case !json.Valid(r.Body):
-		return invalid(r.Key(), "the body is no JSON")
+	case !json.Valid(r.Body) || bytes.Equal(bytes.TrimSpace(r.Body), []byte("null")): // null is how no body is sent
+		return invalid(r.Key(), "the body is no JSON, or null")
 	}
 	return nil
 }
