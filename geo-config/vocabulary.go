@@ -156,8 +156,11 @@ type Node struct {
 	Version       string          `json:"version"`
 	// Together lists nodes of other sites that this one measured so near that
 	// they fail with it, Apart nodes of its own site that it measured far away.
-	Together []ids.Node   `json:"together,omitempty"`
-	Apart    []ids.Node   `json:"apart,omitempty"`
+	Together []ids.Node `json:"together,omitempty"`
+	Apart    []ids.Node `json:"apart,omitempty"`
+	// Draining nodes are to be left: their slices' members go to other nodes, and
+	// no new ones are placed here. An administrator says so.
+	Draining bool         `json:"draining,omitempty"`
 	Revision ids.Revision `json:"revision"`
 }
 

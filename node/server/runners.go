@@ -51,7 +51,7 @@ func (s *Server) newKeeper() *upkeep.Keeper {
 	})
 	return upkeep.New(upkeep.Options{
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
-		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Committed: s.committed, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
+		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Committed: s.committed, HandOver: s.leader.HandOver, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
 		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.logger,
 	})
 }

@@ -147,7 +147,7 @@ func (a *Allocator) nearest(site ids.Site) []ids.Node {
 		out = append(out, a.o.Self)
 	}
 	for _, c := range a.Candidates() {
-		if c.Site == site && !c.Away && c.Node != a.o.Self {
+		if c.Site == site && !c.Away && !c.Leaving && c.Node != a.o.Self {
 			out = append(out, c.Node)
 		}
 	}

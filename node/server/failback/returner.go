@@ -36,6 +36,8 @@ type Returner struct {
 	// strays are slices that this node leads because their home failed, and when
 	// each may be handed back at the earliest.
 	strays map[ids.Slice]time.Duration
+	// homes are those of the slices that this node leads, as it last saw them.
+	homes map[ids.Slice]ids.Site
 }
 
 // New returns a returner that has seen no home fail.
@@ -44,8 +46,8 @@ func New(o Options) *Returner { return &Returner{o: o} }
 // Step hands the slices that this node took over back to their homes, as soon as
 // a member there is normal again: clients that write there would pay the wide
 // area for every operation else. A slice is only handed back where its home was
-// seen to fail while this node led it, so that an operator's hand-over stays.
-// Step waits for the loop.
+// seen to fail while this node led it, or where the policy names another home
+// since, so that an operator's hand-over stays. Step waits for the loop.
 func (r *Returner) Step(ctx context.Context) {
 	now := r.o.Clock()
 	strays := map[ids.Slice]time.Duration{}
@@ -54,16 +56,23 @@ func (r *Returner) Step(ctx context.Context) {
 			strays[id] = next
 		}
 	}
+	homes := map[ids.Slice]ids.Site{}
 	for _, row := range r.o.Leading() {
 		home, known := r.atHome(row)
+		homes[row.ID] = row.Policy.Home
+		if before, led := r.homes[row.ID]; led && before != row.Policy.Home {
+			strays[row.ID] = now
+		}
 		s := sight{known: known, out: home == "", reached: home != "" && r.o.Connected(home)}
-		next, was := r.strays[row.ID]
+		next, was := strays[row.ID]
 		next, stray := s.step(next, was, now, func() bool { return r.handBack(ctx, row.ID, home) })
 		if stray {
 			strays[row.ID] = next
+		} else {
+			delete(strays, row.ID)
 		}
 	}
-	r.strays = strays
+	r.strays, r.homes = strays, homes
 }
 
 // handBack begins a hand-over and reports whether it was begun. A member that
@@ -101,16 +110,17 @@ func (s sight) step(next time.Duration, was bool, now time.Duration, pass func()
 }
 
 // atHome returns a normal member at the slice's home, or none while all there
-// are out. It is not known where the home is this node's own, or none.
+// are out or drained. It is not known where the home is this node's own, or none.
 func (r *Returner) atHome(row geoconfig.SliceRow) (home ids.Node, known bool) {
 	if row.Policy.Home == "" || row.Policy.Home == r.o.Site {
 		return "", false
 	}
 	for _, m := range row.Members {
-		if n, ok := r.o.Node(m.Node); !ok || n.Site != row.Policy.Home {
+		n, ok := r.o.Node(m.Node)
+		if !ok || n.Site != row.Policy.Home {
 			continue
 		}
-		if known = true; m.State == geoconfig.Normal {
+		if known = true; m.State == geoconfig.Normal && !n.Draining {
 			return m.Node, true
 		}
 	}

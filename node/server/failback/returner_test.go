@@ -73,3 +73,32 @@ func TestReturner_HandsOnlyItsStraysBack(t *testing.T) {
 		t.Errorf("handed over: %v, want slice 1 again after a pause", handed)
 	}
 }
+
+func TestReturner_GoesWhereThePolicyIsAtHomeNow(t *testing.T) {
+	row := geoconfig.SliceRow{ID: 1, Active: "b1", Policy: geoconfig.Policy{Home: "c"},
+		Members: []geoconfig.Member{{Node: "a1", State: geoconfig.Normal}, {Node: "b1", State: geoconfig.Normal}}}
+	draining := true
+	var handed []ids.Node
+	r := New(Options{Self: "b1", Site: "b", Clock: func() time.Duration { return time.Hour }, Logger: slog.New(slog.DiscardHandler),
+		Leading: func() []geoconfig.SliceRow { return []geoconfig.SliceRow{row} },
+		Row:     func(ids.Slice) (geoconfig.SliceRow, bool) { return row, true },
+		Node: func(id ids.Node) (geoconfig.Node, bool) {
+			return geoconfig.Node{ID: id, Site: ids.Site(id[:1]), Draining: draining && id == "a1"}, true
+		},
+		Connected: func(ids.Node) bool { return true },
+		HandOver: func(_ context.Context, _ ids.Slice, to ids.Node) (fault.Kind, error) {
+			handed = append(handed, to)
+			return fault.None, nil
+		}})
+	r.Step(t.Context())
+	row.Policy.Home = "a"
+	r.Step(t.Context())
+	if len(handed) != 0 {
+		t.Errorf("the slice was handed to %v, which is drained", handed)
+	}
+	draining = false
+	r.Step(t.Context())
+	if !slices.Equal(handed, []ids.Node{"a1"}) {
+		t.Errorf("the slice was handed to %v, want its new home's member", handed)
+	}
+}

@@ -23,6 +23,9 @@ type Candidate struct {
 	Load int
 	// Away nodes do not answer now; they are taken last.
 	Away bool
+	// Leaving nodes are drained: they take no replica, and the ones that they
+	// have count for nothing.
+	Leaving bool
 	// Domain numbers what fails together: Domains says which nodes do.
 	Domain int
 	// RTT is how far the node is from the slice's active, for Extend; Choose
@@ -44,7 +47,7 @@ func Candidates(nodes []geoconfig.Node, rows []geoconfig.SliceRow, away func(geo
 	var out []Candidate
 	domains := Domains(nodes)
 	for _, n := range nodes {
-		out = append(out, Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n)})
+		out = append(out, Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n), Leaving: n.Draining})
 	}
 	return out
 }
@@ -70,6 +73,7 @@ func Choose(p geoconfig.Policy, candidates []Candidate, prefer ids.Node, apart D
 }
 
 func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.Node, bool) {
+	candidates = slices.DeleteFunc(slices.Clone(candidates), func(c Candidate) bool { return c.Leaving })
 	best, found := Candidate{}, false
 	rank := func(c Candidate) int {
 		switch {
@@ -117,7 +121,9 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, acti
 	perSite, all := map[ids.Site]int{}, map[ids.Site]bool{}
 	home := p.Home
 	for _, c := range candidates {
-		all[c.Site] = true
+		if !c.Leaving {
+			all[c.Site] = true
+		}
 		if taken[c.Node] {
 			perSite[c.Site]++
 		}
@@ -143,15 +149,17 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, acti
 }
 
 // Missing picks the node for the next member of a slice that has fewer members
-// than its policy asks for. It returns false where nothing is missing, or where
-// no node can take a replica.
+// than its policy asks for. Members on nodes that are drained do not count. It
+// returns false where nothing is missing, or where no node can take a replica.
 func Missing(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) (ids.Node, bool) {
-	if len(row.Members) >= row.Policy.Level {
-		return "", false
-	}
 	var members []ids.Node
 	for _, m := range row.Members {
-		members = append(members, m.Node)
+		if !leaves(candidates, m.Node) {
+			members = append(members, m.Node)
+		}
+	}
+	if len(members) >= row.Policy.Level {
+		return "", false
 	}
 	policy := row.Policy
 	policy.Level = len(members) + 1
@@ -160,6 +168,11 @@ func Missing(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) (i
 		return "", false
 	}
 	return wanted[len(wanted)-1], true
+}
+
+// leaves reports whether a node is drained.
+func leaves(candidates []Candidate, id ids.Node) bool {
+	return slices.ContainsFunc(candidates, func(c Candidate) bool { return c.Node == id && c.Leaving })
 }
 
 // measured returns the candidates with their round trips to the active.
@@ -236,13 +249,13 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 	}
 	for _, c := range candidates {
 		fresh := perSite[c.Site] == 0
-		if !taken[c.Node] && (used < spread && fresh || used >= spread && !fresh) {
+		if !c.Leaving && !taken[c.Node] && (used < spread && fresh || used >= spread && !fresh) {
 			open = append(open, c)
 		}
 	}
 	if len(open) == 0 { // no node where the policy wants one: any other is better than none
 		for _, c := range candidates {
-			if !taken[c.Node] {
+			if !c.Leaving && !taken[c.Node] {
 				open = append(open, c)
 			}
 		}

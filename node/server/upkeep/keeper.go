@@ -66,6 +66,8 @@ type Options struct {
 	Distance placement.Distance
 	// Committed is what this node's own copy of a slice shows.
 	Committed func(ids.Slice) tree.View
+	// HandOver begins a hand-over; None: it was begun.
+	HandOver func(ctx context.Context, id ids.Slice, to ids.Node) (fault.Kind, error)
 	// FailBack hands slices back to their homes.
 	FailBack func(context.Context)
 	// Refresh writes the node's own row anew.
@@ -84,11 +86,14 @@ type Keeper struct {
 	o Options
 	// failedSince is when members were first seen failed.
 	failedSince map[failedMember]time.Duration
-	unsaved     fault.Kind // why the last checkpoint failed
+	passed      map[ids.Slice]time.Duration // when hand-overs began, the late ones
+	unsaved     fault.Kind                  // why the last checkpoint failed
 }
 
 // New returns a keeper that has seen no member fail.
-func New(o Options) *Keeper { return &Keeper{o: o, failedSince: map[failedMember]time.Duration{}} }
+func New(o Options) *Keeper {
+	return &Keeper{o: o, failedSince: map[failedMember]time.Duration{}, passed: map[ids.Slice]time.Duration{}}
+}
 
 // Run looks after the node's part until ctx ends: checkpoints, its own row,
 // the root slice of a new cluster, and missing members.

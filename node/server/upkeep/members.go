@@ -16,9 +16,13 @@ import (
 	"cartwheel.dev/node/tree"
 )
 
+// passAgain is how long a slice stays after a hand-over began, so that one that
+// fails does not stop the slice again and again.
+const passAgain = 10 * time.Second
+
 // refill checks the slices that this node leads. It closes a slice that is full.
-// It adds a member to a slice that has fewer than its policy says, if a node has
-// room. It replaces a member that has been failed for too long.
+// It replaces a member that has been failed for too long. It has members come and
+// go as the policy and the nodes that are drained want it, a copy before a loss.
 func (k *Keeper) refill(ctx context.Context) {
 	if !k.o.Roster.Away().IsZero() {
 		return
@@ -31,6 +35,9 @@ func (k *Keeper) refill(ctx context.Context) {
 		}
 		change, ok := k.wanted(row, candidates)
 		if !ok {
+			if to := placement.Next(&row, candidates, k.o.Distance).HandOver; to != "" {
+				k.passOn(ctx, row.ID, to)
+			}
 			continue
 		}
 		k.o.Loop.Do(func(core *replica.Node, now replica.Time) {
@@ -57,10 +64,32 @@ func (k *Keeper) wanted(row geoconfig.SliceRow, candidates []placement.Candidate
 			return replica.Change{Add: []geoconfig.Member{add}, Remove: []ids.Node{dead}}, true
 		}
 	}
-	if add, ok := k.missingMember(row, candidates); ok {
-		return replica.Change{Add: []geoconfig.Member{add}}, true
+	step := placement.Next(&row, candidates, k.o.Distance)
+	if step.Remove != "" {
+		return replica.Change{Remove: []ids.Node{step.Remove}}, true
+	}
+	if node, ok := k.o.Roster.Node(step.Add); step.Add != "" && ok {
+		return replica.Change{Add: []geoconfig.Member{newMember(node)}}, true
 	}
 	return replica.Change{}, false
+}
+
+// passOn begins the hand-over of a slice that another member is to lead.
+func (k *Keeper) passOn(ctx context.Context, id ids.Slice, to ids.Node) {
+	now := k.o.Clock()
+	maps.DeleteFunc(k.passed, func(_ ids.Slice, at time.Duration) bool { return now-at >= passAgain })
+	if _, lately := k.passed[id]; lately {
+		return
+	}
+	if kind, err := k.o.HandOver(ctx, id, to); err == nil && kind == fault.None {
+		k.passed[id] = now
+		k.o.Logger.Info("passing a slice on", logattr.Slice(id), slog.String("to", string(to)))
+	}
+}
+
+// newMember is a node's part in a slice that it joins.
+func newMember(n geoconfig.Node) geoconfig.Member {
+	return geoconfig.Member{Node: n.ID, State: geoconfig.Migrating, Incarnation: n.Incarnation}
 }
 
 func (k *Keeper) isFull(id ids.Slice) bool {
@@ -113,5 +142,5 @@ func (k *Keeper) missingMember(row geoconfig.SliceRow, candidates []placement.Ca
 		return geoconfig.Member{}, false
 	}
 	node, ok := k.o.Roster.Node(id)
-	return geoconfig.Member{Node: node.ID, State: geoconfig.Migrating, Incarnation: node.Incarnation}, ok
+	return newMember(node), ok
 }

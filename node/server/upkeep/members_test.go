@@ -1,11 +1,14 @@
 package upkeep
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server/placement"
 )
@@ -67,5 +70,40 @@ func TestWanted_ReplacesAMemberThatFailedForTooLong(t *testing.T) {
 	row.Policy.Level = 3
 	if change, ok := k.wanted(row, candidates); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
 		t.Errorf("got %+v for a slice that lacks a member, want c added", change)
+	}
+}
+
+func TestPassOn_PausesAfterAHandOver(t *testing.T) {
+	var now time.Duration
+	kind, asked := fault.Again, 0
+	k := New(Options{Clock: func() time.Duration { return now }, Logger: slog.New(slog.DiscardHandler),
+		HandOver: func(context.Context, ids.Slice, ids.Node) (fault.Kind, error) { asked++; return kind, nil }})
+	pass := func() { k.passOn(t.Context(), 1, "b") }
+	pass()
+	kind = fault.None
+	pass()
+	pass()
+	if asked != 2 {
+		t.Errorf("it was asked %d times, want again only after a refusal", asked)
+	}
+	now = passAgain
+	if pass(); asked != 3 {
+		t.Errorf("it was asked %d times after the pause, want once more", asked)
+	}
+}
+
+func TestWanted_FollowsTheStep(t *testing.T) {
+	k := New(Options{Self: "a", Roster: nodes{}, FailedAfter: time.Minute, Clock: func() time.Duration { return 0 },
+		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false }})
+	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2},
+		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Normal}}}
+	candidates := []placement.Candidate{{Node: "a"}, {Node: "b", Leaving: true}, {Node: "c"}}
+	change, ok := k.wanted(row, candidates)
+	if !ok || len(change.Add) != 1 || change.Add[0].Node != "c" || len(change.Remove) != 0 {
+		t.Errorf("got %+v, want c beside b, which is drained", change)
+	}
+	row.Members = append(row.Members, geoconfig.Member{Node: "c", State: geoconfig.Normal})
+	if change, ok := k.wanted(row, candidates); !ok || !slices.Equal(change.Remove, []ids.Node{"b"}) || len(change.Add) != 0 {
+		t.Errorf("got %+v once c is normal, want b removed", change)
 	}
 }
