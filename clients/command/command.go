@@ -21,8 +21,9 @@ type grammar struct {
 	Mount     mountCmd     `cmd:"" help:"Mount the tree."`
 	Umount    umountCmd    `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
 	Cluster   clusterCmd   `cmd:"" help:"Found a cluster, and let machines join it."`
-	Site      siteCmd      `cmd:"" help:"List, add and remove sites."`
-	Node      nodeCmd      `cmd:"" help:"List and remove nodes."`
+	Site      siteCmd      `cmd:"" help:"List, add, drain and remove sites."`
+	Node      nodeCmd      `cmd:"" help:"List, drain and remove nodes."`
+	Policy    policyCmd    `cmd:"" help:"List and change what slices must satisfy."`
 	User      userCmd      `cmd:"" help:"List, add and revoke users."`
 	Account   accountCmd   `cmd:"" help:"List, add and change the accounts of the console."`
 	Console   consoleCmd   `cmd:"" help:"Let somebody in to the console."`

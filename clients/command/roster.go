@@ -4,21 +4,23 @@ import (
 	"context"
 	"fmt"
 	"io"
-	gslices "slices"
-	"strings"
 	"text/tabwriter"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/drain"
 	"cartwheel.dev/node/geo/changes"
+	"cartwheel.dev/node/whatif"
 )
 
 type siteCmd struct {
-	Ls     siteLsCmd     `cmd:"" help:"List the sites with their nodes."`
-	Add    siteAddCmd    `cmd:"" help:"Add a site."`
-	Set    siteSetCmd    `cmd:"" help:"Say where a site is."`
-	Remove siteRemoveCmd `cmd:"" help:"Remove a site at which no node stands."`
+	Ls      siteLsCmd      `cmd:"" help:"List the sites with their nodes."`
+	Add     siteAddCmd     `cmd:"" help:"Add a site."`
+	Set     siteSetCmd     `cmd:"" help:"Say where a site is."`
+	Remove  siteRemoveCmd  `cmd:"" help:"Remove a site at which no node stands."`
+	Drain   siteDrainCmd   `cmd:"" help:"Move all slices away from a site's nodes."`
+	Undrain siteUndrainCmd `cmd:"" help:"Let a site's nodes have slices again."`
 }
 
 type siteLsCmd struct{ adminFlags }
@@ -121,8 +123,10 @@ func (c siteRemoveCmd) Run(e *env) error {
 }
 
 type nodeCmd struct {
-	Ls     nodeLsCmd     `cmd:"" help:"List the nodes of the roster."`
-	Remove nodeRemoveCmd `cmd:"" help:"Remove a node that is a member of no slice."`
+	Ls      nodeLsCmd      `cmd:"" help:"List the nodes of the roster."`
+	Remove  nodeRemoveCmd  `cmd:"" help:"Remove a node that is a member of no slice."`
+	Drain   nodeDrainCmd   `cmd:"" help:"Move all slices away from a node."`
+	Undrain nodeUndrainCmd `cmd:"" help:"Let a node have slices again."`
 }
 
 type nodeLsCmd struct{ adminFlags }
@@ -133,29 +137,53 @@ func (nodeLsCmd) Help() string { return help("cartwheel node ls") }
 // Run lists the rows.
 func (c nodeLsCmd) Run(e *env) error {
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
-		rows, err := a.Read(ctx, geoconfig.Query{Nodes: true})
-		if err != nil {
+		var s whatif.State
+		if err := a.readState(ctx, &s); err != nil {
 			return err
 		}
-		if rows.Nodes == nil {
-			rows.Nodes = []geoconfig.Node{}
+		out := []nodeRow{}
+		for _, n := range s.Nodes {
+			out = append(out, nodeRow{n.Node, drain.Remains(s.Slices, []ids.Node{n.ID}).Slices})
 		}
-		return e.print(rows.Nodes, func(w io.Writer) {
+		return e.print(out, func(w io.Writer) {
 			t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(t, "SITE\tNODE\tADDRESS\tUSED\tOF\tVERSION")
-			for _, n := range rows.Nodes {
-				version, address := n.Version, "-"
-				if n.Incarnation == 0 {
-					version = "never started"
-				}
-				if len(n.Addresses) > 0 {
-					address = n.Addresses[0]
-				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Site, n.ID, address, size(n.UsedBytes), size(n.CapacityBytes), version)
+			fmt.Fprintln(t, "SITE\tNODE\tADDRESS\tSLICES\tUSED\tOF\tVERSION")
+			for _, n := range out {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Site, n.ID, n.address(), n.held(), size(n.UsedBytes), size(n.CapacityBytes), n.version())
 			}
 			_ = t.Flush() // whoever reads it has gone
 		})
 	})
+}
+
+// nodeRow is a node in the list, with how many slices have a member there.
+type nodeRow struct {
+	geoconfig.Node
+	Slices int `json:"slices"`
+}
+
+func (n nodeRow) address() string {
+	if len(n.Addresses) == 0 {
+		return "-"
+	}
+	return n.Addresses[0]
+}
+
+func (n nodeRow) version() string {
+	if n.Incarnation == 0 {
+		return "never started"
+	}
+	return n.Version
+}
+
+func (n nodeRow) held() string {
+	switch {
+	case !n.Draining:
+		return fmt.Sprint(n.Slices)
+	case n.Slices == 0:
+		return "0, drained"
+	}
+	return fmt.Sprint(n.Slices, ", is drained")
 }
 
 type nodeRemoveCmd struct {
@@ -174,14 +202,10 @@ func (c nodeRemoveCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		found := gslices.DeleteFunc(rows.Nodes, func(n geoconfig.Node) bool { return len(c.Node) < 4 || !strings.HasSuffix(string(n.ID), c.Node) })
-		switch {
-		case len(found) == 0:
-			return fault.E(fault.NotFound, op, c.Node, "is no node, nor the last four or more letters of one; `cartwheel node ls` lists them")
-		case len(found) > 1:
-			return fault.Errorf(fault.Usage, op, c.Node, "ends the IDs of %d nodes; write more of one", len(found))
+		n, err := oneNode(rows.Nodes, c.Node)
+		if err != nil {
+			return err
 		}
-		n := found[0]
 		if err := changes.RemoveNode(ctx, a, a.order(), n); err != nil {
 			return err
 		}

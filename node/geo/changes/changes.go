@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -35,19 +36,26 @@ type Order struct {
 // returns the revision of the rows: that of the first time where the batch was
 // applied before.
 func (o Order) Apply(ctx context.Context, store geoconfig.Store, b geoconfig.Batch, action string, subject geoconfig.RowKey, detail string) (ids.Revision, error) {
+	b.Audit = append(b.Audit, o.Record(action, subject, detail))
+	return o.ApplyRecorded(ctx, store, b)
+}
+
+// Record is what the audit log says of a change that is ordered.
+func (o Order) Record(action string, subject geoconfig.RowKey, detail string) geoconfig.AuditRecord {
+	if o.From != "" {
+		detail = strings.TrimSpace(fmt.Sprintf("%s (from %s)", detail, o.From))
+	}
+	return geoconfig.AuditRecord{AtNS: o.At.UnixNano(), Who: o.Who, Action: action, Subject: subject.String(), Detail: detail}
+}
+
+// ApplyRecorded is Apply for a batch that has its records already.
+func (o Order) ApplyRecorded(ctx context.Context, store geoconfig.Store, b geoconfig.Batch) (ids.Revision, error) {
 	b.Key = o.Key
 	if b.Key == "" {
 		var key [16]byte
 		_, _ = rand.Read(key[:]) // never fails
 		b.Key = "command-" + hex.EncodeToString(key[:])
 	}
-	if o.From != "" {
-		detail = fmt.Sprintf("%s (from %s)", detail, o.From)
-		if detail[0] == ' ' {
-			detail = detail[1:]
-		}
-	}
-	b.Audit = []geoconfig.AuditRecord{{AtNS: o.At.UnixNano(), Who: o.Who, Action: action, Subject: subject.String(), Detail: detail}}
 	return store.Apply(ctx, b)
 }
 
@@ -141,7 +149,7 @@ func RemoveNode(ctx context.Context, store geoconfig.Store, o Order, n geoconfig
 	}
 	err := o.remove(ctx, store, n.Key(), n.Revision, "node.remove", "at "+string(n.Site))
 	if fault.Is(err, fault.NotEmpty) {
-		return fault.E(fault.NotEmpty, "changes.RemoveNode", string(n.ID), "is a member of slices: stop it, and wait until other nodes have taken its place (failed_after), which `cartwheel slice ls` shows")
+		return fault.E(fault.NotEmpty, "changes.RemoveNode", string(n.ID), "is a member of slices: `cartwheel node drain` moves them away; if it is lost, wait until other nodes have taken its place (failed_after)")
 	}
 	return err
 }
