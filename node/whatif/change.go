@@ -25,6 +25,11 @@ const (
 	MoveActive Kind = "move_active"
 	// SetLevel gives Slice another number of replicas, Level.
 	SetLevel Kind = "set_level"
+	// SetHome gives Slice another home, Site.
+	SetHome Kind = "set_home"
+	// DrainNode has Node left by its slices, and DrainSite all nodes of Site.
+	DrainNode Kind = "drain_node"
+	DrainSite Kind = "drain_site"
 )
 
 // Change is one thing that somebody thinks of doing, or that may happen. The
@@ -64,9 +69,41 @@ func (c *cluster) apply(x Change) error {
 		return c.moveActive(x.Slice, x.Site)
 	case SetLevel:
 		return c.setLevel(x.Slice, x.Level)
+	case SetHome:
+		return c.setHome(x.Slice, x.Site)
+	case DrainNode:
+		return c.drain(string(x.Node), func(n Node) bool { return n.ID == x.Node })
+	case DrainSite:
+		return c.drain(string(x.Site), func(n Node) bool { return n.Site == x.Site })
 	}
-	return fault.Errorf(fault.Invalid, opPredict, string(x.Kind), "is no kind of change; the kinds are %s, %s, %s, %s and %s",
-		LoseSite, LoseNode, AddSite, MoveActive, SetLevel)
+	return fault.Errorf(fault.Invalid, opPredict, string(x.Kind), "is no kind of change; the kinds are %s, %s, %s, %s, %s, %s, %s and %s",
+		LoseSite, LoseNode, AddSite, MoveActive, SetLevel, SetHome, DrainNode, DrainSite)
+}
+
+// drain marks nodes as those that slices are to leave.
+func (c *cluster) drain(name string, which func(Node) bool) error {
+	found := false
+	for i := range c.nodes {
+		if which(c.nodes[i]) {
+			c.nodes[i].Draining, found = true, true
+		}
+	}
+	if !found {
+		return fault.E(fault.NotFound, opPredict, name, "is no node, and no site with nodes")
+	}
+	return nil
+}
+
+func (c *cluster) setHome(id ids.Slice, site ids.Site) error {
+	row, err := c.row(id)
+	if err != nil {
+		return err
+	}
+	if !c.hasSite(site) {
+		return fault.Errorf(fault.NotFound, opPredict, string(site), "is no site; the sites are %s", list(c.sites()))
+	}
+	row.Policy.Home, row.moves = site, true
+	return nil
 }
 
 func (c *cluster) loseSite(site ids.Site) error {
@@ -150,10 +187,6 @@ func (c *cluster) setLevel(id ids.Slice, level int) error {
 	}
 	if level < 1 || level > MaxLevel {
 		return fault.Errorf(fault.Invalid, opPredict, fmt.Sprint("slice ", id), "a level of %d; between 1 and %d", level, MaxLevel)
-	}
-	if level < len(row.Members) {
-		return fault.Errorf(fault.NotSupported, opPredict, fmt.Sprint("slice ", id),
-			"has %d members, and a lower level takes none out; choose at least %d", len(row.Members), len(row.Members))
 	}
 	row.Policy.Level = level
 	return nil

@@ -90,7 +90,8 @@ type copied struct {
 }
 
 // repair does what the actives do later: they replace members that stay failed,
-// and add what their slices lack. It returns what has to be copied.
+// and bring their slices to their policies and away from nodes that are drained.
+// It returns what has to be copied.
 func (c *cluster) repair() []copied {
 	c.prepare()
 	var out []copied
@@ -99,17 +100,45 @@ func (c *cluster) repair() []copied {
 		if !c.stands(row).serves() {
 			continue
 		}
-		for c.replaceFailed(row) || c.addMissing(row) {
-			to := row.Members[len(row.Members)-1].Node
-			out = append(out, copied{slice: row.ID, from: row.Active, to: to, bytes: row.Bytes})
-		}
-		for j := range row.Members {
-			if m := &row.Members[j]; m.State.Junior() && !c.lost(m.Node) {
-				m.State = geoconfig.Normal // it has caught up by then
+		// Each step adds a node, removes one or moves the active, and none comes back.
+		for range 3 * (len(c.nodes) + 1) {
+			for j := range row.Members {
+				if m := &row.Members[j]; m.State.Junior() && !c.lost(m.Node) {
+					m.State = geoconfig.Normal // it has caught up by then
+				}
 			}
+			added, went := c.replaceFailed(row), true
+			if !added {
+				added, went = c.step(&row.SliceRow)
+			}
+			if added {
+				to := row.Members[len(row.Members)-1].Node
+				out = append(out, copied{slice: row.ID, from: row.Active, to: to, bytes: row.Bytes})
+			}
+			if !went {
+				break
+			}
+		}
+		if row.moves {
+			_ = c.moveActive(row.ID, row.Policy.Home) // it stays where no member is there
 		}
 	}
 	return out
+}
+
+// step takes the next step of a slice, and reports whether it was the addition of
+// the last member, and whether there was one.
+func (c *cluster) step(row *geoconfig.SliceRow) (added, went bool) {
+	step := placement.Next(row, c.candidates, c.distances.between)
+	switch {
+	case step.Add != "":
+		c.join(row, step.Add)
+	case step.HandOver != "":
+		row.Active = step.HandOver
+	case step.Remove != "":
+		row.Members = slices.DeleteFunc(row.Members, func(m geoconfig.Member) bool { return m.Node == step.Remove })
+	}
+	return step.Add != "", step != placement.Step{}
 }
 
 // replaceFailed puts a node in the place of a member that stays failed, and
@@ -128,15 +157,16 @@ func (c *cluster) replaceFailed(row *Slice) bool {
 	return true
 }
 
-// addMissing adds a member where the policy asks for more than there are.
-func (c *cluster) addMissing(row *Slice) bool { return c.addTo(&row.SliceRow) }
-
 func (c *cluster) addTo(row *geoconfig.SliceRow) bool {
 	id, ok := placement.Missing(row, c.candidates, c.distances.between)
 	if !ok {
 		return false
 	}
+	c.join(row, id)
+	return true
+}
+
+func (c *cluster) join(row *geoconfig.SliceRow, id ids.Node) {
 	row.Members = append(row.Members, geoconfig.Member{Node: id, State: geoconfig.Migrating, Incarnation: c.node(id).Incarnation})
 	c.candidates[c.index[id]].Load++
-	return true
 }

@@ -40,6 +40,8 @@ type Slice struct {
 	geoconfig.SliceRow
 	// Bytes is what one copy stores. UnknownSize: nobody said.
 	Bytes int64 `json:"bytes"`
+	// moves says that the home is a new one, to which the active follows.
+	moves bool
 }
 
 // UnknownSize is the size of a slice whose active did not answer.

@@ -204,7 +204,9 @@ func TestPredict_RefusesWhatCannotBe(t *testing.T) {
 		{"unknown slice", Change{Kind: MoveActive, Slice: 9, Site: "oslo"}, fault.NotFound},
 		{"no copy there", Change{Kind: MoveActive, Slice: 1, Site: "lima"}, fault.NotFound},
 		{"level 0", Change{Kind: SetLevel, Slice: 1}, fault.Invalid},
-		{"lower level", Change{Kind: SetLevel, Slice: 1, Level: 2}, fault.NotSupported},
+		{"home that is nowhere", Change{Kind: SetHome, Slice: 1, Site: "rome"}, fault.NotFound},
+		{"draining no node", Change{Kind: DrainNode, Node: "rome"}, fault.NotFound},
+		{"draining no site", Change{Kind: DrainSite, Site: "rome"}, fault.NotFound},
 		{"site without a name", Change{Kind: AddSite, Nodes: 1, RTT: near}, fault.Invalid},
 		{"site that is there", Change{Kind: AddSite, Site: "oslo", Nodes: 1, RTT: near}, fault.Exists},
 		{"site without nodes", Change{Kind: AddSite, Site: "rome", RTT: near}, fault.Invalid},
@@ -251,5 +253,35 @@ func TestPredict_SpreadsCopiesOverNodes(t *testing.T) {
 	}
 	if at["malmo-1"] != 2 || at["malmo-2"] != 2 {
 		t.Errorf("four slices went to %v, want two to each new node", at)
+	}
+}
+
+func TestPredict_FollowsPoliciesAndDrains(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		change Change
+		active ids.Site
+		copies int
+	}{
+		{"fewer copies", Change{Kind: SetLevel, Slice: 1, Level: 2}, "tokyo", 2},
+		{"another home", Change{Kind: SetHome, Slice: 1, Site: "lima"}, "lima", 3},
+		{"a drained site", Change{Kind: DrainSite, Site: "paris"}, "tokyo", 3},
+		{"a drained home", Change{Kind: DrainSite, Site: "tokyo"}, "", 3},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			o, err := Predict(five(), []Change{x.change}, Assumptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(o.Slices, func(s SliceChange) bool { return s.ID == 1 })
+			if i < 0 {
+				t.Fatalf("slice 1 does not change: %+v", o.Slices)
+			}
+			after := o.Slices[i].After
+			gone := (x.change.Kind == DrainSite) && slices.Contains(after.Copies, x.change.Site)
+			if after.Stands != "protected" || len(after.Copies) != x.copies || gone || x.active != "" && after.Site != x.active {
+				t.Errorf("got %+v, want %d copies led at %s", after, x.copies, x.active)
+			}
+		})
 	}
 }

@@ -16,6 +16,8 @@ import (
 // may be lost behind what they did.
 type configuration struct {
 	store *inmem.Store
+	// note tells of a change that must not be.
+	note func(kind, format string, args ...any)
 
 	mu   sync.Mutex // guards below, the lines, and the seats' chance
 	away int        // so many faults keep it away
@@ -82,8 +84,45 @@ func (s *seat) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, err
 // Apply implements geoconfig.Store.
 func (s *seat) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, error) {
 	return asked(ctx, s, func() (ids.Revision, error) {
-		return s.c.store.Apply(context.WithoutCancel(ctx), b)
+		before := s.c.before(b.Slices)
+		rev, err := s.c.store.Apply(context.WithoutCancel(ctx), b)
+		if err == nil {
+			s.c.checkLeaving(before, b.Slices)
+		}
+		return rev, err
 	})
+}
+
+// before reads the rows that are to change.
+func (c *configuration) before(swaps []geoconfig.SliceSwap) []geoconfig.SliceRow {
+	var list []ids.Slice
+	for _, s := range swaps {
+		list = append(list, s.Row.ID)
+	}
+	rows, err := c.store.Read(context.Background(), geoconfig.Query{SliceIDs: list})
+	if err != nil {
+		return nil // it is in memory: its context does not end
+	}
+	return rows.Slices
+}
+
+// checkLeaving checks that a normal member is made to leave only where as many
+// normal ones stay as the policy asks for. One that failed is another matter: it
+// stays in the row.
+func (c *configuration) checkLeaving(before []geoconfig.SliceRow, swaps []geoconfig.SliceSwap) {
+	for _, swap := range swaps {
+		for i := range before {
+			old := &before[i]
+			if old.ID != swap.Row.ID || old.Epoch != swap.From {
+				continue
+			}
+			for _, m := range old.Members {
+				if _, stays := swap.Row.Member(m.Node); m.State == geoconfig.Normal && !stays && len(swap.Row.Normals()) < swap.Row.Policy.Level {
+					c.note("LEAVING", "slice %d: the normal member %s was taken out of %+v, and %+v is left", old.ID, m.Node, *old, swap.Row)
+				}
+			}
+		}
+	}
 }
 
 // settled is what Settle answers.

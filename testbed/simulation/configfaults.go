@@ -7,6 +7,8 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/drain"
+	"cartwheel.dev/node/policy"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
@@ -65,6 +67,37 @@ func (f *faults) resized() harm {
 		row.Policy.Level = level
 		// The row may have changed just now: then it is one more fault that came to nothing.
 		_, _ = f.config.store.Apply(context.Background(), geoconfig.Batch{Key: key, Slices: []geoconfig.SliceSwap{{From: from, Row: row}}})
+	}}
+}
+
+// order is one of an administrator.
+func (f *faults) order() drain.Order {
+	f.resizes++
+	return drain.Order{Key: fmt.Sprint("order/", f.resizes), Who: "administrator"}
+}
+
+// drained has a node left, for a few times as long as other faults last, so that
+// some nodes are left for good before they get slices again.
+func (f *faults) drained(m *machine, length time.Duration) harm {
+	begin, end := f.order(), f.order()
+	set := func(o drain.Order, on bool) {
+		// A node that never registered has no row to say so in.
+		_ = drain.Set(context.Background(), f.config.store, o, []ids.Node{m.id()}, on)
+	}
+	return harm{about: m.name, length: 5 * length, begin: func() { set(begin, true) }, lift: func() { set(end, false) }}
+}
+
+// rehomed gives a slice its home at another machine's site.
+func (f *faults) rehomed(m *machine) harm {
+	rows := f.config.rows()
+	if len(rows) == 0 {
+		return harm{}
+	}
+	row := rows[f.chance.IntN(len(rows))]
+	home, o := ids.Site(m.site), f.order()
+	return harm{about: fmt.Sprintf("of slice %d to %s", row.ID, home), begin: func() {
+		// Refused or too late, it is one more fault that came to nothing.
+		_, _ = policy.Set(context.Background(), f.config.store, o, row.ID, policy.Change{Home: &home})
 	}}
 }
 

@@ -36,6 +36,12 @@ const (
 	Flap      Kind = "flap"       // each way of a node is cut and healed by itself, again and again
 )
 
+// The kinds of orders of administrators that nodes take their time for.
+const (
+	Drain Kind = "drain" // a node is drained, and has slices again later
+	Home  Kind = "home"  // a slice is to be at home elsewhere
+)
+
 // Lying are the kinds after which a disk has less than its node promised. A run
 // has them only where they are asked for: a slice whose active lost its disk
 // may stand still for good.
@@ -49,5 +55,5 @@ func Untold() []Kind { return []Kind{Program} }
 // Kinds returns the kinds that a run has if none are named.
 func Kinds() []Kind {
 	return []Kind{Crash, CrashAll, Isolate, CutOff, OneWay, Lag, Loss, Away, AwayOne, Unsure, HandOver, WallStep, Leave, Join, LongCrash, DiskFull, DiskError,
-		CutClient, Depose, Flap, Diary, Suspend, ClockRate, Reset, Policy}
+		CutClient, Depose, Flap, Diary, Suspend, ClockRate, Reset, Policy, Drain, Home}
 }

@@ -27,6 +27,7 @@ type run struct {
 func newRun(o Options) *run {
 	r := &run{o: o, chance: rand.New(rand.NewPCG(o.Seed, 1)), findings: newFindings(o.Trace), net: newNetwork(o.Seed),
 		limits: drawLimits(rand.New(rand.NewPCG(o.Seed, 2))), config: &configuration{store: inmem.New()}}
+	r.config.note = r.once
 	if r.o.Faults == nil {
 		r.o.Faults = Kinds()
 	}
