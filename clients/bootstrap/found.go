@@ -27,6 +27,9 @@ type Founding struct {
 	GeoPort  int
 	// Admin names the first user, an administrator.
 	Admin ids.User
+	// Database is what `cartwheeld geo-config` is told of the database that holds
+	// the configuration; none: it has an embedded store.
+	Database []string
 }
 
 // Founded says what Found made.
@@ -37,6 +40,8 @@ type Founded struct {
 	// GeoConfigData and GeoConfigListen are what `cartwheeld geo-config` needs.
 	GeoConfigData   string `json:"geo_config_data"`
 	GeoConfigListen string `json:"geo_config_listen"`
+	// GeoConfigDatabase are further words of it, where a database is its store.
+	GeoConfigDatabase []string `json:"geo_config_database,omitempty"`
 	// The files: the node's configuration, and how to administer and reach the
 	// cluster.
 	NodeConfig string `json:"node_config"`
@@ -45,13 +50,16 @@ type Founded struct {
 	Contact    string `json:"contact"`
 }
 
+// Rows is the file with the rows that geo-config begins with (package founding).
+func (f Founded) Rows() string { return filepath.Join(f.GeoConfigData, founding.Name) }
+
 // Found prepares the first machine of a new cluster: keys, the rows that
 // geo-config begins with, and configuration files. It starts nothing, and
 // overwrites nothing: Exists names a file of an earlier founding.
 func Found(f Founding, now time.Time) (Founded, error) {
 	const op fault.Op = "bootstrap.Found"
 	out := Founded{
-		Site: f.Site, GeoConfigData: filepath.Join(f.Data, "geo-config"), GeoConfigListen: join.ListenOn(f.Address, f.GeoPort),
+		Site: f.Site, GeoConfigDatabase: f.Database, GeoConfigData: filepath.Join(f.Data, "geo-config"), GeoConfigListen: join.ListenOn(f.Address, f.GeoPort),
 		NodeConfig: filepath.Join(f.Etc, "node.yaml"), AdminFile: filepath.Join(f.Etc, AdminName),
 		AdminKey: filepath.Join(f.Etc, "admin.key"), Contact: filepath.Join(f.Etc, "contact.json"),
 	}
@@ -60,7 +68,7 @@ func Found(f Founding, now time.Time) (Founded, error) {
 	if err := node.Check(out.NodeConfig); err != nil {
 		return out, err
 	}
-	rows := filepath.Join(out.GeoConfigData, founding.Name)
+	rows := out.Rows()
 	for _, path := range []string{out.AdminFile, out.AdminKey, out.Contact, rows} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			return out, fault.E(fault.Exists, op, path, "is there already: a cluster was founded here; choose other directories, or remove what is left of it")

@@ -2,13 +2,19 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"cartwheel.dev/clients/bootstrap"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/cockroach"
+	"cartwheel.dev/geo-config/cockroach/database"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/founding"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/geo/join"
 )
@@ -27,29 +33,92 @@ type clusterInitCmd struct {
 	NodePort int    `default:"7400" help:"TCP port of the node."`
 	GeoPort  int    `default:"7300" help:"TCP port of geo-config."`
 	Name     string `default:"admin" help:"Name of the first user, an administrator."`
+
+	databaseFlags `embed:""`
+	PrimaryRegion string `help:"Region of a CockroachDB where changes are ordered, as for geo-config init." placeholder:"REGION"`
 }
 
 // Help shows how it is called.
 func (clusterInitCmd) Help() string {
 	return help(`cartwheel cluster init --site tokyo --address 192.0.2.11
 
-It makes keys and configuration files, and starts nothing. The key of the first user may do everything, as any uid: keep it safe.`)
+It makes keys and configuration files, and starts nothing. With --database or --database-file the configuration goes into that database, whose tables it makes. The key of the first user may do everything, as any uid: keep it safe.`)
 }
 
 // Run makes the files.
 func (c clusterInitCmd) Run(e *env) error {
-	made, err := bootstrap.Found(bootstrap.Founding{Etc: c.Etc, Data: c.Data, Site: ids.Site(c.Site), Address: c.Address,
-		NodePort: c.NodePort, GeoPort: c.GeoPort, Admin: ids.User(c.Name)}, time.Now())
+	f := bootstrap.Founding{Etc: c.Etc, Data: c.Data, Site: ids.Site(c.Site), Address: c.Address,
+		NodePort: c.NodePort, GeoPort: c.GeoPort, Admin: ids.User(c.Name)}
+	made, err := c.found(e, f)
 	if err != nil {
 		return err
 	}
 	return e.print(made, func(w io.Writer) {
 		fmt.Fprintf(w, "This machine is the first of cluster %s.\n\nStart it:\n", made.Cluster)
-		fmt.Fprintf(w, "  cartwheeld geo-config --data %s --listen %s\n", made.GeoConfigData, made.GeoConfigListen)
+		words := append([]string{"--data", made.GeoConfigData, "--listen", made.GeoConfigListen}, made.GeoConfigDatabase...)
+		fmt.Fprintf(w, "  cartwheeld geo-config %s\n", strings.Join(words, " "))
 		fmt.Fprintf(w, "  cartwheeld node --config %s\n\n", made.NodeConfig)
 		fmt.Fprintf(w, "Then, for each further machine:\n  cartwheel cluster token SITE --admin %s\n\n", made.AdminFile)
 		fmt.Fprintf(w, "Clients reach the cluster by %s, with the key of a user.\n", made.Contact)
 	})
+}
+
+// found makes the files, and fills the database where one is named.
+func (c clusterInitCmd) found(e *env, f bootstrap.Founding) (bootstrap.Founded, error) {
+	if c.Database == "" && c.DatabaseFile == "" {
+		return bootstrap.Found(f, time.Now())
+	}
+	o, err := c.options(e)
+	if err != nil {
+		return bootstrap.Founded{}, err
+	}
+	store, err := emptyDatabase(e.ctx, o, c.PrimaryRegion)
+	if err != nil {
+		return bootstrap.Founded{}, err
+	}
+	defer store.Close()
+	f.Database = []string{"--database-file", c.DatabaseFile}
+	if c.DatabaseFile == "" {
+		f.Database = []string{"--database", c.Database}
+	}
+	made, err := bootstrap.Found(f, time.Now())
+	if err != nil {
+		return made, err
+	}
+	// The server would do this, too; here a second founding is found out.
+	rows, err := founding.Load(made.Rows(), time.Now())
+	if err != nil {
+		return made, err
+	}
+	cluster, err := founding.Found(e.ctx, store, rows)
+	if err == nil && cluster.ID != made.Cluster {
+		err = foundedAlready(cluster.ID)
+	}
+	return made, err
+}
+
+// emptyDatabase makes the tables in a database, and opens it. A database that holds
+// a cluster is refused.
+func emptyDatabase(ctx context.Context, o database.Options, primary string) (*cockroach.Store, error) {
+	if _, err := migrate(ctx, o, primary); err != nil {
+		return nil, err
+	}
+	store, err := cockroach.Open(ctx, cockroach.Options{Options: o})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := store.Read(ctx, geoconfig.Query{})
+	if err == nil && rows.Cluster != nil {
+		err = foundedAlready(rows.Cluster.ID)
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+func foundedAlready(id ids.Cluster) error {
+	return fault.Errorf(fault.Exists, "command.found", "the database", "holds cluster %s already: name another database, or add this machine to that cluster with a token", id)
 }
 
 type clusterTokenCmd struct {

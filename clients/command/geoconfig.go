@@ -63,17 +63,8 @@ func (c *geoConfigInitCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	o.Patience = schema.Patience
-	d, err := database.Open(e.ctx, o)
+	report, err := migrate(e.ctx, o, c.PrimaryRegion)
 	if err != nil {
-		return err
-	}
-	defer d.Close()
-	report, err := schema.Migrate(e.ctx, d)
-	if err != nil {
-		return err
-	}
-	if err := schema.Home(e.ctx, d, c.PrimaryRegion, &report); err != nil {
 		return err
 	}
 	return e.print(report, func(w io.Writer) {
@@ -86,6 +77,21 @@ func (c *geoConfigInitCmd) Run(e *env) error {
 		}
 		fmt.Fprintf(w, "The tables are of version %d. Next: cartwheel geo-config verify, then cartwheeld geo-config with the same database.\n", report.Version)
 	})
+}
+
+// migrate makes the tables, and places them in regions.
+func migrate(ctx context.Context, o database.Options, primary string) (schema.Report, error) {
+	o.Patience = schema.Patience
+	d, err := database.Open(ctx, o)
+	if err != nil {
+		return schema.Report{}, err
+	}
+	defer d.Close()
+	report, err := schema.Migrate(ctx, d)
+	if err == nil {
+		err = schema.Home(ctx, d, primary, &report)
+	}
+	return report, err
 }
 
 type geoConfigVerifyCmd struct {

@@ -18,9 +18,19 @@ import (
 // PostgreSQL of its own, whose URL is in CARTWHEEL_DATABASE and in the file url.
 // A word of ours: `database STATEMENT...` runs a statement on it.
 func TestScripts_OnADatabase(t *testing.T) {
+	files, err := filepath.Glob("testdata/database/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %v (%v), want transcripts", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { runOnDatabase(t, file) })
+	}
+}
+
+func runOnDatabase(t *testing.T, file string) {
 	url := postgrestest.Start(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/database",
+		Files: []string{file},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv(database.Variable, url)
