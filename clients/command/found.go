@@ -23,6 +23,7 @@ type clusterCmd struct {
 	Init   clusterInitCmd   `cmd:"" help:"Prepare this machine as the first of a new cluster."`
 	Token  clusterTokenCmd  `cmd:"" help:"Make a token with which one machine joins as a node."`
 	Tokens clusterTokensCmd `cmd:"" help:"List the tokens that were not used yet."`
+	Unit   clusterUnitCmd   `cmd:"" help:"Print or write the systemd unit of a node or of geo-config."`
 }
 
 type clusterInitCmd struct {

@@ -90,6 +90,9 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
+		if err := stdio.notify(isEnding); err != nil {
+			log.Debug("the service manager was not told", logattr.Err(err))
+		}
 	case failed = <-s.Failed():
 	}
 	hide()

@@ -26,12 +26,17 @@ type readiness struct {
 	Addresses []string `json:"addresses"` // with /p2p/ID
 }
 
+// ready says that the process serves: by the line on standard output, and to the
+// service manager.
 func (s Stdio) ready(host *wire.Host, cluster string) error {
 	r := readiness{Ready: true, ID: host.KeyID(), Cluster: cluster}
 	for _, a := range host.Addresses() {
 		r.Addresses = append(r.Addresses, a+"/p2p/"+host.KeyID())
 	}
-	return json.NewEncoder(s.Out).Encode(r)
+	if err := json.NewEncoder(s.Out).Encode(r); err != nil {
+		return err
+	}
+	return s.notify(isReady)
 }
 
 // logger returns the process's logger.

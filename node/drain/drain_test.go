@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
 	"cartwheel.dev/node/drain"
+	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/whatif"
 )
 
