@@ -143,7 +143,10 @@ type Cluster struct {
 	CreatedNS int64 `json:"created_ns"`
 	// Secret is what nodes seal tickets with, 32 bytes in hexadecimal. Only nodes
 	// may read it. The first node makes one where there is none.
-	Secret   string       `json:"secret,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	// Feature is the feature level that is switched on (package version). It never
+	// falls, and a program that knows only lower ones must not act for the cluster.
+	Feature  int          `json:"feature,omitempty"`
 	Revision ids.Revision `json:"revision"`
 }
 

@@ -154,6 +154,9 @@ type Node struct {
 	UsedBytes     int64           `json:"used_bytes"`
 	Incarnation   ids.Incarnation `json:"incarnation"`
 	Version       string          `json:"version"`
+	// Feature is the highest feature level that the node's program knows (package
+	// version); 0: it is of before there were levels.
+	Feature int `json:"feature,omitempty"`
 	// Together lists nodes of other sites that this one measured so near that
 	// they fail with it, Apart nodes of its own site that it measured far away.
 	Together []ids.Node `json:"together,omitempty"`

@@ -3,6 +3,8 @@ package command
 import (
 	"fmt"
 	"io"
+	gslices "slices"
+	"strings"
 	"text/tabwriter"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -44,6 +46,8 @@ type statusView struct {
 	Nodes    []nodeView       `json:"nodes"`
 	Sites    []geoconfig.Site `json:"sites"`
 	Warnings []warning        `json:"warnings"`
+	// Mixed says that nodes run different versions; empty: they do not.
+	Mixed string `json:"mixed_versions,omitempty"`
 }
 
 // Help shows how it is called.
@@ -93,9 +97,29 @@ func (statusCmd) Run(e *env) error {
 		}
 	}
 	v.Warnings = warnings(findings, c.Demo())
+	v.Mixed = mixedVersions(v.Nodes)
 	v.Healthy = len(troubles) == 0
 	v.Sentence = health.Sentence(troubles, len(v.Nodes), len(v.Sites))
 	return e.print(v, v.text)
+}
+
+// mixedVersions says that the nodes which answer run different versions.
+func mixedVersions(nodes []nodeView) string {
+	count := map[string]int{}
+	for _, n := range nodes {
+		if n.Reachable {
+			count[n.Version]++
+		}
+	}
+	if len(count) < 2 {
+		return ""
+	}
+	var list []string
+	for v, n := range count {
+		list = append(list, fmt.Sprintf("%s at %d", v, n))
+	}
+	gslices.Sort(list)
+	return "nodes run different versions (" + strings.Join(list, ", ") + "): features that not all of them know stay off until the older ones are updated"
 }
 
 // geoConfig takes in what one node says of the configuration store.
@@ -140,6 +164,9 @@ func (v statusView) text(w io.Writer) {
 	fmt.Fprintln(w, v.Sentence)
 	if v.GeoConfig.Warning != "" {
 		fmt.Fprintln(w, "Note:", v.GeoConfig.Warning)
+	}
+	if v.Mixed != "" {
+		fmt.Fprintln(w, "Note:", v.Mixed)
 	}
 	for _, x := range v.Warnings {
 		fmt.Fprintln(w, "Warning:", x.Text)

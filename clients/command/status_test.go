@@ -24,3 +24,14 @@ func TestLacks_SaysWhatIsWrongWithASlice(t *testing.T) {
 		}
 	}
 }
+
+func TestMixedVersions_SaysWhichNodesAreBehind(t *testing.T) {
+	node := func(version string, up bool) nodeView { return nodeView{Version: version, Reachable: up} }
+	if got := mixedVersions([]nodeView{node("1.0", true), node("1.0", true), node("", false)}); got != "" {
+		t.Errorf("got %q where all that answer run one version", got)
+	}
+	got := mixedVersions([]nodeView{node("1.1", true), node("1.0", true), node("1.0", true)})
+	if want := "nodes run different versions (1.0 at 2, 1.1 at 1): features that not all of them know stay off until the older ones are updated"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

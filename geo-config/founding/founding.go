@@ -14,6 +14,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 )
 
 // Name is the file in a geo-config server's directory that may say what its
@@ -24,7 +25,7 @@ const Name = "founding.json"
 func NewCluster(now time.Time) geoconfig.Cluster {
 	var name [8]byte
 	_, _ = rand.Read(name[:]) // never fails
-	return geoconfig.Cluster{ID: ids.Cluster(hex.EncodeToString(name[:])), Generation: 1, CreatedNS: now.UnixNano()}
+	return geoconfig.Cluster{ID: ids.Cluster(hex.EncodeToString(name[:])), Generation: 1, CreatedNS: now.UnixNano(), Feature: version.Feature}
 }
 
 // Load reads the rows that a cluster begins with. Where there is no such file, a

@@ -153,6 +153,9 @@ func (p *planner) cluster(c *geoconfig.Cluster) error {
 	if c.Generation < have.Generation {
 		return fault.Errorf(fault.WrongCluster, op, key.String(), "the generation cannot fall from %d to %d", have.Generation, c.Generation)
 	}
+	if c.Feature < have.Feature {
+		return invalid(key, "the feature level cannot fall from %d to %d", have.Feature, c.Feature)
+	}
 	p.generation = c.Generation
 	row := *c
 	row.Revision = p.rev

@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/plan"
 )
 
 // everything is a batch that changes a row of each table.
@@ -272,4 +273,31 @@ func TestBatch_TellsARowThatIsCorrupt(t *testing.T) {
 			refused(t, v, c.batch, fault.Corrupt, c.key.String())
 		})
 	}
+}
+
+func TestBatch_RefusesALowerFeatureLevel(t *testing.T) {
+	var v plan.View = seeded(t)
+	raised := geoconfig.Cluster{ID: "c1", Generation: 3, Feature: 2, Revision: seedRev}
+	writes := taken(t, v, geoconfig.Batch{Key: "raise", Cluster: &raised})
+	if len(writes) != 1 {
+		t.Fatalf("got %d writes, want the cluster's row", len(writes))
+	}
+	v = withCluster{v, writes[0].Body}
+	raised.Feature, raised.Revision = 1, nextRev
+	if _, err := plan.Batch(v, geoconfig.Batch{Key: "fall", Cluster: &raised}, nextRev+1); !fault.Is(err, fault.Invalid) {
+		t.Errorf("got %v for a lower level, want Invalid", err)
+	}
+}
+
+// withCluster is a view with another row of the cluster.
+type withCluster struct {
+	plan.View
+	body []byte
+}
+
+func (v withCluster) Row(key geoconfig.RowKey) ([]byte, bool, error) {
+	if key == geoconfig.ClusterKey() {
+		return v.body, true, nil
+	}
+	return v.View.Row(key)
 }

@@ -5,6 +5,16 @@ package version
 
 import "runtime/debug"
 
+// Feature levels are what a whole cluster must know before anybody uses it. A node
+// tells the highest one that its program knows, and the cluster's row has the
+// one that is switched on: the lowest of all nodes that ever started.
+const (
+	// Draining has nodes left, and lets surplus members of slices go.
+	Draining = 1
+	// Feature is the highest level that this program knows.
+	Feature = Draining
+)
+
 // set is what the build says; empty: it said nothing.
 var set string
 

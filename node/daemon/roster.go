@@ -28,8 +28,8 @@ type roster struct {
 	// spent has the tokens whose rows went lately. They stay admitted for a
 	// while: the answer to what used them up may have to be given again. They can
 	// do nothing more, since each of their batches must remove the row.
-	spent  map[string]spentToken
-	secret bool // the cluster has one
+	spent   map[string]spentToken
+	cluster geoconfig.Cluster // its row; ID "": there is none yet
 	// reached is the revision up to which all rows are taken in, and moved is
 	// closed when it rises.
 	reached ids.Revision
@@ -106,9 +106,10 @@ const opRoster fault.Op = "daemon.admit"
 const opMayChange fault.Op = "daemon.mayChange"
 
 // mayChange lets admins change everything, and a node what it must: slices, the
-// audit log, its own row, a site that nobody has named, and the cluster's secret
-// where it has none. Whoever takes a node's key makes no users with it, and no
-// accounts or sessions, by which it could become an administrator elsewhere.
+// audit log, its own row, a site that nobody has named, the cluster's secret where
+// it has none, and a higher feature level. Whoever takes a node's key makes no users
+// with it, and no accounts or sessions, by which it could become an administrator
+// elsewhere.
 func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 	r.mu.RLock()
 	admin := r.isAdminLocked(peer)
@@ -122,7 +123,7 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 	}
 	what := ""
 	switch {
-	case b.Cluster != nil && r.hasSecret(): // another first node was faster, if this is one
+	case b.Cluster != nil && !r.mayChangeCluster(*b.Cluster): // another first node was faster, if this is one
 		return fault.E(fault.Conflict, opMayChange, peer, "a node may not change the cluster's row, which has a secret: use the key of an admin")
 	case slices.ContainsFunc(b.Sites, func(s geoconfig.Site) bool { return s.Revision != 0 }):
 		what = "a site that is there"
@@ -156,10 +157,17 @@ func (t joinToken) mayChange(b *geoconfig.Batch) error {
 	return nil
 }
 
-func (r *roster) hasSecret() bool {
+// mayChangeCluster reports whether a node may write this row of the cluster: it may
+// add the secret where there is none, or else raise the feature level alone.
+func (r *roster) mayChangeCluster(c geoconfig.Cluster) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.secret
+	if r.cluster.Secret == "" {
+		return true
+	}
+	raised := r.cluster
+	raised.Feature, raised.Revision = c.Feature, c.Revision
+	return raised == c && c.Feature >= r.cluster.Feature
 }
 
 // follow keeps the roster up to date until ctx ends.
@@ -233,7 +241,7 @@ func (r *roster) take(rows geoconfig.Rows) {
 		r.moved = make(chan struct{})
 	}
 	if c := rows.Cluster; c != nil {
-		r.secret = c.Secret != ""
+		r.cluster = *c
 	}
 	for _, n := range rows.Nodes {
 		r.nodes[string(n.ID)] = true

@@ -30,6 +30,7 @@ func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 		"records/account/eve":                 {Records: []geoconfig.Record{{Kind: "account", Name: "eve"}}},
 		"records/session/s":                   {Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "session", Name: "s"}.Key()}}},
 		"the cluster's row":                   {Cluster: &geoconfig.Cluster{}},
+		"cluster's row, which":                {Cluster: &geoconfig.Cluster{Secret: "made", Generation: 9, Feature: 1}},
 		"a site that is there":                {Sites: []geoconfig.Site{{Revision: 7}}},
 		"the users":                           {Slices: []geoconfig.SliceSwap{{}}, Users: []geoconfig.User{{}}},
 		"the row of node n2":                  {Nodes: []geoconfig.Node{{ID: "n1"}, {ID: "n2"}}},
@@ -44,6 +45,12 @@ func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 			t.Errorf("a node may not change what it must: %v", err)
 		case what != "" && (!fault.Is(err, fault.Permission) && !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), what)):
 			t.Errorf("a node changes %s: got %v, want Permission", what, err)
+		}
+	}
+	for level, want := range map[int]fault.Kind{1: fault.None, -1: fault.Conflict} {
+		b := geoconfig.Batch{Cluster: &geoconfig.Cluster{Secret: "made", Feature: level}}
+		if err := r.mayChange("n1", &b); fault.KindOf(err) != want {
+			t.Errorf("a node sets feature level %d: got %v, want %v", level, err, want)
 		}
 	}
 	for peer, want := range map[string]fault.Kind{"admin": fault.None, "n1": fault.None, "n3": fault.Unauthorized} {

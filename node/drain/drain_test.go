@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/inmem"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/drain"
 	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/whatif"
@@ -103,7 +104,7 @@ func (b *busy) Apply(ctx context.Context, batch geoconfig.Batch) (ids.Revision, 
 func TestSet_WritesTheRowsAndARecord(t *testing.T) {
 	store := &busy{Store: inmem.New(), t: t}
 	defer store.Close()
-	_, err := store.Store.Apply(t.Context(), geoconfig.Batch{Key: "found", Cluster: &geoconfig.Cluster{ID: "c"}, Sites: []geoconfig.Site{{Name: "a"}},
+	_, err := store.Store.Apply(t.Context(), geoconfig.Batch{Key: "found", Cluster: &geoconfig.Cluster{ID: "c", Feature: version.Draining}, Sites: []geoconfig.Site{{Name: "a"}},
 		Nodes: []geoconfig.Node{{ID: "a1", Site: "a"}, {ID: "a2", Site: "a"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -132,5 +133,21 @@ func TestSet_WritesTheRowsAndARecord(t *testing.T) {
 	}
 	if rows, err := store.Read(t.Context(), geoconfig.Query{Nodes: true}); err != nil || rows.Nodes[0].Draining {
 		t.Errorf("got %+v (%v), want a1 not drained", rows.Nodes, err)
+	}
+}
+
+func TestSet_WaitsForOldNodes(t *testing.T) {
+	store := inmem.New()
+	defer store.Close()
+	_, err := store.Apply(t.Context(), geoconfig.Batch{Key: "found", Cluster: &geoconfig.Cluster{ID: "c"}, Sites: []geoconfig.Site{{Name: "a"}}, Nodes: []geoconfig.Node{{ID: "a1", Site: "a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := drain.Order{Key: "k", Who: "ann", AtNS: 1}
+	if err := drain.Set(t.Context(), store, order, []ids.Node{"a1"}, true); !fault.Is(err, fault.NotSupported) {
+		t.Errorf("got %v while a node may not know of draining", err)
+	}
+	if err := drain.Set(t.Context(), store, order, []ids.Node{"a1"}, false); err != nil {
+		t.Errorf("got %v for the end of it", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/geo/changes"
 )
 
@@ -16,7 +17,8 @@ const setTries = 10
 
 // Set writes into the rows of nodes that they are to be left, or not any more, in
 // one batch. It changes nothing where the rows say so already. Errors: NotFound,
-// and those of geoconfig.Store.
+// NotSupported (a node's program is too old to know), and those of
+// geoconfig.Store.
 func Set(ctx context.Context, store geoconfig.Store, o changes.Order, nodes []ids.Node, on bool) error {
 	const op fault.Op = "drain.Set"
 	action := "node.undrain"
@@ -27,6 +29,10 @@ func Set(ctx context.Context, store geoconfig.Store, o changes.Order, nodes []id
 		rows, err := store.Read(ctx, geoconfig.Query{Nodes: true})
 		if err != nil {
 			return err
+		}
+		if on && rows.Cluster != nil && rows.Cluster.Feature < version.Draining {
+			return fault.Errorf(fault.NotSupported, op, string(rows.Cluster.ID),
+				"uses features of level %d, and draining is of level %d: update the nodes of older versions, which `cartwheel status` shows", rows.Cluster.Feature, version.Draining)
 		}
 		var b geoconfig.Batch
 		for _, id := range nodes {

@@ -51,8 +51,12 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	if err := s.awaitCluster(ctx); err != nil {
 		return err
 	}
+	joined := s.directory.Cluster()
+	if err := registration.CheckFeature(&joined, s.deps.Feature); err != nil {
+		return err
+	}
 	s.net.registrar = registration.New(registration.Options{
-		Self: s.id, Site: ids.Site(s.config.Site), Store: s.geo, Roster: s.directory, Describe: s.describe, Key: s.batchKey, Logger: s.logger,
+		Self: s.id, Site: ids.Site(s.config.Site), Store: s.geo, Roster: s.directory, Describe: s.describe, Feature: s.deps.Feature, Key: s.batchKey, Logger: s.logger,
 	})
 	s.net.survey = survey.New(survey.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Vicinity: vicinity, Roster: s.directory, Host: s.net.host, Spread: s.config.SiteSpread,

@@ -50,6 +50,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
@@ -84,6 +85,9 @@ type Deps struct {
 	// Store opens the configuration store, which may use the node's host.
 	Store   func(*wire.Host) (geoconfig.Store, error)
 	Version string
+	// Feature is the highest feature level that the node tells the others; 0:
+	// the program's.
+	Feature int
 	Clock   boottime.Func
 	Wall    func() time.Time
 	Random  *rand.Rand
@@ -171,6 +175,9 @@ type answers struct {
 func (d Deps) withDefaults() Deps {
 	if d.Clock == nil {
 		d.Clock = boottime.Default()
+	}
+	if d.Feature == 0 {
+		d.Feature = version.Feature
 	}
 	if d.StallAfter == 0 {
 		d.StallAfter = watchdog.After

@@ -51,6 +51,8 @@ type Options struct {
 	Roster Roster
 	// Describe puts what the node says of itself into its row.
 	Describe func(*geoconfig.Node)
+	// Feature is the highest feature level that this program knows.
+	Feature int
 	// Key names a batch of some kind.
 	Key    func(kind string) string
 	Logger *slog.Logger
@@ -107,8 +109,15 @@ func (r *Registrar) put(ctx context.Context) error {
 		if err != nil {
 			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
 		}
+		if err := CheckFeature(rows.Cluster, r.o.Feature); err != nil {
+			return err
+		}
 		_, err = r.o.Store.Apply(ctx, r.batch(&rows))
-		if err == nil || !fault.Is(err, fault.Conflict) || try > putTries {
+		if err == nil {
+			r.raiseFeature(ctx, &rows)
+			return nil
+		}
+		if !fault.Is(err, fault.Conflict) || try > putTries {
 			return fault.Wrap(fault.Unreachable, op, "geo-config", err)
 		}
 	}
@@ -125,6 +134,7 @@ func (r *Registrar) batch(rows *geoconfig.Rows) geoconfig.Batch {
 		n = rows.Nodes[i]
 	}
 	n.Site = r.o.Site
+	n.Feature = r.o.Feature
 	r.o.Describe(&n)
 	b.Nodes = append(b.Nodes, n)
 	if c := rows.Cluster; c != nil && c.Secret == "" {
@@ -133,6 +143,48 @@ func (r *Registrar) batch(rows *geoconfig.Rows) geoconfig.Batch {
 		b.Cluster = &made
 	}
 	return b
+}
+
+// raiseFeature switches on what all nodes know by now, as the rows say that were
+// read before this node wrote its own. Refused by a geo-config of an older
+// version, or late, it comes with another refresh.
+func (r *Registrar) raiseFeature(ctx context.Context, rows *geoconfig.Rows) {
+	c := rows.Cluster
+	if c == nil || c.Secret == "" {
+		return // geo-config looks at what a node changes here: one thing at a time
+	}
+	raised := *c
+	raised.Feature = common(rows.Nodes, r.o.Self, r.o.Feature)
+	if raised.Feature <= c.Feature {
+		return
+	}
+	_, err := r.o.Store.Apply(ctx, geoconfig.Batch{Key: r.o.Key("feature"), Cluster: &raised})
+	if err != nil {
+		r.o.Logger.Debug("the feature level could not be raised", logattr.Err(err))
+		return
+	}
+	r.o.Logger.Info("switched features on that all nodes know", slog.Int("level", raised.Feature))
+}
+
+// common returns the highest feature level that all nodes know, this one among
+// them. Nodes that never started do not count: they check the level when they do.
+func common(nodes []geoconfig.Node, self ids.Node, known int) int {
+	for _, n := range nodes {
+		if n.ID != self && n.Incarnation != 0 {
+			known = min(known, n.Feature)
+		}
+	}
+	return known
+}
+
+// CheckFeature refuses, as NewerVersion, a cluster that uses features of a higher
+// level than this program knows.
+func CheckFeature(c *geoconfig.Cluster, known int) error {
+	if c == nil || c.Feature <= known {
+		return nil
+	}
+	return fault.Errorf(fault.NewerVersion, "registration.CheckFeature", string(c.ID),
+		"the cluster uses features of level %d, and this program knows up to %d: update it", c.Feature, known)
 }
 
 // newSecret returns a secret for a cluster that has none.

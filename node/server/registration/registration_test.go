@@ -155,3 +155,37 @@ func TestSocket_IsBesideTheDataWhereItFits(t *testing.T) {
 		})
 	}
 }
+
+func TestRegister_RaisesTheLevelThatAllKnow(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		now, other      int
+		incarnation     ids.Incarnation
+		secret          string
+		batches, raised int
+		want            fault.Kind
+	}{
+		{"all know more", 1, 3, 1, "s", 2, 2, fault.None},
+		{"another one knows less", 1, 1, 1, "s", 1, 0, fault.None},
+		{"another one never started", 1, 0, 0, "s", 2, 2, fault.None},
+		{"it is that already", 2, 2, 1, "s", 1, 0, fault.None},
+		{"the secret comes first", 1, 2, 1, "", 1, 0, fault.None},
+		{"this program is too old", 3, 3, 1, "s", 0, 0, fault.NewerVersion},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &fakeStore{rows: geoconfig.Rows{Cluster: &geoconfig.Cluster{ID: "x", Secret: c.secret, Feature: c.now},
+				Nodes: []geoconfig.Node{{ID: "b", Feature: c.other, Incarnation: c.incarnation}}}}
+			r := newRegistrar(s, &fakeRoster{secret: "s"})
+			r.o.Feature = 2
+			if err := r.Register(t.Context()); fault.KindOf(err) != c.want {
+				t.Fatalf("got %v, want kind %v", err, c.want)
+			}
+			if len(s.batches) != c.batches || c.batches > 0 && s.batches[0].Nodes[0].Feature != 2 {
+				t.Fatalf("got %+v, want %d batches, the first with the node's level", s.batches, c.batches)
+			}
+			if c.raised > 0 && s.batches[1].Cluster.Feature != c.raised {
+				t.Errorf("got level %d, want %d", s.batches[1].Cluster.Feature, c.raised)
+			}
+		})
+	}
+}
