@@ -90,53 +90,149 @@ func (m *founders) end(cmd *exec.Cmd, log *os.File) {
 	log.Close()
 }
 
-// TestCluster_ThreeMachinesByCommands founds a cluster on one machine, has two
-// others join with tokens, mounts it at the last, and administers it.
-func TestCluster_ThreeMachinesByCommands(t *testing.T) {
+// founded says where the first machine's files are.
+type founded struct {
+	GeoConfigData   string `json:"geo_config_data"`
+	GeoConfigListen string `json:"geo_config_listen"`
+	NodeConfig      string `json:"node_config"`
+	AdminFile       string `json:"admin_file"`
+	Contact         string `json:"contact"`
+}
+
+// foundCluster founds a cluster on the first machine, and has the others join with
+// tokens, each at a site of its name.
+func foundCluster(t *testing.T, sites ...string) (*founders, founded) {
+	t.Helper()
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}
 	m := &founders{lan: startLAN(t, addresses), t: t, dir: t.TempDir()}
-	sites := []string{"tokyo", "boston", "paris"}
 	for _, name := range sites {
 		if err := os.MkdirAll(m.path(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var made struct {
-		GeoConfigData   string `json:"geo_config_data"`
-		GeoConfigListen string `json:"geo_config_listen"`
-		NodeConfig      string `json:"node_config"`
-		AdminFile       string `json:"admin_file"`
-		Contact         string `json:"contact"`
-	}
-	text := m.cartwheel("tokyo", "cluster", "init", "--site", "tokyo", "--address", addresses["tokyo"], "--etc", m.path("tokyo", "etc"), "--data", m.path("tokyo", "data"), "--json")
+	var made founded
+	first := sites[0]
+	text := m.cartwheel(first, "cluster", "init", "--site", first, "--address", addresses[first], "--etc", m.path(first, "etc"), "--data", m.path(first, "data"), "--json")
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		t.Fatal(err)
 	}
-	m.serve("tokyo", "geo-config", "--data", made.GeoConfigData, "--listen", made.GeoConfigListen)
-	m.serve("tokyo", "node", "--config", made.NodeConfig)
+	m.serve(first, "geo-config", "--data", made.GeoConfigData, "--listen", made.GeoConfigListen)
+	m.serve(first, "node", "--config", made.NodeConfig)
 	for _, name := range sites[1:] {
-		var token struct {
-			Token string `json:"token"`
-		}
-		text := m.cartwheel("tokyo", "cluster", "token", name, "--admin", made.AdminFile, "--json")
-		if err := json.Unmarshal([]byte(text), &token); err != nil {
-			t.Fatal(err)
-		}
-		m.must(name, binary(t, "cartwheeld"), "join", token.Token, "--address", addresses[name], "--data", m.path(name, "data"), "--config", m.path(name, "node.yaml"))
-		m.serve(name, "node", "--config", m.path(name, "node.yaml"))
+		m.join(name, made)
 	}
-	d := &demo{t: t}
-	d.await("all three to be protected", time.Minute, func() error {
-		text, err := m.try("paris", binary(t, "cartwheel"), "status", "--contact", made.Contact)
-		if err == nil && !strings.HasPrefix(text, "All well: 3 nodes at 3 sites") {
+	m.awaitStatus(sites[len(sites)-1], made, fmt.Sprintf("All well: %d nodes at %d sites", len(sites), len(sites)))
+	return m, made
+}
+
+// join has a machine join as a node at the site of its name.
+func (m *founders) join(name string, made founded) {
+	m.t.Helper()
+	var token struct {
+		Token string `json:"token"`
+	}
+	if err := os.MkdirAll(m.path(name), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	text := m.cartwheel("tokyo", "cluster", "token", name, "--admin", made.AdminFile, "--json")
+	if err := json.Unmarshal([]byte(text), &token); err != nil {
+		m.t.Fatal(err)
+	}
+	m.must(name, binary(m.t, "cartwheeld"), "join", token.Token, "--address", addresses[name], "--data", m.path(name, "data"), "--config", m.path(name, "node.yaml"))
+	m.serve(name, "node", "--config", m.path(name, "node.yaml"))
+}
+
+// awaitStatus waits until the status begins with some words.
+func (m *founders) awaitStatus(name string, made founded, want string) {
+	m.t.Helper()
+	d := &demo{t: m.t}
+	d.await(want, time.Minute, func() error {
+		text, err := m.try(name, binary(m.t, "cartwheel"), "status", "--contact", made.Contact)
+		if err == nil && !strings.HasPrefix(text, want) {
 			err = fmt.Errorf("status says: %s", text)
 		}
 		return err
 	})
+}
+
+// TestCluster_ThreeMachinesByCommands founds a cluster on one machine, has two
+// others join with tokens, mounts it at the last, and administers it.
+func TestCluster_ThreeMachinesByCommands(t *testing.T) {
+	m, made := foundCluster(t, "tokyo", "boston", "paris")
 	m.useMount(made.Contact)
 	m.administer(made.AdminFile)
+}
+
+// TestCluster_DrainsANodeUnderWrites drains the node that leads the root while a
+// mount writes, and removes it then.
+func TestCluster_DrainsANodeUnderWrites(t *testing.T) {
+	m, made := foundCluster(t, "tokyo", "boston", "paris")
+	drained := m.nodeAt(made.AdminFile, "tokyo")
+	admin := []string{"--admin", made.AdminFile, "--contact", made.Contact}
+	text, err := m.try("tokyo", append([]string{binary(t, "cartwheel"), "node", "drain", drained}, admin...)...)
+	if err == nil || !strings.Contains(err.Error(), "needs 3 copies") {
+		t.Fatalf("draining one of three nodes: %s, %v", text, err)
+	}
+	m.join("laptop", made)
+	m.awaitStatus("tokyo", made, "All well: 4 nodes at 4 sites")
+	point := m.path("paris", "mnt")
+	if err := os.Mkdir(point, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.cartwheel("paris", "mount", made.Contact, point, "--site", "paris", "--daemon", "--log-file", m.path("paris", "mount.log"))
+	defer m.cartwheel("paris", "umount", point)
+	if plan := m.cartwheel("tokyo", append([]string{"node", "drain", drained, "--dry-run"}, admin...)...); !strings.Contains(plan, "Nothing is in the way.") {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := m.try("tokyo", append([]string{binary(t, "cartwheel"), "node", "drain", drained, "--wait"}, admin...)...)
+		done <- err
+	}()
+	files := 0
+	for left := false; !left; files++ {
+		select {
+		case err := <-done:
+			if left = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		if err := os.WriteFile(filepath.Join(point, fmt.Sprint("file", files)), []byte(fmt.Sprint("text ", files)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := m.cartwheel("tokyo", append([]string{"node", "ls"}, admin[:2]...)...); !strings.Contains(list, "0, drained") {
+		t.Errorf("the nodes are\n%s", list)
+	}
+	m.cartwheel("tokyo", append([]string{"node", "remove", drained}, admin[:2]...)...)
+	for i := range files {
+		if got, err := os.ReadFile(filepath.Join(point, fmt.Sprint("file", i))); err != nil || string(got) != fmt.Sprint("text ", i) {
+			t.Fatalf("file %d: read %q, %v", i, got, err)
+		}
+	}
+	t.Logf("%d files were written meanwhile", files)
+}
+
+// nodeAt returns the ID of a site's node.
+func (m *founders) nodeAt(admin, site string) string {
+	m.t.Helper()
+	var nodes []struct {
+		ID   string `json:"id"`
+		Site string `json:"site"`
+	}
+	if err := json.Unmarshal([]byte(m.cartwheel("tokyo", "node", "ls", "--admin", admin, "--json")), &nodes); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if n.Site == site {
+			return n.ID
+		}
+	}
+	m.t.Fatalf("no node at %s in %+v", site, nodes)
+	return ""
 }
 
 // useMount writes and reads a file through a mount on the last machine.
