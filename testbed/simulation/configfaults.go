@@ -70,6 +70,17 @@ func (f *faults) resized() harm {
 	}}
 }
 
+// ordered is what an administrator orders.
+func (f *faults) ordered(kind Kind, m *machine, length time.Duration) harm {
+	switch kind {
+	case Drain:
+		return f.drained(m, length)
+	case Home:
+		return f.rehomed(m)
+	}
+	return f.resized()
+}
+
 // order is one of an administrator.
 func (f *faults) order() drain.Order {
 	f.resizes++

@@ -99,12 +99,8 @@ func (f *faults) fault(kind Kind) harm {
 	case Reset:
 		chance := rand.New(rand.NewPCG(f.chance.Uint64(), 1))
 		return harm{about: m.name, begin: func() { f.net.breakSoon(m.host, chance) }}
-	case Policy:
-		return f.resized()
-	case Drain:
-		return f.drained(m, length)
-	case Home:
-		return f.rehomed(m)
+	case Policy, Drain, Home:
+		return f.ordered(kind, m, length)
 	case WallStep:
 		to := time.Duration(f.chance.Int64N(int64(800*time.Millisecond))) - 400*time.Millisecond
 		return harm{about: fmt.Sprint(m.name, " by ", to), begin: func() { m.wall.set(to) }}
