@@ -182,7 +182,7 @@ func TestPackages_SayWhatTheyAre(t *testing.T) {
 }
 
 func TestModules_ReplaceOnlyOurOwn(t *testing.T) {
-	for _, m := range []string{"geo-config", "node", "clients", "testbed"} {
+	for _, m := range []string{"geo-config", "node", "clients", "testbed", "console/gateway"} {
 		for _, l := range lines(t, m+"/go.mod") {
 			if strings.Contains(l, "=>") && !strings.Contains(l, "cartwheel.dev/") {
 				t.Errorf("%s/go.mod replaces a module of others: %s", m, l)

@@ -1,7 +1,7 @@
 // Package treefs is the Caddy module that shows a part of Cartwheel's tree as a
 // read-only file system, so that Caddy's file server makes a web site of it. It
-// reads as the user of one key, follows no links, and takes no cues from visitors. An FS is safe
-// for use by many goroutines; Cleanup joins all of its own.
+// reads as the user of one key, follows no links, and takes no cues from visitors.
+// An FS is safe for use by many goroutines; Cleanup joins all of its own.
 package treefs
 
 import (

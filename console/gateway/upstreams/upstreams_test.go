@@ -4,13 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/console/gateway/gatewaytest"
 	"cartwheel.dev/console/gateway/upstreams"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/server/servertest"
@@ -24,34 +22,12 @@ const patience = time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// contactOf writes a contact file for the cluster's user root.
-func contactOf(t *testing.T, c *servertest.Cluster) string {
-	t.Helper()
-	dir := t.TempDir()
-	key := filepath.Join(dir, "user.key")
-	encoded, err := c.Users["root"].Marshal()
-	if err == nil {
-		err = os.WriteFile(key, encoded, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := contact.File{Cluster: servertest.ClusterID, UserKey: key}
-	for _, n := range c.Nodes {
-		f.Nodes = append(f.Nodes, n.Address()+"/p2p/"+string(n.ID()))
-	}
-	path := filepath.Join(dir, "contact.json")
-	if err := f.Save(path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestSource_LeavesANodeThatDies closes the admin API in front and expects the
 // next one there. TestMain sees whether Cleanup left a goroutine behind.
 func TestSource_LeavesANodeThatDies(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
-	s := &upstreams.Source{Contact: contactOf(t, c), Nodes: map[string]string{}}
+	path, _ := gatewaytest.Contact(t, c, "root")
+	s := &upstreams.Source{Contact: path, Nodes: map[string]string{}}
 	servers := map[string]*httptest.Server{}
 	for _, n := range c.Nodes {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
