@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -41,6 +43,7 @@ func TestMain(m *testing.M) {
 // front is a gateway that runs, before nodes whose admin APIs the test plays.
 type front struct {
 	url    string
+	data   string
 	nodes  map[string]*httptest.Server // by their answer's X-Node
 	config string
 	log    string
@@ -71,7 +74,7 @@ func serveAPI(id string) http.Handler {
 
 // start runs a gateway by the Caddyfile that its own command prints, with the log in
 // a file.
-func start(t *testing.T) *front {
+func start(t *testing.T, options ...string) *front {
 	t.Helper()
 	c := servertest.Start(t, servertest.Options{})
 	gatewaytest.WriteSite(t, c)
@@ -87,9 +90,10 @@ func start(t *testing.T) *front {
 		}
 	}
 	address := freeAddress(t)
-	f := &front{url: "http://" + address, nodes: map[string]*httptest.Server{}, config: filepath.Join(dir, "Caddyfile"),
+	f := &front{url: "http://" + address, nodes: map[string]*httptest.Server{}, data: filepath.Join(dir, "data"), config: filepath.Join(dir, "Caddyfile"),
 		log: filepath.Join(dir, "log"), again: make(chan os.Signal, 1)}
-	args := []string{"caddyfile", "--contact", contact, "--console", filepath.Join(dir, "dist"), "--listen", address, "--files", "/www", "--data", filepath.Join(dir, "data")}
+	args := []string{"caddyfile", "--contact", contact, "--console", filepath.Join(dir, "dist"), "--listen", address, "--files", "/www", "--data", f.data}
+	args = append(args, options...)
 	for _, n := range c.Nodes {
 		h := httptest.NewServer(serveAPI(string(n.ID())))
 		t.Cleanup(h.Close)
@@ -114,9 +118,9 @@ func start(t *testing.T) *front {
 		}
 	})
 	wait(t, "the gateway serves", func() bool {
-		resp, err := http.Get(f.url)
+		conn, err := net.Dial("tcp", address)
 		if err == nil {
-			resp.Body.Close()
+			conn.Close()
 		}
 		return err == nil
 	})
@@ -319,6 +323,34 @@ func (f *front) leavesADeadNode(t *testing.T) {
 		if now := resp.Header.Get("X-Node"); resp.StatusCode != http.StatusOK || now == first || now == "" {
 			t.Fatalf("got %d from %q, %q", resp.StatusCode, now, body)
 		}
+	}
+}
+
+// TestGateway_SignsItsOwnCertificate trusts the authority that the gateway made, and
+// calls it by the name that it was given.
+func TestGateway_SignsItsOwnCertificate(t *testing.T) {
+	f := start(t, "--tls", "internal", "--name", "console.test")
+	address, root := strings.TrimPrefix(f.url, "http://"), filepath.Join(f.data, "pki", "authorities", "local", "root.crt")
+	var resp *http.Response
+	wait(t, "a certificate for console.test is there", func() bool {
+		pem, err := os.ReadFile(root)
+		if err != nil {
+			return false
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(pem)
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, address)
+			}}}
+		_, port, _ := net.SplitHostPort(address)
+		if resp, err = client.Get("https://console.test:" + port + "/"); err == nil {
+			resp.Body.Close()
+		}
+		return err == nil
+	})
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Strict-Transport-Security") == "" {
+		t.Errorf("got %d, %v", resp.StatusCode, resp.Header)
 	}
 }
 

@@ -46,7 +46,9 @@ type page struct {
 	Addresses string // of the site block
 	Bind      string // the host part of Listen; empty: all
 	Others    string // the address that takes requests for other hosts; empty: none
-	IsLocal   bool   // only this machine reaches it
+	// IsStrict has browsers use TLS only, from now on. They would apply it to every
+	// port of localhost, so that name is spared.
+	IsStrict bool
 }
 
 // render makes the Caddyfile.
@@ -70,7 +72,8 @@ func (s *site) page() (page, error) {
 	if err != nil {
 		return page{}, fault.Wrap(fault.Usage, op, "--listen", err)
 	}
-	p := page{site: *s, Bind: host, IsLocal: isLoopback(host)}
+	p := page{site: *s, Bind: host}
+	isLocal := isLoopback(host)
 	switch {
 	case s.Contact == "":
 		return page{}, fault.E(fault.Usage, op, "--contact", "is missing: name the contact file of the cluster")
@@ -78,7 +81,7 @@ func (s *site) page() (page, error) {
 		return page{}, fault.E(fault.Usage, op, "--console", "is missing: name the folder with the built console")
 	case s.Port == 0 && len(s.Node) == 0:
 		return page{}, fault.E(fault.Usage, op, "--port", "is missing: give the port of the nodes' admin API, or an address for each node with --node")
-	case s.TLS == "off" && !p.IsLocal:
+	case s.TLS == "off" && !isLocal:
 		return page{}, fault.Errorf(fault.Usage, op, "--tls", "is off, and %s can be reached from elsewhere: passwords would cross the network in the clear. Use --tls internal or acme", s.Listen)
 	case s.TLS == "acme" && len(s.Name) == 0:
 		return page{}, fault.E(fault.Usage, op, "--name", "is missing: a public certificate is for a host name")
@@ -87,7 +90,7 @@ func (s *site) page() (page, error) {
 		return page{}, err
 	}
 	names := slices.Clone(s.Name)
-	if p.IsLocal && len(names) == 0 {
+	if isLocal && len(names) == 0 {
 		names = []string{host, "localhost"}
 	} else if address, err := netip.ParseAddr(host); err == nil && !address.IsUnspecified() && len(names) == 0 {
 		names = []string{host}
@@ -95,6 +98,7 @@ func (s *site) page() (page, error) {
 	if len(names) == 0 {
 		return page{}, fault.Errorf(fault.Usage, op, "--name", "is missing: say by which host name browsers call %s", s.Listen)
 	}
+	p.IsStrict = s.TLS != "off" && !slices.Contains(names, "localhost")
 	scheme := "https"
 	if s.TLS == "off" {
 		scheme, p.Others = "http", "http://:"+port
