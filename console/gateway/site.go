@@ -17,9 +17,6 @@ var caddyfileText string
 
 var caddyfile = template.Must(template.New("Caddyfile").Parse(caddyfileText))
 
-// noFiles is the word for a gateway that does not serve the tree.
-const noFiles = "none"
-
 // site is what a Caddyfile is made of, as options of a command.
 type site struct {
 	Contact string            `help:"Contact file of the cluster, with the key of the user as whom the gateway reads the tree." type:"path"`
