@@ -1,0 +1,23 @@
+// The API's types, as its own description has them.
+export type {
+  Activity,
+  Cause,
+  Client,
+  Coordinate,
+  Database,
+  Freshness,
+  Member,
+  Network,
+  NetworkLink,
+  NetworkNode,
+  Node,
+  Operation,
+  Overview,
+  Policy,
+  Setting,
+  Site,
+  Slice,
+  SliceDetail,
+  Token,
+  User,
+} from "./generated";

@@ -1,0 +1,45 @@
+// What the pages ask for, with the keys that the stream of events marks as old.
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { answered } from "./call";
+import * as sdk from "./generated";
+
+/** The filters and the order of the list of slices. */
+export type SliceFilter = Omit<NonNullable<sdk.ListSlicesData["query"]>, "cursor" | "limit">;
+
+/** Every question that a page asks. */
+export const queries = {
+  overview: () => queryOptions({ queryKey: ["overview"], queryFn: ({ signal }) => answered(sdk.getOverview({ signal })) }),
+  sites: () => queryOptions({ queryKey: ["sites"], queryFn: ({ signal }) => answered(sdk.listSites({ signal })) }),
+  nodes: () => queryOptions({ queryKey: ["nodes"], queryFn: ({ signal }) => answered(sdk.listNodes({ signal })) }),
+  node: (id: string) => queryOptions({ queryKey: ["nodes", id], queryFn: ({ signal }) => answered(sdk.getNode({ signal, path: { id } })) }),
+  slice: (id: number) => queryOptions({ queryKey: ["slices", id], queryFn: ({ signal }) => answered(sdk.getSlice({ signal, path: { id } })) }),
+  slices: (filter: SliceFilter) =>
+    infiniteQueryOptions({
+      queryKey: ["slices", "list", filter],
+      queryFn: ({ signal, pageParam }) => answered(sdk.listSlices({ signal, query: { ...filter, limit: 500, ...(pageParam ? { cursor: pageParam } : {}) } })),
+      initialPageParam: "",
+      getNextPageParam: (last) => last.next || undefined,
+      placeholderData: keepPreviousData,
+    }),
+  network: () => queryOptions({ queryKey: ["network"], queryFn: ({ signal }) => answered(sdk.getNetwork({ signal })) }),
+  operations: () => queryOptions({ queryKey: ["operations"], queryFn: ({ signal }) => answered(sdk.listOperations({ signal })) }),
+  activity: (filter: { who?: string; action?: string } = {}) =>
+    infiniteQueryOptions({
+      queryKey: ["activity", filter],
+      queryFn: ({ signal, pageParam }) => answered(sdk.listActivity({ signal, query: { ...filter, limit: 100, ...(pageParam ? { cursor: Number(pageParam) } : {}) } })),
+      initialPageParam: "",
+      getNextPageParam: (last) => last.next || undefined,
+      placeholderData: keepPreviousData,
+    }),
+  clients: () => queryOptions({ queryKey: ["clients"], queryFn: ({ signal }) => answered(sdk.listClients({ signal })) }),
+  users: () => queryOptions({ queryKey: ["users"], queryFn: ({ signal }) => answered(sdk.listUsers({ signal })) }),
+  tokens: () => queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => answered(sdk.listTokens({ signal })) }),
+  database: () => queryOptions({ queryKey: ["database"], queryFn: ({ signal }) => answered(sdk.getDatabase({ signal })) }),
+  settings: () => queryOptions({ queryKey: ["settings"], queryFn: ({ signal }) => answered(sdk.listSettings({ signal })) }),
+};
+
+/** Questions about people and their sessions. */
+export const peopleQueries = {
+  accounts: () => queryOptions({ queryKey: ["accounts"], queryFn: ({ signal }) => answered(sdk.listAccounts({ signal })) }),
+  sessions: (all: boolean) => queryOptions({ queryKey: ["sessions", all], queryFn: ({ signal }) => answered(sdk.listSessions({ signal, query: { all } })) }),
+};

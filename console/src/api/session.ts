@@ -1,0 +1,34 @@
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { answered, setCsrf } from "./call";
+import * as sdk from "./generated";
+
+/** What an account may do; each role may do all that the ones before it may. */
+export const roles = ["viewer", "operator", "administrator"] as const;
+export type Role = (typeof roles)[number];
+
+/** Keeps what each change of the session has to send, and passes the session on. */
+function entered(session: sdk.SessionView): sdk.SessionView {
+  setCsrf(session.csrf);
+  return session;
+}
+
+/** Asks who is signed in; a 401 means nobody is. */
+export const sessionQuery = () => queryOptions({ queryKey: ["session"], queryFn: ({ signal }) => answered(sdk.getSession({ signal })).then(entered), retry: false, staleTime: 60_000 });
+
+/** Signs in with a name and a password, or with the token of a one-time link. */
+export function signIn(body: sdk.SignIn): Promise<sdk.SessionView> {
+  return answered(sdk.signIn({ body })).then(entered);
+}
+
+/** Who is signed in. */
+export function useSession() {
+  return useQuery(sessionQuery());
+}
+
+/** Why the person may not do what needs a role; undefined: they may. */
+export function useLacks(needs: Role): string | undefined {
+  const session = useSession();
+  if (!session.data) return session.error ? "it is not known who you are" : undefined;
+  if (session.data.degraded && needs !== "viewer") return "the configuration store does not answer: you may only read meanwhile";
+  return roles.indexOf(session.data.role) >= roles.indexOf(needs) ? undefined : `needs the role ${needs}; you are ${session.data.role}`;
+}

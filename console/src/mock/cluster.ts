@@ -1,0 +1,120 @@
+// A cluster of seven sites that never was, for development and unit tests alone.
+// The same numbers come out each time.
+import type * as sdk from "../api/generated";
+
+const places: [string, string, number][] = [
+  ["amsterdam", "Amsterdam, NL", 3],
+  ["boston", "Boston, US", 3],
+  ["nairobi", "Nairobi", 1],
+  ["sao-paulo", "São Paulo", 2],
+  ["singapore", "Singapore", 2],
+  ["sydney", "-33.87, 151.21", 1],
+  ["tokyo", "Tokyo", 3],
+];
+
+/** When the cluster was looked at. */
+export const now = "2026-01-15T12:00:00Z";
+const silent = "12D3KooWmocknairobi00";
+
+/** Numbers between 0 and 1 that repeat from run to run. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** What freshness all answers have: one node is silent. */
+export const freshness: sdk.Freshness = {
+  as_of_at: now,
+  unreachable: [{ node: silent, site: "nairobi", reason: "no answer", last_seen_at: "2026-01-15T11:48:00Z" }],
+  geo_config: { reachable: true, revision: 4211 },
+};
+
+const names = places.flatMap(([site, , n]) => Array.from({ length: n }, (_, i) => ({ id: `12D3KooWmock${site.replace("-", "")}0${i}`, site })));
+const draw = random(7);
+const positions = new Map(names.map((n) => [n.id, [draw() * 180, draw() * 120, draw() * 40].map((v) => Math.round(v * 10) / 10)]));
+
+/** The nodes. */
+export const nodes: sdk.Node[] = names.map(({ id, site }, i) => ({
+  id,
+  site,
+  addresses: [`/dns4/${site}-${i}.example/udp/7070/quic-v1`],
+  incarnation: 1,
+  version: "0.1.0",
+  state: id === silent ? "unreachable" : "up",
+  coordinate: { vector_ms: positions.get(id)!, height_ms: 1.5, error: 0.08 },
+  revision: 12 + i,
+  live: {
+    as_of_at: id === silent ? "2026-01-15T11:48:00Z" : now,
+    uptime_ms: 86_400_000 * (3 + i),
+    capacity_bytes: 4e12,
+    used_bytes: 4e11 * (1 + (i % 7)),
+    free_bytes: 4e12 - 4e11 * (1 + (i % 7)),
+    read_only: false,
+    slices_active: 40 + i,
+    slices_standby: 88,
+    slices_junior: i % 3,
+    sessions: 5 + i,
+    object_leases: 200 + 30 * i,
+    geo_config_reachable: true,
+  },
+}));
+
+/** The sites. */
+export const sites: sdk.Site[] = places.map(([name, location, n], i) => ({
+  name,
+  location,
+  nodes: names.filter((x) => x.site === name).map((x) => x.id),
+  nodes_up: name === "nairobi" ? 0 : n,
+  slices_active: 40 * n,
+  slices_home: 42 * n,
+  capacity_bytes: 4e12 * n,
+  used_bytes: 1.1e12 * n,
+  revision: 3 + i,
+}));
+
+/** How many slices the list has. */
+export const sliceCount = 100_000;
+
+/** One slice by its number. */
+export function slice(id: number): sdk.Slice {
+  const members = Array.from({ length: 3 }, (_, i) => names[(id * 7 + i * 4) % names.length]!).map(
+    (n, i): sdk.Member => ({ node: n.id, site: n.site, state: n.id === silent ? "failed" : id % 41 === 0 && i === 2 ? "migrating" : "normal", active: i === 0 }),
+  );
+  const copies = members.filter((m) => m.state === "normal").length;
+  return {
+    id,
+    state: members[0]!.state === "failed" ? "unavailable" : copies < 3 ? "under_protected" : "protected",
+    epoch: 1 + (id % 9),
+    active: members[0]!.node,
+    active_site: members[0]!.site,
+    members,
+    policy: { home: members[id % 13 === 0 ? 1 : 0]!.site, level: 3, sites: 0, kind: "ordinary", coherence_ms: 0 },
+    copies,
+    closed: false,
+    revision: 100 + id,
+  };
+}
+
+/** The distances. */
+export function network(): sdk.Network {
+  const far = (a: string, b: string) => {
+    const [p, q] = [positions.get(a)!, positions.get(b)!];
+    return Math.hypot(...p.map((v, i) => v - q[i]!)) + 3;
+  };
+  return {
+    nodes: nodes.map((n) => ({ id: n.id, site: n.site, reachable: n.state === "up", coordinate: n.coordinate, as_of_at: now })),
+    links: names.flatMap((a) =>
+      names
+        .filter((b) => b.id !== a.id)
+        .map((b): sdk.NetworkLink => {
+          const predicted = a.site === b.site ? 0.4 : far(a.id, b.id);
+          const dead = a.id === silent || b.id === silent;
+          return { from: a.id, from_site: a.site, to: b.id, to_site: b.site, path: dead ? "" : "direct", predicted_ms: predicted, ...(dead ? {} : { measured_ms: predicted * (0.85 + ((a.id.length * 7 + b.id.charCodeAt(13)) % 9) / 20), least_ms: predicted * 0.8, age_ms: 4000 }) };
+        }),
+    ),
+    freshness,
+  };
+}
