@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cities } from "./cities";
-import { placeOf } from "./place";
+import { placeOf, placeOfSite } from "./place";
 
 test("coordinates are read as latitude and longitude", () => {
   expect(placeOf("52.37, 4.9")).toEqual({ lat: 52.37, lon: 4.9 });
@@ -22,6 +22,12 @@ test("a country chooses between two cities of one name", () => {
 test("a place that nobody knows stays unknown", () => {
   expect(placeOf("the attic")).toBeUndefined();
   expect(placeOf("")).toBeUndefined();
+});
+
+test("a site without a location stands in the city of its name, and says so", () => {
+  expect(placeOfSite({ name: "tokyo" })?.by).toBe("name");
+  expect(placeOfSite({ name: "tokyo", location: "Paris" })).toMatchObject({ by: "location", lat: 48.86 });
+  expect(placeOfSite({ name: "tokyo", location: "the attic" })).toBeUndefined();
 });
 
 test("every city lies on the globe and has a country", () => {

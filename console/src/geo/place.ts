@@ -23,7 +23,15 @@ function plain(text: string): string {
     .trim();
 }
 
-/** Where a site's location is: "52.37, 4.90", "Amsterdam", "Cambridge, US". Undefined: nobody knows. */
+/** Where a site is: where its location says, or else where the city of its name is. */
+export function placeOfSite(site: { name: string; location?: string | undefined }): (Place & { by: "location" | "name" }) | undefined {
+  const said = placeOf(site.location);
+  if (said) return { ...said, by: "location" };
+  const named = site.location ? undefined : placeOf(site.name);
+  return named ? { ...named, by: "name" } : undefined;
+}
+
+/** Where a location is: "52.37, 4.90", "Amsterdam", "Cambridge, US". Undefined: nobody knows. */
 export function placeOf(location: string | undefined): Place | undefined {
   if (!location) return undefined;
   const numbers = /^\s*(-?\d{1,2}(?:\.\d+)?)\s*[,; ]\s*(-?\d{1,3}(?:\.\d+)?)\s*$/.exec(location);

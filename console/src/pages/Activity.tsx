@@ -16,6 +16,7 @@ function Subject({ subject }: { subject: string }) {
   if (table === "sites" && name) return <Link to="/sites/$name" params={{ name }} className="link">{name}</Link>;
   if (table === "nodes" && name) return <Link to="/nodes/$id" params={{ id: name }} className="link"><Code>{shortId(name)}</Code></Link>;
   if (table === "slices" && name) return <Link to="/slices/$id" params={{ id: name }} className="link">slice {name}</Link>;
+  if (table === "records" && name) return <span className="break-all">{name.replace("/", " ")}</span>;
   return <span className="break-all">{subject.length > 40 ? shortId(subject) : subject}</span>;
 }
 

@@ -24,10 +24,10 @@ export function OutcomeView({ outcome: o }: { outcome: Outcome }) {
       <div className="grid gap-3 md:grid-cols-3">
         <Phase title="Now" note="before" s={o.before} />
         <Phase title="Seconds later" note="during" s={o.during} from={o.before} />
-        <Phase title="When copies are made" note={o.copy_ms ? `after ${span(o.copy_ms)} of copying` : "after"} s={o.after} from={o.before} />
+        <Phase title="Copies made" note={o.copy_ms ? `after ${span(o.copy_ms)} of copying` : "after"} s={o.after} from={o.before} />
       </div>
       <LatencyTable sites={o.sites} />
-      <div className="grid items-start gap-5 xl:grid-cols-2">
+      <div className="grid items-start gap-5 min-[100rem]:grid-cols-2">
         <LinkBytes outcome={o} />
         <Changed outcome={o} />
       </div>

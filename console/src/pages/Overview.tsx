@@ -5,7 +5,7 @@ import type { Cause, Freshness, Network, Overview as OverviewData, Site } from "
 import { queries } from "../api/queries";
 import { bytes, count, plural, shortId } from "../format";
 import { siteLinks, siteTone } from "../geo/derive";
-import { placeOf } from "../geo/place";
+import { placeOfSite } from "../geo/place";
 import { type MapSite, WorldMap } from "../geo/WorldMap";
 import { Page } from "../shell/Page";
 import { Age, Button, Card, Command, Mark, Pill, Tile, toneInk } from "../ui/kit";
@@ -144,14 +144,14 @@ function MapOrTable({ sites, network, view, chosen, choose }: { sites: Site[]; n
   const placed = useMemo(
     () =>
       sites.flatMap((s): MapSite[] => {
-        const place = placeOf(s.location);
+        const place = placeOfSite(s);
         if (!place) return [];
         return [{ name: s.name, place, tone: siteTone(s), nodes: s.nodes.length, nodesUp: s.nodes_up, slicesActive: s.slices_active, usedBytes: s.used_bytes, capacityBytes: s.capacity_bytes }];
       }),
     [sites],
   );
   const links = useMemo(() => siteLinks(network, sites), [network, sites]);
-  const loose = sites.filter((s) => !placeOf(s.location));
+  const loose = sites.filter((s) => !placeOfSite(s));
   const open = (name: string) => void navigate({ to: "/sites/$name", params: { name } });
   if (view === "table" || placed.length === 0) {
     return (

@@ -5,7 +5,7 @@ import type { Node, Site } from "../api/model";
 import { queries } from "../api/queries";
 import { bytes, count, millis, plural } from "../format";
 import { siteLinks, siteTone } from "../geo/derive";
-import { placeOf } from "../geo/place";
+import { placeOfSite } from "../geo/place";
 import { Page } from "../shell/Page";
 import { Card, Command, Facts, Meter, Pill, Tile, type Tone } from "../ui/kit";
 import { Empty, Failure, Shown } from "../ui/states";
@@ -88,7 +88,7 @@ export function SiteDetail() {
 }
 
 function SiteBody({ site, nodes, links }: { site: Site; nodes: Node[] | undefined; links: { from: string; to: string; ms: number | undefined; broken: boolean }[] }) {
-  const place = placeOf(site.location);
+  const place = placeOfSite(site);
   return (
     <>
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
@@ -107,7 +107,7 @@ function SiteBody({ site, nodes, links }: { site: Site; nodes: Node[] | undefine
         </Card>
         <div className="flex flex-col gap-5">
           <Card title="Place">
-            <Facts items={[["Location", site.location || "not set"], ["On the map", place ? `${place.lat.toFixed(2)}, ${place.lon.toFixed(2)}` : "no: a city or “lat, lon” puts it there"], ["Row", `revision ${site.revision}`]]} />
+            <Facts items={[["Location", site.location || "not set"], ["On the map", place ? `${place.lat.toFixed(2)}, ${place.lon.toFixed(2)}${place.by === "name" ? ", the city of its name" : ""}` : "no: a city or “lat, lon” puts it there"], ["Row", `revision ${site.revision}`]]} />
             <div className="mt-3"><Command>{`cartwheel site set ${site.name} --location CITY`}</Command></div>
           </Card>
           <Card title="Round trips">

@@ -97,8 +97,8 @@ function DraftPanel({ draft, set }: PanelProps) {
       </Card>
       <Card title="Assumptions">
         <div className="flex flex-col gap-2.5">
-          <NumberField label="Rate between sites" unit="Mbit/s" placeholder="not known" value={draft.rate} set={(rate) => set({ rate })} />
-          <NumberField label="Copies begin after" unit="min" placeholder="the nodes' setting" value={draft.after} set={(after) => set({ after })} />
+          <NumberField label="Rate between sites" unit="Mbit/s" placeholder="?" value={draft.rate} set={(rate) => set({ rate })} />
+          <NumberField label="Copies begin after" unit="min" placeholder="30" value={draft.after} set={(after) => set({ after })} />
         </div>
       </Card>
     </div>
@@ -170,7 +170,7 @@ function NumberField({ label, unit, value, set, placeholder }: { label: string; 
       {label}
       <span className="flex items-center gap-1.5">
         <input type="number" min="0" step="any" className="field w-24 text-right" placeholder={placeholder} value={value ?? ""} onChange={(e) => set(Number.isFinite(e.target.valueAsNumber) && e.target.value !== "" ? e.target.valueAsNumber : undefined)} />
-        <span className="w-11 text-[0.9rem] text-faint">{unit}</span>
+        {unit ? <span className="w-11 text-[0.9rem] text-faint">{unit}</span> : null}
       </span>
     </label>
   );
