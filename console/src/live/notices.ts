@@ -13,6 +13,7 @@ const byTable: Record<string, string[]> = {
   nodes: ["nodes", "sites", "overview", "network", "operations"],
   slices: ["slices", "overview", "sites", "operations"],
   users: ["users", "tokens"],
+  records: ["accounts", "sessions"],
 };
 
 /** The first parts of the keys that a notice makes old; "all" where it does not say. */

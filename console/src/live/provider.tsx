@@ -52,7 +52,10 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     });
     stream.current = made;
     made.start();
+    const offline = () => made.lose();
+    addEventListener("offline", offline);
     return () => {
+      removeEventListener("offline", offline);
       clearTimeout(timer);
       made.stop();
     };

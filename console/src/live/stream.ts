@@ -65,6 +65,11 @@ export class Stream {
     this.start();
   }
 
+  /** Counts the connection as lost, because the device says that it has none. */
+  lose(): void {
+    if (this.source) this.lost();
+  }
+
   /** Ends it. */
   stop(): void {
     this.drop();

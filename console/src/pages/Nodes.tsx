@@ -93,7 +93,7 @@ export function NodeDetail() {
               </p>
             )}
             <div className={`grid grid-cols-2 gap-3 lg:grid-cols-4 ${n.state === "up" ? "" : "opacity-75"}`}>
-              <Tile label="State" value={<NodeState node={n} />} note={n.live ? `up for ${span(n.live.uptime_ms)}` : undefined} />
+              <Tile label="State" value={<NodeState node={n} />} note={n.live ? `for ${span(n.live.uptime_ms)}` : undefined} />
               <Tile label="Slices" value={n.live ? count(n.live.slices_active + n.live.slices_standby + n.live.slices_junior) : count(undefined)} note={n.live ? `${n.live.slices_active} active, ${n.live.slices_standby} standby, ${n.live.slices_junior} junior` : undefined} />
               <Tile label="Used" value={bytes(n.live?.used_bytes)} note={n.live ? <><Meter value={n.live.used_bytes} max={n.live.capacity_bytes} label={`${bytes(n.live.free_bytes)} free`} /> {bytes(n.live.free_bytes)} free</> : undefined} />
               <Tile label="Sessions" value={count(n.live?.sessions)} note={n.live ? `${count(n.live.object_leases)} object leases` : undefined} />

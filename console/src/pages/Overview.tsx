@@ -50,8 +50,10 @@ function Health({ overview: o }: { overview: OverviewData }) {
   const tone = o.healthy ? "ok" : critical ? "bad" : "warn";
   return (
     <section aria-label="Health" className="flex flex-wrap items-center gap-x-3 gap-y-1">
-      <Mark tone={tone} size={16} />
-      <p className={`text-[1.3rem] leading-snug font-medium tracking-tight ${tone === "bad" ? toneInk(tone) : ""}`}>{o.sentence}</p>
+      <p className={`flex items-baseline gap-3 text-[1.3rem] leading-snug font-medium tracking-tight ${tone === "bad" ? toneInk(tone) : ""}`}>
+        <Mark tone={tone} size={15} />
+        <span>{o.sentence}</span>
+      </p>
       <span className="text-[0.9rem] text-faint">
         as {o.served_by.site} sees it, <Age at={o.freshness.as_of_at} />
       </span>

@@ -21,7 +21,7 @@ function project(nodes: NetworkNode[]) {
   const xs = points.map((p) => p.x);
   const ys = points.map((p) => p.y);
   const middle = { x: (Math.min(...xs) + Math.max(...xs)) / 2, y: (Math.min(...ys) + Math.max(...ys)) / 2 };
-  const wide = Math.max(1, (Math.max(...xs) - Math.min(...xs)) / (size.width - 160), (Math.max(...ys) - Math.min(...ys)) / (size.height - 130));
+  const wide = Math.max(0.002, (Math.max(...xs) - Math.min(...xs)) / (size.width - 160), (Math.max(...ys) - Math.min(...ys)) / (size.height - 130));
   return { scale: 1 / wide, dims, points: points.map((p) => ({ ...p, x: size.width / 2 + (p.x - middle.x) / wide, y: size.height / 2 + (p.y - middle.y) / wide })) };
 }
 
@@ -77,8 +77,8 @@ export function Scatter({ nodes }: { nodes: NetworkNode[] }) {
 }
 
 function ScaleBar({ scale }: { scale: number }) {
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-  const ms = steps.findLast((s) => s * scale <= 160) ?? 1;
+  const steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
+  const ms = steps.findLast((s) => s * scale <= 160) ?? steps[0]!;
   return (
     <g transform={`translate(24 ${size.height - 22})`} className="text-edge">
       <path d={`M0-4v4h${ms * scale}v-4`} fill="none" stroke="currentColor" />

@@ -40,7 +40,7 @@ export function WhatIf() {
     >
       <div className="grid items-start gap-5 lg:grid-cols-[21rem_minmax(0,1fr)]">
         <DraftPanel draft={draft} set={set} />
-        <div className={`flex min-w-0 flex-col gap-5 ${outcome.isPlaceholderData ? "opacity-60 transition-opacity delay-150" : ""}`} aria-busy={outcome.isFetching}>
+        <div className={`flex min-w-0 flex-col gap-5 ${changes.length > 0 ? "order-first lg:order-none" : ""} ${outcome.isPlaceholderData ? "opacity-60 transition-opacity delay-150" : ""}`} aria-busy={outcome.isFetching}>
           {changes.length === 0 ? (
             <Card>
               <Empty title="Nothing is changed yet">

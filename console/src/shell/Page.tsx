@@ -23,12 +23,12 @@ export function Page({ title, purpose, trail = [], actions, children }: PageProp
           {trail.length > 0 ? (
             <nav aria-label="Breadcrumb" className="mb-1">
               <ol className="flex gap-1.5 text-[0.9rem] text-faint">
-                {trail.map((t) => (
+                {trail.map((t, i) => (
                   <li key={t.to} className="flex gap-1.5">
                     <Link to={t.to} className="link">
                       {t.name}
                     </Link>
-                    <span aria-hidden="true">/</span>
+                    {i < trail.length - 1 ? <span aria-hidden="true">/</span> : null}
                   </li>
                 ))}
               </ol>

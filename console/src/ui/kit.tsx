@@ -156,7 +156,7 @@ export function Age({ at }: { at: string | null | undefined }) {
 /** Text of a fixed width, for IDs and commands. */
 export function Code({ children, title }: { children: ReactNode; title?: string }) {
   return (
-    <code title={title} className="font-mono text-[0.92em]">
+    <code title={title} className={`font-mono text-[0.92em] ${typeof children === "string" && children.length <= 16 ? "whitespace-nowrap" : "break-all"}`}>
       {children}
     </code>
   );
