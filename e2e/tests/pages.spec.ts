@@ -17,7 +17,7 @@ const pages: [string, string, string][] = [
   ["operations", "/operations", "Operations"],
   ["activity", "/activity", "Activity"],
   ["clients", "/clients", "Clients"],
-  ["files", "/files", "Files"],
+  ["files", "/tree", "Files"],
   ["database", "/database", "Database"],
   ["settings", "/settings", "Settings"],
   ["tokens", "/settings?tab=tokens", "Settings"],

@@ -24,7 +24,7 @@ export function Database() {
               <Tile label="Revision" value={d.revision.toLocaleString()} note="the last change that this node knows" />
               <Tile label="Told" value={<span className="text-[1.2rem]"><Age at={d.as_of_at} /></span>} note="when it last described itself" />
             </div>
-            <div className="grid items-start gap-5 lg:grid-cols-2">
+            <div className="grid grid-cols-1 items-start gap-5 lg:grid-cols-2">
               <Card title="What it promises">
                 <Facts
                   items={[

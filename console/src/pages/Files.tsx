@@ -36,7 +36,7 @@ const listQuery = (path: string) => queryOptions({ queryKey: ["files", path], qu
 
 /** The tree of files, as the gateway serves it. */
 export function Files() {
-  const { path } = useSearch({ from: "/shell/files" });
+  const { path } = useSearch({ from: "/shell/tree" });
   const entries = useQuery(listQuery(path));
   const parts = path.split("/").filter(Boolean);
   const inside = (name: string) => `/${[...parts, name].join("/")}`;
@@ -47,7 +47,7 @@ export function Files() {
       value: (e) => `${e.is_dir ? 0 : 1}${e.name}`,
       cell: (e) =>
         e.is_dir ? (
-          <Link to="/files" search={{ path: inside(e.name.replace(/\/$/, "")) }} className="link font-medium">
+          <Link to="/tree" search={{ path: inside(e.name.replace(/\/$/, "")) }} className="link font-medium">
             {e.name.replace(/\/$/, "")}/
           </Link>
         ) : (
@@ -64,12 +64,12 @@ export function Files() {
   return (
     <Page title="Files" purpose="The tree, as the gateway shows it. Its rights are those of the gateway's user.">
       <nav aria-label="Folder" className="flex flex-wrap items-center gap-1.5 text-[1.05rem]">
-        <Link to="/files" search={{ path: "/" }} className="link">
+        <Link to="/tree" search={{ path: "/" }} className="link">
           /
         </Link>
         {parts.map((p, i) => (
           <span key={parts.slice(0, i + 1).join("/")} className="flex gap-1.5">
-            {i === parts.length - 1 ? <b className="font-semibold">{p}</b> : <Link to="/files" search={{ path: `/${parts.slice(0, i + 1).join("/")}` }} className="link">{p}</Link>}
+            {i === parts.length - 1 ? <b className="font-semibold">{p}</b> : <Link to="/tree" search={{ path: `/${parts.slice(0, i + 1).join("/")}` }} className="link">{p}</Link>}
             {i === parts.length - 1 ? null : <span aria-hidden="true">/</span>}
           </span>
         ))}

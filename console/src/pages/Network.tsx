@@ -85,7 +85,7 @@ function Matrix({ network, mode, by }: { network: NetworkData; mode: Mode; by: "
   const text = [["from", "to", "measured_ms", "predicted_ms"].join(","), ...m.cells.flat().map((c) => [c.from, c.to, c.measured ?? "", c.predicted ?? ""].join(","))].join("\r\n");
   const short = (name: string) => (by === "node" ? shortId(name) : name);
   return (
-    <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
+    <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
       <Card title={by === "site" ? `${plural(m.names.length, "site")}, median of their nodes` : plural(m.names.length, "node")} aside={<Copy text={text} label="Copy CSV" />} flush>
         <div className="overflow-x-auto p-4 pt-0">
           <table role="grid" aria-label={`Round trips, ${mode}`} className="border-separate border-spacing-[3px]" onKeyDown={press}>

@@ -98,7 +98,7 @@ export function NodeDetail() {
               <Tile label="Used" value={bytes(n.live?.used_bytes)} note={n.live ? <><Meter value={n.live.used_bytes} max={n.live.capacity_bytes} label={`${bytes(n.live.free_bytes)} free`} /> {bytes(n.live.free_bytes)} free</> : undefined} />
               <Tile label="Sessions" value={count(n.live?.sessions)} note={n.live ? `${count(n.live.object_leases)} object leases` : undefined} />
             </div>
-            <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">
+            <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">
               <Card title="Peers" flush>
                 <Shown query={network} what="its peers">
                   {(net) => <Table label="Peers" columns={peerColumns} rows={net.links.filter((l) => l.from === id && l.to !== id)} rowKey={(l) => l.to} />}

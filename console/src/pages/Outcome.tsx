@@ -27,7 +27,7 @@ export function OutcomeView({ outcome: o }: { outcome: Outcome }) {
         <Phase title="Copies made" note={o.copy_ms ? `after ${span(o.copy_ms)} of copying` : "after"} s={o.after} from={o.before} />
       </div>
       <LatencyTable sites={o.sites} />
-      <div className="grid items-start gap-5 min-[100rem]:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-5 min-[100rem]:grid-cols-2">
         <LinkBytes outcome={o} />
         <Changed outcome={o} />
       </div>

@@ -34,7 +34,7 @@ export function Overview() {
           </>
         )}
       </Shown>
-      <div className="grid gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
+      <div className="grid grid-cols-1 gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
         <Geography />
         <div className="flex min-w-0 flex-col gap-5">
           <Attention causes={overview.data?.causes} />

@@ -61,7 +61,7 @@ export function People() {
         <Shown query={accounts} what="the accounts">{(list) => (list.items.length === 0 ? <Empty title="No account yet" /> : <Table label="Accounts" columns={columns} rows={list.items} rowKey={(a) => a.name} />)}</Shown>
         <NewAccount lacks={lacks} />
       </Card>
-      <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">
+      <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">
         <Sessions />
         <Password />
       </div>

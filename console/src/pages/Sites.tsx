@@ -97,7 +97,7 @@ function SiteBody({ site, nodes, links }: { site: Site; nodes: Node[] | undefine
         <Tile label="Home slices" value={count(site.slices_home)} note={<Link to="/slices" search={{ home: site.name }} className="link">slices at home here</Link>} />
         <Tile label="Used" value={bytes(site.capacity_bytes > 0 ? site.used_bytes : undefined)} note={site.capacity_bytes > 0 ? <Meter value={site.used_bytes} max={site.capacity_bytes} label={`${bytes(site.used_bytes)} of ${bytes(site.capacity_bytes)}`} /> : "no node has said"} />
       </div>
-      <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
+      <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
         <Card title="Nodes" flush>
           {nodes === undefined ? <p className="px-4 pb-4 text-faint">Not known yet.</p> : nodes.length === 0 ? (
             <Empty title="No node yet" action={<Command>{`cartwheel cluster token ${site.name}`}</Command>}>A token lets one machine join as a node of this site.</Empty>

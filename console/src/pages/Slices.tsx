@@ -172,7 +172,7 @@ function SliceBody({ slice: s }: { slice: Detail }) {
         <Tile label="Objects" value={count(s.live?.objects)} note={s.live ? <Age at={s.live.as_of_at} /> : undefined} />
         <Tile label="One copy stores" value={bytes(s.live?.stored_bytes)} note={s.live?.stored_bytes === undefined ? "not known" : undefined} />
       </div>
-      <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
+      <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
         <Card title="Placement" flush aside={<ReplicaStrip members={s.members} />}>
           <Table label="Copies" columns={columns} rows={s.members} rowKey={(m) => m.node} />
         </Card>

@@ -38,7 +38,7 @@ export function WhatIf() {
         ) : null
       }
     >
-      <div className="grid items-start gap-5 lg:grid-cols-[21rem_minmax(0,1fr)]">
+      <div className="grid grid-cols-1 items-start gap-5 lg:grid-cols-[21rem_minmax(0,1fr)]">
         <DraftPanel draft={draft} set={set} />
         <div className={`flex min-w-0 flex-col gap-5 ${changes.length > 0 ? "order-first lg:order-none" : ""} ${outcome.isPlaceholderData ? "opacity-60 transition-opacity delay-150" : ""}`} aria-busy={outcome.isFetching}>
           {changes.length === 0 ? (

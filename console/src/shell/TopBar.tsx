@@ -29,7 +29,6 @@ export function TopBar({ openNav, openSearch, openSheet }: TopBarProps) {
       <button
         type="button"
         onClick={openSearch}
-        aria-label="Search and commands"
         aria-keyshortcuts="Control+K Meta+K"
         className="ml-auto flex h-8 items-center gap-2 rounded-lg border border-line bg-surface px-2.5 text-faint hover:border-edge sm:w-60"
       >
@@ -37,8 +36,8 @@ export function TopBar({ openNav, openSearch, openSheet }: TopBarProps) {
           <circle cx="6" cy="6" r="4.200" />
           <path d="m9.300 9.300 3.200 3.200" />
         </svg>
-        <span className="hidden grow text-left sm:inline">Search</span>
-        <kbd className="hidden font-sans text-[0.8rem] sm:inline">Ctrl K</kbd>
+        <span className="sr-only grow text-left sm:not-sr-only">Search</span>
+        <kbd aria-hidden="true" className="hidden font-sans text-[0.8rem] sm:inline">Ctrl K</kbd>
       </button>
       <LiveSwitch />
       <Account openSheet={openSheet} />

@@ -26,7 +26,7 @@ export const places: Place[][] = [
     { path: "/operations", name: "Operations", key: "p", icon: "M4 10h3l2-5 3 10 2-5h2" },
     { path: "/activity", name: "Activity", key: "a", icon: "M10 5v5l3 2M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14Z" },
     { path: "/clients", name: "Clients", key: "c", icon: "M3 5h14v8H3zM7 16h6M10 13v3" },
-    { path: "/files", name: "Files", key: "f", icon: "M3 5h5l2 2h7v8.500H3z" },
+    { path: "/tree", name: "Files", key: "f", icon: "M3 5h5l2 2h7v8.500H3z" },
   ],
   [
     { path: "/database", name: "Database", key: "b", icon: "M4 5.500c0-3 12-3 12 0s-12 3-12 0v9c0 3 12 3 12 0v-9M4 10c0 3 12 3 12 0" },
