@@ -1,7 +1,7 @@
 // Answers /api/v1 in the development server, with the cluster of cluster.ts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin } from "vite";
-import { freshness, network, nodes, now, slice, sliceCount, sites } from "./cluster";
+import { freshness, network, nodes, now, slice, sliceCount, sites } from "./cluster.ts";
 
 type Answer = object | undefined;
 

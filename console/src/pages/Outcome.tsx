@@ -151,7 +151,7 @@ function LatencyTable({ sites }: { sites: SiteOutcome[] }) {
 function Change({ before, after, which, what, most }: { before: Latencies; after: Latencies; which: Which; what: What; most: number }) {
   const b = pick(before, which, what);
   const a = pick(after, which, what);
-  const same = a !== undefined && b !== undefined && Math.abs(a - b) < 0.05;
+  const same = a === undefined || b === undefined ? a === b : Math.abs(a - b) < 0.05;
   const worse = a !== undefined && b !== undefined && a > b * 1.1 + 0.5;
   const better = a !== undefined && b !== undefined && a < b * 0.9 - 0.5;
   return (

@@ -168,12 +168,18 @@ function MapOrTable({ sites, network, view, chosen, choose }: { sites: Site[]; n
       <WorldMap sites={placed} links={links} chosen={chosen} choose={choose} open={open} />
       {loose.length > 0 ? (
         <div className="flex flex-wrap items-center gap-2 border-t border-line px-4 py-2.5">
-          <span className="text-faint">Not on the map:</span>
-          {loose.map((s) => (
-            <Link key={s.name} to="/sites/$name" params={{ name: s.name }} className="rounded-full hover:brightness-95" title={s.location ? `“${s.location}” is no place that the map knows` : "It has no location"}>
-              <Pill tone={siteTone(s)}>{s.name}</Pill>
-            </Link>
-          ))}
+          <span className="text-faint" aria-hidden="true">
+            Not on the map:
+          </span>
+          <ul className="flex flex-wrap gap-2" aria-label="Not on the map">
+            {loose.map((s) => (
+              <li key={s.name}>
+                <Link to="/sites/$name" params={{ name: s.name }} className="rounded-full hover:brightness-95" title={s.location ? `“${s.location}” is no place that the map knows` : "It has no location"}>
+                  <Pill tone={siteTone(s)}>{s.name}</Pill>
+                </Link>
+              </li>
+            ))}
+          </ul>
         </div>
       ) : null}
     </>

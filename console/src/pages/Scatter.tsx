@@ -21,7 +21,7 @@ function project(nodes: NetworkNode[]) {
   const xs = points.map((p) => p.x);
   const ys = points.map((p) => p.y);
   const middle = { x: (Math.min(...xs) + Math.max(...xs)) / 2, y: (Math.min(...ys) + Math.max(...ys)) / 2 };
-  const wide = Math.max(0.002, (Math.max(...xs) - Math.min(...xs)) / (size.width - 160), (Math.max(...ys) - Math.min(...ys)) / (size.height - 130));
+  const wide = Math.max(0.0002, (Math.max(...xs) - Math.min(...xs)) / (size.width - 160), (Math.max(...ys) - Math.min(...ys)) / (size.height - 130));
   return { scale: 1 / wide, dims, points: points.map((p) => ({ ...p, x: size.width / 2 + (p.x - middle.x) / wide, y: size.height / 2 + (p.y - middle.y) / wide })) };
 }
 
@@ -29,7 +29,7 @@ const columns: Column<NetworkNode>[] = [
   { id: "id", name: "Node", value: (n) => n.id, cell: (n) => <Link to="/nodes/$id" params={{ id: n.id }} className="link"><Code>{shortId(n.id)}</Code></Link> },
   { id: "site", name: "Site", value: (n) => n.site, cell: (n) => n.site },
   { id: "reachable", name: "State", value: (n) => String(n.reachable), cell: (n) => <Pill tone={n.reachable ? "ok" : "bad"}>{n.reachable ? "Answers" : "Silent"}</Pill> },
-  { id: "vector", name: "Vector", cell: (n) => n.coordinate?.vector_ms.map((v) => v.toFixed(1)).join(", ") ?? "not known" },
+  { id: "vector", name: "Vector", cell: (n) => n.coordinate?.vector_ms.map((v) => v.toFixed(2)).join(", ") ?? "not known" },
   { id: "height", name: "Height", figure: true, value: (n) => n.coordinate?.height_ms, cell: (n) => millis(n.coordinate?.height_ms) },
   { id: "error", name: "Error", figure: true, value: (n) => n.coordinate?.error, cell: (n) => (n.coordinate ? `${(n.coordinate.error * 100).toFixed(0)} %` : millis(undefined)) },
   { id: "age", name: "As of", value: (n) => n.as_of_at, cell: (n) => <Age at={n.as_of_at} /> },
@@ -77,7 +77,7 @@ export function Scatter({ nodes }: { nodes: NetworkNode[] }) {
 }
 
 function ScaleBar({ scale }: { scale: number }) {
-  const steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
+  const steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500];
   const ms = steps.findLast((s) => s * scale <= 160) ?? steps[0]!;
   return (
     <g transform={`translate(24 ${size.height - 22})`} className="text-edge">

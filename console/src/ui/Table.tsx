@@ -41,7 +41,7 @@ export function Table<T>({ label, columns, rows, rowKey, header = columns[0]?.id
             {columns.map((c) => (
               <th key={c.id} scope="col" className={c.figure ? "num" : ""} aria-sort={sort?.id === c.id ? (sort.descending ? "descending" : "ascending") : undefined}>
                 {c.value ? (
-                  <button type="button" onClick={() => press(c.id)} className="inline-flex min-h-6 items-center gap-1 hover:text-ink">
+                  <button type="button" onClick={() => press(c.id)} className={`inline-flex min-h-6 items-center gap-1 hover:text-ink ${c.figure ? "flex-row-reverse" : ""}`}>
                     {c.name}
                     <span aria-hidden="true" className={sort?.id === c.id ? "" : "opacity-0"}>
                       {sort?.id === c.id && sort.descending ? "↓" : "↑"}

@@ -148,7 +148,7 @@ export function Age({ at }: { at: string | null | undefined }) {
   const date = new Date(at);
   return (
     <time dateTime={at} title={`${date.toLocaleString(undefined, { timeZoneName: "short" })}\n${date.toUTCString()}`} className="whitespace-nowrap">
-      {ago(at, now)}
+      {ago(at, Math.max(now, Date.now()))}
     </time>
   );
 }
