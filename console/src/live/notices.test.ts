@@ -5,6 +5,7 @@ test("a changed slice makes the slices and the overview old, not the users", () 
   const keys = keysOf("revision", { revision: 4, tables: ["slices"], keys: ["slices/7"], complete: true });
   expect(keys).toContain("slices");
   expect(keys).toContain("overview");
+  expect(keys).toContain("what-if");
   expect(keys).not.toContain("users");
 });
 

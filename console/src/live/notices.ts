@@ -9,9 +9,9 @@ const revision = z.object({ tables: z.array(z.string()) });
 /** Which answers depend on which table, by the first part of their key. */
 const byTable: Record<string, string[]> = {
   cluster: ["overview", "settings"],
-  sites: ["sites", "overview", "network"],
-  nodes: ["nodes", "sites", "overview", "network", "operations"],
-  slices: ["slices", "overview", "sites", "operations"],
+  sites: ["sites", "overview", "network", "what-if"],
+  nodes: ["nodes", "sites", "overview", "network", "operations", "what-if"],
+  slices: ["slices", "overview", "sites", "operations", "what-if"],
   users: ["users", "tokens"],
   records: ["accounts", "sessions"],
 };
@@ -24,7 +24,7 @@ export function keysOf(name: string, data: unknown): string[] | "all" {
     case "audit":
       return ["activity"];
     case "status":
-      return ["overview", "nodes", "sites", "network", "slices", "operations", "database", "clients"];
+      return ["overview", "nodes", "sites", "network", "slices", "operations", "database", "clients", "what-if"];
     case "revision": {
       const parsed = revision.safeParse(data);
       if (!parsed.success) return "all";

@@ -53,7 +53,7 @@ function plan(d: Draft, homes: Map<number, string>): { steps: Step[]; left: stri
 type Done = "waiting" | "running" | "done" | "failed" | "undone";
 
 /** Applies the draft step by step, shows how far it is, and can put back what was done. */
-export function ApplyDraft({ draft, stale, clear }: { draft: Draft; stale: boolean; clear: () => void }) {
+export function ApplyDraft({ draft, working, clear }: { draft: Draft; working: boolean; clear: () => void }) {
   const client = useQueryClient();
   const needs = draft.add ? "administrator" : "operator";
   const lacks = useLacks(needs);
@@ -90,7 +90,7 @@ export function ApplyDraft({ draft, stale, clear }: { draft: Draft; stale: boole
     },
     onSettled: () => client.invalidateQueries(),
   });
-  const why = lacks ?? (stale ? "the cluster has changed: work it out again first" : steps.length === 0 ? "nothing in the draft can be applied" : undefined);
+  const why = lacks ?? (working ? "the prediction is being worked out" : steps.length === 0 ? "nothing in the draft can be applied" : undefined);
   const canUndo = states.some((s, i) => s === "done" && steps[i]?.undo) && !apply.isPending;
   return (
     <Card title="Apply">

@@ -22,8 +22,6 @@ export function WhatIf() {
   const changes = changesOf(draft);
   const assumptions = assumptionsOf(draft);
   const outcome = useQuery(whatIfQuery(changes, assumptions));
-  const revision = useQuery(queries.overview()).data?.revision;
-  const old = outcome.data !== undefined && revision !== undefined && outcome.data.revision < revision;
   return (
     <Page
       title="What-if"
@@ -53,16 +51,8 @@ export function WhatIf() {
             </Card>
           ) : outcome.data ? (
             <>
-              {old ? (
-                <p role="status" className="flex flex-wrap items-center gap-2 rounded-[10px] border border-line bg-warn-wash px-4 py-2.5 text-warn">
-                  <Mark tone="warn" /> The cluster has changed since this was worked out.
-                  <button type="button" className="link min-h-6 text-warn" onClick={() => void outcome.refetch()}>
-                    Work it out again
-                  </button>
-                </p>
-              ) : null}
               <OutcomeView outcome={outcome.data} />
-              <ApplyDraft draft={draft} stale={old} clear={() => void navigate({ search: {} })} />
+              <ApplyDraft draft={draft} working={outcome.isFetching} clear={() => void navigate({ search: {} })} />
             </>
           ) : (
             <Card>
