@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { memo, useEffect, useRef } from "react";
 import type { Slice, SliceDetail as Detail } from "../api/model";
 import { queries, type SliceFilter } from "../api/queries";
 import { bytes, count, plural, shortId, span } from "../format";
@@ -124,7 +124,8 @@ function Rows({ rows, total, more, sort, set }: { rows: Slice[]; total: number; 
   );
 }
 
-function Row({ slice: s, index, top }: { slice: Slice; index: number; top: number }) {
+/** One row. It is drawn again only when its slice or its place changes, not while the list scrolls. */
+const Row = memo(function Row({ slice: s, index, top }: { slice: Slice; index: number; top: number }) {
   const state = sliceStates[s.state];
   const missing = Math.max(0, s.policy.level - s.copies);
   return (
@@ -138,7 +139,7 @@ function Row({ slice: s, index, top }: { slice: Slice; index: number; top: numbe
       <span role="cell" className="text-right">{s.epoch}</span>
     </div>
   );
-}
+});
 
 /** One slice. */
 export function SliceDetail() {
