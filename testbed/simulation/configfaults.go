@@ -8,6 +8,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/drain"
+	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/policy"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -82,16 +83,16 @@ func (f *faults) ordered(kind Kind, m *machine, length time.Duration) harm {
 }
 
 // order is one of an administrator.
-func (f *faults) order() drain.Order {
+func (f *faults) order() changes.Order {
 	f.resizes++
-	return drain.Order{Key: fmt.Sprint("order/", f.resizes), Who: "administrator"}
+	return changes.Order{Key: fmt.Sprint("order/", f.resizes), Who: "administrator"}
 }
 
 // drained has a node left, for a few times as long as other faults last, so that
 // some nodes are left for good before they get slices again.
 func (f *faults) drained(m *machine, length time.Duration) harm {
 	begin, end := f.order(), f.order()
-	set := func(o drain.Order, on bool) {
+	set := func(o changes.Order, on bool) {
 		// A node that never registered has no row to say so in.
 		_ = drain.Set(context.Background(), f.config.store, o, []ids.Node{m.id()}, on)
 	}
