@@ -45,12 +45,6 @@ func (c *caller) flow(secret string) string {
 	return k.String()
 }
 
-// registerIssuer adds the routes of the provider.
-func (s *Server) registerIssuer() {
-	route(s, http.MethodGet, base+"/session/oidc", "begin-oidc", "Send the browser to the OIDC provider", s.beginOIDC)
-	route(s, http.MethodGet, CallbackPath, "finish-oidc", "Sign in whom the OIDC provider sent back", s.finishOIDC)
-}
-
 func (s *Server) issuer() (*issuer.Client, error) {
 	if s.o.Issuer == nil || s.o.People == nil {
 		return nil, fault.E(fault.NotSupported, "api.issuer", "", "this node has no OIDC provider: sign in by a password or a link")

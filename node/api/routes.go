@@ -54,6 +54,29 @@ func (s *Server) registerChanges() {
 	route(s, http.MethodPost, base+"/what-if", "what-if", "Predict what changes would do", s.reads.WhatIf)
 }
 
+// registerPeople adds the routes of accounts and sessions.
+func (s *Server) registerPeople() {
+	route(s, http.MethodGet, base+"/session", "get-session", "Show who is signed in", s.getSession)
+	route(s, http.MethodPost, base+"/session", "sign-in", "Sign in by a password or a one-time link", s.signIn)
+	route(s, http.MethodDelete, base+"/session", "sign-out", "Sign out", s.signOut)
+	route(s, http.MethodPut, base+"/session/password", "change-password", "Change one's own password, and end all other sessions", s.changePassword)
+	route(s, http.MethodGet, base+"/sessions", "list-sessions", "List one's sessions, or all", s.listSessions)
+	route(s, http.MethodDelete, base+"/sessions/{id}", "revoke-session", "End a session: of others only as an administrator", s.revokeSession)
+	route(s, http.MethodGet, base+"/accounts", "list-accounts", "List the accounts of the console", s.listAccounts)
+	route(s, http.MethodPost, base+"/accounts", "add-account", "Add an account", s.addAccount)
+	route(s, http.MethodGet, base+"/accounts/{name}", "get-account", "Show an account", s.getAccount)
+	route(s, http.MethodPut, base+"/accounts/{name}", "change-account", "Change an account's role, or disable it", s.changeAccount)
+	route(s, http.MethodDelete, base+"/accounts/{name}", "remove-account", "Remove an account", s.removeAccount)
+	route(s, http.MethodPut, base+"/accounts/{name}/subject", "set-subject", "Let an account sign in by the OIDC provider, or no more", s.setSubject)
+	route(s, http.MethodPost, base+"/accounts/{name}/link", "make-link", "Make a one-time link that signs an account in", s.makeLink)
+}
+
+// registerIssuer adds the routes of the provider.
+func (s *Server) registerIssuer() {
+	route(s, http.MethodGet, base+"/session/oidc", "begin-oidc", "Send the browser to the OIDC provider", s.beginOIDC)
+	route(s, http.MethodGet, CallbackPath, "finish-oidc", "Sign in whom the OIDC provider sent back", s.finishOIDC)
+}
+
 // route adds a route. What its function fails with becomes a Problem.
 func route[I, O any](s *Server, method, path, id, summary string, f func(context.Context, *I) (*O, error)) {
 	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody,

@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/api/reads"
 	"cartwheel.dev/node/api/view"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/people"
 	"cartwheel.dev/node/people/issuer"
 )
@@ -150,4 +151,25 @@ func (s *Server) authorize(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(huma.WithValue(ctx, principalKey, p))
+}
+
+// sweepEvery is how often expired sessions and links are removed. They do not
+// count any more before.
+const sweepEvery = time.Hour
+
+// sweep removes what has expired, until ctx ends. A store that is away is asked
+// again an hour later.
+func (s *Server) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := s.o.People.Sweep(ctx); err != nil && ctx.Err() == nil {
+				s.o.Logger.Warn("expired sessions were not removed", logattr.Err(err))
+			}
+		}
+	}
 }

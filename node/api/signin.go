@@ -3,12 +3,10 @@ package api
 import (
 	"context"
 	"mime"
-	"net/http"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/api/view"
-	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/people"
 )
 
@@ -42,44 +40,6 @@ type signInInput struct {
 	// ContentType has to be that of JSON, which no form can send.
 	ContentType string `header:"Content-Type"`
 	Body        SignIn
-}
-
-// registerPeople adds the routes of accounts and sessions.
-func (s *Server) registerPeople() {
-	route(s, http.MethodGet, base+"/session", "get-session", "Show who is signed in", s.getSession)
-	route(s, http.MethodPost, base+"/session", "sign-in", "Sign in by a password or a one-time link", s.signIn)
-	route(s, http.MethodDelete, base+"/session", "sign-out", "Sign out", s.signOut)
-	route(s, http.MethodPut, base+"/session/password", "change-password", "Change one's own password, and end all other sessions", s.changePassword)
-	route(s, http.MethodGet, base+"/sessions", "list-sessions", "List one's sessions, or all", s.listSessions)
-	route(s, http.MethodDelete, base+"/sessions/{id}", "revoke-session", "End a session: of others only as an administrator", s.revokeSession)
-	route(s, http.MethodGet, base+"/accounts", "list-accounts", "List the accounts of the console", s.listAccounts)
-	route(s, http.MethodPost, base+"/accounts", "add-account", "Add an account", s.addAccount)
-	route(s, http.MethodGet, base+"/accounts/{name}", "get-account", "Show an account", s.getAccount)
-	route(s, http.MethodPut, base+"/accounts/{name}", "change-account", "Change an account's role, or disable it", s.changeAccount)
-	route(s, http.MethodDelete, base+"/accounts/{name}", "remove-account", "Remove an account", s.removeAccount)
-	route(s, http.MethodPut, base+"/accounts/{name}/subject", "set-subject", "Let an account sign in by the OIDC provider, or no more", s.setSubject)
-	route(s, http.MethodPost, base+"/accounts/{name}/link", "make-link", "Make a one-time link that signs an account in", s.makeLink)
-}
-
-// sweepEvery is how often expired sessions and links are removed. They do not
-// count any more before.
-const sweepEvery = time.Hour
-
-// sweep removes what has expired, until ctx ends. A store that is away is asked
-// again an hour later.
-func (s *Server) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if _, err := s.o.People.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.o.Logger.Warn("expired sessions were not removed", logattr.Err(err))
-			}
-		}
-	}
 }
 
 // people returns the service, or says that there is none.

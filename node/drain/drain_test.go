@@ -143,7 +143,7 @@ func TestSet_WaitsForOldNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := drain.Order{Key: "k", Who: "ann", AtNS: 1}
+	order := changes.Order{Key: "k", Who: "ann", At: time.Unix(0, 1)}
 	if err := drain.Set(t.Context(), store, order, []ids.Node{"a1"}, true); !fault.Is(err, fault.NotSupported) {
 		t.Errorf("got %v while a node may not know of draining", err)
 	}
