@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	geoconfig "cartwheel.dev/geo-config"
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/drain"
 	"cartwheel.dev/node/geo/changes"
@@ -196,7 +195,6 @@ func (nodeRemoveCmd) Help() string { return help("cartwheel node remove TMFqeQKx
 
 // Run removes the row. What the node stores stays on its disk.
 func (c nodeRemoveCmd) Run(e *env) error {
-	const op fault.Op = "command.Run"
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
 		rows, err := a.Read(ctx, geoconfig.Query{Nodes: true})
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 // complaining is an exporter that tells the log of its failures, now and then.
 type complaining struct {
 	sdk.SpanExporter
-	log   *slog.Logger
-	clock boottime.Func
+	logger *slog.Logger
+	clock  boottime.Func
 
 	mu   sync.Mutex    // guards below
 	next time.Duration // of clock: the first moment for another line
@@ -28,7 +28,7 @@ type complaining struct {
 func (c *complaining) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if err := c.SpanExporter.ExportSpans(ctx, spans); err != nil {
 		if lost := c.note(len(spans)); lost > 0 {
-			c.log.Warn("traces do not arrive", slog.Int("spans", lost), logattr.Err(err))
+			c.logger.Warn("traces do not arrive", slog.Int("spans", lost), logattr.Err(err))
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	}
 	attributes := append([]attribute.KeyValue{attribute.String("service.name", o.Service), attribute.String("service.version", o.Version)}, o.Attributes...)
 	provider := sdk.NewTracerProvider(
-		sdk.WithBatcher(&complaining{SpanExporter: exporter, log: o.Logger, clock: o.Clock},
+		sdk.WithBatcher(&complaining{SpanExporter: exporter, logger: o.Logger, clock: o.Clock},
 			sdk.WithMaxQueueSize(maxQueued), sdk.WithMaxExportBatchSize(maxBatch), sdk.WithExportTimeout(exportLimit)),
 		sdk.WithResource(resource.NewSchemaless(attributes...)),
 		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(o.Ratio))))
