@@ -18,8 +18,12 @@ import (
 // programVariable holds what a program of the checker is to do.
 const programVariable = "CARTWHEEL_CHECKED_PROGRAM"
 
-// TestMain is a program of the checker where the environment says so.
+// TestMain is a program of the checker, or one of a load, where the environment
+// says so.
 func TestMain(m *testing.M) {
+	if name := os.Getenv(loadVariable); name != "" {
+		os.Exit(runLoad(name))
+	}
 	if text := os.Getenv(programVariable); text != "" {
 		os.Exit(runProgram(text))
 	}

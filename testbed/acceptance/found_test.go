@@ -18,8 +18,20 @@ import (
 // of its own.
 type founders struct {
 	*lan
-	t   *testing.T
-	dir string
+	t      *testing.T
+	dir    string
+	nodes  map[string]*exec.Cmd // by the names of their machines
+	killed map[*exec.Cmd]bool
+}
+
+// kill ends the node of a machine as a crash does.
+func (m *founders) kill(name string) {
+	m.t.Helper()
+	cmd := m.nodes[name]
+	m.killed[cmd] = true
+	if err := cmd.Process.Kill(); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 // path is a path of a machine's own.
@@ -34,8 +46,8 @@ func (m *founders) cartwheel(name string, words ...string) string {
 }
 
 // serve starts a daemon on a machine and waits until it is ready. It ends with
-// the test.
-func (m *founders) serve(name string, words ...string) {
+// the test, unless the test has killed it.
+func (m *founders) serve(name string, words ...string) *exec.Cmd {
 	m.t.Helper()
 	argv := m.command(name, append([]string{binary(m.t, "cartwheeld")}, words...)...)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -67,16 +79,17 @@ func (m *founders) serve(name string, words ...string) {
 	case <-time.After(time.Minute):
 		m.t.Fatalf("%s on %s is not ready", words[0], name)
 	}
+	return cmd
 }
 
 // end stops a daemon in order.
 func (m *founders) end(cmd *exec.Cmd, log *os.File) {
-	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have been killed
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
 	select {
 	case err := <-gone:
-		if err != nil {
+		if err != nil && !m.killed[cmd] {
 			m.t.Errorf("%s: %v", cmd.Args, err)
 		}
 	case <-time.After(30 * time.Second):
@@ -92,21 +105,29 @@ func (m *founders) end(cmd *exec.Cmd, log *os.File) {
 
 // founded says where the first machine's files are.
 type founded struct {
-	GeoConfigData   string `json:"geo_config_data"`
-	GeoConfigListen string `json:"geo_config_listen"`
-	NodeConfig      string `json:"node_config"`
-	AdminFile       string `json:"admin_file"`
-	Contact         string `json:"contact"`
+	GeoConfigData     string   `json:"geo_config_data"`
+	GeoConfigListen   string   `json:"geo_config_listen"`
+	GeoConfigDatabase []string `json:"geo_config_database"`
+	NodeConfig        string   `json:"node_config"`
+	AdminFile         string   `json:"admin_file"`
+	Contact           string   `json:"contact"`
 }
 
 // foundCluster founds a cluster on the first machine, and has the others join with
 // tokens, each at a site of its name.
 func foundCluster(t *testing.T, sites ...string) (*founders, founded) {
 	t.Helper()
+	return foundClusterOn(t, "", sites...)
+}
+
+// foundClusterOn is foundCluster with the configuration in a database; empty: in
+// the embedded store.
+func foundClusterOn(t *testing.T, database string, sites ...string) (*founders, founded) {
+	t.Helper()
 	if os.Getenv("CARTWHEEL_PROCESSES") == "" {
 		t.Skip("set CARTWHEEL_PROCESSES=1 to run real processes")
 	}
-	m := &founders{lan: startLAN(t, addresses), t: t, dir: t.TempDir()}
+	m := &founders{lan: startLAN(t, addresses), t: t, dir: t.TempDir(), nodes: map[string]*exec.Cmd{}, killed: map[*exec.Cmd]bool{}}
 	for _, name := range sites {
 		if err := os.MkdirAll(m.path(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -114,12 +135,16 @@ func foundCluster(t *testing.T, sites ...string) (*founders, founded) {
 	}
 	var made founded
 	first := sites[0]
-	text := m.cartwheel(first, "cluster", "init", "--site", first, "--address", addresses[first], "--etc", m.path(first, "etc"), "--data", m.path(first, "data"), "--json")
+	words := []string{"cluster", "init", "--site", first, "--address", addresses[first], "--etc", m.path(first, "etc"), "--data", m.path(first, "data"), "--json"}
+	if database != "" {
+		words = append(words, "--database", database)
+	}
+	text := m.cartwheel(first, words...)
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		t.Fatal(err)
 	}
-	m.serve(first, "geo-config", "--data", made.GeoConfigData, "--listen", made.GeoConfigListen)
-	m.serve(first, "node", "--config", made.NodeConfig)
+	m.serve(first, append([]string{"geo-config", "--data", made.GeoConfigData, "--listen", made.GeoConfigListen}, made.GeoConfigDatabase...)...)
+	m.nodes[first] = m.serve(first, "node", "--config", made.NodeConfig)
 	for _, name := range sites[1:] {
 		m.join(name, made)
 	}
@@ -141,7 +166,7 @@ func (m *founders) join(name string, made founded) {
 		m.t.Fatal(err)
 	}
 	m.must(name, binary(m.t, "cartwheeld"), "join", token.Token, "--address", addresses[name], "--data", m.path(name, "data"), "--config", m.path(name, "node.yaml"))
-	m.serve(name, "node", "--config", m.path(name, "node.yaml"))
+	m.nodes[name] = m.serve(name, "node", "--config", m.path(name, "node.yaml"))
 }
 
 // awaitStatus waits until the status begins with some words.

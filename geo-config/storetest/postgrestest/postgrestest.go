@@ -110,13 +110,51 @@ func Start(t testing.TB) string {
 	t.Helper()
 	s, err := launch()
 	refuse(t, err)
+	endWith(t, s)
+	return s.url()
+}
+
+// endWith ends a server with a test, and shows its last words where that failed.
+func endWith(t testing.TB, s *server) {
 	t.Cleanup(func() {
 		s.stop()
 		if t.Failed() {
 			t.Logf("PostgreSQL said last:\n%s", tail(s.log.String(), 40))
 		}
 	})
-	return s.url()
+}
+
+// Server is a PostgreSQL of one test's own, which the test may stop and start.
+type Server struct {
+	t testing.TB
+	s *server
+}
+
+// New starts a Server. It ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s, err := launch()
+	refuse(t, err)
+	endWith(t, s)
+	return &Server{t, s}
+}
+
+// SocketURL is the server's URL over a Unix socket, which network namespaces share.
+func (s *Server) SocketURL() string {
+	u := url.URL{Scheme: "postgresql", User: url.User("cartwheel"), Path: "/postgres",
+		RawQuery: url.Values{"host": {s.s.dir}, "port": {fmt.Sprint(s.s.port)}, "sslmode": {"disable"}}.Encode()}
+	return u.String()
+}
+
+// Stop ends the server as a crash does. Its data stays.
+func (s *Server) Stop() { s.s.halt() }
+
+// Start starts the server again on its data and waits until it answers.
+func (s *Server) Start() {
+	s.t.Helper()
+	if err := s.s.start(); err != nil {
+		s.t.Fatalf("starting PostgreSQL again: %v\n%s", err, tail(s.s.log.String(), 40))
+	}
 }
 
 // unable says why this machine cannot run a server.
@@ -194,7 +232,10 @@ func launch() (*server, error) {
 	err = s.initialize()
 	// Another process may take the port before the server does.
 	for attempt := 0; err == nil; attempt++ {
-		failed := s.start()
+		failed := s.choosePort()
+		if failed == nil {
+			failed = s.start()
+		}
 		if failed == nil {
 			return s, nil
 		}
@@ -234,7 +275,7 @@ func (s *server) initialize() error {
 		return err
 	}
 	defer settings.Close()
-	_, err = settings.WriteString("fsync = off\nmax_connections = 200\nunix_socket_directories = ''\nlisten_addresses = '127.0.0.1'\n")
+	_, err = fmt.Fprintf(settings, "fsync = off\nmax_connections = 200\nunix_socket_directories = '%s'\nlisten_addresses = '127.0.0.1'\n", s.dir)
 	return err
 }
 
@@ -243,14 +284,18 @@ func (s *server) url() string {
 	return u.String()
 }
 
-// start runs the server on a free port and waits until it answers.
-func (s *server) start() error {
+// choosePort takes a port that is free now.
+func (s *server) choosePort() error {
 	free, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	s.port = free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	return free.Close()
+}
+
+// start runs the server and waits until it answers.
+func (s *server) start() error {
 	s.process = s.command("postgres", "-D", filepath.Join(s.dir, "data"), "-p", fmt.Sprint(s.port))
 	if err := s.process.Start(); err != nil {
 		return err
@@ -287,6 +332,12 @@ func (s *server) await() error {
 
 // stop ends the server and all its processes, and removes its files.
 func (s *server) stop() {
+	s.halt()
+	os.RemoveAll(s.dir)
+}
+
+// halt ends the server and all its processes.
+func (s *server) halt() {
 	_ = s.process.Process.Signal(quit) // it may have ended
 	select {
 	case <-s.ended:
@@ -294,7 +345,6 @@ func (s *server) stop() {
 		_ = s.process.Process.Kill()
 		<-s.ended
 	}
-	os.RemoveAll(s.dir)
 }
 
 func tail(text string, lines int) string {
