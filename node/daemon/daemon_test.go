@@ -26,7 +26,8 @@ type process struct {
 	stop   context.CancelFunc
 	Ready  readiness
 	stderr *safeBuffer
-	code   chan int
+	over   chan struct{} // closed when it has ended
+	code   int           // its exit code, then
 }
 
 type safeBuffer struct {
@@ -50,13 +51,15 @@ func (s *safeBuffer) String() string {
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{t: t, stop: stop, stderr: &safeBuffer{}, code: make(chan int, 1)}
+	p := &process{t: t, stop: stop, stderr: &safeBuffer{}, over: make(chan struct{})}
 	out, in := io.Pipe()
 	go func() {
-		p.code <- Run(ctx, args, Stdio{Out: in, Err: p.stderr})
+		p.code = Run(ctx, args, Stdio{Out: in, Err: p.stderr})
 		in.Close()
+		close(p.over)
 	}()
-	t.Cleanup(func() { stop() })
+	// What still runs when the test ends uses directories that go with it.
+	t.Cleanup(func() { p.end() })
 	line := make(chan string, 1)
 	go func() {
 		text, _ := bufio.NewReader(out).ReadString('\n')
@@ -79,10 +82,10 @@ func (p *process) end() int {
 	p.t.Helper()
 	p.stop()
 	select {
-	case code := <-p.code:
-		return code
+	case <-p.over:
+		return p.code
 	case <-time.After(20 * time.Second):
-		p.t.Fatalf("the process does not stop\n%s", p.stderr)
+		p.t.Errorf("the process does not stop\n%s", p.stderr)
 		return -1
 	}
 }
