@@ -32,7 +32,7 @@ type Stdio struct {
 
 // commands is the grammar of cartwheel-gateway's command line.
 type commands struct {
-	Run       runCmd       `cmd:"" help:"Serve until SIGTERM or Ctrl-C. SIGHUP reads the configuration again."`
+	Run       runCmd       `cmd:"" help:"Serve until SIGTERM or Ctrl-C. SIGHUP reads the configuration again. Standard output says in one line of JSON when the gateway serves."`
 	Caddyfile caddyfileCmd `cmd:"" help:"Print the Caddyfile that run makes from the same options."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
@@ -86,7 +86,7 @@ func (c *runCmd) Run(ctx context.Context, stdio Stdio) error {
 			return text, fault.FromOS("gateway.Run", c.Config, err)
 		}
 	}
-	return serve(ctx, name, read, stdio.Again)
+	return serve(ctx, name, read, stdio)
 }
 
 // caddyfileCmd prints the configuration.

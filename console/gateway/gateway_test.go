@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -107,8 +108,11 @@ func start(t *testing.T, options ...string) *front {
 	f.write(t, strings.ReplaceAll(text.String(), "output stderr", "output file "+f.log+" {\n\t\t\troll_disabled\n\t\t}"))
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan int)
+	out, in := io.Pipe()
 	go func() {
-		ended <- gateway.Run(ctx, []string{"run", "--config", f.config}, gateway.Stdio{Out: io.Discard, Err: &said, Again: f.again})
+		code := gateway.Run(ctx, []string{"run", "--config", f.config}, gateway.Stdio{Out: in, Err: &said, Again: f.again})
+		_ = in.Close() // a pipe's end does not fail
+		ended <- code
 	}()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
@@ -117,13 +121,14 @@ func start(t *testing.T, options ...string) *front {
 			t.Errorf("run: exit %d: %s", code, &said)
 		}
 	})
-	wait(t, "the gateway serves", func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != `{"ready":true}`+"\n" {
+		t.Fatalf("it says %q, %v, want that it is ready: %s", line, err, &said)
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatalf("it said that it is ready, and takes no connection: %v", err)
+	}
+	conn.Close()
 	return f
 }
 

@@ -3,8 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,18 +81,23 @@ func load(name string, read func() ([]byte, error)) error {
 	return fault.Wrap(fault.Other, op, name, err)
 }
 
+// readyLine is what a supervisor waits for, as of every process of Cartwheel.
+const readyLine = `{"ready":true}`
+
 // serve runs Caddy until ctx ends, and then lets requests in flight end within the
 // configuration's grace period. It reads the configuration again at each signal.
-func serve(ctx context.Context, name string, read func() ([]byte, error), again <-chan os.Signal) error {
+// Whoever started the process learns from readyLine that it serves.
+func serve(ctx context.Context, name string, read func() ([]byte, error), stdio Stdio) error {
 	const op fault.Op = "gateway.serve"
 	if err := load(name, read); err != nil {
 		return err
 	}
 	logger().Info("the gateway serves", logattr.Path(name))
+	fmt.Fprintln(stdio.Out, readyLine) // whoever started it may not listen
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-again:
+		case <-stdio.Again:
 			if err := load(name, read); err != nil {
 				logger().Error("the new configuration was refused, the old one stays", logattr.Path(name), logattr.Err(err))
 				continue
