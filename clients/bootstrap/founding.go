@@ -28,6 +28,8 @@ type Plan struct {
 	UserKey   string           `json:"user_key"`   // file; made if it is not there
 	User      string           `json:"user"`       // its name
 	Nodes     []geoconfig.Node `json:"nodes"`      // with their sites
+	// Others are further users. Each is added unless one has its name.
+	Others []geoconfig.User `json:"others,omitempty"`
 }
 
 // registerLimit bounds the first words with geo-config.
@@ -98,12 +100,28 @@ func (p Plan) missing(rows geoconfig.Rows) (geoconfig.Batch, error) {
 			b.Nodes = append(b.Nodes, n)
 		}
 	}
+	taken := map[ids.User]bool{}
+	for _, u := range rows.Users {
+		taken[u.Name] = true
+	}
+	for _, u := range p.Others {
+		if !taken[u.Name] {
+			b.Users = append(b.Users, u)
+		}
+	}
 	if len(rows.Users) > 0 {
 		return b, nil
 	}
+	first, err := p.first()
+	b.Users = append(b.Users, first)
+	return b, err
+}
+
+// first is the user of the plan, an administrator, who acts on a trusted host.
+func (p Plan) first() (geoconfig.User, error) {
 	id, err := Identity(p.UserKey)
 	if err != nil {
-		return b, err
+		return geoconfig.User{}, err
 	}
 	u := geoconfig.User{Name: ids.User(p.User), Key: id, UID: uint32(max(os.Getuid(), 0)), TrustedHost: true, Admin: true}
 	if me, err := user.Current(); err == nil {
@@ -111,6 +129,5 @@ func (p Plan) missing(rows geoconfig.Rows) (geoconfig.Batch, error) {
 			u.GIDs = []uint32{uint32(gid)}
 		}
 	}
-	b.Users = []geoconfig.User{u}
-	return b, nil
+	return u, nil
 }

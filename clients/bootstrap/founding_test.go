@@ -248,3 +248,17 @@ func TestRegister_WorksForSeveralClusters(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestRegister_AddsOtherUsersOnce(t *testing.T) {
+	c := newConfig(t)
+	c.plan.Others = []geoconfig.User{{Name: "console", Key: c.identity(filepath.Join(t.TempDir(), "console.key")), UID: 7, GIDs: []uint32{7}}}
+	c.register()
+	c.register()
+	rows := c.rows()
+	if len(rows.Users) != 2 || rows.Users[0].Name != "ann" || rows.Users[1].Name != "console" || rows.Users[1].TrustedHost {
+		t.Errorf("got users %+v, want ann, and console as it was given", rows.Users)
+	}
+	if by := c.changedBy(); len(by) != 1 {
+		t.Errorf("got %d changes, want one", len(by))
+	}
+}

@@ -12,16 +12,18 @@ import (
 
 type demoCmd struct {
 	Run_ demoRunCmd  `cmd:"" name:"run" default:"withargs" help:"Start the demo; Ctrl-C ends it."`
-	Fail demoFailCmd `cmd:"" help:"Kill a site's node (or geo-config) at once, as a loss of power would."`
+	Fail demoFailCmd `cmd:"" help:"Kill a site's node (or geo-config, or the console's gateway) at once, as a loss of power would."`
 	Heal demoHealCmd `cmd:"" help:"Start it again."`
 }
 
 type demoRunCmd struct {
-	Dir      string        `help:"Directory of the mounts." default:"cartwheel-demo" type:"path"`
-	Sites    string        `help:"Names of the sites, joined by commas." default:"tokyo,boston,paris"`
-	NoMounts bool          `help:"Run the nodes only: needs neither root nor FUSE."`
-	Keep     bool          `help:"Keep the data for the next start."`
-	Lease    time.Duration `help:"How long an answered beacon binds a standby." default:"3s"`
+	Dir       string        `help:"Directory of the mounts." default:"cartwheel-demo" type:"path"`
+	Sites     string        `help:"Names of the sites, joined by commas." default:"tokyo,boston,paris"`
+	NoMounts  bool          `help:"Run the nodes only: needs neither root nor FUSE."`
+	Keep      bool          `help:"Keep the data for the next start."`
+	Console   string        `help:"Folder of the built console (default: the one beside the program)." type:"path" placeholder:"DIR"`
+	NoConsole bool          `help:"Do not serve the console."`
+	Lease     time.Duration `help:"How long an answered beacon binds a standby." default:"3s"`
 }
 
 // Help shows how it is called.
@@ -44,10 +46,45 @@ func (c *demoRunCmd) Run(e *env) error {
 			return err
 		}
 	}
+	console, err := c.console(self)
+	if err != nil {
+		return err
+	}
 	return demo.Run(e.ctx, demo.Options{
-		Dir: c.Dir, Sites: strings.Split(c.Sites, ","), Mounts: !c.NoMounts, Keep: c.Keep, Lease: c.Lease,
+		Console: console,
+		Dir:     c.Dir, Sites: strings.Split(c.Sites, ","), Mounts: !c.NoMounts, Keep: c.Keep, Lease: c.Lease,
 		Cartwheeld: node, Cartwheel: self, Out: e.stdio.Out, Force: e.stdio.Again,
 	})
+}
+
+// console finds the gateway's program and the built console. Where one is missing
+// and was not named, the demo runs without.
+func (c *demoRunCmd) console(self string) (demo.Console, error) {
+	const op fault.Op = "command.console"
+	if c.NoConsole {
+		return demo.Console{}, nil
+	}
+	dir := filepath.Dir(self)
+	gateway := filepath.Join(dir, "cartwheel-gateway")
+	if _, err := os.Stat(gateway); err != nil {
+		if c.Console != "" {
+			return demo.Console{}, fault.E(fault.NotFound, op, gateway, "is not there: it serves the console, and belongs beside the cartwheel command; scripts/build makes both")
+		}
+		return demo.Console{Missing: gateway + " is not there; scripts/build makes it"}, nil
+	}
+	tried := []string{filepath.Join(dir, "..", "console", "dist"), filepath.Join(dir, "..", "share", "cartwheel", "console")}
+	if c.Console != "" {
+		tried = []string{c.Console}
+	}
+	for _, folder := range tried {
+		if _, err := os.Stat(filepath.Join(folder, "index.html")); err == nil {
+			return demo.Console{Gateway: gateway, Dir: folder}, nil
+		}
+	}
+	if c.Console != "" {
+		return demo.Console{}, fault.E(fault.NotFound, op, c.Console, "has no index.html, so it is no built console; scripts/console builds one into console/dist")
+	}
+	return demo.Console{Missing: "neither " + strings.Join(tried, " nor ") + " has a built console; scripts/console builds it (needs npm), and --console DIR names another folder"}, nil
 }
 
 // canMount says what is missing before anything is started.
@@ -61,7 +98,7 @@ func canMount() error {
 }
 
 type demoFailCmd struct {
-	Site string `arg:"" help:"Site, or geo-config."`
+	Site string `arg:"" help:"Site, geo-config or console."`
 	Dir  string `help:"The demo's directory." default:"cartwheel-demo" type:"path"`
 }
 
@@ -72,7 +109,7 @@ func (*demoFailCmd) Help() string { return help("cartwheel demo fail tokyo") }
 func (c *demoFailCmd) Run(e *env) error { return ask(e, c.Dir, "fail", c.Site) }
 
 type demoHealCmd struct {
-	Site string `arg:"" help:"Site, or geo-config."`
+	Site string `arg:"" help:"Site, geo-config or console."`
 	Dir  string `help:"The demo's directory." default:"cartwheel-demo" type:"path"`
 }
 

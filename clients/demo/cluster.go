@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 
 	"cartwheel.dev/clients/bootstrap"
@@ -64,9 +63,16 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 	return nil
 }
 
-// register writes the sites, nodes and the user that the demo consists of.
+// userName is the user as whom the demo's own machine acts.
+const userName = "demo"
+
+// register writes the sites, nodes and users that the demo consists of.
 func (d *Demo) register(ctx context.Context) error {
-	plan := bootstrap.Plan{GeoConfig: d.geoAddress, AdminKey: d.path("admin.key"), UserKey: d.path("user.key"), User: "demo"}
+	others, err := d.consoleUsers()
+	if err != nil {
+		return err
+	}
+	plan := bootstrap.Plan{GeoConfig: d.geoAddress, AdminKey: d.path("admin.key"), UserKey: d.path("user.key"), User: userName, Others: others}
 	for _, s := range d.sites {
 		plan.Nodes = append(plan.Nodes, geoconfig.Node{ID: ids.Node(s.id), Site: ids.Site(s.name), Addresses: []string{s.listen}})
 	}
@@ -89,6 +95,9 @@ func (d *Demo) spawnNode(s *siteOf) (err error) {
 // writeContact writes how to reach the cluster, and how to administer it.
 func (d *Demo) writeContact(nodes []string) error {
 	admin := bootstrap.Admin{Cluster: d.cluster, GeoConfig: []string{d.geoAddress}, Key: d.path("user.key")}
-	return errors.Join(admin.Save(filepath.Join(filepath.Dir(d.contact), bootstrap.AdminName)),
+	if d.console.listen != "" {
+		admin.Console = d.console.url()
+	}
+	return errors.Join(admin.Save(d.adminFile()),
 		contact.File{Cluster: d.cluster, Nodes: nodes, UserKey: d.path("user.key"), Demo: true}.Save(d.contact))
 }

@@ -110,7 +110,7 @@ func shortTemp() string {
 }
 
 // Ask sends a request to the demo in dir: do is "fail" or "heal", name a site or
-// GeoConfigName.
+// GeoConfigName or ConsoleName.
 func Ask(ctx context.Context, dir, do, name string) error {
 	const op fault.Op = "demo.Ask"
 	state, err := Load(dir)
@@ -160,7 +160,7 @@ func (d *Demo) find(name string) (*siteOf, error) {
 		}
 		names = append(names, s.name)
 	}
-	return nil, fault.Errorf(fault.NotFound, "demo.find", name, "is no site of this demo; there are %v and %s", names, GeoConfigName)
+	return nil, fault.Errorf(fault.NotFound, "demo.find", name, "is no site of this demo; there are %v, %s and %s", names, GeoConfigName, ConsoleName)
 }
 
 func (d *Demo) failOne(name string) error {
@@ -170,6 +170,14 @@ func (d *Demo) failOne(name string) error {
 		}
 		d.geo.Kill()
 		d.say("killed %s: reads and writes go on; failover and new slices wait until it is back", name)
+		return nil
+	}
+	if name == ConsoleName {
+		if !d.console.gateway.Running() {
+			return fault.E(fault.NotFound, "demo.fail", name, "does not run")
+		}
+		d.console.gateway.Kill()
+		d.say("killed the gateway of the console")
 		return nil
 	}
 	s, err := d.find(name)
@@ -194,6 +202,9 @@ func (d *Demo) healOne(ctx context.Context, name string) error {
 		}
 		d.say("started %s again", name)
 		return nil
+	}
+	if name == ConsoleName {
+		return d.healConsole(ctx)
 	}
 	s, err := d.find(name)
 	if err != nil {

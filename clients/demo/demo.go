@@ -1,6 +1,6 @@
 // Package demo runs a whole Cartwheel on one machine: three sites of one node
-// each, the embedded geo-config, and a mount per site, every one a process of
-// its own, so that killing one is what losing a site is. It supervises and
+// each, the embedded geo-config, a mount per site and the console's gateway, every
+// one a process of its own, so that killing one is what losing a site is. It supervises and
 // nothing more: the processes are the real ones. One goroutine owns the
 // processes; the control socket only sends it requests.
 package demo
@@ -32,6 +32,7 @@ type Options struct {
 	Lease      time.Duration
 	Cartwheeld string // program
 	Cartwheel  string // program
+	Console    Console
 	Out        io.Writer
 	// Force, when it closes, ends an orderly stop: what still runs is killed.
 	Force <-chan struct{}
@@ -61,6 +62,8 @@ type State struct {
 	GeoConfig struct {
 		PID int `json:"pid"`
 	} `json:"geo_config"`
+	// Console is where people look at the cluster; nil: the demo has no console.
+	Console *ConsoleState `json:"console,omitempty"`
 }
 
 // Demo is a running demo. Run owns it.
@@ -70,6 +73,7 @@ type Demo struct {
 	geo      *supervisor.Child
 	sites    []*siteOf
 	contact  string
+	console  consoleOf
 	control  *control
 	cluster  ids.Cluster
 	requests chan request
@@ -162,6 +166,9 @@ func (d *Demo) save() error {
 		}
 		s.Sites = append(s.Sites, out)
 	}
+	if d.console.listen != "" {
+		s.Console = &ConsoleState{URL: d.console.url(), PID: d.console.gateway.PID(), Log: d.console.gateway.LogFile()}
+	}
 	return writeJSON(filepath.Join(d.opt.Dir, "demo.json"), s)
 }
 
@@ -205,5 +212,6 @@ func (d *Demo) welcome() {
 	d.say("  %s demo fail %s --dir %s    (kill -9 its node; the others go on)", program, first.name, d.opt.Dir)
 	d.say("  %s demo heal %s --dir %s", program, first.name, d.opt.Dir)
 	d.say("")
+	d.welcomeConsole()
 	d.say("ready; Ctrl-C ends it all")
 }

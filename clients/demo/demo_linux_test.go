@@ -35,7 +35,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case "geo-config", "node", "mount":
+		case "geo-config", "node", "mount", "run": // run is the gateway's
 			os.Exit(fakeChild(os.Args[1], os.Args[2:]))
 		case "whole-demo":
 			os.Exit(wholeDemo(os.Args[2]))
@@ -67,7 +67,10 @@ func fakeChild(what string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	site := flagOf(args, "--site")
-	if strings.HasPrefix(site, "dying") {
+	if what == "run" {
+		what, site = "gateway", strings.Join(args, " ")
+	}
+	if strings.HasPrefix(site, "dying") || flagOf(args, "--console") == "dying" {
 		fmt.Fprintln(os.Stderr, "the reason is written here")
 		return 3
 	}
@@ -115,7 +118,9 @@ func fakeGeoConfig(data, listen, admin string) (*wire.Host, func(), error) {
 		return nil, nil, err
 	}
 	server := geoserver.Serve(host, store, geoserver.Options{Allow: func(peer string, _ bool) error {
-		if peer != admin {
+		rows, err := store.Read(context.Background(), geoconfig.Query{Users: true})
+		isAdmin := func(u geoconfig.User) bool { return u.Admin && u.Key == peer }
+		if err != nil || peer != admin && !slices.ContainsFunc(rows.Users, isAdmin) {
 			return fault.E(fault.Unauthorized, "", peer, "")
 		}
 		return nil
@@ -195,16 +200,23 @@ const patience = 20 * time.Second
 
 func start(t *testing.T, dir string, sites ...string) *running {
 	t.Helper()
+	return startWith(t, Options{Dir: dir, Sites: sites, Mounts: true})
+}
+
+// startWith runs a demo whose programs are this one.
+func startWith(t *testing.T, o Options) *running {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{t: t, dir: dir, force: make(chan struct{}), done: make(chan error, 1), journal: filepath.Join(t.TempDir(), "journal")}
+	r := &running{t: t, dir: o.Dir, force: make(chan struct{}), done: make(chan error, 1), journal: filepath.Join(t.TempDir(), "journal")}
 	t.Setenv(journalEnv, r.journal)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	go func() {
-		r.done <- Run(ctx, Options{Dir: dir, Sites: sites, Mounts: true, Lease: time.Second, Cartwheeld: self, Cartwheel: self, Out: r, Force: r.force})
+		o.Lease, o.Cartwheeld, o.Cartwheel, o.Out, o.Force = time.Second, self, self, r, r.force
+		r.done <- Run(ctx, o)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -25,7 +25,7 @@ func checkSites(sites []string) error {
 	if len(sites) < 1 || len(sites) > maxSites {
 		return fault.Errorf(fault.Usage, op, "--sites", "names %d sites; between 1 and %d", len(sites), maxSites)
 	}
-	seen := map[string]bool{GeoConfigName: true}
+	seen := map[string]bool{GeoConfigName: true, ConsoleName: true}
 	for _, s := range sites {
 		if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" || seen[s] {
 			return fault.Errorf(fault.Usage, op, s, "is no site name, or is named twice: letters, digits, '-' and '_'")
@@ -109,6 +109,9 @@ func (d *Demo) start(ctx context.Context) error {
 		}
 		s.api = fmt.Sprintf("127.0.0.1:%d", port)
 	}
+	if err := d.chooseConsole(); err != nil {
+		return err
+	}
 	if err := d.register(ctx); err != nil {
 		return err
 	}
@@ -139,6 +142,12 @@ func (d *Demo) start(ctx context.Context) error {
 	}
 	if uid := os.Getuid(); uid > 0 { // else nobody could make anything in it
 		if err := bootstrap.Own(ctx, d.contact, uint32(uid), uint32(os.Getgid())); err != nil {
+			return err
+		}
+	}
+	if d.console.listen != "" {
+		d.say("starting the console")
+		if err := errors.Join(d.startConsole(ctx), d.makeLink(ctx)); err != nil {
 			return err
 		}
 	}
@@ -173,14 +182,15 @@ func (d *Demo) startMount(ctx context.Context, s *siteOf) (err error) {
 	return err
 }
 
-// stop ends everything, the mounts first, so that they can flush.
+// stop ends everything, the mounts first, so that they can flush, and with them
+// the gateway, so that nobody looks at what ends.
 func (d *Demo) stop() error {
 	var errs []error
 	var mounts, nodes []*supervisor.Child
 	for _, s := range d.sites {
 		mounts, nodes = append(mounts, s.mount), append(nodes, s.node)
 	}
-	errs = append(errs, supervisor.EndAll(mounts, d.opt.Force))
+	errs = append(errs, supervisor.EndAll(append(mounts, d.console.gateway), d.opt.Force))
 	for _, s := range d.sites {
 		if s.mount != nil {
 			_ = supervisor.Detach(s.mountPoint) // the mount has done it, mostly
@@ -196,7 +206,7 @@ func (d *Demo) stop() error {
 	}
 	if !d.opt.Keep {
 		_ = os.Remove(d.contact)
-		_ = os.Remove(filepath.Join(filepath.Dir(d.contact), bootstrap.AdminName))
+		_ = os.Remove(d.adminFile())
 		if err := os.RemoveAll(d.path()); err != nil {
 			return fault.Wrap(fault.IO, "demo.stop", d.path(), err)
 		}
