@@ -1,5 +1,5 @@
 import { Dialog } from "@base-ui/react/dialog";
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
 import { useLive } from "../live/provider";
 import { allPlaces } from "./nav";
 
@@ -22,12 +22,18 @@ function typing(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
-/** Listens for the keys that work on every page. */
+/** How soon the letter has to follow g, in milliseconds. */
+const together = 1200;
+
+/**
+ * Listens for the keys that work on every page, from the moment that a page is
+ * drawn: an effect after the drawing would miss a key that comes at once.
+ */
 export function useShortcuts(handlers: Handlers): void {
   const now = useRef(handlers);
   now.current = handlers;
-  useEffect(() => {
-    let prefix = 0;
+  useLayoutEffect(() => {
+    let prefix: number | undefined; // when g was pressed, if the last key was g
     const press = (e: KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "k") {
         e.preventDefault();
@@ -35,8 +41,9 @@ export function useShortcuts(handlers: Handlers): void {
         return;
       }
       if (e.ctrlKey || e.metaKey || e.altKey || typing(e.target) || keysAreOff() || document.querySelector('[role="dialog"]')) return;
-      if (e.timeStamp - prefix < 1200) {
-        prefix = 0;
+      const isSecond = prefix !== undefined && e.timeStamp - prefix < together;
+      prefix = undefined;
+      if (isSecond) {
         const place = allPlaces.find((p) => p.key === e.key);
         if (place) now.current.go(place.path);
         return;
