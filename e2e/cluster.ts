@@ -1,5 +1,5 @@
-// Starts what the tests look at: a demo cluster of real nodes, accounts of each
-// role, and the built console before the API of the first node.
+// Starts what the tests look at: a demo cluster of real nodes with its console's
+// gateway, and accounts of each role.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,6 @@ import { join, resolve } from "node:path";
 
 const root = resolve(import.meta.dirname, "..");
 const command = join(root, "bin", "cartwheel");
-
-/** Where the console is served. */
-export const address = "http://127.0.0.1:4173";
 
 /** The sites of the cluster. */
 export const sites = ["amsterdam", "boston", "tokyo"];
@@ -26,15 +23,28 @@ export function cartwheel(...words: string[]): string {
   return execFileSync(command, words, { cwd: folder, encoding: "utf8", timeout: 60_000 });
 }
 
-function until(child: ChildProcess, text: string, limit: number): Promise<void> {
+/** What a demo says of itself in demo.json. */
+export interface DemoState {
+  geo_config: { pid: number };
+  console: { url: string; pid: number };
+  sites: { name: string; node: string; node_pid: number }[];
+}
+
+/** What runs, as the demo says now. */
+export function demoState(): DemoState {
+  return JSON.parse(readFileSync(join(process.env["CARTWHEEL_E2E_FOLDER"] ?? "", "cartwheel-demo", "demo.json"), "utf8")) as DemoState;
+}
+
+/** Waits until the demo prints its line "ready", and returns all that it has printed. */
+function ready(child: ChildProcess, limit: number): Promise<string> {
   return new Promise((done, failed) => {
     let said = "";
-    const timer = setTimeout(() => failed(new Error(`no "${text}" within ${limit} ms: ${said}`)), limit);
+    const timer = setTimeout(() => failed(new Error(`not ready within ${limit} ms: ${said}`)), limit);
     const hear = (chunk: Buffer) => {
       said += chunk.toString();
-      if (!said.includes(text)) return;
+      if (!/^ready/m.test(said)) return;
       clearTimeout(timer);
-      done();
+      done(said);
     };
     child.stdout?.on("data", hear);
     child.stderr?.on("data", hear);
@@ -58,25 +68,22 @@ export default async function start(): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "cw-e2e-"));
   process.env["CARTWHEEL_E2E_FOLDER"] = folder;
   const demo = spawn(command, ["demo", "run", "--no-mounts", "--sites", sites.join(",")], { cwd: folder });
-  const children = [demo];
   const stop = async () => {
-    for (const child of children.reverse()) await end(child);
+    await end(demo);
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    await until(demo, "ready", 60_000);
-    const state = readFileSync(join(folder, "cartwheel-demo", "demo.json"), "utf8");
-    const api = /"api": "([^"]+)"/.exec(state)?.[1];
-    if (!api) throw new Error("the demo does not say where its API is");
+    const said = await ready(demo, 60_000);
+    const link = /^ +(http\S+\/sign-in#link=\S+)$/m.exec(said)?.[1];
+    if (!link) throw new Error(`the demo prints no sign-in link: ${said}`);
+    process.env["CARTWHEEL_E2E_LINK"] = link;
+    process.env["CARTWHEEL_E2E_ADDRESS"] = demoState().console.url;
     const secret = join(folder, "password");
     writeFileSync(secret, `${password}\n`);
     for (const role of accounts) {
       cartwheel("account", "add", role, "--role", role);
       cartwheel("account", "password", role, "--file", secret);
     }
-    const web = spawn(process.execPath, [join(root, "node_modules/vite/bin/vite.js"), "preview", "--host", "127.0.0.1", "--strictPort"], { cwd: join(root, "console"), env: { ...process.env, CARTWHEEL_API: api } });
-    children.push(web);
-    await until(web, "4173", 60_000);
   } catch (error) {
     await stop();
     throw error;

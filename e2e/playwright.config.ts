@@ -1,7 +1,7 @@
 import { defineConfig } from "@playwright/test";
 
 // The console in Chromium against a real cluster: cluster.ts starts a demo of
-// three sites and serves the built console before its API.
+// three sites, whose gateway serves the console.
 export default defineConfig({
   testDir: "tests",
   globalSetup: "./cluster.ts",
@@ -12,7 +12,7 @@ export default defineConfig({
   expect: { timeout: 15_000 },
   reporter: [["line"]],
   use: {
-    baseURL: "http://127.0.0.1:4173",
+    baseURL: process.env["CARTWHEEL_E2E_ADDRESS"] ?? "", // cluster.ts sets it before the first worker
     locale: "en-GB",
     timezoneId: "UTC",
     viewport: { width: 1280, height: 900 },

@@ -1,17 +1,30 @@
-import { expect, test } from "@playwright/test";
-import { address, cartwheel } from "../cluster";
+import { type Browser, expect, type Page, test } from "@playwright/test";
+import { cartwheel } from "../cluster";
 import { signIn } from "./people";
 
-test("a one-time link signs in, once, and leaves the address", async ({ page, browser }) => {
-  const link = /http\S+/.exec(cartwheel("console", "link", "administrator", "--console", address))![0];
+/** Opens a link, sees that it signs in, and that it does so once. */
+async function opensOnce(link: string, account: string, page: Page, browser: Browser): Promise<void> {
   await page.goto(link);
   await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+  await expect(page.getByRole("button", { name: `Account of ${account}` })).toBeVisible();
   expect(page.url()).not.toContain("link=");
   const other = await (await browser.newContext()).newPage();
   await other.goto(link);
-  await expect(other.getByRole("alert")).toBeVisible();
+  await expect(other.getByRole("alert")).toContainText("The link was used already, or has expired");
+  await expect(other.getByRole("alert")).toContainText("cartwheel console link");
   await expect(other.getByRole("button", { name: "Sign in" })).toBeVisible();
   await other.context().close();
+}
+
+test("the link that the demo prints makes its first visitor administrator, once", async ({ page, browser }) => {
+  await opensOnce(process.env["CARTWHEEL_E2E_LINK"]!, "admin", page, browser);
+  await page.goto("/settings");
+  await expect(page.getByRole("rowheader", { name: "admin", exact: true })).toBeVisible();
+});
+
+test("a link that a command makes signs in, once", async ({ page, browser }) => {
+  const link = /http\S+/.exec(cartwheel("console", "link", "operator"))![0];
+  await opensOnce(link, "operator", page, browser);
 });
 
 test("a wrong password is refused without a word about the account", async ({ page }) => {
