@@ -37,6 +37,9 @@ type Options struct {
 	// Grace is for how long a session that was checked goes on, as a viewer's,
 	// while the store cannot be reached; default 10 minutes.
 	Grace time.Duration
+	// Patience bounds how long a session that was checked waits for the store, which
+	// itself may try for longer; default 2 seconds.
+	Patience time.Duration
 	// Cost of a password's hash.
 	Cost Cost
 	// Limits of guessing.
@@ -53,6 +56,7 @@ func (o Options) withDefaults() Options {
 	o.Idle = orDefault(o.Idle, 30*time.Minute)
 	o.Absolute = orDefault(o.Absolute, 12*time.Hour)
 	o.Grace = orDefault(o.Grace, 10*time.Minute)
+	o.Patience = orDefault(o.Patience, 2*time.Second)
 	o.Cost = o.Cost.withDefaults()
 	o.Limits = o.Limits.withDefaults()
 	return o
@@ -72,8 +76,11 @@ type Service struct {
 	accounts *throttle // failures by the name that was tried
 	origins  *throttle // failures by the address that tried
 
-	mu      sync.Mutex // guards checked
+	mu      sync.Mutex // guards the rest
 	checked map[string]checkedSession
+	// silent is until when sessions that were checked do not ask the store, because
+	// it did not answer.
+	silent time.Time
 }
 
 // New returns a Service over a store.

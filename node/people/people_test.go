@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +34,17 @@ type world struct {
 // failing is a store that can be away.
 type failing struct {
 	geoconfig.Store
-	err error
+	err   error
+	reads atomic.Int32
+	hangs bool // until the caller gives up
 }
 
 func (f *failing) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, error) {
+	f.reads.Add(1)
+	if f.hangs {
+		<-ctx.Done()
+		return geoconfig.Rows{}, ctx.Err()
+	}
 	if f.err != nil {
 		return geoconfig.Rows{}, f.err
 	}
@@ -237,6 +245,53 @@ func TestAuthenticate_OutlivesTheStoreAsAViewer(t *testing.T) {
 	w.store.err = nil
 	if out := w.authenticates(w.Service, token, fault.None); out.Role != Administrator || out.IsDegraded {
 		t.Errorf("with the store again: %+v", out)
+	}
+}
+
+func TestAuthenticate_AsksASilentStoreSeldom(t *testing.T) {
+	w := newWorld(t)
+	w.add("ann", Administrator)
+	token, never := w.signIn("ann"), w.signIn("ann")
+	w.authenticates(w.Service, token, fault.None)
+	w.store.err = fault.E(fault.Unreachable, "test", "", "away")
+	before := w.store.reads.Load()
+	for range 10 {
+		if out := w.authenticates(w.Service, token, fault.None); out.Role != Viewer || !out.IsDegraded {
+			t.Errorf("got %+v, want a viewer", out)
+		}
+	}
+	if asked := w.store.reads.Load() - before; asked != 1 {
+		t.Errorf("ten requests asked the store %d times, want once", asked)
+	}
+	w.authenticates(w.Service, never, fault.Unreachable) // it was not checked before: the store has to know
+	w.store.err, w.now = nil, w.now.Add(silence)
+	if out := w.authenticates(w.Service, token, fault.None); out.Role != Administrator || out.IsDegraded {
+		t.Errorf("with the store again: %+v", out)
+	}
+}
+
+func TestAuthenticate_BoundsTheWaitForTheStore(t *testing.T) {
+	w := newWorld(t)
+	w.o.Patience = time.Millisecond
+	w.add("ann", Administrator)
+	token := w.signIn("ann")
+	w.authenticates(w.Service, token, fault.None)
+	w.store.hangs = true
+	if out := w.authenticates(w.Service, token, fault.None); out.Role != Viewer || !out.IsDegraded {
+		t.Errorf("got %+v, want a viewer", out)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	other := w.node()
+	w.store.hangs = false
+	w.authenticates(other, token, fault.None)
+	w.store.hangs = true
+	if _, err := other.Authenticate(gone, token); err != nil {
+		t.Fatal(err)
+	}
+	w.store.hangs = false
+	if out := w.authenticates(other, token, fault.None); out.IsDegraded {
+		t.Error("a caller that had gone made the store count as away")
 	}
 }
 

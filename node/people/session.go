@@ -126,9 +126,14 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Session, erro
 	}
 	now := s.o.Wall()
 	sessionKey, accountKey := geoconfig.RecordKey{Kind: sessionKind, Name: id}, geoconfig.RecordKey{Kind: accountKind, Name: name}
-	found, err := s.find(ctx, sessionKey, accountKey)
+	asking, cancel, remembered := s.besideStore(ctx, id, now)
+	defer cancel()
+	if remembered != nil {
+		return *remembered, nil
+	}
+	found, err := s.find(asking, sessionKey, accountKey)
 	if err != nil {
-		return s.recall(id, now, err)
+		return s.recall(ctx, id, now, err)
 	}
 	r, isThere := found[sessionKey]
 	of, hasAccount := found[accountKey]
@@ -149,7 +154,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Session, erro
 		return Session{}, errSignedOut
 	}
 	if now.Sub(time.Unix(0, b.SeenNS)) >= s.o.Idle/touches {
-		s.touch(ctx, &b, now)
+		s.touch(asking, &b, now)
 	}
 	out := s.shown(b, a.Role)
 	s.remember(out, now)
@@ -183,17 +188,55 @@ func (s *Service) remember(out Session, now time.Time) {
 	s.checked[out.ID] = checkedSession{out, now}
 }
 
-// recall answers for a store that cannot be reached.
-func (s *Service) recall(id string, now time.Time, cause error) (Session, error) {
+// besideStore returns a remembered session where the store was silent a moment
+// ago. Else it returns the context with which to ask the store; for a session that
+// is remembered that ends soon. A page makes several requests: were each to wait
+// for a store that is away, the console would stand still.
+func (s *Service) besideStore(ctx context.Context, id string, now time.Time) (context.Context, context.CancelFunc, *Session) {
+	out, isKnown := s.remembered(id, now)
+	if !isKnown {
+		return ctx, func() {}, nil
+	}
+	s.mu.Lock()
+	isSilent := now.Before(s.silent)
+	s.mu.Unlock()
+	if isSilent {
+		return ctx, func() {}, &out
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Patience)
+	return ctx, cancel, nil
+}
+
+// recall answers for a store that cannot be reached, and notes that it is silent.
+// Only a session that was good notes it: strangers have no say in that.
+func (s *Service) recall(ctx context.Context, id string, now time.Time, cause error) (Session, error) {
+	out, isKnown := s.remembered(id, now)
+	if !isKnown {
+		return Session{}, cause
+	}
+	if ctx.Err() == nil { // else the caller has gone, which says nothing of the store
+		s.mu.Lock()
+		s.silent = s.o.Wall().Add(silence)
+		s.mu.Unlock()
+	}
+	return out, nil
+}
+
+// remembered is a session that was found good within the grace period. While the
+// store is away it is a viewer's.
+func (s *Service) remembered(id string, now time.Time) (Session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.checked[id]
 	if !ok || now.Sub(c.at) > s.o.Grace || !now.Before(c.session.Expires) {
-		return Session{}, cause
+		return Session{}, false
 	}
 	c.session.Role, c.session.IsDegraded = Viewer, true
-	return c.session, nil
+	return c.session, true
 }
+
+// silence is for how long a store that did not answer is not asked again.
+const silence = 5 * time.Second
 
 func (s *Service) forget(id string) {
 	s.mu.Lock()
