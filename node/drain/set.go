@@ -16,9 +16,9 @@ import (
 const setTries = 10
 
 // Set writes into the rows of nodes that they are to be left, or not any more, in
-// one batch. It changes nothing where the rows say so already. Errors: NotFound,
-// NotSupported (a node's program is too old to know), and those of
-// geoconfig.Store.
+// one batch. It changes nothing where the rows say so already. An order that names a
+// revision is for one node. Errors: NotFound, NotSupported (a node's program is too
+// old to know), and those of geoconfig.Store.
 func Set(ctx context.Context, store geoconfig.Store, o changes.Order, nodes []ids.Node, on bool) error {
 	const op fault.Op = "drain.Set"
 	action := "node.undrain"
@@ -45,13 +45,16 @@ func Set(ctx context.Context, store geoconfig.Store, o changes.Order, nodes []id
 				continue
 			}
 			row.Draining = on
+			if o.Match != 0 {
+				row.Revision = o.Match
+			}
 			b.Nodes = append(b.Nodes, row)
 			b.Audit = append(b.Audit, o.Record(action, row.Key(), "at "+string(row.Site)))
 		}
 		if len(b.Nodes) == 0 {
 			return nil
 		}
-		if _, err = o.ApplyRecorded(ctx, store, b); err == nil || !fault.Is(err, fault.Conflict) || try == setTries {
+		if _, err = o.ApplyRecorded(ctx, store, b); err == nil || !fault.Is(err, fault.Conflict) || o.Match != 0 || try == setTries {
 			return err
 		}
 	}

@@ -111,8 +111,8 @@ func names(perSite map[ids.Site]int) string {
 const setTries = 10
 
 // Set gives a slice another policy and returns its new row. It changes nothing
-// where the policy is that already. Errors: NotFound, those of Check, and those
-// of geoconfig.Store.
+// where the policy is that already. Errors: NotFound, Conflict (the row has another
+// revision than the order's), those of Check, and those of geoconfig.Store.
 func Set(ctx context.Context, store geoconfig.Store, o changes.Order, id ids.Slice, c Change) (geoconfig.SliceRow, error) {
 	const op fault.Op = "policy.Set"
 	for try := 1; ; try++ {
@@ -131,16 +131,19 @@ func Set(ctx context.Context, store geoconfig.Store, o changes.Order, id ids.Sli
 		if err := Check(p, rows.Nodes); err != nil {
 			return row, err
 		}
-		from := row.Epoch
+		from, stale := row.Epoch, o.Match != 0 && o.Match != row.Revision
+		if stale {
+			from = row.Epoch + 1 // no row has it: only what was done under the key before goes through
+		}
 		row.Policy = p
-		row.Epoch++
+		row.Epoch = from + 1
 		rev, err := o.Apply(ctx, store, geoconfig.Batch{Slices: []geoconfig.SliceSwap{{From: from, Row: row}}}, "slice.policy", geoconfig.SliceKey(id),
 			fmt.Sprintf("level %d, sites %d, home %s", p.Level, p.Sites, p.Home))
 		if err == nil {
 			row.Revision = rev
 			return row, nil
 		}
-		if !fault.Is(err, fault.Conflict) || try == setTries {
+		if !fault.Is(err, fault.Conflict) || stale || try == setTries {
 			return row, err
 		}
 	}

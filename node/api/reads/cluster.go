@@ -3,9 +3,12 @@ package reads
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/api/events"
 	"cartwheel.dev/node/api/index"
 	"cartwheel.dev/node/api/view"
@@ -22,12 +25,14 @@ type judged struct {
 	counts view.Counts
 	room   view.Capacity
 	fresh  view.Freshness
+	// versions are those of the nodes that answer.
+	versions map[string][]ids.Node
 }
 
 // judge asks the nodes, counts, and says what is wrong.
 func (s *Reads) judge(ctx context.Context) judged {
 	nodes, said := s.nodeStates(ctx)
-	j := judged{fresh: freshOf(s, nodes, said)}
+	j := judged{fresh: freshOf(s, nodes, said), versions: map[string][]ids.Node{}}
 	isUp, sessions := up(said), 0
 	sitesUp := map[ids.Site]bool{}
 	away := !j.fresh.GeoConfig.Reachable
@@ -44,6 +49,7 @@ func (s *Reads) judge(ctx context.Context) judged {
 			continue
 		}
 		j.counts.NodesUp++
+		j.versions[r.Value.Version] = append(j.versions[r.Value.Version], n.ID)
 		sitesUp[n.Site] = true
 		sessions += r.Value.Sessions
 		away = away || !r.Value.GeoConfig.Reachable
@@ -96,10 +102,14 @@ func (s *Reads) judgeSlices(c *view.Counts, isUp func(ids.Node) bool) []health.C
 // GetOverview sums up how the cluster is.
 func (s *Reads) GetOverview(ctx context.Context, _ *view.None) (*view.Answer[view.Overview], error) {
 	j := s.judge(ctx)
-	out := view.Overview{Cluster: s.o.Directory.Cluster().ID, Healthy: len(j.causes) == 0, Sentence: health.Sentence(j.causes, j.counts.Nodes, j.counts.Sites),
+	cluster := s.o.Directory.Cluster()
+	out := view.Overview{Cluster: cluster.ID, Feature: view.Feature{Level: cluster.Feature, Known: version.Feature}, Versions: []view.Version{}, Healthy: len(j.causes) == 0, Sentence: health.Sentence(j.causes, j.counts.Nodes, j.counts.Sites),
 		Causes: []view.Cause{}, Counts: j.counts, Capacity: j.room, Served: view.Served{Node: s.o.Self, Site: s.o.Site, Version: s.o.Version}, Revision: j.fresh.GeoConfig.Revision, Freshness: j.fresh}
 	for _, c := range j.causes {
 		out.Causes = append(out.Causes, view.Cause{Kind: string(c.Kind), Severity: string(c.Severity), Text: c.Text, Subject: c.Subject})
+	}
+	for _, v := range slices.Sorted(maps.Keys(j.versions)) {
+		out.Versions = append(out.Versions, view.Version{Version: v, Nodes: j.versions[v]})
 	}
 	return &view.Answer[view.Overview]{Body: out}, nil
 }

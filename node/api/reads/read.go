@@ -49,10 +49,35 @@ func up(said map[ids.Node]gather.Reading[status.Node]) func(ids.Node) bool {
 func (s *Reads) ListNodes(ctx context.Context, _ *view.None) (*view.Answer[view.List[view.Node]], error) {
 	nodes, said := s.nodeStates(ctx)
 	var out []view.Node
+	left := s.leftAt(nodes)
 	for _, n := range nodes {
-		out = append(out, view.OfNode(n, said[n.ID]))
+		out = append(out, view.OfNode(n, said[n.ID], left[n.ID]))
 	}
 	return view.ListOf(out, freshOf(s, nodes, said)), nil
+}
+
+// leftAt counts what each node has that is being drained, without the sizes.
+func (s *Reads) leftAt(nodes []geoconfig.Node) map[ids.Node]*view.Left {
+	left := map[ids.Node]*view.Left{}
+	for _, n := range nodes {
+		if n.Draining {
+			left[n.ID] = &view.Left{}
+		}
+	}
+	if len(left) == 0 {
+		return left
+	}
+	s.index.Each(func(r *geoconfig.SliceRow) {
+		for _, m := range r.Members {
+			if l := left[m.Node]; l != nil {
+				l.Slices++
+			}
+		}
+		if l := left[r.Active]; l != nil {
+			l.Active++
+		}
+	})
+	return left
 }
 
 type nodeInput struct {
@@ -66,7 +91,7 @@ func (s *Reads) GetNode(ctx context.Context, in *nodeInput) (*view.Answer[view.N
 		return nil, fault.E(fault.NotFound, "reads.GetNode", "nodes/"+in.ID, "is no node of the roster")
 	}
 	_, said := s.nodeStates(ctx)
-	return view.One(n.Revision, view.OfNode(n, said[n.ID])), nil
+	return view.One(n.Revision, view.OfNode(n, said[n.ID], s.leftAt([]geoconfig.Node{n})[n.ID])), nil
 }
 
 // viewSites joins the sites' rows with what stands there.

@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/api/view"
+	"cartwheel.dev/node/drain"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/whatif"
 )
@@ -42,6 +43,20 @@ func (s *Reads) WhatIf(ctx context.Context, in *struct{ Body view.WhatIf }) (*vi
 		return nil, err
 	}
 	return &view.Answer[view.Prediction]{Body: view.OfPrediction(&o, f)}, nil
+}
+
+// CheckDrain says what draining nodes would do, by the rows that this node knows and
+// by what the nodes say now. It changes nothing. It shares the turn of predictions.
+// Errors: NotFound, Overloaded.
+func (s *Reads) CheckDrain(ctx context.Context, nodes []ids.Node) (drain.Verdict, error) {
+	select {
+	case s.predicting <- struct{}{}:
+		defer func() { <-s.predicting }()
+	default:
+		return drain.Verdict{}, fault.E(fault.Overloaded, "reads.CheckDrain", "drain", "a prediction is being made")
+	}
+	state, _ := s.whatIfState(ctx)
+	return drain.Check(state, nodes)
 }
 
 // whatIfState gathers what a prediction starts from.

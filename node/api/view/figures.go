@@ -14,10 +14,24 @@ type Overview struct {
 	Causes   []Cause     `json:"causes" nullable:"false" doc:"What is wrong, the worst first."`
 	Counts   Counts      `json:"counts"`
 	Capacity Capacity    `json:"capacity"`
+	Feature  Feature     `json:"feature"`
+	Versions []Version   `json:"versions" nullable:"false" doc:"What the nodes that answer run; more than one while they are being updated."`
 	// Served names the node that answered.
 	Served    Served       `json:"served_by"`
 	Revision  ids.Revision `json:"revision"`
 	Freshness Freshness    `json:"freshness"`
+}
+
+// Feature is how new the nodes are by the features that they know.
+type Feature struct {
+	Level int `json:"level" doc:"The level that is switched on: the lowest that a node knows."`
+	Known int `json:"known" doc:"The highest level that the answering node knows."`
+}
+
+// Version is a version with the nodes that run it.
+type Version struct {
+	Version string     `json:"version"`
+	Nodes   []ids.Node `json:"nodes" nullable:"false"`
 }
 
 // Served is the node that answered.

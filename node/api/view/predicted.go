@@ -15,7 +15,7 @@ type WhatIf struct {
 
 // WhatIfChange is one change. The values that its kind does not need are left out.
 type WhatIfChange struct {
-	Kind  string             `json:"kind" enum:"lose_site,lose_node,add_site,move_active,set_level"`
+	Kind  string             `json:"kind" enum:"lose_site,lose_node,add_site,move_active,set_level,set_home,drain_node,drain_site"`
 	Site  string             `json:"site,omitempty" maxLength:"63"`
 	Node  string             `json:"node,omitempty" maxLength:"128"`
 	Slice uint32             `json:"slice,omitempty"`

@@ -84,6 +84,8 @@ type Node struct {
 	Incarnation ids.Incarnation `json:"incarnation"`
 	Version     string          `json:"version,omitempty"`
 	State       string          `json:"state" enum:"up,unreachable,never_started"`
+	Draining    bool            `json:"draining" doc:"Its slices are leaving it."`
+	Left        *Left           `json:"left,omitempty" doc:"What it still has; absent: it is not being drained."`
 	Coordinate  Coordinate      `json:"coordinate"`
 	Revision    ids.Revision    `json:"revision"`
 	// Live is what the node last said of itself; absent: it never answered.

@@ -35,10 +35,11 @@ func OfProbe(from geoconfig.Node, l status.Link) ProbedLink {
 	return out
 }
 
-// OfNode shows a node's row with its last word.
-func OfNode(n geoconfig.Node, r gather.Reading[status.Node]) Node {
+// OfNode shows a node's row with its last word, and what it still has where it is
+// being drained; nil: it is not.
+func OfNode(n geoconfig.Node, r gather.Reading[status.Node], left *Left) Node {
 	out := Node{ID: n.ID, Site: n.Site, Addresses: NotNil(n.Addresses), Incarnation: n.Incarnation, Version: n.Version, State: "up",
-		Coordinate: OfCoordinate(status.Coordinate(n.Coordinate)), Revision: n.Revision}
+		Draining: n.Draining, Left: left, Coordinate: OfCoordinate(status.Coordinate(n.Coordinate)), Revision: n.Revision}
 	switch {
 	case n.Incarnation == 0:
 		out.State = "never_started"
