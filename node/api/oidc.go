@@ -52,6 +52,21 @@ func (s *Server) issuer() (*issuer.Client, error) {
 	return s.o.Issuer, nil
 }
 
+// SignInWays are the ways in which people may sign in at the answering node.
+type SignInWays struct {
+	Password bool   `json:"password" doc:"By a name and a password, and by one-time links."`
+	Issuer   string `json:"issuer,omitempty" doc:"The OIDC provider, to which GET /session/oidc leads; absent: there is none."`
+}
+
+// getWays says how people may sign in, to those who have not yet.
+func (s *Server) getWays(context.Context, *view.None) (*view.Answer[SignInWays], error) {
+	out := SignInWays{Password: s.o.People != nil}
+	if i, err := s.issuer(); err == nil {
+		out.Issuer = i.Name()
+	}
+	return &view.Answer[SignInWays]{Body: out}, nil
+}
+
 func (s *Server) beginOIDC(ctx context.Context, _ *view.None) (*redirect, error) {
 	i, err := s.issuer()
 	if err != nil {

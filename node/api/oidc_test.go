@@ -74,3 +74,13 @@ func TestOIDC_SignsInNoStranger(t *testing.T) {
 		t.Errorf("whom the provider refused is sent to %s", w.Header().Get("Location"))
 	}
 }
+
+func TestWays_NameTheProvider(t *testing.T) {
+	c := newConsole(t)
+	if got := c.browser().send(http.StatusOK, "GET", "/session/ways", nil).Body.String(); !strings.Contains(got, `"password":true`) || !strings.Contains(got, `"issuer":"`+c.idp.URL) {
+		t.Errorf("got %s, want the provider %s", got, c.idp.URL)
+	}
+	if got := newFleet(t, 1).request(http.MethodGet, "/api/v1/session/ways", "", nil).Body.String(); !strings.Contains(got, `"password":true`) || strings.Contains(got, "issuer") {
+		t.Errorf("without a provider: got %s", got)
+	}
+}

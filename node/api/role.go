@@ -95,6 +95,7 @@ var roles = map[string]Role{
 	"POST /api/v1/session":                Public,
 	"DELETE /api/v1/session":              Viewer,
 	"PUT /api/v1/session/password":        Viewer,
+	"GET /api/v1/session/ways":            Public,
 	"GET /api/v1/session/oidc":            Public,
 	"GET /api/v1/session/oidc/callback":   Public,
 	"PUT /api/v1/accounts/{name}/subject": Administrator,

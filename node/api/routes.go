@@ -76,8 +76,9 @@ func (s *Server) registerPeople() {
 	route(s, http.MethodPost, base+"/accounts/{name}/link", "make-link", "Make a one-time link that signs an account in", s.makeLink)
 }
 
-// registerIssuer adds the routes of the provider.
+// registerIssuer adds the routes of the OIDC provider, and one that names it.
 func (s *Server) registerIssuer() {
+	route(s, http.MethodGet, base+"/session/ways", "get-sign-in-ways", "Show how people may sign in", s.getWays)
 	route(s, http.MethodGet, base+"/session/oidc", "begin-oidc", "Send the browser to the OIDC provider", s.beginOIDC)
 	route(s, http.MethodGet, CallbackPath, "finish-oidc", "Sign in whom the OIDC provider sent back", s.finishOIDC)
 }
