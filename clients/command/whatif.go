@@ -17,6 +17,9 @@ type whatIfCmd struct {
 	LoseSite    []string      `placeholder:"SITE" help:"All nodes of the site are gone. May be repeated, as all of these."`
 	LoseNode    []string      `placeholder:"NODE" help:"The node is gone: its ID, or the end of it."`
 	AddSite     []string      `sep:"none" placeholder:"SITE:NODES:OTHER=RTT,..." help:"There is a new site with so many nodes, so far from others: oslo:2:paris=30ms,boston=95ms."`
+	DrainNode   []string      `placeholder:"NODE" help:"The slices leave the node: its ID, or the end of it."`
+	DrainSite   []string      `placeholder:"SITE" help:"The slices leave all nodes of the site."`
+	Home        []string      `placeholder:"SLICE=SITE" help:"The slice has its home at the site, to which its active follows."`
 	Level       []string      `placeholder:"SLICE=COPIES" help:"The slice has so many copies."`
 	Move        []string      `placeholder:"SLICE=SITE" help:"The slice's member at the site becomes its active."`
 	Rate        float64       `placeholder:"MBIT" help:"Mbit/s from one site to another, to tell how long copies take."`
@@ -46,7 +49,7 @@ func (w whatIfCmd) Run(e *env) error {
 		return err
 	}
 	for i := range changes {
-		if changes[i].Kind != whatif.LoseNode {
+		if changes[i].Kind != whatif.LoseNode && changes[i].Kind != whatif.DrainNode {
 			continue
 		}
 		chosen, err := choose(c.Nodes(), []string{string(changes[i].Node)})
@@ -54,7 +57,7 @@ func (w whatIfCmd) Run(e *env) error {
 			return err
 		}
 		if len(chosen) > 1 {
-			return fault.Errorf(fault.Usage, opWhatIf, string(changes[i].Node), "names %d nodes; write more of the ID, or use --lose-site", len(chosen))
+			return fault.Errorf(fault.Usage, opWhatIf, string(changes[i].Node), "names %d nodes; write more of the ID, or name the site", len(chosen))
 		}
 		changes[i].Node = ids.Node(chosen[0])
 	}
@@ -65,8 +68,8 @@ func (w whatIfCmd) Run(e *env) error {
 	return e.print(o, whatIfView{o, w.FailedAfter}.text)
 }
 
-// changes reads the words: losses first, then sites that are added, levels, and
-// moves.
+// changes reads the words: losses first, then sites that are added, drains, and what
+// becomes different for single slices.
 func (w whatIfCmd) changes() ([]whatif.Change, error) {
 	if w.Rate < 0 {
 		return nil, fault.Errorf(fault.Usage, opWhatIf, "--rate", "is %v; above 0", w.Rate)
@@ -84,6 +87,26 @@ func (w whatIfCmd) changes() ([]whatif.Change, error) {
 			return nil, err
 		}
 		out = append(out, x)
+	}
+	for _, s := range w.DrainSite {
+		out = append(out, whatif.Change{Kind: whatif.DrainSite, Site: ids.Site(s)})
+	}
+	for _, n := range w.DrainNode {
+		out = append(out, whatif.Change{Kind: whatif.DrainNode, Node: ids.Node(n)})
+	}
+	ofSlices, err := w.ofSlices()
+	return append(out, ofSlices...), err
+}
+
+// ofSlices reads the homes, the levels and the moves.
+func (w whatIfCmd) ofSlices() ([]whatif.Change, error) {
+	var out []whatif.Change
+	for _, s := range w.Home {
+		slice, site, err := ofSlice("--home", s, "SITE")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, whatif.Change{Kind: whatif.SetHome, Slice: slice, Site: ids.Site(site)})
 	}
 	for _, s := range w.Level {
 		slice, value, err := ofSlice("--level", s, "COPIES")

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -44,5 +45,14 @@ func TestWhatIf_SaysTheOutcomeInWords(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, b.String())
 		}
+	}
+}
+
+func TestWhatIf_ReadsDrainsAndHomes(t *testing.T) {
+	got, err := whatIfCmd{Home: []string{"1=oslo"}, Level: []string{"2=3"}, DrainNode: []string{"n"}, DrainSite: []string{"tokyo"}, LoseSite: []string{"rome"}}.changes()
+	want := []whatif.Change{{Kind: whatif.LoseSite, Site: "rome"}, {Kind: whatif.DrainSite, Site: "tokyo"}, {Kind: whatif.DrainNode, Node: "n"},
+		{Kind: whatif.SetHome, Slice: 1, Site: "oslo"}, {Kind: whatif.SetLevel, Slice: 2, Level: 3}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v (%v), want %+v", got, err, want)
 	}
 }
