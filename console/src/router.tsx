@@ -76,7 +76,7 @@ const routes = [
   createRoute({ ...page("/settings"), validateSearch: z.object({ tab: z.enum(["people", "users", "tokens", "node"]).default("people").catch("people") }), component: lazyRouteComponent(() => import("./pages/Settings"), "Settings") }),
 ] as const;
 
-const signIn = createRoute({ getParentRoute: () => root, path: "/sign-in", validateSearch: z.object({ to: z.string().max(2048).optional().catch(undefined) }), component: SignIn });
+const signIn = createRoute({ getParentRoute: () => root, path: "/sign-in", validateSearch: z.object({ to: z.string().max(2048).optional().catch(undefined), failed: text }), component: SignIn });
 
 function NoPage() {
   return (

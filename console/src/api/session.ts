@@ -1,5 +1,5 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { answered, setCsrf } from "./call";
+import { answered, base, setCsrf } from "./call";
 import * as sdk from "./generated";
 
 /** What an account may do; each role may do all that the ones before it may. */
@@ -19,6 +19,12 @@ export const sessionQuery = () => queryOptions({ queryKey: ["session"], queryFn:
 export function signIn(body: sdk.SignIn): Promise<sdk.SessionView> {
   return answered(sdk.signIn({ body })).then(entered);
 }
+
+/** Asks how people may sign in. */
+export const waysQuery = () => queryOptions({ queryKey: ["ways"], queryFn: ({ signal }) => answered(sdk.getSignInWays({ signal })), staleTime: 60_000 });
+
+/** The address that leads to the OIDC provider. */
+export const oidcPath = `${base}/session/oidc`;
 
 /** Who is signed in. */
 export function useSession() {

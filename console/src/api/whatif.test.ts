@@ -28,12 +28,15 @@ test("a draft is the command that asks the same", () => {
     [
       { kind: "lose_site", site: "tokyo" },
       { kind: "add_site", site: "oslo", nodes: 2, rtt_ms: { paris: 30, boston: 95 } },
+      { kind: "drain_node", node: "QeKx" },
+      { kind: "drain_site", site: "boston" },
+      { kind: "set_home", slice: 7, site: "rome" },
       { kind: "move_active", slice: 7, site: "paris" },
       { kind: "set_level", slice: 7, level: 4 },
     ],
     { rate_bytes_per_s: 25_000_000, failed_after_ms: 1_800_000 },
   );
-  expect(command).toBe("cartwheel what-if --lose-site tokyo --add-site oslo:2:paris=30ms,boston=95ms --move 7=paris --level 7=4 --rate 200 --failed-after 30m");
+  expect(command).toBe("cartwheel what-if --lose-site tokyo --add-site oslo:2:paris=30ms,boston=95ms --drain-node QeKx --drain-site boston --home 7=rome --move 7=paris --level 7=4 --rate 200 --failed-after 30m");
 });
 
 test("a name that a shell would read is quoted", () => {

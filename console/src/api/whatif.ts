@@ -30,7 +30,10 @@ export function asCommand(changes: WhatIfChange[], a: Assumptions): string {
     else if (c.kind === "add_site") {
       const far = Object.entries(c.rtt_ms ?? {}).map(([site, ms]) => `${site}=${ms}ms`);
       words.push("--add-site", [c.site, c.nodes ?? 1, far.join(",")].join(":"));
-    } else if (c.kind === "move_active") words.push("--move", `${c.slice}=${c.site}`);
+    } else if (c.kind === "drain_node") words.push("--drain-node", c.node ?? "");
+    else if (c.kind === "drain_site") words.push("--drain-site", c.site ?? "");
+    else if (c.kind === "set_home") words.push("--home", `${c.slice}=${c.site}`);
+    else if (c.kind === "move_active") words.push("--move", `${c.slice}=${c.site}`);
     else words.push("--level", `${c.slice}=${c.level}`);
   }
   if (a.rate_bytes_per_s) words.push("--rate", String((a.rate_bytes_per_s * 8) / 1e6));

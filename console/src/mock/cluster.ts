@@ -44,6 +44,8 @@ export const nodes: sdk.Node[] = names.map(({ id, site }, i) => ({
   incarnation: 1,
   version: "0.1.0",
   state: id === silent ? "unreachable" : "up",
+  draining: i === 4,
+  ...(i === 4 ? { left: { slices: 61, active: 12 } } : {}),
   coordinate: { vector_ms: positions.get(id)!, height_ms: 1.5, error: 0.08 },
   revision: 12 + i,
   live: {

@@ -3,8 +3,9 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { answered, newKey } from "../api/call";
 import * as sdk from "../api/generated";
+import { drain, type Drained, type PolicyChange, undrain } from "../api/operate";
 import { useLacks } from "../api/session";
-import { plural } from "../format";
+import { plural, shortId } from "../format";
 import { Button, Card, Mark } from "../ui/kit";
 import { ChangeFailure } from "../ui/states";
 import type { Draft } from "./draft";
@@ -25,8 +26,28 @@ async function handOver(id: number, site: string): Promise<void> {
   await answered(sdk.handOverSlice({ path: { id }, body: { node: member.node } }));
 }
 
+/** What a slice was like before the draft. */
+interface Before {
+  active: string;
+  policy: sdk.Policy;
+}
+
+/** The slices that a draft changes. */
+function slicesOf(d: Draft): Set<number> {
+  return new Set([...(d.move ?? []), ...(d.level ?? []), ...(d.home ?? [])].map((x) => x.slice));
+}
+
+function drainStep(of: Drained, name: string): Step {
+  return { text: `Drain ${name}`, run: () => drain(of, {}), undo: { text: `End the drain of ${name}`, run: () => undrain(of) } };
+}
+
+function policyStep(id: number, text: string, to: PolicyChange, back: PolicyChange | undefined): Step {
+  const set = (key: string, body: PolicyChange) => answered(sdk.setSlicePolicy({ headers: { "Idempotency-Key": key }, path: { id }, body }));
+  return { text, run: (key) => set(key, to), ...(back ? { undo: { text: `Undo: ${text}`, run: (key: string) => set(key, back) } } : {}) };
+}
+
 /** What of the draft the API can do, and what it cannot, with the reason. */
-function plan(d: Draft, homes: Map<number, string>): { steps: Step[]; left: string[] } {
+function plan(d: Draft, before: Map<number, Before>): { steps: Step[]; left: string[] } {
   const steps: Step[] = [];
   const left: string[] = [];
   for (const a of d.add ?? []) {
@@ -37,15 +58,24 @@ function plan(d: Draft, homes: Map<number, string>): { steps: Step[]; left: stri
     });
     left.push(`Its ${plural(a.nodes, "node")} join with tokens: see Settings, Tokens.`);
   }
+  for (const name of d.drainSite ?? []) steps.push(drainStep({ kind: "site", name }, name));
+  for (const id of d.drainNode ?? []) steps.push(drainStep({ kind: "node", id }, `node ${shortId(id)}`));
+  for (const h of d.home ?? []) {
+    const was = before.get(h.slice)?.policy;
+    steps.push(policyStep(h.slice, `Set the home of slice ${h.slice} to ${h.site}`, { home: h.site }, was && { home: was.home }));
+  }
+  for (const l of d.level ?? []) {
+    const was = before.get(l.slice)?.policy;
+    steps.push(policyStep(l.slice, `Set the copies of slice ${l.slice} to ${l.level}`, { level: l.level }, was && { level: was.level }));
+  }
   for (const m of d.move ?? []) {
-    const was = homes.get(m.slice);
+    const was = before.get(m.slice)?.active;
     steps.push({
       text: `Hand slice ${m.slice} over to ${m.site}`,
       run: () => handOver(m.slice, m.site),
       ...(was ? { undo: { text: `Hand slice ${m.slice} back to ${was}`, run: () => handOver(m.slice, was) } } : {}),
     });
   }
-  if (d.level) left.push("The number of copies is part of a slice's policy, which this API does not set yet.");
   if (d.lose || d.loseNode) left.push("A loss is only rehearsed here. Nothing is switched off.");
   return { steps, left };
 }
@@ -57,15 +87,18 @@ export function ApplyDraft({ draft, working, clear }: { draft: Draft; working: b
   const client = useQueryClient();
   const needs = draft.add ? "administrator" : "operator";
   const lacks = useLacks(needs);
-  const [homes, setHomes] = useState(new Map<number, string>());
+  const [before, setBefore] = useState(new Map<number, Before>());
   const [states, setStates] = useState<Done[]>([]);
-  const { steps, left } = plan(draft, homes);
+  const { steps, left } = plan(draft, before);
   const mark = (i: number, state: Done) => setStates((s) => Object.assign([...s], { [i]: state }));
   const apply = useMutation({
     mutationFn: async () => {
-      const was = new Map<number, string>();
-      for (const m of draft.move ?? []) was.set(m.slice, (await answered(sdk.getSlice({ path: { id: m.slice } }))).active_site);
-      setHomes(was);
+      const was = new Map<number, Before>();
+      for (const id of slicesOf(draft)) {
+        const s = await answered(sdk.getSlice({ path: { id } }));
+        was.set(id, { active: s.active_site, policy: s.policy });
+      }
+      setBefore(was);
       for (const [i, step] of steps.entries()) {
         mark(i, "running");
         try {

@@ -8,6 +8,7 @@ import { type Cell, type Mode, matrixOf, valueOf } from "../geo/matrix";
 import { Page } from "../shell/Page";
 import { Card, Copy, Facts, Pill } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
+import { Probe } from "./Probe";
 import { Scatter } from "./Scatter";
 
 const modes: [Mode, string, string][] = [
@@ -42,7 +43,10 @@ export function Network() {
           ) : tab === "coordinates" ? (
             <Scatter nodes={n.nodes} />
           ) : (
-            <Matrix network={n} mode={mode} by={by} />
+            <>
+              <Matrix network={n} mode={mode} by={by} />
+              <Probe nodes={n.nodes} />
+            </>
           )
         }
       </Shown>

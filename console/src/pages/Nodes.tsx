@@ -1,20 +1,30 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
+import { answered } from "../api/call";
+import { removeNode } from "../api/generated";
 import type { NetworkLink, Node } from "../api/model";
 import { queries } from "../api/queries";
+import { useLacks } from "../api/session";
 import { bytes, count, millis, shortId, span } from "../format";
 import { Page } from "../shell/Page";
 import { Age, Card, Code, Command, Copy, Facts, Mark, Meter, Pill, Tile, type Tone } from "../ui/kit";
-import { Empty, Shown } from "../ui/states";
+import { ChangeFailure, Empty, Shown } from "../ui/states";
 import { type Column, CopyCsv, Table } from "../ui/Table";
+import { DrainButton, DrainNotice, DrainPanel } from "./Drain";
+import { Confirmed } from "./People";
 
 const states: Record<Node["state"], [Tone, string]> = { up: ["ok", "Up"], unreachable: ["bad", "No answer"], never_started: ["idle", "Never started"] };
 
 /** A node's state with its mark. */
 export function NodeState({ node }: { node: Node }) {
   const [tone, word] = node.live?.read_only && node.state === "up" ? (["warn", "Read only"] as const) : states[node.state];
-  return <Pill tone={tone}>{word}</Pill>;
+  return (
+    <span className="inline-flex flex-wrap gap-1">
+      <Pill tone={tone}>{word}</Pill>
+      {node.draining ? <Pill tone="warn">{node.left?.slices ? `Draining, ${node.left.slices} left` : "Drained"}</Pill> : null}
+    </span>
+  );
 }
 
 /** The columns of a list of nodes. Values of a silent node are its last ones, and grey. */
@@ -35,9 +45,13 @@ function Last({ node, children }: { node: Node; children: React.ReactNode }) {
   return <span className={node.state === "up" ? "" : "text-faint italic"}>{children}</span>;
 }
 
+/** How often a page looks how far a drain is, in milliseconds. */
+const drainLook = 2000;
+
 /** All nodes. */
 export function Nodes() {
-  const nodes = useQuery(queries.nodes());
+  const nodes = useQuery({ ...queries.nodes(), refetchInterval: (q) => (q.state.data?.items.some((n) => n.left?.slices) ? drainLook : false) });
+  const feature = useQuery(queries.overview()).data?.feature;
   const { sort, descending } = useSearch({ from: "/shell/nodes" });
   const navigate = useNavigate({ from: "/nodes" });
   const versions = useMemo(() => new Set(nodes.data?.items.flatMap((n) => n.version ?? [])), [nodes.data]);
@@ -45,7 +59,7 @@ export function Nodes() {
     <Page title="Nodes" purpose="The storage servers of every site, and their last word of themselves." actions={nodes.data ? <CopyCsv columns={nodeColumns} rows={nodes.data.items} /> : null}>
       {versions.size > 1 ? (
         <p role="status" className="flex items-center gap-2 rounded-[10px] border border-line bg-warn-wash px-4 py-2.5 text-warn">
-          <Mark tone="warn" /> The nodes run {versions.size} versions: {[...versions].join(", ")}. Upgrade the rest.
+          <Mark tone="warn" /> The nodes run {versions.size} versions: {[...versions].join(", ")}. {feature && feature.level < feature.known ? `Features of level ${feature.known} wait until the rest is updated.` : "Update the rest."}
         </p>
       ) : null}
       <Card flush>
@@ -75,18 +89,21 @@ const peerColumns: Column<NetworkLink>[] = [
 /** One node. */
 export function NodeDetail() {
   const { id } = useParams({ from: "/shell/nodes/$id" });
-  const node = useQuery(queries.node(id));
+  const node = useQuery({ ...queries.node(id), refetchInterval: (q) => (q.state.data?.left?.slices ? drainLook : false) });
+  const [draining, setDraining] = useState(false);
   const network = useQuery(queries.network());
   return (
     <Page
       title={`Node ${shortId(id)}`}
       trail={[{ name: "Nodes", to: "/nodes" }]}
       purpose={node.data ? <>At <Link to="/sites/$name" params={{ name: node.data.site }} className="link">{node.data.site}</Link></> : undefined}
-      actions={<><Copy text={id} label="Copy ID" /><Link to="/what-if" search={{ loseNode: [id] }} className="btn btn-main">Rehearse its loss</Link></>}
+      actions={<><Copy text={id} label="Copy ID" />{node.data && !node.data.draining ? <DrainButton open={draining} set={setDraining} /> : null}<Link to="/what-if" search={{ loseNode: [id] }} className="btn btn-main">Rehearse its loss</Link></>}
     >
       <Shown query={node} what="the node">
         {(n) => (
           <>
+            {draining && !n.draining ? <DrainPanel of={{ kind: "node", id }} close={() => setDraining(false)} /> : null}
+            <DrainNotice of={{ kind: "node", id }} nodes={[n]} />
             {n.state === "up" ? null : (
               <p role="status" className="flex flex-wrap items-center gap-2 rounded-[10px] border border-line bg-warn-wash px-4 py-2.5 text-warn">
                 <Mark tone="warn" /> It does not answer. {n.live ? <>The figures are its last ones, <Age at={n.live.as_of_at} />.</> : "It has never said anything of itself."}
@@ -117,11 +134,28 @@ export function NodeDetail() {
                   ]}
                 />
                 <p className="mt-3"><Link to="/slices" search={{ node: id }} className="link">Slices with a copy here</Link></p>
+                <RemoveNode id={id} />
               </Card>
             </div>
           </>
         )}
       </Shown>
     </Page>
+  );
+}
+
+/** Removes the node's row. What the node stores stays on its disk. */
+function RemoveNode({ id }: { id: string }) {
+  const lacks = useLacks("administrator");
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  // Its row is renewed by the node itself, so no revision is named: the API removes no member of a slice.
+  const remove = useMutation({ mutationFn: () => answered(removeNode({ path: { id } })), onSuccess: () => navigate({ to: "/nodes" }), onSettled: () => client.invalidateQueries({ queryKey: ["nodes"] }) });
+  return (
+    <div className="mt-3 flex flex-wrap items-center gap-2 border-t border-line pt-3">
+      <Confirmed kind="Remove" name={shortId(id)} why={lacks} run={() => remove.mutate()} />
+      <Copy text={`cartwheel node remove ${id}`} label="Copy as command" />
+      {remove.error ? <ChangeFailure error={remove.error} /> : null}
+    </div>
   );
 }

@@ -1,7 +1,7 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { signIn } from "../api/session";
+import { oidcPath, signIn, waysQuery } from "../api/session";
 import { Wheel } from "../shell/Shell";
 import { Button } from "../ui/kit";
 import { ChangeFailure } from "../ui/states";
@@ -13,9 +13,14 @@ function takeLink(): string | undefined {
   return link;
 }
 
+/** The provider's name for people. */
+function hostOf(issuer: string): string {
+  return URL.canParse(issuer) ? new URL(issuer).host : issuer;
+}
+
 /** Sign-in with a one-time link, or with a name and a password. */
 export function SignIn() {
-  const { to } = useSearch({ from: "/sign-in" });
+  const { to, failed } = useSearch({ from: "/sign-in" });
   const client = useQueryClient();
   const navigate = useNavigate();
   const [link] = useState(takeLink);
@@ -24,6 +29,7 @@ export function SignIn() {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const tried = useRef(false);
+  const issuer = useQuery(waysQuery()).data?.issuer;
   const enter = async (body: Parameters<typeof signIn>[0]) => {
     setBusy(true);
     setError(undefined);
@@ -61,6 +67,7 @@ export function SignIn() {
           <h1 className="text-[1.2rem] font-semibold">Sign in</h1>
           {busy && link ? <p role="status" className="text-soft">Using the one-time link…</p> : null}
           {error ? <ChangeFailure error={error} /> : null}
+          {failed === "oidc" && !error ? <p role="alert" className="rounded-lg bg-bad-wash px-3 py-2 text-bad">The provider signed nobody in whom this cluster knows. Ask an administrator to link your account to it.</p> : null}
           <label className="flex flex-col gap-1">
             Name
             <input className="field" autoComplete="username" autoFocus value={name} onChange={(e) => setName(e.target.value)} />
@@ -72,6 +79,7 @@ export function SignIn() {
           <Button type="submit" kind="main" busy={busy} why={!name || !password ? "write a name and a password" : undefined} onClick={() => undefined}>
             Sign in
           </Button>
+          {issuer ? <a className="btn justify-center" href={oidcPath}>Sign in with {hostOf(issuer)}</a> : null}
         </form>
         <p className="mt-4 px-1 text-[0.92rem] text-soft">No account yet? The one-time link that the cluster printed at its start opens this page signed in.</p>
       </div>

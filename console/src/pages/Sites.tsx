@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import type { Node, Site } from "../api/model";
 import { queries } from "../api/queries";
 import { bytes, count, millis, plural } from "../format";
@@ -10,7 +10,9 @@ import { Page } from "../shell/Page";
 import { Card, Command, Facts, Meter, Pill, Tile, type Tone } from "../ui/kit";
 import { Empty, Failure, Shown } from "../ui/states";
 import { type Column, CopyCsv, Table } from "../ui/Table";
+import { DrainButton, DrainNotice, DrainPanel } from "./Drain";
 import { nodeColumns } from "./Nodes";
+import { NewSite, RemoveSite, SiteLocation } from "./SiteForms";
 
 const siteWords: Record<Tone, string> = { ok: "Up", warn: "Degraded", bad: "Down", idle: "No node yet" };
 
@@ -47,15 +49,18 @@ export function Sites() {
     <Page title="Sites" purpose="Places that fail on their own: data centres, offices, desks." actions={sites.data ? <CopyCsv columns={columns} rows={sites.data.items} /> : null}>
       <Card flush>
         <Shown query={sites} what="the sites">
-          {(list) =>
-            list.items.length === 0 ? (
-              <Empty title="No site yet" action={<Command>cartwheel site add NAME --location CITY</Command>}>
-                Every node belongs to a site. Add the first one from a machine with an administrator&apos;s key.
-              </Empty>
-            ) : (
-              <Table label="Sites" columns={columns} rows={list.items} rowKey={(s) => s.name} sort={sort ? { id: sort, descending: descending ?? false } : undefined} onSort={(s) => void navigate({ search: { sort: s.id, descending: s.descending || undefined } })} />
-            )
-          }
+          {(list) => (
+            <>
+              {list.items.length === 0 ? (
+                  <Empty title="No site yet" action={<Command>cartwheel site add NAME --location CITY</Command>}>
+                    Every node belongs to a site. Add the first one from a machine with an administrator&apos;s key.
+                  </Empty>
+                ) : (
+                  <Table label="Sites" columns={columns} rows={list.items} rowKey={(s) => s.name} sort={sort ? { id: sort, descending: descending ?? false } : undefined} onSort={(s) => void navigate({ search: { sort: s.id, descending: s.descending || undefined } })} />
+                )}
+              <NewSite taken={list.items} />
+            </>
+          )}
         </Shown>
       </Card>
     </Page>
@@ -66,8 +71,11 @@ export function Sites() {
 export function SiteDetail() {
   const { name } = useParams({ from: "/shell/sites/$name" });
   const sites = useQuery(queries.sites());
-  const nodes = useQuery(queries.nodes());
+  const nodes = useQuery({ ...queries.nodes(), refetchInterval: (q) => (q.state.data?.items.some((n) => n.site === name && n.left?.slices) ? 2000 : false) });
   const network = useQuery(queries.network());
+  const [draining, setDraining] = useState(false);
+  const here = nodes.data?.items.filter((n) => n.site === name) ?? [];
+  const canDrain = here.some((n) => !n.draining);
   const site = sites.data?.items.find((s) => s.name === name);
   return (
     <Page
@@ -75,11 +83,16 @@ export function SiteDetail() {
       trail={[{ name: "Sites", to: "/sites" }]}
       purpose={site?.location || undefined}
       actions={
-        <Link to="/what-if" search={{ lose: [name] }} className="btn btn-main">
-          Rehearse its loss
-        </Link>
+        <>
+          {canDrain ? <DrainButton open={draining} set={setDraining} /> : null}
+          <Link to="/what-if" search={{ lose: [name] }} className="btn btn-main">
+            Rehearse its loss
+          </Link>
+        </>
       }
     >
+      {draining && canDrain ? <DrainPanel of={{ kind: "site", name }} close={() => setDraining(false)} /> : null}
+      <DrainNotice of={{ kind: "site", name }} nodes={here} />
       <Shown query={sites} what="the site">
         {() => (site ? <SiteBody site={site} nodes={nodes.data?.items.filter((n) => n.site === name)} links={siteLinks(network.data, sites.data!.items).filter((l) => l.from === name || l.to === name)} /> : <Card><Failure what={`the site ${name}`} error={new Error(`${name} is no site of this cluster.`)} /></Card>)}
       </Shown>
@@ -108,6 +121,8 @@ function SiteBody({ site, nodes, links }: { site: Site; nodes: Node[] | undefine
         <div className="flex flex-col gap-5">
           <Card title="Place">
             <Facts items={[["Location", site.location || "not set"], ["On the map", place ? `${place.lat.toFixed(2)}, ${place.lon.toFixed(2)}${place.by === "name" ? ", the city of its name" : ""}` : "no: a city or “lat, lon” puts it there"], ["Row", `revision ${site.revision}`]]} />
+            <SiteLocation key={site.name} site={site} />
+            <RemoveSite site={site} />
             <div className="mt-3"><Command>{`cartwheel site set ${site.name} --location CITY`}</Command></div>
           </Card>
           <Card title="Round trips">

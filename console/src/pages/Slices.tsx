@@ -4,12 +4,13 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useRef } from "react";
 import type { Slice, SliceDetail as Detail } from "../api/model";
 import { queries, type SliceFilter } from "../api/queries";
-import { bytes, count, plural, shortId, span } from "../format";
+import { bytes, count, plural, shortId } from "../format";
 import { Page } from "../shell/Page";
 import { Age, Button, Card, Code, Command, Facts, Pill, Tile } from "../ui/kit";
 import { memberWord, ReplicaStrip, sliceStates } from "../ui/Replicas";
 import { Empty, Shown } from "../ui/states";
 import { type Column, Table } from "../ui/Table";
+import { PolicyCard } from "./Policy";
 
 const rowHeight = 44;
 
@@ -178,9 +179,7 @@ function SliceBody({ slice: s }: { slice: Detail }) {
           <Table label="Copies" columns={columns} rows={s.members} rowKey={(m) => m.node} />
         </Card>
         <div className="flex flex-col gap-5">
-          <Card title="Policy">
-            <Facts items={[["Home", s.policy.home], ["Copies", s.policy.level], ["Sites", s.policy.sites || "as many as there are"], ["Kind", s.policy.kind === "write_once" ? "write once" : "ordinary"], ["Standbys may lag", s.policy.coherence_ms ? span(s.policy.coherence_ms) : "not at all"], ["New objects", s.closed ? "none: it is closed" : "taken"]]} />
-          </Card>
+          <PolicyCard key={s.id} slice={s} />
           <Card title="Lease">
             <Facts items={[["Holder", <Link key="l" to="/nodes/$id" params={{ id: s.active }} className="link"><Code>{shortId(s.active)}</Code></Link>], ["Epoch", s.epoch], ["Committed", s.live ? `serial ${count(s.live.commit)}` : "not known"], ["Row", `revision ${s.revision}`]]} />
           </Card>

@@ -42,7 +42,7 @@ export function WhatIf() {
           {changes.length === 0 ? (
             <Card>
               <Empty title="Nothing is changed yet">
-                Choose a site or a node to lose, add a site, or move an active. The page then shows what users at each site would get, what stays available, and how many bytes go over each link.
+                Choose a site or a node to lose or to drain, add a site, or change a slice. The page then shows what users at each site would get, what stays available, and how many bytes go over each link.
               </Empty>
             </Card>
           ) : outcome.error ? (
@@ -76,8 +76,12 @@ function DraftPanel({ draft, set }: PanelProps) {
   return (
     <div className="flex flex-col gap-4 lg:sticky lg:top-[4.400rem] lg:max-h-[calc(100dvh-5.500rem)] lg:overflow-y-auto">
       <Card title="Lose sites" aside={draft.lose ? plural(draft.lose.length, "site") : undefined}>
-        <Losable sites={sites} draft={draft} set={set} />
-        <NodesToLose nodes={nodes} draft={draft} set={set} />
+        <ChosenSites label="Sites to lose" sites={sites} chosen={draft.lose} gone set={(lose) => set({ lose })} />
+        <ChosenNodes word="Lose" nodes={nodes} chosen={draft.loseNode} set={(loseNode) => set({ loseNode })} />
+      </Card>
+      <Card title="Drain" aside={draft.drainSite ? plural(draft.drainSite.length, "site") : undefined}>
+        <ChosenSites label="Sites to drain" sites={sites} chosen={draft.drainSite} set={(drainSite) => set({ drainSite })} />
+        <ChosenNodes word="Drain" nodes={nodes} chosen={draft.drainNode} set={(drainNode) => set({ drainNode })} />
       </Card>
       <Card title="Add a site">
         <AddSite sites={sites} draft={draft} set={set} />
@@ -95,21 +99,26 @@ function DraftPanel({ draft, set }: PanelProps) {
   );
 }
 
-function Losable({ sites, draft, set }: PanelProps & { sites: Site[] }) {
+interface ChosenProps {
+  chosen: string[] | undefined;
+  set: (chosen: string[] | undefined) => void;
+}
+
+function ChosenSites({ label, sites, chosen, gone, set }: ChosenProps & { label: string; sites: Site[]; gone?: boolean }) {
   if (sites.length === 0) return <p className="text-soft">No site is known yet.</p>;
   return (
-    <div className="flex flex-wrap gap-1.5" role="group" aria-label="Sites to lose">
+    <div className="flex flex-wrap gap-1.5" role="group" aria-label={label}>
       {sites.map((s) => {
-        const on = draft.lose?.includes(s.name) ?? false;
+        const on = chosen?.includes(s.name) ?? false;
         return (
           <button
             key={s.name}
             type="button"
             aria-pressed={on}
-            onClick={() => set({ lose: toggled(draft.lose, s.name) })}
-            className={`inline-flex min-h-8 items-center gap-1.5 rounded-lg border px-2.5 ${on ? "border-bad bg-bad-wash font-medium text-bad line-through decoration-1" : "border-line hover:border-edge"}`}
+            onClick={() => set(toggled(chosen, s.name))}
+            className={`inline-flex min-h-8 items-center gap-1.5 rounded-lg border px-2.5 ${on ? (gone ? "border-bad bg-bad-wash font-medium text-bad line-through decoration-1" : "border-accent bg-accent-wash font-medium text-accent") : "border-line hover:border-edge"}`}
           >
-            <Mark tone={on ? "bad" : siteTone(s)} size={9} />
+            <Mark tone={on && gone ? "bad" : siteTone(s)} size={9} />
             {s.name}
           </button>
         );
@@ -118,15 +127,15 @@ function Losable({ sites, draft, set }: PanelProps & { sites: Site[] }) {
   );
 }
 
-function NodesToLose({ nodes, draft, set }: PanelProps & { nodes: Node[] }) {
+function ChosenNodes({ word, nodes, chosen, set }: ChosenProps & { word: string; nodes: Node[] }) {
   return (
     <div className="mt-3 flex flex-col gap-2 border-t border-line pt-3">
       <label className="flex items-center justify-between gap-3 text-soft">
-        One node
-        <select className="field w-44" value="" onChange={(e) => e.target.value && set({ loseNode: toggled(draft.loseNode, e.target.value) })}>
+        {word} one node
+        <select className="field w-40" value="" onChange={(e) => e.target.value && set(toggled(chosen, e.target.value))}>
           <option value="">choose…</option>
           {nodes
-            .filter((n) => !draft.loseNode?.includes(n.id))
+            .filter((n) => !chosen?.includes(n.id))
             .map((n) => (
               <option key={n.id} value={n.id}>
                 {n.site} {shortId(n.id)}
@@ -134,7 +143,7 @@ function NodesToLose({ nodes, draft, set }: PanelProps & { nodes: Node[] }) {
             ))}
         </select>
       </label>
-      <Chips items={(draft.loseNode ?? []).map((id) => ({ key: id, text: `Lose ${nodes.find((n) => n.id === id)?.site ?? ""} ${shortId(id)}`, drop: () => set({ loseNode: toggled(draft.loseNode, id) }) }))} />
+      <Chips items={(chosen ?? []).map((id) => ({ key: id, text: `${word} ${nodes.find((n) => n.id === id)?.site ?? ""} ${shortId(id)}`, drop: () => set(toggled(chosen, id)) }))} />
     </div>
   );
 }
@@ -228,6 +237,7 @@ function ChangeSlice({ sites, draft, set }: PanelProps & { sites: Site[] }) {
       <Chips
         items={[
           ...(draft.move ?? []).map((m) => ({ key: `m${m.slice}`, text: `Move ${m.slice} to ${m.site}`, drop: () => set({ move: draft.move!.length > 1 ? draft.move!.filter((x) => x !== m) : undefined }) })),
+          ...(draft.home ?? []).map((h) => ({ key: `h${h.slice}`, text: `Home of ${h.slice} at ${h.site}`, drop: () => set({ home: draft.home!.length > 1 ? draft.home!.filter((x) => x !== h) : undefined }) })),
           ...(draft.level ?? []).map((l) => ({ key: `l${l.slice}`, text: `${plural(l.level, "copy", "copies")} of ${l.slice}`, drop: () => set({ level: draft.level!.length > 1 ? draft.level!.filter((x) => x !== l) : undefined }) })),
         ]}
       />
@@ -239,6 +249,15 @@ function ChangeSlice({ sites, draft, set }: PanelProps & { sites: Site[] }) {
           <option value="">{ok ? `now ${row.data.active_site}…` : "choose a slice"}</option>
           {[...new Set(members)].map((m) => (
             <option key={m}>{m}</option>
+          ))}
+        </select>
+      </label>
+      <label className="flex items-center justify-between gap-3 text-soft">
+        Its home at
+        <select className="field w-44" disabled={!ok} value="" onChange={(e) => ok && set({ home: [...(draft.home ?? []).filter((h) => h.slice !== slice), { slice, site: e.target.value }] })}>
+          <option value="">{ok ? `now ${row.data.policy.home}…` : "choose a slice"}</option>
+          {sites.filter((s) => s.name !== row.data?.policy.home).map((s) => (
+            <option key={s.name}>{s.name}</option>
           ))}
         </select>
       </label>
