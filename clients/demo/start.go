@@ -90,24 +90,9 @@ func (d *Demo) start(ctx context.Context) error {
 	}
 	d.say("starting %d nodes", len(d.opt.Sites))
 	for _, name := range d.opt.Sites {
-		s := &siteOf{name: name, mountPoint: filepath.Join(d.opt.Dir, name)}
-		d.sites = append(d.sites, s)
-		if err := os.MkdirAll(d.path(name), 0o700); err != nil {
-			return fault.Wrap(fault.IO, "demo.start", name, err)
-		}
-		id, err := bootstrap.Identity(d.path(name, "node.key"))
-		if err != nil {
+		if err := d.prepareSite(name); err != nil {
 			return err
 		}
-		s.id = id
-		if s.listen, err = freeAddress(); err != nil {
-			return err
-		}
-		port, err := freePort()
-		if err != nil {
-			return err
-		}
-		s.api = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	if err := d.chooseConsole(); err != nil {
 		return err
@@ -115,29 +100,7 @@ func (d *Demo) start(ctx context.Context) error {
 	if err := d.register(ctx); err != nil {
 		return err
 	}
-	var spawned []*siteOf
-	for _, s := range d.sites {
-		if err := d.spawnNode(s); err != nil {
-			return err
-		}
-		spawned = append(spawned, s)
-	}
-	var nodes []string
-	for _, s := range spawned {
-		r, err := s.node.Ready(ctx)
-		if err != nil {
-			return err
-		}
-		nodes = append(nodes, r.Addresses...)
-	}
-	if err := d.writeContact(nodes); err != nil {
-		return err
-	}
-	var list []ids.Node
-	for _, s := range d.sites {
-		list = append(list, ids.Node(s.id))
-	}
-	if err := bootstrap.AwaitRoot(ctx, d.contact, list); err != nil {
+	if err := d.startNodes(ctx); err != nil {
 		return err
 	}
 	if uid := os.Getuid(); uid > 0 { // else nobody could make anything in it
@@ -161,6 +124,52 @@ func (d *Demo) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// prepareSite chooses a site's key and addresses.
+func (d *Demo) prepareSite(name string) error {
+	s := &siteOf{name: name, mountPoint: filepath.Join(d.opt.Dir, name)}
+	d.sites = append(d.sites, s)
+	if err := os.MkdirAll(d.path(name), 0o700); err != nil {
+		return fault.Wrap(fault.IO, "demo.prepareSite", name, err)
+	}
+	id, err := bootstrap.Identity(d.path(name, "node.key"))
+	if err != nil {
+		return err
+	}
+	s.id = id
+	if s.listen, err = freeAddress(); err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	s.api = fmt.Sprintf("127.0.0.1:%d", port)
+	return nil
+}
+
+// startNodes starts a node at each site, and waits until one leads the root.
+func (d *Demo) startNodes(ctx context.Context) error {
+	var list []ids.Node
+	for _, s := range d.sites {
+		if err := d.spawnNode(s); err != nil {
+			return err
+		}
+		list = append(list, ids.Node(s.id))
+	}
+	var addresses []string
+	for _, s := range d.sites {
+		r, err := s.node.Ready(ctx)
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, r.Addresses...)
+	}
+	if err := d.writeContact(addresses); err != nil {
+		return err
+	}
+	return bootstrap.AwaitRoot(ctx, d.contact, list)
 }
 
 func (d *Demo) startNode(ctx context.Context, s *siteOf) error {
