@@ -15,7 +15,7 @@ export function Database() {
           <>
             {d.reachable ? null : (
               <p role="status" className="flex flex-wrap items-center gap-2 rounded-[10px] border border-line bg-warn-wash px-4 py-3 text-warn">
-                <Mark tone="warn" /> It does not answer{d.away_since_at ? <>, for the last time <Age at={d.away_since_at} /></> : null}. Reads and writes of files go on; every change of the cluster waits, also those on these pages.
+                <Mark tone="warn" /> It does not answer{d.away_since_at ? <>; the last answer came <Age at={d.away_since_at} /></> : null}. Reads and writes of files go on; every change of the cluster waits, also those on these pages.
               </p>
             )}
             <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
