@@ -53,6 +53,8 @@ test("a change made elsewhere shows by itself, as text", async ({ page }) => {
   await expect(page.getByRole("rowheader", { name: "attic" })).toBeVisible();
   await expect(page.getByText('<img src=x onerror="alert(1)">')).toBeVisible();
   expect(dialogs).toBe(0);
+  cartwheel("site", "remove", "attic");
+  await expect(page.getByRole("rowheader", { name: "attic" })).toHaveCount(0);
 });
 
 test("a lost stream says so, and the page catches up", async ({ page, context }) => {
