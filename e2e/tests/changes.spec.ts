@@ -9,7 +9,7 @@ test("a rehearsed loss says what stays available, and changes nothing", async ({
   await expect(page.getByText(/All stays available/)).toBeVisible();
   await expect(page.getByRole("region", { name: "Latency by site" }).getByText("no node left")).toBeVisible();
   await page.reload();
-  await expect(page.getByRole("button", { name: "tokyo" })).toHaveAttribute("aria-pressed", "true");
+  await expect(page.getByRole("group", { name: "Sites to lose" }).getByRole("button", { name: "tokyo" })).toHaveAttribute("aria-pressed", "true");
   await page.goto("/");
   await expect(page.getByRole("region", { name: "Health" })).toContainText("3 nodes at 3 sites");
 });

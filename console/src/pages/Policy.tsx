@@ -99,7 +99,7 @@ function PolicyOutcome({ id, change }: { id: number; change: PolicyChange }) {
   const copied = outcome.data.copies.reduce((sum, c) => sum + c.total_bytes, 0);
   const unknown = outcome.data.copies.some((c) => c.unknown_slices > 0);
   return (
-    <section aria-label="What it would do" aria-busy={outcome.isFetching} className={`flex flex-col gap-2 rounded-lg bg-sunk p-3 ${outcome.isPlaceholderData ? "opacity-60" : ""}`}>
+    <section aria-label="What it would do" aria-busy={outcome.isFetching} className={`flex flex-col gap-2 rounded-lg border border-line p-3 ${outcome.isPlaceholderData ? "opacity-60" : ""}`}>
       <p role="status" className="flex items-center gap-2 font-medium"><Mark tone={v.tone} /> {v.text}</p>
       <Facts
         items={[

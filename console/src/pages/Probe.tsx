@@ -45,7 +45,8 @@ export function Probe({ nodes }: { nodes: NetworkNode[] }) {
           </select>
         </label>
         <Button why={lacks} busy={probe.isPending} onClick={() => probe.mutate()}>{probe.isPending ? "Measuring…" : "Measure now"}</Button>
-        <Copy text={`cartwheel net probe${from ? ` ${from}` : ""} --count ${times}`} label="Copy as command" />
+        {/* The command has all nodes measure: with names, only pairs among these. */}
+        <Copy text={`cartwheel net probe --count ${times}`} label="Copy as command" />
         <Copy text={asCurl("/network/probe", { method: "POST", body })} label="Copy as API call" />
         <span className="text-faint">{plural(times, "round trip")} to each other node.</span>
       </div>

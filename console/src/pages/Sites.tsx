@@ -123,7 +123,6 @@ function SiteBody({ site, nodes, links }: { site: Site; nodes: Node[] | undefine
             <Facts items={[["Location", site.location || "not set"], ["On the map", place ? `${place.lat.toFixed(2)}, ${place.lon.toFixed(2)}${place.by === "name" ? ", the city of its name" : ""}` : "no: a city or “lat, lon” puts it there"], ["Row", `revision ${site.revision}`]]} />
             <SiteLocation key={site.name} site={site} />
             <RemoveSite site={site} />
-            <div className="mt-3"><Command>{`cartwheel site set ${site.name} --location CITY`}</Command></div>
           </Card>
           <Card title="Round trips">
             {links.length === 0 ? <p className="text-soft">No link to another site is known.</p> : (

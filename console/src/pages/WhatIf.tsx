@@ -74,7 +74,7 @@ function DraftPanel({ draft, set }: PanelProps) {
   const sites = useQuery(queries.sites()).data?.items ?? [];
   const nodes = useQuery(queries.nodes()).data?.items ?? [];
   return (
-    <div className="flex flex-col gap-4 lg:sticky lg:top-[4.400rem] lg:max-h-[calc(100dvh-5.500rem)] lg:overflow-y-auto">
+    <div className="flex flex-col gap-4 *:shrink-0 lg:sticky lg:top-[4.400rem] lg:max-h-[calc(100dvh-5.500rem)] lg:overflow-y-auto">
       <Card title="Lose sites" aside={draft.lose ? plural(draft.lose.length, "site") : undefined}>
         <ChosenSites label="Sites to lose" sites={sites} chosen={draft.lose} gone set={(lose) => set({ lose })} />
         <ChosenNodes word="Lose" nodes={nodes} chosen={draft.loseNode} set={(loseNode) => set({ loseNode })} />
