@@ -1,4 +1,5 @@
-// Answers /api/v1 in the development server, with the cluster of cluster.ts.
+// Answers /api/v1 in the development server, and before a build that is looked at,
+// with the cluster of cluster.ts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin } from "vite";
 import { freshness, network, nodes, now, slice, sliceCount, sites } from "./cluster.ts";
@@ -6,6 +7,9 @@ import { freshness, network, nodes, now, slice, sliceCount, sites } from "./clus
 type Answer = object | undefined;
 
 const list = (items: object[], total = items.length, next?: string) => ({ items, total, revision: 4211, freshness, ...(next ? { next } : {}) });
+
+// All slices, made once: to make them for each request takes longer than a node takes to answer.
+const allSlices = Array.from({ length: sliceCount }, (_, i) => slice(i + 1));
 
 function slices(query: URLSearchParams): Answer {
   const from = Number(query.get("cursor") ?? 0);
@@ -16,7 +20,7 @@ function slices(query: URLSearchParams): Answer {
     (!query.get("q") || String(s.id).startsWith(query.get("q")!)) &&
     (!query.get("site") || s.members.some((m) => m.site === query.get("site"))) &&
     (!query.get("node") || s.members.some((m) => m.node === query.get("node")));
-  const all = Array.from({ length: sliceCount }, (_, i) => slice(i + 1)).filter(wanted);
+  const all = allSlices.filter(wanted);
   const next = from + limit < all.length ? String(from + limit) : undefined;
   return list(all.slice(from, from + limit), all.length, next);
 }
@@ -83,11 +87,14 @@ function serve(request: IncomingMessage, response: ServerResponse, next: () => v
   response.end(JSON.stringify(found ?? problem));
 }
 
-/** The mock as a plugin of the development server. No build contains it. */
+/** The mock as a plugin of the development and the preview server. No build contains it. */
 export function mockApi(): Plugin {
   return {
     name: "cartwheel-mock",
     configureServer(server) {
+      server.middlewares.use(serve);
+    },
+    configurePreviewServer(server) {
       server.middlewares.use(serve);
     },
   };
