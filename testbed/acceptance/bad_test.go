@@ -65,7 +65,7 @@ func TestCartwheeld_NamesABadDataDirectory(t *testing.T) {
 	node := binary(t, "cartwheeld")
 	words := commandLine(t, d.site("tokyo").NodePID)
 	dir := flagValue(t, words, "--data")
-	free := with(words, "--listen", "/ip4/127.0.0.1/tcp/0")
+	free := with(with(words, "--listen", "/ip4/127.0.0.1/tcp/0"), "--api", "127.0.0.1:0")
 
 	refused(t, 8, []string{dir}, node, free...)
 	geo := commandLine(t, d.GeoConfig.PID)

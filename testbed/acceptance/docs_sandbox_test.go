@@ -55,6 +55,9 @@ func newSandbox(t *testing.T, root string, page examples.Page) *sandbox {
 	scripts, err := filepath.Glob(filepath.Join(root, "scripts", "*"))
 	s.must(err)
 	for _, name := range scripts {
+		if info, err := os.Stat(name); err != nil || info.IsDir() {
+			continue // what a build needs
+		}
 		s.copy(filepath.Join("scripts", filepath.Base(name)))
 	}
 	// The stage before this one has built, and installed what is needed.
