@@ -116,7 +116,7 @@ type accountRoleCmd struct {
 }
 
 // Help shows how it is called.
-func (accountRoleCmd) Help() string { return help("cartwheel account role ann administrator") }
+func (accountRoleCmd) Help() string { return help("cartwheel account role ann viewer") }
 
 // Run changes the role.
 func (c accountRoleCmd) Run(e *env) error {

@@ -76,6 +76,22 @@ func forecastReport(rows []forecastRow, size forecastSize) report.Result {
 		SetUp: fmt.Sprintf("One node at each city, the root's slice with three replicas. `cartwheel what-if --move` predicts the latencies of every site from "+
 			"measured and predicted distances, then `cartwheel slice hand-over` makes the move. Every site creates %d files, one by one, writes and closes "+
 			"each, and reads it again, cold. A create and a close of what was written are predicted as one write each. Figures below %d ms are not compared.", size.rounds, forecastLeast),
-		Tables: []report.Table{sum, all}, Figures: rows,
+		Tables: []report.Table{sum, all}, Plots: []report.Plot{forecastPlot(rows)}, Figures: rows,
 	}
+}
+
+// forecastPlot has the predicted and the measured latencies of each site after each
+// move side by side.
+func forecastPlot(rows []forecastRow) report.Plot {
+	p := report.Plot{
+		Name: "sites", Title: "Latency at each site after each move", Y: report.Axis{Label: "median, ms", FromZero: true},
+		Bars: []report.Bar{{Name: "read, predicted"}, {Name: "read, measured"}, {Name: "write, predicted"}, {Name: "close, measured"}},
+	}
+	for _, r := range rows {
+		p.Groups = append(p.Groups, r.Site+", active at "+r.Active)
+		for i, v := range []float64{r.PredictedRead, r.MeasuredRead, r.PredictedWrite, r.MeasuredWrite} {
+			p.Bars[i].Y = append(p.Bars[i].Y, v)
+		}
+	}
+	return p
 }
