@@ -136,3 +136,12 @@ test("sign-in offers the provider of a node that has one", async ({ page }) => {
   await expect(page.getByRole("link", { name: "Sign in with login.example.com" })).toHaveAttribute("href", "/api/v1/session/oidc");
   await expect(page.getByRole("alert")).toContainText("Ask an administrator");
 });
+
+test("a row of the slices opens its slice without loading the page anew", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.goto("/slices");
+  await page.evaluate(() => document.body.setAttribute("data-same", ""));
+  await page.getByRole("table", { name: "Slices" }).getByRole("link", { name: "1", exact: true }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "Slice 1" })).toBeVisible();
+  await expect(page.locator("body[data-same]")).toHaveCount(1);
+});
