@@ -107,6 +107,9 @@ func TestDrain_RefusesWhatCannotLeave(t *testing.T) {
 func TestDrain_ShowsWhatIsLeft(t *testing.T) {
 	f := newOperated(t, 3)
 	f.addNode()
+	if w := f.request(http.MethodPost, "/api/v1/nodes/n1/drain", "operator", map[string]bool{}, "If-Match", `"9999"`); w.Code != http.StatusPreconditionFailed {
+		t.Errorf("another ETag: got %d %s, want 412", w.Code, w.Body)
+	}
 	v := verdictOf(t, f.request(http.MethodPost, "/api/v1/nodes/n1/drain", "operator", map[string]bool{}))
 	if v.ObstaclesTotal != 0 || v.LossesTotal != 0 || v.Left.Slices != 3 || v.Left.Active != 3 {
 		t.Errorf("got %+v, want nothing in the way", v)
