@@ -97,14 +97,6 @@ function Rows({ rows, total, more, sort, set }: { rows: Slice[]; total: number; 
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => frame.current, estimateSize: () => rowHeight, overscan: 12 });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
-  const navigate = useNavigate();
-  // The rows' links are plain ones: a router's link in each row takes half of a frame while the list scrolls.
-  const follow = (e: React.MouseEvent) => {
-    const link = e.target instanceof Element ? e.target.closest("a[data-row-link]") : null;
-    if (!link || e.button !== 0 || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
-    e.preventDefault();
-    void navigate({ to: "/slices/$id", params: { id: link.textContent } });
-  };
   useEffect(() => {
     if (last >= rows.length - 120) more();
   });
@@ -126,7 +118,7 @@ function Rows({ rows, total, more, sort, set }: { rows: Slice[]; total: number; 
           })}
         </div>
       </div>
-      <div role="rowgroup" className="relative w-max min-w-full" style={{ height: virtual.getTotalSize() }} onClick={follow}>
+      <div role="rowgroup" className="relative w-max min-w-full" style={{ height: virtual.getTotalSize() }}>
         {items.map((item) => <Row key={item.key} slice={rows[item.index]!} index={item.index} top={item.start} />)}
       </div>
     </div>
@@ -138,8 +130,8 @@ const Row = memo(function Row({ slice: s, index, top }: { slice: Slice; index: n
   const state = sliceStates[s.state];
   const missing = Math.max(0, s.policy.level - s.copies);
   return (
-    <div role="row" aria-rowindex={index + 2} className={`${grid} absolute inset-x-0 border-b border-line contain-strict hover:bg-sunk`} style={{ height: rowHeight, transform: `translateY(${top}px)` }}>
-      <span role="rowheader"><a data-row-link href={`/slices/${s.id}`} className="link font-medium">{s.id}</a></span>
+    <div role="row" aria-rowindex={index + 2} className={`${grid} absolute inset-x-0 border-b border-line hover:bg-sunk`} style={{ height: rowHeight, transform: `translateY(${top}px)` }}>
+      <span role="rowheader"><Link data-row-link to="/slices/$id" params={{ id: String(s.id) }} className="link font-medium">{s.id}</Link></span>
       <span role="cell"><Pill tone={state.tone}>{state.word}</Pill></span>
       <span role="cell" className="truncate">{s.active_site}</span>
       <span role="cell" className="overflow-hidden"><ReplicaStrip members={s.members} /></span>
