@@ -32,6 +32,24 @@ func TestOverview_SaysWhatIsWrongTheWorstFirst(t *testing.T) {
 	}
 }
 
+// A site at which no node stands yet is not one that does not answer.
+func TestOverview_CountsSitesWithNodes(t *testing.T) {
+	f := newFleet(t, 1)
+	before := get[view.Overview](f, "/overview").Counts
+	if w := f.request(http.MethodPost, "/api/v1/sites", "administrator", map[string]string{"name": "rome"}); w.Code != http.StatusOK {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+	if err := f.directory.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if sites := get[view.List[view.Site]](f, "/sites").Items; len(sites) != before.Sites+1 {
+		t.Fatalf("got %d sites, want %d", len(sites), before.Sites+1)
+	}
+	if after := get[view.Overview](f, "/overview").Counts; after.Sites != before.Sites || after.SitesUp != before.SitesUp {
+		t.Errorf("got %d of %d sites up, want %d of %d", after.SitesUp, after.Sites, before.SitesUp, before.Sites)
+	}
+}
+
 func TestNodes_KeepTheLastWordOfSilentOnes(t *testing.T) {
 	f := newFleet(t, 1)
 	before := get[view.List[view.Node]](f, "/nodes")

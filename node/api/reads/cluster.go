@@ -34,10 +34,11 @@ func (s *Reads) judge(ctx context.Context) judged {
 	nodes, said := s.nodeStates(ctx)
 	j := judged{fresh: freshOf(s, nodes, said), versions: map[string][]ids.Node{}}
 	isUp, sessions := up(said), 0
-	sitesUp := map[ids.Site]bool{}
+	sites, sitesUp := map[ids.Site]bool{}, map[ids.Site]bool{}
 	away := !j.fresh.GeoConfig.Reachable
 	for _, n := range nodes {
 		r := said[n.ID]
+		sites[n.Site] = true
 		if !r.At.IsZero() {
 			j.room.Nodes++
 			j.room.CapacityBytes += r.Value.CapacityBytes
@@ -57,7 +58,7 @@ func (s *Reads) judge(ctx context.Context) judged {
 			j.causes = append(j.causes, health.Full(n.ID, n.Site))
 		}
 	}
-	j.counts.Nodes, j.counts.Sites, j.counts.SitesUp = len(nodes), len(s.o.Directory.Sites()), len(sitesUp)
+	j.counts.Nodes, j.counts.Sites, j.counts.SitesUp = len(nodes), len(sites), len(sitesUp)
 	if j.counts.NodesUp > 0 {
 		j.counts.Sessions = &sessions
 	}

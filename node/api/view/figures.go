@@ -52,7 +52,7 @@ type Cause struct {
 
 // Counts are how many of each there are.
 type Counts struct {
-	Sites                int  `json:"sites"`
+	Sites                int  `json:"sites" doc:"Sites at which nodes stand."`
 	SitesUp              int  `json:"sites_up" doc:"Sites with a node that answers."`
 	Nodes                int  `json:"nodes"`
 	NodesUp              int  `json:"nodes_up"`
