@@ -1,50 +1,13 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { Activity as Record } from "../api/model";
 import { queries } from "../api/queries";
-import { shortId } from "../format";
 import { useLive } from "../live/provider";
 import { Page } from "../shell/Page";
-import { Age, Button, Card, Code, Copy } from "../ui/kit";
+import { ActivityRow } from "../ui/ActivityRow";
+import { Button, Card, Copy } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
 import { type Column, csv } from "../ui/Table";
-
-/** Where an audit record's subject can be seen. */
-function Subject({ subject }: { subject: string }) {
-  const [table, ...rest] = subject.split("/");
-  const name = decodeURIComponentSafe(rest.join("/"));
-  if (table === "sites" && name) return <Link to="/sites/$name" params={{ name }} className="link">{name}</Link>;
-  if (table === "nodes" && name) return <Link to="/nodes/$id" params={{ id: name }} className="link"><Code>{shortId(name)}</Code></Link>;
-  if (table === "slices" && name) return <Link to="/slices/$id" params={{ id: name }} className="link">slice {name}</Link>;
-  if (table === "records" && name) return <span className="break-all">{name.replace("/", " ")}</span>;
-  return <span className="break-all">{subject.length > 40 ? shortId(subject) : subject}</span>;
-}
-
-function decodeURIComponentSafe(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // not encoded: as it is
-  }
-}
-
-/** One record: who did what to what, and when. */
-export function ActivityRow({ record: a }: { record: Record }) {
-  return (
-    <li className="flex items-baseline justify-between gap-3 px-4 py-2.5">
-      <span className="min-w-0">
-        <span className="font-medium">{a.action}</span> <Subject subject={a.subject} />
-        <span className="block truncate text-[0.9rem] text-faint" title={a.who}>
-          by {a.who.length > 24 ? shortId(a.who) : a.who || "the cluster"}
-        </span>
-        {a.detail ? <span className="block text-[0.9rem] break-words text-soft">{a.detail}</span> : null}
-      </span>
-      <span className="text-[0.9rem] text-faint">
-        <Age at={a.recorded_at} />
-      </span>
-    </li>
-  );
-}
 
 const columns: Column<Record>[] = [
   { id: "at", name: "at", value: (a) => a.recorded_at, cell: () => null },

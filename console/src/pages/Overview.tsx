@@ -10,7 +10,7 @@ import { type MapSite, WorldMap } from "../geo/WorldMap";
 import { Page } from "../shell/Page";
 import { Age, Button, Card, Command, Mark, Pill, Tile, toneInk } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
-import { ActivityRow } from "./Activity";
+import { ActivityRow } from "../ui/ActivityRow";
 
 /** How the whole cluster is, and what needs someone. */
 export function Overview() {
