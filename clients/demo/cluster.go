@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"strconv"
 
@@ -16,21 +15,11 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// freePort finds a loopback port that nobody listens on. A node keeps its ports
-// when it is started again, so that the others find it without geo-config, and
-// people its API.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fault.FromOS("demo.freePort", "", err)
-	}
-	defer func() { _ = l.Close() }() // it took no connection
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// freeAddress is the multiaddress of a free port.
-func freeAddress() (string, error) {
-	port, err := freePort()
+// freeAddress is the multiaddress of a free port. A node keeps its ports when it
+// is started again, so that the others find it without geo-config, and people
+// its API.
+func (d *Demo) freeAddress() (string, error) {
+	port, err := d.ports.Take()
 	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", port), err
 }
 
@@ -40,7 +29,7 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 		return err
 	}
 	if d.geoListen == "" {
-		if d.geoListen, err = freeAddress(); err != nil {
+		if d.geoListen, err = d.freeAddress(); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func (d *Demo) chooseConsole() error {
 	if d.opt.Console.Gateway == "" {
 		return nil
 	}
-	port, err := freePort()
+	port, err := d.ports.Take()
 	if err != nil {
 		return err
 	}

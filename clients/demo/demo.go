@@ -17,6 +17,7 @@ import (
 
 	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/freeport"
 	"cartwheel.dev/geo-config/ids"
 )
 
@@ -78,6 +79,7 @@ type Demo struct {
 	cluster  ids.Cluster
 	requests chan request
 	gone     chan *supervisor.Child
+	ports    freeport.Pool
 
 	geoListen  string // kept over a restart
 	geoAddress string // with its identity

@@ -138,10 +138,10 @@ func (d *Demo) prepareSite(name string) error {
 		return err
 	}
 	s.id = id
-	if s.listen, err = freeAddress(); err != nil {
+	if s.listen, err = d.freeAddress(); err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := d.ports.Take()
 	if err != nil {
 		return err
 	}
@@ -208,6 +208,7 @@ func (d *Demo) stop() error {
 	}
 	errs = append(errs, supervisor.EndAll(nodes, d.opt.Force), supervisor.EndAll([]*supervisor.Child{d.geo}, d.opt.Force))
 	d.family.Close()
+	_ = d.ports.Close()                                  // it listened for nobody
 	_ = os.Remove(filepath.Join(d.opt.Dir, "demo.json")) // never written, if the start failed
 	if err := errors.Join(errs...); err != nil {
 		d.say("not everything stopped in order; logs are left in %s", d.path())

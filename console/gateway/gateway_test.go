@@ -22,6 +22,7 @@ import (
 	"cartwheel.dev/console/gateway"
 	"cartwheel.dev/console/gateway/gatewaytest"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/freeport"
 	"cartwheel.dev/node/server/servertest"
 	"go.uber.org/goleak"
 )
@@ -134,12 +135,13 @@ func start(t *testing.T, options ...string) *front {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var ports freeport.Pool
+	t.Cleanup(func() { ports.Close() })
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 func wait(t *testing.T, what string, is func() bool) {

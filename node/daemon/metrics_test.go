@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,18 +12,20 @@ import (
 	"testing"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/freeport"
 	"cartwheel.dev/node/wire"
 )
 
 // freePort is an address at which nobody listens.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var ports freeport.Pool
+	t.Cleanup(func() { ports.Close() })
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 func fetch(t *testing.T, url string) string {
