@@ -66,7 +66,7 @@ func (p *Pool) Close() error {
 	return first
 }
 
-// ownLocked takes one more block: the first free one from a random one on, so
+// ownLocked takes one more block, with mu held: the first free one from a random one on, so
 // that processes that start together seldom try the same.
 func (p *Pool) ownLocked() error {
 	from := rand.IntN(blocks)
