@@ -2,7 +2,6 @@ package cartwheel
 
 import (
 	"context"
-	"slices"
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
@@ -11,6 +10,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/tree"
 )
 
 // GetAttr implements mount.Attributes.
@@ -138,25 +138,21 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 	if err != nil {
 		return err
 	}
-	if allowed(a, who, mask) {
+	if c.allowed(a, who, mask) {
 		return nil
 	}
 	return fault.E(fault.Permission, "cartwheel.Access", o.String(), "")
 }
 
-// allowed goes by nothing but the mode: where it is asked for, there are no ACLs.
-func allowed(a *pb.Attr, who mount.Caller, mask uint32) bool {
-	if who.UID == 0 {
-		return mask&mount.AccessExecute == 0 || a.Mode&mount.TypeMask == mount.TypeDir || a.Mode&0o111 != 0
+// allowed goes by the object's mode and ACL, as the nodes do. The groups are those
+// of the caller's thread; the user of this client's key also has those that the
+// cluster gives it.
+func (c *Client) allowed(a *pb.Attr, who mount.Caller, mask uint32) bool {
+	p := tree.Principal{UID: who.UID, GID: who.GID, Groups: mount.Groups(who)}
+	if own := c.cluster.Who(); own != nil && !own.Trusted && own.Uid == who.UID {
+		p.Groups = append(p.Groups, own.Gids...)
 	}
-	mode := a.Mode
-	switch {
-	case who.UID == a.Uid:
-		mode >>= 6
-	case who.GID == a.Gid || slices.Contains(mount.Groups(who), a.Gid):
-		mode >>= 3
-	}
-	return mode&mask == mask
+	return tree.Allowed(a, &p, mask)
 }
 
 // StatFS implements mount.FileSystem.

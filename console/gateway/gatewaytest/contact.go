@@ -43,8 +43,18 @@ func Contact(t *testing.T, c *servertest.Cluster, user string) (string, contact.
 	return path, f
 }
 
-// WriteSite makes a folder "www" with a page, a private file and a link out of it,
-// and a file beside it.
+// notForAnn is an ACL (version 2, then 8 bytes an entry: tag, permissions, ID) that
+// lets everybody read but the user 1000.
+var notForAnn = []byte{2, 0, 0, 0,
+	1, 0, 6, 0, 255, 255, 255, 255, // the owner: read and write
+	2, 0, 0, 0, 0xe8, 3, 0, 0, // user 1000: nothing
+	4, 0, 4, 0, 255, 255, 255, 255, // the group: read
+	16, 0, 4, 0, 255, 255, 255, 255, // the mask: read
+	32, 0, 4, 0, 255, 255, 255, 255} // others: read
+
+// WriteSite makes a folder "www" and a file beside it. In the folder are a page, a
+// link out of it, and what ann may not read: a file of root's, one whose ACL excepts
+// her, and two folders of root's, of which she may search neither and one.
 func WriteSite(t *testing.T, c *servertest.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -73,6 +83,21 @@ func WriteSite(t *testing.T, c *servertest.Cluster) {
 	}
 	write(www.Node, "page.txt", "hello, wheel", 0o644)
 	write(www.Node, "private.txt", "secret", 0o600)
+	write(www.Node, "excepted.txt", "secret", 0o644)
+	for name, mode := range map[string]uint32{"closed": 0o700, "blind": 0o711} {
+		dir, err := w.Mkdir(ctx, mount.Caller{}, www.Node, name, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(dir.Node, "page.txt", "inside", 0o644)
+	}
+	excepted, err := w.Lookup(ctx, mount.Caller{}, www.Node, "excepted.txt")
+	if err == nil {
+		err = w.SetXattr(ctx, mount.Caller{}, excepted.Node, mount.AccessACL, notForAnn, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(mount.Root, "outside.txt", "outside", 0o644)
 	if _, err := w.Symlink(ctx, mount.Caller{}, www.Node, "out", "../outside.txt"); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"cartwheel.dev/console/gateway/gatewaytest"
@@ -42,13 +43,21 @@ func TestFS_ShowsNoMoreThanItMay(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	list, err := f.ReadDir(".")
-	if err != nil || len(list) != 2 || list[0].Name() == "out" || list[1].Name() == "out" {
-		t.Errorf("got %v, %v; want the two files without the link", list, err)
+	if err != nil || len(list) != 5 || slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == "out" }) {
+		t.Errorf("got %v, %v; want the files and folders without the link", list, err)
+	}
+	if got, err := fs.ReadFile(f, "blind/page.txt"); err != nil || string(got) != "inside" {
+		t.Errorf("in a folder that may be searched: got %q, %v", got, err)
+	}
+	for _, name := range []string{"closed", "blind"} {
+		if list, err := f.ReadDir(name); !errors.Is(err, fs.ErrPermission) || len(list) > 0 {
+			t.Errorf("the list of %s: got %v, %v", name, list, err)
+		}
 	}
 	for name, want := range map[string]error{
 		"../outside.txt": fs.ErrNotExist, "../../outside.txt": fs.ErrNotExist, "/outside.txt": fs.ErrNotExist, "out": fs.ErrNotExist,
 		".Site=a/page.txt": fs.ErrNotExist, ".Site=/page.txt": fs.ErrNotExist, "missing": fs.ErrNotExist, "page.txt/x": fs.ErrNotExist,
-		"private.txt": fs.ErrPermission,
+		"private.txt": fs.ErrPermission, "excepted.txt": fs.ErrPermission, "closed": fs.ErrPermission, "closed/page.txt": fs.ErrPermission,
 	} {
 		if file, err := f.Open(name); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, %v; want %v", name, file, err, want)
