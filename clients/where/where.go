@@ -13,9 +13,13 @@ import (
 	"cartwheel.dev/node/protocol/status"
 )
 
-// Attribute is the extended attribute that a client answers for any object, with
-// the JSON of status.Where.
-const Attribute = "user.cartwheel.where"
+// The extended attributes that a client answers for any object.
+const (
+	// Attribute has the JSON of status.Where.
+	Attribute = "user.cartwheel.where"
+	// Cues has the cues in force, as components of a path.
+	Cues = "user.cartwheel.cues"
+)
 
 // Member is a node that has a copy of the object's slice.
 type Member struct {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ import (
 
 	"cartwheel.dev/console/gateway"
 	"cartwheel.dev/console/gateway/gatewaytest"
+	"cartwheel.dev/console/gateway/treefs"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/freeport"
 	"cartwheel.dev/node/server/servertest"
@@ -209,6 +211,7 @@ func TestGateway_ServesByItsOwnCaddyfile(t *testing.T) {
 	t.Run("console", f.showsTheConsole)
 	t.Run("API", f.passesTheAPI)
 	t.Run("files", f.showsFiles)
+	t.Run("properties", f.showsProperties)
 	t.Run("log", f.logsNoSecret)
 	t.Run("reload", f.reloads)
 	t.Run("dead node", f.leavesADeadNode)
@@ -284,6 +287,37 @@ func (f *front) showsFiles(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/files/private.txt": http.StatusForbidden, "/files/out": http.StatusNotFound} {
 		if resp, body := f.get(t, path, signedIn); resp.StatusCode != want {
+			t.Errorf("%s: got %d, %q, want %d", path, resp.StatusCode, body, want)
+		}
+	}
+}
+
+func (f *front) showsProperties(t *testing.T) {
+	if resp, body := f.get(t, "/properties/page.txt"); resp.StatusCode != http.StatusUnauthorized || strings.Contains(body, "object") {
+		t.Errorf("without a session: got %d, %q", resp.StatusCode, body)
+	}
+	signedIn := "Cookie: " + cookie
+	resp, body := f.get(t, "/properties/page.txt", signedIn)
+	var p treefs.Properties
+	if err := json.Unmarshal([]byte(body), &p); err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("got %d, %q, %v", resp.StatusCode, body, err)
+	}
+	if p.Path != "/page.txt" || p.IsFolder || p.Mode != "0644" || p.UID != 0 || p.SizeBytes != uint64(len("hello, wheel")) || p.ModifiedAt.IsZero() {
+		t.Errorf("the attributes: got %+v", p)
+	}
+	if p.As != (treefs.Rights{UID: 1000, Read: true}) {
+		t.Errorf("ann may read only: got %+v", p.As)
+	}
+	if w := p.Where; w.Slice == 0 || w.Object == "" || w.Active.Node == "" || len(w.Standbys) == 0 || w.Read.Why == "" || w.Policy.Level == 0 {
+		t.Errorf("where it is: got %+v", w)
+	}
+	if resp, body := f.get(t, "/properties/", signedIn); resp.StatusCode != http.StatusOK || !strings.Contains(body, `"path":"/","is_folder":true,"mode":"0755"`) {
+		t.Errorf("the folder: got %d, %q", resp.StatusCode, body)
+	}
+	for path, want := range map[string]int{"private.txt": http.StatusForbidden, "excepted.txt": http.StatusForbidden, "closed": http.StatusForbidden,
+		"closed/page.txt": http.StatusForbidden, "none": http.StatusNotFound, "out": http.StatusNotFound} {
+		resp, body := f.get(t, "/properties/"+path, signedIn)
+		if resp.StatusCode != want || !strings.Contains(resp.Header.Get("Content-Type"), "problem+json") || strings.Contains(body, `"where"`) {
 			t.Errorf("%s: got %d, %q, want %d", path, resp.StatusCode, body, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
-	_ "github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile" // the adapter, and the directives below
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile" // also the adapter, and the directives below
 	_ "github.com/caddyserver/caddy/v2/modules/caddyevents"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyfs"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
@@ -41,6 +41,9 @@ import (
 var register = sync.OnceFunc(func() {
 	caddy.RegisterModule(new(upstreams.Source))
 	caddy.RegisterModule(new(treefs.FS))
+	caddy.RegisterModule(new(treefs.PropertiesHandler))
+	httpcaddyfile.RegisterHandlerDirective(treefs.PropertiesDirective, treefs.ParseProperties)
+	httpcaddyfile.RegisterDirectiveOrder(treefs.PropertiesDirective, httpcaddyfile.Before, "file_server")
 })
 
 // logger writes where Caddy's logger writes, in its form. A new configuration makes
