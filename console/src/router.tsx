@@ -71,7 +71,7 @@ const routes = [
   createRoute({ ...page("/operations"), component: lazyRouteComponent(() => import("./pages/Operations"), "Operations") }),
   createRoute({ ...page("/activity"), validateSearch: z.object({ who: text, action: text }), component: lazyRouteComponent(() => import("./pages/Activity"), "Activity") }),
   createRoute({ ...page("/clients"), component: lazyRouteComponent(() => import("./pages/Clients"), "Clients") }),
-  createRoute({ ...page("/tree"), validateSearch: z.object({ path: z.string().max(4096).default("/").catch("/") }), component: lazyRouteComponent(() => import("./pages/Files"), "Files") }),
+  createRoute({ ...page("/tree"), validateSearch: z.object({ path: z.string().max(4096).default("/").catch("/"), show: z.string().max(4096).optional().catch(undefined) }), component: lazyRouteComponent(() => import("./pages/Files"), "Files") }),
   createRoute({ ...page("/database"), component: lazyRouteComponent(() => import("./pages/Database"), "Database") }),
   createRoute({ ...page("/settings"), validateSearch: z.object({ tab: z.enum(["people", "users", "tokens", "node"]).default("people").catch("people") }), component: lazyRouteComponent(() => import("./pages/Settings"), "Settings") }),
 ] as const;

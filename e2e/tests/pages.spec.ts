@@ -18,6 +18,7 @@ const pages: [string, string, string][] = [
   ["activity", "/activity", "Activity"],
   ["clients", "/clients", "Clients"],
   ["files", "/tree", "Files"],
+  ["files-properties", "/tree?show=/", "Files"],
   ["database", "/database", "Database"],
   ["settings", "/settings", "Settings"],
   ["tokens", "/settings?tab=tokens", "Settings"],

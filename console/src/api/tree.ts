@@ -1,0 +1,95 @@
+// The tree of files, as the gateway serves it beside the API.
+import { queryOptions } from "@tanstack/react-query";
+import { z } from "zod";
+import { asProblem, Problem, problemOf } from "./problem";
+
+const listing = z.array(z.object({ name: z.string(), size: z.number().optional(), mod_time: z.string().optional(), is_dir: z.boolean().default(false), is_symlink: z.boolean().default(false) }));
+
+/** One name of a folder. */
+export type Entry = z.infer<typeof listing>[number];
+
+const member = z.object({ node: z.string(), site: z.string(), state: z.string().optional() });
+
+const properties = z.object({
+  path: z.string(),
+  is_folder: z.boolean(),
+  mode: z.string(),
+  uid: z.number(),
+  gid: z.number(),
+  size_bytes: z.number(),
+  links: z.number(),
+  modified_at: z.string(),
+  changed_at: z.string(),
+  made_at: z.string(),
+  cues: z.string(),
+  where: z.object({
+    object: z.string(),
+    slice: z.number(),
+    epoch: z.number(),
+    version: z.number(),
+    policy: z.object({ home: z.string(), level: z.number() }),
+    active: member,
+    standbys: z.array(member),
+    read: z.object({ node: z.string(), site: z.string(), why: z.string() }),
+  }),
+  as: z.object({ uid: z.number(), read: z.boolean(), write: z.boolean(), search: z.boolean() }),
+});
+
+/** What the gateway knows of a file or folder. */
+export type Properties = z.infer<typeof properties>;
+
+/** A path of the tree as an address of the gateway. */
+export function fileAddress(path: string): string {
+  return below("/files", path);
+}
+
+function below(root: string, path: string): string {
+  return `${root}${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+async function ask(address: string, signal: AbortSignal): Promise<unknown> {
+  let response: Response;
+  try {
+    response = await fetch(address, { headers: { Accept: "application/json" }, credentials: "same-origin", signal });
+  } catch (error) {
+    throw asProblem(error);
+  }
+  if (!response.ok) throw await problemOf(response);
+  if (!(response.headers.get("Content-Type") ?? "").includes("json")) {
+    throw new Problem({ title: "", status: 404, detail: "This gateway serves no files of the tree", code: "not_supported", remedy: "Name a tree in the gateway's Caddyfile, or mount the cluster." });
+  }
+  return response.json();
+}
+
+async function list(path: string, signal: AbortSignal): Promise<Entry[]> {
+  const folder = path.endsWith("/") ? path : `${path}/`;
+  return listing.nullable().parse(await ask(fileAddress(folder), signal)) ?? [];
+}
+
+/** The names of a folder. */
+export const listQuery = (path: string) => queryOptions({ queryKey: ["files", path], queryFn: ({ signal }) => list(path, signal), retry: false });
+
+/** What is known of a file or folder. */
+export const propertiesQuery = (path: string) =>
+  queryOptions({ queryKey: ["properties", path], queryFn: async ({ signal }) => properties.parse(await ask(below("/properties", path), signal)), retry: false });
+
+/** Bits of a mode as ls shows them, without the type: "rwxr-xr-x". */
+export function modeWords(octal: string): string {
+  const mode = Number.parseInt(octal, 8);
+  const letters = [6, 3, 0].map((at) => {
+    const special = mode & (at === 6 ? 0o4000 : at === 3 ? 0o2000 : 0o1000);
+    const runs = (mode >> at) & 1;
+    const mark = at === 0 ? "t" : "s";
+    return `${(mode >> at) & 4 ? "r" : "-"}${(mode >> at) & 2 ? "w" : "-"}${special ? (runs ? mark : mark.toUpperCase()) : runs ? "x" : "-"}`;
+  });
+  return letters.join("");
+}
+
+/** Why Windows cannot show a name as it is; undefined: it can. */
+export function windowsTrouble(name: string): string | undefined {
+  const bad = [...name].find((c) => c < " " || '<>:"\\|?*'.includes(c));
+  if (bad !== undefined) return bad < " " ? "it has a control character" : `it has the character ${bad}`;
+  if (/[. ]$/.test(name)) return "it ends in a dot or a space";
+  if (/^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)/i.test(name)) return "Windows keeps this name for a device";
+  return undefined;
+}

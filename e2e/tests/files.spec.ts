@@ -1,0 +1,31 @@
+import { expect, test } from "@playwright/test";
+import { signIn } from "./people";
+
+test("a viewer sees the properties of a folder, and why its copies are where they are", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.goto("/tree");
+  await page.getByRole("button", { name: "Properties of this folder" }).click();
+  await expect(page).toHaveURL(/show=/);
+  await expect(page.getByRole("heading", { name: "Properties of /" })).toBeVisible();
+  await expect(page.getByRole("definition").filter({ hasText: "rwxr-xr-x" })).toContainText("0755");
+  await expect(page.getByRole("definition").filter({ hasText: "uid 65534 may" })).toHaveText("uid 65534 may read, go through");
+  const copies = page.getByRole("table", { name: "Copies" });
+  await expect(copies.getByRole("rowheader")).toHaveCount(3);
+  await expect(copies).toContainText("the policy asks for 3 copies");
+  await copies.getByRole("rowheader").first().getByRole("link").click();
+  await expect(page).toHaveURL(/\/sites\//);
+});
+
+test("properties of what is not there say so", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.goto("/tree?show=/none");
+  await expect(page.getByRole("alert")).toContainText("is not there");
+  await page.getByRole("button", { name: "Close" }).click();
+  await expect(page.getByRole("alert")).toHaveCount(0);
+});
+
+test("without a session the gateway tells no properties", async ({ request }) => {
+  const answer = await request.get("/properties/");
+  expect(answer.status()).toBe(401);
+  expect(await answer.text()).not.toContain("object");
+});
