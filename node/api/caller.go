@@ -129,16 +129,17 @@ func (a Sessions) Authenticate(r *http.Request) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
-	if isChange(r.Method) && subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(people.CSRF(c.token))) != 1 {
+	if isChange(r) && subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(people.CSRF(c.token))) != 1 {
 		return Principal{}, fault.E(fault.Permission, op, CSRFHeader, "is missing or not that of the session: GET /session says it")
 	}
 	c.session = session
 	return Principal{Name: "account/" + session.Account, Role: roleOf(session.Role)}, nil
 }
 
-// isChange reports whether a method may change anything.
-func isChange(method string) bool {
-	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+// isChange reports whether a request may change anything, here or at the server
+// beside the API that asks for it.
+func isChange(r *http.Request) bool {
+	return r.URL.Path == changePath || r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }
 
 func roleOf(r people.Role) Role {

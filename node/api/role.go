@@ -92,6 +92,7 @@ var roles = map[string]Role{
 	"GET /api/v1/events":                 Viewer,
 
 	"GET /api/v1/session":                 Viewer,
+	"GET /api/v1/session/change":          Operator,
 	"POST /api/v1/session":                Public,
 	"DELETE /api/v1/session":              Viewer,
 	"PUT /api/v1/session/password":        Viewer,

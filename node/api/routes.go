@@ -62,6 +62,7 @@ func (s *Server) registerChanges() {
 // registerPeople adds the routes of accounts and sessions.
 func (s *Server) registerPeople() {
 	route(s, http.MethodGet, base+"/session", "get-session", "Show who is signed in", s.getSession)
+	route(s, http.MethodGet, changePath, "check-change", "Say whether a request may change something at a server beside the API", s.checkChange)
 	route(s, http.MethodPost, base+"/session", "sign-in", "Sign in by a password or a one-time link", s.signIn)
 	route(s, http.MethodDelete, base+"/session", "sign-out", "Sign out", s.signOut)
 	route(s, http.MethodPut, base+"/session/password", "change-password", "Change one's own password, and end all other sessions", s.changePassword)

@@ -77,6 +77,20 @@ func (s *Server) getSession(ctx context.Context, _ *view.None) (*view.Answer[Ses
 	return &view.Answer[SessionView]{Body: v}, err
 }
 
+// changePath is what a server beside the API, such as the console's gateway, asks
+// before it changes something for a visitor. It passes the visitor's headers on,
+// and they are checked like those of a change of the API.
+const changePath = base + "/session/change"
+
+// mayChange names the account that may change something.
+type mayChange struct {
+	Account string `header:"X-Cartwheel-Account" doc:"The account that is signed in, for logs."`
+}
+
+func (s *Server) checkChange(ctx context.Context, _ *view.None) (*mayChange, error) {
+	return &mayChange{Account: principal(ctx).Name}, nil
+}
+
 // signIn always makes a new session. One that the browser had ends, so that none
 // stays behind unseen.
 func (s *Server) signIn(ctx context.Context, in *signInInput) (*signedIn, error) {

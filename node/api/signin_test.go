@@ -149,6 +149,27 @@ func TestSession_FixationAndReuseFail(t *testing.T) {
 	second.send(http.StatusUnauthorized, "GET", "/session", nil)
 }
 
+// TestSession_ChecksChangesElsewhere asks as the console's gateway does, before it
+// changes a file for a visitor.
+func TestSession_ChecksChangesElsewhere(t *testing.T) {
+	c := newConsole(t)
+	b := c.browser()
+	b.send(http.StatusUnauthorized, "GET", "/session/change", nil)
+	b.signIn("vera")
+	if w := b.send(http.StatusForbidden, "GET", "/session/change", nil); !strings.Contains(w.Body.String(), "operator") {
+		t.Errorf("a viewer hears %s", w.Body)
+	}
+	b = c.browser()
+	b.signIn("otto")
+	if got := b.send(http.StatusNoContent, "GET", "/session/change", nil).Header().Get("X-Cartwheel-Account"); got != "account/otto" {
+		t.Errorf("got the account %q", got)
+	}
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example", api.CSRFHeader: ""} {
+		b.headers = map[string]string{name: value}
+		b.send(http.StatusForbidden, "GET", "/session/change", nil)
+	}
+}
+
 // TestSession_ChangesNeedTheToken has pages of other origins, and old browsers
 // that do not say where a request comes from, use the cookie.
 func TestSession_ChangesNeedTheToken(t *testing.T) {
