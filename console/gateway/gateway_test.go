@@ -64,6 +64,11 @@ func serveAPI(id string) http.Handler {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
+	mux.HandleFunc("/api/v1/session/change", func(w http.ResponseWriter, r *http.Request) {
+		if w.Header().Set("X-Cartwheel-Account", "account/otto"); r.Header.Get("Cookie") != cookie || r.Header.Get("X-Cartwheel-CSRF") != "mark" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
 	mux.HandleFunc("/api/v1/seen", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s %s", r.Host, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
 	})
@@ -212,6 +217,7 @@ func TestGateway_ServesByItsOwnCaddyfile(t *testing.T) {
 	t.Run("API", f.passesTheAPI)
 	t.Run("files", f.showsFiles)
 	t.Run("properties", f.showsProperties)
+	t.Run("uploads", f.takesFiles)
 	t.Run("log", f.logsNoSecret)
 	t.Run("reload", f.reloads)
 	t.Run("dead node", f.leavesADeadNode)
@@ -322,6 +328,75 @@ func (f *front) showsProperties(t *testing.T) {
 		}
 	}
 }
+
+// put uploads a body as the operator otto, and returns the answer's status and body.
+func (f *front) put(t *testing.T, path string, body io.Reader, headers ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, f.url+"/files/"+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range append([]string{"Cookie: " + cookie, "X-Cartwheel-CSRF: mark", "X-Cartwheel-Account: forged"}, headers...) {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func (f *front) takesFiles(t *testing.T) {
+	signedIn := "Cookie: " + cookie
+	long := strings.Repeat("a long file. ", 300_000)
+	for path, text := range map[string]string{"open/new.txt": "new", "open/empty": "", "open/long.txt": long} {
+		if code, body := f.put(t, path, strings.NewReader(text)); code != http.StatusCreated {
+			t.Errorf("%s: got %d, %q", path, code, body)
+		}
+		if resp, body := f.get(t, "/files/"+path, signedIn); resp.StatusCode != http.StatusOK || body != text {
+			t.Errorf("%s: reads %d, %d bytes, want %d", path, resp.StatusCode, len(body), len(text))
+		}
+	}
+	if code, body := f.put(t, "open/new.txt", strings.NewReader("newer")); code != http.StatusConflict || !strings.Contains(body, "If-Match") {
+		t.Errorf("a name that is taken: got %d, %q", code, body)
+	}
+	if code, body := f.put(t, "open/new.txt", strings.NewReader("newer"), "If-Match: *"); code != http.StatusCreated {
+		t.Errorf("to replace it: got %d, %q", code, body)
+	}
+	if _, body := f.get(t, "/files/open/new.txt", signedIn); body != "newer" {
+		t.Errorf("replaced: got %q", body)
+	}
+	if code, body := f.put(t, "open/broken.txt", io.MultiReader(strings.NewReader(long), errorReader{})); code != 0 {
+		t.Errorf("a body that breaks off: got %d, %q", code, body)
+	}
+	for path, want := range map[string]int{"new.txt": http.StatusForbidden, "closed/new.txt": http.StatusForbidden, "none/new.txt": http.StatusNotFound,
+		"open/.Site=a": http.StatusBadRequest, "open/": http.StatusForbidden, "page.txt/new.txt": http.StatusBadRequest} {
+		if code, body := f.put(t, path, strings.NewReader("x")); code != want && path != "open/" || code < 400 {
+			t.Errorf("%s: got %d, %q, want %d", path, code, body, want)
+		}
+	}
+	if code, _ := f.put(t, "open/other.txt", strings.NewReader("x"), "X-Cartwheel-CSRF: guess"); code != http.StatusForbidden {
+		t.Errorf("without the session's mark: got %d", code)
+	}
+	_, list := f.get(t, "/files/open/", signedIn, "Accept: application/json")
+	if strings.Contains(list, "broken") || strings.Contains(list, "other") || strings.Contains(list, ".upload") {
+		t.Errorf("what failed left something behind: %s", list)
+	}
+	wait(t, "the log names who uploaded", func() bool {
+		return strings.Contains(read(t, f.log), `"account":"account/otto"`) && !strings.Contains(read(t, f.log), "forged")
+	})
+}
+
+// errorReader is a body that breaks off.
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func (f *front) logsNoSecret(t *testing.T) {
 	f.get(t, "/api/v1/session?token=the-token", "Cookie: "+cookie, "Authorization: Bearer the-token")

@@ -19,6 +19,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/encode/zstd"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/logging"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/requestbody"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy/forwardauth"
@@ -44,6 +45,9 @@ var register = sync.OnceFunc(func() {
 	caddy.RegisterModule(new(treefs.PropertiesHandler))
 	httpcaddyfile.RegisterHandlerDirective(treefs.PropertiesDirective, treefs.ParseProperties)
 	httpcaddyfile.RegisterDirectiveOrder(treefs.PropertiesDirective, httpcaddyfile.Before, "file_server")
+	caddy.RegisterModule(new(treefs.UploadHandler))
+	httpcaddyfile.RegisterHandlerDirective(treefs.UploadDirective, treefs.ParseUpload)
+	httpcaddyfile.RegisterDirectiveOrder(treefs.UploadDirective, httpcaddyfile.Before, "file_server")
 })
 
 // logger writes where Caddy's logger writes, in its form. A new configuration makes
