@@ -29,3 +29,18 @@ test("without a session the gateway tells no properties", async ({ request }) =>
   expect(answer.status()).toBe(401);
   expect(await answer.text()).not.toContain("object");
 });
+
+test("an operator's upload is refused where the gateway's user may not write, with the remedy", async ({ page }) => {
+  await signIn(page, "operator");
+  await page.goto("/tree");
+  await page.getByLabel("Files to upload").setInputFiles({ name: "hello.txt", mimeType: "text/plain", buffer: Buffer.from("hello") });
+  const alert = page.getByRole("list", { name: "Uploads" }).getByRole("alert");
+  await expect(alert).toContainText("uid 65534");
+  await expect(alert).toContainText("give it the right by mode, group or ACL");
+});
+
+test("a viewer sees that uploads need an operator", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.goto("/tree");
+  await expect(page.getByRole("button", { name: /^Upload/ })).toHaveAccessibleName(/needs the role operator/);
+});

@@ -21,6 +21,11 @@ export function setCsrf(mark: string | undefined): void {
   csrf = mark;
 }
 
+/** The session's mark for changes that go past this module, such as uploads. */
+export function csrfMark(): string {
+  return csrf ?? "";
+}
+
 /** Adds what each change carries. */
 function marked(request: Request): Request {
   if (request.method === "GET") return request;

@@ -1,6 +1,7 @@
 // The tree of files, as the gateway serves it beside the API.
 import { queryOptions } from "@tanstack/react-query";
 import { z } from "zod";
+import { csrfMark } from "./call";
 import { asProblem, Problem, problemOf } from "./problem";
 
 const listing = z.array(z.object({ name: z.string(), size: z.number().optional(), mod_time: z.string().optional(), is_dir: z.boolean().default(false), is_symlink: z.boolean().default(false) }));
@@ -72,6 +73,26 @@ export const listQuery = (path: string) => queryOptions({ queryKey: ["files", pa
 /** What is known of a file or folder. */
 export const propertiesQuery = (path: string) =>
   queryOptions({ queryKey: ["properties", path], queryFn: async ({ signal }) => properties.parse(await ask(below("/properties", path), signal)), retry: false });
+
+/** Stores a file of this computer in a folder of the tree, under its name. fetch tells no progress, so this is an XMLHttpRequest. */
+export function upload(folder: string, file: File, progress: (share: number) => void, signal: AbortSignal): Promise<void> {
+  return new Promise((done, failed) => {
+    const cancelled = () => failed(asProblem(new Error("the upload was cancelled: nothing was stored")));
+    if (signal.aborted) return cancelled();
+    const request = new XMLHttpRequest();
+    request.open("PUT", fileAddress(`${folder.replace(/\/$/, "")}/${file.name}`));
+    request.setRequestHeader("X-Cartwheel-CSRF", csrfMark());
+    request.upload.onprogress = (e) => progress(e.total > 0 ? e.loaded / e.total : 1);
+    request.onload = () => {
+      if (request.status === 201) done();
+      else problemOf(new Response(request.responseText, { status: request.status })).then(failed, failed);
+    };
+    request.onerror = () => failed(asProblem(new Error("the upload broke off")));
+    request.onabort = cancelled;
+    signal.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
 
 /** Bits of a mode as ls shows them, without the type: "rwxr-xr-x". */
 export function modeWords(octal: string): string {

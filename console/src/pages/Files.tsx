@@ -7,6 +7,7 @@ import { Age, Button, Card, Command, Pill } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
 import { type Column, Table } from "../ui/Table";
 import { FilesProperties } from "./FilesProperties";
+import { FilesUpload } from "./FilesUpload";
 
 /** The tree of files, as the gateway serves it. */
 export function Files() {
@@ -54,7 +55,7 @@ export function Files() {
   return (
     <Page title="Files" purpose="The tree, as the gateway shows it. Its rights are those of the gateway's user.">
       <nav aria-label="Folder" className="flex flex-wrap items-center gap-1.5 text-[1.05rem]">
-        <Link to="/tree" search={{ path: "/" }} className="link">
+        <Link to="/tree" search={{ path: "/" }} className="link inline-flex min-h-6 min-w-6 items-center justify-center">
           /
         </Link>
         {parts.map((p, i) => (
@@ -68,6 +69,7 @@ export function Files() {
         </Button>
       </nav>
       {show === undefined ? null : <FilesProperties path={show} close={() => open(undefined)} />}
+      <FilesUpload key={path} path={path} />
       <Card flush>
         <Shown query={entries} what="this folder">
           {(rows) =>
