@@ -138,7 +138,7 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 	if err != nil {
 		return err
 	}
-	if c.allowed(a, who, mask) {
+	if allowed(c, a, who, mask) {
 		return nil
 	}
 	return fault.E(fault.Permission, "cartwheel.Access", o.String(), "")
@@ -147,7 +147,7 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 // allowed goes by the object's mode and ACL, as the nodes do. The groups are those
 // of the caller's thread; the user of this client's key also has those that the
 // cluster gives it.
-func (c *Client) allowed(a *pb.Attr, who mount.Caller, mask uint32) bool {
+func allowed(c *Client, a *pb.Attr, who mount.Caller, mask uint32) bool {
 	p := tree.Principal{UID: who.UID, GID: who.GID, Groups: mount.Groups(who)}
 	if own := c.cluster.Who(); own != nil && !own.Trusted && own.Uid == who.UID {
 		p.Groups = append(p.Groups, own.Gids...)

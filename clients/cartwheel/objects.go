@@ -118,7 +118,7 @@ func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 			return nil, fault.E(fault.NotFound, op, name, "")
 		case a.Mode&mount.TypeMask != mount.TypeRegular:
 			return nil, fault.E(fault.Invalid, op, name, "is no regular file")
-		case !c.allowed(a, b.who, mount.AccessRead):
+		case !allowed(c, a, b.who, mount.AccessRead):
 			return nil, fault.E(fault.Permission, op, name, "")
 		}
 		h := c.engine.Open(e.Object, a, content.Open{})
