@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 
 	"cartwheel.dev/clients/bootstrap"
@@ -52,6 +53,10 @@ func (d *Demo) startGeoConfig(ctx context.Context) (err error) {
 	return nil
 }
 
+// runsName is the directory beside the demo's into which cartwheel-testbed writes
+// its runs, unless it is told of another one.
+const runsName = "cartwheel-testbed"
+
 // userName is the user as whom the demo's own machine acts.
 const userName = "demo"
 
@@ -77,7 +82,8 @@ func (d *Demo) spawnNode(s *siteOf) (err error) {
 	s.node, err = d.spawn("node at "+s.name, s.name, d.path(s.name, "node.log"), "", d.opt.Cartwheeld,
 		"node", "--data", d.path(s.name), "--site", s.name, "--listen", s.listen, "--geo-config", d.geoAddress,
 		"--expected-nodes", strconv.Itoa(len(d.opt.Sites)), "--lease", d.opt.Lease.String(),
-		"--api", s.api, "--api-key", d.path("user.key"))
+		"--api", s.api, "--api-key", d.path("user.key"),
+		"--experiments", filepath.Join(filepath.Dir(d.opt.Dir), runsName))
 	return err
 }
 

@@ -90,6 +90,10 @@ var roles = map[string]Role{
 	"POST /api/v1/network/probe":         Operator,
 	"POST /api/v1/what-if":               Viewer,
 	"GET /api/v1/events":                 Viewer,
+	"GET /api/v1/experiments":            Viewer,
+	"GET /api/v1/experiments/{run}":      Viewer,
+
+	"GET /api/v1/experiments/{run}/figures/{file}": Viewer,
 
 	"GET /api/v1/session":                 Viewer,
 	"GET /api/v1/session/change":          Operator,

@@ -62,8 +62,10 @@ type Options struct {
 	Hosts []string
 	// Settings are the node's configuration, for people.
 	Settings []view.Setting
-	Logger   *slog.Logger
-	Wall     func() time.Time
+	// Experiments is the folder with the runs of experiments; empty: none.
+	Experiments string
+	Logger      *slog.Logger
+	Wall        func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -95,7 +97,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{o: o, events: events.New(), requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams), stop: func() {}}
 	s.reads = reads.New(reads.Options{Self: o.Self, Site: o.Site, Version: o.Version, Directory: o.Directory, Store: o.Store,
-		Asker: o.Asker, Settings: o.Settings, Events: s.events, Wall: o.Wall})
+		Asker: o.Asker, Settings: o.Settings, Experiments: o.Experiments, Events: s.events, Wall: o.Wall})
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, config())
 	s.api.UseMiddleware(s.authorize)

@@ -120,7 +120,7 @@ func (a administration) show(s *server.Server, c *server.Config, log *slog.Logge
 	}
 	persons := people.New(people.Options{Store: a.keeper(s)})
 	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
-		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), GeoConfig: c.GeoConfig, Logger: log}
+		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), Experiments: c.Experiments, GeoConfig: c.GeoConfig, Logger: log}
 	if a.admin != nil {
 		options.Admin = a.admin
 	}

@@ -27,6 +27,7 @@ type nodeFlags struct {
 	API           *string        `name:"api" help:"Serve the admin API at this IP:port, over HTTP."`
 	APIHosts      []string       `name:"api-hosts" help:"Names by which requests may call the admin API." sep:"none"`
 	APIKey        *string        `name:"api-key" help:"File of an administrator's key, with which the admin API changes the configuration."`
+	Experiments   *string        `help:"Show the runs of experiments in this directory, in the admin API." type:"path"`
 	LogLevel      *string        `help:"debug, info, warn or error."`
 	LogFormat     *string        `help:"text or json."`
 }
@@ -50,6 +51,7 @@ func (f nodeFlags) values() map[string]any {
 	put(out, "traces", f.Traces)
 	put(out, "api", f.API)
 	put(out, "api_key", f.APIKey)
+	put(out, "experiments", f.Experiments)
 	put(out, "log_level", f.LogLevel)
 	put(out, "log_format", f.LogFormat)
 	for key, list := range map[string][]string{"listen": f.Listen, "advertise": f.Advertise, "geo_config": f.GeoConfig, "api_hosts": f.APIHosts} {

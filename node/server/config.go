@@ -79,6 +79,10 @@ type Config struct {
 	OIDCClient string `yaml:"oidc_client"`
 	// OIDCSecretFile is the file whose first line is the client's secret.
 	OIDCSecretFile string `yaml:"oidc_secret_file"`
+	// Experiments is the directory into which cartwheel-testbed writes its runs, as
+	// an absolute path. The admin API shows them. It need not be there yet. Empty:
+	// none.
+	Experiments string `yaml:"experiments"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// LogFormat is text or json.

@@ -78,6 +78,7 @@ func (c Config) Validate() error {
 		"needs console_url, oidc_client and oidc_secret_file too")
 	p.check(c.Pprof == "" || filepath.IsAbs(c.Pprof), "pprof",
 		"%q is no socket's path: at an address every user of this machine could read the node's keys", c.Pprof)
+	p.check(c.Experiments == "" || filepath.IsAbs(c.Experiments), "experiments", "%q is no absolute path", c.Experiments)
 	if len(p) == 0 {
 		return nil
 	}

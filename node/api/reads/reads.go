@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/node/api/events"
 	"cartwheel.dev/node/api/gather"
 	"cartwheel.dev/node/api/index"
+	"cartwheel.dev/node/api/runs"
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/cluster"
@@ -55,7 +56,7 @@ type Store interface {
 	Properties(context.Context) (geoconfig.Properties, error)
 }
 
-// Options are what Reads are made of. Every field is needed but Settings.
+// Options are what Reads are made of. Every field is needed but Settings and Experiments.
 type Options struct {
 	Self      ids.Node
 	Site      ids.Site
@@ -64,8 +65,10 @@ type Options struct {
 	Store     Store
 	Asker     Asker
 	Settings  []view.Setting
-	Events    *events.Hub
-	Wall      func() time.Time
+	// Experiments is the folder with the runs of experiments; empty: none.
+	Experiments string
+	Events      *events.Hub
+	Wall        func() time.Time
 }
 
 // Reads answers. Close ends what it does besides.
@@ -78,6 +81,7 @@ type Reads struct {
 	clients  *gather.Nodes[[]status.Client]
 	database databaseCache
 	activity activityCache
+	runs     *runs.Folder
 	// predicting and probing have room for the one under way.
 	predicting, probing chan struct{}
 
@@ -89,7 +93,7 @@ type Reads struct {
 // Close.
 func New(o Options) *Reads {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Reads{o: o, index: index.New(o.Directory), predicting: make(chan struct{}, 1), probing: make(chan struct{}, 1), stop: stop}
+	s := &Reads{o: o, index: index.New(o.Directory), runs: runs.New(o.Experiments), predicting: make(chan struct{}, 1), probing: make(chan struct{}, 1), stop: stop}
 	s.statuses = gather.New(o.Wall, o.Asker.Status)
 	s.nets = gather.New(o.Wall, o.Asker.Net)
 	s.lists = gather.New(o.Wall, o.Asker.Slices)
