@@ -72,6 +72,8 @@ const routes = [
   createRoute({ ...page("/activity"), validateSearch: z.object({ who: text, action: text }), component: lazyRouteComponent(() => import("./pages/Activity"), "Activity") }),
   createRoute({ ...page("/clients"), component: lazyRouteComponent(() => import("./pages/Clients"), "Clients") }),
   createRoute({ ...page("/tree"), validateSearch: z.object({ path: z.string().max(4096).default("/").catch("/"), show: z.string().max(4096).optional().catch(undefined) }), component: lazyRouteComponent(() => import("./pages/Files"), "Files") }),
+  createRoute({ ...page("/experiments"), validateSearch: z.object({ q: text }), component: lazyRouteComponent(() => import("./pages/Experiments"), "Experiments") }),
+  createRoute({ ...page("/experiments/$run"), component: lazyRouteComponent(() => import("./pages/Experiments"), "ExperimentDetail") }),
   createRoute({ ...page("/database"), component: lazyRouteComponent(() => import("./pages/Database"), "Database") }),
   createRoute({ ...page("/settings"), validateSearch: z.object({ tab: z.enum(["people", "users", "tokens", "node"]).default("people").catch("people") }), component: lazyRouteComponent(() => import("./pages/Settings"), "Settings") }),
 ] as const;

@@ -19,6 +19,7 @@ const pages: [string, string, string][] = [
   ["clients", "/clients", "Clients"],
   ["files", "/tree", "Files"],
   ["files-properties", "/tree?show=/", "Files"],
+  ["experiments", "/experiments", "Experiments"],
   ["database", "/database", "Database"],
   ["settings", "/settings", "Settings"],
   ["tokens", "/settings?tab=tokens", "Settings"],

@@ -34,6 +34,8 @@ export const queries = {
   clients: () => queryOptions({ queryKey: ["clients"], queryFn: ({ signal }) => answered(sdk.listClients({ signal })) }),
   users: () => queryOptions({ queryKey: ["users"], queryFn: ({ signal }) => answered(sdk.listUsers({ signal })) }),
   tokens: () => queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => answered(sdk.listTokens({ signal })) }),
+  experiments: () => queryOptions({ queryKey: ["experiments"], queryFn: ({ signal }) => answered(sdk.listExperiments({ signal })) }),
+  experiment: (run: string) => queryOptions({ queryKey: ["experiments", run], queryFn: ({ signal }) => answered(sdk.getExperiment({ signal, path: { run } })) }),
   database: () => queryOptions({ queryKey: ["database"], queryFn: ({ signal }) => answered(sdk.getDatabase({ signal })) }),
   settings: () => queryOptions({ queryKey: ["settings"], queryFn: ({ signal }) => answered(sdk.listSettings({ signal })) }),
 };

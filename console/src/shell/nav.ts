@@ -29,6 +29,7 @@ export const places: Place[][] = [
     { path: "/tree", name: "Files", key: "f", icon: "M3 5h5l2 2h7v8.500H3z" },
   ],
   [
+    { path: "/experiments", name: "Experiments", key: "x", icon: "M8 3h4M9 3v5l-5 8h12l-5-8V3M6.500 12h7" },
     { path: "/database", name: "Database", key: "b", icon: "M4 5.500c0-3 12-3 12 0s-12 3-12 0v9c0 3 12 3 12 0v-9M4 10c0 3 12 3 12 0" },
     { path: "/settings", name: "Settings", key: "e", icon: "M4 6h7M15 6h1M4 14h1M9 14h7M13 4v4M7 12v4" },
   ],
