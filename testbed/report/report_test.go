@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cartwheel.dev/node/api/runs"
 )
 
 func sample() Result {
@@ -220,5 +222,32 @@ func TestLogTicks_EndOnRoundFigures(t *testing.T) {
 	}
 	if labels != 7 {
 		t.Errorf("from 1 to 100 there are %d labels, want 7", labels)
+	}
+}
+
+// The console reads what this package writes, by a reader of its own.
+func TestFolder_IsReadByTheConsole(t *testing.T) {
+	dir := t.TempDir()
+	f, err := New(Options{Parent: dir, Experiment: "garage", Arguments: []string{"cartwheel-testbed", "run", "garage"}, Seed: 7, Version: "v1",
+		Topology: []byte("name: two\nsites:\n  - {name: oslo}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Base(f.Dir())
+	if r, err := runs.New(dir).Run(name); err != nil || r.State != runs.Unfinished {
+		t.Errorf("before its end: got %+v, %v", r, err)
+	}
+	table := Table{Name: "t", Columns: []Column{{Name: "case"}, {Name: "p50", Unit: "ms"}}}
+	table.Add(Text("put"), Number(1.5))
+	plot := Plot{Name: "cdf", Title: "Latency", Lines: []Line{{Name: "a", X: Values{1, 2}, Y: Values{1, 2}}}}
+	if err := f.Finish(Result{Title: "x", Tables: []Table{table}, Plots: []Plot{plot}, Void: "late"}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	r, err := runs.New(dir).Run(name)
+	if err != nil || r.State != runs.Void || r.Reason != "late" || r.Topology != "two" || r.Seed != "7" || len(r.Tables) != 1 || r.Tables[0].Rows[0][1] != 1.5 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if len(r.Figures) != 1 || r.Figures[0].Title != "Latency" || len(r.KeyResults) != 1 {
+		t.Errorf("got figures %+v, key results %+v", r.Figures, r.KeyResults)
 	}
 }
