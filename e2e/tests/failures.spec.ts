@@ -57,6 +57,7 @@ test("the database stops for a while: data stay, with their age", async ({ page 
   await page.goto("/database");
   const main = page.getByRole("main");
   await expect(page.getByText("Answers", { exact: true })).toBeVisible();
+  const drain = page.getByRole("button", { name: "Drain…" });
   const database = demoState().geo_config.pid;
   process.kill(database, "SIGSTOP");
   try {
@@ -70,9 +71,12 @@ test("the database stops for a while: data stay, with their age", async ({ page 
     await expect(main).toContainText("Nodes up3 / 3");
     await page.goto("/slices");
     await expect(page.getByRole("link", { name: "1", exact: true })).toBeVisible();
+    await page.goto("/sites/tokyo");
+    await expect(drain).toHaveAttribute("title", /does not answer/);
   } finally {
     process.kill(database, "SIGCONT");
   }
+  await expect(drain).toBeEnabled({ timeout: 30_000 }); // on the page that is open
   await page.goto("/database");
   await expect(page.getByText("Answers", { exact: true })).toBeVisible({ timeout: 30_000 });
   await page.goto("/");

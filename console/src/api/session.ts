@@ -12,8 +12,18 @@ function entered(session: sdk.SessionView): sdk.SessionView {
   return session;
 }
 
+/** How often, in milliseconds, a session is asked for that may only read until the configuration store answers again. */
+const degradedEvery = 2_000;
+
 /** Asks who is signed in; a 401 means nobody is. */
-export const sessionQuery = () => queryOptions({ queryKey: ["session"], queryFn: ({ signal }) => answered(sdk.getSession({ signal })).then(entered), retry: false, staleTime: 60_000 });
+export const sessionQuery = () =>
+  queryOptions({
+    queryKey: ["session"],
+    queryFn: ({ signal }) => answered(sdk.getSession({ signal })).then(entered),
+    retry: false,
+    staleTime: 60_000,
+    refetchInterval: (query) => (query.state.data?.degraded ? degradedEvery : false),
+  });
 
 /** Signs in with a name and a password, or with the token of a one-time link. */
 export function signIn(body: sdk.SignIn): Promise<sdk.SessionView> {
