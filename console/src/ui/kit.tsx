@@ -193,9 +193,7 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
 export function Command({ children }: { children: string }) {
   return (
     <div className="flex min-w-0 items-center gap-2 rounded-lg border border-line bg-sunk py-1 pr-1 pl-3">
-      <code className="min-w-0 grow overflow-x-auto font-mono text-[0.92rem] whitespace-nowrap" tabIndex={0}>
-        {children}
-      </code>
+      <code className="min-w-0 grow text-left font-mono text-[0.92rem] wrap-anywhere whitespace-pre-wrap">{children}</code>
       <Copy text={children} />
     </div>
   );
