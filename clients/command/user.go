@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/geo/changes"
+	"cartwheel.dev/node/wire"
 )
 
 type userCmd struct {
@@ -52,7 +53,7 @@ func (c userLsCmd) Run(e *env) error {
 type userAddCmd struct {
 	adminFlags
 	Name        string   `arg:"" help:"The user's name."`
-	Key         string   `required:"" help:"Identity of the user's key, as \"cartwheel key\" prints it."`
+	Key         string   `required:"" help:"Identity of the user's key, as \"cartwheel key\" prints it, or the line of an ssh-ed25519 public key."`
 	UID         uint32   `name:"uid" help:"The uid that it acts as."`
 	GID         []uint32 `name:"gid" help:"The groups that it acts with, the first one for new files; may be repeated."`
 	TrustedHost bool     `help:"The key is that of a machine whose root is trusted: it acts as any uid."`
@@ -67,8 +68,12 @@ func (userAddCmd) Help() string {
 // Run adds the row.
 func (c userAddCmd) Run(e *env) error {
 	const op fault.Op = "command.Run"
-	u := geoconfig.User{Name: ids.User(c.Name), Key: c.Key, UID: c.UID, GIDs: c.GID, TrustedHost: c.TrustedHost, Admin: c.Role == "administrator"}
-	if wrong := u.Check(); wrong != "" { // before anything is asked
+	key, err := wire.UserKeyID(c.Key)
+	if err != nil { // before anything is asked
+		return err
+	}
+	u := geoconfig.User{Name: ids.User(c.Name), Key: key, UID: c.UID, GIDs: c.GID, TrustedHost: c.TrustedHost, Admin: c.Role == "administrator"}
+	if wrong := u.Check(); wrong != "" {
 		return fault.E(fault.Usage, op, c.Name, wrong)
 	}
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {

@@ -20,6 +20,7 @@ import (
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/geo/join"
+	"cartwheel.dev/node/wire"
 )
 
 // ChangeHeaders are what each change may say about itself. huma reads them only where
@@ -155,7 +156,7 @@ func (s *Server) addUser(ctx context.Context, in *struct {
 	ChangeHeaders
 	Body struct {
 		Name        string   `json:"name" minLength:"1" maxLength:"63" pattern:"^[A-Za-z0-9._-]+$"`
-		Key         string   `json:"key" minLength:"1" maxLength:"128" doc:"The identity of the user's key, as cartwheel key prints it."`
+		Key         string   `json:"key" minLength:"1" maxLength:"1024" doc:"The identity of the user's key, as cartwheel key prints it, or the line of an ssh-ed25519 public key."`
 		UID         uint32   `json:"uid,omitempty"`
 		GIDs        []uint32 `json:"gids,omitempty" maxItems:"64"`
 		TrustedHost bool     `json:"trusted_host,omitempty"`
@@ -167,7 +168,11 @@ func (s *Server) addUser(ctx context.Context, in *struct {
 		return nil, err
 	}
 	b := &in.Body
-	row := geoconfig.User{Name: ids.User(b.Name), Key: b.Key, UID: b.UID, GIDs: b.GIDs, TrustedHost: b.TrustedHost, Admin: b.Role == "administrator"}
+	key, err := wire.UserKeyID(b.Key)
+	if err != nil {
+		return nil, err
+	}
+	row := geoconfig.User{Name: ids.User(b.Name), Key: key, UID: b.UID, GIDs: b.GIDs, TrustedHost: b.TrustedHost, Admin: b.Role == "administrator"}
 	return changed(row.RowKey(), changes.AddUser(ctx, s.o.Admin, o, row))
 }
 

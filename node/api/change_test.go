@@ -81,7 +81,7 @@ func TestChange_RemovesOnlyWhatNothingNeeds(t *testing.T) {
 
 func TestChange_UsersTokensAndHandOver(t *testing.T) {
 	f := newFleet(t, 1)
-	w := f.request(http.MethodPost, "/api/v1/users", "administrator", map[string]any{"name": "bob", "key": "k9", "uid": 7, "gids": []int{7}, "role": "user"})
+	w := f.request(http.MethodPost, "/api/v1/users", "administrator", map[string]any{"name": "bob", "key": "12D3KooWEZAuHcTVbWf2YZT3GTFcMCZ9XqQcNTtEKm4ZHmkQ2Bbr", "uid": 7, "gids": []int{7}, "role": "user"})
 	if w.Code != http.StatusOK {
 		t.Fatalf("user: got %d %s", w.Code, w.Body)
 	}
@@ -121,7 +121,7 @@ func TestWhatIf_PredictsTheLossOfASite(t *testing.T) {
 
 func TestChange_RepeatsAnswerAsTheFirst(t *testing.T) {
 	f := newFleet(t, 1)
-	for path, body := range map[string]any{"/sites": map[string]string{"name": "rome"}, "/users": map[string]any{"name": "bob", "key": "k9", "uid": 7, "gids": []int{7}, "role": "user"}} {
+	for path, body := range map[string]any{"/sites": map[string]string{"name": "rome"}, "/users": map[string]any{"name": "bob", "key": "12D3KooWEZAuHcTVbWf2YZT3GTFcMCZ9XqQcNTtEKm4ZHmkQ2Bbr", "uid": 7, "gids": []int{7}, "role": "user"}} {
 		if w := f.request(http.MethodPost, "/api/v1"+path, "administrator", body); w.Code != http.StatusOK {
 			t.Fatalf("%s: got %d %s", path, w.Code, w.Body)
 		}

@@ -39,8 +39,11 @@ func newKey(op fault.Op, private crypto.PrivKey) (Key, error) {
 	return Key{private: private, id: id}, nil
 }
 
-// ParseKey reads what Marshal wrote.
+// ParseKey reads what Marshal wrote, or an Ed25519 key as OpenSSH writes it.
 func ParseKey(encoded []byte) (Key, error) {
+	if isSSHKey(encoded) {
+		return parseSSHKey(encoded)
+	}
 	private, err := crypto.UnmarshalPrivateKey(encoded)
 	if err != nil {
 		return Key{}, &fault.Error{Kind: fault.Corrupt, Op: "wire.ParseKey", Public: "not a private key", Cause: err}

@@ -2,9 +2,12 @@ package acceptance
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/pem"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/mount"
+	"golang.org/x/crypto/ssh"
 )
 
 // nobody is a user without any rights.
@@ -80,5 +84,33 @@ func TestDemo_NeedsNoRoot(t *testing.T) {
 	other := mount.Caller{UID: nobody - 1, GID: nobody - 1}
 	if _, err := c.Mkdir(ctx, other, mount.Root, "theirs", 0o755); err == nil {
 		t.Error("so can another user")
+	}
+}
+
+func TestUser_ActsByAnSSHKey(t *testing.T) {
+	d := startDemo(t, "--no-mounts")
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := ssh.MarshalPrivateKey(key, "ann@desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ssh.NewPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "id_ed25519")
+	if err := os.WriteFile(file, pem.EncodeToMemory(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := d.contactWith("ann.json", "user_key", file)
+	refused(t, 7, []string{"no user of this cluster has this key"}, binary(t, "cartwheel"), "slice", "ls", "--contact", own)
+	admin := filepath.Join(d.dir, "admin.json")
+	line := string(ssh.MarshalAuthorizedKey(public))
+	d.run(binary(t, "cartwheel"), "user", "add", "ann", "--key", line, "--uid", "1000", "--gid", "1000", "--admin", admin)
+	if said := d.run(binary(t, "cartwheel"), "slice", "ls", "--contact", own); !strings.Contains(said, "tokyo") {
+		t.Errorf("slice ls says\n%s", said)
 	}
 }
