@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { expect, type Page, test } from "@playwright/test";
 import { cartwheel } from "../cluster";
 import { signIn } from "./people";
@@ -88,6 +89,27 @@ test("a node that has copies is not removed, and the page says why", async ({ pa
   await page.getByRole("button", { name: "Remove", exact: true }).click();
   await page.getByRole("button", { name: /^Remove / }).click();
   await expect(page.getByRole("alert")).toContainText("member of slices");
+});
+
+test("an administrator adds a user by an ssh key, and revokes it", async ({ page }) => {
+  const key = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }).x ?? "";
+  const kind = "ssh-ed25519"; // its line holds lengths and bytes: of the kind, and of the key
+  const parts = [Buffer.from(kind), Buffer.from(key, "base64url")].flatMap((part) => [Buffer.from([0, 0, 0, part.length]), part]);
+  await signIn(page, "administrator");
+  await page.goto("/settings?tab=users");
+  await page.getByLabel("Name of the new user").fill("ann");
+  await page.getByLabel("The user's key").fill("a line of nothing");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await expect(page.getByRole("alert")).toContainText("one line of an OpenSSH public key");
+  await page.getByLabel("The user's key").fill(`${kind} ${Buffer.concat(parts).toString("base64")} ann@desk`);
+  await page.getByLabel("groups").fill("1000, 27");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  const ann = page.getByRole("table", { name: "Users" }).getByRole("row").filter({ hasText: "ann" });
+  await expect(ann).toContainText("1000, 27");
+  expect(cartwheel("user", "ls")).toContain("ann");
+  await ann.getByRole("button", { name: "Revoke", exact: true }).click();
+  await ann.getByRole("button", { name: "Revoke ann" }).click();
+  await expect(ann).toHaveCount(0);
 });
 
 test("an operator has a node measure its round trips now", async ({ page }) => {

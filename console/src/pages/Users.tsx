@@ -42,7 +42,7 @@ export function Users() {
     <>
       {error ? <ChangeFailure error={error} /> : null}
       <Card flush>
-        <Shown query={users} what="the users">{(list) => (list.items.length === 0 ? <Empty title="No user yet" action={<Command>cartwheel user add NAME KEY</Command>} /> : <Table label="Users" columns={columns} rows={list.items} rowKey={(u) => u.name} />)}</Shown>
+        <Shown query={users} what="the users">{(list) => (list.items.length === 0 ? <Empty title="No user yet" action={<Command>cartwheel user add NAME --key KEY --uid 1000 --gid 1000</Command>} /> : <Table label="Users" columns={columns} rows={list.items} rowKey={(u) => u.name} />)}</Shown>
         <NewUser lacks={lacks} />
       </Card>
     </>
@@ -54,8 +54,9 @@ function NewUser({ lacks }: { lacks: string | undefined }) {
   const [name, setName] = useState("");
   const [key, setKey] = useState("");
   const [uid, setUid] = useState("1000");
-  const add = useMutation({ mutationFn: () => answered(sdk.addUser({ body: { name, key, uid: Number(uid), role: "user" } })), onSuccess: () => { setName(""); setKey(""); }, onSettled: () => client.invalidateQueries({ queryKey: ["users"] }) });
-  const why = lacks ?? (!name ? "write a name" : !key ? "paste the key's identity" : !/^\d+$/.test(uid) ? "the uid is a number" : undefined);
+  const [gids, setGids] = useState("1000");
+  const add = useMutation({ mutationFn: () => answered(sdk.addUser({ body: { name, key: key.trim(), uid: Number(uid), gids: gids.match(/\d+/g)?.map(Number) ?? [], role: "user" } })), onSuccess: () => { setName(""); setKey(""); }, onSettled: () => client.invalidateQueries({ queryKey: ["users"] }) });
+  const why = lacks ?? (!name ? "write a name" : !key ? "paste the key" : !/^\d+$/.test(uid) ? "the uid is a number" : !/^\d+(\s*[ ,]\s*\d+)*$/.test(gids) ? "the groups are numbers, as 1000, 100" : undefined);
   const submit = (e: FormEvent) => {
     e.preventDefault();
     if (!why) add.mutate();
@@ -63,8 +64,9 @@ function NewUser({ lacks }: { lacks: string | undefined }) {
   return (
     <form onSubmit={submit} className="flex flex-wrap items-center gap-2 border-t border-line px-4 py-3">
       <input className="field" aria-label="Name of the new user" placeholder="New user…" maxLength={63} value={name} onChange={(e) => setName(e.target.value.trim())} />
-      <input className="field min-w-64 grow" aria-label="Identity of the user's key" placeholder="Key, as `cartwheel key` prints it" maxLength={128} value={key} onChange={(e) => setKey(e.target.value.trim())} />
+      <input className="field min-w-64 grow" aria-label="The user's key" placeholder="Key, as `cartwheel key` prints it, or ssh-ed25519 AAAA…" maxLength={1024} value={key} onChange={(e) => setKey(e.target.value)} />
       <label className="flex items-center gap-1.5 text-soft">uid <input className="field w-20" inputMode="numeric" value={uid} onChange={(e) => setUid(e.target.value)} /></label>
+      <label className="flex items-center gap-1.5 text-soft">groups <input className="field w-28" value={gids} onChange={(e) => setGids(e.target.value)} /></label>
       <Button type="submit" why={why} busy={add.isPending} onClick={() => undefined}>Add</Button>
       {add.error ? <ChangeFailure error={add.error} /> : null}
     </form>
