@@ -68,6 +68,15 @@ type Policy struct {
 	Coherence time.Duration `json:"coherence_ns"`
 }
 
+// WantedSites is the number of different sites for the replicas where there are
+// enough of them.
+func (p Policy) WantedSites() int {
+	if p.Sites == 0 {
+		return p.Level
+	}
+	return p.Sites
+}
+
 // DefaultLevel is the number of replicas where no cue says otherwise.
 const DefaultLevel = 3
 

@@ -131,16 +131,9 @@ func (v *Verdict) try(row *geoconfig.SliceRow, candidates []placement.Candidate)
 			p.Level, after.normal, row.ID, max(after.normal, 1))
 	case before.atHome && !after.atHome:
 		remark(&v.Losses, "is at home at %s, where no other node can take it: it goes elsewhere, and comes back after `cartwheel node undrain`", p.Home)
-	case after.sites < min(before.sites, sitesOf(p)):
-		remark(&v.Losses, "would have its copies at %d sites, and its policy names %d: add a node at another site", after.sites, sitesOf(p))
+	case after.sites < min(before.sites, p.WantedSites()):
+		remark(&v.Losses, "would have its copies at %d sites, and its policy names %d: add a node at another site", after.sites, p.WantedSites())
 	}
-}
-
-func sitesOf(p geoconfig.Policy) int {
-	if p.Sites == 0 {
-		return p.Level
-	}
-	return p.Sites
 }
 
 // stand is where a slice's copies are.

@@ -41,7 +41,8 @@ type Outcome struct {
 	// 0: not known, or nothing to copy. Copies of lost members begin FailedAfter
 	// after the loss.
 	CopyNS time.Duration `json:"copy_ns,omitempty"`
-	// Notes say what the prediction does not know.
+	// Notes say what the prediction does not know, and what stays short of what was
+	// asked for.
 	Notes []string `json:"notes"`
 }
 
@@ -126,7 +127,7 @@ func Predict(s State, changes []Change, a Assumptions) (Outcome, error) {
 		Sites:  sitesOutcome(before, c),
 		Slices: slicesOutcome(before, during, c),
 		Copies: c.links(made),
-		Notes:  c.notes(&s, changes, made),
+		Notes:  append(c.notes(&s, changes, made), c.shortfalls(before)...),
 	}
 	o.CopyNS = longest(o.Copies, a.Rate)
 	return o, nil
