@@ -218,6 +218,7 @@ func TestGateway_ServesByItsOwnCaddyfile(t *testing.T) {
 	t.Run("files", f.showsFiles)
 	t.Run("properties", f.showsProperties)
 	t.Run("uploads", f.takesFiles)
+	t.Run("modes", f.changesModes)
 	t.Run("log", f.logsNoSecret)
 	t.Run("reload", f.reloads)
 	t.Run("dead node", f.leavesADeadNode)
@@ -332,7 +333,12 @@ func (f *front) showsProperties(t *testing.T) {
 // put uploads a body as the operator otto, and returns the answer's status and body.
 func (f *front) put(t *testing.T, path string, body io.Reader, headers ...string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, f.url+"/files/"+path, body)
+	return f.send(t, http.MethodPut, path, body, headers...)
+}
+
+func (f *front) send(t *testing.T, method, path string, body io.Reader, headers ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, f.url+"/files/"+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,6 +397,43 @@ func (f *front) takesFiles(t *testing.T) {
 	wait(t, "the log names who uploaded", func() bool {
 		return strings.Contains(read(t, f.log), `"account":"account/otto"`) && !strings.Contains(read(t, f.log), "forged")
 	})
+}
+
+// changesModes works on a file that takesFiles left.
+func (f *front) changesModes(t *testing.T) {
+	change := func(path, body string, headers ...string) (int, string) {
+		return f.send(t, http.MethodPatch, path, strings.NewReader(body), headers...)
+	}
+	if code, body := change("open/new.txt", `{"mode": "0640"}`); code != http.StatusNoContent {
+		t.Errorf("the owner's: got %d, %q", code, body)
+	}
+	for _, refused := range []struct {
+		path, body string
+		want       int
+		says       string
+	}{
+		{"page.txt", `{"mode": "0666"}`, http.StatusForbidden, "only the owner"},
+		{"open", `{"mode": "0700"}`, http.StatusForbidden, "only the owner"},
+		{"open/missing", `{"mode": "0640"}`, http.StatusNotFound, "not there"},
+		{"open/new.txt", `{"mode": "0980"}`, http.StatusBadRequest, "octal"},
+		{"open/new.txt", `{"mode": "00600"}`, http.StatusBadRequest, "octal"},
+		{"open/new.txt", `{"mode": "4755"}`, http.StatusBadRequest, "set-id"},
+		{"open/new.txt", `{"mode": "0600", "uid": 0}`, http.StatusBadRequest, "JSON"},
+		{"open/new.txt", `0600`, http.StatusBadRequest, "JSON"},
+	} {
+		if code, body := change(refused.path, refused.body); code != refused.want || !strings.Contains(body, refused.says) {
+			t.Errorf("%s, %s: got %d, %q, want %d", refused.path, refused.body, code, body, refused.want)
+		}
+	}
+	if code, _ := change("open/new.txt", `{"mode": "0600"}`, "X-Cartwheel-CSRF: guess"); code != http.StatusForbidden {
+		t.Errorf("without the session's mark: got %d", code)
+	}
+	if code, _ := change("open/new.txt", `{"mode": "0600"}`, "Cookie: a-viewer's"); code != http.StatusForbidden {
+		t.Errorf("whom the node refuses: got %d", code)
+	}
+	if _, body := f.get(t, "/properties/open/new.txt", "Cookie: "+cookie); !strings.Contains(body, `"mode":"0640"`) {
+		t.Errorf("after it all: got %s", body)
+	}
 }
 
 // errorReader is a body that breaks off.

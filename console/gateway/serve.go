@@ -48,6 +48,9 @@ var register = sync.OnceFunc(func() {
 	caddy.RegisterModule(new(treefs.UploadHandler))
 	httpcaddyfile.RegisterHandlerDirective(treefs.UploadDirective, treefs.ParseUpload)
 	httpcaddyfile.RegisterDirectiveOrder(treefs.UploadDirective, httpcaddyfile.Before, "file_server")
+	caddy.RegisterModule(new(treefs.ModeHandler))
+	httpcaddyfile.RegisterHandlerDirective(treefs.ModeDirective, treefs.ParseMode)
+	httpcaddyfile.RegisterDirectiveOrder(treefs.ModeDirective, httpcaddyfile.Before, "file_server")
 })
 
 // logger writes where Caddy's logger writes, in its form. A new configuration makes
