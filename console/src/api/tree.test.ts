@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fileAddress, modeWords, windowsTrouble } from "./tree";
+import { fileAddress, modeTrouble, modeWords, turned, windowsTrouble } from "./tree";
 
 describe("modes", () => {
   it.each([
@@ -9,6 +9,17 @@ describe("modes", () => {
     ["6744", "rwsr-Sr--"],
     ["0000", "---------"],
   ])("%s is %s", (octal, words) => expect(modeWords(octal)).toBe(words));
+});
+
+describe("changed modes", () => {
+  it.each([
+    ["0644", 0o020, "0664"],
+    ["0664", 0o020, "0644"],
+    ["1755", 0o001, "1754"],
+    ["644", 0o400, "0244"],
+  ])("%s with bit %i turned is %s", (mode, bit, want) => expect(turned(mode, bit)).toBe(want));
+  it.each([["0640", "0644"], ["640", "0644"], ["0640", "4755"], ["4750", "4755"]])("%s may follow %s", (mode, now) => expect(modeTrouble(mode, now)).toBeUndefined());
+  it.each([["", "0644"], ["64", "0644"], ["0689", "0644"], ["00644", "0644"], ["4755", "0755"], ["2755", "4755"]])("%j may not follow %s", (mode, now) => expect(modeTrouble(mode, now)).toBeDefined());
 });
 
 describe("names on Windows", () => {

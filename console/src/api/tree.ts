@@ -94,6 +94,30 @@ export function upload(folder: string, file: File, progress: (share: number) => 
   });
 }
 
+/** Gives a file or folder a mode, which is octal. */
+export async function changeMode(path: string, mode: string): Promise<void> {
+  let response: Response;
+  try {
+    response = await fetch(fileAddress(path), { method: "PATCH", headers: { "Content-Type": "application/json", "X-Cartwheel-CSRF": csrfMark() }, credentials: "same-origin", body: JSON.stringify({ mode }) });
+  } catch (error) {
+    throw asProblem(error);
+  }
+  if (!response.ok) throw await problemOf(response);
+}
+
+/** A mode with one bit turned over, octal in four digits. */
+export function turned(octal: string, bit: number): string {
+  return (Number.parseInt(octal, 8) ^ bit).toString(8).padStart(4, "0");
+}
+
+/** Why a mode cannot be set, where its set-id and sticky bits have to stay; undefined: it can. */
+export function modeTrouble(octal: string, now: string): string | undefined {
+  if (!/^[0-7]{3,4}$/.test(octal)) return "a mode is three or four octal digits, like 0640";
+  const special = Number.parseInt(octal, 8) & 0o7000;
+  if (special !== 0 && special !== (Number.parseInt(now, 8) & 0o7000)) return "the set-id and sticky bits stay as they are: change those at a mount";
+  return undefined;
+}
+
 /** Bits of a mode as ls shows them, without the type: "rwxr-xr-x". */
 export function modeWords(octal: string): string {
   const mode = Number.parseInt(octal, 8);

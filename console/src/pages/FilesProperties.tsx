@@ -6,6 +6,7 @@ import { bytes, shortId } from "../format";
 import { Age, Button, Card, Code, Copy, Facts, Pill } from "../ui/kit";
 import { sentence, Shown } from "../ui/states";
 import { type Column, Table } from "../ui/Table";
+import { FilesMode } from "./FilesMode";
 
 interface Holder {
   node: string;
@@ -59,6 +60,7 @@ function Body({ of: p }: { of: Properties }) {
             ["On Windows", trouble ? <Pill key="windows" tone="warn">The name is mapped: {trouble}</Pill> : "The name is shown as it is."],
           ]}
         />
+        <FilesMode key={`${p.path} ${p.mode}`} of={p} />
         <div className="mt-3 flex flex-wrap gap-1">
           <Copy label="Copy path: Linux" text={`~/cartwheel${p.path}`} />
           <Copy label="macOS" text={`~/cartwheel${p.path}`} />
