@@ -44,3 +44,14 @@ test("a viewer sees that uploads need an operator", async ({ page }) => {
   await page.goto("/tree");
   await expect(page.getByRole("button", { name: /^Upload/ })).toHaveAccessibleName(/needs the role operator/);
 });
+
+test("the mode of another's folder cannot be changed, and the panel says why", async ({ page }) => {
+  await signIn(page, "operator");
+  await page.goto("/tree?show=/");
+  const permissions = page.getByRole("group", { name: "Permissions" });
+  await expect(permissions).toContainText("Only the owner, uid 0, may change the mode; the gateway acts as uid 65534.");
+  await expect(permissions.getByLabel("Octal")).toHaveValue("0755");
+  await expect(permissions.getByRole("checkbox", { name: "Owner: write" })).toBeChecked();
+  await expect(permissions.getByRole("checkbox", { name: "Others: write" })).not.toBeChecked();
+  await expect(permissions.getByRole("checkbox", { name: "Others: write" })).toBeDisabled();
+});
