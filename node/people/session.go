@@ -188,14 +188,20 @@ func (s *Service) remember(out Session, now time.Time) {
 	s.checked[out.ID] = checkedSession{out, now}
 }
 
+// strangerPatience is how long a session waits for the store that this node has not
+// checked before. A server before the nodes gives up after 10 s, and tells nothing
+// of the store then.
+const strangerPatience = 5 * time.Second
+
 // besideStore returns a remembered session where the store was silent a moment
-// ago. Else it returns the context with which to ask the store; for a session that
-// is remembered that ends soon. A page makes several requests: were each to wait
+// ago. Else it returns the context with which to ask the store; that ends
+// sooner for a session that is remembered. A page makes several requests: were each to wait
 // for a store that is away, the console would stand still.
 func (s *Service) besideStore(ctx context.Context, id string, now time.Time) (context.Context, context.CancelFunc, *Session) {
 	out, isKnown := s.remembered(id, now)
 	if !isKnown {
-		return ctx, func() {}, nil
+		ctx, cancel := context.WithTimeout(ctx, strangerPatience)
+		return ctx, cancel, nil
 	}
 	s.mu.Lock()
 	isSilent := now.Before(s.silent)
