@@ -188,15 +188,15 @@ func (s *Service) remember(out Session, now time.Time) {
 	s.checked[out.ID] = checkedSession{out, now}
 }
 
-// strangerPatience is how long a session waits for the store that this node has not
-// checked before. A server before the nodes gives up after 10 s, and tells nothing
-// of the store then.
+// strangerPatience is how long the store is waited for when this node has not
+// checked the session before. The gateway gives up after 10 s, and then says
+// nothing of the store.
 const strangerPatience = 5 * time.Second
 
 // besideStore returns a remembered session where the store was silent a moment
-// ago. Else it returns the context with which to ask the store; that ends
-// sooner for a session that is remembered. A page makes several requests: were each to wait
-// for a store that is away, the console would stand still.
+// ago. Else it returns the context with which to ask the store, which ends sooner
+// where the session is remembered. A page makes several requests: were each to
+// wait for a store that is away, the console would stand still.
 func (s *Service) besideStore(ctx context.Context, id string, now time.Time) (context.Context, context.CancelFunc, *Session) {
 	out, isKnown := s.remembered(id, now)
 	if !isKnown {

@@ -41,7 +41,7 @@ type FigureAnswer struct {
 	Body        []byte
 }
 
-// figurePolicy lets a picture do nothing but look as it is drawn.
+// figurePolicy lets a picture be shown, and forbids scripts and requests in it.
 const figurePolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 
 // GetFigure shows a picture of a run. Errors: NotFound.
