@@ -30,7 +30,7 @@ func TestPredict_SaysWhatStaysShort(t *testing.T) {
 		"a loss without a substitute": {crowded, []Change{{Kind: LoseSite, Site: "oslo"}}, []string{"Copies of slice"}},
 		"a level beyond the nodes":    {five(), []Change{{Kind: SetLevel, Slice: 3, Level: 6}}, []string{"Copies of slice"}},
 		"fewer sites than before":     {spread, []Change{{Kind: DrainSite, Site: "boston"}}, []string{"Fewer sites than before hold copies of slice 1"}},
-		"fewer sites than named":      {strict, []Change{{Kind: LoseSite, Site: "boston"}}, []string{"Copies of slice"}},
+		"fewer sites than named":      {strict, []Change{{Kind: LoseSite, Site: "boston"}}, []string{"Fewer sites than before hold copies of slice 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			notes := predict(t, c.state, c.changes...).Notes

@@ -102,24 +102,22 @@ func (g *group) successor(instead ids.Node) (ids.Node, bool) {
 // policy names. One of the others is surplus then.
 func (g *group) misplaced(apart Distance) (ids.Node, bool) {
 	p, members := g.row.Policy, g.perSite()
+	sites := p.WantedSites()
 	if home, ok := g.able(func(c Candidate) bool { return c.Site == p.Home }); ok && members[p.Home] == 0 {
 		return home.Node, true
 	}
-	if p.Sites == 0 {
-		return "", false
-	}
-	if len(members) < p.Sites {
+	if len(members) < sites {
 		var in []ids.Node
 		for _, c := range g.staying {
 			in = append(in, c.Node)
 		}
-		p.Level++
+		p.Level, p.Sites = p.Level+1, sites
 		all := Extend(p, g.candidates, in, g.row.Active, apart)
 		next := all[len(all)-1]
 		i := slices.IndexFunc(g.candidates, func(c Candidate) bool { return c.Node == next })
 		return next, len(all) > len(in) && i >= 0 && members[g.candidates[i].Site] == 0
 	}
-	if kept := g.keptSites(); len(members) > p.Sites {
+	if kept := g.keptSites(); len(members) > sites {
 		c, ok := g.able(func(c Candidate) bool { return slices.Contains(kept, c.Site) })
 		return c.Node, ok
 	}
@@ -164,11 +162,7 @@ func (g *group) keptSites() []ids.Site {
 		}
 		return 1
 	})
-	most := g.row.Policy.Sites
-	if most == 0 {
-		most = g.row.Policy.Level
-	}
-	return out[:min(most, len(out))]
+	return out[:min(g.row.Policy.WantedSites(), len(out))]
 }
 
 // surplus says which member leaves where there are more than the policy asks for:

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -36,6 +38,9 @@ func TestNext_BringsSlicesToTheirPolicy(t *testing.T) {
 			}
 		}
 	}
+	away := func(list ...ids.Node) func(*Candidate) {
+		return func(c *Candidate) { c.Away = slices.Contains(list, c.Node) }
+	}
 	for _, c := range []struct {
 		name   string
 		row    *geoconfig.SliceRow
@@ -66,7 +71,13 @@ func TestNext_BringsSlicesToTheirPolicy(t *testing.T) {
 		{"the third evens out", grouped(2, 2, "a", "a1", "a2", "b1"), drained(), Step{Remove: "a2"}},
 		{"more sites than the policy names", grouped(2, 1, "a", "a1", "b1"), drained(), Step{Add: "a2"}},
 		{"the far one is too many", grouped(2, 1, "a", "a1", "b1", "a2"), drained(), Step{Remove: "b1"}},
-		{"a node of the right site is away", grouped(2, 1, "a", "a1", "b1"), func(c *Candidate) { c.Away = c.Node == "a2" }, Step{}},
+		{"a node of the right site is away", grouped(2, 1, "a", "a1", "b1"), away("a2"), Step{}},
+		{"a copy is missing and its site is lost", grouped(3, 0, "a", "a1", "b1"), away("c1", "c2"), Step{Add: "a2"}},
+		{"so it is where the policy names the sites", grouped(3, 3, "a", "a1", "b1"), away("c1", "c2"), Step{Add: "a2"}},
+		{"the lost site is back", grouped(3, 0, "a", "a1", "b1", "a2"), away(), Step{Add: "c1"}},
+		{"the copies are spread again", grouped(3, 0, "a", "a1", "b1", "a2", "c1"), away(), Step{Remove: "a2"}},
+		{"two sites are lost", grouped(3, 0, "a", "a1"), away("b1", "b2", "c1", "c2"), Step{Add: "a2"}},
+		{"no other node answers", grouped(3, 0, "a", "a1", "b1"), away("a2", "b2", "c1", "c2"), Step{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Next(c.row, world(c.change), nil); got != c.want {
@@ -107,6 +118,61 @@ func TestNext_EndsWithThePolicySatisfied(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNext_AlwaysEnds draws worlds of up to five sites, in which nodes are away or
+// drained, and slices of any policy. The steps come to an end, as many copies as
+// answering nodes allow are there, and where nothing is away or drained they stand
+// at as many sites as the policy wants.
+func TestNext_AlwaysEnds(t *testing.T) {
+	for seed := range uint64(3000) {
+		draw := rand.New(rand.NewPCG(seed, 0))
+		candidates, row := drawWorld(draw)
+		free, sites := 0, map[ids.Site]bool{}
+		for _, c := range candidates {
+			_, in := row.Member(c.Node)
+			if !c.Leaving && (in || !c.Away) {
+				free++
+				sites[c.Site] = true
+			}
+		}
+		steps := 0
+		for step := Next(row, candidates, nil); step != (Step{}); step = Next(row, candidates, nil) {
+			if steps++; steps > 20 {
+				t.Fatalf("seed %d: no end at %+v of %+v: %+v", seed, row, candidates, step)
+			}
+			take(t, row, step)
+		}
+		staying := newGroup(row, candidates)
+		if got, want := len(staying.staying), min(row.Policy.Level, free); got < want {
+			t.Errorf("seed %d: %d copies where %d nodes could hold one: %+v of %+v", seed, got, free, row, candidates)
+		}
+		if got, want := len(staying.perSite()), min(row.Policy.WantedSites(), len(sites)); got < want {
+			t.Errorf("seed %d: copies at %d sites where %d could be used: %+v of %+v", seed, got, want, row, candidates)
+		}
+	}
+}
+
+// drawWorld draws nodes, and a slice whose active is not away.
+func drawWorld(draw *rand.Rand) ([]Candidate, *geoconfig.SliceRow) {
+	var candidates []Candidate
+	for site := range 1 + draw.IntN(5) {
+		for i := range 1 + draw.IntN(3) {
+			name := string(rune('a'+site)) + string(rune('1'+i))
+			candidates = append(candidates, Candidate{
+				Node: ids.Node(name), Site: ids.Site(name[:1]), Domain: site, Load: draw.IntN(9),
+				Away: draw.IntN(4) == 0, Leaving: draw.IntN(8) == 0,
+			})
+		}
+	}
+	draw.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+	candidates[0].Away = false // it is the active
+	var members []string
+	for _, c := range candidates[:1+draw.IntN(min(4, len(candidates)))] {
+		members = append(members, string(c.Node))
+	}
+	level := 1 + draw.IntN(4)
+	return candidates, grouped(level, draw.IntN(level+1), candidates[draw.IntN(len(candidates))].Site, members...)
 }
 
 // take does a step at once, and checks that no step takes the active or a copy

@@ -131,11 +131,7 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, acti
 			home = c.Site // where the active is counts, should home have none
 		}
 	}
-	spread := p.Sites
-	if spread == 0 {
-		spread = p.Level
-	}
-	spread = min(spread, len(all))
+	spread := min(p.WantedSites(), len(all))
 	for len(out) < p.Level {
 		next, ok := nextMember(candidates, taken, perSite, home, spread)
 		if !ok {
@@ -253,7 +249,8 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 			open = append(open, c)
 		}
 	}
-	if len(open) == 0 { // no node where the policy wants one: any other is better than none
+	if !slices.ContainsFunc(open, func(c Candidate) bool { return !c.Away }) {
+		// No node answers where the policy wants one: any other is better than none.
 		for _, c := range candidates {
 			if !c.Leaving && !taken[c.Node] {
 				open = append(open, c)
