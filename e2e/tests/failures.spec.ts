@@ -20,8 +20,6 @@ function nodeAt(site: string): number {
 
 test.describe.configure({ timeout: 120_000 });
 
-// It comes before a node is killed: a node to which the gateway goes over while the
-// store is silent knows no session, and can check none.
 test("the database stops for a while: data stay, with their age", async ({ page }) => {
   await signIn(page, "operator");
   await expect(health(page)).toContainText("All well");
@@ -81,6 +79,25 @@ test("the page goes on when the node that answers it is killed", async ({ page }
     await expect(warning(page)).toContainText(`at ${lost} does not answer`);
     await expect(page.getByRole("button", { name: "Live" })).toBeVisible({ timeout: 20_000 });
   } finally {
+    cartwheel("demo", "heal", lost);
+  }
+  await expect(health(page)).toContainText("All well", { timeout: 60_000 });
+});
+
+// The node to which the gateway goes over has not checked the session, and cannot.
+test("the page goes on when the database stops and then the node that answers is killed", async ({ page }) => {
+  await signIn(page, "operator");
+  await expect(health(page)).toContainText("All well");
+  const lost = await servingSite(page);
+  const database = demoState().geo_config.pid;
+  process.kill(database, "SIGSTOP");
+  try {
+    await expect(warning(page)).toContainText("The configuration store does not answer", { timeout: 30_000 });
+    process.kill(nodeAt(lost), "SIGKILL");
+    await expect(health(page)).toContainText(new RegExp(`as (?!${lost})\\w+ sees it`), { timeout: 20_000 });
+    await expect(page.getByRole("main")).toContainText("Nodes up2 / 3", soon);
+  } finally {
+    process.kill(database, "SIGCONT");
     cartwheel("demo", "heal", lost);
   }
   await expect(health(page)).toContainText("All well", { timeout: 60_000 });

@@ -21,6 +21,10 @@ const (
 	plainCookie = "cartwheel-session"
 	// CSRFHeader carries what GET /session says with each change of a session.
 	CSRFHeader = "X-Cartwheel-CSRF"
+	// secureVoucher and plainVoucher hold, likewise, a node's word that the session
+	// was good.
+	secureVoucher = "__Host-cartwheel-voucher"
+	plainVoucher  = "cartwheel-voucher"
 	// callerKey is where a request's context has its caller.
 	callerKey contextKey = 100
 )
@@ -32,6 +36,8 @@ type caller struct {
 	https bool
 	// token is that of the session's cookie; empty: none.
 	token string
+	// voucher is that of its cookie, unchecked.
+	voucher string
 	// session is set where the token was found good.
 	session people.Session
 }
@@ -61,6 +67,9 @@ func withCaller(r *http.Request, proxies []netip.Prefix) *http.Request {
 	}
 	if cookie, err := r.Cookie(c.cookieName()); err == nil {
 		c.token = cookie.Value
+	}
+	if cookie, err := r.Cookie(c.voucherName()); err == nil {
+		c.voucher = cookie.Value
 	}
 	return r.WithContext(context.WithValue(r.Context(), callerKey, c))
 }
@@ -93,13 +102,32 @@ func (c *caller) cookieName() string {
 	return plainCookie
 }
 
-// cookie sets the session's token, or with an empty one takes it away. It goes
-// when the browser ends; the node ends the session by itself.
-func (c *caller) cookie(token string) string {
-	k := http.Cookie{Name: c.cookieName(), Value: token, Path: "/", HttpOnly: true, Secure: c.https, SameSite: http.SameSiteStrictMode}
-	if token == "" {
-		k.MaxAge = -1
+func (c *caller) voucherName() string {
+	if c.https {
+		return secureVoucher
 	}
+	return plainVoucher
+}
+
+// cookie sets the session's token. It goes when the browser ends; the node ends
+// the session by itself.
+func (c *caller) cookie(token string) string {
+	return c.set(http.Cookie{Name: c.cookieName(), Value: token})
+}
+
+// voucherCookie sets a voucher for the session.
+func (c *caller) voucherCookie(voucher string) string {
+	return c.set(http.Cookie{Name: c.voucherName(), Value: voucher})
+}
+
+// noCookies takes both away.
+func (c *caller) noCookies() []string {
+	return []string{c.set(http.Cookie{Name: c.cookieName(), MaxAge: -1}), c.set(http.Cookie{Name: c.voucherName(), MaxAge: -1})}
+}
+
+// set gives a cookie to this host's pages alone, and to none of their scripts.
+func (c *caller) set(k http.Cookie) string {
+	k.Path, k.HttpOnly, k.Secure, k.SameSite = "/", true, c.https, http.SameSiteStrictMode
 	return k.String()
 }
 
@@ -125,6 +153,7 @@ func (a Sessions) Authenticate(r *http.Request) (Principal, error) {
 	if c.token == "" {
 		return Principal{}, fault.E(fault.Unauthorized, op, "", "you are not signed in")
 	}
+	a.People.Accept(c.token, c.voucher)
 	session, err := a.People.Authenticate(r.Context(), c.token)
 	if err != nil {
 		return Principal{}, err

@@ -152,7 +152,20 @@ func (s *Server) authorize(ctx huma.Context, next func(huma.Context)) {
 		problem.Of(err, requestID(ctx.Context())).Write(w)
 		return
 	}
+	s.vouch(ctx)
 	next(huma.WithValue(ctx, principalKey, p))
+}
+
+// vouch gives a caller in a session what makes other nodes believe in it while the
+// store is away.
+func (s *Server) vouch(ctx huma.Context) {
+	c := callerOf(ctx.Context())
+	if c.session.ID == "" {
+		return
+	}
+	if v := s.o.People.Vouch(c.session, c.voucher); v != "" {
+		ctx.AppendHeader("Set-Cookie", c.voucherCookie(v))
+	}
 }
 
 // sweepEvery is how often expired sessions and links are removed. They do not

@@ -137,9 +137,9 @@ func (s *Server) enter(ctx context.Context, token string, session people.Session
 	return &signedIn{SetCookie: c.cookie(token), Body: v}, nil
 }
 
-// signedOut is an answer that takes the session's cookie away.
+// signedOut is an answer that takes the session's cookies away.
 type signedOut struct {
-	SetCookie string `header:"Set-Cookie"`
+	SetCookie []string `header:"Set-Cookie"`
 }
 
 func (s *Server) signOut(ctx context.Context, _ *view.None) (*signedOut, error) {
@@ -149,7 +149,7 @@ func (s *Server) signOut(ctx context.Context, _ *view.None) (*signedOut, error) 
 			return nil, err
 		}
 	}
-	return &signedOut{SetCookie: c.cookie("")}, nil
+	return &signedOut{SetCookie: c.noCookies()}, nil
 }
 
 // PasswordChange is one's own new password.

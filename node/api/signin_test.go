@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/api"
 	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/people"
 	"cartwheel.dev/node/people/issuer"
 	"cartwheel.dev/node/people/issuertest"
+	"cartwheel.dev/node/wire"
+	"cartwheel.dev/node/wire/wiretest"
 )
 
 const secret = "correct horse battery"
@@ -29,16 +33,26 @@ type console struct {
 	s   *people.Service
 	api *api.Server
 	idp *issuertest.Provider
+	// issuer is how the API speaks to idp.
+	issuer *issuer.Client
+}
+
+// witness signs with a node's key, and believes whoever has the key of an ID.
+type witness struct{ key wire.Key }
+
+func (w witness) Self() ids.Node                   { return ids.Node(w.key.KeyID()) }
+func (w witness) Sign(data []byte) ([]byte, error) { return w.key.Sign(data) }
+func (w witness) Verify(by ids.Node, data, signature []byte) error {
+	return wire.VerifyID(string(by), data, signature)
 }
 
 func newConsole(t *testing.T) *console {
 	t.Helper()
 	c := &console{T: t, f: newFleet(t, 3)}
-	c.s = people.New(people.Options{Store: c.f.store, Cost: people.Cost{MemoryKiB: 64, Passes: 1}})
+	c.s = people.New(people.Options{Store: c.f.store, Witness: witness{wiretest.Key(t, 1)}, Cost: people.Cost{MemoryKiB: 64, Passes: 1}})
 	c.idp = issuertest.Start(t)
-	provider := issuer.New(issuer.Options{Issuer: c.idp.URL, ID: issuertest.Client, Secret: issuertest.Secret, Redirect: "https://localhost" + api.CallbackPath, Rand: rand.Reader})
-	c.api = api.New(api.Options{Self: "n1", Site: "oslo", Directory: c.f.directory, Store: c.f.store, Asker: c.f, People: c.s, Issuer: provider, Auth: api.Sessions{People: c.s}})
-	t.Cleanup(func() { _ = c.api.Close() })
+	c.issuer = issuer.New(issuer.Options{Issuer: c.idp.URL, ID: issuertest.Client, Secret: issuertest.Secret, Redirect: "https://localhost" + api.CallbackPath, Rand: rand.Reader})
+	c.api = c.serve(c.s)
 	for name, role := range map[string]people.Role{"vera": people.Viewer, "otto": people.Operator, "ann": people.Administrator, "ada": people.Administrator} {
 		_, err := c.s.Add(t.Context(), people.Actor{Who: "test"}, name, role)
 		if err == nil {
@@ -49,6 +63,13 @@ func newConsole(t *testing.T) *console {
 		}
 	}
 	return c
+}
+
+// serve starts an API over a service.
+func (c *console) serve(s *people.Service) *api.Server {
+	out := api.New(api.Options{Self: "n1", Site: "oslo", Directory: c.f.directory, Store: c.f.store, Asker: c.f, People: s, Issuer: c.issuer, Auth: api.Sessions{People: s}})
+	c.Cleanup(func() { _ = out.Close() })
+	return out
 }
 
 // browser is what one browser sends.
@@ -93,10 +114,23 @@ func (b *browser) send(want int, method, path string, body any) *httptest.Respon
 	if w.Code != want {
 		b.c.Fatalf("%s %s: got %d, want %d: %s", method, path, w.Code, want, w.Body)
 	}
-	if set := w.Header().Get("Set-Cookie"); set != "" {
-		b.cookies = []string{strings.SplitN(set, ";", 2)[0]}
+	for _, line := range w.Header()["Set-Cookie"] {
+		b.keep(line)
 	}
 	return w
+}
+
+// keep does as the answer says of a cookie.
+func (b *browser) keep(line string) {
+	b.c.Helper()
+	k, err := http.ParseSetCookie(line)
+	if err != nil {
+		b.c.Fatal(err)
+	}
+	b.cookies = slices.DeleteFunc(slices.Clone(b.cookies), func(c string) bool { return strings.HasPrefix(c, k.Name+"=") })
+	if k.MaxAge >= 0 {
+		b.cookies = append(b.cookies, k.Name+"="+k.Value)
+	}
 }
 
 func (b *browser) signIn(name string) *httptest.ResponseRecorder {
@@ -129,6 +163,35 @@ func TestSession_CookieIsOutOfReach(t *testing.T) {
 	// Over https a plain cookie does not count: someone on the way may have set it.
 	plain.http = false
 	plain.send(http.StatusUnauthorized, "GET", "/overview", nil)
+}
+
+func TestSession_GivesAVoucherForOtherNodes(t *testing.T) {
+	c := newConsole(t)
+	b := c.browser()
+	b.signIn("otto")
+	set := b.send(http.StatusOK, "GET", "/session", nil).Header().Get("Set-Cookie")
+	if !strings.HasPrefix(set, "__Host-cartwheel-voucher=") || !strings.HasSuffix(set, "; Path=/; HttpOnly; Secure; SameSite=Strict") {
+		t.Fatalf("got the cookie %q", set)
+	}
+	if again := b.send(http.StatusOK, "GET", "/session", nil).Header().Get("Set-Cookie"); again != "" {
+		t.Errorf("the next answer sets %q", again)
+	}
+	if len(b.cookies) != 2 {
+		t.Fatalf("the browser has the cookies %q", b.cookies)
+	}
+	first := c.api
+	c.api = c.serve(people.New(people.Options{Store: c.f.store, Witness: witness{wiretest.Key(t, 2)}})) // at another node
+	c.f.store.away.Store(true)
+	var v api.SessionView
+	if err := json.Unmarshal(b.send(http.StatusOK, "GET", "/session", nil).Body.Bytes(), &v); err != nil || v.Account != "otto" || v.Role != "viewer" || !v.Degraded {
+		t.Errorf("another node, without the store, takes the session as %+v, %v", v, err)
+	}
+	c.f.store.away.Store(false)
+	c.api = first
+	b.send(http.StatusNoContent, "DELETE", "/session", nil)
+	if len(b.cookies) != 0 {
+		t.Errorf("after the sign-out the browser has the cookies %q", b.cookies)
+	}
 }
 
 func TestSession_FixationAndReuseFail(t *testing.T) {

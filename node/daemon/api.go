@@ -114,11 +114,11 @@ func proxiesOf(c *server.Config) []netip.Prefix {
 
 // show serves the API of a node that has started. stop ends it, before the node
 // closes.
-func (a administration) show(s *server.Server, c *server.Config, log *slog.Logger) (stop func()) {
+func (a administration) show(s *server.Server, c *server.Config, key wire.Key, log *slog.Logger) (stop func()) {
 	if a.listener == nil {
 		return func() {}
 	}
-	persons := people.New(people.Options{Store: a.keeper(s)})
+	persons := people.New(people.Options{Store: a.keeper(s), Witness: witness{key, s.ID(), s.Directory()}})
 	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
 		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), Experiments: c.Experiments, GeoConfig: c.GeoConfig, Logger: log}
 	if a.admin != nil {

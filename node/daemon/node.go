@@ -81,7 +81,7 @@ func (c nodeCmd) Run(ctx context.Context, stdio Stdio) error {
 		shown.drop()
 		return first(err, administered.drop())
 	}
-	hide := both(administered.show(s, &config, log), shown.show(s, log))
+	hide := both(administered.show(s, &config, key, log), shown.show(s, log))
 	if err := stdio.ready(s.Host(), string(s.Cluster())); err != nil {
 		hide()
 		return first(err, s.Close())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ import (
 // visitor is a browser at one node.
 type visitor struct {
 	*testing.T
-	at, cookie, csrf string
+	at, csrf string
+	cookies  []*http.Cookie
 }
 
 func (v *visitor) send(want int, method, path string, body any) {
@@ -32,7 +34,9 @@ func (v *visitor) send(want int, method, path string, body any) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(api.CSRFHeader, v.csrf)
-	r.Header.Set("Cookie", v.cookie)
+	for _, k := range v.cookies {
+		r.AddCookie(k)
+	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		v.Fatal(err)
@@ -41,8 +45,13 @@ func (v *visitor) send(want int, method, path string, body any) {
 	if answer.StatusCode != want {
 		v.Fatalf("%s %s: got %s, want %d", method, path, answer.Status, want)
 	}
-	if set := answer.Header.Get("Set-Cookie"); set != "" {
-		v.cookie, _, _ = strings.Cut(set, ";")
+	for _, set := range answer.Cookies() {
+		v.cookies = slices.DeleteFunc(slices.Clone(v.cookies), func(k *http.Cookie) bool { return k.Name == set.Name })
+		if set.MaxAge >= 0 {
+			v.cookies = append(v.cookies, set)
+		}
+	}
+	if strings.HasPrefix(path, "/session") && method != "DELETE" {
 		var session api.SessionView
 		if json.NewDecoder(answer.Body).Decode(&session) == nil {
 			v.csrf = session.CSRF
@@ -51,7 +60,8 @@ func (v *visitor) send(want int, method, path string, body any) {
 }
 
 // TestPeople_SignInAtARunningNode runs a node with an administrator's key, at which
-// people sign in, and one without, at which their sessions count.
+// people sign in, and one without, at which their sessions count, also where it has not
+// seen them before geo-config ends.
 func TestPeople_SignInAtARunningNode(t *testing.T) {
 	dir := t.TempDir()
 	key := filepath.Join(dir, "admin.key")
@@ -87,10 +97,14 @@ func TestPeople_SignInAtARunningNode(t *testing.T) {
 	v.send(http.StatusNoContent, "DELETE", "/session", nil)
 	before.send(http.StatusUnauthorized, "GET", "/overview", nil)
 	v.send(http.StatusOK, "POST", "/session", api.SignIn{Name: people.FirstAccount, Password: "correct horse battery"})
+	v.send(http.StatusOK, "GET", "/overview", nil) // this node vouches for the session
+	geo.end()
+	v.at = at["b"] // which has not checked it, and cannot
+	v.send(http.StatusOK, "GET", "/overview", nil)
+	v.send(http.StatusForbidden, "POST", "/accounts", api.NewAccount{Name: "bob", Role: "viewer"})
 	for _, n := range nodes {
 		if code := n.end(); code != 0 {
 			t.Errorf("a node ended with %d", code)
 		}
 	}
-	geo.end()
 }

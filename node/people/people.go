@@ -22,6 +22,17 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
+// Witness signs as this node, and checks what other nodes signed. It is safe for
+// concurrent use.
+type Witness interface {
+	// Self is this node.
+	Self() ids.Node
+	// Sign signs data as this node.
+	Sign(data []byte) ([]byte, error)
+	// Verify returns an error unless by is a node of the cluster, and signed data.
+	Verify(by ids.Node, data, signature []byte) error
+}
+
 // Options of a Service.
 type Options struct {
 	// Store keeps the records. The Service does not close it.
@@ -40,6 +51,9 @@ type Options struct {
 	// Patience bounds how long a session that was checked waits for the store, which
 	// itself may try for longer; default 2 seconds.
 	Patience time.Duration
+	// Witness signs vouchers, and checks those of other nodes; nil: there are none,
+	// so that sessions go on without the store only where they were checked.
+	Witness Witness
 	// Cost of a password's hash.
 	Cost Cost
 	// Limits of guessing.

@@ -141,6 +141,24 @@ func Verify(public, data, signature []byte) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.Unauthorized, Op: op, Public: "not a public key", Cause: err}
 	}
+	return verify(op, key, data, signature)
+}
+
+// VerifyID checks a signature by the holder of the key that KeyID names.
+func VerifyID(id string, data, signature []byte) error {
+	const op fault.Op = "wire.VerifyID"
+	named, err := peer.Decode(id)
+	if err != nil {
+		return &fault.Error{Kind: fault.Unauthorized, Op: op, Public: "not a peer ID", Cause: err}
+	}
+	key, err := named.ExtractPublicKey()
+	if err != nil {
+		return &fault.Error{Kind: fault.Unauthorized, Op: op, Public: "the peer ID holds no key", Cause: err}
+	}
+	return verify(op, key, data, signature)
+}
+
+func verify(op fault.Op, key crypto.PubKey, data, signature []byte) error {
 	if ok, err := key.Verify(data, signature); err != nil || !ok {
 		return &fault.Error{Kind: fault.Unauthorized, Op: op, Public: "the signature does not match", Cause: err}
 	}

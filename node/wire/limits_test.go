@@ -232,10 +232,16 @@ func TestKey_SaveLoadSign(t *testing.T) {
 	if err := wire.Verify(k.Public(), []byte("data"), signature); err != nil {
 		t.Error(err)
 	}
+	if err := wire.VerifyID(k.KeyID(), []byte("data"), signature); err != nil {
+		t.Error(err)
+	}
 	for name, err := range map[string]error{
-		"other data": wire.Verify(k.Public(), []byte("date"), signature),
-		"other key":  wire.Verify(wiretest.Key(t, 3).Public(), []byte("data"), signature),
-		"no key":     wire.Verify([]byte("no"), []byte("data"), signature),
+		"other data":        wire.Verify(k.Public(), []byte("date"), signature),
+		"other key":         wire.Verify(wiretest.Key(t, 3).Public(), []byte("data"), signature),
+		"no key":            wire.Verify([]byte("no"), []byte("data"), signature),
+		"by ID, other data": wire.VerifyID(k.KeyID(), []byte("date"), signature),
+		"other ID":          wire.VerifyID(wiretest.Key(t, 3).KeyID(), []byte("data"), signature),
+		"no ID":             wire.VerifyID("no", []byte("data"), signature),
 	} {
 		if !fault.Is(err, fault.Unauthorized) {
 			t.Errorf("%s: got %v", name, err)
