@@ -5,6 +5,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -14,14 +15,16 @@ import (
 )
 
 // GetAttr implements mount.Attributes.
-func (c *Client) GetAttr(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle) (mount.AttrReply, error) {
-	o, _, ok := c.nodes.Find(id)
+func (c *Client) GetAttr(ctx context.Context, who mount.Caller, id mount.Inode, _ mount.Handle) (mount.AttrReply, error) {
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.AttrReply{}, staleNode
 	}
 	if a, _, ok := c.names.Attr(o); ok {
 		return c.replies.Attr(a), nil
 	}
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+	defer done()
 	a, r, err := c.fetchReply(ctx, o)
 	if fault.Is(err, fault.Stale) {
 		if last, ok := c.nodes.RemovedAttr(id); ok {
@@ -62,9 +65,9 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if !ok {
 		return mount.AttrReply{}, staleNode
 	}
-	if cues.Empty() {
-		cues = c.nodes.HintedCues(o, who.PID, c.opt.Clock())
-	}
+	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.AwaitFill(inodes.Plain(o))
 	}
@@ -130,10 +133,12 @@ func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set
 
 // Access implements mount.Attributes.
 func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, mask uint32) error {
-	o, _, ok := c.nodes.Find(id)
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+	defer done()
 	a, err := c.calls.Attr(ctx, o)
 	if err != nil {
 		return err
@@ -156,6 +161,11 @@ func allowed(c *Client, a *pb.Attr, who mount.Caller, mask uint32) bool {
 }
 
 // StatFS implements mount.FileSystem.
-func (c *Client) StatFS(ctx context.Context, _ mount.Caller, _ mount.Inode) (mount.Space, error) {
+func (c *Client) StatFS(ctx context.Context, who mount.Caller, id mount.Inode) (mount.Space, error) {
+	if o, cues, ok := c.nodes.Find(id); ok {
+		bounded, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+		defer done()
+		ctx = bounded
+	}
 	return c.space.Get(ctx)
 }

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 )
@@ -38,6 +39,8 @@ func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.Inode,
 	if err := c.locks.Check(toID, h.object); err != nil {
 		return 0, err
 	}
+	ctx, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	out, cancel := c.limits.Patiently(ctx)
 	defer cancel()
 	if who.UID != 0 {

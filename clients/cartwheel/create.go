@@ -6,6 +6,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/replies"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -21,6 +22,8 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if !ok {
 		return mount.Entry{}, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	create.Exclusive = true
 	m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Create: create, Call: call})
 	if err != nil {
@@ -56,6 +59,8 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	for try := 1; ; try++ {
 		m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open, Writes: flags.Writes(), Create: &pb.Create{
 			Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
@@ -117,6 +122,8 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	a, err := c.maker.MakeNameless(ctx, who, dir, cues, mode)
 	if err != nil {
 		return mount.Entry{}, mount.Opened{}, err

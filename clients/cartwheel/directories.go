@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/listing"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -30,10 +31,12 @@ func (c *Client) ReleaseDir(_ mount.Inode, id mount.Handle) {
 // FsyncDir implements mount.Directories: what changes a directory is on disk
 // before it returns.
 func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, _ bool) error {
-	o, _, ok := c.nodes.Find(id)
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return c.deferred.PublishDir(out, o)
@@ -52,6 +55,8 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if !ok {
 		return staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	r := reading{c: c, id: id, cues: cues, plus: plus, sink: sink, dir: h.object}
 	dots := func() (bool, error) { return c.dots(ctx, h.object, offset, plus, sink) }
 	return h.listing.Read(ctx, who, offset, dots, r.hand)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/cue"
@@ -24,6 +25,8 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
 	}
 	cues := c.nodes.HintedCues(o, who.PID, c.opt.Clock())
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	b, err := c.nodes.BeginOpen(out, o, flags)
 	cancel()
@@ -57,7 +60,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 
 // opened makes a handle of a file whose current attributes are known.
 func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
-	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags}
+	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, limit: cues.Limit()}
 	h.content, h.writer = c.opens.Handle(who, &b, a, flags, cues)
 	out := c.opens.Finish(ctx, &b, h.content, a, flags)
 	out.Handle = c.handles.add(h)
@@ -70,6 +73,8 @@ func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	if err != nil {
 		return 0, err
 	}
+	ctx, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return h.content.ReadAt(out, buf, uint64(offset))
@@ -81,6 +86,8 @@ func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.Inode, 
 	if err != nil {
 		return nil, 0, err
 	}
+	ctx, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return h.content.ReadPieces(out, buf, uint64(offset))
@@ -115,6 +122,12 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid 
 	if err := c.locks.Check(hid, h.object); err != nil {
 		return 0, err
 	}
+	limit := h.limit
+	if flags&mount.WriteBack != 0 {
+		limit = 0 // no program waits for these pages, and nobody else has them
+	}
+	ctx, done := timeouts.Within(ctx, limit)
+	defer done()
 	out, cancel := c.limits.UntilTaken(ctx)
 	defer cancel()
 	if flags&mount.WriteKillSetID != 0 {
@@ -145,10 +158,12 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if err != nil {
 		return err
 	}
+	out, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	if told := c.deferred.Of(h.object) == nil; h.flags.Writes() && !c.holds.IsRemoved(h.object) || !told {
-		err = c.flushed(ctx, h, h.content.Flush)
+		err = c.flushed(out, h, h.content.Flush)
 	}
-	c.locks.UnlockOwner(ctx, h.object, owner)
+	c.locks.UnlockOwner(out, h.object, owner)
 	return err
 }
 
@@ -189,6 +204,8 @@ func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if err != nil {
 		return err
 	}
+	ctx, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	return c.flushed(ctx, h, h.content.Sync)
 }
 
@@ -201,6 +218,8 @@ func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	if offset < 0 {
 		return 0, fault.E(fault.NoDevice, "cartwheel.Seek", "", "")
 	}
+	ctx, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	var at uint64
@@ -225,6 +244,8 @@ func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode,
 	if offset > math.MaxInt64-length {
 		return fault.E(fault.TooLarge, op, "", "")
 	}
+	ctx, done := timeouts.Within(ctx, h.limit)
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	if who.UID != 0 {

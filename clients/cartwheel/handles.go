@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/listing"
@@ -19,6 +20,7 @@ type handle struct {
 	content *content.Handle // of a file
 	writer  *calls.Writer   // of a file
 	flags   mount.OpenFlags
+	limit   time.Duration    // of each operation, by the path that it was opened by; 0: none
 	listing *listing.Listing // of a directory
 	// asked: this handle asked for the attributes once, to learn whether a write
 	// has to take set-id bits or capabilities away.
@@ -65,4 +67,14 @@ func (t *handles) remove(id mount.Handle) *handle {
 	h := t.byID[id]
 	delete(t.byID, id)
 	return h
+}
+
+// limit is how long an operation on a handle may wait for nodes; 0: the path that
+// it was opened by does not say.
+func (t *handles) limit(id mount.Handle) time.Duration {
+	h, err := t.get(id)
+	if err != nil {
+		return 0 // the operation says so
+	}
+	return h.limit
 }

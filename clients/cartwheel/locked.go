@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/locks"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -35,19 +36,27 @@ func (f locked) CatchUp(ctx context.Context, o ids.Object) error { return f.c.op
 func (c *Client) isDirty(o ids.Object) bool { return c.engine.Overlay(&pb.Attr{Object: uint64(o)}) }
 
 // GetLock implements mount.Locks.
-func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, l mount.Lock) (mount.Lock, error) {
+func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hid mount.Handle, l mount.Lock) (mount.Lock, error) {
 	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Lock{}, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, c.handles.limit(hid))
+	defer done()
 	return c.locks.Get(ctx, o, l)
 }
 
-// SetLock implements mount.Locks.
+// SetLock implements mount.Locks. The wait for whoever has the lock is none for
+// nodes: .MaxTime does not bound it.
 func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hid mount.Handle, l mount.Lock, wait bool) error {
 	o, _, ok := c.nodes.Find(id)
 	if !ok {
 		return staleNode
+	}
+	if !wait {
+		bounded, done := timeouts.Within(ctx, c.handles.limit(hid))
+		defer done()
+		ctx = bounded
 	}
 	return c.locks.Set(ctx, o, hid, l, wait)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"cartwheel.dev/clients/cartwheel/replies"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -24,6 +25,8 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if len(name) > mount.NameMax {
 		return mount.Entry{}, fault.E(fault.NameTooLong, op, "", "")
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	if name == "." || name == ".." {
 		return c.dot(ctx, dir, cues, name)
 	}

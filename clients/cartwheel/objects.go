@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/listing"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -49,6 +50,8 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	if !ok {
 		return staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	m := creation.Request{Dir: dir, Cues: cues, Name: name, Who: b.who, Call: cue.Open, Create: &pb.Create{Mode: mount.TypeRegular | 0o666, Truncate: true}}
 	if len(data) <= maxPut {
 		m.Create.Commit = &pb.Commit{MtimeNs: c.opt.Wall().UnixNano(), ClearSetid: b.who.UID != 0}
@@ -103,10 +106,12 @@ func (b *Objects) write(ctx context.Context, o ids.Object, cues cue.Set, data []
 func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 	const op fault.Op = "cartwheel.Get"
 	c := b.c
-	dir, _, ok := c.nodes.Find(b.dir)
+	dir, cues, ok := c.nodes.Find(b.dir)
 	if !ok {
 		return nil, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	for try := 0; ; try++ {

@@ -5,6 +5,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/holds"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -49,6 +50,8 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if err := refuseCue(name); err != nil {
 		return err
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	v := c.holds.Victim(dir, name, c.resolver.TakeSeen(dir, name))

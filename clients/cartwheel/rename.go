@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/replies"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -26,6 +27,8 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 	if err := creation.CheckName(name); err != nil {
 		return mount.Entry{}, err
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	var e mount.Entry
@@ -76,6 +79,8 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if len(newName) > mount.NameMax {
 		return fault.E(fault.NameTooLong, op, "", "")
 	}
+	ctx, done := timeouts.Within(ctx, toCues.Limit())
+	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	r := renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/cartwheel/xattrs"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -30,25 +30,25 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	if !ok {
 		return 0, staleNode
 	}
+	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	if !xattrs.IsOwn(name) {
 		value, err := c.xattrs.Get(ctx, o, name)
 		return copyOut(buf, value, err)
 	}
-	value, err := c.xattrs.Own(ctx, o, name, func() cue.Set {
-		if cues.Empty() {
-			return c.nodes.HintedCues(o, who.PID, c.opt.Clock())
-		}
-		return cues
-	})
+	value, err := c.xattrs.Own(ctx, o, name, cues)
 	return copyOut(buf, value, err)
 }
 
 // ListXattr implements mount.Xattrs.
-func (c *Client) ListXattr(ctx context.Context, _ mount.Caller, id mount.Inode, buf []byte) (int, error) {
-	o, _, ok := c.nodes.Find(id)
+func (c *Client) ListXattr(ctx context.Context, who mount.Caller, id mount.Inode, buf []byte) (int, error) {
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return 0, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+	defer done()
 	list, err := c.xattrs.List(ctx, o)
 	return copyOut(buf, list, err)
 }
@@ -66,6 +66,9 @@ func (c *Client) SetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	if !ok {
 		return staleNode
 	}
+	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	return c.xattrs.Set(ctx, who, o, cues, &pb.SetXattr{Name: name, Value: slices.Clone(value),
 		Create: flags&mount.XattrCreate != 0, Replace: flags&mount.XattrReplace != 0})
 }
@@ -76,5 +79,8 @@ func (c *Client) RemoveXattr(ctx context.Context, who mount.Caller, id mount.Ino
 	if !ok {
 		return staleNode
 	}
+	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	return c.xattrs.Set(ctx, who, o, cues, &pb.SetXattr{Name: name, Remove: true})
 }

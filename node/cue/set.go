@@ -2,6 +2,7 @@ package cue
 
 import (
 	"strings"
+	"time"
 
 	"cartwheel.dev/geo-config/fault"
 )
@@ -141,6 +142,13 @@ func (s Set) Only(c Call) Set {
 		}
 	}
 	return s
+}
+
+// Limit is how long an operation may wait for nodes in all: .MaxTime. 0: the path
+// does not say.
+func (s Set) Limit() time.Duration {
+	c, _ := s.Get(MaxTime)
+	return time.Duration(c.Number) * time.Millisecond
 }
 
 // Levels of OperateRequest.sync_level.

@@ -76,7 +76,7 @@ func (n Name) row() row {
 	case EventualConsistency:
 		return row{".EventualConsistency", noValue, 0, 0, "no value", false, false, every}
 	case MaxTime:
-		return row{".MaxTime", numberValue, 1, MaxTimeLimit, "whole milliseconds from 1 to 86400000", false, false, every}
+		return row{".MaxTime", numberValue, 1, MaxTimeLimit, "whole milliseconds from 1 to 86400000", false, true, every}
 	case WholeFile:
 		return row{".WholeFile", noValue, 0, 0, "no value", false, false, Read | Readdir}
 	case Hotspot:

@@ -80,6 +80,15 @@ func (t *Table) NoteCues(o ids.Object, pid uint32, cues cue.Set, now time.Durati
 	}
 }
 
+// CuesOf returns the cues under which a thread uses an object: those of a
+// directory's path, and of a file those under which the thread just looked it up.
+func (t *Table) CuesOf(o ids.Object, path cue.Set, pid uint32, now time.Duration) cue.Set {
+	if path.Empty() {
+		return t.HintedCues(o, pid, now)
+	}
+	return path
+}
+
 // HintedCues returns the cues under which a thread just looked a file up.
 func (t *Table) HintedCues(o ids.Object, pid uint32, now time.Duration) cue.Set {
 	t.mu.Lock()

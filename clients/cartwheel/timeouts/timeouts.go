@@ -49,9 +49,14 @@ func (o outlasting) Value(key any) any {
 	return o.Context.Value(key)
 }
 
-// outlast returns a context that ends with the client, not with the request.
-func (l *Limits) outlast(ctx context.Context) outlasting {
-	return outlasting{trace.Carry(l.opt.Context, ctx)}
+// outlast returns a context that ends with the client, not with the request, and
+// at the end of the operation's time where it has one.
+func (l *Limits) outlast(ctx context.Context) (outlasting, context.CancelFunc) {
+	out, stop := trace.Carry(l.opt.Context, ctx), func() {}
+	if end, ok := bound(ctx); ok {
+		out, stop = context.WithDeadlineCause(out, end, timeIsOver)
+	}
+	return outlasting{out}, stop
 }
 
 // outlasts reports whether a context has the grace already.
@@ -62,9 +67,10 @@ func (l *Limits) Remotely(ctx context.Context) (context.Context, context.CancelF
 	if outlasts(ctx) {
 		return context.WithTimeout(ctx, l.opt.OpTimeout)
 	}
-	out, cancel := context.WithTimeout(l.outlast(ctx), l.opt.OpTimeout)
+	base, forget := l.outlast(ctx)
+	out, cancel := context.WithTimeout(base, l.opt.OpTimeout)
 	stop := endAfterGrace(ctx, out, cancel)
-	return out, func() { stop(); cancel() }
+	return out, func() { stop(); cancel(); forget() }
 }
 
 // endAfterGrace cancels out when ctx ends, but not before the grace is over.
@@ -96,9 +102,10 @@ func (l *Limits) UntilTaken(ctx context.Context) (context.Context, context.Cance
 	if outlasts(ctx) {
 		return context.WithCancel(ctx)
 	}
-	out, cancel := context.WithCancel(l.outlast(ctx))
+	base, forget := l.outlast(ctx)
+	out, cancel := context.WithCancel(base)
 	stop := endAfterGrace(ctx, out, cancel)
-	return out, func() { stop(); cancel() }
+	return out, func() { stop(); cancel(); forget() }
 }
 
 // asGoodAsNone is the limit of what is sent until its outcome is known: a context
@@ -130,9 +137,9 @@ func (l *Limits) WhileProgress(limit time.Duration) (context.Context, context.Ca
 // ends when nothing was uploaded or committed for as long as an operation may
 // take.
 func (l *Limits) Patiently(ctx context.Context) (context.Context, context.CancelFunc) {
-	base, graced := ctx, outlasts(ctx)
+	base, graced, forget := ctx, outlasts(ctx), func() {}
 	if !graced {
-		base = l.outlast(ctx)
+		base, forget = l.outlast(ctx)
 	}
 	out, cancel := context.WithCancelCause(base)
 	p := &stall{limit: l.opt.OpTimeout, progress: l.opt.Progress, lost: func() {
@@ -143,7 +150,7 @@ func (l *Limits) Patiently(ctx context.Context) (context.Context, context.Cancel
 	if !graced {
 		stop = endAfterGrace(ctx, out, func() { cancel(context.Canceled) })
 	}
-	return out, func() { stop(); p.stop(); cancel(context.Canceled) }
+	return out, func() { stop(); p.stop(); cancel(context.Canceled); forget() }
 }
 
 // keptNote says what becomes of writes that a program stops waiting for.

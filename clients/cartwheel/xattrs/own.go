@@ -31,9 +31,9 @@ const (
 // IsOwn reports whether the client answers an attribute itself.
 func IsOwn(name string) bool { return strings.HasPrefix(name, ownPrefix) }
 
-// Own answers a question about an object. cues returns those of the path by which
-// it was reached.
-func (s *Service) Own(ctx context.Context, o ids.Object, name string, cues func() cue.Set) ([]byte, error) {
+// Own answers a question about an object. cues are those of the path by which it
+// was reached.
+func (s *Service) Own(ctx context.Context, o ids.Object, name string, cues cue.Set) ([]byte, error) {
 	if name == whereName {
 		return s.where(ctx, o)
 	}
@@ -43,7 +43,7 @@ func (s *Service) Own(ctx context.Context, o ids.Object, name string, cues func(
 	}
 	switch name {
 	case cuesName:
-		all, err := inForce(a, cues())
+		all, err := inForce(a, cues)
 		return []byte(all.String()), err
 	case versionName:
 		return strconv.AppendUint(nil, a.Version, 10), nil
