@@ -79,6 +79,7 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 	c.cluster.Host().Message(method.Page, c.lists.Pushed)
 	c.resolver = resolve.New(resolve.Options{
 		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, Clock: o.Clock, IsFar: c.far, List: c.lists.Prefetch,
+		Background: c.life.background,
 	})
 	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Clock: o.Clock, Engine: engine})
 	c.holds = holds.New(holds.Options{

@@ -57,6 +57,9 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.Inode, 
 	}
 	ctx, done := timeouts.Within(ctx, cues.Limit())
 	defer done()
+	if offset == 0 && cues.Only(cue.Readdir).Has(cue.WholeFile) {
+		c.resolver.Whole(ctx, who, h.object)
+	}
 	r := reading{c: c, id: id, cues: cues, plus: plus, sink: sink, dir: h.object}
 	dots := func() (bool, error) { return c.dots(ctx, h.object, offset, plus, sink) }
 	return h.listing.Read(ctx, who, offset, dots, r.hand)

@@ -100,3 +100,13 @@ func (c *Client) ListingKept(id mount.Handle) int {
 	}
 	return h.listing.Kept()
 }
+
+// Bare counts the names of a directory of whose objects the client knows no
+// attributes.
+func (c *Client) Bare(dir mount.Inode) int {
+	o, _, _ := c.nodes.Find(dir)
+	return len(c.names.Bare(o, 1<<20))
+}
+
+// Cached counts the bytes of content and of range maps in memory.
+func (c *Client) Cached() int64 { return c.engine.Usage().CacheBytes }

@@ -62,6 +62,9 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
 	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, limit: cues.Limit()}
 	h.content, h.writer = c.opens.Handle(who, &b, a, flags, cues)
+	if a.Size > 0 && flags.Reads() && cues.Only(cue.Read).Has(cue.WholeFile) {
+		h.content.FetchWhole()
+	}
 	out := c.opens.Finish(ctx, &b, h.content, a, flags)
 	out.Handle = c.handles.add(h)
 	return out

@@ -35,6 +35,9 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 			return c.lookupCue(ctx, id, dir, cues, name, q, err)
 		}
 	}
+	if cues.Only(cue.Readdir).Has(cue.WholeFile) {
+		c.resolver.Whole(ctx, who, dir)
+	}
 	a, e, out, err := c.lookUp(ctx, who, dir, cues, name)
 	if err != nil {
 		return mount.Entry{}, err

@@ -51,6 +51,14 @@ func (a *ahead) noteLocked(root chunk.Address, off, n uint64, most int64) (strea
 	return true, first
 }
 
+// expect begins a stream with the first byte of a version, before anything of it
+// was read: its chunks are fetched whole from there on.
+func (a *ahead) expect(root chunk.Address) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.root, a.next, a.run, a.window, a.issued = root, 0, enough, firstWindow, 0
+}
+
 // near reports whether a read at off may belong to the stream.
 func (a *ahead) near(off uint64) bool {
 	if a.run == 0 {

@@ -28,9 +28,10 @@ type Handle struct {
 	setid bool
 	who   []byte
 
-	seen   uint64 // deferred errors already told; guarded by file.mu
-	closed bool   // guarded by file.mu
-	wrote  bool   // guarded by file.mu
+	seen   uint64             // deferred errors already told; guarded by file.mu
+	closed bool               // guarded by file.mu
+	wrote  bool               // guarded by file.mu
+	whole  context.CancelFunc // of FetchWhole; guarded by file.mu
 	source source
 }
 
@@ -70,6 +71,9 @@ func (h *Handle) Close() {
 	h.closed = true
 	f.handles--
 	send := h.wrote || f.handles == 0
+	if h.whole != nil {
+		h.whole()
+	}
 	f.mu.Unlock()
 	h.source.ahead.stop()
 	f.freezeIf(func(*layer) bool { return send })

@@ -78,7 +78,7 @@ func (n Name) row() row {
 	case MaxTime:
 		return row{".MaxTime", numberValue, 1, MaxTimeLimit, "whole milliseconds from 1 to 86400000", false, true, every}
 	case WholeFile:
-		return row{".WholeFile", noValue, 0, 0, "no value", false, false, Read | Readdir}
+		return row{".WholeFile", noValue, 0, 0, "no value", false, true, Read | Readdir}
 	case Hotspot:
 		return row{".Hotspot", noValue, 0, 0, "no value", false, false, Read}
 	case WriteOnce:

@@ -31,6 +31,9 @@ type Options struct {
 	IsFar func(ids.Slice) bool
 	// List reads a whole directory in advance.
 	List func(ctx context.Context, who mount.Caller, dir ids.Object)
+	// Background runs a function, within the limit of one operation, in a goroutine
+	// that the client joins; false: the client ends.
+	Background func(func(context.Context)) bool
 }
 
 // Resolver finds out what names mean. It is safe for use by many goroutines. Its

@@ -1,0 +1,46 @@
+package content
+
+import "context"
+
+// wholeStep is how many bytes FetchWhole reads at once.
+const wholeStep = 1 << 20
+
+// FetchWhole brings a file into the caches in the background, in order and from
+// its beginning, whatever of it is read: the cue .WholeFile. It stops at half of
+// Options.CacheBytes, unless there is a disk cache, which bounds itself. It ends
+// with the handle, and where something of the file cannot be had.
+func (h *Handle) FetchWhole() {
+	c := h.file.core
+	ctx, cancel := context.WithCancel(c.ctx)
+	h.file.mu.Lock()
+	isClosed := h.closed
+	h.whole = cancel
+	h.file.mu.Unlock()
+	own := &Handle{file: h.file, source: h.file.source()}
+	if isClosed || !c.start(func() {
+		defer cancel()
+		defer own.source.ahead.stop()
+		own.readThrough(ctx)
+	}) {
+		cancel()
+	}
+}
+
+// readThrough reads a file and drops what it reads.
+func (h *Handle) readThrough(ctx context.Context) {
+	f, o := h.file, &h.file.core.opt
+	if f.lockKnown(ctx) != nil {
+		return
+	}
+	root := f.base.root.Address
+	f.mu.Unlock()
+	h.source.ahead.expect(root)
+	buf := make([]byte, wholeStep)
+	for at := uint64(0); o.Disk != nil || at < uint64(o.CacheBytes)/2; {
+		n, err := h.ReadAt(ctx, buf, at)
+		if err != nil || n < len(buf) {
+			return
+		}
+		at += uint64(n)
+	}
+}
