@@ -42,15 +42,11 @@ import (
 var register = sync.OnceFunc(func() {
 	caddy.RegisterModule(new(upstreams.Source))
 	caddy.RegisterModule(new(treefs.FS))
-	caddy.RegisterModule(new(treefs.PropertiesHandler))
-	httpcaddyfile.RegisterHandlerDirective(treefs.PropertiesDirective, treefs.ParseProperties)
-	httpcaddyfile.RegisterDirectiveOrder(treefs.PropertiesDirective, httpcaddyfile.Before, "file_server")
-	caddy.RegisterModule(new(treefs.UploadHandler))
-	httpcaddyfile.RegisterHandlerDirective(treefs.UploadDirective, treefs.ParseUpload)
-	httpcaddyfile.RegisterDirectiveOrder(treefs.UploadDirective, httpcaddyfile.Before, "file_server")
-	caddy.RegisterModule(new(treefs.ModeHandler))
-	httpcaddyfile.RegisterHandlerDirective(treefs.ModeDirective, treefs.ParseMode)
-	httpcaddyfile.RegisterDirectiveOrder(treefs.ModeDirective, httpcaddyfile.Before, "file_server")
+	for _, d := range treefs.Directives() {
+		caddy.RegisterModule(d.New())
+		httpcaddyfile.RegisterHandlerDirective(d.Name, d.Parse)
+		httpcaddyfile.RegisterDirectiveOrder(d.Name, httpcaddyfile.Before, "file_server")
+	}
 })
 
 // logger writes where Caddy's logger writes, in its form. A new configuration makes

@@ -1,10 +1,8 @@
 package treefs
 
 import (
-	"encoding/json"
 	"net/http"
 	"path"
-	"strings"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/api/problem"
@@ -14,95 +12,103 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// PropertiesDirective is the Caddyfile's word for PropertiesHandler.
-const PropertiesDirective = "cartwheel_properties"
+// Handler is an HTTP handler of this package. It checks no session: the Caddyfile
+// puts that before it. Its failures are problems (RFC 9457).
+type Handler interface {
+	caddy.Module
+	caddy.Provisioner
+	caddyfile.Unmarshaler
+	caddyhttp.MiddlewareHandler
+}
 
-var (
-	_ caddy.Provisioner           = (*PropertiesHandler)(nil)
-	_ caddyfile.Unmarshaler       = (*PropertiesHandler)(nil)
-	_ caddyhttp.MiddlewareHandler = (*PropertiesHandler)(nil)
-)
+// Directive is a Caddyfile's word for a Handler: `NAME FILESYSTEM`.
+type Directive struct {
+	Name string
+	New  func() Handler
+}
 
-// PropertiesHandler answers GET of a path with the JSON of Properties, as module
-// http.handlers.cartwheel_properties. Failures are problems (RFC 9457). It checks no
-// session: the Caddyfile puts that before it.
-type PropertiesHandler struct {
+// Directives are those of all handlers.
+func Directives() []Directive {
+	return []Directive{
+		{propertiesDirective, func() Handler { return new(PropertiesHandler) }},
+		{uploadDirective, func() Handler { return new(UploadHandler) }},
+		{modeDirective, func() Handler { return new(ModeHandler) }},
+	}
+}
+
+// Parse makes the handler that a directive of a Caddyfile asks for.
+func (d Directive) Parse(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	made := d.New()
+	return made, made.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// module describes the handler of a directive to Caddy.
+func module(directive string, create func() caddy.Module) caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: caddy.ModuleID("http.handlers." + directive), New: create}
+}
+
+// handler is what all handlers have: the file system that they serve.
+type handler struct {
 	// FileSystem names an FS of the global options.
 	FileSystem string `json:"file_system"`
 
 	systems caddy.FileSystems
 }
 
-// CaddyModule implements caddy.Module.
-func (*PropertiesHandler) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers." + PropertiesDirective, New: func() caddy.Module { return new(PropertiesHandler) }}
-}
-
-// ParseProperties reads `cartwheel_properties FILESYSTEM`.
-func ParseProperties(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	p := new(PropertiesHandler)
-	return p, p.UnmarshalCaddyfile(h.Dispenser)
-}
-
 // UnmarshalCaddyfile implements caddyfile.Unmarshaler.
-func (p *PropertiesHandler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+func (h *handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the directive
-	if !d.AllArgs(&p.FileSystem) {
+	if !d.AllArgs(&h.FileSystem) {
 		return d.ArgErr()
 	}
 	return nil
 }
 
 // Provision implements caddy.Provisioner.
-func (p *PropertiesHandler) Provision(ctx caddy.Context) error {
-	p.systems = ctx.FileSystems()
+func (h *handler) Provision(ctx caddy.Context) error {
+	h.systems = ctx.FileSystems()
 	return nil
 }
 
-// ServeHTTP implements caddyhttp.MiddlewareHandler.
-func (p *PropertiesHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	const op fault.Op = "treefs.ServeHTTP"
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
-	}
-	props, err := p.find(r)
-	if err != nil {
-		failed := problem.Of(err, "")
-		if fault.Is(err, fault.Permission) {
-			failed.Remedy = "" // the problem's own speaks of roles, and it is the cluster's user that lacks the right
-		}
-		failed.Write(w)
-		return nil
-	}
-	body, err := json.Marshal(props)
-	if err != nil {
-		return fault.Wrap(fault.Other, op, r.URL.Path, err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body) // the visitor has gone where it fails
-	return nil
-}
-
-func (p *PropertiesHandler) find(r *http.Request) (Properties, error) {
-	const op fault.Op = "treefs.find"
-	system, ok := p.systems.Get(p.FileSystem)
+// open opens a file or folder, as io/fs names it. The caller closes it.
+func (h *handler) open(name string) (*file, error) {
+	const op fault.Op = "treefs.open"
+	system, ok := h.systems.Get(h.FileSystem)
 	if !ok {
-		return Properties{}, fault.E(fault.Invalid, op, p.FileSystem, "is no file system of the Caddyfile")
-	}
-	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
-	if name == "" {
-		name = "."
+		return nil, fault.E(fault.Invalid, op, h.FileSystem, "is no file system of the Caddyfile")
 	}
 	opened, err := system.Open(name)
 	if err != nil {
-		return Properties{}, untranslated(op, "/"+name, err)
+		return nil, untranslated(op, path.Join("/", name), err)
 	}
-	defer func() { _ = opened.Close() }() // nothing was written
 	f, ok := opened.(*file)
 	if !ok {
-		return Properties{}, fault.E(fault.Invalid, op, p.FileSystem, "is no file system of Cartwheel's")
+		_ = opened.Close() // nothing was written
+		return nil, fault.E(fault.Invalid, op, h.FileSystem, "is no file system of Cartwheel's")
 	}
-	return f.properties(r.Context())
+	return f, nil
+}
+
+// change has do change the file system, and answers with a status, or with what
+// failed.
+func (h *handler) change(w http.ResponseWriter, status int, do func(*FS) error) {
+	root, err := h.open(".")
+	if err == nil {
+		err = do(root.fs)
+		_ = root.Close() // nothing was written
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.WriteHeader(status)
+}
+
+// fail answers with the problem of an error.
+func fail(w http.ResponseWriter, err error) {
+	p := problem.Of(err, "")
+	if fault.Is(err, fault.Permission) {
+		p.Remedy = "" // the problem's own speaks of roles, and it is the cluster's user that lacks the right
+	}
+	p.Write(w)
 }

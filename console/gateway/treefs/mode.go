@@ -2,19 +2,65 @@ package treefs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strconv"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 const (
+	// modeDirective is the Caddyfile's word for ModeHandler.
+	modeDirective = "cartwheel_mode"
+	// maxChange bounds the body of a change, in bytes.
+	maxChange = 4 << 10
 	// permissions are the bits that the gateway changes; it keeps the others.
 	permissions = 0o777
 	// special are the set-id and sticky bits.
 	special = 0o7000
 )
+
+// ModeHandler gives the file or folder at the path of a PATCH the mode of its JSON
+// body, {"mode": "0640"}, as module http.handlers.cartwheel_mode.
+type ModeHandler struct{ handler }
+
+// CaddyModule implements caddy.Module.
+func (*ModeHandler) CaddyModule() caddy.ModuleInfo {
+	return module(modeDirective, func() caddy.Module { return new(ModeHandler) })
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (m *ModeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.Method != http.MethodPatch {
+		return next.ServeHTTP(w, r)
+	}
+	mode, err := askedMode(r.Body)
+	if err != nil {
+		fail(w, err)
+		return nil
+	}
+	m.change(w, http.StatusNoContent, func(f *FS) error { return f.setMode(r.Context(), r.URL.Path, mode) })
+	return nil
+}
+
+// askedMode reads the mode that a body asks for.
+func askedMode(from io.Reader) (uint32, error) {
+	const op fault.Op = "treefs.askedMode"
+	var asked struct {
+		Mode string `json:"mode"`
+	}
+	body := json.NewDecoder(io.LimitReader(from, maxChange))
+	body.DisallowUnknownFields()
+	if err := body.Decode(&asked); err != nil {
+		return 0, fault.E(fault.Invalid, op, "body", `has to be JSON like {"mode": "0640"}`)
+	}
+	return parseMode(asked.Mode)
+}
 
 // parseMode reads an octal mode of one to four digits.
 func parseMode(text string) (uint32, error) {

@@ -2,18 +2,72 @@ package treefs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"path"
+	"strings"
 	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/where"
 	"cartwheel.dev/geo-config/fault"
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// maxWhere bounds the answer about where an object is, in bytes.
-const maxWhere = 256 << 10
+const (
+	// propertiesDirective is the Caddyfile's word for PropertiesHandler.
+	propertiesDirective = "cartwheel_properties"
+	// maxWhere bounds the answer about where an object is, in bytes.
+	maxWhere = 256 << 10
+)
+
+// PropertiesHandler answers GET of a path with the JSON of Properties, as module
+// http.handlers.cartwheel_properties.
+type PropertiesHandler struct{ handler }
+
+// CaddyModule implements caddy.Module.
+func (*PropertiesHandler) CaddyModule() caddy.ModuleInfo {
+	return module(propertiesDirective, func() caddy.Module { return new(PropertiesHandler) })
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (p *PropertiesHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	const op fault.Op = "treefs.ServeHTTP"
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+	}
+	props, err := p.find(r)
+	if err != nil {
+		fail(w, err)
+		return nil
+	}
+	body, err := json.Marshal(props)
+	if err != nil {
+		return fault.Wrap(fault.Other, op, r.URL.Path, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body) // the visitor has gone where it fails
+	return nil
+}
+
+func (p *PropertiesHandler) find(r *http.Request) (Properties, error) {
+	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	if name == "" {
+		name = "."
+	}
+	f, err := p.open(name)
+	if err != nil {
+		return Properties{}, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return f.properties(r.Context())
+}
 
 // Properties is what the gateway knows of a file or folder. Times are UTC.
 type Properties struct {
@@ -48,22 +102,22 @@ type Rights struct {
 func (f *file) properties(ctx context.Context) (Properties, error) {
 	const op fault.Op = "treefs.properties"
 	a := f.info.attr
-	path := "/" + f.info.path
+	whole := "/" + f.info.path
 	if f.info.path == "." {
-		path = "/"
+		whole = "/"
 	}
-	p := Properties{Path: path, IsFolder: f.info.IsDir(), Mode: fmt.Sprintf("%04o", a.Mode&0o7777), UID: a.UID, GID: a.GID, SizeBytes: a.Size,
+	p := Properties{Path: whole, IsFolder: f.info.IsDir(), Mode: fmt.Sprintf("%04o", a.Mode&0o7777), UID: a.UID, GID: a.GID, SizeBytes: a.Size,
 		Links: a.Nlink, ModifiedAt: timeOf(a.Mtime), ChangedAt: timeOf(a.Ctime), MadeAt: timeOf(a.Btime), As: Rights{UID: f.fs.who.UID}}
 	buf := make([]byte, maxWhere)
 	n, err := f.fs.client.GetXattr(ctx, f.fs.who, f.node, where.Attribute, buf)
 	if err != nil {
-		return Properties{}, fault.Wrap(fault.Unreachable, op, path, err)
+		return Properties{}, fault.Wrap(fault.Unreachable, op, whole, err)
 	}
-	if p.Where, err = where.Parse(path, buf[:n]); err != nil {
+	if p.Where, err = where.Parse(whole, buf[:n]); err != nil {
 		return Properties{}, err
 	}
 	if n, err = f.fs.client.GetXattr(ctx, f.fs.who, f.node, where.Cues, buf); err != nil {
-		return Properties{}, fault.Wrap(fault.Unreachable, op, path, err)
+		return Properties{}, fault.Wrap(fault.Unreachable, op, whole, err)
 	}
 	p.Cues = string(buf[:n])
 	for mask, may := range map[uint32]*bool{mount.AccessRead: &p.As.Read, mount.AccessWrite: &p.As.Write, mount.AccessExecute: &p.As.Search} {

@@ -6,20 +6,89 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path"
+	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/cue"
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 const (
+	// uploadDirective is the Caddyfile's word for UploadHandler.
+	uploadDirective = "cartwheel_upload"
+	// maxUploads bounds the uploads in flight. One more is told "overloaded".
+	maxUploads = 16
+	// silenceLimit is how long an upload may send nothing before it is cut off.
+	silenceLimit = time.Minute
 	// blockBytes is what an upload keeps in memory of its own.
 	blockBytes = 1 << 20
 	// newMode is what an uploaded file may be at most; the folder's default ACL and
 	// newUmask take from it.
 	newMode, newUmask = 0o666, 0o022
 )
+
+// UploadHandler stores the body of a PUT as the file at its path, as module
+// http.handlers.cartwheel_upload. A name that is taken is refused, unless the request
+// says `If-Match: *`.
+type UploadHandler struct {
+	handler
+
+	room chan struct{}
+}
+
+// CaddyModule implements caddy.Module.
+func (*UploadHandler) CaddyModule() caddy.ModuleInfo {
+	return module(uploadDirective, func() caddy.Module { return new(UploadHandler) })
+}
+
+// Provision implements caddy.Provisioner.
+func (u *UploadHandler) Provision(ctx caddy.Context) error {
+	u.room = make(chan struct{}, maxUploads)
+	return u.handler.Provision(ctx)
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (u *UploadHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	const op fault.Op = "treefs.ServeHTTP"
+	if r.Method != http.MethodPut {
+		return next.ServeHTTP(w, r)
+	}
+	select {
+	case u.room <- struct{}{}:
+		defer func() { <-u.room }()
+	default:
+		fail(w, fault.Errorf(fault.Overloaded, op, r.URL.Path, "%d files are being uploaded already", maxUploads))
+		return nil
+	}
+	match := r.Header.Get("If-Match")
+	if match != "" && match != "*" {
+		fail(w, fault.E(fault.Invalid, op, "If-Match", "has to be *, which replaces a file that is there"))
+		return nil
+	}
+	u.change(w, http.StatusCreated, func(f *FS) error {
+		if err := f.hasRoom(r.Context(), r.ContentLength); err != nil {
+			return err
+		}
+		return f.put(r.Context(), r.URL.Path, &patient{body: r.Body, connection: http.NewResponseController(w)}, match == "*")
+	})
+	return nil
+}
+
+// patient reads a body as long as something comes.
+type patient struct {
+	body       io.Reader
+	connection *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (p *patient) Read(buf []byte) (int, error) {
+	_ = p.connection.SetReadDeadline(time.Now().Add(silenceLimit)) // not every connection has one
+	return p.body.Read(buf)
+}
 
 // put stores what body has as a file at a path below Root. The file has no name
 // before all of it is stored at the required members. Where the name is taken, put
