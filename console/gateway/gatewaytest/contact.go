@@ -54,7 +54,8 @@ var notForAnn = []byte{2, 0, 0, 0,
 
 // WriteSite makes a folder "www" and a file beside it. In the folder are a page, a
 // link out of it, and what ann may not read: a file of root's, one whose ACL excepts
-// her, and two folders of root's, of which she may search neither and one. The folder "open" takes what she writes.
+// her, and two folders of root's, of which she may search neither and one. The folders "open" and
+// "sticky" take what she writes, and the second keeps what is not hers.
 func WriteSite(t *testing.T, c *servertest.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -84,7 +85,7 @@ func WriteSite(t *testing.T, c *servertest.Cluster) {
 	write(www.Node, "page.txt", "hello, wheel", 0o644)
 	write(www.Node, "private.txt", "secret", 0o600)
 	write(www.Node, "excepted.txt", "secret", 0o644)
-	for name, mode := range map[string]uint32{"closed": 0o700, "blind": 0o711, "open": 0o777} {
+	for name, mode := range map[string]uint32{"closed": 0o700, "blind": 0o711, "open": 0o777, "sticky": 0o1777} {
 		dir, err := w.Mkdir(ctx, mount.Caller{}, www.Node, name, mode)
 		if err != nil {
 			t.Fatal(err)

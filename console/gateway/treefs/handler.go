@@ -33,6 +33,7 @@ func Directives() []Directive {
 		{propertiesDirective, func() Handler { return new(PropertiesHandler) }},
 		{uploadDirective, func() Handler { return new(UploadHandler) }},
 		{modeDirective, func() Handler { return new(ModeHandler) }},
+		{namesDirective, func() Handler { return new(NamesHandler) }},
 	}
 }
 
@@ -107,8 +108,11 @@ func (h *handler) change(w http.ResponseWriter, status int, do func(*FS) error) 
 // fail answers with the problem of an error.
 func fail(w http.ResponseWriter, err error) {
 	p := problem.Of(err, "")
-	if fault.Is(err, fault.Permission) {
+	switch fault.KindOf(err) {
+	case fault.Permission:
 		p.Remedy = "" // the problem's own speaks of roles, and it is the cluster's user that lacks the right
+	case fault.TimedOut:
+		p.Remedy = "Load the folder again to see whether it was done."
 	}
 	p.Write(w)
 }

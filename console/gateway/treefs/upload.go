@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
-	"cartwheel.dev/node/cue"
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -97,28 +95,21 @@ func (p *patient) Read(buf []byte) (int, error) {
 // files away.
 func (f *FS) put(ctx context.Context, name string, body io.Reader, overwrite bool) error {
 	const op fault.Op = "treefs.put"
-	whole := path.Clean("/" + name)
-	folder, last := path.Split(whole)
-	if _, isCue, err := cue.Parse(last); last == "" || isCue || err != nil {
-		return fault.E(fault.Invalid, op, whole, "is no name for a file")
-	}
-	dir, err := f.walk(folder)
+	whole, err := changeable(name)
 	if err != nil {
-		return untranslated(op, folder, err)
+		return err
 	}
-	defer f.client.Forget(dir.Node, 1)
-	if dir.Attr.Mode&mount.TypeMask != mount.TypeDir {
-		return fault.E(fault.NotDirectory, op, folder, "is no folder")
+	dir, last, err := f.changing(ctx, whole)
+	if err != nil {
+		return err
 	}
-	if err := f.client.Access(ctx, f.who, dir.Node, mount.AccessWrite|mount.AccessExecute); err != nil {
-		return fault.Errorf(fault.KindOf(err), op, folder, "uid %d, as whom the gateway acts, may not add names here: give it the right by mode, group or ACL", f.who.UID)
-	}
-	if err := f.mayTake(ctx, dir.Node, last, overwrite); err != nil {
+	defer f.client.Forget(dir, 1)
+	if err := f.mayTake(ctx, dir, last, overwrite, "choose another name, or send If-Match: * to replace it"); err != nil {
 		return err
 	}
 	who := f.who
 	who.Umask = newUmask
-	made, opened, err := f.client.CreateNameless(ctx, who, dir.Node, newMode, mount.OpenWrite)
+	made, opened, err := f.client.CreateNameless(ctx, who, dir, newMode, mount.OpenWrite)
 	if err != nil {
 		return fault.Wrap(fault.Other, op, whole, err)
 	}
@@ -127,7 +118,7 @@ func (f *FS) put(ctx context.Context, name string, body io.Reader, overwrite boo
 	if err := f.fill(ctx, made.Node, opened.Handle, body); err != nil {
 		return fault.Wrap(fault.Other, op, whole, err)
 	}
-	return f.name(ctx, made.Node, dir.Node, last, overwrite)
+	return f.name(ctx, made.Node, dir, last, overwrite)
 }
 
 // hasRoom refuses what is known to be larger than the free space; size is in bytes,
@@ -144,8 +135,9 @@ func (f *FS) hasRoom(ctx context.Context, size int64) error {
 	return nil
 }
 
-// mayTake refuses a name that is taken, before anything is sent.
-func (f *FS) mayTake(ctx context.Context, dir mount.Inode, name string, overwrite bool) error {
+// mayTake refuses a name that is taken, with a remedy. To overwrite is to take a
+// file's name.
+func (f *FS) mayTake(ctx context.Context, dir mount.Inode, name string, overwrite bool, remedy string) error {
 	const op fault.Op = "treefs.mayTake"
 	there, err := f.client.Lookup(ctx, f.who, dir, name)
 	switch {
@@ -159,7 +151,7 @@ func (f *FS) mayTake(ctx context.Context, dir mount.Inode, name string, overwrit
 	case there.Attr.Mode&mount.TypeMask != mount.TypeRegular:
 		return fault.E(fault.Exists, op, name, "is there and is no file: choose another name")
 	case !overwrite:
-		return fault.E(fault.Exists, op, name, "is there already: choose another name, or send If-Match: * to replace it")
+		return fault.E(fault.Exists, op, name, "is there already: "+remedy)
 	}
 	return nil
 }
