@@ -106,6 +106,13 @@ func TestAwaitRoot_TellsWhyItEnds(t *testing.T) {
 // owner reads whose the root directory is.
 func owner(t *testing.T, path string) (uid, gid uint32) {
 	t.Helper()
+	a := attributes(t, path, ".")
+	return a.UID, a.GID
+}
+
+// attributes reads those of a name in the root directory.
+func attributes(t *testing.T, path, name string) mount.Attr {
+	t.Helper()
 	f, err := contact.Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -119,11 +126,11 @@ func owner(t *testing.T, path string) (uid, gid uint32) {
 			t.Errorf("closing a client: %v", err)
 		}
 	}()
-	root, err := c.GetAttr(within(t, patience), mount.Caller{}, mount.Root, 0)
+	e, err := c.Lookup(within(t, patience), mount.Caller{}, mount.Root, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return root.Attr.UID, root.Attr.GID
+	return e.Attr
 }
 
 func TestOwn_GivesTheRootOnce(t *testing.T) {
@@ -153,5 +160,21 @@ func TestOwn_WantsATrustedHost(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "contact.json")
 	if err := bootstrap.Own(t.Context(), nowhere, 1000, 1000); !fault.Is(err, fault.NotFound) {
 		t.Errorf("without a contact file: got %v, want kind %v", err, fault.NotFound)
+	}
+}
+
+func TestOpenFolder_MakesWhatEverybodyMayWrite(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	path := contactOf(t, c, "root")
+	for _, uid := range []uint32{1000, 1001} { // what is there stays
+		if err := bootstrap.OpenFolder(within(t, patience), path, "public", uid, 2000); err != nil {
+			t.Fatalf("for %d: %v", uid, err)
+		}
+		if a := attributes(t, path, "public"); a.Mode != mount.TypeDir|0o777 || a.UID != 1000 || a.GID != 2000 {
+			t.Errorf("for %d: got mode %o of %d:%d, want a folder of 1000:2000 with mode 777", uid, a.Mode, a.UID, a.GID)
+		}
+	}
+	if err := bootstrap.OpenFolder(within(t, patience), contactOf(t, c, "ann"), "hers", 1000, 1000); !fault.Is(err, fault.Permission) && !fault.Is(err, fault.NotOwner) {
+		t.Errorf("with a user's key: got %v of kind %v, want Permission", err, fault.KindOf(err))
 	}
 }

@@ -78,7 +78,7 @@ func (c *demoRunCmd) console(self string) (demo.Console, error) {
 	}
 	for _, folder := range tried {
 		if _, err := os.Stat(filepath.Join(folder, "index.html")); err == nil {
-			return demo.Console{Gateway: gateway, Dir: folder}, nil
+			return demo.Console{Gateway: gateway, Dir: folder, Folder: "public"}, nil
 		}
 	}
 	if c.Console != "" {

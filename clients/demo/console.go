@@ -18,8 +18,8 @@ import (
 // ConsoleName is what fail and heal call the console's gateway.
 const ConsoleName = "console"
 
-// nobody is the uid and gid by which the gateway reads the tree: it shows what
-// everybody may read.
+// nobody is the uid and gid by which the gateway uses the tree: it shows what
+// everybody may read, and changes what everybody may write.
 const nobody = 65534
 
 // linkLife is for how long the sign-in link counts that the demo prints.
@@ -30,6 +30,9 @@ type Console struct {
 	Gateway string // program
 	Dir     string // the built console
 	Missing string // what has to be done to have a console; empty: none is wanted
+	// Folder is a name in the root directory that the demo gives to a folder which the
+	// gateway's user may write; empty: it makes none.
+	Folder string
 }
 
 // ConsoleState is the console in demo.json.
@@ -97,6 +100,14 @@ func (d *Demo) startConsole(ctx context.Context) (err error) {
 	return err
 }
 
+// makeFolder makes the folder in which people may change something by the console.
+func (d *Demo) makeFolder(ctx context.Context) error {
+	if d.opt.Console.Folder == "" {
+		return nil
+	}
+	return bootstrap.OpenFolder(ctx, d.contact, d.opt.Console.Folder, nobody, nobody)
+}
+
 // makeLink makes the link that signs the first administrator in. Where the data
 // were kept, that account may be gone: then people sign in as they are used to.
 func (d *Demo) makeLink(ctx context.Context) error {
@@ -133,6 +144,9 @@ func (d *Demo) welcomeConsole() {
 		d.say("The console does not run: %s", d.opt.Console.Missing)
 	default:
 		return
+	}
+	if c.listen != "" && d.opt.Console.Folder != "" {
+		d.say("Operators can upload to the folder %s, and change what is in it.", d.opt.Console.Folder)
 	}
 	d.say("")
 }

@@ -110,7 +110,7 @@ func (d *Demo) start(ctx context.Context) error {
 	}
 	if d.console.listen != "" {
 		d.say("starting the console")
-		if err := errors.Join(d.startConsole(ctx), d.makeLink(ctx)); err != nil {
+		if err := errors.Join(d.makeFolder(ctx), d.startConsole(ctx), d.makeLink(ctx)); err != nil {
 			return err
 		}
 	}
