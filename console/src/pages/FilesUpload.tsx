@@ -4,7 +4,7 @@ import { asProblem, type Problem } from "../api/problem";
 import { useLacks } from "../api/session";
 import { upload } from "../api/tree";
 import { Button, Meter } from "../ui/kit";
-import { sentence } from "../ui/states";
+import { Refusal } from "../ui/states";
 
 interface Task {
   name: string;
@@ -69,7 +69,7 @@ export function FilesUpload({ path }: { path: string }) {
                 {t.state === "runs" ? <Button kind="quiet" onClick={t.cancel}>Cancel</Button> : t.state === "stored" ? <span className="text-ok">stored</span> : null}
               </span>
               {t.state === "runs" ? <Meter value={t.share} max={1} label={`${t.name}: ${Math.floor(t.share * 100)} % sent`} /> : null}
-              {typeof t.state === "object" ? <span role="alert" className="text-bad">{sentence(t.state.message)} {t.state.remedy ? sentence(t.state.remedy) : ""}</span> : null}
+              {typeof t.state === "object" ? <Refusal error={t.state} /> : null}
             </li>
           ))}
         </ul>

@@ -1,6 +1,7 @@
-import { Dialog } from "@base-ui/react/dialog";
 import { useEffect, useLayoutEffect, useRef } from "react";
 import { useLive } from "../live/provider";
+import { Dialog } from "../ui/Dialog";
+import { Button } from "../ui/kit";
 import { allPlaces } from "./nav";
 
 interface Handlers {
@@ -101,28 +102,22 @@ const keys: [string, string][] = [
 export function ShortcutSheet({ open, setOpen }: { open: boolean; setOpen: (open: boolean) => void }) {
   usePauseKey();
   return (
-    <Dialog.Root open={open} onOpenChange={setOpen}>
-      <Dialog.Portal>
-        <Dialog.Backdrop className="fixed inset-0 z-50 bg-black/40" />
-        <Dialog.Popup className="fixed top-[12vh] left-1/2 z-50 max-h-[76vh] w-[min(34rem,calc(100vw-2rem))] -translate-x-1/2 overflow-y-auto rounded-xl border border-line bg-raised p-5 shadow-[var(--float)]">
-          <Dialog.Title className="mb-3 text-[1.2rem] font-semibold">Keyboard</Dialog.Title>
-          <dl className="grid grid-cols-1 gap-x-8 gap-y-1.5 sm:grid-cols-2">
-            {[...keys, ...allPlaces.map((p): [string, string] => [`g ${p.key}`, p.name])].map(([key, what]) => (
-              <div key={key} className="flex justify-between gap-4">
-                <dt>{what}</dt>
-                <dd>
-                  <kbd className="rounded border border-line bg-sunk px-1.5 font-mono text-[0.86rem]">{key}</kbd>
-                </dd>
-              </div>
-            ))}
-          </dl>
-          <label className="mt-4 flex items-center gap-2 border-t border-line pt-3 text-soft">
-            <input type="checkbox" defaultChecked={!keysAreOff()} onChange={(e) => localStorage.setItem("cartwheel.keys", e.target.checked ? "on" : "off")} />
-            Single keys work on this device
-          </label>
-          <Dialog.Close className="btn mt-4">Close</Dialog.Close>
-        </Dialog.Popup>
-      </Dialog.Portal>
-    </Dialog.Root>
+    <Dialog title="Keyboard" open={open} setOpen={setOpen}>
+      <dl className="grid grid-cols-1 gap-x-8 gap-y-1.5 sm:grid-cols-2">
+        {[...keys, ...allPlaces.map((p): [string, string] => [`g ${p.key}`, p.name])].map(([key, what]) => (
+          <div key={key} className="flex justify-between gap-4">
+            <dt>{what}</dt>
+            <dd>
+              <kbd className="rounded border border-line bg-sunk px-1.5 font-mono text-[0.86rem]">{key}</kbd>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <label className="mt-4 flex items-center gap-2 border-t border-line pt-3 text-soft">
+        <input type="checkbox" defaultChecked={!keysAreOff()} onChange={(e) => localStorage.setItem("cartwheel.keys", e.target.checked ? "on" : "off")} />
+        Single keys work on this device
+      </label>
+      <Button className="mt-4" onClick={() => setOpen(false)}>Close</Button>
+    </Dialog>
   );
 }

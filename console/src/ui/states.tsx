@@ -94,6 +94,16 @@ function StaleNotice({ error, at, retry }: { error: unknown; at: number; retry: 
   );
 }
 
+/** Why one thing was refused and what to do, in a line. */
+export function Refusal({ error }: { error: unknown }) {
+  const p = asProblem(error);
+  return (
+    <span role="alert" className="text-bad wrap-anywhere">
+      {sentence(p.message)} {p.remedy ? sentence(p.remedy) : ""}
+    </span>
+  );
+}
+
 /** The problem of a change, beside the form that asked for it. */
 export function ChangeFailure({ error, onReload }: { error: unknown; onReload?: () => void }) {
   const client = useQueryClient();
