@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fileAddress, modeTrouble, modeWords, turned, windowsTrouble } from "./tree";
+import { fileAddress, inside, modeTrouble, modeWords, mounted, nameTrouble, pathTrouble, turned, windowsTrouble } from "./tree";
 
 describe("modes", () => {
   it.each([
@@ -29,4 +29,13 @@ describe("names on Windows", () => {
 
 describe("addresses", () => {
   it("keep each name whole", () => expect(fileAddress("/a b/c?d#e")).toBe("/files/a%20b/c%3Fd%23e"));
+});
+
+describe("names and paths", () => {
+  it.each(["hello.txt", "a b", ".profile", "n".repeat(255)])("%s may be a name", (name) => expect(nameTrouble(name)).toBeUndefined());
+  it.each(["", ".", "..", "a/b", "ü".repeat(128)])("%j may be none", (name) => expect(nameTrouble(name)).toBeDefined());
+  it.each(["/a", "/a b/c"])("%s may be a path", (path) => expect(pathTrouble(path)).toBeUndefined());
+  it.each(["", "/", "a", "/a/", "/a//b", "/a/../b"])("%j may be none", (path) => expect(pathTrouble(path)).toBeDefined());
+  it("join", () => expect([inside("/", "a"), inside("/a", "b"), inside("/a/", "b")]).toEqual(["/a", "/a/b", "/a/b"]));
+  it("are words of a command", () => expect([mounted("/a/b"), mounted("/it's $HOME")]).toEqual(["cartwheel/a/b", "'cartwheel/it'\\''s $HOME'"]));
 });

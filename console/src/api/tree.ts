@@ -1,7 +1,7 @@
 // The tree of files, as the gateway serves it beside the API.
 import { queryOptions } from "@tanstack/react-query";
 import { z } from "zod";
-import { csrfMark } from "./call";
+import { csrfMark, quote } from "./call";
 import { asProblem, Problem, problemOf } from "./problem";
 
 const listing = z.array(z.object({ name: z.string(), size: z.number().optional(), mod_time: z.string().optional(), is_dir: z.boolean().default(false), is_symlink: z.boolean().default(false) }));
@@ -38,6 +38,16 @@ const properties = z.object({
 
 /** What the gateway knows of a file or folder. */
 export type Properties = z.infer<typeof properties>;
+
+/** A path of the tree as a word of a command, for a mount that stands in the folder of the shell. */
+export function mounted(path: string): string {
+  return quote(`cartwheel${path}`);
+}
+
+/** The path of a name in a folder. */
+export function inside(folder: string, name: string): string {
+  return `${folder.replace(/\/$/, "")}/${name}`;
+}
 
 /** A path of the tree as an address of the gateway. */
 export function fileAddress(path: string): string {
@@ -80,7 +90,7 @@ export function upload(folder: string, file: File, progress: (share: number) => 
     const cancelled = () => failed(asProblem(new Error("the upload was cancelled: nothing was stored")));
     if (signal.aborted) return cancelled();
     const request = new XMLHttpRequest();
-    request.open("PUT", fileAddress(`${folder.replace(/\/$/, "")}/${file.name}`));
+    request.open("PUT", fileAddress(inside(folder, file.name)));
     request.setRequestHeader("X-Cartwheel-CSRF", csrfMark());
     request.upload.onprogress = (e) => progress(e.total > 0 ? e.loaded / e.total : 1);
     request.onload = () => {
@@ -94,15 +104,41 @@ export function upload(folder: string, file: File, progress: (share: number) => 
   });
 }
 
-/** Gives a file or folder a mode, which is octal. */
-export async function changeMode(path: string, mode: string): Promise<void> {
+/** Sends a change of one path; more are its headers. */
+async function change(method: "PATCH" | "MKCOL" | "MOVE" | "DELETE", path: string, more: Record<string, string> = {}, body?: string): Promise<void> {
   let response: Response;
   try {
-    response = await fetch(fileAddress(path), { method: "PATCH", headers: { "Content-Type": "application/json", "X-Cartwheel-CSRF": csrfMark() }, credentials: "same-origin", body: JSON.stringify({ mode }) });
+    response = await fetch(fileAddress(path), { method, headers: { "X-Cartwheel-CSRF": csrfMark(), ...more }, credentials: "same-origin", ...(body === undefined ? {} : { body }) });
   } catch (error) {
     throw asProblem(error);
   }
   if (!response.ok) throw await problemOf(response);
+}
+
+/** Gives a file or folder a mode, which is octal. */
+export const changeMode = (path: string, mode: string) => change("PATCH", path, { "Content-Type": "application/json" }, JSON.stringify({ mode }));
+
+/** Makes an empty folder. */
+export const makeFolder = (path: string) => change("MKCOL", path);
+
+/** Gives a file or folder another path. Only with replace may a file be there, which is gone then. */
+export const move = (path: string, to: string, replace: boolean) => change("MOVE", path, { Destination: fileAddress(to), Overwrite: replace ? "T" : "F" });
+
+/** Deletes a file or an empty folder. */
+export const remove = (path: string) => change("DELETE", path);
+
+/** Why a name cannot be one of the tree; undefined: the gateway has the word. */
+export function nameTrouble(name: string): string | undefined {
+  if (name === "") return "write a name";
+  if (name === "." || name === "..") return `${name} is no name`;
+  if (name.includes("/")) return "a name has no slash";
+  return new TextEncoder().encode(name).length > 255 ? "a name has at most 255 bytes" : undefined;
+}
+
+/** Why a path cannot be one of the tree; undefined: the gateway has the word. */
+export function pathTrouble(path: string): string | undefined {
+  if (!path.startsWith("/") || path.endsWith("/")) return "a path begins with a slash and ends with a name";
+  return path.slice(1).split("/").map(nameTrouble).find((t) => t !== undefined);
 }
 
 /** A mode with one bit turned over, octal in four digits. */

@@ -1,57 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { type Entry, fileAddress, listQuery, windowsTrouble } from "../api/tree";
-import { bytes } from "../format";
+import { listQuery } from "../api/tree";
 import { Page } from "../shell/Page";
-import { Age, Button, Card, Command, Pill } from "../ui/kit";
-import { Empty, Shown } from "../ui/states";
-import { type Column, Table } from "../ui/Table";
+import { Button, Card } from "../ui/kit";
+import { Shown } from "../ui/states";
+import { FilesFolder } from "./FilesFolder";
+import { FilesPreview } from "./FilesPreview";
 import { FilesProperties } from "./FilesProperties";
+import { FilesTable, type Panels } from "./FilesTable";
 import { FilesUpload } from "./FilesUpload";
 
 /** The tree of files, as the gateway serves it. */
 export function Files() {
-  const { path, show } = useSearch({ from: "/shell/tree" });
+  const { path, show, preview } = useSearch({ from: "/shell/tree" });
   const navigate = useNavigate();
-  const open = (of: string | undefined) => void navigate({ to: "/tree", search: of === undefined ? { path } : { path, show: of } });
+  const open = (p: Panels) => void navigate({ to: "/tree", search: { path, ...(p.show === undefined ? {} : { show: p.show }), ...(p.preview === undefined ? {} : { preview: p.preview }) } });
   const entries = useQuery(listQuery(path));
   const parts = path.split("/").filter(Boolean);
-  const inside = (name: string) => `/${[...parts, name].join("/")}`;
-  const columns: Column<Entry>[] = [
-    {
-      id: "name",
-      name: "Name",
-      value: (e) => `${e.is_dir ? 0 : 1}${e.name}`,
-      cell: (e) =>
-        e.is_dir ? (
-          <Link to="/tree" search={{ path: inside(e.name.replace(/\/$/, "")) }} className="link font-medium">
-            {e.name.replace(/\/$/, "")}/
-          </Link>
-        ) : (
-          <a href={fileAddress(inside(e.name))} download={e.name} className="link">
-            {e.name}
-          </a>
-        ),
-    },
-    { id: "kind", name: "Kind", value: (e) => String(e.is_dir), cell: (e) => <span className="text-faint">{e.is_dir ? "folder" : e.is_symlink ? "link" : "file"}</span> },
-    { id: "size", name: "Size", figure: true, value: (e) => (e.is_dir ? undefined : e.size), cell: (e) => (e.is_dir ? "" : bytes(e.size)) },
-    { id: "changed", name: "Changed", value: (e) => e.mod_time, cell: (e) => <Age at={e.mod_time} /> },
-    {
-      id: "do",
-      name: "",
-      cell: (e) => {
-        const name = e.name.replace(/\/$/, "");
-        return (
-          <span className="flex flex-wrap items-center gap-2">
-            {windowsTrouble(name) ? <Pill tone="warn">Mapped on Windows</Pill> : null}
-            <Button kind="quiet" aria-label={`Properties of ${name}`} aria-expanded={show === inside(name)} onClick={() => open(inside(name))}>
-              Properties
-            </Button>
-          </span>
-        );
-      },
-    },
-  ];
   return (
     <Page title="Files" purpose="The tree, as the gateway shows it. Its rights are those of the gateway's user.">
       <nav aria-label="Folder" className="flex flex-wrap items-center gap-1.5 text-[1.05rem]">
@@ -64,21 +29,17 @@ export function Files() {
             {i === parts.length - 1 ? null : <span aria-hidden="true">/</span>}
           </span>
         ))}
-        <Button kind="quiet" aria-expanded={show === path} onClick={() => open(path)}>
+        <Button kind="quiet" aria-expanded={show === path} onClick={() => open({ show: path, preview })}>
           Properties of this folder
         </Button>
       </nav>
-      {show === undefined ? null : <FilesProperties path={show} close={() => open(undefined)} />}
+      {show === undefined ? null : <FilesProperties path={show} close={() => open({ preview })} />}
+      {preview === undefined ? null : <FilesPreview path={preview} close={() => open({ show })} />}
       <FilesUpload key={path} path={path} />
+      <FilesFolder key={`folder ${path}`} path={path} />
       <Card flush>
         <Shown query={entries} what="this folder">
-          {(rows) =>
-            rows.length === 0 ? (
-              <Empty title="This folder is empty" action={<Command>{`cp FILE ~/cartwheel${path}`}</Command>} />
-            ) : (
-              <Table label="Files" columns={columns} rows={rows} rowKey={(e) => e.name} />
-            )
-          }
+          {(rows) => <FilesTable key={path} path={path} entries={rows} panels={{ show, preview }} open={open} />}
         </Shown>
       </Card>
     </Page>

@@ -1,11 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { quote } from "../api/call";
-import { asProblem } from "../api/problem";
 import { useLacks } from "../api/session";
-import { changeMode, modeTrouble, type Properties, turned } from "../api/tree";
+import { changeMode, modeTrouble, mounted, type Properties, turned } from "../api/tree";
 import { Button, Copy } from "../ui/kit";
-import { sentence } from "../ui/states";
+import { Refusal, sentence } from "../ui/states";
 
 const classes = [["Owner", 6], ["Group", 3], ["Others", 0]] as const;
 const rights = [["read", 4], ["write", 2], ["run", 1]] as const;
@@ -22,7 +20,6 @@ export function FilesMode({ of: p }: { of: Properties }) {
     mutationFn: () => changeMode(p.path, mode),
     onSuccess: () => client.invalidateQueries({ queryKey: ["properties", p.path] }),
   });
-  const error = change.error ? asProblem(change.error) : undefined;
   return (
     <fieldset className="mt-3 flex flex-col gap-2" aria-label="Permissions">
       {classes.map(([who, at]) => (
@@ -45,10 +42,10 @@ export function FilesMode({ of: p }: { of: Properties }) {
           <input className="w-20 rounded border border-line bg-transparent px-2 py-1" value={mode} maxLength={4} disabled={why !== undefined} onChange={(e) => setMode(e.target.value)} />
         </label>
         <Button why={why ?? (trouble ? sentence(trouble) : mode === p.mode ? "The mode is this one already." : undefined)} busy={change.isPending} onClick={() => change.mutate()}>Change mode</Button>
-        {trouble ? null : <Copy label="Copy as command" text={`chmod ${mode} ${quote(`cartwheel${p.path}`)}`} />}
+        {trouble ? null : <Copy label="Copy as command" text={`chmod ${mode} ${mounted(p.path)}`} />}
       </div>
       {stranger ? <span className="text-faint">{stranger}</span> : null}
-      {error ? <span role="alert" className="text-bad">{sentence(error.message)} {error.remedy ? sentence(error.remedy) : ""}</span> : null}
+      {change.error ? <Refusal error={change.error} /> : null}
     </fieldset>
   );
 }

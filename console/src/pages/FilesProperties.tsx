@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { quote } from "../api/call";
-import { modeWords, type Properties, propertiesQuery, windowsTrouble } from "../api/tree";
+import { modeWords, mounted, type Properties, propertiesQuery, windowsTrouble } from "../api/tree";
 import { bytes, shortId } from "../format";
 import { Age, Button, Card, Code, Copy, Facts, Pill } from "../ui/kit";
 import { sentence, Shown } from "../ui/states";
@@ -65,7 +64,7 @@ function Body({ of: p }: { of: Properties }) {
           <Copy label="Copy path: Linux" text={`~/cartwheel${p.path}`} />
           <Copy label="macOS" text={`~/cartwheel${p.path}`} />
           <Copy label="Windows" text={`C:\\cartwheel\\${inside.replaceAll("/", "\\")}`} />
-          <Copy label="Copy as command" text={`cartwheel where ${quote(`cartwheel${p.path}`)}`} />
+          <Copy label="Copy as command" text={`cartwheel where ${mounted(p.path)}`} />
         </div>
       </div>
       <Table label="Copies" columns={columns} rows={holders(p)} rowKey={(h) => h.node} />
