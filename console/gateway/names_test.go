@@ -74,6 +74,9 @@ func (f *front) makesFolders(t *testing.T) {
 		t.Errorf("its properties: got %s", body)
 	}
 	f.fill(t, map[string]string{"open/new%20folder/in.txt": "inside"})
+	if resp, body := f.get(t, "/files/open/", "Cookie: "+cookie, "Accept: application/json", "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"); !strings.Contains(body, "new folder") {
+		t.Errorf("a list that may have changed within a second: got %d, %q", resp.StatusCode, body)
+	}
 	f.refuses(t,
 		refusal{"MKCOL", "open/new%20folder", "", http.StatusConflict, "is there already"},
 		refusal{"MKCOL", "open/page.txt", "", http.StatusConflict, "is there already"},
