@@ -2,7 +2,6 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Beginning, beginningQuery, isPicture, previewBytes } from "../api/preview";
 import { fileAddress, mounted } from "../api/tree";
-import { bytes } from "../format";
 import { Button, Card, Copy } from "../ui/kit";
 import { Shown } from "../ui/states";
 
@@ -18,7 +17,7 @@ function Text({ of, name }: { of: Beginning; name: string }) {
   if (of.text === "") return <p role="status">This file is empty.</p>;
   return (
     <div className="flex flex-col gap-2">
-      {of.cut ? <p role="status" className="text-soft">The first {bytes(previewBytes)} of it.</p> : null}
+      {of.cut ? <p role="status" className="text-soft">The first {previewBytes >> 10} KiB of it.</p> : null}
       <div role="region" aria-label={`Content of ${name}`} tabIndex={0} className="max-h-[60vh] overflow-auto rounded border border-line bg-sunk p-3">
         <pre className="font-mono text-[0.92rem] wrap-anywhere whitespace-pre-wrap">{of.text}</pre>
       </div>

@@ -19,7 +19,7 @@ export interface Panels {
 const nameOf = (e: Entry) => e.name.replace(/\/$/, "");
 
 const facts: Column<Entry>[] = [
-  { id: "kind", name: "Kind", value: (e) => String(e.is_dir), cell: (e) => <span className="text-faint">{e.is_dir ? "folder" : e.is_symlink ? "link" : "file"}</span> },
+  { id: "kind", name: "Kind", value: (e) => String(e.is_dir), cell: (e) => <span className="text-soft">{e.is_dir ? "folder" : e.is_symlink ? "link" : "file"}</span> },
   { id: "size", name: "Size", figure: true, value: (e) => (e.is_dir ? undefined : e.size), cell: (e) => (e.is_dir ? "" : bytes(e.size)) },
   { id: "changed", name: "Changed", value: (e) => e.mod_time, cell: (e) => <Age at={e.mod_time} /> },
 ];
