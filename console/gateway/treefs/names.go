@@ -121,14 +121,24 @@ func changeable(name string) (string, error) {
 	return whole, nil
 }
 
-// changing finds the folder of a path that changeable gave, and checks that the user
-// may add and remove names there. The caller forgets the node.
-func (f *FS) changing(ctx context.Context, whole string) (dir mount.Inode, last string, err error) {
-	const op fault.Op = "treefs.changing"
+// spot is a name that may be there or not, in a folder whose names the user may
+// change.
+type spot struct {
+	path, name string // the path is below Root
+	dir        mount.Inode
+}
+
+// spot finds the folder of a path. The caller forgets its node.
+func (f *FS) spot(ctx context.Context, name string) (spot, error) {
+	const op fault.Op = "treefs.spot"
+	whole, err := changeable(name)
+	if err != nil {
+		return spot{}, err
+	}
 	folder, last := path.Split(whole)
 	e, err := f.walk(folder)
 	if err != nil {
-		return 0, "", untranslated(op, folder, err)
+		return spot{}, untranslated(op, folder, err)
 	}
 	if e.Attr.Mode&mount.TypeMask != mount.TypeDir {
 		err = fault.E(fault.NotDirectory, op, folder, "is no folder")
@@ -137,28 +147,36 @@ func (f *FS) changing(ctx context.Context, whole string) (dir mount.Inode, last 
 	}
 	if err != nil {
 		f.client.Forget(e.Node, 1)
-		return 0, "", err
+		return spot{}, err
 	}
-	return e.Node, last, nil
+	return spot{path: whole, name: last, dir: e.Node}, nil
+}
+
+// isFolder reports whether a folder has a spot's name, and fails where nothing has it
+// that the gateway shows.
+func (f *FS) isFolder(at spot) (bool, error) {
+	const op fault.Op = "treefs.isFolder"
+	e, err := f.walk(at.path)
+	if err != nil {
+		return false, untranslated(op, at.path, err)
+	}
+	f.client.Forget(e.Node, 1)
+	return e.Attr.Mode&mount.TypeMask == mount.TypeDir, nil
 }
 
 // makeFolder makes an empty folder.
 func (f *FS) makeFolder(ctx context.Context, name string) error {
 	const op fault.Op = "treefs.makeFolder"
-	whole, err := changeable(name)
+	at, err := f.spot(ctx, name)
 	if err != nil {
 		return err
 	}
-	dir, last, err := f.changing(ctx, whole)
-	if err != nil {
-		return err
-	}
-	defer f.client.Forget(dir, 1)
+	defer f.client.Forget(at.dir, 1)
 	who := f.who
 	who.Umask = newUmask
-	made, err := f.client.Mkdir(ctx, who, dir, last, newFolderMode)
+	made, err := f.client.Mkdir(ctx, who, at.dir, at.name, newFolderMode)
 	if err != nil {
-		return explained(op, whole, err)
+		return explained(op, at.path, err)
 	}
 	f.client.Forget(made.Node, 1)
 	return nil
@@ -167,70 +185,56 @@ func (f *FS) makeFolder(ctx context.Context, name string) error {
 // remove removes a file or an empty folder.
 func (f *FS) remove(ctx context.Context, name string) error {
 	const op fault.Op = "treefs.remove"
-	whole, err := changeable(name)
+	at, err := f.spot(ctx, name)
 	if err != nil {
 		return err
 	}
-	dir, last, err := f.changing(ctx, whole)
+	defer f.client.Forget(at.dir, 1)
+	isFolder, err := f.isFolder(at)
 	if err != nil {
 		return err
 	}
-	defer f.client.Forget(dir, 1)
-	there, err := f.walk(whole)
-	if err != nil {
-		return untranslated(op, whole, err)
+	if isFolder {
+		return explained(op, at.path, f.client.Rmdir(ctx, f.who, at.dir, at.name))
 	}
-	defer f.client.Forget(there.Node, 1)
-	if there.Attr.Mode&mount.TypeMask == mount.TypeDir {
-		return explained(op, whole, f.client.Rmdir(ctx, f.who, dir, last))
-	}
-	return explained(op, whole, f.client.Unlink(ctx, f.who, dir, last))
+	return explained(op, at.path, f.client.Unlink(ctx, f.who, at.dir, at.name))
 }
 
 // move gives a file or folder another path. Only a file replaces something, and only
 // a file.
-func (f *FS) move(ctx context.Context, from, to string, overwrite bool) error {
+func (f *FS) move(ctx context.Context, name, to string, overwrite bool) error {
 	const op fault.Op = "treefs.move"
-	source, err := changeable(from)
+	source, err := f.spot(ctx, name)
 	if err != nil {
 		return err
 	}
-	target, err := changeable(to)
+	defer f.client.Forget(source.dir, 1)
+	isFolder, err := f.isFolder(source)
 	if err != nil {
 		return err
 	}
-	switch {
-	case source == target:
-		return fault.E(fault.Invalid, op, target, "is the path that it has: choose another one")
-	case strings.HasPrefix(target, source+"/"):
-		return fault.E(fault.Invalid, op, target, "is inside of what is moved: choose another folder")
+	switch cleaned := path.Clean(to); {
+	case cleaned == source.path:
+		return fault.E(fault.Invalid, op, cleaned, "is the path that it has: choose another one")
+	case strings.HasPrefix(cleaned, source.path+"/"):
+		return fault.E(fault.Invalid, op, cleaned, "is inside of what is moved: choose another folder")
 	}
-	dir, last, err := f.changing(ctx, source)
+	target, err := f.spot(ctx, to)
 	if err != nil {
 		return err
 	}
-	defer f.client.Forget(dir, 1)
-	there, err := f.walk(source)
-	if err != nil {
-		return untranslated(op, source, err)
-	}
-	defer f.client.Forget(there.Node, 1)
-	newDir, newLast, err := f.changing(ctx, target)
-	if err != nil {
-		return err
-	}
-	defer f.client.Forget(newDir, 1)
+	defer f.client.Forget(target.dir, 1)
 	remedy, flags := "choose another name, or send Overwrite: T to replace it", mount.RenameNoReplace
-	if there.Attr.Mode&mount.TypeMask == mount.TypeDir {
+	if isFolder {
 		remedy, overwrite = "choose another name: a folder replaces nothing", false
 	}
 	if overwrite {
 		flags = 0
 	}
-	if err := f.mayTake(ctx, newDir, newLast, overwrite, remedy); err != nil {
+	if err := f.mayTake(ctx, target.dir, target.name, overwrite, remedy); err != nil {
 		return err
 	}
-	return explained(op, target, f.client.Rename(ctx, f.who, dir, last, newDir, newLast, flags))
+	return explained(op, target.path, f.client.Rename(ctx, f.who, source.dir, source.name, target.dir, target.name, flags))
 }
 
 // explained says what to do about a change of names that the cluster refused.

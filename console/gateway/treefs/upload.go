@@ -95,30 +95,26 @@ func (p *patient) Read(buf []byte) (int, error) {
 // files away.
 func (f *FS) put(ctx context.Context, name string, body io.Reader, overwrite bool) error {
 	const op fault.Op = "treefs.put"
-	whole, err := changeable(name)
+	at, err := f.spot(ctx, name)
 	if err != nil {
 		return err
 	}
-	dir, last, err := f.changing(ctx, whole)
-	if err != nil {
-		return err
-	}
-	defer f.client.Forget(dir, 1)
-	if err := f.mayTake(ctx, dir, last, overwrite, "choose another name, or send If-Match: * to replace it"); err != nil {
+	defer f.client.Forget(at.dir, 1)
+	if err := f.mayTake(ctx, at.dir, at.name, overwrite, "choose another name, or send If-Match: * to replace it"); err != nil {
 		return err
 	}
 	who := f.who
 	who.Umask = newUmask
-	made, opened, err := f.client.CreateNameless(ctx, who, dir, newMode, mount.OpenWrite)
+	made, opened, err := f.client.CreateNameless(ctx, who, at.dir, newMode, mount.OpenWrite)
 	if err != nil {
-		return fault.Wrap(fault.Other, op, whole, err)
+		return fault.Wrap(fault.Other, op, at.path, err)
 	}
 	defer f.client.Forget(made.Node, 1)
 	defer f.client.Release(made.Node, opened.Handle, 0, false)
 	if err := f.fill(ctx, made.Node, opened.Handle, body); err != nil {
-		return fault.Wrap(fault.Other, op, whole, err)
+		return fault.Wrap(fault.Other, op, at.path, err)
 	}
-	return f.name(ctx, made.Node, dir, last, overwrite)
+	return f.name(ctx, made.Node, at.dir, at.name, overwrite)
 }
 
 // hasRoom refuses what is known to be larger than the free space; size is in bytes,
