@@ -25,7 +25,7 @@ export function FilesFolder({ path }: { path: string }) {
         if (!why) make.mutate();
       }}
     >
-      <input className="field min-w-40 grow" aria-label="Name of the new folder" placeholder="New folder…" readOnly={lacks !== undefined} value={name} onChange={(e) => setName(e.target.value)} />
+      <input className="field w-72 max-w-full" aria-label="Name of the new folder" placeholder="New folder…" readOnly={lacks !== undefined} value={name} onChange={(e) => setName(e.target.value)} />
       <Button type="submit" why={why} busy={make.isPending} onClick={() => undefined}>Make folder</Button>
       {trouble ? null : <Copy label="Copy as command" text={`mkdir ${mounted(inside(path, name))}`} />}
       {why && (name || lacks) ? <span className="text-[0.9rem] text-faint">Not now: {why}.</span> : null}

@@ -50,7 +50,7 @@ export function FilesTable({ path, entries, panels, open }: { path: string; entr
             <Button kind="quiet" aria-label={`Properties of ${nameOf(e)}`} aria-expanded={panels.show === own} onClick={() => open({ ...panels, show: own })}>Properties</Button>
             {e.is_dir ? null : <Button kind="quiet" aria-expanded={panels.preview === own} onClick={() => open({ ...panels, preview: own })}>Preview{of}</Button>}
             <Button kind="quiet" why={lacks} onClick={() => ask("move")}>Rename…{of}</Button>
-            <Button kind="quiet" className="btn-bad" why={lacks} onClick={() => ask("delete")}>Delete…{of}</Button>
+            <Button kind="quiet" why={lacks} onClick={() => ask("delete")}>Delete…{of}</Button>
           </span>
         );
       },
