@@ -7,7 +7,7 @@ import { mockApi } from "./src/mock/plugin.ts";
 const api = process.env["CARTWHEEL_API"] ?? "http://127.0.0.1:7080";
 
 function proxied(mode: string): Record<string, string> {
-  return mode === "mock" ? {} : { "/api": api, "/files": api };
+  return mode === "mock" ? {} : { "/api": api, "/files": api, "/properties": api };
 }
 
 export default defineConfig(({ mode }) => ({
