@@ -16,7 +16,7 @@ import (
 // name is known to be free, and nothing about the file is for its active to decide.
 func (k *Maker) exclusive(m *Request) (Made, bool) {
 	const special = mount.SetUID | mount.SetGID
-	if _, ok := k.opt.Names.Alone(m.Dir, m.Name); !ok || !onlySync(m.Cues) || m.Create.Mode&special != 0 {
+	if _, ok := k.opt.Names.Alone(m.Dir, m.Name); !ok || keeps(m.Cues) || m.Create.Mode&special != 0 {
 		return Made{}, false
 	}
 	now := k.opt.Clock()
@@ -55,15 +55,10 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 	return Made{Attr: a}, true
 }
 
-// onlySync reports whether no cue is in force but how many acknowledgements are
-// waited for, which goes along when the file is published.
-func onlySync(s cue.Set) bool {
-	for _, c := range s.All() {
-		if c.Name != cue.SyncLevel {
-			return false
-		}
-	}
-	return true
+// keeps reports whether a file would keep a cue that is in force. Of the others,
+// how many acknowledgements are waited for goes along when the file is published.
+func keeps(s cue.Set) bool {
+	return slices.ContainsFunc(s.All(), func(c cue.Cue) bool { return c.Name.Persistent() })
 }
 
 // journal keeps a new file in the write journal, if there is one.

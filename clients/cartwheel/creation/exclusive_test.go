@@ -42,13 +42,13 @@ func TestCheckName_RefusesCues(t *testing.T) {
 	}
 }
 
-func TestExclusive_AllowsOnlySyncCues(t *testing.T) {
-	for path, want := range map[string]bool{"": true, "/.SyncLevel=2": true, "/.Site=a": false} {
+func TestExclusive_AllowsCuesThatAFileDoesNotKeep(t *testing.T) {
+	for path, want := range map[string]bool{"": false, "/.SyncLevel=2": false, "/.MaxTime=5/.WholeFile": false, "/.Site=a": true, "/.MaxTime=5/.RepLevel=2": true} {
 		set, err := cue.ParsePath(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := onlySync(set); got != want {
+		if got := keeps(set); got != want {
 			t.Errorf("below %q: got %v, want %v", path, got, want)
 		}
 	}
