@@ -77,6 +77,19 @@ func (p Policy) WantedSites() int {
 	return p.Sites
 }
 
+// Equal says whether policies ask for the same: 0 sites is as many as there are
+// up to the level, and no kind is the ordinary one.
+func (p Policy) Equal(o Policy) bool { return p.spelledOut() == o.spelledOut() }
+
+// spelledOut is the policy with its defaults in their places.
+func (p Policy) spelledOut() Policy {
+	p.Sites = p.WantedSites()
+	if p.Kind == 0 {
+		p.Kind = Ordinary
+	}
+	return p
+}
+
 // DefaultLevel is the number of replicas where no cue says otherwise.
 const DefaultLevel = 3
 

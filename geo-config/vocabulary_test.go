@@ -102,3 +102,19 @@ func TestRowKey_NamesItsRow(t *testing.T) {
 		}
 	}
 }
+
+func TestPolicies_AreEqualWithTheirDefaults(t *testing.T) {
+	spelled := geoconfig.Policy{Level: 3, Sites: 3, Home: "a", Kind: geoconfig.Ordinary}
+	short := geoconfig.Policy{Level: 3, Home: "a"}
+	if !spelled.Equal(short) || !short.Equal(spelled) {
+		t.Error("a policy differs from itself without its defaults")
+	}
+	for _, other := range []geoconfig.Policy{
+		{Level: 2, Home: "a"}, {Level: 3, Sites: 2, Home: "a"}, {Level: 3, Home: "b"},
+		{Level: 3, Home: "a", Kind: geoconfig.WriteOnce}, {Level: 3, Home: "a", Coherence: time.Second},
+	} {
+		if spelled.Equal(other) || other.Equal(spelled) {
+			t.Errorf("%+v is taken for %+v", other, spelled)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/route"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
@@ -73,7 +72,7 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 		return parent, nil
 	}
 	want := cue.Policy(cues, home)
-	if !row.Closed && samePolicy(row.Policy, want) && d.SiteOf(row.Active) == want.Home {
+	if !row.Closed && row.Policy.Equal(want) && d.SiteOf(row.Active) == want.Home {
 		return parent, nil
 	}
 	if s, ok := d.placed.get(want, d.opt.Clock()); ok {
@@ -118,7 +117,7 @@ func (d *Chooser) IsHere(dir *pb.Attr) bool {
 		return true
 	}
 	want := cue.Policy(cue.Inherit(dir.Cues, nil), home)
-	if samePolicy(row.Policy, want) && d.SiteOf(row.Active) == want.Home {
+	if row.Policy.Equal(want) && d.SiteOf(row.Active) == want.Home {
 		return true
 	}
 	s, ok := d.placed.get(want, d.opt.Clock())
@@ -162,17 +161,4 @@ func (d *Chooser) siteOfActive(ctx context.Context, s ids.Slice) ids.Site {
 		return ""
 	}
 	return d.SiteOf(row.Active)
-}
-
-// samePolicy compares policies; 0 sites means as many as there are.
-func samePolicy(a, b geoconfig.Policy) bool {
-	for _, p := range []*geoconfig.Policy{&a, &b} {
-		if p.Sites == 0 {
-			p.Sites = p.Level
-		}
-		if p.Kind == 0 {
-			p.Kind = geoconfig.Ordinary
-		}
-	}
-	return a == b
 }

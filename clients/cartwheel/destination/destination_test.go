@@ -30,15 +30,3 @@ func TestPlacements_EndWithTimeOrSlice(t *testing.T) {
 		t.Errorf("got slice %d, %v, want 8", s, ok)
 	}
 }
-
-func TestPolicies_AreTheSameWithDefaults(t *testing.T) {
-	spelled := geoconfig.Policy{Level: 3, Sites: 3, Home: "a", Kind: geoconfig.Ordinary}
-	if !samePolicy(spelled, geoconfig.Policy{Level: 3, Home: "a"}) {
-		t.Error("a policy differs from itself without its defaults")
-	}
-	for _, other := range []geoconfig.Policy{{Level: 2, Home: "a"}, {Level: 3, Sites: 2, Home: "a"}, {Level: 3, Home: "b"}} {
-		if samePolicy(spelled, other) {
-			t.Errorf("%+v is taken for %+v", other, spelled)
-		}
-	}
-}

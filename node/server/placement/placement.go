@@ -294,23 +294,9 @@ func Open(rows []geoconfig.SliceRow, p geoconfig.Policy, node ids.Node) (ids.Sli
 	var best ids.Slice
 	for i := range rows {
 		r := &rows[i]
-		if r.Active == node && !r.Closed && r.ID > best && equal(r.Policy, p) {
+		if r.Active == node && !r.Closed && r.ID > best && r.Policy.Equal(p) {
 			best = r.ID
 		}
 	}
 	return best, best != 0
-}
-
-// equal compares policies; 0 sites means as many as there are, up to the level.
-func equal(a, b geoconfig.Policy) bool {
-	norm := func(p geoconfig.Policy) geoconfig.Policy {
-		if p.Sites == 0 {
-			p.Sites = p.Level
-		}
-		if p.Kind == 0 {
-			p.Kind = geoconfig.Ordinary
-		}
-		return p
-	}
-	return norm(a) == norm(b)
 }
