@@ -117,11 +117,11 @@ func TestProbe_MeasuresWhatIsAskedFor(t *testing.T) {
 
 func TestActivity_AnswersWhileTheStoreIsAway(t *testing.T) {
 	f := newFleet(t, 1)
-	if a := get[view.List[view.Activity]](f, "/activity"); len(a.Items) != 1 || a.Items[0].Action != "cluster.init" || !a.Freshness.GeoConfig.Reachable {
+	if a := get[view.ActivityList](f, "/activity"); len(a.Items) != 1 || a.Items[0].Action != "cluster.init" || !a.Freshness.GeoConfig.Reachable {
 		t.Fatalf("got %+v", a)
 	}
 	f.store.away.Store(true)
-	if a := get[view.List[view.Activity]](f, "/activity"); len(a.Items) != 1 || a.Freshness.GeoConfig.Reachable {
+	if a := get[view.ActivityList](f, "/activity"); len(a.Items) != 1 || a.Freshness.GeoConfig.Reachable {
 		t.Errorf("with the store away: got %+v, want the old records and a word on it", a)
 	}
 	if d := get[view.Database](f, "/database"); d.Reachable || d.Name != "" {

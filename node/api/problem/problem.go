@@ -48,6 +48,7 @@ func (p *Problem) ContentType(string) string { return MediaType }
 
 // remedies say what a caller can do about a kind of failure.
 var remedies = map[fault.Kind]string{
+	fault.Invalid:      "Mend the values that are named, then send the request again.",
 	fault.Unauthorized: "Sign in, then try again.",
 	fault.Permission:   "Ask an administrator for the role.",
 	fault.Conflict:     "Read the row again, and make the change to what it is now.",

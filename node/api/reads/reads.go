@@ -11,6 +11,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/api/auditlog"
 	"cartwheel.dev/node/api/events"
 	"cartwheel.dev/node/api/gather"
 	"cartwheel.dev/node/api/index"
@@ -80,7 +81,7 @@ type Reads struct {
 	lists    *gather.Nodes[[]status.Slice]
 	clients  *gather.Nodes[[]status.Client]
 	database databaseCache
-	activity activityCache
+	activity *auditlog.Log
 	runs     *runs.Folder
 	// predicting and probing have room for the one under way.
 	predicting, probing chan struct{}
@@ -93,7 +94,7 @@ type Reads struct {
 // Close.
 func New(o Options) *Reads {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Reads{o: o, index: index.New(o.Directory), runs: runs.New(o.Experiments), predicting: make(chan struct{}, 1), probing: make(chan struct{}, 1), stop: stop}
+	s := &Reads{o: o, index: index.New(o.Directory), runs: runs.New(o.Experiments), activity: auditlog.New(o.Store, o.Wall), predicting: make(chan struct{}, 1), probing: make(chan struct{}, 1), stop: stop}
 	s.statuses = gather.New(o.Wall, o.Asker.Status)
 	s.nets = gather.New(o.Wall, o.Asker.Net)
 	s.lists = gather.New(o.Wall, o.Asker.Slices)

@@ -135,6 +135,15 @@ type Activity struct {
 	Revision   ids.Revision `json:"revision"`
 }
 
+// ActivityList is a page of the audit log.
+type ActivityList struct {
+	Items        []Activity   `json:"items" nullable:"false"`
+	Next         string       `json:"next,omitempty" doc:"The cursor that goes on from here; absent: the log was searched to its end. A page with fewer items than asked for, or none, may have one."`
+	SearchedToAt *time.Time   `json:"searched_to_at,omitempty" doc:"When the oldest record was made that was looked at; absent: there was none."`
+	Revision     ids.Revision `json:"revision"`
+	Freshness    Freshness    `json:"freshness"`
+}
+
 // Client is a client's session as a node knows it.
 type Client struct {
 	Node ids.Node `json:"node" doc:"The node that it is connected to."`
