@@ -6,8 +6,9 @@ import { useLive } from "../live/provider";
 import { Page } from "../shell/Page";
 import { ActivityRow } from "../ui/ActivityRow";
 import { Button, Card, Copy } from "../ui/kit";
+import { csv } from "../ui/csvFile";
 import { Empty, Shown } from "../ui/states";
-import { type Column, csv } from "../ui/Table";
+import type { Column } from "../ui/Table";
 
 const columns: Column<Record>[] = [
   { id: "at", name: "at", value: (a) => a.recorded_at, cell: () => null },

@@ -4,9 +4,10 @@ import type { Client } from "../api/model";
 import { queries } from "../api/queries";
 import { shortId } from "../format";
 import { Page } from "../shell/Page";
+import { CsvButtons } from "../ui/Csv";
 import { Card, Code, Command } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
-import { type Column, CopyCsv, Table } from "../ui/Table";
+import { type Column, Table } from "../ui/Table";
 
 const columns: Column<Client>[] = [
   { id: "name", name: "Client", value: (c) => c.name, cell: (c) => c.name || <span className="text-faint">without a name</span> },
@@ -19,7 +20,7 @@ const columns: Column<Client>[] = [
 export function Clients() {
   const clients = useQuery({ ...queries.clients(), refetchInterval: 10_000 });
   return (
-    <Page title="Clients" purpose="Mounts and programs that are connected to the node that answers this page." actions={clients.data ? <CopyCsv columns={columns} rows={clients.data.items} /> : null}>
+    <Page title="Clients" purpose="Mounts and programs that are connected to the node that answers this page." actions={clients.data ? <CsvButtons name="clients" columns={columns} rows={clients.data.items} /> : null}>
       <Card flush>
         <Shown query={clients} what="the clients">
           {(list) =>

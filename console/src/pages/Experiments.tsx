@@ -5,9 +5,10 @@ import type { Run, RunSummary } from "../api/generated";
 import { queries } from "../api/queries";
 import { plural, span } from "../format";
 import { Page } from "../shell/Page";
+import { CsvButtons } from "../ui/Csv";
 import { Age, Button, Card, Code, Command, Facts, Pill, type Tone } from "../ui/kit";
 import { Empty, sentence, Shown } from "../ui/states";
-import { type Column, CopyCsv, Table } from "../ui/Table";
+import { type Column, Table } from "../ui/Table";
 
 const tones: Record<RunSummary["state"], Tone> = { finished: "ok", unfinished: "idle", void: "warn", damaged: "bad" };
 
@@ -35,7 +36,7 @@ export function Experiments() {
   const list = useQuery(queries.experiments());
   const words = q.toLowerCase();
   return (
-    <Page title="Experiments" purpose="Runs on the emulated wide area, with their results and the command that repeats each.">
+    <Page title="Experiments" purpose="Runs on the emulated wide area, with their results and the command that repeats each." actions={list.data ? <CsvButtons name="experiments" columns={columns} rows={list.data.items} /> : null}>
       <div role="search" aria-label="Filter the runs">
         <input data-filter className="field" aria-label="Name, topology, state or revision" placeholder="Filter the runs…" defaultValue={q} onChange={(e) => void navigate({ search: { q: e.target.value || undefined }, replace: true })} />
       </div>
@@ -83,7 +84,7 @@ function Body({ run: r }: { run: Run }) {
           figure: rows.every(({ cells }) => typeof cells[i] !== "string"),
         }));
         return (
-          <Card key={t.name} title={t.title || t.name} flush aside={<CopyCsv columns={cols} rows={rows} />}>
+          <Card key={t.name} title={t.title || t.name} flush aside={<CsvButtons name={`${r.name} ${t.name}`} columns={cols} rows={rows} />}>
             <Table label={t.title || t.name} columns={cols} rows={rows} rowKey={(x) => x.id} />
           </Card>
         );

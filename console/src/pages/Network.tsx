@@ -6,8 +6,10 @@ import { queries } from "../api/queries";
 import { millis, plural, shortId, span } from "../format";
 import { type Cell, type Mode, matrixOf, valueOf } from "../geo/matrix";
 import { Page } from "../shell/Page";
-import { Card, Copy, Facts, Pill } from "../ui/kit";
+import { CsvButtons } from "../ui/Csv";
+import { Card, Facts, Pill } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
+import type { Column } from "../ui/Table";
 import { Probe } from "./Probe";
 import { Scatter } from "./Scatter";
 
@@ -67,6 +69,14 @@ export function Switch<T extends string>({ label, value, options, set }: { label
   );
 }
 
+/** What the matrix is as a file: each way is one row. */
+const cellColumns: Column<Cell>[] = [
+  { id: "from", name: "from", value: (c) => c.from, cell: (c) => c.from },
+  { id: "to", name: "to", value: (c) => c.to, cell: (c) => c.to },
+  { id: "measured", name: "measured_ms", value: (c) => c.measured, cell: (c) => millis(c.measured) },
+  { id: "predicted", name: "predicted_ms", value: (c) => c.predicted, cell: (c) => millis(c.predicted) },
+];
+
 function Matrix({ network, mode, by }: { network: NetworkData; mode: Mode; by: "site" | "node" }) {
   const m = useMemo(() => matrixOf(network, by), [network, by]);
   const [at, setAt] = useState<[number, number]>([0, 1]);
@@ -86,11 +96,10 @@ function Matrix({ network, mode, by }: { network: NetworkData; mode: Mode; by: "
     e.preventDefault();
     go(Math.max(0, Math.min(last, to[0])), Math.max(0, Math.min(last, to[1])));
   };
-  const text = [["from", "to", "measured_ms", "predicted_ms"].join(","), ...m.cells.flat().map((c) => [c.from, c.to, c.measured ?? "", c.predicted ?? ""].join(","))].join("\r\n");
   const short = (name: string) => (by === "node" ? shortId(name) : name);
   return (
     <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_21rem]">
-      <Card title={by === "site" ? `${plural(m.names.length, "site")}, median of their nodes` : plural(m.names.length, "node")} aside={<Copy text={text} label="Copy CSV" />} flush>
+      <Card title={by === "site" ? `${plural(m.names.length, "site")}, median of their nodes` : plural(m.names.length, "node")} aside={<CsvButtons name="network" columns={cellColumns} rows={m.cells.flat()} />} flush>
         <div className="overflow-x-auto p-4 pt-0">
           <table role="grid" aria-label={`Round trips, ${mode}`} className="border-separate border-spacing-[3px]" onKeyDown={press}>
             <thead>

@@ -8,9 +8,10 @@ import { queries } from "../api/queries";
 import { useLacks } from "../api/session";
 import { bytes, count, millis, shortId, span } from "../format";
 import { Page } from "../shell/Page";
+import { CsvButtons } from "../ui/Csv";
 import { Age, Card, Code, Command, Copy, Facts, Mark, Meter, Pill, Tile, type Tone } from "../ui/kit";
 import { ChangeFailure, Empty, Shown } from "../ui/states";
-import { type Column, CopyCsv, Table } from "../ui/Table";
+import { type Column, Table } from "../ui/Table";
 import { DrainButton, DrainNotice, DrainPanel } from "./Drain";
 import { Confirmed } from "./People";
 
@@ -56,7 +57,7 @@ export function Nodes() {
   const navigate = useNavigate({ from: "/nodes" });
   const versions = useMemo(() => new Set(nodes.data?.items.flatMap((n) => n.version ?? [])), [nodes.data]);
   return (
-    <Page title="Nodes" purpose="The storage servers of every site, and their last word of themselves." actions={nodes.data ? <CopyCsv columns={nodeColumns} rows={nodes.data.items} /> : null}>
+    <Page title="Nodes" purpose="The storage servers of every site, and their last word of themselves." actions={nodes.data ? <CsvButtons name="nodes" columns={nodeColumns} rows={nodes.data.items} /> : null}>
       {versions.size > 1 ? (
         <p role="status" className="flex items-center gap-2 rounded-[10px] border border-line bg-warn-wash px-4 py-2.5 text-warn">
           <Mark tone="warn" /> The nodes run {versions.size} versions: {[...versions].join(", ")}. {feature && feature.level < feature.known ? `Features of level ${feature.known} wait until the rest is updated.` : "Update the rest."}

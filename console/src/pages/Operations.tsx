@@ -4,9 +4,10 @@ import type { Operation } from "../api/model";
 import { queries } from "../api/queries";
 import { bytes, count, shortId } from "../format";
 import { Page } from "../shell/Page";
+import { CsvButtons } from "../ui/Csv";
 import { Card, Code, Pill } from "../ui/kit";
 import { Empty, Shown } from "../ui/states";
-import { type Column, CopyCsv, Table } from "../ui/Table";
+import { type Column, Table } from "../ui/Table";
 
 const kinds: Record<Operation["kind"], string> = { copy: "Copy", catch_up: "Catch up" };
 
@@ -24,7 +25,7 @@ const columns: Column<Operation>[] = [
 export function Operations() {
   const operations = useQuery({ ...queries.operations(), refetchInterval: (q) => ((q.state.data?.items.length ?? 0) > 0 ? 1000 : false) });
   return (
-    <Page title="Operations" purpose="Work under way: copies being made, members catching up." actions={operations.data ? <CopyCsv columns={columns} rows={operations.data.items} /> : null}>
+    <Page title="Operations" purpose="Work under way: copies being made, members catching up." actions={operations.data ? <CsvButtons name="operations" columns={columns} rows={operations.data.items} /> : null}>
       <Card flush>
         <Shown query={operations} what="the operations">
           {(list) =>

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import type { NetworkNode } from "../api/model";
 import { millis, shortId } from "../format";
+import { CsvButtons } from "../ui/Csv";
 import { Age, Card, Code, Pill } from "../ui/kit";
 import { type Column, Table } from "../ui/Table";
 
@@ -34,6 +35,12 @@ const columns: Column<NetworkNode>[] = [
   { id: "error", name: "Error", figure: true, value: (n) => n.coordinate?.error, cell: (n) => (n.coordinate ? `${(n.coordinate.error * 100).toFixed(0)} %` : millis(undefined)) },
   { id: "age", name: "As of", value: (n) => n.as_of_at, cell: (n) => <Age at={n.as_of_at} /> },
 ];
+
+/** What the nodes are as a file: each axis has a column. */
+function fileColumns(dims: number): Column<NetworkNode>[] {
+  const axes = Array.from({ length: dims }, (_, d): Column<NetworkNode> => ({ id: `axis${d}`, name: `Axis ${d + 1}, ms`, value: (n) => n.coordinate?.vector_ms[d], cell: () => null }));
+  return [...columns, ...axes];
+}
 
 /** The nodes in the space of coordinates: a halo is the error, a stem the height. */
 export function Scatter({ nodes }: { nodes: NetworkNode[] }) {
@@ -69,7 +76,7 @@ export function Scatter({ nodes }: { nodes: NetworkNode[] }) {
           </svg>
         )}
       </Card>
-      <Card title="The same as a table" flush>
+      <Card title="The same as a table" flush aside={<CsvButtons name="coordinates" columns={fileColumns(dims)} rows={nodes} />}>
         <Table label="Coordinates" columns={columns} rows={nodes} rowKey={(n) => n.id} />
       </Card>
     </div>

@@ -7,9 +7,10 @@ import { bytes, count, millis, plural } from "../format";
 import { siteLinks, siteTone } from "../geo/derive";
 import { placeOfSite } from "../geo/place";
 import { Page } from "../shell/Page";
+import { CsvButtons } from "../ui/Csv";
 import { Card, Command, Facts, Meter, Pill, Tile, type Tone } from "../ui/kit";
 import { Empty, Failure, Shown } from "../ui/states";
-import { type Column, CopyCsv, Table } from "../ui/Table";
+import { type Column, Table } from "../ui/Table";
 import { DrainButton, DrainNotice, DrainPanel } from "./Drain";
 import { nodeColumns } from "./Nodes";
 import { NewSite, RemoveSite, SiteLocation } from "./SiteForms";
@@ -46,7 +47,7 @@ export function Sites() {
     ];
   }, [network.data, sites.data]);
   return (
-    <Page title="Sites" purpose="Places that fail on their own: data centres, offices, desks." actions={sites.data ? <CopyCsv columns={columns} rows={sites.data.items} /> : null}>
+    <Page title="Sites" purpose="Places that fail on their own: data centres, offices, desks." actions={sites.data ? <CsvButtons name="sites" columns={columns} rows={sites.data.items} /> : null}>
       <Card flush>
         <Shown query={sites} what="the sites">
           {(list) => (

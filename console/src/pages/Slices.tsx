@@ -2,10 +2,13 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useRef } from "react";
+import { answered } from "../api/call";
+import { listSlices } from "../api/generated";
 import type { Slice, SliceDetail as Detail } from "../api/model";
 import { queries, type SliceFilter } from "../api/queries";
 import { bytes, count, plural, shortId } from "../format";
 import { Page } from "../shell/Page";
+import { DownloadAll } from "../ui/Csv";
 import { Age, Button, Card, Code, Command, Facts, Pill, Tile } from "../ui/kit";
 import { memberWord, ReplicaStrip, sliceStates } from "../ui/Replicas";
 import { Empty, Shown } from "../ui/states";
@@ -23,7 +26,11 @@ export function Slices() {
   const first = list.data?.pages[0];
   const narrowed = Object.keys(clean({ ...filter, sort: undefined, descending: undefined })).length > 0;
   return (
-    <Page title="Slices" purpose="Parts of the tree, each with copies of its own, one of them active.">
+    <Page
+      title="Slices"
+      purpose="Parts of the tree, each with copies of its own, one of them active."
+      actions={<DownloadAll name="slices" columns={fileColumns} page={(cursor, signal) => answered(listSlices({ signal, query: { ...filter, limit: 500, ...(cursor ? { cursor } : {}) } }))} />}
+    >
       <Facets filter={filter} set={set} clear={narrowed ? () => void navigate({ search: {} }) : undefined} total={first?.total} />
       <Card flush className={list.isPlaceholderData ? "opacity-70 transition-opacity delay-150" : ""}>
         <Shown query={list} what="the slices" rows={10}>
@@ -88,6 +95,21 @@ const columns: { id: NonNullable<SliceFilter["sort"]> | "state" | "active" | "co
   { id: "missing", name: "Missing", sorts: true, figure: true },
   { id: "home", name: "Home", sorts: false },
   { id: "epoch", name: "Epoch", sorts: true, figure: true },
+];
+
+/** What the list is as a file. */
+const fileColumns: Column<Slice>[] = [
+  { id: "id", name: "slice", value: (s) => s.id, cell: (s) => s.id },
+  { id: "state", name: "state", value: (s) => s.state, cell: (s) => s.state },
+  { id: "active", name: "active", value: (s) => s.active, cell: (s) => s.active },
+  { id: "site", name: "active_site", value: (s) => s.active_site, cell: (s) => s.active_site },
+  { id: "home", name: "home", value: (s) => s.policy.home, cell: (s) => s.policy.home },
+  { id: "level", name: "level", value: (s) => s.policy.level, cell: (s) => s.policy.level },
+  { id: "copies", name: "copies", value: (s) => s.copies, cell: (s) => s.copies },
+  { id: "members", name: "members", value: (s) => s.members.map((m) => `${m.site}/${m.node} ${m.state}`).join(" "), cell: () => null },
+  { id: "closed", name: "closed", value: (s) => String(s.closed), cell: () => null },
+  { id: "epoch", name: "epoch", value: (s) => s.epoch, cell: (s) => s.epoch },
+  { id: "revision", name: "revision", value: (s) => s.revision, cell: (s) => s.revision },
 ];
 
 const grid = "grid grid-cols-[5.500rem_9rem_7rem_minmax(15rem,1fr)_6rem_7rem_5rem] items-center gap-x-3 px-4";

@@ -1,5 +1,4 @@
 import { type ReactNode, useMemo, useState } from "react";
-import { Copy } from "./kit";
 
 /** One column of a table. */
 export interface Column<T> {
@@ -81,19 +80,4 @@ export function order(a: string | number | undefined, b: string | number | undef
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1;
   const c = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
   return descending ? -c : c;
-}
-
-/** The table's values as CSV, copied by a button. */
-export function CopyCsv<T>({ columns, rows }: { columns: Column<T>[]; rows: T[] }) {
-  return <Copy label="Copy CSV" text={csv(columns, rows)} />;
-}
-
-/** Rows as CSV (RFC 4180). A text that a spreadsheet would run as a formula gets a quote before it. */
-export function csv<T>(columns: Column<T>[], rows: T[]): string {
-  const used = columns.filter((c) => c.value);
-  const cell = (v: string | number | undefined) => {
-    const text = typeof v === "string" && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v ?? "");
-    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [used.map((c) => cell(c.name)), ...rows.map((r) => used.map((c) => cell(c.value!(r))))].map((line) => line.join(",")).join("\r\n");
 }
