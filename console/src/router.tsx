@@ -5,6 +5,7 @@ import { asProblem } from "./api/problem";
 import { sessionQuery } from "./api/session";
 import { draftSchema } from "./pages/draft";
 import { Overview } from "./pages/Overview";
+import { activitySchema } from "./pages/range";
 import { SignIn } from "./pages/SignIn";
 import { Page } from "./shell/Page";
 import { Shell } from "./shell/Shell";
@@ -69,7 +70,7 @@ const routes = [
   }),
   createRoute({ ...page("/slices/$id"), component: lazyRouteComponent(() => import("./pages/Slices"), "SliceDetail") }),
   createRoute({ ...page("/operations"), component: lazyRouteComponent(() => import("./pages/Operations"), "Operations") }),
-  createRoute({ ...page("/activity"), validateSearch: z.object({ who: text, action: text }), component: lazyRouteComponent(() => import("./pages/Activity"), "Activity") }),
+  createRoute({ ...page("/activity"), validateSearch: activitySchema, component: lazyRouteComponent(() => import("./pages/Activity"), "Activity") }),
   createRoute({ ...page("/clients"), component: lazyRouteComponent(() => import("./pages/Clients"), "Clients") }),
   createRoute({ ...page("/tree"), validateSearch: z.object({ path: z.string().max(4096).default("/").catch("/"), show: z.string().max(4096).optional().catch(undefined), preview: z.string().max(4096).optional().catch(undefined) }), component: lazyRouteComponent(() => import("./pages/Files"), "Files") }),
   createRoute({ ...page("/experiments"), validateSearch: z.object({ q: text }), component: lazyRouteComponent(() => import("./pages/Experiments"), "Experiments") }),

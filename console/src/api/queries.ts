@@ -6,6 +6,14 @@ import * as sdk from "./generated";
 /** The filters and the order of the list of slices. */
 export type SliceFilter = Omit<NonNullable<sdk.ListSlicesData["query"]>, "cursor" | "limit">;
 
+/** What is searched for in the activity. */
+export type ActivityQuery = Omit<NonNullable<sdk.ListActivityData["query"]>, "cursor" | "limit">;
+
+/** One page of the activity. */
+export function activityPage(query: ActivityQuery, cursor: string, limit: number, signal: AbortSignal) {
+  return answered(sdk.listActivity({ signal, query: { ...query, limit, ...(cursor ? { cursor: Number(cursor) } : {}) } }));
+}
+
 /** Every question that a page asks. */
 export const queries = {
   overview: () => queryOptions({ queryKey: ["overview"], queryFn: ({ signal }) => answered(sdk.getOverview({ signal })) }),
@@ -23,10 +31,11 @@ export const queries = {
     }),
   network: () => queryOptions({ queryKey: ["network"], queryFn: ({ signal }) => answered(sdk.getNetwork({ signal })) }),
   operations: () => queryOptions({ queryKey: ["operations"], queryFn: ({ signal }) => answered(sdk.listOperations({ signal })) }),
-  activity: (filter: { who?: string; action?: string } = {}) =>
+  /** query makes the search of its filter when it is sent: some filters depend on the time. */
+  activity: <F extends object>(filter: F, query: (filter: F) => ActivityQuery, limit = 100) =>
     infiniteQueryOptions({
-      queryKey: ["activity", filter],
-      queryFn: ({ signal, pageParam }) => answered(sdk.listActivity({ signal, query: { ...filter, limit: 100, ...(pageParam ? { cursor: Number(pageParam) } : {}) } })),
+      queryKey: ["activity", filter, limit],
+      queryFn: ({ signal, pageParam }) => activityPage(query(filter), pageParam, limit, signal),
       initialPageParam: "",
       getNextPageParam: (last) => last.next || undefined,
       placeholderData: keepPreviousData,

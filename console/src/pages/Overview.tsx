@@ -261,8 +261,8 @@ function Attention({ causes }: { causes: Cause[] | undefined }) {
 }
 
 function Recent() {
-  const activity = useInfiniteQuery(queries.activity());
-  const items = activity.data?.pages[0]?.items.slice(0, 6);
+  const activity = useInfiniteQuery(queries.activity({}, () => ({}), 6));
+  const items = activity.data?.pages[0]?.items;
   return (
     <Card title="Recent changes" flush aside={<Link to="/activity" className="link">All</Link>}>
       {items === undefined ? (
