@@ -84,3 +84,9 @@ export function shortId(id: Maybe<string>): string {
   if (!id) return unknown;
   return id.length <= 12 ? id : `…${id.slice(-8)}`;
 }
+
+/** A figure with three significant digits, and never fewer than its whole number has; a text as it is. */
+export function figure(v: unknown): string {
+  if (typeof v !== "number") return typeof v === "string" ? v : unknown;
+  return Number.isInteger(v) || Math.abs(v) >= 100 ? Math.round(v).toLocaleString() : v.toPrecision(3);
+}

@@ -14,6 +14,12 @@ import { Empty, Failure } from "./ui/states";
 
 const text = z.string().max(128).optional().catch(undefined);
 const flag = z.boolean().optional().catch(undefined);
+const runNames = z
+  .array(z.string().min(1).max(255))
+  .max(5)
+  .transform((list) => [...new Set(list)])
+  .optional()
+  .catch(undefined);
 const sorted = z.object({ sort: text, descending: flag });
 
 const root = createRootRouteWithContext<{ queries: QueryClient }>()({ component: Outlet });
@@ -73,7 +79,7 @@ const routes = [
   createRoute({ ...page("/activity"), validateSearch: activitySchema, component: lazyRouteComponent(() => import("./pages/Activity"), "Activity") }),
   createRoute({ ...page("/clients"), component: lazyRouteComponent(() => import("./pages/Clients"), "Clients") }),
   createRoute({ ...page("/tree"), validateSearch: z.object({ path: z.string().max(4096).default("/").catch("/"), show: z.string().max(4096).optional().catch(undefined), preview: z.string().max(4096).optional().catch(undefined) }), component: lazyRouteComponent(() => import("./pages/Files"), "Files") }),
-  createRoute({ ...page("/experiments"), validateSearch: z.object({ q: text }), component: lazyRouteComponent(() => import("./pages/Experiments"), "Experiments") }),
+  createRoute({ ...page("/experiments"), validateSearch: z.object({ q: text, runs: runNames, compare: flag, column: text }), component: lazyRouteComponent(() => import("./pages/Experiments"), "Experiments") }),
   createRoute({ ...page("/experiments/$run"), component: lazyRouteComponent(() => import("./pages/Experiments"), "ExperimentDetail") }),
   createRoute({ ...page("/database"), component: lazyRouteComponent(() => import("./pages/Database"), "Database") }),
   createRoute({ ...page("/settings"), validateSearch: z.object({ tab: z.enum(["people", "users", "tokens", "node"]).default("people").catch("people") }), component: lazyRouteComponent(() => import("./pages/Settings"), "Settings") }),

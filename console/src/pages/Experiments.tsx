@@ -3,20 +3,16 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { base, quote } from "../api/call";
 import type { Run, RunSummary } from "../api/generated";
 import { queries } from "../api/queries";
-import { plural, span } from "../format";
+import { figure, plural, span } from "../format";
 import { Page } from "../shell/Page";
 import { CsvButtons } from "../ui/Csv";
 import { Age, Button, Card, Code, Command, Facts, Pill, type Tone } from "../ui/kit";
 import { Empty, sentence, Shown } from "../ui/states";
 import { type Column, Table } from "../ui/Table";
+import { Compare } from "./Compare";
+import { bounds, toggled } from "./comparison";
 
 const tones: Record<RunSummary["state"], Tone> = { finished: "ok", unfinished: "idle", void: "warn", damaged: "bad" };
-
-/** A figure with three significant digits, and never fewer than its whole number has. */
-function figure(v: unknown): string {
-  if (typeof v !== "number") return typeof v === "string" ? v : "–";
-  return Number.isInteger(v) || Math.abs(v) >= 100 ? Math.round(v).toLocaleString() : v.toPrecision(3);
-}
 
 const columns: Column<RunSummary>[] = [
   { id: "name", name: "Run", value: (r) => r.name, cell: (r) => <Link to="/experiments/$run" params={{ run: r.name }} className="link">{r.name}</Link> },
@@ -29,23 +25,42 @@ const columns: Column<RunSummary>[] = [
   { id: "keys", name: "Key results", cell: (r) => <ul>{r.key_results.map((k, i) => <li key={i} className="whitespace-nowrap">{k.row}: {k.column} {figure(k.value)} {k.unit}</li>)}</ul> },
 ];
 
+/** The boxes that choose runs to compare. A full choice stays as it is, and its empty boxes say why. */
+function chosenColumn(runs: string[], choose: (run: string) => void): Column<RunSummary> {
+  return {
+    id: "chosen",
+    name: "Compare",
+    cell: (r) => {
+      const isOn = runs.includes(r.name);
+      const isFull = !isOn && runs.length >= bounds.most;
+      return <input type="checkbox" className="size-6" aria-label={`Compare ${r.name}`} checked={isOn} aria-disabled={isFull || undefined} title={isFull ? `At most ${bounds.most} runs are compared` : undefined} onChange={() => choose(r.name)} />;
+    },
+  };
+}
+
 /** The runs of experiments that the answering node can read. */
 export function Experiments() {
-  const { q = "" } = useSearch({ from: "/shell/experiments" });
+  const { q = "", runs = [], compare, column } = useSearch({ from: "/shell/experiments" });
   const navigate = useNavigate({ from: "/experiments" });
   const list = useQuery(queries.experiments());
   const words = q.toLowerCase();
+  if (compare && runs.length >= bounds.least) return <Compare names={runs} column={column} />;
+  const choose = (run: string) => void navigate({ search: (s) => ({ ...s, runs: toggled(runs, run) }), replace: true });
+  const why = runs.length < bounds.least ? `choose ${bounds.least} to ${bounds.most} runs by their boxes` : undefined;
   return (
     <Page title="Experiments" purpose="Runs on the emulated wide area, with their results and the command that repeats each." actions={list.data ? <CsvButtons name="experiments" columns={columns} rows={list.data.items} /> : null}>
-      <div role="search" aria-label="Filter the runs">
-        <input data-filter className="field" aria-label="Name, topology, state or revision" placeholder="Filter the runs…" defaultValue={q} onChange={(e) => void navigate({ search: { q: e.target.value || undefined }, replace: true })} />
+      <div role="search" aria-label="Filter the runs" className="flex flex-wrap items-center gap-2">
+        <input data-filter className="field" aria-label="Name, topology, state or revision" placeholder="Filter the runs…" defaultValue={q} onChange={(e) => void navigate({ search: (s) => ({ ...s, q: e.target.value || undefined }), replace: true })} />
+        <Button why={why} onClick={() => void navigate({ search: (s) => ({ ...s, compare: true }) })}>Compare</Button>
+        <span role="status" className="text-faint">{runs.length > 0 ? `${plural(runs.length, "run")} chosen${runs.length === bounds.most ? ", which is the most" : ""}` : ""}</span>
+        {runs.length > 0 ? <Button kind="quiet" onClick={() => void navigate({ search: (s) => ({ ...s, runs: undefined }) })}>Choose none</Button> : null}
       </div>
       <Card flush>
         <Shown query={list} what="the runs">
           {(l) => {
             const rows = l.items.filter((r) => [r.name, r.topology, r.state, r.version].join(" ").toLowerCase().includes(words));
-            if (rows.length > 0) return <Table label="Runs" columns={columns} rows={rows} rowKey={(r) => r.name} />;
-            if (l.items.length > 0) return <Empty title="No run matches" action={<Button onClick={() => void navigate({ search: {} })}>Clear the filter</Button>} />;
+            if (rows.length > 0) return <Table label="Runs" header="name" columns={[chosenColumn(runs, choose), ...columns]} rows={rows} rowKey={(r) => r.name} />;
+            if (l.items.length > 0) return <Empty title="No run matches" action={<Button onClick={() => void navigate({ search: (s) => ({ ...s, q: undefined }) })}>Clear the filter</Button>} />;
             if (!l.folder) return <Empty title="This node is told of no runs">Name the folder of the runs as <Code>experiments</Code> in the node's configuration.</Empty>;
             return <Empty title="No run yet" action={<Command>{`cartwheel-testbed run coordinates --short --set live=0 --out ${quote(l.folder)}`}</Command>}>An experiment writes a folder for each of its runs into {l.folder}.</Empty>;
           }}
