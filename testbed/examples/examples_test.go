@@ -239,7 +239,7 @@ func TestCheck_RefusesWhatIsNot(t *testing.T) {
 	root, _ := pages(t)
 	for _, line := range []string{
 		"cartwheel stats", "bin/cartwheel status --jsn", "cartwheel net probe tokyo --count many", "cartwheeld node --site",
-		"cartwheeld nodes", "cartwheel-testbed fault cut a b --both", "scripts/tests", "npm run tests", "npm run bench -- --rouns 3 DIR",
+		"cartwheeld nodes", "cartwheel-testbed fault cut a b --both", "scripts/tests", "npm run tests", "npm run bench -- --rouns 3 DIR", "npm run bench:console -- x",
 		"npm start -- --sits a", "bin/bench-store --inn x", "go test ./replicas -run TestScenarios", "go test ./replica/replicatest -run TestNothing -rewrite",
 	} {
 		for _, words := range (Step{Command: line}).Lines() {

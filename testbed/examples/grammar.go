@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"cartwheel.dev/clients/command"
@@ -115,8 +116,21 @@ func checkNPM(root string, words []string) error {
 		return checkBench("bench", rest)
 	case "scripts/bench --store":
 		return checkBench("bench-store", rest)
+	case "scripts/bench --console":
+		return checkSeconds(rest)
 	}
 	return Check(root, strings.Fields(script))
+}
+
+// checkSeconds checks the words of the bench of the console: one number at most.
+func checkSeconds(words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	if n, err := strconv.Atoi(words[0]); err != nil || n < 1 || n > 60 || len(words) > 1 {
+		return fmt.Errorf("%q is no length of 1 to 60 seconds", words)
+	}
+	return nil
 }
 
 // checkTest looks for the packages and the tests that `go test` is to run. The

@@ -99,8 +99,8 @@ function Filters({ filter, set, clear }: { filter: ActivityFilter; set: (part: A
     <div className="flex flex-wrap items-center gap-2" role="search" aria-label="Filter the activity">
       <Words main label="Text" hint="Any text…" most={128} value={filter.q} set={(q) => set({ q })} />
       <Words label="Who" hint="Who, exactly…" most={128} value={filter.who} set={(who) => set({ who })} />
-      <Words label="Action" hint="Action, such as site.add…" most={64} value={filter.action} set={(action) => set({ action })} />
-      <Words label="Object" hint="Object, such as sites/oslo…" most={128} value={filter.subject} set={(subject) => set({ subject })} />
+      <Words label="Action" hint="Action: site.add…" most={64} value={filter.action} set={(action) => set({ action })} />
+      <Words label="Object" hint="Object: sites/oslo…" most={128} value={filter.subject} set={(subject) => set({ subject })} />
       <label className="flex items-center gap-1.5 text-soft">
         Time
         <select className="field" value={own ? "custom" : (filter.range ?? "")} onChange={(e) => set({ range: ranges.find((r) => r === e.target.value), ...(e.target.value === "custom" ? {} : { from: undefined, to: undefined }) })}>

@@ -116,7 +116,7 @@ const grid = "grid grid-cols-[5.500rem_9rem_7rem_minmax(15rem,1fr)_6rem_7rem_5re
 
 function Rows({ rows, total, more, sort, set }: { rows: Slice[]; total: number; more: () => void; sort: SliceFilter; set: (part: SliceFilter) => void }) {
   const frame = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => frame.current, estimateSize: () => rowHeight, overscan: 12 });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => frame.current, estimateSize: () => rowHeight, overscan: 6 });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
