@@ -19,9 +19,9 @@ export interface Panels {
 const nameOf = (e: Entry) => e.name.replace(/\/$/, "");
 
 const facts: Column<Entry>[] = [
-  { id: "kind", name: "Kind", value: (e) => String(e.is_dir), cell: (e) => <span className="text-soft">{e.is_dir ? "folder" : e.is_symlink ? "link" : "file"}</span> },
-  { id: "size", name: "Size", figure: true, value: (e) => (e.is_dir ? undefined : e.size), cell: (e) => (e.is_dir ? "" : bytes(e.size)) },
-  { id: "changed", name: "Changed", value: (e) => e.mod_time, cell: (e) => <Age at={e.mod_time} /> },
+  { id: "kind", name: "Kind", spare: true, value: (e) => String(e.is_dir), cell: (e) => <span className="text-soft">{e.is_dir ? "folder" : e.is_symlink ? "link" : "file"}</span> },
+  { id: "size", name: "Size", figure: true, spare: true, value: (e) => (e.is_dir ? undefined : e.size), cell: (e) => (e.is_dir ? "" : bytes(e.size)) },
+  { id: "changed", name: "Changed", spare: true, value: (e) => e.mod_time, cell: (e) => <Age at={e.mod_time} /> },
 ];
 
 function Name({ of: e, path }: { of: Entry; path: string }) {

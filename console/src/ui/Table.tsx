@@ -9,6 +9,8 @@ export interface Column<T> {
   value?: (row: T) => string | number | undefined;
   /** Figures stand at the right. */
   figure?: boolean;
+  /** Left out on a phone, where the columns behind it matter more. */
+  spare?: boolean;
 }
 
 interface TableProps<T> {
@@ -38,7 +40,7 @@ export function Table<T>({ label, columns, rows, rowKey, header = columns[0]?.id
         <thead>
           <tr>
             {columns.map((c) => (
-              <th key={c.id} scope="col" className={c.figure ? "num" : ""} aria-sort={sort?.id === c.id ? (sort.descending ? "descending" : "ascending") : undefined}>
+              <th key={c.id} scope="col" className={look(c)} aria-sort={sort?.id === c.id ? (sort.descending ? "descending" : "ascending") : undefined}>
                 {c.value ? (
                   <button type="button" onClick={() => press(c.id)} className={`inline-flex min-h-6 items-center gap-1 hover:text-ink ${c.figure ? "flex-row-reverse" : ""}`}>
                     {c.name}
@@ -62,7 +64,7 @@ export function Table<T>({ label, columns, rows, rowKey, header = columns[0]?.id
                     {c.cell(row)}
                   </th>
                 ) : (
-                  <td key={c.id} className={c.figure ? "num" : ""}>
+                  <td key={c.id} className={look(c)}>
                     {c.cell(row)}
                   </td>
                 ),
@@ -74,6 +76,8 @@ export function Table<T>({ label, columns, rows, rowKey, header = columns[0]?.id
     </div>
   );
 }
+
+const look = (c: { figure?: boolean; spare?: boolean }) => `${c.figure ? "num" : ""} ${c.spare ? "max-sm:hidden" : ""}`;
 
 /** Compares two values of a column; undefined comes last. */
 export function order(a: string | number | undefined, b: string | number | undefined, descending: boolean): number {
