@@ -27,6 +27,7 @@ type grammar struct {
 	User      userCmd      `cmd:"" help:"List, add and revoke users."`
 	Account   accountCmd   `cmd:"" help:"List, add and change the accounts of the console."`
 	Console   consoleCmd   `cmd:"" help:"Let somebody in to the console."`
+	API       apiCmd       `cmd:"" name:"api" help:"Ask a node's admin API, for scripts."`
 	Audit     auditCmd     `cmd:"" help:"Show who changed what in the configuration."`
 	Status    statusCmd    `cmd:"" help:"Show cluster health."`
 	Slice     sliceCmd     `cmd:"" help:"List slices, and hand them over."`

@@ -5,7 +5,6 @@ package problem
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -64,7 +63,7 @@ var remedies = map[fault.Kind]string{
 func Of(err error, requestID string) *Problem {
 	kind := fault.KindOf(err)
 	status := kind.HTTPStatus()
-	return &Problem{Type: "about:blank", Title: Title(status), Status: status, Detail: fault.Explain(err), Code: Code(kind),
+	return &Problem{Type: "about:blank", Title: Title(status), Status: status, Detail: fault.Explain(err), Code: kind.Code(),
 		Subject: fault.SubjectOf(err), Remedy: remedies[kind], RequestID: requestID}
 }
 
@@ -76,16 +75,11 @@ func Title(status int) string {
 	return "Client Closed Request" // 499, which the standard library has no words for
 }
 
-// Code is a kind of failure as problems have it.
-func Code(k fault.Kind) string {
-	return strings.NewReplacer(" ", "_", "/", "_", "-", "_").Replace(k.String())
-}
-
 // Write sends a problem outside of huma.
 func (p *Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", MediaType)
 	w.Header().Set("Cache-Control", "no-store")
-	if p.Code == Code(fault.Overloaded) {
+	if p.Code == fault.Overloaded.Code() {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(p.Status)
