@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, type Page, test } from "@playwright/test";
+import { sites } from "../cluster";
 import { signIn } from "./people";
 
 /** Says a hundred times and more where a site is, and in the end what was said before. */
@@ -69,4 +70,16 @@ test("the slices come as a file with those that the filters leave", async ({ pag
   const lines = readFileSync(await (await awaited).path(), "utf8").trimEnd().split("\r\n");
   expect(lines.length).toBeGreaterThan(1);
   for (const line of lines.slice(1)) expect(line).toMatch(/^1/);
+});
+
+test("the coordinates come as JSON, as the API has them", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.goto("/network?tab=coordinates");
+  const awaited = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download JSON" }).click();
+  const file = await awaited;
+  expect(file.suggestedFilename()).toMatch(/^cartwheel-coordinates-[\dT-]+Z\.json$/);
+  const nodes = JSON.parse(readFileSync(await file.path(), "utf8")) as { site: string; coordinate: { vector_ms: number[]; height_ms: number; error: number } }[];
+  expect(nodes.map((n) => n.site).sort()).toEqual([...sites].sort());
+  for (const n of nodes) expect(n.coordinate.vector_ms.length).toBeGreaterThan(1);
 });

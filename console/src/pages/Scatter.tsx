@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import type { NetworkNode } from "../api/model";
 import { millis, shortId } from "../format";
-import { CsvButtons } from "../ui/Csv";
+import { CsvButtons, JsonButton } from "../ui/Csv";
 import { Age, Card, Code, Pill } from "../ui/kit";
 import { type Column, Table } from "../ui/Table";
 
@@ -76,7 +76,7 @@ export function Scatter({ nodes }: { nodes: NetworkNode[] }) {
           </svg>
         )}
       </Card>
-      <Card title="The same as a table" flush aside={<CsvButtons name="coordinates" columns={fileColumns(dims)} rows={nodes} />}>
+      <Card title="The same as a table" flush aside={<><CsvButtons name="coordinates" columns={fileColumns(dims)} rows={nodes} /><JsonButton name="coordinates" rows={nodes} /></>}>
         <Table label="Coordinates" columns={columns} rows={nodes} rowKey={(n) => n.id} />
       </Card>
     </div>

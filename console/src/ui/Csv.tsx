@@ -26,6 +26,15 @@ export function CsvButtons<T>({ name, columns, rows }: { name: string; columns: 
   );
 }
 
+/** Rows as the API has them, as a file of JSON. */
+export function JsonButton({ name, rows }: { name: string; rows: unknown[] }) {
+  return (
+    <Button kind="quiet" onClick={() => save(new Blob([JSON.stringify(rows, null, 2), "\n"], { type: "application/json" }), fileName(name, new Date(), "json"))}>
+      Download JSON
+    </Button>
+  );
+}
+
 type Progress = { kind: "idle" } | { kind: "reading"; rows: number } | { kind: "said"; text: string };
 
 /** Stores all rows of a list as a file, whose pages it reads by cursors. A second press stops it. */

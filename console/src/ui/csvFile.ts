@@ -24,9 +24,9 @@ export function csvFile(text: string): Blob {
 }
 
 /** The name of a file of rows, with the time when it was made. */
-export function fileName(of: string, at: Date): string {
+export function fileName(of: string, at: Date, ending = "csv"): string {
   const plain = of.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
-  return `cartwheel-${plain || "table"}-${at.toISOString().slice(0, 19).replaceAll(":", "")}Z.csv`;
+  return `cartwheel-${plain || "table"}-${at.toISOString().slice(0, 19).replaceAll(":", "")}Z.${ending}`;
 }
 
 /** How many rows a download has at most, and by how many requests. */
