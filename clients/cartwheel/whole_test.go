@@ -56,6 +56,8 @@ func TestWholeFile_BringsADirectory(t *testing.T) {
 		}
 	}
 	look("first")
+	// The attributes of the other slice's objects come behind the answer, and nothing
+	// tells when.
 	for away.Bare(mount.Root) > 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -89,7 +91,7 @@ func TestWholeFile_BringsAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer away.Release(e.Node, o.Handle, 1, false)
-	for away.Cached() < 3<<20 {
+	for away.Cached() < 3<<20 { // it comes in the background, and nothing tells when
 		time.Sleep(time.Millisecond)
 	}
 	buf := make([]byte, 4096)

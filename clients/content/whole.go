@@ -32,10 +32,10 @@ func (h *Handle) readThrough(ctx context.Context) {
 	if f.lockKnown(ctx) != nil {
 		return
 	}
-	root := f.base.root.Address
+	root, size := f.base.root.Address, f.base.size
 	f.mu.Unlock()
 	h.source.ahead.expect(root)
-	buf := make([]byte, wholeStep)
+	buf := make([]byte, min(wholeStep, max(size, 1)))
 	for at := uint64(0); o.Disk != nil || at < uint64(o.CacheBytes)/2; {
 		n, err := h.ReadAt(ctx, buf, at)
 		if err != nil || n < len(buf) {

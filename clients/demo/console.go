@@ -30,8 +30,8 @@ type Console struct {
 	Gateway string // program
 	Dir     string // the built console
 	Missing string // what has to be done to have a console; empty: none is wanted
-	// Folder is a name in the root directory that the demo gives to a folder which the
-	// gateway's user may write; empty: it makes none.
+	// Folder is the name of a folder in the root directory, which the demo makes and
+	// the gateway's user may write; empty: none.
 	Folder string
 }
 

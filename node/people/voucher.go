@@ -35,8 +35,8 @@ const (
 )
 
 // Vouch returns a voucher for a session that was found good just now, to be given
-// to whoever sent the request. It returns "" where the one that the request
-// showed is new enough, and where none may be given.
+// to whoever sent the request. It returns "" if the request showed one that is new
+// enough, or if this node may give none.
 func (s *Service) Vouch(found Session, shown string) string {
 	if s.o.Witness == nil || found.IsDegraded {
 		return ""

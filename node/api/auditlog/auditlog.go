@@ -55,8 +55,8 @@ type Found struct {
 }
 
 // Search reads records until it has as many matches as limit says, or has looked at
-// as many records as one search may. What it has found it answers even if the store
-// fails behind that; the next search tells of the failure. Errors: Unreachable.
+// as many records as one search may. If the store fails after the first step, Search
+// returns what it found before; the next search then fails. Errors: Unreachable.
 func (l *Log) Search(ctx context.Context, q Query, limit int) (Found, error) {
 	size := limit
 	if q.isNarrowed() {
