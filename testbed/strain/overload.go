@@ -35,6 +35,11 @@ type Overload struct {
 // threads. All of them together are more than a node lets in at once.
 const outstanding = 256
 
+// sustained is the part of the overload's length for which the best work is done
+// once more after it. The steps before it are too short for the store to compact
+// what they write.
+const sustained = 5
+
 // Run looks for the best throughput, asks for more, and looks at the nodes
 // meanwhile. Clients make small files and delete them; each is one operation.
 func (o Overload) Run(ctx context.Context) (figures []Figure, err error) {
@@ -82,7 +87,7 @@ func (o Overload) measure(ctx context.Context, d *trial.Demo) ([]Figure, error) 
 	if err != nil {
 		return nil, err
 	}
-	again := l.keepBusy(ctx, width, o.Ramp)
+	again := l.keepBusy(ctx, width, max(o.Ramp, o.For/sustained))
 	o.say("%d at once, after it: %.0f/s, %d failed", width, again.done, again.failed)
 	figures := []Figure{
 		{"best throughput", best, "operations/s"}, {"the same work after the overload", again.done, "operations/s"}, {"asked for", r.asked, "operations/s"}, {"done under overload", r.done, "operations/s"},
