@@ -79,7 +79,7 @@ func (x Step_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Step_Phase.Descriptor instead.
 func (Step_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{14, 0}
+	return file_operation_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type OperateRequest struct {
@@ -424,6 +424,7 @@ type Operation struct {
 	//	*Operation_Step
 	//	*Operation_Reap
 	//	*Operation_GrantRange
+	//	*Operation_Batch
 	Op            isOperation_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -590,6 +591,15 @@ func (x *Operation) GetGrantRange() *GrantRange {
 	return nil
 }
 
+func (x *Operation) GetBatch() *Batch {
+	if x != nil {
+		if x, ok := x.Op.(*Operation_Batch); ok {
+			return x.Batch
+		}
+	}
+	return nil
+}
+
 type isOperation_Op interface {
 	isOperation_Op()
 }
@@ -646,6 +656,10 @@ type Operation_GrantRange struct {
 	GrantRange *GrantRange `protobuf:"bytes,14,opt,name=grant_range,json=grantRange,proto3,oneof"`
 }
 
+type Operation_Batch struct {
+	Batch *Batch `protobuf:"bytes,15,opt,name=batch,proto3,oneof"`
+}
+
 func (*Operation_Create) isOperation_Op() {}
 
 func (*Operation_MakeObject) isOperation_Op() {}
@@ -671,6 +685,67 @@ func (*Operation_Step) isOperation_Op() {}
 func (*Operation_Reap) isOperation_Op() {}
 
 func (*Operation_GrantRange) isOperation_Op() {}
+
+func (*Operation_Batch) isOperation_Op() {}
+
+// Operations of one client on one slice, in its order, that become true in one
+// entry. Each is a Create with an object ID, an Unlink, a Rename, a Link, a
+// SetAttr, a SetXattr or a Commit; none names a chunk, bytes are in the body of
+// the request. One that is refused changes nothing, and those behind it run all
+// the same. The batch ends before the first one that cannot run in it: one that
+// meets the lock of an intent, reaches into another slice, or would make the entry
+// too large. Result.results has what came of those that ran.
+type Batch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Operations    []*Operation           `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
+	Reserve       uint32                 `protobuf:"varint,2,opt,name=reserve,proto3" json:"reserve,omitempty"` // as in Create
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Batch) Reset() {
+	*x = Batch{}
+	mi := &file_operation_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Batch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Batch) ProtoMessage() {}
+
+func (x *Batch) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Batch.ProtoReflect.Descriptor instead.
+func (*Batch) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Batch) GetOperations() []*Operation {
+	if x != nil {
+		return x.Operations
+	}
+	return nil
+}
+
+func (x *Batch) GetReserve() uint32 {
+	if x != nil {
+		return x.Reserve
+	}
+	return 0
+}
 
 // A new object with a name, both in the directory's slice.
 type Create struct {
@@ -698,7 +773,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_operation_proto_msgTypes[4]
+	mi := &file_operation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -710,7 +785,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[4]
+	mi := &file_operation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -723,7 +798,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{4}
+	return file_operation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Create) GetDir() uint64 {
@@ -867,7 +942,7 @@ type MakeObject struct {
 
 func (x *MakeObject) Reset() {
 	*x = MakeObject{}
-	mi := &file_operation_proto_msgTypes[5]
+	mi := &file_operation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +954,7 @@ func (x *MakeObject) String() string {
 func (*MakeObject) ProtoMessage() {}
 
 func (x *MakeObject) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[5]
+	mi := &file_operation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +967,7 @@ func (x *MakeObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeObject.ProtoReflect.Descriptor instead.
 func (*MakeObject) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{5}
+	return file_operation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MakeObject) GetMode() uint32 {
@@ -1000,7 +1075,7 @@ type LinkName struct {
 
 func (x *LinkName) Reset() {
 	*x = LinkName{}
-	mi := &file_operation_proto_msgTypes[6]
+	mi := &file_operation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1087,7 @@ func (x *LinkName) String() string {
 func (*LinkName) ProtoMessage() {}
 
 func (x *LinkName) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[6]
+	mi := &file_operation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1100,7 @@ func (x *LinkName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkName.ProtoReflect.Descriptor instead.
 func (*LinkName) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{6}
+	return file_operation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LinkName) GetDir() uint64 {
@@ -1076,7 +1151,7 @@ type Unlink struct {
 
 func (x *Unlink) Reset() {
 	*x = Unlink{}
-	mi := &file_operation_proto_msgTypes[7]
+	mi := &file_operation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1163,7 @@ func (x *Unlink) String() string {
 func (*Unlink) ProtoMessage() {}
 
 func (x *Unlink) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[7]
+	mi := &file_operation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1176,7 @@ func (x *Unlink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unlink.ProtoReflect.Descriptor instead.
 func (*Unlink) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{7}
+	return file_operation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Unlink) GetDir() uint64 {
@@ -1156,7 +1231,7 @@ type Rename struct {
 
 func (x *Rename) Reset() {
 	*x = Rename{}
-	mi := &file_operation_proto_msgTypes[8]
+	mi := &file_operation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1243,7 @@ func (x *Rename) String() string {
 func (*Rename) ProtoMessage() {}
 
 func (x *Rename) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[8]
+	mi := &file_operation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1256,7 @@ func (x *Rename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rename.ProtoReflect.Descriptor instead.
 func (*Rename) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{8}
+	return file_operation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Rename) GetDir() uint64 {
@@ -1258,7 +1333,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_operation_proto_msgTypes[9]
+	mi := &file_operation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1345,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[9]
+	mi := &file_operation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1358,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{9}
+	return file_operation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Link) GetObject() uint64 {
@@ -1326,7 +1401,7 @@ type SetAttr struct {
 
 func (x *SetAttr) Reset() {
 	*x = SetAttr{}
-	mi := &file_operation_proto_msgTypes[10]
+	mi := &file_operation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1413,7 @@ func (x *SetAttr) String() string {
 func (*SetAttr) ProtoMessage() {}
 
 func (x *SetAttr) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[10]
+	mi := &file_operation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1426,7 @@ func (x *SetAttr) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAttr.ProtoReflect.Descriptor instead.
 func (*SetAttr) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{10}
+	return file_operation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetAttr) GetObject() uint64 {
@@ -1445,7 +1520,7 @@ type SetXattr struct {
 
 func (x *SetXattr) Reset() {
 	*x = SetXattr{}
-	mi := &file_operation_proto_msgTypes[11]
+	mi := &file_operation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1532,7 @@ func (x *SetXattr) String() string {
 func (*SetXattr) ProtoMessage() {}
 
 func (x *SetXattr) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[11]
+	mi := &file_operation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1545,7 @@ func (x *SetXattr) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetXattr.ProtoReflect.Descriptor instead.
 func (*SetXattr) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{11}
+	return file_operation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetXattr) GetObject() uint64 {
@@ -1532,7 +1607,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_operation_proto_msgTypes[12]
+	mi := &file_operation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1619,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[12]
+	mi := &file_operation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1632,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{12}
+	return file_operation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Commit) GetObject() uint64 {
@@ -1628,7 +1703,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_operation_proto_msgTypes[13]
+	mi := &file_operation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1715,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[13]
+	mi := &file_operation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1728,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{13}
+	return file_operation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Hold) GetObject() uint64 {
@@ -1690,7 +1765,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_operation_proto_msgTypes[14]
+	mi := &file_operation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1777,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[14]
+	mi := &file_operation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1790,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{14}
+	return file_operation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Step) GetIntent() uint64 {
@@ -1762,7 +1837,7 @@ type Reap struct {
 
 func (x *Reap) Reset() {
 	*x = Reap{}
-	mi := &file_operation_proto_msgTypes[15]
+	mi := &file_operation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1849,7 @@ func (x *Reap) String() string {
 func (*Reap) ProtoMessage() {}
 
 func (x *Reap) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[15]
+	mi := &file_operation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1862,7 @@ func (x *Reap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reap.ProtoReflect.Descriptor instead.
 func (*Reap) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{15}
+	return file_operation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Reap) GetObject() uint64 {
@@ -1844,7 +1919,7 @@ type FactsRequest struct {
 
 func (x *FactsRequest) Reset() {
 	*x = FactsRequest{}
-	mi := &file_operation_proto_msgTypes[16]
+	mi := &file_operation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +1931,7 @@ func (x *FactsRequest) String() string {
 func (*FactsRequest) ProtoMessage() {}
 
 func (x *FactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[16]
+	mi := &file_operation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +1944,7 @@ func (x *FactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FactsRequest.ProtoReflect.Descriptor instead.
 func (*FactsRequest) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{16}
+	return file_operation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FactsRequest) GetSlice() uint32 {
@@ -1904,7 +1979,7 @@ type FactsResponse struct {
 
 func (x *FactsResponse) Reset() {
 	*x = FactsResponse{}
-	mi := &file_operation_proto_msgTypes[17]
+	mi := &file_operation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +1991,7 @@ func (x *FactsResponse) String() string {
 func (*FactsResponse) ProtoMessage() {}
 
 func (x *FactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[17]
+	mi := &file_operation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2004,7 @@ func (x *FactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FactsResponse.ProtoReflect.Descriptor instead.
 func (*FactsResponse) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{17}
+	return file_operation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FactsResponse) GetFacts() []byte {
@@ -1964,7 +2039,7 @@ type GrantRange struct {
 
 func (x *GrantRange) Reset() {
 	*x = GrantRange{}
-	mi := &file_operation_proto_msgTypes[18]
+	mi := &file_operation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2051,7 @@ func (x *GrantRange) String() string {
 func (*GrantRange) ProtoMessage() {}
 
 func (x *GrantRange) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[18]
+	mi := &file_operation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2064,7 @@ func (x *GrantRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantRange.ProtoReflect.Descriptor instead.
 func (*GrantRange) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{18}
+	return file_operation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GrantRange) GetNode() string {
@@ -2028,13 +2103,14 @@ type Result struct {
 	First         uint64                 `protobuf:"fixed64,11,opt,name=first,proto3" json:"first,omitempty"`       // the first of the object IDs that Create.reserve got
 	Numbers       uint32                 `protobuf:"varint,12,opt,name=numbers,proto3" json:"numbers,omitempty"`    // and how many there are
 	Made          []byte                 `protobuf:"bytes,13,opt,name=made,proto3" json:"made,omitempty"`           // of MakeObject: the ticket that LinkName shows
+	Results       []*Result              `protobuf:"bytes,14,rep,name=results,proto3" json:"results,omitempty"`     // of Batch, one for each operation that ran: kind and message, and attr of what a create or a commit made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_operation_proto_msgTypes[19]
+	mi := &file_operation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2122,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[19]
+	mi := &file_operation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2135,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{19}
+	return file_operation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Result) GetKind() uint32 {
@@ -2153,6 +2229,13 @@ func (x *Result) GetMade() []byte {
 	return nil
 }
 
+func (x *Result) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
 var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
@@ -2189,7 +2272,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x05sites\x18\x02 \x03(\tR\x05sites\x12\x16\n" +
 	"\x06serial\x18\x03 \x01(\x04R\x06serial\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\xae\x05\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\xdb\x05\n" +
 	"\tOperation\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x10R\x06timeNs\x12.\n" +
 	"\x06create\x18\x02 \x01(\v2\x14.cartwheel.v1.CreateH\x00R\x06create\x12;\n" +
@@ -2207,8 +2290,14 @@ const file_operation_proto_rawDesc = "" +
 	"\x04step\x18\f \x01(\v2\x12.cartwheel.v1.StepH\x00R\x04step\x12(\n" +
 	"\x04reap\x18\r \x01(\v2\x12.cartwheel.v1.ReapH\x00R\x04reap\x12;\n" +
 	"\vgrant_range\x18\x0e \x01(\v2\x18.cartwheel.v1.GrantRangeH\x00R\n" +
-	"grantRangeB\x04\n" +
-	"\x02op\"\xd6\x03\n" +
+	"grantRange\x12+\n" +
+	"\x05batch\x18\x0f \x01(\v2\x13.cartwheel.v1.BatchH\x00R\x05batchB\x04\n" +
+	"\x02op\"Z\n" +
+	"\x05Batch\x127\n" +
+	"\n" +
+	"operations\x18\x01 \x03(\v2\x17.cartwheel.v1.OperationR\n" +
+	"operations\x12\x18\n" +
+	"\areserve\x18\x02 \x01(\rR\areserve\"\xd6\x03\n" +
 	"\x06Create\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x12\n" +
@@ -2348,7 +2437,7 @@ const file_operation_proto_rawDesc = "" +
 	"GrantRange\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x04R\x05first\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x04R\x05count\"\xf5\x02\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"\xa5\x03\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12&\n" +
@@ -2363,7 +2452,8 @@ const file_operation_proto_rawDesc = "" +
 	" \x01(\x06R\bcreation\x12\x14\n" +
 	"\x05first\x18\v \x01(\x06R\x05first\x12\x18\n" +
 	"\anumbers\x18\f \x01(\rR\anumbers\x12\x12\n" +
-	"\x04made\x18\r \x01(\fR\x04madeB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
+	"\x04made\x18\r \x01(\fR\x04made\x12.\n" +
+	"\aresults\x18\x0e \x03(\v2\x14.cartwheel.v1.ResultR\aresultsB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
 
 var (
 	file_operation_proto_rawDescOnce sync.Once
@@ -2378,77 +2468,81 @@ func file_operation_proto_rawDescGZIP() []byte {
 }
 
 var file_operation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_operation_proto_goTypes = []any{
 	(Step_Phase)(0),         // 0: cartwheel.v1.Step.Phase
 	(*OperateRequest)(nil),  // 1: cartwheel.v1.OperateRequest
 	(*OperateResponse)(nil), // 2: cartwheel.v1.OperateResponse
 	(*Receipt)(nil),         // 3: cartwheel.v1.Receipt
 	(*Operation)(nil),       // 4: cartwheel.v1.Operation
-	(*Create)(nil),          // 5: cartwheel.v1.Create
-	(*MakeObject)(nil),      // 6: cartwheel.v1.MakeObject
-	(*LinkName)(nil),        // 7: cartwheel.v1.LinkName
-	(*Unlink)(nil),          // 8: cartwheel.v1.Unlink
-	(*Rename)(nil),          // 9: cartwheel.v1.Rename
-	(*Link)(nil),            // 10: cartwheel.v1.Link
-	(*SetAttr)(nil),         // 11: cartwheel.v1.SetAttr
-	(*SetXattr)(nil),        // 12: cartwheel.v1.SetXattr
-	(*Commit)(nil),          // 13: cartwheel.v1.Commit
-	(*Hold)(nil),            // 14: cartwheel.v1.Hold
-	(*Step)(nil),            // 15: cartwheel.v1.Step
-	(*Reap)(nil),            // 16: cartwheel.v1.Reap
-	(*FactsRequest)(nil),    // 17: cartwheel.v1.FactsRequest
-	(*FactsResponse)(nil),   // 18: cartwheel.v1.FactsResponse
-	(*GrantRange)(nil),      // 19: cartwheel.v1.GrantRange
-	(*Result)(nil),          // 20: cartwheel.v1.Result
-	(*Principal)(nil),       // 21: cartwheel.v1.Principal
-	(*Ticket)(nil),          // 22: cartwheel.v1.Ticket
-	(*Grant)(nil),           // 23: cartwheel.v1.Grant
-	(*Spent)(nil),           // 24: cartwheel.v1.Spent
-	(*Refusal)(nil),         // 25: cartwheel.v1.Refusal
-	(*Cues)(nil),            // 26: cartwheel.v1.Cues
-	(*Content)(nil),         // 27: cartwheel.v1.Content
-	(*Xattr)(nil),           // 28: cartwheel.v1.Xattr
-	(*Extent)(nil),          // 29: cartwheel.v1.Extent
-	(*Attr)(nil),            // 30: cartwheel.v1.Attr
+	(*Batch)(nil),           // 5: cartwheel.v1.Batch
+	(*Create)(nil),          // 6: cartwheel.v1.Create
+	(*MakeObject)(nil),      // 7: cartwheel.v1.MakeObject
+	(*LinkName)(nil),        // 8: cartwheel.v1.LinkName
+	(*Unlink)(nil),          // 9: cartwheel.v1.Unlink
+	(*Rename)(nil),          // 10: cartwheel.v1.Rename
+	(*Link)(nil),            // 11: cartwheel.v1.Link
+	(*SetAttr)(nil),         // 12: cartwheel.v1.SetAttr
+	(*SetXattr)(nil),        // 13: cartwheel.v1.SetXattr
+	(*Commit)(nil),          // 14: cartwheel.v1.Commit
+	(*Hold)(nil),            // 15: cartwheel.v1.Hold
+	(*Step)(nil),            // 16: cartwheel.v1.Step
+	(*Reap)(nil),            // 17: cartwheel.v1.Reap
+	(*FactsRequest)(nil),    // 18: cartwheel.v1.FactsRequest
+	(*FactsResponse)(nil),   // 19: cartwheel.v1.FactsResponse
+	(*GrantRange)(nil),      // 20: cartwheel.v1.GrantRange
+	(*Result)(nil),          // 21: cartwheel.v1.Result
+	(*Principal)(nil),       // 22: cartwheel.v1.Principal
+	(*Ticket)(nil),          // 23: cartwheel.v1.Ticket
+	(*Grant)(nil),           // 24: cartwheel.v1.Grant
+	(*Spent)(nil),           // 25: cartwheel.v1.Spent
+	(*Refusal)(nil),         // 26: cartwheel.v1.Refusal
+	(*Cues)(nil),            // 27: cartwheel.v1.Cues
+	(*Content)(nil),         // 28: cartwheel.v1.Content
+	(*Xattr)(nil),           // 29: cartwheel.v1.Xattr
+	(*Extent)(nil),          // 30: cartwheel.v1.Extent
+	(*Attr)(nil),            // 31: cartwheel.v1.Attr
 }
 var file_operation_proto_depIdxs = []int32{
-	21, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
+	22, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
 	4,  // 1: cartwheel.v1.OperateRequest.operation:type_name -> cartwheel.v1.Operation
-	22, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
-	20, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
-	23, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
+	23, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
+	21, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
+	24, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
 	3,  // 5: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
-	24, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
-	25, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
-	5,  // 8: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
-	6,  // 9: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
-	7,  // 10: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
-	8,  // 11: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
-	9,  // 12: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
-	10, // 13: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
-	11, // 14: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
-	12, // 15: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
-	13, // 16: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
-	14, // 17: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
-	15, // 18: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
-	16, // 19: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
-	19, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
-	26, // 21: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
-	27, // 22: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	13, // 23: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
-	26, // 24: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	28, // 25: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	29, // 26: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 27: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	30, // 28: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	30, // 29: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	30, // 30: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	25, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
+	26, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
+	6,  // 8: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
+	7,  // 9: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
+	8,  // 10: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
+	9,  // 11: cartwheel.v1.Operation.unlink:type_name -> cartwheel.v1.Unlink
+	10, // 12: cartwheel.v1.Operation.rename:type_name -> cartwheel.v1.Rename
+	11, // 13: cartwheel.v1.Operation.link:type_name -> cartwheel.v1.Link
+	12, // 14: cartwheel.v1.Operation.set_attr:type_name -> cartwheel.v1.SetAttr
+	13, // 15: cartwheel.v1.Operation.set_xattr:type_name -> cartwheel.v1.SetXattr
+	14, // 16: cartwheel.v1.Operation.commit:type_name -> cartwheel.v1.Commit
+	15, // 17: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
+	16, // 18: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
+	17, // 19: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
+	20, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
+	5,  // 21: cartwheel.v1.Operation.batch:type_name -> cartwheel.v1.Batch
+	4,  // 22: cartwheel.v1.Batch.operations:type_name -> cartwheel.v1.Operation
+	27, // 23: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
+	28, // 24: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
+	14, // 25: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
+	27, // 26: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	29, // 27: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	30, // 28: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 29: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	31, // 30: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	31, // 31: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	31, // 32: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	21, // 33: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }
@@ -2471,16 +2565,17 @@ func file_operation_proto_init() {
 		(*Operation_Step)(nil),
 		(*Operation_Reap)(nil),
 		(*Operation_GrantRange)(nil),
+		(*Operation_Batch)(nil),
 	}
-	file_operation_proto_msgTypes[10].OneofWrappers = []any{}
-	file_operation_proto_msgTypes[12].OneofWrappers = []any{}
+	file_operation_proto_msgTypes[11].OneofWrappers = []any{}
+	file_operation_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_operation_proto_rawDesc), len(file_operation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
