@@ -48,13 +48,17 @@ func AppendData(dst []byte, mutations []Mutation, inline []Chunk) []byte {
 func DataSize(mutations []Mutation, inline []Chunk) int {
 	size := 16
 	for i := range mutations {
-		size += len(mutations[i].Key) + len(mutations[i].Value) + 20
+		size += mutationSize(&mutations[i])
 	}
 	for i := range inline {
-		size += chunk.AddressSize + 5 + len(inline[i].Data)
+		size += inlineSize(&inline[i])
 	}
 	return size
 }
+
+func mutationSize(m *Mutation) int { return len(m.Key) + len(m.Value) + 20 }
+
+func inlineSize(c *Chunk) int { return chunk.AddressSize + 5 + len(c.Data) }
 
 // DecodeData reads what AppendData wrote; keys, values and chunks share memory
 // with data.

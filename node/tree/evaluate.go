@@ -12,6 +12,9 @@ import (
 // revokes the leases that Outcome.Touched names, and where it had to wait for
 // that, evaluates again.
 func Evaluate(v View, n Nodes, c Context, op *pb.Operation, body []byte) Outcome {
+	if op.GetBatch() != nil {
+		return evaluateBatch(v, n, &c, op, body)
+	}
 	t := txn{view: v, nodes: n, c: &c, now: op.TimeNs}
 	return t.run(op, body)
 }

@@ -28,7 +28,7 @@ func (t *txn) finish() error {
 		}
 		t.put(objectKey(keyInode, n.Object), AppendInode(make([]byte, 0, 160), n.Inode))
 	}
-	if t.stateDirty {
+	if t.stateDirty && !t.part {
 		t.put([]byte{keyState}, appendState(make([]byte, 0, 32), &t.state))
 	}
 	return nil

@@ -21,7 +21,7 @@ const usedBlock = 256
 // are no more, none come: neither fails the create that asked beside.
 func (t numbers) give(reserve uint32) {
 	count := min(uint64(reserve), MaxReserve, clientNumbers-t.state.Given)
-	if count == 0 || t.c.Closed || t.wide || t.c.Client == 0 {
+	if count == 0 || t.c.Closed || t.wide || t.part || t.c.Client == 0 {
 		return
 	}
 	t.result.First = uint64(ids.NewObject(t.c.Slice, clientNumbers+t.state.Given))

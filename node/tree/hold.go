@@ -96,14 +96,19 @@ func HasOpen(v View, o ids.Object, client uint64) (bool, error) {
 // anybody has the object open.
 func (t *txn) holdOrHeld(o ids.Object) (bool, error) {
 	holders := slices.Clone(t.c.Holders)
+	for _, h := range t.c.HeldBy {
+		if h.Object == o {
+			holders = append(holders, h.Client)
+		}
+	}
 	slices.Sort(holders)
 	for _, client := range slices.Compact(holders) {
 		if err := t.addHold(o, client); err != nil {
 			return false, err
 		}
 	}
-	if len(t.c.Holders) > 0 || t.state.Holds == 0 {
-		return len(t.c.Holders) > 0, nil
+	if len(holders) > 0 || t.state.Holds == 0 {
+		return len(holders) > 0, nil
 	}
 	held := false
 	prefix := objectKey(keyHold, o)

@@ -119,29 +119,44 @@ func (p *pair) step() {
 	case k < 12:
 		p.stepRename(who)
 	case k < 14:
-		n, d := p.pick(), p.dir()
-		name := p.name(d)
-		p.both("link", func() fault.Kind { return p.twin.link(who, n, d, name) },
-			who, 0, d.id, &pb.Operation{Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(n.id), Dir: uint64(d.id), Name: []byte(name)}}}, nil)
+		p.stepLink(who)
 	case k < 17:
 		p.stepWrite(who)
 	case k < 18:
-		n, mode := p.pick(), uint32(p.rng.IntN(0o10000))
-		if p.rng.IntN(4) > 0 {
-			mode |= 0o700
-		}
-		p.both("chmod", func() fault.Kind { return p.twin.chmod(who, n, mode) },
-			who, 0, n.id, setAttr(n, &pb.SetAttr{Mode: &mode}), nil)
+		p.stepChmod(who)
 	case k < 19:
-		n := p.pick()
-		uid, gid := uint32(p.rng.IntN(3)), []uint32{0, 1, 2, 7}[p.rng.IntN(4)]
-		p.both("chown", func() fault.Kind { return p.twin.chown(who, n, uid, gid) },
-			who, 0, n.id, setAttr(n, &pb.SetAttr{Uid: &uid, Gid: &gid}), nil)
+		p.stepChown(who)
 	default:
 		n, client, release := p.pick(), uint64(1+p.rng.IntN(3)), p.rng.IntN(2) == 0
 		p.both("hold", func() fault.Kind { p.twin.hold(n, client, release); return 0 },
 			who, client, n.id, &pb.Operation{Op: &pb.Operation_Hold{Hold: &pb.Hold{Object: uint64(n.id), Client: client, Release: release}}}, nil)
 	}
+}
+
+func (p *pair) stepLink(who Principal) {
+	p.t.Helper()
+	n, d := p.pick(), p.dir()
+	name := p.name(d)
+	p.both("link", func() fault.Kind { return p.twin.link(who, n, d, name) },
+		who, 0, d.id, &pb.Operation{Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(n.id), Dir: uint64(d.id), Name: []byte(name)}}}, nil)
+}
+
+func (p *pair) stepChmod(who Principal) {
+	p.t.Helper()
+	n, mode := p.pick(), uint32(p.rng.IntN(0o10000))
+	if p.rng.IntN(4) > 0 {
+		mode |= 0o700
+	}
+	p.both("chmod", func() fault.Kind { return p.twin.chmod(who, n, mode) },
+		who, 0, n.id, setAttr(n, &pb.SetAttr{Mode: &mode}), nil)
+}
+
+func (p *pair) stepChown(who Principal) {
+	p.t.Helper()
+	n := p.pick()
+	uid, gid := uint32(p.rng.IntN(3)), []uint32{0, 1, 2, 7}[p.rng.IntN(4)]
+	p.both("chown", func() fault.Kind { return p.twin.chown(who, n, uid, gid) },
+		who, 0, n.id, setAttr(n, &pb.SetAttr{Uid: &uid, Gid: &gid}), nil)
 }
 
 func setAttr(n *thing, a *pb.SetAttr) *pb.Operation {
@@ -179,7 +194,7 @@ func (p *pair) both(what string, model func() fault.Kind, who Principal, client 
 func (p *pair) numbered(r *pb.Result) {
 	p.t.Helper()
 	for _, a := range []*pb.Attr{r.Attr, r.Dir, r.NewDir} {
-		if a == nil {
+		if a == nil || p.gathers != nil {
 			continue
 		}
 		o := ids.Object(a.Object)
@@ -258,7 +273,7 @@ func (p *pair) stepCreate(who Principal) {
 // a directory's slice, now and then, and forgets it; 0 says none.
 func (p *pair) given(d *thing) ids.Object {
 	s := p.spare[d.id.Slice()]
-	if len(s) == 0 || p.rng.IntN(2) == 0 {
+	if len(s) == 0 || p.gathers == nil && p.rng.IntN(2) == 0 {
 		return 0
 	}
 	at := p.rng.IntN(len(s))
@@ -422,7 +437,11 @@ func (p *pair) stepWrite(who Principal) {
 	x := &pb.Extent{Offset: uint64(offset), Length: uint64(len(data)), Source: &pb.Extent_BodyOffset{}}
 	c.Extents = []*pb.Extent{x}
 	body := data
-	switch p.rng.IntN(6) {
+	how := p.rng.IntN(6)
+	if how == 1 && p.gathers != nil {
+		how = 5 // a batch names no chunks
+	}
+	switch how {
 	case 0:
 		c.Append, offset, x.Offset = true, -1, 0
 	case 1: // of a stored chunk

@@ -144,7 +144,8 @@ func (t *txn) addRefs(a *chunk.Address, by int) error {
 
 // dead notes manifests that lost a file, for the collector.
 func (t *txn) dead(a chunk.Address, count int) {
-	key := append(pairKey(keyDead, uint64(t.c.Time), uint64(t.c.Serial)), byte(len(t.mutations)>>8), byte(len(t.mutations)))
+	at := t.before + len(t.mutations)
+	key := append(pairKey(keyDead, uint64(t.c.Time), uint64(t.c.Serial)), byte(at>>8), byte(at))
 	t.put(key, binary.AppendUvarint(append(make([]byte, 0, 34), a[:]...), uint64(count)))
 }
 

@@ -65,8 +65,20 @@ type Context struct {
 	// Holders are clients that said, when they were revoked, that they have the
 	// objects open that this operation takes the last name from.
 	Holders []uint64
+	// HeldBy are Holders of one object each, where an operation takes the last
+	// name from several.
+	HeldBy []Holder
+	// OnlyMade says that the caller may name an object that a batch makes because
+	// of that alone: where the batch did not make it, what names it is Stale.
+	OnlyMade bool
 	// Closed slices take no new objects.
 	Closed bool
+}
+
+// Holder is a client that has an object open.
+type Holder struct {
+	Object ids.Object
+	Client uint64
 }
 
 // Outcome is what an evaluation proposes. Exactly one of these is the case:
@@ -83,6 +95,11 @@ type Outcome struct {
 	Needs []byte
 	// Touched are the leases of other sessions to revoke before it is proposed.
 	Touched []Touch
+	// Alone are the directories that a batch makes for a client that can use a lease
+	// of kind ALONE on them. Nobody can know of them before it is proposed.
+	Alone []ids.Object
+	// Beside is how many bytes the results of a batch take beside the mutations.
+	Beside int
 	// Blocked is the intent whose lock the operation met.
 	Blocked Intent
 	Across  bool

@@ -44,6 +44,10 @@ type txn struct {
 	// all locks already.
 	wide     bool
 	nameless bool // makes a file without a name
+	// part is an operation of a batch: the batch writes the slice's state and gives
+	// numbers. before is how many mutations those before it made.
+	part   bool
+	before int
 
 	state      State
 	stateDirty bool

@@ -104,6 +104,8 @@ type world struct {
 	crash   float64
 	crashed int
 	along   int // facts that came with a step
+	// gathers is the batch that operations run here are put into; nil: none.
+	gathers *gathering
 }
 
 func (w *world) Node(a chunk.Address) ([]byte, error) {
@@ -177,6 +179,9 @@ func (w *world) flush(p *place) {
 // coordinator crashed: the outcome is unknown.
 func (w *world) run(target ids.Object, who Principal, client uint64, op *pb.Operation, body []byte) (r *pb.Result, ok bool) {
 	w.t.Helper()
+	if w.gathers != nil {
+		return w.gathers.run(op, body), true
+	}
 	p := w.places[target.Slice()]
 	if p == nil {
 		return &pb.Result{Kind: uint32(fault.NotFound)}, true
