@@ -55,6 +55,48 @@ func (t *Table) GrantAlone(id ID, o ids.Object, now int64) (serial uint64, ok bo
 	return s.serial, true
 }
 
+// Born gives a session the leases NAMES and ALONE on a directory that an
+// operation of its is about to make, before anybody else can know of it. It
+// returns their serials, or false where the session has ended, where there is no
+// room, or where anybody has to do with an object of that number. Where the
+// directory is not made after all, Unborn ends them.
+func (t *Table) Born(id ID, o ids.Object, now int64) (names, alone uint64, ok bool) {
+	s := t.sessions[id]
+	if s == nil || s.client == 0 || now >= s.end || t.leases+2 > t.config.MaxLeases || t.sated(s) {
+		return 0, 0, false
+	}
+	for _, what := range [...]pb.Grant_What{pb.Grant_NAMES, pb.Grant_ALONE} {
+		if obj := t.objects[key{o, what}]; obj != nil && (len(obj.leases) > 0 || obj.changes > 0 && obj.by != id) {
+			return 0, 0, false
+		}
+	}
+	t.push(t.hold(s, key{o, pb.Grant_NAMES}))
+	t.push(t.hold(s, key{o, pb.Grant_ALONE}))
+	s.serial += 2
+	return s.serial - 1, s.serial, true
+}
+
+// Unborn ends what Born gave, if it is still there, and returns the changes that
+// now wait for nothing more.
+func (t *Table) Unborn(id ID, o ids.Object) (ready []*Change) {
+	s := t.sessions[id]
+	if s == nil {
+		return nil
+	}
+	for _, what := range [...]pb.Grant_What{pb.Grant_NAMES, pb.Grant_ALONE} {
+		if l := s.leases[key{o, what}]; l != nil {
+			ready = append(ready, t.free(l)...)
+		}
+	}
+	return ready
+}
+
+// Alone reports whether a client's session has a lease of kind ALONE on a
+// directory.
+func (t *Table) Alone(id ID, client uint64, o ids.Object, now int64) bool {
+	return t.Valid(id, client, now) && t.sessions[id].leases[key{o, pb.Grant_ALONE}] != nil
+}
+
 // Share begins what a session (0: nobody's) reads of directories' names, or
 // does to them: from then until End no other session is alone in them, and none
 // was once the change is Ready. Where the session itself is alone in all of

@@ -11,9 +11,9 @@ import (
 // Change is an operation from when its touches are known until it is committed
 // and readable (or given up): so long nobody gets a lease on what it touches.
 type Change struct {
-	keys     []key
-	unlinked []ids.Object
-	holders  []uint64
+	keys     set[key]
+	unlinked set[ids.Object]
+	holders  []tree.Holder
 	pending  int
 	ended    bool
 	// Tag is the server's, to find its operation again.
@@ -24,9 +24,40 @@ type Change struct {
 func (c *Change) Ready() bool { return c.pending == 0 }
 
 // Holders are the clients that said they have open what the change unlinks.
-func (c *Change) Holders() []uint64 { return c.holders }
+func (c *Change) Holders() []tree.Holder { return c.holders }
 
-func (c *Change) unlinks(o ids.Object) bool { return slices.Contains(c.unlinked, o) }
+func (c *Change) unlinks(o ids.Object) bool { return c.unlinked.has(o) }
+
+// set is a few things in their order, mostly; a batch of operations may touch
+// thousands.
+type set[T comparable] struct {
+	list  []T
+	index map[T]struct{} // once there are many
+}
+
+func (s *set[T]) has(x T) bool {
+	if s.index != nil {
+		_, has := s.index[x]
+		return has
+	}
+	return slices.Contains(s.list, x)
+}
+
+// add puts a thing in, and reports whether it is new.
+func (s *set[T]) add(x T) bool {
+	if s.has(x) {
+		return false
+	}
+	if s.list = append(s.list, x); s.index != nil {
+		s.index[x] = struct{}{}
+	} else if len(s.list) == 16 {
+		s.index = make(map[T]struct{}, 64)
+		for _, y := range s.list {
+			s.index[y] = struct{}{}
+		}
+	}
+	return true
+}
 
 // Begin starts a change by a session (except, 0 for none; it keeps its leases)
 // or adds touches to one begun (the evaluation after a wait may name others).
@@ -34,24 +65,22 @@ func (c *Change) unlinks(o ids.Object) bool { return slices.Contains(c.unlinked,
 // through Answer, Expire, Close or KeepAlive.
 func (t *Table) Begin(c *Change, touches []tree.Touch, except ID) (*Change, []Revocation) {
 	if c == nil {
-		c = &Change{keys: make([]key, 0, len(touches))}
+		c = &Change{keys: set[key]{list: make([]key, 0, len(touches))}}
 	}
 	var r revocations
 	for i := range touches {
 		touch := &touches[i]
 		k := key{touch.Object, touch.What}
-		if touch.Unlinked && !c.unlinks(k.object) {
-			c.unlinked = append(c.unlinked, k.object)
+		if touch.Unlinked && c.unlinked.add(k.object) {
 			t.unlinking[k.object]++
 			t.askOpeners(k, except)
 		}
 		obj := t.objects[k]
-		if !slices.Contains(c.keys, k) {
+		if c.keys.add(k) {
 			if obj == nil {
 				obj = &object{}
 				t.objects[k] = obj
 			}
-			c.keys = append(c.keys, k)
 			if obj.changes++; obj.changes == 1 {
 				obj.by = except
 			} else if obj.by != except {
@@ -88,18 +117,18 @@ func (t *Table) End(c *Change) {
 		return
 	}
 	c.ended = true
-	for _, k := range c.keys {
+	for _, k := range c.keys.list {
 		if obj := t.objects[k]; obj != nil {
 			obj.changes--
 			t.tidy(k, obj)
 		}
 	}
-	for _, o := range c.unlinked {
+	for _, o := range c.unlinked.list {
 		if t.unlinking[o]--; t.unlinking[o] == 0 {
 			delete(t.unlinking, o)
 		}
 	}
-	c.keys = nil
+	c.keys, c.unlinked.list = set[key]{}, nil
 }
 
 // Changing reports whether a change of the thing is under way, so that a

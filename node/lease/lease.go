@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/tree"
 )
 
 // Grant gives a session a lease, or renews it, and returns its serial. It
@@ -191,8 +192,8 @@ func (t *Table) Answer(id ID, serial uint64, held []ids.Object) (ready []*Change
 		}
 		for _, c := range l.waiters {
 			for _, o := range held {
-				if c.unlinks(o) && !slices.Contains(c.holders, s.client) {
-					c.holders = append(c.holders, s.client)
+				if h := (tree.Holder{Object: o, Client: s.client}); c.unlinks(o) && !slices.Contains(c.holders, h) {
+					c.holders = append(c.holders, h)
 				}
 			}
 		}

@@ -292,8 +292,8 @@ func TestHolders_AreAskedAtAnUnlink(t *testing.T) {
 		t.Fatalf("an unlink does not ask who has the file open: %v", revs)
 	}
 	table.Answer(reader, revs[0].Serial, []ids.Object{o})
-	if got := fmt.Sprint(unlink.Holders()); got != "[1]" {
-		t.Errorf("holders %s, want [1]", got)
+	if got := fmt.Sprint(unlink.Holders()); got != fmt.Sprint([]tree.Holder{{Object: o, Client: 1}}) {
+		t.Errorf("holders %s, want client 1 of %v", got, o)
 	}
 	if !table.Opened(reader, objectN(2)) {
 		t.Error("nothing is under way, and an open is told to wait")
@@ -414,7 +414,7 @@ func TestHolders_IncludeSessionsOfItsDirectory(t *testing.T) {
 			t.Fatalf("earlier %v: %d revocations, want one", earlier, len(revs))
 		}
 		table.Answer(s, revs[0].Serial, []ids.Object{file})
-		if h := unlink.Holders(); !unlink.Ready() || len(h) != 1 || h[0] != 7 {
+		if h := unlink.Holders(); !unlink.Ready() || len(h) != 1 || h[0] != (tree.Holder{Object: file, Client: 7}) {
 			t.Errorf("earlier %v: the holders are %v, want 7; ready: %v", earlier, h, unlink.Ready())
 		}
 	}

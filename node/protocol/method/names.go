@@ -1,10 +1,24 @@
 package method
 
-import "cartwheel.dev/node/protocol/pb"
+import (
+	"slices"
+
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// Any reports whether something is so of an operation; of a batch, whether it is so
+// of an operation in it.
+func Any(o *pb.Operation, is func(*pb.Operation) bool) bool {
+	if b := o.GetBatch(); b != nil {
+		return slices.ContainsFunc(b.Operations, is)
+	}
+	return is(o)
+}
 
 // Names lists the objects that a client's operation names by ID. A user's client
 // shows a ticket for each that it has one for; a node checks each that it is
-// shown none for.
+// shown none for. Of a batch that is each object that an operation in it names and
+// none before that one makes.
 func Names(o *pb.Operation) []uint64 {
 	switch o := o.Op.(type) {
 	case *pb.Operation_Create:
@@ -27,8 +41,29 @@ func Names(o *pb.Operation) []uint64 {
 		return []uint64{o.Commit.Object}
 	case *pb.Operation_Hold:
 		return []uint64{o.Hold.Object}
+	case *pb.Operation_Batch:
+		return namedInBatch(o.Batch.GetOperations())
 	}
 	return nil
+}
+
+func namedInBatch(list []*pb.Operation) (out []uint64) {
+	known := make(map[uint64]struct{}, len(list)+1)
+	for _, o := range list {
+		if o.GetBatch() != nil {
+			continue // is refused
+		}
+		for _, n := range Names(o) {
+			if _, is := known[n]; !is {
+				known[n] = struct{}{}
+				out = append(out, n)
+			}
+		}
+		if made := o.GetCreate().GetObject(); made != 0 {
+			known[made] = struct{}{}
+		}
+	}
+	return out
 }
 
 // Ticket returns the ticket for an object among those that came with a request,

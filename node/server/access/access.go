@@ -31,6 +31,9 @@ type Peers interface {
 type Sessions interface {
 	// Valid answers nil where the session is the client's and lives.
 	Valid(session, client uint64) error
+	// Alone reports whether the session is the client's and has a directory
+	// exclusively.
+	Alone(session, client uint64, dir ids.Object) bool
 }
 
 // Reading checks rights at the objects themselves, and seals tickets for what a

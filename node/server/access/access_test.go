@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
@@ -36,6 +37,11 @@ func (sessions) Valid(session, client uint64) error {
 		return fault.E(fault.Unauthorized, "", "", "")
 	}
 	return nil
+}
+
+// Alone says that session 3 has directory 5 exclusively.
+func (s sessions) Alone(session, client uint64, dir ids.Object) bool {
+	return s.Valid(session, client) == nil && dir == 5
 }
 
 func newControl() *Control {

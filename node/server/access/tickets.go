@@ -32,7 +32,7 @@ func (c *Control) MayHave(w *identity.Who, o uint64, root, readable []byte) erro
 // that the user had their bytes. A hash gives no right to what it is the hash of.
 func (c *Control) MayNameChunks(w *identity.Who, o *pb.Operation) error {
 	h := Holder(w)
-	commit := o.GetCommit()
+	commit := o.GetCommit() // those of a batch name none
 	if create := o.GetCreate(); create != nil {
 		commit = create.Commit
 	}
@@ -78,6 +78,9 @@ func (c *Control) StampResult(who *reading.Asker, r *pb.Result) {
 	for _, a := range []*pb.Attr{r.Attr, r.Dir, r.NewDir} {
 		c.Reading.Stamp(who, a, chunk.Address{})
 	}
+	for _, part := range r.Results {
+		c.Reading.Stamp(who, part.Attr, chunk.Address{})
+	}
 }
 
 // Owned returns tickets that a user had the bytes of chunks. A ticket is empty
@@ -117,15 +120,26 @@ func (c *Control) Unproven(who *reading.Asker, req *pb.OperateRequest) *Unproven
 	return &u
 }
 
-// unreached lists what an operation names that its user shows no ticket for. The
-// directory of an object that is made apart has checks of its own.
+// unreached lists what an operation names that its user shows no ticket for, and
+// that is no directory which the request's session has exclusively: no session gets
+// one that its user has not reached. The directory of an object that is made apart
+// has checks of its own.
 func (c *Control) unreached(who *reading.Asker, req *pb.OperateRequest) []ids.Object {
 	if who.Holder == nil || req.Operation.GetMakeObject() != nil {
 		return nil
 	}
+	ticketFor := func(o uint64) []byte { return method.Ticket(req.Tickets, o) }
+	if req.Operation.GetBatch() != nil {
+		shown := make(map[uint64][]byte, len(req.Tickets))
+		for _, t := range req.Tickets {
+			shown[t.Object] = t.Ticket
+		}
+		ticketFor = func(o uint64) []byte { return shown[o] }
+	}
 	var out []ids.Object
 	for _, o := range method.Names(req.Operation) {
-		if id := ids.Object(o); !c.Reading.HasReached(who, id, method.Ticket(req.Tickets, o)) {
+		id := ids.Object(o)
+		if !c.Reading.HasReached(who, id, ticketFor(o)) && !(req.Session != 0 && c.Sessions.Alone(req.Session, who.Client, id)) {
 			out = append(out, id)
 		}
 	}

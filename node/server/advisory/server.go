@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/lock"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/identity"
@@ -110,13 +111,15 @@ func (s *Server) FollowRole(r *replica.Role, led bool) {
 // lock protected may have changed, and the client has not heard of it yet. The
 // loop calls it on its own goroutine.
 func (s *Server) MayCommit(op *operate.Operation) error {
-	commit := op.Op.GetCommit()
-	if commit == nil || op.Client == 0 {
+	commits := func(o *pb.Operation) bool { return o.GetCommit() != nil }
+	if op.Client == 0 || !method.Any(op.Op, commits) {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.table.Lost(op.Client, op.Session, ids.Object(commit.Object)) {
+	if !method.Any(op.Op, func(o *pb.Operation) bool {
+		return commits(o) && s.table.Lost(op.Client, op.Session, ids.Object(o.GetCommit().Object))
+	}) {
 		return nil
 	}
 	return fault.E(fault.LostLock, "advisory.MayCommit", "", "a lock on the file was lost: what it protected may have changed")

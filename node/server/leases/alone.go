@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/lease"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
 
@@ -33,6 +34,49 @@ func (s *Sessions) GrantAlone(id uint64, epoch ids.Epoch, dir ids.Object) *pb.Gr
 	return &pb.Grant{Object: uint64(dir), What: pb.Grant_ALONE, Serial: serial, Session: id, Epoch: uint64(epoch)}
 }
 
+// Born implements operate.Leases.
+func (s *Sessions) Born(id uint64, epoch ids.Epoch, dirs []ids.Object) (out []*pb.Grant) {
+	p := s.o.Published(dirs[0].Slice())
+	now := s.now()
+	if !p.Serves(time.Duration(now)) {
+		return nil
+	}
+	s.mu.Lock()
+	if l := s.live[lease.ID(id)]; l != nil && int64(p.Until()) >= l.end {
+		for _, o := range dirs {
+			names, alone, ok := s.table.Born(lease.ID(id), o, now)
+			if !ok {
+				continue
+			}
+			out = append(out, &pb.Grant{Object: uint64(o), What: pb.Grant_NAMES, Serial: names, Session: id, Epoch: uint64(epoch)},
+				&pb.Grant{Object: uint64(o), What: pb.Grant_ALONE, Serial: alone, Session: id, Epoch: uint64(epoch)})
+		}
+	}
+	evicted := s.table.Evict()
+	s.mu.Unlock()
+	s.send(evicted)
+	return out
+}
+
+// Unborn implements operate.Leases.
+func (s *Sessions) Unborn(grants []*pb.Grant) {
+	s.mu.Lock()
+	var ready []*lease.Change
+	for _, g := range grants {
+		ready = append(ready, s.table.Unborn(lease.ID(g.Session), ids.Object(g.Object))...)
+	}
+	s.mu.Unlock()
+	run(ready)
+}
+
+// Alone reports whether a client's session has a directory exclusively. Its user
+// has reached the directory then.
+func (s *Sessions) Alone(id, client uint64, dir ids.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Alone(lease.ID(id), client, dir, s.now())
+}
+
 // Share begins a read or a change of directories' names by a session; 0: by no
 // session. Where another session has one of them exclusively, its client is asked
 // to publish what it made there. Share is then not ready, and calls then once the
@@ -49,7 +93,7 @@ func (s *Sessions) Share(id uint64, dirs []ids.Object, then func()) (mark uint64
 	mark = s.mark
 	s.marks[mark] = c
 	if ready = c.Ready(); !ready {
-		c.Tag = &waiting{then: func([]uint64) { then() }}
+		c.Tag = &waiting{then: func([]tree.Holder) { then() }}
 	}
 	s.mu.Unlock()
 	s.send(revocations)

@@ -67,7 +67,7 @@ type living struct {
 }
 
 // waiting is the Tag of a change that waits.
-type waiting struct{ then func(holders []uint64) }
+type waiting struct{ then func(holders []tree.Holder) }
 
 // New returns a Sessions without sessions.
 func New(o Options) *Sessions {
@@ -166,7 +166,7 @@ func (s *Sessions) Opened(id uint64, object ids.Object) bool {
 }
 
 // Change implements operate.Leases.
-func (s *Sessions) Change(_ ids.Slice, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool) {
+func (s *Sessions) Change(_ ids.Slice, except uint64, touched []tree.Touch, then func(holders []tree.Holder)) (mark uint64, ready, far bool) {
 	if plant.On(plant.SessionAsksNobody) {
 		return 0, true, false
 	}

@@ -32,7 +32,16 @@ func newAdmission(count, bytes int) *admission {
 	return &admission{count: count, bytes: bytes, clients: map[uint64]*load{}, slices: map[ids.Slice]*load{}}
 }
 
-func (o *Operation) bytes() int { return operationBytes + len(o.Body) }
+// partBytes is what one operation of a batch costs beside its content and values.
+const partBytes = 1 << 10
+
+func (o *Operation) bytes() int {
+	n := operationBytes + len(o.Body)
+	for _, p := range o.Op.GetBatch().GetOperations() {
+		n += partBytes + len(p.GetSetXattr().GetValue()) + len(p.GetCreate().GetTarget())
+	}
+	return n
+}
 
 // take admits an operation, or says why not.
 func (a *admission) take(op *Operation) error {

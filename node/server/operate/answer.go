@@ -25,6 +25,14 @@ func (l *Loop) finish(op *Operation, a Answer) {
 		l.o.Leases.Changed(op.change)
 		op.change = 0
 	}
+	if len(op.born) > 0 {
+		if a.Result != nil {
+			a.Grants = op.born
+		} else {
+			l.o.Leases.Unborn(op.born)
+		}
+		op.born = nil
+	}
 	if op.admitted {
 		op.admitted = false
 		l.admission.give(op)

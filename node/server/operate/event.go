@@ -35,7 +35,7 @@ type event struct {
 	epoch    ids.Epoch
 	rows     []geoconfig.SliceRow
 	call     func()
-	holders  []uint64
+	holders  []tree.Holder
 	bytes    int // of the entries in messages
 }
 
@@ -60,6 +60,7 @@ type Operation struct {
 	// Principal acts; Trusted as in tree.Context.
 	Principal tree.Principal
 	Trusted   bool
+	OnlyMade  bool   // as in tree.Context
 	User      string // whose holds are bounded; empty: a node's
 	// Admit is asked when the operation is about to be ordered, after it has
 	// waited for what was in its way; an error ends it. It must not block. Nil
@@ -73,11 +74,12 @@ type Operation struct {
 
 // underway is what the loop knows of an operation that it has taken up.
 type underway struct {
-	holders []uint64     // clients that have the object open, from revocations
-	change  uint64       // of the Leases, while one is under way; 0: none
-	freed   bool         // the revocations are answered: the leases are marked
-	touched []tree.Touch // what change marks
-	outcome tree.Outcome // while proposed
+	holders []tree.Holder // clients that have what it unlinks open, from revocations
+	born    []*pb.Grant   // leases on directories that it makes
+	change  uint64        // of the Leases, while one is under way; 0: none
+	freed   bool          // the revocations are answered: the leases are marked
+	touched []tree.Touch  // what change marks
+	outcome tree.Outcome  // while proposed
 	serial  ids.Serial
 	blocked tree.Intent // the intent that it waits for
 	since   replica.Time
@@ -101,6 +103,8 @@ type Answer struct {
 	Across bool
 	Err    error
 	Cost   Cost
+	// Grants are leases that were given with Result, on directories that it made.
+	Grants []*pb.Grant
 }
 
 // Cost is what an operation waited for, for traces.

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"slices"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -9,6 +10,7 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/tree"
@@ -44,7 +46,7 @@ func (l *Loop) operate(op *Operation) {
 	}
 	op.outcome = tree.Evaluate(s.view, l.inline, tree.Context{
 		Slice: s.id, Serial: serial, Time: at, Node: l.o.Self, Client: client, Number: op.Number,
-		Principal: op.Principal, Trusted: op.Trusted, Holders: op.holders, Closed: s.row != nil && s.row.Closed,
+		Principal: op.Principal, Trusted: op.Trusted, Holders: clientsOf(op), HeldBy: op.holders, OnlyMade: op.OnlyMade, Closed: s.row != nil && s.row.Closed,
 	}, op.Op, op.Body)
 	switch out := &op.outcome; {
 	case out.Err != nil:
@@ -61,6 +63,20 @@ func (l *Loop) operate(op *Operation) {
 	default:
 		l.propose(s, op, serial, at)
 	}
+}
+
+// clientsOf lists the clients that have open what an operation unlinks, where that
+// is one object.
+func clientsOf(op *Operation) (out []uint64) {
+	if len(op.holders) == 0 || op.Op.GetBatch() != nil {
+		return nil
+	}
+	for _, h := range op.holders {
+		if !slices.Contains(out, h.Client) {
+			out = append(out, h.Client)
+		}
+	}
+	return out
 }
 
 // refuse says why this node does not act for the slice, or nil.
@@ -179,7 +195,7 @@ func (l *Loop) free(s *slice, op *Operation) bool {
 		op.change = 0
 	}
 	// touched shares memory with the request at most, which outlives the mark.
-	mark, ready, far := l.o.Leases.Change(s.id, op.Session, touched, func(holders []uint64) {
+	mark, ready, far := l.o.Leases.Change(s.id, op.Session, touched, func(holders []tree.Holder) {
 		l.in.put(event{kind: eventFreed, op: op, holders: holders})
 	})
 	op.change, op.freed, op.touched = mark, ready, touched
@@ -234,9 +250,12 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 		}
 	}
 	data := tree.AppendData(make([]byte, 0, tree.DataSize(out.Mutations, out.Inline)), out.Mutations, out.Inline)
-	if len(data) > replica.MaxEntryBytes {
+	if len(data)+op.outcome.Beside > replica.MaxEntryBytes {
 		l.finish(op, Answer{Err: fault.E(fault.TooLarge, "operate.Operate", "", "the operation is too large for one entry")})
 		return
+	}
+	if len(out.Alone) > 0 && op.Session != 0 {
+		op.born = l.o.Leases.Born(op.Session, s.row.Epoch, out.Alone)
 	}
 	l.wait(op, replica.Entry{Slice: s.id, Serial: serial, Time: at, Client: op.Client, Number: op.Number, Lowest: op.Lowest,
 		Result: encoded, Data: data, Chunks: out.Needs, Level: l.level(s, op.Level)})
@@ -259,7 +278,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 // is ordered and not applied yet does not count.
 func (l *Loop) mayHold(s *slice, op *Operation) error {
 	h := l.holds
-	if op.User == "" || h.limit == 0 || !takesHold(op.Op) {
+	if op.User == "" || h.limit == 0 || !method.Any(op.Op, takesHold) {
 		return nil
 	}
 	if err := h.count(s.id, Committed(l.o.Meta, s.id)); err != nil {
@@ -282,7 +301,7 @@ func (l *Loop) room(op *Operation) error {
 	if op.Internal {
 		return nil
 	}
-	return l.o.Disk.Room(tree.DataSize(op.outcome.Mutations, op.outcome.Inline) + frameBytes)
+	return l.o.Disk.Room(tree.DataSize(op.outcome.Mutations, op.outcome.Inline) + op.outcome.Beside + frameBytes)
 }
 
 // wait proposes an entry whose reply is the operation's.
@@ -312,7 +331,8 @@ func (l *Loop) level(s *slice, asked uint32) uint32 {
 // grows reports whether an operation needs space: with a full disk, what frees
 // some goes on.
 func grows(op *Operation) bool {
-	o := op.Op
-	return !op.Internal && (o.GetCreate() != nil || o.GetMakeObject() != nil || o.GetCommit() != nil || o.GetLink() != nil ||
-		o.GetLinkName() != nil || o.GetSetXattr() != nil && !o.GetSetXattr().Remove)
+	return !op.Internal && method.Any(op.Op, func(o *pb.Operation) bool {
+		return o.GetCreate() != nil || o.GetMakeObject() != nil || o.GetCommit() != nil || o.GetLink() != nil ||
+			o.GetLinkName() != nil || o.GetSetXattr() != nil && !o.GetSetXattr().Remove
+	})
 }

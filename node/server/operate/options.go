@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
@@ -31,9 +32,14 @@ type Leases interface {
 	// granted on it, and returns the mark. Where other sessions than except
 	// hold leases on it, ready is false, and then is called, from any
 	// goroutine, once they have given them up or ended.
-	Change(slice ids.Slice, except uint64, touched []tree.Touch, then func(holders []uint64)) (mark uint64, ready, far bool)
+	Change(slice ids.Slice, except uint64, touched []tree.Touch, then func(holders []tree.Holder)) (mark uint64, ready, far bool)
 	// Changed takes the mark away: the change is applied, or will not be.
 	Changed(mark uint64)
+	// Born gives a session leases of kinds NAMES and ALONE on directories of one
+	// slice that are about to be made, and returns those that it could give. Nobody
+	// else can know of the directories yet. Unborn takes them back.
+	Born(session uint64, epoch ids.Epoch, dirs []ids.Object) []*pb.Grant
+	Unborn(grants []*pb.Grant)
 	// Void drops all leases and locks of a slice: this node acts no more.
 	Void(slice ids.Slice)
 }

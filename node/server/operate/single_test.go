@@ -180,11 +180,13 @@ func (f *fragile) PutInline([]tree.Chunk) error {
 
 type noLeases struct{}
 
-func (noLeases) Change(ids.Slice, uint64, []tree.Touch, func([]uint64)) (uint64, bool, bool) {
+func (noLeases) Change(ids.Slice, uint64, []tree.Touch, func([]tree.Holder)) (uint64, bool, bool) {
 	return 1, true, false
 }
-func (noLeases) Changed(uint64) {}
-func (noLeases) Void(ids.Slice) {}
+func (noLeases) Changed(uint64)                                   {}
+func (noLeases) Born(uint64, ids.Epoch, []ids.Object) []*pb.Grant { return nil }
+func (noLeases) Unborn([]*pb.Grant)                               {}
+func (noLeases) Void(ids.Slice)                                   {}
 
 type noNetwork struct{}
 

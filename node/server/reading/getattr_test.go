@@ -65,7 +65,7 @@ func TestGetAttr_OpensNothingThatIsAboutToGo(t *testing.T) {
 	who := b.within(node())
 	opening := &pb.GetAttrRequest{Object: uint64(f), Opening: true}
 	touch := tree.Touch{Object: f, What: pb.Grant_FILE, Unlinked: true}
-	mark, ready, _ := b.sessions.Change(rootSlice, 0, []tree.Touch{touch}, func([]uint64) {})
+	mark, ready, _ := b.sessions.Change(rootSlice, 0, []tree.Touch{touch}, func([]tree.Holder) {})
 	if !ready {
 		t.Fatal("the change waits for a lease")
 	}

@@ -47,6 +47,10 @@ func (s *Operations) answer(r *wire.Request, who *reading.Asker, op *operate.Ope
 
 // grantOwn gives the caller's session a lease on a file that it made or opened.
 func (s *Operations) grantOwn(op *operate.Operation, out *pb.OperateResponse, a operate.Answer) {
+	if b := op.Op.GetBatch(); b != nil && op.Session != 0 {
+		s.grantBatch(op, b, out, a)
+		return
+	}
 	create, apart := op.Op.GetCreate(), op.Op.GetMakeObject()
 	if create.GetOpen() && op.Session != 0 && out.Result.Kind == 0 && out.Result.Attr != nil {
 		s.Leases.Opened(op.Session, ids.Object(out.Result.Attr.Object))
@@ -65,6 +69,38 @@ func (s *Operations) grantOwn(op *operate.Operation, out *pb.OperateResponse, a 
 	if dir != 0 && (create.GetAlone() || apart.GetAlone()) {
 		if g := s.Leases.GrantAlone(op.Session, a.Epoch, dir); g != nil {
 			out.Grants = append(out.Grants, g)
+		}
+	}
+}
+
+// grantBatch gives the caller's session the leases on what it made with a batch:
+// files that it opens, and directories. Those that it has exclusively were given
+// before anybody knew of them; a repeated answer gives them as any other would.
+func (s *Operations) grantBatch(op *operate.Operation, b *pb.Batch, out *pb.OperateResponse, a operate.Answer) {
+	out.Grants = a.Grants
+	for i, r := range out.Result.Results[:min(len(out.Result.Results), len(b.Operations))] {
+		create := b.Operations[i].GetCreate()
+		if create == nil || r.Kind != 0 || r.Attr == nil {
+			continue
+		}
+		o, what, dir := ids.Object(r.Attr.Object), pb.Grant_FILE, r.Attr.Mode&tree.TypeMask == tree.TypeDir
+		switch {
+		case dir && create.Alone && a.Result != nil:
+			continue
+		case dir:
+			what = pb.Grant_NAMES
+		case !create.Open:
+			continue
+		default:
+			s.Leases.Opened(op.Session, o)
+		}
+		if g := s.Leases.Grant(op.Session, o.Slice(), a.Epoch, o, what); g != nil {
+			out.Grants = append(out.Grants, g)
+		}
+		if dir && create.Alone {
+			if g := s.Leases.GrantAlone(op.Session, a.Epoch, o); g != nil {
+				out.Grants = append(out.Grants, g)
+			}
 		}
 	}
 }

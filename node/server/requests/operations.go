@@ -138,7 +138,9 @@ func (s *Operations) orderShared(op *operate.Operation, mark *uint64) {
 
 // namedDirectories lists the directories whose names an operation depends on.
 func namedDirectories(o *pb.Operation) []ids.Object {
-	switch o := o.Op.(type) {
+	switch o := o.GetOp().(type) {
+	case *pb.Operation_Batch:
+		return directoriesOfBatch(o.Batch.GetOperations())
 	case *pb.Operation_Create:
 		return []ids.Object{ids.Object(o.Create.Dir)}
 	case *pb.Operation_LinkName:
@@ -154,6 +156,22 @@ func namedDirectories(o *pb.Operation) []ids.Object {
 		return []ids.Object{ids.Object(o.Rename.Dir), ids.Object(o.Rename.NewDir)}
 	}
 	return nil
+}
+
+func directoriesOfBatch(list []*pb.Operation) (out []ids.Object) {
+	known := map[ids.Object]struct{}{}
+	for _, o := range list {
+		if o.GetBatch() != nil {
+			continue // is refused
+		}
+		for _, dir := range namedDirectories(o) {
+			if _, is := known[dir]; !is {
+				known[dir] = struct{}{}
+				out = append(out, dir)
+			}
+		}
+	}
+	return out
 }
 
 // operation makes the loop's operation of the request of a client, or of a node,
@@ -189,12 +207,18 @@ func (s *Operations) operation(w *identity.Who, req *pb.OperateRequest) (*operat
 	if err := s.Access.MayNameChunks(w, req.Operation); err != nil {
 		return nil, nil, err
 	}
+	out.OnlyMade = access.Holder(w) != nil
 	who := s.Access.Asker(w, &pb.ReadHeader{Principal: req.Principal})
 	return out, &who, nil
 }
 
 // checkCues refuses an object whose cues no path can spell.
 func checkCues(o *pb.Operation) error {
+	for _, part := range o.GetBatch().GetOperations() {
+		if err := cue.Check(part.GetCreate().GetCues()); err != nil {
+			return err
+		}
+	}
 	if create := o.GetCreate(); create != nil {
 		return cue.Check(create.Cues)
 	}
