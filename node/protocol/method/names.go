@@ -20,7 +20,7 @@ func Any(o *pb.Operation, is func(*pb.Operation) bool) bool {
 // shown none for. Of a batch that is each object that an operation in it names and
 // none before that one makes.
 func Names(o *pb.Operation) []uint64 {
-	switch o := o.Op.(type) {
+	switch o := o.GetOp().(type) {
 	case *pb.Operation_Create:
 		return []uint64{o.Create.Dir}
 	case *pb.Operation_MakeObject:
