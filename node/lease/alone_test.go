@@ -164,3 +164,85 @@ func TestGrantAlone_ExcludesReaders(t *testing.T) {
 		}
 	})
 }
+
+// TestBorn_IsLeasedBeforeAnybodyKnows leases a directory before it is made, to a
+// session that is about to make it.
+func TestBorn_IsLeasedBeforeAnybodyKnows(t *testing.T) {
+	table, a, b := pairOf(t)
+	own, _ := table.Share(dir, a, 1) // the operation that makes it names it
+	names, alone, ok := table.Born(a, dir[0], 1)
+	if !ok || names == 0 || alone <= names || !table.Alone(a, 1, dir[0], 1) {
+		t.Fatalf("got serials %d and %d, %v", names, alone, ok)
+	}
+	table.End(own)
+	if _, ok := table.Grant(b, dir[0], pb.Grant_NAMES, 1); ok || table.Alone(b, 2, dir[0], 1) || table.Alone(a, 2, dir[0], 1) || table.Alone(a, 1, dir[0], length) {
+		t.Error("another session, another client or a session that has ended has the directory too")
+	}
+	share, r := table.Share(dir, b, 2)
+	if share.Ready() || len(r) != 1 || r[0].Session != a || r[0].Serial <= alone {
+		t.Fatalf("another session reads it beside who made it: %+v", r)
+	}
+	if _, _, ok := table.Born(a, dir[0], 2); ok {
+		t.Error("a directory is born twice")
+	}
+	if ready := table.Unborn(a, dir[0]); len(ready) != 1 || !share.Ready() {
+		t.Error("it is not made after all, and a reader still waits")
+	}
+	table.End(share)
+	if _, leases := table.Len(); leases != 0 || len(table.objects) != 0 {
+		t.Errorf("%d leases and %d objects are left", leases, len(table.objects))
+	}
+	if ready := table.Unborn(a, dir[0]); len(ready) != 0 {
+		t.Error("what was not born ends")
+	}
+}
+
+// TestBorn_RefusesWhatOthersHaveToDoWith gives no lease without a session or room,
+// nor on an object that another session has a lease on or changes.
+func TestBorn_RefusesWhatOthersHaveToDoWith(t *testing.T) {
+	for name, prepare := range map[string]func(table *Table, a, b ID) ID{
+		"no session":       func(_ *Table, _, _ ID) ID { return 0 },
+		"another's lease":  func(table *Table, a, b ID) ID { table.Grant(b, dir[0], pb.Grant_NAMES, 1); return a },
+		"another's change": func(table *Table, a, b ID) ID { table.Share(dir, b, 1); return a },
+		"a full table":     func(table *Table, a, _ ID) ID { table.config.MaxLeases = 1; return a },
+		"a sated user": func(table *Table, a, _ ID) ID {
+			table.Charge(a, "u")
+			table.Grant(a, objectN(9), pb.Grant_FILE, 1)
+			table.config.MaxUserLeases = 1
+			return a
+		},
+		"an ended session":   func(table *Table, a, _ ID) ID { table.Close(a, 1); return a },
+		"a lapsed session":   func(table *Table, a, _ ID) ID { table.sessions[a].end = 1; return a },
+		"its own lease":      func(table *Table, a, _ ID) ID { table.GrantAlone(a, dir[0], 1); return a },
+		"changes of several": func(table *Table, a, b ID) ID { table.Share(dir, a, 1); table.Share(dir, b, 1); return a },
+	} {
+		table, a, b := pairOf(t)
+		if _, _, ok := table.Born(prepare(table, a, b), dir[0], 1); ok {
+			t.Errorf("%s: it is leased", name)
+		}
+	}
+}
+
+// TestBegin_TakesThousandsOfTouches begins and ends a change as large as a batch.
+func TestBegin_TakesThousandsOfTouches(t *testing.T) {
+	table, a, b := pairOf(t)
+	table.config.MaxLeases = 1000
+	var touches []tree.Touch
+	for i := range 100 {
+		o := objectN(10 + i)
+		touches = append(touches, tree.Touch{Object: o, What: pb.Grant_FILE, Unlinked: true}, tree.Touch{Object: o, What: pb.Grant_FILE})
+		table.Grant(b, o, pb.Grant_FILE, 1)
+	}
+	c, r := table.Begin(nil, touches, a)
+	if len(r) != 1 || len(r[0].Items) != 100 || len(c.keys.list) != 100 || len(c.unlinked.list) != 100 {
+		t.Fatalf("%d revocations, %d things, %d to unlink", len(r), len(c.keys.list), len(c.unlinked.list))
+	}
+	table.Answer(b, r[0].Serial, []ids.Object{objectN(20), objectN(30), objectN(9999)})
+	if h := c.Holders(); !c.Ready() || len(h) != 2 || h[0] != (tree.Holder{Object: objectN(20), Client: 2}) {
+		t.Errorf("the holders are %v; ready: %v", h, c.Ready())
+	}
+	table.End(c)
+	if len(table.objects) != 0 || len(table.unlinking) != 0 {
+		t.Errorf("%d objects and %d removals are left", len(table.objects), len(table.unlinking))
+	}
+}

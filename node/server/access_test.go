@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -290,7 +291,7 @@ func (a *asker) look(x *bobs, name string) {
 func TestAccess_EveryRoleGetsWhatItMay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rows := append(methodRows(), operationRows()...)
+	rows := slices.Concat(methodRows(), operationRows(), batchRows())
 	listed := map[wire.Method]bool{}
 	for _, r := range rows {
 		listed[r.method] = true
