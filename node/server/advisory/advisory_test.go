@@ -228,6 +228,19 @@ func TestMayCommit_FailsAfterALockWasLost(t *testing.T) {
 	if err := commit(8, 1); err != nil {
 		t.Errorf("another client's commit: %v", err)
 	}
+	batch := func(objects ...uint64) error {
+		b := &pb.Batch{Operations: []*pb.Operation{{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{}}}}}
+		for _, o := range objects {
+			b.Operations = append(b.Operations, &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: o}}})
+		}
+		return r.MayCommit(&operate.Operation{Client: 7, Session: 1, Op: &pb.Operation{Op: &pb.Operation_Batch{Batch: b}}})
+	}
+	if err := batch(uint64(file)+1, uint64(file)); !fault.Is(err, fault.LostLock) {
+		t.Errorf("got %v for a batch with a commit after the lock was lost, want LostLock", err)
+	}
+	if err := batch(uint64(file) + 1); err != nil {
+		t.Errorf("a batch with a commit of another file: %v", err)
+	}
 }
 
 func TestHolds_ReleaseOnlyWhatAbsentClientsHold(t *testing.T) {

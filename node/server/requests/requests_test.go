@@ -35,6 +35,10 @@ func TestNamedDirectories_AreThoseWhoseNamesChange(t *testing.T) {
 		{"rename", &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: 3, NewDir: 4}}}, []ids.Object{3, 4}},
 		{"rename within a directory", &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: 3, NewDir: 3}}}, []ids.Object{3}},
 		{"commit", &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: 3}}}, nil},
+		{"batch", &pb.Operation{Op: &pb.Operation_Batch{Batch: &pb.Batch{Operations: []*pb.Operation{
+			{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: 3}}}, nil, {Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: 5}}},
+			{Op: &pb.Operation_Batch{Batch: &pb.Batch{Operations: []*pb.Operation{{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: 6}}}}}}},
+			{Op: &pb.Operation_Create{Create: &pb.Create{Dir: 3, Object: 4}}}, {Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: 4, NewDir: 3}}}}}}}, []ids.Object{3, 4}},
 	} {
 		if got := namedDirectories(c.op); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
@@ -60,5 +64,23 @@ func TestRefuseOwnStep_TakesStepsOfOtherSlices(t *testing.T) {
 		if err := refuseOwnStep(c.req); fault.Is(err, fault.Permission) != c.refused {
 			t.Errorf("%s: got %v, want it refused: %v", c.name, err, c.refused)
 		}
+	}
+}
+
+func TestCheckCues_LooksIntoBatches(t *testing.T) {
+	create := func(level uint32) *pb.Operation {
+		return &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Cues: &pb.Cues{RepLevel: level}}}}
+	}
+	batch := func(list ...*pb.Operation) *pb.Operation {
+		return &pb.Operation{Op: &pb.Operation_Batch{Batch: &pb.Batch{Operations: list}}}
+	}
+	if err := checkCues(batch(create(2), create(0))); err != nil {
+		t.Errorf("a batch with cues that paths can spell: %v", err)
+	}
+	if err := checkCues(create(1000)); err == nil {
+		t.Fatal("a cue that no path can spell is taken")
+	}
+	if err := checkCues(batch(create(2), create(1000))); err == nil {
+		t.Error("in a batch, a cue that no path can spell is taken")
 	}
 }
