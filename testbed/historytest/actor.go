@@ -3,6 +3,7 @@ package historytest
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -59,9 +60,12 @@ type actor struct {
 	lost atomic.Bool
 
 	nodes map[string]mount.Inode // of files and directories, by name
-	known []mount.Entry          // objects that may be linked
-	avoid map[string]bool        // files with a write of ours that may come yet
-	made  uint64
+	// places are the directories, and given the IDs for what batches make.
+	places [dirs]ids.Object
+	given  map[ids.Slice]given
+	known  []mount.Entry   // objects that may be linked
+	avoid  map[string]bool // files with a write of ours that may come yet
+	made   uint64
 }
 
 // meet looks up what the run works on.
@@ -83,6 +87,14 @@ func (a *actor) meet(ctx context.Context) error {
 			return err
 		}
 		a.nodes[name] = e.Node
+		for i := range dirs {
+			if name == dirName(i) {
+				a.places[i] = ids.Object(e.Attr.Ino)
+			}
+		}
+	}
+	if a.given == nil {
+		a.given = map[ids.Slice]given{}
 	}
 	return nil
 }
@@ -110,14 +122,16 @@ func (a *actor) one(ctx context.Context) {
 		a.write(ctx, f, a.rand.IntN(f.ranges))
 	case n < 68:
 		a.append(ctx)
-	case n < 82:
+	case n < 79:
 		a.create(ctx, at)
-	case n < 88:
+	case n < 84:
 		a.unlink(ctx, at)
-	case n < 95:
+	case n < 90:
 		a.rename(ctx, at, to)
-	default:
+	case n < 94:
 		a.link(ctx, at)
+	default:
+		a.batch(ctx, at)
 	}
 }
 
@@ -138,6 +152,8 @@ func (a *actor) outcomeOf(e *event, err error) outcome {
 		return unknown // no program of it was told anything
 	case err == nil:
 		return done
+	case errors.Is(err, errUnsaved):
+		return unknown
 	case kind == fault.Exists && (e.what == create || e.what == link):
 		return exists
 	case kind == fault.NotFound && (e.what == unlink || e.what == rename), (kind == fault.NotFound || kind == fault.Stale) && e.what == link:
@@ -338,7 +354,10 @@ func (a *actor) lookup(ctx context.Context, at int) {
 func (a *actor) unlink(ctx context.Context, at int) {
 	dir, name := a.cell(at)
 	a.run(ctx, event{object: namesObject, what: unlink, at: at}, func(ctx context.Context) error {
-		return a.fs.Unlink(ctx, mount.Caller{}, dir, name)
+		if err := a.fs.Unlink(ctx, mount.Caller{}, dir, name); err != nil {
+			return err
+		}
+		return a.saved(ctx, dir)
 	}, nil)
 }
 
@@ -346,8 +365,35 @@ func (a *actor) rename(ctx context.Context, at, to int) {
 	dir, name := a.cell(at)
 	newDir, newName := a.cell(to)
 	a.run(ctx, event{object: namesObject, what: rename, at: at, to: to}, func(ctx context.Context) error {
-		return a.fs.Rename(ctx, mount.Caller{}, dir, name, newDir, newName, 0)
+		if err := a.fs.Rename(ctx, mount.Caller{}, dir, name, newDir, newName, 0); err != nil {
+			return err
+		}
+		return a.saved(ctx, dir, newDir)
 	}, nil)
+}
+
+// errUnsaved is a change of names that a program was told of and that did not last:
+// nobody else saw it, or will.
+var errUnsaved = errors.New("what was done here is not saved")
+
+// saved waits until what was done to directories counts for others too. A client
+// that has them exclusively tells their active later; where it was cut off for
+// longer than its session, the active may have to refuse it.
+func (a *actor) saved(ctx context.Context, list ...mount.Inode) error {
+	if a.calm {
+		return nil
+	}
+	for _, dir := range list {
+		o, err := a.fs.OpenDir(ctx, mount.Caller{}, dir)
+		if err == nil {
+			err = a.fs.FsyncDir(ctx, mount.Caller{}, dir, o.Handle, false)
+			a.fs.ReleaseDir(dir, o.Handle)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUnsaved, err)
+		}
+	}
+	return nil
 }
 
 func (a *actor) link(ctx context.Context, at int) {
@@ -358,8 +404,10 @@ func (a *actor) link(ctx context.Context, at int) {
 	dir, name := a.cell(at)
 	var e mount.Entry
 	result := a.run(ctx, event{object: namesObject, what: link, at: at, ino: what.Attr.Ino}, func(ctx context.Context) (err error) {
-		e, err = a.fs.Link(ctx, mount.Caller{}, what.Node, dir, name)
-		return err
+		if e, err = a.fs.Link(ctx, mount.Caller{}, what.Node, dir, name); err != nil {
+			return err
+		}
+		return a.saved(ctx, dir)
 	}, nil)
 	if result == done {
 		a.know(e)

@@ -56,6 +56,8 @@ var namespace = porcupine.Model{
 // names takes one step on the names, and reports whether the outcome fits.
 func (e *event) names(s *cells) bool {
 	switch e.what {
+	case batch:
+		return e.together(s)
 	case lookup:
 		return s[e.at] == e.ino
 	case list:
@@ -161,6 +163,10 @@ func check(events []*event) (wrong, open []string) {
 		if e.result == unknown && (e.what == read || e.what == lookup || e.what == list || e.what == create) {
 			continue // it changed nothing; or made what nobody can name by itself
 		}
+		if e.result == unknown && e.what == batch {
+			by[e.object] = append(by[e.object], e.apart()...)
+			continue
+		}
 		by[e.object] = append(by[e.object], e)
 	}
 	objects := make([]string, 0, len(by))
@@ -214,8 +220,8 @@ func adopted(list, all []*event, try func([]*event) bool) {
 	var strange []sighting
 	made := map[uint64]bool{0: true}
 	for _, e := range list {
-		if e.what == create && e.result == done {
-			made[e.ino] = true
+		for _, ino := range e.makes() {
+			made[ino] = true
 		}
 	}
 	for _, e := range list {

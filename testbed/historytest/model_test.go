@@ -13,6 +13,15 @@ func at(call, ret int64, e event) *event {
 	return &e
 }
 
+// together is a batch of operations.
+func together(list ...event) event {
+	e := event{object: namesObject, what: batch}
+	for i := range list {
+		e.parts = append(e.parts, &list[i])
+	}
+	return e
+}
+
 func TestModels_TellGoodHistoriesFromBad(t *testing.T) {
 	w := func(v string) event { return event{object: "r0[0]", what: write, value: v} }
 	r := func(v string) event { return event{object: "r0[0]", what: read, value: v} }
@@ -54,6 +63,13 @@ func TestModels_TellGoodHistoriesFromBad(t *testing.T) {
 			at(3, 4, name(rename, 0, 4, 0, done)), at(5, 6, name(lookup, 4, 0, 7, done)), at(7, 8, name(lookup, 0, 0, 0, done))}},
 		{"a creation of unknown outcome is seen twice", true, []*event{at(1, never, name(create, 0, 0, 0, unknown)),
 			at(3, 4, name(lookup, 0, 0, 7, done)), at(5, 6, name(unlink, 0, 0, 0, done)), at(7, 8, name(lookup, 0, 0, 7, done))}},
+		{"a batch is done at once", false, []*event{at(1, 9, together(name(create, 0, 0, 7, done), name(rename, 0, 4, 0, done), name(unlink, 0, 0, 0, missing))),
+			at(2, 3, name(lookup, 0, 0, 0, done)), at(4, 5, name(lookup, 4, 0, 7, done))}},
+		{"a batch is seen in part", true, []*event{at(1, 9, together(name(create, 0, 0, 7, done), name(create, 1, 0, 8, done))),
+			at(2, 3, name(lookup, 0, 0, 7, done)), at(4, 5, name(lookup, 1, 0, 0, done))}},
+		{"a batch goes on behind one that did not happen", true, []*event{at(1, 2, together(name(create, 0, 0, 7, exists), name(create, 1, 0, 8, done)))}},
+		{"a batch of unknown outcome went so far", false, []*event{at(1, never, together(name(create, 0, 0, 7, unknown), name(create, 1, 0, 8, unknown))),
+			at(2, 3, name(lookup, 0, 0, 7, done)), at(4, 5, name(lookup, 1, 0, 0, done))}},
 		{"what nobody made is seen", true, []*event{at(3, 4, name(lookup, 0, 0, 7, done))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

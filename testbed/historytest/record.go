@@ -23,9 +23,10 @@ const (
 	rename             // a name to another
 	link               // a known object to a name
 	list               // a directory
+	batch              // several of names at once
 )
 
-var words = [...]string{"write", "read", "append", "create", "lookup", "unlink", "rename", "link", "list"}
+var words = [...]string{"write", "read", "append", "create", "lookup", "unlink", "rename", "link", "list", "batch"}
 
 func (w what) String() string { return words[w] }
 
@@ -44,10 +45,11 @@ type event struct {
 	client int
 	object string // the register, the log, or "names"
 	what   what
-	at, to int    // cells of names; the directory of a listing
-	value  string // of a register or log: written, or read
-	ino    uint64 // of a name: given, made or found
-	cells  cells  // of a listing: those of its directory
+	at, to int      // cells of names; the directory of a listing
+	value  string   // of a register or log: written, or read
+	ino    uint64   // of a name: given, made or found
+	cells  cells    // of a listing: those of its directory
+	parts  []*event // of a batch: those that ran; all, where that is not known
 	result outcome
 	call   int64
 	ret    int64
@@ -66,6 +68,11 @@ func (e *event) String() string {
 	}
 	fmt.Fprintf(&b, " client %d %s %v", e.client, e.object, e.what)
 	switch {
+	case e.what == batch:
+		for _, p := range e.parts {
+			fmt.Fprintf(&b, " [%v %d to %d: %x %s]", p.what, p.at, p.to, p.ino, outcomes[p.result])
+		}
+		b.WriteString(e.value)
 	case e.what == list:
 		fmt.Fprintf(&b, " %d: %x", e.at, e.cells[e.at*namesEach:(e.at+1)*namesEach])
 	case e.what == rename:
@@ -77,9 +84,11 @@ func (e *event) String() string {
 	default:
 		fmt.Fprintf(&b, " %s", e.value)
 	}
-	fmt.Fprintf(&b, " %s", [...]string{"(unknown)", "", "(exists)", "(missing)"}[e.result])
+	fmt.Fprintf(&b, " %s", outcomes[e.result])
 	return b.String()
 }
+
+var outcomes = [...]string{"(unknown)", "", "(exists)", "(missing)"}
 
 // recorder keeps the history. Its zero value is not of use: it needs a clock.
 type recorder struct {
