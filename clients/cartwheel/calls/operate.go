@@ -41,7 +41,7 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 	// was written under a lock that went with that session is refused.
 	under := map[ids.Node]uint64{}
 	resp, by, err := s.opt.Operator.Operate(ctx, o.Slice, req, o.Body, func(node ids.Node) uint64 {
-		if o.Op.GetCommit() == nil || under[node] == 0 {
+		if !method.Any(o.Op, func(p *pb.Operation) bool { return p.GetCommit() != nil }) || under[node] == 0 {
 			under[node] = s.opt.Sessions.With(ctx, node)
 		}
 		return under[node]
@@ -55,6 +55,9 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 	if r := resp.Result; s.opt.Tickets.IsUser() {
 		for _, a := range []*pb.Attr{r.GetAttr(), r.GetDir(), r.GetNewDir()} {
 			s.opt.Tickets.Learn(a)
+		}
+		for _, part := range r.GetResults() {
+			s.opt.Tickets.Learn(part.GetAttr())
 		}
 	}
 	return resp, by, nil
