@@ -8,9 +8,9 @@ import (
 )
 
 // Batch runs operations of root's on one slice in one entry of its log, past all
-// that this client has cached, as a client without a session would. Simulations do;
+// that a client has cached, as a client without a session would. Simulations do;
 // no mount does. The result tells what came of each operation that ran.
-func (c *Client) Batch(ctx context.Context, slice ids.Slice, b *pb.Batch) (*pb.Result, error) {
+func Batch(ctx context.Context, c *Client, slice ids.Slice, b *pb.Batch) (*pb.Result, error) {
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
 	return c.calls.Bare(out, slice, &pb.Operation{Op: &pb.Operation_Batch{Batch: b}})

@@ -37,6 +37,8 @@ const (
 	IntentForgetsParts Name = "intent-forgets-parts" // a decided intent ends before all are told
 	IntentAbortsOpen   Name = "intent-aborts-open"   // an intent of a living coordinator is given up, even if it is decided
 	IntentTakesNoLocks Name = "intent-takes-no-locks"
+	// Batches.
+	BatchRunsOn Name = "batch-runs-on" // a batch goes on behind an operation that meets a lock
 	// Sessions and leases.
 	SessionAsksNobody     Name = "session-asks-nobody" // changes do not wait for the leases of others
 	SessionGrantsInChange Name = "session-grants-in-change"
@@ -75,7 +77,7 @@ func All() []Name {
 		LedgerDropsRows, LedgerTrimsAhead, LedgerLosesLast, LedgerForgetsResults, JournalUnsynced, PackUnsynced, MetaUnflushed,
 		TransferLosesRows, TransferKeepsOld, TransferSkipsChunks, TransferForgetsResults,
 		TransferAppliesAhead, RemovalDropsOther,
-		IntentForgetsParts, IntentAbortsOpen, IntentTakesNoLocks,
+		IntentForgetsParts, IntentAbortsOpen, IntentTakesNoLocks, BatchRunsOn,
 		SessionAsksNobody, SessionGrantsInChange, SessionEndsEarly, SessionYieldsAtOnce,
 		ClientCountsFromAnswer, ClientRetriesAnew, ClientKeepsRevoked,
 		WritelogSettlesAll, WritelogDropsLive, WritelogTurnsRound, RecoverOverNewer,

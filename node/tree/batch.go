@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -82,6 +83,9 @@ func evaluateBatch(v View, n Nodes, c *Context, op *pb.Operation, body []byte) O
 		var held blocked
 		switch {
 		case err == nil:
+			continue
+		case errors.As(err, &held) && plant.On(plant.BatchRunsOn):
+			b.results = append(b.results, &pb.Result{})
 			continue
 		case errors.As(err, &held) && len(b.results) == 0:
 			return Outcome{Blocked: Intent(held)}

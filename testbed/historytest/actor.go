@@ -105,36 +105,6 @@ func (a *actor) unique() uint64 {
 	return uint64(a.id+1)<<32 | a.made
 }
 
-// one runs one operation of the mix.
-func (a *actor) one(ctx context.Context) {
-	f := registers()[a.rand.IntN(len(registers()))]
-	at, to := a.near(), a.near()
-	switch n := a.rand.IntN(100); {
-	case n < 20:
-		a.read(ctx, f)
-	case n < 32:
-		a.lookup(ctx, at)
-	case n < 38:
-		a.list(ctx, a.rand.IntN(dirs))
-	case n < 44:
-		a.readLog(ctx)
-	case n < 60:
-		a.write(ctx, f, a.rand.IntN(f.ranges))
-	case n < 68:
-		a.append(ctx)
-	case n < 79:
-		a.create(ctx, at)
-	case n < 84:
-		a.unlink(ctx, at)
-	case n < 90:
-		a.rename(ctx, at, to)
-	case n < 94:
-		a.link(ctx, at)
-	default:
-		a.batch(ctx, at)
-	}
-}
-
 // near draws a cell, most often of the actor's own directory, where it is
 // alone for a while then.
 func (a *actor) near() int {
@@ -372,28 +342,12 @@ func (a *actor) rename(ctx context.Context, at, to int) {
 	}, nil)
 }
 
-// errUnsaved is a change of names that a program was told of and that did not last:
-// nobody else saw it, or will.
-var errUnsaved = errors.New("what was done here is not saved")
-
-// saved waits until what was done to directories counts for others too. A client
-// that has them exclusively tells their active later; where it was cut off for
-// longer than its session, the active may have to refuse it.
+// saved waits until changes of names count, unless they do at once.
 func (a *actor) saved(ctx context.Context, list ...mount.Inode) error {
 	if a.calm {
 		return nil
 	}
-	for _, dir := range list {
-		o, err := a.fs.OpenDir(ctx, mount.Caller{}, dir)
-		if err == nil {
-			err = a.fs.FsyncDir(ctx, mount.Caller{}, dir, o.Handle, false)
-			a.fs.ReleaseDir(dir, o.Handle)
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", errUnsaved, err)
-		}
-	}
-	return nil
+	return saved(ctx, a.fs, list...)
 }
 
 func (a *actor) link(ctx context.Context, at int) {

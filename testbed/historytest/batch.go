@@ -3,20 +3,12 @@ package historytest
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/tree"
 )
-
-// batcher is a client that can have operations run in one entry. Where a mount is
-// none, its actor makes links in their place.
-type batcher interface {
-	Batch(ctx context.Context, slice ids.Slice, b *pb.Batch) (*pb.Result, error)
-}
-
-// given are object IDs of a slice for what batches make.
-type given struct{ next, left uint64 }
 
 const (
 	// numbersAsked is how many IDs an actor asks for, and mostParts bounds the
@@ -28,8 +20,8 @@ const (
 // batch has a few operations on names done at once. They are drawn without regard
 // to what there is, and some of them reach other slices.
 func (a *actor) batch(ctx context.Context, at int) {
-	by, ok := a.fs.(batcher)
-	if !ok {
+	by, ok := a.fs.(*cartwheel.Client)
+	if !ok { // a mount has no batches
 		a.link(ctx, at)
 		return
 	}
@@ -46,7 +38,7 @@ func (a *actor) batch(ctx context.Context, at int) {
 	}
 	var got *pb.Result
 	result := a.run(ctx, event{object: namesObject, what: batch, at: at, parts: parts}, func(ctx context.Context) (err error) {
-		if got, err = by.Batch(ctx, slice, b); err == nil && got.Kind != 0 {
+		if got, err = cartwheel.Batch(ctx, by, slice, b); err == nil && got.Kind != 0 {
 			err = fault.E(fault.Kind(got.Kind), "history.batch", "", got.Message)
 		}
 		return err
@@ -120,37 +112,4 @@ func (a *actor) within(slice ids.Slice) int {
 		at = a.rand.IntN(dirs * namesEach)
 	}
 	return at
-}
-
-// together takes the operations of a batch as steps of one.
-func (e *event) together(s *cells) bool {
-	for _, p := range e.parts {
-		if !p.names(s) {
-			return false
-		}
-	}
-	return true
-}
-
-// apart gives the operations of a batch of unknown outcome places of their own:
-// how far it went is not known.
-func (e *event) apart() []*event {
-	out := make([]*event, len(e.parts))
-	for i, p := range e.parts {
-		one := *p
-		one.call, one.ret, one.result = e.call, never, unknown
-		out[i] = &one
-	}
-	return out
-}
-
-// makes lists the objects that an event is known to make, if it happened.
-func (e *event) makes() (out []uint64) {
-	for _, p := range e.parts {
-		out = append(out, p.makes()...)
-	}
-	if e.what == create && (e.result == done || e.ino != 0) {
-		out = append(out, e.ino)
-	}
-	return out
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// namesObject is the object of every event on names.
-const namesObject = "names"
-
 // mostSteps bounds the search for an order of one object's operations; a search
 // that needs more says nothing. Steps are counted and not time, so that a
 // history has one verdict, however busy the machine is.
@@ -312,4 +309,37 @@ func explain(list []*event, info porcupine.LinearizationInfo) string {
 		fmt.Fprintf(&b, "  then? %v\n", e)
 	}
 	return b.String()
+}
+
+// together takes the operations of a batch as steps of one.
+func (e *event) together(s *cells) bool {
+	for _, p := range e.parts {
+		if !p.names(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// apart gives the operations of a batch of unknown outcome places of their own:
+// how far it went is not known.
+func (e *event) apart() []*event {
+	out := make([]*event, len(e.parts))
+	for i, p := range e.parts {
+		one := *p
+		one.call, one.ret, one.result = e.call, never, unknown
+		out[i] = &one
+	}
+	return out
+}
+
+// makes lists the objects that an event is known to make, if it happened.
+func (e *event) makes() (out []uint64) {
+	for _, p := range e.parts {
+		out = append(out, p.makes()...)
+	}
+	if e.what == create && (e.result == done || e.ino != 0) {
+		out = append(out, e.ino)
+	}
+	return out
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// namesObject is the object of every event on names.
+const namesObject = "names"
+
 // never is when an operation returns whose outcome is not known.
 const never = int64(1) << 62
 
@@ -139,3 +142,6 @@ func (r *recorder) problem(format string, args ...any) {
 		r.problems = append(r.problems, s)
 	}
 }
+
+// given are object IDs of a slice for what batches make.
+type given struct{ next, left uint64 }
