@@ -159,6 +159,32 @@ func TestBatch_LargestUnderWay(t *testing.T) {
 	}
 }
 
+// TestBatch_LargestInBytes sends more content than one entry takes, and the rest
+// again until all is there.
+func TestBatch_LargestInBytes(t *testing.T) {
+	t.Parallel()
+	b := newBatcher(t, servertest.Start(t, servertest.Options{Sites: []string{"a"}}))
+	body := make([]byte, 120*50_000)
+	var all []*pb.Operation
+	for i := range 120 {
+		copy(body[i*50_000:], fmt.Sprint("file ", i))
+		op := b.create(ids.RootObject, fmt.Sprintf("file%d", i), tree.TypeRegular|0o644)
+		op.GetCreate().Commit = &pb.Commit{Extents: []*pb.Extent{{Length: 50_000, Source: &pb.Extent_BodyOffset{BodyOffset: uint64(i) * 50_000}}}}
+		all = append(all, op)
+	}
+	rounds := 0
+	for rest := all; len(rest) > 0; rounds++ {
+		n := len(b.send(batchOf(rest...), body).Result.Results)
+		if n == 0 {
+			t.Fatalf("none of %d operations ran", len(rest))
+		}
+		rest = rest[n:]
+	}
+	if n := len(b.list(ids.RootObject)); n != len(all) || rounds != 2 {
+		t.Errorf("%d of %d files are there after %d batches, want 2 batches", n, len(all), rounds)
+	}
+}
+
 // TestBatch_DirectoryIsBornAlone makes directories while another session looks for
 // them. Whatever it finds in one, it has the maker asked to share it first.
 func TestBatch_DirectoryIsBornAlone(t *testing.T) {

@@ -19,6 +19,9 @@ const (
 	// maxBatchBytes bounds what a batch's entry carries, mutations, chunks and
 	// results together: below what an entry of the log may have.
 	maxBatchBytes = 3 << 20
+	// maxResultBytes bounds the results alone: with a lease and tickets for each
+	// object that was made they must go into the head of one frame.
+	maxResultBytes = 1 << 20
 	// maxDead is how many mutations a batch may have seen when one of its operations
 	// notes a dead manifest (txn.dead numbers those by them).
 	maxDead = 1 << 16
@@ -29,14 +32,14 @@ const (
 // they brought.
 type batch struct {
 	*layer
-	nodes  Nodes
-	c      Context // as the batch came
-	one    Context // what the operation being evaluated is told
-	txn    txn
-	state  State
-	counts bool // the state is to be written
-	seen   int  // mutations of the operations so far, those of one key each counted
-	size   int  // of the chunks and the results
+	nodes             Nodes
+	c                 Context // as the batch came
+	one               Context // what the operation being evaluated is told
+	txn               txn
+	state             State
+	counts            bool // the state is to be written
+	seen              int  // mutations of the operations so far, those of one key each counted
+	chunked, answered int  // bytes of the chunks and of the results
 
 	chunks  map[chunk.Address][]byte
 	inline  []Chunk
@@ -234,10 +237,10 @@ func (b *batch) take(o *pb.Operation) error {
 // brings to the entry are too much.
 func (b *batch) answer(r *pb.Result, more int) error {
 	size := proto.Size(r) + 4
-	if b.layer.size+b.size+size+more > maxBatchBytes {
+	if b.layer.size+b.chunked+b.answered+size+more > maxBatchBytes || b.answered+size > maxResultBytes {
 		return ended{}
 	}
-	b.size += size
+	b.answered += size
 	b.results = append(b.results, r)
 	return nil
 }
@@ -251,7 +254,7 @@ func (b *batch) keep(inline []Chunk) {
 		if _, known := b.chunks[inline[i].Address]; !known {
 			b.chunks[inline[i].Address] = inline[i].Data
 			b.inline = append(b.inline, inline[i])
-			b.size += inlineSize(&inline[i])
+			b.chunked += inlineSize(&inline[i])
 		}
 	}
 }
@@ -297,7 +300,7 @@ func (b *batch) outcome(reserve uint32) Outcome {
 	if len(b.list) > 0 {
 		r.Serial = uint64(b.c.Serial)
 	}
-	return Outcome{Result: r, Mutations: b.list, Inline: b.inline, Touched: b.touched, Alone: b.alone(), Beside: b.size}
+	return Outcome{Result: r, Mutations: b.list, Inline: b.inline, Touched: b.touched, Alone: b.alone(), Beside: b.answered}
 }
 
 // alone lists the directories that were made for a client that can use a lease of

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -188,12 +190,27 @@ func TestBatch_StaysBelowAnEntry(t *testing.T) {
 		o := c.batch(alice, list(rest...), body)
 		n := len(o.Result.Results)
 		size := len(AppendData(nil, o.Mutations, o.Inline))
-		if n == 0 || size+o.Beside-len(o.Inline) > maxBatchBytes+size || size > maxBatchBytes || n < len(rest) && size < maxBatchBytes/2 {
+		if n == 0 || size+o.Beside > maxBatchBytes || o.Beside > size/10 || n < len(rest) && size < maxBatchBytes/2 {
 			t.Fatalf("%d of %d operations in %d bytes", n, len(rest), size)
 		}
 		rest = rest[n:]
 	}
 	c.id("/99")
+}
+
+// TestBatch_ResultsFitAnAnswer makes files whose small content comes back with each.
+func TestBatch_ResultsFitAnAnswer(t *testing.T) {
+	c := newClerk(t)
+	var all []*pb.Operation
+	for i := range 500 {
+		op := c.create(rootID, fmt.Sprint(i), TypeRegular|0o644)
+		op.GetCreate().Commit = &pb.Commit{Extents: []*pb.Extent{{Length: 4000, Source: &pb.Extent_BodyOffset{}}}}
+		all = append(all, op)
+	}
+	o := c.batch(alice, list(all...), make([]byte, 4000))
+	if n := len(o.Result.Results); n < 200 || n == len(all) || o.Beside > maxResultBytes || proto.Size(o.Result) > maxResultBytes {
+		t.Errorf("%d results have %d bytes, counted as %d", n, proto.Size(o.Result), o.Beside)
+	}
 }
 
 // TestBatch_NamesOnlyWhatItMade refuses operations on an object that the batch was to

@@ -86,7 +86,7 @@ func TestBorn_LeasesGoWithABatchThatFailed(t *testing.T) {
 	members := []geoconfig.Member{{Node: "n", State: geoconfig.Normal, Incarnation: 1}, {Node: "m", State: geoconfig.Normal, Incarnation: 1}}
 	s.Learn([]geoconfig.SliceRow{{ID: theSlice, Epoch: 2, Active: "m", Policy: geoconfig.Policy{Level: 1}, Members: members}})
 	s.wait(0)
-	if made.Refused == nil || replica.RoleKind(s.Published(theSlice).Role) == replica.RoleLeading {
+	if made.Refused == nil || s.Published(theSlice).Role == replica.RoleLeading {
 		t.Fatalf("got %+v, want it refused by a node that leads no more", made)
 	}
 	if len(leases.dirs) != 0 || len(made.Grants) != 0 {
