@@ -11,8 +11,12 @@ import "runtime/debug"
 const (
 	// Draining has nodes left, and lets surplus members of slices go.
 	Draining = 1
+	// WideCoordinates has frames that carry coordinates of eight dimensions. A node
+	// sends them to each peer whose program knows this level, without waiting for
+	// the cluster.
+	WideCoordinates = 2
 	// Feature is the highest level that this program knows.
-	Feature = Draining
+	Feature = WideCoordinates
 )
 
 // set is what the build says; empty: it said nothing.

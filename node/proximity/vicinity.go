@@ -279,13 +279,13 @@ func (p *peer) window(now time.Duration) (least time.Duration, count int) {
 	return least, count
 }
 
-// ForWire is a coordinate as frames carry it.
+// ForWire is a coordinate of this process's space as frames carry it.
 func ForWire(c vivaldi.Coordinate) wire.Coordinate {
-	return wire.Coordinate{X: c.Vector[0], Y: c.Vector[1], Height: c.Height, Error: c.Error}
+	return wire.Coordinate{Vector: c.Vector, Height: c.Height, Error: c.Error, Dimensions: max(vivaldi.Default().Dimensions, c.Dimensions())}
 }
 
 func ofWire(c wire.Coordinate) vivaldi.Coordinate {
-	return vivaldi.Coordinate{Vector: [vivaldi.MaxDimensions]float32{c.X, c.Y}, Height: c.Height, Error: c.Error}
+	return vivaldi.Coordinate{Vector: c.Vector, Height: c.Height, Error: c.Error}
 }
 
 // ForRow is a coordinate as a node's row carries it.

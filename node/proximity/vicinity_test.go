@@ -104,7 +104,10 @@ func TestSample_NonsenseChangesNothing(t *testing.T) {
 	v := places(t, &now, [2]float64{})[0]
 	before := v.Coordinate()
 	nan := float32(math.NaN())
-	for _, c := range []wire.Coordinate{{X: nan}, {Height: -1}, {X: 1e12}, {Error: float32(math.Inf(1))}} {
+	for _, c := range []wire.Coordinate{
+		{Vector: [8]float32{nan}}, {Vector: [8]float32{7: nan}}, {Height: -1}, {Vector: [8]float32{1e12}}, {Vector: [8]float32{7: -1e12}},
+		{Error: float32(math.Inf(1))}, {Error: -0.5}, {Height: nan},
+	} {
 		now += time.Minute
 		v.Sample("liar", 50*time.Millisecond, &c)
 	}
@@ -114,7 +117,7 @@ func TestSample_NonsenseChangesNothing(t *testing.T) {
 	if got := v.Coordinate(); got != before {
 		t.Errorf("got %+v, want %+v", got, before)
 	}
-	if l := v.Links(); len(l) != 1 || l[0].Known || l[0].Samples != 4 {
+	if l := v.Links(); len(l) != 1 || l[0].Known || l[0].Samples != 8 {
 		t.Errorf("got %+v, want the round trips alone", l)
 	}
 }
@@ -122,7 +125,7 @@ func TestSample_NonsenseChangesNothing(t *testing.T) {
 func TestSample_CountsOncePerSecond(t *testing.T) {
 	now := time.Hour
 	v := places(t, &now, [2]float64{})[0]
-	at := wire.Coordinate{X: 100, Error: 0.1}
+	at := wire.Coordinate{Vector: [8]float32{100}, Error: 0.1}
 	v.Sample("b", 10*time.Millisecond, &at)
 	once := v.Coordinate()
 	for range 1000 {

@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/proximity"
 	"cartwheel.dev/node/server/cluster"
@@ -83,6 +84,7 @@ func (s *Server) openHost() error {
 		Tracer:    s.deps.Tracer,
 		OnConnect: s.net.gate.Connected,
 		OnSample:  s.net.gate.Sampled,
+		ReadsWide: s.readsWide,
 		Relays:    s.net.gate.Relays,
 		Admit:     s.net.gate.Admit,
 		Hello:     method.Hello,
@@ -97,6 +99,16 @@ func (s *Server) openHost() error {
 	s.net.endpoint = &registration.Endpoint{Self: s.id, Host: host, Data: s.config.Data, Socket: s.config.Socket,
 		Advertise: s.config.Advertise, Logger: s.logger}
 	return nil
+}
+
+// readsWide reports whether a node's row says that its program reads coordinates
+// of more than two dimensions.
+func (s *Server) readsWide(peer string) bool {
+	if !s.net.gate.IsOpen() {
+		return false // there is no directory yet
+	}
+	row, ok := s.directory.Node(ids.Node(peer))
+	return ok && row.Feature >= version.WideCoordinates
 }
 
 const (

@@ -92,7 +92,9 @@ func (h *Host) Methods() []Method {
 	return out
 }
 
-// SetCoordinate sets what this host's calls and answers carry.
+// SetCoordinate sets what this host's calls and answers carry to peers that read
+// it: any peer where it has at most two dimensions, else those of
+// Options.ReadsWide and those that sent such a coordinate themselves.
 func (h *Host) SetCoordinate(c Coordinate) { h.coordinate.Store(&c) }
 
 // SetFilter installs f, or removes the filter when f is nil.

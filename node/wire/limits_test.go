@@ -313,7 +313,7 @@ func TestOptions_SamplesAndStamps(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		r.Reply(nil)
 	})
-	b.SetCoordinate(wire.Coordinate{X: 1, Y: -2, Height: 3, Error: 0.5})
+	b.SetCoordinate(wire.Coordinate{Vector: [8]float32{1, -2}, Height: 3, Error: 0.5, Dimensions: 2})
 	if _, err := a.Call(within(t, 5*time.Second), b.KeyID(), wire.Beacon, spawned, nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestOptions_SamplesAndStamps(t *testing.T) {
 	if s.rtt <= 0 || s.rtt > 150*time.Millisecond {
 		t.Errorf("rtt %v includes the peer's own time", s.rtt)
 	}
-	if s.at == nil || *s.at != (wire.Coordinate{X: 1, Y: -2, Height: 3, Error: 0.5}) {
+	if s.at == nil || *s.at != (wire.Coordinate{Vector: [8]float32{1, -2}, Height: 3, Error: 0.5, Dimensions: 2}) {
 		t.Errorf("coordinate %v", s.at)
 	}
 	if got := <-stamps; got != 1001 {

@@ -38,6 +38,8 @@ type link struct {
 	welcome atomic.Bool   // a frame came from the peer
 	traffic atomic.Uint64 // frames other than heartbeats, both ways
 	heardAt atomic.Int64  // host clock, ns: the last tick that found something heard
+	// readsWide says that the peer's program reads wide coordinates.
+	readsWide atomic.Bool
 
 	admission admission
 
@@ -261,10 +263,23 @@ func (l *link) stamp(f *framing.Frame) {
 	if f.IsStamped() && l.class != Chunk {
 		carries = l.sampler.fill(l.host.now(), f)
 	}
-	if c := l.host.coordinate.Load(); c != nil && carries {
-		f.Flags |= framing.HasCoordinate
-		f.Coordinate = *c
+	if c := l.host.coordinate.Load(); c != nil && carries && l.canRead(c) {
+		f.Carry(c)
 	}
+}
+
+// canRead reports whether the peer's program reads the form that a coordinate
+// needs. Where that is not known, the frame goes without.
+func (l *link) canRead(c *Coordinate) bool {
+	if !c.IsWide() || l.readsWide.Load() {
+		return true
+	}
+	known := l.host.options.ReadsWide
+	if known == nil || !known(l.peer.id) {
+		return false
+	}
+	l.readsWide.Store(true)
+	return true
 }
 
 // measured takes a round trip in and passes it on, with the coordinate that came
@@ -279,7 +294,7 @@ func (l *link) measured(rtt time.Duration, f *framing.Frame) {
 		return
 	}
 	var at *Coordinate
-	if f.Flags&framing.HasCoordinate != 0 && finite(f.Coordinate) {
+	if f.Flags&framing.HasCoordinate != 0 && f.Coordinate.IsFinite() {
 		at = &f.Coordinate
 	}
 	on(l.peer.id, rtt, at)

@@ -168,6 +168,10 @@ type Options struct {
 	// OnSample sees a round trip time, less the time that the peer says it
 	// spent, and the peer's coordinate if it sent one. It must not block.
 	OnSample func(peer string, rtt time.Duration, coordinate *Coordinate)
+	// ReadsWide reports whether a peer's program is known to read coordinates of
+	// more than two dimensions, which end the connections of older programs. A
+	// peer that sent one needs no such word. It must not block. Nil knows of none.
+	ReadsWide func(peer string) bool
 	// Relays returns the peers over which id may be reached while the direct
 	// way is broken, the best first. It may block until ctx ends. Nil: none.
 	Relays func(ctx context.Context, id string) []string

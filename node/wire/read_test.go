@@ -70,6 +70,10 @@ func FuzzRead(f *testing.F) {
 	add(ask, ask)
 	add(ask[:40])
 	add(encode(framing.Frame{Kind: framing.Call, Flags: framing.HasCoordinate, Method: 2, ID: 5}), encode(framing.Frame{Kind: framing.Cancel, ID: 5}))
+	wide := framing.Frame{Kind: framing.OneWay, Method: 3, Body: 3}
+	wide.Carry(&framing.Coordinate{Vector: [8]float32{1, 2, 3, 4, 5, 6, 7, 8}, Dimensions: 8})
+	add(encode(wide, []byte("abc")), ask)
+	add(encode(wide)[:40], ask)
 	add(encode(framing.Frame{Kind: framing.OneWay, Method: 3, Body: 3}, []byte("abc")), ask)
 	held := encode(framing.Frame{Kind: framing.Call, Method: 4, Body: 2, ID: 8}, []byte("ab"))
 	add(held, held) // a number used twice

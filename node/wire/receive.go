@@ -52,9 +52,8 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	if err := f.Parse(b, l.limits.frame()); err != nil {
 		return err
 	}
-	size := framing.FixedSize
-	if f.Flags&framing.HasCoordinate != 0 {
-		size += framing.CoordinateSize
+	size := framing.FixedSize + f.CoordinateSize()
+	if size > framing.FixedSize {
 		if b, err = r.Peek(size); err != nil {
 			return err
 		}
@@ -65,6 +64,9 @@ func (l *link) readFrame(r *bufio.Reader) error {
 	}
 	if _, err := r.Discard(size); err != nil {
 		return err
+	}
+	if f.Flags&framing.IsWide != 0 && !l.readsWide.Load() {
+		l.readsWide.Store(true)
 	}
 	if f.HLC != 0 && l.host.options.OnHLC != nil {
 		l.host.options.OnHLC(l.peer.id, f.HLC)

@@ -265,7 +265,7 @@ func TestSampler_HeartbeatsAndOneWayFrames(t *testing.T) {
 			if old, ok := least[i]; !ok || rtt < old {
 				least[i] = rtt
 			}
-			if at != nil && at.X == float32(1-i) {
+			if at != nil && at.Vector[0] == float32(1-i) {
 				with[i]++
 			}
 		}
@@ -273,7 +273,7 @@ func TestSampler_HeartbeatsAndOneWayFrames(t *testing.T) {
 	m.Delay(0, 1, lag/2)
 	m.Delay(1, 0, lag/2)
 	for i, h := range m.Hosts {
-		h.SetCoordinate(wire.Coordinate{X: float32(i)})
+		h.SetCoordinate(wire.Coordinate{Vector: [8]float32{float32(i)}, Dimensions: 2})
 		h.Message(3, func(msg wire.Message) { msg.Payload.Release() })
 	}
 	a, b := m.Hosts[0], m.Hosts[1]

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,12 +92,3 @@ func (m *sampler) add(rtt time.Duration) {
 
 // smoothed returns the round trip, or 0 before the first one.
 func (m *sampler) smoothed() time.Duration { return time.Duration(m.rtt.Load()) }
-
-func finite(c Coordinate) bool {
-	for _, v := range [...]float32{c.X, c.Y, c.Height, c.Error} {
-		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return false
-		}
-	}
-	return true
-}

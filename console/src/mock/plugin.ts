@@ -35,7 +35,7 @@ const overview = {
   ],
   counts: { sites: 7, sites_up: 6, nodes: 15, nodes_up: 14, slices: sliceCount, slices_protected: 92_858, slices_under_protected: 7_142, slices_unavailable: 0, sessions: 128 },
   capacity: { capacity_bytes: 6e13, used_bytes: 2.1e13, free_bytes: 3.9e13, nodes: 15 },
-  feature: { level: 1, known: 1 },
+  feature: { level: 2, known: 2 },
   versions: [{ version: "0.1.0", nodes: nodes.map((n) => n.id) }],
   served_by: { node: nodes[0]!.id, site: "amsterdam", version: "0.1.0" },
   revision: 4211,

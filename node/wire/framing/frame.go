@@ -28,18 +28,16 @@ type Method uint16
 // MaxMethod is the first number that is no method.
 const MaxMethod = 1024
 
-// Coordinate is a node's Vivaldi position in milliseconds, as frames carry it.
-type Coordinate struct{ X, Y, Height, Error float32 }
-
 const (
 	// HasCoordinate is the flag of a frame that carries a coordinate.
 	HasCoordinate = 1 << 0
-	knownFlags    = HasCoordinate
+	// IsWide is the flag of a coordinate in its wide form. A program that knows the
+	// narrow form alone ends the connection at this flag.
+	IsWide     = 1 << 1
+	knownFlags = HasCoordinate | IsWide
 
 	// FixedSize is the length of the part that every frame has.
 	FixedSize = 32
-	// CoordinateSize is the length of the coordinate behind it.
-	CoordinateSize = 16
 )
 
 // Frame is the fixed part of every frame, and the coordinate if it has one.
@@ -52,7 +50,7 @@ type Frame struct {
 	Time       uint32 // call: ms left, 0 none; answer: us spent; one-way, heartbeat: us since the echoed stamp came
 	ID         uint64 // one-way, heartbeat: stamp, and above it the echoed one
 	HLC        uint64
-	Coordinate Coordinate // valid with HasCoordinate
+	Coordinate Coordinate // valid with HasCoordinate; its form follows from the flags
 }
 
 // Limits bound the parts of a frame, in bytes.
@@ -68,12 +66,7 @@ func (f *Frame) Append(to []byte) []byte {
 	to = le.AppendUint32(to, f.Time)
 	to = le.AppendUint64(to, f.ID)
 	to = le.AppendUint64(to, f.HLC)
-	if f.Flags&HasCoordinate != 0 {
-		for _, v := range [...]float32{f.Coordinate.X, f.Coordinate.Y, f.Coordinate.Height, f.Coordinate.Error} {
-			to = le.AppendUint32(to, math.Float32bits(v))
-		}
-	}
-	return to
+	return f.appendCoordinate(to)
 }
 
 // Parse reads the first FixedSize bytes and checks them against the limits, before
@@ -87,7 +80,7 @@ func (f *Frame) Parse(b []byte, l Limits) error {
 	f.Time = le.Uint32(b[12:])
 	f.ID, f.HLC = le.Uint64(b[16:]), le.Uint64(b[24:])
 	switch {
-	case f.Kind == 0 || f.Kind >= endOfKind || f.Flags&^knownFlags != 0:
+	case f.Kind == 0 || f.Kind >= endOfKind || f.Flags&^knownFlags != 0 || f.Flags&knownFlags == IsWide:
 		return fault.Errorf(fault.NotSupported, Op, "", "unknown frame kind %d or flags %#x", f.Kind, f.Flags)
 	case f.Method >= MaxMethod:
 		return fault.Errorf(fault.NotSupported, Op, "", "method %d", f.Method)
@@ -97,12 +90,6 @@ func (f *Frame) Parse(b []byte, l Limits) error {
 		return fault.Errorf(fault.Invalid, Op, "", "frame kind %d with content", f.Kind)
 	}
 	return nil
-}
-
-// ParseCoordinate reads CoordinateSize bytes.
-func (f *Frame) ParseCoordinate(b []byte) {
-	at := func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[i:])) }
-	f.Coordinate = Coordinate{at(0), at(4), at(8), at(12)}
 }
 
 // Op is the op of a fault in a frame's bytes.

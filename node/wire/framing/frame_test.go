@@ -16,9 +16,13 @@ func TestFrame_KeepsItsBytes(t *testing.T) {
 		want string
 	}{
 		{"a call with a coordinate", Frame{Kind: Call, Flags: HasCoordinate, Method: 0x0102, Header: 3, Body: 0x10000,
-			Time: 1500, ID: 7, HLC: 0x1122334455667788, Coordinate: Coordinate{1, -2, 3, 0.5}},
+			Time: 1500, ID: 7, HLC: 0x1122334455667788, Coordinate: Coordinate{Vector: [8]float32{1, -2}, Height: 3, Error: 0.5, Dimensions: 2}},
 			"0101" + "0201" + "03000000" + "00000100" + "dc050000" + "0700000000000000" + "8877665544332211" +
 				"0000803f" + "000000c0" + "00004040" + "0000003f"},
+		{"a heartbeat with a wide coordinate", Frame{Kind: Heartbeat, Flags: HasCoordinate | IsWide,
+			Coordinate: Coordinate{Vector: [8]float32{1, -2, 3, -4, 5, -6, 7, -8}, Height: 3, Error: 0.5, Dimensions: 8}},
+			"0603" + "0000" + "00000000" + "00000000" + "00000000" + "0000000000000000" + "0000000000000000" +
+				"0000803f" + "000000c0" + "00004040" + "000080c0" + "0000a040" + "0000c0c0" + "0000e040" + "000000c1" + "00004040" + "0000003f"},
 		{"a heartbeat", Frame{Kind: Heartbeat}, "0600" + "0000" + "00000000" + "00000000" + "00000000" + "0000000000000000" + "0000000000000000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -31,9 +35,10 @@ func TestFrame_KeepsItsBytes(t *testing.T) {
 			if err := back.Parse(got, limits); err != nil {
 				t.Fatal(err)
 			}
-			if back.Flags&HasCoordinate != 0 {
-				back.ParseCoordinate(got[FixedSize:])
+			if size := FixedSize + back.CoordinateSize(); size != len(got) {
+				t.Fatalf("it says that it has %d bytes, and has %d", size, len(got))
 			}
+			back.ParseCoordinate(got[FixedSize:])
 			if back != tt.in {
 				t.Errorf("read back %+v, want %+v", back, tt.in)
 			}
@@ -61,6 +66,8 @@ func TestFrame_RefusedBeyondLimits(t *testing.T) {
 		{"kind 0", func(f *Frame) { f.Kind = 0 }, fault.NotSupported},
 		{"a kind of the future", func(f *Frame) { f.Kind = endOfKind }, fault.NotSupported},
 		{"a flag of the future", func(f *Frame) { f.Flags = 0x80 }, fault.NotSupported},
+		{"a wide form of no coordinate", func(f *Frame) { f.Flags = IsWide }, fault.NotSupported},
+		{"a wide coordinate", func(f *Frame) { f.Flags = HasCoordinate | IsWide }, fault.None},
 		{"a method out of range", func(f *Frame) { f.Method = MaxMethod }, fault.NotSupported},
 		{"a cancellation with content", func(f *Frame) { f.Kind = Cancel }, fault.Invalid},
 	} {
