@@ -137,7 +137,7 @@ func New(opt Options) (*Cluster, error) {
 	c.near.Here(opt.Site)
 	c.host, err = wire.New(wire.Options{
 		Key: self, Gater: c.gate, Logger: opt.Logger, HLC: opt.HLC, OnHLC: opt.OnHLC, OnSample: c.sample, OnConnect: c.connected, Relays: c.relays,
-		Tracer: opt.Tracer, Network: opt.Network,
+		ReadsWide: c.readsWide, Tracer: opt.Tracer, Network: opt.Network,
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.IO, op, "", err)
