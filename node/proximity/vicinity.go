@@ -80,9 +80,10 @@ func (v *Vicinity) find(id ids.Node) *peer {
 // Sample takes a measurement in, with the coordinate that came with it. It does
 // not block.
 func (v *Vicinity) Sample(id ids.Node, rtt time.Duration, at *wire.Coordinate) {
-	if rtt <= 0 {
+	if rtt < 0 {
 		return
 	}
+	rtt = max(rtt, vivaldi.LeastRTT)
 	now := v.clock()
 	v.mu.Lock()
 	defer v.mu.Unlock()

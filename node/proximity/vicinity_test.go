@@ -99,6 +99,16 @@ func TestLinks_LeastIsOfTheLastMinutes(t *testing.T) {
 	}
 }
 
+// TestSample_RoundTripOfNoneIsNear measures with a clock too coarse for a LAN.
+func TestSample_RoundTripOfNoneIsNear(t *testing.T) {
+	now := time.Hour
+	v := places(t, &now, [2]float64{})[0]
+	v.Sample("b", 0, &wire.Coordinate{Error: 0.1})
+	if e, ok := v.Estimate("b"); !ok || !e.Measured || e.RTT <= 0 || e.RTT > 10*time.Microsecond {
+		t.Errorf("got %+v, %v; want next to nothing, measured", e, ok)
+	}
+}
+
 func TestSample_NonsenseChangesNothing(t *testing.T) {
 	now := time.Hour
 	v := places(t, &now, [2]float64{})[0]

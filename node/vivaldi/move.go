@@ -56,7 +56,7 @@ const (
 type pull struct {
 	direction [MaxDimensions]float64 // unit vector from the peer to here
 	residual  float64                // ms, how much too near the two are
-	relative  float64                // its size, of the longer of measured and predicted
+	missed    float64                // by what share the prediction missed, not counting a fellow's heights
 	weight    float64
 	trust     float64 // 0 to 1
 }
@@ -71,11 +71,15 @@ func (n *Node) move(newest int32, now time.Duration) Verdict {
 	if n.alarmed() {
 		own = max(own, bold)
 	}
+	share := n.fellowShare()
 	settled := n.counts[Accepted] > uint64(settling*n.config.Neighbours)
 	take := func(slot int32) {
 		l := n.pull(&n.table[slot], now)
 		if l.weight == 0 {
 			return
+		}
+		if n.table[slot].isFellow() {
+			l.weight *= share
 		}
 		remote := max(float64(n.table[slot].at.Error), errorFloor)
 		if !settled { // alone it has the whole pull: what lies far may not throw us there
@@ -103,7 +107,7 @@ func (n *Node) move(newest int32, now time.Duration) Verdict {
 	l := n.pull(p, now)
 	if p.drawn {
 		p.drawn = false
-		n.surprise += (min(l.relative/max(n.err, errorFloor), surpriseLimit) - n.surprise) / 4
+		n.surprise += (min(l.missed/max(n.err, errorFloor), surpriseLimit) - n.surprise) / 4
 	}
 	n.learn(p, &l)
 	if total > 0 {
@@ -139,14 +143,18 @@ func (n *Node) pull(p *peer, now time.Duration) pull {
 	if p.samples == 0 || age >= n.config.Horizon {
 		return l
 	}
-	d := n.direction(&p.at, &l.direction)
+	flat := n.direction(&p.at, &l.direction)
+	d := flat + n.height + float64(p.at.Height)
 	l.residual = p.rtt - d
-	l.relative = math.Abs(l.residual) / max(p.rtt, d, 2*least)
-	x := l.relative / (doubt*n.err + doubtFloor)
+	l.missed = relative(p.rtt, d)
+	x := l.missed / (doubt*n.err + doubtFloor)
 	if l.residual < 0 && p.samples >= proven {
 		x *= tooFar
 	}
 	x *= x
+	if p.isFellow() {
+		l.missed = relative(p.rtt, flat)
+	}
 	r := float64(p.restless) / calm
 	l.trust = 1 / ((1 + x*x) * (1 + r*r))
 	length := max(p.rtt, d/limber, least)
@@ -159,15 +167,21 @@ func (n *Node) pull(p *peer, now time.Duration) pull {
 	return l
 }
 
+// relative is how far off a predicted round trip is, in milliseconds both, of
+// the longer of the two.
+func relative(measured, predicted float64) float64 {
+	return math.Abs(measured-predicted) / max(measured, predicted, 2*least)
+}
+
 // learn moves the error estimate towards a sample's (Dabek et al., section 2.5).
 func (n *Node) learn(p *peer, l *pull) {
 	remote := max(float64(p.at.Error), errorFloor)
 	step := n.config.StepError * n.err / (n.err + remote) * max(l.trust, learnFloor)
-	n.err = min(l.relative*step+n.err*(1-step), 1)
+	n.err = min(l.missed*step+n.err*(1-step), 1)
 }
 
 // direction puts the unit vector from a coordinate to here into u and returns
-// the predicted distance in milliseconds (Dabek et al., section 5.4).
+// the distance without heights, in milliseconds (Dabek et al., section 5.4).
 func (n *Node) direction(c *Coordinate, u *[MaxDimensions]float64) float64 {
 	var sum float64
 	for i := range n.config.Dimensions {
@@ -179,7 +193,7 @@ func (n *Node) direction(c *Coordinate, u *[MaxDimensions]float64) float64 {
 	if flat < 1e-6 { // two nodes at one place part in a random direction
 		sum = 0
 		for i := range n.config.Dimensions {
-			u[i] = float64(n.source.Uint64()>>11)/(1<<52) - 1
+			u[i] = n.chance()
 			sum += u[i] * u[i]
 		}
 		scale = 1 / max(math.Sqrt(sum), 1e-9)
@@ -187,8 +201,11 @@ func (n *Node) direction(c *Coordinate, u *[MaxDimensions]float64) float64 {
 	for i := range n.config.Dimensions {
 		u[i] *= scale
 	}
-	return flat + n.height + float64(c.Height)
+	return flat
 }
+
+// chance draws a number from -1 to 1.
+func (n *Node) chance() float64 { return float64(n.source.Uint64()>>11)/(1<<52) - 1 }
 
 // fall pulls the node towards the origin by (|x| / rho)^2 milliseconds (Ledlie
 // et al., section 7.2), so that the whole does not wander off.

@@ -95,7 +95,7 @@ func TestNode_StaysValidWhateverItHears(t *testing.T) {
 			at.Vector[0] *= rapid.SampledFrom([]float32{1, 1e12, float32(math.Inf(1)), float32(math.NaN())}).Draw(t, "spoil")
 			rtt := time.Duration(rapid.Int64().Draw(t, "rtt")) >> rapid.IntRange(0, 40).Draw(t, "shift")
 			now += time.Duration(rapid.IntRange(-1, 60).Draw(t, "later")) * time.Second
-			before, valid := n.Coordinate(), at.Valid() && at.Dimensions() <= c.Dimensions && rtt > 0 && rtt <= c.MaxRTT
+			before, valid := n.Coordinate(), at.Valid() && at.Dimensions() <= c.Dimensions && rtt >= 0 && rtt <= c.MaxRTT
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				n.Meet(id, at, now)
@@ -128,7 +128,7 @@ func TestObserve_RefusesNonsense(t *testing.T) {
 		want   Verdict
 	}{
 		{"nothing wrong", time.Millisecond, func(*Coordinate) {}, Accepted},
-		{"RTT 0", 0, func(*Coordinate) {}, BadRTT},
+		{"RTT below the clock's step", 0, func(*Coordinate) {}, Accepted},
 		{"negative RTT", -1, func(*Coordinate) {}, BadRTT},
 		{"RTT of a minute", time.Minute, func(*Coordinate) {}, BadRTT},
 		{"NaN", time.Second, func(c *Coordinate) { c.Vector[1] = nan }, BadCoordinate},
@@ -142,7 +142,7 @@ func TestObserve_RefusesNonsense(t *testing.T) {
 		{"error negative", time.Second, func(c *Coordinate) { c.Error = -0.1 }, BadCoordinate},
 		{"error 9", time.Second, func(c *Coordinate) { c.Error = 9 }, BadCoordinate},
 	} {
-		n := node(t, nil)
+		n := node(t, func(c *Config) { c.Dimensions = 2 })
 		c := good
 		tt.change(&c)
 		if got := n.Observe("peer", tt.rtt, c, 0); got != tt.want {

@@ -38,7 +38,7 @@ type Verdict uint8
 const (
 	// Accepted: the sample is believed and moved the coordinate.
 	Accepted Verdict = iota
-	// BadRTT: zero, negative, or above Config.MaxRTT. Nothing was changed.
+	// BadRTT: negative, or above Config.MaxRTT. Nothing was changed.
 	BadRTT
 	// BadCoordinate: not finite, out of range, or of more dimensions than
 	// this space has. Nothing was changed.
@@ -62,6 +62,13 @@ func (v Verdict) String() string {
 	}
 	return "unknown verdict"
 }
+
+// LeastRTT is what a round trip counts as that the clock could not tell from none:
+// the two nodes are near each other.
+const LeastRTT = time.Microsecond
+
+// beside is how far from a plane, in milliseconds, Restore puts a node at most.
+const beside = 20
 
 // Taken reports whether the sample was used: Accepted or Doubted.
 func (v Verdict) Taken() bool { return v == Accepted || v == Doubted }
@@ -143,7 +150,9 @@ func (n *Node) Coordinate() Coordinate {
 }
 
 // Restore puts the node where it was before it restarted. Whoever was away for
-// long passes a larger error, so that the node moves faster.
+// long passes a larger error, so that the node moves faster. A coordinate of fewer
+// dimensions is put a little beside its plane: forces between nodes that all lie
+// in one plane never lead out of it.
 func (n *Node) Restore(c Coordinate) error {
 	const op fault.Op = "vivaldi.Restore"
 	if d := c.Dimensions(); d > n.config.Dimensions {
@@ -154,6 +163,9 @@ func (n *Node) Restore(c Coordinate) error {
 	}
 	for i := range c.Vector {
 		n.vector[i] = float64(c.Vector[i])
+	}
+	for i := c.Dimensions(); i < n.config.Dimensions; i++ {
+		n.vector[i] = beside * n.chance()
 	}
 	n.height, n.err = float64(c.Height), min(float64(c.Error), 1)
 	return nil
@@ -179,9 +191,10 @@ func (n *Node) Observe(id string, rtt time.Duration, remote Coordinate, now time
 }
 
 func (n *Node) observe(id string, rtt time.Duration, remote *Coordinate, now time.Duration) Verdict {
-	if rtt <= 0 || rtt > n.config.MaxRTT {
+	if rtt < 0 || rtt > n.config.MaxRTT {
 		return BadRTT
 	}
+	rtt = max(rtt, LeastRTT)
 	if !n.valid(remote) {
 		return BadCoordinate
 	}

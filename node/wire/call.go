@@ -342,7 +342,7 @@ func (l *link) readAnswer(r *bufio.Reader, f *framing.Frame) error {
 // sample reports the round trip, except of chunks, which measure bandwidth.
 func (l *link) sample(c *call, f *framing.Frame) {
 	if c.class != Chunk {
-		l.measured(time.Duration(l.host.now()-c.sent)-time.Duration(f.Time)*time.Microsecond, f)
+		l.measured(roundTrip(c.sent, l.host.now(), f.Time), f)
 	}
 }
 

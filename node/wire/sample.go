@@ -17,6 +17,9 @@ const (
 	maxHeld = 5 * time.Minute
 	// maxSample is the longest round trip that stamps may show.
 	maxSample = time.Minute
+	// leastSample is what a round trip counts as that the clock could not tell from
+	// none.
+	leastSample = time.Microsecond
 	// smoothing is the share of a new sample in a connection's round trip.
 	smoothing = 8
 )
@@ -75,10 +78,21 @@ func (m *sampler) read(now int64, f *framing.Frame) time.Duration {
 	if ours := uint32(f.ID >> 32); ours != 0 {
 		round := time.Duration(stampOf(now)-ours) * time.Microsecond // wraps as the stamps do
 		if held := time.Duration(f.Time) * time.Microsecond; round < maxSample && held <= round {
-			return max(round-held, time.Microsecond)
+			return max(round-held, leastSample)
 		}
 	}
 	return 0
+}
+
+// roundTrip is that of a call sent and answered at two readings of the host's
+// clock, less what the callee spent, in microseconds. Negative: the callee says
+// that it spent longer than the call took.
+func roundTrip(sent, answered int64, spent uint32) time.Duration {
+	rtt := time.Duration(answered-sent) - time.Duration(spent)*time.Microsecond
+	if rtt == 0 {
+		return leastSample
+	}
+	return rtt
 }
 
 // add takes a round trip in.
