@@ -300,10 +300,10 @@ func (netCoordsCmd) Run(e *env) error {
 	}
 	return e.print(v.Nodes, func(w io.Writer) {
 		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "SITE\tNODE\tX MS\tY MS\tHEIGHT MS\tERROR\tPUBLISHED")
+		fmt.Fprintln(t, "SITE\tNODE\tVECTOR MS\tHEIGHT MS\tERROR\tPUBLISHED")
 		for _, n := range v.Nodes {
 			if !n.Reachable {
-				fmt.Fprintf(t, "%s\t%s\t-\t-\t-\t-\tdoes not answer: %s\n", n.Site, short(n.ID), n.Error)
+				fmt.Fprintf(t, "%s\t%s\t-\t-\t-\tdoes not answer: %s\n", n.Site, short(n.ID), n.Error)
 				continue
 			}
 			published := "not yet"
@@ -319,17 +319,13 @@ func (netCoordsCmd) Run(e *env) error {
 	})
 }
 
-// vector writes the plane's two components, and further ones behind them.
+// vector writes all components.
 func vector(v []float64) string {
-	var out []string
-	for i := range max(len(v), 2) {
-		x := 0.0
-		if i < len(v) {
-			x = v[i]
-		}
-		out = append(out, fmt.Sprintf("%.2f", x))
+	out := make([]string, len(v))
+	for i, x := range v {
+		out[i] = fmt.Sprintf("%.2f", x)
 	}
-	return strings.Join(out[:2], "\t") + strings.Join(append([]string{""}, out[2:]...), " ")
+	return strings.Join(out, " ")
 }
 
 // milliseconds writes a round trip for people.

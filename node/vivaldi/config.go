@@ -50,11 +50,11 @@ type Config struct {
 	GravityRadius float64
 }
 
-// Default returns the configuration of a Cartwheel node: two dimensions and a
+// Default returns the configuration of a Cartwheel node: eight dimensions and a
 // height.
 func Default() Config {
 	return Config{
-		Dimensions: 2, StepError: 0.25, StepPosition: 0.25, Window: 4, Percentile: 25,
+		Dimensions: 8, StepError: 0.25, StepPosition: 0.25, Window: 4, Percentile: 25,
 		Neighbours: 32, Peers: 1024,
 		Fresh: 5 * time.Minute, Horizon: 30 * time.Minute, MaxRTT: 5 * time.Second, GravityRadius: 500,
 	}

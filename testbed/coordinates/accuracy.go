@@ -64,7 +64,7 @@ func (w *world) accuracy(end bool) Accuracy {
 	measured := 0
 	each := func(i, j int) {
 		truth := w.space.RTT(i, j)
-		if i == j || truth <= 0 {
+		if i == j || truth <= 0 || truth < w.least {
 			return
 		}
 		e := math.Abs(at[i].Distance(at[j])-truth) / truth

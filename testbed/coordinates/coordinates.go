@@ -18,6 +18,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/vivaldi"
+	"cartwheel.dev/node/wire/framing"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,16 +78,26 @@ type Point struct {
 // Cost is what the coordinates cost. Times and sizes are of this machine.
 type Cost struct {
 	Samples    uint64  `json:"samples"`
-	NsSample   float64 `json:"cpu_ns_per_sample"`        // the simulator's work included
-	NodeBytes  float64 `json:"memory_bytes_per_node"`    // heap that stays
+	NsSample   float64 `json:"cpu_ns_per_sample"`     // the simulator's work included
+	NodeBytes  float64 `json:"memory_bytes_per_node"` // heap that stays
+	FrameBytes int     `json:"coordinate_bytes_per_frame"`
 	TrafficBps float64 `json:"traffic_bytes_per_s_node"` // sent by a node, see probeBytes
 	Seconds    float64 `json:"cpu_s"`
 }
 
+// frameBytes is how long a coordinate is in a frame.
+func frameBytes(dimensions int) int {
+	var f framing.Frame
+	f.Carry(&framing.Coordinate{Dimensions: dimensions})
+	return f.CoordinateSize()
+}
+
 // probeBytes is what a node sends for one probe that it makes and one that it
-// answers: two frames of 32 bytes, each with a coordinate of 16 (docs/formats/
-// wire.md), and in one of them a third node's ID of 39 and coordinate of 17.
-const probeBytes = 2*(32+16) + 39 + 17
+// answers: two frames, each with a coordinate, and in one of them a third node's
+// ID of 39 bytes and its coordinate in the binary form.
+func probeBytes(dimensions int) float64 {
+	return float64(2*(framing.FixedSize+frameBytes(dimensions)) + 39 + 1 + 4*(dimensions+2))
+}
 
 // Run simulates every case, one after another. It returns when ctx ends, with
 // ctx's cause. A matrix that cannot be read is the error of OpenMatrix.
@@ -141,7 +152,7 @@ func (o Options) cases() ([]kase, error) {
 		c.liars, c.lie = 0.1, l
 		out = append(out, kase{"10 % lie: " + string(l), name, c})
 		if l == Mixed {
-			c.plain = true
+			c.plain, c.config.Dimensions = true, 2
 			out = append(out, kase{"10 % lie, plain: " + string(l), name, c})
 		}
 	}
@@ -156,9 +167,7 @@ func (o Options) cases() ([]kase, error) {
 		}
 		c := s
 		c.space = m
-		out = append(out, kase{"cloud", base(path), c})
-		c.plain = true
-		out = append(out, kase{"cloud, plain 2-D + height", base(path), c})
+		out = append(out, cloud(base(path), c)...)
 	}
 	if o.Large > 0 {
 		out = append(out, large(o))
@@ -166,7 +175,20 @@ func (o Options) cases() ([]kase, error) {
 	return out, nil
 }
 
-// configurations are the rows of the table that compares algorithms.
+// cloud lists the cases of one cloud: one host a region, or a LAN of many in each.
+func cloud(name string, s setting) []kase {
+	flat, plain, lan := s, s, s
+	flat.config.Dimensions = 2
+	plain.plain, plain.config.Dimensions = true, 2
+	lan.space, lan.least = Sites{Wide: s.space, Hosts: 20}, 1
+	return []kase{
+		{"cloud, plain 2-D + height", name, plain}, {"cloud, 2-D + height", name, flat}, {"cloud, 8-D + height", name, s},
+		{"cloud, 20 hosts a region", name, lan},
+	}
+}
+
+// configurations are the rows of the table that compares algorithms. Default has
+// eight dimensions and a height.
 func configurations(name string, s setting) []kase {
 	var out []kase
 	add := func(title string, change func(*setting)) {
@@ -174,14 +196,16 @@ func configurations(name string, s setting) []kase {
 		change(&c)
 		out = append(out, kase{title, name, c})
 	}
-	add("plain 2-D", func(c *setting) { c.plain, c.config.NoHeight = true, true })
-	add("plain 2-D + height", func(c *setting) { c.plain = true })
-	add("plain 8-D + height", func(c *setting) { c.plain, c.config.Dimensions = true, 8 })
-	add("2-D", func(c *setting) { c.config.NoHeight = true })
-	add("2-D + height", func(*setting) {})
-	add("8-D + height", func(c *setting) { c.config.Dimensions = 8 })
-	add("2-D + height, 20 % of samples late", func(c *setting) { c.noise = 0.2 })
-	add("plain 2-D + height, 20 % of samples late", func(c *setting) { c.plain, c.noise = true, 0.2 })
+	add("plain 2-D", func(c *setting) { c.plain, c.config.Dimensions, c.config.NoHeight = true, 2, true })
+	add("plain 2-D + height", func(c *setting) { c.plain, c.config.Dimensions = true, 2 })
+	add("plain 8-D + height", func(c *setting) { c.plain = true })
+	add("2-D", func(c *setting) { c.config.Dimensions, c.config.NoHeight = 2, true })
+	add("2-D + height", func(c *setting) { c.config.Dimensions = 2 })
+	add("4-D + height", func(c *setting) { c.config.Dimensions = 4 })
+	add("8-D + height", func(*setting) {})
+	add("8-D + height, 20 % of samples late", func(c *setting) { c.noise = 0.2 })
+	add("plain 2-D + height, 20 % of samples late", func(c *setting) { c.plain, c.config.Dimensions, c.noise = true, 2, 0.2 })
+	add("8-D + height, in steps of 10 ms", func(c *setting) { c.step = 10 })
 	return out
 }
 
@@ -234,7 +258,8 @@ func (c kase) run(ctx context.Context) (Case, error) {
 	spent := processor() - start - measuring
 	out.Cost = Cost{
 		Samples: w.samples, NsSample: float64(spent.Nanoseconds()) / float64(max(w.samples, 1)), Seconds: spent.Seconds(),
-		NodeBytes: (settledHeap() - heap) / float64(len(w.nodes)), TrafficBps: probeBytes / c.period.Seconds(),
+		NodeBytes: (settledHeap() - heap) / float64(len(w.nodes)), FrameBytes: frameBytes(c.config.Dimensions),
+		TrafficBps: probeBytes(c.config.Dimensions) / c.period.Seconds(),
 	}
 	runtime.KeepAlive(w)
 	return out, nil

@@ -106,7 +106,7 @@ func TestPartition_HalvesFindTogether(t *testing.T) {
 }
 
 func TestRun_ReplaysFromItsSeed(t *testing.T) {
-	o := Options{Seed: 7, Rounds: 30, Nodes: 60, Only: []string{"plain 2-D + height", "2-D + height", "10 % lie: mixed", "partition"}}
+	o := Options{Seed: 7, Rounds: 30, Nodes: 60, Only: []string{"plain 2-D + height", "8-D + height", "10 % lie: mixed", "partition"}}
 	run := func(o Options) Result {
 		r, err := Run(t.Context(), o)
 		if err != nil {
@@ -189,9 +189,9 @@ func TestRun_MakesTheFigures(t *testing.T) {
 			100*f.Coordinates.Of3, 100*f.Coordinates.Of8, 100*f.Measured.Of3, 100*f.Measured.Of8, 100*f.Probed.Of3, 100*f.Probed.Of8,
 			100*f.MeasuredPairs, c.Cost.NsSample, c.Cost.NodeBytes, c.Cost.TrafficBps, c.Series[len(c.Series)-1].Centre)
 		switch {
-		case c.Name == "2-D + height":
+		case c.Name == "8-D + height":
 			clean = f.MedianError
-			if f.MedianError > 0.080 || f.P90Error > 0.38 || f.Coordinates.Of8 < 0.80 || f.Probed.Of3 < 0.95 || f.Probed.Of8 < 0.90 {
+			if f.MedianError > 0.068 || f.P90Error > 0.23 || f.Coordinates.Of8 < 0.90 || f.Probed.Of3 < 0.99 || f.Probed.Of8 < 0.97 {
 				t.Errorf("out of budget: %+v", f)
 			}
 		case c.Name == "partition" && clean > 0 && f.MedianError > 1.1*clean:

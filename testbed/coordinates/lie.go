@@ -30,9 +30,9 @@ const (
 // Lies lists them.
 func Lies() []Lie { return []Lie{Nonsense, Far, Delay, Mirror, Drag, Mixed} }
 
-// tell returns what a liar answers instead of its coordinate, and how much
-// later.
-func (l Lie) tell(honest, asker vivaldi.Coordinate, liar, round int, chance *rand.Rand) (vivaldi.Coordinate, time.Duration) {
+// tell returns what a liar answers instead of its coordinate of so many
+// dimensions, and how much later.
+func (l Lie) tell(honest, asker vivaldi.Coordinate, dimensions, liar, round int, chance *rand.Rand) (vivaldi.Coordinate, time.Duration) {
 	if l == Mixed {
 		l = Lies()[liar%7%(len(Lies())-1)] // 7: liars stand 10 apart, and 10 is a multiple of 5
 	}
@@ -44,14 +44,14 @@ func (l Lie) tell(honest, asker vivaldi.Coordinate, liar, round int, chance *ran
 		v := bad[chance.IntN(len(bad))]
 		switch chance.IntN(3) {
 		case 0:
-			c.Vector[0] = v
+			c.Vector[chance.IntN(dimensions)] = v
 		case 1:
 			c.Height = v
 		default:
 			c.Error = v
 		}
 	case Far:
-		for i := range 2 {
+		for i := range dimensions {
 			c.Vector[i] = float32(4000 * (2*chance.Float64() - 1))
 		}
 	case Delay:

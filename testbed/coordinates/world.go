@@ -17,6 +17,8 @@ type setting struct {
 	rounds  int
 	period  time.Duration // between two probes of a node
 	noise   float64       // share of samples that come late
+	step    float64       // of the nodes' clocks, ms; 0: exact
+	least   float64       // pairs with a shorter round trip do not count for the accuracy, ms
 	liars   float64       // share of nodes
 	lie     Lie
 	apart   int // rounds for which two halves do not hear each other
@@ -70,7 +72,7 @@ func (w *world) introduce(i int) {
 	}
 	at := w.nodes[j].Coordinate()
 	if w.lies(j) {
-		at, _ = w.lie.tell(at, w.nodes[i].Coordinate(), j, w.round, w.chance)
+		at, _ = w.lie.tell(at, w.nodes[i].Coordinate(), w.config.Dimensions, j, w.round, w.chance)
 	}
 	w.nodes[i].Meet(w.ids[j], at, w.now)
 }
@@ -119,13 +121,16 @@ func (w *world) probe(i int) {
 		return
 	}
 	at := w.nodes[j].Coordinate()
-	rtt := time.Duration(max(w.space.RTT(i, j), 0.01) * float64(time.Millisecond))
+	rtt := watch(w.space.RTT(i, j), w.step)
+	if w.step == 0 {
+		rtt = max(rtt, 10*time.Microsecond)
+	}
 	if w.noise > 0 && w.chance.Float64() < w.noise {
 		rtt += time.Duration(w.chance.ExpFloat64() * float64(rtt))
 	}
 	if w.lies(j) {
 		var late time.Duration
-		at, late = w.lie.tell(at, n.Coordinate(), j, w.round, w.chance)
+		at, late = w.lie.tell(at, n.Coordinate(), w.config.Dimensions, j, w.round, w.chance)
 		rtt += late
 	}
 	w.samples++
