@@ -105,7 +105,7 @@ func (v *Verdict) try(row *geoconfig.SliceRow, candidates []placement.Candidate)
 				row.Members[i].State = geoconfig.Normal // it has caught up by then
 			}
 		}
-		step := placement.Next(row, candidates, nil)
+		step := placement.Next(row, candidates, nil, nil)
 		switch {
 		case step.Add != "":
 			row.Members = append(row.Members, geoconfig.Member{Node: step.Add, State: geoconfig.Migrating})

@@ -20,9 +20,9 @@ func (s *Server) openRunners() {
 		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Sites: s.directory.Sites,
 		Generation: func() ids.Generation { return s.directory.Cluster().Generation },
 		Connected:  func(id ids.Node) bool { return s.net.host.Connected(string(id), wire.Beacon) },
-		Distance:   s.net.survey.Distance,
-		Returns:    func(id ids.Slice) bool { return s.strays.Returns(id, s.clock()) },
-		Serves:     s.Serves, Apply: s.geo.Apply, Key: s.batchKey, Learn: s.directory.Learn,
+		Distance:   s.net.survey.Distance, Measure: s.net.survey.Measure,
+		Returns: func(id ids.Slice) bool { return s.strays.Returns(id, s.clock()) },
+		Serves:  s.Serves, Apply: s.geo.Apply, Key: s.batchKey, Learn: s.directory.Learn,
 		ExpectedNodes: s.config.ExpectedNodes, MaxNewSlices: s.config.MaxNewSlices, LeaderTimeout: s.config.Lease,
 		Clock: s.clock, Wall: s.wall, Random: s.chance.Uint64, Logger: s.logger,
 	})
@@ -51,7 +51,7 @@ func (s *Server) newKeeper() *upkeep.Keeper {
 	})
 	return upkeep.New(upkeep.Options{
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
-		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Committed: s.committed, HandOver: s.leader.HandOver, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
+		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Measure: s.net.survey.Measure, Committed: s.committed, HandOver: s.leader.HandOver, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
 		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.logger,
 	})
 }

@@ -129,7 +129,7 @@ func (c *cluster) repair() []copied {
 // step takes the next step of a slice, and reports whether it was the addition of
 // the last member, and whether there was one.
 func (c *cluster) step(row *geoconfig.SliceRow) (added, went bool) {
-	step := placement.Next(row, c.candidates, c.distances.between)
+	step := placement.Next(row, c.candidates, c.distances.between, nil)
 	switch {
 	case step.Add != "":
 		c.join(row, step.Add)
@@ -158,7 +158,7 @@ func (c *cluster) replaceFailed(row *Slice) bool {
 }
 
 func (c *cluster) addTo(row *geoconfig.SliceRow) bool {
-	id, ok := placement.Missing(row, c.candidates, c.distances.between)
+	id, ok := placement.Missing(row, c.candidates, c.distances.between, nil)
 	if !ok {
 		return false
 	}

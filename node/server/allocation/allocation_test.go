@@ -59,6 +59,7 @@ func newAllocator(r *fakeRoster) *Allocator {
 		Generation: func() ids.Generation { return 1 },
 		Connected:  func(ids.Node) bool { return true },
 		Distance:   func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false },
+		Measure:    func(context.Context, ids.Node, []ids.Node) map[ids.Node]time.Duration { return nil },
 		Returns:    func(ids.Slice) bool { return false }, Serves: func(ids.Slice) bool { return true },
 		Apply: func(_ context.Context, b geoconfig.Batch) (ids.Revision, error) {
 			row := b.Slices[0].Row
@@ -114,6 +115,27 @@ func TestPlace_PrefersASliceThatIsThere(t *testing.T) {
 	}
 	if row, err := place(t, a, nil); err != nil || row.ID != 3 {
 		t.Errorf("got slice %d (%v) afterwards, want 3 again", row.ID, err)
+	}
+}
+
+// TestPlace_MeasuresBeforeItMakesASlice has two sites for one standby. The one that
+// is predicted nearer is not.
+func TestPlace_MeasuresBeforeItMakesASlice(t *testing.T) {
+	r := &fakeRoster{}
+	a := newAllocator(r)
+	const ms = time.Millisecond
+	a.o.Distance = func(_, b ids.Node) (time.Duration, bool) {
+		return map[ids.Node]time.Duration{"a2": 20 * ms, "b1": 40 * ms}[b], true
+	}
+	a.o.Measure = func(_ context.Context, from ids.Node, to []ids.Node) map[ids.Node]time.Duration {
+		if from != "a1" || !slices.Equal(to, []ids.Node{"b1", "a2"}) {
+			t.Errorf("measured from %s to %v, want from a1 to b1 and a2", from, to)
+		}
+		return map[ids.Node]time.Duration{"a2": 21 * ms, "b1": 0}
+	}
+	row, err := place(t, a, &pb.Cues{RepLevel: 2})
+	if err != nil || len(row.Members) != 2 || row.Members[0].Node != "a1" || row.Members[1].Node != "a2" {
+		t.Errorf("got %+v (%v), want a1 and a2: b1 is elsewhere, but does not answer", row.Members, err)
 	}
 }
 

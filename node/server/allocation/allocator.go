@@ -37,6 +37,8 @@ type Options struct {
 	// Connected reports whether beacons reach a node.
 	Connected func(ids.Node) bool
 	Distance  placement.Distance
+	// Measure is a placement.Probe that ends with ctx, and soon.
+	Measure func(ctx context.Context, from ids.Node, to []ids.Node) map[ids.Node]time.Duration
 	// Returns reports whether a slice is about to return to its home site.
 	Returns func(ids.Slice) bool
 	// Serves reports whether this node acts for a slice now.
@@ -96,7 +98,9 @@ func (a *Allocator) MakeRoot(ctx context.Context) {
 
 // write writes the row of a new slice.
 func (a *Allocator) write(ctx context.Context, id ids.Slice, policy geoconfig.Policy, candidates []placement.Candidate) (geoconfig.SliceRow, error) {
-	members, err := placement.Choose(policy, candidates, a.o.Self, a.o.Distance)
+	members, err := placement.Choose(policy, candidates, a.o.Self, a.o.Distance, func(from ids.Node, to []ids.Node) map[ids.Node]time.Duration {
+		return a.o.Measure(ctx, from, to)
+	})
 	if err != nil {
 		return geoconfig.SliceRow{}, err
 	}

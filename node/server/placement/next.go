@@ -20,15 +20,16 @@ type Step struct {
 // Next says how a slice comes nearer to its policy, and away from nodes that are
 // drained. A copy is made before another one leaves: a member leaves only where
 // as many normal members stay as the policy asks for. Members that failed are
-// not replaced here, since only time shows whether they come back.
-func Next(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) Step {
+// not replaced here, since only time shows whether they come back. A node that is
+// added is measured before, where there is a probe.
+func Next(row *geoconfig.SliceRow, candidates []Candidate, apart Distance, probe Probe) Step {
 	g := newGroup(row, candidates)
 	if leaves(candidates, row.Active) {
 		if to, ok := g.successor(row.Active); ok {
 			return Step{HandOver: to}
 		}
 	}
-	if add, ok := Missing(row, candidates, apart); ok {
+	if add, ok := Missing(row, candidates, apart, probe); ok {
 		return Step{Add: add}
 	}
 	if len(g.normal) < row.Policy.Level {
@@ -40,7 +41,10 @@ func Next(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) Step 
 		}
 	}
 	if len(g.staying) == row.Policy.Level && len(g.normal) == len(g.staying) {
-		if add, ok := g.misplaced(apart); ok {
+		add, ok := lasting(row.Active, candidates, apart, probe, func(c []Candidate, apart Distance) (ids.Node, bool) {
+			return newGroup(row, c).misplaced(apart)
+		})
+		if ok {
 			return Step{Add: add}
 		}
 	}

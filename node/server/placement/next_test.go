@@ -80,7 +80,7 @@ func TestNext_BringsSlicesToTheirPolicy(t *testing.T) {
 		{"no other node answers", grouped(3, 0, "a", "a1", "b1"), away("a2", "b2", "c1", "c2"), Step{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Next(c.row, world(c.change), nil); got != c.want {
+			if got := Next(c.row, world(c.change), nil, nil); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -94,7 +94,7 @@ func TestNext_EndsWithThePolicySatisfied(t *testing.T) {
 				row := grouped(level, sites, home, "a1", "b1", "c1")
 				candidates := world(func(c *Candidate) { c.Leaving = c.Node == "a1" })
 				steps := 0
-				for step := Next(row, candidates, nil); step != (Step{}); step = Next(row, candidates, nil) {
+				for step := Next(row, candidates, nil, nil); step != (Step{}); step = Next(row, candidates, nil, nil) {
 					if steps++; steps > 20 {
 						t.Fatalf("level %d, sites %d, home %s: no end at %+v: %+v", level, sites, home, row.Members, step)
 					}
@@ -126,7 +126,7 @@ func TestNext_EndsWithThePolicySatisfied(t *testing.T) {
 // at as many sites as the policy wants.
 func TestNext_AlwaysEnds(t *testing.T) {
 	for seed := range uint64(3000) {
-		draw := rand.New(rand.NewPCG(seed, 0))
+		draw := newDraw(seed)
 		candidates, row := drawWorld(draw)
 		free, sites := 0, map[ids.Site]bool{}
 		for _, c := range candidates {
@@ -137,7 +137,7 @@ func TestNext_AlwaysEnds(t *testing.T) {
 			}
 		}
 		steps := 0
-		for step := Next(row, candidates, nil); step != (Step{}); step = Next(row, candidates, nil) {
+		for step := Next(row, candidates, nil, nil); step != (Step{}); step = Next(row, candidates, nil, nil) {
 			if steps++; steps > 20 {
 				t.Fatalf("seed %d: no end at %+v of %+v: %+v", seed, row, candidates, step)
 			}
@@ -152,6 +152,8 @@ func TestNext_AlwaysEnds(t *testing.T) {
 		}
 	}
 }
+
+func newDraw(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // drawWorld draws nodes, and a slice whose active is not away.
 func drawWorld(draw *rand.Rand) ([]Candidate, *geoconfig.SliceRow) {

@@ -1,11 +1,10 @@
 // Package placement decides where a slice's replicas go and which slice a new
 // object belongs to (docs/design.md, 4.11 and 4.12). It is pure: it knows only
-// what it is told, asks nobody and changes nothing. All of it may be called from
-// anywhere.
+// what it is told, changes nothing, and asks nobody but by the functions that it is
+// given. All of it may be called from anywhere.
 package placement
 
 import (
-	"math"
 	"slices"
 	"sort"
 	"time"
@@ -23,6 +22,9 @@ type Candidate struct {
 	Load int
 	// Away nodes do not answer now; they are taken last.
 	Away bool
+	// Silent nodes did not answer a probe just now: they are taken where all others
+	// are away.
+	Silent bool
 	// Leaving nodes are drained: they take no replica, and the ones that they
 	// have count for nothing.
 	Leaving bool
@@ -52,24 +54,31 @@ func Candidates(nodes []geoconfig.Node, rows []geoconfig.SliceRow, away func(geo
 	return out
 }
 
-// Distance says how far two nodes are from each other, false where that is not
-// known.
-type Distance func(a, b ids.Node) (time.Duration, bool)
-
 // Choose picks the members of a new slice, the active first. The active is
 // prefer where that stands at the home site, else the least-loaded node there,
 // else, where the home site can take none, a node elsewhere. The others are
 // spread over as many sites as the policy asks for; where there are fewer
 // sites than replicas, the home site gets the first extra one. No two are in
 // one failure domain where that can be avoided, and of what is left the nearest
-// to the active are taken. Fewer nodes than replicas give fewer members.
-func Choose(p geoconfig.Policy, candidates []Candidate, prefer ids.Node, apart Distance) ([]ids.Node, error) {
+// to the active are taken, by measurement where there is a probe. Fewer nodes than
+// replicas give fewer members.
+func Choose(p geoconfig.Policy, candidates []Candidate, prefer ids.Node, apart Distance, probe Probe) ([]ids.Node, error) {
 	const op fault.Op = "placement.Choose"
 	active, ok := chooseActive(p.Home, candidates, prefer)
 	if !ok {
 		return nil, fault.E(fault.Unreachable, op, string(p.Home), "no node can take a new slice now")
 	}
-	return Extend(p, candidates, []ids.Node{active}, active, apart), nil
+	members := []ids.Node{active}
+	for len(members) < p.Level {
+		next, ok := lasting(active, candidates, apart, probe, func(c []Candidate, apart Distance) (ids.Node, bool) {
+			return oneMore(p, c, members, active, apart)
+		})
+		if !ok {
+			break
+		}
+		members = append(members, next)
+	}
+	return members, nil
 }
 
 func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.Node, bool) {
@@ -97,6 +106,9 @@ func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.N
 func less(a, b Candidate) bool {
 	if a.Away != b.Away {
 		return b.Away
+	}
+	if a.Silent != b.Silent {
+		return b.Silent
 	}
 	if a.Load != b.Load {
 		return a.Load < b.Load
@@ -144,10 +156,22 @@ func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, acti
 	return out
 }
 
+// oneMore picks the node that Extend adds next to some members.
+func oneMore(p geoconfig.Policy, candidates []Candidate, members []ids.Node, active ids.Node, apart Distance) (ids.Node, bool) {
+	p.Level = len(members) + 1
+	all := Extend(p, candidates, members, active, apart)
+	if len(all) == len(members) {
+		return "", false
+	}
+	return all[len(members)], true
+}
+
 // Missing picks the node for the next member of a slice that has fewer members
-// than its policy asks for. Members on nodes that are drained do not count. It
-// returns false where nothing is missing, or where no node can take a replica.
-func Missing(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) (ids.Node, bool) {
+// than its policy asks for, the nearer by measurement of two that are as good
+// otherwise, where there is a probe. Members on nodes that are drained do not
+// count. It returns false where nothing is missing, or where no node can take a
+// replica.
+func Missing(row *geoconfig.SliceRow, candidates []Candidate, apart Distance, probe Probe) (ids.Node, bool) {
 	var members []ids.Node
 	for _, m := range row.Members {
 		if !leaves(candidates, m.Node) {
@@ -157,46 +181,14 @@ func Missing(row *geoconfig.SliceRow, candidates []Candidate, apart Distance) (i
 	if len(members) >= row.Policy.Level {
 		return "", false
 	}
-	policy := row.Policy
-	policy.Level = len(members) + 1
-	wanted := Extend(policy, candidates, members, row.Active, apart)
-	if len(wanted) == len(members) {
-		return "", false
-	}
-	return wanted[len(wanted)-1], true
+	return lasting(row.Active, candidates, apart, probe, func(c []Candidate, apart Distance) (ids.Node, bool) {
+		return oneMore(row.Policy, c, members, row.Active, apart)
+	})
 }
 
 // leaves reports whether a node is drained.
 func leaves(candidates []Candidate, id ids.Node) bool {
 	return slices.ContainsFunc(candidates, func(c Candidate) bool { return c.Node == id && c.Leaving })
-}
-
-// measured returns the candidates with their round trips to the active.
-func measured(candidates []Candidate, active ids.Node, apart Distance) []Candidate {
-	out := append([]Candidate(nil), candidates...)
-	for i := range out {
-		if apart == nil || out[i].Node == active {
-			continue
-		}
-		if rtt, ok := apart(active, out[i].Node); ok {
-			out[i].RTT = rtt
-		}
-	}
-	return out
-}
-
-// step is a round trip by the step that it falls into: each begins a quarter
-// above the one before, the first at a millisecond. Nodes in one step are as
-// good as equally far. What is not known comes last.
-func step(rtt time.Duration) int {
-	if rtt <= 0 {
-		return math.MaxInt
-	}
-	n := 0
-	for limit := time.Millisecond; rtt > limit && n < 100; limit += limit / 4 {
-		n++
-	}
-	return n
 }
 
 // Domains numbers the failure domains of nodes: those of one site fail together
@@ -249,7 +241,7 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 			open = append(open, c)
 		}
 	}
-	if !slices.ContainsFunc(open, func(c Candidate) bool { return !c.Away }) {
+	if !slices.ContainsFunc(open, func(c Candidate) bool { return !c.Away && !c.Silent }) {
 		// No node answers where the policy wants one: any other is better than none.
 		for _, c := range candidates {
 			if !c.Leaving && !taken[c.Node] {
@@ -267,6 +259,9 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 		a, b := open[i], open[j]
 		if a.Away != b.Away {
 			return b.Away
+		}
+		if a.Silent != b.Silent {
+			return b.Silent
 		}
 		if inDomain[a.Domain] != inDomain[b.Domain] {
 			return inDomain[a.Domain] < inDomain[b.Domain]

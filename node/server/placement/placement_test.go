@@ -46,7 +46,7 @@ func TestChoose_FollowsPolicyAndLoad(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := geoconfig.Policy{Home: ids.Site(test.home), Level: test.level, Sites: test.sites}
-			got, err := Choose(p, nodes(test.nodes), ids.Node(test.prefer), nil)
+			got, err := Choose(p, nodes(test.nodes), ids.Node(test.prefer), nil, nil)
 			var want []ids.Node
 			for _, w := range strings.Fields(test.want) {
 				want = append(want, ids.Node(w))
@@ -56,7 +56,7 @@ func TestChoose_FollowsPolicyAndLoad(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Choose(geoconfig.Policy{Level: 1}, nodes("!a1"), "", nil); err == nil {
+	if _, err := Choose(geoconfig.Policy{Level: 1}, nodes("!a1"), "", nil, nil); err == nil {
 		t.Error("a slice was placed where no node answers")
 	}
 }
@@ -119,7 +119,7 @@ func TestChoose_BackupsAreNearAndApart(t *testing.T) {
 			}
 			p := geoconfig.Policy{Home: "a", Level: test.level, Sites: test.sites}
 			for range 3 { // in whatever order they are named
-				got, err := Choose(p, candidates, "a1", apart)
+				got, err := Choose(p, candidates, "a1", apart, nil)
 				if words := strings.Trim(fmt.Sprint(got), "[]"); err != nil || words != test.want {
 					t.Errorf("got %s, %v; want %s", words, err, test.want)
 				}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/status"
@@ -50,6 +52,7 @@ type Host interface {
 	SetCoordinate(wire.Coordinate)
 	Path(peer string) (wire.Path, bool)
 	Ping(ctx context.Context, peer string) (time.Duration, error)
+	Call(ctx context.Context, peer string, class wire.Class, m wire.Method, request proto.Message, body [][]byte, answer proto.Message) (*wire.Buffer, error)
 }
 
 // Options are what a Surveyor is made of. Every field is needed.
@@ -74,8 +77,9 @@ type Options struct {
 // Surveyor owns what the node knows of distances, and what it last published
 // of them.
 type Surveyor struct {
-	o     Options
-	users quota
+	o        Options
+	users    quota
+	measured measurements // for choices that last
 
 	mu        sync.Mutex // guards below
 	found     []status.Finding

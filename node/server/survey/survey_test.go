@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -46,6 +48,10 @@ func (fakeHost) Ping(_ context.Context, peer string) (time.Duration, error) {
 		return 0, fault.E(fault.Unreachable, "test", peer, "it is gone")
 	}
 	return time.Millisecond, nil
+}
+
+func (fakeHost) Call(_ context.Context, peer string, _ wire.Class, _ wire.Method, _ proto.Message, _ [][]byte, _ proto.Message) (*wire.Buffer, error) {
+	return nil, fault.E(fault.Unreachable, "test", peer, "nobody is called")
 }
 
 // writer keeps what was written to the configuration, and counts refreshes.

@@ -64,6 +64,8 @@ type Options struct {
 	// Leading lists the rows of the slices that this node acts for.
 	Leading  func() []geoconfig.SliceRow
 	Distance placement.Distance
+	// Measure is a placement.Probe that ends with ctx, and soon.
+	Measure func(ctx context.Context, from ids.Node, to []ids.Node) map[ids.Node]time.Duration
 	// Committed is what this node's own copy of a slice shows.
 	Committed func(ids.Slice) tree.View
 	// HandOver begins a hand-over; None: it was begun.

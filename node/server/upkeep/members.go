@@ -33,9 +33,9 @@ func (k *Keeper) refill(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		change, ok := k.wanted(row, candidates)
+		change, ok := k.wanted(ctx, row, candidates)
 		if !ok {
-			if to := placement.Next(&row, candidates, k.o.Distance).HandOver; to != "" {
+			if to := placement.Next(&row, candidates, k.o.Distance, nil).HandOver; to != "" {
 				k.passOn(ctx, row.ID, to)
 			}
 			continue
@@ -52,7 +52,7 @@ func (k *Keeper) refill(ctx context.Context) {
 const maxSliceBytes = 64 << 30
 
 // wanted says what to change in a slice's row, if anything.
-func (k *Keeper) wanted(row geoconfig.SliceRow, candidates []placement.Candidate) (replica.Change, bool) {
+func (k *Keeper) wanted(ctx context.Context, row geoconfig.SliceRow, candidates []placement.Candidate) (replica.Change, bool) {
 	if !row.Closed && k.isFull(row.ID) {
 		return replica.Change{Close: true}, true
 	}
@@ -60,11 +60,11 @@ func (k *Keeper) wanted(row geoconfig.SliceRow, candidates []placement.Candidate
 		kept := row.Clone()
 		kept.Members = slices.DeleteFunc(kept.Members, func(m geoconfig.Member) bool { return m.Node == dead })
 		others := slices.DeleteFunc(slices.Clone(candidates), func(c placement.Candidate) bool { return c.Node == dead })
-		if add, ok := k.missingMember(kept, others); ok {
+		if add, ok := k.missingMember(ctx, kept, others); ok {
 			return replica.Change{Add: []geoconfig.Member{add}, Remove: []ids.Node{dead}}, true
 		}
 	}
-	step := placement.Next(&row, candidates, k.o.Distance)
+	step := placement.Next(&row, candidates, k.o.Distance, k.probe(ctx))
 	if step.Remove != "" {
 		return replica.Change{Remove: []ids.Node{step.Remove}}, true
 	}
@@ -135,9 +135,14 @@ type failedMember struct {
 	node  ids.Node
 }
 
+// probe measures until ctx ends.
+func (k *Keeper) probe(ctx context.Context) placement.Probe {
+	return func(from ids.Node, to []ids.Node) map[ids.Node]time.Duration { return k.o.Measure(ctx, from, to) }
+}
+
 // missingMember picks the member that a slice lacks.
-func (k *Keeper) missingMember(row geoconfig.SliceRow, candidates []placement.Candidate) (geoconfig.Member, bool) {
-	id, ok := placement.Missing(&row, candidates, k.o.Distance)
+func (k *Keeper) missingMember(ctx context.Context, row geoconfig.SliceRow, candidates []placement.Candidate) (geoconfig.Member, bool) {
+	id, ok := placement.Missing(&row, candidates, k.o.Distance, k.probe(ctx))
 	if !ok {
 		return geoconfig.Member{}, false
 	}

@@ -41,34 +41,69 @@ func (nodes) Slices() []geoconfig.SliceRow { return nil }
 
 func (nodes) Away() time.Time { return time.Time{} }
 
+// unmeasured finds nothing.
+func unmeasured(context.Context, ids.Node, []ids.Node) map[ids.Node]time.Duration { return nil }
+
+// TestWanted_AddsTheNearerByMeasurement has two nodes for a copy that is missing,
+// and for one that failed. The one that is predicted nearer is far, or is dead.
+func TestWanted_AddsTheNearerByMeasurement(t *testing.T) {
+	const ms = time.Millisecond
+	var now time.Duration
+	for _, far := range []time.Duration{200 * ms, 0} {
+		k := New(Options{Self: "a", Roster: nodes{}, FailedAfter: time.Minute, Clock: func() time.Duration { return now },
+			Distance: func(_, b ids.Node) (time.Duration, bool) {
+				return map[ids.Node]time.Duration{"c": 20 * ms, "d": 40 * ms, "e": 60 * ms}[b], true
+			},
+			Measure: func(_ context.Context, from ids.Node, to []ids.Node) map[ids.Node]time.Duration {
+				if from != "a" || !slices.Equal(to, []ids.Node{"c", "d"}) {
+					t.Errorf("measured from %s to %v, want from a to c and d", from, to)
+				}
+				return map[ids.Node]time.Duration{"c": far, "d": 45 * ms}
+			}})
+		candidates := []placement.Candidate{{Node: "a", Site: "a"}, {Node: "b", Site: "b"}, {Node: "c", Site: "c"}, {Node: "d", Site: "d"}, {Node: "e", Site: "e"}}
+		row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 3},
+			Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Normal}}}
+		if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].Node != "d" {
+			t.Errorf("got %+v for a slice that lacks a member, want d added", change)
+		}
+		row.Policy.Level, row.Members[1].State = 2, geoconfig.Failed
+		now = 0
+		k.wanted(t.Context(), row, candidates)
+		now = time.Minute + 1
+		if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].Node != "d" || len(change.Remove) != 1 {
+			t.Errorf("got %+v for a member that failed, want d in its place", change)
+		}
+	}
+}
+
 func TestWanted_ReplacesAMemberThatFailedForTooLong(t *testing.T) {
 	var now time.Duration
 	k := New(Options{Self: "a", Roster: nodes{}, FailedAfter: time.Minute, Clock: func() time.Duration { return now },
-		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false }})
+		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false }, Measure: unmeasured})
 	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2, Kind: geoconfig.Ordinary},
 		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Failed}}}
 	candidates := []placement.Candidate{{Node: "a"}, {Node: "b"}, {Node: "c"}}
-	if change, ok := k.wanted(row, candidates); ok {
+	if change, ok := k.wanted(t.Context(), row, candidates); ok {
 		t.Errorf("got %+v when the member was first seen failed, want no change", change)
 	}
 	now = time.Minute
-	if change, ok := k.wanted(row, candidates); ok {
+	if change, ok := k.wanted(t.Context(), row, candidates); ok {
 		t.Errorf("got %+v at the limit, want no change", change)
 	}
 	now++
-	change, ok := k.wanted(row, candidates)
+	change, ok := k.wanted(t.Context(), row, candidates)
 	if !ok || len(change.Add) != 1 || change.Add[0].Node != "c" || change.Add[0].Incarnation != 4 || !slices.Equal(change.Remove, []ids.Node{"b"}) {
 		t.Errorf("got %+v, want c in the place of b", change)
 	}
-	if change, ok := k.wanted(row, candidates[:2]); ok {
+	if change, ok := k.wanted(t.Context(), row, candidates[:2]); ok {
 		t.Errorf("got %+v where no node can take its place, want no change", change)
 	}
 	row.Members[1].State = geoconfig.Normal
-	if change, ok := k.wanted(row, candidates); ok || len(k.failedSince) != 0 {
+	if change, ok := k.wanted(t.Context(), row, candidates); ok || len(k.failedSince) != 0 {
 		t.Errorf("got %+v after the member came back, want no change and nothing remembered", change)
 	}
 	row.Policy.Level = 3
-	if change, ok := k.wanted(row, candidates); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
+	if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
 		t.Errorf("got %+v for a slice that lacks a member, want c added", change)
 	}
 }
@@ -94,16 +129,16 @@ func TestPassOn_PausesAfterAHandOver(t *testing.T) {
 
 func TestWanted_FollowsTheStep(t *testing.T) {
 	k := New(Options{Self: "a", Roster: nodes{}, FailedAfter: time.Minute, Clock: func() time.Duration { return 0 },
-		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false }})
+		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false }, Measure: unmeasured})
 	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2},
 		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Normal}}}
 	candidates := []placement.Candidate{{Node: "a"}, {Node: "b", Leaving: true}, {Node: "c"}}
-	change, ok := k.wanted(row, candidates)
+	change, ok := k.wanted(t.Context(), row, candidates)
 	if !ok || len(change.Add) != 1 || change.Add[0].Node != "c" || len(change.Remove) != 0 {
 		t.Errorf("got %+v, want c beside b, which is drained", change)
 	}
 	row.Members = append(row.Members, geoconfig.Member{Node: "c", State: geoconfig.Normal})
-	if change, ok := k.wanted(row, candidates); !ok || !slices.Equal(change.Remove, []ids.Node{"b"}) || len(change.Add) != 0 {
+	if change, ok := k.wanted(t.Context(), row, candidates); !ok || !slices.Equal(change.Remove, []ids.Node{"b"}) || len(change.Add) != 0 {
 		t.Errorf("got %+v once c is normal, want b removed", change)
 	}
 }
