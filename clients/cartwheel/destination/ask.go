@@ -18,7 +18,8 @@ const op fault.Op = "destination.Choose"
 // ask asks a node at the object's home, else the nearest ones. Where this
 // client's own site is the home, it asks only nodes there: another site than the
 // directory's helps no program. With anywhere, because the directory's slice is
-// full, it asks the others then.
+// full, it asks the others then. Objects stay where the first one puts them, so
+// the nearer of the two nearest at home is measured.
 func (d *Chooser) ask(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home ids.Site, anywhere bool) (ids.Slice, error) {
 	var failed error = fault.E(fault.Unreachable, op, string(home), "no node of the site is known")
 	var nodes, others []ids.Node
@@ -28,6 +29,9 @@ func (d *Chooser) ask(ctx context.Context, dir *pb.Attr, cues *pb.Cues, home ids
 		} else if anywhere {
 			others = append(others, n)
 		}
+	}
+	if cues.GetSite() == "" {
+		d.opt.Cluster.Settle(ctx, nodes)
 	}
 	for _, n := range append(nodes, others...) {
 		s, err := d.askOne(ctx, n, dir, cues)
