@@ -42,56 +42,21 @@ func (c *Coordinate) IsFinite() bool {
 
 func isFinite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 
-// Carry puts a coordinate into the frame, in the form that it needs.
-func (f *Frame) Carry(c *Coordinate) {
-	f.Flags |= HasCoordinate
-	if c.IsWide() {
-		f.Flags |= IsWide
-	}
-	f.Coordinate = *c
-}
-
-// carried is how many components of the vector the frame's form has; 0: the
-// frame carries no coordinate.
-func (f *Frame) carried() int {
-	switch f.Flags & (HasCoordinate | IsWide) {
-	case HasCoordinate:
-		return narrow
-	case HasCoordinate | IsWide:
-		return MaxDimensions
-	}
-	return 0
-}
-
-// CoordinateSize is how many bytes of coordinate follow the fixed part.
-func (f *Frame) CoordinateSize() int {
-	if n := f.carried(); n > 0 {
-		return 4 * (n + 2)
-	}
-	return 0
-}
-
-func (f *Frame) appendCoordinate(to []byte) []byte {
-	n := f.carried()
-	if n == 0 {
-		return to
-	}
-	for _, v := range f.Coordinate.Vector[:n] {
+// append appends the first n components, the height and the error.
+func (c *Coordinate) append(to []byte, n int) []byte {
+	for _, v := range c.Vector[:n] {
 		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(v))
 	}
-	to = binary.LittleEndian.AppendUint32(to, math.Float32bits(f.Coordinate.Height))
-	return binary.LittleEndian.AppendUint32(to, math.Float32bits(f.Coordinate.Error))
+	to = binary.LittleEndian.AppendUint32(to, math.Float32bits(c.Height))
+	return binary.LittleEndian.AppendUint32(to, math.Float32bits(c.Error))
 }
 
-// ParseCoordinate reads CoordinateSize bytes. It does nothing where that is 0.
-func (f *Frame) ParseCoordinate(b []byte) {
-	n := f.carried()
-	if n == 0 {
-		return
-	}
+// parseCoordinate reads a form of n components.
+func parseCoordinate(b []byte, n int) Coordinate {
 	at := func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])) }
-	f.Coordinate = Coordinate{Height: at(n), Error: at(n + 1), Dimensions: n}
+	c := Coordinate{Height: at(n), Error: at(n + 1), Dimensions: n}
 	for i := range n {
-		f.Coordinate.Vector[i] = at(i)
+		c.Vector[i] = at(i)
 	}
+	return c
 }

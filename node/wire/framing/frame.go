@@ -66,7 +66,10 @@ func (f *Frame) Append(to []byte) []byte {
 	to = le.AppendUint32(to, f.Time)
 	to = le.AppendUint64(to, f.ID)
 	to = le.AppendUint64(to, f.HLC)
-	return f.appendCoordinate(to)
+	if n := f.carried(); n > 0 {
+		return f.Coordinate.append(to, n)
+	}
+	return to
 }
 
 // Parse reads the first FixedSize bytes and checks them against the limits, before
@@ -90,6 +93,42 @@ func (f *Frame) Parse(b []byte, l Limits) error {
 		return fault.Errorf(fault.Invalid, Op, "", "frame kind %d with content", f.Kind)
 	}
 	return nil
+}
+
+// Carry puts a coordinate into the frame, in the form that it needs.
+func (f *Frame) Carry(c *Coordinate) {
+	f.Flags |= HasCoordinate
+	if c.IsWide() {
+		f.Flags |= IsWide
+	}
+	f.Coordinate = *c
+}
+
+// carried is how many components of a vector the frame's form has; 0: the frame
+// carries no coordinate.
+func (f *Frame) carried() int {
+	switch f.Flags & (HasCoordinate | IsWide) {
+	case HasCoordinate:
+		return narrow
+	case HasCoordinate | IsWide:
+		return MaxDimensions
+	}
+	return 0
+}
+
+// CoordinateSize is how many bytes of coordinate follow the fixed part.
+func (f *Frame) CoordinateSize() int {
+	if n := f.carried(); n > 0 {
+		return 4 * (n + 2)
+	}
+	return 0
+}
+
+// ParseCoordinate reads CoordinateSize bytes. It does nothing where that is 0.
+func (f *Frame) ParseCoordinate(b []byte) {
+	if n := f.carried(); n > 0 {
+		f.Coordinate = parseCoordinate(b, n)
+	}
 }
 
 // Op is the op of a fault in a frame's bytes.
