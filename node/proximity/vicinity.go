@@ -105,7 +105,10 @@ func (v *Vicinity) Sample(id ids.Node, rtt time.Duration, at *wire.Coordinate) {
 
 func (p *peer) measured(rtt, now time.Duration) {
 	if p.samples == 0 {
-		p.smoothed, p.turned = rtt, now
+		p.turned = now
+	}
+	if p.samples == 0 || now-p.last > vivaldi.Default().Fresh { // the old one says nothing of now
+		p.smoothed = rtt
 	}
 	p.smoothed = max(p.smoothed+(rtt-p.smoothed)/smoothing, 1)
 	for range 2 {

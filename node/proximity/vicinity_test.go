@@ -99,6 +99,21 @@ func TestLinks_LeastIsOfTheLastMinutes(t *testing.T) {
 	}
 }
 
+// TestEstimate_BeginsAnewAfterSilence measures a node again that moved meanwhile.
+func TestEstimate_BeginsAnewAfterSilence(t *testing.T) {
+	now := time.Hour
+	v := places(t, &now, [2]float64{})[0]
+	for range 20 {
+		now += time.Second
+		v.Sample("b", 200*time.Millisecond, nil)
+	}
+	now += vivaldi.Default().Fresh + time.Second
+	v.Sample("b", 20*time.Millisecond, nil)
+	if e, ok := v.Estimate("b"); !ok || !e.Measured || e.RTT != 20*time.Millisecond {
+		t.Errorf("got %+v, %v; want the 20 ms that were measured last", e, ok)
+	}
+}
+
 // TestSample_RoundTripOfNoneIsNear measures with a clock too coarse for a LAN.
 func TestSample_RoundTripOfNoneIsNear(t *testing.T) {
 	now := time.Hour
