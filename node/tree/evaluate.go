@@ -50,7 +50,7 @@ func (t *txn) outcome(err error) Outcome {
 	var held blocked
 	switch {
 	case errors.As(err, &refused):
-		return Outcome{Result: &pb.Result{Kind: uint32(refused), Message: refused.Error()}}
+		return Outcome{Result: &pb.Result{Kind: uint32(refused), Message: refused.Error()}, NotEmpty: t.full}
 	case errors.As(err, &held):
 		return Outcome{Blocked: Intent(held)}
 	case errors.As(err, &acrossSlices{}):

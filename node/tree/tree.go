@@ -100,6 +100,9 @@ type Outcome struct {
 	Alone []ids.Object
 	// Beside is how many bytes the results of a batch take beside the mutations.
 	Beside int
+	// NotEmpty is the directory because of which Result is that refusal; 0: there is
+	// none. Who has it exclusively may have removed its names.
+	NotEmpty ids.Object
 	// Blocked is the intent whose lock the operation met.
 	Blocked Intent
 	Across  bool

@@ -44,6 +44,8 @@ type txn struct {
 	// all locks already.
 	wide     bool
 	nameless bool // makes a file without a name
+	// full is the directory that was to be removed and has names; 0: none was.
+	full ids.Object
 	// part is an operation of a batch: the batch writes the slice's state and gives
 	// numbers. before is how many mutations those before it made.
 	part   bool

@@ -75,6 +75,7 @@ func (t *txn) dropLink(n *loaded) (links int, err error) {
 			return 0, err
 		}
 		if !empty {
+			t.full = n.Object
 			return 0, refusal(fault.NotEmpty)
 		}
 		n.Nlink, links = 0, -1

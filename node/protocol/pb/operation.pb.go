@@ -766,7 +766,7 @@ type Create struct {
 	Commit        *Commit                `protobuf:"bytes,14,opt,name=commit,proto3" json:"commit,omitempty"`                 // its first content, spliced in the same operation; extents' bytes are in the body
 	MadeNs        int64                  `protobuf:"fixed64,15,opt,name=made_ns,json=madeNs,proto3" json:"made_ns,omitempty"` // when it was made, if that was before it is sent; else time_ns counts
 	Reserve       uint32                 `protobuf:"varint,16,opt,name=reserve,proto3" json:"reserve,omitempty"`              // the caller wants so many IDs for files that it will make
-	Alone         bool                   `protobuf:"varint,17,opt,name=alone,proto3" json:"alone,omitempty"`                  // the caller can use a lease of kind ALONE on the directory, or on the directory made
+	Alone         bool                   `protobuf:"varint,17,opt,name=alone,proto3" json:"alone,omitempty"`                  // the caller can use a lease of kind ALONE on the directory, or on the directory made and the one that it is in
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1145,6 +1145,7 @@ type Unlink struct {
 	Directory     bool                   `protobuf:"varint,3,opt,name=directory,proto3" json:"directory,omitempty"` // rmdir
 	Object        uint64                 `protobuf:"fixed64,4,opt,name=object,proto3" json:"object,omitempty"`      // 0, or what the caller saw: another one answers Stale
 	Open          bool                   `protobuf:"varint,5,opt,name=open,proto3" json:"open,omitempty"`           // the caller has the object open itself
+	Alone         bool                   `protobuf:"varint,6,opt,name=alone,proto3" json:"alone,omitempty"`         // the caller can use a lease of kind ALONE on the directory
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1214,6 +1215,13 @@ func (x *Unlink) GetOpen() bool {
 	return false
 }
 
+func (x *Unlink) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
 type Rename struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dir           uint64                 `protobuf:"fixed64,1,opt,name=dir,proto3" json:"dir,omitempty"`
@@ -1225,6 +1233,7 @@ type Rename struct {
 	Open          bool                   `protobuf:"varint,7,opt,name=open,proto3" json:"open,omitempty"`      // the caller has the object that is replaced open itself
 	Object        uint64                 `protobuf:"fixed64,8,opt,name=object,proto3" json:"object,omitempty"` // 0, or what the caller saw as name: another one answers Stale
 	Target        uint64                 `protobuf:"fixed64,9,opt,name=target,proto3" json:"target,omitempty"` // 0, or what the caller saw as new_name: another one, or none, answers Stale
+	Alone         bool                   `protobuf:"varint,10,opt,name=alone,proto3" json:"alone,omitempty"`   // the caller can use leases of kind ALONE on the directories
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1320,6 +1329,13 @@ func (x *Rename) GetTarget() uint64 {
 		return x.Target
 	}
 	return 0
+}
+
+func (x *Rename) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
 }
 
 type Link struct {
@@ -2338,13 +2354,14 @@ const file_operation_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
 	"\x06object\x18\x03 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\rR\x04mode\x12\x12\n" +
-	"\x04made\x18\x05 \x01(\fR\x04made\"x\n" +
+	"\x04made\x18\x05 \x01(\fR\x04made\"\x8e\x01\n" +
 	"\x06Unlink\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x1c\n" +
 	"\tdirectory\x18\x03 \x01(\bR\tdirectory\x12\x16\n" +
 	"\x06object\x18\x04 \x01(\x06R\x06object\x12\x12\n" +
-	"\x04open\x18\x05 \x01(\bR\x04open\"\xe1\x01\n" +
+	"\x04open\x18\x05 \x01(\bR\x04open\x12\x14\n" +
+	"\x05alone\x18\x06 \x01(\bR\x05alone\"\xf7\x01\n" +
 	"\x06Rename\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x17\n" +
@@ -2355,7 +2372,9 @@ const file_operation_proto_rawDesc = "" +
 	"\bexchange\x18\x06 \x01(\bR\bexchange\x12\x12\n" +
 	"\x04open\x18\a \x01(\bR\x04open\x12\x16\n" +
 	"\x06object\x18\b \x01(\x06R\x06object\x12\x16\n" +
-	"\x06target\x18\t \x01(\x06R\x06target\"D\n" +
+	"\x06target\x18\t \x01(\x06R\x06target\x12\x14\n" +
+	"\x05alone\x18\n" +
+	" \x01(\bR\x05alone\"D\n" +
 	"\x04Link\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x12\n" +

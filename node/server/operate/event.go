@@ -101,8 +101,11 @@ type Answer struct {
 	Refused *Refusal
 	// Across: the operation needs several slices; nothing was done.
 	Across bool
-	Err    error
-	Cost   Cost
+	// NotEmpty is the directory that the operation would have removed or replaced.
+	// Nothing was done.
+	NotEmpty ids.Object
+	Err      error
+	Cost     Cost
 	// Grants are leases that were given with Result, on directories that it made.
 	Grants []*pb.Grant
 }

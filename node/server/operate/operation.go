@@ -57,7 +57,7 @@ func (l *Loop) operate(op *Operation) {
 	case out.Across:
 		l.finish(op, Answer{Across: true})
 	case !out.Done():
-		l.answerLate(s, op, Answer{Result: out.Result, Epoch: s.row.Epoch})
+		l.answerLate(s, op, Answer{Result: out.Result, Epoch: s.row.Epoch, NotEmpty: out.NotEmpty})
 	case !l.free(s, op):
 		// The revocations' answers bring it back.
 	default:

@@ -52,6 +52,11 @@ func (s *Operations) grantOwn(op *operate.Operation, out *pb.OperateResponse, a 
 		return
 	}
 	create, apart := op.Op.GetCreate(), op.Op.GetMakeObject()
+	if out.Result.Kind == 0 && op.Session != 0 {
+		for _, dir := range wantedAlone(op.Op) {
+			s.grantAlone(op, out, a, dir)
+		}
+	}
 	if create.GetOpen() && op.Session != 0 && out.Result.Kind == 0 && out.Result.Attr != nil {
 		s.Leases.Opened(op.Session, ids.Object(out.Result.Attr.Object))
 	}
@@ -67,10 +72,30 @@ func (s *Operations) grantOwn(op *operate.Operation, out *pb.OperateResponse, a 
 		out.Grants = append(out.Grants, g)
 	}
 	if dir != 0 && (create.GetAlone() || apart.GetAlone()) {
-		if g := s.Leases.GrantAlone(op.Session, a.Epoch, dir); g != nil {
-			out.Grants = append(out.Grants, g)
+		s.grantAlone(op, out, a, dir)
+		if in := ids.Object(create.GetDir()); in != 0 && in != dir {
+			s.grantAlone(op, out, a, in)
 		}
 	}
+}
+
+// grantAlone gives the caller's session a directory exclusively, if it can have it.
+func (s *Operations) grantAlone(op *operate.Operation, out *pb.OperateResponse, a operate.Answer, dir ids.Object) {
+	if g := s.Leases.GrantAlone(op.Session, a.Epoch, dir); g != nil {
+		out.Grants = append(out.Grants, g)
+	}
+}
+
+// wantedAlone lists the directories that the caller of an operation, which removes
+// or moves a name, would have exclusively.
+func wantedAlone(o *pb.Operation) []ids.Object {
+	switch {
+	case o.GetUnlink().GetAlone():
+		return []ids.Object{ids.Object(o.GetUnlink().Dir)}
+	case o.GetRename().GetAlone():
+		return []ids.Object{ids.Object(o.GetRename().Dir), ids.Object(o.GetRename().NewDir)}
+	}
+	return nil
 }
 
 // grantBatch gives the caller's session the leases on what it made with a batch:
@@ -98,9 +123,7 @@ func (s *Operations) grantBatch(op *operate.Operation, b *pb.Batch, out *pb.Oper
 			out.Grants = append(out.Grants, g)
 		}
 		if dir && create.Alone {
-			if g := s.Leases.GrantAlone(op.Session, a.Epoch, o); g != nil {
-				out.Grants = append(out.Grants, g)
-			}
+			s.grantAlone(op, out, a, o)
 		}
 	}
 }

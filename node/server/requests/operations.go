@@ -94,13 +94,22 @@ func (s *Operations) Operate(r *wire.Request) {
 			s.Sharing.Changed(mark)
 		}
 	}
-	op.Done = func(op *operate.Operation, a operate.Answer) {
-		if a.Across {
+	asked := false
+	var settle func(*operate.Operation, operate.Answer)
+	settle = func(op *operate.Operation, a operate.Answer) {
+		switch {
+		case a.Across:
 			s.Intents.Start(op, func(a operate.Answer) { done(op, a) })
-			return
+		case a.NotEmpty != 0 && !asked && !op.Internal:
+			asked = true
+			if op.Done = settle; !s.orderEmptied(op, &mark, a.NotEmpty) {
+				done(op, a)
+			}
+		default:
+			done(op, a)
 		}
-		done(op, a)
 	}
+	op.Done = settle
 	unproven := s.Access.Unproven(who, req)
 	if unproven == nil {
 		s.orderShared(op, &mark)
@@ -134,6 +143,27 @@ func (s *Operations) orderShared(op *operate.Operation, mark *uint64) {
 	if ready {
 		s.Order(op)
 	}
+}
+
+// orderEmptied orders an operation once more that met a directory with names, where
+// another client has that exclusively: it may have removed the names. False: no
+// other client has.
+func (s *Operations) orderEmptied(op *operate.Operation, mark *uint64, dir ids.Object) bool {
+	before := *mark
+	started := make(chan struct{})
+	again, ready := s.Sharing.Share(op.Session, append(namedDirectories(op.Op), dir), func() {
+		<-started
+		s.Order(op)
+	})
+	if ready {
+		s.Sharing.Changed(again)
+		close(started)
+		return false
+	}
+	s.Sharing.Changed(before)
+	*mark = again
+	close(started)
+	return true
 }
 
 // namedDirectories lists the directories whose names an operation depends on.
