@@ -21,6 +21,7 @@ func TestParse_TakesWhatTheGrammarAllows(t *testing.T) {
 		{".keeptogether", Cue{Name: KeepTogether}},
 		{".RepSites=2", Cue{Name: RepSites, Number: 2}},
 		{".RepLevel=16", Cue{Name: RepLevel, Number: 16}},
+		{".SyncLevel=0", Cue{Name: SyncLevel}},
 		{".SyncLevel=1", Cue{Name: SyncLevel, Number: 1}},
 		{".SyncLevel=QUORUM", Cue{Name: SyncLevel, Number: Quorum}},
 		{".EventualConsistency", Cue{Name: EventualConsistency}},
@@ -87,8 +88,8 @@ func TestParse_NamesTheBadValueAndWhatIsAllowed(t *testing.T) {
 		{".RepLevel=01", `.RepLevel: "01" is not a whole number; allowed: ` + copies},
 		{".RepLevel=2=3", `.RepLevel: "2=3" is not a whole number; allowed: ` + copies},
 		{".RepLevel=quorum", `.RepLevel: "quorum" is not a whole number; allowed: ` + copies},
-		{".SyncLevel=all", `.SyncLevel: "all" is not a whole number; allowed: ` + copies + ", or quorum"},
-		{".SyncLevel=0", `.SyncLevel: "0" is out of range; allowed: ` + copies + ", or quorum"},
+		{".SyncLevel=all", `.SyncLevel: "all" is not a whole number; allowed: a whole number from 0 to 16, or quorum`},
+		{".SyncLevel=17", `.SyncLevel: "17" is out of range; allowed: a whole number from 0 to 16, or quorum`},
 		{".MaxTime=-1", `.MaxTime: "-1" is not a whole number; allowed: whole milliseconds from 1 to 86400000`},
 		{".MaxTime=1e309", `.MaxTime: "1e309" is not a whole number; allowed: whole milliseconds from 1 to 86400000`},
 		{".MaxTime=99999999999999999999", `.MaxTime: "99999999999999999999" is out of range; allowed: whole milliseconds from 1 to 86400000`},
@@ -302,4 +303,19 @@ func ExampleParse() {
 	_, _, err := Parse(".RepLevel=many")
 	fmt.Println(err)
 	// Output: cue.Parse: .RepLevel: "many" is not a whole number; allowed: a whole number from 1 to 16
+}
+
+func TestSync_OfNoneIsOneForThoseWhoMustWait(t *testing.T) {
+	for path, want := range map[string]struct {
+		level uint32
+		lazy  bool
+	}{"": {SyncAll, false}, ".SyncLevel=0": {1, true}, ".SyncLevel=1": {1, false}, ".SyncLevel=quorum": {SyncQuorum, false}} {
+		s, err := ParsePath("/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Sync() != want.level || s.Lazy() != want.lazy {
+			t.Errorf("%s: got level %d and lazy %v", path, s.Sync(), s.Lazy())
+		}
+	}
 }

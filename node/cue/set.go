@@ -165,7 +165,15 @@ func (s Set) Sync() uint32 {
 		return SyncAll
 	case c.Number == Quorum:
 		return SyncQuorum
+	case c.Number == 0: // for whoever must wait all the same
+		return 1
 	default:
 		return uint32(c.Number)
 	}
+}
+
+// Lazy reports whether a close waits for no node (`.SyncLevel=0`).
+func (s Set) Lazy() bool {
+	c, ok := s.Get(SyncLevel)
+	return ok && c.Number == 0
 }

@@ -72,7 +72,7 @@ func (n Name) row() row {
 	case RepLevel:
 		return row{".RepLevel", numberValue, 1, MaxCopies, copies, true, true, copying}
 	case SyncLevel:
-		return row{".SyncLevel", numberValue, 1, MaxCopies, copies + ", or quorum", false, true, copying}
+		return row{".SyncLevel", numberValue, 0, MaxCopies, "a whole number from 0 to 16, or quorum", false, true, copying}
 	case EventualConsistency:
 		return row{".EventualConsistency", noValue, 0, 0, "no value", false, false, every}
 	case MaxTime:
