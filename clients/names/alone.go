@@ -49,7 +49,7 @@ func (c *Cache) Make(dir ids.Object, name string, attr *pb.Attr) bool {
 		x.attr = now
 	}
 	d.entries[name] = Entry{Object: o, Type: attr.Mode & typeMask}
-	c.objects[o] = &object{attr: attr, cover: d.lease, xattrs: true}
+	c.objects[o] = &object{attr: attr, cover: d.lease, xattrs: true, born: d.alone}
 	c.shrink()
 	return true
 }

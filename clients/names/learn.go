@@ -205,7 +205,7 @@ func (l *Learner) grant(from ids.Node, g *pb.Grant) {
 	if l.c.left(*at) <= 0 {
 		*at = &lease{}
 	}
-	(*at).stamp = stamp
+	(*at).stamp, (*at).under = stamp, nil
 	l.more = append(l.more, *at)
 }
 
@@ -236,6 +236,12 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 	c, o := l.c, ids.Object(attr.Object)
 	if c.OnAttr != nil {
 		c.OnAttr(attr)
+	}
+	if c.ahead[o] > 0 {
+		if x := c.objects[o]; l.m.changes && x != nil { // what this answer says is in neither
+			c.drop(o, x)
+		}
+		return
 	}
 	all = all || attr.NoXattrs
 	x := c.objects[o]
@@ -305,7 +311,7 @@ func (l *Learner) cover(x *object, attr *pb.Attr) *lease {
 // counts again with the session's next keep-alive.
 func (l *Learner) Entry(dir ids.Object, name string, e Entry) {
 	d := l.c.dirs[dir]
-	if d == nil || !l.covers(d.lease) || !l.settled(dir, d) {
+	if d == nil || !l.covers(d.lease) || !l.settled(dir, d) || l.c.ahead[dir] > 0 {
 		if l.m.op {
 			l.Unknown(dir, name)
 		}
@@ -349,13 +355,13 @@ func (l *Learner) settled(dir ids.Object, d *directory) bool {
 // not know of all of them.
 func (l *Learner) Below(dir ids.Object) bool {
 	d := l.c.dirs[dir]
-	return d != nil && l.covers(d.lease) && l.settled(dir, d) && l.c.left(d.alone) <= 0
+	return d != nil && l.covers(d.lease) && l.settled(dir, d) && l.c.left(d.alone) <= 0 && l.c.ahead[dir] == 0
 }
 
 // Complete says that every name of the directory was told; a directory that
 // was just made has none.
 func (l *Learner) Complete(dir ids.Object) {
-	if d := l.c.dirs[dir]; d != nil && l.covers(d.lease) && (l.m.op || l.settled(dir, d)) {
+	if d := l.c.dirs[dir]; d != nil && l.covers(d.lease) && (l.m.op || l.settled(dir, d)) && l.c.ahead[dir] == 0 {
 		d.complete = true
 	}
 }

@@ -60,6 +60,9 @@ func (l Limits) withDefaults() Limits {
 type lease struct {
 	stamp session.Stamp
 	gone  bool
+	// under is the lease by which this one goes until its active grants one: that
+	// of the directory in which this client made its directory.
+	under *lease
 }
 
 // Entry is what a name means: Object 0 says that it is not there.
@@ -73,6 +76,9 @@ type object struct {
 	cover  *lease   // of attr
 	own    *lease   // of the object alone, if held
 	xattrs bool     // attr has every extended attribute
+	// born is the lease of kind ALONE under which this client made the object; nil:
+	// another client may have seen it.
+	born *lease
 }
 
 type directory struct {
@@ -105,16 +111,23 @@ type Cache struct {
 	// the last one of a directory that is not kept any more.
 	turn, lost uint64
 	missed     missed
+	// ahead counts the operations of this client on an object that its active has
+	// not heard of.
+	ahead map[ids.Object]int
 }
 
 // New returns an empty Cache.
 func New(s Sessions, limits Limits) *Cache {
-	return &Cache{sessions: s, limits: limits.withDefaults(), objects: map[ids.Object]*object{}, dirs: map[ids.Object]*directory{}}
+	return &Cache{sessions: s, limits: limits.withDefaults(), objects: map[ids.Object]*object{}, dirs: map[ids.Object]*directory{},
+		ahead: map[ids.Object]int{}}
 }
 
 func (c *Cache) left(l *lease) time.Duration {
 	if l == nil || l.gone {
 		return 0
+	}
+	if l.under != nil {
+		return c.left(l.under)
 	}
 	return c.sessions.Left(l.stamp)
 }

@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // MaxFiles bounds the files of a Table where New is not told otherwise: where there are more, files are made at
@@ -31,8 +32,23 @@ type File struct {
 	Level     uint32
 	Since     time.Duration // boot time
 	Journal   uint64        // its number in the write journal, 0: none
+	// Behind returns when the active knows what this client did before it made the
+	// file; nil: nothing.
+	Behind func(context.Context) error
+	// Lazy: nobody waits for it when it is closed (.SyncLevel=0), so that what is
+	// written to it goes along whenever it is published.
+	Lazy bool
 
-	claimed bool // the Table's mutex guards it
+	// The stream's mutex guards these: InStream, once its create is in the stream;
+	// Needed, if something in the stream waits for it, so that it must not go there.
+	InStream, Needed bool
+
+	// The Table's mutex guards these.
+	claimed bool
+	ordered bool          // settled is closed
+	set     *pb.SetAttr   // what was changed of it since it was made; nil: nothing
+	setNs   int64         // when, in Unix nanoseconds
+	settled chan struct{} // closed by Order
 	done    chan struct{}
 	err     error // set before done is closed
 }
@@ -87,7 +103,7 @@ func (t *Table) Add(f *File, check func() bool) bool {
 	if len(t.byObject) >= t.most || t.byPlace[p] != nil || !check() {
 		return false
 	}
-	f.done = make(chan struct{})
+	f.done, f.settled = make(chan struct{}), make(chan struct{})
 	t.byObject[f.Object], t.byPlace[p] = f, f
 	t.count.Add(1)
 	return true
@@ -155,11 +171,62 @@ func (t *Table) Claim(f *File) bool {
 	return true
 }
 
+// Change changes attributes of a file that nobody has claimed yet, if check, under
+// the mutex, agrees: its active will hear of them with the file. Of the changes, the
+// last one of each attribute counts.
+func (t *Table) Change(f *File, set *pb.SetAttr, at int64, check func() bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.claimed || t.byObject[f.Object] != f || !check() {
+		return false
+	}
+	if f.set == nil {
+		f.set = &pb.SetAttr{Object: uint64(f.Object)}
+	}
+	proto.Merge(f.set, set)
+	// One that is set to a time is not set to now any more, and the other way round.
+	if set.AtimeNow || set.AtimeNs != nil {
+		f.set.AtimeNow, f.set.AtimeNs = set.AtimeNow, set.AtimeNs
+	}
+	if set.MtimeNow || set.MtimeNs != nil {
+		f.set.MtimeNow, f.set.MtimeNs = set.MtimeNow, set.MtimeNs
+	}
+	f.set.ByHandle, f.setNs = false, at
+	return true
+}
+
+// Changed is what Change noted of a claimed file, and when; nil: nothing.
+func (t *Table) Changed(f *File) (set *pb.SetAttr, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return f.set, f.setNs
+}
+
 // Release gives a claim back: the active did not do it, and it is tried again.
 func (t *Table) Release(f *File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f.claimed = false
+}
+
+// Order notes that the place of a file among what the client does by itself is
+// settled: whatever is done from now on comes behind it.
+func (t *Table) Order(f *File) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !f.ordered {
+		f.ordered = true
+		close(f.settled)
+	}
+}
+
+// Ordered returns when Order or Finish was called, or ctx ends.
+func (f *File) Ordered(ctx context.Context) {
+	select {
+	case <-f.settled:
+	case <-f.done:
+	case <-ctx.Done():
+	}
 }
 
 // Finish takes a claimed file out and tells those who wait.
