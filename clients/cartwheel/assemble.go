@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/alone"
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/commits"
 	"cartwheel.dev/clients/cartwheel/creation"
@@ -19,10 +20,12 @@ import (
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/revocation"
 	"cartwheel.dev/clients/cartwheel/space"
+	"cartwheel.dev/clients/cartwheel/stream"
 	"cartwheel.dev/clients/cartwheel/transfer"
 	"cartwheel.dev/clients/cartwheel/xattrs"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
@@ -55,14 +58,24 @@ func (c *Client) assembleCalls(kept *receipts.Table) {
 	doubt := func(list ...ids.Object) { c.revocation.Doubt(list...) }
 	c.names = names.New(c.sessions, o.Names)
 	c.names.OnAttr = c.tickets.Learn
+	send := func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
+		return c.calls.Publish(ctx, o)
+	}
+	ahead := stream.New(stream.Options{
+		Limit: 8 * o.UntoldFiles, Context: c.life.ctx, Names: c.names, Clock: o.Clock, Logger: o.Logger, Send: send, Doubt: doubt,
+		PublishFile: func(ctx context.Context, f *pending.File) error { return c.deferred.PublishFile(ctx, f) },
+		Reserve:     func(s ids.Slice) uint32 { return c.deferred.Reserve(s) }, Got: func(r *pb.Result) { c.deferred.Got(r) },
+		Spawn: c.life.spawn, UntilKnown: c.limits.UntilKnown,
+	})
 	c.deferred = deferred.New(deferred.Options{
-		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Receipts: kept, Logger: o.Logger, Clock: o.Clock,
-		Told: func(o ids.Object, number, version uint64) { c.engine.Told(o, number, version) },
-		Send: func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
-			return c.calls.Publish(ctx, o)
-		},
+		Limit: o.UntoldFiles, Context: c.life.ctx, Names: c.names, Stream: ahead, Receipts: kept, Logger: o.Logger, Clock: o.Clock,
+		Told:         func(o ids.Object, number, version uint64) { c.engine.Told(o, number, version) },
+		Send:         send,
+		SendContent:  func(o ids.Object) { c.engine.Send(o) },
+		FlushContent: func(ctx context.Context, o ids.Object) error { return c.engine.FlushObject(ctx, o) },
 		AdvancePages: c.nodes.AdvancePages, Doubt: doubt, Spawn: c.life.spawn, Background: c.life.background, UntilKnown: c.limits.UntilKnown,
 	})
+	c.alone = alone.New(alone.Options{Names: c.names, Stream: ahead, Files: c.deferred.Table, Who: c.cluster.Who, Wall: o.Wall})
 	c.calls = calls.New(calls.Options{
 		Router: c.router, Operator: route.NewOperator(c.router, o.InFlight), Cluster: c.cluster, Sessions: c.sessions, Names: c.names,
 		Tickets: c.tickets, Receipts: kept, Deferred: c.deferred, HLC: c.hlc, Wall: o.Wall, Remotely: c.limits.Remotely,
@@ -89,7 +102,8 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 		Spawn:      c.life.spawn, Background: c.life.background, Logger: o.Logger,
 	})
 	c.maker = creation.New(creation.Options{
-		Calls: c.calls, Names: c.names, Deferred: c.deferred, Destination: chooser, Receipts: kept, Cluster: c.cluster, Engine: engine,
+		Calls: c.calls, Names: c.names, Deferred: c.deferred, Stream: c.alone.Stream, Alone: c.alone, Destination: chooser, Receipts: kept, Cluster: c.cluster,
+		Engine:   engine,
 		Find:     c.resolver.Find,
 		Begin:    func(dir ids.Object, name string) names.Mark { return c.begin(dir, 0, 0, name) },
 		Made:     func(dir ids.Object, cues cue.Set, name string) { c.kernel.TellAliases(dir, cues, name) },
@@ -117,7 +131,7 @@ func (c *Client) assembleFiles() {
 	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Commit: committer.Commit, Version: c.calls.Whole})
 	ahead := prefetch.New(prefetch.Options{
 		Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
-		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil },
+		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil || c.alone.Touches(o) },
 		Keep:       func(a *pb.Attr, data []byte) { c.engine.Keep(a, data) },
 		Background: c.life.background,
 	})

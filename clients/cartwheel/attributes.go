@@ -59,7 +59,8 @@ func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.
 var staleNode = fault.E(fault.Stale, "cartwheel", "", "the node is not known")
 
 // SetAttr implements mount.Attributes. What is dirty is committed first, so
-// that a time that is set stands, and a size is cut from what was written.
+// that a time that is set stands, and a size is cut from what was written. The
+// active of a new file hears of all that at once.
 func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, change mount.SetAttr) (mount.AttrReply, error) {
 	o, cues, ok := c.nodes.Find(id)
 	if !ok {
@@ -71,12 +72,22 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.AwaitFill(inodes.Plain(o))
 	}
+	set := setAttr(o, &change)
+	if f := c.deferred.Of(o); f != nil {
+		dirty := pb.Attr{Object: uint64(o)}
+		c.engine.Overlay(&dirty)
+		if a, ok := c.alone.Change(f, set, who, dirty.MtimeNs); ok {
+			return c.replies.Attr(a), nil
+		}
+	}
 	if err := c.opens.Flush(ctx, o); err != nil {
 		return mount.AttrReply{}, err
 	}
+	if a, ok := c.alone.SetAttr(ctx, o, set, who, cues.Only(cue.Chmod).Sync()); ok {
+		return c.replies.Attr(a), nil
+	}
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	set := setAttr(o, &change)
 	if change.Valid&(mount.SetMode|mount.SetOwner|mount.SetGroup) != 0 {
 		a, err := c.setAttr(out, calls.WithGroups(who), o, set, cues)
 		return a, err

@@ -38,6 +38,7 @@
 package cartwheel
 
 import (
+	"cartwheel.dev/clients/cartwheel/alone"
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/deferred"
@@ -82,6 +83,7 @@ type Client struct {
 	lists    *listing.Reader
 	maker    *creation.Maker
 	deferred *deferred.Publisher
+	alone    *alone.Actor
 	holds    *holds.Releaser
 	xattrs   *xattrs.Service
 	space    *space.Gauge

@@ -2,6 +2,7 @@ package cartwheel
 
 import (
 	"errors"
+	"path"
 
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/inodes"
@@ -27,14 +28,18 @@ func (c *Client) Unsaved() []Unsaved {
 		b := inodes.Opening{Object: f.Object, Dir: f.Dir, Name: f.Name}
 		add(Unsaved{Object: f.Object, Name: func() string { return c.opens.Path(&b) }})
 	}
+	for _, op := range c.alone.Waiting() {
+		add(Unsaved{Object: op.Touches[len(op.Touches)-1], Name: func() string { return path.Join(c.names.Path(op.Dir), op.Name) }})
+	}
 	for _, o := range c.recovery.Waiting() {
 		add(Unsaved{Object: o})
 	}
 	return out
 }
 
-// Pending is how many files were made here that their actives have not heard of.
-func (c *Client) Pending() int { return c.deferred.Len() }
+// Pending is how many operations were done here that their actives have not heard
+// of.
+func (c *Client) Pending() int { return c.deferred.Len() + c.alone.Len() }
 
 // Unsent is how many files have writes that are still sent, and how many bytes.
 func (c *Client) Unsent() (files int, bytes uint64) {
@@ -54,9 +59,9 @@ func (c *Client) Unsent() (files int, bytes uint64) {
 func (c *Client) Close() error {
 	c.life.closing.Do(func() {
 		ctx, cancel := c.limits.WhileProgress(c.opt.FlushTimeout)
-		_ = c.engine.FlushAll(ctx)                     // what is left is listed
-		_ = c.deferred.PublishAll(ctx, deferred.Every) // likewise
-		_ = c.engine.FlushAll(ctx)                     // likewise: of files that were told just now
+		_ = c.engine.FlushAll(ctx)            // what is left is listed
+		_ = c.deferred.PublishEverything(ctx) // likewise
+		_ = c.engine.FlushAll(ctx)            // likewise: of files that were told just now
 		lost := c.lost(c.Unsaved())
 		cancel()
 		c.life.stop()

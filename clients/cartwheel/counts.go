@@ -41,7 +41,9 @@ func (c *Client) startRead(o *trace.Operation, id mount.Handle, offset int64, si
 }
 
 // Progress grows with everything that gets to the nodes.
-func (c *Client) Progress() uint64 { return c.engine.Progress() + c.deferred.Published() }
+func (c *Client) Progress() uint64 {
+	return c.engine.Progress() + c.deferred.Published() + c.alone.Sent()
+}
 
 // Host returns the client's connections, for tests that disturb them.
 func (c *Client) Host() *wire.Host { return c.cluster.Host() }

@@ -28,8 +28,8 @@ func (c *Client) ReleaseDir(_ mount.Inode, id mount.Handle) {
 	}
 }
 
-// FsyncDir implements mount.Directories: what changes a directory is on disk
-// before it returns.
+// FsyncDir implements mount.Directories: what was done before it in the directory's
+// slice is on disk before it returns.
 func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _ mount.Handle, _ bool) error {
 	o, cues, ok := c.nodes.Find(id)
 	if !ok {
@@ -39,7 +39,11 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	return c.deferred.PublishDir(out, o)
+	if err := c.deferred.PublishDir(out, o); err != nil {
+		return err
+	}
+	c.alone.FlushSlice(out, o.Slice())
+	return c.alone.Refusal(o)
 }
 
 // ReadDir implements mount.Directories.

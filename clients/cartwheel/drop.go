@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 
-	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/node/logattr"
@@ -26,7 +25,7 @@ func (c *Client) DropCaches(caller context.Context) {
 	if err := c.engine.FlushAll(ctx); err != nil {
 		c.opt.Logger.Warn("not everything could be committed before the caches were dropped", logattr.Err(err))
 	}
-	_ = c.deferred.PublishAll(ctx, deferred.Every) // their closes tell
+	_ = c.deferred.PublishEverything(ctx) // their closes tell
 	c.names.Clear()
 	c.resolver.DropCaches()
 	c.engine.DropCaches()

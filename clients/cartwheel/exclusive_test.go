@@ -118,7 +118,7 @@ func TestExclusive_AFileIsOneOperation(t *testing.T) {
 	if err := cl.Rename(ctx, nobody, d, "mail", d, "delivered", 0); err != nil {
 		t.Fatal(err)
 	}
-	costs("delivering a mail", 2)
+	costs("delivering a mail", 1)
 	quorum, err := cl.Lookup(ctx, nobody, d, ".SyncLevel=quorum")
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestExclusive_AFileIsOneOperation(t *testing.T) {
 	m = begin(t, cl, quorum.Node, "hasty", "content")
 	costs("an open file that need not be on all disks", 0)
 	m.done()
-	costs("closing that", 1)
+	costs("closing that, behind the name of the mail", 2)
 	for i := range 100 {
 		begin(t, cl, d, fmt.Sprint("n", i), strings.Repeat("x", i*500)).done()
 	}

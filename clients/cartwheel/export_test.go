@@ -110,3 +110,7 @@ func (c *Client) Bare(dir mount.Inode) int {
 
 // Cached counts the bytes of content and of range maps in memory.
 func (c *Client) Cached() int64 { return c.engine.Usage().CacheBytes }
+
+// Streamed is how many operations this client did by itself, without files that it
+// made.
+func (c *Client) Streamed() uint64 { return c.alone.Sent() + uint64(c.alone.Len()) }

@@ -60,7 +60,8 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 
 // opened makes a handle of a file whose current attributes are known.
 func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
-	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, limit: cues.Limit()}
+	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, limit: cues.Limit(),
+		lazy: cues.Only(cue.Write).Lazy() && flags&(mount.OpenSync|mount.OpenDirect) == 0}
 	h.content, h.writer = c.opens.Handle(who, &b, a, flags, cues)
 	if a.Size > 0 && flags.Reads() && cues.Only(cue.Read).Has(cue.WholeFile) {
 		h.content.FetchWhole()
@@ -163,11 +164,31 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	}
 	out, done := timeouts.Within(ctx, h.limit)
 	defer done()
-	if told := c.deferred.Of(h.object) == nil; h.flags.Writes() && !c.holds.IsRemoved(h.object) || !told {
+	if told := c.deferred.Of(h.object) == nil; h.lazy && !told {
+		err = c.saved(out, h)
+	} else if h.flags.Writes() && !c.holds.IsRemoved(h.object) || !told {
 		err = c.flushed(out, h, h.content.Flush)
 	}
 	c.locks.UnlockOwner(out, h.object, owner)
 	return err
+}
+
+// saved returns when a new file that nobody else can see is in the write journal, if
+// there is one. Its node hears of it in the background, behind what was done before
+// and ahead of what is done from now on; a large file only once its content is there.
+func (c *Client) saved(ctx context.Context, h *handle) error {
+	err := h.content.Save()
+	f := c.deferred.Of(h.object)
+	switch {
+	case f == nil || err != nil:
+		return err
+	case h.content.Small():
+		c.engine.Send(h.object)
+	case h.content.Dirty() || !c.life.spawn(func() { _ = c.deferred.PublishFile(c.life.ctx, f) }): // what is refused is logged
+		return nil
+	}
+	f.Ordered(ctx)
+	return nil
 }
 
 // flushed tells the active of a handle's file, with what flush commits of it.
@@ -180,6 +201,7 @@ func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Cont
 	if told := c.deferred.Publish(out, h.object); err == nil {
 		err = told
 	}
+	c.alone.FlushSlice(out, h.object.Slice()) // what was done before is there no later
 	if refused := c.deferred.Refusal(h.object); err == nil {
 		err = refused
 	}

@@ -21,6 +21,7 @@ type handle struct {
 	writer  *calls.Writer   // of a file
 	flags   mount.OpenFlags
 	limit   time.Duration    // of each operation, by the path that it was opened by; 0: none
+	lazy    bool             // its close waits for no node where nobody else can see the file
 	listing *listing.Listing // of a directory
 	// asked: this handle asked for the attributes once, to learn whether a write
 	// has to take set-id bits or capabilities away.

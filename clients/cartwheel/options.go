@@ -57,7 +57,8 @@ type Options struct {
 	ReadAhead  int64
 	FlushAfter time.Duration
 	// UntoldFiles bounds the new files that their active has not heard of (1,024):
-	// beyond that each is made there at once.
+	// beyond that each is made there at once. Of other operations on names and
+	// attributes, eight times as many: beyond that calls wait.
 	UntoldFiles int
 	// InFlight bounds the operations under way on one slice (route.DefaultInFlight):
 	// beyond that they wait here.

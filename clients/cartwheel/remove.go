@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/alone"
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/holds"
 	"cartwheel.dev/clients/cartwheel/timeouts"
@@ -60,11 +61,16 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if directory {
 		call, v.IsOpen = cue.Rmdir, false // its handles need nothing of the active
 	}
+	if !v.IsOpen && c.alone.Remove(ctx, alone.Removing{Dir: dir, Name: name, Object: v.Object, Directory: directory, Who: who, Level: cues.Only(call).Sync()}) {
+		c.kernel.TellAliases(dir, cues, name)
+		return nil
+	}
 	run := func(p *pb.Principal) error {
 		mark := c.begin(dir, 0, v.Object, name)
 		defer c.names.End(&mark)
 		resp, by, err := c.calls.Operate(out, calls.Operation{Slice: dir.Slice(), Principal: p, Level: cues.Only(call).Sync(), Op: &pb.Operation{
-			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.Expect), Open: v.IsOpen}}}})
+			Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(dir), Name: []byte(name), Directory: directory, Object: uint64(v.Expect), Open: v.IsOpen,
+				Alone: c.names.Left(dir) > 0}}}})
 		if err != nil {
 			if calls.IsUnknown(err) {
 				c.revocation.Doubt(dir, v.Object)

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"context"
 
+	"cartwheel.dev/clients/cartwheel/alone"
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/creation"
 	"cartwheel.dev/clients/cartwheel/holds"
@@ -83,7 +84,7 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	r := renaming{dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues}
+	r := renaming{who: who, dir: dir, to: to, name: name, newName: newName, flags: flags, cues: cues, toCues: toCues}
 	return c.replies.Rename(replies.Rename{
 		PID: who.PID, From: inodes.Name{Dir: id, Name: name}, To: inodes.Name{Dir: newID, Name: newName},
 		Dir: dir, NewDir: to, Exchange: flags&mount.RenameExchange != 0,
@@ -98,6 +99,7 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 
 // renaming is a rename on its way.
 type renaming struct {
+	who           mount.Caller
 	p             *pb.Principal
 	dir, to       ids.Object
 	name, newName string
@@ -118,11 +120,15 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 		target = c.holds.Victim(r.to, r.newName, r.target)
 	}
 	defer target.End()
+	if !exchange && c.renameAlone(ctx, &r, source.Object, &target) {
+		return nil
+	}
 	mark := c.begin(r.dir, r.to, source.Object, r.name, r.newName)
 	defer c.names.End(&mark)
 	resp, by, err := c.calls.Operate(ctx, calls.Operation{Slice: r.dir.Slice(), Principal: r.p, Level: r.toCues.Only(cue.Link).Sync(), Op: &pb.Operation{
 		Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(r.dir), Name: []byte(r.name), NewDir: uint64(r.to), NewName: []byte(r.newName),
-			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.IsOpen, Object: uint64(r.source), Target: uint64(r.target)}}}})
+			NoReplace: r.flags&mount.RenameNoReplace != 0, Exchange: exchange, Open: target.IsOpen, Object: uint64(r.source), Target: uint64(r.target),
+			Alone: c.names.Left(r.dir) > 0 && c.names.Left(r.to) > 0}}}})
 	if err != nil {
 		if calls.IsUnknown(err) {
 			c.revocation.Doubt(r.dir, r.to, source.Object, target.Object)
@@ -136,6 +142,20 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 	c.kernel.TellAliases(r.dir, r.cues, r.name)
 	c.kernel.TellAliases(r.to, r.toCues, r.newName)
 	return nil
+}
+
+// renameAlone renames where this client alone has the directories.
+func (c *Client) renameAlone(ctx context.Context, r *renaming, source ids.Object, target *holds.Victim) bool {
+	if r.source != 0 && r.source != source || r.target != 0 && r.target != target.Object || r.flags&mount.RenameNoReplace != 0 && target.Object != 0 {
+		return false
+	}
+	if target.IsOpen && target.Object != 0 || !c.alone.Rename(ctx, alone.Renaming{Dir: r.dir, To: r.to, Name: r.name, NewName: r.newName, Object: source,
+		Target: target.Object, Who: r.who, Level: r.toCues.Only(cue.Link).Sync()}) {
+		return false
+	}
+	c.kernel.TellAliases(r.dir, r.cues, r.name)
+	c.kernel.TellAliases(r.to, r.toCues, r.newName)
+	return true
 }
 
 func (c *Client) learnRename(mark *names.Mark, by ids.Node, resp *pb.OperateResponse, r *renaming, source, target ids.Object, exchange bool) {

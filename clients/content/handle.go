@@ -115,6 +115,26 @@ func (h *Handle) Flush(ctx context.Context) error {
 	return h.deferredLocked()
 }
 
+// Save returns when what was written survives a crash of this machine, as far as
+// there is a write journal, and tells of deferred errors. It waits for no node.
+func (h *Handle) Save() error {
+	if j := h.file.core.opt.Journal; j != nil {
+		if err := j.Sync(); err != nil {
+			return err
+		}
+	}
+	return h.check()
+}
+
+// Small reports whether something is uncommitted, and all of it travels in one
+// commit, without chunks that go ahead.
+func (h *Handle) Small() bool {
+	f := h.file
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.layers) == 1 && f.layers[0].bytes <= smallLayer
+}
+
 // Sync is fsync; as every commit is on disk, it is Flush.
 func (h *Handle) Sync(ctx context.Context) error {
 	if j := h.file.core.opt.Journal; j != nil {

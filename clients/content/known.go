@@ -95,7 +95,7 @@ func (f *file) overlay(attr *pb.Attr) bool {
 		last = l.mtime
 	}
 	attr.Size = size
-	if ns := last.UnixNano(); ns > attr.GetMtimeNs() {
+	if ns := last.UnixNano(); ns > attr.GetMtimeNs() && ns > attr.GetCtimeNs() { // else a time was set since
 		attr.MtimeNs, attr.CtimeNs = ns, ns
 	}
 	return true

@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/alone"
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/stream"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -30,6 +32,8 @@ type Options struct {
 	Calls       *calls.Sender
 	Names       *names.Cache
 	Deferred    *deferred.Publisher
+	Stream      *stream.Stream
+	Alone       *alone.Actor
 	Destination *destination.Chooser
 	Receipts    *receipts.Table
 	Cluster     *contact.Cluster
@@ -105,6 +109,8 @@ func (k *Maker) Make(ctx context.Context, m Request) (Made, error) {
 		if here, ok := k.exclusive(&m); ok {
 			return here, nil
 		}
+	} else if here, ok := k.other(ctx, &m); ok {
+		return here, nil
 	}
 	out, cancel := k.opt.Remotely(ctx)
 	defer cancel()

@@ -1,9 +1,10 @@
 package creation
 
 import (
+	"context"
 	"slices"
 
-	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/alone"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/node/cue"
@@ -19,12 +20,15 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 	if _, ok := k.opt.Names.Alone(m.Dir, m.Name); !ok || keeps(m.Cues) || m.Create.Mode&special != 0 {
 		return Made{}, false
 	}
+	if k.opt.Engine().Journals() && k.opt.Stream.Touches(m.Dir) {
+		return Made{}, false // after a crash the file must find its directory
+	}
 	now := k.opt.Clock()
 	dir, _, ok := k.opt.Names.Attr(m.Dir)
 	if !ok || dir.HasAcl || dir.Nlink == 0 || k.opt.Deferred.IsSober(now) || !k.opt.Destination.IsHere(dir) {
 		return Made{}, false
 	}
-	p, ok := owner(k.opt.Cluster.Who(), dir, m.Who)
+	p, ok := alone.Owner(k.opt.Cluster.Who(), dir, m.Who)
 	if !ok {
 		return Made{}, false
 	}
@@ -33,10 +37,13 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 		return Made{}, false
 	}
 	wall := k.opt.Wall().UnixNano()
-	f := &pending.File{Object: o, Dir: m.Dir, Name: m.Name, Principal: p, Level: m.level(), Since: now, Create: &pb.Create{
+	f := &pending.File{Object: o, Dir: m.Dir, Name: m.Name, Principal: p, Level: m.level(), Lazy: m.Cues.Only(m.Call).Lazy(), Since: now, Create: &pb.Create{
 		Dir: uint64(m.Dir), Name: []byte(m.Name), Mode: m.Create.Mode, Umask: m.Who.Umask, Exclusive: true, Open: true,
 		Object: uint64(o), MadeNs: wall,
 	}}
+	if before := k.opt.Stream.Newest(m.Dir.Slice()); before != nil {
+		f.Behind = func(ctx context.Context) error { return k.opt.Stream.Await(ctx, before) }
+	}
 	a := &pb.Attr{
 		Object: uint64(o), Mode: m.Create.Mode &^ (m.Who.Umask & 0o777), Uid: p.Uid, Gid: p.Gid, Nlink: 1, Parent: uint64(m.Dir),
 		AtimeNs: wall, MtimeNs: wall, CtimeNs: wall, BtimeNs: wall, Cues: dir.Cues,
@@ -49,6 +56,20 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 	}
 	if !k.opt.Deferred.Add(f, func() bool { return k.opt.Names.Make(m.Dir, m.Name, a) }) {
 		k.opt.Engine().Told(o, f.Journal, 0)
+		return Made{}, false
+	}
+	k.opt.Made(m.Dir, m.Cues, m.Name)
+	return Made{Attr: a}, true
+}
+
+// other makes a directory or a symbolic link here, under the same conditions.
+func (k *Maker) other(ctx context.Context, m *Request) (Made, bool) {
+	dir, _, ok := k.opt.Names.Attr(m.Dir)
+	if !ok || keeps(m.Cues) || !k.opt.Destination.IsHere(dir) {
+		return Made{}, false
+	}
+	a, ok := k.opt.Alone.Make(ctx, alone.Making{Dir: m.Dir, Name: m.Name, Who: m.Who, Create: m.Create, Level: m.level(), ID: k.opt.Deferred.ID})
+	if !ok {
 		return Made{}, false
 	}
 	k.opt.Made(m.Dir, m.Cues, m.Name)
@@ -74,40 +95,4 @@ func (k *Maker) journal(f *pending.File) bool {
 		k.opt.Logger.Warn("the write journal does not take a new file", logattr.Err(err))
 	}
 	return err == nil
-}
-
-// owner is the user to whom a file made here will belong, as its active will say;
-// false where that is not sure, or the caller may not make it. us is what the nodes
-// take this client for.
-func owner(us *pb.HelloResponse, dir *pb.Attr, who mount.Caller) (*pb.Principal, bool) {
-	const want = mount.AccessWrite | mount.AccessExecute
-	if us == nil {
-		return nil, false
-	}
-	if !us.Trusted {
-		p := &pb.Principal{Uid: us.Uid, Groups: us.Gids}
-		if len(us.Gids) > 0 {
-			p.Gid = us.Gids[0]
-		}
-		return p, permits(dir, p, want)
-	}
-	p := calls.Principal(who)
-	if !permits(dir, p, want) {
-		p = calls.WithGroups(who)
-	}
-	return p, permits(dir, p, want)
-}
-
-// permits goes by nothing but the mode, for directories without ACLs.
-func permits(a *pb.Attr, p *pb.Principal, mask uint32) bool {
-	mode := a.Mode
-	switch {
-	case p.Uid == 0:
-		return true
-	case p.Uid == a.Uid:
-		mode >>= 6
-	case p.Gid == a.Gid || slices.Contains(p.Groups, a.Gid):
-		mode >>= 3
-	}
-	return mode&mask == mask
 }

@@ -17,6 +17,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/stream"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/ids"
@@ -31,7 +32,7 @@ const (
 	publishAtOnce = 64
 	// reserve is how many IDs are asked for where fewer than reserveBelow are
 	// left; the operations under way meanwhile use those.
-	reserve, reserveBelow = 1024, 256
+	reserve, reserveBelow = 4096, 2048
 	// soberFor is for how long files are made at their active, so that programs
 	// hear of it when they open them, after one was refused.
 	soberFor = 5 * time.Second
@@ -42,6 +43,7 @@ type Options struct {
 	Limit    int             // files; 0: pending.MaxFiles
 	Context  context.Context // ends with the client
 	Names    *names.Cache
+	Stream   *stream.Stream // of what else this client did by itself
 	Receipts *receipts.Table
 	Logger   *slog.Logger
 	Clock    boottime.Func
@@ -50,6 +52,10 @@ type Options struct {
 	Told func(o ids.Object, number, version uint64)
 	// Send sends an operation that publishes a file.
 	Send func(context.Context, calls.Operation) (*pb.OperateResponse, ids.Node, error)
+	// SendContent begins to commit what is written to a file, and FlushContent returns
+	// when that is done.
+	SendContent  func(ids.Object)
+	FlushContent func(context.Context, ids.Object) error
 	// AdvancePages moves the version of the kernel's pages of a file on.
 	AdvancePages func(o ids.Object, from, to uint64)
 	// Doubt forgets objects whose state is not known.

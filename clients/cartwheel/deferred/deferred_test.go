@@ -11,6 +11,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/stream"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
@@ -36,11 +37,12 @@ func (always) Left(session.Stamp) time.Duration { return time.Hour }
 // fixture is a Publisher whose active is a function.
 type fixture struct {
 	*Publisher
-	t     *testing.T
-	ctx   context.Context
-	end   context.CancelFunc
-	names *names.Cache
-	kept  receipts.Table
+	t      *testing.T
+	ctx    context.Context
+	end    context.CancelFunc
+	names  *names.Cache
+	stream *stream.Stream
+	kept   receipts.Table
 
 	mu      sync.Mutex // guards below
 	answer  func(*pb.Create) error
@@ -64,11 +66,18 @@ func newFixture(t *testing.T) *fixture {
 		}
 		return !f.over
 	}
+	f.stream = stream.New(stream.Options{
+		Context: f.ctx, Names: f.names, Clock: func() time.Duration { return 0 }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Send: f.sendBatch, Doubt: func(...ids.Object) {}, Reserve: func(ids.Slice) uint32 { return 0 }, Got: func(*pb.Result) {}, Spawn: spawn,
+		PublishFile: func(ctx context.Context, file *pending.File) error { return f.PublishFile(ctx, file) },
+		UntilKnown:  func(context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(f.ctx) },
+	})
 	f.Publisher = New(Options{
-		Context: f.ctx, Names: f.names, Receipts: &f.kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Clock: func() time.Duration { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
-		Told:  func(o ids.Object, _, version uint64) { f.mu.Lock(); defer f.mu.Unlock(); f.told[o] = version },
-		Send:  f.send, AdvancePages: func(ids.Object, uint64, uint64) {},
+		Context: f.ctx, Names: f.names, Stream: f.stream, Receipts: &f.kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Clock:       func() time.Duration { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
+		Told:        func(o ids.Object, _, version uint64) { f.mu.Lock(); defer f.mu.Unlock(); f.told[o] = version },
+		SendContent: func(ids.Object) {}, FlushContent: func(context.Context, ids.Object) error { return nil },
+		Send: f.send, AdvancePages: func(ids.Object, uint64, uint64) {},
 		Doubt:      func(list ...ids.Object) { f.mu.Lock(); defer f.mu.Unlock(); f.doubted = append(f.doubted, list...) },
 		Spawn:      spawn,
 		Background: func(fn func(context.Context)) bool { return spawn(func() { fn(f.ctx) }) },
@@ -84,6 +93,18 @@ func newFixture(t *testing.T) *fixture {
 		})
 	}
 	return f
+}
+
+// sendBatch is the active that gets a batch: it notes the names that are removed.
+func (f *fixture) sendBatch(_ context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent = append(f.sent, o)
+	r := &pb.Result{Serial: 7}
+	for range o.Op.GetBatch().Operations {
+		r.Results = append(r.Results, &pb.Result{})
+	}
+	return &pb.OperateResponse{Result: r}, active, nil
 }
 
 // send is the active.
@@ -123,7 +144,12 @@ func (f *fixture) sentNames() string {
 	defer f.mu.Unlock()
 	var out []string
 	for _, o := range f.sent {
-		out = append(out, string(o.Op.GetCreate().GetName()))
+		for _, x := range o.Op.GetBatch().GetOperations() {
+			out = append(out, "-"+string(x.GetUnlink().GetName()))
+		}
+		if o.Op.GetCreate() != nil {
+			out = append(out, string(o.Op.GetCreate().GetName()))
+		}
 	}
 	return strings.Join(out, " ")
 }
@@ -138,6 +164,21 @@ func (f *fixture) make(d ids.Object, name string, number uint64) *pending.File {
 		f.t.Fatalf("%s cannot be made here", name)
 	}
 	return file
+}
+
+// remove removes a name here.
+func (f *fixture) remove(d ids.Object, name string, o ids.Object) {
+	f.t.Helper()
+	op := &stream.Op{Op: &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(d), Name: []byte(name)}}}, Name: name, Dir: d,
+		Touches: []ids.Object{d, o}}
+	if file := f.Of(o); file != nil {
+		op.Files = append(op.Files, file)
+	}
+	if !f.stream.Append(f.ctx, op, func() bool {
+		return f.names.RemoveAhead(names.Removal{Dir: d, Name: name, Object: o, May: func(*pb.Attr) bool { return true }})
+	}) {
+		f.t.Fatalf("%s cannot be removed here", name)
+	}
 }
 
 // kind is the kind of an error, None where there is none.

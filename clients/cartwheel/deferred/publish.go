@@ -2,6 +2,8 @@ package deferred
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,19 +11,28 @@ import (
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// Publish returns when an object's active knows it.
+// Publish returns when an object's active knows it, and what was done here to it
+// and to its names.
 func (p *Publisher) Publish(ctx context.Context, o ids.Object) error {
 	if f := p.Of(o); f != nil {
-		return p.PublishFile(ctx, f)
+		if err := p.PublishFile(ctx, f); err != nil {
+			return err
+		}
 	}
-	return nil
+	return p.opt.Stream.Flush(ctx, o)
 }
 
 // PublishFile returns when a file's active knows it, or refused it.
 func (p *Publisher) PublishFile(ctx context.Context, f *pending.File) error {
+	if f.Lazy { // what was written goes along, and publishes it
+		if err := p.opt.FlushContent(ctx, f.Object); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
 	if p.Claim(f) && !p.opt.Spawn(func() {
 		// The caller may give up waiting. The file is told all the same.
 		known, cancel := p.opt.UntilKnown(ctx)
@@ -42,6 +53,11 @@ func (p *Publisher) PublishAll(ctx context.Context, which func(*pending.File) bo
 	if len(files) == 0 {
 		return nil
 	}
+	for _, f := range files {
+		if f.Lazy {
+			p.opt.SendContent(f.Object)
+		}
+	}
 	failed := make([]error, len(files))
 	slots := make(chan struct{}, publishAtOnce)
 	var group sync.WaitGroup
@@ -61,10 +77,24 @@ func (p *Publisher) PublishAll(ctx context.Context, which func(*pending.File) bo
 	return nil
 }
 
-// PublishDir is PublishAll for the files of a directory.
+// PublishDir is PublishAll for the files of a directory, and returns when its
+// active knows what else was done here to its names.
 func (p *Publisher) PublishDir(ctx context.Context, dir ids.Object) error {
-	return p.PublishAll(ctx, func(f *pending.File) bool { return f.Dir == dir })
+	err := p.PublishAll(ctx, func(f *pending.File) bool { return f.Dir == dir })
+	return errors.Join(err, p.opt.Stream.Flush(ctx, dir))
 }
+
+// PublishEverything is PublishAll for every file, and returns when the actives know
+// what else was done here.
+func (p *Publisher) PublishEverything(ctx context.Context) error {
+	err := p.PublishAll(ctx, Every)
+	p.opt.Stream.FlushAll(ctx)
+	return err
+}
+
+// FlushNames returns when the actives know what was done here to names, but for
+// files that were made.
+func (p *Publisher) FlushNames(ctx context.Context) { p.opt.Stream.FlushAll(ctx) }
 
 // Every holds for every file.
 func Every(*pending.File) bool { return true }
@@ -72,6 +102,7 @@ func Every(*pending.File) bool { return true }
 // PublishFor tells an active what an operation depends on that it does not know.
 // What it refuses, the operation then does not find.
 func (p *Publisher) PublishFor(ctx context.Context, op *pb.Operation) {
+	p.flushFor(ctx, op)
 	if p.Len() == 0 {
 		return
 	}
@@ -114,6 +145,17 @@ func (p *Publisher) PublishFor(ctx context.Context, op *pb.Operation) {
 	}
 }
 
+// flushFor tells the actives of an operation's objects what was done here before it:
+// all of that in their slices, so that a crash leaves nothing out that came first.
+func (p *Publisher) flushFor(ctx context.Context, op *pb.Operation) {
+	if p.opt.Stream.Len() == 0 {
+		return
+	}
+	for _, o := range method.Names(op) {
+		p.opt.Stream.FlushSlice(ctx, ids.Object(o).Slice())
+	}
+}
+
 // PublishOld tells actives of files that stay open, until the Client ends.
 func (p *Publisher) PublishOld() {
 	tick := time.NewTicker(publishAfter / 4)
@@ -133,11 +175,13 @@ func (p *Publisher) PublishOld() {
 	}
 }
 
-// PublishSoon tells actives of the files that a condition holds for, in the
-// background; then runs when that is done.
-func (p *Publisher) PublishSoon(which func(*pending.File) bool, then func()) {
-	if len(p.Which(which)) == 0 || !p.opt.Background(func(ctx context.Context) {
-		_ = p.PublishAll(ctx, which) // their closes tell
+// PublishSoon tells actives of the files that a condition holds for, and of what
+// else was done here to names of directories, in the background; then runs when
+// that is done.
+func (p *Publisher) PublishSoon(which func(*pending.File) bool, dirs []ids.Object, then func()) {
+	if len(p.Which(which)) == 0 && !slices.ContainsFunc(dirs, p.opt.Stream.Touches) || !p.opt.Background(func(ctx context.Context) {
+		_ = p.PublishAll(ctx, which)         // their closes tell
+		_ = p.opt.Stream.Flush(ctx, dirs...) // ends with the client
 		then()
 	}) {
 		then()

@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -142,7 +143,7 @@ func TestPublish_EndsWithTheClient(t *testing.T) {
 		t.Error("the claim was not given back")
 	}
 	ran := false
-	if f.PublishSoon(Every, func() { ran = true }); !ran {
+	if f.PublishSoon(Every, nil, func() { ran = true }); !ran {
 		t.Error("no answer comes once the client has ended")
 	}
 }
@@ -235,6 +236,54 @@ func TestPublishFor_GoesByTheOperation(t *testing.T) {
 			f.PublishFor(t.Context(), x.op)
 			if got := f.sentNames(); got != x.want {
 				t.Errorf("published were %q, want %q", got, x.want)
+			}
+		})
+	}
+}
+
+// TestPublish_KeepsTheOrderOfFilesAndNames removes a file that its active has not
+// heard of, and makes another one behind that.
+func TestPublish_KeepsTheOrderOfFilesAndNames(t *testing.T) {
+	f := newFixture(t)
+	a := f.make(dir, "a", 20)
+	f.remove(dir, "a", a.Object)
+	b := f.make(dir, "b", 21)
+	before := f.stream.Newest(1)
+	b.Behind = func(ctx context.Context) error { return f.stream.Await(ctx, before) }
+	if err := f.Publish(t.Context(), b.Object); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.sentNames(); got != "a -a b" {
+		t.Errorf("sent were %q", got)
+	}
+	if f.Len() != 0 || f.stream.Len() != 0 || f.stream.Sent() != 1 {
+		t.Errorf("%d files and %d operations are left, %d were sent", f.Len(), f.stream.Len(), f.stream.Sent())
+	}
+}
+
+// TestPublishFor_KeepsTheOrder has operations wait for all that was done here before
+// in their slices.
+func TestPublishFor_KeepsTheOrder(t *testing.T) {
+	gone, here, elsewhere := ids.NewObject(1, 30), ids.NewObject(1, 40), ids.NewObject(2, 40)
+	for _, x := range []struct {
+		name string
+		op   *pb.Operation
+		want string
+	}{
+		{"a create", &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(dir)}}}, "-gone"},
+		{"a create in another slice", &pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(elsewhere)}}}, ""},
+		{"a rename from another slice", &pb.Operation{Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(elsewhere), NewDir: uint64(here)}}}, "-gone"},
+		{"a commit", &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: uint64(here)}}}, "-gone"},
+		{"a commit in another slice", &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: uint64(elsewhere)}}}, ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			f := newFixture(t)
+			m := f.names.MarkDir(below)
+			f.names.Learn(&m, active, nil, func(l *names.Learner) { l.Entry(below, "gone", names.Entry{Object: gone, Type: mount.TypeRegular}) })
+			f.remove(below, "gone", gone)
+			f.PublishFor(t.Context(), x.op)
+			if got := f.sentNames(); got != x.want {
+				t.Errorf("sent were %q, want %q", got, x.want)
 			}
 		})
 	}

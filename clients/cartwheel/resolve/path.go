@@ -51,6 +51,7 @@ type resolved struct {
 // another active, which is to be asked on.
 func (r *Resolver) all(ctx context.Context, who mount.Caller, dir ids.Object, path []string) ([]names.Entry, error) {
 	const op fault.Op = "resolve.all"
+	r.opt.Deferred.FlushNames(ctx)
 	list := make([][]byte, len(path))
 	for i, name := range path {
 		list[i] = []byte(name)

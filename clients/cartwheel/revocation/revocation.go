@@ -93,12 +93,12 @@ func (h *Handler) Revoke(_ ids.Node, items []*pb.RevokeRequest_Item, done func(h
 // the kernel's news calls: where the answer waits for the files too, that answers
 // only once both have happened.
 func (h *Handler) publish(shared []ids.Object, waits bool, answer func()) func() {
-	if len(shared) == 0 || h.opt.Deferred.Len() == 0 {
+	if len(shared) == 0 {
 		return answer
 	}
 	in := func(f *pending.File) bool { return slices.Contains(shared, f.Dir) }
 	if !waits {
-		h.opt.Deferred.PublishSoon(in, func() {})
+		h.opt.Deferred.PublishSoon(in, shared, func() {})
 		return answer
 	}
 	var first atomic.Bool
@@ -107,7 +107,7 @@ func (h *Handler) publish(shared []ids.Object, waits bool, answer func()) func()
 			answer()
 		}
 	}
-	h.opt.Deferred.PublishSoon(in, both)
+	h.opt.Deferred.PublishSoon(in, shared, both)
 	return both
 }
 
@@ -131,7 +131,7 @@ func (h *Handler) Lapsed(node ids.Node) {
 	h.opt.Deferred.PublishSoon(func(f *pending.File) bool {
 		row, ok := h.opt.Router.Known(f.Dir.Slice())
 		return !ok || row.Active == node
-	}, func() {})
+	}, nil, func() {})
 	h.opt.Spawn(func() {
 		h.lookAnew(func(ids.Object) bool { return true })
 	})
@@ -144,7 +144,7 @@ func (h *Handler) NewRow(old, row geoconfig.SliceRow) {
 		return
 	}
 	h.opt.Sessions.Void(row.ID)
-	h.opt.Deferred.PublishSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, func() {})
+	h.opt.Deferred.PublishSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, nil, func() {})
 	h.opt.Spawn(func() {
 		h.lookAnew(func(o ids.Object) bool { return o.Slice() == row.ID })
 		h.opt.Locks.Claim(row, func() []uint64 { return h.openIn(row.ID) })

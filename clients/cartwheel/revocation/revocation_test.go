@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/inodes"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/stream"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -73,7 +74,7 @@ func newFixture(t *testing.T) *fixture {
 	spawn := func(fn func()) bool { go fn(); return true }
 	var kept receipts.Table
 	publisher := deferred.New(deferred.Options{
-		Context: t.Context(), Names: cache, Receipts: &kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock,
+		Context: t.Context(), Names: cache, Stream: stream.New(stream.Options{Context: t.Context()}), Receipts: &kept, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: clock,
 		Told: func(ids.Object, uint64, uint64) {}, AdvancePages: func(ids.Object, uint64, uint64) {}, Doubt: func(...ids.Object) {},
 		Send: func(_ context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 			time.Sleep(publishing)
