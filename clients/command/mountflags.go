@@ -6,7 +6,7 @@ import "time"
 type clusterFlags struct {
 	Site      string        `help:"Site where this machine stands." env:"CARTWHEEL_SITE"`
 	UserKey   string        `help:"File of the user's key, where the contact file names none." type:"path" env:"CARTWHEEL_USER_KEY"`
-	CacheDir  string        `help:"Keep chunks and unsent writes here; one process for each directory." type:"path" env:"CARTWHEEL_CACHE_DIR"`
+	CacheDir  string        `help:"Keep chunks and unsent writes here; one process for each directory. Without it, what .SyncLevel=0 does not wait for is in memory only." type:"path" env:"CARTWHEEL_CACHE_DIR"`
 	CacheSize int64         `help:"Bytes that the cache directory may hold." default:"10737418240"`
 	Memory    int64         `help:"Bytes of memory to stay under: caches are sized by it, and the kernel is asked to forget files beyond it." default:"314572800"`
 	OpTimeout time.Duration `help:"How long an operation may look for a node that answers." default:"60s"`
