@@ -25,12 +25,23 @@ func lazyIn(t *testing.T, cl *cartwheel.Client, d mount.Inode) mount.Inode {
 	return e.Node
 }
 
-// TestLazy_ACloseWaitsForNoNode closes new files with attributes of their own, and
-// reads them from another client.
+// TestLazy_ACloseWaitsForNoNode closes new files with attributes of their own, with
+// a write journal and without, and reads them from another client.
 func TestLazy_ACloseWaitsForNoNode(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		lazyCloses(t, cartwheel.Options{Site: "a", CacheDir: dir})
+	}
+}
+
+func lazyCloses(t *testing.T, o cartwheel.Options) {
 	const files = 50
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
-	a, b := clientOf(t, c, "a"), clientOf(t, c, "a")
+	a, b := opened(t, c, o), clientOf(t, c, "a")
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	ctx := context.Background()
 	d := ownDir(t, a, "d")
 	lazy := lazyIn(t, a, d)

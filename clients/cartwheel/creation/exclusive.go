@@ -20,7 +20,7 @@ func (k *Maker) exclusive(m *Request) (Made, bool) {
 	if _, ok := k.opt.Names.Alone(m.Dir, m.Name); !ok || keeps(m.Cues) || m.Create.Mode&special != 0 {
 		return Made{}, false
 	}
-	if k.opt.Engine().Journals() && k.opt.Stream.Touches(m.Dir) {
+	if k.opt.Engine().Journals() && k.opt.Stream.Makes(m.Dir) {
 		return Made{}, false // after a crash the file must find its directory
 	}
 	now := k.opt.Clock()

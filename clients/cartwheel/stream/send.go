@@ -219,6 +219,7 @@ func (s *Stream) finish(slice ids.Slice, list []*Op, serial uint64, failed []err
 				delete(s.last, t)
 			}
 		}
+		delete(s.made, o.Made)
 		if failed[i] == nil {
 			s.sent.Add(1)
 		} else if len(s.refused) < maxRefused {

@@ -131,6 +131,7 @@ type Stream struct {
 	room    *sync.Cond
 	queues  map[ids.Slice]*queue // those with operations; each has a goroutine
 	last    map[ids.Object]*Op   // that touches an object
+	made    map[ids.Object]bool  // that operations here make
 	at      uint64
 	refused map[ids.Object]error // by directory
 	lost    []*Op                // that waited when the client ended
@@ -138,7 +139,8 @@ type Stream struct {
 
 // New returns a Stream without operations.
 func New(o Options) *Stream {
-	s := &Stream{opt: o, most: o.Limit, queues: map[ids.Slice]*queue{}, last: map[ids.Object]*Op{}, refused: map[ids.Object]error{}}
+	s := &Stream{opt: o, most: o.Limit, queues: map[ids.Slice]*queue{}, last: map[ids.Object]*Op{}, made: map[ids.Object]bool{},
+		refused: map[ids.Object]error{}}
 	if s.most == 0 {
 		s.most = maxOperations
 	}
@@ -216,6 +218,9 @@ func (s *Stream) addLocked(o *Op) {
 	for _, t := range o.Touches {
 		s.last[t] = o
 	}
+	if o.Made != 0 {
+		s.made[o.Made] = true
+	}
 	s.count.Add(1)
 	slice := o.Dir.Slice()
 	q := s.queues[slice]
@@ -264,6 +269,17 @@ func (s *Stream) Touches(o ids.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[o] != nil
+}
+
+// Makes reports whether an object is made by an operation that its active does not
+// know of.
+func (s *Stream) Makes(o ids.Object) bool {
+	if s.count.Load() == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made[o]
 }
 
 // Flush returns when the active has, or has refused, every operation on these

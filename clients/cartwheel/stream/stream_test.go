@@ -322,3 +322,19 @@ func TestStream_EndsWithTheClient(t *testing.T) {
 		}
 	})
 }
+
+func TestMakes_UntilTheActiveHasIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 0)
+		made := dir + 1
+		f.do(dir, "a", func(o *Op) { o.Made = made })
+		f.do(dir, "b")
+		if !f.Makes(made) || f.Makes(dir) {
+			t.Error("what is made is not known")
+		}
+		f.FlushAll(t.Context())
+		if f.Makes(made) {
+			t.Error("it is still being made")
+		}
+	})
+}
