@@ -185,6 +185,57 @@ func TestBatch_LargestInBytes(t *testing.T) {
 	}
 }
 
+// TestBatch_WaitsForLeasesAsOne removes two files of which another session has
+// leases, and one open. That one stays for it; the other one is gone.
+func TestBatch_WaitsForLeasesAsOne(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	b, other := newBatcher(t, c), newBatcher(t, c)
+	open, shut := b.create(ids.RootObject, "open", tree.TypeRegular|0o644), b.create(ids.RootObject, "shut", tree.TypeRegular|0o644)
+	b.send(batchOf(open, shut), nil)
+	var mu sync.Mutex
+	asked := map[ids.Object]int{}
+	other.Revoked = func(r *pb.RevokeRequest) *pb.RevokeResponse {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, item := range r.Items {
+			if item.Unlinked {
+				asked[ids.Object(item.Object)]++
+			}
+		}
+		return &pb.RevokeResponse{Held: []uint64{uint64(objectOf(open))}}
+	}
+	for _, o := range []ids.Object{objectOf(open), objectOf(shut)} {
+		if err := other.stat(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.send(batchOf(unlink(ids.RootObject, "open"), unlink(ids.RootObject, "shut")), nil)
+	if err := other.stat(objectOf(open)); err != nil {
+		t.Errorf("the file that it has open: %v", err)
+	}
+	if err := other.stat(objectOf(shut)); !fault.Is(err, fault.Stale) && !fault.Is(err, fault.NotFound) {
+		t.Errorf("the file that nobody has open: %v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if asked[objectOf(open)] != 1 || asked[objectOf(shut)] != 1 {
+		t.Errorf("it was asked %v times for its files, want once for each", asked)
+	}
+}
+
+// stat reads an object's attributes, with a lease.
+func (b *batcher) stat(o ids.Object) error {
+	answer := &pb.GetAttrResponse{}
+	buffer, err := b.Call(b.ctx, b.node, wire.Operation, method.GetAttr,
+		&pb.GetAttrRequest{Header: &pb.ReadHeader{Slice: 1, Session: b.session, Principal: &pb.Principal{}}, Object: uint64(o)}, nil, answer)
+	buffer.Release()
+	if err == nil && answer.Refusal != nil {
+		err = fmt.Errorf("refused: %v", answer.Refusal)
+	}
+	return err
+}
+
 // TestBatch_DirectoryIsBornAlone makes directories while another session looks for
 // them. Whatever it finds in one, it has the maker asked to share it first.
 func TestBatch_DirectoryIsBornAlone(t *testing.T) {
