@@ -157,7 +157,7 @@ func TestStream_LingersUntilSomebodyWaits(t *testing.T) {
 		if got := f.all(); got != "a" {
 			t.Errorf("sent were %q too early", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := f.all(); got != "a, b" {
 			t.Errorf("sent were %q", got)
