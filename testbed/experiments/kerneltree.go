@@ -118,35 +118,14 @@ func runKerneltree(ctx context.Context, env *experiment.Env) error {
 	if err != nil {
 		return err
 	}
-	var rows []treeRow
-	var voids, earlier []string
-	for _, rtt := range rtts {
-		t, err := treeTopology(rtt)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.Path(fmt.Sprintf("topology-%gms.yaml", rtt)), t.YAML(), 0o644); err != nil {
-			return fault.FromOS("experiments.kerneltree", f.Dir(), err)
-		}
-		var got []treeRow
-		out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
-			var err error
-			got, err = treeRounds(ctx, b, rtt, stage, int(workers))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		rows = append(rows, got...)
-		if out.void != "" {
-			voids = append(voids, fmt.Sprintf("%g ms: %s", rtt, out.void))
-		}
-		for _, v := range out.earlier {
-			earlier = append(earlier, fmt.Sprintf("%g ms: %s", rtt, v))
-		}
+	rows, went, err := atEach(ctx, env, f, rtts, treeTopology, func(ctx context.Context, b *bed, rtt float64) ([]treeRow, error) {
+		return treeRounds(ctx, b, rtt, stage, int(workers))
+	})
+	if err != nil {
+		return err
 	}
 	r := treeReport(rows, tree)
-	outcome{strings.Join(voids, "; "), earlier}.mark(&r)
+	went.mark(&r)
 	return f.Finish(r, env.Out)
 }
 
