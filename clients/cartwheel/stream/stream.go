@@ -43,7 +43,7 @@ const (
 
 // Options set up a Stream. Only Limit may be missing.
 type Options struct {
-	Limit   int             // operations that wait, before calls do; 0: 8,192
+	Limit   int             // operations that wait, half of them of one slice, before calls do; 0: 8,192
 	Context context.Context // ends with the client
 	Names   *names.Cache
 	Clock   boottime.Func
@@ -196,7 +196,7 @@ func (s *Stream) append(ctx context.Context, o *Op, check func() bool) bool {
 	defer stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for int(s.count.Load()) >= s.most {
+	for s.fullLocked(o.Dir.Slice()) {
 		if ctx.Err() != nil || s.opt.Context.Err() != nil {
 			return false
 		}
@@ -209,6 +209,13 @@ func (s *Stream) append(ctx context.Context, o *Op, check func() bool) bool {
 	o.needLocked()
 	s.addLocked(o)
 	return true
+}
+
+// fullLocked reports whether a slice's operations wait, with mu held. A slice that
+// does not answer gets half of the room.
+func (s *Stream) fullLocked(slice ids.Slice) bool {
+	q := s.queues[slice]
+	return int(s.count.Load()) >= s.most || q != nil && len(q.ops) >= max(s.most/2, 1)
 }
 
 // addLocked puts an operation behind the others of its slice, with mu held.

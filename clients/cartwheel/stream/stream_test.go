@@ -281,7 +281,7 @@ func TestStream_TellsOfARefusalOnce(t *testing.T) {
 
 func TestAppend_WaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, 2)
+		f := newFixture(t, 4)
 		f.do(dir, "a")
 		f.do(dir, "b")
 		short, cancel := context.WithTimeout(t.Context(), travel/2)
@@ -289,11 +289,15 @@ func TestAppend_WaitsForRoom(t *testing.T) {
 		if f.Append(short, &Op{Dir: dir}, func() bool { t.Error("it is checked without room"); return true }) {
 			t.Error("there was no room")
 		}
+		begun := time.Now()
+		if f.do(elsewhere, "x") == nil || time.Since(begun) > 0 {
+			t.Error("a slice waits for another one's room")
+		}
 		if f.do(dir, "c") == nil {
 			t.Error("it was not taken in")
 		}
 		f.FlushAll(t.Context())
-		if got := f.all(); got != "a b, c" {
+		if got := f.all(); got != "a b, x, c" && got != "a b, c, x" {
 			t.Errorf("sent were %q", got)
 		}
 	})
