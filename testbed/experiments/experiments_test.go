@@ -131,6 +131,13 @@ func TestTopologies_OfExperimentsAreValid(t *testing.T) {
 	if err != nil || top.RTT("home", "here") != 100*time.Millisecond || top.Nodes() != 4 {
 		t.Errorf("kerneltree: %+v, %v", top, err)
 	}
+	p, err := planScalability(scalabilityEnv(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if top, err := p.topology(); err != nil || len(top.Sites) != 9 || top.Sites[0].Name != scalabilityServer || top.RTT("s01", "s08") != 100*time.Millisecond {
+		t.Errorf("scalability: %+v, %v", top, err)
+	}
 	live, err := liveTopology(&experiment.Env{Values: map[string]string{}}, 16)
 	if err != nil || len(live.Sites) != 16 {
 		t.Errorf("live: %v", err)

@@ -38,6 +38,25 @@ type streamFlags struct {
 	Seed uint64 `help:"Seed of what it holds." default:"1"`
 }
 
+type setFlags struct {
+	Way    string `arg:"" enum:"plant,read" help:"plant or read."`
+	Dir    string `arg:"" help:"The folder of all owners' folders." type:"path"`
+	Owners int    `help:"Owners." default:"2"`
+	Own    int    `help:"The owner that plants, or does not read its own." default:"0"`
+	Files  int    `help:"Files of each owner." default:"10"`
+	Bytes  int    `help:"Bytes of each file." default:"1048576"`
+	Reads  int    `help:"Files that are read." default:"10"`
+	Seed   uint64 `help:"Seed of what they hold." default:"1"`
+}
+
+func (f setFlags) run(ctx context.Context) (any, error) {
+	o := SetOptions{Dir: f.Dir, Owners: f.Owners, Own: f.Own, Files: f.Files, Bytes: f.Bytes, Reads: f.Reads, Seed: f.Seed}
+	if f.Way == "plant" {
+		return nil, PlantSet(ctx, o)
+	}
+	return orNothing(ReadSet(ctx, o))
+}
+
 type writerFlags struct {
 	Dir     string        `arg:"" help:"The folder, which is there." type:"path"`
 	Workers int           `help:"Workers." default:"4"`
@@ -72,6 +91,7 @@ type flags struct {
 	Tree     treeFlags    `cmd:"" help:"Copy, list, search or delete a tree."`
 	Objects  objectFlags  `cmd:"" help:"Put, get, list and delete small objects."`
 	Stream   streamFlags  `cmd:"" help:"Write or read one large file."`
+	Set      setFlags     `cmd:"" help:"Plant a set of files, or read those of others."`
 	Writers  writerFlags  `cmd:"" help:"Work on files of one's own, and note what was acknowledged."`
 	Verify   writerFlags  `cmd:"" help:"Look for what writers noted as acknowledged."`
 	Latency  latencyFlags `cmd:"" help:"Time single writes and first reads of small files."`
@@ -114,6 +134,8 @@ func (f *flags) run(ctx context.Context, name string) (any, error) {
 			return orNothing(WriteStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
 		}
 		return orNothing(ReadStream(ctx, f.Stream.File, f.Stream.Size, f.Stream.Seed))
+	case "set":
+		return f.Set.run(ctx)
 	case "latency":
 		return orNothing(Latency(ctx, LatencyOptions(f.Latency)))
 	case "sessions":
