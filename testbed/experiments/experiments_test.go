@@ -122,7 +122,7 @@ func TestForecast_ComparesWhatIsFarEnough(t *testing.T) {
 }
 
 func TestTopologies_OfExperimentsAreValid(t *testing.T) {
-	for name, yaml := range map[string]string{"pipe": pipeYAML, "saturate": saturateYAML, "blackout": blackoutYAML, "forecast": forecastYAML} {
+	for name, yaml := range map[string]string{"pipe": pipeYAML, "saturate": saturateYAML, "blackout": blackoutYAML, "forecast": forecastYAML, "pings": pingsYAML} {
 		if top, err := described(name, yaml); err != nil || len(top.Hosts) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -57,6 +57,29 @@ func (f setFlags) run(ctx context.Context) (any, error) {
 	return orNothing(ReadSet(ctx, o))
 }
 
+type pingFlags struct {
+	Dir    string            `arg:"" help:"The folder, which holds one for each host." type:"path"`
+	Host   string            `help:"This host." required:""`
+	Peer   map[string]string `help:"Another host: NAME=ADDRESS:PORT." required:""`
+	For    time.Duration     `help:"How long." default:"10s"`
+	Every  time.Duration     `help:"From one measurement to the next." default:"1s"`
+	Events string            `help:"File of the events." type:"path" required:""`
+}
+
+func (f pingFlags) run(ctx context.Context) error {
+	o := PingOptions{Dir: f.Dir, Host: f.Host, Peers: f.Peer, For: f.For, Every: f.Every}
+	return into(f.Events, func(out io.Writer) error { return Pings(ctx, o, out) })
+}
+
+// into has fn write a file.
+func into(file string, fn func(out io.Writer) error) error {
+	out, err := os.Create(file)
+	if err != nil {
+		return fault.FromOS("load.into", file, err)
+	}
+	return errors.Join(fn(out), out.Close())
+}
+
 type writerFlags struct {
 	Dir     string        `arg:"" help:"The folder, which is there." type:"path"`
 	Workers int           `help:"Workers." default:"4"`
@@ -96,6 +119,7 @@ type flags struct {
 	Verify   writerFlags  `cmd:"" help:"Look for what writers noted as acknowledged."`
 	Latency  latencyFlags `cmd:"" help:"Time single writes and first reads of small files."`
 	Sessions sessionFlags `cmd:"" help:"Keep sessions alive and time the keep-alives."`
+	Pings    pingFlags    `cmd:"" help:"Measure round trips, write them to a file, and read those of other hosts."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
@@ -140,6 +164,8 @@ func (f *flags) run(ctx context.Context, name string) (any, error) {
 		return orNothing(Latency(ctx, LatencyOptions(f.Latency)))
 	case "sessions":
 		return orNothing(Sessions(ctx, SessionOptions(f.Sessions)))
+	case "pings":
+		return nil, f.Pings.run(ctx)
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":
@@ -170,11 +196,7 @@ func (f objectFlags) run(ctx context.Context) (any, error) {
 }
 
 func (f writerFlags) write(ctx context.Context) error {
-	out, err := os.Create(f.Events)
-	if err != nil {
-		return fault.FromOS("load.write", f.Events, err)
-	}
-	return errors.Join(Writers(ctx, f.options(), out), out.Close())
+	return into(f.Events, func(out io.Writer) error { return Writers(ctx, f.options(), out) })
 }
 
 func (f writerFlags) verify(ctx context.Context) (any, error) {

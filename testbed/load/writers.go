@@ -82,7 +82,7 @@ type eventLog struct {
 	w  *bufio.Writer
 }
 
-func (l *eventLog) add(e Event) error {
+func (l *eventLog) add(e any) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err
