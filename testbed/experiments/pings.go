@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,7 +53,7 @@ type pingsPlan struct {
 func (p pingsPlan) whole() time.Duration { return p.calm + p.off + p.after }
 
 func planPings(env *experiment.Env, t *topology.Topology) (pingsPlan, error) {
-	const op fault.Op = "experiments.pings"
+	const op fault.Op = "experiments.planPings"
 	p := pingsPlan{cut: env.Text("cut")}
 	if _, ok := t.Site(p.cut); !ok || p.cut == pingsCommon {
 		return p, fault.E(fault.Usage, op, p.cut, "is no site that can be cut off here")
@@ -146,20 +147,30 @@ func runPings(ctx context.Context, env *experiment.Env) error {
 // pingsFile is where a host's program of one way notes what it did.
 func pingsFile(w pingsWay, site string) string { return fmt.Sprintf("events-%s-%s.jsonl", w.dir, site) }
 
+// pingsFolders makes the common folder of each way, and in it one for each host,
+// whose home is the host's site.
+func pingsFolders(ctx context.Context, places []place) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, w := range pingsWays() {
+		g.Go(func() error {
+			if err := mkdir(ctx, filepath.Join(places[0].mount, ".Site="+pingsCommon, w.dir)); err != nil {
+				return err
+			}
+			for _, at := range places {
+				g.Go(func() error { return mkdir(ctx, filepath.Join(at.mount, ".Site="+at.site, w.dir, at.site)) })
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
 // pingsUnderway has a program of each way run at each host while one is cut off
 // and comes back.
 func pingsUnderway(ctx context.Context, b *bed, p pingsPlan, places []place, path func(string) string) (outage, error) {
 	o := outage{Site: p.cut}
-	for _, w := range pingsWays() {
-		common := filepath.Join(places[0].mount, ".Site="+pingsCommon, w.dir)
-		if err := mkdir(ctx, common); err != nil {
-			return o, err
-		}
-		for _, at := range places {
-			if err := mkdir(ctx, filepath.Join(at.mount, ".Site="+at.site, w.dir, at.site)); err != nil {
-				return o, err
-			}
-		}
+	if err := pingsFolders(ctx, places); err != nil {
+		return o, err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, w := range pingsWays() {
@@ -224,18 +235,33 @@ func pingsRecords(places []place, path func(string) string) ([]pingsRecord, erro
 			}
 			r.Events = append(r.Events, events...)
 		}
-		for _, at := range places {
-			for site, version := range last {
-				s, err := load.ReadPings(filepath.Join(at.mount, w.dir), site)
-				if err != nil || s.Version < version {
-					r.Lost = append(r.Lost, fmt.Sprintf("%s as seen at %s: version %d, want %d (%v)", site, at.site, s.Version, version, err))
-				}
-			}
-		}
-		slices.Sort(r.Lost)
+		r.Lost = pingsLost(places, w, last)
 		records = append(records, r)
 	}
 	return records, nil
+}
+
+// pingsLost looks from every mount for a version of each site's file that is not
+// older than the last acknowledged one.
+func pingsLost(places []place, w pingsWay, last map[string]uint64) []string {
+	var mu sync.Mutex // guards lost
+	var lost []string
+	var all sync.WaitGroup
+	for _, at := range places {
+		for site, version := range last {
+			all.Go(func() {
+				s, err := load.ReadPings(filepath.Join(at.mount, w.dir), site)
+				if err != nil || s.Version < version {
+					mu.Lock()
+					defer mu.Unlock()
+					lost = append(lost, fmt.Sprintf("%s as seen at %s: version %d, want %d (%v)", site, at.site, s.Version, version, err))
+				}
+			})
+		}
+	}
+	all.Wait()
+	slices.Sort(lost)
+	return lost
 }
 
 // broken says that a promise was broken: without a cue, what was acknowledged is

@@ -44,7 +44,7 @@ type scalabilityPlan struct {
 }
 
 func planScalability(env *experiment.Env) (scalabilityPlan, error) {
-	const op fault.Op = "experiments.scalability"
+	const op fault.Op = "experiments.planScalability"
 	p := scalabilityPlan{owners: 2}
 	list, err := numbers(env.Text("clients"), 1, 100)
 	if err != nil {
