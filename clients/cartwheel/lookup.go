@@ -107,6 +107,8 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 		c.opt.Logger.Warn("a cue cannot be honoured", slog.String("cue", name), logattr.Err(err))
 		return mount.Entry{}, err
 	}
+	ctx, done := timeouts.Within(ctx, cues.Limit())
+	defer done()
 	a, err := c.calls.Attr(ctx, dir)
 	if err != nil {
 		return mount.Entry{}, err
