@@ -224,7 +224,7 @@ func untarReport(rows []untarRow, a archive) report.Result {
 		{Name: "compiled", Unit: "s"}, {Name: "deleted", Unit: "s"}, {Name: "names removed", Unit: "per s"},
 		{Name: "JuiceFS, metadata", Unit: "op/s", Source: juiceSource},
 	}}
-	bars := report.Plot{Name: "speed", Title: "Files unpacked and names removed a second", Y: report.Axis{Label: "per second", Log: true},
+	bars := report.Plot{Name: "speed", Title: "Files unpacked and names removed a second", Y: report.Axis{Label: "per second", FromZero: true},
 		Groups: []string{"unpacked", "deleted"}}
 	for _, r := range rows {
 		theirs := report.None()

@@ -100,6 +100,9 @@ func (f *Folder) plots(plots []Plot) error {
 
 func (f *Folder) plot(p Plot) error {
 	const op fault.Op = "report.plot"
+	if len(p.Bars) > 0 && p.Y.Log { // a bar stands on zero: it would never end
+		return fault.E(fault.Invalid, op, p.Name, "bars have no place on a logarithmic axis")
+	}
 	svg := vgsvg.New(plotWidth, plotHeight)
 	img := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
 	if err := p.draw(draw.New(svg)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/api/runs"
 )
 
@@ -173,6 +174,13 @@ func TestPlots_AreWrittenAsPNGAndSVG(t *testing.T) {
 		if !strings.Contains(read(t, f, "overtime.svg"), ">"+want+"<") {
 			t.Errorf("the legend lacks %q", want)
 		}
+	}
+}
+
+func TestPlots_RefuseBarsOnALogarithmicAxis(t *testing.T) {
+	p := Plot{Name: "bars", Y: Axis{Log: true}, Groups: []string{"a"}, Bars: []Bar{{Name: "x", Y: Values{5}}}}
+	if err := (&Folder{}).plot(p); !fault.Is(err, fault.Invalid) {
+		t.Errorf("got %v, want that it is invalid", err)
 	}
 }
 
