@@ -42,7 +42,9 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _
 	if err := c.deferred.PublishDir(out, o); err != nil {
 		return err
 	}
-	c.alone.FlushSlice(out, o.Slice())
+	if err := c.alone.FlushSlice(out, o.Slice()); err != nil {
+		return err
+	}
 	return c.alone.Refusal(o)
 }
 

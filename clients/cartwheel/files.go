@@ -201,7 +201,9 @@ func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Cont
 	if told := c.deferred.Publish(out, h.object); err == nil {
 		err = told
 	}
-	c.alone.FlushSlice(out, h.object.Slice()) // what was done before is there no later
+	if behind := c.alone.FlushSlice(out, h.object.Slice()); err == nil { // what was done before is there, too
+		err = behind
+	}
 	if refused := c.deferred.Refusal(h.object); err == nil {
 		err = refused
 	}

@@ -152,7 +152,7 @@ func (p *Publisher) flushFor(ctx context.Context, op *pb.Operation) {
 		return
 	}
 	for _, o := range method.Names(op) {
-		p.opt.Stream.FlushSlice(ctx, ids.Object(o).Slice())
+		_ = p.opt.Stream.FlushSlice(ctx, ids.Object(o).Slice()) // the operation's own wait ends as well
 	}
 }
 

@@ -342,12 +342,18 @@ func (s *Stream) Await(ctx context.Context, o *Op) error {
 	return o.Wait(ctx)
 }
 
-// FlushSlice returns when the active of a slice knows of all operations there, or
-// ctx ends; FlushAll, when those of all slices do.
-func (s *Stream) FlushSlice(ctx context.Context, slice ids.Slice) {
-	if o := s.Newest(slice); o != nil {
-		_ = s.Await(ctx, o) // its directory hears of a refusal
+// FlushSlice returns when the active of a slice has, or has refused, all operations
+// there, or that this is not known: ctx ended, or the client. Refusal tells what was
+// refused.
+func (s *Stream) FlushSlice(ctx context.Context, slice ids.Slice) error {
+	o := s.Newest(slice)
+	if o == nil {
+		return nil
 	}
+	if err := s.Await(ctx, o); calls.IsUnknown(err) {
+		return err
+	}
+	return nil
 }
 
 // FlushAll is FlushSlice for every slice.

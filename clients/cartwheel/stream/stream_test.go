@@ -189,14 +189,18 @@ func TestStream_BatchesEndWhereTheyMust(t *testing.T) {
 			o.Level, o.Principal, o.Files = 2, &pb.Principal{Uid: 5}, []*pending.File{{Name: "f"}}
 		})
 		f.do(dir, "e", func(o *Op) { o.Level, o.Principal = 2, &pb.Principal{Uid: 5} })
-		f.FlushSlice(t.Context(), 1)
+		if err := f.FlushSlice(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
 		if got := f.all(); got != "a, b, c, file f, d e" {
 			t.Errorf("sent were %q", got)
 		}
 		for i := range batched + 5 {
 			f.do(dir, fmt.Sprint(i))
 		}
-		f.FlushSlice(t.Context(), 1)
+		if err := f.FlushSlice(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
 		if n := len(strings.Fields(f.sent[len(f.sent)-1])); n != 5 {
 			t.Errorf("the last batch has %d operations, want 5", n)
 		}
@@ -339,6 +343,23 @@ func TestMakes_UntilTheActiveHasIt(t *testing.T) {
 		f.FlushAll(t.Context())
 		if f.Makes(made) {
 			t.Error("it is still being made")
+		}
+	})
+}
+
+// TestFlushSlice_SaysThatItDidNotWaitLongEnough gives up before the active has
+// answered: fsync must not succeed then.
+func TestFlushSlice_SaysThatItDidNotWaitLongEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 0)
+		f.do(dir, "a")
+		short, cancel := context.WithTimeout(t.Context(), travel/2)
+		defer cancel()
+		if err := f.FlushSlice(short, 1); !calls.IsUnknown(err) {
+			t.Errorf("got %v, want that it is not known", err)
+		}
+		if err := f.FlushSlice(t.Context(), 1); err != nil {
+			t.Errorf("once it is there: %v", err)
 		}
 	})
 }
