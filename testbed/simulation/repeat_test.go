@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestRun_SeedRepeatsItsTrace runs some seeds without faults twice.
+// TestRun_SeedRepeatsItsTrace runs some seeds without faults twice. On a busy
+// machine it needs scripts/steady.
 func TestRun_SeedRepeatsItsTrace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for seed := uint64(1); seed <= 3; seed++ {
