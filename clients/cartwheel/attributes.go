@@ -23,7 +23,7 @@ func (c *Client) GetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if a, _, ok := c.names.Attr(o); ok {
 		return c.replies.Attr(a), nil
 	}
-	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
 	defer done()
 	a, r, err := c.fetchReply(ctx, o)
 	if fault.Is(err, fault.Stale) {
@@ -49,7 +49,7 @@ func (c *Client) fetchReply(ctx context.Context, o ids.Object) (*pb.Attr, mount.
 		if err != nil {
 			return nil, mount.AttrReply{}, err
 		}
-		if r := c.replies.Attr(a); !c.names.Superseded(a) || try == lookTries {
+		if r := c.replies.Attr(a); !c.names.Superseded(a) || try == lookTries || timeouts.Eventual(ctx) {
 			return a, r, nil
 		}
 	}
@@ -67,7 +67,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 		return mount.AttrReply{}, staleNode
 	}
 	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	if change.Valid&mount.SetSize != 0 {
 		c.nodes.AwaitFill(inodes.Plain(o))
@@ -148,7 +148,7 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 	if !ok {
 		return staleNode
 	}
-	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
 	defer done()
 	a, err := c.calls.Attr(ctx, o)
 	if err != nil {
@@ -174,7 +174,7 @@ func allowed(c *Client, a *pb.Attr, who mount.Caller, mask uint32) bool {
 // StatFS implements mount.FileSystem.
 func (c *Client) StatFS(ctx context.Context, who mount.Caller, id mount.Inode) (mount.Space, error) {
 	if o, cues, ok := c.nodes.Find(id); ok {
-		bounded, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+		bounded, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
 		defer done()
 		ctx = bounded
 	}

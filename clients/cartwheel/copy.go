@@ -39,7 +39,7 @@ func (c *Client) CopyRange(ctx context.Context, who mount.Caller, _ mount.Inode,
 	if err := c.locks.Check(toID, h.object); err != nil {
 		return 0, err
 	}
-	ctx, done := timeouts.Within(ctx, h.limit)
+	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	out, cancel := c.limits.Patiently(ctx)
 	defer cancel()

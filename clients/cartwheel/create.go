@@ -22,7 +22,7 @@ func (c *Client) object(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if !ok {
 		return mount.Entry{}, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	create.Exclusive = true
 	m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Create: create, Call: call})
@@ -59,7 +59,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	for try := 1; ; try++ {
 		m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open, Writes: flags.Writes(), Create: &pb.Create{
@@ -122,7 +122,7 @@ func (c *Client) CreateNameless(ctx context.Context, who mount.Caller, id mount.
 	if !ok {
 		return mount.Entry{}, mount.Opened{}, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	a, err := c.maker.MakeNameless(ctx, who, dir, cues, mode)
 	if err != nil {

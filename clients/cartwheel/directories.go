@@ -14,11 +14,11 @@ import (
 
 // OpenDir implements mount.Directories.
 func (c *Client) OpenDir(_ context.Context, _ mount.Caller, id mount.Inode) (mount.Opened, error) {
-	o, _, ok := c.nodes.Find(id)
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return mount.Opened{}, staleNode
 	}
-	return mount.Opened{Handle: c.handles.add(&handle{object: o, node: id, listing: c.lists.Open(o)})}, nil
+	return mount.Opened{Handle: c.handles.add(&handle{object: o, node: id, listing: c.lists.Open(o, cues.Terms())})}, nil
 }
 
 // ReleaseDir implements mount.Directories.
@@ -35,7 +35,7 @@ func (c *Client) FsyncDir(ctx context.Context, _ mount.Caller, id mount.Inode, _
 	if !ok {
 		return staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (c *Client) ReadDir(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if !ok {
 		return staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	if offset == 0 && cues.Only(cue.Readdir).Has(cue.WholeFile) {
 		c.resolver.Whole(ctx, who, h.object)

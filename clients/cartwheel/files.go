@@ -25,7 +25,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 		return mount.Opened{}, fault.E(fault.Stale, op, o.String(), "the name may mean something else by now")
 	}
 	cues := c.nodes.HintedCues(o, who.PID, c.opt.Clock())
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	b, err := c.nodes.BeginOpen(out, o, flags)
@@ -60,7 +60,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 
 // opened makes a handle of a file whose current attributes are known.
 func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
-	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, limit: cues.Limit(),
+	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, terms: cues.Terms(),
 		lazy: cues.Only(cue.Write).Lazy() && flags&(mount.OpenSync|mount.OpenDirect) == 0}
 	h.content, h.writer = c.opens.Handle(who, &b, a, flags, cues)
 	if a.Size > 0 && flags.Reads() && cues.Only(cue.Read).Has(cue.WholeFile) {
@@ -77,7 +77,7 @@ func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	if err != nil {
 		return 0, err
 	}
-	ctx, done := timeouts.Within(ctx, h.limit)
+	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
@@ -90,7 +90,7 @@ func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.Inode, 
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, done := timeouts.Within(ctx, h.limit)
+	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
@@ -126,11 +126,11 @@ func (c *Client) Write(ctx context.Context, _ mount.Caller, id mount.Inode, hid 
 	if err := c.locks.Check(hid, h.object); err != nil {
 		return 0, err
 	}
-	limit := h.limit
+	terms := h.terms
 	if flags&mount.WriteBack != 0 {
-		limit = 0 // no program waits for these pages, and nobody else has them
+		terms = cue.Terms{} // no program waits for these pages, and nobody else has them
 	}
-	ctx, done := timeouts.Within(ctx, limit)
+	ctx, done := timeouts.Within(ctx, terms)
 	defer done()
 	out, cancel := c.limits.UntilTaken(ctx)
 	defer cancel()
@@ -162,7 +162,7 @@ func (c *Client) Flush(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if err != nil {
 		return err
 	}
-	out, done := timeouts.Within(ctx, h.limit)
+	out, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	if told := c.deferred.Of(h.object) == nil; h.lazy && !told {
 		err = c.saved(out, h)
@@ -231,7 +231,7 @@ func (c *Client) Fsync(ctx context.Context, _ mount.Caller, _ mount.Inode, id mo
 	if err != nil {
 		return err
 	}
-	ctx, done := timeouts.Within(ctx, h.limit)
+	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	return c.flushed(ctx, h, h.content.Sync)
 }
@@ -245,7 +245,7 @@ func (c *Client) Seek(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	if offset < 0 {
 		return 0, fault.E(fault.NoDevice, "cartwheel.Seek", "", "")
 	}
-	ctx, done := timeouts.Within(ctx, h.limit)
+	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
@@ -271,7 +271,7 @@ func (c *Client) Allocate(ctx context.Context, who mount.Caller, id mount.Inode,
 	if offset > math.MaxInt64-length {
 		return fault.E(fault.TooLarge, op, "", "")
 	}
-	ctx, done := timeouts.Within(ctx, h.limit)
+	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()

@@ -3,7 +3,6 @@ package cartwheel
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/listing"
@@ -11,6 +10,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
 )
 
 // handle is an open file or directory.
@@ -20,7 +20,7 @@ type handle struct {
 	content *content.Handle // of a file
 	writer  *calls.Writer   // of a file
 	flags   mount.OpenFlags
-	limit   time.Duration    // of each operation, by the path that it was opened by; 0: none
+	terms   cue.Terms        // of each operation, by the path that it was opened by
 	lazy    bool             // its close waits for no node where nobody else can see the file
 	listing *listing.Listing // of a directory
 	// asked: this handle asked for the attributes once, to learn whether a write
@@ -70,12 +70,11 @@ func (t *handles) remove(id mount.Handle) *handle {
 	return h
 }
 
-// limit is how long an operation on a handle may wait for nodes; 0: the path that
-// it was opened by does not say.
-func (t *handles) limit(id mount.Handle) time.Duration {
+// terms are those of operations on a handle.
+func (t *handles) terms(id mount.Handle) cue.Terms {
 	h, err := t.get(id)
 	if err != nil {
-		return 0 // the operation says so
+		return cue.Terms{} // the operation says so
 	}
-	return h.limit
+	return h.terms
 }

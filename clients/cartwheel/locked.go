@@ -41,7 +41,7 @@ func (c *Client) GetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hi
 	if !ok {
 		return mount.Lock{}, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, c.handles.limit(hid))
+	ctx, done := timeouts.Within(ctx, c.handles.terms(hid))
 	defer done()
 	return c.locks.Get(ctx, o, l)
 }
@@ -54,7 +54,7 @@ func (c *Client) SetLock(ctx context.Context, _ mount.Caller, id mount.Inode, hi
 		return staleNode
 	}
 	if !wait {
-		bounded, done := timeouts.Within(ctx, c.handles.limit(hid))
+		bounded, done := timeouts.Within(ctx, c.handles.terms(hid))
 		defer done()
 		ctx = bounded
 	}

@@ -25,7 +25,7 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if len(name) > mount.NameMax {
 		return mount.Entry{}, fault.E(fault.NameTooLong, op, "", "")
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	if name == "." || name == ".." {
 		return c.dot(ctx, dir, cues, name)
@@ -64,7 +64,8 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 			return nil, e, mount.Entry{}, err
 		}
 		out := c.replies.Entry(a, cues)
-		if c.names.Superseded(a) && try < lookTries {
+		eventual := timeouts.Eventual(ctx)
+		if c.names.Superseded(a) && try < lookTries && !eventual {
 			c.nodes.Forget(out.Node, 1)
 			continue
 		}
@@ -72,7 +73,7 @@ func (c *Client) lookUp(ctx context.Context, who mount.Caller, dir ids.Object, c
 			return a, e, out, nil
 		}
 		c.nodes.NoteLookup(e.Object, dir, name, who.PID, c.opt.Clock())
-		if _, _, covered := c.names.Attr(e.Object); covered || try == lookTries {
+		if _, _, covered := c.names.Attr(e.Object); covered || try == lookTries || eventual {
 			return a, e, out, nil
 		}
 		c.nodes.Forget(out.Node, 1)
@@ -107,7 +108,7 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 		c.opt.Logger.Warn("a cue cannot be honoured", slog.String("cue", name), logattr.Err(err))
 		return mount.Entry{}, err
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	a, err := c.calls.Attr(ctx, dir)
 	if err != nil {
@@ -141,11 +142,13 @@ func (c *Client) siteNamed(ctx context.Context, site ids.Site) bool {
 func (c *Client) Forget(id mount.Inode, count uint64) { c.nodes.Forget(id, count) }
 
 // Readlink implements mount.Names.
-func (c *Client) Readlink(ctx context.Context, _ mount.Caller, id mount.Inode) ([]byte, error) {
-	o, _, ok := c.nodes.Find(id)
+func (c *Client) Readlink(ctx context.Context, who mount.Caller, id mount.Inode) ([]byte, error) {
+	o, cues, ok := c.nodes.Find(id)
 	if !ok {
 		return nil, staleNode
 	}
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
+	defer done()
 	a, err := c.calls.Attr(ctx, o)
 	if err != nil {
 		return nil, err

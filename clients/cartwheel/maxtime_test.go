@@ -28,6 +28,7 @@ type limited struct {
 	plain  mount.Inode
 	dir    mount.Inode
 	file   mount.Inode
+	link   mount.Inode
 	handle mount.Handle
 }
 
@@ -45,10 +46,13 @@ func newLimited(t *testing.T, c *servertest.Cluster, maker *cartwheel.Client) *l
 	if _, err := maker.Mkdir(ctx, nobody, d.Node, "folder", 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := maker.Symlink(ctx, nobody, d.Node, "link", "file"); err != nil {
+		t.Fatal(err)
+	}
 	at := l.look(mount.Root, filepath.Base(t.Name()))
 	l.plain = at
 	l.dir = l.look(at, ".MaxTime=200")
-	l.file = l.look(l.dir, "file")
+	l.file, l.link = l.look(l.dir, "file"), l.look(l.dir, "link")
 	o, err := l.cl.Open(ctx, nobody, l.file, mount.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +85,7 @@ func TestMaxTime_BoundsEveryOperation(t *testing.T) {
 			return err
 		},
 		"stat of a file": func(l *limited) error { _, err := l.cl.GetAttr(ctx, nobody, l.file, 0); return err },
+		"readlink":       func(l *limited) error { _, err := l.cl.Readlink(ctx, nobody, l.link); return err },
 		"access":         func(l *limited) error { return l.cl.Access(ctx, nobody, l.dir, mount.AccessRead) },
 		"chmod": func(l *limited) error {
 			_, err := l.cl.SetAttr(ctx, nobody, l.dir, mount.SetAttr{Valid: mount.SetMode, Mode: 0o700})

@@ -50,7 +50,7 @@ func (b *Objects) Put(ctx context.Context, name string, data []byte) error {
 	if !ok {
 		return staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	m := creation.Request{Dir: dir, Cues: cues, Name: name, Who: b.who, Call: cue.Open, Create: &pb.Create{Mode: mount.TypeRegular | 0o666, Truncate: true}}
 	if len(data) <= maxPut {
@@ -110,7 +110,7 @@ func (b *Objects) Get(ctx context.Context, name string) ([]byte, error) {
 	if !ok {
 		return nil, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()

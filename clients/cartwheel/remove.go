@@ -51,7 +51,7 @@ func (c *Client) remove(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if err := refuseCue(name); err != nil {
 		return err
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()

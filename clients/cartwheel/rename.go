@@ -28,7 +28,7 @@ func (c *Client) Link(ctx context.Context, who mount.Caller, id, dirID mount.Ino
 	if err := creation.CheckName(name); err != nil {
 		return mount.Entry{}, err
 	}
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func (c *Client) Rename(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if len(newName) > mount.NameMax {
 		return fault.E(fault.NameTooLong, op, "", "")
 	}
-	ctx, done := timeouts.Within(ctx, toCues.Limit())
+	ctx, done := timeouts.Within(ctx, toCues.Terms())
 	defer done()
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()

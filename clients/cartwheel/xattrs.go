@@ -31,7 +31,7 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 		return 0, staleNode
 	}
 	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	if !xattrs.IsOwn(name) {
 		value, err := c.xattrs.Get(ctx, o, name)
@@ -47,7 +47,7 @@ func (c *Client) ListXattr(ctx context.Context, who mount.Caller, id mount.Inode
 	if !ok {
 		return 0, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Limit())
+	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
 	defer done()
 	list, err := c.xattrs.List(ctx, o)
 	return copyOut(buf, list, err)
@@ -67,7 +67,7 @@ func (c *Client) SetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 		return staleNode
 	}
 	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	return c.xattrs.Set(ctx, who, o, cues, &pb.SetXattr{Name: name, Value: slices.Clone(value),
 		Create: flags&mount.XattrCreate != 0, Replace: flags&mount.XattrReplace != 0})
@@ -80,7 +80,7 @@ func (c *Client) RemoveXattr(ctx context.Context, who mount.Caller, id mount.Ino
 		return staleNode
 	}
 	cues = c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock())
-	ctx, done := timeouts.Within(ctx, cues.Limit())
+	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	return c.xattrs.Set(ctx, who, o, cues, &pb.SetXattr{Name: name, Remove: true})
 }

@@ -30,7 +30,12 @@ type Mark struct {
 	op    bool // the request is such an operation
 	// changes: the request changes attributes.
 	changes bool
+	copied  bool // see OfCopy
 }
+
+// OfCopy says that the answer is that of a member that does not act for the slice:
+// it may be older than what is known, and no lease covers it.
+func (m *Mark) OfCopy() { m.copied = true }
 
 func (m *Mark) hold(l *lease) {
 	if l != nil && m.n < len(m.held) {
@@ -211,7 +216,7 @@ func (l *Learner) grant(from ids.Node, g *pb.Grant) {
 
 // covers reports whether a lease is good for what the answer says.
 func (l *Learner) covers(x *lease) bool {
-	if l.c.left(x) <= 0 {
+	if l.m.copied || l.c.left(x) <= 0 {
 		return false
 	}
 	for i := range l.m.n {
@@ -236,6 +241,9 @@ func (l *Learner) Attr(attr *pb.Attr, all bool) {
 	c, o := l.c, ids.Object(attr.Object)
 	if c.OnAttr != nil {
 		c.OnAttr(attr)
+	}
+	if l.m.copied {
+		return
 	}
 	if c.ahead[o] > 0 {
 		if x := c.objects[o]; l.m.changes && x != nil { // what this answer says is in neither

@@ -144,11 +144,27 @@ func (s Set) Only(c Call) Set {
 	return s
 }
 
-// Limit is how long an operation may wait for nodes in all: .MaxTime. 0: the path
-// does not say.
-func (s Set) Limit() time.Duration {
+// EventualLimit is .MaxTime where a path has .EventualConsistency and does not say
+// it (WheelFS, section 3.3).
+const EventualLimit = time.Second
+
+// Terms say how an operation waits for nodes. The zero Terms ask for the truth,
+// however long that takes.
+type Terms struct {
+	// Limit is how long it may wait in all: .MaxTime. 0: the path does not say.
+	Limit time.Duration
+	// Eventual: it takes what is at hand where the truth takes too long.
+	Eventual bool
+}
+
+// Terms returns them.
+func (s Set) Terms() Terms {
 	c, _ := s.Get(MaxTime)
-	return time.Duration(c.Number) * time.Millisecond
+	t := Terms{Limit: time.Duration(c.Number) * time.Millisecond, Eventual: s.Has(EventualConsistency)}
+	if t.Eventual && t.Limit == 0 {
+		t.Limit = EventualLimit
+	}
+	return t
 }
 
 // Levels of OperateRequest.sync_level.

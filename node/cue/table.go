@@ -74,7 +74,7 @@ func (n Name) row() row {
 	case SyncLevel:
 		return row{".SyncLevel", numberValue, 0, MaxCopies, "a whole number from 0 to 16, or quorum", false, true, copying}
 	case EventualConsistency:
-		return row{".EventualConsistency", noValue, 0, 0, "no value", false, false, every}
+		return row{".EventualConsistency", noValue, 0, 0, "no value", false, true, every}
 	case MaxTime:
 		return row{".MaxTime", numberValue, 1, MaxTimeLimit, "whole milliseconds from 1 to 86400000", false, true, every}
 	case WholeFile:

@@ -43,7 +43,7 @@ func (s *Server) openAnswers() {
 	elsewhere := &reading.Remote{Self: s.id, Row: s.directory.Slice, Caller: s.net.host}
 	a.reading = &reading.Server{
 		Published: published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: a.sessions,
-		Tickets: tickets, Elsewhere: elsewhere.Attr, Committed: s.committed,
+		Tickets: tickets, Elsewhere: elsewhere.Attr, Committed: s.committed, Heard: s.heard,
 	}
 	a.access = &access.Control{Peers: s.net.who, Sessions: a.sessions, Tickets: tickets, Reading: a.reading}
 	a.locks = advisory.New(advisory.Options{

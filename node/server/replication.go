@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
@@ -105,6 +106,16 @@ func (s *Server) newLeader() *leadership.Leader {
 
 // committed is what this node's own copy of a slice shows.
 func (s *Server) committed(id ids.Slice) tree.View { return operate.Committed(s.store.Meta(), id) }
+
+// heard is how long ago this node heard the active of a slice.
+func (s *Server) heard(ctx context.Context, id ids.Slice) (age time.Duration, err error) {
+	err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) {
+		if st, ok := core.Status(id); ok {
+			age = time.Duration(now - st.Heard)
+		}
+	})
+	return age, err
+}
 
 // leading lists the rows of the slices that this node acts for.
 func (s *Server) leading() []geoconfig.SliceRow { return s.leader.Slices() }

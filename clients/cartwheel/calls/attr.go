@@ -2,7 +2,10 @@ package calls
 
 import (
 	"context"
+	"time"
 
+	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -18,9 +21,16 @@ type Wanted struct {
 	Opening         bool // the active is to know that the object is open here
 }
 
+// publishParts is of how many parts of an eventual read's time one may pass until the
+// active has a file of this client.
+const publishParts = 4
+
 // Fetch reads an object's attributes from its active and learns them.
 func (s *Sender) Fetch(ctx context.Context, o ids.Object, want Wanted) (*pb.Attr, error) {
-	if err := s.opt.Deferred.Publish(ctx, o); err != nil {
+	part, over := timeouts.Part(ctx, publishParts)
+	err := s.opt.Deferred.Publish(part, o)
+	over()
+	if err != nil && !timeouts.Eventual(ctx) {
 		return nil, err
 	}
 	var mark names.Mark
@@ -41,6 +51,10 @@ func (s *Sender) Fetch(ctx context.Context, o ids.Object, want Wanted) (*pb.Attr
 	if resp.Attr == nil {
 		return nil, fault.E(fault.Corrupt, "calls.Fetch", o.String(), "the answer has no attributes")
 	}
+	if IsCopy(resp) {
+		mark.OfCopy()
+	}
+	s.opt.Receipts.NoteCopy(o, receipts.Copy{By: by, Serial: resp.Copy.GetSerial(), Epoch: resp.Copy.GetEpoch(), Age: time.Duration(resp.Copy.GetAgeNs()), Read: s.opt.Wall()})
 	s.opt.Names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(resp.Attr, want.Xattrs) })
 	return resp.Attr, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/route"
@@ -62,23 +63,39 @@ func New(o Options) *Sender { return &Sender{opt: o} }
 type Answer interface {
 	proto.Message
 	GetRefusal() *pb.Refusal
+	GetCopy() *pb.Copy
 }
+
+// IsCopy reports whether an answer is that of a member that does not act for the
+// slice.
+func IsCopy(a Answer) bool { return a.GetCopy().GetAgeNs() > 0 }
 
 // Ask sends a read to the active of a slice, and returns which node answered.
 // build makes the request for the header of each attempt, and returns where the
-// answer goes.
+// answer goes. On eventual terms another normal member may answer with a copy.
 func (s *Sender) Ask(ctx context.Context, slice ids.Slice, p *pb.Principal, m wire.Method,
 	build func(*pb.ReadHeader) (proto.Message, Answer)) (ids.Node, error) {
 	ctx, cancel := s.opt.Remotely(ctx)
 	defer cancel()
 	var by ids.Node
-	err := s.opt.Router.Active(ctx, slice, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
-		h := &pb.ReadHeader{Slice: uint32(slice), Epoch: uint64(epoch), Session: s.opt.Sessions.With(ctx, node), Principal: p, Client: s.opt.Cluster.Client()}
+	eventual := timeouts.Eventual(ctx)
+	send := func(ctx context.Context, node ids.Node, epoch ids.Epoch, session uint64) (*pb.Refusal, error) {
+		h := &pb.ReadHeader{Slice: uint32(slice), Epoch: uint64(epoch), Session: session, Principal: p, Client: s.opt.Cluster.Client(), Eventual: eventual}
 		req, resp := build(h)
 		by = node
 		body, err := s.opt.Cluster.Call(ctx, node, wire.Operation, m, req, nil, resp)
 		body.Release()
 		return resp.GetRefusal(), err
+	}
+	active := func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
+		return send(ctx, node, epoch, s.opt.Sessions.With(ctx, node))
+	}
+	if !eventual {
+		err := s.opt.Router.Active(ctx, slice, active)
+		return by, err
+	}
+	err := s.opt.Router.Eventually(ctx, slice, active, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
+		return send(ctx, node, epoch, 0)
 	})
 	return by, err
 }

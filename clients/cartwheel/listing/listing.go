@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
 )
 
 // FirstName is the cookie of the first name: "." and ".." are before it.
@@ -19,6 +20,7 @@ const FirstName = 2
 type Listing struct {
 	reader *Reader
 	dir    ids.Object
+	terms  cue.Terms
 
 	mu sync.Mutex // guards below; held while a page is read
 	window
@@ -30,9 +32,11 @@ type Listing struct {
 	stream *stream
 }
 
-// Open begins a listing of a directory, which asks nothing yet. The caller closes
-// it.
-func (r *Reader) Open(dir ids.Object) *Listing { return &Listing{reader: r, dir: dir} }
+// Open begins a listing of a directory, which asks nothing yet and asks for each page
+// on a path's terms. The caller closes it.
+func (r *Reader) Open(dir ids.Object, t cue.Terms) *Listing {
+	return &Listing{reader: r, dir: dir, terms: t}
+}
 
 // Close ends a listing. It waits for a page that is being read.
 func (l *Listing) Close() {
@@ -149,7 +153,7 @@ func (l *Listing) readAgain(ctx context.Context, who mount.Caller, at uint64) er
 // behind a name.
 func (l *Listing) readPage(ctx context.Context, who mount.Caller, after string) (page []names.Named, more bool, err error) {
 	if l.stream == nil {
-		l.stream = l.reader.readOn(who, l.dir, after, aheadBytes)
+		l.stream = l.reader.readOn(who, l.dir, l.terms, after, aheadBytes)
 	}
 	p, err := l.stream.take(ctx)
 	if err != nil {

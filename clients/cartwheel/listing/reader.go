@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
 )
@@ -57,9 +58,9 @@ type Reader struct {
 func New(o Options) *Reader { return &Reader{opt: o} }
 
 // readOn begins to read a directory behind a name.
-func (r *Reader) readOn(who mount.Caller, dir ids.Object, after string, most int) *stream {
+func (r *Reader) readOn(who mount.Caller, dir ids.Object, t cue.Terms, after string, most int) *stream {
 	ctx, cancel := context.WithCancel(r.opt.Context)
-	s := &stream{r: r, dir: dir, most: most, stop: cancel, after: []byte(after), ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	s := &stream{r: r, dir: dir, terms: t, most: most, stop: cancel, after: []byte(after), ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	r.opt.Spawn(func() { s.run(ctx, who) })
 	return s
 }
@@ -68,6 +69,9 @@ func (r *Reader) readOn(who mount.Caller, dir ids.Object, after string, most int
 // comes and nothing was in between, all is known.
 func (r *Reader) learnPage(dir ids.Object, p *page, going bool, first *names.Mark, kept *bool) []names.Named {
 	out := make([]names.Named, len(p.resp.Entries))
+	if p.resp.Copy.GetAgeNs() > 0 {
+		p.mark.OfCopy()
+	}
 	r.opt.Names.Learn(&p.mark, p.by, p.resp.Grants, func(l *names.Learner) {
 		if !going {
 			*first = l.Anchor(dir)
@@ -90,7 +94,7 @@ func (r *Reader) learnPage(dir ids.Object, p *page, going bool, first *names.Mar
 // far as that is not too much. It blocks until pages come; a directory that may
 // not be read is left as it is.
 func (r *Reader) Prefetch(ctx context.Context, who mount.Caller, dir ids.Object) {
-	s := r.readOn(who, dir, "", eagerBytes)
+	s := r.readOn(who, dir, cue.Terms{}, "", eagerBytes)
 	defer s.stop()
 	var mark names.Mark
 	kept := true

@@ -4,11 +4,13 @@ import (
 	"context"
 	"sync"
 
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
@@ -25,6 +27,10 @@ const (
 	aheadBytes = 16 << 20
 	eagerBytes = 2 << 20
 )
+
+// publishParts is of how many parts of an eventual read's time one may pass until the
+// active has this client's own files.
+const publishParts = 4
 
 // page is one page of a listing, with the mark of the question that it answers.
 type page struct {
@@ -51,6 +57,7 @@ func (p *page) decode() error {
 type stream struct {
 	r     *Reader
 	dir   ids.Object
+	terms cue.Terms
 	most  int // bytes pushed at once
 	stop  context.CancelFunc
 	ready chan struct{} // capacity 1: something changed
@@ -105,7 +112,11 @@ func (s *stream) wait(ctx context.Context) bool {
 
 // ask sends one List call and takes its answer behind what was pushed before.
 func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err error) {
-	_ = s.r.opt.Publish(ctx, s.dir) // what is refused is not there
+	ctx, done := timeouts.Within(ctx, s.terms)
+	defer done()
+	part, over := timeouts.Part(ctx, publishParts)
+	_ = s.r.opt.Publish(part, s.dir) // what is refused is not there
+	over()
 	var resp *pb.ListResponse
 	var by ids.Node
 	by, err = s.r.opt.Ask(ctx, who, s.dir, func(h *pb.ReadHeader) (*pb.ListRequest, *pb.ListResponse) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/calls"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/clients/pending"
@@ -37,6 +38,10 @@ func (r *Resolver) Warm(ctx context.Context, who mount.Caller, dir ids.Object, p
 	}
 }
 
+// flushParts is of how many parts of an eventual read's time one may pass until the
+// active has this client's own names.
+const flushParts = 4
+
 // resolved is the answer to a Resolve, with what is needed to learn it.
 type resolved struct {
 	resp *pb.ResolveResponse
@@ -51,7 +56,9 @@ type resolved struct {
 // another active, which is to be asked on.
 func (r *Resolver) all(ctx context.Context, who mount.Caller, dir ids.Object, path []string) ([]names.Entry, error) {
 	const op fault.Op = "resolve.all"
-	r.opt.Deferred.FlushNames(ctx)
+	flush, cancel := timeouts.Part(ctx, flushParts)
+	r.opt.Deferred.FlushNames(flush)
+	cancel()
 	list := make([][]byte, len(path))
 	for i, name := range path {
 		list[i] = []byte(name)
@@ -105,6 +112,9 @@ func refusedBy(s *pb.ResolveResponse_Step, op fault.Op, dir ids.Object) error {
 // learn learns an answer and returns what the names mean.
 func (r *Resolver) learn(dir ids.Object, path []string, got *resolved) (met []names.Entry) {
 	made := r.opt.Deferred.Dirs()
+	if calls.IsCopy(got.resp) {
+		got.mark.OfCopy()
+	}
 	r.opt.Names.Learn(&got.mark, got.by, got.resp.Grants, func(l *names.Learner) {
 		l.Attr(got.resp.Dir, false)
 		at := dir

@@ -36,15 +36,22 @@ func New(o Options) *Limits { return &Limits{opt: o} }
 // sent should have its answer, and the caller should not wait a second.
 const interruptGrace = 800 * time.Millisecond
 
-// outlasting is a context that outlasts its request's by the grace.
-type outlasting struct{ context.Context }
+// outlasting is a context that outlasts its request's by the grace, on the terms of
+// that.
+type outlasting struct {
+	context.Context
+	terms any
+}
 
 type outlastingKey struct{}
 
 // Value implements context.Context.
 func (o outlasting) Value(key any) any {
-	if key == (outlastingKey{}) {
+	switch key {
+	case outlastingKey{}:
 		return true
+	case termsKey{}:
+		return o.terms
 	}
 	return o.Context.Value(key)
 }
@@ -56,7 +63,7 @@ func (l *Limits) outlast(ctx context.Context) (outlasting, context.CancelFunc) {
 	if end, ok := bound(ctx); ok {
 		out, stop = context.WithDeadlineCause(out, end, timeIsOver)
 	}
-	return outlasting{out}, stop
+	return outlasting{out, ctx.Value(termsKey{})}, stop
 }
 
 // outlasts reports whether a context has the grace already.

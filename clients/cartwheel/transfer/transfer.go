@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/route"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -97,10 +99,16 @@ const replicaTimeout = 5 * time.Second
 
 // immutable sends a request about what never changes to the nearest normal
 // member of a slice; where that one lacks some of it or does not answer, to the
-// active.
+// active, and on eventual terms to each of the others before that.
 func (s *Service) immutable(ctx context.Context, slice ids.Slice, class wire.Class, m wire.Method, req proto.Message,
 	fresh func() response, whole func(body []byte) bool) ([]byte, error) {
 	row, known := s.router.Known(slice)
+	if known && timeouts.Eventual(ctx) {
+		if out, ok := s.atAnyMember(ctx, row, class, m, req, fresh, whole); ok {
+			return out, nil
+		}
+		return s.bulk(ctx, slice, class, m, req, nil, fresh)
+	}
 	if near := s.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
 		short, cancel := context.WithTimeout(ctx, replicaTimeout)
 		defer cancel()
@@ -114,4 +122,27 @@ func (s *Service) immutable(ctx context.Context, slice ids.Slice, class wire.Cla
 		}
 	}
 	return s.bulk(ctx, slice, class, m, req, nil, fresh)
+}
+
+// atAnyMember sends a request about what never changes to the normal members of a
+// slice, the nearest first, until one has all of it; false: none has. Each gets an
+// equal part of the time that is left.
+func (s *Service) atAnyMember(ctx context.Context, row geoconfig.SliceRow, class wire.Class, m wire.Method, req proto.Message,
+	fresh func() response, whole func(body []byte) bool) ([]byte, bool) {
+	nodes := row.Normals()
+	s.cluster.Sort(nodes)
+	for i, n := range nodes {
+		part, cancel := timeouts.Part(ctx, len(nodes)-i+1)
+		resp := fresh()
+		buffer, err := s.cluster.Call(part, n, class, m, req, nil, resp)
+		late := part.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil && resp.GetRefusal() == nil && whole(buffer.Bytes()) {
+			return buffer.Bytes(), true
+		}
+		if late {
+			s.cluster.Avoid(n)
+		}
+	}
+	return nil, false
 }

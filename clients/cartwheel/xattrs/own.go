@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -68,21 +69,47 @@ func inForce(a *pb.Attr, path cue.Set) (cue.Set, error) {
 }
 
 // Receipt is what user.cartwheel.receipt says: which nodes and sites hold the
-// last operation that this client made on an object, at which serial and time.
+// last operation that this client made on an object, at which serial and time. Read
+// is the copy that the last read was answered from, where that was an eventual one and
+// the active did not answer it.
 type Receipt struct {
-	Nodes  []string `json:"nodes"`
-	Sites  []string `json:"sites"`
-	Serial uint64   `json:"serial"`
-	HLC    uint64   `json:"hlc"`
-	Epoch  uint64   `json:"epoch"`
+	Nodes  []string  `json:"nodes,omitempty"`
+	Sites  []string  `json:"sites,omitempty"`
+	Serial uint64    `json:"serial,omitempty"`
+	HLC    uint64    `json:"hlc,omitempty"`
+	Epoch  uint64    `json:"epoch,omitempty"`
+	Read   *ReadCopy `json:"read,omitempty"`
+}
+
+// ReadCopy tells how new a copy was: it shows its slice up to the serial. Age is how
+// long before the node had heard the active last.
+type ReadCopy struct {
+	Node   ids.Node  `json:"node"`
+	Site   ids.Site  `json:"site"`
+	Serial uint64    `json:"serial"`
+	Epoch  uint64    `json:"epoch"`
+	AgeMs  float64   `json:"age_ms"`
+	At     time.Time `json:"at"`
 }
 
 func (s *Service) receipt(ctx context.Context, o ids.Object) ([]byte, error) {
 	r := s.opt.Receipts.Get(o)
-	if r == nil {
+	read, copied := s.opt.Receipts.Copy(o)
+	if _, _, current := s.opt.Names.Attr(o); current {
+		copied = false // a lease covers what was read last
+	}
+	if r == nil && !copied {
 		return nil, fault.E(fault.NoAttribute, "xattrs.receipt", o.String(), "nothing was written to it here")
 	}
-	out := Receipt{Nodes: r.Nodes, Sites: r.Sites, Serial: r.Serial, HLC: r.Hlc, Epoch: r.Epoch}
+	var out Receipt
+	if copied {
+		out.Read = &ReadCopy{Node: read.By, Site: s.opt.Destination.SiteOf(read.By), Serial: read.Serial, Epoch: read.Epoch,
+			AgeMs: float64(read.Age) / float64(time.Millisecond), At: read.Read}
+	}
+	if r == nil {
+		return json.Marshal(out)
+	}
+	out.Nodes, out.Sites, out.Serial, out.HLC, out.Epoch = r.Nodes, r.Sites, r.Serial, r.Hlc, r.Epoch
 	if len(out.Nodes) == 0 {
 		row, err := s.opt.Router.Row(ctx, o.Slice())
 		if err != nil {

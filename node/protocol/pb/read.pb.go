@@ -24,13 +24,16 @@ const (
 )
 
 type ReadHeader struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Session       uint64                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // 0: no leases wanted
-	Principal     *Principal             `protobuf:"bytes,4,opt,name=principal,proto3" json:"principal,omitempty"`
-	Client        uint64                 `protobuf:"fixed64,5,opt,name=client,proto3" json:"client,omitempty"`
-	Ticket        []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the object or directory that the request names
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Slice     uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Epoch     uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Session   uint64                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // 0: no leases wanted
+	Principal *Principal             `protobuf:"bytes,4,opt,name=principal,proto3" json:"principal,omitempty"`
+	Client    uint64                 `protobuf:"fixed64,5,opt,name=client,proto3" json:"client,omitempty"`
+	Ticket    []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the object or directory that the request names
+	// A normal member that does not act for the slice may answer, too, with what it
+	// has. It grants no leases.
+	Eventual      bool `protobuf:"varint,7,opt,name=eventual,proto3" json:"eventual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -107,6 +110,75 @@ func (x *ReadHeader) GetTicket() []byte {
 	return nil
 }
 
+func (x *ReadHeader) GetEventual() bool {
+	if x != nil {
+		return x.Eventual
+	}
+	return false
+}
+
+// How new an answer to an eventual request is.
+type Copy struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Serial uint64                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"` // of the last operation that the answer shows
+	Epoch  uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Nanoseconds since this member heard the active last; 0: it is the active.
+	AgeNs         int64 `protobuf:"fixed64,3,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Copy) Reset() {
+	*x = Copy{}
+	mi := &file_read_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Copy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Copy) ProtoMessage() {}
+
+func (x *Copy) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Copy.ProtoReflect.Descriptor instead.
+func (*Copy) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Copy) GetSerial() uint64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *Copy) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Copy) GetAgeNs() int64 {
+	if x != nil {
+		return x.AgeNs
+	}
+	return 0
+}
+
 // Walks names from a directory as far as this node is active for the slices met.
 type ResolveRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -123,7 +195,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_read_proto_msgTypes[1]
+	mi := &file_read_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -135,7 +207,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[1]
+	mi := &file_read_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -148,7 +220,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{1}
+	return file_read_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ResolveRequest) GetHeader() *ReadHeader {
@@ -199,7 +271,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_read_proto_msgTypes[2]
+	mi := &file_read_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -211,7 +283,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[2]
+	mi := &file_read_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -224,7 +296,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{2}
+	return file_read_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Names) GetDir() uint64 {
@@ -255,6 +327,7 @@ type ResolveResponse struct {
 	Hlc           uint64                  `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Dir           *Attr                   `protobuf:"bytes,4,opt,name=dir,proto3" json:"dir,omitempty"`
 	Below         []*Names                `protobuf:"bytes,5,rep,name=below,proto3" json:"below,omitempty"` // a directory before those below it
+	Copy          *Copy                   `protobuf:"bytes,6,opt,name=copy,proto3" json:"copy,omitempty"`   // of the slice of the directory that the walk begins at
 	Refusal       *Refusal                `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -262,7 +335,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_read_proto_msgTypes[3]
+	mi := &file_read_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -274,7 +347,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[3]
+	mi := &file_read_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -287,7 +360,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{3}
+	return file_read_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ResolveResponse) GetSteps() []*ResolveResponse_Step {
@@ -325,6 +398,13 @@ func (x *ResolveResponse) GetBelow() []*Names {
 	return nil
 }
 
+func (x *ResolveResponse) GetCopy() *Copy {
+	if x != nil {
+		return x.Copy
+	}
+	return nil
+}
+
 func (x *ResolveResponse) GetRefusal() *Refusal {
 	if x != nil {
 		return x.Refusal
@@ -348,7 +428,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_read_proto_msgTypes[4]
+	mi := &file_read_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -360,7 +440,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[4]
+	mi := &file_read_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -373,7 +453,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{4}
+	return file_read_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRequest) GetHeader() *ReadHeader {
@@ -431,7 +511,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_read_proto_msgTypes[5]
+	mi := &file_read_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +523,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[5]
+	mi := &file_read_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +536,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{5}
+	return file_read_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Entry) GetName() []byte {
@@ -501,6 +581,7 @@ type ListResponse struct {
 	Grants        []*Grant               `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,4,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Pushed        uint32                 `protobuf:"varint,5,opt,name=pushed,proto3" json:"pushed,omitempty"` // pages that went before this one
+	Copy          *Copy                  `protobuf:"bytes,6,opt,name=copy,proto3" json:"copy,omitempty"`
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -508,7 +589,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_read_proto_msgTypes[6]
+	mi := &file_read_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +601,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[6]
+	mi := &file_read_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +614,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{6}
+	return file_read_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListResponse) GetEntries() []*Entry {
@@ -571,6 +652,13 @@ func (x *ListResponse) GetPushed() uint32 {
 	return 0
 }
 
+func (x *ListResponse) GetCopy() *Copy {
+	if x != nil {
+		return x.Copy
+	}
+	return nil
+}
+
 func (x *ListResponse) GetRefusal() *Refusal {
 	if x != nil {
 		return x.Refusal
@@ -593,7 +681,7 @@ type GetAttrRequest struct {
 
 func (x *GetAttrRequest) Reset() {
 	*x = GetAttrRequest{}
-	mi := &file_read_proto_msgTypes[7]
+	mi := &file_read_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +693,7 @@ func (x *GetAttrRequest) String() string {
 func (*GetAttrRequest) ProtoMessage() {}
 
 func (x *GetAttrRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[7]
+	mi := &file_read_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +706,7 @@ func (x *GetAttrRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttrRequest.ProtoReflect.Descriptor instead.
 func (*GetAttrRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{7}
+	return file_read_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetAttrRequest) GetHeader() *ReadHeader {
@@ -675,6 +763,7 @@ type GetAttrResponse struct {
 	Attr          *Attr                  `protobuf:"bytes,1,opt,name=attr,proto3" json:"attr,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	Copy          *Copy                  `protobuf:"bytes,4,opt,name=copy,proto3" json:"copy,omitempty"`
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -682,7 +771,7 @@ type GetAttrResponse struct {
 
 func (x *GetAttrResponse) Reset() {
 	*x = GetAttrResponse{}
-	mi := &file_read_proto_msgTypes[8]
+	mi := &file_read_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +783,7 @@ func (x *GetAttrResponse) String() string {
 func (*GetAttrResponse) ProtoMessage() {}
 
 func (x *GetAttrResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[8]
+	mi := &file_read_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +796,7 @@ func (x *GetAttrResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttrResponse.ProtoReflect.Descriptor instead.
 func (*GetAttrResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{8}
+	return file_read_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetAttrResponse) GetAttr() *Attr {
@@ -729,6 +818,13 @@ func (x *GetAttrResponse) GetHlc() uint64 {
 		return x.Hlc
 	}
 	return 0
+}
+
+func (x *GetAttrResponse) GetCopy() *Copy {
+	if x != nil {
+		return x.Copy
+	}
+	return nil
 }
 
 func (x *GetAttrResponse) GetRefusal() *Refusal {
@@ -753,7 +849,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_read_proto_msgTypes[9]
+	mi := &file_read_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +861,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[9]
+	mi := &file_read_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +874,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{9}
+	return file_read_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FilesRequest) GetHeader() *ReadHeader {
@@ -821,7 +917,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_read_proto_msgTypes[10]
+	mi := &file_read_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +929,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[10]
+	mi := &file_read_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +942,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{10}
+	return file_read_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FilesResponse) GetFiles() []*FilesResponse_File {
@@ -886,7 +982,7 @@ type StatfsRequest struct {
 
 func (x *StatfsRequest) Reset() {
 	*x = StatfsRequest{}
-	mi := &file_read_proto_msgTypes[11]
+	mi := &file_read_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +994,7 @@ func (x *StatfsRequest) String() string {
 func (*StatfsRequest) ProtoMessage() {}
 
 func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[11]
+	mi := &file_read_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1007,7 @@ func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsRequest.ProtoReflect.Descriptor instead.
 func (*StatfsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{11}
+	return file_read_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StatfsRequest) GetHeader() *ReadHeader {
@@ -934,7 +1030,7 @@ type StatfsResponse struct {
 
 func (x *StatfsResponse) Reset() {
 	*x = StatfsResponse{}
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1042,7 @@ func (x *StatfsResponse) String() string {
 func (*StatfsResponse) ProtoMessage() {}
 
 func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1055,7 @@ func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsResponse.ProtoReflect.Descriptor instead.
 func (*StatfsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{12}
+	return file_read_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StatfsResponse) GetTotalBytes() uint64 {
@@ -1010,7 +1106,7 @@ type PlaceRequest struct {
 
 func (x *PlaceRequest) Reset() {
 	*x = PlaceRequest{}
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1118,7 @@ func (x *PlaceRequest) String() string {
 func (*PlaceRequest) ProtoMessage() {}
 
 func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1131,7 @@ func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceRequest.ProtoReflect.Descriptor instead.
 func (*PlaceRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{13}
+	return file_read_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlaceRequest) GetParent() uint64 {
@@ -1077,7 +1173,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1185,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1198,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{14}
+	return file_read_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlaceResponse) GetSlice() uint32 {
@@ -1139,7 +1235,7 @@ type RowsRequest struct {
 
 func (x *RowsRequest) Reset() {
 	*x = RowsRequest{}
-	mi := &file_read_proto_msgTypes[15]
+	mi := &file_read_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1247,7 @@ func (x *RowsRequest) String() string {
 func (*RowsRequest) ProtoMessage() {}
 
 func (x *RowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[15]
+	mi := &file_read_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1260,7 @@ func (x *RowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsRequest.ProtoReflect.Descriptor instead.
 func (*RowsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{15}
+	return file_read_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RowsRequest) GetSlices() []uint32 {
@@ -1208,7 +1304,7 @@ type RowsResponse struct {
 
 func (x *RowsResponse) Reset() {
 	*x = RowsResponse{}
-	mi := &file_read_proto_msgTypes[16]
+	mi := &file_read_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1316,7 @@ func (x *RowsResponse) String() string {
 func (*RowsResponse) ProtoMessage() {}
 
 func (x *RowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[16]
+	mi := &file_read_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1329,7 @@ func (x *RowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsResponse.ProtoReflect.Descriptor instead.
 func (*RowsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{16}
+	return file_read_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RowsResponse) GetSlices() [][]byte {
@@ -1284,7 +1380,7 @@ type ResolveResponse_Step struct {
 
 func (x *ResolveResponse_Step) Reset() {
 	*x = ResolveResponse_Step{}
-	mi := &file_read_proto_msgTypes[17]
+	mi := &file_read_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1392,7 @@ func (x *ResolveResponse_Step) String() string {
 func (*ResolveResponse_Step) ProtoMessage() {}
 
 func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[17]
+	mi := &file_read_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1405,7 @@ func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse_Step.ProtoReflect.Descriptor instead.
 func (*ResolveResponse_Step) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{3, 0}
+	return file_read_proto_rawDescGZIP(), []int{4, 0}
 }
 
 func (x *ResolveResponse_Step) GetAttr() *Attr {
@@ -1357,7 +1453,7 @@ type FilesResponse_File struct {
 
 func (x *FilesResponse_File) Reset() {
 	*x = FilesResponse_File{}
-	mi := &file_read_proto_msgTypes[18]
+	mi := &file_read_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1465,7 @@ func (x *FilesResponse_File) String() string {
 func (*FilesResponse_File) ProtoMessage() {}
 
 func (x *FilesResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[18]
+	mi := &file_read_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1478,7 @@ func (x *FilesResponse_File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse_File.ProtoReflect.Descriptor instead.
 func (*FilesResponse_File) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{10, 0}
+	return file_read_proto_rawDescGZIP(), []int{11, 0}
 }
 
 func (x *FilesResponse_File) GetAttr() *Attr {
@@ -1404,7 +1500,7 @@ var File_read_proto protoreflect.FileDescriptor
 const file_read_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xb9\x01\n" +
+	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xd5\x01\n" +
 	"\n" +
 	"ReadHeader\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
@@ -1412,7 +1508,12 @@ const file_read_proto_rawDesc = "" +
 	"\asession\x18\x03 \x01(\x04R\asession\x125\n" +
 	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\xa5\x01\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
+	"\beventual\x18\a \x01(\bR\beventual\"K\n" +
+	"\x04Copy\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\x04R\x06serial\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
+	"\x06age_ns\x18\x03 \x01(\x10R\x05ageNs\"\xa5\x01\n" +
 	"\x0eResolveRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
@@ -1423,13 +1524,14 @@ const file_read_proto_rawDesc = "" +
 	"\x05Names\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12-\n" +
 	"\aentries\x18\x02 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x9e\x03\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xc6\x03\n" +
 	"\x0fResolveResponse\x128\n" +
 	"\x05steps\x18\x01 \x03(\v2\".cartwheel.v1.ResolveResponse.StepR\x05steps\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12$\n" +
 	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x12)\n" +
-	"\x05below\x18\x05 \x03(\v2\x13.cartwheel.v1.NamesR\x05below\x12/\n" +
+	"\x05below\x18\x05 \x03(\v2\x13.cartwheel.v1.NamesR\x05below\x12&\n" +
+	"\x04copy\x18\x06 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1a\x8f\x01\n" +
 	"\x04Step\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x12\n" +
@@ -1450,13 +1552,14 @@ const file_read_proto_rawDesc = "" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12&\n" +
 	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x16\n" +
-	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\xd9\x01\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\x81\x02\n" +
 	"\fListResponse\x12-\n" +
 	"\aentries\x18\x01 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12+\n" +
 	"\x06grants\x18\x03 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x16\n" +
-	"\x06pushed\x18\x05 \x01(\rR\x06pushed\x12/\n" +
+	"\x06pushed\x18\x05 \x01(\rR\x06pushed\x12&\n" +
+	"\x04copy\x18\x06 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xd6\x01\n" +
 	"\x0eGetAttrRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +
@@ -1465,11 +1568,12 @@ const file_read_proto_rawDesc = "" +
 	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\x12\x12\n" +
 	"\x04root\x18\x05 \x01(\fR\x04root\x12\x1a\n" +
 	"\breadable\x18\x06 \x01(\fR\breadable\x12\x18\n" +
-	"\aopening\x18\a \x01(\bR\aopening\"\xa9\x01\n" +
+	"\aopening\x18\a \x01(\bR\aopening\"\xd1\x01\n" +
 	"\x0fGetAttrResponse\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
-	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
+	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12&\n" +
+	"\x04copy\x18\x04 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x93\x01\n" +
 	"\fFilesRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x18\n" +
@@ -1530,67 +1634,71 @@ func file_read_proto_rawDescGZIP() []byte {
 	return file_read_proto_rawDescData
 }
 
-var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_read_proto_goTypes = []any{
 	(*ReadHeader)(nil),           // 0: cartwheel.v1.ReadHeader
-	(*ResolveRequest)(nil),       // 1: cartwheel.v1.ResolveRequest
-	(*Names)(nil),                // 2: cartwheel.v1.Names
-	(*ResolveResponse)(nil),      // 3: cartwheel.v1.ResolveResponse
-	(*ListRequest)(nil),          // 4: cartwheel.v1.ListRequest
-	(*Entry)(nil),                // 5: cartwheel.v1.Entry
-	(*ListResponse)(nil),         // 6: cartwheel.v1.ListResponse
-	(*GetAttrRequest)(nil),       // 7: cartwheel.v1.GetAttrRequest
-	(*GetAttrResponse)(nil),      // 8: cartwheel.v1.GetAttrResponse
-	(*FilesRequest)(nil),         // 9: cartwheel.v1.FilesRequest
-	(*FilesResponse)(nil),        // 10: cartwheel.v1.FilesResponse
-	(*StatfsRequest)(nil),        // 11: cartwheel.v1.StatfsRequest
-	(*StatfsResponse)(nil),       // 12: cartwheel.v1.StatfsResponse
-	(*PlaceRequest)(nil),         // 13: cartwheel.v1.PlaceRequest
-	(*PlaceResponse)(nil),        // 14: cartwheel.v1.PlaceResponse
-	(*RowsRequest)(nil),          // 15: cartwheel.v1.RowsRequest
-	(*RowsResponse)(nil),         // 16: cartwheel.v1.RowsResponse
-	(*ResolveResponse_Step)(nil), // 17: cartwheel.v1.ResolveResponse.Step
-	(*FilesResponse_File)(nil),   // 18: cartwheel.v1.FilesResponse.File
-	(*Principal)(nil),            // 19: cartwheel.v1.Principal
-	(*Grant)(nil),                // 20: cartwheel.v1.Grant
-	(*Attr)(nil),                 // 21: cartwheel.v1.Attr
-	(*Refusal)(nil),              // 22: cartwheel.v1.Refusal
-	(*Cues)(nil),                 // 23: cartwheel.v1.Cues
+	(*Copy)(nil),                 // 1: cartwheel.v1.Copy
+	(*ResolveRequest)(nil),       // 2: cartwheel.v1.ResolveRequest
+	(*Names)(nil),                // 3: cartwheel.v1.Names
+	(*ResolveResponse)(nil),      // 4: cartwheel.v1.ResolveResponse
+	(*ListRequest)(nil),          // 5: cartwheel.v1.ListRequest
+	(*Entry)(nil),                // 6: cartwheel.v1.Entry
+	(*ListResponse)(nil),         // 7: cartwheel.v1.ListResponse
+	(*GetAttrRequest)(nil),       // 8: cartwheel.v1.GetAttrRequest
+	(*GetAttrResponse)(nil),      // 9: cartwheel.v1.GetAttrResponse
+	(*FilesRequest)(nil),         // 10: cartwheel.v1.FilesRequest
+	(*FilesResponse)(nil),        // 11: cartwheel.v1.FilesResponse
+	(*StatfsRequest)(nil),        // 12: cartwheel.v1.StatfsRequest
+	(*StatfsResponse)(nil),       // 13: cartwheel.v1.StatfsResponse
+	(*PlaceRequest)(nil),         // 14: cartwheel.v1.PlaceRequest
+	(*PlaceResponse)(nil),        // 15: cartwheel.v1.PlaceResponse
+	(*RowsRequest)(nil),          // 16: cartwheel.v1.RowsRequest
+	(*RowsResponse)(nil),         // 17: cartwheel.v1.RowsResponse
+	(*ResolveResponse_Step)(nil), // 18: cartwheel.v1.ResolveResponse.Step
+	(*FilesResponse_File)(nil),   // 19: cartwheel.v1.FilesResponse.File
+	(*Principal)(nil),            // 20: cartwheel.v1.Principal
+	(*Grant)(nil),                // 21: cartwheel.v1.Grant
+	(*Attr)(nil),                 // 22: cartwheel.v1.Attr
+	(*Refusal)(nil),              // 23: cartwheel.v1.Refusal
+	(*Cues)(nil),                 // 24: cartwheel.v1.Cues
 }
 var file_read_proto_depIdxs = []int32{
-	19, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
+	20, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
 	0,  // 1: cartwheel.v1.ResolveRequest.header:type_name -> cartwheel.v1.ReadHeader
-	5,  // 2: cartwheel.v1.Names.entries:type_name -> cartwheel.v1.Entry
-	17, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
-	20, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
-	21, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
-	2,  // 6: cartwheel.v1.ResolveResponse.below:type_name -> cartwheel.v1.Names
-	22, // 7: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 8: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
-	21, // 9: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
-	5,  // 10: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
-	20, // 11: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
-	22, // 12: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 13: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
-	21, // 14: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
-	20, // 15: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
-	22, // 16: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 17: cartwheel.v1.FilesRequest.header:type_name -> cartwheel.v1.ReadHeader
-	18, // 18: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
-	20, // 19: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
-	22, // 20: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 21: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
-	22, // 22: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
-	23, // 23: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
-	19, // 24: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
-	22, // 25: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
-	21, // 26: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
-	21, // 27: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	6,  // 2: cartwheel.v1.Names.entries:type_name -> cartwheel.v1.Entry
+	18, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
+	21, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
+	22, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
+	3,  // 6: cartwheel.v1.ResolveResponse.below:type_name -> cartwheel.v1.Names
+	1,  // 7: cartwheel.v1.ResolveResponse.copy:type_name -> cartwheel.v1.Copy
+	23, // 8: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 9: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
+	22, // 10: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
+	6,  // 11: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
+	21, // 12: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
+	1,  // 13: cartwheel.v1.ListResponse.copy:type_name -> cartwheel.v1.Copy
+	23, // 14: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 15: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
+	22, // 16: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
+	21, // 17: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
+	1,  // 18: cartwheel.v1.GetAttrResponse.copy:type_name -> cartwheel.v1.Copy
+	23, // 19: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 20: cartwheel.v1.FilesRequest.header:type_name -> cartwheel.v1.ReadHeader
+	19, // 21: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
+	21, // 22: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
+	23, // 23: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 24: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
+	23, // 25: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
+	24, // 26: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
+	20, // 27: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
+	23, // 28: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
+	22, // 29: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
+	22, // 30: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_read_proto_init() }
@@ -1605,7 +1713,7 @@ func file_read_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_read_proto_rawDesc), len(file_read_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

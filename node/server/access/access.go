@@ -70,7 +70,7 @@ func (c *Control) Caller(peer string) (*identity.Who, error) {
 // own.
 func (c *Control) Asker(w *identity.Who, h *pb.ReadHeader) reading.Asker {
 	return reading.Asker{Principal: Principal(w, h.GetPrincipal()), Trusted: w.Trusted, Session: c.OwnSession(w, h.GetSession()),
-		Client: w.Client, Holder: Holder(w), Named: w.Trusted && h.GetPrincipal().GetUid() != 0}
+		Client: w.Client, Holder: Holder(w), Named: w.Trusted && h.GetPrincipal().GetUid() != 0, Eventual: h.GetEventual()}
 }
 
 // OwnSession returns the session where it is the caller's and lives, else 0. So

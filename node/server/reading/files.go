@@ -21,7 +21,7 @@ func (s *Server) Files(_ context.Context, who Asker, req *pb.FilesRequest) (*pb.
 	if len(req.Objects) > maxNames {
 		return nil, fault.Errorf(fault.TooLarge, op, "", "%d files in one request", len(req.Objects))
 	}
-	p, refused := s.admit(slice, h.Epoch)
+	p, refused := s.admit(slice, &Asker{}, h.Epoch)
 	if refused != nil {
 		return &pb.FilesResponse{Refusal: refused}, nil
 	}

@@ -23,10 +23,15 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 	}
 	out := &pb.ListResponse{}
 	err := again(ctx, func() error {
-		p, refused := s.admit(o.Slice(), h.Epoch)
+		p, refused := s.admit(o.Slice(), &who, h.Epoch)
 		if refused != nil {
 			out = &pb.ListResponse{Refusal: refused}
 			return nil
+		}
+		if s.isCopy(&who, p) {
+			var err error
+			out, err = s.listCopy(ctx, &who, p, req, limit)
+			return err
 		}
 		end, err := s.Leases.Shared(ctx, who.Session, o)
 		if err != nil {
@@ -39,11 +44,12 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 		}); err != nil {
 			return err
 		}
-		out = page
-		if !s.still(o.Slice()) {
+		if out = page; !s.still(o.Slice()) {
 			out = &pb.ListResponse{Refusal: s.refusal(o.Slice(), p, fault.NotActive, "the lease has lapsed")}
+			return nil
 		}
-		return nil
+		out.Copy, err = s.copied(ctx, &who, p)
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -48,6 +48,8 @@ type Server struct {
 	// Elsewhere reads the attributes of an object for whose slice another node
 	// acts.
 	Elsewhere func(context.Context, ids.Object) (*pb.Attr, error)
+	// Heard is how long ago this node heard the active of a slice.
+	Heard func(context.Context, ids.Slice) (time.Duration, error)
 }
 
 // Asker is who asks, as the connection proves it.
@@ -58,6 +60,7 @@ type Asker struct {
 	Client    uint64
 	Named     bool           // a trusted host says itself that it asks for somebody who is not root
 	Holder    *ticket.Holder // for whom tickets are sealed; nil: nodes and trusted hosts, which need none
+	Eventual  bool           // it takes what a normal member has, where that does not act for the slice
 }
 
 // maxNames bounds one walk.
@@ -66,10 +69,13 @@ const maxNames = 256
 // busyFor is how long a reading waits for the operations that are in its way.
 const busyFor = 2 * time.Second
 
-// admit answers with the slice's row unless this node may act for it now.
-func (s *Server) admit(slice ids.Slice, epoch uint64) (*operate.Published, *pb.Refusal) {
+// admit answers with the slice's row unless this node may act for it now, or has
+// what the caller takes.
+func (s *Server) admit(slice ids.Slice, who *Asker, epoch uint64) (*operate.Published, *pb.Refusal) {
 	p := s.Published(slice)
 	switch {
+	case s.isCopy(who, p):
+		return p, nil
 	case !p.Serves(s.Clock()):
 		return nil, s.refusal(slice, p, fault.NotActive, "this node does not act for the slice now")
 	case epoch != 0 && p.Row != nil && ids.Epoch(epoch) != p.Row.Epoch:
@@ -166,7 +172,7 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 	}
 	var out *pb.ResolveResponse
 	for range 3 { // the role may change meanwhile; twice is rare
-		admitted, refused := s.admit(ids.Object(req.Dir).Slice(), h.Epoch)
+		admitted, refused := s.admit(ids.Object(req.Dir).Slice(), &who, h.Epoch)
 		if refused != nil {
 			return &pb.ResolveResponse{Refusal: refused}, nil
 		}
@@ -174,12 +180,15 @@ func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest)
 		err := again(ctx, func() error {
 			w.reset()
 			defer w.release()
-			return w.run(ctx, ids.Object(req.Dir), req.Names, admitted)
+			return s.ofCopy(admitted, w.run(ctx, ids.Object(req.Dir), req.Names, admitted))
 		})
 		if err != nil {
 			return nil, err
 		}
 		if w.stands() {
+			if w.out.Copy, err = s.copied(ctx, &who, admitted); err != nil {
+				return nil, err
+			}
 			out = w.out
 			break
 		}
@@ -208,10 +217,14 @@ func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest)
 		return nil, err
 	}
 	err = again(ctx, func() error {
-		p, refused := s.admit(o.Slice(), h.Epoch)
+		p, refused := s.admit(o.Slice(), &who, h.Epoch)
 		if refused != nil {
 			out = &pb.GetAttrResponse{Refusal: refused}
 			return nil
+		}
+		if s.isCopy(&who, p) {
+			out, err = s.getCopy(ctx, &who, p, req, could)
+			return err
 		}
 		if req.Opening && !s.Leases.Opened(who.Session, o) {
 			return fault.E(fault.Busy, "reading.GetAttr", o.String(), "it is about to lose its last name")
@@ -237,8 +250,10 @@ func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest)
 		out.Attr = attr
 		if !s.still(o.Slice()) {
 			out = &pb.GetAttrResponse{Refusal: s.refusal(o.Slice(), p, fault.NotActive, "the lease has lapsed")}
+			return nil
 		}
-		return nil
+		out.Copy, err = s.copied(ctx, &who, p)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -259,7 +274,7 @@ func (s *Server) couldRead(ctx context.Context, who *Asker, req *pb.GetAttrReque
 
 // grant adds a lease for the caller's session to grants, where it gets one.
 func (s *Server) grant(grants []*pb.Grant, who Asker, p *operate.Published, o ids.Object, what pb.Grant_What) []*pb.Grant {
-	if who.Session == 0 {
+	if who.Session == 0 || !p.Serves(s.Clock()) {
 		return grants
 	}
 	if g := s.Leases.Grant(who.Session, o.Slice(), p.Row.Epoch, o, what); g != nil {

@@ -36,7 +36,7 @@ func TestRefused_NamesTheNewestRow(t *testing.T) {
 	if r := s.Refused(1); r != nil {
 		t.Errorf("got %v while the lease lives, want no refusal", r)
 	}
-	if _, r := s.admit(1, 2); r == nil || fault.Kind(r.Kind) != fault.WrongEpoch {
+	if _, r := s.admit(1, &Asker{}, 2); r == nil || fault.Kind(r.Kind) != fault.WrongEpoch {
 		t.Errorf("got %v for another epoch, want wrong epoch", r)
 	}
 	now = 10

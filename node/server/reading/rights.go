@@ -48,7 +48,7 @@ func (s *Server) searchAbove(ctx context.Context, who *Asker, o ids.Object) erro
 			return err
 		}
 	}
-	at, err := s.attr(ctx, o)
+	at, err := s.attr(ctx, who, o)
 	for range maxDepth {
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (s *Server) searchAbove(ctx context.Context, who *Asker, o ids.Object) erro
 		if up == 0 || up == ids.Object(at.Object) {
 			break // which directory names it is not known
 		}
-		if at, err = s.attr(ctx, up); err == nil && !tree.Allowed(at, &who.Principal, 1) {
+		if at, err = s.attr(ctx, who, up); err == nil && !tree.Allowed(at, &who.Principal, 1) {
 			break
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Server) MayMake(ctx context.Context, who *Asker, apart *pb.MakeObject) 
 	if err := s.Reached(ctx, who, dir, nil); err != nil {
 		return err
 	}
-	a, err := s.attr(ctx, dir)
+	a, err := s.attr(ctx, who, dir)
 	switch {
 	case err != nil:
 		return err
@@ -89,8 +89,8 @@ func (s *Server) MayMake(ctx context.Context, who *Asker, apart *pb.MakeObject) 
 
 // attr reads an object's attributes here or, where another node acts for its
 // slice, there.
-func (s *Server) attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
-	if s.Published(o.Slice()).Serves(s.Clock()) {
+func (s *Server) attr(ctx context.Context, who *Asker, o ids.Object) (*pb.Attr, error) {
+	if p := s.Published(o.Slice()); p.Serves(s.Clock()) || s.isCopy(who, p) {
 		return tree.GetAttr(s.Committed(o.Slice()), o, false, false)
 	}
 	return s.Elsewhere(ctx, o)

@@ -30,6 +30,9 @@ func (w *walk) reset() {
 // names takes the lease on a directory's names once nobody else is alone in it,
 // and reports whether it got one.
 func (w *walk) names(ctx context.Context, p *operate.Published, dir ids.Object) (leased bool, err error) {
+	if w.s.isCopy(&w.who, p) {
+		return false, nil
+	}
 	end, err := w.s.Leases.Shared(ctx, w.who.Session, dir)
 	if err != nil {
 		return false, err
@@ -61,7 +64,7 @@ func (w *walk) stands() bool {
 // run walks. It ends early at a name that does not exist, at what is no
 // directory, and where another node acts.
 func (w *walk) run(ctx context.Context, dir ids.Object, names [][]byte, p *operate.Published) error {
-	v := w.enter(dir.Slice())
+	v := w.enter(dir.Slice(), p)
 	if _, err := w.names(ctx, p, dir); err != nil {
 		return err
 	}
@@ -84,11 +87,11 @@ func (w *walk) run(ctx context.Context, dir ids.Object, names [][]byte, p *opera
 		step := &pb.ResolveResponse_Step{Object: uint64(e.Object), TypeMode: e.Type}
 		w.out.Steps = append(w.out.Steps, step)
 		if e.Object.Slice() != dir.Slice() {
-			if p = w.s.Published(e.Object.Slice()); !p.Serves(w.s.Clock()) {
+			if p = w.s.Published(e.Object.Slice()); !p.Serves(w.s.Clock()) && !w.s.isCopy(&w.who, p) {
 				step.Ticket = w.s.Name(&w.who, e.Object)
 				return nil // only its ID is known here
 			}
-			v = w.enter(e.Object.Slice())
+			v = w.enter(e.Object.Slice(), p)
 		}
 		isDir, leased := e.Type == tree.TypeDir, false
 		if isDir {
@@ -132,7 +135,10 @@ func (w *walk) search(v tree.View, o ids.Object, isDir bool) fault.Kind {
 	return fault.None
 }
 
-func (w *walk) enter(slice ids.Slice) tree.View {
-	w.met = append(w.met, slice)
+// enter goes on in another slice. What is a copy need not stand.
+func (w *walk) enter(slice ids.Slice, p *operate.Published) tree.View {
+	if !w.s.isCopy(&w.who, p) {
+		w.met = append(w.met, slice)
+	}
 	return w.s.Committed(slice)
 }

@@ -1,0 +1,176 @@
+//go:build linux
+
+package cartwheel_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"cartwheel.dev/clients/cartwheel"
+	"cartwheel.dev/clients/cartwheel/xattrs"
+	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
+)
+
+// deafen drops what a node gets of others than nodes, until the function returned is
+// called. The node goes on to act for its slices.
+func deafen(c *servertest.Cluster, n *servertest.Node) (heal func()) {
+	var nodes []string
+	for _, other := range c.Nodes {
+		nodes = append(nodes, string(other.ID()))
+	}
+	host := n.Server().Host()
+	host.SetFilter(func(peer string, _ wire.Class, _ wire.Method) wire.Verdict {
+		return wire.Verdict{Drop: !slices.Contains(nodes, peer)}
+	})
+	return func() { host.SetFilter(nil) }
+}
+
+// eventual is a client that waits for ever without the cue, and a directory by a path
+// with and without it, which another client filled.
+type eventual struct {
+	*testing.T
+	c            *servertest.Cluster
+	cl, maker    *cartwheel.Client
+	dir          mount.Inode
+	made         mount.Inode // the maker's
+	active       *servertest.Node
+	small, large string
+}
+
+func newEventual(t *testing.T, cue string) *eventual {
+	t.Helper()
+	e := &eventual{T: t, c: servertest.Start(t, servertest.Options{}), small: "small", large: string(noise(600 << 10))}
+	e.maker = clientOf(t, e.c, "a")
+	ctx := t.Context()
+	d, err := e.maker.Mkdir(ctx, nobody, mount.Root, "dir", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.made = d.Node
+	put(t, e.maker, d.Node, "small", e.small, 0)
+	put(t, e.maker, d.Node, "large", e.large, 0)
+	if _, err := e.maker.Symlink(ctx, nobody, d.Node, "link", "small"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.maker.FsyncDir(ctx, nobody, d.Node, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	e.active = e.c.Active(ids.Object(d.Attr.Ino).Slice())
+	e.cl = opened(t, e.c, cartwheel.Options{Site: "c", OpTimeout: never})
+	t.Cleanup(func() {
+		if err := e.cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e.dir = e.look(mount.Root, "dir")
+	for _, part := range strings.Split(cue, "/") {
+		e.dir = e.look(e.dir, part)
+	}
+	return e
+}
+
+func (e *eventual) look(dir mount.Inode, name string) mount.Inode {
+	e.Helper()
+	out, err := e.cl.Lookup(e.Context(), nobody, dir, name)
+	if err != nil || out.Node == 0 {
+		e.Fatalf("looking up %s: %+v, %v", name, out, err)
+	}
+	return out.Node
+}
+
+// copied returns which copy the last read of a file was answered from; nil: the active
+// answered it.
+func (e *eventual) copied(name string) *xattrs.ReadCopy {
+	e.Helper()
+	buf := make([]byte, 1024)
+	n, err := e.cl.GetXattr(e.Context(), nobody, e.look(e.dir, name), "user.cartwheel.receipt", buf)
+	var r xattrs.Receipt
+	if err == nil {
+		err = json.Unmarshal(buf[:n], &r)
+	}
+	if err != nil && !fault.Is(err, fault.NoAttribute) {
+		e.Fatalf("the receipt of %s: %s, %v", name, buf[:n], err)
+	}
+	return r.Read
+}
+
+// TestEventual_ReadsWithoutTheActive has the active of a slice answer no client.
+// Through the cue everything in it can be read from the standbys.
+func TestEventual_ReadsWithoutTheActive(t *testing.T) {
+	e := newEventual(t, ".EventualConsistency")
+	heal := deafen(e.c, e.active)
+	e.cl.DropCaches(t.Context())
+	if got := get(t, e.cl, e.dir, "small"); got != e.small {
+		t.Errorf("a small file: got %q", got)
+	}
+	if got := get(t, e.cl, e.dir, "large"); got != e.large {
+		t.Errorf("a large file: got %d bytes, others than were written", len(got))
+	}
+	if target, err := e.cl.Readlink(t.Context(), nobody, e.look(e.dir, "link")); err != nil || string(target) != "small" {
+		t.Errorf("a link: got %q, %v", target, err)
+	}
+	if names, err := list(e.cl, e.dir); err != nil || names != ". .. large link small" {
+		t.Errorf("the listing: got %q, %v", names, err)
+	}
+	if out, err := e.cl.Lookup(t.Context(), nobody, e.dir, "missing"); err != nil || out.Node != 0 {
+		t.Errorf("a name that is not there: got %+v, %v", out, err)
+	}
+	if r := e.copied("small"); r == nil || r.Node == e.active.ID() || r.AgeMs <= 0 || r.Serial == 0 {
+		t.Errorf("the receipt says %+v, want a standby's copy and its age", r)
+	}
+	heal()
+}
+
+// TestEventual_ReadsTheTruthWhereItCan changes a file while the active answers: a
+// read through the cue shows it at once.
+func TestEventual_ReadsTheTruthWhereItCan(t *testing.T) {
+	e := newEventual(t, ".EventualConsistency")
+	for _, text := range []string{"first", "second", "the third"} {
+		put(t, e.maker, e.made, "small", text, mount.OpenTruncate)
+		if got := get(t, e.cl, e.dir, "small"); got != text {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+}
+
+// TestEventual_ComesBackToTheActive reads from a standby while the active is away, and
+// the truth soon after it is back.
+func TestEventual_ComesBackToTheActive(t *testing.T) {
+	e := newEventual(t, ".EventualConsistency/.MaxTime=400")
+	heal := deafen(e.c, e.active)
+	e.cl.DropCaches(t.Context())
+	if got := get(t, e.cl, e.dir, "small"); got != e.small {
+		t.Errorf("while the active is away: got %q", got)
+	}
+	heal()
+	put(t, e.maker, e.made, "small", "changed", mount.OpenTruncate)
+	servertest.Await(t.Context(), t, "the active answers again", func() error {
+		e.cl.DropCaches(t.Context())
+		if got := get(t, e.cl, e.dir, "small"); got != "changed" {
+			return fault.Errorf(fault.Again, "", "", "got %q", got)
+		}
+		if r := e.copied("small"); r != nil {
+			return fault.Errorf(fault.Again, "", "", "the receipt says %+v", r)
+		}
+		return nil
+	})
+}
+
+// TestEventual_EndsWhereNobodyAnswers cuts all nodes off.
+func TestEventual_EndsWhereNobodyAnswers(t *testing.T) {
+	e := newEventual(t, ".EventualConsistency")
+	for _, n := range e.c.Nodes {
+		defer deafen(e.c, n)()
+	}
+	e.cl.DropCaches(t.Context())
+	if _, err := e.cl.Lookup(context.Background(), nobody, e.dir, "small"); !fault.Is(err, fault.TimedOut) {
+		t.Errorf("got %v, want TimedOut", err)
+	}
+}

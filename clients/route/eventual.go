@@ -1,0 +1,129 @@
+package route
+
+import (
+	"context"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+const (
+	// awayFor is how long other members are asked first after an active did not
+	// answer. Then one request tries the active again, for a shorter time.
+	awayFor = 2 * time.Second
+	// activeShare and probeShare are which part of its time a request waits for the
+	// active: one half, and where it was away one quarter.
+	activeShare, probeShare = 2, 4
+)
+
+// Eventually runs an attempt at the node that acts for a slice, as Active does, and
+// where that one does not answer within a share of the time, runs copied at the other
+// normal members, the nearest first, until one is answered. An active that was away
+// is asked last for a while. ctx has a deadline.
+func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied Attempt) error {
+	if share := r.activeShare(id); share > 0 {
+		err := within(ctx, share, func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
+		if !again(err) {
+			r.noteActive(id, false)
+			return err
+		}
+		r.noteActive(id, true)
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	var last error
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		row, err := r.Row(ctx, id)
+		if err != nil {
+			return err
+		}
+		if last = r.atMembers(ctx, row, attempt, copied); !again(last) {
+			return last
+		}
+		if err := r.pause(ctx, wait); err != nil {
+			return r.giveUp(ctx, id, last, last)
+		}
+	}
+}
+
+// atMembers runs copied at each normal member but the active, and then attempt at
+// that one, until one answers. Each gets an equal part of the time that is left.
+func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt, copied Attempt) (err error) {
+	nodes := r.copies(row)
+	for i, n := range nodes {
+		run, epoch := copied, ids.Epoch(0)
+		if n == row.Active {
+			run, epoch = attempt, row.Epoch
+		}
+		var refusal *pb.Refusal
+		err = within(ctx, len(nodes)-i+1, func(ctx context.Context) (err error) {
+			refusal, err = run(ctx, n, epoch)
+			return err
+		})
+		if err == nil && refusal != nil {
+			err = fault.E(fault.Kind(refusal.Kind), "route.Eventually", string(n), refusal.Message)
+			if len(refusal.Row) > 0 && r.learnJSON(refusal.Row) {
+				return err // it is another row's members that are to be asked
+			}
+		}
+		if !again(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// copies are the normal members, the nearest first and the active last.
+func (r *Router) copies(row geoconfig.SliceRow) []ids.Node {
+	var out []ids.Node
+	for _, n := range row.Normals() {
+		if n != row.Active {
+			out = append(out, n)
+		}
+	}
+	r.cluster.Sort(out)
+	return append(out, row.Active)
+}
+
+// within runs f within a part of what is left of the context's time.
+func within(ctx context.Context, parts int, f func(context.Context) error) error {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(DefaultLimit)
+	}
+	part, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
+	defer cancel()
+	return f(part)
+}
+
+// activeShare returns which part of its time a request may wait for the active of a
+// slice; 0: none, for it was away a moment ago, or another request tries it now.
+func (r *Router) activeShare(id ids.Slice) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, away := r.away[id]
+	now := time.Now()
+	switch {
+	case !away:
+		return activeShare
+	case now.Before(until):
+		return 0
+	}
+	r.away[id] = now.Add(awayFor)
+	return probeShare
+}
+
+// noteActive notes whether the active of a slice was away just now.
+func (r *Router) noteActive(id ids.Slice, away bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !away {
+		delete(r.away, id)
+		return
+	}
+	r.away[id] = time.Now().Add(awayFor)
+}

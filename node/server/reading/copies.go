@@ -1,0 +1,79 @@
+package reading
+
+import (
+	"context"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+)
+
+// A caller that says so (eventual) takes what a normal member has, where that one
+// does not act for the slice: the cue .EventualConsistency. Such a copy is a
+// state that the slice had, all of it, and nothing that was never committed. It
+// comes with no lease, waits for nobody, and says how old it may be.
+
+// isCopy reports whether the caller is answered from what this node has, without
+// acting for the slice.
+func (s *Server) isCopy(who *Asker, p *operate.Published) bool {
+	if !who.Eventual || p == nil || p.Row == nil || p.Serves(s.Clock()) {
+		return false
+	}
+	switch p.Role {
+	case replica.RoleStandby, replica.RoleActive, replica.RoleLeading, replica.RoleYielding:
+		return p.Applied.Load() > 0
+	}
+	return false
+}
+
+// copied says how new what was read of a slice is; nil for a caller that did not
+// ask for a copy.
+func (s *Server) copied(ctx context.Context, who *Asker, p *operate.Published) (*pb.Copy, error) {
+	if !who.Eventual {
+		return nil, nil
+	}
+	out := &pb.Copy{Serial: p.Applied.Load(), Epoch: uint64(p.Row.Epoch)}
+	if p.Serves(s.Clock()) {
+		return out, nil
+	}
+	age, err := s.Heard(ctx, p.Slice)
+	out.AgeNs = max(1, age.Nanoseconds())
+	return out, err
+}
+
+// ofCopy makes an error of reading one that nobody waits for: what an operation
+// over several slices holds stays so in a copy until its active is heard.
+func (s *Server) ofCopy(p *operate.Published, err error) error {
+	if fault.Is(err, fault.Busy) && !p.Serves(s.Clock()) {
+		return fault.Wrap(fault.Again, "reading.ofCopy", "", err)
+	}
+	return err
+}
+
+// getCopy is GetAttr from a copy.
+func (s *Server) getCopy(ctx context.Context, who *Asker, p *operate.Published, req *pb.GetAttrRequest, could chunk.Address) (*pb.GetAttrResponse, error) {
+	attr, err := tree.GetAttr(s.Committed(p.Slice), ids.Object(req.Object), req.Content, req.Xattrs)
+	if err != nil {
+		return nil, s.ofCopy(p, err)
+	}
+	s.Stamp(who, attr, could)
+	withhold(who, attr)
+	out := &pb.GetAttrResponse{Attr: attr}
+	out.Copy, err = s.copied(ctx, who, p)
+	return out, err
+}
+
+// listCopy is List from a copy.
+func (s *Server) listCopy(ctx context.Context, who *Asker, p *operate.Published, req *pb.ListRequest, limit int) (*pb.ListResponse, error) {
+	out := &pb.ListResponse{}
+	err := s.page(out, *who, ids.Object(req.Dir), req.After, limit, func(ids.Object) {})
+	if err != nil {
+		return nil, s.ofCopy(p, err)
+	}
+	out.Copy, err = s.copied(ctx, who, p)
+	return out, err
+}
