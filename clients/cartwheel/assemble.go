@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/opens"
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/revocation"
@@ -56,7 +57,7 @@ func (c *Client) assemble() {
 func (c *Client) assembleCalls(kept *receipts.Table) {
 	o := &c.opt
 	doubt := func(list ...ids.Object) { c.revocation.Doubt(list...) }
-	c.names = names.New(c.sessions, o.Names)
+	c.names, c.remembered = names.New(c.sessions, o.Names), remembered.New(o.Clock)
 	c.names.OnAttr = c.tickets.Learn
 	send := func(ctx context.Context, o calls.Operation) (*pb.OperateResponse, ids.Node, error) {
 		return c.calls.Publish(ctx, o)
@@ -78,7 +79,7 @@ func (c *Client) assembleCalls(kept *receipts.Table) {
 	c.alone = alone.New(alone.Options{Names: c.names, Stream: ahead, Files: c.deferred.Table, Who: c.cluster.Who, Wall: o.Wall})
 	c.calls = calls.New(calls.Options{
 		Router: c.router, Operator: route.NewOperator(c.router, o.InFlight), Cluster: c.cluster, Sessions: c.sessions, Names: c.names,
-		Tickets: c.tickets, Receipts: kept, Deferred: c.deferred, HLC: c.hlc, Wall: o.Wall, Remotely: c.limits.Remotely,
+		Tickets: c.tickets, Receipts: kept, Remembered: c.remembered, Deferred: c.deferred, HLC: c.hlc, Wall: o.Wall, Remotely: c.limits.Remotely,
 		AdvancePages: c.nodes.AdvancePages, Doubt: doubt,
 	})
 }
@@ -91,7 +92,7 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 		IsNear: c.cluster.Near, Spawn: c.life.spawn})
 	c.cluster.Host().Message(method.Page, c.lists.Pushed)
 	c.resolver = resolve.New(resolve.Options{
-		Calls: c.calls, Names: c.names, Tickets: c.tickets, Deferred: c.deferred, Clock: o.Clock, IsFar: c.far, List: c.lists.Prefetch,
+		Calls: c.calls, Names: c.names, Remembered: c.remembered, Tickets: c.tickets, Deferred: c.deferred, Clock: o.Clock, IsFar: c.far, List: c.lists.Prefetch,
 		Background: c.life.background,
 	})
 	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Clock: o.Clock, Engine: engine})

@@ -23,9 +23,18 @@ func (c *Client) GetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if a, _, ok := c.names.Attr(o); ok {
 		return c.replies.Attr(a), nil
 	}
-	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
+	terms := c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms()
+	ctx, done := timeouts.Within(ctx, terms)
 	defer done()
-	a, r, err := c.fetchReply(ctx, o)
+	var a *pb.Attr
+	var r mount.AttrReply
+	last, err := c.remembered.Over(o).Of(terms).Take(ctx, func(ctx context.Context) (err error) {
+		a, r, err = c.fetchReply(ctx, o)
+		return err
+	})
+	if last != nil {
+		return c.replies.Attr(last), nil
+	}
 	if fault.Is(err, fault.Stale) {
 		if last, ok := c.nodes.RemovedAttr(id); ok {
 			return mount.AttrReply{Attr: last}, nil
@@ -35,6 +44,7 @@ func (c *Client) GetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 		return mount.AttrReply{}, err
 	}
 	if a.Mode&mount.TypeMask == mount.TypeDir {
+		c.remembered.NoteAttr(a)
 		c.nodes.RememberAttr(id, &r.Attr)
 	}
 	return r, nil
@@ -148,11 +158,19 @@ func (c *Client) Access(ctx context.Context, who mount.Caller, id mount.Inode, m
 	if !ok {
 		return staleNode
 	}
-	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
+	terms := c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms()
+	ctx, done := timeouts.Within(ctx, terms)
 	defer done()
-	a, err := c.calls.Attr(ctx, o)
+	var a *pb.Attr
+	last, err := c.remembered.Over(o).Of(terms).Take(ctx, func(ctx context.Context) (err error) {
+		a, err = c.calls.Attr(ctx, o)
+		return err
+	})
 	if err != nil {
 		return err
+	}
+	if last != nil {
+		a = last
 	}
 	if allowed(c, a, who, mask) {
 		return nil

@@ -27,6 +27,7 @@
 //	revocation   gives up what leases covered
 //	traced       counts what the operations of a mount cost
 //	tickets      keeps what nodes sealed for a user
+//	remembered   keeps what nodes said, for where none answers in time
 //	receipts     keeps what actives said of writes
 //	space        answers statfs
 //	timeouts     bounds calls to nodes
@@ -48,6 +49,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/opens"
 	"cartwheel.dev/clients/cartwheel/recovery"
+	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/revocation"
@@ -87,6 +89,8 @@ type Client struct {
 	holds    *holds.Releaser
 	xattrs   *xattrs.Service
 	space    *space.Gauge
+	// remembered is what is taken where no node answers in time.
+	remembered *remembered.Table
 
 	// What is in files.
 	engine   *content.Engine // nil until the client is connected

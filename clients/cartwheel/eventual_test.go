@@ -174,3 +174,66 @@ func TestEventual_EndsWhereNobodyAnswers(t *testing.T) {
 		t.Errorf("got %v, want TimedOut", err)
 	}
 }
+
+// TestEventual_TakesWhatItReadLast cuts all nodes off once a file was read through the
+// cue.
+func TestEventual_TakesWhatItReadLast(t *testing.T) {
+	e := newEventual(t, ".EventualConsistency/.MaxTime=300")
+	if got := get(t, e.cl, e.dir, "small"); got != e.small {
+		t.Errorf("got %q", got)
+	}
+	for _, n := range e.c.Nodes {
+		defer deafen(e.c, n)()
+	}
+	e.cl.DropCaches(t.Context())
+	if got := get(t, e.cl, e.dir, "small"); got != e.small {
+		t.Errorf("while no node answers: got %q", got)
+	}
+}
+
+// TestMaxTime_BoundsTheWayToIt cuts the only node off. The mount point and the folders
+// above a cue that was used before are answered as they were known last, and so the
+// operation below the cue ends in its time, also for a program that walks its path.
+func TestMaxTime_BoundsTheWayToIt(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
+	maker := clientOf(t, c, "a")
+	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: never})
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d, err := maker.Mkdir(t.Context(), nobody, mount.Root, "above", 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, maker, d.Node, "file", "text", 0)
+	walk := func() error {
+		at := mount.Root
+		for _, name := range []string{"above", ".MaxTime=200", "file"} {
+			if name != "file" {
+				if _, err := cl.GetAttr(context.Background(), nobody, at, 0); err != nil {
+					t.Errorf("the folder in which %s is: %v", name, err)
+				}
+				if err := cl.Access(context.Background(), nobody, at, mount.AccessRead); err != nil {
+					t.Errorf("access to the folder in which %s is: %v", name, err)
+				}
+			}
+			e, err := cl.Lookup(context.Background(), nobody, at, name)
+			if err != nil {
+				return fault.Wrap(fault.KindOf(err), "", name, err)
+			}
+			at = e.Node
+		}
+		return nil
+	}
+	if err := walk(); err != nil {
+		t.Fatal(err)
+	}
+	heal := cut(c.Nodes[0])
+	cl.DropCaches(t.Context())
+	if err := walk(); !fault.Is(err, fault.TimedOut) || !strings.Contains(err.Error(), "file") {
+		t.Errorf("got %v, want TimedOut of the file", err)
+	}
+	heal()
+}

@@ -38,12 +38,22 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	if cues.Only(cue.Readdir).Has(cue.WholeFile) {
 		c.resolver.Whole(ctx, who, dir)
 	}
-	a, e, out, err := c.lookUp(ctx, who, dir, cues, name)
-	if err != nil {
+	var a *pb.Attr
+	var e names.Entry
+	var out mount.Entry
+	last, err := c.remembered.To(dir, name).Of(cues.Terms()).Take(ctx, func(ctx context.Context) (err error) {
+		a, e, out, err = c.lookUp(ctx, who, dir, cues, name)
+		return err
+	})
+	switch {
+	case err != nil:
 		return mount.Entry{}, err
-	}
-	if e.Object == 0 {
+	case last != nil:
+		return c.replies.Entry(last, cues), nil
+	case e.Object == 0:
 		return mount.Entry{EntryValid: c.replies.Name(id, name, 0, c.names.Means(dir, name, 0))}, nil
+	case e.Type == mount.TypeDir:
+		c.remembered.NoteDir(dir, name, a)
 	}
 	c.nodes.NoteCues(e.Object, who.PID, cues, c.opt.Clock())
 	c.replies.Found(&out, replies.In{Node: id, Dir: dir, Cues: cues}, name, a)
@@ -110,13 +120,20 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 	}
 	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
-	a, err := c.calls.Attr(ctx, dir)
-	if err != nil {
+	var a *pb.Attr
+	last, err := c.remembered.Over(dir).Take(ctx, func(ctx context.Context) (err error) {
+		a, err = c.calls.Attr(ctx, dir)
+		return err
+	})
+	switch {
+	case err != nil:
 		return mount.Entry{}, err
-	}
-	if a.Mode&mount.TypeMask != mount.TypeDir {
+	case last != nil:
+		return c.replies.Entry(last, cues), nil
+	case a.Mode&mount.TypeMask != mount.TypeDir:
 		return mount.Entry{}, fault.E(fault.NotDirectory, op, name, "")
 	}
+	c.remembered.Lead(a, cues.Terms(), c.names.Attr)
 	out := c.replies.Entry(a, cues)
 	out.EntryValid = c.replies.Name(id, name, out.Node, c.names.Left(dir))
 	return out, nil

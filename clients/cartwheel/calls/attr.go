@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -45,6 +46,12 @@ func (s *Sender) Fetch(ctx context.Context, o ids.Object, want Wanted) (*pb.Attr
 		}
 		return req, resp
 	})
+	eventual := timeouts.Eventual(ctx)
+	if eventual && remembered.IsAway(err) {
+		if last, ok := s.opt.Remembered.Attr(o); ok && !want.Xattrs {
+			return last, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +63,18 @@ func (s *Sender) Fetch(ctx context.Context, o ids.Object, want Wanted) (*pb.Attr
 	}
 	s.opt.Receipts.NoteCopy(o, receipts.Copy{By: by, Serial: resp.Copy.GetSerial(), Epoch: resp.Copy.GetEpoch(), Age: time.Duration(resp.Copy.GetAgeNs()), Read: s.opt.Wall()})
 	s.opt.Names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(resp.Attr, want.Xattrs) })
+	if eventual {
+		s.opt.Remembered.NoteAttr(resp.Attr)
+	}
 	return resp.Attr, nil
 }
 
 // Attr returns an object's attributes, from the cache where a lease covers them.
 func (s *Sender) Attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	if a, _, ok := s.opt.Names.Attr(o); ok {
+		if timeouts.Eventual(ctx) {
+			s.opt.Remembered.NoteAttr(a)
+		}
 		return a, nil
 	}
 	return s.Fetch(ctx, o, Wanted{Content: true})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/receipts"
+	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/contact"
@@ -41,9 +42,11 @@ type Options struct {
 	Names    *names.Cache
 	Tickets  *tickets.Table
 	Receipts *receipts.Table
-	Deferred Deferred
-	HLC      *hlc.Clock // of all nodes that were heard of
-	Wall     func() time.Time
+	// Remembered is what an eventual read takes where no node answers in time.
+	Remembered *remembered.Table
+	Deferred   Deferred
+	HLC        *hlc.Clock // of all nodes that were heard of
+	Wall       func() time.Time
 	// Remotely returns the context for calls on behalf of one request.
 	Remotely func(context.Context) (context.Context, context.CancelFunc)
 	// AdvancePages moves the version of the kernel's pages of a file on.

@@ -10,7 +10,9 @@ import (
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
 	"cartwheel.dev/clients/cartwheel/prefetch"
+	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/tickets"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -21,11 +23,13 @@ import (
 
 // Options set up a Resolver. None may be missing.
 type Options struct {
-	Calls    *calls.Sender
-	Names    *names.Cache
-	Tickets  *tickets.Table
-	Deferred *deferred.Publisher
-	Clock    boottime.Func
+	Calls *calls.Sender
+	Names *names.Cache
+	// Remembered is what an eventual read takes where no node answers in time.
+	Remembered *remembered.Table
+	Tickets    *tickets.Table
+	Deferred   *deferred.Publisher
+	Clock      boottime.Func
 	// IsFar reports whether the active of a slice is so far away that what may
 	// be asked of it next is worth having in advance.
 	IsFar func(ids.Slice) bool
@@ -75,6 +79,9 @@ func (r *Resolver) Find(ctx context.Context, who mount.Caller, dir ids.Object, n
 				return nil, e, err
 			}
 		}
+		if timeouts.Eventual(ctx) {
+			r.opt.Remembered.NoteEntry(dir, name, e)
+		}
 		if e.Object == 0 {
 			return nil, e, nil
 		}
@@ -92,6 +99,11 @@ func (r *Resolver) one(ctx context.Context, who mount.Caller, dir ids.Object, na
 		_ = r.opt.Deferred.PublishFile(ctx, f) // if it is refused, the name is not there
 	}
 	met, err := r.all(ctx, who, dir, []string{name})
+	if timeouts.Eventual(ctx) && remembered.IsAway(err) {
+		if last, ok := r.opt.Remembered.Entry(dir, name); ok {
+			return last, nil
+		}
+	}
 	if err != nil {
 		return names.Entry{}, err
 	}
