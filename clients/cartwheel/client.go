@@ -49,7 +49,6 @@ import (
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/opens"
 	"cartwheel.dev/clients/cartwheel/recovery"
-	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/replies"
 	"cartwheel.dev/clients/cartwheel/resolve"
 	"cartwheel.dev/clients/cartwheel/revocation"
@@ -89,8 +88,6 @@ type Client struct {
 	holds    *holds.Releaser
 	xattrs   *xattrs.Service
 	space    *space.Gauge
-	// remembered is what is taken where no node answers in time.
-	remembered *remembered.Table
 
 	// What is in files.
 	engine   *content.Engine // nil until the client is connected

@@ -3,6 +3,7 @@ package cartwheel
 import (
 	"time"
 
+	"cartwheel.dev/clients/cartwheel/remembered"
 	"cartwheel.dev/clients/cartwheel/tickets"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/route"
@@ -18,6 +19,8 @@ type connection struct {
 	sessions *session.Manager
 	tickets  *tickets.Table
 	hlc      *hlc.Clock // of all nodes that were heard of
+	// remembered is what is taken where no node answers in time.
+	remembered *remembered.Table
 	// aheadFrom is Options.AheadFrom.
 	aheadFrom time.Duration
 }

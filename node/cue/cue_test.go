@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"pgregory.net/rapid"
@@ -171,7 +172,7 @@ func TestAffects_EqualsTableTwo(t *testing.T) {
 }
 
 func TestName_SaysIfHonouredAndPersistent(t *testing.T) {
-	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true, MaxTime: true, WholeFile: true}
+	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true, MaxTime: true, WholeFile: true, EventualConsistency: true}
 	persistent := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, WriteOnce: true, Coherence: true}
 	example := map[Name]int64{RepSites: 1, RepLevel: 1, SyncLevel: 1, MaxTime: 1, Coherence: 1}
 	for _, n := range Names() {
@@ -316,6 +317,21 @@ func TestSync_OfNoneIsOneForThoseWhoMustWait(t *testing.T) {
 		}
 		if s.Sync() != want.level || s.Lazy() != want.lazy {
 			t.Errorf("%s: got level %d and lazy %v", path, s.Sync(), s.Lazy())
+		}
+	}
+}
+
+func TestTerms_FollowThePath(t *testing.T) {
+	for path, want := range map[string]Terms{
+		"a/b":                                {},
+		".MaxTime=200":                       {Limit: 200 * time.Millisecond},
+		".EventualConsistency":               {Limit: EventualLimit, Eventual: true},
+		".EventualConsistency/.MaxTime=50":   {Limit: 50 * time.Millisecond, Eventual: true},
+		".MaxTime=3000/.EventualConsistency": {Limit: 3 * time.Second, Eventual: true},
+	} {
+		s, err := ParsePath(path)
+		if got := s.Terms(); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
 		}
 	}
 }

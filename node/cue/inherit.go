@@ -10,16 +10,15 @@ import (
 )
 
 // Persistent returns what a new object keeps of the set, or nil where that is
-// nothing.
+// nothing. No directory keeps .EventualConsistency, because none merges yet.
 func (s Set) Persistent() *pb.Cues {
-	const kept = 1<<Site | 1<<KeepTogether | 1<<RepSites | 1<<RepLevel | 1<<WriteOnce | 1<<Coherence | 1<<EventualConsistency
+	const kept = 1<<Site | 1<<KeepTogether | 1<<RepSites | 1<<RepLevel | 1<<WriteOnce | 1<<Coherence
 	if s.present&kept == 0 {
 		return nil
 	}
 	c := &pb.Cues{
-		KeepTogether:  s.Has(KeepTogether),
-		WriteOnce:     s.Has(WriteOnce),
-		EventualMerge: s.Has(EventualConsistency),
+		KeepTogether: s.Has(KeepTogether),
+		WriteOnce:    s.Has(WriteOnce),
 	}
 	if s.Has(Site) {
 		c.Site = s.site
@@ -104,8 +103,8 @@ func Check(c *pb.Cues) error {
 		if len(q.Text) > MaxValue {
 			return fault.Errorf(fault.Invalid, op, q.Name.String(), "the value has %d bytes, more than %d", len(q.Text), MaxValue)
 		}
-		if !q.Name.Honoured() {
-			return fault.Errorf(fault.NotSupported, op, q.Name.String(), "the cue %s is known but does not work yet", q.Name)
+		if !q.Name.Honoured() || q.Name == EventualConsistency {
+			return fault.Errorf(fault.NotSupported, op, q.Name.String(), "the cue %s is known but does not work yet for what is kept", q.Name)
 		}
 	}
 	return nil

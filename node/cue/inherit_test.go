@@ -28,7 +28,7 @@ func TestInherit_GivesWhatThePathDoesNotName(t *testing.T) {
 		{".Site=a/.RepLevel=2", ".Site=b", ".Site=b/.RepLevel=2"},
 		{".KeepTogether", ".RepSites=2", ".KeepTogether/.RepSites=2"},
 		{".Coherence=5/.WriteOnce", ".Coherence=9", ".WriteOnce/.Coherence=9"},
-		{".EventualConsistency", ".RepLevel=1", ".RepLevel=1/.EventualConsistency"},
+		{".EventualConsistency", ".RepLevel=1", ".RepLevel=1"},
 	}
 	for _, tt := range tests {
 		parent, own := persistent(t, tt.parent), persistent(t, tt.own)

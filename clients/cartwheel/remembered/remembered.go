@@ -149,6 +149,7 @@ func (t *Table) Over(o ids.Object) *Way {
 	return t.wayLocked(o)
 }
 
+// wayLocked returns the way that a directory is part of; nil: none; with mu held.
 func (t *Table) wayLocked(o ids.Object) *Way {
 	limit, led := t.led.get(o)
 	a, kept := t.attrs.get(o)
