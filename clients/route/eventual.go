@@ -24,13 +24,17 @@ const (
 // normal members, the nearest first, until one is answered. An active that was away
 // is asked last for a while. ctx has a deadline.
 func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied Attempt) error {
-	if share := r.activeShare(id); share > 0 {
+	row, err := r.Row(ctx, id)
+	if err != nil {
+		return err
+	}
+	if share := r.activeShare(row.Active); share > 0 {
 		err := within(ctx, share, func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
 		if !again(err) {
-			r.noteActive(id, false)
+			r.noteAway(row.Active, false)
 			return err
 		}
-		r.noteActive(id, true)
+		r.noteAway(row.Active, true)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -100,12 +104,12 @@ func within(ctx context.Context, parts int, f func(context.Context) error) error
 	return f(part)
 }
 
-// activeShare returns which part of its time a request may wait for the active of a
-// slice; 0: none, for it was away a moment ago, or another request tries it now.
-func (r *Router) activeShare(id ids.Slice) int {
+// activeShare returns which part of its time a request may wait for an active; 0:
+// none, for it was away a moment ago, or another request tries it now.
+func (r *Router) activeShare(n ids.Node) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	until, away := r.away[id]
+	until, away := r.away[n]
 	now := time.Now()
 	switch {
 	case !away:
@@ -113,17 +117,17 @@ func (r *Router) activeShare(id ids.Slice) int {
 	case now.Before(until):
 		return 0
 	}
-	r.away[id] = now.Add(awayFor)
+	r.away[n] = now.Add(awayFor)
 	return probeShare
 }
 
-// noteActive notes whether the active of a slice was away just now.
-func (r *Router) noteActive(id ids.Slice, away bool) {
+// noteAway notes whether a node was away just now.
+func (r *Router) noteAway(n ids.Node, away bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !away {
-		delete(r.away, id)
+		delete(r.away, n)
 		return
 	}
-	r.away[id] = time.Now().Add(awayFor)
+	r.away[n] = time.Now().Add(awayFor)
 }

@@ -41,8 +41,8 @@ type Table struct {
 	mu    sync.Mutex // guards below
 	attrs recent[ids.Object, *pb.Attr]
 	at    recent[place, names.Entry]
-	// led has the directories that lead to cues, with the time that they bound.
-	led   recent[ids.Object, time.Duration]
+	// led has the directories that lead to cues, with the terms of these.
+	led   recent[ids.Object, cue.Terms]
 	until time.Duration // nobody is asked about a way before
 }
 
@@ -104,7 +104,7 @@ func (t *Table) Lead(a *pb.Attr, terms cue.Terms, known func(ids.Object) (*pb.At
 	}
 	for range maxUp {
 		o, up := ids.Object(a.Object), ids.Object(a.Parent)
-		t.lead(a, terms.Limit)
+		t.lead(a, terms)
 		above, _, ok := known(up)
 		if !ok {
 			above, ok = t.Attr(up)
@@ -117,18 +117,18 @@ func (t *Table) Lead(a *pb.Attr, terms cue.Terms, known func(ids.Object) (*pb.At
 }
 
 // lead makes one directory part of a way.
-func (t *Table) lead(a *pb.Attr, limit time.Duration) {
+func (t *Table) lead(a *pb.Attr, terms cue.Terms) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.noteLocked(a)
-	t.led.put(ids.Object(a.Object), limit)
+	t.led.put(ids.Object(a.Object), terms)
 }
 
 // Way is a directory on the way to a cue. A nil Way leads nowhere.
 type Way struct {
 	t     *Table
 	attr  *pb.Attr
-	limit time.Duration
+	terms cue.Terms
 }
 
 // To returns the way that a name is part of; nil: none.
@@ -151,12 +151,12 @@ func (t *Table) Over(o ids.Object) *Way {
 
 // wayLocked returns the way that a directory is part of; nil: none; with mu held.
 func (t *Table) wayLocked(o ids.Object) *Way {
-	limit, led := t.led.get(o)
+	terms, led := t.led.get(o)
 	a, kept := t.attrs.get(o)
 	if !led || !kept {
 		return nil
 	}
-	return &Way{t: t, attr: a, limit: limit}
+	return &Way{t: t, attr: a, terms: terms}
 }
 
 // Of returns the way for an operation on terms of its own: nil where these bound it.
@@ -167,7 +167,7 @@ func (w *Way) Of(t cue.Terms) *Way {
 	return w
 }
 
-// Take runs ask, which asks a node, within the time of the cue that the way leads to.
+// Take runs ask, which asks a node, on the terms of the cue that the way leads to.
 // Where no node answers it returns the directory as it was known last, and so it does
 // at once for a while behind that.
 func (w *Way) Take(ctx context.Context, ask func(context.Context) error) (last *pb.Attr, err error) {
@@ -177,7 +177,7 @@ func (w *Way) Take(ctx context.Context, ask func(context.Context) error) (last *
 	if w.t.isAway() {
 		return w.attr, nil
 	}
-	within, done := timeouts.Within(ctx, cue.Terms{Limit: w.limit})
+	within, done := timeouts.Within(ctx, w.terms)
 	defer done()
 	if err = ask(within); IsAway(err) && ctx.Err() == nil {
 		w.t.noteAway()

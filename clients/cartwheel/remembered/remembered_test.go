@@ -33,7 +33,7 @@ func TestWay_LeadsToACueThatBoundsTheWaiting(t *testing.T) {
 	var now time.Duration
 	x := table(&now)
 	for what, way := range map[string]*Way{"the root": x.Over(1), "a": x.Over(2), "b": x.Over(3), "the name a": x.To(1, "a"), "the name b": x.To(2, "b")} {
-		if way == nil || way.limit != limit {
+		if way == nil || way.terms.Limit != limit {
 			t.Errorf("%s: got %+v", what, way)
 		}
 	}
