@@ -37,7 +37,7 @@ func (l *layer) splices(object ids.Object, pieces []piece) []Commit {
 	var out []Commit
 	fresh := func() *Commit {
 		out = append(out, Commit{Object: object, As: l.as, Splice: &pb.Commit{
-			Object: uint64(object), Append: l.appends, MtimeNs: l.mtime.UnixNano(), ClearSetid: l.setid,
+			Object: uint64(object), Append: l.appends, MtimeNs: l.mtime.UnixNano(), ClearSetid: l.setid, Keeps: true,
 		}})
 		return &out[len(out)-1]
 	}

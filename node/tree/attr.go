@@ -33,9 +33,15 @@ func (n *Inode) acls() []*pb.Xattr {
 }
 
 // addContent fills in the content of a regular file; while an operation is
-// evaluated, what it writes counts.
+// evaluated, what it writes counts. What the caller sent and keeps is left out:
+// neither the answer nor the result that is kept for retries has it again.
 func (t *txn) addContent(n *Inode, a *pb.Attr) error {
 	if !n.IsRegular() {
+		return nil
+	}
+	if n.Beside && t.sent {
+		a.Content = contentOf(n, nil)
+		a.Content.Sent = true
 		return nil
 	}
 	if n.Beside {

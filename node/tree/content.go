@@ -22,7 +22,7 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 	if err := t.mayWriteOpen(n); err != nil {
 		return err
 	}
-	s := splice{txn: t, n: n}
+	s := splice{txn: t, n: n, keeps: op.Keeps && !op.Append}
 	if op.Size != nil {
 		s.change.Truncate, s.change.Size = true, *op.Size
 	}
@@ -93,6 +93,7 @@ type splice struct {
 	change chunk.Change
 	pieces []piece
 	stored bool // some extents name chunks: their bytes are not at hand
+	keeps  bool // the caller has the pieces still when the answer comes
 }
 
 // addExtents checks the extents of a commit and brings them into order.
@@ -229,9 +230,22 @@ func (s *splice) runInline(size int) error {
 			clear(value[p.offset : p.offset+p.length])
 		}
 	}
+	s.sent = s.keeps && (len(old) == 0 || s.isWhole(uint64(size)))
 	s.put(objectKey(keyContent, s.n.Object), value)
 	s.n.Beside, s.n.Size, s.n.Stored = true, uint64(size), uint64(size)
 	return nil
+}
+
+// isWhole reports whether the pieces are all of a file of so many bytes.
+func (s *splice) isWhole(size uint64) bool {
+	at := uint64(0)
+	for _, p := range s.pieces {
+		if p.offset != at {
+			return false
+		}
+		at += p.length
+	}
+	return at == size
 }
 
 // runManifest splices the manifest; bytes beside the record move into a chunk.

@@ -100,7 +100,7 @@ func (t *txn) first(n *loaded, op *pb.Commit, body []byte, replace bool) error {
 	if !n.IsRegular() || op.Append {
 		return refusal(fault.Invalid)
 	}
-	s := splice{txn: t, n: n}
+	s := splice{txn: t, n: n, keeps: op.Keeps}
 	if op.Size != nil {
 		s.change.Truncate, s.change.Size = true, *op.Size
 	}

@@ -50,6 +50,8 @@ type txn struct {
 	// numbers. before is how many mutations those before it made.
 	part   bool
 	before int
+	// sent: the caller keeps all bytes of the file that this operation wrote.
+	sent bool
 
 	state      State
 	stateDirty bool

@@ -52,6 +52,7 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 	if k := fault.Kind(resp.Result.GetKind()); k != fault.None {
 		return nil, by, fault.E(k, op, "", resp.Result.Message)
 	}
+	fillSent(o.Op, o.Body, resp.Result)
 	if r := resp.Result; s.opt.Tickets.IsUser() {
 		for _, a := range []*pb.Attr{r.GetAttr(), r.GetDir(), r.GetNewDir()} {
 			s.opt.Tickets.Learn(a)

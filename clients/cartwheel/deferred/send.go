@@ -87,7 +87,7 @@ func (p *Publisher) publishAs(ctx context.Context, f *pending.File, name string,
 	if commit != nil {
 		s := commit.Splice
 		// Appends to a new file begin at its start.
-		create.Commit = &pb.Commit{Extents: s.Extents, Size: s.Size, Extend: s.Extend, MtimeNs: s.MtimeNs, ClearSetid: s.ClearSetid}
+		create.Commit = &pb.Commit{Extents: s.Extents, Size: s.Size, Extend: s.Extend, MtimeNs: s.MtimeNs, ClearSetid: s.ClearSetid, Keeps: true}
 		o.Body = commit.Body
 		if level, ok := calls.LevelOf(commit.As); ok {
 			o.Level = level

@@ -32,8 +32,9 @@ const (
 	linger = 20 * time.Millisecond
 	// batched bounds one batch, and is how many are sent without lingering.
 	batched = 2048
-	// batchBytes bounds the bytes of files that go along in a batch.
-	batchBytes = 512 << 10
+	// batchBytes bounds the bytes of files that go along in a batch. The entry has
+	// each file once, because the answer leaves out what was sent.
+	batchBytes = 1 << 20
 	// soberFor is for how long operations are done at their active, so that programs
 	// hear of what fails, after one was refused.
 	soberFor = 5 * time.Second

@@ -294,6 +294,7 @@ type Content struct {
 	Stored        uint64                 `protobuf:"varint,5,opt,name=stored,proto3" json:"stored,omitempty"`     // bytes that are not holes
 	Ticket        []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`      // that the caller may read this version; what asks for its bytes shows it
 	Withheld      bool                   `protobuf:"varint,7,opt,name=withheld,proto3" json:"withheld,omitempty"` // the caller may not read it: inline is left out, and root serves only to write
+	Sent          bool                   `protobuf:"varint,8,opt,name=sent,proto3" json:"sent,omitempty"`         // inline is left out: it is what the operation that this answers brought, and zeros
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -373,6 +374,13 @@ func (x *Content) GetTicket() []byte {
 func (x *Content) GetWithheld() bool {
 	if x != nil {
 		return x.Withheld
+	}
+	return false
+}
+
+func (x *Content) GetSent() bool {
+	if x != nil {
+		return x.Sent
 	}
 	return false
 }
@@ -1004,7 +1012,7 @@ const file_common_proto_rawDesc = "" +
 	"\n" +
 	"write_once\x18\x05 \x01(\bR\twriteOnce\x12!\n" +
 	"\fcoherence_ns\x18\x06 \x01(\x03R\vcoherenceNs\x12%\n" +
-	"\x0eeventual_merge\x18\a \x01(\bR\reventualMerge\"\xad\x01\n" +
+	"\x0eeventual_merge\x18\a \x01(\bR\reventualMerge\"\xc1\x01\n" +
 	"\aContent\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x04R\x04size\x12\x16\n" +
 	"\x06inline\x18\x02 \x01(\fR\x06inline\x12\x12\n" +
@@ -1012,7 +1020,8 @@ const file_common_proto_rawDesc = "" +
 	"\x06height\x18\x04 \x01(\rR\x06height\x12\x16\n" +
 	"\x06stored\x18\x05 \x01(\x04R\x06stored\x12\x16\n" +
 	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
-	"\bwithheld\x18\a \x01(\bR\bwithheld\"\xce\x04\n" +
+	"\bwithheld\x18\a \x01(\bR\bwithheld\x12\x12\n" +
+	"\x04sent\x18\b \x01(\bR\x04sent\"\xce\x04\n" +
 	"\x04Attr\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\rR\x04mode\x12\x10\n" +

@@ -112,7 +112,7 @@ func (s *Server) Stamp(who *Asker, a *pb.Attr, could chunk.Address) {
 	switch {
 	case c == nil:
 	case !readable:
-		c.Inline, c.Withheld = nil, true
+		c.Inline, c.Sent, c.Withheld = nil, false, true
 	case len(c.Root) == chunk.AddressSize:
 		c.Ticket = s.Tickets.Readable(*who.Holder, ids.Object(a.Object), chunk.Address(c.Root))
 	}
@@ -124,7 +124,7 @@ func withhold(who *Asker, a *pb.Attr) {
 		return
 	}
 	if a.Xattrs = withoutUser(a.Xattrs); a.Content != nil {
-		a.Content.Inline, a.Content.Withheld = nil, true
+		a.Content.Inline, a.Content.Sent, a.Content.Withheld = nil, false, true
 	}
 }
 
