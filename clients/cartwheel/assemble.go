@@ -129,7 +129,7 @@ func (c *Client) assembleFiles() {
 		Doubt:     func(list ...ids.Object) { c.revocation.Doubt(list...) },
 		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
 	})
-	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Commit: committer.Commit, Version: c.calls.Whole})
+	c.chunks = transfer.New(transfer.Options{Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Clock: c.opt.Clock, Commit: committer.Commit, Version: c.calls.Whole})
 	ahead := prefetch.New(prefetch.Options{
 		Router: c.router, Cluster: c.cluster, Sessions: c.sessions, Names: c.names, Tickets: c.tickets, Recorder: c.recorder, IsFar: c.far,
 		IsDeferred: func(o ids.Object) bool { return c.deferred.Of(o) != nil || c.alone.Touches(o) },

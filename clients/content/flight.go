@@ -18,6 +18,10 @@ const (
 	// their way at once: all of them share the way, and each has its limit of
 	// time, which must not be used up by waiting for the others.
 	sluggish = 5 * time.Second
+	// fewBatches stay on their way where a batch takes up to a few times as long: the
+	// way would lie idle between the end of one batch and the start of the next.
+	fewBatches = 2
+	verySlow   = 4 * sluggish
 )
 
 // flight bounds the batches of chunks that are on their way at once, over all
@@ -67,8 +71,10 @@ func (f *flight) learn(took time.Duration, err error) {
 	switch {
 	case err != nil:
 		f.room = mostBatches
-	case took > sluggish:
+	case took > verySlow:
 		f.room = max(f.room/2, 1)
+	case took > sluggish:
+		f.room = max(f.room/2, min(f.room, fewBatches))
 	default:
 		f.room = min(f.room+1, mostBatches)
 	}

@@ -2,12 +2,10 @@ package transfer
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/trace"
-	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
@@ -22,67 +20,6 @@ func join(addresses []chunk.Address) []byte {
 		out = append(out, addresses[i][:]...)
 	}
 	return out
-}
-
-// chain is the normal members of a slice in the order in which chunks pass from
-// one to the next, the one nearest to this client first.
-func (s *Service) chain(row geoconfig.SliceRow) []ids.Node {
-	nodes := row.Normals()
-	first := s.cluster.Closest(row.Active, nodes)
-	if i := slices.Index(nodes, first); i > 0 {
-		nodes[0], nodes[i] = nodes[i], nodes[0]
-	}
-	s.cluster.Chain(nodes)
-	return nodes
-}
-
-// putNear sends chunks to the nearest normal member, which passes them on while
-// it takes them, and reports whether they are at the active too.
-func (s *Service) putNear(ctx context.Context, row geoconfig.SliceRow, addresses []chunk.Address, sizes []uint32, body [][]byte) bool {
-	nodes := s.chain(row)
-	if len(nodes) == 0 || nodes[0] == row.Active {
-		return false
-	}
-	req := &pb.PutRequest{Slice: uint32(row.ID), Addresses: join(addresses), Sizes: sizes, Client: s.cluster.Client()}
-	for _, n := range nodes[1:] {
-		req.Chain = append(req.Chain, string(n))
-	}
-	resp := &pb.PutResponse{}
-	buffer, err := s.cluster.Call(ctx, nodes[0], wire.Chunk, method.Put, req, body, resp)
-	buffer.Release()
-	if err == nil {
-		s.tickets.Own(addresses, resp.Owned)
-	}
-	return err == nil && slices.Contains(resp.Stored, string(row.Active))
-}
-
-// PutChunks implements content.Remote: the nearest member takes them and passes
-// them on along the chain of the other normal ones; where that does not bring
-// them to the active, the active takes them itself.
-func (s *Service) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
-	if row, ok := s.router.Known(o.Slice()); ok && s.putNear(ctx, row, addresses, sizes, body) {
-		return nil
-	}
-	return s.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
-		req := &pb.PutRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Sizes: sizes, Client: s.cluster.Client()}
-		if row, ok := s.router.Known(o.Slice()); ok {
-			var chain []ids.Node
-			for _, n := range row.Normals() {
-				if n != node {
-					chain = append(chain, n)
-				}
-			}
-			s.cluster.Sort(chain)
-			for _, n := range chain {
-				req.Chain = append(req.Chain, string(n))
-			}
-		}
-		resp := &pb.PutResponse{}
-		buffer, err := s.cluster.Call(ctx, node, wire.Chunk, method.Put, req, body, resp)
-		buffer.Release()
-		s.tickets.Own(addresses, resp.Owned)
-		return resp.Refusal, err
-	})
 }
 
 // GetChunks implements content.Remote.

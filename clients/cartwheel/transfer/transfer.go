@@ -17,6 +17,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
 	"google.golang.org/protobuf/proto"
@@ -27,20 +28,22 @@ type Options struct {
 	Router  *route.Router
 	Cluster *contact.Cluster
 	Tickets *tickets.Table
+	Clock   boottime.Func
 	// Commit makes written ranges part of a file, as content.Remote says.
 	Commit func(context.Context, content.Commit) (*pb.Result, error)
 	// Version returns a regular file's attributes with Content.
 	Version func(context.Context, ids.Object) (*pb.Attr, error)
 }
 
-// Service is the nodes as the content engine uses them. It has no state of its
-// own and is safe for use by many goroutines. Its methods block until a node
+// Service is the nodes as the content engine uses them. It remembers only along which
+// chains chunks travel, and is safe for use by many goroutines. Its methods block until a node
 // answers or their context ends; the errors are those of the nodes, or Missing
 // and Corrupt where fewer bytes came than were asked for.
 type Service struct {
 	router  *route.Router
 	cluster *contact.Cluster
 	tickets *tickets.Table
+	chains  chains
 	commit  func(context.Context, content.Commit) (*pb.Result, error)
 	version func(context.Context, ids.Object) (*pb.Attr, error)
 }
@@ -52,7 +55,7 @@ var (
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{router: o.Router, cluster: o.Cluster, tickets: o.Tickets, commit: o.Commit, version: o.Version}
+	return &Service{router: o.Router, cluster: o.Cluster, tickets: o.Tickets, chains: chains{clock: o.Clock}, commit: o.Commit, version: o.Version}
 }
 
 // Commit implements content.Remote.

@@ -12,7 +12,6 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
-	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/store/pack"
 	"cartwheel.dev/node/wire"
@@ -37,6 +36,7 @@ type Server struct {
 	Staged *Staged
 
 	buffers sync.Pool // *[]byte for answers
+	onward  onward
 }
 
 // The limits of one call.
@@ -143,37 +143,6 @@ func (s *Server) keep(ctx context.Context, addresses []chunk.Address, bodies [][
 	return fault.Wrap(fault.IO, op, s.Self, s.Packs.Put(ctx, addresses, bodies))
 }
 
-// await waits for the rest of a chain without a worker: the next node may be
-// waiting for this one at the same time. Where too many wait, the chain is cut
-// here, and the rest fetches later.
-func await(ctx context.Context, next <-chan passed, cut func()) passed {
-	resume, err := wire.Yield(ctx)
-	if err != nil {
-		cut()
-		return <-next
-	}
-	defer resume()
-	return <-next
-}
-
-// passed is what the rest of a chain answered.
-type passed struct {
-	stored []string
-	spent  *pb.Spent
-}
-
-// passedBy adds the way to the next node to what it spent itself.
-func (s *Server) passedBy(peer string, a *pb.PutResponse, size int) passed {
-	out := passed{stored: a.Stored, spent: &pb.Spent{Wan: a.Spent.GetWan(), Local: a.Spent.GetLocal(), Bytes: a.Spent.GetBytes()}}
-	if s.Far != nil && s.Far(peer) {
-		out.spent.Wan++
-		out.spent.Bytes += uint64(size)
-	} else {
-		out.spent.Local++
-	}
-	return out
-}
-
 // cut takes the body apart.
 func cut(addresses []chunk.Address, sizes []uint32, body []byte) ([][]byte, error) {
 	const op fault.Op = "chunks.cut"
@@ -191,28 +160,6 @@ func cut(addresses []chunk.Address, sizes []uint32, body []byte) ([][]byte, erro
 		return nil, fault.E(fault.Invalid, op, "", "the body is longer than its chunks")
 	}
 	return out, nil
-}
-
-// passOn sends the chunks to the next node of the chain. The channel gives the
-// nodes that stored them; where the chain breaks, the rest fetches later.
-func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-chan passed {
-	done := make(chan passed, 1)
-	if len(req.Chain) == 0 {
-		done <- passed{}
-		return done
-	}
-	onward := &pb.PutRequest{Slice: req.Slice, Addresses: req.Addresses, Sizes: req.Sizes, Chain: req.Chain[1:], Client: req.Client}
-	go func() {
-		var answer pb.PutResponse
-		b, err := s.Caller.Call(ctx, req.Chain[0], wire.Chunk, method.Put, onward, [][]byte{body}, &answer)
-		b.Release()
-		if err != nil {
-			done <- passed{}
-			return
-		}
-		done <- s.passedBy(req.Chain[0], &answer, len(body))
-	}()
-	return done
 }
 
 // Get reads chunks or parts of them. What is missing is marked, and what an
