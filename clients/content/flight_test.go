@@ -19,6 +19,7 @@ type way struct {
 	*contenttest.Cluster
 	line  chan struct{} // holds the one batch that is on the line; nil: there is room for all
 	takes time.Duration // of a batch on the line; 0: for ever
+	then  time.Duration // until it is answered, behind the line
 	under chan int      // holds how many are asked for now
 	most  int           // that ever were; guarded by under
 }
@@ -38,6 +39,13 @@ func (w *way) count(more int) {
 	w.under <- n
 }
 
+// leave lets the next batch onto the line.
+func (w *way) leave() {
+	if w.line != nil {
+		<-w.line
+	}
+}
+
 // PutChunks implements content.Remote.
 func (w *way) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
 	w.count(1)
@@ -45,7 +53,6 @@ func (w *way) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Add
 	if w.line != nil {
 		select {
 		case w.line <- struct{}{}:
-			defer func() { <-w.line }()
 		case <-ctx.Done():
 			return fault.Wrap(fault.TimedOut, "test", "", ctx.Err())
 		}
@@ -56,8 +63,11 @@ func (w *way) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Add
 	}
 	select {
 	case <-over:
+		w.leave()
+		<-time.After(w.then)
 		return w.Cluster.PutChunks(ctx, o, addresses, sizes, body)
 	case <-ctx.Done():
+		w.leave()
 		return fault.Wrap(fault.TimedOut, "test", "", ctx.Err())
 	}
 }
@@ -91,6 +101,19 @@ func TestUpload_LargeFileOverASlowPath(t *testing.T) {
 		w := newWay(17*time.Second, true)
 		if took := upload(t, w, nil); took < 3*time.Minute {
 			t.Errorf("it took %v: this way is not slow", took)
+		}
+	})
+}
+
+// TestUpload_KeepsASlowPathBusy needs 3 s for a batch on the line, and as long until
+// it is passed on and answered: with one batch under way the line would be idle half
+// of the time.
+func TestUpload_KeepsASlowPathBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWay(3*time.Second, true)
+		w.then = 3 * time.Second
+		if took := upload(t, w, nil); took > 45*time.Second {
+			t.Errorf("it took %v for 12 batches", took)
 		}
 	})
 }
