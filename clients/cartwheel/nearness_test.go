@@ -70,8 +70,8 @@ func TestNearest_ContentIsReadAndWrittenThere(t *testing.T) {
 	}
 	content := string(bytes.Repeat([]byte("chunk after chunk "), 60_000)) // a megabyte, in chunks
 	e := put(t, cl, mount.Root, "f", content, 0)
-	if n, far := elsewhere(method.Put), answered[active.Index][method.Put].Load(); n == 0 || far != 0 {
-		t.Errorf("chunks went %d times to a nearer node and %d times to the active, 80 ms away", n, far)
+	if n, far := elsewhere(method.Put), answered[active.Index][method.Put].Load(); n < 2 || far != 0 { // in pieces: that node is at another site, too
+		t.Errorf("chunks went in %d pieces to a nearer node and %d times to the active, 80 ms away", n, far)
 	}
 	// A standby has what was written a moment after it acknowledged it; until
 	// then the active is asked.

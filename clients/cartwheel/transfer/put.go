@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
@@ -38,10 +39,14 @@ func (s *Service) PutChunks(ctx context.Context, o ids.Object, addresses []chunk
 }
 
 // isFar reports whether the member of a slice that takes chunks first stands at
-// another site.
+// another site, and not on this machine.
 func (s *Service) isFar(slice ids.Slice) bool {
 	row, ok := s.router.Known(slice)
-	return ok && !s.cluster.Near(s.cluster.Closest(row.Active, row.Normals()))
+	if !ok {
+		return false
+	}
+	first := s.cluster.Closest(row.Active, row.Normals())
+	return !s.cluster.Near(first) && s.cluster.Distance(first).How != contact.Local
 }
 
 // part returns so many bytes of a body from at on.
