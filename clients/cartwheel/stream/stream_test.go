@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,27 @@ func TestStream_BatchesEndWhereTheyMust(t *testing.T) {
 		}
 		if n := len(strings.Fields(f.sent[len(f.sent)-1])); n != 5 {
 			t.Errorf("the last batch has %d operations, want 5", n)
+		}
+	})
+}
+
+// TestStream_ABatchHasRoomForManySmallFiles sends 300 files of 4 KiB.
+func TestStream_ABatchHasRoomForManySmallFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 0)
+		content := [][]byte{make([]byte, 4096)}
+		for i := range 300 {
+			f.do(dir, fmt.Sprint(i), func(o *Op) { o.Body = content })
+		}
+		if err := f.FlushSlice(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+		var sizes []int
+		for _, batch := range f.sent {
+			sizes = append(sizes, len(strings.Fields(batch)))
+		}
+		if !slices.Equal(sizes, []int{256, 44}) {
+			t.Errorf("the batches have %v files, want 256 and 44", sizes)
 		}
 	})
 }
