@@ -44,7 +44,7 @@ type eventual struct {
 	small, large string
 }
 
-func newEventual(t *testing.T, cue string) *eventual {
+func newEventual(t *testing.T, site ids.Site, cue string) *eventual {
 	t.Helper()
 	e := &eventual{T: t, c: servertest.Start(t, servertest.Options{}), small: "small", large: string(noise(600 << 10))}
 	e.maker = clientOf(t, e.c, "a")
@@ -63,7 +63,7 @@ func newEventual(t *testing.T, cue string) *eventual {
 		t.Fatal(err)
 	}
 	e.active = e.c.Active(ids.Object(d.Attr.Ino).Slice())
-	e.cl = opened(t, e.c, cartwheel.Options{Site: "c", OpTimeout: never})
+	e.cl = opened(t, e.c, cartwheel.Options{Site: site, OpTimeout: never})
 	t.Cleanup(func() {
 		if err := e.cl.Close(); err != nil {
 			t.Error(err)
@@ -104,7 +104,14 @@ func (e *eventual) copied(name string) *xattrs.ReadCopy {
 // TestEventual_ReadsWithoutTheActive has the active of a slice answer no client.
 // Through the cue everything in it can be read from the standbys.
 func TestEventual_ReadsWithoutTheActive(t *testing.T) {
-	e := newEventual(t, ".EventualConsistency")
+	for _, site := range []ids.Site{"a", "c"} { // the active's, and another one
+		t.Run(string(site), func(t *testing.T) { readWithoutTheActive(newEventual(t, site, ".EventualConsistency")) })
+	}
+}
+
+func readWithoutTheActive(e *eventual) {
+	t := e.T
+	t.Helper()
 	heal := deafen(e.c, e.active)
 	e.cl.DropCaches(t.Context())
 	if got := get(t, e.cl, e.dir, "small"); got != e.small {
@@ -131,7 +138,7 @@ func TestEventual_ReadsWithoutTheActive(t *testing.T) {
 // TestEventual_ReadsTheTruthWhereItCan changes a file while the active answers: a
 // read through the cue shows it at once.
 func TestEventual_ReadsTheTruthWhereItCan(t *testing.T) {
-	e := newEventual(t, ".EventualConsistency")
+	e := newEventual(t, "c", ".EventualConsistency")
 	for _, text := range []string{"first", "second", "the third"} {
 		put(t, e.maker, e.made, "small", text, mount.OpenTruncate)
 		if got := get(t, e.cl, e.dir, "small"); got != text {
@@ -143,7 +150,7 @@ func TestEventual_ReadsTheTruthWhereItCan(t *testing.T) {
 // TestEventual_ComesBackToTheActive reads from a standby while the active is away, and
 // the truth soon after it is back.
 func TestEventual_ComesBackToTheActive(t *testing.T) {
-	e := newEventual(t, ".EventualConsistency/.MaxTime=400")
+	e := newEventual(t, "c", ".EventualConsistency/.MaxTime=400")
 	heal := deafen(e.c, e.active)
 	e.cl.DropCaches(t.Context())
 	if got := get(t, e.cl, e.dir, "small"); got != e.small {
@@ -165,7 +172,7 @@ func TestEventual_ComesBackToTheActive(t *testing.T) {
 
 // TestEventual_EndsWhereNobodyAnswers cuts all nodes off.
 func TestEventual_EndsWhereNobodyAnswers(t *testing.T) {
-	e := newEventual(t, ".EventualConsistency")
+	e := newEventual(t, "c", ".EventualConsistency")
 	for _, n := range e.c.Nodes {
 		defer deafen(e.c, n)()
 	}
@@ -178,7 +185,7 @@ func TestEventual_EndsWhereNobodyAnswers(t *testing.T) {
 // TestEventual_TakesWhatItReadLast cuts all nodes off once a file was read through the
 // cue.
 func TestEventual_TakesWhatItReadLast(t *testing.T) {
-	e := newEventual(t, ".EventualConsistency/.MaxTime=300")
+	e := newEventual(t, "c", ".EventualConsistency/.MaxTime=300")
 	if got := get(t, e.cl, e.dir, "small"); got != e.small {
 		t.Errorf("got %q", got)
 	}

@@ -328,3 +328,34 @@ func TestCache_IsBounded(t *testing.T) {
 		t.Errorf("after clearing: %d attributes, %d names, %d bytes", objects, entries, c.inline)
 	}
 }
+
+// TestLearn_KeepsNoCopy reads what is under a lease from a member that does not act for
+// the slice: what that one says, newer or older, is told on and not kept.
+func TestLearn_KeepsNoCopy(t *testing.T) {
+	c := New(&judge{}, Limits{})
+	looked(c)
+	told := 0
+	c.OnAttr = func(*pb.Attr) { told++ }
+	for _, change := range []uint64{4, 5, 6} {
+		m := c.MarkDir(dir)
+		m.OfCopy()
+		c.Learn(&m, "n", nil, func(l *Learner) {
+			l.Attr(fileAttr(change), false)
+			l.Entry(dir, "f", Entry{})
+			l.Entry(dir, "other", Entry{Object: file, Type: 0o100000})
+			l.Complete(dir)
+			if l.Below(dir) {
+				t.Error("names below the directory would be taken")
+			}
+		})
+	}
+	if a, _, ok := c.Attr(file); !ok || a.Change != 5 || told != 3 {
+		t.Errorf("the attributes are %v, %v, and %d were told of", a, ok, told)
+	}
+	if e, _, ok := c.Lookup(dir, "f"); !ok || e.Object != file {
+		t.Errorf("f is %+v, %v", e, ok)
+	}
+	if e, _, ok := c.Lookup(dir, "other"); ok {
+		t.Errorf("other is %+v", e)
+	}
+}

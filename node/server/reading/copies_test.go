@@ -118,8 +118,12 @@ func TestCopies_WaitForNoIntent(t *testing.T) {
 	b.file(ids.RootObject, "f", 0o644, root, "hello")
 	i := b.move(ids.RootObject, "f", near)
 	b.become(rootSlice, replica.RoleStandby)
+	looked, committed := 0, b.Committed
+	b.Committed = func(id ids.Slice) tree.View { looked++; return committed(id) }
 	_, err := b.Resolve(t.Context(), eventual(node()), &pb.ResolveRequest{Dir: uint64(ids.RootObject), Names: path("f")})
-	b.fails("a name that an operation holds", err, fault.Again)
+	if b.fails("a name that an operation holds", err, fault.Again); looked != 1 {
+		t.Errorf("it was looked up %d times, want once", looked)
+	}
 	b.act(rootSlice, until)
 	i.finish()
 }
