@@ -19,6 +19,7 @@ type call struct {
 	class    Class
 	sent     int64 // host clock, ns
 	deadline int64 // host clock, ns; 0: the waiting goroutine watches its context
+	grace    grace // of a deadline
 	header   *Buffer
 	body     *Buffer
 	err      error
@@ -178,7 +179,8 @@ func (l *link) await(ctx context.Context, c *call, answer proto.Message, sizes *
 
 // Start sends a request and returns at once. The host calls then exactly once,
 // with the answer, or with an error when the timeout or the connection ends. Then
-// must not block. An error of Start itself means that nothing was sent and that
+// must not block. Of class Chunk, time that brings other bytes does not count: the
+// answer is on its way behind them. An error of Start itself means that nothing was sent and that
 // then is not called. If there is no connection yet, the host dials one meanwhile.
 // Bodies are as in Call: the caller may write to them again once then has an
 // Answered error or none.
@@ -197,6 +199,9 @@ func (h *Host) Start(peer string, class Class, method Method, request proto.Mess
 	if timeout > 0 {
 		o.Time = framing.Millis(timeout)
 		c.deadline = h.now() + int64(timeout)
+		if class == Chunk {
+			c.grace = grace{each: int64(timeout), left: mostGrace, came: l.conn.raw.came.Load()}
+		}
 	}
 	if err := l.start(c, &o); err != nil {
 		return err
@@ -289,7 +294,7 @@ func (l *link) expire(now int64) {
 	}
 	var over []*call
 	for _, c := range l.calls.pending {
-		if c.deadline != 0 && c.deadline <= now {
+		if c.deadline != 0 && c.deadline <= now && !c.grace.extend(&c.deadline, l.conn.raw.came.Load()) {
 			over = append(over, c)
 		}
 	}

@@ -73,7 +73,8 @@ type raw struct {
 	local       socket    // the same if it is a Unix socket, otherwise nil
 	stranger    *stranger // its place until the peer is admitted; nil where this host dialled
 	heard, sent atomic.Bool
-	turns       turns // not nil while its handshake has one of them
+	came        atomic.Uint64 // bytes that were read
+	turns       turns         // not nil while its handshake has one of them
 
 	mu      sync.Mutex // guards below; held while writing to the socket
 	gathers bool
@@ -113,8 +114,11 @@ func (r *raw) Read(b []byte) (int, error) {
 		read = r.readInTurn
 	}
 	n, err := read(b)
-	if n > 0 && !r.heard.Load() {
-		r.heard.Store(true)
+	if n > 0 {
+		r.came.Add(uint64(n))
+		if !r.heard.Load() {
+			r.heard.Store(true)
+		}
 	}
 	return n, err
 }

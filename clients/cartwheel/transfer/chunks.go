@@ -60,10 +60,11 @@ func (s *Service) getElsewhere(ctx context.Context, o ids.Object, req *pb.GetReq
 			nodes = append(nodes, n)
 		}
 	}
-	short, cancel := context.WithTimeout(ctx, replicaTimeout)
+	node := nodes[(try-1)%len(nodes)]
+	short, cancel := s.cluster.Host().Patient(ctx, string(node), wire.Chunk, replicaStall, replicaMost)
 	defer cancel()
 	resp := &pb.GetResponse{}
-	buffer, err := s.cluster.Call(short, nodes[(try-1)%len(nodes)], wire.Chunk, method.Get, req, nil, resp)
+	buffer, err := s.cluster.Call(short, node, wire.Chunk, method.Get, req, nil, resp)
 	switch {
 	case err != nil:
 		return nil, err
@@ -83,8 +84,9 @@ func (s *Service) getRequest(o ids.Object, root chunk.Root, readable []byte) *pb
 	return req
 }
 
-// startLimit bounds a request that no goroutine waits for: about how long the active
-// may take before it is suspected. A reader that waits asks again then.
+// startLimit is for how long nothing may come of a request that no goroutine waits
+// for: about how long the active may take before it is suspected. A reader that
+// waits asks again then.
 const startLimit = time.Second
 
 // StartGet implements content.Starter: it asks the nearest member, once.

@@ -96,9 +96,14 @@ func (s *Service) bulk(ctx context.Context, slice ids.Slice, class wire.Class, m
 	return out, err
 }
 
-// replicaTimeout bounds what is asked of another member than the active, which
-// is asked instead then.
-const replicaTimeout = 5 * time.Second
+const (
+	// replicaStall is for how long nothing may come from another member than the
+	// active, which is asked instead then. A member that is merely slow is waited
+	// for: what it sends crosses the way in any case.
+	replicaStall = 5 * time.Second
+	// replicaMost bounds the wait for a member that sends, but not the answer.
+	replicaMost = 5 * time.Minute
+)
 
 // immutable sends a request about what never changes to the nearest normal
 // member of a slice; where that one lacks some of it or does not answer, to the
@@ -113,7 +118,7 @@ func (s *Service) immutable(ctx context.Context, slice ids.Slice, class wire.Cla
 		return s.bulk(ctx, slice, class, m, req, nil, fresh)
 	}
 	if near := s.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
-		short, cancel := context.WithTimeout(ctx, replicaTimeout)
+		short, cancel := s.cluster.Host().Patient(ctx, string(near), class, replicaStall, replicaMost)
 		defer cancel()
 		resp := fresh()
 		buffer, err := s.cluster.Call(short, near, class, m, req, nil, resp)

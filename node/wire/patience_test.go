@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPatient_EndsWhenNothingComes has a peer that sends for a while, and then only
+// heartbeats.
+func TestPatient_EndsWhenNothingComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const stall, each = 5 * time.Second, 100
+		began, sends := time.Now(), time.Minute
+		came := func() uint64 {
+			gone := time.Since(began)
+			return uint64(min(gone, sends)/time.Second)*lifeSign + uint64(gone/time.Second)*each
+		}
+		ctx, cancel := patient(context.Background(), came, stall, time.Hour)
+		defer cancel()
+		time.Sleep(sends - time.Second)
+		if ctx.Err() != nil {
+			t.Fatal("it ended while bytes came")
+		}
+		<-ctx.Done()
+		if took := time.Since(began); took > sends+2*stall {
+			t.Errorf("it ended %v after the last bytes, want at most two stalls", took-sends)
+		}
+	})
+}
+
+func TestPatient_HasAnEndAndItsCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := uint64(0)
+		came := func() uint64 { n += lifeSign; return n }
+		began := time.Now()
+		ctx, cancel := patient(context.Background(), came, time.Second, time.Minute)
+		<-ctx.Done()
+		cancel()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("a connection that always moves: it ended after %v, want a minute", took)
+		}
+		above, end := context.WithCancel(context.Background())
+		ctx, cancel = patient(above, came, time.Second, time.Minute)
+		defer cancel()
+		end()
+		if ctx.Err() == nil {
+			t.Error("it outlives its caller's context")
+		}
+	})
+}
+
+func TestGrace_ExtendsWhileBytesCome(t *testing.T) {
+	g := grace{each: 10, left: 2, came: 1000}
+	deadline := int64(10)
+	for i, want := range []struct {
+		came  uint64
+		more  bool
+		until int64
+	}{{1000 + lifeSign, true, 20}, {1000 + 2*lifeSign - 1, false, 20}, {1000 + 2*lifeSign, true, 30}, {1000 + 9*lifeSign, false, 30}} {
+		if more := g.extend(&deadline, want.came); more != want.more || deadline != want.until {
+			t.Errorf("question %d: %v until %d, want %v until %d", i, more, deadline, want.more, want.until)
+		}
+	}
+}
