@@ -92,7 +92,8 @@ func (c *Client) start(ctx context.Context) error {
 	if c.opt.Site != "" && !c.siteKnown(c.opt.Site) {
 		return fault.E(fault.Invalid, op, string(c.opt.Site), "there is no such site; `cartwheel status` lists them")
 	}
-	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Wall: c.opt.Wall, Logger: c.opt.Logger, Trace: c.recorder}
+	o := content.Options{Soft: c.opt.Soft, RetryAfter: c.opt.RetryAfter, CommitTimeout: c.opt.OpTimeout, NoRangeMap: c.opt.NoRangeMap, Wall: c.opt.Wall, Logger: c.opt.Logger, Trace: c.recorder,
+		Order: c.cluster.Client()}
 	if c.opt.NoReadAhead {
 		o.ReadAhead = -1
 	}

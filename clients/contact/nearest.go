@@ -12,6 +12,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/wire"
 )
 
@@ -51,6 +52,21 @@ func (c *Cluster) Nearest() []ids.Node {
 func (c *Cluster) Near(id ids.Node) bool {
 	n, err := c.find(id)
 	return err == nil && n.near.Load()
+}
+
+// Sharers returns the nodes of the client's own site that bring chunks for its
+// clients and are not away, in no particular order.
+func (c *Cluster) Sharers() []ids.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.opt.Clock()
+	var out []ids.Node
+	for id, n := range c.nodes {
+		if n.near.Load() && n.row.Feature >= version.SharedReads && n.away <= now {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // Sort orders nodes by nearness, in place.

@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"cartwheel.dev/clients/trace"
 	"cartwheel.dev/geo-config/fault"
@@ -27,6 +28,11 @@ type source struct {
 	object  ids.Object
 	ahead   ahead
 	touches *touches // the object's
+	// shared says that chunks are read whole, and asked for at this client's site.
+	shared bool
+	// scattered says that all chunks are on their way in another order, so that
+	// nothing is to be fetched ahead.
+	scattered atomic.Bool
 }
 
 // reader reads ranges of one version for one call.
@@ -103,7 +109,7 @@ func (r *reader) fetchChunks(ctx context.Context, extents []chunk.Extent, off, e
 	for i := extentAt(extents, off); i < len(extents) && extents[i].Offset < end; i++ {
 		if x := &extents[i]; !x.IsHole() {
 			keys = append(keys, key{x.Chunk, wholeChunk})
-			whole = append(whole, Part{Address: x.Chunk, Length: x.ChunkSize, Size: x.ChunkSize, Root: r.v.root, At: x.Offset})
+			whole = append(whole, Part{Address: x.Chunk, Length: x.ChunkSize, Size: x.ChunkSize, Root: r.v.root, At: x.Offset, Shared: r.shared})
 		}
 	}
 	own := c.cache.reserve(false, ahead, func(i int) int64 { return int64(whole[i].Size) }, keys...)

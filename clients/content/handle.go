@@ -19,6 +19,9 @@ type Open struct {
 	Who []byte
 	// Name, if not nil, says what a person knows the file by.
 	Name func() string
+	// Shared has the handle read whole chunks, of which Remote asks the nodes of
+	// this client's site first: the cue .Hotspot.
+	Shared bool
 }
 
 // Handle is one open file. Close it.
@@ -49,6 +52,7 @@ func (e *Engine) Open(object ids.Object, attr *pb.Attr, o Open) *Handle {
 		f.name = o.Name
 	}
 	h := &Handle{file: f, source: f.source(), as: o.As, setid: o.ClearSetID, who: o.Who, seen: f.failed}
+	h.source.shared = o.Shared
 	if f.failed > 0 && !f.told {
 		h.seen-- // nobody was told of the last failure: whoever opens next is
 	}

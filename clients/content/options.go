@@ -35,6 +35,9 @@ type Options struct {
 	// ReadAhead bounds the read-ahead window of one handle (8 MiB, and a quarter
 	// of the cache); negative switches read-ahead off.
 	ReadAhead int64
+	// Order is a number of this client's own. It says in which order the chunks of
+	// a file are fetched where any will do, so that clients ask for different ones.
+	Order uint64
 	// NoRangeMap switches the range map off: each read is resolved at the node.
 	NoRangeMap bool
 	// Disk is the disk cache of content, or nil.

@@ -3,14 +3,17 @@ package content
 import "context"
 
 // note takes down a read, as ahead.note does, and starts fetching what comes next
-// in its stream.
+// in its stream. A read that is shared always counts as one, behind its first.
 func (r *reader) note(off, n uint64) (stream, first bool) {
 	o := &r.core.opt
 	a := &r.ahead
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if stream, first = a.noteLocked(r.v.root.Address, off, n, min(o.ReadAhead, o.CacheBytes/4)); stream {
+	if stream, first = a.noteLocked(r.v.root.Address, off, n, min(o.ReadAhead, o.CacheBytes/4)); stream && !r.scattered.Load() {
 		r.prefetchLocked()
+	}
+	if r.shared {
+		return true, false
 	}
 	return stream, first
 }

@@ -12,7 +12,7 @@ const smallFile = 256 << 10
 
 // read fills p from off; the range lies inside the version.
 func (r *reader) read(p []byte, off uint64) error {
-	if r.v.size <= smallFile {
+	if r.v.size <= smallFile && !r.shared {
 		return r.blocks(p, off, r.v.size)
 	}
 	sequential, first := r.note(off, uint64(len(p)))
@@ -155,7 +155,7 @@ func (r *reader) mappedBlock(p []byte, off uint64, extents []chunk.Extent, seque
 			copy(dst, data[x.ChunkOffset:])
 			continue
 		}
-		parts = append(parts, Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize, Root: r.v.root, At: x.Offset})
+		parts = append(parts, Part{Address: x.Chunk, Offset: x.ChunkOffset, Length: uint32(x.Length), Size: x.ChunkSize, Root: r.v.root, At: x.Offset, Shared: r.shared})
 		into = append(into, dst)
 	}
 	if len(parts) == 0 {

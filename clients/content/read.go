@@ -115,6 +115,6 @@ func (h *Handle) Whole(ctx context.Context, serial, most uint64, fetch bool) ([]
 		return v.inline, true
 	}
 	r := reader{source: &h.source, ctx: ctx, v: v}
-	data, ok := r.whole(fetch)
+	data, ok := r.whole(fetch && !r.shared)
 	return data, ok && uint64(len(data)) == v.size
 }

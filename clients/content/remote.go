@@ -61,6 +61,9 @@ type Part struct {
 	Size           uint32
 	Root           chunk.Root
 	At             uint64
+	// Shared has the nodes of this client's site be asked before the members of
+	// the slice. It is the same in all parts of one call.
+	Shared bool
 }
 
 // Query asks for [Offset, Offset+Length) of a version; Data asks for the bytes,

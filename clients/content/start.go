@@ -20,7 +20,7 @@ type Starter interface {
 func (h *Handle) StartRead(o *trace.Operation, size int, off uint64, then func(data []byte, ok bool)) bool {
 	f := h.file
 	remote, ok := f.core.remote.(Starter)
-	if !ok || f.core.opt.NoRangeMap || !f.mu.TryLock() {
+	if !ok || f.core.opt.NoRangeMap || h.source.shared || !f.mu.TryLock() {
 		return false
 	}
 	base, clean := f.base, f.knownLocked() && len(f.layers) == 0

@@ -5,8 +5,9 @@ import "context"
 // wholeStep is how many bytes FetchWhole reads at once.
 const wholeStep = 1 << 20
 
-// FetchWhole brings a file into the caches in the background, in order and from
-// its beginning, whatever of it is read: the cue .WholeFile. It stops at half of
+// FetchWhole brings a file into the caches in the background, whatever of it is
+// read: the cue .WholeFile. It goes in order and from the beginning; with
+// Open.Shared many chunks at once and in an order of this client's own. It stops at half of
 // Options.CacheBytes, unless there is a disk cache, which bounds itself. It ends
 // with the handle, and where something of the file cannot be had.
 func (h *Handle) FetchWhole() {
@@ -17,11 +18,19 @@ func (h *Handle) FetchWhole() {
 	h.whole = cancel
 	h.file.mu.Unlock()
 	own := &Handle{file: h.file, source: h.file.source()}
+	own.source.shared = h.source.shared
+	h.source.scattered.Store(h.source.shared)
 	if isClosed || !c.start(func() {
 		defer cancel()
 		defer own.source.ahead.stop()
-		own.readThrough(ctx)
+		if own.source.shared {
+			own.readScattered(ctx)
+			h.source.scattered.Store(false)
+		} else {
+			own.readThrough(ctx)
+		}
 	}) {
+		h.source.scattered.Store(false)
 		cancel()
 	}
 }

@@ -15,8 +15,12 @@ const (
 	// sends them to each peer whose program knows this level, without waiting for
 	// the cluster.
 	WideCoordinates = 2
+	// SharedReads has nodes bring chunks for the clients of their site. A client
+	// asks each node whose program knows this level, without waiting for the
+	// cluster.
+	SharedReads = 3
 	// Feature is the highest level that this program knows.
-	Feature = WideCoordinates
+	Feature = SharedReads
 )
 
 // set is what the build says; empty: it said nothing.

@@ -80,7 +80,7 @@ func (n Name) row() row {
 	case WholeFile:
 		return row{".WholeFile", noValue, 0, 0, "no value", false, true, Read | Readdir}
 	case Hotspot:
-		return row{".Hotspot", noValue, 0, 0, "no value", false, false, Read}
+		return row{".Hotspot", noValue, 0, 0, "no value", false, true, Read}
 	case WriteOnce:
 		return row{".WriteOnce", noValue, 0, 0, "no value", true, false, placing}
 	case Coherence:

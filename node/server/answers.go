@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
+	"cartwheel.dev/node/server/sharing"
 	"cartwheel.dev/node/server/ticket"
 )
 
@@ -34,6 +35,10 @@ func (s *Server) openAnswers() {
 		Far: func(peer string) bool { return s.net.who.IsElsewhere(peer, ids.Site(s.config.Site)) }}
 	a.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: chunks.NewNodes(s.store.Packs(), nodesBytes), Caller: s.net.host,
 		Full: s.space.IsFull, Far: a.cost.Far, Staged: chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)}
+	a.shared = sharing.New(sharing.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Bytes: s.config.NeighbourCacheBytes, Roster: s.directory, Caller: s.net.host,
+		Distance: func(to ids.Node) (time.Duration, bool) { return s.net.survey.Distance(s.id, to) }, Clock: s.clock, Go: s.life.spawn,
+	})
 	a.sessions = leases.New(leases.Options{
 		Config: s.config.leases(), First: s.chance.Uint64(), Clock: s.clock, Caller: s.net.host, Logger: s.logger,
 		Each:      func(f func(*operate.Published) bool) { s.loop.EachPublished(f) },

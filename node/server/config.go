@@ -121,6 +121,11 @@ type Sizes struct {
 	// MemoryBytes is the memory to aim for: it sizes the caches and is the target
 	// of the garbage collector. A node with more to do takes more.
 	MemoryBytes int64 `yaml:"memory_bytes"`
+	// NeighbourCacheBytes bounds the chunks that the node keeps in memory, beside
+	// MemoryBytes, for clients of its site that read slices of other nodes below the
+	// cue .Hotspot. What was used least recently goes first. 0: it keeps none, and
+	// such clients ask the slices' members.
+	NeighbourCacheBytes int64 `yaml:"neighbour_cache_bytes"`
 	// MissedBytes bounds the operations that the node keeps in memory for members
 	// that miss them. A member that missed more gets the slice's state instead.
 	MissedBytes int `yaml:"missed_bytes"`
@@ -209,11 +214,12 @@ func DefaultConfig() Config {
 			SiteSpread:       10 * time.Millisecond,
 		},
 		Sizes: Sizes{
-			ReserveBytes:      256 << 20,
-			MemoryBytes:       220 << 20,
-			MissedBytes:       32 << 20,
-			TransferPageBytes: 1 << 20,
-			CheckpointBytes:   48 << 20,
+			ReserveBytes:        256 << 20,
+			MemoryBytes:         220 << 20,
+			NeighbourCacheBytes: 64 << 20,
+			MissedBytes:         32 << 20,
+			TransferPageBytes:   1 << 20,
+			CheckpointBytes:     48 << 20,
 		},
 		Limits: Limits{
 			MaxSliceObjects:       1_000_000,

@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/requests"
+	"cartwheel.dev/node/server/sharing"
 )
 
 // handle registers everything that the node answers.
@@ -40,7 +41,8 @@ func (s *Server) handle() {
 	h.Spawn(method.Claim, requests.Client(a, s.answers.locks.Claim))
 	h.Inline(method.Lock, s.answers.locks.Set)
 
-	chunks := &requests.Chunks{Self: s.id, Access: a, Content: s.answers.content, Reading: s.answers.reading, Row: s.directory.Slice}
+	shared := &requests.Shared{Access: a, Content: s.answers.content, Cache: s.answers.shared, Given: sharing.NewGiven(s.clock), Far: s.answers.cost.Far}
+	chunks := &requests.Chunks{Self: s.id, Access: a, Content: s.answers.content, Reading: s.answers.reading, Row: s.directory.Slice, Shared: shared}
 	h.Spawn(method.Have, chunks.Have)
 	h.Spawn(method.Put, chunks.Put)
 	h.Spawn(method.Get, chunks.Get)
@@ -88,6 +90,7 @@ func (s *Server) newOrders() *admin.Orders {
 		Self: s.id, Row: s.directory.Slice, Changed: s.directory.Changed, Pass: s.leader.HandOver,
 		Drop: func() {
 			s.answers.content.Nodes.Drop()
+			s.answers.shared.Drop()
 			s.store.Meta().DropCache()
 		},
 		Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall,

@@ -100,6 +100,6 @@ func (s *Server) Stand(ctx context.Context, slice ids.Slice) (st Standing, ok bo
 
 // Figures are what a monitoring system may ask of the node, until Close.
 func (s *Server) Figures() metrics.Source {
-	return metrics.Source{Node: s.newReports().Node, Leading: s.leading, JournalBytes: s.JournalBytes,
+	return metrics.Source{Node: s.newReports().Node, Leading: s.leading, JournalBytes: s.JournalBytes, Shared: s.answers.shared.Counts,
 		Turn: func(ctx context.Context) error { return s.loop.Ask(ctx, func(*replica.Node, replica.Time) {}) }}
 }

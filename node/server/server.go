@@ -22,6 +22,7 @@
 //	ticket        seals and opens tickets
 //	reading       answers what clients ask about objects
 //	chunks        serves chunks by address
+//	sharing       brings chunks for the clients of a site
 //	leases        keeps the clients' sessions and what they may cache
 //	advisory      keeps advisory locks and open files
 //	cost          counts the round trips that operations wait for
@@ -72,6 +73,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/server/sharing"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/watchdog"
@@ -169,6 +171,7 @@ type answers struct {
 	locks    *advisory.Server
 	holds    *advisory.Holds
 	content  *chunks.Server
+	shared   *sharing.Cache
 	reading  *reading.Server
 }
 

@@ -41,6 +41,7 @@ func (c Config) Validate() error {
 	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
 	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
 	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
+	p.check(c.NeighbourCacheBytes >= 0, "neighbour_cache_bytes", "is negative")
 	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
 	p.check(c.TransferPageBytes >= 1 && c.TransferPageBytes <= 4<<20, "transfer_page_bytes", "is %d; between 1 and %d", c.TransferPageBytes, 4<<20)
 	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)

@@ -91,7 +91,7 @@ func (p *Opener) attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 // returns as whom its writes are committed.
 func (p *Opener) Handle(who mount.Caller, b *inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) (*content.Handle, *calls.Writer) {
 	w := &calls.Writer{Principal: p.principal(who, flags), Level: cues.Only(cue.Write).Sync()}
-	how := content.Open{As: w, ClearSetID: who.UID != 0}
+	how := content.Open{As: w, ClearSetID: who.UID != 0, Shared: cues.Only(cue.Read).Has(cue.Hotspot)}
 	if flags.Writes() {
 		how.Name = func() string { return p.Path(b) }
 	}

@@ -24,17 +24,20 @@ func join(addresses []chunk.Address) []byte {
 
 // GetChunks implements content.Remote.
 func (s *Service) GetChunks(ctx context.Context, o ids.Object, parts []content.Part, try int) ([]byte, error) {
-	req := s.getRequest(o, parts[0].Root, s.tickets.Readable(ctx, o, parts[0].Root.Address))
-	req.Addresses = make([]byte, 0, len(parts)*chunk.AddressSize)
-	size := 0
-	for i := range parts {
-		req.Addresses = append(req.Addresses, parts[i].Address[:]...)
-		req.Parts = append(req.Parts, &pb.GetRequest_Part{Offset: parts[i].Offset, Length: parts[i].Length, At: parts[i].At})
-		size += int(parts[i].Length)
-	}
-	if try > 0 {
+	readable := s.tickets.Readable(ctx, o, parts[0].Root.Address)
+	switch {
+	case try > 0:
+		req, size := s.getRequest(o, parts, readable)
 		return s.getElsewhere(ctx, o, req, size, try)
+	case parts[0].Shared:
+		return s.getShared(ctx, o, parts, readable)
 	}
+	return s.getNear(ctx, o, parts, readable)
+}
+
+// getNear asks the nearest member of the slice.
+func (s *Service) getNear(ctx context.Context, o ids.Object, parts []content.Part, readable []byte) ([]byte, error) {
+	req, size := s.getRequest(o, parts, readable)
 	var resp *pb.GetResponse
 	body, err := s.immutable(ctx, o.Slice(), wire.Chunk, method.Get, req, func() response { resp = &pb.GetResponse{}; return resp },
 		func(body []byte) bool { return len(body) == size })
@@ -74,14 +77,19 @@ func (s *Service) getElsewhere(ctx context.Context, o ids.Object, req *pb.GetReq
 	return buffer.Bytes(), nil
 }
 
-// getRequest begins a request for chunks of a version of a file. Only users say
-// which version that is.
-func (s *Service) getRequest(o ids.Object, root chunk.Root, readable []byte) *pb.GetRequest {
-	req := &pb.GetRequest{Slice: uint32(o.Slice())}
-	if readable != nil {
+// getRequest returns a request for parts of a version of a file, and how many bytes
+// they are. Only users say which version that is.
+func (s *Service) getRequest(o ids.Object, parts []content.Part, readable []byte) (req *pb.GetRequest, size int) {
+	req = &pb.GetRequest{Slice: uint32(o.Slice()), Addresses: make([]byte, 0, len(parts)*chunk.AddressSize)}
+	if root := parts[0].Root; readable != nil {
 		req.Object, req.Root, req.Height, req.Readable = uint64(o), root.Address[:], uint32(root.Height), readable
 	}
-	return req
+	for i := range parts {
+		req.Addresses = append(req.Addresses, parts[i].Address[:]...)
+		req.Parts = append(req.Parts, &pb.GetRequest_Part{Offset: parts[i].Offset, Length: parts[i].Length, At: parts[i].At})
+		size += int(parts[i].Length)
+	}
+	return req, size
 }
 
 // startLimit is for how long nothing may come of a request that no goroutine waits
@@ -101,8 +109,7 @@ func (s *Service) StartGet(o ids.Object, part content.Part, of *trace.Operation,
 			return false // a reader that waits gets one
 		}
 	}
-	req := s.getRequest(o, part.Root, shown)
-	req.Addresses, req.Parts = part.Address[:], []*pb.GetRequest_Part{{Offset: part.Offset, Length: part.Length, At: part.At}}
+	req, _ := s.getRequest(o, []content.Part{part}, shown)
 	resp := &pb.GetResponse{}
 	return s.cluster.Start(s.cluster.Closest(row.Active, row.Normals()), wire.Chunk, method.Get, req, resp, startLimit, of, func(body []byte, err error) {
 		whole := part.Offset == 0 && part.Length == part.Size

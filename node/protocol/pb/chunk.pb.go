@@ -23,6 +23,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Sharing is for whom chunks are asked. A node of before answers with what it stores.
+type Sharing int32
+
+const (
+	Sharing_OWN    Sharing = 0 // what the node stores
+	Sharing_SITE   Sharing = 1 // from a client of the node's site: the node fetches what it lacks, and keeps it for others
+	Sharing_SOURCE Sharing = 2 // from a node, for its site: a member of the slice may name nodes that have a chunk
+	Sharing_HELD   Sharing = 3 // from a node that was sent here: what the node keeps for its site, or is getting from a member
+)
+
+// Enum value maps for Sharing.
+var (
+	Sharing_name = map[int32]string{
+		0: "OWN",
+		1: "SITE",
+		2: "SOURCE",
+		3: "HELD",
+	}
+	Sharing_value = map[string]int32{
+		"OWN":    0,
+		"SITE":   1,
+		"SOURCE": 2,
+		"HELD":   3,
+	}
+)
+
+func (x Sharing) Enum() *Sharing {
+	p := new(Sharing)
+	*p = x
+	return p
+}
+
+func (x Sharing) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Sharing) Descriptor() protoreflect.EnumDescriptor {
+	return file_chunk_proto_enumTypes[0].Descriptor()
+}
+
+func (Sharing) Type() protoreflect.EnumType {
+	return &file_chunk_proto_enumTypes[0]
+}
+
+func (x Sharing) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Sharing.Descriptor instead.
+func (Sharing) EnumDescriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{0}
+}
+
 // Users show that they have the chunks: proofs holds BLAKE3 of each one's bytes,
 // keyed with the nonce of the connection's HelloResponse, 32 bytes each. What is
 // not proved is missing.
@@ -309,6 +362,8 @@ type GetRequest struct {
 	Root          []byte                 `protobuf:"bytes,6,opt,name=root,proto3" json:"root,omitempty"`
 	Height        uint32                 `protobuf:"varint,7,opt,name=height,proto3" json:"height,omitempty"`
 	Readable      []byte                 `protobuf:"bytes,8,opt,name=readable,proto3" json:"readable,omitempty"`
+	Sharing       Sharing                `protobuf:"varint,9,opt,name=sharing,proto3,enum=cartwheel.v1.Sharing" json:"sharing,omitempty"`
+	Avoid         []string               `protobuf:"bytes,10,rep,name=avoid,proto3" json:"avoid,omitempty"` // nodes that a SOURCE need not name: they were of no use
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -399,10 +454,25 @@ func (x *GetRequest) GetReadable() []byte {
 	return nil
 }
 
+func (x *GetRequest) GetSharing() Sharing {
+	if x != nil {
+		return x.Sharing
+	}
+	return Sharing_OWN
+}
+
+func (x *GetRequest) GetAvoid() []string {
+	if x != nil {
+		return x.Avoid
+	}
+	return nil
+}
+
 type GetResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sizes         []uint32               `protobuf:"varint,1,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	Missing       []byte                 `protobuf:"bytes,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	Holders       []*GetResponse_Holders `protobuf:"bytes,3,rep,name=holders,proto3" json:"holders,omitempty"` // to a SOURCE: nodes that have a chunk, instead of its bytes
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -448,6 +518,13 @@ func (x *GetResponse) GetSizes() []uint32 {
 func (x *GetResponse) GetMissing() []byte {
 	if x != nil {
 		return x.Missing
+	}
+	return nil
+}
+
+func (x *GetResponse) GetHolders() []*GetResponse_Holders {
+	if x != nil {
+		return x.Holders
 	}
 	return nil
 }
@@ -688,6 +765,58 @@ func (x *GetRequest_Part) GetAt() uint64 {
 	return 0
 }
 
+type GetResponse_Holders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint32                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Nodes         []string               `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetResponse_Holders) Reset() {
+	*x = GetResponse_Holders{}
+	mi := &file_chunk_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetResponse_Holders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetResponse_Holders) ProtoMessage() {}
+
+func (x *GetResponse_Holders) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetResponse_Holders.ProtoReflect.Descriptor instead.
+func (*GetResponse_Holders) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{5, 0}
+}
+
+func (x *GetResponse_Holders) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *GetResponse_Holders) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 var File_chunk_proto protoreflect.FileDescriptor
 
 const file_chunk_proto_rawDesc = "" +
@@ -713,7 +842,7 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06stored\x18\x01 \x03(\tR\x06stored\x12)\n" +
 	"\x05spent\x18\x02 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12\x14\n" +
 	"\x05owned\x18\x03 \x03(\fR\x05owned\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xb1\x02\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xf8\x02\n" +
 	"\n" +
 	"GetRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x1c\n" +
@@ -723,15 +852,22 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06object\x18\x05 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04root\x18\x06 \x01(\fR\x04root\x12\x16\n" +
 	"\x06height\x18\a \x01(\rR\x06height\x12\x1a\n" +
-	"\breadable\x18\b \x01(\fR\breadable\x1aF\n" +
+	"\breadable\x18\b \x01(\fR\breadable\x12/\n" +
+	"\asharing\x18\t \x01(\x0e2\x15.cartwheel.v1.SharingR\asharing\x12\x14\n" +
+	"\x05avoid\x18\n" +
+	" \x03(\tR\x05avoid\x1aF\n" +
 	"\x04Part\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x0e\n" +
-	"\x02at\x18\x03 \x01(\x04R\x02at\"n\n" +
+	"\x02at\x18\x03 \x01(\x04R\x02at\"\xe2\x01\n" +
 	"\vGetResponse\x12\x14\n" +
 	"\x05sizes\x18\x01 \x03(\rR\x05sizes\x12\x18\n" +
-	"\amissing\x18\x02 \x01(\fR\amissing\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xe7\x01\n" +
+	"\amissing\x18\x02 \x01(\fR\amissing\x12;\n" +
+	"\aholders\x18\x03 \x03(\v2!.cartwheel.v1.GetResponse.HoldersR\aholders\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1a5\n" +
+	"\aHolders\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\rR\x05index\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\xe7\x01\n" +
 	"\fRangeRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\fR\x04root\x12\x16\n" +
@@ -747,7 +883,13 @@ const file_chunk_proto_rawDesc = "" +
 	"\aextents\x18\x01 \x01(\fR\aextents\x12\x1f\n" +
 	"\vdata_length\x18\x02 \x01(\x04R\n" +
 	"dataLength\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusalB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal*2\n" +
+	"\aSharing\x12\a\n" +
+	"\x03OWN\x10\x00\x12\b\n" +
+	"\x04SITE\x10\x01\x12\n" +
+	"\n" +
+	"\x06SOURCE\x10\x02\x12\b\n" +
+	"\x04HELD\x10\x03B Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
 
 var (
 	file_chunk_proto_rawDescOnce sync.Once
@@ -761,32 +903,37 @@ func file_chunk_proto_rawDescGZIP() []byte {
 	return file_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_chunk_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_chunk_proto_goTypes = []any{
-	(*HaveRequest)(nil),     // 0: cartwheel.v1.HaveRequest
-	(*HaveResponse)(nil),    // 1: cartwheel.v1.HaveResponse
-	(*PutRequest)(nil),      // 2: cartwheel.v1.PutRequest
-	(*PutResponse)(nil),     // 3: cartwheel.v1.PutResponse
-	(*GetRequest)(nil),      // 4: cartwheel.v1.GetRequest
-	(*GetResponse)(nil),     // 5: cartwheel.v1.GetResponse
-	(*RangeRequest)(nil),    // 6: cartwheel.v1.RangeRequest
-	(*RangeResponse)(nil),   // 7: cartwheel.v1.RangeResponse
-	(*GetRequest_Part)(nil), // 8: cartwheel.v1.GetRequest.Part
-	(*Refusal)(nil),         // 9: cartwheel.v1.Refusal
-	(*Spent)(nil),           // 10: cartwheel.v1.Spent
+	(Sharing)(0),                // 0: cartwheel.v1.Sharing
+	(*HaveRequest)(nil),         // 1: cartwheel.v1.HaveRequest
+	(*HaveResponse)(nil),        // 2: cartwheel.v1.HaveResponse
+	(*PutRequest)(nil),          // 3: cartwheel.v1.PutRequest
+	(*PutResponse)(nil),         // 4: cartwheel.v1.PutResponse
+	(*GetRequest)(nil),          // 5: cartwheel.v1.GetRequest
+	(*GetResponse)(nil),         // 6: cartwheel.v1.GetResponse
+	(*RangeRequest)(nil),        // 7: cartwheel.v1.RangeRequest
+	(*RangeResponse)(nil),       // 8: cartwheel.v1.RangeResponse
+	(*GetRequest_Part)(nil),     // 9: cartwheel.v1.GetRequest.Part
+	(*GetResponse_Holders)(nil), // 10: cartwheel.v1.GetResponse.Holders
+	(*Refusal)(nil),             // 11: cartwheel.v1.Refusal
+	(*Spent)(nil),               // 12: cartwheel.v1.Spent
 }
 var file_chunk_proto_depIdxs = []int32{
-	9,  // 0: cartwheel.v1.HaveResponse.refusal:type_name -> cartwheel.v1.Refusal
-	10, // 1: cartwheel.v1.PutResponse.spent:type_name -> cartwheel.v1.Spent
-	9,  // 2: cartwheel.v1.PutResponse.refusal:type_name -> cartwheel.v1.Refusal
-	8,  // 3: cartwheel.v1.GetRequest.parts:type_name -> cartwheel.v1.GetRequest.Part
-	9,  // 4: cartwheel.v1.GetResponse.refusal:type_name -> cartwheel.v1.Refusal
-	9,  // 5: cartwheel.v1.RangeResponse.refusal:type_name -> cartwheel.v1.Refusal
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	11, // 0: cartwheel.v1.HaveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	12, // 1: cartwheel.v1.PutResponse.spent:type_name -> cartwheel.v1.Spent
+	11, // 2: cartwheel.v1.PutResponse.refusal:type_name -> cartwheel.v1.Refusal
+	9,  // 3: cartwheel.v1.GetRequest.parts:type_name -> cartwheel.v1.GetRequest.Part
+	0,  // 4: cartwheel.v1.GetRequest.sharing:type_name -> cartwheel.v1.Sharing
+	10, // 5: cartwheel.v1.GetResponse.holders:type_name -> cartwheel.v1.GetResponse.Holders
+	11, // 6: cartwheel.v1.GetResponse.refusal:type_name -> cartwheel.v1.Refusal
+	11, // 7: cartwheel.v1.RangeResponse.refusal:type_name -> cartwheel.v1.Refusal
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_chunk_proto_init() }
@@ -800,13 +947,14 @@ func file_chunk_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   9,
+			NumEnums:      1,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_chunk_proto_goTypes,
 		DependencyIndexes: file_chunk_proto_depIdxs,
+		EnumInfos:         file_chunk_proto_enumTypes,
 		MessageInfos:      file_chunk_proto_msgTypes,
 	}.Build()
 	File_chunk_proto = out.File

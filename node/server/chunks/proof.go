@@ -53,8 +53,8 @@ func (s *Server) Proved(ctx context.Context, req *pb.HaveRequest, nonce [32]byte
 const leadWindow = 8 << 20
 
 // LeadsTo refuses a request for chunks to which its manifest does not lead: each
-// part says where in the file its chunk is.
-func (s *Server) LeadsTo(req *pb.GetRequest) error {
+// part says where in the file its chunk is. The manifest is read from nodes.
+func LeadsTo(nodes chunk.Reader, req *pb.GetRequest) error {
 	const op fault.Op = "chunks.LeadsTo"
 	addresses, err := addressesOf(op, req.Addresses)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) LeadsTo(req *pb.GetRequest) error {
 	if err != nil || len(req.Parts) != len(addresses) {
 		return fault.E(fault.Invalid, op, "", "the request does not say where in which file its chunks are")
 	}
-	r, err := s.rootOf(root, &pb.RangeRequest{Height: req.Height})
+	r, err := rootOf(nodes, root, req.Height)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Server) LeadsTo(req *pb.GetRequest) error {
 			known = known[1:]
 		}
 		if len(known) == 0 || at < known[0].Offset {
-			if known, err = chunk.Extents(s.Nodes, r, at, leadWindow, maxExtents); err != nil {
+			if known, err = chunk.Extents(nodes, r, at, leadWindow, maxExtents); err != nil {
 				return fault.Wrap(fault.IO, op, root.String(), err)
 			}
 		}

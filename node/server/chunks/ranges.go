@@ -29,7 +29,7 @@ func (s *Server) Range(ctx context.Context, req *pb.RangeRequest) (answer *pb.Ra
 	if req.Data {
 		length = min(length, limit)
 	}
-	root, err := s.rootOf(address, req)
+	root, err := rootOf(s.Nodes, address, req.Height)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -52,17 +52,17 @@ func (s *Server) Range(ctx context.Context, req *pb.RangeRequest) (answer *pb.Ra
 }
 
 // rootOf completes a root: the manifest itself says how long the file is.
-func (s *Server) rootOf(a chunk.Address, req *pb.RangeRequest) (chunk.Root, error) {
+func rootOf(nodes chunk.Reader, a chunk.Address, height uint32) (chunk.Root, error) {
 	const op fault.Op = "chunks.rootOf"
-	data, err := s.Nodes.Node(a)
+	data, err := nodes.Node(a)
 	if err != nil {
 		return chunk.Root{}, fault.Wrap(fault.IO, op, a.String(), err)
 	}
 	size, stored, err := chunk.Lengths(data)
-	if err != nil || req.Height > 16 {
+	if err != nil || height > 16 {
 		return chunk.Root{}, fault.Wrap(fault.Corrupt, op, a.String(), err)
 	}
-	return chunk.Root{Address: a, Height: uint8(req.Height), Size: size, Stored: stored}, nil
+	return chunk.Root{Address: a, Height: uint8(height), Size: size, Stored: stored}, nil
 }
 
 // fill reads the extents, which are contiguous from base on, into body.

@@ -15,6 +15,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/server/sharing"
 )
 
 // Source is what a Registry reads when it is asked. Every field is needed.
@@ -25,6 +26,8 @@ type Source struct {
 	Leading func() []geoconfig.SliceRow
 	// JournalBytes is the length of the journal.
 	JournalBytes func() int64
+	// Shared tells what the node brought for its site's clients.
+	Shared func() sharing.Counts
 	// Turn returns once the node's loop has made a turn, or ctx ends.
 	Turn func(context.Context) error
 }

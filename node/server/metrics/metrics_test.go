@@ -18,6 +18,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/server/sharing"
 )
 
 // figures is a node whose figures are all different.
@@ -38,7 +39,10 @@ func figures() Source {
 			}
 		},
 		JournalBytes: func() int64 { return 55 },
-		Turn:         func(context.Context) error { return nil },
+		Shared: func() sharing.Counts {
+			return sharing.Counts{Hits: 61, Misses: 62, ServedBytes: 63, FetchedBytes: 64, KeptBytes: 65}
+		},
+		Turn: func(context.Context) error { return nil },
 	}
 }
 
@@ -74,6 +78,8 @@ func TestHandler_ShowsEachFigure(t *testing.T) {
 		`cartwheel_request_seconds_count{method="operate"} 2`, `cartwheel_request_seconds_bucket{method="operate",le="0.0025"} 1`,
 		`cartwheel_request_failures_total{kind="` + fault.Overloaded.String() + `",method="operate"} 1`,
 		`cartwheel_request_seconds_count{method="unknown"} 1`,
+		`cartwheel_shared_chunks_total{result="hit"} 61`, `cartwheel_shared_chunks_total{result="miss"} 62`,
+		"cartwheel_shared_served_bytes_total 63", "cartwheel_shared_fetched_bytes_total 64", "cartwheel_shared_kept_bytes 65",
 		"go_goroutines", "process_open_fds",
 	} {
 		if !strings.Contains(text, want) {

@@ -30,12 +30,16 @@ var (
 	away      = describe("geo_config_away_seconds", "For how long the configuration store has been away.")
 	connected = describe("peer_connected", "1 where the node is connected to the other one.", "peer", "peer_site")
 	rtt       = describe("peer_rtt_seconds", "Round trip to the other node.", "peer", "peer_site")
+	kept      = describe("shared_kept_bytes", "Chunks in memory for the site's clients, of slices of other nodes.")
+	asked     = describe("shared_chunks_total", "Chunks that were asked for below .Hotspot, by whether they were here: hit or miss.", "result")
+	served    = describe("shared_served_bytes_total", "Bytes below .Hotspot that went to the site's clients and to other nodes.")
+	fetched   = describe("shared_fetched_bytes_total", "Bytes that came for the site's clients.")
 	findings  = describe("site_findings", "What the site audit found that contradicts the sites as they are declared.")
 )
 
 // Describe implements prometheus.Collector.
 func (n *node) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, findings} {
+	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, findings} {
 		to <- d
 	}
 }
@@ -64,12 +68,26 @@ func (n *node) Collect(to chan<- prometheus.Metric) {
 	gauge(reachable, flag(s.GeoConfig.Reachable))
 	gauge(away, s.GeoConfig.AwayNS.Seconds())
 	gauge(findings, float64(len(s.Findings)))
+	n.collectShared(to)
 	for _, p := range s.Peers {
 		gauge(connected, flag(p.Connected), string(p.ID), string(p.Site))
 		if p.Connected {
 			gauge(rtt, p.RTTNS.Seconds(), string(p.ID), string(p.Site))
 		}
 	}
+}
+
+// collectShared gives the figures of what nodes share.
+func (n *node) collectShared(to chan<- prometheus.Metric) {
+	c := n.s.Shared()
+	to <- prometheus.MustNewConstMetric(kept, prometheus.GaugeValue, float64(c.KeptBytes))
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	count(asked, c.Hits, "hit")
+	count(asked, c.Misses, "miss")
+	count(served, c.ServedBytes)
+	count(fetched, c.FetchedBytes)
 }
 
 // underprotected counts the node's slices that lack whole copies.

@@ -23,6 +23,7 @@ type Chunks struct {
 	Content *chunks.Server
 	Reading *reading.Server
 	Row     func(ids.Slice) (geoconfig.SliceRow, bool)
+	Shared  *Shared
 }
 
 // Have says which chunks are missing here. A user gets tickets for those of
@@ -88,9 +89,13 @@ func (c *Chunks) Get(ctx context.Context, r *wire.Request) {
 	if !ok {
 		return
 	}
+	if req.Sharing != pb.Sharing_OWN {
+		c.Shared.get(ctx, r, w, &req)
+		return
+	}
 	err := c.Access.MayHave(w, req.Object, req.Root, req.Readable)
 	if err == nil && access.Holder(w) != nil {
-		err = c.Content.LeadsTo(&req)
+		err = chunks.LeadsTo(c.Content.Nodes, &req)
 	}
 	if err != nil {
 		r.Fail(err)
