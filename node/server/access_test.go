@@ -98,9 +98,15 @@ func (c counter) Handle(_ context.Context, r slog.Record) error {
 }
 
 func newWorld(t *testing.T) *world {
+	return newWorldAt(t, func(int) time.Time { return time.Now() }, "a", "b")
+}
+
+// newWorldAt is newWorld with a node at each of some sites, each with its own clock.
+func newWorldAt(t *testing.T, wall func(i int) time.Time, sites ...string) *world {
 	w := &world{T: t, askers: map[role]*asker{}}
-	w.c = servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}, Depend: func(_ int, d *server.Deps) {
+	w.c = servertest.Start(t, servertest.Options{Sites: sites, Depend: func(i int, d *server.Deps) {
 		d.Logger = slog.New(counter{slog.DiscardHandler, &w.frames})
+		d.Wall = func() time.Time { return wall(i) }
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)

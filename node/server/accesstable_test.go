@@ -91,6 +91,12 @@ func methodRows() []accessRow {
 			return err
 		}, anybody},
 		{"get", method.Get, gets, byHost},
+		{"get for a site", method.Get, func(a *asker, x *bobs) error {
+			return a.ask(wire.Chunk, method.Get, &pb.GetRequest{Slice: 1, Addresses: x.chunk[:], Parts: []*pb.GetRequest_Part{{Length: 100}},
+				Object: x.file, Root: x.root[:], Height: x.height, Readable: x.readable, Sharing: pb.Sharing_SITE}, &pb.GetResponse{})
+		}, byHost},
+		{"get from a source", method.Get, getsShared(pb.Sharing_SOURCE), outcomes(refused, refused, refused, refused, done)},
+		{"get what is held", method.Get, getsShared(pb.Sharing_HELD), outcomes(refused, refused, refused, refused, done)},
 		{"range", method.Range, func(a *asker, x *bobs) error {
 			return a.ask(op, method.Range, &pb.RangeRequest{Slice: 1, Root: x.root[:], Height: x.height, Length: 100, Data: true, Object: x.file, Readable: x.readable}, &pb.RangeResponse{})
 		}, byHost},
@@ -233,6 +239,15 @@ func has(a *asker, x *bobs) error {
 func gets(a *asker, x *bobs) error {
 	return a.ask(wire.Chunk, method.Get, &pb.GetRequest{Slice: 1, Addresses: x.chunk[:], Parts: []*pb.GetRequest_Part{{Length: 100}},
 		Object: x.file, Root: x.root[:], Height: x.height, Readable: x.readable}, &pb.GetResponse{})
+}
+
+// getsShared asks for a chunk as the nodes of a site do, with all that a user may
+// show.
+func getsShared(how pb.Sharing) func(*asker, *bobs) error {
+	return func(a *asker, x *bobs) error {
+		return a.ask(wire.Chunk, method.Get, &pb.GetRequest{Slice: 1, Addresses: x.chunk[:], Object: x.file, Root: x.root[:], Height: x.height,
+			Readable: x.readable, Sharing: how}, &pb.GetResponse{})
+	}
 }
 
 // operates is an operation in the root's slice.

@@ -143,7 +143,7 @@ func TestCues_DecideWhereAFileGoes(t *testing.T) {
 			t.Errorf("%s: got %v, want EINVAL", bad, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(d.mount("tokyo"), ".Hotspot", "made-below-cues")); !errors.Is(err, syscall.EOPNOTSUPP) {
-		t.Errorf(".Hotspot: got %v, want EOPNOTSUPP until it is built", err)
+	if _, err := os.Stat(filepath.Join(d.mount("tokyo"), ".Snapshot=-1h", "made-below-cues")); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf(".Snapshot: got %v, want EOPNOTSUPP until it is built", err)
 	}
 }
