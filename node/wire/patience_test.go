@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cartwheel.dev/node/wire/framing"
 )
 
 // TestPatient_EndsWhenNothingComes has a peer that sends for a while, and then only
@@ -62,5 +64,20 @@ func TestGrace_ExtendsWhileBytesCome(t *testing.T) {
 		if more := g.extend(&deadline, want.came); more != want.more || deadline != want.until {
 			t.Errorf("question %d: %v until %d, want %v until %d", i, more, deadline, want.more, want.until)
 		}
+	}
+}
+
+// TestExpire_WaitsWhileBytesCome looks at a call of Start whose time is over.
+func TestExpire_WaitsWhileBytesCome(t *testing.T) {
+	var ended error
+	c := &call{id: 1, class: Chunk, deadline: 10, grace: grace{each: 10, left: mostGrace}, then: func(a *Answer) { ended = a.Err }}
+	l := &link{host: &Host{}, peer: &peerState{}, class: Chunk, conn: &directConn{raw: &raw{}}, queue: framing.NewQueue(1 << 10),
+		limits: &ClassLimits{Header: 1 << 10, Body: 1 << 10}, calls: callTable{pending: map[uint64]*call{1: c}, timed: 1}}
+	l.conn.raw.came.Store(lifeSign)
+	if l.expire(10); ended != nil || c.deadline != 20 {
+		t.Fatalf("it ended (%v), or has until %d, though its connection moves", ended, c.deadline)
+	}
+	if l.expire(20); ended == nil || len(l.calls.pending) != 0 {
+		t.Error("it goes on though nothing comes")
 	}
 }
