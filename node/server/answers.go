@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/sharing"
 	"cartwheel.dev/node/server/ticket"
+	"cartwheel.dev/node/wire"
 )
 
 const (
@@ -37,6 +38,9 @@ func (s *Server) openAnswers() {
 		Full: s.space.IsFull, Far: a.cost.Far, Staged: chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)}
 	a.shared = sharing.New(sharing.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Bytes: s.config.NeighbourCacheBytes, Roster: s.directory, Caller: s.net.host,
+		Patient: func(ctx context.Context, peer string, stall, most time.Duration) (context.Context, context.CancelFunc) {
+			return wire.Patient(ctx, s.net.host, peer, wire.Chunk, stall, most)
+		},
 		Distance: func(to ids.Node) (time.Duration, bool) { return s.net.survey.Distance(s.id, to) }, Clock: s.clock, Go: s.life.spawn,
 	})
 	a.sessions = leases.New(leases.Options{

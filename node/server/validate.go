@@ -37,14 +37,8 @@ func (c Config) Validate() error {
 	p.check(c.Session >= 100*time.Millisecond && c.Session <= time.Minute, "session", "is %v; between 100ms and 1m", c.Session)
 	p.check(c.FailedAfter >= time.Second, "failed_after", "is %v; at least 1s", c.FailedAfter)
 	p.check(c.SiteSpread >= 2*time.Millisecond && c.SiteSpread <= time.Minute, "site_spread", "is %v; between 2ms and 1m", c.SiteSpread)
-	p.check(c.CapacityBytes >= 0, "capacity_bytes", "is negative")
-	p.check(c.ReserveBytes >= 0, "reserve_bytes", "is negative")
-	p.check(c.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", c.MemoryBytes, 64<<20)
+	c.Sizes.validate(&p)
 	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
-	p.check(c.NeighbourCacheBytes >= 0, "neighbour_cache_bytes", "is negative")
-	p.check(c.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", c.MissedBytes)
-	p.check(c.TransferPageBytes >= 1 && c.TransferPageBytes <= 4<<20, "transfer_page_bytes", "is %d; between 1 and %d", c.TransferPageBytes, 4<<20)
-	p.check(c.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", c.CheckpointBytes)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")
 	p.check(c.Shared >= 0 && c.Shared <= time.Hour, "shared", "is %v; at most 1h", c.Shared)
 	p.check(c.MaxSessions >= 1, "max_sessions", "is %d; at least 1", c.MaxSessions)
@@ -107,6 +101,17 @@ func validSite(name string) bool {
 		}
 	}
 	return len(name) <= 63
+}
+
+// validate reports the problems of the sizes.
+func (s *Sizes) validate(p *problems) {
+	p.check(s.CapacityBytes >= 0, "capacity_bytes", "is negative")
+	p.check(s.ReserveBytes >= 0, "reserve_bytes", "is negative")
+	p.check(s.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", s.MemoryBytes, 64<<20)
+	p.check(s.NeighbourCacheBytes >= 0, "neighbour_cache_bytes", "is negative")
+	p.check(s.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", s.MissedBytes)
+	p.check(s.TransferPageBytes >= 1 && s.TransferPageBytes <= 4<<20, "transfer_page_bytes", "is %d; between 1 and %d", s.TransferPageBytes, 4<<20)
+	p.check(s.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", s.CheckpointBytes)
 }
 
 type problems []string

@@ -42,16 +42,14 @@ func (g *grace) extend(deadline *int64, came uint64) bool {
 // that class has brought next to nothing for stall, and not because the answer is
 // large or others come before it. It ends after most in any case, and with ctx. The
 // caller calls cancel.
-func (h *Host) Patient(ctx context.Context, peer string, class Class, stall, most time.Duration) (context.Context, context.CancelFunc) {
-	return patient(ctx, func() uint64 { return h.came(peer, class) }, stall, most)
-}
-
-// came counts the bytes that the peer's present connection has brought.
-func (h *Host) came(peer string, class Class) uint64 {
-	if l := h.currentLink(peer, class); l != nil {
-		return l.conn.raw.came.Load()
+func Patient(ctx context.Context, h *Host, peer string, class Class, stall, most time.Duration) (context.Context, context.CancelFunc) {
+	came := func() uint64 { // over the present connection
+		if l := h.currentLink(peer, class); l != nil {
+			return l.conn.raw.came.Load()
+		}
+		return 0
 	}
-	return 0
+	return patient(ctx, came, stall, most)
 }
 
 // patient is Patient over a counter.

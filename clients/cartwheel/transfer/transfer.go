@@ -118,7 +118,7 @@ func (s *Service) immutable(ctx context.Context, slice ids.Slice, class wire.Cla
 		return s.bulk(ctx, slice, class, m, req, nil, fresh)
 	}
 	if near := s.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
-		short, cancel := s.cluster.Host().Patient(ctx, string(near), class, replicaStall, replicaMost)
+		short, cancel := wire.Patient(ctx, s.cluster.Host(), string(near), class, replicaStall, replicaMost)
 		defer cancel()
 		resp := fresh()
 		buffer, err := s.cluster.Call(short, near, class, m, req, nil, resp)

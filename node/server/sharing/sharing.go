@@ -26,7 +26,6 @@ import (
 // Caller reaches other nodes.
 type Caller interface {
 	Call(ctx context.Context, peer string, class wire.Class, m wire.Method, request proto.Message, body [][]byte, answer proto.Message) (*wire.Buffer, error)
-	Patient(ctx context.Context, peer string, class wire.Class, stall, most time.Duration) (context.Context, context.CancelFunc)
 }
 
 // Roster knows the cluster's rows.
@@ -44,6 +43,8 @@ type Options struct {
 	Bytes  int64
 	Roster Roster
 	Caller Caller
+	// Patient returns a context for one question to a node, as wire.Patient does.
+	Patient func(ctx context.Context, peer string, stall, most time.Duration) (context.Context, context.CancelFunc)
 	// Distance is the round trip to a node, as far as it is known.
 	Distance func(to ids.Node) (time.Duration, bool)
 	Clock    boottime.Func

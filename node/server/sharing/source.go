@@ -87,7 +87,7 @@ func (c *Cache) fromHolder(ctx context.Context, slice ids.Slice, a chunk.Address
 // them, or with an error; Missing says that the node has not got it.
 func (c *Cache) ask(ctx context.Context, node ids.Node, slice ids.Slice, a chunk.Address, how pb.Sharing, avoid []string) ([]byte, []string, error) {
 	const op fault.Op = "sharing.ask"
-	short, cancel := c.o.Caller.Patient(ctx, string(node), wire.Chunk, sourceStall, sourceMost)
+	short, cancel := c.o.Patient(ctx, string(node), sourceStall, sourceMost)
 	defer cancel()
 	answer := &pb.GetResponse{}
 	buffer, err := c.o.Caller.Call(short, string(node), wire.Chunk, method.Get,

@@ -73,8 +73,8 @@ func (w *world) Call(ctx context.Context, peer string, _ wire.Class, _ wire.Meth
 	return framing.NewBuffer(body), nil
 }
 
-// Patient implements Caller.
-func (w *world) Patient(ctx context.Context, _ string, _ wire.Class, stall, _ time.Duration) (context.Context, context.CancelFunc) {
+// patient is Options.Patient of nodes that send nothing.
+func patient(ctx context.Context, _ string, stall, _ time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, stall)
 }
 
@@ -102,7 +102,7 @@ func (w *world) cache(t *testing.T, self ids.Node, limit int64) *Cache {
 	ctx, end := context.WithCancel(t.Context())
 	t.Cleanup(func() { end(); w.ending.Wait() })
 	c := New(Options{
-		Self: self, Site: ids.Site("at-" + self), Bytes: limit, Roster: w, Caller: w, Clock: w.clock,
+		Self: self, Site: ids.Site("at-" + self), Bytes: limit, Roster: w, Caller: w, Patient: patient, Clock: w.clock,
 		Distance: func(to ids.Node) (time.Duration, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
