@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,8 +35,8 @@ func TestPatient_EndsWhenNothingComes(t *testing.T) {
 
 func TestPatient_HasAnEndAndItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := uint64(0)
-		came := func() uint64 { n += lifeSign; return n }
+		var n atomic.Uint64
+		came := func() uint64 { return n.Add(lifeSign) }
 		began := time.Now()
 		ctx, cancel := patient(context.Background(), came, time.Second, time.Minute)
 		<-ctx.Done()
