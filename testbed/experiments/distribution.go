@@ -1,0 +1,218 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/load"
+)
+
+func distribution() experiment.Experiment {
+	return experiment.Experiment{
+		Name:    "distribution",
+		Summary: "all hosts read one file of one site at once: without a cue, and below .Hotspot/.WholeFile",
+		Settings: []experiment.Setting{
+			{Name: "topology", Default: "emulab-5x3", Help: "the file is at its last site, and hosts of the others read it"},
+			{Name: "bytes", Default: "50000000", Help: "bytes of the file (2,000,000 in the short form)"},
+			{Name: "replicas", Default: "1", Help: "replicas of the file"},
+			{Name: "ways", Default: "one,all,hotspot", Help: "which reads: one host alone, all hosts without a cue, all below the cues"},
+		},
+		Run: runDistribution,
+	}
+}
+
+// distributionWay is who reads, and below which cues.
+type distributionWay struct {
+	Name string `json:"way"`
+	key  string // in the setting
+	cues string // in the path
+	one  bool   // one host alone
+}
+
+func distributionWays() []distributionWay {
+	return []distributionWay{
+		{Name: "one host alone", key: "one", one: true},
+		{Name: "all hosts, no cue", key: "all"},
+		{Name: "all hosts, .Hotspot/.WholeFile", key: "hotspot", cues: ".Hotspot/.WholeFile"},
+	}
+}
+
+// distributionPlan is what is read, and how.
+type distributionPlan struct {
+	bytes, replicas int
+	ways            []distributionWay
+}
+
+func planDistribution(env *experiment.Env) (p distributionPlan, err error) {
+	const op fault.Op = "experiments.planDistribution"
+	bytes, err := env.Number("bytes")
+	if err != nil {
+		return p, err
+	}
+	replicas, err := env.Number("replicas")
+	if err != nil {
+		return p, err
+	}
+	if env.Short {
+		bytes = min(bytes, 2e6)
+	}
+	p.bytes, p.replicas = int(bytes), int(replicas)
+	if p.bytes < 1 || p.replicas < 1 {
+		return p, fault.E(fault.Usage, op, "bytes", "the file has a byte and a replica at least")
+	}
+	for _, key := range strings.Split(env.Text("ways"), ",") {
+		i := slices.IndexFunc(distributionWays(), func(w distributionWay) bool { return w.key == strings.TrimSpace(key) })
+		if i < 0 {
+			return p, fault.Errorf(fault.Usage, op, "ways", "%q is no way: there are one, all and hotspot", key)
+		}
+		p.ways = append(p.ways, distributionWays()[i])
+	}
+	return p, nil
+}
+
+// distributionRow is one way: how long each reader took, and what crossed the wide
+// area meanwhile.
+type distributionRow struct {
+	distributionWay
+	Read  []float64 `json:"read_ms"` // each reader's
+	Bytes uint64    `json:"wan_bytes"`
+	Sites int       `json:"sites"` // with a reader
+}
+
+func runDistribution(ctx context.Context, env *experiment.Env) error {
+	p, err := planDistribution(env)
+	if err != nil {
+		return err
+	}
+	t, err := chosen(env)
+	if err != nil {
+		return err
+	}
+	f, err := env.Folder("distribution", t)
+	if err != nil {
+		return err
+	}
+	var rows []distributionRow
+	out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) error {
+		rows = nil
+		for _, w := range p.ways {
+			row, err := p.round(ctx, b, w)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r := distributionReport(p, t, rows)
+	out.mark(&r)
+	return f.Finish(r, env.Out)
+}
+
+// readers are a place at each host with a mount, but for the last site's, and that
+// site's own place.
+func (p distributionPlan) readers(b *bed) (origin place, readers []place, err error) {
+	sites := b.Topology().Sites
+	last := sites[len(sites)-1].Name
+	if origin, err = b.at(last); err != nil {
+		return origin, nil, err
+	}
+	for _, h := range b.Topology().Hosts {
+		if h.Site == last {
+			continue
+		}
+		at, err := b.place(h)
+		if err != nil {
+			return origin, nil, err
+		}
+		readers = append(readers, at)
+	}
+	if len(readers) == 0 {
+		return origin, nil, fault.E(fault.Usage, "experiments.readers", "topology", "there is no host at another site than the last one")
+	}
+	return origin, readers, nil
+}
+
+// round plants a file of its own for a way, and has it read.
+func (p distributionPlan) round(ctx context.Context, b *bed, w distributionWay) (distributionRow, error) {
+	row := distributionRow{distributionWay: w}
+	origin, readers, err := p.readers(b)
+	if err != nil {
+		return row, err
+	}
+	b.say("distribution: %s", w.Name)
+	folder := filepath.Join(origin.mount, ".Site="+origin.site, fmt.Sprintf(".RepLevel=%d", p.replicas), w.key, load.SetFolder(0))
+	if err := mkdir(ctx, folder); err != nil {
+		return row, err
+	}
+	if err := origin.work(ctx, nil, p.words("plant", filepath.Join(origin.mount, w.key), 0, b.env.Seed)...); err != nil {
+		return row, err
+	}
+	if w.one {
+		readers = readers[:1]
+	}
+	sites := map[string]bool{}
+	for _, r := range readers {
+		sites[r.site] = true
+		if err := r.cold(ctx); err != nil {
+			return row, err
+		}
+	}
+	row.Sites = len(sites)
+	before, err := wanBytes(ctx, b)
+	if err != nil {
+		return row, err
+	}
+	if row.Read, err = p.read(ctx, w, readers, b.env.Seed); err != nil {
+		return row, err
+	}
+	after, err := wanBytes(ctx, b)
+	row.Bytes = after - before
+	return row, err
+}
+
+// read has all readers read at once, and returns how many milliseconds each took.
+func (p distributionPlan) read(ctx context.Context, w distributionWay, readers []place, seed uint64) ([]float64, error) {
+	took := make([]float64, len(readers))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, at := range readers {
+		g.Go(func() error {
+			var r load.SetResult
+			err := at.work(ctx, &r, p.words("read", filepath.Join(at.mount, w.cues, w.key), 1, seed)...)
+			if err == nil {
+				took[i] = r.Read[0]
+			}
+			return err
+		})
+	}
+	return took, g.Wait()
+}
+
+func (p distributionPlan) words(way, dir string, own int, seed uint64) []string {
+	return []string{"set", way, dir, "--owners", "2", "--own", strconv.Itoa(own), "--files", "1", "--reads", "1",
+		"--bytes", strconv.Itoa(p.bytes), "--seed", strconv.FormatUint(seed, 10)}
+}
+
+// wanBytes counts what has crossed the wide area and arrived, headers included.
+func wanBytes(ctx context.Context, b *bed) (uint64, error) {
+	stats, err := b.Network().Stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(0)
+	for _, c := range stats.Pairs {
+		n += c.Through
+	}
+	return n, nil
+}
