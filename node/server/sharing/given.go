@@ -12,7 +12,7 @@ import (
 
 const (
 	// givenLife is for how long a member remembers at least whom it gave a chunk.
-	givenLife = time.Minute
+	givenLife = 10 * time.Minute
 	// givenChunks bounds the chunks of one generation. A full one turns before its
 	// time: then chunks are given that others have.
 	givenChunks = 1 << 14
