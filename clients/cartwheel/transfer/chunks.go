@@ -64,7 +64,7 @@ func (s *Service) getElsewhere(ctx context.Context, o ids.Object, req *pb.GetReq
 		}
 	}
 	node := nodes[(try-1)%len(nodes)]
-	short, cancel := wire.Patient(ctx, s.cluster.Host(), string(node), wire.Chunk, replicaStall, replicaMost)
+	short, cancel := wire.Patient(ctx, s.cluster.Host(), string(node), wire.Chunk, replicaStall, contentMost)
 	defer cancel()
 	resp := &pb.GetResponse{}
 	buffer, err := s.cluster.Call(short, node, wire.Chunk, method.Get, req, nil, resp)

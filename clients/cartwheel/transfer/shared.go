@@ -77,7 +77,7 @@ func (s *Service) fromSharer(ctx context.Context, node ids.Node, o ids.Object, p
 	}
 	req, size := s.getRequest(o, wanted, readable)
 	req.Sharing = pb.Sharing_SITE
-	short, cancel := wire.Patient(ctx, s.cluster.Host(), string(node), wire.Chunk, siteStall, replicaMost)
+	short, cancel := wire.Patient(ctx, s.cluster.Host(), string(node), wire.Chunk, siteStall, contentMost)
 	defer cancel()
 	resp := &pb.GetResponse{}
 	buffer, err := s.cluster.Call(short, node, wire.Chunk, method.Get, req, nil, resp)

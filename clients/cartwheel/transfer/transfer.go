@@ -81,11 +81,19 @@ type response interface {
 }
 
 // bulk sends a request about content to the active of a slice and returns the
-// body of the answer. Small ones go beside operations, large ones apart.
+// body of the answer. Small ones go beside operations, large ones apart. Where no
+// caller waits within a limit of its own, it goes on while bytes come.
 func (s *Service) bulk(ctx context.Context, slice ids.Slice, class wire.Class, m wire.Method, req proto.Message, body [][]byte,
 	fresh func() response) ([]byte, error) {
 	var out []byte
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, contentMost)
+		defer cancel()
+	}
 	err := s.router.Active(ctx, slice, func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+		ctx, cancel := wire.Patient(ctx, s.cluster.Host(), string(node), class, activeStall, contentMost)
+		defer cancel()
 		resp := fresh()
 		buffer, err := s.cluster.Call(ctx, node, class, m, req, body, resp)
 		if err == nil {
@@ -101,8 +109,10 @@ const (
 	// active, which is asked instead then. A member that is merely slow is waited
 	// for: what it sends crosses the way in any case.
 	replicaStall = 5 * time.Second
-	// replicaMost bounds the wait for a member that sends, but not the answer.
-	replicaMost = 5 * time.Minute
+	// activeStall is the same for the active, which is then asked again.
+	activeStall = 15 * time.Second
+	// contentMost bounds the wait for a member that sends, but not the answer.
+	contentMost = 5 * time.Minute
 )
 
 // immutable sends a request about what never changes to the nearest normal
@@ -118,7 +128,7 @@ func (s *Service) immutable(ctx context.Context, slice ids.Slice, class wire.Cla
 		return s.bulk(ctx, slice, class, m, req, nil, fresh)
 	}
 	if near := s.cluster.Closest(row.Active, row.Normals()); known && near != row.Active {
-		short, cancel := wire.Patient(ctx, s.cluster.Host(), string(near), class, replicaStall, replicaMost)
+		short, cancel := wire.Patient(ctx, s.cluster.Host(), string(near), class, replicaStall, contentMost)
 		defer cancel()
 		resp := fresh()
 		buffer, err := s.cluster.Call(short, near, class, m, req, nil, resp)
