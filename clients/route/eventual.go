@@ -95,11 +95,11 @@ func (r *Router) copies(row geoconfig.SliceRow) []ids.Node {
 
 // within runs f within a part of what is left of the context's time.
 func within(ctx context.Context, parts int, f func(context.Context) error) error {
-	end, ok := ctx.Deadline()
-	if !ok {
-		end = time.Now().Add(DefaultLimit)
+	left := DefaultLimit
+	if end, ok := ctx.Deadline(); ok {
+		left = time.Until(end)
 	}
-	part, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
+	part, cancel := context.WithTimeout(ctx, left/time.Duration(parts))
 	defer cancel()
 	return f(part)
 }
@@ -110,14 +110,14 @@ func (r *Router) activeShare(n ids.Node) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until, away := r.away[n]
-	now := time.Now()
+	now := r.cluster.Now()
 	switch {
 	case !away:
 		return activeShare
-	case now.Before(until):
+	case now < until:
 		return 0
 	}
-	r.away[n] = now.Add(awayFor)
+	r.away[n] = now + awayFor
 	return probeShare
 }
 
@@ -129,5 +129,5 @@ func (r *Router) noteAway(n ids.Node, away bool) {
 		delete(r.away, n)
 		return
 	}
-	r.away[n] = time.Now().Add(awayFor)
+	r.away[n] = r.cluster.Now() + awayFor
 }

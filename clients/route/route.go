@@ -57,9 +57,9 @@ type Router struct {
 
 	// doubts are the slices whose active is slow to answer.
 	doubts map[ids.Slice]*doubt
-	// away says until when a node is not asked first, because it did not answer a
-	// request that takes what other members have.
-	away map[ids.Node]time.Time
+	// away says until when, by the cluster's clock, a node is not asked first, because
+	// it did not answer a request that takes what other members have.
+	away map[ids.Node]time.Duration
 
 	watchers sync.WaitGroup
 }
@@ -68,7 +68,7 @@ type Router struct {
 // the one before, which is the zero row at first.
 func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
 	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[ids.Slice]geoconfig.SliceRow{},
-		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, doubts: map[ids.Slice]*doubt{}, away: map[ids.Node]time.Time{}}
+		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, doubts: map[ids.Slice]*doubt{}, away: map[ids.Node]time.Duration{}}
 }
 
 // Learn keeps a row if it is newer than the known one, and reports whether it was.

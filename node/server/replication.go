@@ -111,7 +111,7 @@ func (s *Server) committed(id ids.Slice) tree.View { return operate.Committed(s.
 func (s *Server) heard(ctx context.Context, id ids.Slice) (age time.Duration, err error) {
 	err = s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) {
 		if st, ok := core.Status(id); ok {
-			age = time.Duration(now - st.Heard)
+			age = now - st.Heard
 		}
 	})
 	return age, err
