@@ -49,7 +49,7 @@ func (s *Server) copied(ctx context.Context, who *Asker, p *operate.Published) (
 // over several slices holds stays so in a copy until its active is heard.
 func (s *Server) ofCopy(p *operate.Published, err error) error {
 	if fault.Is(err, fault.Busy) && !p.Serves(s.Clock()) {
-		return fault.Wrap(fault.Again, "reading.ofCopy", "", err)
+		return fault.E(fault.Again, "reading.ofCopy", "", "an operation that is in the way has not ended in this copy")
 	}
 	return err
 }
