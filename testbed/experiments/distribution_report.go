@@ -39,6 +39,19 @@ func distributionReport(p distributionPlan, t *topology.Topology, rows []distrib
 			"Bytes over the wide area count IP headers, what TCP sends again, and what nodes say to each other meanwhile.",
 			"BitTorrent was not run.",
 		},
-		Tables: []report.Table{table}, Figures: rows,
+		Tables: []report.Table{table}, Plots: []report.Plot{distributionPlot(rows)}, Figures: rows,
 	}
+}
+
+// distributionPlot is how many of the hosts have the file after a time.
+func distributionPlot(rows []distributionRow) report.Plot {
+	p := report.Plot{Name: "hosts", Title: "Hosts that have the file", X: report.Axis{Label: "seconds", FromZero: true}, Y: report.Axis{Label: "hosts", FromZero: true}}
+	for _, r := range rows {
+		line := report.Line{Name: r.Name, X: report.Values{0}, Y: report.Values{0}}
+		for i, ms := range slices.Sorted(slices.Values(r.Read)) {
+			line.X, line.Y = append(line.X, ms/1000, ms/1000), append(line.Y, float64(i), float64(i+1))
+		}
+		p.Lines = append(p.Lines, line)
+	}
+	return p
 }

@@ -1,9 +1,11 @@
 package experiments
 
 import (
+	"slices"
 	"testing"
 
 	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/report"
 	"cartwheel.dev/testbed/topology"
 )
 
@@ -43,6 +45,10 @@ func TestDistribution_ShowsCopiesForEachSite(t *testing.T) {
 	top, err := topology.Find("emulab-5x3", topology.Draw{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	line := distributionReport(p, top, rows).Plots[0].Lines[1]
+	if x, y := (report.Values{0, 12, 12, 14, 14, 20, 20}), (report.Values{0, 0, 1, 1, 2, 2, 3}); !slices.Equal(line.X, x) || !slices.Equal(line.Y, y) {
+		t.Errorf("the plot has %v at %v, want %v at %v", line.Y, line.X, y, x)
 	}
 	want(t, published(t, distributionReport(p, top, rows)), "| one host alone | 1 | 11.0 | 11.0 | 11.0 | 8.40 | 1.05 | direct: 73 |",
 		"| all hosts, .Hotspot/.WholeFile | 3 | 12.0 | 14.0 | 20.0 | 16.8 | 1.05 | WheelFS: 168; BitTorrent: 249 |", "not measured here: WheelFS")
