@@ -34,10 +34,10 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 			r.noteAway(row.Active, false)
 			return err
 		}
-		r.noteAway(row.Active, true)
 		if ctx.Err() != nil {
-			return err
+			return err // its caller was interrupted, which says nothing of the node
 		}
+		r.noteAway(row.Active, true)
 	}
 	var last error
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {

@@ -22,13 +22,9 @@ type Wanted struct {
 	Opening         bool // the active is to know that the object is open here
 }
 
-// publishParts is of how many parts of an eventual read's time one may pass until the
-// active has a file of this client.
-const publishParts = 4
-
 // Fetch reads an object's attributes from its active and learns them.
 func (s *Sender) Fetch(ctx context.Context, o ids.Object, want Wanted) (*pb.Attr, error) {
-	part, over := timeouts.Part(ctx, publishParts)
+	part, over := timeouts.ForOwn(ctx)
 	err := s.opt.Deferred.Publish(part, o)
 	over()
 	if err != nil && !timeouts.Eventual(ctx) {

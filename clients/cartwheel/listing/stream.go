@@ -28,10 +28,6 @@ const (
 	eagerBytes = 2 << 20
 )
 
-// publishParts is of how many parts of an eventual read's time one may pass until the
-// active has this client's own files.
-const publishParts = 4
-
 // page is one page of a listing, with the mark of the question that it answers.
 type page struct {
 	resp *pb.ListResponse
@@ -114,7 +110,7 @@ func (s *stream) wait(ctx context.Context) bool {
 func (s *stream) ask(ctx context.Context, who mount.Caller) (more bool, err error) {
 	ctx, done := timeouts.Within(ctx, s.terms)
 	defer done()
-	part, over := timeouts.Part(ctx, publishParts)
+	part, over := timeouts.ForOwn(ctx)
 	_ = s.r.opt.Publish(part, s.dir) // what is refused is not there
 	over()
 	var resp *pb.ListResponse

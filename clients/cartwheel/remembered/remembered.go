@@ -131,7 +131,7 @@ type Way struct {
 	terms cue.Terms
 }
 
-// To returns the way that a name is part of; nil: none.
+// To returns the way on which the directory of this name lies; nil: it leads to no cue.
 func (t *Table) To(dir ids.Object, name string) *Way {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,14 +142,14 @@ func (t *Table) To(dir ids.Object, name string) *Way {
 	return t.wayLocked(e.Object)
 }
 
-// Over returns the way that a directory is part of; nil: none.
+// Over returns the way on which a directory lies; nil: it leads to no cue.
 func (t *Table) Over(o ids.Object) *Way {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.wayLocked(o)
 }
 
-// wayLocked returns the way that a directory is part of; nil: none; with mu held.
+// wayLocked is Over with mu held.
 func (t *Table) wayLocked(o ids.Object) *Way {
 	terms, led := t.led.get(o)
 	a, kept := t.attrs.get(o)

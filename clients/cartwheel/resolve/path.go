@@ -38,10 +38,6 @@ func (r *Resolver) Warm(ctx context.Context, who mount.Caller, dir ids.Object, p
 	}
 }
 
-// flushParts is of how many parts of an eventual read's time one may pass until the
-// active has this client's own names.
-const flushParts = 4
-
 // resolved is the answer to a Resolve, with what is needed to learn it.
 type resolved struct {
 	resp *pb.ResolveResponse
@@ -56,7 +52,7 @@ type resolved struct {
 // another active, which is to be asked on.
 func (r *Resolver) all(ctx context.Context, who mount.Caller, dir ids.Object, path []string) ([]names.Entry, error) {
 	const op fault.Op = "resolve.all"
-	flush, cancel := timeouts.Part(ctx, flushParts)
+	flush, cancel := timeouts.ForOwn(ctx)
 	r.opt.Deferred.FlushNames(flush)
 	cancel()
 	list := make([][]byte, len(path))

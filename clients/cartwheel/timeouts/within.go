@@ -69,3 +69,10 @@ func Part(ctx context.Context, parts int) (context.Context, context.CancelFunc) 
 	}
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
 }
+
+// ownParts is of how many parts of its time an eventual read gives one to ForOwn.
+const ownParts = 4
+
+// ForOwn bounds how long an eventual read waits until the active has what this client
+// did itself. Other reads wait to the end.
+func ForOwn(ctx context.Context) (context.Context, context.CancelFunc) { return Part(ctx, ownParts) }

@@ -19,8 +19,8 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// line is the way from one server to others: a request after the other, at so many
-// bytes a second, each so late. It implements chunks.Caller.
+// line is the way from one server to others. It carries one request after the other,
+// at rate bytes a second, and each arrives after the delay. It implements chunks.Caller.
 type line struct {
 	to    map[string]*taker
 	rate  int

@@ -1,0 +1,49 @@
+package route_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"cartwheel.dev/clients/route"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/servertest"
+)
+
+// TestEventually_AnActiveThatWasSilentComesLast asks an active that does not answer,
+// and one whose caller gave up. Only the first is passed over afterwards.
+func TestEventually_AnActiveThatWasSilentComesLast(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	cluster := connected(t.Context(), t, c)
+	for name, interrupted := range map[string]bool{"silent": false, "interrupted": true} {
+		r := route.New(cluster, slog.New(slog.DiscardHandler), nil)
+		defer r.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		asked := ""
+		silent := func(ctx context.Context, _ ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+			if interrupted {
+				cancel()
+			}
+			<-ctx.Done()
+			return nil, fault.Wrap(fault.TimedOut, "", "", ctx.Err())
+		}
+		answers := func(who string) route.Attempt {
+			return func(context.Context, ids.Node, ids.Epoch) (*pb.Refusal, error) { asked = who; return nil, nil }
+		}
+		if err := r.Eventually(ctx, ids.RootSlice, silent, answers("another member")); (err != nil) != interrupted {
+			t.Errorf("%s: got %v", name, err)
+		}
+		cancel()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		if err := r.Eventually(ctx, ids.RootSlice, answers("the active"), answers("another member")); err != nil {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+		cancel()
+		if want := map[bool]string{true: "the active", false: "another member"}[interrupted]; asked != want {
+			t.Errorf("%s: afterwards %s was asked, want %s", name, asked, want)
+		}
+	}
+}
