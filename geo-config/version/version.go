@@ -19,8 +19,12 @@ const (
 	// asks each node whose program knows this level, without waiting for the
 	// cluster.
 	SharedReads = 3
+	// SideLogs has nodes take writes below .EventualConsistency while the active is
+	// away. A client sends them to each node whose program knows this level, and an
+	// active that knows it merges them, without waiting for the cluster.
+	SideLogs = 4
 	// Feature is the highest level that this program knows.
-	Feature = SharedReads
+	Feature = SideLogs
 )
 
 // set is what the build says; empty: it said nothing.

@@ -43,6 +43,7 @@ type batch struct {
 
 	chunks  map[chunk.Address][]byte
 	inline  []Chunk
+	needs   []byte // of a merge, which may name chunks
 	touched []Touch
 	touches map[touching]int // in touched
 	made    map[ids.Object]*pb.Create
@@ -227,6 +228,7 @@ func (b *batch) take(o *pb.Operation) error {
 	}
 	b.add(t.mutations)
 	b.keep(t.inline)
+	b.needs = append(b.needs, t.needs...)
 	b.touch(t.touched)
 	b.seen += len(t.mutations)
 	b.state, b.counts = t.state, b.counts || t.stateDirty

@@ -101,7 +101,7 @@ func (t *txn) createNameless(op *pb.Create) error {
 
 // openExisting answers a create that found the name taken.
 func (t *txn) openExisting(op *pb.Create, body []byte, d *loaded, e Entry) error {
-	if op.Exclusive || op.Object != 0 || op.Mode&TypeMask != TypeRegular {
+	if op.Exclusive || op.Object != 0 && !t.c.Side || op.Mode&TypeMask != TypeRegular {
 		return refusal(fault.Exists)
 	}
 	t.result.Existed, t.result.Creation = true, e.Creation

@@ -15,6 +15,9 @@ func Evaluate(v View, n Nodes, c Context, op *pb.Operation, body []byte) Outcome
 	if op.GetBatch() != nil {
 		return evaluateBatch(v, n, &c, op, body)
 	}
+	if op.GetMerge() != nil {
+		return evaluateMerge(v, n, c, op.GetMerge(), body)
+	}
 	t := txn{view: v, nodes: n, c: &c, now: op.TimeNs}
 	return t.run(op, body)
 }

@@ -20,7 +20,7 @@ const usedBlock = 256
 // give gives a client object numbers. Closed slices give none, and where there
 // are no more, none come: neither fails the create that asked beside.
 func (t numbers) give(reserve uint32) {
-	count := min(uint64(reserve), MaxReserve, clientNumbers-t.state.Given)
+	count := min(uint64(reserve), MaxReserve, sideNumbers-clientNumbers-t.state.Given)
 	if count == 0 || t.c.Closed || t.wide || t.part || t.c.Client == 0 {
 		return
 	}
@@ -34,7 +34,8 @@ func (t numbers) give(reserve uint32) {
 // taken once: one whose object is gone is Stale. A slice that closed meanwhile
 // takes it still: the client's program was told that the file is made.
 func (t numbers) given(o ids.Object) (ids.Object, error) {
-	if o.Slice() != t.c.Slice || o.Number() < clientNumbers || o.Number()-clientNumbers >= t.state.Given {
+	chosen := t.c.Side && o.Number() >= sideNumbers
+	if o.Slice() != t.c.Slice || o.Number() < clientNumbers || !chosen && o.Number()-clientNumbers >= t.state.Given {
 		return 0, refusal(fault.Invalid)
 	}
 	n, err := readInode(t.view, o)

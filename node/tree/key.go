@@ -28,6 +28,8 @@ const (
 	keyNamed  = 'k' // object of another slice named here -> directory, time
 	keyFence  = 'f' // object of another slice never to be named here -> time
 	keyUsed   = 'g' // block of given numbers -> which objects are gone
+
+	keyConflict = 'm' // time, index -> what a merge kept beside what won
 )
 
 // Versioned reports whether a key is kept with its history.

@@ -74,6 +74,10 @@ func Format(c Context, cues *pb.Cues, now int64) []Mutation {
 // active; those that are not used are lost.
 const clientNumbers = 1 << (ids.NumberBits - 1)
 
+// sideNumbers is where the object numbers begin that side logs choose at random, for
+// what is made while the active is away.
+const sideNumbers = clientNumbers + clientNumbers/2
+
 // numbers gives the objects of a slice their numbers.
 type numbers struct{ *txn }
 

@@ -73,6 +73,8 @@ type Context struct {
 	OnlyMade bool
 	// Closed slices take no new objects.
 	Closed bool
+	// Side says that objects are made with numbers that a side log chose.
+	Side bool
 }
 
 // Holder is a client that has an object open.

@@ -37,6 +37,13 @@ const (
 	Page wire.Method = 23
 	// Files goes by class Chunk; body of the answer: content.
 	Files wire.Method = 24
+	// Side is Operate for a node that keeps a side log of the slice: it answers with
+	// what is so at this side of a cut, and merges later. Its Result has the kind
+	// TimedOut for what only the slice's active does.
+	Side wire.Method = 25
+	// SideCopy is SideCopyRequest: what a node keeps in a side log, for another node
+	// that has a copy of the slice.
+	SideCopy wire.Method = 26
 )
 
 // Content; class Chunk, except that small Range calls go by Operation.
@@ -55,6 +62,7 @@ const (
 	HandOver   wire.Method = 51
 	DropCaches wire.Method = 52
 	Net        wire.Method = 53 // NetRequest: the node's coordinate and distances
+	Conflicts  wire.Method = 54 // ConflictsRequest: what merges of side logs kept beside what won
 )
 
 // Between nodes.

@@ -35,7 +35,8 @@ func TestNames_ListsWhatAnOperationNamesByID(t *testing.T) {
 			{Op: &pb.Operation_Create{Create: &pb.Create{Dir: 1, Object: 9}}}, {Op: &pb.Operation_Create{Create: &pb.Create{Dir: 9, Object: 4}}},
 			{Op: &pb.Operation_Batch{Batch: &pb.Batch{Operations: []*pb.Operation{{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: 9}}}}}}},
 			nil, {Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: 2, NewDir: 9}}}}}}}, []uint64{1, 4, 2}},
-		"none": {&pb.Operation{}, nil},
+		"merge": {&pb.Operation{Op: &pb.Operation_Merge{Merge: &pb.Merge{Object: 9, Name: &pb.Named{Dir: 9}}}}, nil},
+		"none":  {&pb.Operation{}, nil},
 	} {
 		if got := method.Names(c.operation); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", field, got, c.want)

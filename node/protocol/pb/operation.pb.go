@@ -98,6 +98,9 @@ type OperateRequest struct {
 	Unsent        bool                   `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // no earlier attempt of this operation can have been run and none below it is awaited: an expired registration may be made again
 	Asks          []byte                 `protobuf:"bytes,13,opt,name=asks,proto3" json:"asks,omitempty"`                          // beside a step, from nodes: as FactsRequest has them, to be answered from the state behind it
 	Tickets       []*Ticket              `protobuf:"bytes,14,rep,name=tickets,proto3" json:"tickets,omitempty"`                    // of the objects and directories that the operation names
+	Trusted       bool                   `protobuf:"varint,16,opt,name=trusted,proto3" json:"trusted,omitempty"`                   // of method Side, from a node: the client is a trusted host
+	User          string                 `protobuf:"bytes,17,opt,name=user,proto3" json:"user,omitempty"`                          // and who the client is
+	ValidNs       uint64                 `protobuf:"varint,18,opt,name=valid_ns,json=validNs,proto3" json:"valid_ns,omitempty"`    // the caller does without it so long after hlc: a node that gets it later refuses it. 0: it stays valid
 	AgeNs         uint64                 `protobuf:"varint,15,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`          // since its first attempt was sent, at least 1; 0: not known. A registration lasts longer than a young operation is old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -229,6 +232,27 @@ func (x *OperateRequest) GetTickets() []*Ticket {
 		return x.Tickets
 	}
 	return nil
+}
+
+func (x *OperateRequest) GetTrusted() bool {
+	if x != nil {
+		return x.Trusted
+	}
+	return false
+}
+
+func (x *OperateRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *OperateRequest) GetValidNs() uint64 {
+	if x != nil {
+		return x.ValidNs
+	}
+	return 0
 }
 
 func (x *OperateRequest) GetAgeNs() uint64 {
@@ -425,6 +449,7 @@ type Operation struct {
 	//	*Operation_Reap
 	//	*Operation_GrantRange
 	//	*Operation_Batch
+	//	*Operation_Merge
 	Op            isOperation_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -600,6 +625,15 @@ func (x *Operation) GetBatch() *Batch {
 	return nil
 }
 
+func (x *Operation) GetMerge() *Merge {
+	if x != nil {
+		if x, ok := x.Op.(*Operation_Merge); ok {
+			return x.Merge
+		}
+	}
+	return nil
+}
+
 type isOperation_Op interface {
 	isOperation_Op()
 }
@@ -660,6 +694,10 @@ type Operation_Batch struct {
 	Batch *Batch `protobuf:"bytes,15,opt,name=batch,proto3,oneof"`
 }
 
+type Operation_Merge struct {
+	Merge *Merge `protobuf:"bytes,16,opt,name=merge,proto3,oneof"` // of a side log, from a node, never from a client
+}
+
 func (*Operation_Create) isOperation_Op() {}
 
 func (*Operation_MakeObject) isOperation_Op() {}
@@ -687,6 +725,8 @@ func (*Operation_Reap) isOperation_Op() {}
 func (*Operation_GrantRange) isOperation_Op() {}
 
 func (*Operation_Batch) isOperation_Op() {}
+
+func (*Operation_Merge) isOperation_Op() {}
 
 // Operations of one client on one slice, in its order, that become true in one
 // entry. Each is a Create with an object ID, an Unlink, a Rename, a Link, a
@@ -2052,6 +2092,445 @@ func (x *FactsResponse) GetKind() uint32 {
 	return 0
 }
 
+// What a side log did to one object, for the active of its slice: a comparison of
+// three states, the one that the side began from, the side's, and the active's own.
+// Sent again, it changes nothing more. Bytes of content are in the body.
+type Merge struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
+	Fresh         bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"`                                // made at the side
+	Attr          *Attr                  `protobuf:"bytes,3,opt,name=attr,proto3" json:"attr,omitempty"`                                   // the side's record, without content; none where it is gone there
+	Xattrs        []*Xattr               `protobuf:"bytes,4,rep,name=xattrs,proto3" json:"xattrs,omitempty"`                               // all that the side has, where changed is set
+	BaseVersion   uint64                 `protobuf:"varint,5,opt,name=base_version,json=baseVersion,proto3" json:"base_version,omitempty"` // that the side's writes began from
+	Wrote         bool                   `protobuf:"varint,6,opt,name=wrote,proto3" json:"wrote,omitempty"`                                // content was written at the side
+	Changed       bool                   `protobuf:"varint,7,opt,name=changed,proto3" json:"changed,omitempty"`                            // owner, mode or extended attributes were changed there
+	Content       *Commit                `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`                             // all of the side's content, where it wrote
+	Lost          []*Named               `protobuf:"bytes,9,rep,name=lost,proto3" json:"lost,omitempty"`                                   // names that the side took away
+	Gained        []*Named               `protobuf:"bytes,10,rep,name=gained,proto3" json:"gained,omitempty"`                              // names that the side gave
+	Name          *Named                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`                                  // one that the side has for it; none where it has none
+	AtNs          int64                  `protobuf:"fixed64,12,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`                    // when the side changed it last
+	Node          string                 `protobuf:"bytes,13,opt,name=node,proto3" json:"node,omitempty"`                                  // that kept the side log
+	Above         []*Way                 `protobuf:"bytes,14,rep,name=above,proto3" json:"above,omitempty"`                                // of the directories that are named
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Merge) Reset() {
+	*x = Merge{}
+	mi := &file_operation_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Merge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Merge) ProtoMessage() {}
+
+func (x *Merge) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Merge.ProtoReflect.Descriptor instead.
+func (*Merge) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Merge) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *Merge) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
+}
+
+func (x *Merge) GetAttr() *Attr {
+	if x != nil {
+		return x.Attr
+	}
+	return nil
+}
+
+func (x *Merge) GetXattrs() []*Xattr {
+	if x != nil {
+		return x.Xattrs
+	}
+	return nil
+}
+
+func (x *Merge) GetBaseVersion() uint64 {
+	if x != nil {
+		return x.BaseVersion
+	}
+	return 0
+}
+
+func (x *Merge) GetWrote() bool {
+	if x != nil {
+		return x.Wrote
+	}
+	return false
+}
+
+func (x *Merge) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *Merge) GetContent() *Commit {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *Merge) GetLost() []*Named {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+func (x *Merge) GetGained() []*Named {
+	if x != nil {
+		return x.Gained
+	}
+	return nil
+}
+
+func (x *Merge) GetName() *Named {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Merge) GetAtNs() int64 {
+	if x != nil {
+		return x.AtNs
+	}
+	return 0
+}
+
+func (x *Merge) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Merge) GetAbove() []*Way {
+	if x != nil {
+		return x.Above
+	}
+	return nil
+}
+
+// Where a directory is at the side: its own name, that of its parent, and so on
+// within the slice.
+type Way struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dir           uint64                 `protobuf:"fixed64,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	Up            []*Named               `protobuf:"bytes,2,rep,name=up,proto3" json:"up,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Way) Reset() {
+	*x = Way{}
+	mi := &file_operation_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Way) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Way) ProtoMessage() {}
+
+func (x *Way) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Way.ProtoReflect.Descriptor instead.
+func (*Way) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Way) GetDir() uint64 {
+	if x != nil {
+		return x.Dir
+	}
+	return 0
+}
+
+func (x *Way) GetUp() []*Named {
+	if x != nil {
+		return x.Up
+	}
+	return nil
+}
+
+// What a node did for a side log, for another node with a copy of the slice.
+type SideCopyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"` // of the side log
+	Changes       []*SideChange          `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	Serial        uint64                 `protobuf:"varint,5,opt,name=serial,proto3" json:"serial,omitempty"` // of the operation of which the changes are
+	Ends          bool                   `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"`     // all of it was merged: nothing is to be kept
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SideCopyRequest) Reset() {
+	*x = SideCopyRequest{}
+	mi := &file_operation_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SideCopyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SideCopyRequest) ProtoMessage() {}
+
+func (x *SideCopyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SideCopyRequest.ProtoReflect.Descriptor instead.
+func (*SideCopyRequest) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SideCopyRequest) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *SideCopyRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *SideCopyRequest) GetChanges() []*SideChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *SideCopyRequest) GetSerial() uint64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *SideCopyRequest) GetEnds() bool {
+	if x != nil {
+		return x.Ends
+	}
+	return false
+}
+
+type SideChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Kept          []byte                 `protobuf:"bytes,2,opt,name=kept,proto3" json:"kept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SideChange) Reset() {
+	*x = SideChange{}
+	mi := &file_operation_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SideChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SideChange) ProtoMessage() {}
+
+func (x *SideChange) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SideChange.ProtoReflect.Descriptor instead.
+func (*SideChange) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SideChange) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *SideChange) GetKept() []byte {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+type SideCopyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SideCopyResponse) Reset() {
+	*x = SideCopyResponse{}
+	mi := &file_operation_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SideCopyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SideCopyResponse) ProtoMessage() {}
+
+func (x *SideCopyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SideCopyResponse.ProtoReflect.Descriptor instead.
+func (*SideCopyResponse) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{23}
+}
+
+// A name, and what the side found there when it gave it to another object.
+type Named struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Dir             uint64                 `protobuf:"fixed64,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	Name            []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Replaced        uint64                 `protobuf:"fixed64,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	ReplacedVersion uint64                 `protobuf:"varint,4,opt,name=replaced_version,json=replacedVersion,proto3" json:"replaced_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Named) Reset() {
+	*x = Named{}
+	mi := &file_operation_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Named) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Named) ProtoMessage() {}
+
+func (x *Named) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Named.ProtoReflect.Descriptor instead.
+func (*Named) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Named) GetDir() uint64 {
+	if x != nil {
+		return x.Dir
+	}
+	return 0
+}
+
+func (x *Named) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Named) GetReplaced() uint64 {
+	if x != nil {
+		return x.Replaced
+	}
+	return 0
+}
+
+func (x *Named) GetReplacedVersion() uint64 {
+	if x != nil {
+		return x.ReplacedVersion
+	}
+	return 0
+}
+
 type GrantRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -2063,7 +2542,7 @@ type GrantRange struct {
 
 func (x *GrantRange) Reset() {
 	*x = GrantRange{}
-	mi := &file_operation_proto_msgTypes[19]
+	mi := &file_operation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2554,7 @@ func (x *GrantRange) String() string {
 func (*GrantRange) ProtoMessage() {}
 
 func (x *GrantRange) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[19]
+	mi := &file_operation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2567,7 @@ func (x *GrantRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantRange.ProtoReflect.Descriptor instead.
 func (*GrantRange) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{19}
+	return file_operation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GrantRange) GetNode() string {
@@ -2134,7 +2613,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_operation_proto_msgTypes[20]
+	mi := &file_operation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2146,7 +2625,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[20]
+	mi := &file_operation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2159,7 +2638,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{20}
+	return file_operation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Result) GetKind() uint32 {
@@ -2264,7 +2743,7 @@ var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
 	"\n" +
-	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xcd\x03\n" +
+	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\x96\x04\n" +
 	"\x0eOperateRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -2281,7 +2760,10 @@ const file_operation_proto_rawDesc = "" +
 	"\tin_flight\x18\v \x01(\bR\binFlight\x12\x16\n" +
 	"\x06unsent\x18\f \x01(\bR\x06unsent\x12\x12\n" +
 	"\x04asks\x18\r \x01(\fR\x04asks\x12.\n" +
-	"\atickets\x18\x0e \x03(\v2\x14.cartwheel.v1.TicketR\atickets\x12\x15\n" +
+	"\atickets\x18\x0e \x03(\v2\x14.cartwheel.v1.TicketR\atickets\x12\x18\n" +
+	"\atrusted\x18\x10 \x01(\bR\atrusted\x12\x12\n" +
+	"\x04user\x18\x11 \x01(\tR\x04user\x12\x19\n" +
+	"\bvalid_ns\x18\x12 \x01(\x04R\avalidNs\x12\x15\n" +
 	"\x06age_ns\x18\x0f \x01(\x04R\x05ageNs\"\xa1\x02\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
@@ -2296,7 +2778,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x05sites\x18\x02 \x03(\tR\x05sites\x12\x16\n" +
 	"\x06serial\x18\x03 \x01(\x04R\x06serial\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\xdb\x05\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\x88\x06\n" +
 	"\tOperation\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x10R\x06timeNs\x12.\n" +
 	"\x06create\x18\x02 \x01(\v2\x14.cartwheel.v1.CreateH\x00R\x06create\x12;\n" +
@@ -2315,7 +2797,8 @@ const file_operation_proto_rawDesc = "" +
 	"\x04reap\x18\r \x01(\v2\x12.cartwheel.v1.ReapH\x00R\x04reap\x12;\n" +
 	"\vgrant_range\x18\x0e \x01(\v2\x18.cartwheel.v1.GrantRangeH\x00R\n" +
 	"grantRange\x12+\n" +
-	"\x05batch\x18\x0f \x01(\v2\x13.cartwheel.v1.BatchH\x00R\x05batchB\x04\n" +
+	"\x05batch\x18\x0f \x01(\v2\x13.cartwheel.v1.BatchH\x00R\x05batch\x12+\n" +
+	"\x05merge\x18\x10 \x01(\v2\x13.cartwheel.v1.MergeH\x00R\x05mergeB\x04\n" +
 	"\x02op\"Z\n" +
 	"\x05Batch\x127\n" +
 	"\n" +
@@ -2460,7 +2943,42 @@ const file_operation_proto_rawDesc = "" +
 	"\rFactsResponse\x12\x14\n" +
 	"\x05facts\x18\x01 \x01(\fR\x05facts\x12\x10\n" +
 	"\x03hlc\x18\x02 \x01(\x06R\x03hlc\x12\x12\n" +
-	"\x04kind\x18\x03 \x01(\rR\x04kind\"L\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\"\xde\x03\n" +
+	"\x05Merge\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x14\n" +
+	"\x05fresh\x18\x02 \x01(\bR\x05fresh\x12&\n" +
+	"\x04attr\x18\x03 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
+	"\x06xattrs\x18\x04 \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\x12!\n" +
+	"\fbase_version\x18\x05 \x01(\x04R\vbaseVersion\x12\x14\n" +
+	"\x05wrote\x18\x06 \x01(\bR\x05wrote\x12\x18\n" +
+	"\achanged\x18\a \x01(\bR\achanged\x12.\n" +
+	"\acontent\x18\b \x01(\v2\x14.cartwheel.v1.CommitR\acontent\x12'\n" +
+	"\x04lost\x18\t \x03(\v2\x13.cartwheel.v1.NamedR\x04lost\x12+\n" +
+	"\x06gained\x18\n" +
+	" \x03(\v2\x13.cartwheel.v1.NamedR\x06gained\x12'\n" +
+	"\x04name\x18\v \x01(\v2\x13.cartwheel.v1.NamedR\x04name\x12\x13\n" +
+	"\x05at_ns\x18\f \x01(\x10R\x04atNs\x12\x12\n" +
+	"\x04node\x18\r \x01(\tR\x04node\x12'\n" +
+	"\x05above\x18\x0e \x03(\v2\x11.cartwheel.v1.WayR\x05above\"<\n" +
+	"\x03Way\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12#\n" +
+	"\x02up\x18\x02 \x03(\v2\x13.cartwheel.v1.NamedR\x02up\"\x9d\x01\n" +
+	"\x0fSideCopyRequest\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x122\n" +
+	"\achanges\x18\x03 \x03(\v2\x18.cartwheel.v1.SideChangeR\achanges\x12\x16\n" +
+	"\x06serial\x18\x05 \x01(\x04R\x06serial\x12\x12\n" +
+	"\x04ends\x18\x04 \x01(\bR\x04ends\"2\n" +
+	"\n" +
+	"SideChange\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
+	"\x04kept\x18\x02 \x01(\fR\x04kept\"\x12\n" +
+	"\x10SideCopyResponse\"t\n" +
+	"\x05Named\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\x12\x1a\n" +
+	"\breplaced\x18\x03 \x01(\x06R\breplaced\x12)\n" +
+	"\x10replaced_version\x18\x04 \x01(\x04R\x0freplacedVersion\"L\n" +
 	"\n" +
 	"GrantRange\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
@@ -2496,50 +3014,56 @@ func file_operation_proto_rawDescGZIP() []byte {
 }
 
 var file_operation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_operation_proto_goTypes = []any{
-	(Step_Phase)(0),         // 0: cartwheel.v1.Step.Phase
-	(*OperateRequest)(nil),  // 1: cartwheel.v1.OperateRequest
-	(*OperateResponse)(nil), // 2: cartwheel.v1.OperateResponse
-	(*Receipt)(nil),         // 3: cartwheel.v1.Receipt
-	(*Operation)(nil),       // 4: cartwheel.v1.Operation
-	(*Batch)(nil),           // 5: cartwheel.v1.Batch
-	(*Create)(nil),          // 6: cartwheel.v1.Create
-	(*MakeObject)(nil),      // 7: cartwheel.v1.MakeObject
-	(*LinkName)(nil),        // 8: cartwheel.v1.LinkName
-	(*Unlink)(nil),          // 9: cartwheel.v1.Unlink
-	(*Rename)(nil),          // 10: cartwheel.v1.Rename
-	(*Link)(nil),            // 11: cartwheel.v1.Link
-	(*SetAttr)(nil),         // 12: cartwheel.v1.SetAttr
-	(*SetXattr)(nil),        // 13: cartwheel.v1.SetXattr
-	(*Commit)(nil),          // 14: cartwheel.v1.Commit
-	(*Hold)(nil),            // 15: cartwheel.v1.Hold
-	(*Step)(nil),            // 16: cartwheel.v1.Step
-	(*Reap)(nil),            // 17: cartwheel.v1.Reap
-	(*FactsRequest)(nil),    // 18: cartwheel.v1.FactsRequest
-	(*FactsResponse)(nil),   // 19: cartwheel.v1.FactsResponse
-	(*GrantRange)(nil),      // 20: cartwheel.v1.GrantRange
-	(*Result)(nil),          // 21: cartwheel.v1.Result
-	(*Principal)(nil),       // 22: cartwheel.v1.Principal
-	(*Ticket)(nil),          // 23: cartwheel.v1.Ticket
-	(*Grant)(nil),           // 24: cartwheel.v1.Grant
-	(*Spent)(nil),           // 25: cartwheel.v1.Spent
-	(*Refusal)(nil),         // 26: cartwheel.v1.Refusal
-	(*Cues)(nil),            // 27: cartwheel.v1.Cues
-	(*Content)(nil),         // 28: cartwheel.v1.Content
-	(*Xattr)(nil),           // 29: cartwheel.v1.Xattr
-	(*Extent)(nil),          // 30: cartwheel.v1.Extent
-	(*Attr)(nil),            // 31: cartwheel.v1.Attr
+	(Step_Phase)(0),          // 0: cartwheel.v1.Step.Phase
+	(*OperateRequest)(nil),   // 1: cartwheel.v1.OperateRequest
+	(*OperateResponse)(nil),  // 2: cartwheel.v1.OperateResponse
+	(*Receipt)(nil),          // 3: cartwheel.v1.Receipt
+	(*Operation)(nil),        // 4: cartwheel.v1.Operation
+	(*Batch)(nil),            // 5: cartwheel.v1.Batch
+	(*Create)(nil),           // 6: cartwheel.v1.Create
+	(*MakeObject)(nil),       // 7: cartwheel.v1.MakeObject
+	(*LinkName)(nil),         // 8: cartwheel.v1.LinkName
+	(*Unlink)(nil),           // 9: cartwheel.v1.Unlink
+	(*Rename)(nil),           // 10: cartwheel.v1.Rename
+	(*Link)(nil),             // 11: cartwheel.v1.Link
+	(*SetAttr)(nil),          // 12: cartwheel.v1.SetAttr
+	(*SetXattr)(nil),         // 13: cartwheel.v1.SetXattr
+	(*Commit)(nil),           // 14: cartwheel.v1.Commit
+	(*Hold)(nil),             // 15: cartwheel.v1.Hold
+	(*Step)(nil),             // 16: cartwheel.v1.Step
+	(*Reap)(nil),             // 17: cartwheel.v1.Reap
+	(*FactsRequest)(nil),     // 18: cartwheel.v1.FactsRequest
+	(*FactsResponse)(nil),    // 19: cartwheel.v1.FactsResponse
+	(*Merge)(nil),            // 20: cartwheel.v1.Merge
+	(*Way)(nil),              // 21: cartwheel.v1.Way
+	(*SideCopyRequest)(nil),  // 22: cartwheel.v1.SideCopyRequest
+	(*SideChange)(nil),       // 23: cartwheel.v1.SideChange
+	(*SideCopyResponse)(nil), // 24: cartwheel.v1.SideCopyResponse
+	(*Named)(nil),            // 25: cartwheel.v1.Named
+	(*GrantRange)(nil),       // 26: cartwheel.v1.GrantRange
+	(*Result)(nil),           // 27: cartwheel.v1.Result
+	(*Principal)(nil),        // 28: cartwheel.v1.Principal
+	(*Ticket)(nil),           // 29: cartwheel.v1.Ticket
+	(*Grant)(nil),            // 30: cartwheel.v1.Grant
+	(*Spent)(nil),            // 31: cartwheel.v1.Spent
+	(*Refusal)(nil),          // 32: cartwheel.v1.Refusal
+	(*Cues)(nil),             // 33: cartwheel.v1.Cues
+	(*Content)(nil),          // 34: cartwheel.v1.Content
+	(*Xattr)(nil),            // 35: cartwheel.v1.Xattr
+	(*Extent)(nil),           // 36: cartwheel.v1.Extent
+	(*Attr)(nil),             // 37: cartwheel.v1.Attr
 }
 var file_operation_proto_depIdxs = []int32{
-	22, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
+	28, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
 	4,  // 1: cartwheel.v1.OperateRequest.operation:type_name -> cartwheel.v1.Operation
-	23, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
-	21, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
-	24, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
+	29, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
+	27, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
+	30, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
 	3,  // 5: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
-	25, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
-	26, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
+	31, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
+	32, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
 	6,  // 8: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
 	7,  // 9: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
 	8,  // 10: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
@@ -2552,25 +3076,35 @@ var file_operation_proto_depIdxs = []int32{
 	15, // 17: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
 	16, // 18: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
 	17, // 19: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
-	20, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
+	26, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
 	5,  // 21: cartwheel.v1.Operation.batch:type_name -> cartwheel.v1.Batch
-	4,  // 22: cartwheel.v1.Batch.operations:type_name -> cartwheel.v1.Operation
-	27, // 23: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
-	28, // 24: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	14, // 25: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
-	27, // 26: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	29, // 27: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	30, // 28: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 29: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	31, // 30: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	31, // 31: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	31, // 32: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	21, // 33: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	20, // 22: cartwheel.v1.Operation.merge:type_name -> cartwheel.v1.Merge
+	4,  // 23: cartwheel.v1.Batch.operations:type_name -> cartwheel.v1.Operation
+	33, // 24: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
+	34, // 25: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
+	14, // 26: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
+	33, // 27: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	35, // 28: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	36, // 29: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 30: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	37, // 31: cartwheel.v1.Merge.attr:type_name -> cartwheel.v1.Attr
+	35, // 32: cartwheel.v1.Merge.xattrs:type_name -> cartwheel.v1.Xattr
+	14, // 33: cartwheel.v1.Merge.content:type_name -> cartwheel.v1.Commit
+	25, // 34: cartwheel.v1.Merge.lost:type_name -> cartwheel.v1.Named
+	25, // 35: cartwheel.v1.Merge.gained:type_name -> cartwheel.v1.Named
+	25, // 36: cartwheel.v1.Merge.name:type_name -> cartwheel.v1.Named
+	21, // 37: cartwheel.v1.Merge.above:type_name -> cartwheel.v1.Way
+	25, // 38: cartwheel.v1.Way.up:type_name -> cartwheel.v1.Named
+	23, // 39: cartwheel.v1.SideCopyRequest.changes:type_name -> cartwheel.v1.SideChange
+	37, // 40: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	37, // 41: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	37, // 42: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	27, // 43: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }
@@ -2594,6 +3128,7 @@ func file_operation_proto_init() {
 		(*Operation_Reap)(nil),
 		(*Operation_GrantRange)(nil),
 		(*Operation_Batch)(nil),
+		(*Operation_Merge)(nil),
 	}
 	file_operation_proto_msgTypes[11].OneofWrappers = []any{}
 	file_operation_proto_msgTypes[13].OneofWrappers = []any{}
@@ -2603,7 +3138,7 @@ func file_operation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_operation_proto_rawDesc), len(file_operation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1367,6 +1367,283 @@ func (x *RowsResponse) GetCluster() string {
 	return ""
 }
 
+// What a merge kept beside what won, for whoever asks.
+type Conflict struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"` // that has the name
+	Dir           uint64                 `protobuf:"fixed64,2,opt,name=dir,proto3" json:"dir,omitempty"`
+	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Kept          uint64                 `protobuf:"fixed64,4,opt,name=kept,proto3" json:"kept,omitempty"`                       // the object that lost it; 0 where nothing had to be kept
+	KeptName      []byte                 `protobuf:"bytes,5,opt,name=kept_name,json=keptName,proto3" json:"kept_name,omitempty"` // in the same directory
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	AtNs          int64                  `protobuf:"fixed64,7,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"` // when the side changed it
+	MergedNs      int64                  `protobuf:"fixed64,8,opt,name=merged_ns,json=mergedNs,proto3" json:"merged_ns,omitempty"`
+	Node          string                 `protobuf:"bytes,9,opt,name=node,proto3" json:"node,omitempty"` // that kept the side log
+	Slice         uint32                 `protobuf:"varint,10,opt,name=slice,proto3" json:"slice,omitempty"`
+	Path          string                 `protobuf:"bytes,11,opt,name=path,proto3" json:"path,omitempty"` // of the directory; it begins with … where that is in another slice
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Conflict) Reset() {
+	*x = Conflict{}
+	mi := &file_read_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Conflict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Conflict) ProtoMessage() {}
+
+func (x *Conflict) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
+func (*Conflict) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Conflict) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *Conflict) GetDir() uint64 {
+	if x != nil {
+		return x.Dir
+	}
+	return 0
+}
+
+func (x *Conflict) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Conflict) GetKept() uint64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
+func (x *Conflict) GetKeptName() []byte {
+	if x != nil {
+		return x.KeptName
+	}
+	return nil
+}
+
+func (x *Conflict) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Conflict) GetAtNs() int64 {
+	if x != nil {
+		return x.AtNs
+	}
+	return 0
+}
+
+func (x *Conflict) GetMergedNs() int64 {
+	if x != nil {
+		return x.MergedNs
+	}
+	return 0
+}
+
+func (x *Conflict) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Conflict) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Conflict) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+// What merges of side logs kept in the slices that the node acts for, the oldest
+// first, and what waits at the node to be merged. For administrators, trusted hosts
+// and nodes.
+type ConflictsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConflictsRequest) Reset() {
+	*x = ConflictsRequest{}
+	mi := &file_read_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConflictsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConflictsRequest) ProtoMessage() {}
+
+func (x *ConflictsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConflictsRequest.ProtoReflect.Descriptor instead.
+func (*ConflictsRequest) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{19}
+}
+
+type ConflictsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Conflicts     []*Conflict            `protobuf:"bytes,1,rep,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Waiting       []*Waiting             `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConflictsResponse) Reset() {
+	*x = ConflictsResponse{}
+	mi := &file_read_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConflictsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConflictsResponse) ProtoMessage() {}
+
+func (x *ConflictsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConflictsResponse.ProtoReflect.Descriptor instead.
+func (*ConflictsResponse) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ConflictsResponse) GetConflicts() []*Conflict {
+	if x != nil {
+		return x.Conflicts
+	}
+	return nil
+}
+
+func (x *ConflictsResponse) GetWaiting() []*Waiting {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+// A side log that is not merged yet.
+type Waiting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Objects       uint32                 `protobuf:"varint,2,opt,name=objects,proto3" json:"objects,omitempty"`                // that it changes
+	WaitsNs       int64                  `protobuf:"varint,3,opt,name=waits_ns,json=waitsNs,proto3" json:"waits_ns,omitempty"` // since its first change, or since the node started
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Waiting) Reset() {
+	*x = Waiting{}
+	mi := &file_read_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Waiting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Waiting) ProtoMessage() {}
+
+func (x *Waiting) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
+func (*Waiting) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Waiting) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Waiting) GetObjects() uint32 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
+func (x *Waiting) GetWaitsNs() int64 {
+	if x != nil {
+		return x.WaitsNs
+	}
+	return 0
+}
+
 type ResolveResponse_Step struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attr          *Attr                  `protobuf:"bytes,1,opt,name=attr,proto3" json:"attr,omitempty"` // absent: the name does not exist (kind NotFound), walk ends; the grant makes it a negative entry
@@ -1380,7 +1657,7 @@ type ResolveResponse_Step struct {
 
 func (x *ResolveResponse_Step) Reset() {
 	*x = ResolveResponse_Step{}
-	mi := &file_read_proto_msgTypes[18]
+	mi := &file_read_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1669,7 @@ func (x *ResolveResponse_Step) String() string {
 func (*ResolveResponse_Step) ProtoMessage() {}
 
 func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[18]
+	mi := &file_read_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1730,7 @@ type FilesResponse_File struct {
 
 func (x *FilesResponse_File) Reset() {
 	*x = FilesResponse_File{}
-	mi := &file_read_proto_msgTypes[19]
+	mi := &file_read_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1742,7 @@ func (x *FilesResponse_File) String() string {
 func (*FilesResponse_File) ProtoMessage() {}
 
 func (x *FilesResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[19]
+	mi := &file_read_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1897,28 @@ const file_read_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\fR\x05nodes\x12\x14\n" +
 	"\x05sites\x18\x03 \x03(\fR\x05sites\x12\x1a\n" +
 	"\brevision\x18\x04 \x01(\x04R\brevision\x12\x18\n" +
-	"\acluster\x18\x05 \x01(\tR\aclusterB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
+	"\acluster\x18\x05 \x01(\tR\acluster\"\x81\x02\n" +
+	"\bConflict\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x10\n" +
+	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\x12\x12\n" +
+	"\x04kept\x18\x04 \x01(\x06R\x04kept\x12\x1b\n" +
+	"\tkept_name\x18\x05 \x01(\fR\bkeptName\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x13\n" +
+	"\x05at_ns\x18\a \x01(\x10R\x04atNs\x12\x1b\n" +
+	"\tmerged_ns\x18\b \x01(\x10R\bmergedNs\x12\x12\n" +
+	"\x04node\x18\t \x01(\tR\x04node\x12\x14\n" +
+	"\x05slice\x18\n" +
+	" \x01(\rR\x05slice\x12\x12\n" +
+	"\x04path\x18\v \x01(\tR\x04path\"\x12\n" +
+	"\x10ConflictsRequest\"z\n" +
+	"\x11ConflictsResponse\x124\n" +
+	"\tconflicts\x18\x01 \x03(\v2\x16.cartwheel.v1.ConflictR\tconflicts\x12/\n" +
+	"\awaiting\x18\x02 \x03(\v2\x15.cartwheel.v1.WaitingR\awaiting\"T\n" +
+	"\aWaiting\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x18\n" +
+	"\aobjects\x18\x02 \x01(\rR\aobjects\x12\x19\n" +
+	"\bwaits_ns\x18\x03 \x01(\x03R\awaitsNsB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
 
 var (
 	file_read_proto_rawDescOnce sync.Once
@@ -1634,7 +1932,7 @@ func file_read_proto_rawDescGZIP() []byte {
 	return file_read_proto_rawDescData
 }
 
-var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_read_proto_goTypes = []any{
 	(*ReadHeader)(nil),           // 0: cartwheel.v1.ReadHeader
 	(*Copy)(nil),                 // 1: cartwheel.v1.Copy
@@ -1654,51 +1952,57 @@ var file_read_proto_goTypes = []any{
 	(*PlaceResponse)(nil),        // 15: cartwheel.v1.PlaceResponse
 	(*RowsRequest)(nil),          // 16: cartwheel.v1.RowsRequest
 	(*RowsResponse)(nil),         // 17: cartwheel.v1.RowsResponse
-	(*ResolveResponse_Step)(nil), // 18: cartwheel.v1.ResolveResponse.Step
-	(*FilesResponse_File)(nil),   // 19: cartwheel.v1.FilesResponse.File
-	(*Principal)(nil),            // 20: cartwheel.v1.Principal
-	(*Grant)(nil),                // 21: cartwheel.v1.Grant
-	(*Attr)(nil),                 // 22: cartwheel.v1.Attr
-	(*Refusal)(nil),              // 23: cartwheel.v1.Refusal
-	(*Cues)(nil),                 // 24: cartwheel.v1.Cues
+	(*Conflict)(nil),             // 18: cartwheel.v1.Conflict
+	(*ConflictsRequest)(nil),     // 19: cartwheel.v1.ConflictsRequest
+	(*ConflictsResponse)(nil),    // 20: cartwheel.v1.ConflictsResponse
+	(*Waiting)(nil),              // 21: cartwheel.v1.Waiting
+	(*ResolveResponse_Step)(nil), // 22: cartwheel.v1.ResolveResponse.Step
+	(*FilesResponse_File)(nil),   // 23: cartwheel.v1.FilesResponse.File
+	(*Principal)(nil),            // 24: cartwheel.v1.Principal
+	(*Grant)(nil),                // 25: cartwheel.v1.Grant
+	(*Attr)(nil),                 // 26: cartwheel.v1.Attr
+	(*Refusal)(nil),              // 27: cartwheel.v1.Refusal
+	(*Cues)(nil),                 // 28: cartwheel.v1.Cues
 }
 var file_read_proto_depIdxs = []int32{
-	20, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
+	24, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
 	0,  // 1: cartwheel.v1.ResolveRequest.header:type_name -> cartwheel.v1.ReadHeader
 	6,  // 2: cartwheel.v1.Names.entries:type_name -> cartwheel.v1.Entry
-	18, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
-	21, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
-	22, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
+	22, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
+	25, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
+	26, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
 	3,  // 6: cartwheel.v1.ResolveResponse.below:type_name -> cartwheel.v1.Names
 	1,  // 7: cartwheel.v1.ResolveResponse.copy:type_name -> cartwheel.v1.Copy
-	23, // 8: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	27, // 8: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 9: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
-	22, // 10: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
+	26, // 10: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
 	6,  // 11: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
-	21, // 12: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
+	25, // 12: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
 	1,  // 13: cartwheel.v1.ListResponse.copy:type_name -> cartwheel.v1.Copy
-	23, // 14: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
+	27, // 14: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 15: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
-	22, // 16: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
-	21, // 17: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
+	26, // 16: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
+	25, // 17: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
 	1,  // 18: cartwheel.v1.GetAttrResponse.copy:type_name -> cartwheel.v1.Copy
-	23, // 19: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
+	27, // 19: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 20: cartwheel.v1.FilesRequest.header:type_name -> cartwheel.v1.ReadHeader
-	19, // 21: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
-	21, // 22: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
-	23, // 23: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
+	23, // 21: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
+	25, // 22: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
+	27, // 23: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 24: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
-	23, // 25: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
-	24, // 26: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
-	20, // 27: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
-	23, // 28: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
-	22, // 29: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
-	22, // 30: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	27, // 25: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
+	28, // 26: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
+	24, // 27: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
+	27, // 28: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
+	18, // 29: cartwheel.v1.ConflictsResponse.conflicts:type_name -> cartwheel.v1.Conflict
+	21, // 30: cartwheel.v1.ConflictsResponse.waiting:type_name -> cartwheel.v1.Waiting
+	26, // 31: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
+	26, // 32: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_read_proto_init() }
@@ -1713,7 +2017,7 @@ func file_read_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_read_proto_rawDesc), len(file_read_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

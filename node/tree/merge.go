@@ -1,0 +1,497 @@
+package tree
+
+import (
+	"bytes"
+	"errors"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// merging evaluates what a side log did to one object, over the state that its
+// active has. Each change is an ordinary operation of root's, evaluated over those
+// before it: the side has checked who may do it.
+//
+// The rules, all of which compare with what the side began from:
+//   - What the side alone changed becomes so. What both changed alike stays.
+//   - Of two contents of a file the newer one wins, by the time of writing; the
+//     other one is kept as a file beside it, under a name that says so.
+//   - Of two files made under one name the newer one has it; of two directories one
+//     becomes the other. A directory keeps its name before a file.
+//   - A name that the side took away goes only if nobody wrote the file meanwhile,
+//     and a directory only if it is empty. What was removed meanwhile does not come
+//     back, unless the side wrote it: then its content is kept as a file.
+type merging struct {
+	*batch
+	m     *pb.Merge
+	body  []byte
+	notes []*pb.Conflict
+	into  ids.Object // what the object is here, where that is another one
+	lost  bool       // another content than the side's stayed
+}
+
+// evaluateMerge evaluates all of a Merge, or refuses all of it.
+func evaluateMerge(v View, n Nodes, c Context, m *pb.Merge, body []byte) Outcome {
+	const op fault.Op = "tree.evaluateMerge"
+	if c.Client != 0 || ids.Object(m.Object).Slice() != c.Slice {
+		return Outcome{Result: &pb.Result{Kind: uint32(fault.Permission), Message: fault.Permission.String()}}
+	}
+	state, err := ReadState(v)
+	if err != nil {
+		return Outcome{Err: fault.Wrap(fault.IO, op, "", err)}
+	}
+	c.Principal, c.Trusted, c.Side = Principal{}, true, true
+	g := &merging{m: m, body: body, batch: &batch{layer: newLayer(v, 4), nodes: n, c: c, state: state, touches: map[touching]int{}}}
+	err = g.run()
+	if err == nil {
+		err = g.keepNotes()
+	}
+	var no refusal
+	var held blocked
+	switch {
+	case err == nil:
+		return g.outcome()
+	case errors.As(err, &no):
+		return Outcome{Result: &pb.Result{Kind: uint32(no), Message: no.Error()}}
+	case errors.As(err, &held):
+		return Outcome{Blocked: Intent(held)}
+	case errors.As(err, &acrossSlices{}):
+		return Outcome{Result: &pb.Result{Kind: uint32(fault.Stale), Message: "what the side changed is in several slices now"}}
+	case errors.As(err, &ended{}):
+		return Outcome{Result: &pb.Result{Kind: uint32(fault.TooLarge), Message: "the merge is too large for one entry"}}
+	}
+	return Outcome{Err: fault.Wrap(fault.IO, op, "", err)}
+}
+
+func (g *merging) outcome() Outcome {
+	needs := g.needs
+	g.results = nil
+	out := g.batch.outcome(0)
+	out.Needs = needs
+	out.Result.Results = nil
+	at := ids.Object(g.m.Object)
+	if g.into != 0 {
+		at, out.Result.Existed = g.into, true
+	}
+	n, err := readInode(g.layer, at)
+	if err != nil {
+		return Outcome{Err: fault.Wrap(fault.IO, "tree.Evaluate", "", err)}
+	}
+	if n != nil {
+		out.Result.Attr = n.Attr()
+		if g.lost { // the next write at the side does not begin from what is here
+			out.Result.Attr.Version = 0
+		}
+	}
+	return out
+}
+
+// do evaluates one operation over those before it. One that is refused refuses the
+// merge.
+func (g *merging) do(o *pb.Operation, body []byte) error {
+	kind, err := g.try(o, body)
+	if err == nil && kind != fault.None {
+		return refusal(kind)
+	}
+	return err
+}
+
+// try is do for an operation that may be refused, which then changes nothing.
+func (g *merging) try(o *pb.Operation, body []byte) (fault.Kind, error) {
+	g.results = g.results[:0]
+	if err := g.batch.run(o, g.m.AtNs, body); err != nil {
+		return fault.None, err
+	}
+	return fault.Kind(g.results[0].Kind), nil
+}
+
+func (g *merging) run() error {
+	o := ids.Object(g.m.Object)
+	x, err := readInode(g.layer, o)
+	if err != nil {
+		return err
+	}
+	gone := false
+	if x == nil && g.m.Fresh {
+		if gone, err = g.isUsedUp(o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case g.m.Attr == nil:
+		return g.removed(x)
+	case x != nil:
+		return g.changed(x)
+	case !g.m.Fresh:
+		return g.missing()
+	case gone:
+		return nil // it was merged, and removed since
+	}
+	return g.made()
+}
+
+// isUsedUp reports whether an object was here, and is gone.
+func (g *merging) isUsedUp(o ids.Object) (bool, error) {
+	bits, err := numbers{&txn{view: g.layer}}.usedBits(usedKey(o))
+	at := o.Number() % usedBlock
+	return bits != nil && bits[at/8]&(1<<(at%8)) != 0, err
+}
+
+// made makes what the side made, under its names.
+func (g *merging) made() error {
+	m := g.m
+	if len(m.Gained) == 0 {
+		return nil
+	}
+	dir, name, err := g.place(m.Gained[0], false)
+	if err != nil || g.into != 0 {
+		return err
+	}
+	a := m.Attr
+	create := &pb.Create{Dir: uint64(dir), Name: name, Mode: a.Mode, Rdev: a.Rdev, Target: a.Target, Cues: a.Cues, Object: m.Object, MadeNs: a.BtimeNs}
+	if a.Mode&TypeMask == TypeRegular {
+		create.Commit = m.Content
+	}
+	if err := g.do(&pb.Operation{Op: &pb.Operation_Create{Create: create}}, g.body); err != nil {
+		return err
+	}
+	if err := g.attributes(true); err != nil {
+		return err
+	}
+	return g.names(m.Gained[1:])
+}
+
+// changed brings what the side did to an object that is here.
+func (g *merging) changed(x *Inode) error {
+	newer := g.m.AtNs > x.Ctime
+	if g.m.Wrote {
+		if err := g.content(x); err != nil {
+			return err
+		}
+	}
+	if g.m.Changed {
+		if err := g.attributes(newer); err != nil {
+			return err
+		}
+	}
+	gained := g.m.Gained
+	for _, l := range g.m.Lost {
+		is, err := g.has(l)
+		if err != nil || !is {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		o := &pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: l.Dir, Name: l.Name, Object: g.m.Object}}}
+		if len(gained) > 0 {
+			dir, name, err := g.place(gained[0], true)
+			if err != nil {
+				return err
+			}
+			gained = gained[1:]
+			if name == nil {
+				continue
+			}
+			o.Op = &pb.Operation_Rename{Rename: &pb.Rename{Dir: l.Dir, Name: l.Name, NewDir: uint64(dir), NewName: name, Object: g.m.Object, NoReplace: true}}
+		} else if x.IsDir() {
+			continue
+		}
+		if err := g.do(o, nil); err != nil {
+			return err
+		}
+	}
+	if x.IsDir() {
+		return nil
+	}
+	return g.names(gained)
+}
+
+// has reports whether a name means the object here.
+func (g *merging) has(n *pb.Named) (bool, error) {
+	e, found, err := g.find(n.Dir, n.Name)
+	return found && uint64(e.Object) == g.m.Object, err
+}
+
+func (g *merging) find(dir uint64, name []byte) (Entry, bool, error) {
+	value, ok, err := g.layer.Get(nameKey(keyEntry, ids.Object(dir), name))
+	if err != nil || !ok {
+		return Entry{}, false, err
+	}
+	return firstEntry(value)
+}
+
+// content brings what the side wrote into a file that is here.
+func (g *merging) content(x *Inode) error {
+	same, err := g.isSame(x)
+	if err != nil || same {
+		return err
+	}
+	if x.Version != g.m.BaseVersion || g.m.Fresh {
+		if g.m.AtNs <= x.Ctime && !(g.m.Fresh && x.Size == 0) {
+			g.lost = true
+			return g.keepSide(x.Object, "a newer version was written elsewhere")
+		}
+		if !g.m.Fresh || x.Size > 0 { // else its maker sent it to the active too, empty
+			if err := g.keepHere(x); err != nil {
+				return err
+			}
+		}
+	}
+	whole := &pb.Commit{Object: g.m.Object, Extents: g.m.Content.GetExtents(), Size: new(uint64), Extend: g.m.Content.Extend, MtimeNs: g.m.Attr.MtimeNs}
+	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: whole}}, g.body)
+}
+
+// isSame reports whether a file has the side's content.
+func (g *merging) isSame(x *Inode) (bool, error) {
+	c := g.m.Attr.GetContent()
+	if !x.IsRegular() || x.Size != c.GetSize() {
+		return false, nil
+	}
+	if x.Size == 0 {
+		return true, nil
+	}
+	if !x.Beside && len(c.Inline) == 0 {
+		return bytes.Equal(x.Root[:], c.Root), nil
+	}
+	here, err := g.oneChunk(x)
+	side := chunk.Sum(c.Inline)
+	if list := g.m.Content.GetExtents(); len(c.Inline) == 0 {
+		if len(list) != 1 || list[0].Length != x.Size || list[0].ChunkOffset != 0 {
+			return false, err
+		}
+		if side, err = g.addressOf(list[0]); err != nil {
+			return false, err
+		}
+	}
+	return here == side, err
+}
+
+// addressOf is the address of an extent's chunk, or of its bytes.
+func (g *merging) addressOf(e *pb.Extent) (chunk.Address, error) {
+	src, inBody := e.Source.(*pb.Extent_BodyOffset)
+	if !inBody {
+		return chunk.AddressOf(e.GetChunk())
+	}
+	if src.BodyOffset > uint64(len(g.body)) || e.Length > uint64(len(g.body))-src.BodyOffset {
+		return chunk.Address{}, refusal(fault.Invalid)
+	}
+	return chunk.Sum(g.body[src.BodyOffset:][:e.Length]), nil
+}
+
+// oneChunk is the address of a small file's bytes, which lie beside the record or are
+// one chunk; zero: they are neither.
+func (g *merging) oneChunk(x *Inode) (chunk.Address, error) {
+	if x.Beside {
+		value, _, err := g.layer.Get(objectKey(keyContent, x.Object))
+		return chunk.Sum(value), err
+	}
+	list, err := chunk.Extents(g.batch, x.root(), 0, x.Size, 2)
+	if err != nil || len(list) != 1 || list[0].ChunkOffset != 0 || list[0].Length != uint64(list[0].ChunkSize) {
+		return chunk.Address{}, err
+	}
+	return list[0].Chunk, nil
+}
+
+// keepSide keeps the side's content as a file of its own.
+func (g *merging) keepSide(won ids.Object, why string) error {
+	n := g.m.Name
+	if n == nil {
+		return refusal(fault.Stale)
+	}
+	dir, err := g.home(n.Dir)
+	if err != nil {
+		return err
+	}
+	name, same, err := g.spareName(dir, n.Name, g.isSame)
+	if err != nil || same {
+		return err
+	}
+	return g.keep(won, dir, n.Name, name, why, g.m.Content, g.m.Attr, g.body)
+}
+
+// keepHere keeps the content that a file has here as a file of its own.
+func (g *merging) keepHere(x *Inode) error {
+	n := g.m.Name
+	if n == nil {
+		return refusal(fault.Stale)
+	}
+	dir, err := g.home(n.Dir)
+	if err != nil {
+		return err
+	}
+	name, _, err := g.spareName(dir, n.Name, func(*Inode) (bool, error) { return false, nil })
+	if err != nil {
+		return err
+	}
+	commit, body, err := g.contentHere(x)
+	if err != nil {
+		return err
+	}
+	return g.keep(x.Object, dir, n.Name, name, "an older version was written elsewhere", commit, x.Attr(), body)
+}
+
+// contentHere is all of a file's content as a commit.
+func (g *merging) contentHere(x *Inode) (*pb.Commit, []byte, error) {
+	size := x.Size
+	c := &pb.Commit{Extend: &size, MtimeNs: x.Mtime}
+	if x.Beside {
+		value, _, err := g.layer.Get(objectKey(keyContent, x.Object))
+		c.Extents = []*pb.Extent{{Length: uint64(len(value)), Source: &pb.Extent_BodyOffset{}}}
+		return c, bytes.Clone(value), err
+	}
+	if x.Size == 0 {
+		return c, nil, nil
+	}
+	extents, err := chunk.Extents(g.batch, x.root(), 0, x.Size, 0)
+	c.Extents = ChunkExtents(extents)
+	return c, nil, err
+}
+
+// ChunkExtents names extents of stored chunks as a commit does. Holes are left out.
+func ChunkExtents(list []chunk.Extent) (out []*pb.Extent) {
+	for i := range list {
+		e := &list[i]
+		if e.Chunk.IsZero() {
+			continue
+		}
+		out = append(out, &pb.Extent{Offset: e.Offset, Length: e.Length, ChunkOffset: uint64(e.ChunkOffset), ChunkSize: e.ChunkSize,
+			Source: &pb.Extent_Chunk{Chunk: bytes.Clone(e.Chunk[:])}})
+	}
+	return out
+}
+
+// keep makes a file beside what won.
+func (g *merging) keep(won, dir ids.Object, name, spare []byte, why string, content *pb.Commit, a *pb.Attr, body []byte) error {
+	create := &pb.Create{Dir: uint64(dir), Name: spare, Mode: TypeRegular | a.Mode&0o777, Commit: content, Exclusive: true}
+	if err := g.do(&pb.Operation{Op: &pb.Operation_Create{Create: create}}, body); err != nil {
+		return err
+	}
+	kept, _, err := g.find(uint64(dir), spare)
+	if err != nil {
+		return err
+	}
+	g.note(won, dir, name, kept.Object, spare, why)
+	return g.do(&pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: uint64(kept.Object), Uid: &a.Uid, Gid: &a.Gid, MtimeNs: &a.MtimeNs}}}, nil)
+}
+
+// removed takes away the names that the side took, where nobody wrote the object
+// meanwhile.
+func (g *merging) removed(x *Inode) error {
+	if x == nil {
+		return nil
+	}
+	for _, l := range g.m.Lost {
+		is, err := g.has(l)
+		if err != nil {
+			return err
+		}
+		if !is {
+			continue
+		}
+		if x.IsRegular() && x.Version != g.m.BaseVersion {
+			g.note(x.Object, ids.Object(l.Dir), l.Name, 0, nil, "it was removed at the side, and written elsewhere: it stays")
+			continue
+		}
+		kind, err := g.try(&pb.Operation{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: l.Dir, Name: l.Name, Object: g.m.Object, Directory: x.IsDir()}}}, nil)
+		switch {
+		case err != nil:
+			return err
+		case kind == fault.NotEmpty:
+			g.note(x.Object, ids.Object(l.Dir), l.Name, 0, nil, "it was removed at the side, and has names now: it stays")
+		case kind != fault.None:
+			return refusal(kind)
+		}
+	}
+	return nil
+}
+
+// missing keeps what the side wrote into a file that was removed meanwhile: under the
+// name that the side gave it, or beside the one that it had. What the side did not
+// write stays removed.
+func (g *merging) missing() error {
+	const why = "it was removed elsewhere, and written at the side"
+	if !g.m.Wrote {
+		return nil
+	}
+	if len(g.m.Gained) == 0 {
+		return g.keepSide(0, why)
+	}
+	n := g.m.Gained[0]
+	dir, err := g.home(n.Dir)
+	if err != nil {
+		return err
+	}
+	if e, found, err := g.find(uint64(dir), n.Name); err != nil || found {
+		other, err := readInode(g.layer, e.Object)
+		if err != nil {
+			return err
+		}
+		if other != nil {
+			if same, err := g.isSame(other); err != nil || same {
+				return err
+			}
+		}
+	}
+	dir, name, err := g.place(n, false)
+	if err != nil || name == nil {
+		return err
+	}
+	return g.keep(0, dir, n.Name, name, why, g.m.Content, g.m.Attr, g.body)
+}
+
+// attributes gives the object the side's mode, owner, times and extended attributes,
+// where the side changed them last.
+func (g *merging) attributes(newer bool) error {
+	if !newer {
+		return nil
+	}
+	a, o := g.m.Attr, g.m.Object
+	for _, x := range g.m.Xattrs {
+		set := &pb.SetXattr{Object: o, Name: x.Name, Value: x.Value}
+		if err := g.do(&pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: set}}, nil); err != nil {
+			return err
+		}
+	}
+	if err := g.dropXattrs(); err != nil {
+		return err
+	}
+	mode := a.Mode & 0o7777
+	set := &pb.SetAttr{Object: o, Uid: &a.Uid, Gid: &a.Gid, AtimeNs: &a.AtimeNs, MtimeNs: &a.MtimeNs}
+	if a.Mode&TypeMask != TypeLink {
+		set.Mode = &mode
+	}
+	return g.do(&pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}, nil)
+}
+
+// dropXattrs removes the extended attributes that the side does not have.
+func (g *merging) dropXattrs() error {
+	known := map[string]bool{}
+	for _, x := range g.m.Xattrs {
+		known[x.Name] = true
+	}
+	var gone []string
+	n, err := readInode(g.layer, ids.Object(g.m.Object))
+	if err != nil || n == nil {
+		return err
+	}
+	for _, x := range n.acls() {
+		if !known[x.Name] {
+			gone = append(gone, x.Name)
+		}
+	}
+	err = scanXattrs(g.layer, n.Object, func(name string, _ []byte) bool {
+		if !known[name] {
+			gone = append(gone, name)
+		}
+		return true
+	})
+	for _, name := range gone {
+		if err == nil {
+			err = g.do(&pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: &pb.SetXattr{Object: g.m.Object, Name: name, Remove: true}}}, nil)
+		}
+	}
+	return err
+}

@@ -1,0 +1,336 @@
+package tree
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// Side is the state of a slice at a node that may not change it: what clients wrote
+// below .EventualConsistency while the active was away, over what the node has of
+// the slice. It is a View. Of each key that the side changed it keeps what was there
+// when the side changed it first; Merges compares the two. One goroutine at a time
+// uses a Side.
+type Side struct {
+	slice  ids.Slice
+	base   View
+	over   *layer
+	before map[string][]byte                  // nil: there was none
+	named  map[ids.Object]map[string]struct{} // the names' keys that meant an object first, or mean it now
+	size   int
+}
+
+// SideChange is what a side did to one key. A nil Value is a key that is gone, a nil
+// Before one that was not there.
+type SideChange struct{ Key, Value, Before []byte }
+
+// NewSide returns a side over a base, with the changes that were kept.
+func NewSide(slice ids.Slice, base View, kept []SideChange) *Side {
+	s := &Side{slice: slice, base: base, over: newLayer(base, len(kept)), before: map[string][]byte{}, named: map[ids.Object]map[string]struct{}{}}
+	s.Apply(kept)
+	return s
+}
+
+// Get implements View.
+func (s *Side) Get(key []byte) ([]byte, bool, error) { return s.over.Get(key) }
+
+// Scan implements View.
+func (s *Side) Scan(from, to []byte, fn func(key, value []byte) bool) error {
+	return s.over.Scan(from, to, fn)
+}
+
+// Changes are all that is to be kept of a side.
+func (s *Side) Changes() []SideChange {
+	out := make([]SideChange, 0, len(s.over.list))
+	for i := range s.over.list {
+		c := &s.over.list[i]
+		out = append(out, SideChange{Key: c.Key, Value: c.Value, Before: s.before[string(c.Key)]})
+	}
+	return out
+}
+
+// Over is a side's changes over another base than its own. It is good until the side
+// changes.
+func Over(s *Side, base View) View {
+	s.over.group()
+	l := *s.over
+	l.base = base
+	return &l
+}
+
+// Size is how many bytes the changes take in memory, about.
+func (s *Side) Size() int { return s.size }
+
+// Evaluate evaluates an operation of a client over the side. It changes nothing:
+// once the changes are kept, Apply makes them so. A number that the operation needs
+// is made of random. What the side cannot do is NotActive: operations over several
+// slices, moves of directories, and what an intent holds.
+func (s *Side) Evaluate(n Nodes, c Context, op *pb.Operation, body []byte, random func() uint64) (Outcome, []SideChange) {
+	c.Side = true
+	if err := s.prepare(op, random); err != nil {
+		return Outcome{Err: err}, nil
+	}
+	out := Evaluate(s, n, c, op, body)
+	if out.Across || out.Blocked != 0 {
+		return Outcome{Err: fault.E(fault.NotActive, "tree.Side", "", "this needs the slice's active, which is away")}, nil
+	}
+	if !out.Done() {
+		return out, nil
+	}
+	changes := make([]SideChange, 0, len(out.Mutations))
+	for _, m := range out.Mutations {
+		before, known := s.before[string(m.Key)]
+		if !known {
+			value, had, err := s.base.Get(m.Key)
+			if err != nil {
+				return Outcome{Err: fault.Wrap(fault.IO, "tree.Side", "", err)}, nil
+			}
+			if had {
+				before = append([]byte{}, value...)
+			}
+		}
+		changes = append(changes, SideChange{Key: m.Key, Value: m.Value, Before: before})
+	}
+	return out, changes
+}
+
+// prepare refuses what only actives do, and gives new objects their numbers.
+func (s *Side) prepare(op *pb.Operation, random func() uint64) error {
+	refused := fault.E(fault.NotActive, "tree.Side", "", "this needs the slice's active, which is away")
+	switch o := op.Op.(type) {
+	case *pb.Operation_Create:
+		if o.Create.Nameless {
+			return refused
+		}
+		if o.Create.Object != 0 {
+			return nil
+		}
+		if _, err := Lookup(s, ids.Object(o.Create.Dir), o.Create.Name); err == nil {
+			return nil
+		}
+		o.Create.Object = uint64(SideObject(s.slice, random()))
+	case *pb.Operation_Rename:
+		e, err := Lookup(s, ids.Object(o.Rename.Dir), o.Rename.Name)
+		if err == nil && (e.Type == TypeDir || o.Rename.Exchange) {
+			return refused
+		}
+	case *pb.Operation_Batch:
+		for _, part := range o.Batch.Operations {
+			if err := s.prepare(part, random); err != nil {
+				return err
+			}
+		}
+	case *pb.Operation_Unlink, *pb.Operation_Link, *pb.Operation_SetAttr, *pb.Operation_SetXattr, *pb.Operation_Commit:
+	default:
+		return refused
+	}
+	return nil
+}
+
+// SideObject is an object number that a side chooses, of random: one that no active
+// gives.
+func SideObject(slice ids.Slice, random uint64) ids.Object {
+	return ids.NewObject(slice, sideNumbers+random%(1<<ids.NumberBits-sideNumbers))
+}
+
+// Apply makes changes so. It keeps their memory.
+func (s *Side) Apply(changes []SideChange) {
+	mutations := make([]Mutation, len(changes))
+	for i, c := range changes {
+		mutations[i] = Mutation{Key: c.Key, Value: c.Value}
+		if _, known := s.before[string(c.Key)]; !known {
+			s.size += 2*len(c.Key) + len(c.Before) + len(c.Value) + 200
+		}
+		s.before[string(c.Key)] = c.Before
+		if c.Key[0] == keyEntry {
+			s.nameMeans(c.Key, c.Before)
+			s.nameMeans(c.Key, c.Value)
+		}
+	}
+	s.over.add(mutations)
+}
+
+// nameMeans notes the object that a name's value leads to. Objects that it does not
+// lead to any more stay noted.
+func (s *Side) nameMeans(key, value []byte) {
+	e, ok, err := firstEntry(value)
+	if value == nil || !ok || err != nil {
+		return
+	}
+	keys := s.named[e.Object]
+	if keys == nil {
+		keys = map[string]struct{}{}
+		s.named[e.Object] = keys
+	}
+	keys[string(key)] = struct{}{}
+}
+
+// Merges lists the objects that the side changed, in waves: what is in directories
+// that it made comes in a later one than they do.
+func (s *Side) Merges() ([][]ids.Object, error) {
+	touched := map[ids.Object]struct{}{}
+	for i := range s.over.list {
+		if key := s.over.list[i].Key; key[0] == keyInode || key[0] == keyXattr {
+			touched[objectOf(key)] = struct{}{}
+		}
+	}
+	for o := range s.named {
+		touched[o] = struct{}{}
+	}
+	waves := map[int][]ids.Object{}
+	for o := range touched {
+		m, err := s.changed(o)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			d := s.depth(m)
+			waves[d] = append(waves[d], o)
+		}
+	}
+	var out [][]ids.Object
+	for _, d := range slices.Sorted(maps.Keys(waves)) {
+		slices.Sort(waves[d])
+		out = append(out, waves[d])
+	}
+	return out, nil
+}
+
+// depth orders merges: what is made or changed, by how many directories of the side's
+// own lie above it; then what is gone, which may be directories of what is gone too.
+func (s *Side) depth(m *pb.Merge) int {
+	gone := 0
+	if m.Attr == nil {
+		gone = maxDepth
+	}
+	all := append(slices.Clone(m.Gained), m.Lost...)
+	if len(all) == 0 {
+		return gone
+	}
+	d := 1
+	for at := ids.Object(all[0].Dir); d < maxDepth; d++ {
+		was, is, err := s.inodes(at)
+		if err != nil || was != nil && gone == 0 || is == nil && was == nil {
+			break
+		}
+		if is == nil {
+			is = was
+		}
+		if at == is.Parent || is.Parent.Slice() != s.slice {
+			break
+		}
+		at = is.Parent
+	}
+	if gone > 0 {
+		return 2*maxDepth - d // children first
+	}
+	return d
+}
+
+// entry is what a name meant when the side changed it first, and what it means.
+func (s *Side) entry(key []byte) (was, is Entry, err error) {
+	if before := s.before[string(key)]; before != nil {
+		if was, _, err = firstEntry(before); err != nil {
+			return was, is, err
+		}
+	}
+	value, ok, err := s.over.Get(key)
+	if err == nil && ok {
+		is, _, err = firstEntry(value)
+	}
+	return was, is, err
+}
+
+// inodes are the records of an object as the side began and as they are; nil: none.
+func (s *Side) inodes(o ids.Object) (was, is *Inode, err error) {
+	key := objectKey(keyInode, o)
+	before, touched := s.before[string(key)]
+	if is, err = readInode(s, o); err != nil || !touched {
+		return is, is, err
+	}
+	if before != nil {
+		was, err = DecodeInode(o, before)
+	}
+	return was, is, err
+}
+
+// changed says what the side did to an object, without its content; nil: nothing
+// that is to be merged.
+func (s *Side) changed(o ids.Object) (*pb.Merge, error) {
+	was, is, err := s.inodes(o)
+	if err != nil {
+		return nil, err
+	}
+	m := &pb.Merge{Object: uint64(o)}
+	if is != nil && is.Nlink == 0 {
+		is = nil
+	}
+	if was == nil && is == nil {
+		return nil, nil
+	}
+	if err := s.fillNames(o, m); err != nil {
+		return nil, err
+	}
+	if was != nil {
+		m.BaseVersion = was.Version
+	}
+	if is == nil {
+		return m, nil
+	}
+	m.Attr, m.AtNs = is.Attr(), is.Ctime
+	m.Fresh = was == nil
+	m.Wrote = is.IsRegular() && (was == nil || was.Version != is.Version)
+	m.Changed = was == nil || was.Mode != is.Mode || was.UID != is.UID || was.GID != is.GID ||
+		!bytes.Equal(was.ACL, is.ACL) || !bytes.Equal(was.DefaultACL, is.DefaultACL) || s.hasXattrs(o)
+	if !m.Wrote && !m.Changed && len(m.Lost) == 0 && len(m.Gained) == 0 {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// hasXattrs reports whether the side changed extended attributes of an object.
+func (s *Side) hasXattrs(o ids.Object) bool {
+	prefix := objectKey(keyXattr, o)
+	for _, at := range s.over.between(prefix, endOf(prefix)) {
+		c := &s.over.list[at]
+		before := s.before[string(c.Key)]
+		if (before == nil) != (c.Value == nil) || !bytes.Equal(before, c.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// fillNames fills in which names the side gave an object and took from it.
+func (s *Side) fillNames(o ids.Object, m *pb.Merge) error {
+	for _, key := range slices.Sorted(maps.Keys(s.named[o])) {
+		was, is, err := s.entry([]byte(key))
+		if err != nil {
+			return err
+		}
+		if was.Object == is.Object {
+			continue
+		}
+		n := &pb.Named{Dir: uint64(objectOf([]byte(key))), Name: []byte(key[9:])}
+		switch o {
+		case was.Object:
+			m.Lost = append(m.Lost, n)
+		case is.Object:
+			if n.Replaced = uint64(was.Object); was.Object != 0 {
+				before, _, err := s.inodes(was.Object)
+				if err != nil {
+					return err
+				}
+				if before != nil {
+					n.ReplacedVersion = before.Version
+				}
+			}
+			m.Gained = append(m.Gained, n)
+		}
+	}
+	return nil
+}
