@@ -113,6 +113,15 @@ func methodRows() []accessRow {
 			return err
 		}, but(adminsOnly, peer, done)}, // a node orders it for the accounts of its API
 		{"drop-caches", method.DropCaches, asks(op, method.DropCaches, &pb.DropCachesRequest{}, &pb.DropCachesResponse{}), adminsOnly},
+		{"conflicts", method.Conflicts, asks(op, method.Conflicts, &pb.ConflictsRequest{}, &pb.ConflictsResponse{}), outcomes(refused, refused, done, done, done)},
+		{"side", method.Side, sides, byHost},
+		{"sidecopy", method.SideCopy, func(a *asker, _ *bobs) error { // who may is told that it is malformed
+			err := a.ask(op, method.SideCopy, &pb.SideCopyRequest{Slice: 1}, &pb.SideCopyResponse{})
+			if fault.Is(err, fault.Invalid) {
+				return nil
+			}
+			return err
+		}, nodesOnly},
 		{"net", method.Net, asks(op, method.Net, &pb.NetRequest{}, &pb.NetResponse{}), anybody},
 		{"intent", method.Intent, asks(op, method.Intent, &pb.IntentRequest{Intent: uint64(ids.RootObject), Slice: 1}, &pb.IntentResponse{}), nodesOnly},
 		{"facts", method.Facts, asks(op, method.Facts, &pb.FactsRequest{Slice: 1}, &pb.FactsResponse{}), nodesOnly},
@@ -197,6 +206,21 @@ func resolves(a *asker, x *bobs) error {
 	err := a.ask(wire.Operation, method.Resolve, &pb.ResolveRequest{Header: a.header(x.ticket(x.dir)), Dir: x.dir, Names: [][]byte{[]byte("file")}}, &answer)
 	if err == nil {
 		err = kind(answer.Steps[0].Kind)
+	}
+	return err
+}
+
+// sides writes bob's file at the side of a cut. Who may is told that there is none.
+func sides(a *asker, x *bobs) error {
+	size := uint64(3)
+	req := &pb.OperateRequest{Slice: uint32(ids.RootSlice), Number: 1, Principal: a.principal, Tickets: x.tickets,
+		Operation: &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: x.file, Size: &size}}}}
+	if a.role == peer {
+		req.Client = 7
+	}
+	err := a.ask(wire.Operation, method.Side, req, &pb.OperateResponse{})
+	if fault.Is(err, fault.NotActive) {
+		return nil
 	}
 	return err
 }
@@ -296,6 +320,9 @@ func operationRows() []accessRow {
 	add("step", refusedToUsers, func(*bobs) *pb.Operation { return &pb.Operation{Op: &pb.Operation_Step{Step: &pb.Step{}}} })
 	add("reap", but(refusedToUsers, peer, done), func(x *bobs) *pb.Operation {
 		return &pb.Operation{Op: &pb.Operation_Reap{Reap: &pb.Reap{Object: x.file, Confirm: true}}}
+	})
+	add("merge", but(refusedToUsers, peer, done), func(x *bobs) *pb.Operation {
+		return &pb.Operation{Op: &pb.Operation_Merge{Merge: &pb.Merge{Object: x.file, Lost: []*pb.Named{{Dir: x.dir, Name: []byte("no such")}}}}}
 	})
 	add("grant_range", but(refusedToUsers, peer, refused), func(*bobs) *pb.Operation {
 		return &pb.Operation{Op: &pb.Operation_GrantRange{GrantRange: &pb.GrantRange{}}}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"cartwheel.dev/geo-config/ids"
@@ -15,7 +16,9 @@ import (
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/sharing"
+	"cartwheel.dev/node/server/side"
 	"cartwheel.dev/node/server/ticket"
+	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
 
@@ -51,6 +54,7 @@ func (s *Server) openAnswers() {
 	tickets := &ticket.Sealer{Secret: func() string { return s.directory.Cluster().Secret }, Wall: s.wall}
 	elsewhere := &reading.Remote{Self: s.id, Row: s.directory.Slice, Caller: s.net.host}
 	a.reading = &reading.Server{
+		Side:      func(id ids.Slice) tree.View { return s.answers.side.View(id) },
 		Published: published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: a.sessions,
 		Tickets: tickets, Elsewhere: elsewhere.Attr, Committed: s.committed, Heard: s.heard,
 	}
@@ -66,6 +70,26 @@ func (s *Server) openAnswers() {
 			return operate.Propose(ctx, s.loop, id, op, 0, 0)
 		},
 	}
+}
+
+// openSide opens the side logs that the node keeps.
+func (s *Server) openSide() (err error) {
+	dir := "side"
+	if s.sideFiles == nil {
+		dir = filepath.Join(s.config.Data, dir)
+	}
+	a := &s.answers
+	a.side, err = side.Open(side.Options{
+		Self: s.id, Dir: dir, FS: s.sideFiles, Bytes: int(s.config.SideLogBytes),
+		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) }, Committed: s.committed, Row: s.directory.Slice,
+		Nodes: a.content.Nodes, Chunks: s.store.Packs(), Caller: s.net.host,
+		Distance: func(to ids.Node) (time.Duration, bool) { return s.net.survey.Distance(s.id, to) },
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte) (operate.Answer, error) {
+			return s.newOperations().Merge(ctx, &operate.Operation{Slice: id, Op: op, Body: body})
+		},
+		AdoptAfter: s.config.FailedAfter, Clock: s.clock, HLC: s.hlc, Random: s.chance.Uint64, Logger: s.logger,
+	})
+	return err
 }
 
 // sessionEnded drops what a client had under a session: its locks, and its open

@@ -126,6 +126,10 @@ type Sizes struct {
 	// cue .Hotspot. What was used least recently goes first. 0: it keeps none, and
 	// such clients ask the slices' members.
 	NeighbourCacheBytes int64 `yaml:"neighbour_cache_bytes"`
+	// SideLogBytes bounds what the node keeps of writes below the cue
+	// .EventualConsistency while the actives of their slices are away, in memory and on
+	// its disk, content apart. Once it is full such writes fail with "no space".
+	SideLogBytes int64 `yaml:"side_log_bytes"`
 	// MissedBytes bounds the operations that the node keeps in memory for members
 	// that miss them. A member that missed more gets the slice's state instead.
 	MissedBytes int `yaml:"missed_bytes"`
@@ -216,10 +220,10 @@ func DefaultConfig() Config {
 		Sizes: Sizes{
 			ReserveBytes:        256 << 20,
 			MemoryBytes:         220 << 20,
-			NeighbourCacheBytes: 64 << 20,
-			MissedBytes:         32 << 20,
-			TransferPageBytes:   1 << 20,
-			CheckpointBytes:     48 << 20,
+			NeighbourCacheBytes: 64 << 20, SideLogBytes: 64 << 20,
+			MissedBytes:       32 << 20,
+			TransferPageBytes: 1 << 20,
+			CheckpointBytes:   48 << 20,
 		},
 		Limits: Limits{
 			MaxSliceObjects:       1_000_000,

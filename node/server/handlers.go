@@ -21,7 +21,13 @@ func (s *Server) handle() {
 		Session: s.config.Session, KeepAlive: s.answers.sessions.KeepAlive}
 	h.Inline(method.Hello, greeter.Hello)
 	h.Inline(method.KeepAlive, greeter.Prolong)
-	h.Inline(method.Operate, s.newOperations().Operate)
+	operations := s.newOperations()
+	h.Inline(method.Operate, operations.Operate)
+	sides := &requests.Sides{Operations: operations, Self: s.id, Site: ids.Site(s.config.Site), Operate: s.answers.side.Operate, Here: s.answers.side.Here}
+	h.Spawn(method.Side, sides.Side)
+	h.Spawn(method.SideCopy, requests.Node(isNode, func(ctx context.Context, req *pb.SideCopyRequest) (proto.Message, error) {
+		return s.answers.side.Copy(ctx, req)
+	}))
 	frames := &requests.Frames{IsNode: isNode, Receive: s.loop.Receive, Logger: s.logger}
 	h.Message(method.Replica, frames.Take)
 	h.Message(method.Beacon, frames.Take)
@@ -52,6 +58,7 @@ func (s *Server) handle() {
 	h.Spawn(method.Status, requests.Client(a, reports.Status))
 	h.Spawn(method.SliceList, requests.Client(a, reports.SliceList))
 	h.Spawn(method.Where, requests.Client(a, reports.Where))
+	h.Spawn(method.Conflicts, requests.Client(a, reports.Conflicts))
 	h.Spawn(method.HandOver, requests.Client(a, orders.HandOver))
 	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
@@ -75,7 +82,7 @@ func (s *Server) newReports() *admin.Reports {
 	return admin.NewReports(admin.ReportsOptions{
 		Self: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster, Version: s.deps.Version, Loop: s.loop, Roster: s.directory,
 		Store: s.store, Space: s.space, Host: s.net.host, GeoConfig: s.geo, Away: s.directory.Away,
-		Sessions: s.answers.sessions.Len, Clients: s.net.who.Clients, Findings: s.net.survey.Findings, Leading: s.leader.Slices, Committed: s.committed,
+		Sessions: s.answers.sessions.Len, Clients: s.net.who.Clients, Findings: s.net.survey.Findings, Leading: s.leader.Slices, Waiting: s.answers.side.Waiting, Committed: s.committed,
 		Reached: func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error {
 			who := s.answers.access.Asker(w, nil)
 			return s.answers.reading.Reached(ctx, &who, o, ticket)

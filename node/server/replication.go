@@ -32,6 +32,9 @@ func (s *Server) openLoop(context.Context) error {
 		return err
 	}
 	s.openAnswers()
+	if err := s.openSide(); err != nil {
+		return err
+	}
 	d := &driver{life: &s.life, meta: s.store.Meta(), sessions: s.answers.sessions, locks: s.answers.locks, fail: s.fail}
 	s.driver = d
 	s.loop = operate.New(operate.Options{

@@ -48,6 +48,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -74,6 +76,7 @@ import (
 	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/sharing"
+	"cartwheel.dev/node/server/side"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/survey"
 	"cartwheel.dev/node/server/watchdog"
@@ -120,6 +123,8 @@ type Server struct {
 	config Config
 	deps   Deps
 	life   lifetime
+
+	sideFiles vfs.FS // where side logs are kept; nil: the operating system's
 
 	// The cluster's configuration, and this node's copy of it.
 	geo       geoconfig.Store
@@ -173,6 +178,7 @@ type answers struct {
 	content  *chunks.Server
 	shared   *sharing.Cache
 	reading  *reading.Server
+	side     *side.Log
 }
 
 func (d Deps) withDefaults() Deps {
@@ -270,6 +276,9 @@ func (s *Server) close() error {
 	}
 	if s.sender != nil {
 		s.sender.Close()
+	}
+	if s.answers.side != nil {
+		err = errors.Join(err, closeQuietly(s.answers.side))
 	}
 	if s.store != nil {
 		err = errors.Join(err, closeQuietly(s.store))

@@ -42,6 +42,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.life.spawn(s.space.Run)
 	s.life.spawn(s.newKeeper().Run)
 	s.life.spawn(s.net.survey.Run)
+	s.life.spawn(s.answers.side.Run)
 	return nil
 }
 
@@ -58,6 +59,7 @@ func (s *Server) openStore(context.Context) error {
 	if s.deps.Disk != nil {
 		s.deps.Disk(&o)
 	}
+	s.sideFiles = o.MetaFS
 	var err error
 	if s.store, err = store.Open(o); err != nil {
 		return err

@@ -109,6 +109,7 @@ func (s *Sizes) validate(p *problems) {
 	p.check(s.ReserveBytes >= 0, "reserve_bytes", "is negative")
 	p.check(s.MemoryBytes >= 64<<20, "memory_bytes", "is %d; at least %d", s.MemoryBytes, 64<<20)
 	p.check(s.NeighbourCacheBytes >= 0, "neighbour_cache_bytes", "is negative")
+	p.check(s.SideLogBytes > 0, "side_log_bytes", "is not above 0")
 	p.check(s.MissedBytes >= 4096, "missed_bytes", "is %d; at least 4096", s.MissedBytes)
 	p.check(s.TransferPageBytes >= 1 && s.TransferPageBytes <= 4<<20, "transfer_page_bytes", "is %d; between 1 and %d", s.TransferPageBytes, 4<<20)
 	p.check(s.CheckpointBytes >= 4096, "checkpoint_bytes", "is %d; at least 4096", s.CheckpointBytes)

@@ -88,6 +88,8 @@ type ReportsOptions struct {
 	Findings func() []status.Finding
 	// Leading lists the rows of the slices that this node acts for.
 	Leading func() []geoconfig.SliceRow
+	// Waiting lists the side logs of this node that are not merged yet.
+	Waiting func() []*pb.Waiting
 	// Committed is what this node's own copy of a slice shows.
 	Committed func(ids.Slice) tree.View
 	// Reached refuses a user an object that it may not reach.

@@ -61,6 +61,7 @@ type Operation struct {
 	Principal tree.Principal
 	Trusted   bool
 	OnlyMade  bool   // as in tree.Context
+	Side      bool   // as in tree.Context
 	User      string // whose holds are bounded; empty: a node's
 	// Admit is asked when the operation is about to be ordered, after it has
 	// waited for what was in its way; an error ends it. It must not block. Nil

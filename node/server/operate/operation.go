@@ -46,7 +46,7 @@ func (l *Loop) operate(op *Operation) {
 	}
 	op.outcome = tree.Evaluate(s.view, l.inline, tree.Context{
 		Slice: s.id, Serial: serial, Time: at, Node: l.o.Self, Client: client, Number: op.Number,
-		Principal: op.Principal, Trusted: op.Trusted, Holders: clientsOf(op), HeldBy: op.holders, OnlyMade: op.OnlyMade, Closed: s.row != nil && s.row.Closed,
+		Principal: op.Principal, Trusted: op.Trusted, Holders: clientsOf(op), HeldBy: op.holders, OnlyMade: op.OnlyMade, Closed: s.row != nil && s.row.Closed, Side: op.Side,
 	}, op.Op, op.Body)
 	switch out := &op.outcome; {
 	case out.Err != nil:

@@ -74,5 +74,18 @@ func (p *Published) Serves(now replica.Time) bool {
 	return p != nil && p.Role == replica.RoleLeading && int64(now) < p.until.Load()
 }
 
+// IsCopy reports whether the node has a normal copy of the slice, and does not act for
+// it.
+func (p *Published) IsCopy(now replica.Time) bool {
+	if p == nil || p.Row == nil || p.Serves(now) {
+		return false
+	}
+	switch p.Role {
+	case replica.RoleStandby, replica.RoleActive, replica.RoleLeading, replica.RoleYielding:
+		return p.Applied.Load() > 0
+	}
+	return false
+}
+
 // Until returns until when it may.
 func (p *Published) Until() replica.Time { return replica.Time(p.until.Load()) }

@@ -7,7 +7,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
-	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 )
@@ -20,14 +19,18 @@ import (
 // isCopy reports whether the caller is answered from what this node has, without
 // acting for the slice.
 func (s *Server) isCopy(who *Asker, p *operate.Published) bool {
-	if !who.Eventual || p == nil || p.Row == nil || p.Serves(s.Clock()) {
-		return false
+	return who.Eventual && p.IsCopy(s.Clock())
+}
+
+// seen is what a caller reads a slice from: of a copy, with what clients wrote at this
+// side of a cut.
+func (s *Server) seen(who *Asker, p *operate.Published, slice ids.Slice) tree.View {
+	if s.isCopy(who, p) {
+		if v := s.Side(slice); v != nil {
+			return v
+		}
 	}
-	switch p.Role {
-	case replica.RoleStandby, replica.RoleActive, replica.RoleLeading, replica.RoleYielding:
-		return p.Applied.Load() > 0
-	}
-	return false
+	return s.Committed(slice)
 }
 
 // copied says how new what was read of a slice is; nil for a caller that did not
@@ -56,7 +59,7 @@ func (s *Server) ofCopy(p *operate.Published, err error) error {
 
 // getCopy is GetAttr from a copy.
 func (s *Server) getCopy(ctx context.Context, who *Asker, p *operate.Published, req *pb.GetAttrRequest, could chunk.Address) (*pb.GetAttrResponse, error) {
-	attr, err := tree.GetAttr(s.Committed(p.Slice), ids.Object(req.Object), req.Content, req.Xattrs)
+	attr, err := tree.GetAttr(s.seen(who, p, p.Slice), ids.Object(req.Object), req.Content, req.Xattrs)
 	if err != nil {
 		return nil, s.ofCopy(p, err)
 	}

@@ -69,7 +69,7 @@ const pageTries = 4
 // page reads one page, once no operation over several slices is about to
 // change the directory's names.
 func (s *Server) page(out *pb.ListResponse, who Asker, dir ids.Object, after []byte, limit int, lease func(ids.Object)) error {
-	v := s.Committed(dir.Slice())
+	v := s.seen(&who, s.Published(dir.Slice()), dir.Slice())
 	if _, err := tree.Directory(v, dir, &who.Principal, 4); err != nil {
 		return err
 	}

@@ -40,11 +40,13 @@ type Leases interface {
 type Server struct {
 	Published func(ids.Slice) *operate.Published
 	Committed func(ids.Slice) tree.View
-	Row       func(ids.Slice) (geoconfig.SliceRow, bool)
-	Clock     boottime.Func
-	HLC       *hlc.Clock
-	Leases    Leases
-	Tickets   *ticket.Sealer
+	// Side is a slice's copy with what its side log has; nil where there is none.
+	Side    func(ids.Slice) tree.View
+	Row     func(ids.Slice) (geoconfig.SliceRow, bool)
+	Clock   boottime.Func
+	HLC     *hlc.Clock
+	Leases  Leases
+	Tickets *ticket.Sealer
 	// Elsewhere reads the attributes of an object for whose slice another node
 	// acts.
 	Elsewhere func(context.Context, ids.Object) (*pb.Attr, error)

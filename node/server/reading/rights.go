@@ -91,7 +91,7 @@ func (s *Server) MayMake(ctx context.Context, who *Asker, apart *pb.MakeObject) 
 // slice, there.
 func (s *Server) attr(ctx context.Context, who *Asker, o ids.Object) (*pb.Attr, error) {
 	if p := s.Published(o.Slice()); p.Serves(s.Clock()) || s.isCopy(who, p) {
-		return tree.GetAttr(s.Committed(o.Slice()), o, false, false)
+		return tree.GetAttr(s.seen(who, p, o.Slice()), o, false, false)
 	}
 	return s.Elsewhere(ctx, o)
 }

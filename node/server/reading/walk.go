@@ -140,5 +140,5 @@ func (w *walk) enter(slice ids.Slice, p *operate.Published) tree.View {
 	if !w.s.isCopy(&w.who, p) {
 		w.met = append(w.met, slice)
 	}
-	return w.s.Committed(slice)
+	return w.s.seen(&w.who, p, slice)
 }

@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -129,7 +130,7 @@ func (s *Operations) Operate(r *wire.Request) {
 // loop can call Done.
 func (s *Operations) orderShared(op *operate.Operation, mark *uint64) {
 	dirs := namedDirectories(op.Op)
-	if len(dirs) == 0 || op.Internal {
+	if len(dirs) == 0 || op.Internal && op.Op.GetMerge() == nil {
 		s.Order(op)
 		return
 	}
@@ -171,6 +172,8 @@ func namedDirectories(o *pb.Operation) []ids.Object {
 	switch o := o.GetOp().(type) {
 	case *pb.Operation_Batch:
 		return directoriesOfBatch(o.Batch.GetOperations())
+	case *pb.Operation_Merge:
+		return directoriesOfMerge(o.Merge)
 	case *pb.Operation_Create:
 		return []ids.Object{ids.Object(o.Create.Dir)}
 	case *pb.Operation_LinkName:
@@ -186,6 +189,15 @@ func namedDirectories(o *pb.Operation) []ids.Object {
 		return []ids.Object{ids.Object(o.Rename.Dir), ids.Object(o.Rename.NewDir)}
 	}
 	return nil
+}
+
+func directoriesOfMerge(m *pb.Merge) (out []ids.Object) {
+	for _, n := range slices.Concat(m.Lost, m.Gained, []*pb.Named{m.Name}) {
+		if dir := ids.Object(n.GetDir()); dir != 0 && !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
 }
 
 func directoriesOfBatch(list []*pb.Operation) (out []ids.Object) {
@@ -210,6 +222,9 @@ func (s *Operations) operation(w *identity.Who, req *pb.OperateRequest) (*operat
 	const op fault.Op = "requests.operation"
 	if req.Operation == nil || req.Slice == 0 {
 		return nil, nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
+	}
+	if late := s.HLC.Now().Wall().Sub(hlc.Time(req.Hlc).Wall()); req.ValidNs > 0 && late > time.Duration(min(req.ValidNs, math.MaxInt64)) {
+		return nil, nil, fault.Errorf(fault.TimedOut, op, "", "the request came %v after it was sent, and its caller has done without it", late)
 	}
 	out := &operate.Operation{Slice: ids.Slice(req.Slice), Epoch: ids.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
 		Lowest: req.Lowest, Unsent: req.Unsent, Age: time.Duration(min(req.AgeNs, math.MaxInt64)), Level: req.SyncLevel, Op: req.Operation}
@@ -237,7 +252,7 @@ func (s *Operations) operation(w *identity.Who, req *pb.OperateRequest) (*operat
 	if err := s.Access.MayNameChunks(w, req.Operation); err != nil {
 		return nil, nil, err
 	}
-	out.OnlyMade = access.Holder(w) != nil
+	out.OnlyMade, out.Side = access.Holder(w) != nil, req.ValidNs > 0
 	who := s.Access.Asker(w, &pb.ReadHeader{Principal: req.Principal})
 	return out, &who, nil
 }

@@ -1,0 +1,336 @@
+package side
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+const (
+	// passFor bounds how long an operation is with the member that does those of this
+	// side, beside one and a half round trips to it, before this node does it by itself. A member
+	// that did not answer is left alone for awayFor.
+	passFor, awayFor = 50 * time.Millisecond, 5 * time.Second
+	// copyFor bounds how long an operation waits until another member has it too, beside
+	// one and a half round trips to that. One that does not answer goes without, and gets everything
+	// later.
+	copyFor = 100 * time.Millisecond
+	// unknownTrip stands for a round trip that nobody has measured.
+	unknownTrip = 50 * time.Millisecond
+	// copyBytes is about how much of a side log goes in one call.
+	copyBytes = 1 << 20
+)
+
+// Operate does a client's operation at this side of a cut: here, or at the member that
+// does them. Where the node acts for the slice, or has no copy, it is NotActive; what
+// needs an active is TimedOut.
+func (l *Log) Operate(ctx context.Context, op *operate.Operation) (*pb.Result, error) {
+	if r := l.done.get(op.Client, op.Number); r != nil {
+		return r, nil
+	}
+	for _, n := range l.others(op.Slice, true) {
+		if l.isAway(n) {
+			continue
+		}
+		r, err := l.pass(ctx, n, op)
+		if l.noteAway(n, err); err == nil || !mayGoOn(err) {
+			return r, err
+		}
+	}
+	return l.Here(ctx, op)
+}
+
+// others are the normal members of a slice beside its active and this node that can be
+// reached, in the row's order; with before, only those that come before this node.
+func (l *Log) others(id ids.Slice, before bool) (out []ids.Node) {
+	row, _ := l.o.Row(id)
+	for _, n := range row.Normals() {
+		if n == l.o.Self && before {
+			break
+		}
+		if n != l.o.Self && n != row.Active && l.o.Caller.Connected(string(n), wire.Operation) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// within bounds a call to a node by one and a half round trips and something beside.
+func (l *Log) within(ctx context.Context, n ids.Node, beside time.Duration) (context.Context, context.CancelFunc) {
+	trip, ok := l.o.Distance(n)
+	if !ok {
+		trip = unknownTrip
+	}
+	return context.WithTimeout(ctx, trip+trip/2+beside)
+}
+
+// isAway reports whether a node did not answer a moment ago.
+func (l *Log) isAway(n ids.Node) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.o.Clock() < l.away[n]
+}
+
+// noteAway notes whether a node answered.
+func (l *Log) noteAway(n ids.Node, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if delete(l.away, n); fault.Is(err, fault.TimedOut) || fault.Is(err, fault.Unreachable) || fault.Is(err, fault.Canceled) {
+		l.away[n] = l.o.Clock() + awayFor
+	}
+}
+
+// pass has another member do an operation.
+func (l *Log) pass(ctx context.Context, to ids.Node, op *operate.Operation) (*pb.Result, error) {
+	ctx, cancel := l.within(ctx, to, passFor)
+	defer cancel()
+	list, _, _, err := l.contentOf(op.Op.GetCommit())
+	if err == nil && len(list) > 0 { // a chunk that is not here may be there
+		err = l.put(ctx, to, op.Slice, list, nil)
+	}
+	if err != nil && !fault.Is(err, fault.Missing) {
+		return nil, err
+	}
+	req := &pb.OperateRequest{Slice: uint32(op.Slice), Client: op.Client, Number: op.Number, Operation: op.Op, Trusted: op.Trusted, User: op.User,
+		Principal: &pb.Principal{Uid: op.Principal.UID, Gid: op.Principal.GID, Groups: op.Principal.Groups}}
+	var answer pb.OperateResponse
+	b, err := l.o.Caller.Call(ctx, string(to), wire.Operation, method.Side, req, [][]byte{op.Body}, &answer)
+	b.Release()
+	return answer.Result, err
+}
+
+// mayGoOn reports whether this node may do what another one did not.
+func mayGoOn(err error) bool { return !fault.Is(err, fault.NoSpace) }
+
+// Here does an operation at this node.
+func (l *Log) Here(ctx context.Context, op *operate.Operation) (*pb.Result, error) {
+	const name fault.Op = "side.Here"
+	if r := l.done.get(op.Client, op.Number); r != nil {
+		return r, nil
+	}
+	p := l.o.Published(op.Slice)
+	if !p.IsCopy(l.o.Clock()) {
+		return nil, fault.E(fault.NotActive, name, "", "this node has no copy of the slice beside its active")
+	}
+	if l.size() > l.o.Bytes {
+		return nil, fault.E(fault.NoSpace, name, "", "the side log is full until the active can be reached: side_log_bytes bounds it")
+	}
+	for {
+		s, k, err := l.of(op.Slice)
+		if err != nil {
+			return nil, err
+		}
+		r, serial, changes, again, err := l.operate(ctx, s, k, op)
+		if again {
+			continue
+		}
+		if err == nil && len(changes) > 0 {
+			l.copyTo(ctx, op.Slice, s, serial, changes)
+			l.done.put(op.Client, op.Number, r)
+			l.wakeUp()
+		}
+		return r, err
+	}
+}
+
+func (l *Log) operate(ctx context.Context, s *slice, k *kept, op *operate.Operation) (r *pb.Result, serial ids.Serial, changes []tree.SideChange, again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return nil, 0, nil, true, nil
+	}
+	id := logID{op.Slice, l.o.Self}
+	side := l.side(s, id)
+	c := tree.Context{Slice: op.Slice, Serial: s.serial + 1, Time: l.o.HLC.Now(), Node: l.o.Self, Client: op.Client, Number: op.Number,
+		Principal: op.Principal, Trusted: op.Trusted, OnlyMade: op.OnlyMade}
+	out, changes := side.Evaluate(l.o.Nodes, c, op.Op, op.Body, l.o.Random)
+	switch {
+	case fault.Is(out.Err, fault.NotActive):
+		return &pb.Result{Kind: uint32(fault.TimedOut), Message: "only the slice's active does this, and it is away"}, 0, nil, false, nil
+	case out.Err != nil:
+		return nil, 0, nil, false, out.Err
+	case !out.Done():
+		return out.Result, 0, nil, false, nil
+	}
+	needs, err := chunk.Addresses(out.Needs)
+	if err != nil {
+		return nil, 0, nil, false, err
+	}
+	if missing := l.o.Chunks.Missing(nil, needs); len(missing) > 0 {
+		return &pb.Result{Kind: uint32(fault.Missing), Message: fault.Missing.String()}, 0, nil, false, nil
+	}
+	if err := l.keepContent(ctx, out.Inline); err != nil {
+		return nil, 0, nil, false, err
+	}
+	if err := k.put(id, changes); err != nil {
+		return nil, 0, nil, false, err
+	}
+	s.serial++
+	side.Apply(changes)
+	return out.Result, s.serial, changes, false, nil
+}
+
+// keepContent writes the chunks that came with an operation to the disk.
+func (l *Log) keepContent(ctx context.Context, inline []tree.Chunk) error {
+	if len(inline) == 0 {
+		return nil
+	}
+	list, bodies := make([]chunk.Address, len(inline)), make([][]byte, len(inline))
+	for i := range inline {
+		list[i], bodies[i] = inline[i].Address, inline[i].Data
+	}
+	return l.o.Chunks.Put(ctx, list, bodies)
+}
+
+// copyTo brings changes of an operation to other members, and waits for those that
+// answer soon. One that may lack others gets everything, where it was not away.
+func (l *Log) copyTo(ctx context.Context, id ids.Slice, s *slice, serial ids.Serial, changes []tree.SideChange) {
+	var group sync.WaitGroup
+	for _, n := range l.others(id, false) {
+		if l.isAway(n) {
+			s.mu.Lock()
+			s.has[n] = false
+			s.mu.Unlock()
+			continue
+		}
+		group.Go(func() {
+			ctx, cancel := l.within(ctx, n, copyFor)
+			defer cancel()
+			s.mu.Lock()
+			list, has := changes, s.has[n]
+			if !has && s.own != nil {
+				list, serial = s.own.Changes(), s.serial
+			}
+			s.mu.Unlock()
+			err := l.copyOne(ctx, n, id, serial, list)
+			l.noteAway(n, err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.has[n] = err == nil && (has || s.serial == serial); err != nil {
+				l.o.Logger.Debug("a member does not have a change of a side log", logattr.Err(err))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// catchUp brings everything to the members that may lack some of it.
+func (l *Log) catchUp(ctx context.Context, id ids.Slice, s *slice) {
+	for _, n := range l.others(id, false) {
+		s.mu.Lock()
+		lacks := s.own != nil && !s.has[n]
+		var list []tree.SideChange
+		serial := s.serial
+		if lacks {
+			list = s.own.Changes()
+		}
+		s.mu.Unlock()
+		if !lacks {
+			continue
+		}
+		if l.isAway(n) {
+			continue
+		}
+		err := l.copyOne(ctx, n, id, serial, list)
+		l.noteAway(n, err)
+		s.mu.Lock()
+		s.has[n] = err == nil && s.serial == serial
+		s.mu.Unlock()
+	}
+}
+
+// copyOne brings changes, as of an operation, to a member, with the content that they
+// name.
+func (l *Log) copyOne(ctx context.Context, to ids.Node, id ids.Slice, serial ids.Serial, changes []tree.SideChange) error {
+	list, err := tree.SideContent(changes, l.o.Nodes)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		if err := l.put(ctx, to, id, list, nil); err != nil {
+			return err
+		}
+	}
+	for len(changes) > 0 {
+		req := &pb.SideCopyRequest{Slice: uint32(id), Owner: string(l.o.Self), Serial: uint64(serial)}
+		for bytes := 0; len(changes) > 0 && bytes < copyBytes; changes = changes[1:] {
+			c := &pb.SideChange{Key: changes[0].Key, Kept: tree.AppendSideChange(nil, &changes[0])}
+			bytes += len(c.Key) + len(c.Kept)
+			req.Changes = append(req.Changes, c)
+		}
+		part, cancel := context.WithTimeout(ctx, sendFor)
+		b, err := l.o.Caller.Call(part, string(to), wire.Operation, method.SideCopy, req, nil, &pb.SideCopyResponse{})
+		b.Release()
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Copy takes what another node keeps, or forgets it.
+func (l *Log) Copy(_ context.Context, req *pb.SideCopyRequest) (*pb.SideCopyResponse, error) {
+	const op fault.Op = "side.Copy"
+	id := logID{ids.Slice(req.Slice), ids.Node(req.Owner)}
+	if id.owner == l.o.Self || id.owner == "" || len(id.owner) > 255 || id.slice == 0 {
+		return nil, fault.E(fault.Invalid, op, string(id.owner), "is no other node's side log")
+	}
+	changes := make([]tree.SideChange, 0, len(req.Changes))
+	for _, c := range req.Changes {
+		x, err := tree.DecodeSideChange(c.Key, c.Kept)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, x)
+	}
+	if len(changes) > 0 && l.size() > 2*l.o.Bytes {
+		return nil, fault.E(fault.NoSpace, op, "", "this node keeps as much of side logs as it may")
+	}
+	for {
+		s, k, err := l.of(id.slice)
+		if err != nil {
+			return nil, err
+		}
+		again, err := l.take(s, k, id, ids.Serial(req.Serial), changes)
+		if req.Ends && !again && err == nil {
+			_, err = l.drop(id, s)
+		}
+		if !again {
+			l.wakeUp()
+			return &pb.SideCopyResponse{}, err
+		}
+	}
+}
+
+// take keeps changes of another node's side log, but for those of keys that it has
+// newer ones of.
+func (l *Log) take(s *slice, k *kept, id logID, serial ids.Serial, changes []tree.SideChange) (again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone || len(changes) == 0 {
+		return s.gone, nil
+	}
+	l.side(s, id)
+	c := s.copies[id.owner]
+	newer := slices.DeleteFunc(changes, func(x tree.SideChange) bool { return c.at[string(x.Key)] > serial })
+	if err := k.put(id, newer); err != nil {
+		return false, err
+	}
+	for i := range newer {
+		c.at[string(newer[i].Key)] = serial
+	}
+	c.Apply(newer)
+	return false, nil
+}
