@@ -73,6 +73,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 			return mount.Entry{}, mount.Opened{}, err
 		}
 		e := c.replies.Named(replies.In{Node: id, Dir: dir, Cues: cues}, name, m.Attr)
+		c.nodes.NoteCues(ids.Object(m.Attr.Object), who.PID, cues, c.opt.Clock())
 		b := c.nodes.CountOpen(ids.Object(m.Attr.Object), flags)
 		b.Dir, b.Name = dir, name
 		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {

@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 )
@@ -41,12 +42,17 @@ type eventual struct {
 	dir          mount.Inode
 	made         mount.Inode // the maker's
 	active       *servertest.Node
+	slice        ids.Slice
 	small, large string
 }
 
-func newEventual(t *testing.T, site ids.Site, cue string) *eventual {
+func newEventual(t *testing.T, site ids.Site, cue string, configure ...func(int, *server.Config)) *eventual {
 	t.Helper()
-	e := &eventual{T: t, c: servertest.Start(t, servertest.Options{}), small: "small", large: string(noise(600 << 10))}
+	var o servertest.Options
+	if len(configure) > 0 {
+		o.Configure = configure[0]
+	}
+	e := &eventual{T: t, c: servertest.Start(t, o), small: "small", large: string(noise(600 << 10))}
 	e.maker = clientOf(t, e.c, "a")
 	ctx := t.Context()
 	d, err := e.maker.Mkdir(ctx, nobody, mount.Root, "dir", 0o755)
@@ -62,7 +68,8 @@ func newEventual(t *testing.T, site ids.Site, cue string) *eventual {
 	if err := e.maker.FsyncDir(ctx, nobody, d.Node, 0, false); err != nil {
 		t.Fatal(err)
 	}
-	e.active = e.c.Active(ids.Object(d.Attr.Ino).Slice())
+	e.slice = ids.Object(d.Attr.Ino).Slice()
+	e.active = e.c.Active(e.slice)
 	e.cl = opened(t, e.c, cartwheel.Options{Site: site, OpTimeout: never})
 	t.Cleanup(func() {
 		if err := e.cl.Close(); err != nil {

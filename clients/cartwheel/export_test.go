@@ -21,6 +21,16 @@ func (c *Client) CutOff(id ids.Node) {
 	})
 }
 
+// ActiveIsAway reports whether the client leaves the active of a slice alone for now.
+func (c *Client) ActiveIsAway(s ids.Slice) bool { return c.router.IsAway(s) }
+
+// Only loses everything that the client sends to other nodes than one.
+func (c *Client) Only(id ids.Node) {
+	c.cluster.Host().SetFilter(func(peer string, _ wire.Class, _ wire.Method) wire.Verdict {
+		return wire.Verdict{Drop: peer != string(id)}
+	})
+}
+
 // Lose loses everything of some methods that the client sends, and nothing else
 // any more.
 func (c *Client) Lose(methods ...wire.Method) {

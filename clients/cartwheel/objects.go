@@ -89,7 +89,7 @@ func (b *Objects) write(ctx context.Context, o ids.Object, cues cue.Set, data []
 	c := b.c
 	out, cancel := c.limits.Remotely(ctx)
 	defer cancel()
-	h := c.engine.Open(o, nil, content.Open{As: &calls.Writer{Principal: calls.WithGroups(b.who), Level: cues.Only(cue.Write).Sync()}, ClearSetID: b.who.UID != 0})
+	h := c.engine.Open(o, nil, content.Open{As: &calls.Writer{Principal: calls.WithGroups(b.who), Level: cues.Only(cue.Write).Sync(), Terms: cues.Only(cue.Write).Terms()}, ClearSetID: b.who.UID != 0})
 	defer h.Close()
 	err := h.Truncate(out, 0)
 	if err == nil {

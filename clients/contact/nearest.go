@@ -69,6 +69,18 @@ func (c *Cluster) Sharers() []ids.Node {
 	return out
 }
 
+// KeepSides returns those of some nodes that keep side logs.
+func (c *Cluster) KeepSides(nodes []ids.Node) (out []ids.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range nodes {
+		if n := c.nodes[id]; n != nil && n.row.Feature >= version.SideLogs {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // Sort orders nodes by nearness, in place.
 func (c *Cluster) Sort(nodes []ids.Node) {
 	c.mu.Lock()

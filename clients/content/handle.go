@@ -27,7 +27,7 @@ type Open struct {
 // Handle is one open file. Close it.
 type Handle struct {
 	file  *file
-	as    any
+	as    any // see Open.As
 	setid bool
 	who   []byte
 

@@ -51,7 +51,13 @@ func (c *core) newLayer(now time.Time) *layer {
 
 // context is what a layer's uploads run under.
 func (l *layer) context(c *core) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(trace.With(c.ctx, l.work), c.opt.CommitTimeout)
+	ctx := trace.With(c.ctx, l.work)
+	if t, ok := l.as.(interface {
+		Under(context.Context) context.Context
+	}); ok {
+		ctx = t.Under(ctx)
+	}
+	return context.WithTimeout(ctx, c.opt.CommitTimeout)
 }
 
 // end takes what a layer cost down, where nobody waited for it, and tells

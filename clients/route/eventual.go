@@ -32,6 +32,9 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 		err := within(ctx, share, func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
 		if !again(err) {
 			r.noteAway(row.Active, false)
+			if fault.Is(err, fault.Stale) && r.atMembers(ctx, row, attempt, copied) == nil {
+				return nil // a side log has it that is not merged yet
+			}
 			return err
 		}
 		if ctx.Err() != nil {
@@ -52,6 +55,56 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 			return r.giveUp(ctx, id, last, last)
 		}
 	}
+}
+
+// Otherwise runs an attempt of what only the node that acts for a slice does, and where
+// that one does not answer within a part of the time, runs aside, if that is not nil,
+// with the other normal members, the nearest first. An active that was away is left alone for a while.
+// ctx has a deadline. After aside the attempt may still have been done.
+func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(context.Context) error, aside func(context.Context, []ids.Node) error) error {
+	row, err := r.Row(ctx, id)
+	if err != nil {
+		return err
+	}
+	if share := r.activeShare(row.Active); share > 0 {
+		err := within(ctx, share+1, attempt) // aside takes longer than a read elsewhere
+		if !again(err) {
+			r.noteAway(row.Active, false)
+			if fault.Is(err, fault.Stale) && aside != nil && aside(ctx, r.beside(row)) == nil {
+				return nil // it is about what a side log has that is not merged yet
+			}
+			return err
+		}
+		if ctx.Err() != nil {
+			return err // its caller was interrupted, which says nothing of the node
+		}
+		r.noteAway(row.Active, true)
+		if aside == nil {
+			return err
+		}
+	}
+	if aside == nil {
+		return fault.E(fault.TimedOut, "route.Otherwise", string(row.Active), "the slice's active did not answer a moment ago, and only it does this")
+	}
+	err = aside(ctx, r.beside(row))
+	if !again(err) || ctx.Err() != nil {
+		return err
+	}
+	// One of them may act for the slice by now, or the active may be back.
+	r.noteAway(row.Active, false)
+	return within(ctx, 1, attempt)
+}
+
+// IsAway reports whether the node that acts for a slice did not answer a moment ago.
+func (r *Router) IsAway(id ids.Slice) bool {
+	row, ok := r.Known(id)
+	if !ok {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, away := r.away[row.Active]
+	return away && r.cluster.Now() < until
 }
 
 // atMembers runs copied at each normal member but the active, and then attempt at
@@ -79,6 +132,12 @@ func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt,
 		}
 	}
 	return err
+}
+
+// beside are the normal members but the active, the nearest first.
+func (r *Router) beside(row geoconfig.SliceRow) []ids.Node {
+	nodes := r.copies(row)
+	return nodes[:len(nodes)-1]
 }
 
 // copies are the normal members, the nearest first and the active last.

@@ -1,6 +1,7 @@
 package alone
 
 import (
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"context"
 
 	"google.golang.org/protobuf/proto"
@@ -17,6 +18,9 @@ import (
 // and returns its attributes. The size, and what somebody else may do to it, are its
 // active's.
 func (a *Actor) SetAttr(ctx context.Context, o ids.Object, set *pb.SetAttr, who mount.Caller, level uint32) (*pb.Attr, bool) {
+	if timeouts.Eventual(ctx) {
+		return nil, false // others at this side of a cut are to see it
+	}
 	us := a.opt.Who()
 	now, _, ok := a.opt.Names.Attr(o)
 	if us == nil || !ok || set.Size != nil || set.CtimeNs != nil || now.Nlink == 0 {

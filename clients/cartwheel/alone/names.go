@@ -1,6 +1,7 @@
 package alone
 
 import (
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/stream"
@@ -23,6 +24,9 @@ type Making struct {
 
 // Make makes an object, and returns its attributes.
 func (a *Actor) Make(ctx context.Context, m Making) (*pb.Attr, bool) {
+	if timeouts.Eventual(ctx) {
+		return nil, false // others at this side of a cut are to see it
+	}
 	const special = mount.SetUID | mount.SetGID
 	t := m.Create.Mode & mount.TypeMask
 	if _, ok := a.opt.Names.Alone(m.Dir, m.Name); !ok || m.Create.Mode&special != 0 || t != mount.TypeDir && t != mount.TypeSymlink {
@@ -84,6 +88,9 @@ type Removing struct {
 
 // Remove removes a name. The object must not be open here.
 func (a *Actor) Remove(ctx context.Context, r Removing) bool {
+	if timeouts.Eventual(ctx) {
+		return false // others at this side of a cut are to see it
+	}
 	dir, ok := a.directory(r.Dir)
 	if !ok || r.Object == 0 || r.Object.Slice() != r.Dir.Slice() {
 		return false
@@ -118,6 +125,9 @@ type Renaming struct {
 
 // Rename gives an object another name. What it replaces must not be open here.
 func (a *Actor) Rename(ctx context.Context, r Renaming) bool {
+	if timeouts.Eventual(ctx) {
+		return false // others at this side of a cut are to see it
+	}
 	from, ok := a.directory(r.Dir)
 	to, ok2 := a.directory(r.To)
 	if !ok || !ok2 || r.Object == 0 {

@@ -8,6 +8,7 @@ package calls
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/receipts"
@@ -55,9 +56,12 @@ type Options struct {
 	Doubt func(...ids.Object)
 }
 
-// Sender sends requests. It has no state and is safe for use by many goroutines.
-// Its methods block until a node answers or the context ends.
-type Sender struct{ opt Options }
+// Sender sends requests. It is safe for use by many goroutines. Its methods block
+// until a node answers or the context ends.
+type Sender struct {
+	opt   Options
+	sides atomic.Uint64 // operations that were done at the side
+}
 
 // New returns a Sender.
 func New(o Options) *Sender { return &Sender{opt: o} }

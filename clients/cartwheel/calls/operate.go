@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -40,12 +41,21 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 	// Sent again, it stays under the session under which it was sent first: what
 	// was written under a lock that went with that session is refused.
 	under := map[ids.Node]uint64{}
-	resp, by, err := s.opt.Operator.Operate(ctx, o.Slice, req, o.Body, func(node ids.Node) uint64 {
-		if !method.Any(o.Op, func(p *pb.Operation) bool { return p.GetCommit() != nil }) || under[node] == 0 {
-			under[node] = s.opt.Sessions.With(ctx, node)
+	atActive := func(ctx context.Context) (*pb.OperateResponse, ids.Node, error) {
+		return s.opt.Operator.Operate(ctx, o.Slice, req, o.Body, func(node ids.Node) uint64 {
+			if !method.Any(o.Op, func(p *pb.Operation) bool { return p.GetCommit() != nil }) || under[node] == 0 {
+				under[node] = s.opt.Sessions.With(ctx, node)
+			}
+			return under[node]
+		})
+	}
+	run := atActive
+	if timeouts.Eventual(ctx) {
+		run = func(ctx context.Context) (*pb.OperateResponse, ids.Node, error) {
+			return s.eventually(ctx, o.Slice, req, o.Body, atActive)
 		}
-		return under[node]
-	})
+	}
+	resp, by, err := run(ctx)
 	if err != nil {
 		return nil, by, OutcomeOpen(err)
 	}

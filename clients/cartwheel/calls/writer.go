@@ -1,7 +1,11 @@
 package calls
 
 import (
+	"context"
+
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/content"
+	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -11,6 +15,16 @@ import (
 type Writer struct {
 	Principal *pb.Principal
 	Level     uint32
+	Terms     cue.Terms
+}
+
+// Under returns a context on the writer's terms, where these are eventual, without a
+// limit of its own: what is sent under it in the background goes on until it is done.
+func (w *Writer) Under(ctx context.Context) context.Context {
+	if !w.Terms.Eventual {
+		return ctx
+	}
+	return timeouts.On(ctx, w.Terms)
 }
 
 // LevelOf is the level of a content.Open.As; false where that is no Writer.

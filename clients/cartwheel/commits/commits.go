@@ -5,11 +5,14 @@ package commits
 
 import (
 	"context"
+	"time"
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
@@ -69,7 +72,7 @@ func (c *Committer) Commit(ctx context.Context, commit content.Commit) (*pb.Resu
 	}
 	before, _, known := c.opt.Names.Attr(o)
 	mark := c.opt.Names.MarkChange(o)
-	resp, by, err := c.opt.Calls.Operate(ctx, calls.Operation{Slice: o.Slice(), Principal: w.Principal, Body: commit.Body, Level: w.Level,
+	resp, by, err := c.operate(ctx, w, calls.Operation{Slice: o.Slice(), Principal: w.Principal, Body: commit.Body, Level: w.Level,
 		Op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
 	if err != nil {
 		if calls.IsUnknown(err) {
@@ -87,4 +90,29 @@ func (c *Committer) Commit(ctx context.Context, commit content.Commit) (*pb.Resu
 		}
 	}
 	return resp.Result, nil
+}
+
+// eventualPause is how long a commit on eventual terms waits until it is tried again.
+const eventualPause = 200 * time.Millisecond
+
+// operate runs a commit. On eventual terms each try has the terms' time, and it goes on
+// until ctx ends: what is written again is the same. An append is tried once.
+func (c *Committer) operate(ctx context.Context, w *calls.Writer, o calls.Operation) (resp *pb.OperateResponse, by ids.Node, err error) {
+	if !w.Terms.Eventual || o.Op.GetCommit().Append {
+		return c.opt.Calls.Operate(ctx, o)
+	}
+	for {
+		part, cancel := timeouts.Within(ctx, w.Terms)
+		resp, by, err = c.opt.Calls.Operate(part, o)
+		cancel()
+		if err == nil || !route.MayComeLater(err) || ctx.Err() != nil {
+			return resp, by, err
+		}
+		pause := time.NewTimer(eventualPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
 }

@@ -16,10 +16,12 @@ import (
 	"cartwheel.dev/clients/cartwheel/destination"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/stream"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
@@ -101,16 +103,20 @@ func CheckName(name string) error {
 // Make makes an object with a name: in one operation where it goes to its
 // directory's slice, else the object first and then the name.
 func (k *Maker) Make(ctx context.Context, m Request) (Made, error) {
-	const op fault.Op = "creation.Make"
 	if err := CheckName(m.Name); err != nil {
 		return Made{}, err
 	}
-	if m.Writes {
+	eventual := timeouts.Eventual(ctx)
+	switch {
+	case eventual: // others at this side of a cut are to see it
+	case m.Writes:
 		if here, ok := k.exclusive(&m); ok {
 			return here, nil
 		}
-	} else if here, ok := k.other(ctx, &m); ok {
-		return here, nil
+	default:
+		if here, ok := k.other(ctx, &m); ok {
+			return here, nil
+		}
 	}
 	out, cancel := k.opt.Remotely(ctx)
 	defer cancel()
@@ -120,6 +126,24 @@ func (k *Maker) Make(ctx context.Context, m Request) (Made, error) {
 	}
 	own := m.Cues.Only(m.Call).Persistent()
 	m.Create.Cues, m.Create.Dir, m.Create.Name, m.Create.Umask = own, uint64(m.Dir), []byte(m.Name), m.Who.Umask
+	if !eventual {
+		return k.placed(out, m, dir, own)
+	}
+	if !k.opt.Calls.IsAway(m.Dir.Slice()) {
+		part, over := timeouts.Part(out, 3)
+		res, err := k.placed(part, m, dir, own)
+		over()
+		if err == nil || !route.MayComeLater(err) || out.Err() != nil {
+			return res, err
+		}
+	}
+	// At the side it goes where its directory is, whatever the cues say.
+	return k.makeIn(out, m, dir, m.Dir.Slice())
+}
+
+// placed makes an object in the slice that its place is in.
+func (k *Maker) placed(out context.Context, m Request, dir *pb.Attr, own *pb.Cues) (Made, error) {
+	const op fault.Op = "creation.placed"
 	for try := 0; ; try++ {
 		slice, err := k.opt.Destination.Choose(out, dir, own)
 		if fault.Is(err, fault.Again) {

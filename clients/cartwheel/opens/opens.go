@@ -90,7 +90,7 @@ func (p *Opener) attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 // Handle makes the engine's handle of a file whose current attributes are known, and
 // returns as whom its writes are committed.
 func (p *Opener) Handle(who mount.Caller, b *inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) (*content.Handle, *calls.Writer) {
-	w := &calls.Writer{Principal: p.principal(who, flags), Level: cues.Only(cue.Write).Sync()}
+	w := &calls.Writer{Principal: p.principal(who, flags), Level: cues.Only(cue.Write).Sync(), Terms: cues.Only(cue.Write).Terms()}
 	how := content.Open{As: w, ClearSetID: who.UID != 0, Shared: cues.Only(cue.Read).Has(cue.Hotspot)}
 	if flags.Writes() {
 		how.Name = func() string { return p.Path(b) }

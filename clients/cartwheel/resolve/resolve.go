@@ -64,13 +64,24 @@ const (
 	removedTries = 3
 )
 
+// list reads and learns a directory. On eventual terms it takes a part of the time, and
+// does nothing where the active is away: what a copy says is not kept.
+func (r *Resolver) list(ctx context.Context, who mount.Caller, dir ids.Object) {
+	if timeouts.Eventual(ctx) && r.opt.Calls.IsAway(dir.Slice()) {
+		return
+	}
+	ctx, over := timeouts.ForOwn(ctx)
+	defer over()
+	r.opt.List(ctx, who, dir)
+}
+
 // Find returns what a name means and the attributes of what it names. Where the
 // name is not there, the entry's Object is 0.
 func (r *Resolver) Find(ctx context.Context, who mount.Caller, dir ids.Object, name string) (*pb.Attr, names.Entry, error) {
 	for try := 0; ; try++ {
 		e, _, ok := r.opt.Names.Lookup(dir, name)
 		if !ok && try == 0 && r.opt.Names.Misses(dir) >= eagerAfter {
-			r.opt.List(ctx, who, dir)
+			r.list(ctx, who, dir)
 			e, _, ok = r.opt.Names.Lookup(dir, name)
 		}
 		var err error

@@ -26,7 +26,7 @@ func (r *Resolver) Whole(ctx context.Context, who mount.Caller, dir ids.Object) 
 		return
 	}
 	if !r.opt.Names.IsComplete(dir) {
-		r.opt.List(ctx, who, dir)
+		r.list(ctx, who, dir)
 	}
 	if list := r.opt.Names.Bare(dir, maxBare); len(list) > 0 {
 		r.opt.Background(func(ctx context.Context) { r.attributes(ctx, list) })

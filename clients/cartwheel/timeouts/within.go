@@ -45,6 +45,23 @@ func Within(ctx context.Context, t cue.Terms) (context.Context, context.CancelFu
 	return bounded{out, t}, cancel
 }
 
+// onTerms is a context of what goes on in the background on an operation's terms.
+type onTerms struct {
+	context.Context
+	terms cue.Terms
+}
+
+// Value implements context.Context.
+func (o onTerms) Value(key any) any {
+	if key == (termsKey{}) {
+		return o.terms
+	}
+	return o.Context.Value(key)
+}
+
+// On puts what goes on in the background on terms, but for their limit.
+func On(ctx context.Context, t cue.Terms) context.Context { return onTerms{ctx, t} }
+
 // bound returns the end of an operation's time, false where it has none.
 func bound(ctx context.Context) (time.Time, bool) {
 	if ctx.Value(boundedKey{}) == nil {

@@ -15,8 +15,8 @@ import (
 // bytes, and answers with a ticket for each such chunk. A trusted host proves
 // nothing.
 
-// HaveChunks implements content.Remote.
-func (s *Service) HaveChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) ([]bool, error) {
+// haveAtActive asks the active of a slice which chunks it lacks.
+func (s *Service) haveAtActive(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) ([]bool, error) {
 	req := &pb.HaveRequest{Slice: uint32(o.Slice()), Addresses: join(addresses), Client: s.cluster.Client()}
 	var resp *pb.HaveResponse
 	err := s.router.Active(ctx, o.Slice(), func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {

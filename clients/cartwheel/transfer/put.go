@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
@@ -18,6 +19,13 @@ import (
 // pieces, at the same time: it passes the first ones on while the last ones still
 // travel.
 func (s *Service) PutChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
+	if timeouts.Eventual(ctx) {
+		return s.putEventually(ctx, o, addresses, sizes, body)
+	}
+	return s.putChunks(ctx, o, addresses, sizes, body)
+}
+
+func (s *Service) putChunks(ctx context.Context, o ids.Object, addresses []chunk.Address, sizes []uint32, body [][]byte) error {
 	pieces := chunk.Pieces(sizes)
 	if len(pieces) < 2 || !s.isFar(o.Slice()) {
 		return s.putPiece(ctx, o, addresses, sizes, body)
