@@ -31,6 +31,7 @@ type grammar struct {
 	Audit     auditCmd     `cmd:"" help:"Show who changed what in the configuration."`
 	Status    statusCmd    `cmd:"" help:"Show cluster health."`
 	Slice     sliceCmd     `cmd:"" help:"List slices, and hand them over."`
+	Conflicts conflictsCmd `cmd:"" help:"List what was kept where both sides of a cut wrote, and what waits to be merged."`
 	Net       netCmd       `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
 	WhatIf    whatIfCmd    `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
 	Where     whereCmd     `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
