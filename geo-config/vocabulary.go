@@ -153,8 +153,11 @@ func (r SliceRow) Normals() []ids.Node {
 
 // Site is a row of the sites' table.
 type Site struct {
-	Name     ids.Site     `json:"name"`
-	Location string       `json:"location,omitempty"`
+	Name     ids.Site `json:"name"`
+	Location string   `json:"location,omitempty"`
+	// Budgets bound the content between this site and those with later names, in
+	// the order of these.
+	Budgets  []Budget     `json:"budgets,omitempty"`
 	Revision ids.Revision `json:"revision"`
 }
 

@@ -73,6 +73,8 @@ func Cases() []Case {
 		{"records that make no sense are refused", testRecordValidation},
 		{"records do not reach followers", testRecordsAreNotFollowed},
 		{"the number of records is bounded", testRecordBound},
+		{"budgets are set, followed and removed", testBudgets},
+		{"budgets that make no sense are refused", testBudgetValidation},
 	}
 }
 

@@ -98,6 +98,26 @@ func checkSite(s geoconfig.Site) error {
 	if len(s.Location) > maxTextBytes || !utf8.ValidString(s.Location) {
 		return invalid(s.Key(), "the location is no text of at most %d bytes", maxTextBytes)
 	}
+	return checkBudgets(s)
+}
+
+// checkBudgets checks the budgets in a site's row. The other site may be gone: then
+// nothing is sent there.
+func checkBudgets(s geoconfig.Site) error {
+	if len(s.Budgets) > geoconfig.MaxBudgets {
+		return invalid(s.Key(), "%d budgets, more than %d", len(s.Budgets), geoconfig.MaxBudgets)
+	}
+	for i, b := range s.Budgets {
+		if !sane(string(b.Other), siteMarks, maxNameBytes) {
+			return invalid(s.Key(), "%q is no site name", b.Other)
+		}
+		if wrong := b.Check(s.Name); wrong != "" {
+			return invalid(s.Key(), "%s", wrong)
+		}
+		if i > 0 && s.Budgets[i-1].Other >= b.Other {
+			return invalid(s.Key(), "the budget with %s is there twice, or out of order", b.Other)
+		}
+	}
 	return nil
 }
 

@@ -23,8 +23,10 @@ const (
 	// away. A client sends them to each node whose program knows this level, and an
 	// active that knows it merges them, without waiting for the cluster.
 	SideLogs = 4
+	// Budgets has nodes keep to the budgets between sites.
+	Budgets = 5
 	// Feature is the highest level that this program knows.
-	Feature = SideLogs
+	Feature = Budgets
 )
 
 // set is what the build says; empty: it said nothing.

@@ -108,15 +108,21 @@ func SetSite(ctx context.Context, store geoconfig.Store, o Order, name ids.Site,
 	return s, o.apply(ctx, store, geoconfig.Batch{Sites: []geoconfig.Site{s}}, "site.set", s.Key(), location)
 }
 
-// RemoveSite removes a site at which no node stands, and returns its last row.
+// RemoveSite removes a site at which no node stands, with its budgets, and returns
+// its last row.
 // Errors: NotFound, NotEmpty, Conflict, and the store's.
 func RemoveSite(ctx context.Context, store geoconfig.Store, o Order, name ids.Site) (geoconfig.Site, error) {
-	s, err := site(ctx, store, name)
+	rows, err := store.Read(ctx, geoconfig.Query{Sites: true})
+	if err != nil {
+		return geoconfig.Site{Name: name}, err
+	}
+	s, err := siteIn(rows.Sites, name)
 	if err != nil {
 		s.Name = name
 		return s, o.again(ctx, store, s.Key(), err)
 	}
-	err = o.remove(ctx, store, s.Key(), s.Revision, "site.remove", "")
+	_, err = o.Apply(ctx, store, geoconfig.Batch{Sites: withoutSite(rows.Sites, name),
+		Remove: []geoconfig.Removal{{Key: s.Key(), Revision: o.match(s.Revision)}}}, "site.remove", s.Key(), "")
 	if fault.Is(err, fault.NotEmpty) {
 		return s, fault.E(fault.NotEmpty, "changes.RemoveSite", string(name), "has nodes: remove them first")
 	}
@@ -132,7 +138,11 @@ func site(ctx context.Context, store geoconfig.Store, name ids.Site) (geoconfig.
 	if err != nil {
 		return geoconfig.Site{}, err
 	}
-	for _, s := range rows.Sites {
+	return siteIn(rows.Sites, name)
+}
+
+func siteIn(sites []geoconfig.Site, name ids.Site) (geoconfig.Site, error) {
+	for _, s := range sites {
 		if s.Name == name {
 			return s, nil
 		}
