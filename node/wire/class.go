@@ -56,7 +56,7 @@ func (l lane) class() Class {
 func (l lane) isRelayed() bool { return l >= laneRelayed }
 
 // Method names what a frame asks for. Numbers are the callers' to assign,
-// below MaxMethod-2; 0 is wire's own heartbeat.
+// below MaxMethod-3; 0 is wire's own heartbeat.
 type Method = framing.Method
 
 // MaxMethod is the first number that is no method.

@@ -74,6 +74,7 @@ type raw struct {
 	stranger    *stranger // its place until the peer is admitted; nil where this host dialled
 	heard, sent atomic.Bool
 	came        atomic.Uint64 // bytes that were read
+	went        atomic.Uint64 // bytes that were written, but to a Unix socket
 	turns       turns         // not nil while its handshake has one of them
 
 	mu      sync.Mutex // guards below; held while writing to the socket
@@ -124,6 +125,7 @@ func (r *raw) Read(b []byte) (int, error) {
 }
 
 func (r *raw) Write(b []byte) (int, error) {
+	r.went.Add(uint64(len(b)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.gathers {

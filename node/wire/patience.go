@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/wire/framing"
 )
 
 // A large answer on a slow way takes long, and asking again makes the way slower:
@@ -15,6 +16,25 @@ import (
 // lifeSign is how many bytes must come for a connection to be moving. Heartbeats
 // are fewer.
 const lifeSign = 2 << 10
+
+// methodAlive is wire's own: nothing answers it.
+const methodAlive Method = MaxMethod - 3
+
+// SignLife sends a peer what keeps its calls of a class waiting, and nothing else:
+// whoever has an answer held back calls it more often than the peer's stall. It
+// never waits. It sends nothing where there is no connection, or where frames wait
+// to be sent anyway. It returns how many bytes it sent.
+func (h *Host) SignLife(peer string, class Class) int {
+	l := h.currentLink(peer, class)
+	if l == nil || l.queue.IsWaiting() {
+		return 0
+	}
+	o := outgoing{Frame: framing.Frame{Kind: framing.OneWay, Method: methodAlive}, body: [][]byte{make([]byte, lifeSign)}}
+	if result, err := l.send(&o, true); result != sendDone || err != nil {
+		return 0
+	}
+	return lifeSign
+}
 
 // mostGrace is how often the time of a call of Start begins anew, at the most.
 const mostGrace = 60

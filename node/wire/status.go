@@ -22,6 +22,7 @@ type Status struct {
 	Calls    int // of this host, waiting for an answer
 	Requests int // of the peer, under way here
 	Frames   uint64
+	Sent     uint64 // bytes since it was made; of a Unix socket 0
 }
 
 // Status returns all connections, sorted by peer, class and age.
@@ -30,7 +31,7 @@ func (h *Host) Status() []Status {
 	out := make([]Status, 0, len(links))
 	for _, l := range links {
 		s := Status{Peer: l.peer.id, Class: l.class, Address: l.capable.RemoteMultiaddr().String(), Outbound: l.outbound, Relayed: l.relayed, Via: l.via, RTT: l.sampler.smoothed(),
-			Current: l.peer.current[l.class].Load() == l, Since: l.born, Frames: l.traffic.Load()}
+			Current: l.peer.current[l.class].Load() == l, Since: l.born, Frames: l.traffic.Load(), Sent: l.conn.raw.went.Load()}
 		s.Queued = l.queue.Size()
 		l.mu.Lock()
 		s.Calls, s.Requests = len(l.calls.pending), len(l.serving.requests)

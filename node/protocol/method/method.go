@@ -72,6 +72,7 @@ const (
 	Intent   wire.Method = 66 // IntentRequest: how an intent stands (class Operation)
 	Transfer wire.Method = 67 // state transfer to a junior (class Chunk)
 	Facts    wire.Method = 68 // FactsRequest: raw state that a coordinator needs (class Operation)
+	Budget   wire.Method = 69 // one-way: a BudgetReport (class Beacon)
 )
 
 // The configuration store's server; class Operation.

@@ -825,6 +825,120 @@ func (x *TransferResponse) GetSum() []byte {
 	return nil
 }
 
+// Once a second between the nodes of two sites that have a budget, one-way: what the
+// sender wants to send, and what rate it keeps to, both in bytes per second.
+type BudgetReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lines         []*BudgetReport_Line   `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BudgetReport) Reset() {
+	*x = BudgetReport{}
+	mi := &file_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetReport) ProtoMessage() {}
+
+func (x *BudgetReport) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetReport.ProtoReflect.Descriptor instead.
+func (*BudgetReport) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *BudgetReport) GetLines() []*BudgetReport_Line {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+type BudgetReport_Line struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`             // the site that content leaves
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`                 // the site that it goes to
+	Wanted        []uint64               `protobuf:"varint,3,rep,packed,name=wanted,proto3" json:"wanted,omitempty"` // by class: foreground, replication, repair, rebalancing
+	Taken         uint64                 `protobuf:"varint,4,opt,name=taken,proto3" json:"taken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BudgetReport_Line) Reset() {
+	*x = BudgetReport_Line{}
+	mi := &file_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetReport_Line) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetReport_Line) ProtoMessage() {}
+
+func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetReport_Line.ProtoReflect.Descriptor instead.
+func (*BudgetReport_Line) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{16, 0}
+}
+
+func (x *BudgetReport_Line) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *BudgetReport_Line) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *BudgetReport_Line) GetWanted() []uint64 {
+	if x != nil {
+		return x.Wanted
+	}
+	return nil
+}
+
+func (x *BudgetReport_Line) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 var File_admin_proto protoreflect.FileDescriptor
 
 const file_admin_proto_rawDesc = "" +
@@ -872,7 +986,14 @@ const file_admin_proto_rawDesc = "" +
 	"\x04time\x18\x05 \x01(\x06R\x04time\x12\x18\n" +
 	"\aclients\x18\x06 \x01(\fR\aclients\x12 \n" +
 	"\vincarnation\x18\a \x01(\x04R\vincarnation\x12\x10\n" +
-	"\x03sum\x18\b \x01(\fR\x03sumB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
+	"\x03sum\x18\b \x01(\fR\x03sum\"\x9f\x01\n" +
+	"\fBudgetReport\x125\n" +
+	"\x05lines\x18\x01 \x03(\v2\x1f.cartwheel.v1.BudgetReport.LineR\x05lines\x1aX\n" +
+	"\x04Line\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x16\n" +
+	"\x06wanted\x18\x03 \x03(\x04R\x06wanted\x12\x14\n" +
+	"\x05taken\x18\x04 \x01(\x04R\x05takenB Z\x1ecartwheel.dev/node/protocol/pbb\x06proto3"
 
 var (
 	file_admin_proto_rawDescOnce sync.Once
@@ -886,7 +1007,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -904,13 +1025,16 @@ var file_admin_proto_goTypes = []any{
 	(*IntentResponse)(nil),     // 13: cartwheel.v1.IntentResponse
 	(*TransferRequest)(nil),    // 14: cartwheel.v1.TransferRequest
 	(*TransferResponse)(nil),   // 15: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),       // 16: cartwheel.v1.BudgetReport
+	(*BudgetReport_Line)(nil),  // 17: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	17, // 0: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	1,  // [1:1] is the sub-list for method output_type
+	1,  // [1:1] is the sub-list for method input_type
+	1,  // [1:1] is the sub-list for extension type_name
+	1,  // [1:1] is the sub-list for extension extendee
+	0,  // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -924,7 +1048,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
