@@ -24,6 +24,7 @@ type grammar struct {
 	Site      siteCmd      `cmd:"" help:"List, add, drain and remove sites."`
 	Node      nodeCmd      `cmd:"" help:"List, drain and remove nodes."`
 	Policy    policyCmd    `cmd:"" help:"List and change what slices must satisfy."`
+	Budget    budgetCmd    `cmd:"" help:"List and change what sites may send each other."`
 	User      userCmd      `cmd:"" help:"List, add and revoke users."`
 	Account   accountCmd   `cmd:"" help:"List, add and change the accounts of the console."`
 	Console   consoleCmd   `cmd:"" help:"Let somebody in to the console."`
