@@ -134,6 +134,7 @@ func methodRows() []accessRow {
 		}, nodesOnly},
 		{"replica", method.Replica, sends(wire.Operation, method.Replica), nodesOnly},
 		{"beacon", method.Beacon, sends(wire.Beacon, method.Beacon), nodesOnly},
+		{"budget", method.Budget, sends(wire.Beacon, method.Budget), nodesOnly},
 	}
 }
 

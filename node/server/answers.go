@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cost"
 	"cartwheel.dev/node/server/identity"
@@ -38,12 +39,13 @@ func (s *Server) openAnswers() {
 	a.cost = &cost.Counter{Self: s.id, Published: published,
 		Far: func(peer string) bool { return s.net.who.IsElsewhere(peer, ids.Site(s.config.Site)) }}
 	a.content = &chunks.Server{Self: string(s.id), Packs: s.store.Packs(), Nodes: chunks.NewNodes(s.store.Packs(), nodesBytes), Caller: s.net.host,
-		Full: s.space.IsFull, Far: a.cost.Far, Staged: chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock)}
+		Full: s.space.IsFull, Far: a.cost.Far, Staged: chunks.NewStaged(s.config.MaxUserStagedBytes, stagedLife, s.clock),
+		Push: func(ctx context.Context, to, asker string, bytes int) error {
+			return s.budgets.Push(ctx, to, asker, budget.Replication, bytes)
+		}}
 	a.shared = sharing.New(sharing.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Bytes: s.config.NeighbourCacheBytes, Roster: s.directory, Caller: s.net.host,
-		Patient: func(ctx context.Context, peer string, stall, most time.Duration) (context.Context, context.CancelFunc) {
-			return wire.Patient(ctx, s.net.host, peer, wire.Chunk, stall, most)
-		},
+		Patient:  s.patient,
 		Distance: func(to ids.Node) (time.Duration, bool) { return s.net.survey.Distance(s.id, to) }, Clock: s.clock, Go: s.life.spawn,
 	})
 	a.sessions = leases.New(leases.Options{
@@ -90,6 +92,11 @@ func (s *Server) openSide() (err error) {
 		AdoptAfter: s.config.FailedAfter, Clock: s.clock, HLC: s.hlc, Random: s.chance.Uint64, Logger: s.logger,
 	})
 	return err
+}
+
+// patient returns a context for one call for content.
+func (s *Server) patient(ctx context.Context, peer string, stall, most time.Duration) (context.Context, context.CancelFunc) {
+	return wire.Patient(ctx, s.net.host, peer, wire.Chunk, stall, most)
 }
 
 // sessionEnded drops what a client had under a session: its locks, and its open

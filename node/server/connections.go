@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/proximity"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/peers"
@@ -64,6 +65,10 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		Apply: s.geo.Apply, Key: s.batchKey, Refresh: s.net.registrar.Refresh, Clock: s.clock, Wall: s.wall, Logger: s.logger,
 	})
 	s.net.who = identity.New(string(s.id), s.directory)
+	s.budgets = budget.New(budget.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Host: s.net.host, SiteOf: s.net.who.SiteOf,
+		Clock: s.clock, Wall: s.wall, Logger: s.logger,
+	})
 	return nil
 }
 

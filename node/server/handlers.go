@@ -6,12 +6,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/requests"
 	"cartwheel.dev/node/server/sharing"
+	"cartwheel.dev/node/wire"
 )
 
 // handle registers everything that the node answers.
@@ -47,8 +49,8 @@ func (s *Server) handle() {
 	h.Spawn(method.Claim, requests.Client(a, s.answers.locks.Claim))
 	h.Inline(method.Lock, s.answers.locks.Set)
 
-	shared := &requests.Shared{Access: a, Content: s.answers.content, Cache: s.answers.shared, Given: sharing.NewGiven(s.clock), Far: s.answers.cost.Far}
-	chunks := &requests.Chunks{Self: s.id, Access: a, Content: s.answers.content, Reading: s.answers.reading, Row: s.directory.Slice, Shared: shared}
+	shared := &requests.Shared{Access: a, Content: s.answers.content, Cache: s.answers.shared, Given: sharing.NewGiven(s.clock), Far: s.answers.cost.Far, Budget: s.budgets}
+	chunks := &requests.Chunks{Self: s.id, Access: a, Content: s.answers.content, Reading: s.answers.reading, Row: s.directory.Slice, Shared: shared, Budget: s.budgets}
 	h.Spawn(method.Have, chunks.Have)
 	h.Spawn(method.Put, chunks.Put)
 	h.Spawn(method.Get, chunks.Get)
@@ -66,6 +68,21 @@ func (s *Server) handle() {
 	h.Spawn(method.Intent, requests.Node(isNode, s.intents.Intent))
 	h.Spawn(method.Facts, requests.Node(isNode, s.intents.Facts))
 	h.Spawn(method.Transfer, s.sender.Send)
+	h.Message(method.Budget, s.hearBudget)
+}
+
+// hearBudget takes in another node's report.
+func (s *Server) hearBudget(m wire.Message) {
+	defer m.Payload.Release()
+	if !s.net.who.IsNode(m.Peer) {
+		return
+	}
+	var report pb.BudgetReport
+	if err := proto.Unmarshal(m.Payload.Bytes(), &report); err != nil {
+		s.logger.Warn("a frame of a peer makes no sense", logattr.Peer(m.Peer), logattr.Err(err))
+		return
+	}
+	s.budgets.Hear(ids.Node(m.Peer), &report)
 }
 
 // newOperations makes what orders clients' and nodes' operations.

@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/metrics"
 	"cartwheel.dev/node/tree"
 )
@@ -36,7 +37,7 @@ func (s *Server) CheckCopy(dir ids.Object, name []byte) error {
 	if err != nil || attr.Content == nil || len(attr.Content.Root) == 0 {
 		return err
 	}
-	_, _, done, err := s.answers.content.Range(s.life.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true})
+	_, _, done, err := s.answers.content.Range(s.life.ctx, &pb.RangeRequest{Root: attr.Content.Root, Height: attr.Content.Height, Length: attr.Size, Data: true}, chunks.Room{})
 	if done != nil {
 		done()
 	}
@@ -100,6 +101,6 @@ func (s *Server) Stand(ctx context.Context, slice ids.Slice) (st Standing, ok bo
 
 // Figures are what a monitoring system may ask of the node, until Close.
 func (s *Server) Figures() metrics.Source {
-	return metrics.Source{Node: s.newReports().Node, Leading: s.leading, JournalBytes: s.JournalBytes, Shared: s.answers.shared.Counts,
+	return metrics.Source{Node: s.newReports().Node, Leading: s.leading, JournalBytes: s.JournalBytes, Shared: s.answers.shared.Counts, Sent: s.budgets.Passed,
 		Turn: func(ctx context.Context) error { return s.loop.Ask(ctx, func(*replica.Node, replica.Time) {}) }}
 }

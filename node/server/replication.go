@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/server/requests"
 	"cartwheel.dev/node/server/rowcas"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/tree"
@@ -46,13 +47,16 @@ func (s *Server) openLoop(context.Context) error {
 	s.leader = s.newLeader()
 	d.loop, d.leader = s.loop, s.leader
 	d.fetcher = snapshot.NewFetcher(snapshot.FetcherOptions{
-		Self: s.id, Row: s.directory.Slice, Host: s.net.host, Packs: s.store.Packs(), Clock: s.clock, Logger: s.logger,
+		Self: s.id, Row: s.directory.Slice, Host: s.net.host, Patient: s.patient, Packs: s.store.Packs(), Clock: s.clock, Logger: s.logger,
 	})
 	d.receiver = snapshot.NewReceiver(snapshot.ReceiverOptions{
 		Loop: s.loop, Copies: s.loop, Host: s.net.host, Meta: s.store.Meta(), Fetcher: d.fetcher, Clock: s.clock, Logger: s.logger,
 	})
 	s.sender = snapshot.NewSender(snapshot.SenderOptions{
 		Loop: s.loop, Meta: s.store.Meta(), Node: s.net.who.Node, PageBytes: s.config.TransferPageBytes, Random: s.chance.Uint64,
+		Wait: func(ctx context.Context, peer string, slice ids.Slice, bytes int) error {
+			return s.budgets.Answer(ctx, peer, requests.Purpose(s.directory.Slice, slice, ids.Node(peer)), bytes)
+		},
 	})
 	d.swaps = &rowcas.Runner{Store: s.geo, Self: s.id, Boot: s.boot, Wall: s.wall, Done: s.swapped}
 	for i := range restored {

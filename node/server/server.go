@@ -23,6 +23,7 @@
 //	reading       answers what clients ask about objects
 //	chunks        serves chunks by address
 //	sharing       brings chunks for the clients of a site
+//	budget        keeps content within the budgets between sites
 //	leases        keeps the clients' sessions and what they may cache
 //	advisory      keeps advisory locks and open files
 //	cost          counts the round trips that operations wait for
@@ -60,6 +61,7 @@ import (
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
 	"cartwheel.dev/node/server/allocation"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
@@ -131,6 +133,8 @@ type Server struct {
 	directory *cluster.Directory
 
 	net connections
+	// budgets has content wait that goes to other sites.
+	budgets *budget.Keeper
 
 	// The disk, and how full it is.
 	store *store.Store

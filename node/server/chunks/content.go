@@ -34,6 +34,9 @@ type Server struct {
 	Far func(peer string) bool
 	// Staged counts what users store and do not commit; nil: nothing does.
 	Staged *Staged
+	// Push returns once so many bytes may go to another node, for the sake of a
+	// peer whose request waits; nil: at once.
+	Push func(ctx context.Context, to, asker string, bytes int) error
 
 	buffers sync.Pool // *[]byte for answers
 	onward  onward
@@ -77,8 +80,9 @@ func addressesOf(op fault.Op, encoded []byte) ([]chunk.Address, error) {
 // Put checks chunks, stores them, and meanwhile passes them on along the
 // chain. They count for the user, which is "" where a node passes them on.
 // Stored names the nodes that hold them on disk. Unless it names the
-// whole chain, the body may be read for a while after Put has returned.
-func (s *Server) Put(ctx context.Context, user string, req *pb.PutRequest, body []byte) (*pb.PutResponse, error) {
+// whole chain, the body may be read for a while after Put has returned. Asker is
+// the peer that waits for the answer.
+func (s *Server) Put(ctx context.Context, asker, user string, req *pb.PutRequest, body []byte) (*pb.PutResponse, error) {
 	const op fault.Op = "chunks.Put"
 	addresses, err := addressesOf(op, req.Addresses)
 	if err != nil {
@@ -97,7 +101,7 @@ func (s *Server) Put(ctx context.Context, user string, req *pb.PutRequest, body 
 	}
 	onward, cut := context.WithCancel(ctx)
 	defer cut()
-	next := s.passOn(onward, req, body)
+	next := s.passOn(onward, asker, req, body)
 	err = s.keep(ctx, addresses, bodies)
 	counted(err == nil)
 	if err != nil {
@@ -162,10 +166,35 @@ func cut(addresses []chunk.Address, sizes []uint32, body []byte) ([][]byte, erro
 	return out, nil
 }
 
+// Room says what an answer may take of the way to its reader.
+type Room struct {
+	// Most bounds the bytes of an answer that may be cut short; 0: only maxAnswer
+	// does.
+	Most int
+	// Wait returns once so many bytes may leave. It is called before they are
+	// read, so that no memory waits with it. Nil: at once.
+	Wait func(ctx context.Context, bytes int) error
+}
+
+func (r Room) wait(ctx context.Context, bytes int) error {
+	if r.Wait == nil || bytes == 0 {
+		return nil
+	}
+	return r.Wait(ctx, bytes)
+}
+
+// most returns how many bytes an answer has at most that may be cut short.
+func (r Room) most() int {
+	if r.Most == 0 {
+		return maxAnswer
+	}
+	return min(r.Most, maxAnswer)
+}
+
 // Get reads chunks or parts of them. What is missing is marked, and what an
 // answer with some of them has no room for is not; sizes are those
 // of the parts in the body. done gives the body's memory back.
-func (s *Server) Get(ctx context.Context, req *pb.GetRequest) (answer *pb.GetResponse, body []byte, done func(), err error) {
+func (s *Server) Get(ctx context.Context, req *pb.GetRequest, room Room) (answer *pb.GetResponse, body []byte, done func(), err error) {
 	const op fault.Op = "chunks.Get"
 	addresses, err := addressesOf(op, req.Addresses)
 	if err != nil {
@@ -188,13 +217,16 @@ func (s *Server) Get(ctx context.Context, req *pb.GetRequest) (answer *pb.GetRes
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if total+n > maxAnswer && total > 0 && req.Some {
+		if total+n > room.most() && total > 0 && req.Some {
 			continue
 		}
 		if total += n; total > maxAnswer {
 			return nil, nil, nil, fault.E(fault.TooLarge, op, "", "more than one answer holds: ask for fewer chunks at once")
 		}
 		answer.Sizes[i] = uint32(n)
+	}
+	if err := room.wait(ctx, total); err != nil {
+		return nil, nil, nil, err
 	}
 	body, done = s.buffer(total)
 	var ranges []pack.Range

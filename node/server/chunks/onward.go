@@ -78,7 +78,7 @@ func (s *Server) passedBy(peer string, a *pb.PutResponse, size int) passed {
 // nodes that stored them; where the chain breaks, the rest fetches later. To another
 // site they go in pieces: the node there passes the first ones on while the last
 // ones still travel, so that the lines of a chain are busy at the same time.
-func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-chan passed {
+func (s *Server) passOn(ctx context.Context, asker string, req *pb.PutRequest, body []byte) <-chan passed {
 	done := make(chan passed, 1)
 	if len(req.Chain) == 0 {
 		done <- passed{}
@@ -96,7 +96,7 @@ func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-
 	for _, p := range pieces {
 		onward := &pb.PutRequest{Slice: req.Slice, Addresses: req.Addresses[p.First*chunk.AddressSize:][:p.Chunks*chunk.AddressSize],
 			Sizes: req.Sizes[p.First:][:p.Chunks], Chain: req.Chain[1:], Client: req.Client}
-		go func() { answers <- s.passPiece(ctx, peer, onward, body[p.At:][:p.Bytes]) }()
+		go func() { answers <- s.passPiece(ctx, peer, asker, onward, body[p.At:][:p.Bytes]) }()
 	}
 	go func() {
 		all := <-answers
@@ -112,7 +112,12 @@ func (s *Server) passOn(ctx context.Context, req *pb.PutRequest, body []byte) <-
 }
 
 // passPiece sends some of the chunks to the next node.
-func (s *Server) passPiece(ctx context.Context, peer string, req *pb.PutRequest, body []byte) passed {
+func (s *Server) passPiece(ctx context.Context, peer, asker string, req *pb.PutRequest, body []byte) passed {
+	if s.Push != nil {
+		if err := s.Push(ctx, peer, asker, len(body)); err != nil {
+			return passed{}
+		}
+	}
 	var answer pb.PutResponse
 	b, err := s.Caller.Call(ctx, peer, wire.Chunk, method.Put, req, [][]byte{body}, &answer)
 	b.Release()

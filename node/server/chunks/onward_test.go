@@ -47,7 +47,7 @@ func (l *line) Call(ctx context.Context, peer string, _ wire.Class, _ wire.Metho
 	if l.lose != nil && l.lose(req) {
 		return nil, fault.E(fault.Unreachable, "chunks.test", peer, "")
 	}
-	got, err := l.to[peer].Put(ctx, "", req, all)
+	got, err := l.to[peer].Put(ctx, "", "", req, all)
 	if err == nil {
 		proto.Merge(answer, got)
 	}
@@ -87,7 +87,7 @@ func (c *chain) put(t *testing.T, rng *rand.ChaCha8, n int) *pb.PutResponse {
 		a := chunk.Sum(part)
 		req.Addresses, req.Sizes = append(req.Addresses, a[:]...), append(req.Sizes, 1<<16)
 	}
-	answer, err := c.here.Put(context.Background(), "", req, body)
+	answer, err := c.here.Put(context.Background(), "", "", req, body)
 	if err != nil {
 		t.Error(err)
 	}

@@ -15,7 +15,7 @@ const maxExtents = 8192
 // Range finds the extents of a byte range of one version and reads its bytes,
 // holes as zeros, as many as the limits allow. done gives the body's memory
 // back; it is nil where there is no body.
-func (s *Server) Range(ctx context.Context, req *pb.RangeRequest) (answer *pb.RangeResponse, body []byte, done func(), err error) {
+func (s *Server) Range(ctx context.Context, req *pb.RangeRequest, room Room) (answer *pb.RangeResponse, body []byte, done func(), err error) {
 	const op fault.Op = "chunks.Range"
 	address, err := chunk.AddressOf(req.Root)
 	if err != nil {
@@ -42,6 +42,9 @@ func (s *Server) Range(ctx context.Context, req *pb.RangeRequest) (answer *pb.Ra
 		return answer, nil, nil, nil
 	}
 	n := int(extents[len(extents)-1].End() - req.Offset)
+	if err := room.wait(ctx, n); err != nil {
+		return nil, nil, nil, err
+	}
 	body, done = s.buffer(n)
 	if err := s.fill(ctx, body, extents, req.Offset); err != nil {
 		done()
@@ -89,7 +92,7 @@ func place(ranges []pack.Range, body []byte, extents []chunk.Extent, base uint64
 // most bytes, the later ones are left out: sizes says how long each is in the
 // body, 0 where it is left out. done gives the body's memory back; it is nil
 // where there is no body.
-func (s *Server) Files(ctx context.Context, roots []chunk.Root, most int) (body []byte, sizes []uint32, done func(), err error) {
+func (s *Server) Files(ctx context.Context, roots []chunk.Root, most int, room Room) (body []byte, sizes []uint32, done func(), err error) {
 	const op fault.Op = "chunks.Files"
 	sizes = make([]uint32, len(roots))
 	total := 0
@@ -102,6 +105,9 @@ func (s *Server) Files(ctx context.Context, roots []chunk.Root, most int) (body 
 	}
 	if total == 0 {
 		return nil, sizes, nil, nil
+	}
+	if err := room.wait(ctx, total); err != nil {
+		return nil, nil, nil, err
 	}
 	body, done = s.buffer(total)
 	var ranges []pack.Range

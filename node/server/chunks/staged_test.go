@@ -45,7 +45,7 @@ func (x *taker) chunk() []byte {
 
 func (x *taker) put(user string, body []byte) (chunk.Address, error) {
 	a := chunk.Sum(body)
-	_, err := x.Put(context.Background(), user, &pb.PutRequest{Addresses: a[:], Sizes: []uint32{uint32(len(body))}}, body)
+	_, err := x.Put(context.Background(), "", user, &pb.PutRequest{Addresses: a[:], Sizes: []uint32{uint32(len(body))}}, body)
 	return a, err
 }
 
@@ -103,7 +103,7 @@ func TestStaged_CountsNoKnownOrDamagedChunks(t *testing.T) {
 	}
 	for range 100 {
 		a := chunk.Sum(x.chunk())
-		_, err := x.Put(t.Context(), "ann", &pb.PutRequest{Addresses: a[:], Sizes: []uint32{uint32(len(body))}}, body)
+		_, err := x.Put(t.Context(), "", "ann", &pb.PutRequest{Addresses: a[:], Sizes: []uint32{uint32(len(body))}}, body)
 		if !fault.Is(err, fault.Corrupt) {
 			t.Fatalf("a chunk under another name: %v", err)
 		}

@@ -136,6 +136,18 @@ func (r *Registry) IsElsewhere(peer string, site ids.Site) bool {
 	return err == nil && ids.Site(w.Site) != site
 }
 
+// SiteOf returns where a peer stands, node or client; empty: that is not known. A
+// client's site is the one that it names itself.
+func (r *Registry) SiteOf(peer string) ids.Site {
+	if n, ok := r.roster.Node(ids.Node(peer)); ok {
+		return n.Site
+	}
+	if w, err := r.Client(peer); err == nil {
+		return ids.Site(w.Site)
+	}
+	return ""
+}
+
 // Admit says whether a peer may send more than a hello, and for which account
 // its connections count: a client's for its user's, a node's for none.
 func (r *Registry) Admit(peer string) (account string, ok bool) {

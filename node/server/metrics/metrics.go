@@ -14,7 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/sharing"
 )
 
@@ -28,6 +30,8 @@ type Source struct {
 	JournalBytes func() int64
 	// Shared tells what the node brought for its site's clients.
 	Shared func() sharing.Counts
+	// Sent tells what content went to other sites.
+	Sent func() map[ids.Site]budget.Sent
 	// Turn returns once the node's loop has made a turn, or ctx ends.
 	Turn func(context.Context) error
 }

@@ -16,8 +16,10 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/sharing"
 )
 
@@ -41,6 +43,11 @@ func figures() Source {
 		JournalBytes: func() int64 { return 55 },
 		Shared: func() sharing.Counts {
 			return sharing.Counts{Hits: 61, Misses: 62, ServedBytes: 63, FetchedBytes: 64, KeptBytes: 65}
+		},
+		Sent: func() map[ids.Site]budget.Sent {
+			s := budget.Sent{Rate: 66}
+			s.Counts[budget.Repair] = budget.Counts{Bytes: 67, Waited: 68 * time.Second}
+			return map[ids.Site]budget.Sent{"rome": s, "lima": {}}
 		},
 		Turn: func(context.Context) error { return nil },
 	}
@@ -80,6 +87,8 @@ func TestHandler_ShowsEachFigure(t *testing.T) {
 		`cartwheel_request_seconds_count{method="unknown"} 1`,
 		`cartwheel_shared_chunks_total{result="hit"} 61`, `cartwheel_shared_chunks_total{result="miss"} 62`,
 		"cartwheel_shared_served_bytes_total 63", "cartwheel_shared_fetched_bytes_total 64", "cartwheel_shared_kept_bytes 65",
+		`cartwheel_site_sent_bytes_total{class="repair",to="rome"} 67`, `cartwheel_site_waited_seconds_total{class="repair",to="rome"} 68`,
+		`cartwheel_site_sent_bytes_total{class="foreground",to="rome"} 0`, `cartwheel_site_budget_bytes_per_second{to="rome"} 66`,
 		"go_goroutines", "process_open_fds",
 	} {
 		if !strings.Contains(text, want) {
@@ -88,6 +97,9 @@ func TestHandler_ShowsEachFigure(t *testing.T) {
 	}
 	if strings.Contains(text, `cartwheel_peer_rtt_seconds{peer="n3"`) {
 		t.Error("a peer that is not connected has a round trip")
+	}
+	if strings.Contains(text, `cartwheel_site_budget_bytes_per_second{to="lima"`) {
+		t.Error("a site without a budget has a rate")
 	}
 	if t.Failed() {
 		t.Log(text)

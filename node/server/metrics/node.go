@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"cartwheel.dev/node/server/budget"
 )
 
 // node reads a node's figures when it is asked.
@@ -34,12 +36,15 @@ var (
 	asked     = describe("shared_chunks_total", "Chunks that were asked for below .Hotspot, by whether they were here: hit or miss.", "result")
 	served    = describe("shared_served_bytes_total", "Bytes below .Hotspot that went to the site's clients and to other nodes.")
 	fetched   = describe("shared_fetched_bytes_total", "Bytes that came for the site's clients.")
+	sent      = describe("site_sent_bytes_total", "Content that went to another site, by why it went: foreground, replication, repair or rebalancing.", "to", "class")
+	waited    = describe("site_waited_seconds_total", "Time that content waited for the budget with another site, of all requests added up.", "to", "class")
+	allowance = describe("site_budget_bytes_per_second", "This node's part of the budget with another site; none where no budget holds.", "to")
 	findings  = describe("site_findings", "What the site audit found that contradicts the sites as they are declared.")
 )
 
 // Describe implements prometheus.Collector.
 func (n *node) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, findings} {
+	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, sent, waited, allowance, findings} {
 		to <- d
 	}
 }
@@ -69,6 +74,7 @@ func (n *node) Collect(to chan<- prometheus.Metric) {
 	gauge(away, s.GeoConfig.AwayNS.Seconds())
 	gauge(findings, float64(len(s.Findings)))
 	n.collectShared(to)
+	n.collectSent(to)
 	for _, p := range s.Peers {
 		gauge(connected, flag(p.Connected), string(p.ID), string(p.Site))
 		if p.Connected {
@@ -88,6 +94,20 @@ func (n *node) collectShared(to chan<- prometheus.Metric) {
 	count(asked, c.Misses, "miss")
 	count(served, c.ServedBytes)
 	count(fetched, c.FetchedBytes)
+}
+
+// collectSent gives the figures of what went to other sites.
+func (n *node) collectSent(to chan<- prometheus.Metric) {
+	for site, s := range n.s.Sent() {
+		for _, c := range budget.Classes() {
+			counts := s.Counts[c]
+			to <- prometheus.MustNewConstMetric(sent, prometheus.CounterValue, float64(counts.Bytes), string(site), c.String())
+			to <- prometheus.MustNewConstMetric(waited, prometheus.CounterValue, counts.Waited.Seconds(), string(site), c.String())
+		}
+		if s.Rate > 0 {
+			to <- prometheus.MustNewConstMetric(allowance, prometheus.GaugeValue, s.Rate, string(site))
+		}
+	}
 }
 
 // underprotected counts the node's slices that lack whole copies.

@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/wire"
@@ -24,6 +25,47 @@ type Chunks struct {
 	Reading *reading.Server
 	Row     func(ids.Slice) (geoconfig.SliceRow, bool)
 	Shared  *Shared
+	Budget  Budget
+}
+
+// Budget has content wait that goes to other sites, or comes from there.
+type Budget interface {
+	// Answer waits until so many bytes may go to a peer that asked for them.
+	Answer(ctx context.Context, peer string, c budget.Class, bytes int) error
+	// Take waits until bytes count as come that a client sent.
+	Take(ctx context.Context, peer string, bytes int) error
+	// Piece is how many bytes an answer that may be cut short has at most; 0: as
+	// many as it likes.
+	Piece(peer string) int
+}
+
+// room is what an answer to a request may take. Small ranges travel beside
+// operations and never wait.
+func (c *Chunks) room(r *wire.Request, slice uint32) chunks.Room {
+	if r.Class != wire.Chunk {
+		return chunks.Room{}
+	}
+	class := Purpose(c.Row, ids.Slice(slice), ids.Node(r.Peer))
+	return chunks.Room{Most: c.Budget.Piece(r.Peer), Wait: func(ctx context.Context, bytes int) error {
+		return c.Budget.Answer(ctx, r.Peer, class, bytes)
+	}}
+}
+
+// Purpose returns why a peer asks for a slice's content: by what it is to the slice.
+// A member that is new to a slice whose other copies are enough takes the place of
+// one of them.
+func Purpose(row func(ids.Slice) (geoconfig.SliceRow, bool), slice ids.Slice, peer ids.Node) budget.Class {
+	of, _ := row(slice)
+	m, member := of.Member(peer)
+	switch {
+	case !member:
+		return budget.Foreground
+	case m.State == geoconfig.Normal:
+		return budget.Replication
+	case m.State == geoconfig.Migrating && len(of.Normals()) >= of.Policy.Level:
+		return budget.Rebalancing
+	}
+	return budget.Repair
 }
 
 // Have says which chunks are missing here. A user gets tickets for those of
@@ -57,8 +99,12 @@ func (c *Chunks) Put(ctx context.Context, r *wire.Request) {
 	user := ""
 	if w.Client != 0 {
 		user = string(w.User)
+		if err := c.Budget.Take(ctx, r.Peer, len(body.Bytes())); err != nil {
+			r.Fail(err)
+			return
+		}
 	}
-	answer, err := c.Content.Put(ctx, user, &req, body.Bytes())
+	answer, err := c.Content.Put(ctx, r.Peer, user, &req, body.Bytes())
 	if err != nil {
 		r.Fail(err)
 		return
@@ -101,7 +147,7 @@ func (c *Chunks) Get(ctx context.Context, r *wire.Request) {
 		r.Fail(err)
 		return
 	}
-	answer, body, done, err := c.Content.Get(ctx, &req)
+	answer, body, done, err := c.Content.Get(ctx, &req, c.room(r, req.Slice))
 	if err != nil {
 		r.Fail(err)
 		return
@@ -123,7 +169,7 @@ func (c *Chunks) Range(ctx context.Context, r *wire.Request) {
 		r.Fail(err)
 		return
 	}
-	answer, body, done, err := c.Content.Range(ctx, &req)
+	answer, body, done, err := c.Content.Range(ctx, &req, c.room(r, req.Slice))
 	if fault.Is(err, fault.Missing) {
 		// A node that just started, or is taking over, may have in its journal alone
 		// what is committed: the client asks again once a node acts for the slice.
@@ -159,7 +205,7 @@ func (c *Chunks) Files(ctx context.Context, r *wire.Request) {
 	for i, f := range answer.Files {
 		roots[i] = rootOf(f.Attr)
 	}
-	body, sizes, done, err := c.Content.Files(ctx, roots, int(req.DataBytes))
+	body, sizes, done, err := c.Content.Files(ctx, roots, int(req.DataBytes), c.room(r, 0))
 	if err != nil || done == nil {
 		r.Reply(answer)
 		return

@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
+	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/sharing"
@@ -23,7 +24,8 @@ type Shared struct {
 	Cache   *sharing.Cache
 	Given   *sharing.Given
 	// Far reports whether a node stands at another site.
-	Far func(peer string) bool
+	Far    func(peer string) bool
+	Budget Budget
 }
 
 const (
@@ -72,7 +74,9 @@ func (s *Shared) source(ctx context.Context, r *wire.Request, req *pb.GetRequest
 			return
 		}
 	}
-	answer, body, done, err := s.Content.Get(ctx, &pb.GetRequest{Addresses: a[:]})
+	answer, body, done, err := s.Content.Get(ctx, &pb.GetRequest{Addresses: a[:]}, chunks.Room{Wait: func(ctx context.Context, bytes int) error {
+		return s.Budget.Answer(ctx, r.Peer, budget.Foreground, bytes)
+	}})
 	if err != nil {
 		r.Fail(err)
 		return
@@ -91,6 +95,10 @@ func (s *Shared) held(ctx context.Context, r *wire.Request, a chunk.Address) {
 	resume()
 	if data == nil {
 		r.Reply(&pb.GetResponse{Sizes: []uint32{0}, Missing: []byte{1}})
+		return
+	}
+	if err := s.Budget.Answer(ctx, r.Peer, budget.Foreground, len(data)); err != nil {
+		r.Fail(err)
 		return
 	}
 	s.Cache.Served(len(data))

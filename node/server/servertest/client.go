@@ -27,6 +27,8 @@ type Client struct {
 	Host *wire.Host
 	Key  wire.Key // the user's
 	ID   uint64
+	// Site is where it says that it stands; it may be set before the first call.
+	Site string
 	// Revoked is asked what is held when a node revokes; nil holds nothing.
 	Revoked func(*pb.RevokeRequest) *pb.RevokeResponse
 
@@ -88,7 +90,7 @@ func (c *Client) hello(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	req := &pb.HelloRequest{Cluster: string(ClusterID), UserKey: c.Key.Public(), Signature: signature, Version: method.ProtocolVersion, Client: c.ID, Name: "test"}
+	req := &pb.HelloRequest{Cluster: string(ClusterID), UserKey: c.Key.Public(), Signature: signature, Version: method.ProtocolVersion, Client: c.ID, Name: "test", Site: c.Site}
 	b, err := c.Host.Call(ctx, node, wire.Operation, method.Hello, req, nil, &pb.HelloResponse{})
 	b.Release()
 	if err == nil {

@@ -30,8 +30,9 @@ const (
 	fetchFlight = 4
 	bulkFlight  = 6
 	entryFlight = 6
-	// getTimeout bounds one call.
-	getTimeout = 30 * time.Second
+	// getStall is for how long nothing may come of one call, and getMost bounds it.
+	getStall = 30 * time.Second
+	getMost  = 10 * time.Minute
 )
 
 // opFetch is the operation in the errors of every fetch.
@@ -52,12 +53,15 @@ type Packs interface {
 
 // FetcherOptions are what a Fetcher is made of. Every field is needed.
 type FetcherOptions struct {
-	Self   ids.Node
-	Row    func(ids.Slice) (geoconfig.SliceRow, bool)
-	Host   Caller
-	Packs  Packs
-	Clock  func() time.Duration
-	Logger *slog.Logger
+	Self ids.Node
+	Row  func(ids.Slice) (geoconfig.SliceRow, bool)
+	Host Caller
+	// Patient returns a context for one call, which ends when nothing comes for
+	// stall, after most, or with ctx.
+	Patient func(ctx context.Context, peer string, stall, most time.Duration) (context.Context, context.CancelFunc)
+	Packs   Packs
+	Clock   func() time.Duration
+	Logger  *slog.Logger
 }
 
 // Fetcher brings chunks from the other members of a slice. It owns the bounds of
@@ -210,7 +214,7 @@ func (f *fetch) batch(ctx context.Context, peer string, batch []chunk.Address) e
 // call asks once, checks what comes and stores it. left is what the answer had
 // no room for.
 func (f *fetch) call(ctx context.Context, peer string, batch []chunk.Address) (left []chunk.Address, err error) {
-	call, cancel := context.WithTimeout(ctx, getTimeout)
+	call, cancel := f.s.o.Patient(ctx, peer, getStall, getMost)
 	defer cancel()
 	req := &pb.GetRequest{Slice: uint32(f.slice), Addresses: chunk.AppendAddresses(nil, batch...), Some: true}
 	var answer pb.GetResponse

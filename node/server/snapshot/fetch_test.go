@@ -52,7 +52,10 @@ func newFetcher(m *members) *Fetcher {
 	}
 	return NewFetcher(FetcherOptions{Self: "self", Host: m, Packs: emptyPacks{}, Logger: slog.New(slog.DiscardHandler),
 		Clock: func() time.Duration { return time.Since(began) },
-		Row:   func(ids.Slice) (geoconfig.SliceRow, bool) { return row, true }})
+		Patient: func(ctx context.Context, _ string, stall, _ time.Duration) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, stall)
+		},
+		Row: func(ids.Slice) (geoconfig.SliceRow, bool) { return row, true }})
 }
 
 func TestSources_BeginWithTheFirstThenTheActive(t *testing.T) {

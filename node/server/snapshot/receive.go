@@ -27,8 +27,9 @@ import (
 const (
 	// maxReceived bounds the states copied here at once.
 	maxReceived = 2
-	// pageTimeout bounds one page.
-	pageTimeout = 20 * time.Second
+	// pageStall is for how long nothing may come of one page, and pageMost bounds it.
+	pageStall = 20 * time.Second
+	pageMost  = 5 * time.Minute
 	// copyTimeout is how long no chunk may arrive while a copy wants some, and
 	// how long a source may lag behind this node, or have no room to compare.
 	copyTimeout = time.Minute
@@ -163,7 +164,7 @@ func (t *receiving) ask(ctx context.Context, req *pb.TransferRequest, behind []b
 	began := t.s.o.Clock()
 	for wait := shortest; ; wait = min(2*wait, time.Second) {
 		answer = &pb.TransferResponse{}
-		call, cancel := context.WithTimeout(ctx, pageTimeout)
+		call, cancel := t.s.o.Fetcher.o.Patient(ctx, t.peer, pageStall, pageMost)
 		b, err := t.s.o.Host.Call(call, t.peer, wire.Chunk, method.Transfer, req, [][]byte{behind}, answer)
 		cancel()
 		switch {

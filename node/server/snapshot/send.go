@@ -33,6 +33,8 @@ type SenderOptions struct {
 	// PageBytes is about how many bytes of rows one answer holds.
 	PageBytes int
 	Random    func() uint64
+	// Wait returns once so many bytes of a slice's state may go to a peer.
+	Wait func(ctx context.Context, peer string, slice ids.Slice, bytes int) error
 }
 
 // Sender sends slices' states to juniors. It owns the states that the copies are
@@ -91,6 +93,10 @@ func (s *Sender) Send(ctx context.Context, r *wire.Request) {
 		body, err = s.page(ctx, &req, r.Body(), answer)
 	}
 	if err != nil {
+		r.Fail(err)
+		return
+	}
+	if err := s.o.Wait(ctx, r.Peer, ids.Slice(req.Slice), len(body)); err != nil {
 		r.Fail(err)
 		return
 	}
