@@ -63,7 +63,7 @@ type sitesFlags struct {
 // check refuses a pair that is none.
 func (f sitesFlags) check() error {
 	if f.Site == f.Other {
-		return fault.E(fault.Usage, "command.budget", f.Site, "is named twice: a budget is between two different sites")
+		return fault.E(fault.Usage, "command.check", f.Site, "is named twice: a budget is between two different sites")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (c budgetSetCmd) Run(e *env) error {
 // terms reads what the options say, and refuses what makes no sense before
 // anything is asked.
 func (c budgetSetCmd) terms() (geoconfig.Budget, error) {
-	const op fault.Op = "command.budget"
+	const op fault.Op = "command.terms"
 	b := geoconfig.Budget{Shares: geoconfig.Shares{Replication: c.Replication, Repair: c.Repair, Rebalancing: c.Rebalancing}}
 	err := c.check()
 	if err == nil {
@@ -151,7 +151,7 @@ func parseRate(flag, text string) (int64, error) {
 		}
 	}
 	if err != nil || math.IsNaN(value) || value < 0 || value > 1e18 {
-		return 0, fault.Errorf(fault.Usage, "command.budget", flag, "%q is no rate: write it as '20 Mbit/s' or '2.5 MB/s'", text)
+		return 0, fault.Errorf(fault.Usage, "command.parseRate", flag, "%q is no rate: write it as '20 Mbit/s' or '2.5 MB/s'", text)
 	}
 	return int64(value), nil
 }
@@ -168,7 +168,7 @@ func parseHours(text, zone string) (*geoconfig.Hours, error) {
 	h.From, ok = minute(from)
 	h.Until, okay = minute(until)
 	if !dash || !ok || !okay {
-		return nil, fault.Errorf(fault.Usage, "command.budget", "--hours", "%q are no hours of a day: write them as 08:00-18:00, between 00:00 and 23:59", text)
+		return nil, fault.Errorf(fault.Usage, "command.parseHours", "--hours", "%q are no hours of a day: write them as 08:00-18:00, between 00:00 and 23:59", text)
 	}
 	return h, nil
 }

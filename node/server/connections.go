@@ -67,7 +67,8 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	s.net.who = identity.New(string(s.id), s.directory)
 	s.budgets = budget.New(budget.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Host: s.net.host, SiteOf: s.net.who.SiteOf,
-		Clock: s.clock, Wall: s.wall, Logger: s.logger,
+		SignLife: func(peer string) int { return wire.SignLife(s.net.host, peer, wire.Chunk) },
+		Clock:    s.clock, Wall: s.wall, Logger: s.logger,
 	})
 	return nil
 }

@@ -24,7 +24,7 @@ const methodAlive Method = MaxMethod - 3
 // whoever has an answer held back calls it more often than the peer's stall. It
 // never waits. It sends nothing where there is no connection, or where frames wait
 // to be sent anyway. It returns how many bytes it sent.
-func (h *Host) SignLife(peer string, class Class) int {
+func SignLife(h *Host, peer string, class Class) int {
 	l := h.currentLink(peer, class)
 	if l == nil || l.queue.IsWaiting() {
 		return 0

@@ -32,7 +32,7 @@ func couple(t *testing.T) (here, there *Host) {
 // TestSignLife_IsEnoughForAPatientCaller counts what comes of one sign.
 func TestSignLife_IsEnoughForAPatientCaller(t *testing.T) {
 	here, there := couple(t)
-	if n := there.SignLife(here.KeyID(), Chunk); n != 0 {
+	if n := SignLife(there, here.KeyID(), Chunk); n != 0 {
 		t.Errorf("%d bytes went without a connection", n)
 	}
 	held := make(chan *Request, 1)
@@ -49,7 +49,7 @@ func TestSignLife_IsEnoughForAPatientCaller(t *testing.T) {
 	link := here.currentLink(there.KeyID(), Chunk)
 	for sign := range 3 {
 		before := link.conn.raw.came.Load()
-		for there.SignLife(here.KeyID(), Chunk) == 0 && ctx.Err() == nil {
+		for SignLife(there, here.KeyID(), Chunk) == 0 && ctx.Err() == nil {
 			<-time.After(time.Millisecond) // the last one is still being written
 		}
 		for link.conn.raw.came.Load() < before+lifeSign {

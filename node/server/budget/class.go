@@ -16,8 +16,10 @@ const (
 	Repair Class = 2
 	// Rebalancing is what members lack that take the place of whole ones.
 	Rebalancing Class = 3
-	classes           = 4
 )
+
+// classes is how many classes there are.
+const classes = 4
 
 var classNames = [classes]string{"foreground", "replication", "repair", "rebalancing"}
 
@@ -33,10 +35,3 @@ func Classes() []Class { return []Class{Foreground, Replication, Repair, Rebalan
 
 // byClass is one number of bytes for each class.
 type byClass [classes]int64
-
-func (b byClass) sum() (n int64) {
-	for _, v := range b {
-		n += v
-	}
-	return n
-}

@@ -31,7 +31,6 @@ type Roster interface {
 // Host is what a Keeper asks of the node's connections.
 type Host interface {
 	Send(peer string, class wire.Class, m wire.Method, payload ...[]byte) error
-	SignLife(peer string, class wire.Class) int
 	Status() []wire.Status
 }
 
@@ -41,6 +40,9 @@ type Options struct {
 	Site   ids.Site
 	Roster Roster
 	Host   Host
+	// SignLife tells a peer that what it asked for in class Chunk comes, and returns
+	// how many bytes that took.
+	SignLife func(peer string) int
 	// SiteOf says where a peer stands, node or client; empty: that is not known.
 	SiteOf func(peer string) ids.Site
 	Clock  func() time.Duration
@@ -69,7 +71,7 @@ type connection struct {
 // New returns a Keeper under which no budget holds before Run.
 func New(o Options) *Keeper {
 	k := &Keeper{o: o, pairs: map[ids.Site]*pair{}, sent: map[connection]uint64{}, at: o.Clock()}
-	k.signs = signs{host: o.Host, sent: k.signed}
+	k.signs = signs{tellPeer: o.SignLife, sent: k.signed}
 	return k
 }
 

@@ -149,6 +149,7 @@ func (l *line) turn() {
 	l.turnLocked()
 }
 
+// turnLocked lets calls pass for which there are tokens now. The mutex is held.
 func (l *line) turnLocked() {
 	for l.waiting > 0 && (l.bucket == nil || l.hasTokens(l.bucket)) {
 		c, byShare := l.next()

@@ -86,7 +86,7 @@ func TestLine_LetsAllPassWithoutARate(t *testing.T) {
 	})
 }
 
-func TestLine_GivesLowerClassesTheirSharesAndTheFirstOneTheRest(t *testing.T) {
+func TestLine_GivesEachClassItsShare(t *testing.T) {
 	const perSecond, seconds = 2_500_000, 300
 	bubble(t, perSecond, func(t *testing.T, l *line) {
 		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)

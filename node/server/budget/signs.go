@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"cartwheel.dev/node/wire"
 )
 
 // signEvery is how often a peer hears that its request is held back. A client gives
@@ -16,8 +14,8 @@ const signEvery = 400 * time.Millisecond
 // signs tells peers that what they asked for is held back, so that they do not take
 // the node for dead and ask again.
 type signs struct {
-	host Host
-	sent func(peer string, bytes int)
+	tellPeer func(peer string) int
+	sent     func(peer string, bytes int)
 
 	mu      sync.Mutex     // guards below
 	waiting map[string]int // requests of peers; none has 0
@@ -55,7 +53,7 @@ func (s *signs) tell() {
 	}
 	s.mu.Unlock()
 	for _, p := range peers {
-		if n := s.host.SignLife(p, wire.Chunk); n > 0 {
+		if n := s.tellPeer(p); n > 0 {
 			s.sent(p, n)
 		}
 	}
