@@ -25,7 +25,6 @@ const divideEvery = time.Second
 type Roster interface {
 	Sites() []geoconfig.Site
 	Nodes() []geoconfig.Node
-	Changed() <-chan struct{}
 }
 
 // Host is what a Keeper asks of the node's connections.
@@ -82,15 +81,13 @@ func (k *Keeper) Run(ctx context.Context) {
 	tick := time.NewTicker(divideEvery)
 	defer tick.Stop()
 	for {
-		changed := k.o.Roster.Changed()
-		k.follow()
-		k.apply(false)
+		if report := k.apply(k.follow()); report != nil {
+			k.tell(report)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-changed:
 		case <-tick.C:
-			k.tell(k.apply(true))
 		}
 	}
 }
@@ -104,8 +101,9 @@ func (k *Keeper) close() {
 	}
 }
 
-// follow takes in the sites, their budgets and their nodes.
-func (k *Keeper) follow() {
+// follow takes in the sites, their budgets and their nodes, and reports whether
+// there are budgets.
+func (k *Keeper) follow() (bounded bool) {
 	sites, nodes, now := k.o.Roster.Sites(), k.o.Roster.Nodes(), k.o.Clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,6 +120,10 @@ func (k *Keeper) follow() {
 		if err := p.follow(budgetOf(sites, k.o.Site, s.Name)); err != nil {
 			k.o.Logger.Warn("the time zone of a budget is not known here, so its lower rate holds all day", slog.String("site", string(s.Name)), logattr.Err(err))
 		}
+		if p.budget == nil {
+			continue
+		}
+		bounded = true
 		var members []ids.Node
 		for _, n := range nodes {
 			if n.Site == s.Name || n.Site == k.o.Site {
@@ -137,6 +139,7 @@ func (k *Keeper) follow() {
 			delete(k.pairs, name)
 		}
 	}
+	return bounded
 }
 
 // budgetOf returns what holds between two sites; nil: nothing.
@@ -152,11 +155,11 @@ func budgetOf(sites []geoconfig.Site, one, other ids.Site) *geoconfig.Budget {
 	return nil
 }
 
-// apply gives each line the rate that it may keep to now. With anew, it looks again
-// at what is wanted. It returns what the other nodes are told.
-func (k *Keeper) apply(anew bool) *pb.BudgetReport {
-	operations := map[ids.Site]int64{}
-	if anew {
+// apply gives each line the rate that it may keep to now. It returns what the other
+// nodes are told; nil: nothing. Without any budget it only lets everything pass.
+func (k *Keeper) apply(bounded bool) *pb.BudgetReport {
+	var operations map[ids.Site]int64
+	if bounded {
 		operations = k.operations()
 	}
 	wall := k.o.Wall()
@@ -164,19 +167,19 @@ func (k *Keeper) apply(anew bool) *pb.BudgetReport {
 	defer k.mu.Unlock()
 	now := k.o.Clock()
 	since := now - k.at
-	if anew {
-		k.at = now
-	}
-	report := &pb.BudgetReport{}
+	k.at = now
+	var report *pb.BudgetReport
 	for _, site := range slices.Sorted(maps.Keys(k.pairs)) { // in order, for simulations
 		p := k.pairs[site]
-		if anew {
-			p.look(since)
-			p.out.line.charge(operations[site], since)
+		p.look(since)
+		p.out.line.charge(operations[site], since)
+		if !p.apply(wall, now) {
+			continue
 		}
-		if p.apply(wall, now) {
-			report.Lines = append(report.Lines, p.out.report(k.o.Site, site), p.in.report(site, k.o.Site))
+		if report == nil {
+			report = &pb.BudgetReport{}
 		}
+		report.Lines = append(report.Lines, p.out.report(k.o.Site, site), p.in.report(site, k.o.Site))
 	}
 	return report
 }
@@ -207,9 +210,6 @@ func (k *Keeper) operations() map[ids.Site]int64 {
 
 // tell sends a report to the nodes of its sites.
 func (k *Keeper) tell(r *pb.BudgetReport) {
-	if len(r.Lines) == 0 {
-		return
-	}
 	at := map[ids.Site]bool{}
 	for _, l := range r.Lines {
 		at[ids.Site(l.From)], at[ids.Site(l.To)] = true, true
@@ -253,9 +253,6 @@ func (k *Keeper) Hear(from ids.Node, r *pb.BudgetReport) {
 // its site is not known.
 func (k *Keeper) between(peer string) *pair {
 	site := k.o.SiteOf(peer)
-	if site == "" || site == k.o.Site {
-		return nil
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.pairs[site]

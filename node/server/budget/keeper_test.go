@@ -30,12 +30,11 @@ type world struct {
 	piece   int    // bytes of a call of flood
 	after   func() // runs once the keepers have ended; may be nil
 
-	mu      sync.Mutex // guards below
-	sites   []geoconfig.Site
-	changed chan struct{}
-	cut     bool // reports are lost
-	signs   map[string]int
-	sent    map[ids.Node]uint64 // what operations of a node took
+	mu    sync.Mutex // guards below
+	sites []geoconfig.Site
+	cut   bool // reports are lost
+	signs map[string]int
+	sent  map[ids.Node]uint64 // what operations of a node took
 }
 
 // nodes stand at the site that their names begin with. So does a client.
@@ -47,7 +46,7 @@ func siteOf(peer string) ids.Site { return ids.Site(peer[:1]) }
 func simulate(t *testing.T, run []ids.Node, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, began: time.Now(), changed: make(chan struct{}), signs: map[string]int{}, sent: map[ids.Node]uint64{},
+		w := &world{t: t, began: time.Now(), signs: map[string]int{}, sent: map[ids.Node]uint64{},
 			sites: []geoconfig.Site{{Name: "a"}, {Name: "b"}}, keepers: map[ids.Node]*Keeper{}, piece: 64 << 10}
 		w.ctx, w.end = context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -87,14 +86,7 @@ func (w *world) Nodes() (out []geoconfig.Node) {
 	return out
 }
 
-// Changed implements Roster.
-func (w *world) Changed() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changed
-}
-
-// set gives the two sites a budget; nil: none.
+// set gives the two sites a budget; nil: none. The keepers see it within a second.
 func (w *world) set(b *geoconfig.Budget) {
 	w.mu.Lock()
 	w.sites = []geoconfig.Site{{Name: "a"}, {Name: "b"}}
@@ -102,9 +94,8 @@ func (w *world) set(b *geoconfig.Budget) {
 		b.Other, b.Shares = "b", geoconfig.DefaultShares()
 		w.sites[0].Budgets = []geoconfig.Budget{*b}
 	}
-	close(w.changed)
-	w.changed = make(chan struct{})
 	w.mu.Unlock()
+	<-time.After(divideEvery)
 	synctest.Wait()
 }
 
@@ -139,7 +130,7 @@ func (h *host) Status() []wire.Status {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
 	return []wire.Status{{Peer: "b1", Class: wire.Operation, Sent: h.w.sent[h.self]}, {Peer: "a1", Class: wire.Operation, Sent: 1 << 40 * h.w.sent[h.self]},
-		{Peer: "b1", Class: wire.Chunk, Sent: 1 << 40}}
+		{Peer: "b1", Class: wire.Chunk, Sent: 9 * h.w.sent[h.self]}}
 }
 
 // sign counts a sign of life.
@@ -261,6 +252,10 @@ func TestKeeper_FollowsTheBudget(t *testing.T) {
 		before := time.Now()
 		if err := w.keepers["a1"].Answer(w.t.Context(), "b1", Repair, 1<<30); err != nil || time.Since(before) != 0 {
 			w.t.Errorf("without a budget: %v after %v", err, time.Since(before))
+		}
+		w.set(atRate(8_000_000))
+		if got := w.keepers["a1"].Passed()["b"].Rate; got != 2_000_000 {
+			w.t.Errorf("with another budget, the node begins with %.0f bytes per second, want the equal part of four", got)
 		}
 	})
 }

@@ -36,6 +36,9 @@ func newPair(self ids.Node, clock func() time.Duration) *pair {
 func (p *pair) follow(b *geoconfig.Budget) (err error) {
 	before := p.budget
 	p.budget = b
+	if before == nil { // what nodes said of an earlier one is old
+		p.out.group.others, p.in.group.others = nil, nil
+	}
 	if b == nil || b.Hours == nil {
 		return nil
 	}
