@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/node/geo/changes"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/tree"
@@ -222,5 +223,93 @@ func TestBudget_ZeroIsRefused(t *testing.T) {
 	_, err := changes.SetBudget(b.ctx, b.c.Store, changes.Order{Who: "test", At: time.Now()}, "a", "b", geoconfig.Budget{Shares: geoconfig.DefaultShares()}, false)
 	if !fault.Is(err, fault.Invalid) || b.sent(b.here, "b").Rate == 0 {
 		t.Errorf("got %v, and a rate of %v", err, b.sent(b.here, "b").Rate)
+	}
+}
+
+// TestBudget_CountsWhatANodeBringsForItsSite has a node share a chunk with clients
+// that only the node of the other site stores.
+func TestBudget_CountsWhatANodeBringsForItsSite(t *testing.T) {
+	t.Parallel()
+	b := newBudgeted(t, budgetRate, "a")
+	body := pieces(1, budgetPiece)[0]
+	if _, err := b.put(b.here, body); err != nil {
+		t.Fatal(err)
+	}
+	address := chunk.Sum(body)
+	b.cl = b.c.Connect("root")
+	b.cl.Site = "b"
+	for range 3 {
+		buffer, err := b.cl.Call(b.ctx, b.far.ID(), wire.Chunk, method.Get, &pb.GetRequest{Slice: 1, Addresses: address[:],
+			Parts: []*pb.GetRequest_Part{{Length: budgetPiece}}, Sharing: pb.Sharing_SITE}, nil, &pb.GetResponse{})
+		if err != nil || chunk.Verify(address, buffer.Bytes()) != nil {
+			t.Fatalf("%d bytes, %v", len(buffer.Bytes()), err)
+		}
+		buffer.Release()
+	}
+	if got := b.sent(b.here, "b").Counts[budget.Foreground].Bytes; got != budgetPiece {
+		t.Errorf("%d bytes of the foreground went to the other site, want %d once", got, budgetPiece)
+	}
+}
+
+// TestBudget_GoesToTheNodeThatNeedsIt has one node of two send.
+func TestBudget_GoesToTheNodeThatNeedsIt(t *testing.T) {
+	t.Parallel()
+	b := newBudgeted(t, budgetRate, "b")
+	ctx, stop := context.WithCancel(b.ctx)
+	var all sync.WaitGroup
+	for i, p := range pieces(32, budgetPiece) {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := b.put(b.far, p, string(b.here.ID())); err != nil && ctx.Err() == nil {
+					t.Errorf("%d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	servertest.Await(b.ctx, t, "the other node to leave its part", func() error {
+		if got := b.sent(b.far, "a").Rate; got < 0.8*b.rate {
+			return fmt.Errorf("the node keeps to %.0f bytes per second of %.0f", got, b.rate)
+		}
+		return nil
+	})
+	stop()
+	all.Wait()
+}
+
+// TestBudget_CountsStateAsRepair has a node join that gets a copy of a slice without
+// any content.
+func TestBudget_CountsStateAsRepair(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.MissedBytes = 4096 }})
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cl := c.Connect("root")
+	for i := range 100 {
+		create := &pb.Create{Dir: uint64(ids.RootObject), Name: fmt.Appendf(nil, "f%d", i), Mode: tree.TypeRegular | 0o600}
+		if _, err := cl.Operate(ctx, ids.RootSlice, &pb.Operation{TimeNs: 1, Op: &pb.Operation_Create{Create: create}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := changes.AddSite(ctx, c.Store, changes.Order{Who: "test", At: time.Now()}, geoconfig.Site{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Await(ctx, t, "the node to know the site", func() error {
+		if _, known := c.Nodes[0].Server().Figures().Sent()["b"]; !known {
+			return fmt.Errorf("it does not")
+		}
+		return nil
+	})
+	c.Join("b")
+	servertest.Await(ctx, t, "the new node to have a copy", func() error {
+		row, err := c.Row(ctx, ids.RootSlice)
+		if err == nil && len(row.Normals()) != 2 {
+			err = fmt.Errorf("the members are %v", row.Members)
+		}
+		return err
+	})
+	sent := c.Nodes[0].Server().Figures().Sent()["b"]
+	if sent.Counts[budget.Repair].Bytes == 0 || sent.Counts[budget.Rebalancing].Bytes != 0 {
+		t.Errorf("got %+v", sent.Counts)
 	}
 }

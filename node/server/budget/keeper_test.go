@@ -440,3 +440,23 @@ func TestHear_IgnoresWhoIsNoMember(t *testing.T) {
 		}
 	})
 }
+
+func TestKeeper_LetsGoWhatWaitsForASiteThatWasRemoved(t *testing.T) {
+	simulate(t, []ids.Node{"a1"}, func(w *world) {
+		w.set(atRate(125_000))
+		_ = w.keepers["a1"].Answer(w.t.Context(), "b1", Repair, 1<<30)
+		done := make(chan error, 1)
+		go func() { done <- w.keepers["a1"].Answer(w.t.Context(), "b1", Repair, 1) }()
+		synctest.Wait()
+		w.mu.Lock()
+		w.sites = w.sites[:1]
+		w.mu.Unlock()
+		before := time.Now()
+		if err := <-done; err != nil || time.Since(before) > divideEvery {
+			w.t.Errorf("got %v after %v", err, time.Since(before))
+		}
+		if got := w.keepers["a1"].Passed(); len(got) != 0 {
+			w.t.Errorf("%v is left", got)
+		}
+	})
+}
