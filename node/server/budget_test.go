@@ -267,7 +267,9 @@ func TestBudget_GoesToTheNodeThatNeedsIt(t *testing.T) {
 			}
 		})
 	}
-	servertest.Await(b.ctx, t, "the other node to leave its part", func() error {
+	soon, cancel := context.WithTimeout(b.ctx, 30*time.Second) // half of the time after which a silent node is gone
+	defer cancel()
+	servertest.Await(soon, t, "the other node to leave its part", func() error {
 		if got := b.sent(b.far, "a").Rate; got < 0.8*b.rate {
 			return fmt.Errorf("the node keeps to %.0f bytes per second of %.0f", got, b.rate)
 		}
