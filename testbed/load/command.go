@@ -120,6 +120,8 @@ type flags struct {
 	Latency  latencyFlags `cmd:"" help:"Time single writes and first reads of small files."`
 	Sessions sessionFlags `cmd:"" help:"Keep sessions alive and time the keep-alives."`
 	Pings    pingFlags    `cmd:"" help:"Measure round trips, write them to a file, and read those of other hosts."`
+	Web      webFlags     `cmd:"" help:"Ask for random pages of a web site by proxies, and note what came."`
+	Origin   originFlags  `cmd:"" help:"Serve the pages of a web site, and note who asked."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
@@ -137,15 +139,16 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fault.Wrap(fault.Usage, op, "", err)
 	}
-	result, err := f.run(ctx, parsed.Selected().Name)
+	result, err := f.run(ctx, parsed.Selected().Name, out)
 	if result != nil {
 		err = errors.Join(err, json.NewEncoder(out).Encode(result))
 	}
 	return err
 }
 
-// run does the work of that name; a result may come with an error.
-func (f *flags) run(ctx context.Context, name string) (any, error) {
+// run does the work of that name; a result may come with an error. out is for
+// what a work says while it goes on.
+func (f *flags) run(ctx context.Context, name string, out io.Writer) (any, error) {
 	switch name {
 	case "tree":
 		t := f.Tree
@@ -166,6 +169,10 @@ func (f *flags) run(ctx context.Context, name string) (any, error) {
 		return orNothing(Sessions(ctx, SessionOptions(f.Sessions)))
 	case "pings":
 		return nil, f.Pings.run(ctx)
+	case "web":
+		return nil, f.Web.run(ctx)
+	case "origin":
+		return nil, f.Origin.run(ctx, out)
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":

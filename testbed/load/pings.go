@@ -182,15 +182,5 @@ func (o PingOptions) measure(ctx context.Context) map[string]float64 {
 
 // ReadPingEvents reads what Pings wrote.
 func ReadPingEvents(in io.Reader) ([]PingEvent, error) {
-	var out []PingEvent
-	d := json.NewDecoder(in)
-	for {
-		var e PingEvent
-		if err := d.Decode(&e); errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return out, fault.Wrap(fault.Corrupt, "load.ReadPingEvents", "", err)
-		}
-		out = append(out, e)
-	}
+	return readLines[PingEvent]("load.ReadPingEvents", in)
 }
