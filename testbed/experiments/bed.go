@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/lab"
@@ -83,6 +85,37 @@ type bed struct {
 	env    *experiment.Env
 	before *wan.Stats
 	final  bool // what was found is to be told even if the attempt is void
+
+	family   *supervisor.Family // of children; nil: there is none
+	children []*supervisor.Child
+}
+
+// spawn starts a program that belongs to a host of the lab; its log is with the
+// lab's. It ends with the bed, and with this process.
+func (b *bed) spawn(cmd *exec.Cmd, host, name string) (*supervisor.Child, error) {
+	if b.family == nil {
+		b.family = supervisor.New()
+	}
+	c, err := b.family.Spawn(supervisor.Spec{
+		Name: name + " of " + host, Owner: host, Log: filepath.Join(b.Dir(), "logs", host+"-"+name+".log"), Command: cmd, StopWithin: childLimit,
+	})
+	if err == nil {
+		b.children = append(b.children, c)
+	}
+	return c, err
+}
+
+// childLimit bounds the orderly end of a program that an experiment started.
+const childLimit = 5 * time.Second
+
+// end ends what spawn started; one that does not stop by itself is killed, which
+// is no error.
+func (b *bed) end() {
+	_ = supervisor.EndAll(b.children, nil)
+	if b.children = nil; b.family != nil {
+		b.family.Close()
+		b.family = nil
+	}
 }
 
 // attempts is how often an experiment is made in all, as long as it is void.
@@ -93,11 +126,16 @@ const attempts = 2
 // whatever happened; where that was void, it does so once more, with a lab of
 // its own. So fn begins anew each time it is called.
 func withLab(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, fn func(ctx context.Context, b *bed) error) (outcome, error) {
+	return withNodes(ctx, env, f, t, nil, fn)
+}
+
+// withNodes is withLab with words for every cartwheeld.
+func withNodes(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, words []string, fn func(ctx context.Context, b *bed) error) (outcome, error) {
 	most := attempts
 	if env.Short {
 		most = 1
 	}
-	return repeat(most, func() (string, bool, error) { return attempt(ctx, env, f, t, fn) }, func(void string) {
+	return repeat(most, func() (string, bool, error) { return attempt(ctx, env, f, t, words, fn) }, func(void string) {
 		fmt.Fprintf(env.Progress, "%s; once more\n", void)
 	})
 }
@@ -125,7 +163,7 @@ func repeat(most int, attempt func() (void string, final bool, err error), say f
 }
 
 // attempt is withLab once.
-func attempt(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, fn func(ctx context.Context, b *bed) error) (void string, final bool, err error) {
+func attempt(ctx context.Context, env *experiment.Env, f *report.Folder, t *topology.Topology, words []string, fn func(ctx context.Context, b *bed) error) (void string, final bool, err error) {
 	const op fault.Op = "experiments.attempt"
 	self, err := os.Executable()
 	if err != nil {
@@ -137,7 +175,7 @@ func attempt(ctx context.Context, env *experiment.Env, f *report.Folder, t *topo
 	}
 	defer os.RemoveAll(data)
 	l, err := lab.Up(ctx, lab.Options{
-		Name: labName(env), Topology: t, Dir: data, Programs: lab.Beside(filepath.Dir(self)),
+		Name: labName(env), Topology: t, Dir: data, Programs: lab.Beside(filepath.Dir(self)), NodeFlags: words,
 		Say: func(format string, args ...any) { fmt.Fprintf(env.Progress, format+"\n", args...) },
 	})
 	if err != nil {
@@ -157,6 +195,7 @@ func attempt(ctx context.Context, env *experiment.Env, f *report.Folder, t *topo
 	if b.before, err = l.Network().Stats(ctx); err != nil {
 		return "", false, err
 	}
+	defer b.end() // before the lab goes down
 	if err := fn(ctx, b); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
