@@ -8,22 +8,26 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/load"
 )
 
+// distributionAll are the ways of the whole form, and of the short one.
+const (
+	distributionAll   = "one,all,hotspot,direct,bittorrent"
+	distributionShort = "one,all,hotspot"
+)
+
 func distribution() experiment.Experiment {
 	return experiment.Experiment{
 		Name:    "distribution",
-		Summary: "all hosts read one file of one site at once: without a cue, and below .Hotspot/.WholeFile",
+		Summary: "all hosts read one file of one site at once: without a cue, below .Hotspot/.WholeFile, by HTTP and by BitTorrent",
 		Settings: []experiment.Setting{
 			{Name: "topology", Default: "emulab-5x3", Help: "the file is at its last site, and hosts of the others read it"},
 			{Name: "bytes", Default: "50000000", Help: "bytes of the file (2,000,000 in the short form)"},
 			{Name: "replicas", Default: "1", Help: "replicas of the file"},
-			{Name: "ways", Default: "one,all,hotspot", Help: "which reads: one host alone, all hosts without a cue, all below the cues"},
+			{Name: "ways", Default: distributionAll, Help: "which reads: one host alone, all without a cue, all below the cues, all by HTTP, all by BitTorrent (the first three in the short form)"},
 		},
 		Run: runDistribution,
 	}
@@ -35,6 +39,7 @@ type distributionWay struct {
 	key  string // in the setting
 	cues string // in the path
 	one  bool   // one host alone
+	past bool   // past Cartwheel, from local disk to local disk
 }
 
 func distributionWays() []distributionWay {
@@ -42,6 +47,8 @@ func distributionWays() []distributionWay {
 		{Name: "one host alone", key: "one", one: true},
 		{Name: "all hosts, no cue", key: "all"},
 		{Name: "all hosts, .Hotspot/.WholeFile", key: "hotspot", cues: ".Hotspot/.WholeFile"},
+		{Name: "all hosts, HTTP from the origin", key: "direct", past: true},
+		{Name: "all hosts, BitTorrent", key: "bittorrent", past: true},
 	}
 }
 
@@ -68,10 +75,14 @@ func planDistribution(env *experiment.Env) (p distributionPlan, err error) {
 	if p.bytes < 1 || p.replicas < 1 {
 		return p, fault.E(fault.Usage, op, "bytes", "the file has a byte and a replica at least")
 	}
-	for _, key := range strings.Split(env.Text("ways"), ",") {
+	ways := env.Text("ways")
+	if env.Short && ways == distributionAll {
+		ways = distributionShort
+	}
+	for _, key := range strings.Split(ways, ",") {
 		i := slices.IndexFunc(distributionWays(), func(w distributionWay) bool { return w.key == strings.TrimSpace(key) })
 		if i < 0 {
-			return p, fault.Errorf(fault.Usage, op, "ways", "%q is no way: there are one, all and hotspot", key)
+			return p, fault.Errorf(fault.Usage, op, "ways", "%q is no way: there are %s", key, distributionAll)
 		}
 		p.ways = append(p.ways, distributionWays()[i])
 	}
@@ -91,6 +102,11 @@ func runDistribution(ctx context.Context, env *experiment.Env) error {
 	p, err := planDistribution(env)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(p.ways, func(w distributionWay) bool { return w.key == "bittorrent" }) {
+		if err := torrentNeeds(ctx); err != nil {
+			return err
+		}
 	}
 	t, err := chosen(env)
 	if err != nil {
@@ -144,7 +160,7 @@ func (p distributionPlan) readers(b *bed) (origin place, readers []place, err er
 	return origin, readers, nil
 }
 
-// round plants a file of its own for a way, and has it read.
+// round has readers bring the file in one way; each way has a file of its own.
 func (p distributionPlan) round(ctx context.Context, b *bed, w distributionWay) (distributionRow, error) {
 	row := distributionRow{distributionWay: w}
 	origin, readers, err := p.readers(b)
@@ -152,12 +168,10 @@ func (p distributionPlan) round(ctx context.Context, b *bed, w distributionWay) 
 		return row, err
 	}
 	b.say("distribution: %s", w.Name)
-	folder := filepath.Join(origin.mount, ".Site="+origin.site, fmt.Sprintf(".RepLevel=%d", p.replicas), w.key, load.SetFolder(0))
-	if err := mkdir(ctx, folder); err != nil {
-		return row, err
-	}
-	if err := origin.work(ctx, nil, p.words("plant", filepath.Join(origin.mount, w.key), 0, b.env.Seed)...); err != nil {
-		return row, err
+	if !w.past {
+		if err := p.plant(ctx, b, w, origin); err != nil {
+			return row, err
+		}
 	}
 	if w.one {
 		readers = readers[:1]
@@ -174,7 +188,15 @@ func (p distributionPlan) round(ctx context.Context, b *bed, w distributionWay) 
 	if err != nil {
 		return row, err
 	}
-	if row.Read, err = p.read(ctx, w, readers, b.env.Seed); err != nil {
+	switch w.key {
+	case "direct":
+		row.Read, err = p.direct(ctx, b, origin, readers)
+	case "bittorrent":
+		row.Read, err = p.torrent(ctx, b, origin, readers)
+	default:
+		row.Read, err = p.read(ctx, w, readers, b.env.Seed)
+	}
+	if err != nil {
 		return row, err
 	}
 	after, err := wanBytes(ctx, b)
@@ -182,21 +204,20 @@ func (p distributionPlan) round(ctx context.Context, b *bed, w distributionWay) 
 	return row, err
 }
 
+// plant makes the file of a way at the origin.
+func (p distributionPlan) plant(ctx context.Context, b *bed, w distributionWay, origin place) error {
+	folder := filepath.Join(origin.mount, ".Site="+origin.site, fmt.Sprintf(".RepLevel=%d", p.replicas), w.key, load.SetFolder(0))
+	if err := mkdir(ctx, folder); err != nil {
+		return err
+	}
+	return origin.work(ctx, nil, p.words("plant", filepath.Join(origin.mount, w.key), 0, b.env.Seed)...)
+}
+
 // read has all readers read at once, and returns how many milliseconds each took.
 func (p distributionPlan) read(ctx context.Context, w distributionWay, readers []place, seed uint64) ([]float64, error) {
-	took := make([]float64, len(readers))
-	g, ctx := errgroup.WithContext(ctx)
-	for i, at := range readers {
-		g.Go(func() error {
-			var r load.SetResult
-			err := at.work(ctx, &r, p.words("read", filepath.Join(at.mount, w.cues, w.key), 1, seed)...)
-			if err == nil {
-				took[i] = r.Read[0]
-			}
-			return err
-		})
-	}
-	return took, g.Wait()
+	return everyReader(ctx, readers, func(ctx context.Context, _ int, at place, into *load.SetResult) error {
+		return at.work(ctx, into, p.words("read", filepath.Join(at.mount, w.cues, w.key), 1, seed)...)
+	})
 }
 
 func (p distributionPlan) words(way, dir string, own int, seed uint64) []string {

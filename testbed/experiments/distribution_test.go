@@ -1,10 +1,17 @@
 package experiments
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/load"
 	"cartwheel.dev/testbed/report"
 	"cartwheel.dev/testbed/topology"
 )
@@ -27,6 +34,9 @@ func TestDistribution_TakesWaysAndRefusesNonsense(t *testing.T) {
 		if p, err := planDistribution(distributionEnv(t, set)); err == nil {
 			t.Errorf("%v gave %+v", set, p)
 		}
+	}
+	if p, err := planDistribution(distributionEnv(t, nil)); err != nil || len(p.ways) != 5 || !p.ways[3].past || !p.ways[4].past {
+		t.Errorf("the whole form: %+v, %v", p, err)
 	}
 	env := distributionEnv(t, nil)
 	env.Short = true
@@ -51,5 +61,50 @@ func TestDistribution_ShowsCopiesForEachSite(t *testing.T) {
 		t.Errorf("the plot has %v at %v, want %v at %v", line.Y, line.X, y, x)
 	}
 	want(t, published(t, distributionReport(p, top, rows)), "| one host alone | 1 | 11.0 | 11.0 | 11.0 | 8.40 | 1.05 | direct: 73 |",
-		"| all hosts, .Hotspot/.WholeFile | 3 | 12.0 | 14.0 | 20.0 | 16.8 | 1.05 | WheelFS: 168; BitTorrent: 249 |", "not measured here: WheelFS")
+		"| all hosts, .Hotspot/.WholeFile | 3 | 12.0 | 14.0 | 20.0 | 16.8 | 1.05 | WheelFS: 168 |", "not measured here: WheelFS")
+}
+
+// swarmHere is a swarm of processes on this machine's loopback.
+func swarmHere(t *testing.T, members int) *swarm {
+	t.Helper()
+	if err := torrentNeeds(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	family := supervisor.New()
+	t.Cleanup(family.Close)
+	logs := t.TempDir()
+	s := &swarm{plan: distributionPlan{bytes: 300000}, dir: filepath.Join(t.TempDir(), "swarm")}
+	s.start = func(m place, argv ...string) (*supervisor.Child, error) {
+		return family.Spawn(supervisor.Spec{Name: m.host, Log: filepath.Join(logs, m.host), Command: exec.Command(argv[0], argv[1:]...)})
+	}
+	for i := range members {
+		s.members = append(s.members, place{host: fmt.Sprint("member", i), run: func(ctx context.Context, argv ...string) ([]byte, error) {
+			var out bytes.Buffer
+			err := load.Main(ctx, argv[2:], &out)
+			return out.Bytes(), err
+		}})
+		s.addresses = append(s.addresses, fmt.Sprintf("127.0.7.%d:6881", i+1))
+	}
+	return s
+}
+
+func TestTorrent_BringsTheFileToAll(t *testing.T) {
+	took, err := swarmHere(t, 3).bring(t.Context(), 5)
+	if err != nil || len(took) != 2 || took[0] <= 0 || took[1] <= 0 {
+		t.Errorf("got %v, %v", took, err)
+	}
+}
+
+func TestTorrent_SaysWhoEnded(t *testing.T) {
+	s := swarmHere(t, 2)
+	start := s.start
+	s.start = func(m place, argv ...string) (*supervisor.Child, error) {
+		if m.host == "member1" {
+			argv = []string{"/bin/sh", "-c", `echo '{"ready":true}'`}
+		}
+		return start(m, argv...)
+	}
+	if _, err := s.bring(t.Context(), 5); err == nil || !bytes.Contains([]byte(err.Error()), []byte("member1")) {
+		t.Errorf("got %v, want that member1 ended", err)
+	}
 }

@@ -44,7 +44,7 @@ func runs(t *testing.T, name, form string) {
 		t.Fatal(err)
 	}
 	parent := t.TempDir()
-	args, limit := []string{"run", name, "--out", parent}, 45*time.Minute
+	args, limit := []string{"run", name, "--out", parent}, 90*time.Minute // distribution takes 40, and once more where it is void
 	if form == "short" {
 		args, limit = append(args, "--short"), 3*time.Minute
 	}

@@ -121,6 +121,7 @@ type flags struct {
 	Sessions sessionFlags `cmd:"" help:"Keep sessions alive and time the keep-alives."`
 	Pings    pingFlags    `cmd:"" help:"Measure round trips, write them to a file, and read those of other hosts."`
 	Web      webFlags     `cmd:"" help:"Ask for random pages of a web site by proxies, and note what came."`
+	Fetch    fetchFlags   `cmd:"" help:"Download a page from a web site."`
 	Origin   originFlags  `cmd:"" help:"Serve the pages of a web site, and note who asked."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
@@ -171,6 +172,8 @@ func (f *flags) run(ctx context.Context, name string, out io.Writer) (any, error
 		return nil, f.Pings.run(ctx)
 	case "web":
 		return nil, f.Web.run(ctx)
+	case "fetch":
+		return f.Fetch.run(ctx)
 	case "origin":
 		return nil, f.Origin.run(ctx, out)
 	case "writers":

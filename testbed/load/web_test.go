@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cartwheel.dev/geo-config/fault"
 )
 
 func webPages() WebPages { return WebPages{Count: 3, Bytes: 3000, Seed: 7} }
@@ -131,6 +134,27 @@ func TestOrigin_ServesItsPagesAndNotesWhoAsked(t *testing.T) {
 	}
 	if err != nil || !slices.Equal(pages, []int{2, 2}) {
 		t.Errorf("got %+v, %v; want both requests for page 2 and no other", events, err)
+	}
+}
+
+func TestFetch_ComparesWhatCame(t *testing.T) {
+	o := OriginOptions{WebPages: webPages(), Age: time.Hour}
+	var log bytes.Buffer
+	site := httptest.NewServer(o.handler(&eventLog{w: bufio.NewWriter(&log)}))
+	defer site.Close()
+	f := FetchOptions{WebPages: webPages(), Origin: strings.TrimPrefix(site.URL, "http://"), Page: 2}
+	got, err := Fetch(t.Context(), f)
+	if err != nil || got.Bytes != int64(f.Bytes) || len(got.Read) != 1 || got.Ended < got.Began {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	other := f
+	other.Seed++
+	if _, err := Fetch(t.Context(), other); !fault.Is(err, fault.Corrupt) {
+		t.Errorf("other bytes than expected: %v", err)
+	}
+	f.Page = 9
+	if _, err := Fetch(t.Context(), f); err == nil {
+		t.Error("a page that is not there: no error")
 	}
 }
 

@@ -31,6 +31,17 @@ func (f webFlags) run(ctx context.Context) error {
 	return into(f.Events, func(out io.Writer) error { return Web(ctx, o, out) })
 }
 
+type fetchFlags struct {
+	Origin string `arg:"" help:"HOST:PORT of the web site."`
+	Page   int    `help:"The page." default:"0"`
+	Bytes  int    `help:"Its bytes." default:"41000"`
+	Seed   uint64 `help:"Seed of the pages." default:"1"`
+}
+
+func (f fetchFlags) run(ctx context.Context) (any, error) {
+	return orNothing(Fetch(ctx, FetchOptions{WebPages: WebPages{Count: f.Page + 1, Bytes: f.Bytes, Seed: f.Seed}, Origin: f.Origin, Page: f.Page}))
+}
+
 type originFlags struct {
 	Listen string        `arg:"" help:"HOST:PORT to listen at."`
 	Pages  int           `help:"Pages." default:"100"`
