@@ -13,21 +13,27 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// httpdModules is where Debian has httpd's modules.
-const httpdModules = "/usr/lib/apache2/modules"
+// Where Debian has httpd and its modules.
+const (
+	httpdProgram = "/usr/sbin/apache2"
+	httpdModules = "/usr/lib/apache2/modules"
+)
 
 // httpdNeeds says what is missing for running httpd, with the remedy.
 func httpdNeeds() error {
 	const op fault.Op = "experiments.httpdNeeds"
-	for _, name := range []string{"apache2", "gcc"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return fault.E(fault.NotFound, op, name, "the program is missing, which this experiment runs: as root, run scripts/setup test (Debian's packages apache2-bin and gcc)")
+	for _, name := range []string{httpdProgram, filepath.Join(httpdModules, "mod_cache_disk.so"), "gcc"} {
+		if _, err := exec.LookPath(name); err != nil && !exists(name) {
+			return fault.E(fault.NotFound, op, name, "is missing, which this experiment needs: as root, run scripts/setup test (Debian's packages apache2-bin and gcc)")
 		}
 	}
-	if _, err := os.Stat(filepath.Join(httpdModules, "mod_cache_disk.so")); err != nil {
-		return fault.E(fault.NotFound, op, httpdModules, "httpd's modules are not there: as root, run scripts/setup test (Debian's package apache2-bin)")
-	}
 	return nil
+}
+
+// exists tells whether there is a file.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // httpdOptions are one caching proxy.
@@ -117,7 +123,7 @@ func (b *bed) httpd(ctx context.Context, o httpdOptions, preload string) (*super
 	if err := os.WriteFile(file, []byte(o.config()), 0o644); err != nil {
 		return nil, fault.FromOS(op, file, err)
 	}
-	cmd := b.Command(context.WithoutCancel(ctx), o.host, "apache2", "-f", file, "-X") // one process, with all its threads
+	cmd := b.Command(context.WithoutCancel(ctx), o.host, httpdProgram, "-f", file, "-X") // one process, with all its threads
 	cmd.Env = append(cmd.Env, "LD_PRELOAD="+preload)
 	return b.spawn(cmd, o.host, "httpd")
 }
