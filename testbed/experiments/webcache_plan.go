@@ -42,12 +42,13 @@ type webPlan struct {
 	calm, every, off, age  time.Duration
 	times                  int
 	home                   string // cues of the cache's folder
+	folders                int    // of httpd's that are made before it runs
 	room                   int64  // bytes; 0: the disk's
 }
 
 func planWebcache(env *experiment.Env) (webPlan, error) {
 	const op fault.Op = "experiments.planWebcache"
-	p := webPlan{pages: load.WebPages{Seed: env.Seed}, home: env.Text("home")}
+	p := webPlan{pages: load.WebPages{Seed: env.Seed}, home: env.Text("home"), folders: len(httpdFolders)}
 	short := map[string]float64{"sites": 3, "proxies": 1, "pages": 4, "at-once": 2, "calm": 5, "times": 1, "every": 6, "off": 3}
 	v := map[string]float64{}
 	for _, name := range []string{"sites", "proxies", "pages", "bytes", "origin", "at-once", "calm", "times", "every", "off", "age", "room"} {
@@ -60,7 +61,7 @@ func planWebcache(env *experiment.Env) (webPlan, error) {
 		}
 	}
 	if env.Short {
-		v["origin"] = max(v["origin"], 2000)
+		v["origin"], p.folders = max(v["origin"], 2000), 4
 	}
 	seconds := func(name string) time.Duration { return time.Duration(v[name] * float64(time.Second)) }
 	p.sites, p.proxies, p.atOnce, p.times = int(v["sites"]), int(v["proxies"]), int(v["at-once"]), int(v["times"])

@@ -16,6 +16,7 @@ import (
 
 	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/testbed/lab"
 	"cartwheel.dev/testbed/load"
 )
@@ -72,16 +73,17 @@ type nodeRoom struct {
 }
 
 // webFits refuses a disk cache of the application's that is larger than what the
-// nodes of a site can store: that site could not keep it.
-func webFits(nodes []nodeRoom, need int64) error {
+// nodes of a site can store: that site could not keep it. Each node keeps a reserve
+// free.
+func webFits(nodes []nodeRoom, reserve, need int64) error {
 	room := map[string]int64{}
 	for _, n := range nodes {
-		room[n.Site] += max(0, n.Capacity-n.Used)
+		room[n.Site] += max(0, n.Capacity-n.Used-reserve)
 	}
 	for _, n := range nodes {
 		if room[n.Site] < need {
 			return fault.Errorf(fault.NoSpace, "experiments.webFits", n.Site,
-				"the disk cache of the proxies is larger than the site's: it takes %.3g MB, and the site's nodes have %.3g MB free; have fewer or smaller pages (pages, bytes), or give each node more (room)",
+				"the disk cache of the proxies is larger than the site's: it takes %.3g MB, and the site's nodes have %.3g MB free beside their reserve; have fewer or smaller pages (pages, bytes), or give each node more (room)",
 				float64(need)/1e6, float64(room[n.Site])/1e6)
 		}
 	}
@@ -100,7 +102,7 @@ func (p webPlan) rounds(ctx context.Context, b *bed, path func(string) string) (
 	if err := first.decode(ctx, &seen, []string{first.programs.Cartwheel, "--json", "status"}); err != nil {
 		return nil, err
 	}
-	if err := webFits(seen.Nodes, int64(p.pages.Count)*int64(p.pages.Bytes)); err != nil {
+	if err := webFits(seen.Nodes, server.DefaultConfig().ReserveBytes, int64(p.pages.Count)*int64(p.pages.Bytes)); err != nil {
 		return nil, err
 	}
 	if err := p.prepare(ctx, b, first); err != nil {
@@ -149,7 +151,7 @@ func (p webPlan) prepare(ctx context.Context, b *bed, first place) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
-	for _, name := range httpdFolders {
+	for _, name := range httpdFolders[:p.folders] {
 		g.Go(func() error {
 			at := filepath.Join(folder, string(name))
 			if err := mkdir(ctx, at); err != nil {

@@ -61,11 +61,12 @@ func TestWebcache_ClientsKeepTheirSite(t *testing.T) {
 }
 
 func TestWebcache_RefusesACacheLargerThanASite(t *testing.T) {
-	nodes := []nodeRoom{{Site: "s1", Used: 1e6, Capacity: 4e6}, {Site: "s1", Capacity: 2e6}, {Site: "s2", Used: 3e6, Capacity: 7e6}}
-	if err := webFits(nodes, 4e6); err != nil {
+	nodes := []nodeRoom{{Site: "s1", Used: 1e6, Capacity: 5e6}, {Site: "s1", Capacity: 3e6}, {Site: "s2", Used: 3e6, Capacity: 8e6}}
+	const reserve = 1e6
+	if err := webFits(nodes, reserve, 4e6); err != nil {
 		t.Errorf("4 MB in 5 and 4: %v", err)
 	}
-	err := webFits(nodes, 4.1e6)
+	err := webFits(nodes, reserve, 4.1e6)
 	if !fault.Is(err, fault.NoSpace) {
 		t.Fatalf("got %v, want no space", err)
 	}
@@ -75,7 +76,7 @@ func TestWebcache_RefusesACacheLargerThanASite(t *testing.T) {
 		}
 	}
 	nodes[1].Used = 9e6 // more than it may have
-	if err := webFits(nodes, 3e6); err != nil {
+	if err := webFits(nodes, reserve, 3e6); err != nil {
 		t.Errorf("a node that is too full takes nothing from the others: %v", err)
 	}
 }
