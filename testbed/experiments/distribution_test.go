@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"cartwheel.dev/clients/supervisor"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/load"
 	"cartwheel.dev/testbed/report"
@@ -106,5 +107,19 @@ func TestTorrent_SaysWhoEnded(t *testing.T) {
 	}
 	if _, err := s.bring(t.Context(), 5); err == nil || !bytes.Contains([]byte(err.Error()), []byte("member1")) {
 		t.Errorf("got %v, want that member1 ended", err)
+	}
+}
+
+func TestTorrent_ComparesWhatCame(t *testing.T) {
+	s := swarmHere(t, 2)
+	start := s.start
+	s.start = func(m place, argv ...string) (*supervisor.Child, error) {
+		if m.host == "member1" { // says at once that it has the file
+			argv = append([]string{"/bin/sh", "-c", `echo else >"$2/file-000"; echo '{"read_ms":[1]}' >"$4"; echo '{"ready":true}'; exec sleep 60`}, argv[2:]...)
+		}
+		return start(m, argv...)
+	}
+	if took, err := s.bring(t.Context(), 5); !fault.Is(err, fault.Corrupt) {
+		t.Errorf("got %v, %v; want that the file is another", took, err)
 	}
 }
