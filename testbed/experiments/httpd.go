@@ -123,7 +123,9 @@ func (b *bed) httpd(ctx context.Context, o httpdOptions, preload string) (*super
 	if err := os.WriteFile(file, []byte(o.config()), 0o644); err != nil {
 		return nil, fault.FromOS(op, file, err)
 	}
-	cmd := b.Command(context.WithoutCancel(ctx), o.host, httpdProgram, "-f", file, "-X") // one process, with all its threads
+	// Its children outlive it where they wait for a mount, until the lab ends: they
+	// are not to keep its output open. It starts another one where one crashes.
+	cmd := b.Command(context.WithoutCancel(ctx), o.host, "/bin/sh", "-c", `exec "$0" -f "$1" -D FOREGROUND >/dev/null`, httpdProgram, file)
 	cmd.Env = append(cmd.Env, "LD_PRELOAD="+preload)
 	return b.spawn(cmd, o.host, "httpd")
 }
