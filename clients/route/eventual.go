@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -17,6 +18,9 @@ const (
 	// activeShare and probeShare are which part of its time a request waits for the
 	// active: one half, and where it was away one quarter.
 	activeShare, probeShare = 2, 4
+	// lostFor is how long nobody waits for a slice of which no member answered, but for
+	// one request.
+	lostFor = time.Second
 )
 
 // Eventually runs an attempt at the node that acts for a slice, as Active does, and
@@ -28,6 +32,16 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 	if err != nil {
 		return err
 	}
+	if r.isLost(id) {
+		return nobodyAnswers
+	}
+	err = r.anyMember(ctx, id, row, attempt, copied)
+	r.noteLost(ctx, id, err)
+	return err
+}
+
+// anyMember is Eventually for a slice of which some member may answer.
+func (r *Router) anyMember(ctx context.Context, id ids.Slice, row geoconfig.SliceRow, attempt, copied Attempt) error {
 	if share := r.activeShare(row.Active); share > 0 {
 		err := within(ctx, share, func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
 		if !again(err) {
@@ -65,6 +79,9 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 	row, err := r.Row(ctx, id)
 	if err != nil {
 		return err
+	}
+	if r.isLost(id) {
+		return nobodyAnswers
 	}
 	if share := r.activeShare(row.Active); share > 0 {
 		err := within(ctx, share+1, attempt) // aside takes longer than a read elsewhere
@@ -161,6 +178,41 @@ func within(ctx context.Context, parts int, f func(context.Context) error) error
 	part, cancel := context.WithTimeout(ctx, left/time.Duration(parts))
 	defer cancel()
 	return f(part)
+}
+
+// maxLost bounds the slices that are noted as lost; with more, all are asked for again.
+const maxLost = 1024
+
+var nobodyAnswers = fault.E(fault.TimedOut, "route.Eventually", "", "no member of the slice answered a moment ago")
+
+// isLost reports whether no member of a slice answered a moment ago. Then nobody waits
+// for one, but for one request in a second.
+func (r *Router) isLost(id ids.Slice) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, lost := r.lost[id]
+	now := r.cluster.Now()
+	if lost && now >= until {
+		r.lost[id] = now + lostFor
+		return false
+	}
+	return lost
+}
+
+// noteLost notes whether a member of a slice answered, as an eventual read ended so. One
+// whose caller gave it up says nothing.
+func (r *Router) noteLost(ctx context.Context, id ids.Slice, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !again(err):
+		delete(r.lost, id)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		if r.lost == nil || len(r.lost) >= maxLost {
+			r.lost = map[ids.Slice]time.Duration{}
+		}
+		r.lost[id] = r.cluster.Now() + lostFor
+	}
 }
 
 // activeShare returns which part of its time a request may wait for an active; 0:

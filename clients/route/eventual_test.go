@@ -47,3 +47,46 @@ func TestEventually_AnActiveThatWasSilentComesLast(t *testing.T) {
 		}
 	}
 }
+
+// TestEventually_NobodyWaitsForASliceThatIsLost has no member answer a request. The next
+// ones fail at once, but for one in a second, until one is answered.
+func TestEventually_NobodyWaitsForASliceThatIsLost(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+	defer r.Close()
+	asked, answers := 0, false
+	member := func(ctx context.Context, _ ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+		if asked++; answers {
+			return nil, nil
+		}
+		<-ctx.Done()
+		return nil, fault.Wrap(fault.TimedOut, "", "", ctx.Err())
+	}
+	ask := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		return r.Eventually(ctx, ids.RootSlice, member, member)
+	}
+	if err := ask(200 * time.Millisecond); !fault.Is(err, fault.TimedOut) {
+		t.Errorf("while no member answers: got %v, want TimedOut", err)
+	}
+	before := asked
+	for range 20 {
+		if err := ask(time.Minute); !fault.Is(err, fault.TimedOut) {
+			t.Errorf("afterwards: got %v, want TimedOut", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := r.Otherwise(ctx, ids.RootSlice, func(context.Context) error { asked++; return nil }, nil); !fault.Is(err, fault.TimedOut) {
+		t.Errorf("an operation: got %v, want TimedOut", err)
+	}
+	if asked != before {
+		t.Errorf("members were asked %d times more, want none", asked-before)
+	}
+	answers = true
+	servertest.Await(t.Context(), t, "one request in a second to go through", func() error { return ask(time.Minute) })
+	if err := ask(time.Minute); err != nil {
+		t.Errorf("once one was answered: %v", err)
+	}
+}

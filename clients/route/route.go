@@ -60,6 +60,9 @@ type Router struct {
 	// away says until when, by the cluster's clock, a node is not asked first, because
 	// it did not answer a request that takes what other members have.
 	away map[ids.Node]time.Duration
+	// lost says until when, by the same clock, nobody waits for the members of a slice,
+	// because none answered an eventual read.
+	lost map[ids.Slice]time.Duration
 
 	watchers sync.WaitGroup
 }
