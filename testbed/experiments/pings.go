@@ -91,6 +91,7 @@ func pingsWays() []pingsWay {
 	return []pingsWay{
 		{Name: "no cue", dir: "pings-plain"},
 		{Name: ".MaxTime=1000/.SyncLevel=1", dir: "pings-cues", cue: ".MaxTime=1000/.SyncLevel=1"},
+		{Name: ".EventualConsistency", dir: "pings-eventual", cue: ".EventualConsistency"},
 	}
 }
 
