@@ -223,8 +223,8 @@ func (s *Operations) operation(w *identity.Who, req *pb.OperateRequest) (*operat
 	if req.Operation == nil || req.Slice == 0 {
 		return nil, nil, fault.E(fault.Invalid, op, "", "the request names no operation or no slice")
 	}
-	if late := s.HLC.Now().Wall().Sub(hlc.Time(req.Hlc).Wall()); req.ValidNs > 0 && late > time.Duration(min(req.ValidNs, math.MaxInt64)) {
-		return nil, nil, fault.Errorf(fault.TimedOut, op, "", "the request came %v after it was sent, and its caller has done without it", late)
+	if err := s.refuseLate(req); err != nil {
+		return nil, nil, err
 	}
 	out := &operate.Operation{Slice: ids.Slice(req.Slice), Epoch: ids.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
 		Lowest: req.Lowest, Unsent: req.Unsent, Age: time.Duration(min(req.AgeNs, math.MaxInt64)), Level: req.SyncLevel, Op: req.Operation}
@@ -255,6 +255,19 @@ func (s *Operations) operation(w *identity.Who, req *pb.OperateRequest) (*operat
 	out.OnlyMade, out.Side = access.Holder(w) != nil, req.ValidNs > 0
 	who := s.Access.Asker(w, &pb.ReadHeader{Principal: req.Principal})
 	return out, &who, nil
+}
+
+// refuseLate refuses a request that came after its caller waited for it, as from a
+// connection that was cut and works again: it was done elsewhere.
+func (s *Operations) refuseLate(req *pb.OperateRequest) error {
+	if req.ValidNs == 0 {
+		return nil
+	}
+	late := s.HLC.Now().Wall().Sub(hlc.Time(req.Hlc).Wall())
+	if late <= time.Duration(min(req.ValidNs, math.MaxInt64)) {
+		return nil
+	}
+	return fault.Errorf(fault.TimedOut, "requests.refuseLate", "", "the request came %v after it was sent, and its caller has done without it", late)
 }
 
 // checkCues refuses an object whose cues no path can spell.
