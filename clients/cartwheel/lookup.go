@@ -55,6 +55,9 @@ func (c *Client) Lookup(ctx context.Context, who mount.Caller, id mount.Inode, n
 	case e.Type == mount.TypeDir:
 		c.remembered.NoteDir(dir, name, a)
 	}
+	if cues.Terms().Eventual {
+		c.calls.NoteName(dir, name, e.Object)
+	}
 	c.nodes.NoteCues(e.Object, who.PID, cues, c.opt.Clock())
 	c.replies.Found(&out, replies.In{Node: id, Dir: dir, Cues: cues}, name, a)
 	return out, nil

@@ -87,7 +87,8 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 		err := within(ctx, share+1, attempt) // aside takes longer than a read elsewhere
 		if !again(err) {
 			r.noteAway(row.Active, false)
-			if fault.Is(err, fault.Stale) && aside != nil && aside(ctx, r.beside(row)) == nil {
+			missing := fault.Is(err, fault.Stale) || fault.Is(err, fault.NotFound)
+			if missing && aside != nil && aside(ctx, r.beside(row)) == nil {
 				return nil // it is about what a side log has that is not merged yet
 			}
 			return err
@@ -110,6 +111,15 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 	// One of them may act for the slice by now, or the active may be back.
 	r.noteAway(row.Active, false)
 	return within(ctx, 1, attempt)
+}
+
+// Aside runs aside with the normal members of a slice but the active, the nearest first.
+func (r *Router) Aside(ctx context.Context, id ids.Slice, aside func(context.Context, []ids.Node) error) error {
+	row, err := r.Row(ctx, id)
+	if err != nil {
+		return err
+	}
+	return aside(ctx, r.beside(row))
 }
 
 // IsAway reports whether the node that acts for a slice did not answer a moment ago.

@@ -41,8 +41,8 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 			req.Hlc, req.ValidNs = uint64(s.opt.HLC.Now()), uint64(max(time.Until(end), 1))
 		}
 		resp, by, err = atActive(ctx)
-		if err == nil && fault.Kind(resp.Result.GetKind()) == fault.Stale {
-			err = fault.E(fault.Stale, "calls.eventually", "", resp.Result.Message)
+		if k := fault.Kind(resp.GetResult().GetKind()); err == nil && (k == fault.Stale || k == fault.NotFound) {
+			err = fault.E(k, "calls.eventually", "", resp.Result.Message) // a side may have it
 		}
 		return err
 	}
@@ -58,6 +58,11 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 		return atActive(ctx)
 	case !appends && !mayBeAside(req.Operation):
 		aside = nil
+	}
+	if aside != nil && s.isAside(ctx, req.Operation) {
+		// What was done to them is not at the active yet: this comes behind it.
+		err = s.opt.Router.Aside(ctx, slice, aside)
+		return resp, by, err
 	}
 	err = s.opt.Router.Otherwise(ctx, slice, active, aside)
 	return resp, by, err
@@ -98,6 +103,7 @@ func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequ
 			for _, o := range doubted(req.Operation, resp.Result) {
 				s.opt.Names.Forget(o) // nothing is known of what the side wrote but from the side
 			}
+			s.noteAside(n, req.Operation, resp.Result)
 			return resp, n, nil
 		}
 		if err = e; !mayGoOn(e) || ctx.Err() != nil {

@@ -8,6 +8,7 @@ package calls
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,10 @@ type Options struct {
 type Sender struct {
 	opt   Options
 	sides atomic.Uint64 // operations that were done at the side
+
+	asideMu sync.Mutex // guards below
+	asides  map[ids.Object]side
+	means   map[named]ids.Object
 }
 
 // New returns a Sender.

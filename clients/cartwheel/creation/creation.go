@@ -206,6 +206,9 @@ func (k *Maker) here(ctx context.Context, m Request, p *pb.Principal) (Made, err
 		return Made{}, fault.E(fault.Corrupt, "creation.here", m.Name, "the answer has no object")
 	}
 	o := ids.Object(r.Attr.Object)
+	if timeouts.Eventual(ctx) {
+		k.opt.Calls.NoteName(m.Dir, m.Name, o)
+	}
 	res := Made{Attr: r.Attr, Existed: r.Existed}
 	whole := !r.Existed || o.Slice() == m.Dir.Slice()
 	k.opt.Names.Learn(&mark, by, resp.Grants, func(l *names.Learner) {

@@ -111,9 +111,6 @@ type copied struct {
 	at map[string]ids.Serial // of which operation a key's change is; lost with a start
 }
 
-// firstSerial is below the serials of operations at a side, which no active gives.
-const firstSerial = 1 << 62
-
 // Open reads what is kept.
 func Open(o Options) (*Log, error) {
 	if o.FS == nil {
@@ -145,7 +142,7 @@ func Open(o Options) (*Log, error) {
 
 func (l *Log) newSlice() *slice {
 	// Numbers of versions are not used twice, whatever was kept before.
-	return &slice{copies: map[ids.Node]*copied{}, has: map[ids.Node]bool{}, away: map[ids.Node]time.Duration{}, refused: map[ids.Object]time.Duration{}, serial: firstSerial + ids.Serial(l.o.HLC.Now()>>4), since: l.o.Clock()}
+	return &slice{copies: map[ids.Node]*copied{}, has: map[ids.Node]bool{}, away: map[ids.Node]time.Duration{}, refused: map[ids.Object]time.Duration{}, serial: tree.FirstOfSide + ids.Serial(l.o.HLC.Now()>>4), since: l.o.Clock()}
 }
 
 // side returns one side of a slice, with s.mu held or s not known to others yet. It is

@@ -1,0 +1,144 @@
+package calls
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cartwheel.dev/clients/cartwheel/timeouts"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/tree"
+	"cartwheel.dev/node/wire"
+)
+
+// What a client did to an object at the side is at the active only once it is merged.
+// Until then what it does to the object goes to the side too: else a file that was
+// written there could get its name at the active before it has its content.
+
+const (
+	// asideFor is how long an object's operations go aside without asking whether it is
+	// merged.
+	asideFor = 2 * time.Second
+	// maxAside bounds the objects that are remembered; with more, the active may hear of
+	// some before they are merged.
+	maxAside = 1 << 16
+)
+
+// side is where an object was changed at the side, and when that was noted, or was found
+// to be not merged yet.
+type side struct {
+	node ids.Node
+	at   time.Duration // by the cluster's clock
+}
+
+// named is a name of a directory.
+type named struct {
+	dir  ids.Object
+	name string
+}
+
+// NoteName notes what a name means that was made or looked up on eventual terms: an
+// operation on the name is about that object.
+func (s *Sender) NoteName(dir ids.Object, name string, o ids.Object) {
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	if s.means == nil || len(s.means) >= maxAside {
+		s.means = map[named]ids.Object{}
+	}
+	s.means[named{dir, name}] = o
+}
+
+// namedBy are the objects that the names of an operation mean, as far as is known.
+func (s *Sender) namedBy(op *pb.Operation) (out []uint64) {
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	add := func(dir uint64, name []byte) {
+		out = append(out, uint64(s.means[named{ids.Object(dir), string(name)}]))
+	}
+	switch o := op.Op.(type) {
+	case *pb.Operation_Unlink:
+		add(o.Unlink.Dir, o.Unlink.Name)
+	case *pb.Operation_Rename:
+		add(o.Rename.Dir, o.Rename.Name)
+		add(o.Rename.NewDir, o.Rename.NewName)
+	case *pb.Operation_Create:
+		add(o.Create.Dir, o.Create.Name)
+	}
+	return out
+}
+
+// objectsOf are the objects that an operation changes, beside the names of directories.
+func objectsOf(op *pb.Operation) []uint64 {
+	switch o := op.Op.(type) {
+	case *pb.Operation_Unlink:
+		return []uint64{o.Unlink.Object}
+	case *pb.Operation_Rename:
+		return []uint64{o.Rename.Object, o.Rename.Target}
+	case *pb.Operation_Create:
+		return []uint64{o.Create.Object}
+	}
+	return method.Names(op)
+}
+
+// noteAside notes that an operation was done at a side. With a directory that it made,
+// everything in that goes there.
+func (s *Sender) noteAside(n ids.Node, op *pb.Operation, r *pb.Result) {
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	if s.asides == nil || len(s.asides) >= maxAside {
+		s.asides = map[ids.Object]side{}
+	}
+	at := side{n, s.opt.Cluster.Now()}
+	if to := op.GetRename(); to != nil && s.means != nil {
+		s.means[named{ids.Object(to.NewDir), string(to.NewName)}] = ids.Object(r.GetAttr().GetObject())
+	}
+	for _, o := range append(objectsOf(op), r.GetAttr().GetObject()) {
+		if _, is := s.asides[ids.Object(o)]; o != 0 && !is {
+			s.asides[ids.Object(o)] = at
+		}
+	}
+}
+
+// isAside reports whether an operation is about an object of which a side has something
+// that is not merged yet, as far as is known.
+func (s *Sender) isAside(ctx context.Context, op *pb.Operation) bool {
+	for _, o := range slices.Concat(objectsOf(op), method.Names(op), s.namedBy(op)) {
+		s.asideMu.Lock()
+		at, is := s.asides[ids.Object(o)]
+		s.asideMu.Unlock()
+		if !is {
+			continue
+		}
+		if s.opt.Cluster.Now()-at.at < asideFor || !s.forgetMerged(ctx, ids.Object(o), at) {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetMerged forgets an object once it is merged.
+func (s *Sender) forgetMerged(ctx context.Context, o ids.Object, at side) bool {
+	merged := s.isMerged(ctx, at.node, o)
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	if merged {
+		delete(s.asides, o)
+	} else {
+		s.asides[o] = side{at.node, s.opt.Cluster.Now()}
+	}
+	return merged
+}
+
+// isMerged asks a node whether it has an object as the active made it. One that does
+// not answer may have more.
+func (s *Sender) isMerged(ctx context.Context, n ids.Node, o ids.Object) bool {
+	ctx, cancel := timeouts.Part(ctx, 4)
+	defer cancel()
+	var resp pb.GetAttrResponse
+	h := &pb.ReadHeader{Slice: uint32(o.Slice()), Client: s.opt.Cluster.Client(), Eventual: true, Ticket: s.opt.Tickets.Of(o).Reached}
+	b, err := s.opt.Cluster.Call(ctx, n, wire.Operation, method.GetAttr, &pb.GetAttrRequest{Header: h, Object: uint64(o)}, nil, &resp)
+	b.Release()
+	return err == nil && (resp.Refusal != nil || !tree.IsOfSide(resp.Attr))
+}
