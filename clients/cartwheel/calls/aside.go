@@ -132,6 +132,3 @@ func doubted(op *pb.Operation, r *pb.Result) (out []ids.Object) {
 	}
 	return out
 }
-
-// IsAside reports whether an answer is that of a side, which no lease covers.
-func IsAside(resp *pb.OperateResponse) bool { return resp.GetReceipt().GetEpoch() == 0 }

@@ -208,16 +208,16 @@ func (l *Log) copyTo(ctx context.Context, id ids.Slice, s *slice, serial ids.Ser
 			ctx, cancel := l.within(ctx, n, copyFor)
 			defer cancel()
 			s.mu.Lock()
-			list, has := changes, s.has[n]
+			list, as, has := changes, serial, s.has[n]
 			if !has && s.own != nil {
-				list, serial = s.own.Changes(), s.serial
+				list, as = s.own.Changes(), s.serial
 			}
 			s.mu.Unlock()
-			err := l.copyOne(ctx, n, id, serial, list)
+			err := l.copyOne(ctx, n, id, as, list)
 			l.noteAway(n, err)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.has[n] = err == nil && (has || s.serial == serial); err != nil {
+			if s.has[n] = err == nil && (has || s.serial == as); err != nil {
 				l.o.Logger.Debug("a member does not have a change of a side log", logattr.Err(err))
 			}
 		})
