@@ -33,7 +33,7 @@ const torrentPython = "/usr/bin/python3"
 func torrentNeeds(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, torrentPython, "-c", "import libtorrent").CombinedOutput(); err != nil {
 		return fault.Errorf(fault.NotFound, "experiments.torrentNeeds", "libtorrent",
-			"the library is missing, by which the way bittorrent runs (%v: %s): as root, run scripts/setup programs (Debian's python3-libtorrent), or name other ways (--set ways=one,all,hotspot,direct)", err, out)
+			"the library is missing, by which the way bittorrent runs (%v: %s): as root, run scripts/setup test (Debian's python3-libtorrent), or name other ways (--set ways=one,all,hotspot,direct)", err, out)
 	}
 	return nil
 }

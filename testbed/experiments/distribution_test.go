@@ -69,7 +69,7 @@ func TestDistribution_ShowsCopiesForEachSite(t *testing.T) {
 func swarmHere(t *testing.T, members int) *swarm {
 	t.Helper()
 	if err := torrentNeeds(t.Context()); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	family := supervisor.New()
 	t.Cleanup(family.Close)
