@@ -3,6 +3,7 @@
 package cartwheel_test
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -98,7 +99,7 @@ func (s *side) merged(want map[string]string) {
 	servertest.Await(s.Context(), s, "the side is merged", func() error {
 		s.maker.DropCaches(s.Context())
 		got := map[string]string{}
-		if err := treeOf(s.T, s.maker, s.made, "", got); err != nil {
+		if err := treeOf(s.maker, s.made, "", got); err != nil {
 			return err
 		}
 		return differ(marked(got), want)
@@ -131,26 +132,28 @@ func (s *side) reported(want ...string) {
 	}
 }
 
-// treeOf is what a client finds below a directory: names, and what files hold.
-func treeOf(t *testing.T, cl *cartwheel.Client, dir mount.Inode, at string, out map[string]string) error {
-	t.Helper()
+// treeOf is what a client finds below a directory: names, and what files hold. A merge
+// may move a name between its listing and its reading; that is an error.
+func treeOf(cl *cartwheel.Client, dir mount.Inode, at string, out map[string]string) error {
 	names, err := list(cl, dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range splitNames(names) {
-		e, err := cl.Lookup(t.Context(), nobody, dir, name)
+		e, err := cl.Lookup(context.Background(), nobody, dir, name)
 		if err != nil || e.Node == 0 {
 			return fault.Errorf(fault.Again, "", name, "is listed, and not found: %v", err)
 		}
 		switch e.Attr.Mode & mount.TypeMask {
 		case mount.TypeDir:
 			out[at+name] = "/"
-			if err := treeOf(t, cl, e.Node, at+name+"/", out); err != nil {
+			if err := treeOf(cl, e.Node, at+name+"/", out); err != nil {
 				return err
 			}
 		case mount.TypeRegular:
-			out[at+name] = get(t, cl, dir, name)
+			if out[at+name], err = textOf(cl, dir, name); err != nil {
+				return err
+			}
 		default:
 			out[at+name] = "->"
 		}
@@ -200,7 +203,7 @@ func TestEventual_WritesOnBothSides(t *testing.T) {
 	want := map[string]string{"new": "the side's", "small": "the side's second", "big": big, "sub": "/", "sub/f": "below", "moved": s.large}
 	for i, at := range []*eventual{s.eventual, s.other} {
 		got := map[string]string{}
-		if err := treeOf(t, at.cl, at.dir, "", got); err != nil {
+		if err := treeOf(at.cl, at.dir, "", got); err != nil {
 			t.Errorf("reading at the side: %v", err)
 		}
 		compare(t, []string{"at the side", "at the side, by the other client"}[i], got, want)
@@ -218,7 +221,7 @@ func TestEventual_WritesOnBothSides(t *testing.T) {
 	s.reported("/dir/new", "/dir/small")
 	servertest.Await(ctx, t, "the side reads the truth", func() error {
 		got := map[string]string{}
-		if err := treeOf(t, cl, s.dir, "", got); err != nil {
+		if err := treeOf(cl, s.dir, "", got); err != nil {
 			return err
 		}
 		return differ(marked(got), want)
@@ -241,7 +244,7 @@ func TestEventual_SideSurvivesItsNodes(t *testing.T) {
 	want := map[string]string{"new": "the side's", "small": "the side's second", "large": s.large, "link": "->"}
 	servertest.Await(t.Context(), t, "the side has what was written", func() error {
 		got := map[string]string{}
-		if err := treeOf(t, s.other.cl, s.other.dir, "", got); err != nil {
+		if err := treeOf(s.other.cl, s.other.dir, "", got); err != nil {
 			return err
 		}
 		return differ(got, want)
@@ -270,7 +273,7 @@ func TestEventual_OtherMembersHaveTheSide(t *testing.T) {
 		return err
 	})
 	got := map[string]string{}
-	if err := treeOf(t, s.other.cl, s.other.dir, "", got); err != nil {
+	if err := treeOf(s.other.cl, s.other.dir, "", got); err != nil {
 		t.Error(err)
 	}
 	compare(t, "without the node that kept the side log", got, want)
@@ -323,7 +326,7 @@ func TestEventual_ASiteAloneWrites(t *testing.T) {
 		want[name] = name
 	}
 	got := map[string]string{}
-	if err := treeOf(t, e.cl, e.dir, "", got); err != nil {
+	if err := treeOf(e.cl, e.dir, "", got); err != nil {
 		t.Errorf("reading at the side: %v", err)
 	}
 	delete(got, "last")

@@ -51,22 +51,31 @@ func put(t *testing.T, cl *cartwheel.Client, dir mount.Inode, name, content stri
 // get reads a whole file.
 func get(t *testing.T, cl *cartwheel.Client, dir mount.Inode, name string) string {
 	t.Helper()
+	text, err := textOf(cl, dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// textOf reads a whole file, which others may remove meanwhile.
+func textOf(cl *cartwheel.Client, dir mount.Inode, name string) (string, error) {
 	ctx := context.Background()
 	e, err := cl.Lookup(ctx, nobody, dir, name)
 	if err != nil || e.Node == 0 {
-		t.Fatalf("looking up %s: %+v, %v", name, e, err)
+		return "", fmt.Errorf("looking up %s: %+v, %w", name, e, err)
 	}
 	o, err := cl.Open(ctx, nobody, e.Node, mount.OpenRead)
 	if err != nil {
-		t.Fatalf("opening %s: %v", name, err)
+		return "", fmt.Errorf("opening %s: %w", name, err)
 	}
 	defer cl.Release(e.Node, o.Handle, 1, false)
 	buf := make([]byte, e.Attr.Size+1)
 	n, err := cl.Read(ctx, nobody, e.Node, o.Handle, 0, buf)
 	if err != nil {
-		t.Fatalf("reading %s: %v", name, err)
+		return "", fmt.Errorf("reading %s: %w", name, err)
 	}
-	return string(buf[:n])
+	return string(buf[:n]), nil
 }
 
 // TestOperation_LostAnswerDoesNothingTwice loses answers of operations. What was
