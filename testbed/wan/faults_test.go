@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/netns"
 	"cartwheel.dev/testbed/wan"
@@ -188,6 +190,29 @@ func TestAttach_AnotherProcessCanEndIt(t *testing.T) {
 	}
 	if _, err := wan.Attach(ctx, prefix, n.Run().ID); !fault.Is(err, fault.Unreachable) {
 		t.Errorf("got %v, want unreachable", err)
+	}
+}
+
+// TestNetwork_EmulatorEndsWithoutItsDevices takes a site's gateway away. An emulator
+// that passes nothing on must not stay as if it did.
+func TestNetwork_EmulatorEndsWithoutItsDevices(t *testing.T) {
+	n := start(t, twoSites(quick()))
+	c, err := n.Config(t.Context())
+	must(t, err)
+	must(t, netns.Do(wan.SiteNamespace(c, "quito"), func() error {
+		l, err := netlink.LinkByName(wan.Gateway)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(l)
+	}))
+	select {
+	case <-n.Gone():
+	case <-time.After(patience):
+		t.Fatal("the emulator goes on")
+	}
+	if _, err := n.Stats(t.Context()); !fault.Is(err, fault.Closed) {
+		t.Errorf("got %v, want closed", err)
 	}
 }
 

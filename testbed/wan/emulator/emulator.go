@@ -36,12 +36,15 @@ const (
 	collect   = 400
 	processes = 4 // so that the thread never waits for a turn of Go's scheduler
 	patience  = 10 * time.Second
+	// mostThreads is how many threads settle raises; Go starts ten or so.
+	mostThreads = 1000
 )
 
 // Emulator answers for one network.
 type Emulator struct {
 	warn io.Writer
-	rank int // real-time priority that was permitted
+	rank int    // real-time priority that was permitted
+	end  func() // ends Run
 
 	mu      sync.Mutex // one question at a time; guards what follows
 	config  wan.Config
@@ -71,14 +74,14 @@ func Run(ctx context.Context, warn io.Writer) error {
 			cancel()
 		}()
 	}
-	e := &Emulator{warn: warn, ended: make(chan error, 1)}
+	e := &Emulator{warn: warn, end: cancel, ended: make(chan error, 1)}
 	e.settle()
 	context.AfterFunc(ctx, func() { _ = listener.Close() }) // which ends serve
 	err = e.serve(ctx, listener)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.loop != nil {
-		e.loop.stop()
+		_ = e.loop.stop() // which fails where it has ended by itself
 		err = errors.Join(err, <-e.ended)
 	}
 	for _, t := range e.tuns {
@@ -94,24 +97,60 @@ func (e *Emulator) settle() {
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
 		fmt.Fprintf(e.warn, "warning: the emulator's memory is not locked: %v\n", err)
 	}
-	// Every thread, so that the one that moves packets waits for none of lower
-	// rank; threads to come inherit it.
-	threads, err := os.ReadDir("/proc/self/task")
-	for _, t := range threads {
-		tid, _ := strconv.Atoi(t.Name())
-		if perr := prioritize(tid); perr != nil && !errors.Is(perr, unix.ESRCH) {
-			err = perr
-		}
-	}
-	if err != nil {
+	if err := prioritizeAll(); err != nil {
 		fmt.Fprintf(e.warn, "warning: the emulator runs without real-time priority (%v): runs may be void\n", err)
 		return
 	}
 	e.rank = priority
 }
 
-func prioritize(tid int) error {
-	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}, 0)
+// prioritizeAll gives every thread of this process real-time priority, so that the
+// one that moves packets waits for none of lower rank. Threads to come inherit it.
+// One left behind would stop the process: Go's collector has threads spin until
+// another is done, and on a busy machine that other one would not get to run.
+func prioritizeAll() error {
+	return raiseAll(func() ([]int, error) {
+		entries, err := os.ReadDir("/proc/self/task")
+		var threads []int
+		for _, e := range entries {
+			tid, _ := strconv.Atoi(e.Name()) // the kernel's names are numbers
+			threads = append(threads, tid)
+		}
+		return threads, err
+	}, prioritize)
+}
+
+// raiseAll raises what list has until it finds all raised, twice: a thread that was
+// not may have started another meanwhile. raise tells whether there was need.
+func raiseAll(list func() ([]int, error), raise func(tid int) (bool, error)) error {
+	for raised, quiet := 0, 0; quiet < 2; {
+		threads, err := list()
+		if err != nil {
+			return err
+		}
+		quiet++
+		for _, tid := range threads {
+			did, err := raise(tid)
+			if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+				return err
+			}
+			if did {
+				raised, quiet = raised+1, 0
+			}
+		}
+		if raised > mostThreads {
+			return fmt.Errorf("%d threads were raised, and there are more", raised)
+		}
+	}
+	return nil
+}
+
+// prioritize raises a thread, and tells whether there was need.
+func prioritize(tid int) (did bool, err error) {
+	if a, err := unix.SchedGetAttr(tid, 0); err != nil || a.Policy == unix.SCHED_FIFO && a.Priority == priority {
+		return false, err
+	}
+	return true, unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}, 0)
 }
 
 func (e *Emulator) serve(ctx context.Context, l net.Listener) error {
@@ -188,7 +227,10 @@ func (e *Emulator) start(c *wan.Config) error {
 		return fault.Wrap(fault.IO, op, "", err)
 	}
 	e.config, e.version, e.loop = *c, 1, l
-	go func() { e.ended <- l.run() }()
+	go func() { // joined by Run
+		e.ended <- l.run()
+		e.end() // nothing passes any more: whoever started this is to know
+	}()
 	return nil
 }
 

@@ -101,7 +101,7 @@ func (l *loop) do(task func(now int64)) error {
 }
 
 // stop ends the loop.
-func (l *loop) stop() { _ = l.do(func(int64) { l.over = true }) }
+func (l *loop) stop() error { return l.do(func(int64) { l.over = true }) }
 
 func (l *loop) now() int64 { return int64(time.Since(l.base)) }
 
