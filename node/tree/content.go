@@ -22,6 +22,12 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 	if err := t.mayWriteOpen(n); err != nil {
 		return err
 	}
+	if op.Seal && len(op.Extents) == 0 && op.Size == nil && op.Extend == nil {
+		return t.seal(n)
+	}
+	if err := mayRewrite(n.Inode); err != nil {
+		return err
+	}
 	s := splice{txn: t, n: n, keeps: op.Keeps && !op.Append}
 	if op.Size != nil {
 		s.change.Truncate, s.change.Size = true, *op.Size
@@ -57,12 +63,18 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 			n.Mtime = op.MtimeNs
 		}
 	}
+	if err := sealed(n.Inode, op); err != nil {
+		return err
+	}
 	t.result.Attr = n.Attr()
 	return t.addContent(n.Inode, t.result.Attr)
 }
 
 // truncate sets a file's size; the caller has checked the right to.
 func (t *txn) truncate(n *loaded, size uint64) error {
+	if err := mayRewrite(n.Inode); err != nil {
+		return err
+	}
 	s := splice{txn: t, n: n}
 	s.change.Truncate, s.change.Size = true, size
 	if err := s.run(); err != nil {

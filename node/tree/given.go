@@ -101,6 +101,9 @@ func (t *txn) first(n *loaded, op *pb.Commit, body []byte, replace bool) error {
 	if !n.IsRegular() || op.Append {
 		return refusal(fault.Invalid)
 	}
+	if err := mayRewrite(n.Inode); err != nil {
+		return err
+	}
 	s := splice{txn: t, n: n, keeps: op.Keeps}
 	if op.Size != nil {
 		s.change.Truncate, s.change.Size = true, *op.Size
@@ -134,5 +137,5 @@ func (t *txn) first(n *loaded, op *pb.Commit, body []byte, replace bool) error {
 		n.Mtime = op.MtimeNs
 		n.Ctime = max(n.Ctime, n.Mtime)
 	}
-	return nil
+	return sealed(n.Inode, op)
 }

@@ -160,7 +160,18 @@ func (g *merging) made() error {
 	if err := g.attributes(true); err != nil {
 		return err
 	}
+	if err := g.seal(); err != nil {
+		return err
+	}
 	return g.names(m.Gained[1:])
+}
+
+// seal seals a write-once file that the side sealed, if it has the side's content.
+func (g *merging) seal() error {
+	if !g.m.Attr.Sealed || g.lost {
+		return nil
+	}
+	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: g.m.Object, Seal: true}}}, nil)
 }
 
 // changed brings what the side did to an object that is here.
@@ -175,6 +186,9 @@ func (g *merging) changed(x *Inode) error {
 		if err := g.attributes(newer); err != nil {
 			return err
 		}
+	}
+	if err := g.seal(); err != nil {
+		return err
 	}
 	gained := g.m.Gained
 	for _, l := range g.m.Lost {
@@ -228,6 +242,10 @@ func (g *merging) content(x *Inode) error {
 	same, err := g.isSame(x)
 	if err != nil || same {
 		return err
+	}
+	if x.Sealed {
+		g.lost = true
+		return g.keepSide(x.Object, "the file is write-once, and was written elsewhere first")
 	}
 	if x.Version != g.m.BaseVersion || g.m.Fresh {
 		if g.m.AtNs <= x.Ctime && !(g.m.Fresh && x.Size == 0) {

@@ -55,7 +55,9 @@ type Inode struct {
 	ACL        []byte // system.posix_acl_access
 	DefaultACL []byte // system.posix_acl_default
 	Target     []byte // of a symbolic link
-	Cues       *pb.Cues
+	// Sealed files are write-once ones whose content never changes again.
+	Sealed bool
+	Cues   *pb.Cues
 }
 
 // IsDir reports whether the object is a directory.
@@ -83,6 +85,7 @@ const (
 	hasXattrs
 	hasCues
 	hasParent
+	isSealed
 )
 
 func (n *Inode) flags() uint64 {
@@ -102,6 +105,7 @@ func (n *Inode) flags() uint64 {
 	set(n.Xattrs != 0, hasXattrs)
 	set(n.Cues != nil, hasCues)
 	set(n.Parent != 0, hasParent)
+	set(n.Sealed, isSealed)
 	return f
 }
 
@@ -163,7 +167,7 @@ func DecodeInode(o ids.Object, data []byte) (*Inode, error) {
 	if f&hasRoot != 0 {
 		n.Root, n.Height = chunk.Address(r.take(chunk.AddressSize)), r.byte()
 	}
-	n.Beside = f&hasBeside != 0
+	n.Beside, n.Sealed = f&hasBeside != 0, f&isSealed != 0
 	if f&hasXattrs != 0 {
 		n.Xattrs = r.uint32()
 	}

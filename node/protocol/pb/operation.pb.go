@@ -1657,6 +1657,7 @@ type Commit struct {
 	MtimeNs       int64                  `protobuf:"fixed64,6,opt,name=mtime_ns,json=mtimeNs,proto3" json:"mtime_ns,omitempty"`
 	KeepTimes     bool                   `protobuf:"varint,7,opt,name=keep_times,json=keepTimes,proto3" json:"keep_times,omitempty"`
 	ClearSetid    bool                   `protobuf:"varint,8,opt,name=clear_setid,json=clearSetid,proto3" json:"clear_setid,omitempty"`
+	Seal          bool                   `protobuf:"varint,10,opt,name=seal,proto3" json:"seal,omitempty"`  // of a write-once file: with this its content, if it has any, never changes again
 	Keeps         bool                   `protobuf:"varint,9,opt,name=keeps,proto3" json:"keeps,omitempty"` // the caller keeps the bytes that it sends: the answer may leave out content that is nothing else (Content.sent)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1744,6 +1745,13 @@ func (x *Commit) GetKeepTimes() bool {
 func (x *Commit) GetClearSetid() bool {
 	if x != nil {
 		return x.ClearSetid
+	}
+	return false
+}
+
+func (x *Commit) GetSeal() bool {
+	if x != nil {
+		return x.Seal
 	}
 	return false
 }
@@ -2896,7 +2904,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x05value\x18\x03 \x01(\fR\x05value\x12\x16\n" +
 	"\x06remove\x18\x04 \x01(\bR\x06remove\x12\x16\n" +
 	"\x06create\x18\x05 \x01(\bR\x06create\x12\x18\n" +
-	"\areplace\x18\x06 \x01(\bR\areplace\"\xa3\x02\n" +
+	"\areplace\x18\x06 \x01(\bR\areplace\"\xb7\x02\n" +
 	"\x06Commit\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12.\n" +
 	"\aextents\x18\x02 \x03(\v2\x14.cartwheel.v1.ExtentR\aextents\x12\x17\n" +
@@ -2907,7 +2915,9 @@ const file_operation_proto_rawDesc = "" +
 	"\n" +
 	"keep_times\x18\a \x01(\bR\tkeepTimes\x12\x1f\n" +
 	"\vclear_setid\x18\b \x01(\bR\n" +
-	"clearSetid\x12\x14\n" +
+	"clearSetid\x12\x12\n" +
+	"\x04seal\x18\n" +
+	" \x01(\bR\x04seal\x12\x14\n" +
 	"\x05keeps\x18\t \x01(\bR\x05keepsB\a\n" +
 	"\x05_sizeB\t\n" +
 	"\a_extend\"P\n" +
