@@ -49,21 +49,15 @@ type node struct {
 	// that locks.
 	locked bool
 	cached map[string]cachedName
-	hint   *hint
+	// limited is under which cues that limit an operation's time the file was looked
+	// up last, where that was the last lookup of it.
+	limited *hint
 	// dir and name led here last. prev and next are the neighbours by age.
 	dir        mount.Inode
 	name       string
 	isDir      bool
 	last       *mount.Attr // of a directory, as it was shown last
 	prev, next *node
-}
-
-// hint remembers under which cues a file was looked up last, and by which thread:
-// opens of files do not say by which path they came.
-type hint struct {
-	pid  uint32
-	at   time.Duration
-	cues cue.Set
 }
 
 // unlink takes a node out of the list by age.

@@ -1,0 +1,96 @@
+package inodes
+
+import (
+	"time"
+
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
+)
+
+// A file is one node, by whatever path it was reached, since it has one page cache.
+// So an open does not say under which cues it is. But a kernel looks a file below cues
+// up again at each open, in the same thread and right before. What each thread looked
+// up last is kept here.
+
+// hintLife is how long a lookup below cues counts for an open by the same thread.
+const hintLife = time.Second
+
+// limitedLife is how long cues that limit an operation's time count for what a kernel
+// asks of a file by itself, in the name of any thread or of none, unless the file is
+// looked up without them.
+const limitedLife = time.Minute
+
+// maxHints bounds the threads whose last lookup is remembered. Beyond that those go
+// whose time is over, and where there are none, any.
+const maxHints = 4096
+
+// hint is under which cues a thread looked a file up last.
+type hint struct {
+	object ids.Object
+	at     time.Duration
+	cues   cue.Set
+}
+
+// NoteCues remembers under which cues a thread looked a file up.
+func (t *Table) NoteCues(o ids.Object, pid uint32, cues cue.Set, now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, limits := t.knownLocked(o), cues.Terms().Limit > 0
+	if n != nil && limits {
+		n.limited = &hint{object: o, at: now, cues: cues}
+	} else if n != nil && cues.Empty() {
+		n.limited = nil
+	}
+	if cues.Empty() {
+		delete(t.lookups.hints, pid)
+		return
+	}
+	if t.lookups.hints == nil {
+		t.lookups.hints = map[uint32]hint{}
+	}
+	if _, was := t.lookups.hints[pid]; !was && len(t.lookups.hints) >= maxHints {
+		t.dropHintsLocked(now)
+	}
+	t.lookups.hints[pid] = hint{object: o, at: now, cues: cues}
+}
+
+// dropHintsLocked makes room for a hint. t.mu is held.
+func (t *Table) dropHintsLocked(now time.Duration) {
+	any := uint32(0)
+	for pid, h := range t.lookups.hints {
+		if any = pid; now-h.at >= hintLife {
+			delete(t.lookups.hints, pid)
+		}
+	}
+	if len(t.lookups.hints) >= maxHints {
+		delete(t.lookups.hints, any)
+	}
+}
+
+// CuesOf returns the cues under which a thread uses an object: those of a
+// directory's path, and of a file those under which the thread just looked it up, or
+// under which it was looked up last, where they limit the time.
+func (t *Table) CuesOf(o ids.Object, path cue.Set, pid uint32, now time.Duration) cue.Set {
+	if !path.Empty() {
+		return path
+	}
+	if hinted := t.HintedCues(o, pid, now); !hinted.Empty() {
+		return hinted
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.knownLocked(o); n != nil && n.limited != nil && now-n.limited.at < limitedLife {
+		return n.limited.cues
+	}
+	return cue.Set{}
+}
+
+// HintedCues returns the cues under which a thread just looked a file up.
+func (t *Table) HintedCues(o ids.Object, pid uint32, now time.Duration) cue.Set {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h, ok := t.lookups.hints[pid]; ok && h.object == o && now-h.at < hintLife {
+		return h.cues
+	}
+	return cue.Set{}
+}
