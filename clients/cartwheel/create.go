@@ -77,6 +77,9 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 		b := c.nodes.CountOpen(ids.Object(m.Attr.Object), flags)
 		b.Dir, b.Name = dir, name
 		if err = c.openExisting(ctx, who, &b, &m, cues, flags); err == nil {
+			err = mayWrite(m.Attr, flags)
+		}
+		if err == nil {
 			if m.Existed {
 				e.Attr, _ = c.replies.Stat(m.Attr)
 			}

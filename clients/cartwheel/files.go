@@ -49,6 +49,9 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	if err == nil && a.Mode&mount.TypeMask == mount.TypeDir {
 		err = fault.E(fault.IsDirectory, op, o.String(), "")
 	}
+	if err == nil {
+		err = mayWrite(a, flags)
+	}
 	if err != nil {
 		if l, isLast := c.holds.EndOpen(o, flags); isLast {
 			c.holds.Release(l)
@@ -60,7 +63,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 
 // opened makes a handle of a file whose current attributes are known.
 func (c *Client) opened(ctx context.Context, who mount.Caller, b inodes.Opening, a *pb.Attr, flags mount.OpenFlags, cues cue.Set) mount.Opened {
-	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, terms: cues.Terms(),
+	h := &handle{object: b.Object, node: inodes.Plain(b.Object), flags: flags, terms: cues.Terms(), seals: flags.Writes() && a.Cues.GetWriteOnce(),
 		lazy: cues.Only(cue.Write).Lazy() && flags&(mount.OpenSync|mount.OpenDirect) == 0}
 	h.content, h.writer = c.opens.Handle(who, &b, a, flags, cues)
 	if a.Size > 0 && flags.Reads() && cues.Only(cue.Read).Has(cue.WholeFile) {
@@ -217,6 +220,9 @@ func (c *Client) Release(_ mount.Inode, id mount.Handle, _ mount.LockOwner, unlo
 		return
 	}
 	c.locks.Release(h.object, id, unlock)
+	if h.seals && !c.handles.isWritten(h.object) {
+		h.sealed(c)
+	}
 	if l, isLast := c.holds.EndOpen(h.object, h.flags); isLast {
 		h.content.Forsake()
 		c.holds.Release(l)

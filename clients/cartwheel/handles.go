@@ -22,6 +22,7 @@ type handle struct {
 	flags   mount.OpenFlags
 	terms   cue.Terms        // of each operation, by the path that it was opened by
 	lazy    bool             // its close waits for no node where nobody else can see the file
+	seals   bool             // it writes a write-once file
 	listing *listing.Listing // of a directory
 	// asked: this handle asked for the attributes once, to learn whether a write
 	// has to take set-id bits or capabilities away.
@@ -68,6 +69,18 @@ func (t *handles) remove(id mount.Handle) *handle {
 	h := t.byID[id]
 	delete(t.byID, id)
 	return h
+}
+
+// isWritten reports whether any handle may write to a file.
+func (t *handles) isWritten(o ids.Object) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, h := range t.byID {
+		if h.object == o && h.flags.Writes() {
+			return true
+		}
+	}
+	return false
 }
 
 // terms are those of operations on a handle.

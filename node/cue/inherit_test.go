@@ -80,7 +80,7 @@ func TestCheck_RefusesWhatAPathMayNotHave(t *testing.T) {
 		{&pb.Cues{CoherenceNs: 1}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: -int64(time.Second)}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: int64(time.Second)}, fault.NotSupported},
-		{&pb.Cues{WriteOnce: true}, fault.NotSupported},
+		{&pb.Cues{WriteOnce: true}, fault.None},
 		{&pb.Cues{EventualMerge: true}, fault.NotSupported},
 	} {
 		if err := Check(tt.cues); fault.KindOf(err) != tt.want {

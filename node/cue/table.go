@@ -82,7 +82,7 @@ func (n Name) row() row {
 	case Hotspot:
 		return row{".Hotspot", noValue, 0, 0, "no value", false, true, Read}
 	case WriteOnce:
-		return row{".WriteOnce", noValue, 0, 0, "no value", true, false, placing}
+		return row{".WriteOnce", noValue, 0, 0, "no value", true, true, placing}
 	case Coherence:
 		return row{".Coherence", numberValue, 1, MaxCoherence, "whole seconds from 1 to 86400", true, false, copying}
 	case Snapshot:

@@ -47,7 +47,6 @@ func TestPlace_RefusesCuesThatNoPathSpells(t *testing.T) {
 		{&pb.Cues{Site: "nowhere"}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: 12345}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: int64(time.Minute)}, fault.NotSupported},
-		{&pb.Cues{WriteOnce: true}, fault.NotSupported},
 		{&pb.Cues{EventualMerge: true}, fault.NotSupported},
 	} {
 		if err := place(ctx, ann, c.Nodes[0], tt.cues); fault.KindOf(err) != tt.want {

@@ -104,7 +104,7 @@ func TestPlace_CuesThatNoPathGivesMakeNoSlice(t *testing.T) {
 	defer cancel()
 	ann := c.Connect("ann")
 	for name, cues := range map[string]*pb.Cues{
-		"time to coherence": {CoherenceNs: 12345}, "write-once": {WriteOnce: true}, "replicas": {RepLevel: 60}, "sites": {RepSites: 60},
+		"time to coherence": {CoherenceNs: 12345}, "replicas": {RepLevel: 60}, "sites": {RepSites: 60},
 	} {
 		_, err := ann.Call(ctx, c.Nodes[0].ID(), wire.Operation, method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject), Cues: cues}, nil, nil)
 		if !fault.Is(err, fault.NotSupported) && !fault.Is(err, fault.Invalid) {
