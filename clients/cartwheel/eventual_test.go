@@ -136,7 +136,7 @@ func readWithoutTheActive(e *eventual) {
 	if out, err := e.cl.Lookup(t.Context(), nobody, e.dir, "missing"); err != nil || out.Node != 0 {
 		t.Errorf("a name that is not there: got %+v, %v", out, err)
 	}
-	if r := e.copied("small"); r == nil || r.Node == e.active.ID() || r.AgeMs <= 0 || r.Serial == 0 {
+	if r := e.copied("small"); r == nil || r.Node == e.active.ID() || r.AgeMs <= 0 || r.Serial == 0 || r.Unmerged {
 		t.Errorf("the receipt says %+v, want a standby's copy and its age", r)
 	}
 	heal()

@@ -29,7 +29,9 @@ type Copy struct {
 	Serial uint64 // of the last operation that it shows
 	Epoch  uint64
 	Age    time.Duration // since that node had heard the active last
-	Read   time.Time
+	// Unmerged: it may show writes that the active has not heard of.
+	Unmerged bool
+	Read     time.Time
 }
 
 // NoteCopy keeps what was read of an object last. A Copy without an Age is none: the

@@ -82,7 +82,8 @@ type Receipt struct {
 }
 
 // ReadCopy tells how new a copy was: it shows its slice up to the serial. Age is how
-// long before the node had heard the active last.
+// long before the node had heard the active last. Unmerged: it may show writes of a
+// side log.
 type ReadCopy struct {
 	Node   ids.Node  `json:"node"`
 	Site   ids.Site  `json:"site"`
@@ -90,6 +91,8 @@ type ReadCopy struct {
 	Epoch  uint64    `json:"epoch"`
 	AgeMs  float64   `json:"age_ms"`
 	At     time.Time `json:"at"`
+	// Unmerged is left out where it is false.
+	Unmerged bool `json:"unmerged,omitempty"`
 }
 
 func (s *Service) receipt(ctx context.Context, o ids.Object) ([]byte, error) {
@@ -104,7 +107,7 @@ func (s *Service) receipt(ctx context.Context, o ids.Object) ([]byte, error) {
 	var out Receipt
 	if copied {
 		out.Read = &ReadCopy{Node: read.By, Site: s.opt.Destination.SiteOf(read.By), Serial: read.Serial, Epoch: read.Epoch,
-			AgeMs: float64(read.Age) / float64(time.Millisecond), At: read.Read}
+			AgeMs: float64(read.Age) / float64(time.Millisecond), At: read.Read, Unmerged: read.Unmerged}
 	}
 	if r == nil {
 		return json.Marshal(out)

@@ -123,7 +123,9 @@ type Copy struct {
 	Serial uint64                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"` // of the last operation that the answer shows
 	Epoch  uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// Nanoseconds since this member heard the active last; 0: it is the active.
-	AgeNs         int64 `protobuf:"fixed64,3,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	AgeNs int64 `protobuf:"fixed64,3,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	// The answer may show writes of a side log, which the active has not heard of.
+	Unmerged      bool `protobuf:"varint,4,opt,name=unmerged,proto3" json:"unmerged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -177,6 +179,13 @@ func (x *Copy) GetAgeNs() int64 {
 		return x.AgeNs
 	}
 	return 0
+}
+
+func (x *Copy) GetUnmerged() bool {
+	if x != nil {
+		return x.Unmerged
+	}
+	return false
 }
 
 // Walks names from a directory as far as this node is active for the slices met.
@@ -1786,11 +1795,12 @@ const file_read_proto_rawDesc = "" +
 	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x16\n" +
 	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
-	"\beventual\x18\a \x01(\bR\beventual\"K\n" +
+	"\beventual\x18\a \x01(\bR\beventual\"g\n" +
 	"\x04Copy\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\x04R\x06serial\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
-	"\x06age_ns\x18\x03 \x01(\x10R\x05ageNs\"\xa5\x01\n" +
+	"\x06age_ns\x18\x03 \x01(\x10R\x05ageNs\x12\x1a\n" +
+	"\bunmerged\x18\x04 \x01(\bR\bunmerged\"\xa5\x01\n" +
 	"\x0eResolveRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +

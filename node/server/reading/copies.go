@@ -45,6 +45,7 @@ func (s *Server) copied(ctx context.Context, who *Asker, p *operate.Published) (
 	}
 	age, err := s.Heard(ctx, p.Slice)
 	out.AgeNs = max(1, age.Nanoseconds())
+	out.Unmerged = s.Side(p.Slice) != nil
 	return out, err
 }
 
