@@ -182,9 +182,20 @@ func (c *webClient) ask(ctx context.Context, e *WebEvent, by http.RoundTripper) 
 		return fault.E(fault.Other, "load.ask", e.Proxy, answer.Status)
 	}
 	if e.Wrong = !bytes.Equal(got, c.pages[e.Page]); e.Wrong {
-		return fault.E(fault.Corrupt, "load.ask", e.Proxy, "the page is not what the origin has")
+		return fault.Errorf(fault.Corrupt, "load.ask", e.Proxy, "the page is not what the origin has: %s", difference(got, c.pages[e.Page]))
 	}
 	return nil
+}
+
+// difference says where bytes first differ from what is wanted, and how they go on.
+func difference(got, want []byte) string {
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	const shown = 16
+	return fmt.Sprintf("%d bytes instead of %d; from byte %d on %x instead of %x", len(got), len(want), at,
+		got[at:min(at+shown, len(got))], want[at:min(at+shown, len(want))])
 }
 
 // ReadWebEvents reads what Web wrote.
