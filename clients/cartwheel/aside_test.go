@@ -208,6 +208,9 @@ func TestEventual_WritesOnBothSides(t *testing.T) {
 		}
 		compare(t, []string{"at the side", "at the side, by the other client"}[i], got, want)
 	}
+	if r := s.other.copied("small"); r == nil || !r.Unmerged {
+		t.Errorf("the receipt says %+v, want that the active has not heard of what was read", r)
+	}
 	put(t, s.maker, s.made, "new", "the active's", 0)
 	put(t, s.maker, s.made, "small", "the active's second", mount.OpenTruncate)
 	put(t, s.maker, s.made, "other", "the active's alone", 0)

@@ -39,10 +39,10 @@ func (p *parted) atSide(op *pb.Operation, body []byte) *pb.Result {
 	}
 	out, changes := p.side.Evaluate(p.world, c, op, body, p.rng.Uint64)
 	if out.Err != nil {
-		if !fault.Is(out.Err, fault.NotActive) {
+		if !fault.Is(out.Err, fault.NotActive) && !fault.Is(out.Err, fault.Again) {
 			p.t.Fatalf("%v: %v", op, out.Err)
 		}
-		return &pb.Result{Kind: uint32(fault.NotActive)}
+		return &pb.Result{Kind: uint32(fault.KindOf(out.Err))}
 	}
 	for _, x := range out.Inline {
 		p.chunks[x.Address] = slices.Clone(x.Data)
@@ -471,5 +471,51 @@ func (p *parted) checkLinks(seed uint64) {
 		if n.Nlink != want {
 			p.t.Errorf("seed %d: object %d has %d links, and %d names", seed, o, n.Nlink, want)
 		}
+	}
+}
+
+// TestSide_SplicesOnlyIntoWhatTheWriterKnows commits at a side to a file of which the
+// side lacks what the client wrote before.
+func TestSide_SplicesOnlyIntoWhatTheWriterKnows(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/f", TypeRegular|0o644)
+	f := d.id("/f")
+	d.write(f, 0, "base", fault.None)
+	p := partedFrom(d)
+	old := d.attr("/f").Version
+	commit := func(base, side uint64, text string) *pb.Result {
+		op := commitOp(uint64(f), 4, len(text))
+		op.Base, op.SideBase = base, side
+		return p.atSide(op, []byte(text))
+	}
+	r := p.atActive(commitOp(uint64(f), 4, 6), []byte(" later")) // which the side has not heard of
+	if got := fault.Kind(commit(r.Attr.Version, 0, "x").Kind); got != fault.Again {
+		t.Errorf("behind a version of the active that is not there: got %v, want Again", got)
+	}
+	if got := fault.Kind(commit(old, 1<<62+99, "x").Kind); got != fault.Again {
+		t.Errorf("behind a version of another side log: got %v, want Again", got)
+	}
+	for what, op := range map[string]*pb.Operation{"rename": d.rename("/f", "/g"), "link": {Op: &pb.Operation_Link{
+		Link: &pb.Link{Object: uint64(f), Dir: uint64(rootID), Name: []byte("h")}}}} {
+		op.Base = r.Attr.Version
+		if got := fault.Kind(p.atSide(op, nil).Kind); got != fault.Again {
+			t.Errorf("%s before its content: got %v, want Again", what, got)
+		}
+	}
+	first := commit(old, 0, "one")
+	if first.Kind != 0 || !IsOfSide(first.Attr) {
+		t.Fatalf("behind a version that is there: %v", first)
+	}
+	if got := fault.Kind(commit(old, first.Attr.Version+1, "x").Kind); got != fault.Again {
+		t.Errorf("behind a version of this side log that is not there: got %v, want Again", got)
+	}
+	if got := commit(old, first.Attr.Version, "two"); got.Kind != 0 {
+		t.Errorf("behind its own version: %v", got)
+	}
+	p.merge()
+	again := partedFrom(d)
+	p.side, p.serial = again.side, again.serial
+	if got := commit(old, first.Attr.Version, "end"); got.Kind != 0 {
+		t.Errorf("once the side is merged: %v", got)
 	}
 }

@@ -71,7 +71,11 @@ func (s *Side) Size() int { return s.size }
 // slices, moves of directories, and what an intent holds.
 func (s *Side) Evaluate(n Nodes, c Context, op *pb.Operation, body []byte, random func() uint64) (Outcome, []SideChange) {
 	c.Side = true
-	if err := s.prepare(op, random); err != nil {
+	err := s.prepare(op, random)
+	if err == nil {
+		err = s.hasBase(op)
+	}
+	if err != nil {
 		return Outcome{Err: err}, nil
 	}
 	out := Evaluate(s, n, c, op, body)

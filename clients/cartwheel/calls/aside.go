@@ -41,6 +41,9 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 			req.Hlc, req.ValidNs = uint64(s.opt.HLC.Now()), uint64(max(time.Until(end), 1))
 		}
 		resp, by, err = atActive(ctx)
+		if err == nil {
+			s.noteVersion(resp.Result.GetAttr(), false)
+		}
 		if k := fault.Kind(resp.GetResult().GetKind()); err == nil && (k == fault.Stale || k == fault.NotFound) {
 			err = fault.E(k, "calls.eventually", "", resp.Result.Message) // a side may have it
 		}
@@ -81,6 +84,7 @@ func (s *Sender) IsAway(slice ids.Slice) bool { return s.opt.Router.IsAway(slice
 // the time that is left.
 func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte, nodes []ids.Node) (*pb.OperateResponse, ids.Node, error) {
 	nodes = s.opt.Cluster.KeepSides(nodes)
+	s.setBase(req.Operation)
 	number := s.sides.Add(1)
 	var err error = fault.E(fault.Unreachable, "calls.aside", "", "no node with a copy of the slice keeps side logs")
 	for _, n := range nodes {
@@ -104,6 +108,7 @@ func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequ
 				s.opt.Names.Forget(o) // nothing is known of what the side wrote but from the side
 			}
 			s.noteAside(n, req.Operation, resp.Result)
+			s.noteVersion(resp.Result.GetAttr(), true)
 			return resp, n, nil
 		}
 		if err = e; !mayGoOn(e) || ctx.Err() != nil {

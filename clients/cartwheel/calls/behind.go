@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/timeouts"
+	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -31,6 +32,12 @@ const (
 type side struct {
 	node ids.Node
 	at   time.Duration // by the cluster's clock
+}
+
+// versions are those of a file's content that this client knows.
+type versions struct {
+	active uint64 // of the active; 0: none
+	side   uint64 // that a side log made of that, and that is not known to be merged; 0: none
 }
 
 // named is a name of a directory.
@@ -99,6 +106,47 @@ func (s *Sender) noteAside(n ids.Node, op *pb.Operation, r *pb.Result) {
 			s.asides[ids.Object(o)] = at
 		}
 	}
+}
+
+// noteVersion notes which content of a file an answer on eventual terms showed.
+func (s *Sender) noteVersion(a *pb.Attr, aside bool) {
+	if a.GetMode()&mount.TypeMask != mount.TypeRegular {
+		return
+	}
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	if s.known == nil || len(s.known) >= maxAside {
+		s.known = map[ids.Object]versions{}
+	}
+	v := s.known[ids.Object(a.Object)]
+	switch {
+	case tree.IsOfSide(a):
+		v.side = a.Version
+	case aside: // a copy, which may be older
+		v.active = max(v.active, a.Version)
+	default:
+		v = versions{active: max(v.active, a.Version)}
+	}
+	s.known[ids.Object(a.Object)] = v
+}
+
+// setBase has what goes to a side find there what this client knows of the file.
+func (s *Sender) setBase(op *pb.Operation) {
+	var o uint64
+	switch is := op.Op.(type) {
+	case *pb.Operation_Commit:
+		o = is.Commit.Object
+	case *pb.Operation_Link:
+		o = is.Link.Object
+	case *pb.Operation_Rename:
+		if o = is.Rename.Object; o == 0 {
+			o = s.namedBy(op)[0]
+		}
+	}
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	v := s.known[ids.Object(o)]
+	op.Base, op.SideBase = v.active, v.side
 }
 
 // isAside reports whether an operation is about an object of which a side has something

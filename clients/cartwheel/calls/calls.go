@@ -66,6 +66,7 @@ type Sender struct {
 	asideMu sync.Mutex // guards below
 	asides  map[ids.Object]side
 	means   map[named]ids.Object
+	known   map[ids.Object]versions
 }
 
 // New returns a Sender.

@@ -450,7 +450,13 @@ type Operation struct {
 	//	*Operation_GrantRange
 	//	*Operation_Batch
 	//	*Operation_Merge
-	Op            isOperation_Op `protobuf_oneof:"op"`
+	Op isOperation_Op `protobuf_oneof:"op"`
+	// At a side log, of a Commit, Rename or Link: the version of the file's content that
+	// the caller knows of the active, and the one that a side log made of it; 0: none. A
+	// copy that lacks them answers Again: it would splice into what the caller did not
+	// see, or show a name without its content.
+	Base          uint64 `protobuf:"varint,17,opt,name=base,proto3" json:"base,omitempty"`
+	SideBase      uint64 `protobuf:"varint,18,opt,name=side_base,json=sideBase,proto3" json:"side_base,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +638,20 @@ func (x *Operation) GetMerge() *Merge {
 		}
 	}
 	return nil
+}
+
+func (x *Operation) GetBase() uint64 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
+}
+
+func (x *Operation) GetSideBase() uint64 {
+	if x != nil {
+		return x.SideBase
+	}
+	return 0
 }
 
 type isOperation_Op interface {
@@ -2786,7 +2806,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x05sites\x18\x02 \x03(\tR\x05sites\x12\x16\n" +
 	"\x06serial\x18\x03 \x01(\x04R\x06serial\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\x88\x06\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\xb9\x06\n" +
 	"\tOperation\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x10R\x06timeNs\x12.\n" +
 	"\x06create\x18\x02 \x01(\v2\x14.cartwheel.v1.CreateH\x00R\x06create\x12;\n" +
@@ -2806,7 +2826,9 @@ const file_operation_proto_rawDesc = "" +
 	"\vgrant_range\x18\x0e \x01(\v2\x18.cartwheel.v1.GrantRangeH\x00R\n" +
 	"grantRange\x12+\n" +
 	"\x05batch\x18\x0f \x01(\v2\x13.cartwheel.v1.BatchH\x00R\x05batch\x12+\n" +
-	"\x05merge\x18\x10 \x01(\v2\x13.cartwheel.v1.MergeH\x00R\x05mergeB\x04\n" +
+	"\x05merge\x18\x10 \x01(\v2\x13.cartwheel.v1.MergeH\x00R\x05merge\x12\x12\n" +
+	"\x04base\x18\x11 \x01(\x04R\x04base\x12\x1b\n" +
+	"\tside_base\x18\x12 \x01(\x04R\bsideBaseB\x04\n" +
 	"\x02op\"Z\n" +
 	"\x05Batch\x127\n" +
 	"\n" +

@@ -111,7 +111,7 @@ func (l *Log) pass(ctx context.Context, to ids.Node, op *operate.Operation) (*pb
 }
 
 // mayGoOn reports whether this node may do what another one did not.
-func mayGoOn(err error) bool { return !fault.Is(err, fault.NoSpace) }
+func mayGoOn(err error) bool { return !fault.Is(err, fault.NoSpace) && !fault.Is(err, fault.Again) }
 
 // Here does an operation at this node.
 func (l *Log) Here(ctx context.Context, op *operate.Operation) (*pb.Result, error) {

@@ -1,0 +1,60 @@
+package tree
+
+import (
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// A copy may lack what its active acknowledged last. So a client says what it knows of
+// a file when it goes on with that at a side: else the rest of a file would be spliced
+// into a copy without its beginning, and a name would show before the content.
+
+// hasBase answers Again where the side lacks content that the caller of an operation
+// knows.
+func (s *Side) hasBase(op *pb.Operation) error {
+	if op.Base == 0 && op.SideBase == 0 {
+		return nil
+	}
+	const name fault.Op = "tree.Side"
+	o, err := s.about(op)
+	if err != nil || o == 0 {
+		return fault.Wrap(fault.IO, name, "", err)
+	}
+	n, err := readInode(s, o)
+	if err != nil || n == nil { // the evaluation says that it is not there
+		return fault.Wrap(fault.IO, name, o.String(), err)
+	}
+	if n.IsRegular() && !n.hasVersion(op.Base, op.SideBase) {
+		return fault.E(fault.Again, name, o.String(), "this copy lacks what the client knows of the file")
+	}
+	return nil
+}
+
+// about is the file that an operation goes on with; 0: none.
+func (s *Side) about(op *pb.Operation) (ids.Object, error) {
+	switch o := op.Op.(type) {
+	case *pb.Operation_Commit:
+		return ids.Object(o.Commit.Object), nil
+	case *pb.Operation_Link:
+		return ids.Object(o.Link.Object), nil
+	case *pb.Operation_Rename:
+		value, ok, err := s.Get(nameKey(keyEntry, ids.Object(o.Rename.Dir), o.Rename.Name))
+		if err != nil || !ok {
+			return 0, err
+		}
+		e, _, err := firstEntry(value)
+		return e.Object, err
+	}
+	return 0, nil
+}
+
+// hasVersion reports whether a file at a side has the active's version base, and what a
+// side log made of it. That has a version of the side's until it is merged; merged, it
+// has a newer one of the active's.
+func (n *Inode) hasVersion(base, side uint64) bool {
+	if side == 0 {
+		return n.Version >= base
+	}
+	return n.Version == side || n.Version > base && ids.Serial(n.Version) < FirstOfSide
+}
