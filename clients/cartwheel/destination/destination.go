@@ -10,6 +10,7 @@ import (
 
 	"cartwheel.dev/clients/contact"
 	"cartwheel.dev/clients/route"
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
@@ -72,7 +73,7 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 		return parent, nil
 	}
 	want := cue.Policy(cues, home)
-	if !row.Closed && row.Policy.Equal(want) && d.SiteOf(row.Active) == want.Home {
+	if StaysWith(row, want, d.SiteOf(row.Active)) {
 		return parent, nil
 	}
 	if s, ok := d.placed.get(want, d.opt.Clock()); ok {
@@ -104,6 +105,12 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 	return parent, nil
 }
 
+// StaysWith reports whether a new object of a policy goes to its directory's slice,
+// of which active is the site of the active. No node is asked then.
+func StaysWith(row geoconfig.SliceRow, want geoconfig.Policy, active ids.Site) bool {
+	return !row.Closed && row.Policy.Equal(want) && active == want.Home
+}
+
 // IsHere reports whether new files of a directory go to its own slice, as
 // Choose decides, where that is known without asking.
 func (d *Chooser) IsHere(dir *pb.Attr) bool {
@@ -117,7 +124,7 @@ func (d *Chooser) IsHere(dir *pb.Attr) bool {
 		return true
 	}
 	want := cue.Policy(cue.Inherit(dir.Cues, nil), home)
-	if row.Policy.Equal(want) && d.SiteOf(row.Active) == want.Home {
+	if StaysWith(row, want, d.SiteOf(row.Active)) {
 		return true
 	}
 	s, ok := d.placed.get(want, d.opt.Clock())
