@@ -28,16 +28,16 @@ const (
 	BeeRandom Policy = "BeeFS, random leaves"
 	BeeLRU    Policy = "BeeFS, LRU leaves"
 	// CartwheelSites is what ships where each desktop is a site of its own,
-	// CartwheelOffice what ships where all desktops are one site.
-	CartwheelSites  Policy = "Cartwheel, each desktop a site"
-	CartwheelOffice Policy = "Cartwheel, one site"
+	// CartcartwheelOffice what ships where all desktops are one site.
+	CartwheelSites      Policy = "Cartwheel, each desktop a site"
+	CartcartwheelOffice Policy = "Cartwheel, one site"
 	// Random puts every copy on a random machine.
 	Random Policy = "random machines"
 )
 
 // Policies lists all of them, in the order of the tables.
 func Policies() []Policy {
-	return []Policy{BeeRandom, BeeLRU, CartwheelSites, CartwheelOffice, Random}
+	return []Policy{BeeRandom, BeeLRU, CartwheelSites, CartcartwheelOffice, Random}
 }
 
 // Limits of what can be simulated.
@@ -110,6 +110,11 @@ func meanBytes() float64 { return math.Exp(sizeMu + sizeVariance/2) }
 // end is how long the trace lasts.
 func (o Options) end() time.Duration {
 	return time.Duration(o.Months * 365.25 / 12 * float64(day))
+}
+
+// weeks is how many weeks begin within the trace.
+func (o Options) weeks() int {
+	return int((o.end() + week - 1) / week)
 }
 
 const (
