@@ -8,11 +8,12 @@ import (
 // Facts are what a trace turned out to be, beside what is known of the paper's.
 type Facts struct {
 	Events  int            `json:"events"`
-	ByKind  map[string]int `json:"by_kind"` // calls of stat counted one by one
+	ByKind  map[string]int `json:"by_kind"` // with every call of stat
 	Opens   int            `json:"opens"`
 	Written int64          `json:"written_bytes"` // by creates, replacements and appends
 	// Followed is the share of calls of stat that the user's next call of stat
-	// follows with nothing between. Brief is the share of opens under 1 ms.
+	// follows with nothing between. MedianOpen is that of every eighth open, Brief the
+	// share of all that are under 1 ms.
 	Followed   float64       `json:"stats_followed"`
 	MedianOpen time.Duration `json:"median_open_ns"`
 	Brief      float64       `json:"opens_under_1ms"`
@@ -31,21 +32,25 @@ func (k Kind) String() string {
 // observer gathers the facts of a trace, event by event.
 type observer struct {
 	facts                     Facts
+	byKind                    [Delete + 1]int
 	runs, stats, logins, away int
-	reads, own                int
-	open                      []time.Duration
+	own, brief                int
+	open                      []time.Duration // every eighth
 	sizes                     []int64
 	since                     []time.Duration // the last login, by user
-	written                   map[File]time.Duration
+	written                   []time.Duration // the last write, by file; 0: none
 }
 
 func newObserver(o Options) *observer {
-	return &observer{facts: Facts{ByKind: map[string]int{}}, since: make([]time.Duration, o.Desktops), written: map[File]time.Duration{}}
+	return &observer{facts: Facts{ByKind: map[string]int{}}, since: make([]time.Duration, o.Desktops)}
 }
 
 func (w *observer) see(e Event) {
 	w.facts.Events++
-	w.facts.ByKind[e.Kind.String()] += max(1, e.Calls)
+	w.byKind[e.Kind] += max(1, e.Calls)
+	for int(e.File) >= len(w.written) {
+		w.written = append(w.written, 0)
+	}
 	switch e.Kind {
 	case Login:
 		w.logins++
@@ -58,11 +63,9 @@ func (w *observer) see(e Event) {
 		w.runs, w.stats = w.runs+1, w.stats+e.Calls
 		return
 	case Delete:
-		delete(w.written, e.File)
 		return
 	case Read:
-		w.reads++
-		if at, ok := w.written[e.File]; ok && at >= w.since[e.User] {
+		if at := w.written[e.File]; at > 0 && at >= w.since[e.User] {
 			w.own++
 		}
 	case Create, Replace:
@@ -72,27 +75,38 @@ func (w *observer) see(e Event) {
 		w.written[e.File] = e.At
 	}
 	w.facts.Written += e.Bytes
-	w.open = append(w.open, e.Open)
+	if e.Open < time.Millisecond {
+		w.brief++
+	}
+	if w.facts.Opens%8 == 0 {
+		w.open = append(w.open, e.Open)
+	}
+	w.facts.Opens++
 }
 
 // done returns the facts.
 func (w *observer) done() Facts {
 	f := w.facts
-	f.Opens = len(w.open)
+	for k, n := range w.byKind {
+		if n > 0 {
+			f.ByKind[Kind(k).String()] = n
+		}
+	}
 	share := func(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 	// Something else comes behind every row of calls.
-	f.Followed, f.Away, f.Own = share(w.stats-w.runs, w.stats), share(w.away, w.logins), share(w.own, w.reads)
-	slices.Sort(w.open)
-	slices.Sort(w.sizes)
-	if n := len(w.open); n > 0 {
-		f.MedianOpen = w.open[n/2]
-		brief, _ := slices.BinarySearch(w.open, time.Millisecond)
-		f.Brief = share(brief, n)
-	}
-	if n := len(w.sizes); n > 0 {
-		f.MedianSize = w.sizes[n/2]
-	}
+	f.Followed, f.Away = share(w.stats-w.runs, w.stats), share(w.away, w.logins)
+	f.Brief, f.Own = share(w.brief, f.Opens), share(w.own, w.byKind[Read])
+	f.MedianOpen, f.MedianSize = middle(w.open), middle(w.sizes)
 	return f
+}
+
+// middle is the median of what it puts in order; 0 of nothing.
+func middle[T time.Duration | int64](v []T) T {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
 }
 
 // Observe makes a trace and returns its facts.

@@ -48,6 +48,9 @@ type Habits struct {
 	// seconds.
 	Open       time.Duration
 	OpenSpread float64
+	// LoginDays is how many working days one login lasts: more than 1 where users
+	// lock their screens overnight.
+	LoginDays int
 	// Stays makes a user who sat at another machine stay there until the next move.
 	// Otherwise the user's own desk is where each login is that is no move.
 	Stays bool
@@ -58,7 +61,7 @@ func DefaultHabits() Habits {
 	return Habits{
 		Opens: 300, Burst: 5, Stats: 50, Locality: 1, Files: 2000, Shared: 0.05,
 		Create: 0.05, Replace: 0.04, Append: 0.02, Overwrite: 0.01,
-		Temporary: 0.6, Lifetime: 10 * time.Minute, Open: 250 * time.Microsecond, OpenSpread: 2,
+		Temporary: 0.6, Lifetime: 10 * time.Minute, Open: 250 * time.Microsecond, OpenSpread: 2, LoginDays: 1,
 	}
 }
 

@@ -94,6 +94,7 @@ func (o Options) Validate() error {
 		{"moves", o.Move >= 0 && o.Move <= 1, "probabilities from 0 to 1"},
 		{"locality", h.Locality >= 0 && h.Locality <= 5, "0 to 5"},
 		{"opens", h.Opens >= 1 && h.Opens <= 100_000, "1 to 100,000"},
+		{"login-days", h.LoginDays >= 1 && h.LoginDays <= 1000, "1 to 1,000"},
 		{"files", h.Files >= 1 && h.Files <= 100_000, "1 to 100,000"},
 		{"files", float64(h.Files)*float64(o.Copies)*2*meanBytes() < (1-o.Fill)*float64(o.DiskBytes), "few enough for all copies of them to fill half of the room on the disks"},
 	} {

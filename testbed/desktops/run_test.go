@@ -101,7 +101,8 @@ func TestValidate_NamesWhatIsImpossible(t *testing.T) {
 		"desktops": func(o *Options) { o.Desktops = 1 }, "full": func(o *Options) { o.Full = 50 }, "fill": func(o *Options) { o.Fill = 1 },
 		"disk-gb": func(o *Options) { o.DiskBytes = 0 }, "copies": func(o *Options) { o.Copies = 4 }, "months": func(o *Options) { o.Months = 0 },
 		"coherence": func(o *Options) { o.Coherence = -time.Second }, "moves": func(o *Options) { o.Move = 1.5 },
-		"locality": func(o *Options) { o.Habits.Locality = -1 }, "opens": func(o *Options) { o.Habits.Opens = 0 }, "files": func(o *Options) { o.Habits.Files = 0 },
+		"locality": func(o *Options) { o.Habits.Locality = -1 }, "opens": func(o *Options) { o.Habits.Opens = 0 }, "login-days": func(o *Options) { o.Habits.LoginDays = 0 },
+		"files": func(o *Options) { o.Habits.Files = 0 },
 	} {
 		o := Defaults()
 		change(&o)

@@ -138,7 +138,8 @@ type user struct {
 	random, moves *rand.Rand
 	at            time.Duration // of what comes next
 	here          bool          // logged in
-	today         int           // the day of the last login, from 0
+	today         int           // the last day of work, from 0
+	days          int           // of work so far
 	until         time.Duration // when the user goes
 	burst         int           // files that are still to be opened in this one
 	recent        []File        // the user's files, the last opened at the end
@@ -155,10 +156,8 @@ type temporary struct {
 func (u *user) step() Event {
 	e := Event{At: u.at, User: u.number}
 	switch {
-	case !u.here:
-		e.Kind, u.here, u.today = Login, true, int(u.at/day)
-		u.sit()
-		u.until = u.at + max(time.Hour, around(u.random, stay, staySpread))
+	case !u.here && u.arrive():
+		e.Kind = Login
 		u.at += u.pause()
 	case u.clean(&e):
 		u.at += time.Millisecond
@@ -176,6 +175,17 @@ func (u *user) step() Event {
 	}
 	e.Machine = u.machine
 	return e
+}
+
+// arrive begins a day's work, and reports whether that takes a login.
+func (u *user) arrive() bool {
+	u.here, u.today = true, int(u.at/day)
+	u.until = u.at + max(time.Hour, around(u.random, stay, staySpread))
+	login := u.days%u.trace.o.Habits.LoginDays == 0
+	if u.days++; login {
+		u.sit()
+	}
+	return login
 }
 
 // pause is the time between two bursts, such that a day has as many opens as the

@@ -153,6 +153,36 @@ func TestTrace_StaysWhereTheUserMoved(t *testing.T) {
 	}
 }
 
+func TestTrace_KeepsALoginForDays(t *testing.T) {
+	o := small()
+	o.Move, o.Months = 1, 2
+	daily := events(o)
+	o.Habits.LoginDays = 10
+	days, at := map[int]map[int]bool{}, map[int]int{}
+	logins := 0
+	for _, e := range events(o) {
+		if e.Kind == Login {
+			if logins++; days[e.User] != nil && len(days[e.User]) != 10 {
+				t.Errorf("a login of user %d took %d days, want 10", e.User, len(days[e.User]))
+			}
+			days[e.User], at[e.User] = map[int]bool{}, e.Machine
+		}
+		days[e.User][int(e.At/day)] = true
+		if e.Machine != at[e.User] {
+			t.Fatalf("%+v: the user logged in at %d", e, at[e.User])
+		}
+	}
+	every := 0
+	for _, e := range daily {
+		if e.Kind == Login {
+			every++
+		}
+	}
+	if logins == 0 || logins*8 > every {
+		t.Errorf("got %d logins, and %d where each day has one", logins, every)
+	}
+}
+
 // TestRank_FollowsItsLaw compares the first tenth of the places with the sum that it
 // stands for.
 func TestRank_FollowsItsLaw(t *testing.T) {
