@@ -75,12 +75,12 @@ func (c *Client) CreateOnce(ctx context.Context, who mount.Caller, id mount.Inod
 			return c.replies.Entry(m.Attr, cues), nil
 		}
 	}
-	return c.createLarge(ctx, who, id, name, mode, content)
+	return createLarge(ctx, c, who, id, name, mode, content)
 }
 
 // createLarge is CreateOnce for what does not go in one operation: the file gets its
 // name when it is sealed.
-func (c *Client) createLarge(ctx context.Context, who mount.Caller, dir mount.Inode, name string, mode uint32, content []byte) (mount.Entry, error) {
+func createLarge(ctx context.Context, c *Client, who mount.Caller, dir mount.Inode, name string, mode uint32, content []byte) (mount.Entry, error) {
 	if err := creation.CheckName(name); err != nil {
 		return mount.Entry{}, err
 	}

@@ -1,6 +1,7 @@
 package cartwheel
 
 import (
+	"cmp"
 	"context"
 
 	"cartwheel.dev/clients/cartwheel/alone"
@@ -120,6 +121,9 @@ func (c *Client) rename(ctx context.Context, r renaming) error {
 		target = c.holds.Victim(r.to, r.newName, r.target)
 	}
 	defer target.End()
+	if err := c.opens.Settle(ctx, cmp.Or(r.source, source.Object, c.calls.Means(r.dir, r.name))); err != nil {
+		return err
+	}
 	if !exchange && c.renameAlone(ctx, &r, source.Object, &target) {
 		return nil
 	}

@@ -16,7 +16,7 @@ func (s *Side) hasBase(op *pb.Operation) error {
 	if op.Base == 0 && op.SideBase == 0 {
 		return nil
 	}
-	const name fault.Op = "tree.Side"
+	const name fault.Op = "tree.hasBase"
 	o, err := s.about(op)
 	if err != nil || o == 0 {
 		return fault.Wrap(fault.IO, name, "", err)

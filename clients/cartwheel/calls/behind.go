@@ -57,6 +57,14 @@ func (s *Sender) NoteName(dir ids.Object, name string, o ids.Object) {
 	s.means[named{dir, name}] = o
 }
 
+// Means is the object that a name means, as far as eventual terms have shown; 0: it is
+// not known.
+func (s *Sender) Means(dir ids.Object, name string) ids.Object {
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	return s.means[named{dir, name}]
+}
+
 // namedBy are the objects that the names of an operation mean, as far as is known.
 func (s *Sender) namedBy(op *pb.Operation) (out []uint64) {
 	s.asideMu.Lock()

@@ -49,21 +49,21 @@ func (t *Table) NoteCues(o ids.Object, pid uint32, cues cue.Set, now time.Durati
 		t.lookups.hints = map[uint32]hint{}
 	}
 	if _, was := t.lookups.hints[pid]; !was && len(t.lookups.hints) >= maxHints {
-		t.dropHintsLocked(now)
+		dropHints(t.lookups.hints, now)
 	}
 	t.lookups.hints[pid] = hint{object: o, at: now, cues: cues}
 }
 
-// dropHintsLocked makes room for a hint. t.mu is held.
-func (t *Table) dropHintsLocked(now time.Duration) {
+// dropHints makes room for a hint.
+func dropHints(hints map[uint32]hint, now time.Duration) {
 	any := uint32(0)
-	for pid, h := range t.lookups.hints {
+	for pid, h := range hints {
 		if any = pid; now-h.at >= hintLife {
-			delete(t.lookups.hints, pid)
+			delete(hints, pid)
 		}
 	}
-	if len(t.lookups.hints) >= maxHints {
-		delete(t.lookups.hints, any)
+	if len(hints) >= maxHints {
+		delete(hints, any)
 	}
 }
 

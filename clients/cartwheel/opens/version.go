@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -22,6 +23,16 @@ func (p *Opener) Flush(ctx context.Context, o ids.Object) error {
 	slow, done := p.opt.Limits.Patiently(ctx)
 	defer done()
 	return p.opt.Engine().FlushObject(slow, o)
+}
+
+// Settle has a file's content committed before it gets a name on eventual terms: a
+// close there may have ended before that, and others would see the name without the
+// content. Of another one, and of object 0, it does nothing.
+func (p *Opener) Settle(ctx context.Context, o ids.Object) error {
+	if o == 0 || !timeouts.Eventual(ctx) {
+		return nil
+	}
+	return p.Flush(ctx, o)
 }
 
 // Truncate takes all content away from a file.
