@@ -118,6 +118,33 @@ func TestPlace_PrefersASliceThatIsThere(t *testing.T) {
 	}
 }
 
+// TestPlace_KeepsTogetherWhereTheCuesAllow has the directory in slice 1, which is
+// at home at b with three replicas.
+func TestPlace_KeepsTogetherWhereTheCuesAllow(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		cues  *pb.Cues
+		stays bool
+	}{
+		{"no other cue", &pb.Cues{KeepTogether: true}, true},
+		{"what the slice is", &pb.Cues{KeepTogether: true, Site: "b", RepLevel: 3, RepSites: 2}, true},
+		{"any site", &pb.Cues{KeepTogether: true, Site: "random"}, true},
+		{"another site", &pb.Cues{KeepTogether: true, Site: "a"}, false},
+		{"another number of replicas", &pb.Cues{KeepTogether: true, RepLevel: 1}, false},
+		{"another number of sites", &pb.Cues{KeepTogether: true, RepSites: 1}, false},
+	} {
+		root := ordinary(1, "b", "b1", "a1", "a2")
+		root.Policy.Level, root.Policy.Sites = 3, 2
+		row, err := place(t, newAllocator(&fakeRoster{rows: []geoconfig.SliceRow{root}}), c.cues)
+		if err != nil || (row.ID == root.ID) != c.stays {
+			t.Errorf("%s: got slice %d (%v), want the directory's: %v", c.what, row.ID, err, c.stays)
+		}
+		if site := c.cues.Site; !c.stays && site != "" && row.Policy.Home != ids.Site(site) {
+			t.Errorf("%s: the slice is at home at %s", c.what, row.Policy.Home)
+		}
+	}
+}
+
 // TestPlace_MeasuresBeforeItMakesASlice has two sites for one standby. The one that
 // is predicted nearer is not.
 func TestPlace_MeasuresBeforeItMakesASlice(t *testing.T) {

@@ -28,7 +28,7 @@ func (a *Allocator) Place(ctx context.Context, w *identity.Who, req *pb.PlaceReq
 	}
 	parent := ids.Object(req.Parent)
 	if req.Cues.GetKeepTogether() {
-		if row, ok := a.o.Roster.Slice(parent.Slice()); ok && !row.Closed {
+		if row, ok := a.o.Roster.Slice(parent.Slice()); ok && !row.Closed && agrees(row.Policy, req.Cues) {
 			return placed(row)
 		}
 	}
@@ -61,6 +61,13 @@ func (a *Allocator) Place(ctx context.Context, w *identity.Who, req *pb.PlaceReq
 		return nil, fault.Wrap(fault.Unreachable, op, string(policy.Home), err)
 	}
 	return placed(row)
+}
+
+// agrees reports whether a slice of a policy is what the cues name: the site, the
+// number of replicas and that of their sites. Any will do where they name none.
+func agrees(p geoconfig.Policy, c *pb.Cues) bool {
+	site, level, sites := c.GetSite(), int(c.GetRepLevel()), int(c.GetRepSites())
+	return (site == "" || site == randomSite || ids.Site(site) == p.Home) && (level == 0 || level == p.Level) && (sites == 0 || min(sites, p.Level) == p.Sites)
 }
 
 // beginPlacing waits for the turn to choose or make a slice: one is made where
@@ -107,6 +114,9 @@ func placed(row geoconfig.SliceRow) (proto.Message, error) {
 	return &pb.PlaceResponse{Slice: uint32(row.ID), Row: encoded}, fault.Wrap(fault.Corrupt, "allocation.placed", "", err)
 }
 
+// randomSite is the value of the cue for any one site.
+const randomSite = "random"
+
 // policy turns cues that were checked into a policy; without a site the slice is
 // at home here.
 func (a *Allocator) policy(cues *pb.Cues) (geoconfig.Policy, error) {
@@ -114,7 +124,7 @@ func (a *Allocator) policy(cues *pb.Cues) (geoconfig.Policy, error) {
 	sites := a.o.Sites()
 	home := a.o.Site
 	p := cue.Policy(cues, home)
-	if p.Home == "random" && len(sites) > 0 {
+	if p.Home == randomSite && len(sites) > 0 {
 		p.Home = sites[a.o.Random()%uint64(len(sites))].Name
 	}
 	known := false
