@@ -56,13 +56,19 @@ type count struct {
 
 // traced is work with its round trips counted by the mount.
 func (p place) traced(ctx context.Context, into any, args ...string) ([]count, error) {
+	return p.tracedBy(ctx, nil, into, args...)
+}
+
+// tracedBy is traced with more words for `cartwheel trace`.
+func (p place) tracedBy(ctx context.Context, words []string, into any, args ...string) ([]count, error) {
 	file, err := os.CreateTemp("", "trace-")
 	if err != nil {
 		return nil, fault.FromOS("experiments.traced", "", err)
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	argv := append([]string{p.programs.Cartwheel, "--json", "trace", "--mount", p.mount, "-o", file.Name(), p.programs.Testbed, "load"}, args...)
+	argv := append([]string{p.programs.Cartwheel, "--json", "trace", "--mount", p.mount, "-o", file.Name()}, words...)
+	argv = append(append(argv, p.programs.Testbed, "load"), args...)
 	if err := p.decode(ctx, into, argv); err != nil {
 		return nil, err
 	}

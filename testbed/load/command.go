@@ -123,6 +123,8 @@ type flags struct {
 	Web      webFlags     `cmd:"" help:"Ask for random pages of a web site by proxies, and note what came."`
 	Fetch    fetchFlags   `cmd:"" help:"Download a page from a web site."`
 	Origin   originFlags  `cmd:"" help:"Serve the pages of a web site, and note who asked."`
+	Mail     mailFlags    `cmd:"" help:"Send mail by SMTP and read it by IMAP, and note what was answered."`
+	Boxes    mailboxFlags `cmd:"" help:"Read the maildirs of all users."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
@@ -176,6 +178,10 @@ func (f *flags) run(ctx context.Context, name string, out io.Writer) (any, error
 		return f.Fetch.run(ctx)
 	case "origin":
 		return nil, f.Origin.run(ctx, out)
+	case "mail":
+		return nil, f.Mail.run(ctx)
+	case "boxes":
+		return orNothing(Mailboxes(ctx, f.Boxes.Dir))
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":

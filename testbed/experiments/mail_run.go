@@ -1,0 +1,377 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"cartwheel.dev/clients/supervisor"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/testbed/load"
+	"cartwheel.dev/testbed/wan"
+)
+
+// mailRound is what one number of clients got.
+type mailRound struct {
+	level  int
+	began  time.Time
+	took   time.Duration // until the last request ended
+	events []load.MailEvent
+	wan    wanUse
+}
+
+// wanUse is what crossed the wide area.
+type wanUse struct {
+	Bytes   uint64 `json:"bytes"`
+	Packets uint64 `json:"packets"`
+}
+
+// mailRecord is what happened in one way.
+type mailRecord struct {
+	mailWay
+	rounds   []mailRound
+	probes   []mailProbe
+	idle     float64 // bytes a second over the wide area without load
+	deferred int     // deliveries that did not succeed at once
+	kept     mailKept
+}
+
+// MarshalJSON keeps what can be drawn again; the events have files of their own.
+func (r mailRecord) MarshalJSON() ([]byte, error) {
+	type round struct {
+		Clients int       `json:"clients_at_each_site"`
+		Began   time.Time `json:"began"`
+		WAN     wanUse    `json:"wan"`
+	}
+	var rounds []round
+	for _, at := range r.rounds {
+		rounds = append(rounds, round{at.level, at.began, at.wan})
+	}
+	return json.Marshal(map[string]any{
+		"way": r.Name, "rounds": rounds, "probes": r.probes, "idle_bytes_per_second": r.idle, "deferred": r.deferred, "kept": r.kept,
+	})
+}
+
+// across counts what crosses the wide area while fn runs.
+func across(ctx context.Context, b *bed, fn func() error) (wanUse, error) {
+	before, err := b.Network().Stats(ctx)
+	if err != nil {
+		return wanUse{}, err
+	}
+	if err := fn(); err != nil {
+		return wanUse{}, err
+	}
+	after, err := b.Network().Stats(ctx)
+	if err != nil {
+		return wanUse{}, err
+	}
+	return used(after.Since(before)), nil
+}
+
+func used(s *wan.Stats) (u wanUse) {
+	for _, c := range s.Pairs {
+		u.Bytes, u.Packets = u.Bytes+c.Through, u.Packets+c.Delivered
+	}
+	return u
+}
+
+// ways runs them one after the other, each with servers and mailboxes of its own.
+func (p mailPlan) ways(ctx context.Context, b *bed, path func(string) string) ([]mailRecord, error) {
+	// The servers run as another user.
+	for dir, mode := range map[string]os.FileMode{"": 0o755, "mnt": 0o755, "logs": 0o777} {
+		if err := os.Chmod(filepath.Join(b.Dir(), dir), mode); err != nil {
+			return nil, fault.FromOS("experiments.ways", dir, err)
+		}
+	}
+	var records []mailRecord
+	for _, w := range p.chosen {
+		r, err := p.way(ctx, b, w, path)
+		if err != nil {
+			return records, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// mailIdle is how long what crosses the wide area without load is counted.
+const mailIdle = 5 * time.Second
+
+func (p mailPlan) way(ctx context.Context, b *bed, w mailWay, path func(string) string) (mailRecord, error) {
+	r := mailRecord{mailWay: w}
+	b.say("mail: %s: makes the mailboxes of %d users", w.Name, p.users.Count)
+	servers, err := p.serve(ctx, b, w)
+	if err != nil {
+		return r, err
+	}
+	children := b.children
+	idle, err := across(ctx, b, func() error { return sleep(ctx, mailIdle) })
+	if err != nil {
+		return r, err
+	}
+	r.idle = float64(idle.Bytes) / mailIdle.Seconds()
+	var events []load.MailEvent
+	if r.probes, events, err = p.probes(ctx, b, w, path); err != nil {
+		return r, err
+	}
+	for _, level := range p.levels {
+		b.say("mail: %s: %d clients at each site", w.Name, level)
+		round, err := p.round(ctx, b, w, level, path)
+		if err != nil {
+			return r, err
+		}
+		r.rounds, events = append(r.rounds, round), append(events, round.events...)
+		if err := p.flush(ctx, b, servers); err != nil {
+			return r, err
+		}
+	}
+	for _, c := range children {
+		if !c.Running() {
+			return r, fault.Errorf(fault.Other, "experiments.way", c.Name, "ended by itself (%s); log: %s", c.How(), c.LogFile())
+		}
+	}
+	_ = supervisor.EndAll(children, nil) // one that does not stop is killed, which is no error
+	b.children = nil
+	for _, s := range servers {
+		n, err := s.deferred()
+		if err != nil {
+			return r, err
+		}
+		r.deferred += n
+	}
+	b.say("mail: %s: looks for every message", w.Name)
+	boxes, err := p.boxes(ctx, b, w, servers)
+	if err != nil {
+		return r, err
+	}
+	r.kept = judgeMail(p.users, events, boxes)
+	return r, nil
+}
+
+// serve makes the mailboxes and starts the servers of all sites.
+func (p mailPlan) serve(ctx context.Context, b *bed, w mailWay) ([]mailServer, error) {
+	uid, gid, err := mailUser()
+	if err != nil {
+		return nil, err
+	}
+	servers, err := p.mailServers(b, w)
+	if err != nil {
+		return nil, err
+	}
+	if !w.divided {
+		mount, err := b.Mount(servers[0].host)
+		if err == nil {
+			err = mkdir(ctx, filepath.Join(mount, mailFolder))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, s := range servers {
+		g.Go(func() error {
+			if err := s.prepare(uid, gid); err != nil {
+				return err
+			}
+			users := p.homes(s)
+			at := s.account()
+			if w.divided {
+				if err := mkdir(gctx, at); err != nil {
+					return err
+				}
+			}
+			return load.MakeMailboxes(gctx, at, users, uid, gid)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		if err := s.start(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return servers, nil
+}
+
+// homes are the users whose mailboxes a server makes: each user has one server at
+// the site that is home.
+func (p mailPlan) homes(s mailServer) (out []string) {
+	number, _ := strconv.Atoi(s.host[strings.LastIndex(s.host, "-")+1:])
+	for n := range p.users.Count {
+		if p.users.Site(n) == s.site && p.users.Server(n, p.servers) == number-1 {
+			out = append(out, p.users.Name(n))
+		}
+	}
+	return out
+}
+
+// mailServers describes the servers of a way.
+func (p mailPlan) mailServers(b *bed, w mailWay) (out []mailServer, err error) {
+	keeper := map[string]string{} // a user's server
+	for _, site := range p.users.Sites {
+		for _, h := range b.Topology().At(site) {
+			if !h.Node {
+				continue
+			}
+			s := mailServer{way: w, host: h.Name, site: site, address: h.Address.String(), sites: p.users.Sites, dir: filepath.Join(b.Dir(), "mail-"+w.key, h.Name), logs: filepath.Join(b.Dir(), "logs")}
+			for _, u := range p.homes(s) {
+				keeper[u] = s.address
+			}
+			if s.mail = filepath.Join(s.dir, "boxes"); !w.divided {
+				mount, err := b.Mount(h.Name)
+				if err != nil {
+					return nil, err
+				}
+				s.mail = filepath.Join(mount, mailFolder, p.cues)
+			}
+			out = append(out, s)
+		}
+	}
+	for i := range out {
+		s := &out[i]
+		if s.users = p.homes(*s); !w.divided {
+			s.users = slices.Sorted(maps.Keys(keeper))
+			continue
+		}
+		s.elsewhere = maps.Clone(keeper)
+		for _, u := range s.users {
+			delete(s.elsewhere, u)
+		}
+	}
+	return out, nil
+}
+
+// mailWords are a load's words, for clients at a site.
+func (p mailPlan) mailWords(b *bed, w mailWay, site int, client, events string) []string {
+	words := []string{
+		"mail", "--users", strconv.Itoa(p.users.Count), "--home", strconv.Itoa(site), "--smtp", strconv.Itoa(w.smtp), "--imap", strconv.Itoa(w.imap), "--client", client,
+		"--mean", fmt.Sprint(p.mean), "--seed", strconv.FormatUint(b.env.Seed, 10), "--events", events,
+	}
+	for _, s := range p.users.Sites {
+		words = append(words, "--site", s)
+	}
+	if p.sizes != "" {
+		words = append(words, "--sizes", p.sizes)
+	}
+	if w.divided {
+		words = append(words, "--divided")
+	}
+	return words
+}
+
+// round has so many clients at each site send and read.
+func (p mailPlan) round(ctx context.Context, b *bed, w mailWay, level int, path func(string) string) (mailRound, error) {
+	r := mailRound{level: level}
+	var files []string
+	var err error
+	r.wan, err = across(ctx, b, func() error {
+		r.began = time.Now()
+		g, gctx := errgroup.WithContext(ctx)
+		for i, site := range p.users.Sites {
+			var addresses []string
+			host := 0
+			for _, h := range b.Topology().At(site) {
+				if h.Node {
+					addresses = append(addresses, "--server", h.Address.String())
+					continue
+				}
+				clients := p.clientsOf(host, level)
+				if host++; clients == 0 {
+					continue
+				}
+				at, err := b.host(h)
+				if err != nil {
+					return err
+				}
+				client := fmt.Sprintf("%s-%d-%s", w.key, level, h.Name)
+				files = append(files, path("events-"+client+".jsonl"))
+				words := append(p.mailWords(b, w, i, client, files[len(files)-1]), "--at-once", strconv.Itoa(clients), "--reads", fmt.Sprint(p.reads), "--for", p.each.String())
+				words = append(words, addresses...)
+				g.Go(func() error { return at.work(gctx, nil, words...) })
+			}
+		}
+		err := g.Wait()
+		r.took = time.Since(r.began)
+		return err
+	})
+	for _, f := range files {
+		events, rerr := readFile(f, load.ReadMailEvents)
+		if rerr != nil && err == nil {
+			err = rerr
+		}
+		r.events = append(r.events, events...)
+	}
+	return r, err
+}
+
+// flushLimit bounds the wait for messages that could not be delivered at once.
+const flushLimit = 2 * time.Minute
+
+// flush has all servers deliver what they could not.
+func (p mailPlan) flush(ctx context.Context, b *bed, servers []mailServer) error {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
+	defer cancel()
+	for {
+		all := 0
+		for _, s := range servers {
+			left, err := s.flush(ctx, b)
+			if err != nil {
+				return err
+			}
+			all += left
+		}
+		if all == 0 {
+			return nil
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return fault.Errorf(fault.Unreachable, "experiments.flush", mailFolder, "%d messages that SMTP took are still not delivered: the logs of SMTP say why", all)
+		}
+	}
+}
+
+// boxes reads all mailboxes: those on the mounts through the last site's mount,
+// without a cue, over links that are as fast as a LAN.
+func (p mailPlan) boxes(ctx context.Context, b *bed, w mailWay, servers []mailServer) (out []load.Mailbox, err error) {
+	if w.divided {
+		for _, s := range servers {
+			boxes, err := load.Mailboxes(ctx, s.mail)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, boxes...)
+		}
+		return out, nil
+	}
+	if err := p.links(ctx, b, 100e6); err != nil {
+		return nil, err
+	}
+	at, err := b.at(p.users.Sites[p.sites-1])
+	if err != nil {
+		return nil, err
+	}
+	if err := at.cold(ctx); err != nil {
+		return nil, err
+	}
+	return out, at.work(ctx, &out, "boxes", filepath.Join(at.mount, mailFolder))
+}
+
+// links gives all sites links of another rate, in bit/s.
+func (p mailPlan) links(ctx context.Context, b *bed, rate wan.Rate) error {
+	return b.Network().Change(ctx, func(c *wan.Config) error {
+		for _, name := range p.users.Sites {
+			s := c.Site(name)
+			s.Up, s.Down = rate, rate
+		}
+		return nil
+	})
+}
