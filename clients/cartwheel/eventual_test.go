@@ -5,15 +5,18 @@ package cartwheel_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cartwheel.dev/clients/cartwheel"
 	"cartwheel.dev/clients/cartwheel/xattrs"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
@@ -151,6 +154,33 @@ func TestEventual_ReadsTheTruthWhereItCan(t *testing.T) {
 		if got := get(t, e.cl, e.dir, "small"); got != text {
 			t.Errorf("got %q, want %q", got, text)
 		}
+	}
+}
+
+// TestEventual_MakesAFileFarAway has the only member of a slice be so far that no
+// ninth of an operation's time is enough for it. A new file is made there once.
+func TestEventual_MakesAFileFarAway(t *testing.T) {
+	const limit, lag = 9 * time.Second, 1500 * time.Millisecond
+	c := servertest.Start(t, servertest.Options{})
+	ctx, maker := t.Context(), clientOf(t, c, "a")
+	e := eventual{T: t, c: c, cl: maker}
+	d, err := maker.Mkdir(ctx, nobody, e.look(e.look(mount.Root, ".RepLevel=1"), ".Site=a"), "dir", 0o777)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.cl = clientOf(t, c, "b")
+	dir := e.look(e.look(mount.Root, "dir"), fmt.Sprint(".MaxTime=", limit.Milliseconds()))
+	dir = e.look(dir, ".EventualConsistency")
+	put(t, e.cl, dir, "near", "connects", 0)
+	c.Active(ids.Object(d.Attr.Ino).Slice()).Server().Host().SetFilter(func(_ string, _ wire.Class, m wire.Method) wire.Verdict {
+		if m != method.Operate {
+			return wire.Verdict{}
+		}
+		return wire.Verdict{Delay: lag}
+	})
+	made, _, err := e.cl.Create(ctx, nobody, dir, "far", 0o644, mount.OpenWrite|mount.OpenExclusive)
+	if err != nil || made.Node == 0 {
+		t.Errorf("got %+v, %v", made, err)
 	}
 }
 

@@ -130,15 +130,27 @@ func (k *Maker) Make(ctx context.Context, m Request) (Made, error) {
 		return k.placed(out, m, dir, own)
 	}
 	if !k.opt.Calls.IsAway(m.Dir.Slice()) {
-		part, over := timeouts.Part(out, 3)
-		res, err := k.placed(part, m, dir, own)
-		over()
-		if err == nil || !route.MayComeLater(err) || out.Err() != nil {
+		res, err, done := k.elsewhere(out, m, dir, own)
+		if done {
 			return res, err
 		}
 	}
 	// At the side it goes where its directory is, whatever the cues say.
 	return k.makeIn(out, m, dir, m.Dir.Slice())
+}
+
+// elsewhere makes an object on eventual terms in another slice than its directory's,
+// where its place is there and that slice answers within a part of the time. What
+// belongs into the directory's slice is left to the caller, which has all of the time
+// for it: an attempt that ends early may have been done.
+func (k *Maker) elsewhere(ctx context.Context, m Request, dir *pb.Attr, own *pb.Cues) (res Made, err error, done bool) {
+	part, over := timeouts.Part(ctx, 3)
+	defer over()
+	if s, err := k.opt.Destination.Choose(part, dir, own); err == nil && s == m.Dir.Slice() {
+		return Made{}, nil, false
+	}
+	res, err = k.placed(part, m, dir, own)
+	return res, err, err == nil || !route.MayComeLater(err) || ctx.Err() != nil
 }
 
 // placed makes an object in the slice that its place is in.
