@@ -112,8 +112,12 @@ const mailSite = "SITE"
 
 func mailSiteName(i int) string { return fmt.Sprintf("s%d", i+1) }
 
+// mailFast is the rate of the sites' links before and after the load, in bit/s: nodes
+// find each other, mailboxes are made, and messages are looked for.
+const mailFast = 100e6
+
 // topology has the sites with their servers and clients, and one that has
-// geo-config.
+// geo-config. The links have the plan's rate under load only.
 func (p mailPlan) topology() (*topology.Topology, error) {
 	var sites strings.Builder
 	for _, s := range p.users.Sites {
@@ -123,11 +127,11 @@ func (p mailPlan) topology() (*topology.Topology, error) {
 name: mail
 mounts: nodes
 geo_config: keep-c1
-defaults: {lan: {rate: 100 Mbps}, link: {rate: %g kbps}}
+defaults: {lan: {rate: 100 Mbps}, link: {rate: %g bps}}
 sites:
 %s  - {name: keep, nodes: 0, clients: 1}
 wan: {rtt: 100 ms}
-`, p.rate, &sites))
+`, mailFast, &sites))
 }
 
 // clientsOf is how many of a site's clients are at the host of that number.

@@ -114,6 +114,9 @@ func (p mailPlan) way(ctx context.Context, b *bed, w mailWay, path func(string) 
 		return r, err
 	}
 	children := b.children
+	if err := p.links(ctx, b, wan.Rate(1000*p.rate)); err != nil {
+		return r, err
+	}
 	idle, err := across(ctx, b, func() error { return sleep(ctx, mailIdle) })
 	if err != nil {
 		return r, err
@@ -147,6 +150,9 @@ func (p mailPlan) way(ctx context.Context, b *bed, w mailWay, path func(string) 
 			return r, err
 		}
 		r.deferred += n
+	}
+	if err := p.links(ctx, b, mailFast); err != nil {
+		return r, err
 	}
 	b.say("mail: %s: looks for every message", w.Name)
 	boxes, err := p.boxes(ctx, b, w, servers)
@@ -351,9 +357,6 @@ func (p mailPlan) boxes(ctx context.Context, b *bed, w mailWay, servers []mailSe
 			out = append(out, boxes...)
 		}
 		return out, nil
-	}
-	if err := p.links(ctx, b, 100e6); err != nil {
-		return nil, err
 	}
 	at, err := b.at(p.users.Sites[p.sites-1])
 	if err != nil {
