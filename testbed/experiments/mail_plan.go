@@ -39,6 +39,7 @@ type mailPlan struct {
 	rate                  float64 // kbit/s
 	levels                []int   // clients at each site
 	each                  time.Duration
+	idle                  time.Duration // how long what crosses the wide area without load is counted
 	reads, mean           float64
 	sizes                 string // file
 	probe                 int
@@ -62,6 +63,7 @@ func planMail(env *experiment.Env) (mailPlan, error) {
 	}
 	p.sites, p.servers, p.hosts, p.probe = int(v["sites"]), int(v["servers"]), int(v["hosts"]), int(v["probe"])
 	p.users.Count, p.rate, p.reads, p.mean = int(v["users"]), v["rate"], v["reads"], v["mean"]
+	p.idle = 5 * time.Second
 	p.each = time.Duration(v["for"] * float64(time.Second))
 	switch {
 	case p.sites < 2 || p.servers < 1 || p.hosts < 1 || p.probe < 1 || p.users.Count < p.sites*p.servers:
@@ -79,7 +81,7 @@ func planMail(env *experiment.Env) (mailPlan, error) {
 		return p, err
 	}
 	if env.Short {
-		levels = []float64{2}
+		p.idle, levels = time.Second, []float64{2}
 	}
 	for _, n := range levels {
 		p.levels = append(p.levels, int(n))

@@ -48,6 +48,7 @@ func mailUser() (uid, gid int, err error) {
 type mailServer struct {
 	way     mailWay
 	host    string // of the lab
+	number  int    // of the site's servers
 	site    string
 	address string
 	sites   []string
