@@ -13,8 +13,11 @@ type mailKept struct {
 	Found        int `json:"found"`   // files in mailboxes at the end
 	Lost         int `json:"lost"`
 	Twice        int `json:"twice"`
-	Misplaced    int `json:"misplaced"` // at another user
-	Wrong        int `json:"wrong"`     // not what was sent
+	// Again are messages that are there twice because the SMTP server delivered them
+	// again, as it does after an error: the first time was not known to be done.
+	Again     int `json:"again"`
+	Misplaced int `json:"misplaced"` // at another user
+	Wrong     int `json:"wrong"`     // not what was sent
 	// Returned are messages that IMAP had removed, and that were found.
 	Returned int `json:"returned"`
 	// Some are the first few IDs of what is bad.
@@ -36,18 +39,19 @@ func (k *mailKept) note(n *int, what string) {
 // mailFate is what is known of one message.
 type mailFate struct {
 	user             string
-	acked            bool
+	acked, deferred  bool
 	removed, perhaps bool // by a session of IMAP
 	found            int
 }
 
 // judgeMail compares what the clients were told with what the mailboxes hold. A
-// message that SMTP did not take may be there once all the same.
-func judgeMail(users load.MailUsers, events []load.MailEvent, boxes []load.Mailbox) (k mailKept) {
+// message that SMTP did not take may be there once all the same, and one whose
+// delivery was deferred, twice.
+func judgeMail(users load.MailUsers, events []load.MailEvent, deferred map[string]bool, boxes []load.Mailbox) (k mailKept) {
 	fates := map[string]*mailFate{}
 	for _, e := range events {
 		if e.Kind == load.MailSend {
-			fates[e.ID] = &mailFate{user: users.Name(e.User), acked: e.Err == ""}
+			fates[e.ID] = &mailFate{user: users.Name(e.User), acked: e.Err == "", deferred: deferred[e.ID]}
 		}
 	}
 	for _, e := range events {
@@ -94,12 +98,20 @@ func (k *mailKept) session(user string, e load.MailEvent, fates map[string]*mail
 		case f.user != user:
 			k.note(&k.Misplaced, id)
 		case seen[id]:
-			k.note(&k.Twice, id)
+			k.double(id, f)
 		}
 		seen[id] = true
 		f.removed = f.removed || e.Removed
 		f.perhaps = true
 	}
+}
+
+func (k *mailKept) double(id string, f *mailFate) {
+	if f.deferred {
+		k.Again++
+		return
+	}
+	k.note(&k.Twice, id)
 }
 
 func (k *mailKept) fate(id string, f *mailFate) {
@@ -111,7 +123,7 @@ func (k *mailKept) fate(id string, f *mailFate) {
 	}
 	switch {
 	case f.found > 1:
-		k.note(&k.Twice, id)
+		k.double(id, f)
 	case f.found == 1 && f.removed:
 		k.Returned++
 	case f.found == 0 && f.acked && !f.perhaps:

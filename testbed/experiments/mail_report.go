@@ -171,13 +171,13 @@ func mailOperations(records []mailRecord) report.Table {
 
 func mailKeptTable(records []mailRecord) report.Table {
 	t := report.Table{Name: "kept", Title: "What became of the messages", Columns: []report.Column{
-		{Name: "way"}, {Name: "acknowledged"}, {Name: "deferred"}, {Name: "removed by IMAP"}, {Name: "in mailboxes"}, {Name: "lost"}, {Name: "twice"}, {Name: "at another user"},
+		{Name: "way"}, {Name: "acknowledged"}, {Name: "deferred"}, {Name: "removed by IMAP"}, {Name: "in mailboxes"}, {Name: "lost"}, {Name: "twice"}, {Name: "delivered again"}, {Name: "at another user"},
 		{Name: "wrong"}, {Name: "removed and there"},
 	}}
 	for _, r := range records {
 		k := r.kept
 		t.Add(report.Text(r.Name), report.Count(k.Acknowledged), report.Count(r.deferred), report.Count(k.Removed), report.Count(k.Found), report.Count(k.Lost), report.Count(k.Twice),
-			report.Count(k.Misplaced), report.Count(k.Wrong), report.Count(k.Returned))
+			report.Count(k.Again), report.Count(k.Misplaced), report.Count(k.Wrong), report.Count(k.Returned))
 	}
 	return t
 }

@@ -138,12 +138,16 @@ func (p mailPlan) way(ctx context.Context, b *bed, w mailWay, path func(string) 
 	}
 	_ = supervisor.EndAll(children, nil) // one that does not stop is killed, which is no error
 	b.children = nil
+	deferred := map[string]bool{}
 	for _, s := range servers {
-		n, err := s.deferred()
+		late, err := s.deferred()
 		if err != nil {
 			return r, err
 		}
-		r.deferred += n
+		for _, id := range late {
+			deferred[id] = true
+		}
+		r.deferred += len(late)
 	}
 	if err := p.links(ctx, b, mailFast); err != nil {
 		return r, err
@@ -153,7 +157,7 @@ func (p mailPlan) way(ctx context.Context, b *bed, w mailWay, path func(string) 
 	if err != nil {
 		return r, err
 	}
-	r.kept = judgeMail(p.users, events, boxes)
+	r.kept = judgeMail(p.users, events, deferred, boxes)
 	return r, nil
 }
 

@@ -179,8 +179,30 @@ func (s mailServer) flush(ctx context.Context, b *bed) (left int, err error) {
 	return left, fault.Wrap(fault.Other, "experiments.flush", s.host, err)
 }
 
-// deferred counts deliveries that did not succeed at once, by the server's log.
-func (s mailServer) deferred() (int, error) {
+// deferred returns the IDs of messages that could not be delivered at once, by the
+// server's log. A line has the time, the server's own ID of a message, and <= where
+// it came in, == where it was deferred.
+func (s mailServer) deferred() (out []string, err error) {
 	text, err := os.ReadFile(s.log("main"))
-	return strings.Count(string(text), " == "), fault.FromOS("experiments.deferred", s.log("main"), err)
+	if err != nil {
+		return nil, fault.FromOS("experiments.deferred", s.log("main"), err)
+	}
+	ids := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 4 {
+			continue
+		}
+		switch own := words[2]; words[3] {
+		case "<=":
+			for _, w := range words[4:] {
+				if id, ok := strings.CutPrefix(w, "id="); ok {
+					ids[own], _, _ = strings.Cut(id, "@")
+				}
+			}
+		case "==":
+			out = append(out, ids[own])
+		}
+	}
+	return out, nil
 }

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,19 @@ func TestMailServers_SendOnWhereMailboxesAreDivided(t *testing.T) {
 	}
 }
 
+func TestMailServer_TellsWhichMessagesItDeferred(t *testing.T) {
+	s := mailServerOf(mailWays()[1], "/lab/mail")
+	s.logs = t.TempDir()
+	log := "2026-11-26 23:04:07.091 1xW-30 <= load@load H=(s1) [10.98.0.4] S=16896 id=c1.9.0@load\n2026-11-26 23:04:08.091 1xW-31 <= load@load S=9 id=c1.9.1@load\n" +
+		"2026-11-26 23:04:28.884 1xW-30 == u00043@s4 R=mailbox T=maildir defer (110): Connection timed out\n2026-11-26 23:04:50.772 1xW-31 => u00043 <u00043@s4> R=mailbox\n2026-11-26 23:05:00.1 End\n"
+	if err := os.WriteFile(s.log("main"), []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.deferred(); err != nil || !slices.Equal(got, []string{"c1.9.0"}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestMail_JudgesWhatBecameOfEveryMessage(t *testing.T) {
 	users := load.MailUsers{Sites: []string{"s1"}, Count: 3}
 	sent := func(id string, user int, err string) load.MailEvent {
@@ -116,7 +130,7 @@ func TestMail_JudgesWhatBecameOfEveryMessage(t *testing.T) {
 	good := []load.MailEvent{sent("there", 0, ""), sent("removed", 0, ""), sent("perhaps", 1, ""), sent("refused", 1, "no room"), sent("unanswered", 2, "timed out"),
 		fetched(0, true, "removed"), fetched(1, false, "perhaps")}
 	boxes := []load.Mailbox{{User: "u00000", IDs: []string{"there"}}, {User: "u00002", IDs: []string{"unanswered"}}}
-	if k := judgeMail(users, good, boxes); k.bad() != 0 || k.Acknowledged != 3 || k.Removed != 1 || k.Found != 2 || k.Returned != 0 {
+	if k := judgeMail(users, good, nil, boxes); k.bad() != 0 || k.Acknowledged != 3 || k.Removed != 1 || k.Found != 2 || k.Returned != 0 {
 		t.Errorf("all is well: %+v", k)
 	}
 	more := func(events ...load.MailEvent) []load.MailEvent { return append(slices.Clone(good), events...) }
@@ -129,14 +143,15 @@ func TestMail_JudgesWhatBecameOfEveryMessage(t *testing.T) {
 		"lost":             {more(sent("x", 0, "")), boxes, mailKept{Lost: 1}},
 		"in two files":     {good, in(load.Mailbox{User: "u00000", IDs: []string{"there"}}), mailKept{Twice: 1}},
 		"fetched twice":    {more(sent("x", 0, ""), fetched(0, true, "x", "x")), boxes, mailKept{Twice: 1}},
+		"deferred":         {more(sent("late", 0, "")), in(load.Mailbox{User: "u00000", IDs: []string{"late", "late"}}), mailKept{Again: 1}},
 		"another's":        {good, in(load.Mailbox{User: "u00001", IDs: []string{"refused"}}, load.Mailbox{User: "u00002", IDs: []string{"refused"}}), mailKept{Misplaced: 1}},
 		"fetched by other": {more(sent("x", 0, ""), fetched(1, true, "x")), boxes, mailKept{Misplaced: 1}},
 		"not whole":        {good, in(load.Mailbox{User: "u00001", Wrong: []string{"new/1"}}), mailKept{Wrong: 1}},
 		"never sent":       {good, in(load.Mailbox{User: "u00001", IDs: []string{"x"}}), mailKept{Wrong: 1}},
 		"back again":       {good, in(load.Mailbox{User: "u00000", IDs: []string{"removed"}}), mailKept{Returned: 1}},
 	} {
-		k := judgeMail(users, c.events, c.boxes)
-		if k.Lost != c.want.Lost || k.Twice != c.want.Twice || k.Misplaced != c.want.Misplaced || k.Wrong != c.want.Wrong || k.Returned != c.want.Returned {
+		k := judgeMail(users, c.events, map[string]bool{"late": true}, c.boxes)
+		if k.Lost != c.want.Lost || k.Twice != c.want.Twice || k.Again != c.want.Again || k.Misplaced != c.want.Misplaced || k.Wrong != c.want.Wrong || k.Returned != c.want.Returned {
 			t.Errorf("%s: got %+v", what, k)
 		}
 	}
@@ -167,6 +182,6 @@ func TestMailReport_ComparesTheWays(t *testing.T) {
 		"| static partition | 1 | 9.00 | 1.00 | 1 | 40.0 | 40.0 | 40.0 | 40.0 | 5.00 | 20.0 | 20.2 |",
 		"| Cartwheel | further messages to that user | 800 | 11.0 | 3.00 | 10.0 | 30.0 | 11 |",
 		"| further messages to that user | lookup | 10.0 | 2.00 | 1 | 1.00 | 0 |",
-		"| Cartwheel | 0 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |",
+		"| Cartwheel | 0 | 3 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |",
 		"not measured here: WheelFS")
 }
