@@ -43,7 +43,7 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 // anyMember is Eventually for a slice of which some member may answer.
 func (r *Router) anyMember(ctx context.Context, id ids.Slice, row geoconfig.SliceRow, attempt, copied Attempt) error {
 	if share := r.activeShare(row.Active); share > 0 {
-		err := within(ctx, share, func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
+		err := within(ctx, r.parts(row, share), func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
 		if !again(err) {
 			r.noteAway(row.Active, false)
 			if fault.Is(err, fault.Stale) && r.atMembers(ctx, row, attempt, copied) == nil {
@@ -84,7 +84,7 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 		return nobodyAnswers
 	}
 	if share := r.activeShare(row.Active); share > 0 {
-		err := within(ctx, share+1, attempt) // aside takes longer than a read elsewhere
+		err := within(ctx, r.parts(row, share+1), attempt) // aside takes longer than a read elsewhere
 		if !again(err) {
 			r.noteAway(row.Active, false)
 			missing := fault.Is(err, fault.Stale) || fault.Is(err, fault.NotFound)
@@ -165,6 +165,16 @@ func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt,
 func (r *Router) beside(row geoconfig.SliceRow) []ids.Node {
 	nodes := r.copies(row)
 	return nodes[:len(nodes)-1]
+}
+
+// parts returns of how many parts of its time a request may wait one for the active:
+// as many as asked for, or one where no other member can stand in. A second attempt at
+// the same active could find what the first one did, and take it for somebody else's.
+func (r *Router) parts(row geoconfig.SliceRow, asked int) int {
+	if len(r.beside(row)) == 0 {
+		return 1
+	}
+	return asked
 }
 
 // copies are the normal members, the nearest first and the active last.

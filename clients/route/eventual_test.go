@@ -3,6 +3,7 @@ package route_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +89,34 @@ func TestEventually_NobodyWaitsForASliceThatIsLost(t *testing.T) {
 	servertest.Await(t.Context(), t, "one request in a second to go through", func() error { return ask(time.Minute) })
 	if err := ask(time.Minute); err != nil {
 		t.Errorf("once one was answered: %v", err)
+	}
+}
+
+// TestEventually_ALoneActiveHasAllOfTheTime asks in slices of one and of three members.
+// Only where another one can stand in, the attempt at the active ends before the
+// request does.
+func TestEventually_ALoneActiveHasAllOfTheTime(t *testing.T) {
+	for sites, alone := range map[string]bool{"a": true, "a b c": false} {
+		c := servertest.Start(t, servertest.Options{Sites: strings.Fields(sites)})
+		r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+		defer r.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		end, _ := ctx.Deadline()
+		look := func(what string, ctx context.Context) {
+			if at, ok := ctx.Deadline(); !ok || (end.Sub(at) < time.Minute) != alone {
+				t.Errorf("%s at %s: the attempt ends %v before the request", what, sites, end.Sub(at))
+			}
+		}
+		if err := r.Otherwise(ctx, ids.RootSlice, func(ctx context.Context) error { look("a change", ctx); return nil }, func(context.Context, []ids.Node) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		read := func(ctx context.Context, _ ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+			look("a read", ctx)
+			return nil, nil
+		}
+		if err := r.Eventually(ctx, ids.RootSlice, read, read); err != nil {
+			t.Error(err)
+		}
 	}
 }
