@@ -132,8 +132,8 @@ func (s *Sender) noteVersion(a *pb.Attr, aside bool) {
 		v.side = a.Version
 	case aside: // a copy, which may be older
 		v.active = max(v.active, a.Version)
-	default:
-		v = versions{active: max(v.active, a.Version)}
+	case a.Version > v.active: // with what a side log had
+		v = versions{active: a.Version}
 	}
 	s.known[ids.Object(a.Object)] = v
 }
@@ -187,8 +187,8 @@ func (s *Sender) forgetMerged(ctx context.Context, o ids.Object, at side) bool {
 	return merged
 }
 
-// isMerged asks a node whether it has an object as the active made it. One that does
-// not answer may have more.
+// isMerged asks a node whether it has an object as the active made it of what a side log
+// had. One that does not answer may have more.
 func (s *Sender) isMerged(ctx context.Context, n ids.Node, o ids.Object) bool {
 	ctx, cancel := timeouts.Part(ctx, 4)
 	defer cancel()
@@ -196,5 +196,17 @@ func (s *Sender) isMerged(ctx context.Context, n ids.Node, o ids.Object) bool {
 	h := &pb.ReadHeader{Slice: uint32(o.Slice()), Client: s.opt.Cluster.Client(), Eventual: true, Ticket: s.opt.Tickets.Of(o).Reached}
 	b, err := s.opt.Cluster.Call(ctx, n, wire.Operation, method.GetAttr, &pb.GetAttrRequest{Header: h, Object: uint64(o)}, nil, &resp)
 	b.Release()
-	return err == nil && (resp.Refusal != nil || !tree.IsOfSide(resp.Attr))
+	s.asideMu.Lock()
+	defer s.asideMu.Unlock()
+	return err == nil && s.known[o].isIn(&resp)
+}
+
+// isIn reports whether what a node answered has a side log's changes by way of the
+// active. A copy may have neither the side log nor the merge: then it shows a version
+// that the client knew before.
+func (v versions) isIn(resp *pb.GetAttrResponse) bool {
+	if v.side == 0 { // not its content was changed
+		return resp.Refusal != nil || !tree.IsOfSide(resp.Attr)
+	}
+	return resp.Refusal == nil && !tree.IsOfSide(resp.Attr) && resp.Attr.GetVersion() > v.active
 }

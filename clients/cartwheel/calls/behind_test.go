@@ -27,6 +27,7 @@ func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 		{"a side log", side, true, 6, side},
 		{"a copy that lacks the side's", 6, true, 6, side},
 		{"the side log again", side + 1, true, 6, side + 1},
+		{"the active, before it is merged", 6, false, 6, side + 1},
 		{"the active, once it is merged", 9, false, 9, 0},
 		{"the active, asked before", 8, false, 9, 0},
 	} {
@@ -52,5 +53,34 @@ func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 	s.noteVersion(&pb.Attr{Object: 9, Mode: tree.TypeDir, Version: 5}, false)
 	if len(s.known) != 1 {
 		t.Errorf("%d objects are remembered, want the file alone", len(s.known))
+	}
+}
+
+// TestVersions_CountsWhatIsMerged answers with attributes of a file of which a side log
+// made something.
+func TestVersions_CountsWhatIsMerged(t *testing.T) {
+	const side = uint64(tree.FirstOfSide) + 3
+	at := func(version uint64) *pb.GetAttrResponse {
+		return &pb.GetAttrResponse{Attr: &pb.Attr{Mode: tree.TypeRegular, Version: version}}
+	}
+	refused := &pb.GetAttrResponse{Refusal: &pb.Refusal{}}
+	for _, x := range []struct {
+		what   string
+		known  versions
+		answer *pb.GetAttrResponse
+		want   bool
+	}{
+		{"the side log", versions{5, side}, at(side), false},
+		{"a copy with neither the side log nor the merge", versions{5, side}, at(5), false},
+		{"an older copy", versions{5, side}, at(4), false},
+		{"a copy with the merge", versions{5, side}, at(6), true},
+		{"a node without a copy", versions{5, side}, refused, false},
+		{"a copy, where the content was not changed", versions{5, 0}, at(5), true},
+		{"a side log, where the content was not changed", versions{5, 0}, at(side), false},
+		{"a node without a copy, where the content was not changed", versions{5, 0}, refused, true},
+	} {
+		if got := x.known.isIn(x.answer); got != x.want {
+			t.Errorf("%s: it is merged: %v, want %v", x.what, got, x.want)
+		}
 	}
 }
