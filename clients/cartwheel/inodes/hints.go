@@ -10,7 +10,7 @@ import (
 // A file is one node, by whatever path it was reached, since it has one page cache.
 // So an open does not say under which cues it is. But a kernel looks a file below cues
 // up again at each open, in the same thread and right before. What each thread looked
-// up last is kept here.
+// up a moment ago is kept here.
 
 // hintLife is how long a lookup below cues counts for an open by the same thread.
 const hintLife = time.Second
@@ -20,15 +20,20 @@ const hintLife = time.Second
 // looked up without them.
 const limitedLife = time.Minute
 
-// maxHints bounds the threads whose last lookup is remembered. Beyond that those go
-// whose time is over, and where there are none, any.
+// maxHints bounds the lookups that are remembered. Beyond that those go whose time is
+// over, and where there are none, any.
 const maxHints = 4096
 
-// hint is under which cues a thread looked a file up last.
-type hint struct {
+// asked is a file that a thread looked up.
+type asked struct {
+	pid    uint32
 	object ids.Object
-	at     time.Duration
-	cues   cue.Set
+}
+
+// hint is under which cues a file was looked up last.
+type hint struct {
+	at   time.Duration
+	cues cue.Set
 }
 
 // NoteCues remembers under which cues a thread looked a file up.
@@ -37,29 +42,30 @@ func (t *Table) NoteCues(o ids.Object, pid uint32, cues cue.Set, now time.Durati
 	defer t.mu.Unlock()
 	n, limits := t.knownLocked(o), cues.Terms().Limit > 0
 	if n != nil && limits {
-		n.limited = &hint{object: o, at: now, cues: cues}
+		n.limited = &hint{now, cues}
 	} else if n != nil && cues.Empty() {
 		n.limited = nil
 	}
+	by := asked{pid, o}
 	if cues.Empty() {
-		delete(t.lookups.hints, pid)
+		delete(t.lookups.hints, by)
 		return
 	}
 	if t.lookups.hints == nil {
-		t.lookups.hints = map[uint32]hint{}
+		t.lookups.hints = map[asked]hint{}
 	}
-	if _, was := t.lookups.hints[pid]; !was && len(t.lookups.hints) >= maxHints {
+	if _, was := t.lookups.hints[by]; !was && len(t.lookups.hints) >= maxHints {
 		dropHints(t.lookups.hints, now)
 	}
-	t.lookups.hints[pid] = hint{object: o, at: now, cues: cues}
+	t.lookups.hints[by] = hint{now, cues}
 }
 
 // dropHints makes room for a hint.
-func dropHints(hints map[uint32]hint, now time.Duration) {
-	any := uint32(0)
-	for pid, h := range hints {
-		if any = pid; now-h.at >= hintLife {
-			delete(hints, pid)
+func dropHints(hints map[asked]hint, now time.Duration) {
+	var any asked
+	for by, h := range hints {
+		if any = by; now-h.at >= hintLife {
+			delete(hints, by)
 		}
 	}
 	if len(hints) >= maxHints {
@@ -89,7 +95,7 @@ func (t *Table) CuesOf(o ids.Object, path cue.Set, pid uint32, now time.Duration
 func (t *Table) HintedCues(o ids.Object, pid uint32, now time.Duration) cue.Set {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h, ok := t.lookups.hints[pid]; ok && h.object == o && now-h.at < hintLife {
+	if h, ok := t.lookups.hints[asked{pid, o}]; ok && now-h.at < hintLife {
 		return h.cues
 	}
 	return cue.Set{}

@@ -45,9 +45,13 @@ func TestHints_EachThreadHasItsOwn(t *testing.T) {
 	if got := table.HintedCues(f, 1, hintLife); got != (cue.Set{}) {
 		t.Errorf("after %v the thread opens it under %v", hintLife, got)
 	}
-	table.NoteCues(g, 2, cue.Set{}, 0)
+	table.NoteCues(g, 2, limited, 0)
+	if got := table.HintedCues(f, 2, 0); got != whole {
+		t.Errorf("a thread that looked up another file since opens it under %v, want %v", got, whole)
+	}
+	table.NoteCues(f, 2, cue.Set{}, 0)
 	if got := table.HintedCues(f, 2, 0); got != (cue.Set{}) {
-		t.Errorf("a thread that looked up another file since opens it under %v", got)
+		t.Errorf("a thread that looked it up without cues opens it under %v", got)
 	}
 }
 

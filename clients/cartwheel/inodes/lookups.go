@@ -36,7 +36,7 @@ type lookups struct {
 	// may mean something else. The kernel looks every name of the path up again
 	// then, and what the last one names is noted here: that open succeeds.
 	refused map[uint32]mount.Inode
-	hints   map[uint32]hint // by thread
+	hints   map[asked]hint
 }
 
 // soonOpen reports whether an object was looked up a moment ago, so that its
