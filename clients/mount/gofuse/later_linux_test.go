@@ -213,10 +213,8 @@ func TestUnmount_WaitsForLaterReads(t *testing.T) {
 		if err := <-result; !errors.Is(err, syscall.ECONNABORTED) && !errors.Is(err, syscall.ENOTCONN) {
 			t.Errorf("a read on a mount that is gone: %v", err)
 		}
-		for over := false; !over; runtime.Gosched() {
-			m.server.mu.Lock()
-			over = m.server.over
-			m.server.mu.Unlock()
+		for !m.server.later.isOver() { // what comes later is worked on for nobody
+			runtime.Gosched()
 		}
 		select {
 		case <-m.Done():
