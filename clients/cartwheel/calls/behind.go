@@ -22,6 +22,9 @@ const (
 	// asideFor is how long an object's operations go aside without asking whether it is
 	// merged.
 	asideFor = 2 * time.Second
+	// asideMost is after how long a copy that does not have the side log counts as
+	// merged, whatever its version is.
+	asideMost = 15 * time.Second
 	// maxAside bounds the objects that are remembered; with more, the active may hear of
 	// some before they are merged.
 	maxAside = 1 << 16
@@ -32,12 +35,15 @@ const (
 type side struct {
 	node ids.Node
 	at   time.Duration // by the cluster's clock
+	// since is when it was changed there first.
+	since time.Duration
 }
 
 // versions are those of a file's content that this client knows.
 type versions struct {
 	active uint64 // of the active; 0: none
-	side   uint64 // that a side log made of that, and that is not known to be merged; 0: none
+	side   uint64 // that a side log made, and that is not known to be merged; 0: none
+	from   uint64 // the active's when a side log had the file first
 }
 
 // named is a name of a directory.
@@ -105,7 +111,8 @@ func (s *Sender) noteAside(n ids.Node, op *pb.Operation, r *pb.Result) {
 	if s.asides == nil || len(s.asides) >= maxAside {
 		s.asides = map[ids.Object]side{}
 	}
-	at := side{n, s.opt.Cluster.Now()}
+	now := s.opt.Cluster.Now()
+	at := side{n, now, now}
 	if to := op.GetRename(); to != nil && s.means != nil {
 		s.means[named{ids.Object(to.NewDir), string(to.NewName)}] = ids.Object(r.GetAttr().GetObject())
 	}
@@ -129,10 +136,13 @@ func (s *Sender) noteVersion(a *pb.Attr, aside bool) {
 	v := s.known[ids.Object(a.Object)]
 	switch {
 	case tree.IsOfSide(a):
+		if v.side == 0 {
+			v.from = v.active
+		}
 		v.side = a.Version
 	case aside: // a copy, which may be older
 		v.active = max(v.active, a.Version)
-	case a.Version > v.active: // with what a side log had
+	case a.Version > v.active, v.side != 0 && a.Version > v.from: // with what a side log had
 		v = versions{active: a.Version}
 	}
 	s.known[ids.Object(a.Object)] = v
@@ -155,6 +165,9 @@ func (s *Sender) setBase(op *pb.Operation) {
 	defer s.asideMu.Unlock()
 	v := s.known[ids.Object(o)]
 	op.Base, op.SideBase = v.active, v.side
+	if v.side != 0 {
+		op.Base = v.from
+	}
 }
 
 // isAside reports whether an operation is about an object of which a side has something
@@ -176,29 +189,31 @@ func (s *Sender) isAside(ctx context.Context, op *pb.Operation) bool {
 
 // forgetMerged forgets an object once it is merged.
 func (s *Sender) forgetMerged(ctx context.Context, o ids.Object, at side) bool {
-	merged := s.isMerged(ctx, at.node, o)
+	merged := s.isMerged(ctx, at, o)
 	s.asideMu.Lock()
 	defer s.asideMu.Unlock()
 	if merged {
 		delete(s.asides, o)
 	} else {
-		s.asides[o] = side{at.node, s.opt.Cluster.Now()}
+		s.asides[o] = side{at.node, s.opt.Cluster.Now(), at.since}
 	}
 	return merged
 }
 
 // isMerged asks a node whether it has an object as the active made it of what a side log
 // had. One that does not answer may have more.
-func (s *Sender) isMerged(ctx context.Context, n ids.Node, o ids.Object) bool {
+func (s *Sender) isMerged(ctx context.Context, at side, o ids.Object) bool {
 	ctx, cancel := timeouts.Part(ctx, 4)
 	defer cancel()
 	var resp pb.GetAttrResponse
 	h := &pb.ReadHeader{Slice: uint32(o.Slice()), Client: s.opt.Cluster.Client(), Eventual: true, Ticket: s.opt.Tickets.Of(o).Reached}
-	b, err := s.opt.Cluster.Call(ctx, n, wire.Operation, method.GetAttr, &pb.GetAttrRequest{Header: h, Object: uint64(o)}, nil, &resp)
+	b, err := s.opt.Cluster.Call(ctx, at.node, wire.Operation, method.GetAttr, &pb.GetAttrRequest{Header: h, Object: uint64(o)}, nil, &resp)
 	b.Release()
 	s.asideMu.Lock()
 	defer s.asideMu.Unlock()
-	return err == nil && s.known[o].isIn(&resp)
+	// What changes nothing at the active leaves no newer version there.
+	v, late := s.known[o], s.opt.Cluster.Now()-at.since > asideMost
+	return err == nil && (v.isIn(&resp) || late && versions{}.isIn(&resp))
 }
 
 // isIn reports whether what a node answered has a side log's changes by way of the
@@ -208,5 +223,5 @@ func (v versions) isIn(resp *pb.GetAttrResponse) bool {
 	if v.side == 0 { // not its content was changed
 		return resp.Refusal != nil || !tree.IsOfSide(resp.Attr)
 	}
-	return resp.Refusal == nil && !tree.IsOfSide(resp.Attr) && resp.Attr.GetVersion() > v.active
+	return resp.Refusal == nil && !tree.IsOfSide(resp.Attr) && resp.Attr.GetVersion() > v.from
 }

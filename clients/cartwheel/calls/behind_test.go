@@ -25,7 +25,7 @@ func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 		{"an older copy", 4, true, 5, 0},
 		{"a newer copy", 6, true, 6, 0},
 		{"a side log", side, true, 6, side},
-		{"a copy that lacks the side's", 6, true, 6, side},
+		{"a newer copy that lacks the side's", 7, true, 6, side},
 		{"the side log again", side + 1, true, 6, side + 1},
 		{"the active, before it is merged", 6, false, 6, side + 1},
 		{"the active, once it is merged", 9, false, 9, 0},
@@ -70,14 +70,14 @@ func TestVersions_CountsWhatIsMerged(t *testing.T) {
 		answer *pb.GetAttrResponse
 		want   bool
 	}{
-		{"the side log", versions{5, side}, at(side), false},
-		{"a copy with neither the side log nor the merge", versions{5, side}, at(5), false},
-		{"an older copy", versions{5, side}, at(4), false},
-		{"a copy with the merge", versions{5, side}, at(6), true},
-		{"a node without a copy", versions{5, side}, refused, false},
-		{"a copy, where the content was not changed", versions{5, 0}, at(5), true},
-		{"a side log, where the content was not changed", versions{5, 0}, at(side), false},
-		{"a node without a copy, where the content was not changed", versions{5, 0}, refused, true},
+		{"the side log", versions{6, side, 5}, at(side), false},
+		{"a copy with neither the side log nor the merge", versions{6, side, 5}, at(5), false},
+		{"an older copy", versions{6, side, 5}, at(4), false},
+		{"a copy with the merge", versions{6, side, 5}, at(6), true},
+		{"a node without a copy", versions{6, side, 5}, refused, false},
+		{"a copy, where the content was not changed", versions{5, 0, 0}, at(5), true},
+		{"a side log, where the content was not changed", versions{5, 0, 0}, at(side), false},
+		{"a node without a copy, where the content was not changed", versions{5, 0, 0}, refused, true},
 	} {
 		if got := x.known.isIn(x.answer); got != x.want {
 			t.Errorf("%s: it is merged: %v, want %v", x.what, got, x.want)
