@@ -93,7 +93,11 @@ func Run(ctx context.Context, warn io.Writer) error {
 // settle makes the process one that is punctual, as far as it is permitted.
 func (e *Emulator) settle() {
 	runtime.GOMAXPROCS(max(processes, runtime.NumCPU()))
-	debug.SetGCPercent(collect)
+	// No collection runs while some threads are raised and others are not: see
+	// prioritizeAll.
+	debug.SetGCPercent(-1)
+	defer debug.SetGCPercent(collect)
+	runtime.GC() // which ends one that is under way
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
 		fmt.Fprintf(e.warn, "warning: the emulator's memory is not locked: %v\n", err)
 	}
