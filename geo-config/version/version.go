@@ -25,8 +25,11 @@ const (
 	SideLogs = 4
 	// Budgets has nodes keep to the budgets between sites.
 	Budgets = 5
+	// MergedVersions has records of files say what of side logs was merged into them. A
+	// node has an active note that where all members of the slice know this level.
+	MergedVersions = 6
 	// Feature is the highest level that this program knows.
-	Feature = Budgets
+	Feature = MergedVersions
 )
 
 // set is what the build says; empty: it said nothing.

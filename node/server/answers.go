@@ -89,6 +89,7 @@ func (s *Server) openSide() (err error) {
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte) (operate.Answer, error) {
 			return s.newOperations().Merge(ctx, &operate.Operation{Slice: id, Op: op, Body: body})
 		},
+		Feature:    func(n ids.Node) int { row, _ := s.directory.Node(n); return row.Feature },
 		AdoptAfter: s.config.FailedAfter, Clock: s.clock, HLC: s.hlc, Random: s.chance.Uint64, Logger: s.logger,
 	})
 	return err

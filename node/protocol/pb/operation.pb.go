@@ -1677,8 +1677,9 @@ type Commit struct {
 	MtimeNs       int64                  `protobuf:"fixed64,6,opt,name=mtime_ns,json=mtimeNs,proto3" json:"mtime_ns,omitempty"`
 	KeepTimes     bool                   `protobuf:"varint,7,opt,name=keep_times,json=keepTimes,proto3" json:"keep_times,omitempty"`
 	ClearSetid    bool                   `protobuf:"varint,8,opt,name=clear_setid,json=clearSetid,proto3" json:"clear_setid,omitempty"`
-	Seal          bool                   `protobuf:"varint,10,opt,name=seal,proto3" json:"seal,omitempty"`  // of a write-once file: with this its content, if it has any, never changes again
-	Keeps         bool                   `protobuf:"varint,9,opt,name=keeps,proto3" json:"keeps,omitempty"` // the caller keeps the bytes that it sends: the answer may leave out content that is nothing else (Content.sent)
+	SideVersion   uint64                 `protobuf:"varint,11,opt,name=side_version,json=sideVersion,proto3" json:"side_version,omitempty"` // of a merge alone: a side log's content of that version has been merged with this
+	Seal          bool                   `protobuf:"varint,10,opt,name=seal,proto3" json:"seal,omitempty"`                                  // of a write-once file: with this its content, if it has any, never changes again
+	Keeps         bool                   `protobuf:"varint,9,opt,name=keeps,proto3" json:"keeps,omitempty"`                                 // the caller keeps the bytes that it sends: the answer may leave out content that is nothing else (Content.sent)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1767,6 +1768,13 @@ func (x *Commit) GetClearSetid() bool {
 		return x.ClearSetid
 	}
 	return false
+}
+
+func (x *Commit) GetSideVersion() uint64 {
+	if x != nil {
+		return x.SideVersion
+	}
+	return 0
 }
 
 func (x *Commit) GetSeal() bool {
@@ -2124,21 +2132,24 @@ func (x *FactsResponse) GetKind() uint32 {
 // three states, the one that the side began from, the side's, and the active's own.
 // Sent again, it changes nothing more. Bytes of content are in the body.
 type Merge struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Object        uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
-	Fresh         bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"`                                // made at the side
-	Attr          *Attr                  `protobuf:"bytes,3,opt,name=attr,proto3" json:"attr,omitempty"`                                   // the side's record, without content; none where it is gone there
-	Xattrs        []*Xattr               `protobuf:"bytes,4,rep,name=xattrs,proto3" json:"xattrs,omitempty"`                               // all that the side has, where changed is set
-	BaseVersion   uint64                 `protobuf:"varint,5,opt,name=base_version,json=baseVersion,proto3" json:"base_version,omitempty"` // that the side's writes began from
-	Wrote         bool                   `protobuf:"varint,6,opt,name=wrote,proto3" json:"wrote,omitempty"`                                // content was written at the side
-	Changed       bool                   `protobuf:"varint,7,opt,name=changed,proto3" json:"changed,omitempty"`                            // owner, mode or extended attributes were changed there
-	Content       *Commit                `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`                             // all of the side's content, where it wrote
-	Lost          []*Named               `protobuf:"bytes,9,rep,name=lost,proto3" json:"lost,omitempty"`                                   // names that the side took away
-	Gained        []*Named               `protobuf:"bytes,10,rep,name=gained,proto3" json:"gained,omitempty"`                              // names that the side gave
-	Name          *Named                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`                                  // one that the side has for it; none where it has none
-	AtNs          int64                  `protobuf:"fixed64,12,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`                    // when the side changed it last
-	Node          string                 `protobuf:"bytes,13,opt,name=node,proto3" json:"node,omitempty"`                                  // that kept the side log
-	Above         []*Way                 `protobuf:"bytes,14,rep,name=above,proto3" json:"above,omitempty"`                                // of the directories that are named
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Object      uint64                 `protobuf:"fixed64,1,opt,name=object,proto3" json:"object,omitempty"`
+	Fresh       bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"`                                // made at the side
+	Attr        *Attr                  `protobuf:"bytes,3,opt,name=attr,proto3" json:"attr,omitempty"`                                   // the side's record, without content; none where it is gone there
+	Xattrs      []*Xattr               `protobuf:"bytes,4,rep,name=xattrs,proto3" json:"xattrs,omitempty"`                               // all that the side has, where changed is set
+	BaseVersion uint64                 `protobuf:"varint,5,opt,name=base_version,json=baseVersion,proto3" json:"base_version,omitempty"` // that the side's writes began from
+	Wrote       bool                   `protobuf:"varint,6,opt,name=wrote,proto3" json:"wrote,omitempty"`                                // content was written at the side
+	Changed     bool                   `protobuf:"varint,7,opt,name=changed,proto3" json:"changed,omitempty"`                            // owner, mode or extended attributes were changed there
+	Content     *Commit                `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`                             // all of the side's content, where it wrote
+	Lost        []*Named               `protobuf:"bytes,9,rep,name=lost,proto3" json:"lost,omitempty"`                                   // names that the side took away
+	Gained      []*Named               `protobuf:"bytes,10,rep,name=gained,proto3" json:"gained,omitempty"`                              // names that the side gave
+	Name        *Named                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`                                  // one that the side has for it; none where it has none
+	AtNs        int64                  `protobuf:"fixed64,12,opt,name=at_ns,json=atNs,proto3" json:"at_ns,omitempty"`                    // when the side changed it last
+	Node        string                 `protobuf:"bytes,13,opt,name=node,proto3" json:"node,omitempty"`                                  // that kept the side log
+	Above       []*Way                 `protobuf:"bytes,14,rep,name=above,proto3" json:"above,omitempty"`                                // of the directories that are named
+	// The version that the content has at the side, which the active is to remember; 0
+	// where a member of the slice cannot.
+	SideVersion   uint64 `protobuf:"varint,15,opt,name=side_version,json=sideVersion,proto3" json:"side_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2271,6 +2282,13 @@ func (x *Merge) GetAbove() []*Way {
 	return nil
 }
 
+func (x *Merge) GetSideVersion() uint64 {
+	if x != nil {
+		return x.SideVersion
+	}
+	return 0
+}
+
 // Where a directory is at the side: its own name, that of its parent, and so on
 // within the slice.
 type Way struct {
@@ -2327,12 +2345,19 @@ func (x *Way) GetUp() []*Named {
 
 // What a node did for a side log, for another node with a copy of the slice.
 type SideCopyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
-	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"` // of the side log
-	Changes       []*SideChange          `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
-	Serial        uint64                 `protobuf:"varint,5,opt,name=serial,proto3" json:"serial,omitempty"` // of the operation of which the changes are
-	Ends          bool                   `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"`     // all of it was merged: nothing is to be kept
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Slice   uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Owner   string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"` // of the side log
+	Changes []*SideChange          `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Of the operation of which the changes are; where it ends, of the newest operation
+	// that merged something of it.
+	Serial uint64 `protobuf:"varint,5,opt,name=serial,proto3" json:"serial,omitempty"`
+	Ends   bool   `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"` // all of it was merged: nothing is to be kept
+	// The changes are what came behind the operation of this serial: a copy that lacks
+	// it does not take them, and answers Again. 0: they are the whole side log.
+	After         uint64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
+	Part          uint32 `protobuf:"varint,7,opt,name=part,proto3" json:"part,omitempty"` // which part of the changes this is, from 0
+	More          bool   `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"` // another part follows: nothing is shown until the last
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2398,6 +2423,27 @@ func (x *SideCopyRequest) GetSerial() uint64 {
 func (x *SideCopyRequest) GetEnds() bool {
 	if x != nil {
 		return x.Ends
+	}
+	return false
+}
+
+func (x *SideCopyRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *SideCopyRequest) GetPart() uint32 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+func (x *SideCopyRequest) GetMore() bool {
+	if x != nil {
+		return x.More
 	}
 	return false
 }
@@ -2926,7 +2972,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x05value\x18\x03 \x01(\fR\x05value\x12\x16\n" +
 	"\x06remove\x18\x04 \x01(\bR\x06remove\x12\x16\n" +
 	"\x06create\x18\x05 \x01(\bR\x06create\x12\x18\n" +
-	"\areplace\x18\x06 \x01(\bR\areplace\"\xb7\x02\n" +
+	"\areplace\x18\x06 \x01(\bR\areplace\"\xda\x02\n" +
 	"\x06Commit\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12.\n" +
 	"\aextents\x18\x02 \x03(\v2\x14.cartwheel.v1.ExtentR\aextents\x12\x17\n" +
@@ -2937,7 +2983,8 @@ const file_operation_proto_rawDesc = "" +
 	"\n" +
 	"keep_times\x18\a \x01(\bR\tkeepTimes\x12\x1f\n" +
 	"\vclear_setid\x18\b \x01(\bR\n" +
-	"clearSetid\x12\x12\n" +
+	"clearSetid\x12!\n" +
+	"\fside_version\x18\v \x01(\x04R\vsideVersion\x12\x12\n" +
 	"\x04seal\x18\n" +
 	" \x01(\bR\x04seal\x12\x14\n" +
 	"\x05keeps\x18\t \x01(\bR\x05keepsB\a\n" +
@@ -2975,7 +3022,7 @@ const file_operation_proto_rawDesc = "" +
 	"\rFactsResponse\x12\x14\n" +
 	"\x05facts\x18\x01 \x01(\fR\x05facts\x12\x10\n" +
 	"\x03hlc\x18\x02 \x01(\x06R\x03hlc\x12\x12\n" +
-	"\x04kind\x18\x03 \x01(\rR\x04kind\"\xde\x03\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\"\x81\x04\n" +
 	"\x05Merge\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x14\n" +
 	"\x05fresh\x18\x02 \x01(\bR\x05fresh\x12&\n" +
@@ -2991,16 +3038,20 @@ const file_operation_proto_rawDesc = "" +
 	"\x04name\x18\v \x01(\v2\x13.cartwheel.v1.NamedR\x04name\x12\x13\n" +
 	"\x05at_ns\x18\f \x01(\x10R\x04atNs\x12\x12\n" +
 	"\x04node\x18\r \x01(\tR\x04node\x12'\n" +
-	"\x05above\x18\x0e \x03(\v2\x11.cartwheel.v1.WayR\x05above\"<\n" +
+	"\x05above\x18\x0e \x03(\v2\x11.cartwheel.v1.WayR\x05above\x12!\n" +
+	"\fside_version\x18\x0f \x01(\x04R\vsideVersion\"<\n" +
 	"\x03Way\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12#\n" +
-	"\x02up\x18\x02 \x03(\v2\x13.cartwheel.v1.NamedR\x02up\"\x9d\x01\n" +
+	"\x02up\x18\x02 \x03(\v2\x13.cartwheel.v1.NamedR\x02up\"\xdb\x01\n" +
 	"\x0fSideCopyRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x122\n" +
 	"\achanges\x18\x03 \x03(\v2\x18.cartwheel.v1.SideChangeR\achanges\x12\x16\n" +
 	"\x06serial\x18\x05 \x01(\x04R\x06serial\x12\x12\n" +
-	"\x04ends\x18\x04 \x01(\bR\x04ends\"2\n" +
+	"\x04ends\x18\x04 \x01(\bR\x04ends\x12\x14\n" +
+	"\x05after\x18\x06 \x01(\x04R\x05after\x12\x12\n" +
+	"\x04part\x18\a \x01(\rR\x04part\x12\x12\n" +
+	"\x04more\x18\b \x01(\bR\x04more\"2\n" +
 	"\n" +
 	"SideChange\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +

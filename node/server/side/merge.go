@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
@@ -170,7 +172,7 @@ func (l *Log) forget(ctx context.Context, id logID, s *slice) (bool, error) {
 		if n == l.o.Self || n == id.owner {
 			continue
 		}
-		req := &pb.SideCopyRequest{Slice: uint32(id.slice), Owner: string(id.owner), Ends: true}
+		req := &pb.SideCopyRequest{Slice: uint32(id.slice), Owner: string(id.owner), Serial: uint64(until), Ends: true}
 		b, err := l.o.Caller.Call(ctx, string(n), wire.Operation, method.SideCopy, req, nil, &pb.SideCopyResponse{})
 		b.Release()
 		if err != nil {
@@ -226,6 +228,9 @@ func (l *Log) mergeOne(ctx context.Context, id logID, s *slice, side *tree.Side,
 		if err != nil || m == nil {
 			return err
 		}
+		if !l.allKnow(id.slice, version.MergedVersions) {
+			m.SideVersion = 0
+		}
 		r, serial, err := l.send(ctx, id.slice, m, body)
 		switch {
 		case err != nil:
@@ -243,6 +248,12 @@ func (l *Log) mergeOne(ctx context.Context, id logID, s *slice, side *tree.Side,
 		return l.note(s, id, side, m, r, serial)
 	}
 	return nil
+}
+
+// allKnow reports whether the programs of all members of a slice know a feature level.
+func (l *Log) allKnow(id ids.Slice, level int) bool {
+	row, _ := l.o.Row(id)
+	return !slices.ContainsFunc(row.Members, func(m geoconfig.Member) bool { return l.o.Feature(m.Node) < level })
 }
 
 // note keeps that an object was merged.

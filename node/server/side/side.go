@@ -63,6 +63,8 @@ type Options struct {
 	Nodes     tree.Nodes
 	Chunks    Chunks
 	Caller    Caller
+	// Feature is the highest feature level that a node's program knows.
+	Feature func(ids.Node) int
 	// Distance is the round trip to a node; false: it is not known.
 	Distance func(ids.Node) (time.Duration, bool)
 	// AdoptAfter is for how long the owner of a copy must be away until this node merges
@@ -105,12 +107,6 @@ type slice struct {
 	gone    bool                         // it was forgotten: another one is to be made
 }
 
-// copied is a copy of another node's side log.
-type copied struct {
-	*tree.Side
-	at map[string]ids.Serial // of which operation a key's change is; lost with a start
-}
-
 // Open reads what is kept.
 func Open(o Options) (*Log, error) {
 	if o.FS == nil {
@@ -151,7 +147,7 @@ func (l *Log) side(s *slice, id logID) *tree.Side {
 	if id.owner != l.o.Self {
 		c := s.copies[id.owner]
 		if c == nil {
-			c = &copied{tree.NewSide(id.slice, l.o.Committed(id.slice), nil), map[string]ids.Serial{}}
+			c = newCopied(tree.NewSide(id.slice, l.o.Committed(id.slice), nil))
 			s.copies[id.owner] = c
 		}
 		return c.Side
@@ -275,7 +271,7 @@ func (l *Log) size() (n int) {
 			n += s.own.Size()
 		}
 		for _, c := range s.copies {
-			n += c.Size()
+			n += c.Size() + c.coming.size()
 		}
 		s.mu.Unlock()
 	}
