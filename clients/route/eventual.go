@@ -85,6 +85,11 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 	}
 	if share := r.activeShare(row.Active); share > 0 {
 		err := within(ctx, r.parts(row, share+1), attempt) // aside takes longer than a read elsewhere
+		if fault.Is(err, fault.Again) && aside != nil {
+			// It answers, and lacks what a side log has that is not merged yet.
+			r.noteAway(row.Active, false)
+			return r.inTurns(ctx, row, attempt, aside)
+		}
 		if !again(err) {
 			r.noteAway(row.Active, false)
 			missing := fault.Is(err, fault.Stale) || fault.Is(err, fault.NotFound)
@@ -114,12 +119,33 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 }
 
 // Aside runs aside with the normal members of a slice but the active, the nearest first.
-func (r *Router) Aside(ctx context.Context, id ids.Slice, aside func(context.Context, []ids.Node) error) error {
+// Where they lack what is to be gone on with, and attempt is not nil, the active has its
+// turn, and so on: what they had may be merged by now. ctx has a deadline.
+func (r *Router) Aside(ctx context.Context, id ids.Slice, attempt func(context.Context) error, aside func(context.Context, []ids.Node) error) error {
 	row, err := r.Row(ctx, id)
 	if err != nil {
 		return err
 	}
-	return aside(ctx, r.beside(row))
+	if attempt == nil {
+		return aside(ctx, r.beside(row))
+	}
+	return r.inTurns(ctx, row, attempt, aside)
+}
+
+// inTurns runs aside and attempt until one of them is done, or fails for good.
+func (r *Router) inTurns(ctx context.Context, row geoconfig.SliceRow, attempt func(context.Context) error, aside func(context.Context, []ids.Node) error) error {
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		err := aside(ctx, r.beside(row))
+		if !again(err) || ctx.Err() != nil {
+			return err
+		}
+		if r.pause(ctx, wait) != nil {
+			return r.giveUp(ctx, row.ID, err, err)
+		}
+		if e := within(ctx, r.parts(row, activeShare), attempt); !again(e) {
+			return e
+		}
+	}
 }
 
 // IsAway reports whether the node that acts for a slice did not answer a moment ago.

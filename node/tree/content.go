@@ -22,6 +22,9 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 	if err := t.mayWriteOpen(n); err != nil {
 		return err
 	}
+	if op.SideVersion != 0 {
+		return t.mergedSide(n, op.SideVersion)
+	}
 	if op.Seal && len(op.Extents) == 0 && op.Size == nil && op.Extend == nil {
 		return t.seal(n)
 	}

@@ -34,6 +34,9 @@ func (t *txn) run(op *pb.Operation, body []byte) Outcome {
 		t.state, err = ReadState(t.view)
 	}
 	if err == nil {
+		err = t.hasSide(op)
+	}
+	if err == nil {
 		err = t.dispatch(op, body)
 	}
 	if err == nil {

@@ -46,6 +46,9 @@ func evaluateMerge(v View, n Nodes, c Context, m *pb.Merge, body []byte) Outcome
 	g := &merging{m: m, body: body, batch: &batch{layer: newLayer(v, 4), nodes: n, c: c, state: state, touches: map[touching]int{}}}
 	err = g.run()
 	if err == nil {
+		err = g.remember()
+	}
+	if err == nil {
 		err = g.keepNotes()
 	}
 	var no refusal
@@ -164,6 +167,16 @@ func (g *merging) made() error {
 		return err
 	}
 	return g.names(m.Gained[1:])
+}
+
+// remember notes which content of the side the file has, or had beside what won: who
+// wrote that goes on from here.
+func (g *merging) remember() error {
+	x, err := readInode(g.layer, ids.Object(g.m.Object))
+	if err != nil || x == nil || !x.IsRegular() || x.SideVersion >= g.m.SideVersion {
+		return err
+	}
+	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: g.m.Object, SideVersion: g.m.SideVersion}}}, nil)
 }
 
 // seal seals a write-once file that the side sealed, if it has the side's content.

@@ -55,6 +55,9 @@ type Inode struct {
 	ACL        []byte // system.posix_acl_access
 	DefaultACL []byte // system.posix_acl_default
 	Target     []byte // of a symbolic link
+	// SideVersion is the newest version that a side log's content had when it was merged
+	// with the file's; 0: none was.
+	SideVersion uint64
 	// Sealed files are write-once ones whose content never changes again.
 	Sealed bool
 	Cues   *pb.Cues
@@ -86,6 +89,7 @@ const (
 	hasCues
 	hasParent
 	isSealed
+	hasSideVersion
 )
 
 func (n *Inode) flags() uint64 {
@@ -106,6 +110,7 @@ func (n *Inode) flags() uint64 {
 	set(n.Cues != nil, hasCues)
 	set(n.Parent != 0, hasParent)
 	set(n.Sealed, isSealed)
+	set(n.SideVersion != 0, hasSideVersion)
 	return f
 }
 
@@ -141,6 +146,9 @@ func AppendInode(dst []byte, n *Inode) []byte {
 	}
 	if f&hasCues != 0 {
 		dst = appendCues(dst, n.Cues)
+	}
+	if f&hasSideVersion != 0 {
+		dst = binary.AppendUvarint(dst, n.SideVersion)
 	}
 	return dst
 }
@@ -178,6 +186,9 @@ func DecodeInode(o ids.Object, data []byte) (*Inode, error) {
 	}
 	if f&hasCues != 0 {
 		n.Cues = r.cues()
+	}
+	if f&hasSideVersion != 0 {
+		n.SideVersion = r.uvarint()
 	}
 	if !r.done() {
 		return nil, fault.E(fault.Corrupt, op, o.String(), "the record is malformed")

@@ -17,7 +17,7 @@ func (s *Side) hasBase(op *pb.Operation) error {
 		return nil
 	}
 	const name fault.Op = "tree.hasBase"
-	o, err := s.about(op)
+	o, err := goesOnWith(s, op)
 	if err != nil || o == 0 {
 		return fault.Wrap(fault.IO, name, "", err)
 	}
@@ -31,15 +31,46 @@ func (s *Side) hasBase(op *pb.Operation) error {
 	return nil
 }
 
-// about is the file that an operation goes on with; 0: none.
-func (s *Side) about(op *pb.Operation) (ids.Object, error) {
+// hasSide refuses, as Again, to go on with a file of which the caller knows what a side
+// log has, and the active has not merged.
+func (t *txn) hasSide(op *pb.Operation) error {
+	if op.SideBase == 0 || t.c.Side {
+		return nil
+	}
+	o, err := goesOnWith(t.view, op)
+	if err != nil || o == 0 {
+		return err
+	}
+	n, err := readInode(t.view, o)
+	if err == nil && n != nil && n.IsRegular() && n.SideVersion < op.SideBase {
+		err = refusal(fault.Again)
+	}
+	return err
+}
+
+// mergedSide notes which content of a side log a file has by now. Only a merge does.
+func (t *txn) mergedSide(n *loaded, version uint64) error {
+	if t.c.Client != 0 || !t.c.Side {
+		return refusal(fault.Permission)
+	}
+	if version > n.SideVersion {
+		n.SideVersion = version
+		n.dirty, n.whole = true, true
+		t.number(n)
+	}
+	t.result.Attr = n.Attr()
+	return t.addContent(n.Inode, t.result.Attr)
+}
+
+// goesOnWith is the file that an operation goes on with; 0: none.
+func goesOnWith(v View, op *pb.Operation) (ids.Object, error) {
 	switch o := op.Op.(type) {
 	case *pb.Operation_Commit:
 		return ids.Object(o.Commit.Object), nil
 	case *pb.Operation_Link:
 		return ids.Object(o.Link.Object), nil
 	case *pb.Operation_Rename:
-		value, ok, err := s.Get(nameKey(keyEntry, ids.Object(o.Rename.Dir), o.Rename.Name))
+		value, ok, err := v.Get(nameKey(keyEntry, ids.Object(o.Rename.Dir), o.Rename.Name))
 		if err != nil || !ok {
 			return 0, err
 		}
@@ -49,12 +80,11 @@ func (s *Side) about(op *pb.Operation) (ids.Object, error) {
 	return 0, nil
 }
 
-// hasVersion reports whether a file at a side has the active's version base, and what a
-// side log made of it. That has a version of the side's until it is merged; merged, it
-// has a newer one of the active's.
+// hasVersion reports whether a file at a side has the active's version base, or, where
+// the caller knows a side log's, that one: as the side has it, or merged.
 func (n *Inode) hasVersion(base, side uint64) bool {
 	if side == 0 {
 		return n.Version >= base
 	}
-	return n.Version == side || n.Version > base && ids.Serial(n.Version) < FirstOfSide
+	return n.Version == side || n.SideVersion >= side
 }

@@ -55,6 +55,7 @@ func (s *Side) fillContent(o ids.Object, n Nodes, m *pb.Merge) (body []byte, err
 	if err := addContent(s, is, m.Attr); err != nil {
 		return nil, err
 	}
+	m.SideVersion = is.Version
 	size := is.Size
 	m.Content = &pb.Commit{Extend: &size, MtimeNs: is.Mtime}
 	switch {
@@ -246,7 +247,8 @@ func (s *Side) mergedRecord(o ids.Object, m *pb.Merge, r *pb.Result) (*SideChang
 		return out, nil
 	}
 	was := *is
-	was.Mode, was.UID, was.GID, was.Version = m.Attr.Mode, m.Attr.Uid, m.Attr.Gid, r.GetAttr().GetVersion()
+	is.SideVersion = max(is.SideVersion, r.GetAttr().GetSideVersion())
+	was.Mode, was.UID, was.GID, was.Version, was.SideVersion = m.Attr.Mode, m.Attr.Uid, m.Attr.Gid, r.GetAttr().GetVersion(), is.SideVersion
 	if is.Version == m.Attr.Version { // nothing was written since
 		is.Version = was.Version
 	}

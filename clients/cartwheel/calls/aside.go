@@ -36,15 +36,16 @@ func mayBeAside(op *pb.Operation) bool {
 func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte,
 	atActive func(context.Context) (*pb.OperateResponse, ids.Node, error)) (resp *pb.OperateResponse, by ids.Node, err error) {
 	active := func(ctx context.Context) (err error) {
+		s.setBase(req.Operation)
 		req.ValidNs = 0
 		if end, ok := ctx.Deadline(); ok { // what comes later was done aside
 			req.Hlc, req.ValidNs = uint64(s.opt.HLC.Now()), uint64(max(time.Until(end), 1))
 		}
 		resp, by, err = atActive(ctx)
 		if err == nil {
-			s.noteVersion(resp.Result.GetAttr(), false)
+			s.noteVersion(resp.Result.GetAttr())
 		}
-		if k := fault.Kind(resp.GetResult().GetKind()); err == nil && (k == fault.Stale || k == fault.NotFound) {
+		if k := fault.Kind(resp.GetResult().GetKind()); err == nil && (k == fault.Stale || k == fault.NotFound || k == fault.Again) {
 			err = fault.E(k, "calls.eventually", "", resp.Result.Message) // a side may have it
 		}
 		return err
@@ -64,7 +65,11 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 	}
 	if aside != nil && s.isAside(ctx, req.Operation) {
 		// What was done to them is not at the active yet: this comes behind it.
-		err = s.opt.Router.Aside(ctx, slice, aside)
+		s.setBase(req.Operation)
+		if req.Operation.SideBase == 0 {
+			active = nil // it cannot tell whether it has all of that
+		}
+		err = s.opt.Router.Aside(ctx, slice, active, aside)
 		return resp, by, err
 	}
 	err = s.opt.Router.Otherwise(ctx, slice, active, aside)
@@ -108,7 +113,7 @@ func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequ
 				s.opt.Names.Forget(o) // nothing is known of what the side wrote but from the side
 			}
 			s.noteAside(n, req.Operation, resp.Result)
-			s.noteVersion(resp.Result.GetAttr(), true)
+			s.noteVersion(resp.Result.GetAttr())
 			return resp, n, nil
 		}
 		if err = e; !mayGoOn(e) || ctx.Err() != nil {

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,8 +23,8 @@ const (
 	// asideFor is how long an object's operations go aside without asking whether it is
 	// merged.
 	asideFor = 2 * time.Second
-	// asideMost is after how long a copy that does not have the side log counts as
-	// merged, whatever its version is.
+	// asideMost is after how long an object counts as merged where a copy without the
+	// side log is all that answers. The active refuses then what it cannot do yet.
 	asideMost = 15 * time.Second
 	// maxAside bounds the objects that are remembered; with more, the active may hear of
 	// some before they are merged.
@@ -43,7 +44,6 @@ type side struct {
 type versions struct {
 	active uint64 // of the active; 0: none
 	side   uint64 // that a side log made, and that is not known to be merged; 0: none
-	from   uint64 // the active's when a side log had the file first
 }
 
 // named is a name of a directory.
@@ -124,31 +124,41 @@ func (s *Sender) noteAside(n ids.Node, op *pb.Operation, r *pb.Result) {
 }
 
 // noteVersion notes which content of a file an answer on eventual terms showed.
-func (s *Sender) noteVersion(a *pb.Attr, aside bool) {
+func (s *Sender) noteVersion(a *pb.Attr) {
 	if a.GetMode()&mount.TypeMask != mount.TypeRegular {
 		return
 	}
 	s.asideMu.Lock()
 	defer s.asideMu.Unlock()
-	if s.known == nil || len(s.known) >= maxAside {
+	if s.known == nil {
 		s.known = map[ids.Object]versions{}
 	}
+	if len(s.known) >= maxAside { // rather what no side log has
+		maps.DeleteFunc(s.known, func(_ ids.Object, v versions) bool { return v.side == 0 })
+	}
+	if len(s.known) >= maxAside {
+		clear(s.known)
+	}
 	v := s.known[ids.Object(a.Object)]
-	switch {
-	case tree.IsOfSide(a):
-		if v.side == 0 {
-			v.from = v.active
-		}
+	if tree.IsOfSide(a) {
 		v.side = a.Version
-	case aside: // a copy, which may be older
-		v.active = max(v.active, a.Version)
-	case a.Version > v.active, v.side != 0 && a.Version > v.from: // with what a side log had
-		v = versions{active: a.Version}
+	} else {
+		v = v.with(a)
 	}
 	s.known[ids.Object(a.Object)] = v
 }
 
-// setBase has what goes to a side find there what this client knows of the file.
+// with is what is known once the active, or a copy, which may be older, showed a file.
+func (v versions) with(a *pb.Attr) versions {
+	v.active = max(v.active, a.Version)
+	if a.SideVersion >= v.side {
+		v.side = 0
+	}
+	return v
+}
+
+// setBase has a node refuse an operation where it lacks what this client knows of the
+// file: the active what a side log has, another member also what the active has.
 func (s *Sender) setBase(op *pb.Operation) {
 	var o uint64
 	switch is := op.Op.(type) {
@@ -165,9 +175,6 @@ func (s *Sender) setBase(op *pb.Operation) {
 	defer s.asideMu.Unlock()
 	v := s.known[ids.Object(o)]
 	op.Base, op.SideBase = v.active, v.side
-	if v.side != 0 {
-		op.Base = v.from
-	}
 }
 
 // isAside reports whether an operation is about an object of which a side has something
@@ -211,17 +218,23 @@ func (s *Sender) isMerged(ctx context.Context, at side, o ids.Object) bool {
 	b.Release()
 	s.asideMu.Lock()
 	defer s.asideMu.Unlock()
-	// What changes nothing at the active leaves no newer version there.
 	v, late := s.known[o], s.opt.Cluster.Now()-at.since > asideMost
-	return err == nil && (v.isIn(&resp) || late && versions{}.isIn(&resp))
+	switch {
+	case err != nil:
+		return false
+	case !v.isIn(&resp):
+		return late && versions{}.isIn(&resp)
+	case v.side != 0:
+		s.known[o] = v.with(resp.Attr)
+	}
+	return true
 }
 
 // isIn reports whether what a node answered has a side log's changes by way of the
-// active. A copy may have neither the side log nor the merge: then it shows a version
-// that the client knew before.
+// active. A copy may have neither the side log nor the merge.
 func (v versions) isIn(resp *pb.GetAttrResponse) bool {
 	if v.side == 0 { // not its content was changed
 		return resp.Refusal != nil || !tree.IsOfSide(resp.Attr)
 	}
-	return resp.Refusal == nil && !tree.IsOfSide(resp.Attr) && resp.Attr.GetVersion() > v.from
+	return resp.Refusal == nil && !tree.IsOfSide(resp.Attr) && resp.Attr.GetSideVersion() >= v.side
 }

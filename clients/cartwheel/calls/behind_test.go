@@ -17,23 +17,23 @@ func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 	for _, x := range []struct {
 		what     string
 		version  uint64
-		aside    bool
+		merged   uint64 // of the side log
 		active   uint64
 		sideBase uint64
 	}{
-		{"the active", 5, false, 5, 0},
-		{"an older copy", 4, true, 5, 0},
-		{"a newer copy", 6, true, 6, 0},
-		{"a side log", side, true, 6, side},
-		{"a newer copy that lacks the side's", 7, true, 6, side},
-		{"the side log again", side + 1, true, 6, side + 1},
-		{"the active, before it is merged", 6, false, 6, side + 1},
-		{"the active, once it is merged", 9, false, 9, 0},
-		{"the active, asked before", 8, false, 9, 0},
+		{"the active", 5, 0, 5, 0},
+		{"an older copy", 4, 0, 5, 0},
+		{"a newer copy", 6, 0, 6, 0},
+		{"a side log", side, 0, 6, side},
+		{"a newer copy that lacks the side's", 7, 0, 7, side},
+		{"the side log again", side + 1, 0, 7, side + 1},
+		{"the active, before it is merged", 8, side, 8, side + 1},
+		{"the active, once it is merged", 9, side + 1, 9, 0},
+		{"the active, asked before", 8, side, 9, 0},
 	} {
-		s.noteVersion(&pb.Attr{Object: f, Mode: tree.TypeRegular, Version: x.version}, x.aside)
+		s.noteVersion(&pb.Attr{Object: f, Mode: tree.TypeRegular, Version: x.version, SideVersion: x.merged})
 		if s.setBase(commit); commit.Base != x.active || commit.SideBase != x.sideBase {
-			t.Errorf("%s answered with %d: a side must have %d and %d, want %d and %d", x.what, x.version, commit.Base, commit.SideBase, x.active, x.sideBase)
+			t.Errorf("%s answered with %d: a node must have %d and %d, want %d and %d", x.what, x.version, commit.Base, commit.SideBase, x.active, x.sideBase)
 		}
 	}
 	s.NoteName(1, "f", ids.Object(f))
@@ -50,7 +50,7 @@ func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 	if s.setBase(other); other.Base != 0 || other.SideBase != 0 {
 		t.Errorf("of another file a side must have %d and %d, want nothing", other.Base, other.SideBase)
 	}
-	s.noteVersion(&pb.Attr{Object: 9, Mode: tree.TypeDir, Version: 5}, false)
+	s.noteVersion(&pb.Attr{Object: 9, Mode: tree.TypeDir, Version: 5})
 	if len(s.known) != 1 {
 		t.Errorf("%d objects are remembered, want the file alone", len(s.known))
 	}
@@ -60,8 +60,8 @@ func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 // made something.
 func TestVersions_CountsWhatIsMerged(t *testing.T) {
 	const side = uint64(tree.FirstOfSide) + 3
-	at := func(version uint64) *pb.GetAttrResponse {
-		return &pb.GetAttrResponse{Attr: &pb.Attr{Mode: tree.TypeRegular, Version: version}}
+	at := func(version, merged uint64) *pb.GetAttrResponse {
+		return &pb.GetAttrResponse{Attr: &pb.Attr{Mode: tree.TypeRegular, Version: version, SideVersion: merged}}
 	}
 	refused := &pb.GetAttrResponse{Refusal: &pb.Refusal{}}
 	for _, x := range []struct {
@@ -70,14 +70,14 @@ func TestVersions_CountsWhatIsMerged(t *testing.T) {
 		answer *pb.GetAttrResponse
 		want   bool
 	}{
-		{"the side log", versions{6, side, 5}, at(side), false},
-		{"a copy with neither the side log nor the merge", versions{6, side, 5}, at(5), false},
-		{"an older copy", versions{6, side, 5}, at(4), false},
-		{"a copy with the merge", versions{6, side, 5}, at(6), true},
-		{"a node without a copy", versions{6, side, 5}, refused, false},
-		{"a copy, where the content was not changed", versions{5, 0, 0}, at(5), true},
-		{"a side log, where the content was not changed", versions{5, 0, 0}, at(side), false},
-		{"a node without a copy, where the content was not changed", versions{5, 0, 0}, refused, true},
+		{"the side log", versions{6, side}, at(side, 0), false},
+		{"a copy with neither the side log nor the merge", versions{6, side}, at(7, 0), false},
+		{"a copy with the merge of an older version", versions{6, side}, at(7, side-1), false},
+		{"a copy with the merge", versions{6, side}, at(7, side), true},
+		{"a node without a copy", versions{6, side}, refused, false},
+		{"a copy, where the content was not changed", versions{5, 0}, at(5, 0), true},
+		{"a side log, where the content was not changed", versions{5, 0}, at(side, 0), false},
+		{"a node without a copy, where the content was not changed", versions{5, 0}, refused, true},
 	} {
 		if got := x.known.isIn(x.answer); got != x.want {
 			t.Errorf("%s: it is merged: %v, want %v", x.what, got, x.want)

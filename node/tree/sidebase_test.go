@@ -1,0 +1,95 @@
+package tree
+
+import (
+	"testing"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/pb"
+)
+
+// behind has an operation refused where a side log's version is not there.
+func behind(op *pb.Operation, side uint64) *pb.Operation {
+	op.SideBase = side
+	return op
+}
+
+// TestEvaluate_GoesOnOnlyBehindWhatASideHas makes a file at the active, begins it at a
+// side, and sends the active the rest: with a hole in front it must not be.
+func TestEvaluate_GoesOnOnlyBehindWhatASideHas(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/f", TypeRegular|0o644)
+	f := uint64(d.id("/f"))
+	p := partedFrom(d)
+	begun := p.atSide(commitOp(f, 0, 5), []byte("begun"))
+	if begun.Kind != 0 || !IsOfSide(begun.Attr) {
+		t.Fatal(begun)
+	}
+	side := begun.Attr.Version
+	was := d.attr("/f")
+	for what, op := range map[string]*pb.Operation{
+		"the rest": commitOp(f, 5, 5), "a name": d.rename("/f", "/g"),
+		"a link": {Op: &pb.Operation_Link{Link: &pb.Link{Object: f, Dir: uint64(rootID), Name: []byte("h")}}},
+	} {
+		if got := fault.Kind(p.atActive(behind(op, side), []byte(" rest")).Kind); got != fault.Again {
+			t.Errorf("%s: got %v, want Again", what, got)
+		}
+	}
+	if is := d.attr("/f"); is.Version != was.Version || is.Size != 0 || is.Nlink != 1 {
+		t.Errorf("what was refused made %v of %v", is, was)
+	}
+	p.merge()
+	if is := d.attr("/f"); is.SideVersion != side {
+		t.Errorf("the active has side version %d, want %d", is.SideVersion, side)
+	}
+	if got := p.atActive(behind(commitOp(f, 5, 5), side), []byte(" rest")); got.Kind != 0 || string(got.Attr.Content.GetInline()) != "begun rest" {
+		t.Errorf("once it is merged: %v", got)
+	}
+	if got := p.atSide(behind(commitOp(f, 5, 1), side), []byte("!")); got.Kind != 0 {
+		t.Errorf("at the side, once it is merged: %v", got)
+	}
+	if got := fault.Kind(p.atActive(behind(commitOp(f, 5, 5), side+1), []byte(" rest")).Kind); got != fault.Again {
+		t.Errorf("behind a newer version of the side: got %v, want Again", got)
+	}
+}
+
+// TestMerge_TellsOfWhatChangesNothing has both sides write the same, and two that differ
+// of which the side's is older: also then the active has what the side had.
+func TestMerge_TellsOfWhatChangesNothing(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/same", TypeRegular|0o644)
+	d.make(alice, "/other", TypeRegular|0o644)
+	p := partedFrom(d)
+	versions := map[string]uint64{}
+	for _, name := range []string{"/same", "/other"} {
+		f := uint64(d.id(name))
+		versions[name] = p.atSide(commitOp(f, 0, 4), []byte("text")).Attr.Version
+		text := map[string]string{"/same": "text", "/other": "newer"}[name]
+		if r := p.atActive(commitOp(f, 0, len(text)), []byte(text)); r.Kind != 0 {
+			t.Fatal(r)
+		}
+	}
+	was := d.attr("/same").Version
+	p.merge()
+	if is := d.attr("/same").Version; is != was {
+		t.Errorf("a merge that changes nothing made version %d of %d", is, was)
+	}
+	for name, side := range versions {
+		if is := d.attr(name); is.SideVersion != side {
+			t.Errorf("%s has side version %d, want %d", name, is.SideVersion, side)
+		}
+		if r := p.atActive(behind(commitOp(uint64(d.id(name)), 0, 1), side), []byte("x")); r.Kind != 0 {
+			t.Errorf("%s cannot be gone on with: %v", name, r)
+		}
+	}
+}
+
+// TestCommit_NobodyButAMergeTellsOfSides sends a client's commit with what only merges say.
+func TestCommit_NobodyButAMergeTellsOfSides(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/f", TypeRegular|0o644)
+	f := d.id("/f")
+	op := &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: uint64(f), SideVersion: 7}}}
+	if r, _ := d.run(rootID, alice, 0, op, nil); fault.Kind(r.Kind) != fault.Permission || d.attr("/f").SideVersion != 0 {
+		t.Errorf("got %v", r)
+	}
+}
