@@ -16,10 +16,13 @@ import (
 )
 
 // fakeRoster has the nodes a1 and a2 at site a, b1 at b, and some slices.
-type fakeRoster struct{ rows []geoconfig.SliceRow }
+type fakeRoster struct {
+	rows []geoconfig.SliceRow
+	more []ids.Node // beside those of Nodes
+}
 
-func (*fakeRoster) Nodes() (out []geoconfig.Node) {
-	for _, id := range []ids.Node{"a1", "a2", "b1"} {
+func (r *fakeRoster) Nodes() (out []geoconfig.Node) {
+	for _, id := range append([]ids.Node{"a1", "a2", "b1"}, r.more...) {
 		out = append(out, geoconfig.Node{ID: id, Site: ids.Site(id[:1]), Incarnation: 1})
 	}
 	return out
@@ -115,6 +118,14 @@ func TestPlace_PrefersASliceThatIsThere(t *testing.T) {
 	}
 	if row, err := place(t, a, nil); err != nil || row.ID != 3 {
 		t.Errorf("got slice %d (%v) afterwards, want 3 again", row.ID, err)
+	}
+}
+
+func TestPlace_PrefersTheLeastLoadedNode(t *testing.T) {
+	r := &fakeRoster{more: []ids.Node{"b2"}, rows: []geoconfig.SliceRow{ordinary(1, "a", "a1", "b1"), ordinary(2, "b", "b1", "a1", "a2"), ordinary(3, "b", "b2", "a1", "a2")}}
+	row, err := place(t, newAllocator(r), &pb.Cues{Site: "b"})
+	if err != nil || row.ID != 3 {
+		t.Errorf("got slice %d (%v), want 3: its active has less to do", row.ID, err)
 	}
 }
 

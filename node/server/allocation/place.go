@@ -156,7 +156,9 @@ func (a *Allocator) nearest(site ids.Site) []ids.Node {
 	if site == a.o.Site {
 		out = append(out, a.o.Self)
 	}
-	for _, c := range a.Candidates() {
+	candidates := a.Candidates()
+	slices.SortFunc(candidates, placement.Compare)
+	for _, c := range candidates {
 		if c.Site == site && !c.Away && !c.Leaving && c.Node != a.o.Self {
 			out = append(out, c.Node)
 		}

@@ -103,6 +103,18 @@ func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.N
 	return best.Node, found && !best.Away
 }
 
+// Compare orders nodes by which of them is to have more: those that answer before the
+// others, then the least loaded.
+func Compare(a, b Candidate) int {
+	switch {
+	case less(a, b):
+		return -1
+	case less(b, a):
+		return 1
+	}
+	return 0
+}
+
 func less(a, b Candidate) bool {
 	if a.Away != b.Away {
 		return b.Away
