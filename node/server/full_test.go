@@ -2,12 +2,9 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,44 +18,6 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// smallDisk mounts a file system of a few megabytes.
-func smallDisk(t *testing.T, bytes int64) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root mounts a file system")
-	}
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", bytes), "none", dir).CombinedOutput(); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fill takes all that a file system has left, to the last byte.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size := 1 << 20; size > 0; {
-		switch _, err := f.Write(make([]byte, size)); {
-		case errors.Is(err, syscall.ENOSPC):
-			size /= 2
-		case err != nil:
-			t.Fatal(err)
-		default:
-			size = min(2*size, 1<<20) // the nodes gave space back
-		}
-	}
-}
-
 // fullCluster is a cluster of three nodes on one small disk.
 type fullCluster struct {
 	t    *testing.T
@@ -69,7 +28,7 @@ type fullCluster struct {
 }
 
 func startFull(t *testing.T) *fullCluster {
-	f := &fullCluster{t: t, disk: smallDisk(t, 360<<20)}
+	f := &fullCluster{t: t, disk: servertest.SmallDisk(t, 360<<20)}
 	var cancel context.CancelFunc
 	f.ctx, cancel = context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -168,9 +127,9 @@ func TestFullDisk_ToTheLastByteReadsAndDeletes(t *testing.T) {
 	t.Logf("full after %d files", len(names))
 	f.goesOn(names[:20], small[:50]...)
 
-	fill(t, filler)
+	servertest.FillDisk(t, filler)
 	f.goesOn(names[20:40], small[50:150]...)
-	fill(t, filler) // what the ballast gave
+	servertest.FillDisk(t, filler) // what the ballast gave
 	f.goesOn(names[40:60], small[150:200]...)
 
 	for _, n := range f.c.Nodes {
