@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -213,6 +214,40 @@ func TestNetwork_EmulatorEndsWithoutItsDevices(t *testing.T) {
 	}
 	if _, err := n.Stats(t.Context()); !fault.Is(err, fault.Closed) {
 		t.Errorf("got %v, want closed", err)
+	}
+}
+
+// TestNetwork_TellsWhyAnEmulatorIsSilent has one stand still. Whoever asks hears what its
+// threads do, and it does not stay.
+func TestNetwork_TellsWhyAnEmulatorIsSilent(t *testing.T) {
+	t.Parallel() // it waits for as long as an answer may take
+	o, c := options(t), twoSites(quick())
+	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	must(t, err)
+	defer said.Close()
+	o.Stderr = said
+	needRoot(t)
+	n, err := wan.Start(t.Context(), c, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, n.Close()) })
+	emulators, err := netns.Processes(n.Run().Name("wan"))
+	if err != nil || len(emulators) != 1 {
+		t.Fatalf("emulators %v %v", emulators, err)
+	}
+	must(t, syscall.Kill(emulators[0], syscall.SIGSTOP))
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := n.Stats(short); err == nil || strings.Contains(err.Error(), "threads") {
+		t.Errorf("who waits for a moment only hears %v", err)
+	}
+	if _, err := n.Stats(t.Context()); !fault.Is(err, fault.Unreachable) || !strings.Contains(err.Error(), " T do_signal_stop priority 20 policy 1") {
+		t.Errorf("got %v, want what the stopped threads do", err)
+	}
+	must(t, syscall.Kill(emulators[0], syscall.SIGCONT))
+	<-n.Gone()
+	text, err := os.ReadFile(said.Name())
+	if err != nil || !strings.Contains(string(text), "goroutine 1 ") {
+		t.Errorf("it wrote no stacks: %q, %v", text, err)
 	}
 }
 
