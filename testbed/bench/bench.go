@@ -18,6 +18,7 @@ type Options struct {
 	// at full size.
 	PostmarkFiles, PostmarkTransactions int
 	AndrewClients                       []int
+	PgbenchScale, PgbenchSeconds        int
 	Seed                                uint64
 	Only                                string // a work's name, or part of it; empty: all
 }
@@ -26,6 +27,6 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Rounds: 2, FileBytes: 1 << 30, RandomOps: 20000, SmallFiles: 8000, SmallBytes: 16 << 10, Threads: 8,
-		MailOps: 9000, PostmarkFiles: 50000, PostmarkTransactions: 30000, AndrewClients: []int{1, 5, 20}, Seed: 1,
+		MailOps: 9000, PostmarkFiles: 50000, PostmarkTransactions: 30000, AndrewClients: []int{1, 5, 20}, PgbenchScale: 5, PgbenchSeconds: 30, Seed: 1,
 	}
 }

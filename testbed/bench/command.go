@@ -23,7 +23,7 @@ type flags struct {
 	Files   int      `help:"Small files." default:"8000"`
 	Mail    int      `help:"Operations of the mail mix." default:"9000"`
 	Quick   bool     `help:"Small sizes, one round: to see that it works."`
-	Only    string   `help:"Suites to run, joined by colons: stream, random, small, mail, postmark, andrew."`
+	Only    string   `help:"Suites to run, joined by colons: stream, random, small, mail, postmark, andrew, pgbench."`
 	JSON    string   `help:"Write every figure to this file." type:"path"`
 	Threads int      `help:"Threads." default:"8"`
 }
@@ -48,6 +48,7 @@ func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 	if f.Quick {
 		opt.Rounds, opt.FileBytes, opt.RandomOps, opt.SmallFiles, opt.MailOps = 1, 32<<20, 500, 400, 300
 		opt.PostmarkFiles, opt.PostmarkTransactions, opt.AndrewClients = 500, 300, []int{1}
+		opt.PgbenchScale, opt.PgbenchSeconds = 1, 2
 	}
 	if f.Demo {
 		return trial.Run(ctx, trial.Options{Bin: f.Bin, In: f.In, Progress: progress}, func(d *trial.Demo) error {

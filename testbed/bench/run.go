@@ -19,7 +19,7 @@ type suite struct {
 
 func suites() []suite {
 	return []suite{
-		{"stream", stream}, {"random", random}, {"small", small}, {"mail", mail}, {"postmark", postmark}, {"andrew", andrew},
+		{"stream", stream}, {"random", random}, {"small", small}, {"mail", mail}, {"postmark", postmark}, {"andrew", andrew}, {"pgbench", pgbench},
 	}
 }
 
