@@ -52,6 +52,9 @@ func Main(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	if f.Demo {
 		return trial.Run(ctx, trial.Options{Bin: f.Bin, In: f.In, Progress: progress}, func(d *trial.Demo) error {
+			if err := os.Chmod(d.Folder, 0o755); err != nil { // PostgreSQL runs as a user of its own
+				return err
+			}
 			dirs := f.Dirs
 			if len(dirs) == 0 {
 				local := filepath.Join(d.Folder, "local")
