@@ -233,6 +233,46 @@ func TestEventual_TakesWhatItReadLast(t *testing.T) {
 	if got := get(t, e.cl, e.dir, "small"); got != e.small {
 		t.Errorf("while no node answers: got %q", got)
 	}
+	// A thread that was not here before: its open knows the cue by the lookup alone.
+	thread := nobody
+	thread.PID = 77
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	found, err := e.cl.Lookup(ctx, thread, e.dir, "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := e.cl.Open(ctx, thread, found.Node, mount.OpenRead)
+	if err != nil {
+		t.Fatal("an open is not on the terms of its lookup: ", err)
+	}
+	e.cl.Release(found.Node, o.Handle, 1, false)
+}
+
+// TestEventual_TakesWhatItWroteLast writes a file under a name of a moment, gives it
+// another one, and cuts all nodes off.
+func TestEventual_TakesWhatItWroteLast(t *testing.T) {
+	e := newEventual(t, "c", ".EventualConsistency/.MaxTime=500")
+	put(t, e.cl, e.dir, "tmp", e.small, 0)
+	if err := e.cl.Rename(t.Context(), nobody, e.dir, "tmp", e.dir, "new", 0); err != nil {
+		t.Fatal(err)
+	}
+	put(t, e.cl, e.dir, "gone", "x", 0)
+	if err := e.cl.Unlink(t.Context(), nobody, e.dir, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range e.c.Nodes {
+		defer deafen(e.c, n)()
+	}
+	e.cl.DropCaches(t.Context())
+	if got := get(t, e.cl, e.dir, "new"); got != e.small {
+		t.Errorf("got %q, want what was written", got)
+	}
+	for _, name := range []string{"tmp", "gone"} {
+		if found, err := e.cl.Lookup(t.Context(), nobody, e.dir, name); err != nil || found.Node != 0 {
+			t.Errorf("%s is there: %+v, %v", name, found, err)
+		}
+	}
 }
 
 // TestMaxTime_BoundsTheWayToIt cuts the only node off. The mount point and the folders
@@ -261,6 +301,10 @@ func TestMaxTime_BoundsTheWayToIt(t *testing.T) {
 				}
 				if err := cl.Access(context.Background(), nobody, at, mount.AccessRead); err != nil {
 					t.Errorf("access to the folder in which %s is: %v", name, err)
+				}
+				// A kernel asks for the ACL where others than root walk.
+				if _, err := cl.GetXattr(context.Background(), nobody, at, "system.posix_acl_access", nil); !fault.Is(err, fault.NoAttribute) {
+					t.Errorf("the ACL of the folder in which %s is: %v, want that it has none", name, err)
 				}
 			}
 			e, err := cl.Lookup(context.Background(), nobody, at, name)

@@ -34,7 +34,14 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
 	if !xattrs.IsOwn(name) {
-		value, err := c.xattrs.Get(ctx, o, name)
+		var value []byte
+		last, err := c.remembered.Over(o).Of(cues.Terms()).Take(ctx, func(ctx context.Context) (err error) {
+			value, err = c.xattrs.Get(ctx, o, name)
+			return err
+		})
+		if last != nil {
+			value, err = xattrs.Known(last, name)
+		}
 		return copyOut(buf, value, err)
 	}
 	value, err := c.xattrs.Own(ctx, o, name, cues)
@@ -47,9 +54,17 @@ func (c *Client) ListXattr(ctx context.Context, who mount.Caller, id mount.Inode
 	if !ok {
 		return 0, staleNode
 	}
-	ctx, done := timeouts.Within(ctx, c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms())
+	terms := c.nodes.CuesOf(o, cues, who.PID, c.opt.Clock()).Terms()
+	ctx, done := timeouts.Within(ctx, terms)
 	defer done()
-	list, err := c.xattrs.List(ctx, o)
+	var list []byte
+	last, err := c.remembered.Over(o).Of(terms).Take(ctx, func(ctx context.Context) (err error) {
+		list, err = c.xattrs.List(ctx, o)
+		return err
+	})
+	if last != nil {
+		list, err = xattrs.ListKnown(last)
+	}
 	return copyOut(buf, list, err)
 }
 

@@ -51,25 +51,37 @@ func isACL(name string) bool { return name == mount.AccessACL || name == mount.D
 // Get returns an attribute's value, which must not be changed. It knows none of
 // those that Own answers.
 func (s *Service) Get(ctx context.Context, o ids.Object, name string) ([]byte, error) {
-	const op fault.Op = "xattrs.Get"
 	var a *pb.Attr
 	var err error
 	if isACL(name) {
-		if a, err = s.opt.Calls.Attr(ctx, o); err == nil && !a.HasAcl {
-			return nil, fault.E(fault.NoAttribute, op, name, "")
-		}
+		a, err = s.opt.Calls.Attr(ctx, o)
 	} else {
 		a, err = s.opt.Calls.Xattrs(ctx, o)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return find(a, name)
+}
+
+func find(a *pb.Attr, name string) ([]byte, error) {
+	if isACL(name) && !a.HasAcl {
+		return nil, fault.E(fault.NoAttribute, "xattrs.Get", name, "")
+	}
 	for _, x := range a.Xattrs {
 		if x.Name == name {
 			return x.Value, nil
 		}
 	}
-	return nil, fault.E(fault.NoAttribute, op, name, "")
+	return nil, fault.E(fault.NoAttribute, "xattrs.Get", name, "")
+}
+
+// Known is Get of attributes as they were known last, which have ACLs and no others.
+func Known(a *pb.Attr, name string) ([]byte, error) {
+	if isACL(name) || a.NoXattrs {
+		return find(a, name)
+	}
+	return nil, fault.E(fault.TimedOut, "xattrs.Known", name, "no node answers that has the attribute")
 }
 
 // List returns the names of all attributes, sorted, each with a zero byte behind.
@@ -78,6 +90,19 @@ func (s *Service) List(ctx context.Context, o ids.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return joined(a), nil
+}
+
+// ListKnown is List of attributes as they were known last, which have ACLs and no others.
+func ListKnown(a *pb.Attr) ([]byte, error) {
+	if a.NoXattrs {
+		return joined(a), nil
+	}
+	return nil, fault.E(fault.TimedOut, "xattrs.ListKnown", "", "no node answers that has the attributes")
+}
+
+// joined are the names of attributes, as listxattr gives them.
+func joined(a *pb.Attr) []byte {
 	list := make([]string, 0, len(a.Xattrs))
 	for _, x := range a.Xattrs {
 		list = append(list, x.Name)
@@ -87,7 +112,7 @@ func (s *Service) List(ctx context.Context, o ids.Object) ([]byte, error) {
 	for _, name := range slices.Compact(list) {
 		out = append(append(out, name...), 0)
 	}
-	return out, nil
+	return out
 }
 
 // Set sets an attribute of an object that was reached under cues, or removes it.
