@@ -63,6 +63,9 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 		return nil, by, fault.E(k, op, "", resp.Result.Message)
 	}
 	fillSent(o.Op, o.Body, resp.Result)
+	if timeouts.Eventual(ctx) {
+		s.rememberOwn(o.Op, resp.Result)
+	}
 	if r := resp.Result; s.opt.Tickets.IsUser() {
 		for _, a := range []*pb.Attr{r.GetAttr(), r.GetDir(), r.GetNewDir()} {
 			s.opt.Tickets.Learn(a)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
@@ -15,6 +17,7 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/tree"
 )
 
 const (
@@ -61,10 +64,24 @@ func (t *Table) NoteAttr(a *pb.Attr) {
 func (t *Table) noteLocked(a *pb.Attr) {
 	o := ids.Object(a.Object)
 	old, ok := t.attrs.get(o)
-	if ok && (old.Change > a.Change || old.Change == a.Change && a.Content == nil) {
+	if ok && (isNewer(old, a) || old.Change == a.Change && a.Content == nil) {
 		return
 	}
+	if ok && a.Content == nil && old.Version == a.Version {
+		a = proto.Clone(a).(*pb.Attr)
+		a.Content = old.Content
+	}
 	t.attrs.put(o, a)
+}
+
+// isNewer reports whether an object was changed after it was as b says. What a side log
+// has is newer than what its active has, until that has merged it.
+func isNewer(a, b *pb.Attr) bool {
+	const side = uint64(tree.FirstOfSide)
+	if a.Change >= side && b.Change < side {
+		return a.Version >= side && b.SideVersion < a.Version
+	}
+	return a.Change > b.Change
 }
 
 // NoteEntry keeps what a name means.

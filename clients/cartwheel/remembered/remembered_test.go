@@ -6,11 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"cartwheel.dev/clients/names"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/tree"
 )
 
 const limit = 200 * time.Millisecond
@@ -124,5 +127,38 @@ func TestTable_IsBounded(t *testing.T) {
 	}
 	if _, ok := x.Entry(5*maxKept-1, "n"); !ok {
 		t.Error("the last name was forgotten")
+	}
+}
+
+// TestNoteAttr_KeepsTheNewest has a side log and the active show a file, which number
+// changes from different places on.
+func TestNoteAttr_KeepsTheNewest(t *testing.T) {
+	const side = uint64(tree.FirstOfSide)
+	content := &pb.Content{Size: 3}
+	for _, x := range []struct {
+		what      string
+		old, next *pb.Attr
+		want      bool
+	}{
+		{"a newer one of the active", &pb.Attr{Version: 2, Change: 2}, &pb.Attr{Version: 3, Change: 3}, true},
+		{"an older copy", &pb.Attr{Version: 3, Change: 3}, &pb.Attr{Version: 2, Change: 2}, false},
+		{"a side log's", &pb.Attr{Version: 3, Change: 3}, &pb.Attr{Version: side + 1, Change: side + 1}, true},
+		{"the active's, that lacks it", &pb.Attr{Version: side + 1, Change: side + 1}, &pb.Attr{Version: 4, Change: 4}, false},
+		{"the active's, with it", &pb.Attr{Version: side + 1, Change: side + 1}, &pb.Attr{Version: 5, Change: 5, SideVersion: side + 1}, true},
+		{"the active's, where a side log had other attributes alone", &pb.Attr{Version: 3, Change: side + 1}, &pb.Attr{Version: 3, Change: 5}, true},
+		{"the same without content", &pb.Attr{Version: 3, Change: 3, Content: content}, &pb.Attr{Version: 3, Change: 3}, false},
+	} {
+		table := New(func() time.Duration { return 0 })
+		table.NoteAttr(x.old)
+		table.NoteAttr(x.next)
+		if got, _ := table.Attr(0); proto.Equal(got, x.next) != x.want {
+			t.Errorf("%s: kept is %v", x.what, got)
+		}
+	}
+	table := New(func() time.Duration { return 0 })
+	table.NoteAttr(&pb.Attr{Version: 3, Change: 3, Content: content})
+	table.NoteAttr(&pb.Attr{Version: 3, Change: 4, Mode: 0o600})
+	if got, _ := table.Attr(0); got.Content != content || got.Mode != 0o600 {
+		t.Errorf("with other attributes and the same content: %v", got)
 	}
 }
