@@ -59,7 +59,7 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 		}
 	}
 	t.change(n)
-	n.Version = uint64(t.c.Serial)
+	t.rewrote(n.Inode)
 	if !op.KeepTimes {
 		n.Mtime = t.now
 		if op.MtimeNs != 0 {
@@ -71,6 +71,18 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 	}
 	t.result.Attr = n.Attr()
 	return t.addContent(n.Inode, t.result.Attr)
+}
+
+// rewrote gives a file's content the operation's serial as its version. Of a side log's it
+// notes which version of the active's it began from.
+func (t *txn) rewrote(n *Inode) {
+	switch was := ids.Serial(n.Version); {
+	case t.c.Serial < FirstOfSide:
+		n.Began = 0
+	case was < FirstOfSide:
+		n.Began = uint64(was)
+	}
+	n.Version = uint64(t.c.Serial)
 }
 
 // truncate sets a file's size; the caller has checked the right to.
@@ -90,7 +102,8 @@ func (t *txn) truncate(n *loaded, size uint64) error {
 		}
 	}
 	t.change(n)
-	n.Mtime, n.Version = t.now, uint64(t.c.Serial)
+	n.Mtime = t.now
+	t.rewrote(n.Inode)
 	return nil
 }
 

@@ -16,6 +16,8 @@ type layer struct {
 	// keys, which is what scans ask for; the others have not been scanned for yet.
 	near    map[[9]byte][]int
 	grouped int
+	// past tells of a mutation that the base has left behind; nil: of none.
+	past func(l *layer, m *Mutation) bool
 }
 
 func newLayer(base View, operations int) *layer {
@@ -39,7 +41,7 @@ func (l *layer) add(mutations []Mutation) {
 
 // Get implements View.
 func (l *layer) Get(key []byte) ([]byte, bool, error) {
-	if at, ok := l.at[string(key)]; ok {
+	if at, ok := l.at[string(key)]; ok && !l.isPast(at) {
 		value := l.list[at].Value
 		return value, value != nil, nil
 	}
@@ -82,7 +84,7 @@ func (l *layer) between(from, to []byte) []int {
 	l.group()
 	var out []int
 	take := func(at int) {
-		if key := l.list[at].Key; bytes.Compare(key, from) >= 0 && (to == nil || bytes.Compare(key, to) < 0) {
+		if key := l.list[at].Key; bytes.Compare(key, from) >= 0 && (to == nil || bytes.Compare(key, to) < 0) && !l.isPast(at) {
 			out = append(out, at)
 		}
 	}
@@ -98,6 +100,8 @@ func (l *layer) between(from, to []byte) []int {
 	slices.SortFunc(out, func(a, b int) int { return bytes.Compare(l.list[a].Key, l.list[b].Key) })
 	return out
 }
+
+func (l *layer) isPast(at int) bool { return l.past != nil && l.past(l, &l.list[at]) }
 
 func (l *layer) group() {
 	if l.near == nil {

@@ -118,7 +118,7 @@ func (g *merging) run() error {
 	}
 	gone := false
 	if x == nil && g.m.Fresh {
-		if gone, err = g.isUsedUp(o); err != nil {
+		if gone, err = isUsedUp(g.layer, o); err != nil {
 			return err
 		}
 	}
@@ -135,9 +135,9 @@ func (g *merging) run() error {
 	return g.made()
 }
 
-// isUsedUp reports whether an object was here, and is gone.
-func (g *merging) isUsedUp(o ids.Object) (bool, error) {
-	bits, err := numbers{&txn{view: g.layer}}.usedBits(usedKey(o))
+// isUsedUp reports whether an object was in a state, and is gone.
+func isUsedUp(v View, o ids.Object) (bool, error) {
+	bits, err := numbers{&txn{view: v}}.usedBits(usedKey(o))
 	at := o.Number() % usedBlock
 	return bits != nil && bits[at/8]&(1<<(at%8)) != 0, err
 }

@@ -58,6 +58,9 @@ type Inode struct {
 	// SideVersion is the newest version that a side log's content had when it was merged
 	// with the file's; 0: none was.
 	SideVersion uint64
+	// Began is the version of the active's that a side log's content began from; 0 where
+	// Version is not a side log's.
+	Began uint64
 	// Sealed files are write-once ones whose content never changes again.
 	Sealed bool
 	Cues   *pb.Cues
@@ -90,6 +93,7 @@ const (
 	hasParent
 	isSealed
 	hasSideVersion
+	hasBegan
 )
 
 func (n *Inode) flags() uint64 {
@@ -111,6 +115,7 @@ func (n *Inode) flags() uint64 {
 	set(n.Parent != 0, hasParent)
 	set(n.Sealed, isSealed)
 	set(n.SideVersion != 0, hasSideVersion)
+	set(n.Began != 0, hasBegan)
 	return f
 }
 
@@ -149,6 +154,9 @@ func AppendInode(dst []byte, n *Inode) []byte {
 	}
 	if f&hasSideVersion != 0 {
 		dst = binary.AppendUvarint(dst, n.SideVersion)
+	}
+	if f&hasBegan != 0 {
+		dst = binary.AppendUvarint(dst, n.Began)
 	}
 	return dst
 }
@@ -189,6 +197,9 @@ func DecodeInode(o ids.Object, data []byte) (*Inode, error) {
 	}
 	if f&hasSideVersion != 0 {
 		n.SideVersion = r.uvarint()
+	}
+	if f&hasBegan != 0 {
+		n.Began = r.uvarint()
 	}
 	if !r.done() {
 		return nil, fault.E(fault.Corrupt, op, o.String(), "the record is malformed")

@@ -81,10 +81,14 @@ func goesOnWith(v View, op *pb.Operation) (ids.Object, error) {
 }
 
 // hasVersion reports whether a file at a side has the active's version base, or, where
-// the caller knows a side log's, that one: as the side has it, or merged.
+// the caller knows a side log's, that one: as the side has it, or merged. What a side log
+// has of a file has the version that it began from, and none that came later.
 func (n *Inode) hasVersion(base, side uint64) bool {
-	if side == 0 {
-		return n.Version >= base
+	switch {
+	case side != 0:
+		return n.Version == side || n.SideVersion >= side
+	case ids.Serial(n.Version) >= FirstOfSide:
+		return n.Began >= base
 	}
-	return n.Version == side || n.SideVersion >= side
+	return n.Version >= base
 }

@@ -93,3 +93,63 @@ func TestCommit_NobodyButAMergeTellsOfSides(t *testing.T) {
 		t.Errorf("got %v", r)
 	}
 }
+
+// TestShown_LetsTheActiveGoOn keeps a copy of a side log that nobody told of the merge,
+// while the active goes on with what was merged.
+func TestShown_LetsTheActiveGoOn(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/f", TypeRegular|0o644)
+	f := uint64(d.id("/f"))
+	p := partedFrom(d)
+	if r := p.atSide(commitOp(f, 0, 5), []byte("begun")); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	side := p.atSide(&pb.Operation{Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(rootID), Name: []byte("made"), Mode: TypeRegular | 0o644}}}, nil).Attr
+	if r := p.atSide(commitOp(side.Object, 0, 1), []byte("m")); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	told := p.side
+	copied := NewSide(1, told.base, told.Changes())
+	shows := func(name, want string) {
+		t.Helper()
+		v := Shown(copied, d.places[1].over)
+		e, err := Lookup(v, rootID, []byte(name))
+		if want == "" {
+			if !fault.Is(err, fault.NotFound) {
+				t.Errorf("%s is there: %v, %v", name, e, err)
+			}
+			return
+		}
+		a, err := GetAttr(v, e.Object, true, false)
+		if err != nil || string(a.GetContent().GetInline()) != want {
+			t.Errorf("%s has %q, %v, want %q", name, a.GetContent().GetInline(), err, want)
+		}
+	}
+	shows("f", "begun")
+	shows("made", "m")
+	p.merge()
+	if r := p.atActive(commitOp(f, 5, 5), []byte(" rest")); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	now := d.attr("/f").Version
+	p.atActive(d.rename("/f", "/g"), nil)
+	p.atActive(d.unlink("/made", false), nil)
+	shows("g", "begun rest")
+	shows("f", "")
+	shows("made", "")
+	p.side = copied
+	late := commitOp(f, 10, 1)
+	late.Base = now
+	if got := fault.Kind(p.atSide(late, []byte("!")).Kind); got != fault.Again {
+		t.Errorf("behind what the active did since: got %v, want Again", got)
+	}
+	p.side = told
+	if r := p.atSide(commitOp(f, 0, 1), []byte("B")); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	copied = NewSide(1, told.base, told.Changes())
+	v := Shown(copied, d.places[1].over)
+	if a, err := GetAttr(v, d.id("/g"), true, false); err != nil || !IsOfSide(a) {
+		t.Errorf("what is not merged yet does not show: %v, %v", a, err)
+	}
+}

@@ -249,8 +249,9 @@ func (s *Side) mergedRecord(o ids.Object, m *pb.Merge, r *pb.Result) (*SideChang
 	was := *is
 	is.SideVersion = max(is.SideVersion, r.GetAttr().GetSideVersion())
 	was.Mode, was.UID, was.GID, was.Version, was.SideVersion = m.Attr.Mode, m.Attr.Uid, m.Attr.Gid, r.GetAttr().GetVersion(), is.SideVersion
-	if is.Version == m.Attr.Version { // nothing was written since
-		is.Version = was.Version
+	was.Began = 0
+	if is.Began = was.Version; is.Version == m.Attr.Version { // nothing was written since
+		is.Version, is.Began = was.Version, 0
 	}
 	return &SideChange{Key: key, Value: AppendInode(nil, is), Before: AppendInode(nil, &was)}, nil
 }

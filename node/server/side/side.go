@@ -291,11 +291,16 @@ func (l *Log) View(id ids.Slice) tree.View {
 // view reads side logs while they may change.
 type view struct{ under }
 
+// now is what readers are shown now.
 func (v view) now() tree.View {
-	if v.s.own != nil {
-		return v.s.own
+	out := v.l.o.Committed(v.id)
+	for _, c := range v.s.copies {
+		out = tree.Shown(c.Side, out)
 	}
-	return v.under
+	if v.s.own != nil {
+		out = tree.Shown(v.s.own, out)
+	}
+	return out
 }
 
 // Get implements tree.View.
