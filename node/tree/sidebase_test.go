@@ -152,4 +152,12 @@ func TestShown_LetsTheActiveGoOn(t *testing.T) {
 	if a, err := GetAttr(v, d.id("/g"), true, false); err != nil || !IsOfSide(a) {
 		t.Errorf("what is not merged yet does not show: %v, %v", a, err)
 	}
+	p = partedFrom(d)
+	mode := uint32(0o600)
+	if r := p.atSide(&pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: &pb.SetAttr{Object: f, Mode: &mode}}}, nil); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	if a, err := GetAttr(Shown(p.side, d.places[1].over), d.id("/g"), false, false); err != nil || a.Mode&0o777 != mode {
+		t.Errorf("another mode does not show: %v, %v", a, err)
+	}
 }
