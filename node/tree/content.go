@@ -23,7 +23,7 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 		return err
 	}
 	if op.SideVersion != 0 {
-		return t.mergedSide(n, op.SideVersion)
+		return noteMerged(t, n, op.SideVersion)
 	}
 	if op.Seal && len(op.Extents) == 0 && op.Size == nil && op.Extend == nil {
 		return t.seal(n)
@@ -59,7 +59,7 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 		}
 	}
 	t.change(n)
-	t.rewrote(n.Inode)
+	n.rewrote(t.c.Serial)
 	if !op.KeepTimes {
 		n.Mtime = t.now
 		if op.MtimeNs != 0 {
@@ -71,18 +71,6 @@ func (t *txn) commit(op *pb.Commit, body []byte) error {
 	}
 	t.result.Attr = n.Attr()
 	return t.addContent(n.Inode, t.result.Attr)
-}
-
-// rewrote gives a file's content the operation's serial as its version. Of a side log's it
-// notes which version of the active's it began from.
-func (t *txn) rewrote(n *Inode) {
-	switch was := ids.Serial(n.Version); {
-	case t.c.Serial < FirstOfSide:
-		n.Began = 0
-	case was < FirstOfSide:
-		n.Began = uint64(was)
-	}
-	n.Version = uint64(t.c.Serial)
 }
 
 // truncate sets a file's size; the caller has checked the right to.
@@ -103,7 +91,7 @@ func (t *txn) truncate(n *loaded, size uint64) error {
 	}
 	t.change(n)
 	n.Mtime = t.now
-	t.rewrote(n.Inode)
+	n.rewrote(t.c.Serial)
 	return nil
 }
 

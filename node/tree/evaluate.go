@@ -33,8 +33,8 @@ func (t *txn) run(op *pb.Operation, body []byte) Outcome {
 	if !t.wide {
 		t.state, err = ReadState(t.view)
 	}
-	if err == nil {
-		err = t.hasSide(op)
+	if err == nil && !t.c.Side {
+		err = hasSide(t.view, op)
 	}
 	if err == nil {
 		err = t.dispatch(op, body)

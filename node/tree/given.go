@@ -132,7 +132,7 @@ func (t *txn) first(n *loaded, op *pb.Commit, body []byte, replace bool) error {
 		t.change(n)
 		n.Mtime = t.now
 	}
-	t.rewrote(n.Inode)
+	n.rewrote(t.c.Serial)
 	if op.MtimeNs != 0 {
 		n.Mtime = op.MtimeNs
 		n.Ctime = max(n.Ctime, n.Mtime)

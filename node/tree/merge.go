@@ -173,7 +173,7 @@ func (g *merging) made() error {
 // wrote that goes on from here.
 func (g *merging) remember() error {
 	x, err := readInode(g.layer, ids.Object(g.m.Object))
-	if err != nil || x == nil || !x.IsRegular() || x.SideVersion >= g.m.SideVersion {
+	if err != nil || x == nil || !x.IsRegular() || x.Side.Merged >= g.m.SideVersion {
 		return err
 	}
 	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: g.m.Object, SideVersion: g.m.SideVersion}}}, nil)

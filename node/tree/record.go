@@ -55,15 +55,20 @@ type Inode struct {
 	ACL        []byte // system.posix_acl_access
 	DefaultACL []byte // system.posix_acl_default
 	Target     []byte // of a symbolic link
-	// SideVersion is the newest version that a side log's content had when it was merged
-	// with the file's; 0: none was.
-	SideVersion uint64
-	// Began is the version of the active's that a side log's content began from; 0 where
-	// Version is not a side log's.
-	Began uint64
+	Side       SideVersions
 	// Sealed files are write-once ones whose content never changes again.
 	Sealed bool
 	Cues   *pb.Cues
+}
+
+// SideVersions are those by which content at the active and in side logs is compared.
+type SideVersions struct {
+	// Merged is the newest version that a side log's content had when it was merged
+	// with the file's; 0: none was.
+	Merged uint64
+	// Began is the version of the active's that a side log's content began from; 0 where
+	// the content is not a side log's.
+	Began uint64
 }
 
 // IsDir reports whether the object is a directory.
@@ -114,8 +119,8 @@ func (n *Inode) flags() uint64 {
 	set(n.Cues != nil, hasCues)
 	set(n.Parent != 0, hasParent)
 	set(n.Sealed, isSealed)
-	set(n.SideVersion != 0, hasSideVersion)
-	set(n.Began != 0, hasBegan)
+	set(n.Side.Merged != 0, hasSideVersion)
+	set(n.Side.Began != 0, hasBegan)
 	return f
 }
 
@@ -153,10 +158,10 @@ func AppendInode(dst []byte, n *Inode) []byte {
 		dst = appendCues(dst, n.Cues)
 	}
 	if f&hasSideVersion != 0 {
-		dst = binary.AppendUvarint(dst, n.SideVersion)
+		dst = binary.AppendUvarint(dst, n.Side.Merged)
 	}
 	if f&hasBegan != 0 {
-		dst = binary.AppendUvarint(dst, n.Began)
+		dst = binary.AppendUvarint(dst, n.Side.Began)
 	}
 	return dst
 }
@@ -196,10 +201,10 @@ func DecodeInode(o ids.Object, data []byte) (*Inode, error) {
 		n.Cues = r.cues()
 	}
 	if f&hasSideVersion != 0 {
-		n.SideVersion = r.uvarint()
+		n.Side.Merged = r.uvarint()
 	}
 	if f&hasBegan != 0 {
-		n.Began = r.uvarint()
+		n.Side.Began = r.uvarint()
 	}
 	if !r.done() {
 		return nil, fault.E(fault.Corrupt, op, o.String(), "the record is malformed")

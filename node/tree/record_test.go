@@ -22,7 +22,7 @@ func drawInode(t *rapid.T) *Inode {
 		Object: 9, Mode: rapid.Uint32().Draw(t, "mode"), UID: rapid.Uint32().Draw(t, "uid"), GID: rapid.Uint32().Draw(t, "gid"),
 		Nlink: rapid.Uint32().Draw(t, "nlink"), Atime: rapid.Int64().Draw(t, "atime"), Mtime: rapid.Int64().Draw(t, "mtime"),
 		Ctime: rapid.Int64().Draw(t, "ctime"), Btime: rapid.Int64().Draw(t, "btime"), Version: rapid.Uint64().Draw(t, "version"),
-		Change: rapid.Uint64().Draw(t, "change"), Beside: some("beside"), Sealed: some("sealed"), SideVersion: rapid.Uint64().Draw(t, "side version"), Began: rapid.Uint64().Draw(t, "began"),
+		Change: rapid.Uint64().Draw(t, "change"), Beside: some("beside"), Sealed: some("sealed"), Side: SideVersions{rapid.Uint64().Draw(t, "side version"), rapid.Uint64().Draw(t, "began")},
 		Target: drawBytes(t, 20, "target"), ACL: drawBytes(t, 20, "acl"), DefaultACL: drawBytes(t, 20, "default"),
 	}
 	if some("more") {
@@ -46,7 +46,7 @@ func TestRecord_ReadsBackWhatWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again := AppendInode(nil, got); !bytes.Equal(again, data) || got.Mtime != n.Mtime || got.Sealed != n.Sealed || got.SideVersion != n.SideVersion || got.Began != n.Began || got.Parent != n.Parent || got.Root != n.Root || !bytes.Equal(got.ACL, n.ACL) {
+		if again := AppendInode(nil, got); !bytes.Equal(again, data) || got.Mtime != n.Mtime || got.Sealed != n.Sealed || got.Side.Merged != n.Side.Merged || got.Side.Began != n.Side.Began || got.Parent != n.Parent || got.Root != n.Root || !bytes.Equal(got.ACL, n.ACL) {
 			t.Fatalf("got %+v, want %+v", got, n)
 		}
 		if _, err := DecodeInode(n.Object, data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")]); !fault.Is(err, fault.Corrupt) {

@@ -135,25 +135,6 @@ func (s *Side) prepare(op *pb.Operation, random func() uint64) error {
 	return nil
 }
 
-// FirstOfSide is below the serials that operations at a side have. No active gives such
-// ones.
-const FirstOfSide ids.Serial = 1 << 62
-
-// IsOfSide reports whether attributes are those of an object as a side has it, and its
-// active has not.
-func IsOfSide(a *pb.Attr) bool {
-	if a.GetMode()&TypeMask == TypeRegular { // its content counts
-		return ids.Serial(a.Version) >= FirstOfSide
-	}
-	return ids.Serial(a.GetChange()) >= FirstOfSide
-}
-
-// SideObject is an object number that a side chooses, of random: one that no active
-// gives.
-func SideObject(slice ids.Slice, random uint64) ids.Object {
-	return ids.NewObject(slice, sideNumbers+random%(1<<ids.NumberBits-sideNumbers))
-}
-
 // Apply makes changes so. It keeps their memory.
 func (s *Side) Apply(changes []SideChange) {
 	mutations := make([]Mutation, len(changes))

@@ -247,11 +247,11 @@ func (s *Side) mergedRecord(o ids.Object, m *pb.Merge, r *pb.Result) (*SideChang
 		return out, nil
 	}
 	was := *is
-	is.SideVersion = max(is.SideVersion, r.GetAttr().GetSideVersion())
-	was.Mode, was.UID, was.GID, was.Version, was.SideVersion = m.Attr.Mode, m.Attr.Uid, m.Attr.Gid, r.GetAttr().GetVersion(), is.SideVersion
-	was.Began = 0
-	if is.Began = was.Version; is.Version == m.Attr.Version { // nothing was written since
-		is.Version, is.Began = was.Version, 0
+	is.Side.Merged = max(is.Side.Merged, r.GetAttr().GetSideVersion())
+	was.Mode, was.UID, was.GID, was.Version, was.Side.Merged = m.Attr.Mode, m.Attr.Uid, m.Attr.Gid, r.GetAttr().GetVersion(), is.Side.Merged
+	was.Side.Began = 0
+	if is.Side.Began = was.Version; is.Version == m.Attr.Version { // nothing was written since
+		is.Version, is.Side.Began = was.Version, 0
 	}
 	return &SideChange{Key: key, Value: AppendInode(nil, is), Before: AppendInode(nil, &was)}, nil
 }

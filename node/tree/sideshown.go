@@ -44,7 +44,7 @@ func (l *layer) hasMerged(o ids.Object) bool {
 		return false
 	}
 	if base != nil {
-		return base.SideVersion >= is.Version
+		return base.Side.Merged >= is.Version
 	}
 	gone, err := isUsedUp(l.base, o)
 	return err == nil && gone
