@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/clients/cartwheel/listing"
 	"cartwheel.dev/clients/cartwheel/locks"
 	"cartwheel.dev/clients/cartwheel/opens"
+	"cartwheel.dev/clients/cartwheel/owed"
 	"cartwheel.dev/clients/cartwheel/prefetch"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/cartwheel/remembered"
@@ -82,6 +83,9 @@ func (c *Client) assembleCalls(kept *receipts.Table) {
 		Tickets: c.tickets, Receipts: kept, Remembered: c.remembered, Deferred: c.deferred, HLC: c.hlc, Wall: o.Wall, Remotely: c.limits.Remotely,
 		AdvancePages: c.nodes.AdvancePages, Doubt: doubt,
 	})
+	c.handles.owed = owed.New()
+	c.handles.keeper = owed.NewKeeper(owed.Options{Table: c.handles.owed, Calls: c.calls, Names: c.names, Who: c.cluster.Who, IsWritten: c.handles.isWritten,
+		Background: c.life.background, Wall: o.Wall})
 }
 
 // assembleNames makes what reads, makes and answers names and attributes.
@@ -95,7 +99,7 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 		Calls: c.calls, Names: c.names, Remembered: c.remembered, Tickets: c.tickets, Deferred: c.deferred, Clock: o.Clock, IsFar: c.far, List: c.lists.Prefetch,
 		Background: c.life.background,
 	})
-	c.replies = replies.New(replies.Options{Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Clock: o.Clock, Engine: engine})
+	c.replies = replies.New(replies.Options{Names: c.names, Owed: c.handles.owed, Nodes: c.nodes, Kernel: c.kernel, Clock: o.Clock, Engine: engine})
 	c.holds = holds.New(holds.Options{
 		Context: c.life.ctx, OpTimeout: o.OpTimeout, Clock: o.Clock, Client: c.cluster.Client, Calls: c.calls, Names: c.names, Nodes: c.nodes,
 		Engine:     func() holds.Engine { return c.engine },
@@ -125,7 +129,7 @@ func (c *Client) assembleFiles() {
 		Files: locked{c}, Spawn: c.life.spawn, Remotely: c.limits.Remotely, NoteRange: c.nodes.NoteRangeLock, IsDirty: c.isDirty,
 	})
 	committer := commits.New(commits.Options{
-		Calls: c.calls, Names: c.names, Deferred: c.deferred, ShowOwned: c.tickets.ShowOwned, MayCommit: c.locks.MayCommit,
+		Calls: c.calls, Names: c.names, Deferred: c.deferred, Owed: c.handles.owed, ShowOwned: c.tickets.ShowOwned, MayCommit: c.locks.MayCommit,
 		Doubt:     func(list ...ids.Object) { c.revocation.Doubt(list...) },
 		DropPages: func(o ids.Object) { c.kernel.Invalidate(inodes.Plain(o), 0, 0) },
 	})

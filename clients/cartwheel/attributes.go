@@ -70,7 +70,8 @@ var staleNode = fault.E(fault.Stale, "cartwheel", "", "the node is not known")
 
 // SetAttr implements mount.Attributes. What is dirty is committed first, so
 // that a time that is set stands, and a size is cut from what was written. The
-// active of a new file hears of all that at once.
+// active of a new file hears of all that at once. Of a change that changes nothing
+// of a file that is written here, it hears with the next commit.
 func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, change mount.SetAttr) (mount.AttrReply, error) {
 	o, cues, ok := c.nodes.Find(id)
 	if !ok {
@@ -89,6 +90,9 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 		if a, ok := c.alone.Change(f, set, who, dirty.MtimeNs); ok {
 			return c.replies.Attr(a), nil
 		}
+	}
+	if a, ok := c.handles.keeper.Owe(o, set, who); ok {
+		return c.replies.Attr(a), nil
 	}
 	if err := c.opens.Flush(ctx, o); err != nil {
 		return mount.AttrReply{}, err
@@ -142,10 +146,12 @@ func setAttr(o ids.Object, change *mount.SetAttr) *pb.SetAttr {
 }
 
 func (c *Client) setAttr(ctx context.Context, p *pb.Principal, o ids.Object, set *pb.SetAttr, cues cue.Set) (mount.AttrReply, error) {
+	debt, _ := c.handles.owed.Of(o)
 	a, err := c.calls.Change(ctx, o, calls.Operation{Principal: p, Level: cues.Only(cue.Chmod).Sync(), Op: &pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}})
 	if err != nil {
 		return mount.AttrReply{}, err
 	}
+	c.handles.owed.Paid(o, debt)
 	if set.Size != nil {
 		c.engine.SetVersion(a)
 	}

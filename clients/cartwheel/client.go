@@ -18,6 +18,7 @@
 //	listing      reads directories page by page
 //	opens        does what an open needs before it is answered
 //	commits      makes written ranges part of files
+//	owed         keeps the files whose ctime their next commit moves
 //	recovery     has the cache folder, and commits what a crash left in its journal
 //	transfer     carries the bytes of files
 //	prefetch     asks for what may be needed next

@@ -210,6 +210,9 @@ func (c *Client) flushed(ctx context.Context, h *handle, flush func(context.Cont
 	if refused := c.deferred.Refusal(h.object); err == nil {
 		err = refused
 	}
+	if moved := c.handles.keeper.Settle(out, h.object, h.writer); err == nil {
+		err = moved
+	}
 	return err
 }
 
@@ -224,10 +227,12 @@ func (c *Client) Release(_ mount.Inode, id mount.Handle, _ mount.LockOwner, unlo
 		h.sealed(c)
 	}
 	if l, isLast := c.holds.EndOpen(h.object, h.flags); isLast {
+		c.handles.owed.Drop(h.object)
 		h.content.Forsake()
 		c.holds.Release(l)
 		return
 	}
+	c.handles.keeper.SettleLater(h.object, h.writer)
 	h.content.Close()
 }
 

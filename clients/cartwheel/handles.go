@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/listing"
+	"cartwheel.dev/clients/cartwheel/owed"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
@@ -31,6 +32,9 @@ type handle struct {
 
 // handles is the table of what is open.
 type handles struct {
+	owed   *owed.Table // of files that are written
+	keeper *owed.Keeper
+
 	mu   sync.RWMutex // guards below
 	byID map[mount.Handle]*handle
 	last mount.Handle

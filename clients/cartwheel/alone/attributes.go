@@ -89,6 +89,24 @@ func owns(a *pb.Attr, set *pb.SetAttr, p *pb.Principal) bool {
 	return p.Uid == 0 || keeps
 }
 
+// ChangesNothing reports whether a request sets the owner or the mode of a regular
+// file to what they are and nothing else, by a user who surely may. us is what the
+// nodes take this client for; nil: not known yet.
+func ChangesNothing(a *pb.Attr, set *pb.SetAttr, us *pb.HelloResponse, who mount.Caller) bool {
+	if us == nil || a.Mode&mount.TypeMask != mount.TypeRegular || set.Mode == nil && set.Uid == nil && set.Gid == nil {
+		return false
+	}
+	if set.Size != nil || set.CtimeNs != nil || set.AtimeNow || set.AtimeNs != nil || set.MtimeNow || set.MtimeNs != nil {
+		return false
+	}
+	p := calls.Principal(who)
+	if !us.Trusted {
+		p.Uid = us.Uid
+	}
+	same := func(to *uint32, is uint32) bool { return to == nil || *to == is }
+	return same(set.Mode, a.Mode&^mount.TypeMask) && same(set.Uid, a.Uid) && same(set.Gid, a.Gid) && owns(a, set, p)
+}
+
 // Apply changes attributes as the active will, at a time in Unix nanoseconds.
 func Apply(a *pb.Attr, set *pb.SetAttr, now int64) {
 	if set.Uid != nil {

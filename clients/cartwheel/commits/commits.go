@@ -9,6 +9,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
+	"cartwheel.dev/clients/cartwheel/owed"
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/names"
@@ -37,6 +38,8 @@ type Options struct {
 	// MayCommit waits until it is known whether the locks on an object are held,
 	// and fails where bytes that were written under one are not to be committed.
 	MayCommit func(context.Context, ids.Object) error
+	// Owed has the files whose ctime a commit moves for a change before it.
+	Owed *owed.Table
 	// Doubt forgets objects whose state is not known.
 	Doubt func(...ids.Object)
 	// DropPages has the kernel drop what it knows of a file.
@@ -71,6 +74,7 @@ func (c *Committer) Commit(ctx context.Context, commit content.Commit) (*pb.Resu
 		return nil, err
 	}
 	before, _, known := c.opt.Names.Attr(o)
+	debt, _ := c.opt.Owed.Of(o)
 	mark := c.opt.Names.MarkChange(o)
 	resp, by, err := c.operate(ctx, w, calls.Operation{Slice: o.Slice(), Principal: w.Principal, Body: commit.Body, Level: w.Level,
 		Op: &pb.Operation{TimeNs: commit.Splice.MtimeNs, Op: &pb.Operation_Commit{Commit: commit.Splice}}})
@@ -82,6 +86,7 @@ func (c *Committer) Commit(ctx context.Context, commit content.Commit) (*pb.Resu
 		}
 		return nil, err
 	}
+	c.opt.Owed.Paid(o, debt)
 	if a := resp.Result.Attr; a != nil {
 		c.opt.Calls.Learn(&mark, by, resp, a)
 		if commit.Splice.Append && (!known || before.Size != resp.Result.Offset) {

@@ -10,6 +10,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/calls"
 	"cartwheel.dev/clients/cartwheel/deferred"
+	"cartwheel.dev/clients/cartwheel/owed"
 	"cartwheel.dev/clients/cartwheel/receipts"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
@@ -64,7 +65,7 @@ func newFixture(t *testing.T) *fixture {
 		Told: func(ids.Object, uint64, uint64) {}, AdvancePages: func(ids.Object, uint64, uint64) {}, Doubt: func(...ids.Object) {}, Send: f.Operate,
 	})
 	f.Committer = New(Options{
-		Calls: f, Names: cache, Deferred: publisher, ShowOwned: func(*pb.Commit) error { return f.owned },
+		Calls: f, Owed: owed.New(), Names: cache, Deferred: publisher, ShowOwned: func(*pb.Commit) error { return f.owned },
 		MayCommit: func(context.Context, ids.Object) error { return f.locks },
 		Doubt:     func(list ...ids.Object) { f.doubted = append(f.doubted, list...) },
 		DropPages: func(o ids.Object) { f.dropped = append(f.dropped, o) },

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/owed"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -28,6 +29,7 @@ type Options struct {
 	Names  *names.Cache
 	Nodes  *inodes.Table
 	Kernel *inodes.Kernel
+	Owed   *owed.Table
 	Clock  boottime.Func
 	// Engine returns the content engine, once there are files.
 	Engine func() *content.Engine
@@ -44,7 +46,7 @@ type Builder struct {
 func New(o Options) *Builder { return &Builder{opt: o} }
 
 // Stat turns attributes into what stat shows, with what is written and not yet
-// committed. Those of dirty files change by themselves, so that the kernel may not
+// committed, and with a ctime that its active has not moved yet. Those of dirty files change by themselves, so that the kernel may not
 // keep them.
 func (b *Builder) Stat(a *pb.Attr) (out mount.Attr, dirty bool) {
 	out = mount.Attr{
@@ -59,6 +61,9 @@ func (b *Builder) Stat(a *pb.Attr) (out mount.Attr, dirty bool) {
 		over := pb.Attr{Object: a.Object, Size: a.Size, Version: a.Version, MtimeNs: a.MtimeNs, CtimeNs: a.CtimeNs}
 		if dirty = b.opt.Engine().Overlay(&over); dirty {
 			out.Size, out.Mtime, out.Ctime = over.Size, over.MtimeNs, over.CtimeNs
+		}
+		if debt, ok := b.opt.Owed.Of(ids.Object(a.Object)); ok {
+			out.Ctime, dirty = max(out.Ctime, debt.At), true
 		}
 	}
 	return out, dirty

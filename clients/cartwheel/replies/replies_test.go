@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/clients/cartwheel/inodes"
+	"cartwheel.dev/clients/cartwheel/owed"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/names"
@@ -68,7 +69,7 @@ func newBuilder(t *testing.T, own bool) (*Builder, *inodes.Table, *kernel) {
 			t.Error(err)
 		}
 	})
-	return New(Options{Names: cache, Nodes: table, Kernel: k, Clock: func() time.Duration { return time.Hour }, Engine: func() *content.Engine { return engine }}), table, told
+	return New(Options{Owed: owed.New(), Names: cache, Nodes: table, Kernel: k, Clock: func() time.Duration { return time.Hour }, Engine: func() *content.Engine { return engine }}), table, told
 }
 
 func TestStat_CountsBlocks(t *testing.T) {
