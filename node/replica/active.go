@@ -8,7 +8,7 @@ import (
 func (g *group) advancePhase() {
 	if g.phase == phaseRecover && (!g.mustAdopt || g.adoptLongest()) {
 		g.phase = phaseSync
-		g.noopSerial = g.log.last + 1
+		g.noopSerial, g.leading.term = g.log.last+1, g.row.Epoch
 		e := &Entry{Slice: g.id, Serial: g.noopSerial, Epoch: g.row.Epoch, Time: g.log.time + 1}
 		for i := range g.members {
 			g.members[i].probeDue = true
@@ -34,6 +34,7 @@ func (l *leading) tickActive() {
 	l.markDirty()
 	for i := range l.members {
 		m := &l.members[i]
+		l.markLag(m)
 		if m.peer == nil || m.state == geoconfig.Failed || !m.confirmed || m.behind || l.phase == phaseRecover {
 			continue
 		}

@@ -30,7 +30,7 @@ func AppendMessage(b []byte, m *Message) []byte {
 	for _, e := range m.Entries {
 		b = AppendEntry(b, e)
 	}
-	return appendBytes(b, m.Leases)
+	return appendTrailer(b, m)
 }
 
 func appendKind(b []byte, m *Message) []byte {
@@ -134,9 +134,42 @@ func (r *reader) message(m *Message, row bool) {
 			m.Entries[i] = &block[i]
 		}
 	}
-	m.Leases = r.bytes(maxLeases)
+	r.trailer(m)
 	if m.Slice == 0 || (m.Row != nil && m.Row.ID != m.Slice) {
 		r.fail()
+	}
+}
+
+// appendTrailer appends the bytes that end a message: Leases, in an Ack Logged, and in
+// an Append Term. A reader that does not know the latter ignores them.
+func appendTrailer(b []byte, m *Message) []byte {
+	switch v := uint64(0); m.Kind {
+	case Ack, Append:
+		if v = uint64(m.Logged); m.Kind == Append {
+			v = uint64(m.Term)
+		}
+		if v > 0 {
+			return appendBytes(b, binary.AppendUvarint(nil, v))
+		}
+	}
+	return appendBytes(b, m.Leases)
+}
+
+func (r *reader) trailer(m *Message) {
+	m.Leases = r.bytes(maxLeases)
+	if m.Kind != Ack && m.Kind != Append || len(m.Leases) == 0 {
+		return
+	}
+	in := reader{b: m.Leases}
+	v := in.number()
+	m.Leases = nil
+	switch {
+	case in.bad || len(in.b) > 0:
+		r.fail()
+	case m.Kind == Ack:
+		m.Logged = ids.Serial(v)
+	default:
+		m.Term = ids.Epoch(v)
 	}
 }
 

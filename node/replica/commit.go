@@ -12,10 +12,10 @@ func (l *leading) advanceCommit() {
 	if (l.phase != phaseSync && l.phase != phaseLead) || l.leaseUntil() <= l.n.now {
 		return
 	}
-	all := l.heldSerial()
+	all := l.ownReach()
 	for i := range l.members {
 		if m := &l.members[i]; m.peer != nil && (l.isRequired(m) || l.inLastStep(m)) {
-			all = min(all, m.match)
+			all = min(all, l.reach(m))
 		}
 	}
 	l.onAllNormal = max(l.onAllNormal, all)
@@ -42,7 +42,7 @@ func (l *leading) advanceCommit() {
 // everything up to stable.
 func (l *leading) reachBelowAll(all ids.Serial) (c, stable ids.Serial) {
 	c, stable = all, all
-	n, have := l.normals(), l.heldSerial()
+	n, have := l.normals(), l.ownReach()
 	for s := max(all, l.commit) + 1; s <= have; s++ {
 		e := l.log.get(s)
 		if e == nil || e.Level == 0 || int(e.Level) >= n {

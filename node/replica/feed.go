@@ -97,6 +97,9 @@ func (l *leading) newAppend(m *member, prev ids.Serial) *Message {
 	a.Prev, a.PrevEpoch = prev, l.log.epochAt(prev)
 	a.Commit = l.stable
 	a.Serial, a.SerialEpoch = l.commonSerial, l.commonEpoch
+	if l.isCoherent() {
+		a.Term = l.term
+	}
 	if !m.confirmed {
 		a.Row = l.row
 	}
@@ -144,7 +147,9 @@ func (l *leading) onAck(from ids.Node, a *Message) {
 		m.arrived(a.Prev) // its transfer may yet begin anew
 		return
 	}
-	m.acknowledge(a.Serial, l.log.last, l.n.now)
+	m.acknowledge(max(a.Serial, a.Logged), l.log.last, l.n.now)
+	m.noteWhole(a, l.n.now)
+	l.markLag(m)
 	l.advanceCommit()
 }
 

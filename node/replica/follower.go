@@ -14,6 +14,7 @@ func (g *group) onAppend(from ids.Node, a *Message) {
 	}
 	g.leader = from
 	g.noteCommon(a)
+	g.following.term = max(g.following.term, a.Term)
 	if a.Flags&FlagProbe != 0 {
 		g.ackDue = true
 	}
@@ -82,17 +83,28 @@ func (f *following) acknowledge() {
 		f.sendMismatch(f.leader, 0)
 	}
 	s := min(f.heldSerial(), f.matched)
+	logged := s
+	if f.isCoherent() {
+		s, logged = min(f.wholeSerial(), f.matched), min(f.loggedSerial(), f.matched)
+	}
 	if f.incomplete {
 		s = min(f.durable, f.matched) // it counts for nothing yet, so chunks do not matter
+		logged = s
 	}
-	if !f.verified || f.diverged || (s <= f.ackedTo && !f.ackDue) {
+	if !f.verified || f.diverged || (s <= f.ackedTo && logged <= f.loggedTo && !f.ackDue) {
 		return
 	}
-	f.ackedTo = max(f.ackedTo, s)
+	f.ackedTo, f.loggedTo = max(f.ackedTo, s), max(f.loggedTo, logged)
 	f.ackDue = false
 	a := f.newMessage(f.leader, Ack)
 	a.Serial, a.SerialEpoch = s, ids.Epoch(f.resetCount)
 	f.describeLog(a)
+	if f.isCoherent() {
+		a.Logged = logged
+		if f.hasStrays() {
+			a.Flags |= FlagStrays
+		}
+	}
 	if f.incomplete {
 		a.Flags |= FlagIncomplete
 	}

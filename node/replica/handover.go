@@ -23,6 +23,9 @@ func (n *Node) HandOver(now Time, s ids.Slice, to ids.Node) fault.Kind {
 	if m == nil || m.peer == nil || m.state != geoconfig.Normal || !g.isReachable(m) || m.isLeaving() {
 		return fault.Invalid
 	}
+	if g.isCoherent() && (m.strays || m.match-m.whole > mostDrained) {
+		return fault.Again // its chunks come first, while this node goes on
+	}
 	g.attempts++
 	g.handover = &handover{to: to, number: ids.Serial(g.attempts), since: n.now}
 	g.markDirty()
@@ -53,7 +56,7 @@ func (l *leading) advanceHandover() {
 	}
 	switch {
 	case !y.revokeAsked:
-		if l.commit == l.log.last && m.match == l.log.last {
+		if l.commit == l.log.last && m.match == l.log.last && m.whole == m.match && !m.strays {
 			y.revokeAsked = true
 			l.publishRole()
 		}

@@ -92,13 +92,18 @@ func (c *common) noteHeld(e EntryID) {
 	c.unheld = slices.DeleteFunc(c.unheld, func(u EntryID) bool { return u == e })
 }
 
+// loggedSerial returns the serial up to which the entries are on this disk.
+func (c *common) loggedSerial() ids.Serial {
+	if c.n.c.Bugs.AckBeforeSync {
+		return c.log.last
+	}
+	return c.durable
+}
+
 // heldSerial returns the serial up to which the entries and their chunks are
 // on this disk.
 func (c *common) heldSerial() ids.Serial {
-	s := c.durable
-	if c.n.c.Bugs.AckBeforeSync {
-		s = c.log.last
-	}
+	s := c.loggedSerial()
 	if len(c.unheld) > 0 {
 		s = min(s, c.unheld[0].Serial-1)
 	}

@@ -8,7 +8,7 @@ func (l *leading) tickLastStep(m *member) {
 		*step = lastStep{notBefore: step.notBefore}
 		return
 	}
-	if step.mark > 0 && m.match >= step.mark {
+	if step.mark > 0 && m.whole >= step.mark {
 		step.lag, step.mark = now-step.markAt, 0
 	}
 	if step.mark == 0 {

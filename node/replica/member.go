@@ -42,6 +42,7 @@ func (m *member) hasOtherDisk() bool {
 func (m *member) beginTerm(now Time, last ids.Serial) {
 	m.leaseFrom, m.willingAt, m.tailHeard, m.behind, m.regain = 0, 0, false, false, 0
 	m.match, m.next, m.inFlight = 0, last+1, 0
+	m.lag = lag{markedAt: now}
 	m.lastStep = lastStep{}
 	m.stateSince, m.progressAt = now, now
 }

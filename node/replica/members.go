@@ -50,6 +50,9 @@ func (l *leading) isSilent(m *member) bool {
 	if now-max(m.leaseFrom, m.stateSince, l.graceFrom) > lease && !l.isReachable(m) {
 		return true
 	}
+	if l.isStuck(m) {
+		return true
+	}
 	waiting := m.behind || !m.confirmed || (m.next > m.match+1)
 	return waiting && now-max(m.progressAt, m.stateSince, l.graceFrom) > lease
 }
@@ -136,7 +139,7 @@ func (l *leading) takeBackMember(m *member) bool {
 // isEqual reports whether a junior holds everything acknowledged, so that the
 // active may send the swap that makes it normal.
 func (l *leading) isEqual(m *member) bool {
-	return l.isFollowing(m) && l.isSteady(m.peer) && m.match >= l.commit && m.match >= l.noopSerial
+	return l.isFollowing(m) && l.isSteady(m.peer) && l.hasAll(m) && m.match >= l.noopSerial
 }
 
 // hasReturned reports whether a failed member has answered more than one

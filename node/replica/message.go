@@ -72,6 +72,12 @@ type Message struct {
 	CommitEpoch ids.Epoch
 	Entries     []*Entry
 	Leases      []byte
+	// Logged, of an Ack in a slice with a time to coherence, is up to where the entries
+	// are on the sender's disk; Serial is up to where it has the chunks too. 0: Serial.
+	Logged ids.Serial
+	// Term, of an Append in such a slice, is the epoch in which the active became it;
+	// 0: not said.
+	Term ids.Epoch
 }
 
 // Flags of a message.
@@ -87,6 +93,8 @@ const (
 	FlagDiverged
 	// FlagLeaving: the sender is about to stop, and asks to be taken out.
 	FlagLeaving
+	// FlagStrays: the sender lacks chunks of entries that an earlier active ordered.
+	FlagStrays
 )
 
 // Control reports whether the message belongs on the connection that nothing

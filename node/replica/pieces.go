@@ -33,7 +33,7 @@ func (p *Pieces) Message(m *Message) {
 	for _, e := range m.Entries {
 		p.entry(e)
 	}
-	p.own = appendBytes(p.own, m.Leases)
+	p.own = appendTrailer(p.own, m)
 }
 
 // Record adds what AppendRecord appends.

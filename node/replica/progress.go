@@ -36,6 +36,7 @@ func (m *member) feedState() feedState {
 type progress struct {
 	// match is the highest serial that is on its disk and equal to this log.
 	match ids.Serial
+	lag
 	// next is the first serial that it was not sent.
 	next     ids.Serial
 	inFlight int // bytes that it was sent and has not acknowledged
@@ -62,6 +63,25 @@ type progress struct {
 	// regain is what an earlier life of it acknowledged and its present one
 	// lacks; 0: nothing.
 	regain ids.Serial
+}
+
+// lag is how far a member's chunks are behind its entries.
+//
+// Invariant: whole <= match; outside of slices with a time to coherence they are equal.
+type lag struct {
+	// whole is the highest serial up to which it has all chunks of this active's term.
+	whole ids.Serial
+	// strays: it lacks chunks of entries that were ordered before this term; since
+	// straysAt.
+	strays   bool
+	straysAt Time
+	// markSerial was the log's last serial at markedAt, when the member had all
+	// chunks up to the mark before. So no chunk that it lacks is older than the two
+	// marks' distance and the time since.
+	markSerial ids.Serial
+	markedAt   Time
+	// wholeAt is when whole rose last.
+	wholeAt Time
 }
 
 // lease is a member's promise not to take over.
@@ -110,14 +130,14 @@ func (p *progress) acknowledge(serial, last ids.Serial, now Time) {
 // acknowledged. The member counts as silent until it has regained that.
 func (p *progress) loseMatch(match ids.Serial) {
 	p.regain = max(p.regain, p.match)
-	p.match = match
+	p.match, p.whole = match, min(p.whole, match)
 }
 
 // isCurrent reports whether an acknowledgement was sent after the last transfer
 // that its sender began. A higher count voids what was acknowledged before.
 func (p *progress) isCurrent(resets uint64) bool {
 	if resets > p.resetCount {
-		p.resetCount, p.match = resets, 0
+		p.resetCount, p.match, p.whole = resets, 0, 0
 	}
 	return resets == p.resetCount
 }
@@ -127,7 +147,7 @@ func (p *progress) isCurrent(resets uint64) bool {
 func (p *progress) setIncomplete(incomplete bool) {
 	p.incomplete = incomplete
 	if incomplete {
-		p.match = 0
+		p.match, p.whole = 0, 0
 	}
 }
 
@@ -165,6 +185,7 @@ func (p *progress) arrived(upTo ids.Serial) {
 // next is set by unconfirm.
 func (p *progress) void() {
 	p.match, p.regain, p.behind, p.incomplete = 0, 0, false, false
+	p.lag = lag{}
 }
 
 // promise notes that a member would give its lease, by its answer to the beacon
@@ -181,4 +202,16 @@ func (t *tail) hear(a *Message) {
 		t.tailHeard, t.tailSerial, t.tailEpoch = true, a.Prev, a.PrevEpoch
 		t.tailVoid = a.Flags&FlagIncomplete != 0
 	}
+}
+
+// noteWhole notes up to where a member has the chunks too.
+func (p *progress) noteWhole(a *Message, now Time) {
+	if whole := min(a.Serial, p.match); whole > p.whole {
+		p.whole, p.wholeAt = whole, now
+	}
+	strays := a.Flags&FlagStrays != 0
+	if strays && !p.strays {
+		p.straysAt = now
+	}
+	p.strays = strays
 }

@@ -14,6 +14,7 @@ type leading struct {
 	// noopSerial is that of the first entry of this epoch, which commits all
 	// before it; 0: not ordered yet.
 	noopSerial ids.Serial
+	term       ids.Epoch  // of that entry
 	sentStable ids.Serial // the stable serial that all members were sent
 	leaseEnd   Time       // the latest end of a lease that was acted upon
 }
@@ -63,6 +64,8 @@ type following struct {
 	matched      ids.Serial // up to here this log equals the active's, in this epoch
 	leaderCommit ids.Serial // the active's commit serial, as it said
 	ackedTo      ids.Serial // acknowledged in this epoch
+	loggedTo     ids.Serial // likewise, without the chunks
+	term         ids.Epoch  // in which the active became it, as it said; 0: not said
 	ackDue       bool       // the next acknowledgement is sent even if it is no news
 	leaveSentAt  Time       // when an acknowledgement last said that this node is leaving
 	verified     bool       // the active's log was compared with this one in this epoch

@@ -108,6 +108,10 @@ func (g *group) setRow(row *geoconfig.SliceRow) {
 	g.intentRecorded = false
 	g.waitFrom = g.n.now
 	g.matched, g.ackedTo, g.leaderCommit, g.behindSince = 0, 0, 0, 0
+	g.loggedTo = 0
+	if old.Active != row.Active {
+		g.following.term = 0
+	}
 	g.publishRole()
 	g.markDirty()
 }
@@ -135,7 +139,7 @@ func (g *group) voidCopy(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 	g.incomplete, g.diverged = true, false
 	g.durable, g.commit, g.stable, g.sentStable = base, base, base, base
 	g.applied, g.onAllNormal = base, base
-	g.matched, g.ackedTo, g.leaderCommit, g.verified = 0, 0, 0, false
+	g.matched, g.ackedTo, g.loggedTo, g.leaderCommit, g.verified = 0, 0, 0, 0, false
 	g.resetRecord = g.n.record(&g.common, Record{Kind: RecordReset, Base: base, BaseEpoch: epoch, BaseTime: t})
 }
 

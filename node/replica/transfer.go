@@ -130,7 +130,7 @@ func (n *Node) TransferDone(now Time, s ids.Slice, base Snapshot) {
 	g.incomplete, g.transferBegun, g.transferNeeded, g.transferAsked = false, false, false, false
 	g.delayedBytes = 0
 	g.rowRecord = n.record(&g.common, Record{Kind: RecordComplete, Base: g.applied, BaseEpoch: g.appliedEpoch, BaseTime: g.appliedTime})
-	g.ackDue, g.ackedTo = true, 0
+	g.ackDue, g.ackedTo, g.loggedTo = true, 0, 0
 	g.rejoin()
 	g.followActive()
 }

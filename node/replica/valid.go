@@ -97,11 +97,12 @@ func (m *member) valid(now Time) string {
 func (p *progress) valid(now Time) string {
 	return check(
 		claim{p.match < p.next, "match < next"},
+		claim{p.whole <= p.match, "a member has no chunks of entries that it does not have"},
 		claim{p.inFlight >= 0, "what is in flight is not negative"},
 		claim{p.inFlight == 0 || p.next > p.match+1, "only what was sent and not acknowledged is in flight"},
 		claim{!p.incomplete || p.match == 0, "an incomplete member matches nothing"},
 		claim{p.match < p.regain || p.regain == 0, "a member that regains entries does not have them"},
-		claim{p.sentAt <= now && p.progressAt <= now && p.resentAt <= now, "nothing was sent in the future"},
+		claim{p.sentAt <= now && p.progressAt <= now && p.resentAt <= now && p.markedAt <= now && max(p.wholeAt, p.straysAt) <= now, "nothing was sent in the future"},
 	)
 }
 
@@ -238,7 +239,7 @@ func (f *following) valid() string {
 	return check(
 		claim{f.waitFrom <= f.n.now, "the wait does not begin in the future"},
 		claim{f.verified || f.ackedTo == 0, "an acknowledgement follows a comparison"},
-		claim{f.ackedTo <= f.matched, "only what matches is acknowledged"},
+		claim{max(f.ackedTo, f.loggedTo) <= f.matched, "only what matches is acknowledged"},
 		claim{f.matched <= f.log.last, "what matches is in the log"},
 	)
 }

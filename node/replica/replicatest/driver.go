@@ -103,7 +103,11 @@ func (m *machine) fetchChunks(e *replica.Entry) {
 		return
 	}
 	serial, epoch := e.Serial, e.Epoch
-	m.later(m.between(0, 8*time.Millisecond), func() { m.core.Held(m.clock(), Slice, serial, epoch) })
+	most := 8 * time.Millisecond
+	if m.o.Coherence > 0 && m.chance(200) {
+		most = 2 * m.o.Coherence
+	}
+	m.later(m.between(0, most), func() { m.core.Held(m.clock(), Slice, serial, epoch) })
 }
 
 // save makes a checkpoint and gives up old records.

@@ -29,7 +29,9 @@ type Options struct {
 	Faults  Time // how long faults and load go on
 	// LevelTwo is the share of writes, of 256, that ask for two replicas only.
 	LevelTwo int
-	Loss     int // messages of 1000 that are lost while faults go on
+	// Coherence is the slice's time to coherence, in which chunks come late.
+	Coherence Time
+	Loss      int // messages of 1000 that are lost while faults go on
 	// Slow messages come late by up to SlowBy, SlowShare of 1000 of them.
 	Slow      replica.MessageKind
 	SlowShare int

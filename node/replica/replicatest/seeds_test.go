@@ -76,11 +76,26 @@ func TestPlay_KeepsThePromisesForManySeeds(t *testing.T) {
 		}
 		return
 	}
-	count := number(t, "CARTWHEEL_SEEDS", 200)
+	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 200), func(seed uint64) Options { return forget(options(seed)) })
+}
+
+// TestPlay_KeepsThePromisesWhileChunksLag has slices with a time to coherence, whose
+// members get chunks in time or late.
+func TestPlay_KeepsThePromisesWhileChunksLag(t *testing.T) {
+	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 100), func(seed uint64) Options {
+		o := forget(options(seed))
+		o.Coherence = 2 * Lease
+		return o
+	})
+}
+
+// playSeeds plays so many clusters, and checks that they acknowledge enough.
+func playSeeds(t *testing.T, count uint64, options func(seed uint64) Options) {
+	t.Helper()
 	acknowledged, epochs, broken := 0, 0, 0
 	start := time.Now()
 	for seed := uint64(1); seed <= count; seed++ {
-		r := Play(forget(options(seed)))
+		r := Play(options(seed))
 		acknowledged += r.Acknowledged
 		epochs += r.Epochs
 		if len(r.Errors) > 0 {

@@ -37,7 +37,7 @@ func New(o Options) *World {
 	for range o.Clients {
 		w.caches = append(w.caches, newCache())
 	}
-	row := &geoconfig.SliceRow{ID: Slice, Epoch: 1, Policy: geoconfig.Policy{Level: o.Level, Kind: geoconfig.Ordinary}}
+	row := &geoconfig.SliceRow{ID: Slice, Epoch: 1, Policy: geoconfig.Policy{Level: o.Level, Kind: geoconfig.Ordinary, Coherence: o.Coherence}}
 	for i := range o.Nodes {
 		m := newMachine(w.sim, w.cluster, w.config, w.check, i)
 		w.machines, w.byID[m.id] = append(w.machines, m), m
