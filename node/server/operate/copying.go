@@ -56,6 +56,12 @@ func (l *Loop) Copied(id ids.Slice) (bool, error) {
 // CopyDone says that the copy of a slice's state, which began from base, is
 // whole and on the disk. On the loop's goroutine only (Do, Ask).
 func (l *Loop) CopyDone(id ids.Slice, base replica.Snapshot) {
+	if in, _ := l.o.Core.Incomplete(id); in.Begun && in.Base == base.Serial && in.BaseEpoch == base.Epoch {
+		if err := l.takeNotes(l.slice(id)); err != nil {
+			l.fail(err)
+			return
+		}
+	}
 	l.o.Core.TransferDone(l.now, id, base)
 	if _, incomplete := l.o.Core.Incomplete(id); !incomplete {
 		l.slice(id).incoming = nil

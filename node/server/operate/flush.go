@@ -271,6 +271,9 @@ func (l *Loop) role(r *replica.Role) {
 	s := l.slice(r.Slice)
 	was := s.role
 	s.role = r.Kind
+	if r.Kind == replica.RoleLeading && r.Row != nil {
+		sayLacking(l.o.Logger, len(l.o.Core.Lacking(s.id)), was, s.row, r.Row)
+	}
 	if r.Row != nil {
 		s.row = r.Row
 		if l.o.Rows != nil {

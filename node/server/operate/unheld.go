@@ -2,8 +2,11 @@ package operate
 
 import (
 	"bytes"
+	"log/slog"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
@@ -77,6 +80,55 @@ func (l *Loop) Restored(r *replica.Restored) error {
 		if e.Serial > r.Applied && len(e.Chunks) > 0 {
 			l.hold(e)
 		}
+	}
+	return nil
+}
+
+// sayLacking logs of how many writes a node lacks content that leads a slice, when it
+// takes the lead and when a node leaves the slice that may have had the content. This
+// happens only where the slice has a time to coherence. before is the row until now.
+func sayLacking(logger *slog.Logger, writes int, was replica.RoleKind, before, row *geoconfig.SliceRow) {
+	if writes == 0 {
+		return
+	}
+	if was != replica.RoleLeading {
+		for _, m := range row.Members {
+			if m.State == geoconfig.Failed {
+				logger.Warn("content is away with a failed node, and its files answer ESTALE: bring the node back",
+					logattr.Slice(row.ID), logattr.Node(m.Node), slog.Int("writes", writes))
+			}
+		}
+	}
+	if before == nil {
+		return
+	}
+	for _, m := range before.Members {
+		if _, stays := row.Member(m.Node); !stays {
+			logger.Error("a node left the slice that may have had the only copy of content: its files answer ESTALE until they are written again",
+				logattr.Slice(row.ID), logattr.Node(m.Node), slog.Int("writes", writes))
+		}
+	}
+}
+
+// takeNotes has the chunks fetched that the source of a copy lacks too, by its notes
+// among the rows. On the loop's goroutine.
+func (l *Loop) takeNotes(s *slice) error {
+	var lacking []replica.EntryID
+	var entries []*replica.Entry
+	err := replog.EachUnheld(l.o.Meta, s.id, func(e replica.EntryID, addresses []byte) {
+		if _, noted := s.unheld[e]; noted {
+			return
+		}
+		s.unheld[e] = struct{}{}
+		lacking = append(lacking, e)
+		entries = append(entries, &replica.Entry{Slice: s.id, Serial: e.Serial, Epoch: e.Epoch, Chunks: bytes.Clone(addresses)})
+	})
+	if err != nil {
+		return err
+	}
+	l.o.Core.Lacks(s.id, lacking)
+	for _, e := range entries {
+		l.hold(e)
 	}
 	return nil
 }

@@ -51,3 +51,12 @@ func EachUnheld(db *meta.DB, s ids.Slice, f func(e replica.EntryID, addresses []
 	}
 	return err
 }
+
+// IsUnheld reports whether a row of the plain area is a note of SaveUnheld, and returns
+// the addresses that it has, which share the value's memory.
+func IsUnheld(key, value []byte) (addresses []byte, ok bool) {
+	if len(key) != len(keyUnheld)+8 || string(key[:len(keyUnheld)]) != keyUnheld || len(value) < 8 {
+		return nil, false
+	}
+	return value[8:], true
+}

@@ -50,6 +50,26 @@ func TestUnheld_RefusesAMalformedNote(t *testing.T) {
 	}
 }
 
+func TestIsUnheld_KnowsItsNotes(t *testing.T) {
+	value := append(make([]byte, 8), "addresses"...)
+	for _, x := range []struct {
+		name       string
+		key, value []byte
+		want       bool
+	}{
+		{"a note", unheldKey(4), value, true},
+		{"a note that is cut short", unheldKey(4), value[:7], false},
+		{"a longer key", append(unheldKey(4), 0), value, false},
+		{"another key of the ledger", []byte("\x00applied12345678"), value, false},
+		{"a key of the tree", []byte("unheld-12345678"), value, false},
+	} {
+		addresses, ok := IsUnheld(x.key, x.value)
+		if ok != x.want || ok && string(addresses) != "addresses" {
+			t.Errorf("%s: got %q, %v, want %v", x.name, addresses, ok, x.want)
+		}
+	}
+}
+
 func change(t *testing.T, db *meta.DB, f func(*meta.Batch) error) {
 	t.Helper()
 	b := db.NewBatch()

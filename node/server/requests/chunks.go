@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -12,6 +13,7 @@ import (
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/chunks"
+	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/wire"
 )
@@ -154,8 +156,25 @@ func (c *Chunks) Get(ctx context.Context, r *wire.Request) {
 	}
 	if len(answer.Missing) > 0 {
 		answer.Refusal = c.Reading.Refused(ids.Slice(req.Slice))
+		if err := c.lagging(w, req.Slice); err != nil && answer.Refusal == nil {
+			done()
+			r.Fail(err)
+			return
+		}
 	}
 	r.ReplyOwned(done, answer, body)
+}
+
+// lagging is the error for a client that reads content which the active itself lacks.
+// In a slice with a time to coherence an earlier active acknowledged it alone. Other
+// nodes ask on, and are told what is missing.
+func (c *Chunks) lagging(w *identity.Who, slice uint32) error {
+	row, _ := c.Row(ids.Slice(slice))
+	if row.Policy.Coherence == 0 || w.Client == 0 {
+		return nil
+	}
+	return fault.E(fault.Stale, "requests.lagging", fmt.Sprintf("slices/%d", slice),
+		"the node that acknowledged this content went away before another one had it: it can be read once that node is back")
 }
 
 // Range answers with a range of a version for which the user shows a ticket.
@@ -176,6 +195,9 @@ func (c *Chunks) Range(ctx context.Context, r *wire.Request) {
 		if refusal := c.Reading.Refused(ids.Slice(req.Slice)); refusal != nil {
 			r.Reply(&pb.RangeResponse{Refusal: refusal})
 			return
+		}
+		if lagging := c.lagging(w, req.Slice); lagging != nil {
+			err = lagging
 		}
 	}
 	switch {

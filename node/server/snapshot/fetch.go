@@ -33,6 +33,8 @@ const (
 	// getStall is for how long nothing may come of one call, and getMost bounds it.
 	getStall = 30 * time.Second
 	getMost  = 10 * time.Minute
+	// awayAfter is how long nothing may come until chunks are asked for less often.
+	awayAfter = time.Minute
 )
 
 // opFetch is the operation in the errors of every fetch.
@@ -96,7 +98,18 @@ type fetch struct {
 	timeout time.Duration // how long nothing may arrive; 0: for ever
 	// wanted says whether the chunks are still needed; nil: they are.
 	wanted func(context.Context) (bool, error)
-	got    *fetched
+	// without returns those of the chunks that some member may have; nil: all.
+	without func([]chunk.Address) []chunk.Address
+	got     *fetched
+}
+
+// missing returns those of the chunks that are not here and may come.
+func (f *fetch) missing(addresses []chunk.Address) []chunk.Address {
+	out := f.s.o.Packs.Missing(nil, addresses)
+	if f.without != nil {
+		out = f.without(out)
+	}
+	return out
 }
 
 // run goes on until all chunks are here, ctx ends, nothing came for too long, or
@@ -104,11 +117,11 @@ type fetch struct {
 func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 	const shortest = 10 * time.Millisecond
 	came := f.s.o.Clock()
-	for wait := shortest; len(missing) > 0; wait = min(2*wait, time.Second) {
+	for wait := shortest; len(missing) > 0; wait = min(2*wait, f.longest(came)) {
 		before := len(missing)
 		for _, source := range f.s.sources(f.slice, f.first) {
 			f.from(ctx, source, missing)
-			if missing = f.s.o.Packs.Missing(nil, missing); len(missing) == 0 {
+			if missing = f.missing(missing); len(missing) == 0 {
 				return nil
 			}
 		}
@@ -124,9 +137,18 @@ func (f *fetch) run(ctx context.Context, missing []chunk.Address) error {
 			return ctx.Err()
 		case <-time.After(wait):
 		}
-		missing = f.s.o.Packs.Missing(nil, missing)
+		missing = f.missing(missing)
 	}
 	return nil
+}
+
+// longest bounds the pause between two rounds over the members. Chunks that none has
+// for a while are with a node that is away, and there may be many.
+func (f *fetch) longest(came time.Duration) time.Duration {
+	if f.s.o.Clock()-came > awayAfter {
+		return 30 * time.Second
+	}
+	return time.Second
 }
 
 // needless returns an error once the chunks are not wanted any more.

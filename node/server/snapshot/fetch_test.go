@@ -96,3 +96,36 @@ func TestFetchEntry_EndsOnceNoLongerWanted(t *testing.T) {
 		}
 	})
 }
+
+// TestFetchEntry_AsksLessOftenForWhatIsAway looks for chunks that no member has. Many
+// such entries would keep the members busy otherwise.
+func TestFetchEntry_AsksLessOftenForWhatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &members{}
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := func(d time.Duration) int {
+			m.mu.Lock()
+			before := len(m.asked)
+			m.mu.Unlock()
+			time.Sleep(d)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return len(m.asked) - before
+		}
+		ended := make(chan error)
+		go func() {
+			ended <- newFetcher(m).FetchEntry(ctx, 1, []chunk.Address{chunk.Sum([]byte("x"))}, func(context.Context) (bool, error) { return true, nil })
+		}()
+		if got := asked(awayAfter); got < 3*50 {
+			t.Errorf("three members were asked %d times in the first minute, want about once a second each", got)
+		}
+		asked(time.Minute)
+		if got := asked(10 * time.Minute); got < 3*15 || got > 3*22 {
+			t.Errorf("three members were asked %d times in ten minutes, want about twice a minute each", got)
+		}
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("it found what nobody has")
+		}
+	})
+}

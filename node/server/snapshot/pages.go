@@ -83,7 +83,7 @@ func (t *receiving) chunks(ctx context.Context, wanted <-chan []chunk.Address) e
 			continue
 		}
 		missing := t.s.o.Fetcher.o.Packs.Missing(nil, named)
-		f := fetch{s: t.s.o.Fetcher, slice: t.id, first: t.peer, gate: t.s.o.Fetcher.bulk, timeout: copyTimeout, got: &t.fetched}
+		f := fetch{s: t.s.o.Fetcher, slice: t.id, first: t.peer, gate: t.s.o.Fetcher.bulk, timeout: copyTimeout, without: t.away.without, got: &t.fetched}
 		if err := f.run(ctx, missing); err != nil {
 			return fault.Wrap(fault.Missing, opReceive, "", err)
 		}
@@ -105,10 +105,11 @@ func (t *receiving) restore(body []byte, p *operate.Page) (named []chunk.Address
 			return nil, fault.E(fault.Corrupt, opReceive, "", "a page is malformed")
 		}
 		p.End = meta.Row{Area: r.Area, Key: r.Key}
-		if r.Plain() && replog.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
+		note := r.Plain() && t.away.note(&r)
+		if !note && r.Plain() && replog.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
 			continue
 		}
-		if r.Plain() {
+		if r.Plain() && !note {
 			if a, ok := tree.RefAddress(r.Key, r.Value); ok {
 				named = append(named, a)
 			}

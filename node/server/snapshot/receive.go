@@ -147,6 +147,7 @@ type receiving struct {
 	began   time.Duration
 	rows    int
 	fetched fetched
+	away    away
 	said    time.Duration
 }
 
