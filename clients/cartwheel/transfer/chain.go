@@ -67,8 +67,12 @@ func (c *chains) forget(slice ids.Slice) {
 }
 
 // chain is the normal members of a slice in the order in which chunks pass from
-// one to the next, the one nearest to this client first. The caller does not change
-// it.
+// one to the next, the one nearest to this client first. In a slice with a time to
+// coherence it is the active alone, and the others fetch the chunks. The caller does not
+// change it.
 func (s *Service) chain(row geoconfig.SliceRow) []ids.Node {
+	if row.Policy.Coherence > 0 {
+		return []ids.Node{row.Active}
+	}
 	return s.chains.of(row, s.cluster.Closest(row.Active, row.Normals()), s.cluster.Chain)
 }

@@ -53,7 +53,11 @@ func (s *Service) isFar(slice ids.Slice) bool {
 	if !ok {
 		return false
 	}
-	first := s.cluster.Closest(row.Active, row.Normals())
+	nodes := s.chain(row)
+	if len(nodes) == 0 {
+		return false
+	}
+	first := nodes[0]
 	return !s.cluster.Near(first) && s.cluster.Distance(first).How != contact.Local
 }
 
