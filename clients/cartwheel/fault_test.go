@@ -225,7 +225,7 @@ func TestCues_RefuseWhatCannotBeHonoured(t *testing.T) {
 	cl := clientOf(t, c, "a")
 	ctx := context.Background()
 	for name, want := range map[string]fault.Kind{
-		".RepLevel=many": fault.Invalid, ".Site=nowhere": fault.Invalid, ".MaxTime=0": fault.Invalid, ".Coherence=5": fault.NotSupported,
+		".RepLevel=many": fault.Invalid, ".Site=nowhere": fault.Invalid, ".MaxTime=0": fault.Invalid, ".Snapshot=-1h": fault.NotSupported,
 	} {
 		if _, err := cl.Lookup(ctx, nobody, mount.Root, name); !fault.Is(err, want) {
 			t.Errorf("%s answers %v, want %v", name, err, want)

@@ -55,13 +55,17 @@ func (c policyLsCmd) Run(e *env) error {
 		}
 		return e.print(out, func(w io.Writer) {
 			t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(t, "SLICE\tLEVEL\tSITES\tHOME\tCOPIES\tAT SITES\tACTIVE AT")
+			fmt.Fprintln(t, "SLICE\tLEVEL\tSITES\tHOME\tMAY LAG\tCOPIES\tAT SITES\tACTIVE AT")
 			for _, v := range out {
 				sites := fmt.Sprint(v.Policy.Sites)
 				if v.Policy.Sites == 0 {
 					sites = "any"
 				}
-				fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%d\t%d\t%s\n", v.Slice, v.Policy.Level, sites, v.Policy.Home, v.Copies, v.Sites, v.Active)
+				lag := "no"
+				if v.Policy.Coherence > 0 {
+					lag = v.Policy.Coherence.String()
+				}
+				fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", v.Slice, v.Policy.Level, sites, v.Policy.Home, lag, v.Copies, v.Sites, v.Active)
 			}
 			_ = t.Flush() // whoever reads it has gone
 		})

@@ -172,7 +172,7 @@ func TestAffects_EqualsTableTwo(t *testing.T) {
 }
 
 func TestName_SaysIfHonouredAndPersistent(t *testing.T) {
-	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true, MaxTime: true, WholeFile: true, EventualConsistency: true, Hotspot: true, WriteOnce: true}
+	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true, MaxTime: true, WholeFile: true, EventualConsistency: true, Hotspot: true, WriteOnce: true, Coherence: true}
 	persistent := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, WriteOnce: true, Coherence: true}
 	example := map[Name]int64{RepSites: 1, RepLevel: 1, SyncLevel: 1, MaxTime: 1, Coherence: 1}
 	for _, n := range Names() {

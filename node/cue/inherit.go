@@ -90,8 +90,8 @@ func Kept(c *pb.Cues) []Cue {
 }
 
 // Check refuses persistent cues that no path can spell, as they come in
-// messages: values out of range are Invalid, cues that do not work yet
-// NotSupported. Whether there is such a site is not looked at. Each policy takes
+// messages: values out of range and cues that contradict each other are Invalid,
+// cues that do not work yet NotSupported. Whether there is such a site is not looked at. Each policy takes
 // a slice of its own, so there must be few.
 func Check(c *pb.Cues) error {
 	const op fault.Op = "cue.Check"
@@ -106,6 +106,9 @@ func Check(c *pb.Cues) error {
 		if !q.Name.Honoured() || q.Name == EventualConsistency {
 			return fault.Errorf(fault.NotSupported, op, q.Name.String(), "the cue %s is known but does not work yet for what is kept", q.Name)
 		}
+	}
+	if c.GetWriteOnce() && c.GetCoherenceNs() != 0 {
+		return contradiction(op)
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ func TestCheck_RefusesWhatAPathMayNotHave(t *testing.T) {
 		{&pb.Cues{Site: string(make([]byte, MaxValue+1))}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: 1}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: -int64(time.Second)}, fault.Invalid},
-		{&pb.Cues{CoherenceNs: int64(time.Second)}, fault.NotSupported},
+		{&pb.Cues{CoherenceNs: int64(time.Second)}, fault.None},
+		{&pb.Cues{CoherenceNs: int64(time.Second), WriteOnce: true}, fault.Invalid},
 		{&pb.Cues{WriteOnce: true}, fault.None},
 		{&pb.Cues{EventualMerge: true}, fault.NotSupported},
 	} {

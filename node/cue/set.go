@@ -123,7 +123,8 @@ func ParsePath(path string) (Set, error) {
 }
 
 // Supported answers NotSupported where a cue in force does not work yet, so
-// that nothing asked for is silently left undone.
+// that nothing asked for is silently left undone, and Invalid where two contradict
+// each other.
 func (s Set) Supported() error {
 	const op fault.Op = "cue.Supported"
 	for n := Site; n < names; n++ {
@@ -131,7 +132,16 @@ func (s Set) Supported() error {
 			return fault.Errorf(fault.NotSupported, op, n.String(), "the cue %s is known but does not work yet", n)
 		}
 	}
+	if s.Has(WriteOnce) && s.Has(Coherence) {
+		return contradiction(op)
+	}
 	return nil
+}
+
+// contradiction refuses .Coherence with .WriteOnce: a write-once file is done when all
+// members have it, and with .Coherence the active alone is enough.
+func contradiction(op fault.Op) error {
+	return fault.Errorf(fault.Invalid, op, Coherence.String(), "%s contradicts %s, which waits for all members: keep one of the two", Coherence, WriteOnce)
 }
 
 // Only returns the part of the set that affects a call.

@@ -46,7 +46,7 @@ func TestPlace_RefusesCuesThatNoPathSpells(t *testing.T) {
 		{&pb.Cues{RepSites: cue.MaxCopies + 1}, fault.Invalid},
 		{&pb.Cues{Site: "nowhere"}, fault.Invalid},
 		{&pb.Cues{CoherenceNs: 12345}, fault.Invalid},
-		{&pb.Cues{CoherenceNs: int64(time.Minute)}, fault.NotSupported},
+		{&pb.Cues{CoherenceNs: int64(time.Minute), WriteOnce: true}, fault.Invalid},
 		{&pb.Cues{EventualMerge: true}, fault.NotSupported},
 	} {
 		if err := place(ctx, ann, c.Nodes[0], tt.cues); fault.KindOf(err) != tt.want {

@@ -69,7 +69,7 @@ func (d *Chooser) Choose(ctx context.Context, dir *pb.Attr, own *pb.Cues) (ids.S
 	if err != nil {
 		return 0, err
 	}
-	if cues.GetKeepTogether() && !row.Closed && (own == nil || own.Site == "" && own.RepLevel == 0 && own.RepSites == 0) {
+	if cues.GetKeepTogether() && !row.Closed && (own == nil || own.Site == "" && own.RepLevel == 0 && own.RepSites == 0 && own.CoherenceNs == 0) {
 		return parent, nil
 	}
 	want := cue.Policy(cues, home)

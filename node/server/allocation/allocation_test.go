@@ -143,6 +143,7 @@ func TestPlace_KeepsTogetherWhereTheCuesAllow(t *testing.T) {
 		{"another site", &pb.Cues{KeepTogether: true, Site: "a"}, false},
 		{"another number of replicas", &pb.Cues{KeepTogether: true, RepLevel: 1}, false},
 		{"another number of sites", &pb.Cues{KeepTogether: true, RepSites: 1}, false},
+		{"a time to coherence", &pb.Cues{KeepTogether: true, CoherenceNs: int64(time.Second)}, false},
 	} {
 		root := ordinary(1, "b", "b1", "a1", "a2")
 		root.Policy.Level, root.Policy.Sites = 3, 2

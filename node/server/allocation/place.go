@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -64,10 +65,11 @@ func (a *Allocator) Place(ctx context.Context, w *identity.Who, req *pb.PlaceReq
 }
 
 // agrees reports whether a slice of a policy is what the cues name: the site, the
-// number of replicas and that of their sites. Any will do where they name none.
+// number of replicas and that of their sites. Any will do where they name none. The
+// time to coherence must be the same: without one, no content may lag.
 func agrees(p geoconfig.Policy, c *pb.Cues) bool {
 	site, level, sites := c.GetSite(), int(c.GetRepLevel()), int(c.GetRepSites())
-	return (site == "" || site == randomSite || ids.Site(site) == p.Home) && (level == 0 || level == p.Level) && (sites == 0 || min(sites, p.Level) == p.Sites)
+	return p.Coherence == time.Duration(c.GetCoherenceNs()) && (site == "" || site == randomSite || ids.Site(site) == p.Home) && (level == 0 || level == p.Level) && (sites == 0 || min(sites, p.Level) == p.Sites)
 }
 
 // beginPlacing waits for the turn to choose or make a slice: one is made where
