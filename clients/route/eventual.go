@@ -54,7 +54,7 @@ func (r *Router) anyMember(ctx context.Context, id ids.Slice, row geoconfig.Slic
 		if ctx.Err() != nil {
 			return err // its caller was interrupted, which says nothing of the node
 		}
-		r.noteAway(row.Active, true)
+		r.noteAway(row.Active, !fault.Is(err, fault.Again)) // else it answers, and is behind
 	}
 	var last error
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {

@@ -16,7 +16,7 @@ func (n *Inode) Attr() *pb.Attr {
 		Size: n.Size, Stored: n.Stored, AtimeNs: n.Atime, MtimeNs: n.Mtime, CtimeNs: n.Ctime, BtimeNs: n.Btime,
 		Target: bytes.Clone(n.Target), Version: n.Version, Change: n.Change, Cues: n.Cues, Parent: uint64(n.Parent),
 		HasAcl: len(n.ACL) > 0 || len(n.DefaultACL) > 0, Xattrs: n.acls(),
-		NoXattrs: n.Xattrs == 0, Sealed: n.Sealed, SideVersion: n.Side.Merged,
+		NoXattrs: n.Xattrs == 0, Sealed: n.Sealed, SideVersion: n.Side.Merged, SideBegan: n.Side.Began,
 	}
 }
 

@@ -60,7 +60,6 @@ func (s *Sender) Fetch(ctx context.Context, o ids.Object, want Wanted) (*pb.Attr
 	s.opt.Receipts.NoteCopy(o, receipts.Copy{By: by, Serial: resp.Copy.GetSerial(), Epoch: resp.Copy.GetEpoch(), Age: time.Duration(resp.Copy.GetAgeNs()), Unmerged: resp.Copy.GetUnmerged(), Read: s.opt.Wall()})
 	s.opt.Names.Learn(&mark, by, resp.Grants, func(l *names.Learner) { l.Attr(resp.Attr, want.Xattrs) })
 	if eventual {
-		s.noteVersion(resp.Attr)
 		s.opt.Remembered.NoteAttr(resp.Attr)
 	}
 	return resp.Attr, nil

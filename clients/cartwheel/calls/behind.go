@@ -8,6 +8,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -26,6 +27,8 @@ const (
 	// asideMost is after how long an object counts as merged where a copy without the
 	// side log is all that answers. The active refuses then what it cannot do yet.
 	asideMost = 15 * time.Second
+	// readsFor is how long reads of a file show nothing older than the last one did.
+	readsFor = time.Minute
 	// maxAside bounds the objects that are remembered; with more, the active may hear of
 	// some before they are merged.
 	maxAside = 1 << 16
@@ -42,8 +45,9 @@ type side struct {
 
 // versions are those of a file's content that this client knows.
 type versions struct {
-	active uint64 // of the active; 0: none
-	side   uint64 // that a side log made, and that is not known to be merged; 0: none
+	active uint64    // of the active; 0: none
+	side   uint64    // that a side log made, and that is not known to be merged; 0: none
+	at     time.Time // when they were noted last
 }
 
 // named is a name of a directory.
@@ -145,7 +149,47 @@ func (s *Sender) noteVersion(a *pb.Attr) {
 	} else {
 		v = v.with(a)
 	}
+	v.at = s.opt.Wall()
 	s.known[ids.Object(a.Object)] = v
+}
+
+// noteRead notes what an answer to a read on eventual terms shows. Where it lacks what this
+// client was shown before, the answer is Again: a name and the content that it had then
+// may come from two nodes, of which one is behind.
+func (s *Sender) noteRead(answer Answer) error {
+	var list []*pb.Attr
+	switch r := answer.(type) {
+	case *pb.GetAttrResponse:
+		list = append(list, r.Attr)
+	case *pb.ResolveResponse:
+		for _, step := range r.Steps {
+			list = append(list, step.Attr)
+		}
+	}
+	for _, a := range list {
+		if a.GetMode()&mount.TypeMask != mount.TypeRegular {
+			continue
+		}
+		s.asideMu.Lock()
+		v, known := s.known[ids.Object(a.Object)]
+		s.asideMu.Unlock()
+		if known && s.opt.Wall().Sub(v.at) < readsFor && v.lacks(a) {
+			return fault.E(fault.Again, "calls.noteRead", ids.Object(a.Object).String(), "this node lacks what another one showed")
+		}
+		s.noteVersion(a)
+	}
+	return nil
+}
+
+// lacks reports whether attributes are older than what is known.
+func (v versions) lacks(a *pb.Attr) bool {
+	switch {
+	case !tree.IsOfSide(a):
+		return a.SideVersion < v.side || a.Version < v.active
+	case v.side != 0:
+		return a.Version < v.side
+	}
+	return a.SideBegan < v.active
 }
 
 // with is what is known once the active, or a copy, which may be older, showed a file.

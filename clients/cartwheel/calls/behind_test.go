@@ -2,7 +2,11 @@ package calls
 
 import (
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/tree"
@@ -12,7 +16,7 @@ import (
 // versions of a file, and looks at what an operation then wants of a side.
 func TestSender_SaysWhatItKnowsOfAFile(t *testing.T) {
 	const f, side = 7, uint64(tree.FirstOfSide) + 3
-	s := New(Options{})
+	s := New(Options{Wall: still})
 	commit := &pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: f}}}
 	for _, x := range []struct {
 		what     string
@@ -70,17 +74,57 @@ func TestVersions_CountsWhatIsMerged(t *testing.T) {
 		answer *pb.GetAttrResponse
 		want   bool
 	}{
-		{"the side log", versions{6, side}, at(side, 0), false},
-		{"a copy with neither the side log nor the merge", versions{6, side}, at(7, 0), false},
-		{"a copy with the merge of an older version", versions{6, side}, at(7, side-1), false},
-		{"a copy with the merge", versions{6, side}, at(7, side), true},
-		{"a node without a copy", versions{6, side}, refused, false},
-		{"a copy, where the content was not changed", versions{5, 0}, at(5, 0), true},
-		{"a side log, where the content was not changed", versions{5, 0}, at(side, 0), false},
-		{"a node without a copy, where the content was not changed", versions{5, 0}, refused, true},
+		{"the side log", versions{active: 6, side: side}, at(side, 0), false},
+		{"a copy with neither the side log nor the merge", versions{active: 6, side: side}, at(7, 0), false},
+		{"a copy with the merge of an older version", versions{active: 6, side: side}, at(7, side-1), false},
+		{"a copy with the merge", versions{active: 6, side: side}, at(7, side), true},
+		{"a node without a copy", versions{active: 6, side: side}, refused, false},
+		{"a copy, where the content was not changed", versions{active: 5, side: 0}, at(5, 0), true},
+		{"a side log, where the content was not changed", versions{active: 5, side: 0}, at(side, 0), false},
+		{"a node without a copy, where the content was not changed", versions{active: 5, side: 0}, refused, true},
 	} {
 		if got := x.known.isIn(x.answer); got != x.want {
 			t.Errorf("%s: it is merged: %v, want %v", x.what, got, x.want)
+		}
+	}
+}
+
+// still is a clock that stands.
+func still() time.Time { return time.Unix(1000, 0) }
+
+// TestNoteRead_RefusesWhatIsBehind has nodes show a file after another one did.
+func TestNoteRead_RefusesWhatIsBehind(t *testing.T) {
+	const f, side = 7, uint64(tree.FirstOfSide) + 3
+	for _, x := range []struct {
+		what   string
+		known  versions
+		answer *pb.Attr
+		want   fault.Kind
+	}{
+		{"an older copy", versions{active: 5}, &pb.Attr{Version: 4}, fault.Again},
+		{"the same", versions{active: 5}, &pb.Attr{Version: 5}, fault.None},
+		{"the active, that has not merged a side log", versions{active: 5, side: side}, &pb.Attr{Version: 6, SideVersion: side - 1}, fault.Again},
+		{"the active, that has merged it", versions{active: 5, side: side}, &pb.Attr{Version: 6, SideVersion: side}, fault.None},
+		{"an older side log", versions{active: 5, side: side}, &pb.Attr{Version: side - 1, SideBegan: 5}, fault.Again},
+		{"a newer one", versions{active: 5, side: side}, &pb.Attr{Version: side + 1, SideBegan: 5}, fault.None},
+		{"a side log that began before what is known", versions{active: 5}, &pb.Attr{Version: side, SideBegan: 4}, fault.Again},
+		{"one that began there", versions{active: 5}, &pb.Attr{Version: side, SideBegan: 5}, fault.None},
+		{"an older copy of what was seen long ago", versions{active: 5, at: still().Add(-readsFor)}, &pb.Attr{Version: 4}, fault.None},
+	} {
+		for what, answer := range map[string]func(*pb.Attr) Answer{
+			"attributes": func(a *pb.Attr) Answer { return &pb.GetAttrResponse{Attr: a} },
+			"a name":     func(a *pb.Attr) Answer { return &pb.ResolveResponse{Steps: []*pb.ResolveResponse_Step{{}, {Attr: a}}} },
+		} {
+			s := New(Options{Wall: still})
+			if s.known = map[ids.Object]versions{f: x.known}; x.known.at.IsZero() {
+				x.known.at = still()
+				s.known[f] = x.known
+			}
+			a := proto.Clone(x.answer).(*pb.Attr)
+			a.Object, a.Mode = f, tree.TypeRegular
+			if got := fault.KindOf(s.noteRead(answer(a))); got != x.want {
+				t.Errorf("%s shows %s: got %v, want %v", x.what, what, got, x.want)
+			}
 		}
 	}
 }

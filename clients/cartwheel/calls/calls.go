@@ -98,6 +98,9 @@ func (s *Sender) Ask(ctx context.Context, slice ids.Slice, p *pb.Principal, m wi
 		by = node
 		body, err := s.opt.Cluster.Call(ctx, node, wire.Operation, m, req, nil, resp)
 		body.Release()
+		if err == nil && eventual && resp.GetRefusal() == nil {
+			err = s.noteRead(resp)
+		}
 		return resp.GetRefusal(), err
 	}
 	active := func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {

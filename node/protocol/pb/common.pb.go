@@ -409,6 +409,7 @@ type Attr struct {
 	Content       *Content               `protobuf:"bytes,19,opt,name=content,proto3" json:"content,omitempty"`                             // only where asked for, or where it is inline and small
 	Xattrs        []*Xattr               `protobuf:"bytes,20,rep,name=xattrs,proto3" json:"xattrs,omitempty"`                               // only where asked for; ACLs always
 	NoXattrs      bool                   `protobuf:"varint,21,opt,name=no_xattrs,json=noXattrs,proto3" json:"no_xattrs,omitempty"`          // there are none but the ACLs
+	SideBegan     uint64                 `protobuf:"varint,25,opt,name=side_began,json=sideBegan,proto3" json:"side_began,omitempty"`       // of a side log's content: the active's version that it began from
 	SideVersion   uint64                 `protobuf:"varint,24,opt,name=side_version,json=sideVersion,proto3" json:"side_version,omitempty"` // the newest of a side log that was merged into the content, or kept beside it
 	Sealed        bool                   `protobuf:"varint,23,opt,name=sealed,proto3" json:"sealed,omitempty"`                              // a write-once file whose content never changes again
 	Ticket        []byte                 `protobuf:"bytes,22,opt,name=ticket,proto3" json:"ticket,omitempty"`                               // that the caller reached the object; what names it by ID shows it
@@ -591,6 +592,13 @@ func (x *Attr) GetNoXattrs() bool {
 		return x.NoXattrs
 	}
 	return false
+}
+
+func (x *Attr) GetSideBegan() uint64 {
+	if x != nil {
+		return x.SideBegan
+	}
+	return 0
 }
 
 func (x *Attr) GetSideVersion() uint64 {
@@ -1037,7 +1045,7 @@ const file_common_proto_rawDesc = "" +
 	"\x06stored\x18\x05 \x01(\x04R\x06stored\x12\x16\n" +
 	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
 	"\bwithheld\x18\a \x01(\bR\bwithheld\x12\x12\n" +
-	"\x04sent\x18\b \x01(\bR\x04sent\"\x89\x05\n" +
+	"\x04sent\x18\b \x01(\bR\x04sent\"\xa8\x05\n" +
 	"\x04Attr\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\rR\x04mode\x12\x10\n" +
@@ -1060,7 +1068,9 @@ const file_common_proto_rawDesc = "" +
 	"\ahas_acl\x18\x12 \x01(\bR\x06hasAcl\x12/\n" +
 	"\acontent\x18\x13 \x01(\v2\x15.cartwheel.v1.ContentR\acontent\x12+\n" +
 	"\x06xattrs\x18\x14 \x03(\v2\x13.cartwheel.v1.XattrR\x06xattrs\x12\x1b\n" +
-	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\x12!\n" +
+	"\tno_xattrs\x18\x15 \x01(\bR\bnoXattrs\x12\x1d\n" +
+	"\n" +
+	"side_began\x18\x19 \x01(\x04R\tsideBegan\x12!\n" +
 	"\fside_version\x18\x18 \x01(\x04R\vsideVersion\x12\x16\n" +
 	"\x06sealed\x18\x17 \x01(\bR\x06sealed\x12\x16\n" +
 	"\x06ticket\x18\x16 \x01(\fR\x06ticket\"8\n" +
