@@ -32,6 +32,7 @@ func (l *leading) advanceCommit() {
 	if c > l.commit {
 		l.commitTo(c)
 	}
+	l.sayEarly()
 	if l.phase == phaseSync && l.commit >= l.noopSerial {
 		l.markDirty()
 	}
@@ -119,4 +120,30 @@ func (l *leading) noteRenewal() {
 		l.n.out.Leases = append(l.n.out.Leases, Lease{l.id, l.row.Epoch, until})
 	}
 	l.advanceCommit()
+}
+
+// sayEarly answers the proposals that wait for an Early. While members may be about
+// to change, none is given any more: a member that becomes normal would lack it.
+func (l *leading) sayEarly() {
+	if len(l.asked) == 0 {
+		return
+	}
+	if l.phase != phaseLead || l.swap != nil || l.handover != nil || l.lastSteps() {
+		l.asked = nil
+		return
+	}
+	have, kept := l.heldSerial(), l.asked[:0]
+	for _, p := range l.asked {
+		e := l.log.get(p.serial)
+		switch {
+		case p.serial <= l.commit || e == nil || e.Epoch != l.row.Epoch:
+			// Its reply came, or the row changed since the entry was ordered.
+		case p.serial > have || p.after > l.commit:
+			kept = append(kept, p)
+		default:
+			l.said = max(l.said, p.serial)
+			l.n.out.Early = append(l.n.out.Early, Early{Slice: l.id, Token: p.token, Serial: e.Serial, Epoch: e.Epoch, Time: e.Time})
+		}
+	}
+	l.asked = kept
 }

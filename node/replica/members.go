@@ -139,7 +139,7 @@ func (l *leading) takeBackMember(m *member) bool {
 // isEqual reports whether a junior holds everything acknowledged, so that the
 // active may send the swap that makes it normal.
 func (l *leading) isEqual(m *member) bool {
-	return l.isFollowing(m) && l.isSteady(m.peer) && l.hasAll(m) && m.match >= l.noopSerial
+	return l.isFollowing(m) && l.isSteady(m.peer) && l.hasAll(m) && m.match >= max(l.said, l.noopSerial)
 }
 
 // hasReturned reports whether a failed member has answered more than one

@@ -109,6 +109,18 @@ type Transfer struct {
 	Diverged bool
 }
 
+// Early tells a proposer that its entry is on this disk and keeps its place, and is
+// not committed yet. Its Reply comes later all the same. The proposer may count the
+// operation as done where every other normal member of the epoch's row keeps the
+// operation apart from the log, and orders it if it takes over.
+type Early struct {
+	Slice  ids.Slice
+	Token  uint64
+	Serial ids.Serial
+	Epoch  ids.Epoch
+	Time   hlc.Time
+}
+
 // Event is for the log: something a person may want to know.
 type Event struct {
 	Slice ids.Slice
@@ -130,6 +142,7 @@ type Outputs struct {
 	Messages  []Outgoing
 	Applied   []Apply
 	Replies   []Reply
+	Early     []Early
 	Swaps     []Swap
 	Reads     []Read
 	Transfers []Transfer
@@ -149,6 +162,7 @@ func (o *Outputs) reset() {
 	clear(o.Messages)
 	clear(o.Applied)
 	clear(o.Replies)
+	o.Early = o.Early[:0]
 	clear(o.Swaps)
 	clear(o.Transfers)
 	clear(o.Roles)
@@ -160,7 +174,7 @@ func (o *Outputs) reset() {
 
 // Empty reports whether there is nothing to do.
 func (o *Outputs) Empty() bool {
-	return len(o.Records)+len(o.Messages)+len(o.Applied)+len(o.Replies)+len(o.Swaps)+len(o.Reads)+
+	return len(o.Records)+len(o.Messages)+len(o.Applied)+len(o.Replies)+len(o.Early)+len(o.Swaps)+len(o.Reads)+
 		len(o.Transfers)+len(o.Roles)+len(o.Leases)+len(o.Events) == 0
 }
 

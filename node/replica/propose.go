@@ -59,6 +59,9 @@ func (l *leading) admitProposal(p *Proposal) fault.Kind {
 		l.inflight[operation{e.Client, e.Number}] = e.Serial
 	}
 	l.waiting = append(l.waiting, waiter{e.Serial, p.Token})
+	if p.Early {
+		l.asked = append(l.asked, earlyProposal{waiter{e.Serial, p.Token}, p.After})
+	}
 	l.uncommitted += e.cost()
 	l.storeEntry(e)
 	return fault.None
@@ -187,7 +190,7 @@ func (l *leading) refuseWaiting() {
 	for _, w := range append(l.waiting, l.retries...) {
 		l.n.out.Replies = append(l.n.out.Replies, Reply{Slice: l.id, Token: w.token, Kind: fault.TimedOut})
 	}
-	l.waiting, l.retries = nil, nil
+	l.waiting, l.retries, l.asked = nil, nil, nil
 	l.inflight = nil
 	l.uncommitted = 0
 }

@@ -8,6 +8,7 @@ import "cartwheel.dev/geo-config/ids"
 type leading struct {
 	*common
 	proposals
+	earlyAnswers
 	levels
 	// mustAdopt: others may hold what was acknowledged and is not here.
 	mustAdopt bool
@@ -28,6 +29,22 @@ type proposals struct {
 	inflight    map[operation]ids.Serial
 	waiting     []waiter
 	retries     []waiter // of operations that are in flight
+}
+
+// earlyProposal is a proposal that gets an Early.
+type earlyProposal struct {
+	waiter
+	after ids.Serial // not before this is committed
+}
+
+// earlyAnswers are what an active says of entries before they are committed.
+//
+// Invariant: said <= log.last.
+type earlyAnswers struct {
+	asked []earlyProposal // ascending
+	// said is the highest serial that an Early was given for. A junior that becomes
+	// normal has it, since it keeps nothing apart.
+	said ids.Serial
 }
 
 // operation names a client's operation.

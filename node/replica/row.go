@@ -148,7 +148,7 @@ func (g *group) voidCopy(base ids.Serial, epoch ids.Epoch, t hlc.Time) {
 func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 	g.refuseWaiting()
 	g.handover, g.inheritedLeases = nil, nil
-	g.noopSerial, g.wantedQuorum = 0, 0
+	g.noopSerial, g.wantedQuorum, g.said = 0, 0, 0
 	g.leaseEnd, g.quietUntil = 0, 0
 	for i := range g.members {
 		m := &g.members[i]
@@ -197,7 +197,7 @@ func (g *group) newTerm(old *geoconfig.SliceRow, mine bool) {
 // members have.
 func (l *leading) beginRecovery() {
 	l.phase, l.wasActive, l.graceFrom = phaseRecover, true, l.n.now
-	l.belowAllMax = l.log.last
+	l.belowAllMax, l.said = l.log.last, l.log.last
 	l.markDirty()
 }
 

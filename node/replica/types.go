@@ -119,6 +119,10 @@ type Proposal struct {
 	// was made for it; Time must be above that of every earlier entry. Epoch
 	// is set by the core. Level 0 asks for all standbys.
 	Entry Entry
+	// Early asks for an Early before the reply, once everything up to After is
+	// committed: what the entry's data was made from.
+	Early bool
+	After ids.Serial
 }
 
 // Reply answers a Proposal. With Kind None, Entry is committed and Result is

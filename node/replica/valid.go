@@ -227,7 +227,15 @@ func (l *leading) valid() string {
 			return "a retry waits for what is in flight"
 		}
 	}
+	at := ids.Serial(0)
+	for _, p := range l.asked {
+		if p.serial <= at || p.serial > l.log.last || !l.isActing() {
+			return "what is to be said early is ascending, in the log, and an active's"
+		}
+		at = p.serial
+	}
 	return check(
+		claim{l.said <= l.log.last, "what was said early is in the log"},
 		claim{l.uncommitted >= 0, "the uncommitted bytes are not negative"},
 		claim{(l.phase != phaseSync && l.phase != phaseLead) || l.noopSerial > 0, "an active begins its epoch with a no-op"},
 		claim{l.phase != phaseLead || l.commit >= l.noopSerial, "a leading active has committed its no-op"},
