@@ -81,3 +81,6 @@ func endOf(prefix []byte) []byte {
 	}
 	return nil
 }
+
+// NamesEntry reports whether a key is that of a directory's name.
+func NamesEntry(key []byte) bool { return key[0] == keyEntry }

@@ -67,6 +67,15 @@ type Operation struct {
 	// waited for what was in its way; an error ends it. It must not block. Nil
 	// admits.
 	Admit func(*Operation) error
+	// Held: other members may keep it apart from the log. A refusal is then put into
+	// the log, so that none of them orders it later.
+	Held bool
+	// Kept: a member kept it, however long. Its client is registered, or it is not done.
+	Kept bool
+	// Early is called before Done, on the loop's goroutine, once the operation keeps
+	// its place, though it is not committed; or it is not called. Nil: the caller
+	// waits for Done. The Answer has no result. It must not block.
+	Early func(*Operation, Answer)
 	// Done is called once, on the loop's goroutine: it must not block.
 	Done func(*Operation, Answer)
 
@@ -87,6 +96,9 @@ type underway struct {
 	// admitted: counted until it is finished.
 	admitted bool
 	cost     Cost
+	early    bool // Early was called, and the names do not show it yet
+	// completes: it is one of complete; passed: only its client waits for it any more.
+	completes, passed bool
 }
 
 // Answer is how an operation ended. Exactly one of Result, Refused and Err is

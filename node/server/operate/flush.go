@@ -42,9 +42,10 @@ func (l *Loop) carryOut(out *replica.Outputs) {
 		return
 	}
 	l.out.send(out.Messages)
+	answerEarly(l, out.Early)
 	for i := range out.Leases {
 		e := &out.Leases[i]
-		if s := l.slices[e.Slice]; s != nil && s.role == replica.RoleLeading && s.ready {
+		if s := l.slices[e.Slice]; s != nil && s.role == replica.RoleLeading && s.ready && s.completing == 0 {
 			s.pub.until.Store(int64(e.Until))
 		}
 	}
@@ -236,10 +237,14 @@ func (l *Loop) afterApply(a *replica.Apply) {
 		if l.o.Committed != nil && len(e.Chunks) > 0 {
 			l.o.Committed(e.Chunks)
 		}
+		if l.o.Pending != nil && e.Client != 0 && e.Number != 0 {
+			l.o.Pending.Settled(s.id, e.Client, e.Number)
+		}
 		op := s.proposed[e.Serial]
 		if op == nil {
 			continue
 		}
+		shown(l, op)
 		l.inline.drop(s.id, op)
 		delete(s.proposed, e.Serial)
 		for i := range op.outcome.Mutations {
@@ -248,8 +253,8 @@ func (l *Loop) afterApply(a *replica.Apply) {
 	}
 	s.applied = a.Entries[len(a.Entries)-1].Serial
 	s.pub.Applied.Store(uint64(s.applied))
-	if !s.ready && s.role == replica.RoleLeading && l.prepared(s) {
-		s.pub.until.Store(int64(l.o.Core.Until(s.id)))
+	if !s.ready {
+		serve(l, s)
 	}
 	done := 0
 	for done < len(s.answers) && s.answers[done].after <= s.applied {
@@ -292,7 +297,14 @@ func (l *Loop) role(r *replica.Role) {
 			s.notBefore = l.now + r.Wait
 		}
 	}
+	apart := l.o.Pending != nil && beginsApart(was, r)
+	if apart {
+		s.completing = 1 // until it is known how many
+	}
 	l.publish(s)
+	if apart {
+		complete(l, s)
+	}
 	if was != r.Kind {
 		l.o.Logger.Info("part in a slice", logattr.Slice(s.id), slog.String("was", was.String()), slog.String("is", r.Kind.String()), logattr.Epoch(epochOf(s.row)))
 	}
@@ -312,8 +324,10 @@ func (l *Loop) stepDown(s *slice) {
 	}
 	for _, op := range s.proposed {
 		l.inline.drop(s.id, op)
+		shown(l, op)
 	}
 	clear(s.proposed)
+	s.completing, s.again, s.passed = 0, nil, nil
 	refused := Answer{Refused: &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "this node acts for the slice no more"}}
 	for _, a := range s.answers {
 		l.finish(a.op, refused)

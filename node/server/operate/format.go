@@ -33,11 +33,11 @@ func (l *Loop) Format(id ids.Slice, wall int64, done func(error)) {
 			done(a.Err)
 		}}
 		op.outcome.Mutations = tree.Format(tree.Context{Slice: id, Serial: serial, Time: at, Node: l.o.Self}, nil, wall)
-		l.wait(op, replica.Entry{Slice: id, Serial: serial, Time: at, Data: tree.AppendData(nil, op.outcome.Mutations, nil)})
+		l.wait(op, replica.Proposal{Entry: replica.Entry{Slice: id, Serial: serial, Time: at, Data: tree.AppendData(nil, op.outcome.Mutations, nil)}})
 		if next, _ := l.o.Core.Next(id); next == serial {
 			return
 		}
-		op.serial = serial
+		op.serial, s.decisive = serial, serial
 		s.proposed[serial] = op
 		for _, m := range op.outcome.Mutations {
 			s.over.set(m.Key, m.Value, serial)

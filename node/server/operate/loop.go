@@ -31,6 +31,7 @@ type Loop struct {
 	out     frames
 	now     replica.Time
 	inline  *inlineChunks
+	unseen  *unseen
 	retry   []*Operation // to be evaluated again once outputs are carried out
 
 	published sync.Map // ids.Slice -> *Published
@@ -53,7 +54,7 @@ func New(o Options) *Loop {
 		o.QueueBytes = 64 << 20
 	}
 	return &Loop{o: o, in: newInbox(), slices: map[ids.Slice]*slice{}, waiting: map[uint64]*Operation{},
-		inline: newInlineChunks(o.Chunks), out: newFrames(o.Network, o.Logger), admission: newAdmission(o.QueueLimit, o.QueueBytes), holds: newHolds(o.MaxUserHolds), ended: make(chan struct{})}
+		inline: newInlineChunks(o.Chunks), unseen: newUnseen(), out: newFrames(o.Network, o.Logger), admission: newAdmission(o.QueueLimit, o.QueueBytes), holds: newHolds(o.MaxUserHolds), ended: make(chan struct{})}
 }
 
 // Progress says how far the loop has come.

@@ -24,7 +24,7 @@ const quorum = 0xffffffff
 // wait.
 func (l *Loop) operate(op *Operation) {
 	s := l.slice(op.Slice)
-	if refused := l.refuse(s, op.Epoch); refused != nil {
+	if refused := l.refuse(s, op); refused != nil {
 		l.finish(op, Answer{Refused: refused})
 		return
 	}
@@ -46,7 +46,7 @@ func (l *Loop) operate(op *Operation) {
 	}
 	op.outcome = tree.Evaluate(s.view, l.inline, tree.Context{
 		Slice: s.id, Serial: serial, Time: at, Node: l.o.Self, Client: client, Number: op.Number,
-		Principal: op.Principal, Trusted: op.Trusted, Holders: clientsOf(op), HeldBy: op.holders, OnlyMade: op.OnlyMade, Closed: s.row != nil && s.row.Closed, Side: op.Side,
+		Principal: op.Principal, Trusted: op.Trusted, Holders: clientsOf(op), HeldBy: op.holders, OnlyMade: op.OnlyMade, Closed: s.row != nil && s.row.Closed && !op.completes, Side: op.Side,
 	}, op.Op, op.Body)
 	switch out := &op.outcome; {
 	case out.Err != nil:
@@ -54,8 +54,11 @@ func (l *Loop) operate(op *Operation) {
 		l.finish(op, Answer{Err: fault.Wrap(fault.IO, "operate.Evaluate", "", out.Err)})
 	case out.Blocked != 0:
 		l.park(s, op, out.Blocked)
+		pass(l, s, op)
 	case out.Across:
 		l.finish(op, Answer{Across: true})
+	case op.Held && out.Result.Kind != 0:
+		proposeRefusal(l, s, op, serial, at)
 	case !out.Done():
 		l.answerLate(s, op, Answer{Result: out.Result, Epoch: s.row.Epoch, NotEmpty: out.NotEmpty})
 	case !l.free(s, op):
@@ -79,19 +82,21 @@ func clientsOf(op *Operation) (out []uint64) {
 	return out
 }
 
-// refuse says why this node does not act for the slice, or nil.
-func (l *Loop) refuse(s *slice, epoch ids.Epoch) *Refusal {
+// refuse says why this node does not act for the slice now, or nil.
+func (l *Loop) refuse(s *slice, op *Operation) *Refusal {
 	switch {
 	case s.row == nil:
 		return &Refusal{Kind: uint32(fault.NotActive), Why: "this node has no part in the slice"}
 	case s.role != replica.RoleLeading:
 		return &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "this node is " + s.role.String() + " in the slice"}
-	case epoch != 0 && epoch != s.row.Epoch:
+	case op.Epoch != 0 && op.Epoch != s.row.Epoch:
 		return &Refusal{Kind: uint32(fault.WrongEpoch), Row: s.row, Why: "the slice has another epoch"}
 	case l.o.Core.Until(s.id) <= l.now:
 		return &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "the lease has lapsed"}
 	case !l.prepared(s):
 		return &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "the slice is new and being prepared"}
+	case (s.completing > 0 || s.passed[op.Client] > 0) && !op.completes && !op.Internal:
+		return &Refusal{Kind: uint32(fault.NotActive), Row: s.row, Why: "creates that the last active answered are being ordered"}
 	}
 	return nil
 }
@@ -107,7 +112,7 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 		l.finish(op, Answer{Encoded: reply.Result, Serial: reply.Serial, Epoch: reply.Epoch, Time: uint64(reply.Time)})
 		return false
 	case replica.Pending:
-		l.wait(op, replica.Entry{Slice: s.id, Client: op.Client, Number: op.Number, Lowest: op.Lowest})
+		l.wait(op, replica.Proposal{Entry: replica.Entry{Slice: s.id, Client: op.Client, Number: op.Number, Lowest: op.Lowest}})
 		return false
 	case replica.Forgotten:
 		l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the operation was settled before and its result is no longer kept")})
@@ -115,7 +120,7 @@ func (l *Loop) known(s *slice, op *Operation) bool {
 	case replica.Unregistered:
 		anew := op.Unsent && op.Lowest == op.Number
 		never := op.Age > 0 && l.o.Core.Outlasts(op.Age) // its number is not the first because others were refused
-		if op.Lowest > 1 && !anew && !never {
+		if op.Kept || op.Lowest > 1 && !anew && !never {
 			l.finish(op, Answer{Err: fault.E(fault.Expired, "operate.Operate", "", "the client's registration has expired: register under a new number")})
 			return false
 		}
@@ -139,6 +144,7 @@ func (l *Loop) register(s *slice, op *Operation) bool {
 		l.finish(op, Answer{Err: fault.E(fault.Overloaded, "operate.register", "", "the slice takes no more clients now")})
 		return false
 	}
+	s.decisive = serial
 	return true
 }
 
@@ -229,7 +235,7 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 		l.finish(op, Answer{Err: err})
 		return
 	}
-	if l.o.Full(s.id) && grows(op) {
+	if l.o.Full(s.id) && grows(op) && !op.completes {
 		l.finish(op, Answer{Err: fault.E(fault.NoSpace, "operate.Operate", string(l.o.Self), "the disk of the active or of a standby is full")})
 		return
 	}
@@ -257,14 +263,18 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 	if len(out.Alone) > 0 && op.Session != 0 {
 		op.born = l.o.Leases.Born(op.Session, s.row.Epoch, out.Alone)
 	}
-	l.wait(op, replica.Entry{Slice: s.id, Serial: serial, Time: at, Client: op.Client, Number: op.Number, Lowest: op.Lowest,
-		Result: encoded, Data: data, Chunks: out.Needs, Level: l.level(s, op.Level)})
+	l.wait(op, replica.Proposal{Early: op.Early != nil, After: s.earlyAfter(op), Entry: replica.Entry{
+		Slice: s.id, Serial: serial, Time: at, Client: op.Client, Number: op.Number, Lowest: op.Lowest,
+		Result: encoded, Data: data, Chunks: out.Needs, Level: l.level(s, op.Level)}})
 	if next, _ := l.o.Core.Next(s.id); next == serial {
 		return // the reply says why
 	}
 	op.serial = serial
 	op.cost.Commits, op.cost.Bytes, op.cost.Level = op.cost.Commits+1, op.cost.Bytes+len(data)+len(encoded), l.level(s, op.Level)
 	s.proposed[serial] = op
+	if isDecisive(op.Op) {
+		s.decisive = serial
+	}
 	for i := range out.Mutations {
 		s.over.set(out.Mutations[i].Key, out.Mutations[i].Value, serial)
 	}
@@ -272,6 +282,25 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 	if len(out.Needs) > 0 {
 		l.o.Core.Held(l.now, s.id, serial, s.row.Epoch)
 	}
+}
+
+// proposeRefusal gives the core the entry that remembers an operation as refused.
+func proposeRefusal(l *Loop, s *slice, op *Operation, serial ids.Serial, at hlc.Time) {
+	err := l.room(op)
+	var encoded []byte
+	if err == nil {
+		encoded, err = proto.Marshal(op.outcome.Result)
+	}
+	if err != nil {
+		l.finish(op, Answer{Err: err})
+		return
+	}
+	l.wait(op, replica.Proposal{Entry: replica.Entry{Slice: s.id, Serial: serial, Time: at, Client: op.Client, Number: op.Number, Lowest: op.Lowest, Result: encoded}})
+	if next, _ := l.o.Core.Next(s.id); next == serial {
+		return // the reply says why
+	}
+	op.serial = serial
+	s.proposed[serial] = op
 }
 
 // mayHold answers Overloaded where the operation's user has too many holds. What
@@ -304,11 +333,12 @@ func (l *Loop) room(op *Operation) error {
 	return l.o.Disk.Room(tree.DataSize(op.outcome.Mutations, op.outcome.Inline) + op.outcome.Beside + frameBytes)
 }
 
-// wait proposes an entry whose reply is the operation's.
-func (l *Loop) wait(op *Operation, e replica.Entry) {
+// wait makes a proposal whose reply is the operation's.
+func (l *Loop) wait(op *Operation, p replica.Proposal) {
 	l.token++
 	l.waiting[l.token] = op
-	l.o.Core.Propose(l.now, replica.Proposal{Token: l.token, Entry: e})
+	p.Token = l.token
+	l.o.Core.Propose(l.now, p)
 }
 
 // level turns a request's sync level into a number of members.

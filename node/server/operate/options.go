@@ -72,6 +72,15 @@ type Helpers interface {
 	Removed(slice ids.Slice)
 }
 
+// Pending are operations that clients sent to this node as a standby, and that are in
+// no log here. Its methods must not block.
+type Pending interface {
+	// Of returns those of a slice, each client's in the order of their numbers.
+	Of(slice ids.Slice) []*Operation
+	// Settled says that the log has an operation, or will never have it.
+	Settled(slice ids.Slice, client, number uint64)
+}
+
 // Options are what a Loop works with.
 type Options struct {
 	Self    ids.Node
@@ -86,6 +95,8 @@ type Options struct {
 	Helpers Helpers
 	// Rows hears of rows that peers and swaps brought.
 	Rows func(geoconfig.SliceRow)
+	// Pending are the operations that this node keeps apart from the log; nil: none.
+	Pending Pending
 	// Committed hears of the chunks, addresses end to end, that an operation
 	// named which is applied now. It must not block. Nil: nobody does.
 	Committed func(addresses []byte)

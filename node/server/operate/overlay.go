@@ -56,6 +56,9 @@ func (o *overlay) get(key []byte) (value []byte, ok bool) {
 	return v.value, ok
 }
 
+// serial returns the serial of the proposal that changed a key last, 0 where none did.
+func (o *overlay) serial(key []byte) ids.Serial { return o.values[string(key)].serial }
+
 // within returns the overlaid keys in [from, to), in order. A nil to has no end.
 func (o *overlay) within(from, to []byte) []string {
 	if len(o.values) == 0 {

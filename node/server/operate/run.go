@@ -62,6 +62,7 @@ func (l *Loop) turn(ticked bool) {
 	l.flush()
 	if ticked {
 		l.expireParked()
+		completeAgain(l)
 		l.flush()
 	}
 }

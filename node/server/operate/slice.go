@@ -30,6 +30,15 @@ type slice struct {
 	answers []lateAnswer
 	// parked operations wait for an intent, or for the time of notBefore.
 	parked []*Operation
+	// decisive is the serial of the last proposal that isDecisive.
+	decisive ids.Serial
+	// completing counts the operations of complete that are not applied: while there
+	// are any, nobody else is served. The log had no room for those in again.
+	completing int
+	again      []*Operation
+	// passed counts, by client, those that others need not wait for any more. That
+	// client waits still: what it does next would make the log forget their numbers.
+	passed map[uint64]int
 	since  uint64 // see Published
 	ready  bool   // see prepared
 	ahead  bool   // its times were found to be ahead of this node's clock

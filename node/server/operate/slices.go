@@ -58,7 +58,7 @@ func (l *Loop) prepared(s *slice) bool {
 // publish replaces what others see, after the role or the row changed.
 func (l *Loop) publish(s *slice) {
 	var until replica.Time
-	if s.role == replica.RoleLeading && l.prepared(s) {
+	if s.role == replica.RoleLeading && serves(l, s) {
 		until = l.o.Core.Until(s.id)
 	}
 	p := NewPublished(s.id, s.role, s.row, until)
