@@ -25,9 +25,13 @@ const (
 	SideLogs = 4
 	// Budgets has nodes keep to the budgets between sites.
 	Budgets = 5
+	// PendingCreates has standbys keep creates beside the active, which remembers what it
+	// refuses of them. A client sends creates so where the programs of all normal members
+	// know this level, without waiting for the cluster.
+	PendingCreates = 6
 	// MergedVersions has records of files say what of side logs was merged into them. A
 	// node has an active note that where all members of the slice know this level.
-	MergedVersions = 6
+	MergedVersions = 7
 	// Feature is the highest level that this program knows.
 	Feature = MergedVersions
 )

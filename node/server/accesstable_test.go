@@ -122,6 +122,7 @@ func methodRows() []accessRow {
 			}
 			return err
 		}, nodesOnly},
+		{"keep a create", method.Hold, holdsCreate, anybody}, // the active decides whether it may
 		{"net", method.Net, asks(op, method.Net, &pb.NetRequest{}, &pb.NetResponse{}), anybody},
 		{"intent", method.Intent, asks(op, method.Intent, &pb.IntentRequest{Intent: uint64(ids.RootObject), Slice: 1}, &pb.IntentResponse{}), nodesOnly},
 		{"facts", method.Facts, asks(op, method.Facts, &pb.FactsRequest{Slice: 1}, &pb.FactsResponse{}), nodesOnly},
@@ -221,6 +222,21 @@ func sides(a *asker, x *bobs) error {
 	}
 	err := a.ask(wire.Operation, method.Side, req, &pb.OperateResponse{})
 	if fault.Is(err, fault.NotActive) {
+		return nil
+	}
+	return err
+}
+
+// holdsCreate asks for a file in bob's directory. Who may is told that the active keeps
+// nothing, or, a node, that there is no such client.
+func holdsCreate(a *asker, x *bobs) error {
+	req := &pb.OperateRequest{Slice: uint32(ids.RootSlice), Epoch: 999, Number: 1, Lowest: 1, Principal: a.principal, Tickets: x.tickets, Operation: once("held", nil)}
+	if a.role == peer {
+		req.Client = 7
+	}
+	req.Operation.GetCreate().Dir = x.dir
+	err := a.ask(wire.Operation, method.Hold, req, &pb.OperateResponse{})
+	if fault.Is(err, fault.WrongEpoch) || a.role == peer && fault.Is(err, fault.Expired) {
 		return nil
 	}
 	return err

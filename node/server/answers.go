@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cost"
+	"cartwheel.dev/node/server/creates"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/operate"
@@ -29,6 +30,12 @@ const (
 	stagedLife = time.Hour
 	// nodesBytes bounds the manifests' nodes that are kept in memory.
 	nodesBytes = 8 << 20
+	// pendingCount and pendingBytes bound the creates that the node keeps for others'
+	// slices; a client whose create finds no room waits for the log.
+	pendingCount = 4096
+	pendingBytes = 16 << 20
+	// seenWithin bounds how long a read waits for creates that were answered.
+	seenWithin = 10 * time.Second
 )
 
 // openAnswers makes the parts that answer requests beside the loop, or that it
@@ -57,7 +64,7 @@ func (s *Server) openAnswers() {
 	elsewhere := &reading.Remote{Self: s.id, Row: s.directory.Slice, Caller: s.net.host}
 	a.reading = &reading.Server{
 		Side:      func(id ids.Slice) tree.View { return s.answers.side.View(id) },
-		Published: published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: a.sessions,
+		Published: published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.readers(),
 		Tickets: tickets, Elsewhere: elsewhere.Attr, Committed: s.committed, Heard: s.heard,
 	}
 	a.access = &access.Control{Peers: s.net.who, Sessions: a.sessions, Tickets: tickets, Reading: a.reading}
@@ -93,6 +100,49 @@ func (s *Server) openSide() (err error) {
 		AdoptAfter: s.config.FailedAfter, Clock: s.clock, HLC: s.hlc, Random: s.chance.Uint64, Logger: s.logger,
 	})
 	return err
+}
+
+// openPending opens the creates that the node keeps as a standby.
+func (s *Server) openPending() (err error) {
+	dir := "pending"
+	if s.sideFiles == nil {
+		dir = filepath.Join(s.config.Data, dir)
+	}
+	s.answers.pending, err = creates.Open(creates.Options{
+		Self: s.id, Dir: dir, FS: s.sideFiles, Count: pendingCount, Bytes: pendingBytes,
+		Published: func(id ids.Slice) *operate.Published { return s.loop.Published(id) }, Row: s.directory.Slice, Caller: s.net.host,
+		Order: func(ctx context.Context, op *operate.Operation) (operate.Answer, error) {
+			return s.newOperations().Complete(ctx, op)
+		},
+		Clock: s.clock, Logger: s.logger,
+	})
+	return err
+}
+
+// readers are the sessions as those see them who read names: what was answered shows.
+type readers struct {
+	*leases.Sessions
+	seen func(ctx context.Context, dirs ...ids.Object) error
+}
+
+// Shared implements reading.Leases and intents.Sessions.
+func (r readers) Shared(ctx context.Context, session uint64, dirs ...ids.Object) (end func(), err error) {
+	end, err = r.Sessions.Shared(ctx, session, dirs...)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, seenWithin)
+	defer cancel()
+	if err := r.seen(ctx, dirs...); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// readers returns the sessions for those who read names.
+func (s *Server) readers() readers {
+	return readers{s.answers.sessions, func(ctx context.Context, dirs ...ids.Object) error { return s.loop.AwaitSeen(ctx, dirs...) }}
 }
 
 // patient returns a context for one call for content.

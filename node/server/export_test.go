@@ -50,3 +50,6 @@ func (s *Server) StallLoop(until <-chan struct{}) {
 
 // Ending is closed once the node hands nothing over any more.
 func (s *Server) Ending() <-chan struct{} { return s.life.ctx.Done() }
+
+// Pending counts the creates that the node keeps apart from its log.
+func (s *Server) Pending() int { return s.answers.pending.Len() }

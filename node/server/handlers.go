@@ -30,6 +30,8 @@ func (s *Server) handle() {
 	h.Spawn(method.SideCopy, requests.Node(isNode, func(ctx context.Context, req *pb.SideCopyRequest) (proto.Message, error) {
 		return s.answers.side.Copy(ctx, req)
 	}))
+	creates := &requests.Creates{Operations: operations, Keep: s.answers.pending.Keep}
+	h.Spawn(method.Hold, creates.Hold)
 	frames := &requests.Frames{IsNode: isNode, Receive: s.loop.Receive, Logger: s.logger}
 	h.Message(method.Replica, frames.Take)
 	h.Message(method.Beacon, frames.Take)

@@ -36,11 +36,14 @@ func (s *Server) openLoop(context.Context) error {
 	if err := s.openSide(); err != nil {
 		return err
 	}
+	if err := s.openPending(); err != nil {
+		return err
+	}
 	d := &driver{life: &s.life, meta: s.store.Meta(), sessions: s.answers.sessions, locks: s.answers.locks, fail: s.fail}
 	s.driver = d
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: s.answers.content.Nodes,
-		Leases: s.answers.sessions, Network: s.net.host, Helpers: d, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
+		Leases: s.answers.sessions, Network: s.net.host, Helpers: d, Pending: s.answers.pending, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
 		Committed: s.answers.content.Staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / ticksALease,
 		QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.logger,
 	})

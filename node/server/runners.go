@@ -27,7 +27,7 @@ func (s *Server) openRunners() {
 		Clock: s.clock, Wall: s.wall, Random: s.chance.Uint64, Logger: s.logger,
 	})
 	s.intents = intents.New(intents.Options{
-		Self: s.id, Loop: s.loop, Host: s.net.host, Sessions: s.answers.sessions, Cost: s.answers.cost, Committed: s.committed, Row: s.directory.Slice,
+		Self: s.id, Loop: s.loop, Host: s.net.host, Sessions: s.readers(), Cost: s.answers.cost, Committed: s.committed, Row: s.directory.Slice,
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, client, number uint64) (operate.Answer, error) {
 			return operate.Propose(ctx, s.loop, id, op, client, number)
 		},

@@ -65,6 +65,7 @@ import (
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/cost"
+	"cartwheel.dev/node/server/creates"
 	"cartwheel.dev/node/server/diskspace"
 	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/identity"
@@ -183,6 +184,7 @@ type answers struct {
 	shared   *sharing.Cache
 	reading  *reading.Server
 	side     *side.Log
+	pending  *creates.Table
 }
 
 func (d Deps) withDefaults() Deps {
@@ -283,6 +285,9 @@ func (s *Server) close() error {
 	}
 	if s.answers.side != nil {
 		err = errors.Join(err, closeQuietly(s.answers.side))
+	}
+	if s.answers.pending != nil {
+		err = errors.Join(err, closeQuietly(s.answers.pending))
 	}
 	if s.store != nil {
 		err = errors.Join(err, closeQuietly(s.store))

@@ -44,6 +44,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.life.spawn(s.newKeeper().Run)
 	s.life.spawn(s.net.survey.Run)
 	s.life.spawn(s.answers.side.Run)
+	s.life.spawn(s.answers.pending.Run)
 	return nil
 }
 

@@ -44,6 +44,10 @@ const (
 	// SideCopy is SideCopyRequest: what a node keeps in a side log, for another node
 	// that has a copy of the slice.
 	SideCopy wire.Method = 26
+	// Hold is Operate for a standby: a create that it keeps apart from the log until the
+	// log has it. From a node it is for the active: a create that the node keeps, to be
+	// done under the client's number.
+	Hold wire.Method = 27
 )
 
 // Content; class Chunk, except that small Range calls go by Operation.

@@ -11,7 +11,7 @@ import (
 // names has the calls that a node answers, for people: lower case.
 var names = map[wire.Method]string{
 	Hello: "hello", KeepAlive: "keepalive", Revoke: "revoke", Claim: "claim", Lock: "lock",
-	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files", Side: "side", SideCopy: "sidecopy", Conflicts: "conflicts",
+	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files", Side: "side", SideCopy: "sidecopy", Hold: "hold", Conflicts: "conflicts",
 	Have: "have", Put: "put", Get: "get", Range: "range",
 	Status: "status", SliceList: "slicelist", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net",
 	Intent: "intent", Transfer: "transfer", Facts: "facts",

@@ -101,6 +101,8 @@ type OperateRequest struct {
 	Trusted       bool                   `protobuf:"varint,16,opt,name=trusted,proto3" json:"trusted,omitempty"`                   // of method Side, from a node: the client is a trusted host
 	User          string                 `protobuf:"bytes,17,opt,name=user,proto3" json:"user,omitempty"`                          // and who the client is
 	ValidNs       uint64                 `protobuf:"varint,18,opt,name=valid_ns,json=validNs,proto3" json:"valid_ns,omitempty"`    // the caller does without it so long after hlc: a node that gets it later refuses it. 0: it stays valid
+	Held          bool                   `protobuf:"varint,19,opt,name=held,proto3" json:"held,omitempty"`                         // a create: the other normal members were sent the same by method Hold, so that a refusal is remembered as a result is
+	Early         bool                   `protobuf:"varint,20,opt,name=early,proto3" json:"early,omitempty"`                       // and the answer may come as soon as the active has it on its disk
 	AgeNs         uint64                 `protobuf:"varint,15,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`          // since its first attempt was sent, at least 1; 0: not known. A registration lasts longer than a young operation is old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -255,6 +257,20 @@ func (x *OperateRequest) GetValidNs() uint64 {
 	return 0
 }
 
+func (x *OperateRequest) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *OperateRequest) GetEarly() bool {
+	if x != nil {
+		return x.Early
+	}
+	return false
+}
+
 func (x *OperateRequest) GetAgeNs() uint64 {
 	if x != nil {
 		return x.AgeNs
@@ -269,7 +285,8 @@ type OperateResponse struct {
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Receipt       *Receipt               `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	Spent         *Spent                 `protobuf:"bytes,5,opt,name=spent,proto3" json:"spent,omitempty"`
-	Facts         []byte                 `protobuf:"bytes,6,opt,name=facts,proto3" json:"facts,omitempty"` // as FactsResponse has them; empty where they could not be read: they are asked for by themselves
+	Early         bool                   `protobuf:"varint,7,opt,name=early,proto3" json:"early,omitempty"` // it keeps its place and is not committed: it is done once all normal members of the epoch's row have answered so. The result is empty
+	Facts         []byte                 `protobuf:"bytes,6,opt,name=facts,proto3" json:"facts,omitempty"`  // as FactsResponse has them; empty where they could not be read: they are asked for by themselves
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -338,6 +355,13 @@ func (x *OperateResponse) GetSpent() *Spent {
 		return x.Spent
 	}
 	return nil
+}
+
+func (x *OperateResponse) GetEarly() bool {
+	if x != nil {
+		return x.Early
+	}
+	return false
 }
 
 func (x *OperateResponse) GetFacts() []byte {
@@ -2817,7 +2841,7 @@ var File_operation_proto protoreflect.FileDescriptor
 
 const file_operation_proto_rawDesc = "" +
 	"\n" +
-	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\x96\x04\n" +
+	"\x0foperation.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xc0\x04\n" +
 	"\x0eOperateRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -2837,14 +2861,17 @@ const file_operation_proto_rawDesc = "" +
 	"\atickets\x18\x0e \x03(\v2\x14.cartwheel.v1.TicketR\atickets\x12\x18\n" +
 	"\atrusted\x18\x10 \x01(\bR\atrusted\x12\x12\n" +
 	"\x04user\x18\x11 \x01(\tR\x04user\x12\x19\n" +
-	"\bvalid_ns\x18\x12 \x01(\x04R\avalidNs\x12\x15\n" +
-	"\x06age_ns\x18\x0f \x01(\x04R\x05ageNs\"\xa1\x02\n" +
+	"\bvalid_ns\x18\x12 \x01(\x04R\avalidNs\x12\x12\n" +
+	"\x04held\x18\x13 \x01(\bR\x04held\x12\x14\n" +
+	"\x05early\x18\x14 \x01(\bR\x05early\x12\x15\n" +
+	"\x06age_ns\x18\x0f \x01(\x04R\x05ageNs\"\xb7\x02\n" +
 	"\x0fOperateResponse\x12,\n" +
 	"\x06result\x18\x01 \x01(\v2\x14.cartwheel.v1.ResultR\x06result\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12/\n" +
 	"\areceipt\x18\x04 \x01(\v2\x15.cartwheel.v1.ReceiptR\areceipt\x12)\n" +
 	"\x05spent\x18\x05 \x01(\v2\x13.cartwheel.v1.SpentR\x05spent\x12\x14\n" +
+	"\x05early\x18\a \x01(\bR\x05early\x12\x14\n" +
 	"\x05facts\x18\x06 \x01(\fR\x05facts\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"u\n" +
 	"\aReceipt\x12\x14\n" +

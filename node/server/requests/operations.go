@@ -85,8 +85,12 @@ func (s *Operations) Operate(r *wire.Request) {
 	op.Admit = s.MayCommit
 	op.Body = r.Body()
 	var mark uint64
+	answer := func(op *operate.Operation, a operate.Answer) { s.answer(r, who, op, a, nil) }
+	if op.Held && req.Early {
+		answer = s.early(r, op, answer)
+	}
 	done := func(op *operate.Operation, a operate.Answer) {
-		s.answer(r, who, op, a, nil)
+		answer(op, a)
 		s.Sharing.Changed(mark)
 	}
 	if len(req.Asks) > 0 {
@@ -123,6 +127,24 @@ func (s *Operations) Operate(r *wire.Request) {
 		}
 		s.orderShared(op, &mark)
 	})
+}
+
+// early has a create answered once it keeps its place. It returns what is to be called
+// at its end instead of answer.
+func (s *Operations) early(r *wire.Request, op *operate.Operation, answer func(*operate.Operation, operate.Answer)) func(*operate.Operation, operate.Answer) {
+	body := r.TakeBody() // it is needed behind an early answer
+	op.Body = body.Bytes()
+	op.Early = func(_ *operate.Operation, a operate.Answer) {
+		r.Reply(&pb.OperateResponse{Early: true, Result: &pb.Result{}, Hlc: uint64(s.HLC.Last()),
+			Receipt: &pb.Receipt{Serial: uint64(a.Serial), Epoch: uint64(a.Epoch), Hlc: a.Time}})
+		answer = nil
+	}
+	return func(op *operate.Operation, a operate.Answer) {
+		if answer != nil {
+			answer(op, a)
+		}
+		body.Release()
+	}
 }
 
 // orderShared orders an operation once no other client is alone in the
@@ -227,7 +249,7 @@ func (s *Operations) operation(w *identity.Who, req *pb.OperateRequest) (*operat
 		return nil, nil, err
 	}
 	out := &operate.Operation{Slice: ids.Slice(req.Slice), Epoch: ids.Epoch(req.Epoch), Client: req.Client, Number: req.Number,
-		Lowest: req.Lowest, Unsent: req.Unsent, Age: time.Duration(min(req.AgeNs, math.MaxInt64)), Level: req.SyncLevel, Op: req.Operation}
+		Lowest: req.Lowest, Held: req.Held && mayHold(req) == nil, Unsent: req.Unsent, Age: time.Duration(min(req.AgeNs, math.MaxInt64)), Level: req.SyncLevel, Op: req.Operation}
 	if w == nil {
 		if err := refuseOwnStep(req); err != nil {
 			return nil, nil, err

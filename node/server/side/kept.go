@@ -2,13 +2,13 @@ package side
 
 import (
 	"errors"
-	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/store/sidecar"
 	"cartwheel.dev/node/tree"
 )
 
@@ -39,23 +39,11 @@ func splitKey(key []byte) (id logID, rest []byte, ok bool) {
 	return id, key[4+key[3]:], true
 }
 
-// exists reports whether a directory may hold side logs.
-func exists(files vfs.FS, dir string) (bool, error) {
-	list, err := files.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return len(list) > 0, fault.Wrap(fault.IO, "side.exists", dir, err)
-}
-
 // openKept opens what is kept, or makes it.
 func openKept(files vfs.FS, dir string) (*kept, error) {
-	p, err := pebble.Open(dir, &pebble.Options{
-		FS: files, FormatMajorVersion: pebble.FormatNewest, MemTableSize: 4 << 20, MaxOpenFiles: 64,
-		CompactionConcurrencyRange: func() (int, int) { return 1, 1 }, Logger: silent{},
-	})
+	p, err := sidecar.Open(files, dir)
 	if err != nil {
-		return nil, fault.Wrap(fault.IO, "side.openKept", dir, err)
+		return nil, err
 	}
 	return &kept{p}, nil
 }
@@ -111,16 +99,3 @@ func (k *kept) load() (map[logID][]tree.SideChange, error) {
 }
 
 func (k *kept) close() error { return fault.Wrap(fault.IO, "side.close", "", k.p.Close()) }
-
-// silent is a pebble.Logger: what fails comes back as an error.
-type silent struct{}
-
-// Infof implements pebble.Logger.
-func (silent) Infof(string, ...any) {}
-
-// Errorf implements pebble.Logger.
-func (silent) Errorf(string, ...any) {}
-
-// Fatalf implements pebble.Logger. It panics: Pebble cannot go on, and nothing may be
-// acknowledged.
-func (silent) Fatalf(format string, _ ...any) { panic("side: " + format) }

@@ -30,6 +30,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/store/pack"
+	"cartwheel.dev/node/store/sidecar"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
@@ -113,7 +114,7 @@ func Open(o Options) (*Log, error) {
 		o.FS = vfs.Default
 	}
 	l := &Log{o: o, wake: make(chan struct{}, 1), done: newRecent(), away: map[ids.Node]time.Duration{}, slices: map[ids.Slice]*slice{}}
-	is, err := exists(o.FS, o.Dir)
+	is, err := sidecar.Exists(o.FS, o.Dir)
 	if err != nil || !is {
 		return l, err
 	}
