@@ -116,7 +116,7 @@ func TestPrefetch_ListedFilesComeInBatches(t *testing.T) {
 	}
 	t.Logf("%d and %d round trips for %d files each", first, second, n)
 
-	one := met(t, c, cartwheel.Options{AheadFrom: -1})
+	one := met(t, c, cartwheel.Options{Far: cartwheel.Far{AheadFrom: -1}})
 	if by, wan := trips(one, func() { grep(t, one.FileSystem(), "d", files) }); wan < n {
 		t.Errorf("%d round trips for %d files one by one, want no fewer: %+v", wan, n, by)
 	}

@@ -113,7 +113,7 @@ func (c *Client) assembleNames(kept *receipts.Table, chooser *destination.Choose
 		Begin:    func(dir ids.Object, name string) names.Mark { return c.begin(dir, 0, 0, name) },
 		Made:     func(dir ids.Object, cues cue.Set, name string) { c.kernel.TellAliases(dir, cues, name) },
 		Doubt:    func(list ...ids.Object) { c.revocation.Doubt(list...) },
-		Remotely: c.limits.Remotely, Clock: o.Clock, Wall: o.Wall, Logger: o.Logger,
+		Remotely: c.limits.Remotely, HoldFrom: o.HoldFrom, Clock: o.Clock, Wall: o.Wall, Logger: o.Logger,
 	})
 	c.xattrs = xattrs.New(xattrs.Options{
 		Calls: c.calls, Names: c.names, Router: c.router, Cluster: c.cluster, Tickets: c.tickets, Receipts: kept, Deferred: c.deferred,

@@ -109,7 +109,7 @@ func TestWalk_ResolvesADeepPathInOneRoundTrip(t *testing.T) {
 		t.Errorf("name by name, once more: %d round trips, want 2: %+v", wan, by)
 	}
 	for _, from := range []time.Duration{-1, time.Hour} {
-		cl = met(t, c, cartwheel.Options{Site: o.Site, AheadFrom: from})
+		cl = met(t, c, cartwheel.Options{Site: o.Site, Far: cartwheel.Far{AheadFrom: from}})
 		if by, wan = trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan != 6 {
 			t.Errorf("name by name, from %v on: %d round trips, want 6: %+v", from, wan, by)
 		}

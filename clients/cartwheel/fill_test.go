@@ -250,7 +250,7 @@ func TestFill_DoesNotWaitForFarContent(t *testing.T) {
 	if err := home.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cl := met(t, c, cartwheel.Options{AheadFrom: 1})
+	cl := met(t, c, cartwheel.Options{Far: cartwheel.Far{AheadFrom: 1}})
 	p := &pages{}
 	cl.Init(p)
 	e := found(t, cl, "f")

@@ -52,10 +52,10 @@ func (h *handle) seal(ctx context.Context, c *Client) error {
 // part. A small one takes one operation. Exists: there is something of that name.
 // Invalid: files of the directory can be changed. After another error the file may be
 // there, complete.
-func (c *Client) CreateOnce(ctx context.Context, who mount.Caller, id mount.Inode, name string, mode uint32, content []byte) (mount.Entry, error) {
+func (c *Client) CreateOnce(ctx context.Context, who mount.Caller, id mount.Inode, name string, mode uint32, content []byte) error {
 	dir, cues, ok := c.nodes.Find(id)
 	if !ok {
-		return mount.Entry{}, staleNode
+		return staleNode
 	}
 	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
@@ -63,16 +63,13 @@ func (c *Client) CreateOnce(ctx context.Context, who mount.Caller, id mount.Inod
 	err := c.alone.FlushSlice(out, dir.Slice()) // what this client did before comes first
 	cancel()
 	if err != nil {
-		return mount.Entry{}, err
+		return err
 	}
 	if len(content) <= creation.WholeLimit {
-		m, done, err := c.maker.Whole(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open,
+		done, err := c.maker.Whole(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open,
 			Create: &pb.Create{Mode: mode&^mount.TypeMask | mount.TypeRegular}}, content)
-		if err != nil {
-			return mount.Entry{}, err
-		}
-		if done {
-			return c.replies.Entry(m.Attr, cues), nil
+		if done || err != nil {
+			return err
 		}
 	}
 	return createLarge(ctx, c, who, id, name, mode, content)
@@ -80,19 +77,19 @@ func (c *Client) CreateOnce(ctx context.Context, who mount.Caller, id mount.Inod
 
 // createLarge is CreateOnce for what does not go in one operation: the file gets its
 // name when it is sealed.
-func createLarge(ctx context.Context, c *Client, who mount.Caller, dir mount.Inode, name string, mode uint32, content []byte) (mount.Entry, error) {
+func createLarge(ctx context.Context, c *Client, who mount.Caller, dir mount.Inode, name string, mode uint32, content []byte) error {
 	if err := creation.CheckName(name); err != nil {
-		return mount.Entry{}, err
+		return err
 	}
 	e, o, err := c.CreateNameless(ctx, who, dir, mode, mount.OpenWrite)
 	if err != nil {
-		return mount.Entry{}, err
+		return err
 	}
 	defer c.Forget(e.Node, 1)
 	defer c.Release(e.Node, o.Handle, 0, false)
 	h, err := c.handles.file(o.Handle)
 	if err != nil {
-		return mount.Entry{}, err
+		return err
 	}
 	for at := 0; at < len(content) && err == nil; {
 		var n int
@@ -103,11 +100,12 @@ func createLarge(ctx context.Context, c *Client, who mount.Caller, dir mount.Ino
 		err = h.seal(ctx, c)
 	}
 	if err != nil {
-		return mount.Entry{}, err
+		return err
 	}
 	h.seals = false // its release need not
-	if _, err := c.Link(ctx, who, e.Node, dir, name); err != nil {
-		return mount.Entry{}, err
+	linked, err := c.Link(ctx, who, e.Node, dir, name)
+	if err == nil {
+		c.Forget(linked.Node, 1)
 	}
-	return c.Lookup(ctx, who, dir, name)
+	return err
 }

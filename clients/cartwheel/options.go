@@ -38,10 +38,7 @@ type Options struct {
 	// RetryAfter is the first pause before a write that did not get through is
 	// sent again (50 ms). It doubles up to 2 s.
 	RetryAfter time.Duration
-	// AheadFrom is the round trip to the active of a slice from which on answers
-	// bring names along that may be asked for next (DefaultAheadFrom); negative:
-	// none ever do.
-	AheadFrom time.Duration
+	Far
 	// Memory is what the process aims to stay under, in bytes (DefaultMemory): the
 	// limits below and the engine's are sized by it where they are zero.
 	Memory int64
@@ -76,6 +73,18 @@ type Options struct {
 	Simulated
 }
 
+// Far says from which round trips on the client spends bytes to spare trips.
+type Far struct {
+	// AheadFrom is the round trip to the active of a slice from which on answers
+	// bring names along that may be asked for next (DefaultAheadFrom); negative:
+	// none ever do.
+	AheadFrom time.Duration
+	// HoldFrom is the round trip to the active of a slice from which on a small file that
+	// CreateOnce makes is sent to all normal members at once (DefaultHoldFrom);
+	// negative: it never is.
+	HoldFrom time.Duration
+}
+
 // Measured leaves out a part of the client, to measure what it is good for.
 type Measured struct{ NoReadAhead, NoRangeMap bool }
 
@@ -92,6 +101,9 @@ type Simulated struct {
 }
 
 const (
+	// DefaultHoldFrom is the default of Options.HoldFrom. Below it the second trip to the
+	// standbys costs more in bytes than the first one does in time.
+	DefaultHoldFrom = 5 * time.Millisecond
 	// DefaultAheadFrom is the default of Options.AheadFrom.
 	DefaultAheadFrom = 2 * time.Millisecond
 	// DefaultKnownFiles is Options.KnownFiles with DefaultMemory.
@@ -104,6 +116,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FlushTimeout == 0 {
 		o.FlushTimeout = o.OpTimeout
+	}
+	if o.HoldFrom == 0 {
+		o.HoldFrom = DefaultHoldFrom
 	}
 	if o.AheadFrom == 0 {
 		o.AheadFrom = DefaultAheadFrom

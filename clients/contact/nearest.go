@@ -81,6 +81,18 @@ func (c *Cluster) KeepSides(nodes []ids.Node) (out []ids.Node) {
 	return out
 }
 
+// KeepCreates reports whether the programs of all these nodes let standbys keep creates.
+func (c *Cluster) KeepCreates(nodes []ids.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range nodes {
+		if n := c.nodes[id]; n == nil || n.row.Feature < version.PendingCreates {
+			return false
+		}
+	}
+	return true
+}
+
 // Sort orders nodes by nearness, in place.
 func (c *Cluster) Sort(nodes []ids.Node) {
 	c.mu.Lock()

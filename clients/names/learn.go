@@ -410,6 +410,21 @@ func (l *Learner) Unknown(dir ids.Object, name string) {
 	d.complete = false
 }
 
+// Changed forgets an object's attributes: they changed, and to what is not told.
+func (l *Learner) Changed(o ids.Object) {
+	c := l.c
+	c.miss(o, 0)
+	x := c.objects[o]
+	switch {
+	case x == nil:
+	case x.own == nil:
+		c.drop(o, x)
+	default:
+		c.inline -= len(x.attr.GetContent().GetInline())
+		x.attr, x.cover = nil, nil
+	}
+}
+
 // Anchor returns the mark of a directory's names as they stand with this
 // answer, for Unbroken of later pages.
 func (l *Learner) Anchor(dir ids.Object) Mark {

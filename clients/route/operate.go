@@ -148,6 +148,14 @@ func verdictOf(ctx context.Context, refusal *pb.Refusal, err error) verdict {
 // or that nothing was sent.
 func (o *Operator) Operate(ctx context.Context, id ids.Slice, req *pb.OperateRequest, body [][]byte,
 	session func(ids.Node) uint64) (*pb.OperateResponse, ids.Node, error) {
+	return o.OperateHeld(ctx, id, req, body, session, nil)
+}
+
+// OperateHeld is Operate for a create that standbys may keep. The answer is Early where
+// they do: then it has no result, and nothing was refused. Held is used once; nil: the
+// active alone does it.
+func (o *Operator) OperateHeld(ctx context.Context, id ids.Slice, req *pb.OperateRequest, body [][]byte,
+	session func(ids.Node) uint64, held *Held) (*pb.OperateResponse, ids.Node, error) {
 	n := o.numbers(id)
 	number, err := n.begin(ctx)
 	if err != nil {
@@ -160,6 +168,7 @@ func (o *Operator) Operate(ctx context.Context, id ids.Slice, req *pb.OperateReq
 	patience := firstPatience
 	clean := true // no attempt so far can have been run
 	began := o.router.cluster.Now()
+	defer held.end()
 	err = o.router.active(ctx, id, func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -173,9 +182,13 @@ func (o *Operator) Operate(ctx context.Context, id ids.Slice, req *pb.OperateReq
 		if session != nil {
 			req.Session = session(node)
 		}
-		by, resp = node, &pb.OperateResponse{}
-		buffer, err := o.router.cluster.Call(ctx, node, wire.Operation, method.Operate, req, body, resp)
-		buffer.Release()
+		held.begin(ctx, o, node, epoch, req, body)
+		var err error
+		by, resp, err = o.send(ctx, node, req, body)
+		if err == nil && !held.settled(ctx, resp, epoch) {
+			req.Early = false
+			by, resp, err = o.send(ctx, node, req, body)
+		}
 		switch {
 		case clean && fault.Is(err, fault.Expired):
 			// Idle for longer than a registration lasts. The lowest operation
@@ -190,4 +203,12 @@ func (o *Operator) Operate(ctx context.Context, id ids.Slice, req *pb.OperateReq
 		return nil, by, err
 	}
 	return resp, by, nil
+}
+
+// send sends an operation once.
+func (o *Operator) send(ctx context.Context, node ids.Node, req *pb.OperateRequest, body [][]byte) (ids.Node, *pb.OperateResponse, error) {
+	resp := &pb.OperateResponse{}
+	buffer, err := o.router.cluster.Call(ctx, node, wire.Operation, method.Operate, req, body, resp)
+	buffer.Release()
+	return node, resp, err
 }

@@ -20,7 +20,7 @@ type Files interface {
 	Lookup(ctx context.Context, c mount.Caller, dir mount.Inode, name string) (mount.Entry, error)
 	Forget(id mount.Inode, lookups uint64)
 	GetXattr(ctx context.Context, c mount.Caller, id mount.Inode, name string, buf []byte) (int, error)
-	CreateOnce(ctx context.Context, c mount.Caller, dir mount.Inode, name string, mode uint32, content []byte) (mount.Entry, error)
+	CreateOnce(ctx context.Context, c mount.Caller, dir mount.Inode, name string, mode uint32, content []byte) error
 	Open(ctx context.Context, c mount.Caller, id mount.Inode, flags mount.OpenFlags) (mount.Opened, error)
 	Read(ctx context.Context, c mount.Caller, id mount.Inode, h mount.Handle, offset int64, buf []byte) (int, error)
 	Release(id mount.Inode, h mount.Handle, owner mount.LockOwner, unlock bool)
@@ -114,12 +114,7 @@ func (v *Volume) Create(ctx context.Context, name string, content []byte) error 
 	if err := check(op, name); err != nil {
 		return err
 	}
-	e, err := v.files.CreateOnce(ctx, v.who, v.dir, name, fileMode, content)
-	if err != nil {
-		return fault.Wrap(fault.IO, op, name, err)
-	}
-	v.files.Forget(e.Node, 1)
-	return nil
+	return fault.Wrap(fault.IO, op, name, v.files.CreateOnce(ctx, v.who, v.dir, name, fileMode, content))
 }
 
 // Read returns what a file holds, in memory of its own. NotFound: there is none of

@@ -29,6 +29,12 @@ var nobody = mount.Caller{}
 // client opens a client of a cluster at a site.
 func client(t *testing.T, c *servertest.Cluster, site ids.Site) *cartwheel.Client {
 	t.Helper()
+	return clientWith(t, c, cartwheel.Options{Site: site})
+}
+
+// clientWith opens a client of a cluster.
+func clientWith(t *testing.T, c *servertest.Cluster, o cartwheel.Options) *cartwheel.Client {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "user.key")
 	encoded, err := c.Users["root"].Marshal()
 	if err == nil {
@@ -41,7 +47,8 @@ func client(t *testing.T, c *servertest.Cluster, site ids.Site) *cartwheel.Clien
 	for _, n := range c.Nodes {
 		file.Nodes = append(file.Nodes, n.Address()+"/p2p/"+string(n.ID()))
 	}
-	cl, err := cartwheel.Open(t.Context(), cartwheel.Options{Contact: file, Site: site})
+	o.Contact = file
+	cl, err := cartwheel.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +215,7 @@ func TestOpen_RefusesWhatIsNoVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int{3, 100 << 10} {
-		if _, err := cl.CreateOnce(t.Context(), nobody, e.Node, "f", 0o644, noise(size)); !fault.Is(err, fault.Invalid) {
+		if err := cl.CreateOnce(t.Context(), nobody, e.Node, "f", 0o644, noise(size)); !fault.Is(err, fault.Invalid) {
 			t.Errorf("a file of %d bytes in an ordinary directory: got %v, want Invalid", size, err)
 		}
 	}

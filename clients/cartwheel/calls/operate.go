@@ -6,6 +6,7 @@ import (
 
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/names"
+	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/method"
@@ -19,6 +20,9 @@ type Operation struct {
 	Op        *pb.Operation
 	Body      [][]byte
 	Level     uint32 // how many acknowledgements are waited for
+	// Held sends it to the standbys too; nil: not. Where the answer is Early, the active
+	// has told nothing of what was made.
+	Held *route.Held
 }
 
 // Operate runs an operation exactly once, after what it depends on is published. A
@@ -42,12 +46,12 @@ func (s *Sender) Publish(ctx context.Context, o Operation) (*pb.OperateResponse,
 	// was written under a lock that went with that session is refused.
 	under := map[ids.Node]uint64{}
 	atActive := func(ctx context.Context) (*pb.OperateResponse, ids.Node, error) {
-		return s.opt.Operator.Operate(ctx, o.Slice, req, o.Body, func(node ids.Node) uint64 {
+		return s.opt.Operator.OperateHeld(ctx, o.Slice, req, o.Body, func(node ids.Node) uint64 {
 			if !method.Any(o.Op, func(p *pb.Operation) bool { return p.GetCommit() != nil }) || under[node] == 0 {
 				under[node] = s.opt.Sessions.With(ctx, node)
 			}
 			return under[node]
-		})
+		}, o.Held)
 	}
 	run := atActive
 	if timeouts.Eventual(ctx) {

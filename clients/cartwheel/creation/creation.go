@@ -50,6 +50,9 @@ type Options struct {
 	Made func(dir ids.Object, cues cue.Set, name string)
 	// Doubt forgets objects whose state is not known.
 	Doubt func(...ids.Object)
+	// HoldFrom is the round trip to the active from which on standbys get files with all
+	// of their content too; negative: they never do.
+	HoldFrom time.Duration
 	// Remotely returns the context for calls on behalf of one request.
 	Remotely func(context.Context) (context.Context, context.CancelFunc)
 	Clock    boottime.Func
@@ -57,9 +60,12 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Maker makes objects. It has no state and is safe for use by many goroutines. Its
-// methods may block until a node answers.
-type Maker struct{ opt Options }
+// Maker makes objects. It is safe for use by many goroutines. Its methods may block until
+// a node answers.
+type Maker struct {
+	opt   Options
+	homes homes
+}
 
 // New returns a Maker.
 func New(o Options) *Maker { return &Maker{opt: o} }
@@ -73,6 +79,8 @@ type Request struct {
 	Create *pb.Create
 	Body   [][]byte // of the create's commit
 	Call   cue.Call
+	// held sends it to the standbys of its slice too; nil: not.
+	held *route.Held
 	// Writes: it is made to be written, so that its close is heard of.
 	Writes bool
 }
@@ -203,14 +211,24 @@ func as(who mount.Caller, mode uint32, fn func(*pb.Principal) error) error {
 func (k *Maker) here(ctx context.Context, m Request, p *pb.Principal) (Made, error) {
 	mark := k.opt.Begin(m.Dir, m.Name)
 	defer k.opt.Names.End(&mark)
-	k.opt.Deferred.Want(m.Create, m.Dir.Slice())
-	resp, by, err := k.opt.Calls.Operate(ctx, calls.Operation{Slice: m.Dir.Slice(), Principal: p, Level: m.level(), Body: m.Body,
+	if m.held == nil {
+		k.opt.Deferred.Want(m.Create, m.Dir.Slice())
+	}
+	resp, by, err := k.opt.Calls.Operate(ctx, calls.Operation{Slice: m.Dir.Slice(), Principal: p, Level: m.level(), Body: m.Body, Held: m.held,
 		Op: &pb.Operation{Op: &pb.Operation_Create{Create: m.Create}}})
 	if err != nil {
 		if calls.IsUnknown(err) {
 			k.opt.Doubt(m.Dir)
 		}
 		return Made{}, err
+	}
+	if resp.Early {
+		k.opt.Names.Learn(&mark, by, nil, func(l *names.Learner) {
+			l.Changed(m.Dir)
+			l.Unknown(m.Dir, m.Name)
+		})
+		k.opt.Made(m.Dir, m.Cues, m.Name)
+		return Made{}, nil
 	}
 	r := resp.Result
 	k.opt.Deferred.Got(r)
