@@ -61,11 +61,12 @@ type actor struct {
 
 	nodes map[string]mount.Inode // of files and directories, by name
 	// places are the directories, and given the IDs for what batches make.
-	places [dirs]ids.Object
-	given  map[ids.Slice]given
-	known  []mount.Entry   // objects that may be linked
-	avoid  map[string]bool // files with a write of ours that may come yet
-	made   uint64
+	places  [dirs]ids.Object
+	given   map[ids.Slice]given
+	onceDir mount.Inode     // 0: it does nothing there
+	known   []mount.Entry   // objects that may be linked
+	avoid   map[string]bool // files with a write of ours that may come yet
+	made    uint64
 }
 
 // meet looks up what the run works on.
@@ -420,6 +421,12 @@ func (a *actor) everything(ctx context.Context) {
 	}
 	for i := range dirs * namesEach {
 		a.lookup(ctx, i)
+	}
+	if a.onceDir == 0 {
+		return
+	}
+	for i := range dirs * namesEach {
+		a.readOnce(ctx, i)
 	}
 }
 

@@ -44,6 +44,28 @@ func TestRun_CalmHasNoProblems(t *testing.T) {
 	}
 }
 
+// TestRun_CreatesAtAllMembersHaveNoProblems runs seeds in which clients send creates of
+// write-once files to all members at once: CARTWHEEL_SEEDS of them (2), from
+// CARTWHEEL_SEED on (15, in which an active is lost that has answered such a create).
+func TestRun_CreatesAtAllMembersHaveNoProblems(t *testing.T) {
+	first, count := number(t, "CARTWHEEL_SEED", 15), number(t, "CARTWHEEL_SEEDS", 2)
+	for seed := first; seed < first+count; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			if count <= 3 {
+				t.Parallel()
+			}
+			v := Run(t, Options{Seed: seed, Nodes: 3 + int(seed%8)/4, Clients: 4, Length: 3 * time.Second, Once: true, Log: os.Getenv("CARTWHEEL_LOG") != ""})
+			t.Logf("seed %d: %d operations, %d unknown; faults: %s", seed, v.Events, v.Unknown, v.Faults)
+			if len(v.Unjudged) > 0 {
+				t.Logf("seed %d: not judged in time: %v", seed, v.Unjudged)
+			}
+			if len(v.Problems) > 0 {
+				t.Errorf("seed %d: faults %s\n%s", seed, v.Faults, strings.Join(v.Problems, "\n"))
+			}
+		})
+	}
+}
+
 // TestRun_SeedsHaveNoProblems runs seeds: CARTWHEEL_SEEDS of them (3), from
 // CARTWHEEL_SEED on (1).
 func TestRun_SeedsHaveNoProblems(t *testing.T) {

@@ -4,6 +4,10 @@ import "context"
 
 // one runs one operation of the mix.
 func (a *actor) one(ctx context.Context) {
+	if a.onceDir != 0 && a.rand.IntN(2) == 0 {
+		a.once(ctx)
+		return
+	}
 	f := registers()[a.rand.IntN(len(registers()))]
 	at, to := a.near(), a.near()
 	switch n := a.rand.IntN(100); {

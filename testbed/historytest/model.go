@@ -126,7 +126,7 @@ func (e *event) take(s *cells) bool {
 }
 
 func modelOf(object string) porcupine.Model {
-	if object == namesObject {
+	if object == namesObject || object == onceObject {
 		return namespace
 	}
 	return register
@@ -157,7 +157,7 @@ func search(model porcupine.Model, events []*event, most int) (porcupine.CheckRe
 func check(events []*event) (wrong, open []string) {
 	by := map[string][]*event{}
 	for _, e := range events {
-		if e.result == unknown && (e.what == read || e.what == lookup || e.what == list || e.what == create) {
+		if e.result == unknown && (e.what == read || e.what == lookup || e.what == list || e.what == create && e.object != onceObject) {
 			continue // it changed nothing; or made what nobody can name by itself
 		}
 		if e.result == unknown && e.what == batch {

@@ -31,6 +31,8 @@ type rule struct {
 // network disturbs what hosts send each other. It is safe for concurrent use.
 type network struct {
 	some atomic.Int64 // rules in force
+	// entries is how long messages of replica groups take, where no rule says more.
+	entries time.Duration
 
 	mu    sync.RWMutex // guards below
 	rules map[pair]rule
@@ -45,15 +47,18 @@ func (n *network) join(h *wire.Host) {
 	n.mu.Lock()
 	n.hosts[from] = h
 	n.mu.Unlock()
-	h.SetFilter(func(to string, _ wire.Class, m wire.Method) wire.Verdict {
+	h.SetFilter(func(to string, _ wire.Class, m wire.Method) (usual wire.Verdict) {
+		if m == method.Replica {
+			usual.Delay = n.entries
+		}
 		if n.some.Load() == 0 {
-			return wire.Verdict{}
+			return usual
 		}
 		n.mu.RLock()
 		r, ok := n.rules[pair{from, to}]
 		n.mu.RUnlock()
 		if !ok {
-			return wire.Verdict{}
+			return usual
 		}
 		switch r.how {
 		case lose:
@@ -61,7 +66,7 @@ func (n *network) join(h *wire.Host) {
 		case hold:
 			return wire.Verdict{Drop: m == wire.MethodDial, Delay: max(0, time.Until(r.until))}
 		case slow:
-			return wire.Verdict{Delay: r.delay}
+			return wire.Verdict{Delay: max(r.delay, usual.Delay)}
 		}
 		return wire.Verdict{Drop: m == method.Operate}
 	})

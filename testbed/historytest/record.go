@@ -50,7 +50,7 @@ type event struct {
 	what   what
 	at, to int      // cells of names; the directory of a listing
 	value  string   // of a register or log: written, or read
-	ino    uint64   // of a name: given, made or found
+	ino    uint64   // of a name: given, made or found; in a write-once directory, what the file holds
 	cells  cells    // of a listing: those of its directory
 	parts  []*event // of a batch: those that ran; all, where that is not known
 	result outcome

@@ -51,6 +51,10 @@ type Options struct {
 	// Calm runs have no faults, and what is made counts from when it is open:
 	// its active may not have heard of it. With faults, it counts when closed.
 	Calm bool
+	// Once has half of the operations make, read and remove files of a write-once
+	// directory, and sends creates to all normal members at once. The log is late, so
+	// that there are creates that are done before it has them everywhere.
+	Once bool
 
 	faults []aFault // nil: drawn from the seed
 	plant  plant
@@ -137,6 +141,9 @@ type world struct {
 func begin(t testing.TB, o Options) *world {
 	t.Helper()
 	w := &world{t: t, o: o, net: newNetwork(), v: Verdict{Seed: o.Seed}}
+	if o.Once {
+		w.net.entries = 40 * time.Millisecond
+	}
 	began := time.Now()
 	w.log = newRecorder(func() int64 { return int64(time.Since(began)) })
 	sites := make([]string, o.Nodes)
@@ -144,8 +151,13 @@ func begin(t testing.TB, o Options) *world {
 		sites[i] = string(rune('a' + i))
 	}
 	w.c = servertest.Start(t, servertest.Options{Sites: sites, Log: o.Log,
-		Configure: func(_ int, c *server.Config) { c.Lease, c.Session, c.Shared = lease, session, 20*time.Millisecond },
-		Depend:    o.plant.depend})
+		Configure: func(_ int, c *server.Config) {
+			c.Lease, c.Session, c.Shared = lease, session, 20*time.Millisecond
+			if o.Once {
+				c.Socket = "none" // what a socket leads to is never far
+			}
+		},
+		Depend: o.plant.depend})
 	w.key = filepath.Join(t.TempDir(), "user.key")
 	encoded, err := w.c.Users["root"].Marshal()
 	if err == nil {
@@ -162,8 +174,16 @@ func begin(t testing.TB, o Options) *world {
 	if err := prepare(ctx, w.actors[:o.Clients-o.plant.special], ids.Site(sites[1])); err != nil {
 		t.Fatal(err)
 	}
+	if o.Once {
+		if err := prepareOnce(ctx, w.fs[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, a := range w.actors {
 		err := a.meet(ctx)
+		if err == nil && o.Once {
+			err = a.meetOnce(ctx)
+		}
 		for a.anew && fault.Is(err, fault.TimedOut) && ctx.Err() == nil {
 			err = a.meet(ctx)
 		}
@@ -189,6 +209,9 @@ func (w *world) join(ctx context.Context, i int) *actor {
 		file.Nodes = append(file.Nodes, n.Address()+"/p2p/"+string(n.ID()))
 	}
 	o := cartwheel.Options{Contact: file, Site: ids.Site(rune('a' + i%w.o.Nodes)), Name: fmt.Sprint("client ", i), OpTimeout: callBound - 5*time.Second}
+	if w.o.Once {
+		o.HoldFrom = 1
+	}
 	special := w.o.isSpecial(i)
 	if special {
 		o.Clock = w.o.plant.clock
@@ -355,7 +378,11 @@ func (w *world) views(ctx context.Context, row geoconfig.SliceRow) string {
 // reads are part of the history).
 func (w *world) final(ctx context.Context) {
 	late := w.join(ctx, len(w.actors))
-	if err := late.meet(ctx); err != nil {
+	err := late.meet(ctx)
+	if err == nil && w.o.Once {
+		err = late.meetOnce(ctx)
+	}
+	if err != nil {
 		w.log.problem("DUR: %v", err)
 		return
 	}
