@@ -125,6 +125,7 @@ type flags struct {
 	Origin   originFlags  `cmd:"" help:"Serve the pages of a web site, and note who asked."`
 	Mail     mailFlags    `cmd:"" help:"Send mail by SMTP and read it by IMAP, and note what was answered."`
 	Boxes    mailboxFlags `cmd:"" help:"Read the maildirs of all users."`
+	Volumes  volumeFlags  `cmd:"" help:"Create, read and delete files of volumes or directories."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
@@ -182,6 +183,8 @@ func (f *flags) run(ctx context.Context, name string, out io.Writer) (any, error
 		return nil, f.Mail.run(ctx)
 	case "boxes":
 		return orNothing(Mailboxes(ctx, f.Boxes.Dir))
+	case "volumes":
+		return f.Volumes.run(ctx)
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":
