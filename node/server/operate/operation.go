@@ -265,12 +265,12 @@ func (l *Loop) propose(s *slice, op *Operation, serial ids.Serial, at hlc.Time) 
 	}
 	l.wait(op, replica.Proposal{Early: op.Early != nil, After: s.earlyAfter(op), Entry: replica.Entry{
 		Slice: s.id, Serial: serial, Time: at, Client: op.Client, Number: op.Number, Lowest: op.Lowest,
-		Result: encoded, Data: data, Chunks: out.Needs, Level: l.level(s, op.Level)}})
+		Result: encoded, Data: data, Chunks: out.Needs, Level: s.level(op.Level)}})
 	if next, _ := l.o.Core.Next(s.id); next == serial {
 		return // the reply says why
 	}
 	op.serial = serial
-	op.cost.Commits, op.cost.Bytes, op.cost.Level = op.cost.Commits+1, op.cost.Bytes+len(data)+len(encoded), l.level(s, op.Level)
+	op.cost.Commits, op.cost.Bytes, op.cost.Level = op.cost.Commits+1, op.cost.Bytes+len(data)+len(encoded), s.level(op.Level)
 	s.proposed[serial] = op
 	if isDecisive(op.Op) {
 		s.decisive = serial
@@ -342,7 +342,7 @@ func (l *Loop) wait(op *Operation, p replica.Proposal) {
 }
 
 // level turns a request's sync level into a number of members.
-func (l *Loop) level(s *slice, asked uint32) uint32 {
+func (s *slice) level(asked uint32) uint32 {
 	normal := uint32(0)
 	for i := range s.row.Members {
 		if s.row.Members[i].State == geoconfig.Normal {
