@@ -106,7 +106,7 @@ func TestEarly_AJuniorNeedsIt(t *testing.T) {
 	m := g.memberOf("c")
 	m.peer.steadyFrom = 1
 	at := order(n, g, Proposal{Token: 7, Early: true})
-	m.match, m.next = at-1, at
+	m.match, m.whole, m.next = at-1, at-1, at
 	if !g.isEqual(m) {
 		t.Fatal("the junior is not equal before anything is said early: the test shows nothing")
 	}
@@ -116,7 +116,7 @@ func TestEarly_AJuniorNeedsIt(t *testing.T) {
 	if g.isEqual(m) {
 		t.Error("a junior without the entry may become normal")
 	}
-	m.match, m.next = at, at+1
+	m.match, m.whole, m.next = at, at, at+1
 	if !g.isEqual(m) {
 		t.Error("a junior with the entry may not become normal")
 	}
