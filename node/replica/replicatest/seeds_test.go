@@ -76,13 +76,13 @@ func TestPlay_KeepsThePromisesForManySeeds(t *testing.T) {
 		}
 		return
 	}
-	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 200), func(seed uint64) Options { return forget(options(seed)) })
+	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 150), func(seed uint64) Options { return forget(options(seed)) })
 }
 
 // TestPlay_KeepsThePromisesWhileChunksLag has slices with a time to coherence, whose
 // members get chunks in time or late.
 func TestPlay_KeepsThePromisesWhileChunksLag(t *testing.T) {
-	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 100), func(seed uint64) Options {
+	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 40), func(seed uint64) Options {
 		o := forget(options(seed))
 		o.Coherence = 2 * Lease
 		return o
