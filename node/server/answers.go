@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
@@ -96,7 +97,12 @@ func (s *Server) openSide() (err error) {
 		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation, body []byte) (operate.Answer, error) {
 			return s.newOperations().Merge(ctx, &operate.Operation{Slice: id, Op: op, Body: body})
 		},
-		Feature:    func(n ids.Node) int { row, _ := s.directory.Node(n); return row.Feature },
+		Feature: func(n ids.Node) int {
+			if row, known := s.directory.Node(n); known {
+				return row.Feature
+			}
+			return version.Feature // a node that was removed reads no records any more
+		},
 		AdoptAfter: s.config.FailedAfter, Clock: s.clock, HLC: s.hlc, Random: s.chance.Uint64, Logger: s.logger,
 	})
 	return err

@@ -91,23 +91,16 @@ func (s *slice) everything() part {
 func (l *Log) catchUp(ctx context.Context, id ids.Slice, s *slice) {
 	for _, n := range l.others(id, false) {
 		s.mu.Lock()
-		lacks := s.own != nil && !s.has[n]
-		var list []tree.SideChange
-		serial := s.serial
-		if lacks {
-			list = s.own.Changes()
-		}
+		has := s.own == nil || s.has[n]
 		s.mu.Unlock()
-		if !lacks {
+		if has || l.isAway(n) {
 			continue
 		}
-		if l.isAway(n) {
-			continue
-		}
-		err := l.copyOne(ctx, n, id, part{serial: serial, changes: list})
+		all := s.everything()
+		err := l.copyOne(ctx, n, id, all)
 		l.noteAway(n, err)
 		s.mu.Lock()
-		s.has[n] = err == nil && s.serial == serial
+		s.has[n] = err == nil && s.serial == all.serial
 		s.mu.Unlock()
 	}
 }
