@@ -4,6 +4,7 @@ package cartwheel_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -173,11 +174,14 @@ func TestUnchanged_BehindTheCloseItFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.cl.Release(f.e.Node, f.h, 1, false)
-	for end := time.Now().Add(10 * time.Second); f.elsewhere().Ctime < got.Ctime; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the time was never moved")
+	ends, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	servertest.Await(ends, t, "the time to be moved", func() error {
+		if seen := f.elsewhere().Ctime; seen < got.Ctime {
+			return fmt.Errorf("another client sees %d, want %d", seen, got.Ctime)
 		}
-	}
+		return nil
+	})
 }
 
 // TestUnchanged_LeavesTheRestToTheActive has changes that change something, or that
