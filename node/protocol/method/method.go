@@ -48,6 +48,8 @@ const (
 	// log has it. From a node it is for the active: a create that the node keeps, to be
 	// done under the client's number.
 	Hold wire.Method = 27
+	// History is HistoryRequest: the versions of a name or an object that are retained.
+	History wire.Method = 28
 )
 
 // Content; class Chunk, except that small Range calls go by Operation.
@@ -67,6 +69,7 @@ const (
 	DropCaches wire.Method = 52
 	Net        wire.Method = 53 // NetRequest: the node's coordinate and distances
 	Conflicts  wire.Method = 54 // ConflictsRequest: what merges of side logs kept beside what won
+	Space      wire.Method = 55 // SpaceRequest: what holds the space of a slice, a page at a time
 )
 
 // Between nodes.

@@ -19,10 +19,10 @@ var numbers = map[string]struct {
 	"Hello": {method.Hello, 1}, "KeepAlive": {method.KeepAlive, 2}, "Revoke": {method.Revoke, 3}, "Claim": {method.Claim, 4}, "Lock": {method.Lock, 5},
 	"Operate": {method.Operate, 16}, "Resolve": {method.Resolve, 17}, "List": {method.List, 18}, "GetAttr": {method.GetAttr, 19},
 	"Statfs": {method.Statfs, 20}, "Place": {method.Place, 21}, "Rows": {method.Rows, 22}, "Page": {method.Page, 23}, "Files": {method.Files, 24},
-	"Side": {method.Side, 25}, "SideCopy": {method.SideCopy, 26}, "Hold": {method.Hold, 27}, "Conflicts": {method.Conflicts, 54},
+	"Side": {method.Side, 25}, "SideCopy": {method.SideCopy, 26}, "Hold": {method.Hold, 27}, "History": {method.History, 28}, "Conflicts": {method.Conflicts, 54},
 	"Have": {method.Have, 32}, "Put": {method.Put, 33}, "Get": {method.Get, 34}, "Range": {method.Range, 35},
 	"Status": {method.Status, 48}, "SliceList": {method.SliceList, 49}, "Where": {method.Where, 50},
-	"HandOver": {method.HandOver, 51}, "DropCaches": {method.DropCaches, 52}, "Net": {method.Net, 53},
+	"HandOver": {method.HandOver, 51}, "DropCaches": {method.DropCaches, 52}, "Net": {method.Net, 53}, "Space": {method.Space, 55},
 	"Replica": {method.Replica, 64}, "Beacon": {method.Beacon, 65}, "Intent": {method.Intent, 66}, "Transfer": {method.Transfer, 67}, "Facts": {method.Facts, 68}, "Budget": {method.Budget, 69},
 	"GeoRead": {method.GeoRead, 80}, "GeoApply": {method.GeoApply, 81}, "GeoSettle": {method.GeoSettle, 82}, "GeoFollow": {method.GeoFollow, 83}, "GeoProperties": {method.GeoProperties, 84},
 }

@@ -11,9 +11,9 @@ import (
 // names has the calls that a node answers, for people: lower case.
 var names = map[wire.Method]string{
 	Hello: "hello", KeepAlive: "keepalive", Revoke: "revoke", Claim: "claim", Lock: "lock",
-	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files", Side: "side", SideCopy: "sidecopy", Hold: "hold", Conflicts: "conflicts",
+	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files", Side: "side", SideCopy: "sidecopy", Hold: "hold", History: "history", Conflicts: "conflicts",
 	Have: "have", Put: "put", Get: "get", Range: "range",
-	Status: "status", SliceList: "slicelist", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net",
+	Status: "status", SliceList: "slicelist", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net", Space: "space",
 	Intent: "intent", Transfer: "transfer", Facts: "facts",
 }
 

@@ -36,7 +36,9 @@ func TestNames_ListsWhatAnOperationNamesByID(t *testing.T) {
 			{Op: &pb.Operation_Batch{Batch: &pb.Batch{Operations: []*pb.Operation{{Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: 9}}}}}}},
 			nil, {Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: 2, NewDir: 9}}}}}}}, []uint64{1, 4, 2}},
 		"merge": {&pb.Operation{Op: &pb.Operation_Merge{Merge: &pb.Merge{Object: 9, Name: &pb.Named{Dir: 9}}}}, nil},
-		"none":  {&pb.Operation{}, nil},
+		// What is named by its hash, or by the keys of dead manifests, no client names.
+		"collect": {&pb.Operation{Op: &pb.Operation_Collect{Collect: &pb.Collect{Unused: []byte{9}}}}, nil},
+		"none":    {&pb.Operation{}, nil},
 	} {
 		if got := method.Names(c.operation); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", field, got, c.want)

@@ -551,6 +551,137 @@ func (x *NetResponse) GetNet() []byte {
 	return nil
 }
 
+// What holds the space of a slice at the node that answers, from its own copy, a page of
+// rows at a time. For administrators, trusted hosts and nodes.
+type SpaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Behind        []byte                 `protobuf:"bytes,2,opt,name=behind,proto3" json:"behind,omitempty"` // next of the page before; empty: the first page
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`  // rows, 0: as many as the node likes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpaceRequest) Reset() {
+	*x = SpaceRequest{}
+	mi := &file_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpaceRequest) ProtoMessage() {}
+
+func (x *SpaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpaceRequest.ProtoReflect.Descriptor instead.
+func (*SpaceRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SpaceRequest) GetSlice() uint32 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *SpaceRequest) GetBehind() []byte {
+	if x != nil {
+		return x.Behind
+	}
+	return nil
+}
+
+func (x *SpaceRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type SpaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Space []byte                 `protobuf:"bytes,1,opt,name=space,proto3" json:"space,omitempty"` // of this page: JSON of tree.Usage
+	Next  []byte                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`   // empty: there are no more pages
+	// Of the whole slice, with the first page.
+	Objects       uint64 `protobuf:"varint,3,opt,name=objects,proto3" json:"objects,omitempty"`
+	StoredBytes   uint64 `protobuf:"varint,4,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"` // of current files, without holes and before deduplication
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpaceResponse) Reset() {
+	*x = SpaceResponse{}
+	mi := &file_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpaceResponse) ProtoMessage() {}
+
+func (x *SpaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpaceResponse.ProtoReflect.Descriptor instead.
+func (*SpaceResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SpaceResponse) GetSpace() []byte {
+	if x != nil {
+		return x.Space
+	}
+	return nil
+}
+
+func (x *SpaceResponse) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *SpaceResponse) GetObjects() uint64 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
+func (x *SpaceResponse) GetStoredBytes() uint64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
 // Between nodes: a coordinator asks the active of a slice how an intent stands.
 type IntentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -562,7 +693,7 @@ type IntentRequest struct {
 
 func (x *IntentRequest) Reset() {
 	*x = IntentRequest{}
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +705,7 @@ func (x *IntentRequest) String() string {
 func (*IntentRequest) ProtoMessage() {}
 
 func (x *IntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +718,7 @@ func (x *IntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentRequest.ProtoReflect.Descriptor instead.
 func (*IntentRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{12}
+	return file_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *IntentRequest) GetIntent() uint64 {
@@ -613,7 +744,7 @@ type IntentResponse struct {
 
 func (x *IntentResponse) Reset() {
 	*x = IntentResponse{}
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +756,7 @@ func (x *IntentResponse) String() string {
 func (*IntentResponse) ProtoMessage() {}
 
 func (x *IntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +769,7 @@ func (x *IntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentResponse.ProtoReflect.Descriptor instead.
 func (*IntentResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{13}
+	return file_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *IntentResponse) GetPhase() uint32 {
@@ -669,7 +800,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_admin_proto_msgTypes[14]
+	mi := &file_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +812,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[14]
+	mi := &file_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +825,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{14}
+	return file_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TransferRequest) GetSlice() uint32 {
@@ -741,7 +872,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +884,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +897,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{15}
+	return file_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TransferResponse) GetToken() uint64 {
@@ -836,7 +967,7 @@ type BudgetReport struct {
 
 func (x *BudgetReport) Reset() {
 	*x = BudgetReport{}
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +979,7 @@ func (x *BudgetReport) String() string {
 func (*BudgetReport) ProtoMessage() {}
 
 func (x *BudgetReport) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +992,7 @@ func (x *BudgetReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport.ProtoReflect.Descriptor instead.
 func (*BudgetReport) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{16}
+	return file_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BudgetReport) GetLines() []*BudgetReport_Line {
@@ -883,7 +1014,7 @@ type BudgetReport_Line struct {
 
 func (x *BudgetReport_Line) Reset() {
 	*x = BudgetReport_Line{}
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +1026,7 @@ func (x *BudgetReport_Line) String() string {
 func (*BudgetReport_Line) ProtoMessage() {}
 
 func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +1039,7 @@ func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport_Line.ProtoReflect.Descriptor instead.
 func (*BudgetReport_Line) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{16, 0}
+	return file_admin_proto_rawDescGZIP(), []int{18, 0}
 }
 
 func (x *BudgetReport_Line) GetFrom() string {
@@ -967,7 +1098,16 @@ const file_admin_proto_rawDesc = "" +
 	"\x06probes\x18\x01 \x01(\rR\x06probes\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\x1f\n" +
 	"\vNetResponse\x12\x10\n" +
-	"\x03net\x18\x01 \x01(\fR\x03net\"=\n" +
+	"\x03net\x18\x01 \x01(\fR\x03net\"R\n" +
+	"\fSpaceRequest\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x16\n" +
+	"\x06behind\x18\x02 \x01(\fR\x06behind\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"v\n" +
+	"\rSpaceResponse\x12\x14\n" +
+	"\x05space\x18\x01 \x01(\fR\x05space\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\fR\x04next\x12\x18\n" +
+	"\aobjects\x18\x03 \x01(\x04R\aobjects\x12!\n" +
+	"\fstored_bytes\x18\x04 \x01(\x04R\vstoredBytes\"=\n" +
 	"\rIntentRequest\x12\x16\n" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
@@ -1007,7 +1147,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -1021,15 +1161,17 @@ var file_admin_proto_goTypes = []any{
 	(*DropCachesResponse)(nil), // 9: cartwheel.v1.DropCachesResponse
 	(*NetRequest)(nil),         // 10: cartwheel.v1.NetRequest
 	(*NetResponse)(nil),        // 11: cartwheel.v1.NetResponse
-	(*IntentRequest)(nil),      // 12: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 13: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 14: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 15: cartwheel.v1.TransferResponse
-	(*BudgetReport)(nil),       // 16: cartwheel.v1.BudgetReport
-	(*BudgetReport_Line)(nil),  // 17: cartwheel.v1.BudgetReport.Line
+	(*SpaceRequest)(nil),       // 12: cartwheel.v1.SpaceRequest
+	(*SpaceResponse)(nil),      // 13: cartwheel.v1.SpaceResponse
+	(*IntentRequest)(nil),      // 14: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),     // 15: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 16: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 17: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),       // 18: cartwheel.v1.BudgetReport
+	(*BudgetReport_Line)(nil),  // 19: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
-	17, // 0: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	19, // 0: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
 	1,  // [1:1] is the sub-list for method output_type
 	1,  // [1:1] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
@@ -1048,7 +1190,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

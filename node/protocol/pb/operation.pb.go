@@ -474,13 +474,19 @@ type Operation struct {
 	//	*Operation_GrantRange
 	//	*Operation_Batch
 	//	*Operation_Merge
+	//	*Operation_Collect
 	Op isOperation_Op `protobuf_oneof:"op"`
 	// At a side log, of a Commit, Rename or Link: the version of the file's content that
 	// the caller knows of the active, and the one that a side log made of it; 0: none. A
 	// copy that lacks them answers Again: it would splice into what the caller did not
 	// see, or show a name without its content.
-	Base          uint64 `protobuf:"varint,17,opt,name=base,proto3" json:"base,omitempty"`
-	SideBase      uint64 `protobuf:"varint,18,opt,name=side_base,json=sideBase,proto3" json:"side_base,omitempty"`
+	Base     uint64 `protobuf:"varint,17,opt,name=base,proto3" json:"base,omitempty"`
+	SideBase uint64 `protobuf:"varint,18,opt,name=side_base,json=sideBase,proto3" json:"side_base,omitempty"`
+	// On eventual terms: what a name of the operation meant until the caller took it from
+	// that, and what a rename's new name meant. A node where the name means one of them
+	// still answers Again: it lacks what the caller did elsewhere.
+	NameWas       []uint64 `protobuf:"fixed64,20,rep,packed,name=name_was,json=nameWas,proto3" json:"name_was,omitempty"`
+	NewNameWas    []uint64 `protobuf:"fixed64,21,rep,packed,name=new_name_was,json=newNameWas,proto3" json:"new_name_was,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -664,6 +670,15 @@ func (x *Operation) GetMerge() *Merge {
 	return nil
 }
 
+func (x *Operation) GetCollect() *Collect {
+	if x != nil {
+		if x, ok := x.Op.(*Operation_Collect); ok {
+			return x.Collect
+		}
+	}
+	return nil
+}
+
 func (x *Operation) GetBase() uint64 {
 	if x != nil {
 		return x.Base
@@ -676,6 +691,20 @@ func (x *Operation) GetSideBase() uint64 {
 		return x.SideBase
 	}
 	return 0
+}
+
+func (x *Operation) GetNameWas() []uint64 {
+	if x != nil {
+		return x.NameWas
+	}
+	return nil
+}
+
+func (x *Operation) GetNewNameWas() []uint64 {
+	if x != nil {
+		return x.NewNameWas
+	}
+	return nil
 }
 
 type isOperation_Op interface {
@@ -742,6 +771,10 @@ type Operation_Merge struct {
 	Merge *Merge `protobuf:"bytes,16,opt,name=merge,proto3,oneof"` // of a side log, from a node, never from a client
 }
 
+type Operation_Collect struct {
+	Collect *Collect `protobuf:"bytes,19,opt,name=collect,proto3,oneof"` // of the active's own collection, never from a client
+}
+
 func (*Operation_Create) isOperation_Op() {}
 
 func (*Operation_MakeObject) isOperation_Op() {}
@@ -771,6 +804,8 @@ func (*Operation_GrantRange) isOperation_Op() {}
 func (*Operation_Batch) isOperation_Op() {}
 
 func (*Operation_Merge) isOperation_Op() {}
+
+func (*Operation_Collect) isOperation_Op() {}
 
 // Operations of one client on one slice, in its order, that become true in one
 // entry. Each is a Create with an object ID, an Unlink, a Rename, a Link, a
@@ -2031,6 +2066,84 @@ func (x *Reap) GetForget() bool {
 	return false
 }
 
+// Collection in one slice: walk manifests that lost their file, and drop counts of
+// zero. What is newer than the horizon stays.
+type Collect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Horizon       uint64                 `protobuf:"fixed64,1,opt,name=horizon,proto3" json:"horizon,omitempty"`                       // no version from before it is retained
+	Dead          [][]byte               `protobuf:"bytes,2,rep,name=dead,proto3" json:"dead,omitempty"`                               // keys, as tree.ListDead gives them
+	Unused        []byte                 `protobuf:"bytes,3,opt,name=unused,proto3" json:"unused,omitempty"`                           // addresses, end to end
+	ForgetFrom    []byte                 `protobuf:"bytes,4,opt,name=forget_from,json=forgetFrom,proto3" json:"forget_from,omitempty"` // of these keys and those before forget_to no version that is not retained stays
+	ForgetTo      []byte                 `protobuf:"bytes,5,opt,name=forget_to,json=forgetTo,proto3" json:"forget_to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Collect) Reset() {
+	*x = Collect{}
+	mi := &file_operation_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Collect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Collect) ProtoMessage() {}
+
+func (x *Collect) ProtoReflect() protoreflect.Message {
+	mi := &file_operation_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Collect.ProtoReflect.Descriptor instead.
+func (*Collect) Descriptor() ([]byte, []int) {
+	return file_operation_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Collect) GetHorizon() uint64 {
+	if x != nil {
+		return x.Horizon
+	}
+	return 0
+}
+
+func (x *Collect) GetDead() [][]byte {
+	if x != nil {
+		return x.Dead
+	}
+	return nil
+}
+
+func (x *Collect) GetUnused() []byte {
+	if x != nil {
+		return x.Unused
+	}
+	return nil
+}
+
+func (x *Collect) GetForgetFrom() []byte {
+	if x != nil {
+		return x.ForgetFrom
+	}
+	return nil
+}
+
+func (x *Collect) GetForgetTo() []byte {
+	if x != nil {
+		return x.ForgetTo
+	}
+	return nil
+}
+
 // Raw state that a coordinator asks of another slice's active (tree.ReadFacts).
 type FactsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2043,7 +2156,7 @@ type FactsRequest struct {
 
 func (x *FactsRequest) Reset() {
 	*x = FactsRequest{}
-	mi := &file_operation_proto_msgTypes[17]
+	mi := &file_operation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2168,7 @@ func (x *FactsRequest) String() string {
 func (*FactsRequest) ProtoMessage() {}
 
 func (x *FactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[17]
+	mi := &file_operation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2181,7 @@ func (x *FactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FactsRequest.ProtoReflect.Descriptor instead.
 func (*FactsRequest) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{17}
+	return file_operation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FactsRequest) GetSlice() uint32 {
@@ -2103,7 +2216,7 @@ type FactsResponse struct {
 
 func (x *FactsResponse) Reset() {
 	*x = FactsResponse{}
-	mi := &file_operation_proto_msgTypes[18]
+	mi := &file_operation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2228,7 @@ func (x *FactsResponse) String() string {
 func (*FactsResponse) ProtoMessage() {}
 
 func (x *FactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[18]
+	mi := &file_operation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2241,7 @@ func (x *FactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FactsResponse.ProtoReflect.Descriptor instead.
 func (*FactsResponse) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{18}
+	return file_operation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FactsResponse) GetFacts() []byte {
@@ -2180,7 +2293,7 @@ type Merge struct {
 
 func (x *Merge) Reset() {
 	*x = Merge{}
-	mi := &file_operation_proto_msgTypes[19]
+	mi := &file_operation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2305,7 @@ func (x *Merge) String() string {
 func (*Merge) ProtoMessage() {}
 
 func (x *Merge) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[19]
+	mi := &file_operation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2318,7 @@ func (x *Merge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Merge.ProtoReflect.Descriptor instead.
 func (*Merge) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{19}
+	return file_operation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Merge) GetObject() uint64 {
@@ -2325,7 +2438,7 @@ type Way struct {
 
 func (x *Way) Reset() {
 	*x = Way{}
-	mi := &file_operation_proto_msgTypes[20]
+	mi := &file_operation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2450,7 @@ func (x *Way) String() string {
 func (*Way) ProtoMessage() {}
 
 func (x *Way) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[20]
+	mi := &file_operation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2463,7 @@ func (x *Way) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Way.ProtoReflect.Descriptor instead.
 func (*Way) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{20}
+	return file_operation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Way) GetDir() uint64 {
@@ -2379,16 +2492,19 @@ type SideCopyRequest struct {
 	Ends   bool   `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"` // all of it was merged: nothing is to be kept
 	// The changes are what came behind the operation of this serial: a copy that lacks
 	// it does not take them, and answers Again. 0: they are the whole side log.
-	After         uint64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
-	Part          uint32 `protobuf:"varint,7,opt,name=part,proto3" json:"part,omitempty"` // which part of the changes this is, from 0
-	More          bool   `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"` // another part follows: nothing is shown until the last
+	After uint64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
+	Part  uint32 `protobuf:"varint,7,opt,name=part,proto3" json:"part,omitempty"` // which part of the changes this is, from 0
+	More  bool   `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"` // another part follows: nothing is shown until the last
+	// Changes that the active has merged, without kept: they are forgotten, unless the
+	// key was changed since. serial is until which the copy must show.
+	Merged        []*SideChange `protobuf:"bytes,9,rep,name=merged,proto3" json:"merged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SideCopyRequest) Reset() {
 	*x = SideCopyRequest{}
-	mi := &file_operation_proto_msgTypes[21]
+	mi := &file_operation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2516,7 @@ func (x *SideCopyRequest) String() string {
 func (*SideCopyRequest) ProtoMessage() {}
 
 func (x *SideCopyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[21]
+	mi := &file_operation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2529,7 @@ func (x *SideCopyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideCopyRequest.ProtoReflect.Descriptor instead.
 func (*SideCopyRequest) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{21}
+	return file_operation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SideCopyRequest) GetSlice() uint32 {
@@ -2472,17 +2588,25 @@ func (x *SideCopyRequest) GetMore() bool {
 	return false
 }
 
+func (x *SideCopyRequest) GetMerged() []*SideChange {
+	if x != nil {
+		return x.Merged
+	}
+	return nil
+}
+
 type SideChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Kept          []byte                 `protobuf:"bytes,2,opt,name=kept,proto3" json:"kept,omitempty"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`        // of the slice's state
+	Kept          []byte                 `protobuf:"bytes,2,opt,name=kept,proto3" json:"kept,omitempty"`      // tree.AppendSideChange's encoding
+	Serial        uint64                 `protobuf:"varint,3,opt,name=serial,proto3" json:"serial,omitempty"` // of the operation that changed the key last; 0: it is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SideChange) Reset() {
 	*x = SideChange{}
-	mi := &file_operation_proto_msgTypes[22]
+	mi := &file_operation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +2618,7 @@ func (x *SideChange) String() string {
 func (*SideChange) ProtoMessage() {}
 
 func (x *SideChange) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[22]
+	mi := &file_operation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +2631,7 @@ func (x *SideChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideChange.ProtoReflect.Descriptor instead.
 func (*SideChange) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{22}
+	return file_operation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SideChange) GetKey() []byte {
@@ -2524,6 +2648,13 @@ func (x *SideChange) GetKept() []byte {
 	return nil
 }
 
+func (x *SideChange) GetSerial() uint64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
 type SideCopyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2532,7 +2663,7 @@ type SideCopyResponse struct {
 
 func (x *SideCopyResponse) Reset() {
 	*x = SideCopyResponse{}
-	mi := &file_operation_proto_msgTypes[23]
+	mi := &file_operation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2675,7 @@ func (x *SideCopyResponse) String() string {
 func (*SideCopyResponse) ProtoMessage() {}
 
 func (x *SideCopyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[23]
+	mi := &file_operation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2688,7 @@ func (x *SideCopyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SideCopyResponse.ProtoReflect.Descriptor instead.
 func (*SideCopyResponse) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{23}
+	return file_operation_proto_rawDescGZIP(), []int{24}
 }
 
 // A name, and what the side found there when it gave it to another object.
@@ -2573,7 +2704,7 @@ type Named struct {
 
 func (x *Named) Reset() {
 	*x = Named{}
-	mi := &file_operation_proto_msgTypes[24]
+	mi := &file_operation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2716,7 @@ func (x *Named) String() string {
 func (*Named) ProtoMessage() {}
 
 func (x *Named) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[24]
+	mi := &file_operation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +2729,7 @@ func (x *Named) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Named.ProtoReflect.Descriptor instead.
 func (*Named) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{24}
+	return file_operation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Named) GetDir() uint64 {
@@ -2640,7 +2771,7 @@ type GrantRange struct {
 
 func (x *GrantRange) Reset() {
 	*x = GrantRange{}
-	mi := &file_operation_proto_msgTypes[25]
+	mi := &file_operation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2783,7 @@ func (x *GrantRange) String() string {
 func (*GrantRange) ProtoMessage() {}
 
 func (x *GrantRange) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[25]
+	mi := &file_operation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2796,7 @@ func (x *GrantRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantRange.ProtoReflect.Descriptor instead.
 func (*GrantRange) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{25}
+	return file_operation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GrantRange) GetNode() string {
@@ -2711,7 +2842,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_operation_proto_msgTypes[26]
+	mi := &file_operation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2854,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_operation_proto_msgTypes[26]
+	mi := &file_operation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2867,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_operation_proto_rawDescGZIP(), []int{26}
+	return file_operation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Result) GetKind() uint32 {
@@ -2879,7 +3010,7 @@ const file_operation_proto_rawDesc = "" +
 	"\x05sites\x18\x02 \x03(\tR\x05sites\x12\x16\n" +
 	"\x06serial\x18\x03 \x01(\x04R\x06serial\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\xb9\x06\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"\xa9\a\n" +
 	"\tOperation\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x10R\x06timeNs\x12.\n" +
 	"\x06create\x18\x02 \x01(\v2\x14.cartwheel.v1.CreateH\x00R\x06create\x12;\n" +
@@ -2899,9 +3030,13 @@ const file_operation_proto_rawDesc = "" +
 	"\vgrant_range\x18\x0e \x01(\v2\x18.cartwheel.v1.GrantRangeH\x00R\n" +
 	"grantRange\x12+\n" +
 	"\x05batch\x18\x0f \x01(\v2\x13.cartwheel.v1.BatchH\x00R\x05batch\x12+\n" +
-	"\x05merge\x18\x10 \x01(\v2\x13.cartwheel.v1.MergeH\x00R\x05merge\x12\x12\n" +
+	"\x05merge\x18\x10 \x01(\v2\x13.cartwheel.v1.MergeH\x00R\x05merge\x121\n" +
+	"\acollect\x18\x13 \x01(\v2\x15.cartwheel.v1.CollectH\x00R\acollect\x12\x12\n" +
 	"\x04base\x18\x11 \x01(\x04R\x04base\x12\x1b\n" +
-	"\tside_base\x18\x12 \x01(\x04R\bsideBaseB\x04\n" +
+	"\tside_base\x18\x12 \x01(\x04R\bsideBase\x12\x19\n" +
+	"\bname_was\x18\x14 \x03(\x06R\anameWas\x12 \n" +
+	"\fnew_name_was\x18\x15 \x03(\x06R\n" +
+	"newNameWasB\x04\n" +
 	"\x02op\"Z\n" +
 	"\x05Batch\x127\n" +
 	"\n" +
@@ -3041,7 +3176,14 @@ const file_operation_proto_rawDesc = "" +
 	"\x03dir\x18\x03 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\fR\x04name\x12\x18\n" +
 	"\aconfirm\x18\x05 \x01(\bR\aconfirm\x12\x16\n" +
-	"\x06forget\x18\x06 \x01(\bR\x06forget\"N\n" +
+	"\x06forget\x18\x06 \x01(\bR\x06forget\"\x8d\x01\n" +
+	"\aCollect\x12\x18\n" +
+	"\ahorizon\x18\x01 \x01(\x06R\ahorizon\x12\x12\n" +
+	"\x04dead\x18\x02 \x03(\fR\x04dead\x12\x16\n" +
+	"\x06unused\x18\x03 \x01(\fR\x06unused\x12\x1f\n" +
+	"\vforget_from\x18\x04 \x01(\fR\n" +
+	"forgetFrom\x12\x1b\n" +
+	"\tforget_to\x18\x05 \x01(\fR\bforgetTo\"N\n" +
 	"\fFactsRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -3069,7 +3211,7 @@ const file_operation_proto_rawDesc = "" +
 	"\fside_version\x18\x0f \x01(\x04R\vsideVersion\"<\n" +
 	"\x03Way\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12#\n" +
-	"\x02up\x18\x02 \x03(\v2\x13.cartwheel.v1.NamedR\x02up\"\xdb\x01\n" +
+	"\x02up\x18\x02 \x03(\v2\x13.cartwheel.v1.NamedR\x02up\"\x8d\x02\n" +
 	"\x0fSideCopyRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x122\n" +
@@ -3078,11 +3220,13 @@ const file_operation_proto_rawDesc = "" +
 	"\x04ends\x18\x04 \x01(\bR\x04ends\x12\x14\n" +
 	"\x05after\x18\x06 \x01(\x04R\x05after\x12\x12\n" +
 	"\x04part\x18\a \x01(\rR\x04part\x12\x12\n" +
-	"\x04more\x18\b \x01(\bR\x04more\"2\n" +
+	"\x04more\x18\b \x01(\bR\x04more\x120\n" +
+	"\x06merged\x18\t \x03(\v2\x18.cartwheel.v1.SideChangeR\x06merged\"J\n" +
 	"\n" +
 	"SideChange\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
-	"\x04kept\x18\x02 \x01(\fR\x04kept\"\x12\n" +
+	"\x04kept\x18\x02 \x01(\fR\x04kept\x12\x16\n" +
+	"\x06serial\x18\x03 \x01(\x04R\x06serial\"\x12\n" +
 	"\x10SideCopyResponse\"t\n" +
 	"\x05Named\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
@@ -3124,7 +3268,7 @@ func file_operation_proto_rawDescGZIP() []byte {
 }
 
 var file_operation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_operation_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_operation_proto_goTypes = []any{
 	(Step_Phase)(0),          // 0: cartwheel.v1.Step.Phase
 	(*OperateRequest)(nil),   // 1: cartwheel.v1.OperateRequest
@@ -3144,36 +3288,37 @@ var file_operation_proto_goTypes = []any{
 	(*Hold)(nil),             // 15: cartwheel.v1.Hold
 	(*Step)(nil),             // 16: cartwheel.v1.Step
 	(*Reap)(nil),             // 17: cartwheel.v1.Reap
-	(*FactsRequest)(nil),     // 18: cartwheel.v1.FactsRequest
-	(*FactsResponse)(nil),    // 19: cartwheel.v1.FactsResponse
-	(*Merge)(nil),            // 20: cartwheel.v1.Merge
-	(*Way)(nil),              // 21: cartwheel.v1.Way
-	(*SideCopyRequest)(nil),  // 22: cartwheel.v1.SideCopyRequest
-	(*SideChange)(nil),       // 23: cartwheel.v1.SideChange
-	(*SideCopyResponse)(nil), // 24: cartwheel.v1.SideCopyResponse
-	(*Named)(nil),            // 25: cartwheel.v1.Named
-	(*GrantRange)(nil),       // 26: cartwheel.v1.GrantRange
-	(*Result)(nil),           // 27: cartwheel.v1.Result
-	(*Principal)(nil),        // 28: cartwheel.v1.Principal
-	(*Ticket)(nil),           // 29: cartwheel.v1.Ticket
-	(*Grant)(nil),            // 30: cartwheel.v1.Grant
-	(*Spent)(nil),            // 31: cartwheel.v1.Spent
-	(*Refusal)(nil),          // 32: cartwheel.v1.Refusal
-	(*Cues)(nil),             // 33: cartwheel.v1.Cues
-	(*Content)(nil),          // 34: cartwheel.v1.Content
-	(*Xattr)(nil),            // 35: cartwheel.v1.Xattr
-	(*Extent)(nil),           // 36: cartwheel.v1.Extent
-	(*Attr)(nil),             // 37: cartwheel.v1.Attr
+	(*Collect)(nil),          // 18: cartwheel.v1.Collect
+	(*FactsRequest)(nil),     // 19: cartwheel.v1.FactsRequest
+	(*FactsResponse)(nil),    // 20: cartwheel.v1.FactsResponse
+	(*Merge)(nil),            // 21: cartwheel.v1.Merge
+	(*Way)(nil),              // 22: cartwheel.v1.Way
+	(*SideCopyRequest)(nil),  // 23: cartwheel.v1.SideCopyRequest
+	(*SideChange)(nil),       // 24: cartwheel.v1.SideChange
+	(*SideCopyResponse)(nil), // 25: cartwheel.v1.SideCopyResponse
+	(*Named)(nil),            // 26: cartwheel.v1.Named
+	(*GrantRange)(nil),       // 27: cartwheel.v1.GrantRange
+	(*Result)(nil),           // 28: cartwheel.v1.Result
+	(*Principal)(nil),        // 29: cartwheel.v1.Principal
+	(*Ticket)(nil),           // 30: cartwheel.v1.Ticket
+	(*Grant)(nil),            // 31: cartwheel.v1.Grant
+	(*Spent)(nil),            // 32: cartwheel.v1.Spent
+	(*Refusal)(nil),          // 33: cartwheel.v1.Refusal
+	(*Cues)(nil),             // 34: cartwheel.v1.Cues
+	(*Content)(nil),          // 35: cartwheel.v1.Content
+	(*Xattr)(nil),            // 36: cartwheel.v1.Xattr
+	(*Extent)(nil),           // 37: cartwheel.v1.Extent
+	(*Attr)(nil),             // 38: cartwheel.v1.Attr
 }
 var file_operation_proto_depIdxs = []int32{
-	28, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
+	29, // 0: cartwheel.v1.OperateRequest.principal:type_name -> cartwheel.v1.Principal
 	4,  // 1: cartwheel.v1.OperateRequest.operation:type_name -> cartwheel.v1.Operation
-	29, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
-	27, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
-	30, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
+	30, // 2: cartwheel.v1.OperateRequest.tickets:type_name -> cartwheel.v1.Ticket
+	28, // 3: cartwheel.v1.OperateResponse.result:type_name -> cartwheel.v1.Result
+	31, // 4: cartwheel.v1.OperateResponse.grants:type_name -> cartwheel.v1.Grant
 	3,  // 5: cartwheel.v1.OperateResponse.receipt:type_name -> cartwheel.v1.Receipt
-	31, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
-	32, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
+	32, // 6: cartwheel.v1.OperateResponse.spent:type_name -> cartwheel.v1.Spent
+	33, // 7: cartwheel.v1.OperateResponse.refusal:type_name -> cartwheel.v1.Refusal
 	6,  // 8: cartwheel.v1.Operation.create:type_name -> cartwheel.v1.Create
 	7,  // 9: cartwheel.v1.Operation.make_object:type_name -> cartwheel.v1.MakeObject
 	8,  // 10: cartwheel.v1.Operation.link_name:type_name -> cartwheel.v1.LinkName
@@ -3186,35 +3331,37 @@ var file_operation_proto_depIdxs = []int32{
 	15, // 17: cartwheel.v1.Operation.hold:type_name -> cartwheel.v1.Hold
 	16, // 18: cartwheel.v1.Operation.step:type_name -> cartwheel.v1.Step
 	17, // 19: cartwheel.v1.Operation.reap:type_name -> cartwheel.v1.Reap
-	26, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
+	27, // 20: cartwheel.v1.Operation.grant_range:type_name -> cartwheel.v1.GrantRange
 	5,  // 21: cartwheel.v1.Operation.batch:type_name -> cartwheel.v1.Batch
-	20, // 22: cartwheel.v1.Operation.merge:type_name -> cartwheel.v1.Merge
-	4,  // 23: cartwheel.v1.Batch.operations:type_name -> cartwheel.v1.Operation
-	33, // 24: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
-	34, // 25: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
-	14, // 26: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
-	33, // 27: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
-	35, // 28: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
-	36, // 29: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
-	0,  // 30: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
-	37, // 31: cartwheel.v1.Merge.attr:type_name -> cartwheel.v1.Attr
-	35, // 32: cartwheel.v1.Merge.xattrs:type_name -> cartwheel.v1.Xattr
-	14, // 33: cartwheel.v1.Merge.content:type_name -> cartwheel.v1.Commit
-	25, // 34: cartwheel.v1.Merge.lost:type_name -> cartwheel.v1.Named
-	25, // 35: cartwheel.v1.Merge.gained:type_name -> cartwheel.v1.Named
-	25, // 36: cartwheel.v1.Merge.name:type_name -> cartwheel.v1.Named
-	21, // 37: cartwheel.v1.Merge.above:type_name -> cartwheel.v1.Way
-	25, // 38: cartwheel.v1.Way.up:type_name -> cartwheel.v1.Named
-	23, // 39: cartwheel.v1.SideCopyRequest.changes:type_name -> cartwheel.v1.SideChange
-	37, // 40: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	37, // 41: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	37, // 42: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	27, // 43: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	21, // 22: cartwheel.v1.Operation.merge:type_name -> cartwheel.v1.Merge
+	18, // 23: cartwheel.v1.Operation.collect:type_name -> cartwheel.v1.Collect
+	4,  // 24: cartwheel.v1.Batch.operations:type_name -> cartwheel.v1.Operation
+	34, // 25: cartwheel.v1.Create.cues:type_name -> cartwheel.v1.Cues
+	35, // 26: cartwheel.v1.Create.content:type_name -> cartwheel.v1.Content
+	14, // 27: cartwheel.v1.Create.commit:type_name -> cartwheel.v1.Commit
+	34, // 28: cartwheel.v1.MakeObject.cues:type_name -> cartwheel.v1.Cues
+	36, // 29: cartwheel.v1.MakeObject.xattrs:type_name -> cartwheel.v1.Xattr
+	37, // 30: cartwheel.v1.Commit.extents:type_name -> cartwheel.v1.Extent
+	0,  // 31: cartwheel.v1.Step.phase:type_name -> cartwheel.v1.Step.Phase
+	38, // 32: cartwheel.v1.Merge.attr:type_name -> cartwheel.v1.Attr
+	36, // 33: cartwheel.v1.Merge.xattrs:type_name -> cartwheel.v1.Xattr
+	14, // 34: cartwheel.v1.Merge.content:type_name -> cartwheel.v1.Commit
+	26, // 35: cartwheel.v1.Merge.lost:type_name -> cartwheel.v1.Named
+	26, // 36: cartwheel.v1.Merge.gained:type_name -> cartwheel.v1.Named
+	26, // 37: cartwheel.v1.Merge.name:type_name -> cartwheel.v1.Named
+	22, // 38: cartwheel.v1.Merge.above:type_name -> cartwheel.v1.Way
+	26, // 39: cartwheel.v1.Way.up:type_name -> cartwheel.v1.Named
+	24, // 40: cartwheel.v1.SideCopyRequest.changes:type_name -> cartwheel.v1.SideChange
+	24, // 41: cartwheel.v1.SideCopyRequest.merged:type_name -> cartwheel.v1.SideChange
+	38, // 42: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	38, // 43: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	38, // 44: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	28, // 45: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }
@@ -3239,6 +3386,7 @@ func file_operation_proto_init() {
 		(*Operation_GrantRange)(nil),
 		(*Operation_Batch)(nil),
 		(*Operation_Merge)(nil),
+		(*Operation_Collect)(nil),
 	}
 	file_operation_proto_msgTypes[11].OneofWrappers = []any{}
 	file_operation_proto_msgTypes[13].OneofWrappers = []any{}
@@ -3248,7 +3396,7 @@ func file_operation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_operation_proto_rawDesc), len(file_operation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -33,7 +33,11 @@ type ReadHeader struct {
 	Ticket    []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the object or directory that the request names
 	// A normal member that does not act for the slice may answer, too, with what it
 	// has. It grants no leases.
-	Eventual      bool `protobuf:"varint,7,opt,name=eventual,proto3" json:"eventual,omitempty"`
+	Eventual bool `protobuf:"varint,7,opt,name=eventual,proto3" json:"eventual,omitempty"`
+	// Not 0: the answer is as of this hybrid time, which it repeats (earlier programs know
+	// no such time), and changes no more. It grants no leases, and its tickets open
+	// nothing of the present.
+	AsOf          uint64 `protobuf:"fixed64,8,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +121,13 @@ func (x *ReadHeader) GetEventual() bool {
 	return false
 }
 
+func (x *ReadHeader) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
 // How new an answer to an eventual request is.
 type Copy struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -125,9 +136,12 @@ type Copy struct {
 	// Nanoseconds since this member heard the active last; 0: it is the active.
 	AgeNs int64 `protobuf:"fixed64,3,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
 	// The answer may show writes of a side log, which the active has not heard of.
-	Unmerged      bool `protobuf:"varint,4,opt,name=unmerged,proto3" json:"unmerged,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Unmerged bool `protobuf:"varint,4,opt,name=unmerged,proto3" json:"unmerged,omitempty"`
+	// Of a GetAttr: a side log has something of this object, or of one of its names that
+	// the request lists, that is not merged.
+	ObjectUnmerged bool `protobuf:"varint,5,opt,name=object_unmerged,json=objectUnmerged,proto3" json:"object_unmerged,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Copy) Reset() {
@@ -184,6 +198,13 @@ func (x *Copy) GetAgeNs() int64 {
 func (x *Copy) GetUnmerged() bool {
 	if x != nil {
 		return x.Unmerged
+	}
+	return false
+}
+
+func (x *Copy) GetObjectUnmerged() bool {
+	if x != nil {
+		return x.ObjectUnmerged
 	}
 	return false
 }
@@ -335,8 +356,9 @@ type ResolveResponse struct {
 	Grants        []*Grant                `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                  `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Dir           *Attr                   `protobuf:"bytes,4,opt,name=dir,proto3" json:"dir,omitempty"`
-	Below         []*Names                `protobuf:"bytes,5,rep,name=below,proto3" json:"below,omitempty"` // a directory before those below it
-	Copy          *Copy                   `protobuf:"bytes,6,opt,name=copy,proto3" json:"copy,omitempty"`   // of the slice of the directory that the walk begins at
+	Below         []*Names                `protobuf:"bytes,5,rep,name=below,proto3" json:"below,omitempty"`             // a directory before those below it
+	Copy          *Copy                   `protobuf:"bytes,6,opt,name=copy,proto3" json:"copy,omitempty"`               // of the slice of the directory that the walk begins at
+	AsOf          uint64                  `protobuf:"fixed64,7,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"` // of the request's header
 	Refusal       *Refusal                `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -412,6 +434,13 @@ func (x *ResolveResponse) GetCopy() *Copy {
 		return x.Copy
 	}
 	return nil
+}
+
+func (x *ResolveResponse) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
 }
 
 func (x *ResolveResponse) GetRefusal() *Refusal {
@@ -591,6 +620,7 @@ type ListResponse struct {
 	Hlc           uint64                 `protobuf:"fixed64,4,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Pushed        uint32                 `protobuf:"varint,5,opt,name=pushed,proto3" json:"pushed,omitempty"` // pages that went before this one
 	Copy          *Copy                  `protobuf:"bytes,6,opt,name=copy,proto3" json:"copy,omitempty"`
+	AsOf          uint64                 `protobuf:"fixed64,7,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"` // of the request's header
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -668,6 +698,13 @@ func (x *ListResponse) GetCopy() *Copy {
 	return nil
 }
 
+func (x *ListResponse) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
 func (x *ListResponse) GetRefusal() *Refusal {
 	if x != nil {
 		return x.Refusal
@@ -683,7 +720,9 @@ type GetAttrRequest struct {
 	Xattrs        bool                   `protobuf:"varint,4,opt,name=xattrs,proto3" json:"xattrs,omitempty"`
 	Root          []byte                 `protobuf:"bytes,5,opt,name=root,proto3" json:"root,omitempty"` // of a version that the caller could read, with the ticket for it: it may read the current one too
 	Readable      []byte                 `protobuf:"bytes,6,opt,name=readable,proto3" json:"readable,omitempty"`
-	Opening       bool                   `protobuf:"varint,7,opt,name=opening,proto3" json:"opening,omitempty"` // the session has it open from now on: it is asked before the last name goes
+	Opening       bool                   `protobuf:"varint,7,opt,name=opening,proto3" json:"opening,omitempty"`                // the session has it open from now on: it is asked before the last name goes
+	GoneToo       bool                   `protobuf:"varint,8,opt,name=gone_too,json=goneToo,proto3" json:"gone_too,omitempty"` // a copy answers without attr where it has no such object
+	Names         [][]byte               `protobuf:"bytes,9,rep,name=names,proto3" json:"names,omitempty"`                     // of a directory: see Copy.object_unmerged
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -767,12 +806,27 @@ func (x *GetAttrRequest) GetOpening() bool {
 	return false
 }
 
+func (x *GetAttrRequest) GetGoneToo() bool {
+	if x != nil {
+		return x.GoneToo
+	}
+	return false
+}
+
+func (x *GetAttrRequest) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 type GetAttrResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attr          *Attr                  `protobuf:"bytes,1,opt,name=attr,proto3" json:"attr,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Copy          *Copy                  `protobuf:"bytes,4,opt,name=copy,proto3" json:"copy,omitempty"`
+	AsOf          uint64                 `protobuf:"fixed64,5,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"` // of the request's header
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -834,6 +888,13 @@ func (x *GetAttrResponse) GetCopy() *Copy {
 		return x.Copy
 	}
 	return nil
+}
+
+func (x *GetAttrResponse) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
 }
 
 func (x *GetAttrResponse) GetRefusal() *Refusal {
@@ -982,6 +1043,136 @@ func (x *FilesResponse) GetRefusal() *Refusal {
 	return nil
 }
 
+// The versions that are retained of what a name of a directory meant or, without a name,
+// of an object, newest first. The header's time says as of when rights are checked.
+type HistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Object        uint64                 `protobuf:"fixed64,2,opt,name=object,proto3" json:"object,omitempty"`
+	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryRequest) Reset() {
+	*x = HistoryRequest{}
+	mi := &file_read_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryRequest) ProtoMessage() {}
+
+func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
+func (*HistoryRequest) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *HistoryRequest) GetHeader() *ReadHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *HistoryRequest) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *HistoryRequest) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+type HistoryResponse struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Versions      []*HistoryResponse_Version `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	More          bool                       `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`    // there are older ones
+	Since         uint64                     `protobuf:"fixed64,3,opt,name=since,proto3" json:"since,omitempty"` // from this time on all are here
+	Refusal       *Refusal                   `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryResponse) Reset() {
+	*x = HistoryResponse{}
+	mi := &file_read_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryResponse) ProtoMessage() {}
+
+func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
+func (*HistoryResponse) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HistoryResponse) GetVersions() []*HistoryResponse_Version {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *HistoryResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *HistoryResponse) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *HistoryResponse) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
+}
+
 type StatfsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *ReadHeader            `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -991,7 +1182,7 @@ type StatfsRequest struct {
 
 func (x *StatfsRequest) Reset() {
 	*x = StatfsRequest{}
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1194,7 @@ func (x *StatfsRequest) String() string {
 func (*StatfsRequest) ProtoMessage() {}
 
 func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[12]
+	mi := &file_read_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1207,7 @@ func (x *StatfsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsRequest.ProtoReflect.Descriptor instead.
 func (*StatfsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{12}
+	return file_read_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StatfsRequest) GetHeader() *ReadHeader {
@@ -1039,7 +1230,7 @@ type StatfsResponse struct {
 
 func (x *StatfsResponse) Reset() {
 	*x = StatfsResponse{}
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1242,7 @@ func (x *StatfsResponse) String() string {
 func (*StatfsResponse) ProtoMessage() {}
 
 func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[13]
+	mi := &file_read_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1255,7 @@ func (x *StatfsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatfsResponse.ProtoReflect.Descriptor instead.
 func (*StatfsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{13}
+	return file_read_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatfsResponse) GetTotalBytes() uint64 {
@@ -1115,7 +1306,7 @@ type PlaceRequest struct {
 
 func (x *PlaceRequest) Reset() {
 	*x = PlaceRequest{}
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1318,7 @@ func (x *PlaceRequest) String() string {
 func (*PlaceRequest) ProtoMessage() {}
 
 func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[14]
+	mi := &file_read_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1331,7 @@ func (x *PlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceRequest.ProtoReflect.Descriptor instead.
 func (*PlaceRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{14}
+	return file_read_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PlaceRequest) GetParent() uint64 {
@@ -1182,7 +1373,7 @@ type PlaceResponse struct {
 
 func (x *PlaceResponse) Reset() {
 	*x = PlaceResponse{}
-	mi := &file_read_proto_msgTypes[15]
+	mi := &file_read_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1385,7 @@ func (x *PlaceResponse) String() string {
 func (*PlaceResponse) ProtoMessage() {}
 
 func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[15]
+	mi := &file_read_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1398,7 @@ func (x *PlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceResponse.ProtoReflect.Descriptor instead.
 func (*PlaceResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{15}
+	return file_read_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PlaceResponse) GetSlice() uint32 {
@@ -1244,7 +1435,7 @@ type RowsRequest struct {
 
 func (x *RowsRequest) Reset() {
 	*x = RowsRequest{}
-	mi := &file_read_proto_msgTypes[16]
+	mi := &file_read_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1447,7 @@ func (x *RowsRequest) String() string {
 func (*RowsRequest) ProtoMessage() {}
 
 func (x *RowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[16]
+	mi := &file_read_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1460,7 @@ func (x *RowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsRequest.ProtoReflect.Descriptor instead.
 func (*RowsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{16}
+	return file_read_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RowsRequest) GetSlices() []uint32 {
@@ -1313,7 +1504,7 @@ type RowsResponse struct {
 
 func (x *RowsResponse) Reset() {
 	*x = RowsResponse{}
-	mi := &file_read_proto_msgTypes[17]
+	mi := &file_read_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1516,7 @@ func (x *RowsResponse) String() string {
 func (*RowsResponse) ProtoMessage() {}
 
 func (x *RowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[17]
+	mi := &file_read_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1529,7 @@ func (x *RowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsResponse.ProtoReflect.Descriptor instead.
 func (*RowsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{17}
+	return file_read_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RowsResponse) GetSlices() [][]byte {
@@ -1396,7 +1587,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_read_proto_msgTypes[18]
+	mi := &file_read_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1599,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[18]
+	mi := &file_read_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1612,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{18}
+	return file_read_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Conflict) GetObject() uint64 {
@@ -1512,7 +1703,7 @@ type ConflictsRequest struct {
 
 func (x *ConflictsRequest) Reset() {
 	*x = ConflictsRequest{}
-	mi := &file_read_proto_msgTypes[19]
+	mi := &file_read_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1715,7 @@ func (x *ConflictsRequest) String() string {
 func (*ConflictsRequest) ProtoMessage() {}
 
 func (x *ConflictsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[19]
+	mi := &file_read_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1728,7 @@ func (x *ConflictsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConflictsRequest.ProtoReflect.Descriptor instead.
 func (*ConflictsRequest) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{19}
+	return file_read_proto_rawDescGZIP(), []int{21}
 }
 
 type ConflictsResponse struct {
@@ -1550,7 +1741,7 @@ type ConflictsResponse struct {
 
 func (x *ConflictsResponse) Reset() {
 	*x = ConflictsResponse{}
-	mi := &file_read_proto_msgTypes[20]
+	mi := &file_read_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1753,7 @@ func (x *ConflictsResponse) String() string {
 func (*ConflictsResponse) ProtoMessage() {}
 
 func (x *ConflictsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[20]
+	mi := &file_read_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1766,7 @@ func (x *ConflictsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConflictsResponse.ProtoReflect.Descriptor instead.
 func (*ConflictsResponse) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{20}
+	return file_read_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ConflictsResponse) GetConflicts() []*Conflict {
@@ -1604,7 +1795,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_read_proto_msgTypes[21]
+	mi := &file_read_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1807,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[21]
+	mi := &file_read_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1820,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_read_proto_rawDescGZIP(), []int{21}
+	return file_read_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Waiting) GetSlice() uint32 {
@@ -1666,7 +1857,7 @@ type ResolveResponse_Step struct {
 
 func (x *ResolveResponse_Step) Reset() {
 	*x = ResolveResponse_Step{}
-	mi := &file_read_proto_msgTypes[22]
+	mi := &file_read_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1869,7 @@ func (x *ResolveResponse_Step) String() string {
 func (*ResolveResponse_Step) ProtoMessage() {}
 
 func (x *ResolveResponse_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[22]
+	mi := &file_read_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1930,7 @@ type FilesResponse_File struct {
 
 func (x *FilesResponse_File) Reset() {
 	*x = FilesResponse_File{}
-	mi := &file_read_proto_msgTypes[23]
+	mi := &file_read_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1942,7 @@ func (x *FilesResponse_File) String() string {
 func (*FilesResponse_File) ProtoMessage() {}
 
 func (x *FilesResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_read_proto_msgTypes[23]
+	mi := &file_read_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,12 +1972,88 @@ func (x *FilesResponse_File) GetDataLength() uint32 {
 	return 0
 }
 
+type HistoryResponse_Version struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hlc           uint64                 `protobuf:"fixed64,1,opt,name=hlc,proto3" json:"hlc,omitempty"`        // from when on
+	Object        uint64                 `protobuf:"fixed64,2,opt,name=object,proto3" json:"object,omitempty"`  // 0: the name, or the object, was gone
+	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`       // of a name the type bits
+	Size          uint64                 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`       // of an object
+	Version       uint64                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"` // of an object's content
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryResponse_Version) Reset() {
+	*x = HistoryResponse_Version{}
+	mi := &file_read_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryResponse_Version) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryResponse_Version) ProtoMessage() {}
+
+func (x *HistoryResponse_Version) ProtoReflect() protoreflect.Message {
+	mi := &file_read_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryResponse_Version.ProtoReflect.Descriptor instead.
+func (*HistoryResponse_Version) Descriptor() ([]byte, []int) {
+	return file_read_proto_rawDescGZIP(), []int{13, 0}
+}
+
+func (x *HistoryResponse_Version) GetHlc() uint64 {
+	if x != nil {
+		return x.Hlc
+	}
+	return 0
+}
+
+func (x *HistoryResponse_Version) GetObject() uint64 {
+	if x != nil {
+		return x.Object
+	}
+	return 0
+}
+
+func (x *HistoryResponse_Version) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *HistoryResponse_Version) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *HistoryResponse_Version) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 var File_read_proto protoreflect.FileDescriptor
 
 const file_read_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xd5\x01\n" +
+	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xea\x01\n" +
 	"\n" +
 	"ReadHeader\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
@@ -1795,12 +2062,14 @@ const file_read_proto_rawDesc = "" +
 	"\tprincipal\x18\x04 \x01(\v2\x17.cartwheel.v1.PrincipalR\tprincipal\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x16\n" +
 	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
-	"\beventual\x18\a \x01(\bR\beventual\"g\n" +
+	"\beventual\x18\a \x01(\bR\beventual\x12\x13\n" +
+	"\x05as_of\x18\b \x01(\x06R\x04asOf\"\x90\x01\n" +
 	"\x04Copy\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\x04R\x06serial\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
 	"\x06age_ns\x18\x03 \x01(\x10R\x05ageNs\x12\x1a\n" +
-	"\bunmerged\x18\x04 \x01(\bR\bunmerged\"\xa5\x01\n" +
+	"\bunmerged\x18\x04 \x01(\bR\bunmerged\x12'\n" +
+	"\x0fobject_unmerged\x18\x05 \x01(\bR\x0eobjectUnmerged\"\xa5\x01\n" +
 	"\x0eResolveRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\x06R\x03dir\x12\x14\n" +
@@ -1811,14 +2080,15 @@ const file_read_proto_rawDesc = "" +
 	"\x05Names\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12-\n" +
 	"\aentries\x18\x02 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xc6\x03\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xdb\x03\n" +
 	"\x0fResolveResponse\x128\n" +
 	"\x05steps\x18\x01 \x03(\v2\".cartwheel.v1.ResolveResponse.StepR\x05steps\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12$\n" +
 	"\x03dir\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x03dir\x12)\n" +
 	"\x05below\x18\x05 \x03(\v2\x13.cartwheel.v1.NamesR\x05below\x12&\n" +
-	"\x04copy\x18\x06 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12/\n" +
+	"\x04copy\x18\x06 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12\x13\n" +
+	"\x05as_of\x18\a \x01(\x06R\x04asOf\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1a\x8f\x01\n" +
 	"\x04Step\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x12\n" +
@@ -1839,15 +2109,16 @@ const file_read_proto_rawDesc = "" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12&\n" +
 	"\x04attr\x18\x04 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x16\n" +
-	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\x81\x02\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\x96\x02\n" +
 	"\fListResponse\x12-\n" +
 	"\aentries\x18\x01 \x03(\v2\x13.cartwheel.v1.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12+\n" +
 	"\x06grants\x18\x03 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x04 \x01(\x06R\x03hlc\x12\x16\n" +
 	"\x06pushed\x18\x05 \x01(\rR\x06pushed\x12&\n" +
-	"\x04copy\x18\x06 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12/\n" +
-	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\xd6\x01\n" +
+	"\x04copy\x18\x06 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12\x13\n" +
+	"\x05as_of\x18\a \x01(\x06R\x04asOf\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x87\x02\n" +
 	"\x0eGetAttrRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x18\n" +
@@ -1855,12 +2126,15 @@ const file_read_proto_rawDesc = "" +
 	"\x06xattrs\x18\x04 \x01(\bR\x06xattrs\x12\x12\n" +
 	"\x04root\x18\x05 \x01(\fR\x04root\x12\x1a\n" +
 	"\breadable\x18\x06 \x01(\fR\breadable\x12\x18\n" +
-	"\aopening\x18\a \x01(\bR\aopening\"\xd1\x01\n" +
+	"\aopening\x18\a \x01(\bR\aopening\x12\x19\n" +
+	"\bgone_too\x18\b \x01(\bR\agoneToo\x12\x14\n" +
+	"\x05names\x18\t \x03(\fR\x05names\"\xe6\x01\n" +
 	"\x0fGetAttrResponse\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12&\n" +
-	"\x04copy\x18\x04 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12/\n" +
+	"\x04copy\x18\x04 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12\x13\n" +
+	"\x05as_of\x18\x05 \x01(\x06R\x04asOf\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x93\x01\n" +
 	"\fFilesRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x18\n" +
@@ -1876,7 +2150,22 @@ const file_read_proto_rawDesc = "" +
 	"\x04File\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12\x1f\n" +
 	"\vdata_length\x18\x02 \x01(\rR\n" +
-	"dataLength\"A\n" +
+	"dataLength\"n\n" +
+	"\x0eHistoryRequest\x120\n" +
+	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x16\n" +
+	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\"\xa6\x02\n" +
+	"\x0fHistoryResponse\x12A\n" +
+	"\bversions\x18\x01 \x03(\v2%.cartwheel.v1.HistoryResponse.VersionR\bversions\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\x06R\x05since\x12/\n" +
+	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\x1au\n" +
+	"\aVersion\x12\x10\n" +
+	"\x03hlc\x18\x01 \x01(\x06R\x03hlc\x12\x16\n" +
+	"\x06object\x18\x02 \x01(\x06R\x06object\x12\x12\n" +
+	"\x04mode\x18\x03 \x01(\rR\x04mode\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x04R\x04size\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x04R\aversion\"A\n" +
 	"\rStatfsRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\"\xbe\x01\n" +
 	"\x0eStatfsResponse\x12\x1f\n" +
@@ -1942,77 +2231,83 @@ func file_read_proto_rawDescGZIP() []byte {
 	return file_read_proto_rawDescData
 }
 
-var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_read_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_read_proto_goTypes = []any{
-	(*ReadHeader)(nil),           // 0: cartwheel.v1.ReadHeader
-	(*Copy)(nil),                 // 1: cartwheel.v1.Copy
-	(*ResolveRequest)(nil),       // 2: cartwheel.v1.ResolveRequest
-	(*Names)(nil),                // 3: cartwheel.v1.Names
-	(*ResolveResponse)(nil),      // 4: cartwheel.v1.ResolveResponse
-	(*ListRequest)(nil),          // 5: cartwheel.v1.ListRequest
-	(*Entry)(nil),                // 6: cartwheel.v1.Entry
-	(*ListResponse)(nil),         // 7: cartwheel.v1.ListResponse
-	(*GetAttrRequest)(nil),       // 8: cartwheel.v1.GetAttrRequest
-	(*GetAttrResponse)(nil),      // 9: cartwheel.v1.GetAttrResponse
-	(*FilesRequest)(nil),         // 10: cartwheel.v1.FilesRequest
-	(*FilesResponse)(nil),        // 11: cartwheel.v1.FilesResponse
-	(*StatfsRequest)(nil),        // 12: cartwheel.v1.StatfsRequest
-	(*StatfsResponse)(nil),       // 13: cartwheel.v1.StatfsResponse
-	(*PlaceRequest)(nil),         // 14: cartwheel.v1.PlaceRequest
-	(*PlaceResponse)(nil),        // 15: cartwheel.v1.PlaceResponse
-	(*RowsRequest)(nil),          // 16: cartwheel.v1.RowsRequest
-	(*RowsResponse)(nil),         // 17: cartwheel.v1.RowsResponse
-	(*Conflict)(nil),             // 18: cartwheel.v1.Conflict
-	(*ConflictsRequest)(nil),     // 19: cartwheel.v1.ConflictsRequest
-	(*ConflictsResponse)(nil),    // 20: cartwheel.v1.ConflictsResponse
-	(*Waiting)(nil),              // 21: cartwheel.v1.Waiting
-	(*ResolveResponse_Step)(nil), // 22: cartwheel.v1.ResolveResponse.Step
-	(*FilesResponse_File)(nil),   // 23: cartwheel.v1.FilesResponse.File
-	(*Principal)(nil),            // 24: cartwheel.v1.Principal
-	(*Grant)(nil),                // 25: cartwheel.v1.Grant
-	(*Attr)(nil),                 // 26: cartwheel.v1.Attr
-	(*Refusal)(nil),              // 27: cartwheel.v1.Refusal
-	(*Cues)(nil),                 // 28: cartwheel.v1.Cues
+	(*ReadHeader)(nil),              // 0: cartwheel.v1.ReadHeader
+	(*Copy)(nil),                    // 1: cartwheel.v1.Copy
+	(*ResolveRequest)(nil),          // 2: cartwheel.v1.ResolveRequest
+	(*Names)(nil),                   // 3: cartwheel.v1.Names
+	(*ResolveResponse)(nil),         // 4: cartwheel.v1.ResolveResponse
+	(*ListRequest)(nil),             // 5: cartwheel.v1.ListRequest
+	(*Entry)(nil),                   // 6: cartwheel.v1.Entry
+	(*ListResponse)(nil),            // 7: cartwheel.v1.ListResponse
+	(*GetAttrRequest)(nil),          // 8: cartwheel.v1.GetAttrRequest
+	(*GetAttrResponse)(nil),         // 9: cartwheel.v1.GetAttrResponse
+	(*FilesRequest)(nil),            // 10: cartwheel.v1.FilesRequest
+	(*FilesResponse)(nil),           // 11: cartwheel.v1.FilesResponse
+	(*HistoryRequest)(nil),          // 12: cartwheel.v1.HistoryRequest
+	(*HistoryResponse)(nil),         // 13: cartwheel.v1.HistoryResponse
+	(*StatfsRequest)(nil),           // 14: cartwheel.v1.StatfsRequest
+	(*StatfsResponse)(nil),          // 15: cartwheel.v1.StatfsResponse
+	(*PlaceRequest)(nil),            // 16: cartwheel.v1.PlaceRequest
+	(*PlaceResponse)(nil),           // 17: cartwheel.v1.PlaceResponse
+	(*RowsRequest)(nil),             // 18: cartwheel.v1.RowsRequest
+	(*RowsResponse)(nil),            // 19: cartwheel.v1.RowsResponse
+	(*Conflict)(nil),                // 20: cartwheel.v1.Conflict
+	(*ConflictsRequest)(nil),        // 21: cartwheel.v1.ConflictsRequest
+	(*ConflictsResponse)(nil),       // 22: cartwheel.v1.ConflictsResponse
+	(*Waiting)(nil),                 // 23: cartwheel.v1.Waiting
+	(*ResolveResponse_Step)(nil),    // 24: cartwheel.v1.ResolveResponse.Step
+	(*FilesResponse_File)(nil),      // 25: cartwheel.v1.FilesResponse.File
+	(*HistoryResponse_Version)(nil), // 26: cartwheel.v1.HistoryResponse.Version
+	(*Principal)(nil),               // 27: cartwheel.v1.Principal
+	(*Grant)(nil),                   // 28: cartwheel.v1.Grant
+	(*Attr)(nil),                    // 29: cartwheel.v1.Attr
+	(*Refusal)(nil),                 // 30: cartwheel.v1.Refusal
+	(*Cues)(nil),                    // 31: cartwheel.v1.Cues
 }
 var file_read_proto_depIdxs = []int32{
-	24, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
+	27, // 0: cartwheel.v1.ReadHeader.principal:type_name -> cartwheel.v1.Principal
 	0,  // 1: cartwheel.v1.ResolveRequest.header:type_name -> cartwheel.v1.ReadHeader
 	6,  // 2: cartwheel.v1.Names.entries:type_name -> cartwheel.v1.Entry
-	22, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
-	25, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
-	26, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
+	24, // 3: cartwheel.v1.ResolveResponse.steps:type_name -> cartwheel.v1.ResolveResponse.Step
+	28, // 4: cartwheel.v1.ResolveResponse.grants:type_name -> cartwheel.v1.Grant
+	29, // 5: cartwheel.v1.ResolveResponse.dir:type_name -> cartwheel.v1.Attr
 	3,  // 6: cartwheel.v1.ResolveResponse.below:type_name -> cartwheel.v1.Names
 	1,  // 7: cartwheel.v1.ResolveResponse.copy:type_name -> cartwheel.v1.Copy
-	27, // 8: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
+	30, // 8: cartwheel.v1.ResolveResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 9: cartwheel.v1.ListRequest.header:type_name -> cartwheel.v1.ReadHeader
-	26, // 10: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
+	29, // 10: cartwheel.v1.Entry.attr:type_name -> cartwheel.v1.Attr
 	6,  // 11: cartwheel.v1.ListResponse.entries:type_name -> cartwheel.v1.Entry
-	25, // 12: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
+	28, // 12: cartwheel.v1.ListResponse.grants:type_name -> cartwheel.v1.Grant
 	1,  // 13: cartwheel.v1.ListResponse.copy:type_name -> cartwheel.v1.Copy
-	27, // 14: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
+	30, // 14: cartwheel.v1.ListResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 15: cartwheel.v1.GetAttrRequest.header:type_name -> cartwheel.v1.ReadHeader
-	26, // 16: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
-	25, // 17: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
+	29, // 16: cartwheel.v1.GetAttrResponse.attr:type_name -> cartwheel.v1.Attr
+	28, // 17: cartwheel.v1.GetAttrResponse.grants:type_name -> cartwheel.v1.Grant
 	1,  // 18: cartwheel.v1.GetAttrResponse.copy:type_name -> cartwheel.v1.Copy
-	27, // 19: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
+	30, // 19: cartwheel.v1.GetAttrResponse.refusal:type_name -> cartwheel.v1.Refusal
 	0,  // 20: cartwheel.v1.FilesRequest.header:type_name -> cartwheel.v1.ReadHeader
-	23, // 21: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
-	25, // 22: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
-	27, // 23: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
-	0,  // 24: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
-	27, // 25: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
-	28, // 26: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
-	24, // 27: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
-	27, // 28: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
-	18, // 29: cartwheel.v1.ConflictsResponse.conflicts:type_name -> cartwheel.v1.Conflict
-	21, // 30: cartwheel.v1.ConflictsResponse.waiting:type_name -> cartwheel.v1.Waiting
-	26, // 31: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
-	26, // 32: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	25, // 21: cartwheel.v1.FilesResponse.files:type_name -> cartwheel.v1.FilesResponse.File
+	28, // 22: cartwheel.v1.FilesResponse.grants:type_name -> cartwheel.v1.Grant
+	30, // 23: cartwheel.v1.FilesResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 24: cartwheel.v1.HistoryRequest.header:type_name -> cartwheel.v1.ReadHeader
+	26, // 25: cartwheel.v1.HistoryResponse.versions:type_name -> cartwheel.v1.HistoryResponse.Version
+	30, // 26: cartwheel.v1.HistoryResponse.refusal:type_name -> cartwheel.v1.Refusal
+	0,  // 27: cartwheel.v1.StatfsRequest.header:type_name -> cartwheel.v1.ReadHeader
+	30, // 28: cartwheel.v1.StatfsResponse.refusal:type_name -> cartwheel.v1.Refusal
+	31, // 29: cartwheel.v1.PlaceRequest.cues:type_name -> cartwheel.v1.Cues
+	27, // 30: cartwheel.v1.PlaceRequest.principal:type_name -> cartwheel.v1.Principal
+	30, // 31: cartwheel.v1.PlaceResponse.refusal:type_name -> cartwheel.v1.Refusal
+	20, // 32: cartwheel.v1.ConflictsResponse.conflicts:type_name -> cartwheel.v1.Conflict
+	23, // 33: cartwheel.v1.ConflictsResponse.waiting:type_name -> cartwheel.v1.Waiting
+	29, // 34: cartwheel.v1.ResolveResponse.Step.attr:type_name -> cartwheel.v1.Attr
+	29, // 35: cartwheel.v1.FilesResponse.File.attr:type_name -> cartwheel.v1.Attr
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_read_proto_init() }
@@ -2027,7 +2322,7 @@ func file_read_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_read_proto_rawDesc), len(file_read_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -28,6 +28,12 @@ type Node struct {
 	UsedBytes     int64 `json:"used_bytes"`
 	FreeBytes     int64 `json:"free_bytes"`
 	ReadOnly      bool  `json:"read_only"` // no space: reads go on
+	// PackBytes is the length of the files that chunks lie in, and WaitingBytes what of
+	// the chunks in them lost a reference, and may go once its pack was looked at.
+	PackBytes    int64 `json:"pack_bytes"`
+	WaitingBytes int64 `json:"waiting_bytes"`
+	// Disk is what holds the node's disk; nil: the caller may not see it.
+	Disk *Disk `json:"disk,omitempty"`
 
 	SlicesActive  int `json:"slices_active"`
 	SlicesStandby int `json:"slices_standby"`
@@ -41,6 +47,22 @@ type Node struct {
 	// Clients are those connected to the node, where a caller that may see them
 	// asks; at most as many as it asks for.
 	Clients []Client `json:"clients,omitempty"`
+}
+
+// Disk is what a node's disk is used for, in bytes.
+type Disk struct {
+	JournalBytes  int64 `json:"journal_bytes"`
+	MetadataBytes int64 `json:"metadata_bytes"`
+	// ChunkBytes are all chunks. LiveBytes of them belong to current files at most, and
+	// RetainedBytes at least to nothing but older versions, deleted files and uploads that
+	// were not committed. The rest waits for collection (Node.WaitingBytes). Deduplication
+	// makes live smaller than the bound, and retained larger.
+	ChunkBytes    int64 `json:"chunk_bytes"`
+	LiveBytes     int64 `json:"live_most_bytes"`
+	RetainedBytes int64 `json:"retained_least_bytes"`
+	// EmptyBytes are the pack files where no chunk lies: what the newest pack has left to
+	// fill, and what went from older ones.
+	EmptyBytes int64 `json:"pack_empty_bytes"`
 }
 
 // Client is a client that said hello to a node.
