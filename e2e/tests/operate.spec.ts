@@ -64,6 +64,22 @@ test("an operator changes a slice's policy beside its prediction", async ({ page
   await allWell(page);
 });
 
+test("a viewer sees what a policy brings in a year, by assumptions of their own", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.goto("/slices/1");
+  const expected = page.getByRole("region", { name: "Expected in a year" });
+  await expect(expected.getByRole("definition").first()).toContainText("of it in pauses");
+  const usual = await expected.getByRole("definition").first().textContent();
+  await expected.getByText("Assumptions").click();
+  await expected.getByLabel("A node goes and comes back").fill("60");
+  await expect(expected).toHaveAttribute("aria-busy", "false");
+  await expect(expected.getByRole("definition").first()).not.toHaveText(usual!);
+  await expected.getByLabel("It is away for").first().fill("100000");
+  await expect(expected.getByRole("alert")).toContainText("copies are missing for more than 10 %");
+  await expected.getByRole("button", { name: "Back to the usual ones" }).click();
+  await expect(expected.getByRole("definition").first()).toHaveText(usual!);
+});
+
 test("an administrator adds a site, says where it is, and removes it", async ({ page }) => {
   await signIn(page, "administrator");
   await page.goto("/sites");

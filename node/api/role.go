@@ -89,6 +89,7 @@ var roles = map[string]Role{
 	"DELETE /api/v1/tokens/{name}":       Administrator,
 	"POST /api/v1/network/probe":         Operator,
 	"POST /api/v1/what-if":               Viewer,
+	"POST /api/v1/availability":          Viewer,
 	"GET /api/v1/events":                 Viewer,
 	"GET /api/v1/experiments":            Viewer,
 	"GET /api/v1/experiments/{run}":      Viewer,

@@ -40,7 +40,7 @@ func (s *Server) register() {
 	s.registerEvents()
 }
 
-// registerChanges adds the routes that change something, and two that only measure
+// registerChanges adds the routes that change something, and three that only measure
 // and predict.
 func (s *Server) registerChanges() {
 	route(s, http.MethodPost, base+"/sites", "add-site", "Add a site", s.addSite)
@@ -60,6 +60,7 @@ func (s *Server) registerChanges() {
 	route(s, http.MethodDelete, base+"/tokens/{name}", "revoke-token", "Take a token back", s.revokeUser)
 	route(s, http.MethodPost, base+"/network/probe", "probe-network", "Have a node measure its distances now", s.reads.Probe)
 	route(s, http.MethodPost, base+"/what-if", "what-if", "Predict what changes would do", s.reads.WhatIf)
+	route(s, http.MethodPost, base+"/availability", "predict-availability", "Predict a slice's downtime and loss in a year", s.reads.Availability)
 }
 
 // registerPeople adds the routes of accounts and sessions.

@@ -152,7 +152,7 @@ func newFleet(t testing.TB, slices int) *fleet {
 	f.api = api.New(api.Options{Self: "n1", Site: "oslo", Version: "v1", Directory: f.directory, Store: f.store, Asker: f, Auth: headerAuth{}, People: people.New(people.Options{Store: f.store}),
 		Admin: f.store, GeoConfig: []string{"/ip4/127.0.0.1/tcp/1/p2p/ID"},
 		Wall:     func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) },
-		Settings: []view.Setting{{Key: "site", Value: "oslo"}}})
+		Settings: []view.Setting{{Key: "site", Value: "oslo"}, {Key: "lease", Value: "2s"}, {Key: "failed_after", Value: "10m0s"}}})
 	t.Cleanup(func() { _ = f.api.Close() })
 	return f
 }

@@ -18,19 +18,20 @@ import (
 type grammar struct {
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
 
-	Up        upCmd        `cmd:"" help:"Bring a topology up: its network, its nodes, its mounts."`
-	Down      downCmd      `cmd:"" help:"Bring a lab down, or clean up after one that crashed."`
-	Status    statusCmd    `cmd:"" help:"Show a lab: its hosts, its processes, its faults."`
-	Shell     shellCmd     `cmd:"" help:"Run a command, or a shell, in a host."`
-	Fault     faultCmd     `cmd:"" help:"Cut, slow down, kill, and heal."`
-	Run       runCmd       `cmd:"" help:"Run an experiment, unattended, and write its directory."`
-	Rehearse  rehearseCmd  `cmd:"" help:"Run work and faults of your own, from one YAML file."`
-	Calibrate calibrateCmd `cmd:"" help:"Measure the emulator itself against what it is asked for."`
-	Load      loadCmd      `cmd:"" help:"Do one piece of an experiment's work, on a mount or through the library."`
-	Strain    strainCmd    `cmd:"" help:"Put real processes under load, and print figures."`
-	Simulate  simulateCmd  `cmd:"" help:"Run whole clusters in virtual time, from seeds."`
-	List      listCmd      `cmd:"" help:"List topologies, experiments and cities."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Up           upCmd           `cmd:"" help:"Bring a topology up: its network, its nodes, its mounts."`
+	Down         downCmd         `cmd:"" help:"Bring a lab down, or clean up after one that crashed."`
+	Status       statusCmd       `cmd:"" help:"Show a lab: its hosts, its processes, its faults."`
+	Shell        shellCmd        `cmd:"" help:"Run a command, or a shell, in a host."`
+	Fault        faultCmd        `cmd:"" help:"Cut, slow down, kill, and heal."`
+	Run          runCmd          `cmd:"" help:"Run an experiment, unattended, and write its directory."`
+	Rehearse     rehearseCmd     `cmd:"" help:"Run work and faults of your own, from one YAML file."`
+	Availability availabilityCmd `cmd:"" help:"Predict downtime and loss a year from figures of your own."`
+	Calibrate    calibrateCmd    `cmd:"" help:"Measure the emulator itself against what it is asked for."`
+	Load         loadCmd         `cmd:"" help:"Do one piece of an experiment's work, on a mount or through the library."`
+	Strain       strainCmd       `cmd:"" help:"Put real processes under load, and print figures."`
+	Simulate     simulateCmd     `cmd:"" help:"Run whole clusters in virtual time, from seeds."`
+	List         listCmd         `cmd:"" help:"List topologies, experiments and cities."`
+	Version      versionCmd      `cmd:"" help:"Print the version."`
 
 	Emulate     emulateCmd     `cmd:"" hidden:"" help:"The emulator's process; a lab starts it."`
 	SimulateOne simulateOneCmd `cmd:"" hidden:"" help:"The process of one seed."`

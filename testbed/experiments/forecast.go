@@ -27,9 +27,9 @@ func forecast() experiment.Experiment {
 		Name:    "forecast",
 		Summary: "what-if over five cities: predicted latencies of reads and writes at every site, beside those measured after the move",
 		Settings: []experiment.Setting{
-			{Name: "rounds", Default: "30", Help: "files that are written and read at each site (2 in the short form)"},
+			{Name: "rounds", Default: "30", Help: "files that are written and read at each site (1 in the short form)"},
 			{Name: "moves", Default: "3", Help: "times that another member becomes the active (1 in the short form)"},
-			{Name: "settle", Default: "30", Help: "seconds in which the nodes measure their distances first (10 in the short form)"},
+			{Name: "settle", Default: "30", Help: "seconds in which the nodes measure their distances first (5 in the short form)"},
 		},
 		Run: runForecast,
 	}
@@ -44,7 +44,7 @@ func forecastSizes(env *experiment.Env) (forecastSize, error) {
 		}
 	}
 	if env.Short {
-		v["rounds"], v["moves"], v["settle"] = min(v["rounds"], 2), min(v["moves"], 1), min(v["settle"], 10)
+		v["rounds"], v["moves"], v["settle"] = min(v["rounds"], 1), min(v["moves"], 1), min(v["settle"], 5)
 	}
 	s := forecastSize{int(v["rounds"]), int(v["moves"]), time.Duration(v["settle"] * float64(time.Second))}
 	if s.rounds < 1 || s.moves < 1 || s.settle < 0 {

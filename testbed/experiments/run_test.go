@@ -74,7 +74,7 @@ func runs(t *testing.T, name, form string) {
 
 // withoutLab are the experiments in virtual time only: they have no topology, and no
 // program writes a log.
-var withoutLab = map[string]bool{"placement": true}
+var withoutLab = map[string]bool{"availability": true, "placement": true}
 
 // complete looks whether everything is in a run's folder.
 func complete(t *testing.T, folder string, lab bool) {

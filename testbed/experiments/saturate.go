@@ -37,8 +37,8 @@ func saturate() experiment.Experiment {
 		Summary: "sessions, leases and small operations beside files that fill 20 Mbit/s at 300 ms in both directions",
 		Settings: []experiment.Setting{
 			{Name: "controls", Default: "machine,reno", Help: "congestion controls of TCP, one after the other; machine: whatever this machine uses"},
-			{Name: "seconds", Default: "60", Help: "for how long the line is full (12 in the short form)"},
-			{Name: "bytes", Default: "33554432", Help: "bytes of each file"},
+			{Name: "seconds", Default: "60", Help: "for how long the line is full (8 in the short form)"},
+			{Name: "bytes", Default: "33554432", Help: "bytes of each file (8 MiB in the short form)"},
 		},
 		Run: runSaturate,
 	}
@@ -77,7 +77,7 @@ func runSaturate(ctx context.Context, env *experiment.Env) error {
 	}
 	controls := strings.Split(env.Text("controls"), ",")
 	if env.Short {
-		controls, seconds = controls[len(controls)-1:], min(seconds, 12)
+		controls, seconds, size = controls[len(controls)-1:], min(seconds, 8), min(size, 8<<20)
 	}
 	length := time.Duration(seconds * float64(time.Second))
 	if length < time.Second || size < 1 {

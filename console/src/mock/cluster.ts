@@ -100,6 +100,30 @@ export function slice(id: number): sdk.Slice {
   };
 }
 
+/** What to expect of a slice: each copy more makes a loss rarer. */
+export function availability(asked: sdk.AvailabilityRequest): sdk.Availability {
+  const { level, sites: at = 0, assumptions: given } = asked;
+  const failures = given?.node_failures_per_year ?? 6;
+  const pauses = level > 1 ? 3700 * failures + 3000 * failures * (level - 1) : 0;
+  const waits = level > 1 && at !== 1 ? 11_000 : 7_200_000;
+  return {
+    level,
+    sites: at || level,
+    pauses_ms: pauses,
+    waits_ms: waits,
+    downtime_ms: pauses + waits,
+    takeovers: level > 1 ? failures + 1 : 0,
+    lost: 0.026 * 1e-5 ** (level - 1),
+    outdated: level > 1 ? 1.7e-5 * 1e-4 ** (level - 2) : 0,
+    lost_bytes: (asked.stored_bytes ?? 4e9) * 0.026 * 1e-5 ** (level - 1),
+    copied_ms: 5_800_000,
+    nodes: names.length,
+    sites_there: places.length,
+    slices: sliceCount,
+    assumptions: { node_failures_per_year: 6, node_outage_ms: 600_000, node_losses_per_year: 0.025, site_outages_per_year: 1, site_outage_ms: 7_200_000, site_losses_per_year: 0.001, takeover_ms: 3700, lease_ms: 3000, failed_after_ms: 1_800_000, ...given },
+  };
+}
+
 /** The distances. */
 export function network(): sdk.Network {
   const far = (a: string, b: string) => {

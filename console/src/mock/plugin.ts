@@ -2,7 +2,7 @@
 // with the cluster of cluster.ts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin } from "vite";
-import { freshness, network, nodes, now, slice, sliceCount, sites } from "./cluster.ts";
+import { availability, freshness, network, nodes, now, slice, sliceCount, sites } from "./cluster.ts";
 
 type Answer = object | undefined;
 
@@ -71,6 +71,14 @@ function answer(path: string, query: URLSearchParams): Answer {
   return fixed[path];
 }
 
+/** Answers a question that a body asks. */
+async function predict(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let text = "";
+  for await (const part of request) text += String(part);
+  response.writeHead(200, { "Content-Type": "application/json" });
+  response.end(JSON.stringify(availability(JSON.parse(text) as Parameters<typeof availability>[0])));
+}
+
 function serve(request: IncomingMessage, response: ServerResponse, next: () => void): void {
   const url = new URL(request.url ?? "/", "http://mock");
   if (!url.pathname.startsWith("/api/v1/")) return next();
@@ -79,6 +87,10 @@ function serve(request: IncomingMessage, response: ServerResponse, next: () => v
     response.write(": hello\n\n");
     const beat = setInterval(() => response.write(": alive\n\n"), 15_000);
     response.on("close", () => clearInterval(beat));
+    return;
+  }
+  if (request.method === "POST" && url.pathname === "/api/v1/availability") {
+    predict(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
     return;
   }
   const found = request.method === "GET" ? answer(url.pathname.slice("/api/v1".length), url.searchParams) : undefined;

@@ -10,6 +10,7 @@ import { verdict, type WhatIfChange, whatIfQuery } from "../api/whatif";
 import { bytes, span } from "../format";
 import { Button, Card, Copy, Facts, Mark } from "../ui/kit";
 import { ChangeFailure, Failure, Skeleton } from "../ui/states";
+import { Expected } from "./Expected";
 
 /** A slice's policy, and the form that changes it. */
 export function PolicyCard({ slice: s }: { slice: SliceDetail }) {
@@ -20,7 +21,10 @@ export function PolicyCard({ slice: s }: { slice: SliceDetail }) {
       {open ? (
         <PolicyForm slice={s} close={() => setOpen(false)} />
       ) : (
-        <Facts items={[["Home", s.policy.home], ["Copies", s.policy.level], ["Sites", s.policy.sites || "as many as there are"], ["Kind", s.policy.kind === "write_once" ? "write once" : "ordinary"], ["Standbys may lag", s.policy.coherence_ms ? span(s.policy.coherence_ms) : "not at all"], ["New objects", s.closed ? "none: it is closed" : "taken"]]} />
+        <div className="flex flex-col gap-3">
+          <Facts items={[["Home", s.policy.home], ["Copies", s.policy.level], ["Sites", s.policy.sites || "as many as there are"], ["Kind", s.policy.kind === "write_once" ? "write once" : "ordinary"], ["Standbys may lag", s.policy.coherence_ms ? span(s.policy.coherence_ms) : "not at all"], ["New objects", s.closed ? "none: it is closed" : "taken"]]} />
+          <Expected level={s.policy.level} sites={s.policy.sites} stored={s.live?.stored_bytes} />
+        </div>
       )}
     </Card>
   );
@@ -69,6 +73,7 @@ function PolicyForm({ slice: s, close }: { slice: SliceDetail; close: () => void
         </select>
       </label>
       <PolicyOutcome id={s.id} change={change} />
+      <Expected level={level} sites={Math.min(spread, level)} stored={s.live?.stored_bytes} />
       {apply.error ? <ChangeFailure error={apply.error} onReload={close} /> : null}
       <div className="flex flex-wrap items-center gap-2">
         <Button type="submit" kind="main" why={why} busy={apply.isPending} onClick={() => undefined}>Change the policy</Button>

@@ -8,6 +8,7 @@ import { asCommand, whatIfQuery } from "../api/whatif";
 import { plural, shortId } from "../format";
 import { Page } from "../shell/Page";
 import { Button, Card, Copy, Mark } from "../ui/kit";
+import { NumberField } from "../ui/NumberField";
 import { Empty, Failure, Skeleton } from "../ui/states";
 import { siteTone } from "../geo/derive";
 import { ApplyDraft } from "./Apply";
@@ -160,18 +161,6 @@ function Chips({ items }: { items: { key: string; text: string; drop: () => void
         </li>
       ))}
     </ul>
-  );
-}
-
-function NumberField({ label, unit, value, set, placeholder }: { label: string; unit: string; value: number | undefined; set: (v: number | undefined) => void; placeholder?: string }) {
-  return (
-    <label className="flex items-center justify-between gap-3 text-soft">
-      {label}
-      <span className="flex items-center gap-1.5">
-        <input type="number" min="0" step="any" className="field w-24 text-right" placeholder={placeholder} value={value ?? ""} onChange={(e) => set(Number.isFinite(e.target.valueAsNumber) && e.target.value !== "" ? e.target.valueAsNumber : undefined)} />
-        {unit ? <span className="w-11 text-[0.9rem] text-faint">{unit}</span> : null}
-      </span>
-    </label>
   );
 }
 
