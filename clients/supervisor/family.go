@@ -223,6 +223,7 @@ func (c *Child) Kill() {
 			return
 		case <-timer.C:
 			_ = Detach(c.Mount) // what keeps it may have let go meanwhile
+			AbortConnections(c.Command.Process.Pid)
 		}
 	}
 	<-c.exited

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cartwheel.dev/clients/supervisor/supervisortest"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/netns"
 )
@@ -35,6 +36,12 @@ func run(t *testing.T) netns.Run {
 		}
 	})
 	return r
+}
+
+// TestMain is also what TestDelete_EndsWhatWaitsForItsOwnMount starts.
+func TestMain(m *testing.M) {
+	supervisortest.Main(os.Stdout)
+	os.Exit(m.Run())
 }
 
 func TestRunOf_ReadsTheNameOfARun(t *testing.T) {

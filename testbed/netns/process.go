@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 )
 
@@ -60,6 +61,9 @@ func Processes(names ...string) ([]int, error) {
 	return out, nil
 }
 
+// stuckAfter is after how long a process that was killed counts as stuck.
+const stuckAfter = 2 * time.Second
+
 // endAll asks the processes in the namespaces to end, and kills what is left
 // after grace. It looks again until there are none, since what ends may have
 // started others.
@@ -77,6 +81,9 @@ func endAll(ctx context.Context, grace time.Duration, names []string) (ended int
 			return len(seen), fault.Errorf(fault.Busy, "netns.Delete", strconv.Itoa(pids[0]), "%d processes in these namespaces do not end even when killed: end them, then try again", len(pids))
 		} else if waited >= grace {
 			signal(pids, syscall.SIGKILL, nil)
+			if waited >= grace+stuckAfter {
+				supervisor.AbortConnections(pids...)
+			}
 		} else {
 			signal(pids, syscall.SIGTERM, seen)
 		}
