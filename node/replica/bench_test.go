@@ -27,6 +27,12 @@ func newTrio(tb testing.TB) *trio {
 		tr.nodes[id] = New(Config{Self: id, Incarnation: 1, Boot: uint64(i + 1), Start: tr.now})
 		tr.nodes[id].Learn(tr.now, row)
 	}
+	tr.lead(tb)
+	return tr
+}
+
+// lead lets 5 s pass, after which the active leads under everybody's promise.
+func (tr *trio) lead(tb testing.TB) {
 	for range 100 {
 		tr.now += 50 * time.Millisecond
 		for _, id := range tr.order {
@@ -37,7 +43,6 @@ func newTrio(tb testing.TB) *trio {
 	if s, _ := tr.nodes["a"].Status(1); s.Role != RoleLeading || tr.nodes["a"].Until(1) <= tr.now {
 		tb.Fatalf("the active is %v", s.Role)
 	}
-	return tr
 }
 
 // settle carries everything out until nothing is left.

@@ -75,7 +75,8 @@ func (n *Node) Receive(now Time, from ids.Node, m *Message) {
 	}
 }
 
-// Learn brings a slice row from geo-config.
+// Learn brings a slice row from geo-config. The node keeps the row: the caller
+// changes it no more.
 func (n *Node) Learn(now Time, row *geoconfig.SliceRow) {
 	n.step(now)
 	n.learn(row)

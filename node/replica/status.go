@@ -142,3 +142,35 @@ func (n *Node) Status(s ids.Slice) (Status, bool) {
 	}
 	return st, true
 }
+
+// Unapplied calls fn for the entries of all slices that are in this node's log and not
+// in Outputs.Applied. It is false where not all of them are in memory, or where the state
+// of a slice is not whole that this node is a member of: then what is needed here is not
+// known.
+func (n *Node) Unapplied(fn func(*Entry)) bool {
+	for _, g := range n.groups {
+		if g.self < 0 {
+			continue // its copy is void
+		}
+		if g.incomplete {
+			return false
+		}
+		for s := g.applied + 1; s <= g.log.last; s++ {
+			e := g.log.get(s)
+			if e == nil {
+				return false
+			}
+			fn(e)
+		}
+	}
+	return true
+}
+
+// AppliedTime returns the time of the last entry of a slice in Outputs.Applied, 0 for
+// none.
+func (n *Node) AppliedTime(s ids.Slice) hlc.Time {
+	if g := n.groups[s]; g != nil {
+		return g.appliedTime
+	}
+	return 0
+}

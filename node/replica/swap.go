@@ -103,15 +103,15 @@ func (l *leading) raiseQuorum() {
 }
 
 // Reconfigure asks the active to change the row. None means that the swap is
-// under way. Again means that another swap is, or that the change cannot be
-// made now.
+// under way. Again means one of three things: another swap is under way, the row
+// is no longer the one in c.From, or the change cannot be made now.
 func (n *Node) Reconfigure(now Time, s ids.Slice, c Change) fault.Kind {
 	n.step(now)
 	g := n.groups[s]
 	if g == nil || g.phase != phaseLead {
 		return fault.NotActive
 	}
-	if g.swap != nil || g.handover != nil || g.leaseUntil() <= n.now {
+	if g.row.Epoch != c.From || g.swap != nil || g.handover != nil || g.leaseUntil() <= n.now {
 		return fault.Again
 	}
 	row := g.nextRow()

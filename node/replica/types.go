@@ -184,6 +184,9 @@ type Swap struct {
 
 // Change is what maintenance asks an active to change in its row.
 type Change struct {
+	// From is the epoch of the row that the change was made for. An active whose
+	// row is another by now refuses it: a member that had failed may be back.
+	From   ids.Epoch
 	Add    []geoconfig.Member // joins as M (state is set); one that is F joins anew
 	Remove []ids.Node         // leaves; a standby only where enough copies stay
 	Close  bool               // no new objects

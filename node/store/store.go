@@ -299,11 +299,14 @@ type Usage struct {
 	Journal int64
 	Chunks  int64
 	Meta    int64
+	Packs   int64 // length of the files that chunks lie in
+	Waiting int64 // of Chunks, what lost a reference and waits for its pack to be looked at
 }
 
 // Usage returns the space taken and left.
 func (s *Store) Usage() Usage {
-	u := Usage{Journal: s.journal.Bytes(), Chunks: s.packs.Bytes(), Meta: s.meta.Bytes()}
+	packs := s.packs.Space()
+	u := Usage{Journal: s.journal.Bytes(), Chunks: packs.Chunks, Meta: s.meta.Bytes(), Packs: packs.Files, Waiting: packs.Doubted}
 	if m, ok := s.d.(disk.Measurer); ok {
 		// Where the system cannot say, the zero value does.
 		u.Disk, _ = m.Usage()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -198,8 +199,36 @@ func (m *machine) work(n int, rng *rand.Rand) ids.Serial {
 				break
 			}
 		}
+		if rng.IntN(2) == 0 && m.compact() != nil {
+			break
+		}
 	}
 	return m.serial
+}
+
+// compact moves all chunks of a pack to another one. What finds no room for that stays.
+func (m *machine) compact() error {
+	id, ok := m.s.Packs().Next(0, -1)
+	for tries := 0; !ok && tries < 2000; tries++ {
+		runtime.Gosched() // the pack that was written is being sealed
+		id, ok = m.s.Packs().Next(0, -1)
+	}
+	if !ok {
+		return nil
+	}
+	all := func(_ context.Context, list []chunk.Address) ([]bool, error) {
+		needed := make([]bool, len(list))
+		for i := range needed {
+			needed[i] = true
+		}
+		return needed, nil
+	}
+	_, err := m.s.Packs().Reclaim(context.Background(), id, pack.Rules{Share: -1, Needed: all, Settle: m.s.Meta().Flush,
+		Pace: func(context.Context, int) error { return nil }})
+	if fault.Is(err, fault.NoSpace) || fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 func TestCheckpoint_BoundsTheLog(t *testing.T) {

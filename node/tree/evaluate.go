@@ -91,6 +91,8 @@ func (t *txn) dispatch(op *pb.Operation, body []byte) error {
 		return stepping{t}.step(o.Step)
 	case *pb.Operation_Reap:
 		return t.reap(o.Reap)
+	case *pb.Operation_Collect:
+		return (&collection{txn: t}).collect(o.Collect)
 	case *pb.Operation_GrantRange:
 		return numbers{t}.grant(o.GrantRange)
 	}

@@ -29,7 +29,11 @@ const (
 	keyFence  = 'f' // object of another slice never to be named here -> time
 	keyUsed   = 'g' // block of given numbers -> which objects are gone
 
+	// keyForget is never kept: what is written to it says which versions go.
+	keyForget = 'z'
+
 	keyConflict = 'm' // time, index -> what a merge kept beside what won
+	keyWhole    = 'w' // -> the time from which on no version is forgotten
 )
 
 // Versioned reports whether a key is kept with its history.
@@ -44,6 +48,9 @@ func Versioned(key []byte) bool {
 func objectKey(kind byte, o ids.Object) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), kind), uint64(o))
 }
+
+// RecordKey is the key of an object's record.
+func RecordKey(o ids.Object) []byte { return objectKey(keyInode, o) }
 
 func nameKey(kind byte, o ids.Object, name []byte) []byte {
 	k := append(make([]byte, 0, 9+len(name)), kind)

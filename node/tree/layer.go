@@ -101,6 +101,42 @@ func (l *layer) between(from, to []byte) []int {
 	return out
 }
 
+// remove takes a key out of the layer.
+func (l *layer) remove(key []byte) {
+	at, ok := l.at[string(key)]
+	if !ok {
+		return
+	}
+	l.group()
+	l.size -= mutationSize(&l.list[at])
+	last := len(l.list) - 1
+	l.regroup(at, -1)
+	if at != last {
+		l.regroup(last, at)
+		l.list[at] = l.list[last]
+		l.at[string(l.list[at].Key)] = at
+	}
+	delete(l.at, string(key))
+	l.list[last] = Mutation{}
+	l.list = l.list[:last]
+	l.grouped = last
+}
+
+// regroup notes that a mutation goes from one place of the list to another; -1: to none.
+func (l *layer) regroup(from, to int) {
+	key := l.list[from].Key
+	if len(key) < 9 {
+		return
+	}
+	g := [9]byte(key[:9])
+	i := slices.Index(l.near[g], from)
+	if to >= 0 {
+		l.near[g][i] = to
+	} else if l.near[g] = slices.Delete(l.near[g], i, i+1); len(l.near[g]) == 0 {
+		delete(l.near, g)
+	}
+}
+
 func (l *layer) isPast(at int) bool { return l.past != nil && l.past(l, &l.list[at]) }
 
 func (l *layer) group() {

@@ -66,8 +66,9 @@ type SideVersions struct {
 	// Merged is the newest version that a side log's content had when it was merged
 	// with the file's; 0: none was.
 	Merged uint64
-	// Began is the version of the active's that a side log's content began from; 0 where
-	// the content is not a side log's.
+	// Began is the version of the active's that a side log's content began from. At the
+	// active it is the version by which the content of Merged came, while that is the
+	// file's. Else it is 0.
 	Began uint64
 }
 

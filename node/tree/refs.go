@@ -31,12 +31,13 @@ func (r *recorder) Node(a chunk.Address) ([]byte, error) {
 	return data, err
 }
 
-// refChange is what happens to one address.
+// refChange is what happens to one address. The bytes of a node may be a chunk of
+// some file as well: the two kinds of occurrences are counted apart.
 type refChange struct {
 	address chunk.Address
-	total   int // occurrences
-	walked  int // of them, those whose node was written less those read
-	node    bool
+	chunks  int // occurrences as a chunk
+	nodes   int // occurrences as a node
+	walked  int // nodes with this address that were written, less those read
 }
 
 // refChanges is a small set; most commits change two or three addresses.
@@ -72,13 +73,13 @@ func (c *refChanges) at(a chunk.Address) *refChange {
 // count adds by for everything that the nodes name.
 func (c *refChanges) count(nodes []chunk.NewNode, by int) error {
 	for i := range nodes {
-		r := c.at(nodes[i].Address)
-		r.node = true
-		r.walked += by
+		c.at(nodes[i].Address).walked += by
 		err := chunk.Refs(nodes[i].Data, func(a chunk.Address, isNode bool) {
-			r := c.at(a)
-			r.node = r.node || isNode
-			r.total += by
+			if isNode {
+				c.at(a).nodes += by
+			} else {
+				c.at(a).chunks += by
+			}
 		})
 		if err != nil {
 			return err
@@ -94,12 +95,10 @@ func (t *txn) countRefs(before, after chunk.Root, read, written []chunk.NewNode)
 	}
 	c := refChanges{list: make([]refChange, 0, 8)}
 	if !before.Address.IsZero() {
-		r := c.at(before.Address)
-		r.node, r.total = true, r.total-1
+		c.at(before.Address).nodes--
 	}
 	if !after.Address.IsZero() {
-		r := c.at(after.Address)
-		r.node, r.total = true, r.total+1
+		c.at(after.Address).nodes++
 	}
 	if err := c.count(read, -1); err != nil {
 		return err
@@ -109,12 +108,10 @@ func (t *txn) countRefs(before, after chunk.Root, read, written []chunk.NewNode)
 	}
 	for i := range c.list {
 		r := &c.list[i]
-		by := r.total
-		if r.node && by < r.walked { // some went without being read
-			t.dead(r.address, r.walked-by)
-			by = r.walked
+		if r.nodes < r.walked { // some went without being read
+			t.dead(r.address, r.walked-r.nodes)
 		}
-		if err := t.addRefs(&r.address, by); err != nil {
+		if err := t.addRefs(&r.address, r.chunks+max(r.nodes, r.walked)); err != nil {
 			return err
 		}
 	}
@@ -143,9 +140,12 @@ func (t *txn) addRefs(a *chunk.Address, by int) error {
 }
 
 // dead notes manifests that lost a file, for the collector.
-func (t *txn) dead(a chunk.Address, count int) {
+func (t *txn) dead(a chunk.Address, count int) { noteDead(t, t.c.Time, a, count) }
+
+// noteDead is dead for manifests that were lost at some time, this or an earlier one.
+func noteDead(t *txn, since hlc.Time, a chunk.Address, count int) {
 	at := t.before + len(t.mutations)
-	key := append(pairKey(keyDead, uint64(t.c.Time), uint64(t.c.Serial)), byte(at>>8), byte(at))
+	key := append(pairKey(keyDead, uint64(since), uint64(t.c.Serial)), byte(at>>8), byte(at))
 	t.put(key, binary.AppendUvarint(append(make([]byte, 0, 34), a[:]...), uint64(count)))
 }
 
@@ -191,20 +191,16 @@ type Dead struct {
 // ListDead calls fn for the dead manifests, the oldest first, until it returns
 // false.
 func ListDead(v View, fn func(Dead) bool) error {
-	const op fault.Op = "tree.ListDead"
 	var bad error
 	err := v.Scan([]byte{keyDead}, []byte{keyDead + 1}, func(key, value []byte) bool {
-		r := reader{data: value}
-		d := Dead{Key: append([]byte(nil), key...), Root: chunk.Address(r.take(chunk.AddressSize)), Count: r.uvarint()}
-		if len(key) < 9 || !r.done() {
-			bad = fault.E(fault.Corrupt, op, "", "a dead manifest is malformed")
+		var d Dead
+		if d, bad = decodeDead(key, value); bad != nil {
 			return false
 		}
-		d.Time = hlc.Time(binary.BigEndian.Uint64(key[1:]))
 		return fn(d)
 	})
 	if err == nil {
 		err = bad
 	}
-	return fault.Wrap(fault.IO, op, "", err)
+	return fault.Wrap(fault.IO, "tree.ListDead", "", err)
 }

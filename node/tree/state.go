@@ -65,7 +65,7 @@ func Format(c Context, cues *pb.Cues, now int64) []Mutation {
 		out = append(out, Mutation{Key: objectKey(keyInode, root.Object), Value: AppendInode(nil, root)})
 		s.Objects = 1
 	}
-	return append(out, Mutation{Key: []byte{keyState}, Value: appendState(nil, &s)})
+	return append(out, Mutation{Key: []byte{keyState}, Value: appendState(nil, &s)}, wholeSince(c.Time))
 }
 
 // clientNumbers is where the object numbers begin that clients get in advance

@@ -75,6 +75,8 @@ type Context struct {
 	Closed bool
 	// Side says that objects are made with numbers that a side log chose.
 	Side bool
+	// SideLost says that another content than a side log's stayed in a file.
+	SideLost bool
 }
 
 // Holder is a client that has an object open.

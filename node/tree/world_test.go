@@ -104,6 +104,8 @@ type world struct {
 	crash   float64
 	crashed int
 	along   int // facts that came with a step
+	// committed hears of what is committed; nil: nobody does.
+	committed func(mutations []Mutation, at hlc.Time)
 	// gathers is the batch that operations run here are put into; nil: none.
 	gathers *gathering
 }
@@ -152,6 +154,9 @@ func (w *world) commit(p *place, c Context, o Outcome) {
 		w.chunks[x.Address] = bytes.Clone(x.Data)
 	}
 	p.backlog = append(p.backlog, waiting{mutations, c.Time, p.serial})
+	if w.committed != nil {
+		w.committed(mutations, c.Time)
+	}
 	if w.rng.IntN(3) == 0 {
 		w.flush(p)
 	}
@@ -188,7 +193,7 @@ func (w *world) run(target ids.Object, who Principal, client uint64, op *pb.Oper
 	}
 	for range 4 {
 		c := w.context(p, who)
-		c.Client = client
+		c.Client, c.Side = client, client != 0 && ids.Object(op.GetCreate().GetObject()).Number() >= sideNumbers
 		if op.TimeNs == 0 {
 			op.TimeNs = int64(c.Time)
 		}

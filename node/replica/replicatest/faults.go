@@ -151,7 +151,7 @@ func (w *World) reconfigure() {
 	row := w.config.row
 	m := w.byID[row.Active]
 	spare := w.machines[w.rng.IntN(len(w.machines))]
-	var c replica.Change
+	c := replica.Change{From: row.Epoch}
 	if _, in := row.Member(spare.id); !in {
 		c.Add = []geoconfig.Member{{Node: spare.id, Incarnation: spare.incarnation}}
 	} else if spare != m && len(row.Members) > w.o.Level {
@@ -164,8 +164,9 @@ func (w *World) reconfigure() {
 
 // add asks the active to take in a machine.
 func (w *World) add(spare *machine) {
-	m := w.byID[w.config.row.Active]
-	c := replica.Change{Add: []geoconfig.Member{{Node: spare.id, Incarnation: spare.incarnation}}}
+	row := w.config.row
+	m := w.byID[row.Active]
+	c := replica.Change{From: row.Epoch, Add: []geoconfig.Member{{Node: spare.id, Incarnation: spare.incarnation}}}
 	m.do(func() { m.core.Reconfigure(m.clock(), Slice, c) })
 }
 

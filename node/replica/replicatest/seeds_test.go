@@ -76,7 +76,7 @@ func TestPlay_KeepsThePromisesForManySeeds(t *testing.T) {
 		}
 		return
 	}
-	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 150), func(seed uint64) Options { return forget(options(seed)) })
+	playSeeds(t, number(t, "CARTWHEEL_SEEDS", 120), func(seed uint64) Options { return forget(options(seed)) })
 }
 
 // TestPlay_KeepsThePromisesWhileChunksLag has slices with a time to coherence, whose

@@ -32,10 +32,12 @@ const (
 	PackWrite    Site = "pack.write"
 	PackSync     Site = "pack.sync"
 	PackSyncDir  Site = "pack.syncdir"
+	PackRemove   Site = "pack.remove"
 	IndexOpen    Site = "pack.index.open"
 	IndexWrite   Site = "pack.index.write"
 	IndexSync    Site = "pack.index.sync"
 	IndexRename  Site = "pack.index.rename"
+	IndexRemove  Site = "pack.index.remove"
 )
 
 // Sites returns every site, for the tests.
@@ -44,7 +46,7 @@ func Sites() []Site {
 		MarkerDir, MarkerOpen, MarkerWrite, MarkerSync, MarkerRename, MarkerPublic,
 		BallastOpen, BallastAllocate,
 		JournalDir, JournalOpen, JournalAllocate, JournalZero, JournalSync, JournalSyncDir, JournalHeader, JournalAppend,
-		PackDir, PackOpen, PackAllocate, PackHeader, PackWrite, PackSync, PackSyncDir,
-		IndexOpen, IndexWrite, IndexSync, IndexRename,
+		PackDir, PackOpen, PackAllocate, PackHeader, PackWrite, PackSync, PackSyncDir, PackRemove,
+		IndexOpen, IndexWrite, IndexSync, IndexRename, IndexRemove,
 	}
 }

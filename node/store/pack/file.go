@@ -2,8 +2,10 @@ package pack
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/chunk"
@@ -18,7 +20,14 @@ type file struct {
 	id   uint32
 	key  uint64
 	size int64
-	r    disk.File // through the page cache
+
+	// reading is held to read the pack, and to close it.
+	reading sync.RWMutex
+	r       disk.File // through the page cache; nil once the pack is removed
+
+	doubted   atomic.Int64 // bytes of chunks that lost a reference since they were looked at
+	looked    atomic.Int64 // when collection looked at the pack, by Options.Clock
+	restUntil atomic.Int64 // until when it does not look again
 
 	mu     sync.Mutex // guards what follows; not held across I/O
 	turn   *sync.Cond
@@ -34,6 +43,9 @@ type file struct {
 	// has made durable.
 	written, covered uint64
 }
+
+// neverLooked stands for the time of the last look at a pack that an earlier life wrote.
+const neverLooked = math.MinInt64
 
 // placed is a chunk in a pack.
 type placed struct {
@@ -192,6 +204,7 @@ func (p *Packs) addFileLocked(f *file) {
 	for id, o := range old {
 		files[id] = o
 	}
+	f.looked.Store(int64(p.opts.Clock()))
 	files[f.id] = f
 	p.files.Store(&files)
 }
@@ -259,7 +272,10 @@ func (f *file) closeAll() {
 		f.w.Close()
 		f.w = nil
 	}
+	f.reading.Lock()
+	defer f.reading.Unlock()
 	if f.r != nil {
 		f.r.Close()
+		f.r = nil
 	}
 }

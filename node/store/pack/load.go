@@ -34,6 +34,10 @@ func (p *Packs) load() error {
 	for _, name := range names {
 		var id uint32
 		if _, err := fmt.Sscanf(name, "%06d.pack", &id); err != nil || !strings.HasSuffix(name, ".pack") {
+			if isStray(name, names) {
+				// Best effort: it takes space and does no harm.
+				_ = p.d.Remove(disk.IndexRemove, folder+"/"+name)
+			}
 			continue
 		}
 		p.last = max(p.last, id)
@@ -42,6 +46,14 @@ func (p *Packs) load() error {
 		}
 	}
 	return nil
+}
+
+// isStray reports whether a file is an index without its pack, or a half of one.
+func isStray(name string, names []string) bool {
+	if base, ok := strings.CutSuffix(name, ".idx"); ok {
+		return !slices.Contains(names, base+".pack")
+	}
+	return strings.HasSuffix(name, ".idx.tmp")
 }
 
 func (p *Packs) loadPack(id uint32) error {
@@ -104,6 +116,7 @@ func (p *Packs) enter(f *file, sealed bool) {
 		}
 	}
 	p.addFileLocked(f)
+	f.looked.Store(neverLooked)
 	if sealed {
 		f.chunks, f.full = nil, true
 		return

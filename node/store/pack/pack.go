@@ -168,8 +168,7 @@ func (p *Packs) present(a *chunk.Address) bool {
 // Forget takes a damaged chunk out of the index, so that a Put of it writes it
 // anew.
 func (p *Packs) Forget(a chunk.Address) {
-	if at, ok := p.index.get(&a); ok {
-		p.index.remove(&a, at)
+	if at, ok := p.index.get(&a); ok && p.index.remove(&a, at) {
 		p.bytes.Add(-int64(at.length()))
 	}
 }

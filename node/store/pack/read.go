@@ -32,6 +32,13 @@ type Range struct {
 	Err     error
 }
 
+// readTries bounds how often a chunk is looked for that moves to another pack.
+const readTries = 8
+
+// errMoved says that a chunk's pack was removed after the chunk was found in it: by
+// then it is in another pack, or needed no more.
+var errMoved = fault.E(fault.Missing, "pack.Read", "", "its pack is gone")
+
 // span is a range with its place.
 type span struct {
 	r          *Range
@@ -44,25 +51,51 @@ type span struct {
 // one read. The error is the first of the ranges' errors, each of which stands
 // in its range; every range is tried.
 func (p *Packs) Read(ctx context.Context, ranges []Range) error {
-	const op fault.Op = "pack.Read"
 	if len(ranges) == 1 {
-		if s, ok := p.locate(&ranges[0]); ok {
-			p.fetch([]span{s})
+		r := &ranges[0]
+		for range readTries {
+			if s, ok := p.locate(r); ok {
+				p.fetch([]span{s})
+			}
+			if !errors.Is(r.Err, errMoved) {
+				break
+			}
 		}
-		return ranges[0].Err
+		return r.Err
 	}
-	spans := make([]span, 0, len(ranges))
+	for try := range readTries {
+		spans := make([]span, 0, len(ranges))
+		for i := range ranges {
+			if try > 0 && !errors.Is(ranges[i].Err, errMoved) {
+				continue
+			}
+			if s, ok := p.locate(&ranges[i]); ok {
+				spans = append(spans, s)
+			}
+		}
+		if err := p.fetchAll(ctx, spans); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(ranges, func(r Range) bool { return errors.Is(r.Err, errMoved) }) {
+			break
+		}
+	}
 	for i := range ranges {
-		if s, ok := p.locate(&ranges[i]); ok {
-			spans = append(spans, s)
+		if ranges[i].Err != nil {
+			return ranges[i].Err
 		}
 	}
+	return nil
+}
+
+// fetchAll fetches spans of any packs. The error is that of ctx.
+func (p *Packs) fetchAll(ctx context.Context, spans []span) error {
 	if !slices.IsSortedFunc(spans, comparePlace) {
 		slices.SortFunc(spans, comparePlace)
 	}
 	for len(spans) > 0 {
 		if err := ctx.Err(); err != nil {
-			return fault.Wrap(fault.Canceled, op, "", err)
+			return fault.Wrap(fault.Canceled, "pack.Read", "", err)
 		}
 		n, end := 1, spans[0].end
 		for n < len(spans) && spans[n].f == spans[0].f && spans[n].first <= end+readGap &&
@@ -72,11 +105,6 @@ func (p *Packs) Read(ctx context.Context, ranges []Range) error {
 		}
 		p.fetch(spans[:n])
 		spans = spans[n:]
-	}
-	for i := range ranges {
-		if ranges[i].Err != nil {
-			return ranges[i].Err
-		}
 	}
 	return nil
 }
@@ -108,7 +136,7 @@ func (p *Packs) locate(r *Range) (span, bool) {
 	}
 	f := (*p.files.Load())[at.pack()]
 	if f == nil {
-		r.Err = fault.E(fault.Missing, op, packName(at.pack()), "the pack is gone")
+		r.Err = errMoved
 		return span{}, false
 	}
 	from := at.offset() + int64(r.Offset)
@@ -134,6 +162,14 @@ func (p *Packs) fetch(spans []span) {
 	raw := scratch.get(need)
 	defer scratch.put(raw)
 	buf := (*raw)[:need]
+	f.reading.RLock()
+	defer f.reading.RUnlock()
+	if f.r == nil {
+		for _, s := range spans {
+			s.r.Err = errMoved
+		}
+		return
+	}
 	if _, err := f.r.ReadAt(buf, first*sectorSize); err != nil && !errors.Is(err, io.EOF) {
 		for _, s := range spans {
 			s.r.Err = fault.Wrap(fault.IO, "pack.Read", packName(f.id), err)

@@ -94,15 +94,16 @@ func (t *table) replace(a *chunk.Address, old, at location) bool {
 	return true
 }
 
-// remove takes a chunk out, if it is at the location given, and closes the gap.
-func (t *table) remove(a *chunk.Address, at location) {
+// remove takes a chunk out, if it is at the location given, closes the gap, and
+// reports whether it did.
+func (t *table) remove(a *chunk.Address, at location) bool {
 	x, y := t.sum(a)
 	s := &t.shards[x>>58]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, ok := s.find(x, y)
 	if !ok || s.slots[i].at != at {
-		return
+		return false
 	}
 	mask := len(s.slots) - 1
 	for j := (i + 1) & mask; s.slots[j].at != 0; j = (j + 1) & mask {
@@ -114,6 +115,7 @@ func (t *table) remove(a *chunk.Address, at location) {
 	}
 	s.slots[i] = slot{}
 	s.used--
+	return true
 }
 
 // find returns the slot of a chunk, or the empty one where it would go.
