@@ -286,6 +286,62 @@ func TestEventual_OtherMembersHaveTheSide(t *testing.T) {
 	s.merged(want)
 }
 
+// TestEventual_MembersTakeTurns has a member at the side begin a file, and another one,
+// which does not hear of that one for a while, go on with it. Where the name shows the
+// whole file does, and what is merged afterwards is one file.
+func TestEventual_MembersTakeTurns(t *testing.T) {
+	s, heal := newSide(t)
+	ctx := t.Context()
+	head := s.head()
+	second := s.c.Nodes[slices.IndexFunc(s.c.Nodes, func(n *servertest.Node) bool { return n != head && n != s.active })]
+	write := func(o mount.Inode, h mount.Handle, at int64, text string) {
+		t.Helper()
+		if _, err := s.cl.Write(ctx, nobody, o, h, at, []byte(text), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.cl.Flush(ctx, nobody, o, h, 1); err != nil {
+			t.Fatalf("writing %q: %v", text, err)
+		}
+	}
+	s.cl.Only(head.ID())
+	e, h, err := s.cl.Create(ctx, nobody, s.dir, "begun", 0o644, mount.OpenWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(e.Node, h.Handle, 0, "one ")
+	lose := func(methods ...wire.Method) { // of what nodes send each other; none relays
+		for _, n := range []*servertest.Node{head, second} {
+			n.Server().Host().SetFilter(func(peer string, _ wire.Class, m wire.Method) wire.Verdict {
+				isNode := slices.ContainsFunc(s.c.Nodes, func(n *servertest.Node) bool { return string(n.ID()) == peer })
+				return wire.Verdict{Drop: m == wire.MethodRelay || isNode && slices.Contains(methods, m)}
+			})
+		}
+	}
+	lose(method.Operate, method.Side, method.SideCopy)
+	s.cl.Only(second.ID())
+	write(e.Node, h.Handle, 4, "two")
+	s.cl.Release(e.Node, h.Handle, 1, false)
+	if err := s.cl.Rename(ctx, nobody, s.dir, "begun", s.dir, "done", 0); err != nil {
+		t.Fatal(err)
+	}
+	lose(method.Operate)
+	s.other.cl.Only(head.ID())
+	servertest.Await(ctx, t, "the file to show at the other member", func() error {
+		s.other.cl.DropCaches(ctx)
+		got, err := textOf(s.other.cl, s.other.dir, "done")
+		if err != nil {
+			return fault.Wrap(fault.Again, "", "done", err)
+		}
+		if got != "one two" {
+			t.Errorf("the file shows %q by its new name", got)
+		}
+		return nil
+	})
+	heal()
+	s.merged(map[string]string{"done": "one two", "small": "small", "large": s.large, "link": "->"})
+	s.reported()
+}
+
 // TestEventual_AnotherMemberMergesTheSide has the node that keeps the side log end for
 // good. The member that has it too merges it.
 func TestEventual_AnotherMemberMergesTheSide(t *testing.T) {

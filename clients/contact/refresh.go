@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/wire"
 )
 
 // A client learns the nodes when it connects. Later a slice's row may name a node
@@ -71,6 +72,19 @@ func (c *Cluster) lookElsewhere(id ids.Node) {
 	}) {
 		<-c.looking
 	}
+}
+
+// Lives asks a node for a sign of life. Any answer is one: a node that was started again
+// refuses to do anything before an introduction. Where none comes, the nodes are learned
+// anew in the background, because it may have moved.
+func (c *Cluster) Lives(ctx context.Context, id ids.Node) bool {
+	_, err := c.host.Ping(ctx, string(id))
+	c.answered(id, err)
+	if err == nil || wire.Answered(err) {
+		return true
+	}
+	c.lookElsewhere(id)
+	return false
 }
 
 // background runs fn in a goroutine that Close joins; false: that has begun.

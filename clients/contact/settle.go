@@ -48,7 +48,7 @@ func (c *Cluster) Settle(ctx context.Context, nodes []ids.Node) {
 				return
 			}
 			if i == 1 { // the other one may be as near
-				pause(ctx, max(slack, (c.opt.Clock()-began)/slackShare))
+				Pause(ctx, max(slack, (c.opt.Clock()-began)/slackShare))
 			}
 			cancel()
 		})
@@ -73,7 +73,7 @@ func (c *Cluster) lately(id ids.Node) (time.Duration, bool) {
 // before ctx ended. Where it was measured lately, no packet is sent.
 func (c *Cluster) reach(ctx context.Context, id ids.Node) bool {
 	if rtt, known := c.lately(id); known {
-		return pause(ctx, rtt)
+		return Pause(ctx, rtt)
 	}
 	rtt, err := c.host.Probe(ctx, string(id))
 	if err == nil {
@@ -82,8 +82,8 @@ func (c *Cluster) reach(ctx context.Context, id ids.Node) bool {
 	return err == nil
 }
 
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits, and reports whether ctx goes on.
+func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -11,17 +11,9 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-const (
-	// awayFor is how long other members are asked first after an active did not
-	// answer. Then one request tries the active again, for a shorter time.
-	awayFor = 2 * time.Second
-	// activeShare and probeShare are which part of its time a request waits for the
-	// active: one half, and where it was away one quarter.
-	activeShare, probeShare = 2, 4
-	// lostFor is how long nobody waits for a slice of which no member answered, but for
-	// one request.
-	lostFor = time.Second
-)
+// lostFor is how long nobody waits for a slice of which no member answered, but for one
+// request.
+const lostFor = time.Second
 
 // Eventually runs an attempt at the node that acts for a slice, as Active does, and
 // where that one does not answer within a share of the time, runs copied at the other
@@ -42,8 +34,8 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 
 // anyMember is Eventually for a slice of which some member may answer.
 func (r *Router) anyMember(ctx context.Context, id ids.Slice, row geoconfig.SliceRow, attempt, copied Attempt) error {
-	if share := r.activeShare(row.Active); share > 0 {
-		err := within(ctx, r.parts(row, share), func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
+	if has := r.forActive(ctx, row, false); has > 0 {
+		err := during(ctx, has, func(ctx context.Context) error { return r.Active(ctx, id, attempt) })
 		if !again(err) {
 			r.noteAway(row.Active, false)
 			if fault.Is(err, fault.Stale) && r.atMembers(ctx, row, attempt, copied) == nil {
@@ -83,8 +75,12 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 	if r.isLost(id) {
 		return nobodyAnswers
 	}
-	if share := r.activeShare(row.Active); share > 0 {
-		err := within(ctx, r.parts(row, share+1), attempt) // aside takes longer than a read elsewhere
+	if has := r.forActive(ctx, row, true); has > 0 { // aside takes longer than a read elsewhere
+		began := r.cluster.Now()
+		err := during(ctx, has, attempt)
+		if err == nil {
+			r.noteTook(id, r.cluster.Now()-began)
+		}
 		if fault.Is(err, fault.Again) && aside != nil {
 			// It answers, and lacks what a side log has that is not merged yet.
 			r.noteAway(row.Active, false)
@@ -93,18 +89,26 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 		if !again(err) {
 			r.noteAway(row.Active, false)
 			missing := fault.Is(err, fault.Stale) || fault.Is(err, fault.NotFound)
-			if missing && aside != nil && aside(ctx, r.beside(row)) == nil {
-				return nil // it is about what a side log has that is not merged yet
+			if !missing || aside == nil {
+				return err
+			}
+			// It may be about what a side log has that is not merged yet. Where members that
+			// keep side logs do not answer, nobody knows.
+			if e := aside(ctx, r.beside(row)); e == nil || again(e) && len(r.cluster.KeepSides(r.beside(row))) > 0 {
+				return e
 			}
 			return err
 		}
 		if ctx.Err() != nil {
 			return err // its caller was interrupted, which says nothing of the node
 		}
-		r.noteAway(row.Active, true)
+		r.noteSilent(row, has)
 		if aside == nil {
 			return err
 		}
+	}
+	if aside == nil && !r.IsAway(id) {
+		return attempt(ctx) // however far it is
 	}
 	if aside == nil {
 		return fault.E(fault.TimedOut, "route.Otherwise", string(row.Active), "the slice's active did not answer a moment ago, and only it does this")
@@ -136,33 +140,28 @@ func (r *Router) Aside(ctx context.Context, id ids.Slice, attempt func(context.C
 func (r *Router) inTurns(ctx context.Context, row geoconfig.SliceRow, attempt func(context.Context) error, aside func(context.Context, []ids.Node) error) error {
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		err := aside(ctx, r.beside(row))
-		if !again(err) || ctx.Err() != nil {
+		if !again(err) {
 			return err
 		}
-		if r.pause(ctx, wait) != nil {
+		if ctx.Err() != nil || r.pause(ctx, wait) != nil {
 			return r.giveUp(ctx, row.ID, err, err)
 		}
-		if e := within(ctx, r.parts(row, activeShare), attempt); !again(e) {
+		if e := during(ctx, r.turnOf(ctx, row, activeShare, true), attempt); !again(e) {
 			return e
 		}
 	}
 }
 
-// IsAway reports whether the node that acts for a slice did not answer a moment ago.
-func (r *Router) IsAway(id ids.Slice) bool {
-	row, ok := r.Known(id)
-	if !ok {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	until, away := r.away[row.Active]
-	return away && r.cluster.Now() < until
-}
-
 // atMembers runs copied at each normal member but the active, and then attempt at
-// that one, until one answers. Each gets an equal part of the time that is left.
+// that one, until one answers. Each gets an equal part of the time that is left. A copy
+// that lacks an object may be behind the one that showed its name: the others are asked.
 func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt, copied Attempt) (err error) {
+	var lacks error
+	defer func() {
+		if lacks != nil && again(err) {
+			err = lacks // nobody who answers has it
+		}
+	}()
 	nodes := r.copies(row)
 	for i, n := range nodes {
 		run, epoch := copied, ids.Epoch(0)
@@ -180,7 +179,9 @@ func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt,
 				return err // it is another row's members that are to be asked
 			}
 		}
-		if !again(err) || ctx.Err() != nil {
+		if fault.Is(err, fault.Stale) && n != row.Active {
+			lacks = err
+		} else if !again(err) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -191,16 +192,6 @@ func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt,
 func (r *Router) beside(row geoconfig.SliceRow) []ids.Node {
 	nodes := r.copies(row)
 	return nodes[:len(nodes)-1]
-}
-
-// parts returns of how many parts of its time a request may wait one for the active:
-// as many as asked for, or one where no other member can stand in. A second attempt at
-// the same active could find what the first one did, and take it for somebody else's.
-func (r *Router) parts(row geoconfig.SliceRow, asked int) int {
-	if len(r.beside(row)) == 0 {
-		return 1
-	}
-	return asked
 }
 
 // copies are the normal members, the nearest first and the active last.
@@ -222,6 +213,13 @@ func within(ctx context.Context, parts int, f func(context.Context) error) error
 		left = time.Until(end)
 	}
 	part, cancel := context.WithTimeout(ctx, left/time.Duration(parts))
+	defer cancel()
+	return f(part)
+}
+
+// during runs f for so long at most.
+func during(ctx context.Context, d time.Duration, f func(context.Context) error) error {
+	part, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return f(part)
 }
@@ -259,32 +257,4 @@ func (r *Router) noteLost(ctx context.Context, id ids.Slice, err error) {
 		}
 		r.lost[id] = r.cluster.Now() + lostFor
 	}
-}
-
-// activeShare returns which part of its time a request may wait for an active; 0:
-// none, for it was away a moment ago, or another request tries it now.
-func (r *Router) activeShare(n ids.Node) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	until, away := r.away[n]
-	now := r.cluster.Now()
-	switch {
-	case !away:
-		return activeShare
-	case now < until:
-		return 0
-	}
-	r.away[n] = now + awayFor
-	return probeShare
-}
-
-// noteAway notes whether a node was away just now.
-func (r *Router) noteAway(n ids.Node, away bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !away {
-		delete(r.away, n)
-		return
-	}
-	r.away[n] = r.cluster.Now() + awayFor
 }

@@ -120,3 +120,26 @@ func TestEventually_ALoneActiveHasAllOfTheTime(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherwise_NobodyKnowsIsNoAnswer has an active lack a file that a side log may have,
+// and no other member answer. Whether the file is there is not known then.
+func TestOtherwise_NobodyKnowsIsNoAnswer(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, x := range []struct{ active, side, want fault.Kind }{
+		{fault.Stale, fault.Unreachable, fault.Unreachable},
+		{fault.NotFound, fault.TimedOut, fault.TimedOut},
+		{fault.Stale, fault.Stale, fault.Stale},
+		{fault.Exists, fault.TimedOut, fault.Exists},
+	} {
+		err := r.Otherwise(ctx, ids.RootSlice,
+			func(context.Context) error { return fault.E(x.active, "", "", "the active says so") },
+			func(context.Context, []ids.Node) error { return fault.E(x.side, "", "", "the side says so") })
+		if !fault.Is(err, x.want) {
+			t.Errorf("%v at the active and %v at the side: got %v, want %v", x.active, x.side, err, x.want)
+		}
+	}
+}

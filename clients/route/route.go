@@ -57,21 +57,25 @@ type Router struct {
 
 	// doubts are the slices whose active is slow to answer.
 	doubts map[ids.Slice]*doubt
-	// away says until when, by the cluster's clock, a node is not asked first, because
-	// it did not answer a request that takes what other members have.
-	away map[ids.Node]time.Duration
+	// away are the nodes that are not asked first, because they did not answer a request
+	// that takes what other members have.
+	away map[ids.Node]absence
+	took map[ids.Slice]took
 	// lost says until when, by the same clock, nobody waits for the members of a slice,
 	// because none answered an eventual read.
 	lost map[ids.Slice]time.Duration
 
 	watchers sync.WaitGroup
+	life     context.Context // ends with Close
+	end      context.CancelFunc
 }
 
 // New makes a Router. onRow, if not nil, hears of each row that is newer than
 // the one before, which is the zero row at first.
 func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
-	return &Router{cluster: cluster, logger: logger, onRow: onRow, rows: map[ids.Slice]geoconfig.SliceRow{},
-		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, doubts: map[ids.Slice]*doubt{}, away: map[ids.Node]time.Duration{}}
+	life, end := context.WithCancel(context.Background())
+	return &Router{life: life, end: end, cluster: cluster, logger: logger, onRow: onRow, rows: map[ids.Slice]geoconfig.SliceRow{},
+		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, doubts: map[ids.Slice]*doubt{}, away: map[ids.Node]absence{}}
 }
 
 // Learn keeps a row if it is newer than the known one, and reports whether it was.
@@ -325,7 +329,10 @@ func (r *Router) others(row geoconfig.SliceRow) []ids.Node {
 
 // Close waits for the goroutines that watch attempts; the attempts must have
 // ended.
-func (r *Router) Close() { r.watchers.Wait() }
+func (r *Router) Close() {
+	r.end()
+	r.watchers.Wait()
+}
 
 // Amend changes what is believed of a slice without a newer epoch: that it is
 // closed, which raises none.

@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/clients/route"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/servertest"
@@ -23,6 +24,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // connected is a client's connections to a cluster, until the test ends.
 func connected(ctx context.Context, t *testing.T, c *servertest.Cluster) *contact.Cluster {
+	t.Helper()
+	return connectedBy(ctx, t, c, nil)
+}
+
+// connectedBy is connected with a clock; nil: the machine's.
+func connectedBy(ctx context.Context, t *testing.T, c *servertest.Cluster, clock boottime.Func) *contact.Cluster {
 	t.Helper()
 	key := filepath.Join(t.TempDir(), "user.key")
 	encoded, err := c.Users["root"].Marshal()
@@ -36,7 +43,7 @@ func connected(ctx context.Context, t *testing.T, c *servertest.Cluster) *contac
 	for _, n := range c.Nodes {
 		f.Nodes = append(f.Nodes, n.Address()+"/p2p/"+string(n.ID()))
 	}
-	cluster, err := contact.New(contact.Options{File: f, Site: "b"})
+	cluster, err := contact.New(contact.Options{File: f, Site: "b", Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

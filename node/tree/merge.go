@@ -176,6 +176,7 @@ func (g *merging) remember() error {
 	if err != nil || x == nil || !x.IsRegular() || x.Side.Merged >= g.m.SideVersion {
 		return err
 	}
+	g.c.SideLost = g.lost
 	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: &pb.Commit{Object: g.m.Object, SideVersion: g.m.SideVersion}}}, nil)
 }
 
@@ -204,7 +205,11 @@ func (g *merging) changed(x *Inode) error {
 		return err
 	}
 	gained := g.m.Gained
-	for _, l := range g.m.Lost {
+	lost, err := g.namesLost(x)
+	if err != nil {
+		return err
+	}
+	for _, l := range lost {
 		is, err := g.has(l)
 		if err != nil || !is {
 			if err != nil {
@@ -219,11 +224,11 @@ func (g *merging) changed(x *Inode) error {
 				return err
 			}
 			gained = gained[1:]
-			if name == nil {
-				continue
-			}
-			o.Op = &pb.Operation_Rename{Rename: &pb.Rename{Dir: l.Dir, Name: l.Name, NewDir: uint64(dir), NewName: name, Object: g.m.Object, NoReplace: true}}
-		} else if x.IsDir() {
+			if name != nil {
+				o.Op = &pb.Operation_Rename{Rename: &pb.Rename{Dir: l.Dir, Name: l.Name, NewDir: uint64(dir), NewName: name, Object: g.m.Object, NoReplace: true}}
+			} // else it has that one already, of a rename that the active did late
+		}
+		if x.IsDir() && o.GetUnlink() != nil {
 			continue
 		}
 		if err := g.do(o, nil); err != nil {
@@ -260,7 +265,7 @@ func (g *merging) content(x *Inode) error {
 		g.lost = true
 		return g.keepSide(x.Object, "the file is write-once, and was written elsewhere first")
 	}
-	if x.Version != g.m.BaseVersion || g.m.Fresh {
+	if (x.Version != g.m.BaseVersion || g.m.Fresh) && !g.goesOn(x) {
 		if g.m.AtNs <= x.Ctime && !(g.m.Fresh && x.Size == 0) {
 			g.lost = true
 			return g.keepSide(x.Object, "a newer version was written elsewhere")
@@ -273,6 +278,12 @@ func (g *merging) content(x *Inode) error {
 	}
 	whole := &pb.Commit{Object: g.m.Object, Extents: g.m.Content.GetExtents(), Size: new(uint64), Extend: g.m.Content.Extend, MtimeNs: g.m.Attr.MtimeNs}
 	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: whole}}, g.body)
+}
+
+// goesOn reports whether the side wrote over what another side log had of a file, and
+// the file is here as that one's merge left it.
+func (g *merging) goesOn(x *Inode) bool {
+	return ids.Serial(g.m.BaseVersion) >= FirstOfSide && x.Side.Merged == g.m.BaseVersion && x.Side.Began == x.Version
 }
 
 // isSame reports whether a file has the side's content.

@@ -25,7 +25,7 @@ type parted struct {
 func partedFrom(d *desk) *parted {
 	p := d.places[1]
 	d.flush(p)
-	return &parted{desk: d, side: NewSide(1, p.state.clone(), nil), serial: 1 << 62}
+	return &parted{desk: d, side: NewSide(1, p.state.clone(), nil, nil), serial: 1 << 62}
 }
 
 // atSide does an operation at the side. Kept changes are read back, as after a start.
@@ -85,7 +85,10 @@ func (p *parted) merge() {
 	}
 }
 
-func (p *parted) mergeOne(o ids.Object) {
+func (p *parted) mergeOne(o ids.Object) { p.t.Helper(); p.mergeAs(o, 0) }
+
+// mergeAs merges an object by a serial of the active's.
+func (p *parted) mergeAs(o ids.Object, serial ids.Serial) {
 	p.t.Helper()
 	m, r := p.send(o, false)
 	if m == nil {
@@ -104,7 +107,7 @@ func (p *parted) mergeOne(o ids.Object) {
 	if after := p.names(p.places[1].over, rootID, ""); !maps.Equal(before, after) {
 		p.t.Fatalf("merging %v again changed %v into %v", m, before, after)
 	}
-	changes, err := p.side.Merged(m, r)
+	changes, err := p.side.Merged(m, r, serial)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -352,7 +355,7 @@ func TestMerge_LosesNothing(t *testing.T) {
 			}
 		}
 		base := p.here()
-		p = &parted{desk: d, side: NewSide(1, p.places[1].state.clone(), nil), serial: 1 << 62}
+		p = &parted{desk: d, side: NewSide(1, p.places[1].state.clone(), nil, nil), serial: 1 << 62}
 		active, side := p.actors()
 		wrote := 0
 		for range 30 {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"fmt"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -11,9 +12,15 @@ import (
 
 // keepSide keeps the side's content as a file of its own.
 func (g *merging) keepSide(won ids.Object, why string) error {
-	n := g.m.Name
-	if n == nil {
-		return refusal(fault.Stale)
+	n, err := g.nameOf(won)
+	if err != nil {
+		return err
+	}
+	if n == nil { // it was removed wherever this is known
+		o := ids.Object(g.m.Object)
+		if n = (&pb.Named{Dir: g.m.Attr.Parent, Name: fmt.Appendf(nil, "removed-%d-%d", o.Slice(), o.Number())}); n.Dir == 0 {
+			return refusal(fault.Stale)
+		}
 	}
 	dir, err := g.home(n.Dir)
 	if err != nil {
@@ -28,9 +35,9 @@ func (g *merging) keepSide(won ids.Object, why string) error {
 
 // keepHere keeps the content that a file has here as a file of its own.
 func (g *merging) keepHere(x *Inode) error {
-	n := g.m.Name
-	if n == nil {
-		return refusal(fault.Stale)
+	n, err := g.nameOf(x.Object)
+	if err != nil || n == nil { // it is removed, and nobody can find what is kept of it
+		return err
 	}
 	dir, err := g.home(n.Dir)
 	if err != nil {
@@ -45,6 +52,24 @@ func (g *merging) keepHere(x *Inode) error {
 		return err
 	}
 	return g.keep(x.Object, dir, n.Name, name, "an older version was written elsewhere", commit, x.Attr(), body)
+}
+
+// nameOf is the name beside which a file's content is kept: the one at the side, else the
+// one that the file has here, where another side log or the active moved it; nil: it has
+// none.
+func (g *merging) nameOf(o ids.Object) (*pb.Named, error) {
+	if g.m.Name != nil {
+		return g.m.Name, nil
+	}
+	x, err := readInode(g.layer, o)
+	if err != nil || x == nil || x.Parent == 0 {
+		return nil, err
+	}
+	name, err := nameIn(g.layer, x.Parent, o)
+	if err != nil || name == nil {
+		return nil, err
+	}
+	return &pb.Named{Dir: uint64(x.Parent), Name: name}, nil
 }
 
 // contentHere is all of a file's content as a commit.

@@ -39,6 +39,26 @@ func (g *merging) names(list []*pb.Named) error {
 	return nil
 }
 
+// namesLost are the names that the object is to lose here. A client may have sent the same
+// create to the active, which did it late. The name from that create goes too, unless the
+// side kept it: else the next file of that name would open this one.
+func (g *merging) namesLost(x *Inode) ([]*pb.Named, error) {
+	if !g.m.Fresh || x.IsDir() || x.Side.Merged != 0 || x.Parent == 0 {
+		return g.m.Lost, nil
+	}
+	name, err := nameIn(g.layer, x.Parent, x.Object)
+	if err != nil || name == nil {
+		return g.m.Lost, err
+	}
+	made := &pb.Named{Dir: uint64(x.Parent), Name: name}
+	for _, n := range g.m.Gained {
+		if n.Dir == made.Dir && bytes.Equal(n.Name, name) {
+			return g.m.Lost, nil
+		}
+	}
+	return append(slices.Clone(g.m.Lost), made), nil
+}
+
 // place finds out under which name the object gets what the side named so, and makes
 // room for it. No name: it has that already. Where the object is the same as the one
 // that has the name, g.into says so. exists says that the object is here already.

@@ -73,7 +73,7 @@ func (m *move) find() (done bool, err error) {
 		return false, err
 	}
 	if !found {
-		return false, refusal(fault.NotFound)
+		return m.isDone()
 	}
 	if m.targetE, m.toOld, found, err = m.lookup(m.to.Object, op.NewName); err != nil {
 		return false, err
@@ -103,6 +103,24 @@ func (m *move) find() (done bool, err error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// isDone is for a name that is not there: at a side it may have been moved already, by the
+// active, whose answer was lost.
+func (m *move) isDone() (bool, error) {
+	e, _, found, err := m.lookup(m.to.Object, m.op.NewName)
+	if err == nil && !(found && m.c.Side && m.op.Object != 0 && uint64(e.Object) == m.op.Object) {
+		err = refusal(fault.NotFound)
+	}
+	if err != nil {
+		return false, err
+	}
+	moved, err := m.inode(e.Object)
+	if err != nil {
+		return false, err
+	}
+	m.result.Attr, m.result.Dir, m.result.NewDir = moved.Attr(), m.from.Attr(), m.to.Attr()
+	return true, nil
 }
 
 // isExpected reports whether the names mean what the caller saw, where it says

@@ -14,23 +14,39 @@ import (
 // below .EventualConsistency while the active was away, over what the node has of
 // the slice. It is a View. Of each key that the side changed it keeps what was there
 // when the side changed it first; Merges compares the two. One goroutine at a time
-// uses a Side.
+// uses a Side, and those beside it.
 type Side struct {
 	slice  ids.Slice
 	base   View
 	over   *layer
-	before map[string][]byte                  // nil: there was none
+	begun  map[string]begun
 	named  map[ids.Object]map[string]struct{} // the names' keys that meant an object first, or mean it now
+	others Others
 	size   int
+}
+
+// begun is what a side keeps of a key beside its value.
+type begun struct {
+	before []byte     // what was there when the side changed it first; nil: nothing
+	serial ids.Serial // of the operation that changed it last; 0: it is not known
+	merged ids.Serial // the active's, by which the key became as it began; 0: by none
 }
 
 // SideChange is what a side did to one key. A nil Value is a key that is gone, a nil
 // Before one that was not there.
-type SideChange struct{ Key, Value, Before []byte }
+type SideChange struct {
+	Key, Value, Before []byte
+	// Serial is that of the side's operation which changed the key last; 0: it is not
+	// known.
+	Serial ids.Serial
+	// Merged is the active's serial by which the key became as Before says; 0: by none.
+	Merged ids.Serial
+}
 
-// NewSide returns a side over a base, with the changes that were kept.
-func NewSide(slice ids.Slice, base View, kept []SideChange) *Side {
-	s := &Side{slice: slice, base: base, over: newLayer(base, len(kept)), before: map[string][]byte{}, named: map[ids.Object]map[string]struct{}{}}
+// NewSide returns a side over a base, with the changes that were kept. others are the
+// side logs beside it; nil: there are none.
+func NewSide(slice ids.Slice, base View, others Others, kept []SideChange) *Side {
+	s := &Side{slice: slice, base: base, others: others, over: newLayer(base, len(kept)), begun: map[string]begun{}, named: map[ids.Object]map[string]struct{}{}}
 	s.Apply(kept)
 	return s
 }
@@ -47,19 +63,9 @@ func (s *Side) Scan(from, to []byte, fn func(key, value []byte) bool) error {
 func (s *Side) Changes() []SideChange {
 	out := make([]SideChange, 0, len(s.over.list))
 	for i := range s.over.list {
-		c := &s.over.list[i]
-		out = append(out, SideChange{Key: c.Key, Value: c.Value, Before: s.before[string(c.Key)]})
+		out = append(out, s.changeAt(i))
 	}
 	return out
-}
-
-// Over is a side's changes over another base than its own. It is good until the side
-// changes.
-func Over(s *Side, base View) View {
-	s.over.group()
-	l := *s.over
-	l.base = base
-	return &l
 }
 
 // Size is how many bytes the changes take in memory, about.
@@ -71,39 +77,56 @@ func (s *Side) Size() int { return s.size }
 // slices, moves of directories, and what an intent holds.
 func (s *Side) Evaluate(n Nodes, c Context, op *pb.Operation, body []byte, random func() uint64) (Outcome, []SideChange) {
 	c.Side = true
-	err := s.prepare(op, random)
+	v := Over(s, s.base)
+	err := s.prepare(v, op, random)
 	if err == nil {
-		err = s.hasBase(op)
+		err = hasBase(v, op)
 	}
 	if err != nil {
 		return Outcome{Err: err}, nil
 	}
-	out := Evaluate(s, n, c, op, body)
+	out := Evaluate(v, n, c, op, body)
 	if out.Across || out.Blocked != 0 {
 		return Outcome{Err: fault.E(fault.NotActive, "tree.Side", "", "this needs the slice's active, which is away")}, nil
 	}
 	if !out.Done() {
 		return out, nil
 	}
-	changes := make([]SideChange, 0, len(out.Mutations))
-	for _, m := range out.Mutations {
-		before, known := s.before[string(m.Key)]
-		if !known {
-			value, had, err := s.base.Get(m.Key)
-			if err != nil {
-				return Outcome{Err: fault.Wrap(fault.IO, "tree.Side", "", err)}, nil
-			}
-			if had {
-				before = append([]byte{}, value...)
-			}
-		}
-		changes = append(changes, SideChange{Key: m.Key, Value: m.Value, Before: before})
+	changes, err := s.changes(c.Serial, out.Mutations)
+	if err != nil {
+		return Outcome{Err: fault.Wrap(fault.IO, "tree.Side", "", err)}, nil
 	}
 	return out, changes
 }
 
+// changes is what is to be kept of the mutations of an operation.
+func (s *Side) changes(serial ids.Serial, mutations []Mutation) ([]SideChange, error) {
+	mutations, err := s.withContent(mutations)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]SideChange, 0, len(mutations))
+	for _, m := range mutations {
+		if m.Key[0] == keyRefs || m.Key[0] == keyDead {
+			continue // the active counts what is merged
+		}
+		is, known := s.begun[string(m.Key)]
+		if !known {
+			value, had, err := s.base.Get(m.Key)
+			if err != nil {
+				return nil, err
+			}
+			if had {
+				is.before = append([]byte{}, value...)
+			}
+		}
+		out = append(out, SideChange{Key: m.Key, Value: m.Value, Before: is.before, Serial: serial, Merged: is.merged})
+	}
+	return out, nil
+}
+
 // prepare refuses what only actives do, and gives new objects their numbers.
-func (s *Side) prepare(op *pb.Operation, random func() uint64) error {
+func (s *Side) prepare(v View, op *pb.Operation, random func() uint64) error {
 	refused := fault.E(fault.NotActive, "tree.Side", "", "this needs the slice's active, which is away")
 	switch o := op.Op.(type) {
 	case *pb.Operation_Create:
@@ -113,18 +136,18 @@ func (s *Side) prepare(op *pb.Operation, random func() uint64) error {
 		if o.Create.Object != 0 {
 			return nil
 		}
-		if _, err := Lookup(s, ids.Object(o.Create.Dir), o.Create.Name); err == nil {
+		if _, err := Lookup(v, ids.Object(o.Create.Dir), o.Create.Name); err == nil {
 			return nil
 		}
 		o.Create.Object = uint64(SideObject(s.slice, random()))
 	case *pb.Operation_Rename:
-		e, err := Lookup(s, ids.Object(o.Rename.Dir), o.Rename.Name)
+		e, err := Lookup(v, ids.Object(o.Rename.Dir), o.Rename.Name)
 		if err == nil && (e.Type == TypeDir || o.Rename.Exchange) {
 			return refused
 		}
 	case *pb.Operation_Batch:
 		for _, part := range o.Batch.Operations {
-			if err := s.prepare(part, random); err != nil {
+			if err := s.prepare(v, part, random); err != nil {
 				return err
 			}
 		}
@@ -140,10 +163,13 @@ func (s *Side) Apply(changes []SideChange) {
 	mutations := make([]Mutation, len(changes))
 	for i, c := range changes {
 		mutations[i] = Mutation{Key: c.Key, Value: c.Value}
-		if _, known := s.before[string(c.Key)]; !known {
-			s.size += 2*len(c.Key) + len(c.Before) + len(c.Value) + 200
+		is, known := s.begun[string(c.Key)]
+		if known {
+			was := s.changeAt(s.over.at[string(c.Key)])
+			s.size -= keptSize(&was)
 		}
-		s.before[string(c.Key)] = c.Before
+		s.size += keptSize(&c)
+		s.begun[string(c.Key)] = begun{c.Before, c.Serial, max(is.merged, c.Merged)}
 		if c.Key[0] == keyEntry {
 			s.nameMeans(c.Key, c.Before)
 			s.nameMeans(c.Key, c.Value)
@@ -151,6 +177,9 @@ func (s *Side) Apply(changes []SideChange) {
 	}
 	s.over.add(mutations)
 }
+
+// keptSize is how many bytes a change takes in memory, about.
+func keptSize(c *SideChange) int { return 2*len(c.Key) + len(c.Before) + len(c.Value) + 200 }
 
 // nameMeans notes the object that a name's value leads to. Objects that it does not
 // lead to any more stay noted.
@@ -185,7 +214,7 @@ func (s *Side) Merges() ([][]ids.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m != nil {
+		if m != nil && (m.Attr != nil || !s.isReplaced(o)) {
 			d := s.depth(m)
 			waves[d] = append(waves[d], o)
 		}
@@ -196,6 +225,17 @@ func (s *Side) Merges() ([][]ids.Object, error) {
 		out = append(out, waves[d])
 	}
 	return out, nil
+}
+
+// isReplaced reports whether a name of an object was given to another one, which is not
+// merged yet. What is gone comes behind that one, so that the name is never missing.
+func (s *Side) isReplaced(o ids.Object) bool {
+	for key := range s.named[o] {
+		if was, is, err := s.entry([]byte(key)); err == nil && was.Object == o && is.Object != o && is.Object != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // depth orders merges: what is made or changed, by how many directories of the side's
@@ -231,7 +271,7 @@ func (s *Side) depth(m *pb.Merge) int {
 
 // entry is what a name meant when the side changed it first, and what it means.
 func (s *Side) entry(key []byte) (was, is Entry, err error) {
-	if before := s.before[string(key)]; before != nil {
+	if before := s.begun[string(key)].before; before != nil {
 		if was, _, err = firstEntry(before); err != nil {
 			return was, is, err
 		}
@@ -246,12 +286,12 @@ func (s *Side) entry(key []byte) (was, is Entry, err error) {
 // inodes are the records of an object as the side began and as they are; nil: none.
 func (s *Side) inodes(o ids.Object) (was, is *Inode, err error) {
 	key := objectKey(keyInode, o)
-	before, touched := s.before[string(key)]
+	first, touched := s.begun[string(key)]
 	if is, err = readInode(s, o); err != nil || !touched {
 		return is, is, err
 	}
-	if before != nil {
-		was, err = DecodeInode(o, before)
+	if first.before != nil {
+		was, err = DecodeInode(o, first.before)
 	}
 	return was, is, err
 }
@@ -270,13 +310,15 @@ func (s *Side) changed(o ids.Object) (*pb.Merge, error) {
 	if was == nil && is == nil {
 		return nil, nil
 	}
-	if err := s.fillNames(o, m); err != nil {
+	between, err := s.fillNames(o, m)
+	if err != nil {
 		return nil, err
 	}
 	if was != nil {
 		m.BaseVersion = was.Version
 	}
 	if is == nil {
+		m.Lost = append(m.Lost, between...)
 		return m, nil
 	}
 	m.Attr, m.AtNs = is.Attr(), is.Ctime
@@ -287,7 +329,18 @@ func (s *Side) changed(o ids.Object) (*pb.Merge, error) {
 	if !m.Wrote && !m.Changed && len(m.Lost) == 0 && len(m.Gained) == 0 {
 		return nil, nil
 	}
+	m.Lost = append(m.Lost, between...)
 	return m, nil
+}
+
+// HasOf reports whether something of an object, or of one of these names in it, is to be
+// merged, or may be.
+func (s *Side) HasOf(o ids.Object, names [][]byte) bool {
+	m, err := s.changed(o)
+	return m != nil || err != nil || slices.ContainsFunc(names, func(name []byte) bool {
+		was, is, err := s.entry(nameKey(keyEntry, o, name))
+		return was.Object != is.Object || err != nil
+	})
 }
 
 // hasXattrs reports whether the side changed extended attributes of an object.
@@ -295,7 +348,7 @@ func (s *Side) hasXattrs(o ids.Object) bool {
 	prefix := objectKey(keyXattr, o)
 	for _, at := range s.over.between(prefix, endOf(prefix)) {
 		c := &s.over.list[at]
-		before := s.before[string(c.Key)]
+		before := s.begun[string(c.Key)].before
 		if (before == nil) != (c.Value == nil) || !bytes.Equal(before, c.Value) {
 			return true
 		}
@@ -303,32 +356,41 @@ func (s *Side) hasXattrs(o ids.Object) bool {
 	return false
 }
 
-// fillNames fills in which names the side gave an object and took from it.
-func (s *Side) fillNames(o ids.Object, m *pb.Merge) error {
+// fillNames fills in which names the side gave an object and took from it, and returns
+// those that the object had meanwhile: the active may have given it one of them late, or
+// in a merge whose answer was lost.
+func (s *Side) fillNames(o ids.Object, m *pb.Merge) (between []*pb.Named, err error) {
 	for _, key := range slices.Sorted(maps.Keys(s.named[o])) {
+		if _, kept := s.begun[key]; !kept {
+			continue
+		}
 		was, is, err := s.entry([]byte(key))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if was.Object == is.Object {
+		if was.Object == is.Object && is.Object == o {
 			continue
 		}
 		n := &pb.Named{Dir: uint64(objectOf([]byte(key))), Name: []byte(key[9:])}
 		switch o {
 		case was.Object:
-			m.Lost = append(m.Lost, n)
+			if is.Object == 0 { // else that one's merge takes it from this one
+				m.Lost = append(m.Lost, n)
+			}
 		case is.Object:
 			if n.Replaced = uint64(was.Object); was.Object != 0 {
 				before, _, err := s.inodes(was.Object)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				if before != nil {
 					n.ReplacedVersion = before.Version
 				}
 			}
 			m.Gained = append(m.Gained, n)
+		default:
+			between = append(between, n)
 		}
 	}
-	return nil
+	return between, nil
 }

@@ -52,6 +52,91 @@ func TestEvaluate_GoesOnOnlyBehindWhatASideHas(t *testing.T) {
 	}
 }
 
+// TestEvaluate_RefusesANameThatItsCallerTook moves a file at a side, or at the active, and
+// has the other one, which lacks that, do something to the old name.
+func TestEvaluate_RefusesANameThatItsCallerTook(t *testing.T) {
+	for _, atSide := range []bool{true, false} {
+		d := newDesk(t)
+		d.make(alice, "/f", TypeRegular|0o644)
+		d.make(alice, "/other", TypeRegular|0o644)
+		f := uint64(d.id("/f"))
+		p := partedFrom(d)
+		moves, lacks := p.atSide, p.atActive
+		if !atSide {
+			moves, lacks = p.atActive, p.atSide
+		}
+		if r := moves(d.rename("/f", "/g"), nil); r.Kind != 0 {
+			t.Fatal(r)
+		}
+		for what, op := range map[string]*pb.Operation{
+			"a create":      {NameWas: []uint64{5, f}, Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(rootID), Name: []byte("f"), Mode: TypeRegular | 0o644}}},
+			"a link":        {NameWas: []uint64{5, f}, Op: &pb.Operation_Link{Link: &pb.Link{Object: uint64(d.id("/other")), Dir: uint64(rootID), Name: []byte("f")}}},
+			"an unlink":     {NameWas: []uint64{5, f}, Op: &pb.Operation_Unlink{Unlink: &pb.Unlink{Dir: uint64(rootID), Name: []byte("f"), Object: f}}},
+			"a rename":      {NewNameWas: []uint64{5, f}, Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(rootID), Name: []byte("other"), NewDir: uint64(rootID), NewName: []byte("f")}}},
+			"the same move": {NameWas: []uint64{5, f}, Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(rootID), Name: []byte("f"), NewDir: uint64(rootID), NewName: []byte("h")}}},
+		} {
+			if got := fault.Kind(lacks(op, nil).Kind); got != fault.Again {
+				t.Errorf("moved at the side %v: %s: got %v, want Again", atSide, what, got)
+			}
+		}
+		for what, op := range map[string]*pb.Operation{
+			"that means something else": {NameWas: []uint64{5, f}, Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(rootID), Name: []byte("other2"), Mode: TypeRegular | 0o644}}},
+			"that is free":              {NewNameWas: []uint64{5, f}, Op: &pb.Operation_Rename{Rename: &pb.Rename{Dir: uint64(rootID), Name: []byte("other"), NewDir: uint64(rootID), NewName: []byte("h")}}},
+		} {
+			if r := lacks(op, nil); r.Kind != 0 {
+				t.Errorf("moved at the side %v: a name %s: got %v", atSide, what, fault.Kind(r.Kind))
+			}
+		}
+		if atSide {
+			p.merge()
+			if r := p.atActive(&pb.Operation{NameWas: []uint64{5, f}, Op: &pb.Operation_Create{Create: &pb.Create{Dir: uint64(rootID), Name: []byte("f"), Mode: TypeRegular | 0o644}}}, nil); r.Kind != 0 {
+				t.Errorf("once it is merged: got %v", fault.Kind(r.Kind))
+			}
+		}
+	}
+}
+
+// TestMerge_TakesAnOldNameThoughTheNewOneIsThere has the active do late, as a link, what
+// the side did as a move.
+func TestMerge_TakesAnOldNameThoughTheNewOneIsThere(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/f", TypeRegular|0o644)
+	f := uint64(d.id("/f"))
+	p := partedFrom(d)
+	if r := p.atSide(d.rename("/f", "/g"), nil); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	if r := p.atActive(&pb.Operation{Op: &pb.Operation_Link{Link: &pb.Link{Object: f, Dir: uint64(rootID), Name: []byte("g")}}}, nil); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	p.merge()
+	if got := p.here(); len(got) != 1 || d.attr("/g").Nlink != 1 {
+		t.Errorf("after the merge there are %v, want the file as g alone", got)
+	}
+}
+
+// TestEvaluate_MovesAtASideWhatTheActiveMoved asks a side for a move that its copy has.
+func TestEvaluate_MovesAtASideWhatTheActiveMoved(t *testing.T) {
+	d := newDesk(t)
+	d.make(alice, "/f", TypeRegular|0o644)
+	d.make(alice, "/other", TypeRegular|0o644)
+	again, other := d.rename("/f", "/g"), d.rename("/f", "/g")
+	again.GetRename().Object, other.GetRename().Object = uint64(d.id("/f")), uint64(d.id("/other"))
+	if r, _ := d.run(rootID, super, 0, d.rename("/f", "/g"), nil); r.Kind != 0 {
+		t.Fatal(r)
+	}
+	p := partedFrom(d)
+	if r := p.atSide(again, nil); r.Kind != 0 || r.Existed || r.GetAttr().GetObject() != again.GetRename().Object {
+		t.Errorf("the same move got %v", r)
+	}
+	if got := fault.Kind(p.atSide(other, nil).Kind); got != fault.NotFound {
+		t.Errorf("the move of another file got %v, want not found", got)
+	}
+	if got := fault.Kind(p.atActive(again, nil).Kind); got != fault.NotFound {
+		t.Errorf("at the active the move got %v, want not found", got)
+	}
+}
+
 // TestMerge_TellsOfWhatChangesNothing has both sides write the same, and two that differ
 // of which the side's is older: also then the active has what the side had.
 func TestMerge_TellsOfWhatChangesNothing(t *testing.T) {
@@ -109,7 +194,7 @@ func TestShown_LetsTheActiveGoOn(t *testing.T) {
 		t.Fatal(r)
 	}
 	told := p.side
-	copied := NewSide(1, told.base, told.Changes())
+	copied := NewSide(1, told.base, nil, told.Changes())
 	shows := func(name, want string) {
 		t.Helper()
 		v := Shown(copied, d.places[1].over)
@@ -147,7 +232,7 @@ func TestShown_LetsTheActiveGoOn(t *testing.T) {
 	if r := p.atSide(commitOp(f, 0, 1), []byte("B")); r.Kind != 0 {
 		t.Fatal(r)
 	}
-	copied = NewSide(1, told.base, told.Changes())
+	copied = NewSide(1, told.base, nil, told.Changes())
 	v := Shown(copied, d.places[1].over)
 	if a, err := GetAttr(v, d.id("/g"), true, false); err != nil || !IsOfSide(a) {
 		t.Errorf("what is not merged yet does not show: %v, %v", a, err)

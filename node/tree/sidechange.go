@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 )
 
@@ -37,8 +38,12 @@ func SideContent(changes []SideChange, n Nodes) (out []chunk.Address, err error)
 	return out, nil
 }
 
-// sideVersion is that of the encoding of a change.
-const sideVersion = 1
+// Versions of the encoding of a change: since serialVersion it may say by which
+// operations it came and was merged.
+const (
+	firstVersion  = 1
+	serialVersion = 2
+)
 
 // AppendSideChange encodes what is kept of a change beside its key.
 func AppendSideChange(dst []byte, c *SideChange) []byte {
@@ -49,7 +54,12 @@ func AppendSideChange(dst []byte, c *SideChange) []byte {
 	if c.Value != nil {
 		f |= 2
 	}
-	dst = append(dst, sideVersion, f)
+	if c.Serial == 0 {
+		dst = append(dst, firstVersion, f)
+	} else {
+		dst = binary.AppendUvarint(append(dst, serialVersion, f), uint64(c.Serial))
+		dst = binary.AppendUvarint(dst, uint64(c.Merged))
+	}
 	if c.Before != nil {
 		dst = append(binary.AppendUvarint(dst, uint64(len(c.Before))), c.Before...)
 	}
@@ -61,11 +71,15 @@ func AppendSideChange(dst []byte, c *SideChange) []byte {
 func DecodeSideChange(key, data []byte) (SideChange, error) {
 	const op fault.Op = "tree.DecodeSideChange"
 	r := reader{data: data}
-	if v := r.byte(); v != sideVersion {
-		return SideChange{}, newer(op, "", v, sideVersion)
+	v := r.byte()
+	if v < firstVersion || v > serialVersion {
+		return SideChange{}, newer(op, "", v, serialVersion)
 	}
 	f := r.byte()
 	c := SideChange{Key: key}
+	if v >= serialVersion {
+		c.Serial, c.Merged = ids.Serial(r.uvarint()), ids.Serial(r.uvarint())
+	}
 	if f&1 != 0 {
 		c.Before = r.bytes()
 	}

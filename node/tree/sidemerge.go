@@ -170,9 +170,17 @@ func Way(v View, dir ids.Object) (names []string, top ids.Object, err error) {
 	return names, 0, nil
 }
 
-// Merged is what is to be kept once the active has merged an object as m says, and
-// answered so: what the side did to it since begins from there.
-func (s *Side) Merged(m *pb.Merge, r *pb.Result) (changes []SideChange, err error) {
+// Merged is what is to be kept once the active has merged an object as m says, by this
+// serial, and answered so: what the side did to it since begins from there.
+func (s *Side) Merged(m *pb.Merge, r *pb.Result, serial ids.Serial) ([]SideChange, error) {
+	changes, err := s.merged(m, r)
+	for i := range changes {
+		changes[i].Merged = serial
+	}
+	return changes, err
+}
+
+func (s *Side) merged(m *pb.Merge, r *pb.Result) (changes []SideChange, err error) {
 	o := ids.Object(m.Object)
 	if m.Attr != nil && r.GetAttr() == nil {
 		return s.giveUp(o)
@@ -182,7 +190,7 @@ func (s *Side) Merged(m *pb.Merge, r *pb.Result) (changes []SideChange, err erro
 		if err = orKeep(err, e); !ok {
 			value = nil
 		}
-		changes = append(changes, SideChange{Key: key, Value: value, Before: now})
+		changes = append(changes, SideChange{Key: key, Value: value, Before: now, Serial: s.begun[string(key)].serial})
 	}
 	for _, n := range m.Gained {
 		key := nameKey(keyEntry, ids.Object(n.Dir), n.Name)
@@ -198,7 +206,7 @@ func (s *Side) Merged(m *pb.Merge, r *pb.Result) (changes []SideChange, err erro
 		prefix := objectKey(keyXattr, o)
 		for _, at := range s.over.between(prefix, endOf(prefix)) {
 			c := &s.over.list[at]
-			changes = append(changes, SideChange{Key: c.Key, Value: c.Value, Before: c.Value})
+			changes = append(changes, SideChange{Key: c.Key, Value: c.Value, Before: c.Value, Serial: s.begun[string(c.Key)].serial})
 		}
 	}
 	record, e := s.mergedRecord(o, m, r)
@@ -216,9 +224,10 @@ func (s *Side) giveUp(o ids.Object) (out []SideChange, err error) {
 			err = orKeep(err, e)
 			continue
 		}
-		out = append(out, SideChange{Key: []byte(key), Before: s.before[key]})
+		out = append(out, SideChange{Key: []byte(key), Before: s.begun[key].before, Serial: s.begun[key].serial})
 	}
-	return append(out, SideChange{Key: objectKey(keyInode, o)}), err
+	record := objectKey(keyInode, o)
+	return append(out, SideChange{Key: record, Serial: s.begun[string(record)].serial}), err
 }
 
 func orKeep(first, then error) error {
@@ -232,7 +241,8 @@ func orKeep(first, then error) error {
 // with the number that the content has at the active now.
 func (s *Side) mergedRecord(o ids.Object, m *pb.Merge, r *pb.Result) (*SideChange, error) {
 	key := objectKey(keyInode, o)
-	if _, touched := s.before[string(key)]; !touched {
+	first, touched := s.begun[string(key)]
+	if !touched {
 		return nil, nil
 	}
 	is, err := readInode(s, o)
@@ -240,7 +250,7 @@ func (s *Side) mergedRecord(o ids.Object, m *pb.Merge, r *pb.Result) (*SideChang
 		return nil, err
 	}
 	if m.Attr == nil || is == nil {
-		out := &SideChange{Key: key}
+		out := &SideChange{Key: key, Serial: first.serial}
 		if is != nil {
 			out.Value = AppendInode(nil, is)
 		}
@@ -253,5 +263,5 @@ func (s *Side) mergedRecord(o ids.Object, m *pb.Merge, r *pb.Result) (*SideChang
 	if is.Side.Began = was.Version; is.Version == m.Attr.Version { // nothing was written since
 		is.Version, is.Side.Began = was.Version, 0
 	}
-	return &SideChange{Key: key, Value: AppendInode(nil, is), Before: AppendInode(nil, &was)}, nil
+	return &SideChange{Key: key, Value: AppendInode(nil, is), Before: AppendInode(nil, &was), Serial: first.serial}, nil
 }

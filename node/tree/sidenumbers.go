@@ -53,9 +53,14 @@ func (n *Inode) hasVersion(base, side uint64) bool {
 }
 
 // hasSide refuses, as Again, to go on with a file of which the caller knows what a side
-// log has, and the active has not merged.
+// log has, and the active has not merged, and with a name that it changed at a side.
 func hasSide(v View, op *pb.Operation) error {
-	if op.SideBase == 0 {
+	switch is, err := hasOldNames(v, op); {
+	case err != nil:
+		return err
+	case is:
+		return refusal(fault.Again)
+	case op.SideBase == 0:
 		return nil
 	}
 	o, err := goesOnWith(v, op)
@@ -76,11 +81,35 @@ func noteMerged(t *txn, n *loaded, version uint64) error {
 	}
 	if version > n.Side.Merged {
 		n.Side.Merged = version
+		if n.Side.Began = 0; !t.c.SideLost {
+			n.Side.Began = n.Version
+		}
 		n.dirty, n.whole = true, true
 		t.number(n)
 	}
 	t.result.Attr = n.Attr()
 	return t.addContent(n.Inode, t.result.Attr)
+}
+
+// GoesOnWith is the key of the record of the file that an operation goes on with; nil: it
+// goes on with none.
+func GoesOnWith(v View, op *pb.Operation) []byte {
+	o, err := goesOnWith(v, op)
+	switch is := op.Op.(type) {
+	case *pb.Operation_SetAttr:
+		o = ids.Object(is.SetAttr.Object)
+	case *pb.Operation_SetXattr:
+		o = ids.Object(is.SetXattr.Object)
+	case *pb.Operation_Unlink:
+		o, err = meaning(v, is.Unlink.Dir, is.Unlink.Name)
+	}
+	if err != nil || o == 0 {
+		return nil
+	}
+	if n, err := readInode(v, o); err != nil || n == nil || n.IsDir() {
+		return nil
+	}
+	return objectKey(keyInode, o)
 }
 
 // goesOnWith is the file that an operation goes on with; 0: none.
@@ -91,12 +120,22 @@ func goesOnWith(v View, op *pb.Operation) (ids.Object, error) {
 	case *pb.Operation_Link:
 		return ids.Object(o.Link.Object), nil
 	case *pb.Operation_Rename:
-		value, ok, err := v.Get(nameKey(keyEntry, ids.Object(o.Rename.Dir), o.Rename.Name))
-		if err != nil || !ok {
-			return 0, err
-		}
-		e, _, err := firstEntry(value)
-		return e.Object, err
+		return meaning(v, o.Rename.Dir, o.Rename.Name)
 	}
 	return 0, nil
+}
+
+// meaning is the object that a name means; 0: none.
+func meaning(v View, dir uint64, name []byte) (ids.Object, error) {
+	return entryAt(v, nameKey(keyEntry, ids.Object(dir), name))
+}
+
+// entryAt is the object that a name's key leads to; 0: none.
+func entryAt(v View, key []byte) (ids.Object, error) {
+	value, ok, err := v.Get(key)
+	if err != nil || !ok {
+		return 0, err
+	}
+	e, _, err := firstEntry(value)
+	return e.Object, err
 }

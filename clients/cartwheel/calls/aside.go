@@ -37,6 +37,7 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 	atActive func(context.Context) (*pb.OperateResponse, ids.Node, error)) (resp *pb.OperateResponse, by ids.Node, err error) {
 	active := func(ctx context.Context) (err error) {
 		s.setBase(req.Operation)
+		s.setNames(ctx, req.Operation, true)
 		req.ValidNs = 0
 		if end, ok := ctx.Deadline(); ok { // what comes later was done aside
 			req.Hlc, req.ValidNs = uint64(s.opt.HLC.Now()), uint64(max(time.Until(end), 1))
@@ -44,6 +45,7 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 		resp, by, err = atActive(ctx)
 		if err == nil {
 			s.noteVersion(resp.Result.GetAttr())
+			s.means.done(req.Operation, resp.Result, "", s.opt.Cluster.Now())
 		}
 		if k := fault.Kind(resp.GetResult().GetKind()); err == nil && (k == fault.Stale || k == fault.NotFound || k == fault.Again) {
 			err = fault.E(k, "calls.eventually", "", resp.Result.Message) // a side may have it
@@ -66,13 +68,16 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 	if aside != nil && s.isAside(ctx, req.Operation) {
 		// What was done to them is not at the active yet: this comes behind it.
 		s.setBase(req.Operation)
-		if req.Operation.SideBase == 0 {
+		if s.setNames(ctx, req.Operation, true); req.Operation.SideBase == 0 && len(req.Operation.NameWas)+len(req.Operation.NewNameWas) == 0 {
 			active = nil // it cannot tell whether it has all of that
 		}
 		err = s.opt.Router.Aside(ctx, slice, active, aside)
-		return resp, by, err
+	} else {
+		err = s.opt.Router.Otherwise(ctx, slice, active, aside)
 	}
-	err = s.opt.Router.Otherwise(ctx, slice, active, aside)
+	if fault.Is(err, fault.NotActive) {
+		err = &fault.Error{Kind: fault.TimedOut, Op: "calls.eventually", Cause: err} // it is not for a program to hear
+	}
 	return resp, by, err
 }
 
@@ -90,6 +95,7 @@ func (s *Sender) IsAway(slice ids.Slice) bool { return s.opt.Router.IsAway(slice
 func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte, nodes []ids.Node) (*pb.OperateResponse, ids.Node, error) {
 	nodes = s.opt.Cluster.KeepSides(nodes)
 	s.setBase(req.Operation)
+	s.setNames(ctx, req.Operation, false)
 	number := s.sides.Add(1)
 	var err error = fault.E(fault.Unreachable, "calls.aside", "", "no node with a copy of the slice keeps side logs")
 	for _, n := range nodes {
@@ -108,11 +114,15 @@ func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequ
 		if late {
 			s.opt.Cluster.Avoid(n)
 		}
+		if e == nil && fault.Kind(resp.Result.GetKind()) == fault.TimedOut {
+			return nil, "", fault.E(fault.NotActive, "calls.aside", "", resp.Result.Message)
+		}
 		if e == nil {
 			for _, o := range doubted(req.Operation, resp.Result) {
 				s.opt.Names.Forget(o) // nothing is known of what the side wrote but from the side
 			}
 			s.noteAside(n, req.Operation, resp.Result)
+			s.means.done(req.Operation, resp.Result, n, s.opt.Cluster.Now())
 			s.noteVersion(resp.Result.GetAttr())
 			return resp, n, nil
 		}

@@ -122,7 +122,7 @@ func TestNoteRead_RefusesWhatIsBehind(t *testing.T) {
 			}
 			a := proto.Clone(x.answer).(*pb.Attr)
 			a.Object, a.Mode = f, tree.TypeRegular
-			if got := fault.KindOf(s.noteRead(answer(a))); got != x.want {
+			if got := fault.KindOf(s.noteRead(t.Context(), nil, answer(a))); got != x.want {
 				t.Errorf("%s shows %s: got %v, want %v", x.what, what, got, x.want)
 			}
 		}

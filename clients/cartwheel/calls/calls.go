@@ -63,9 +63,10 @@ type Sender struct {
 	opt   Options
 	sides atomic.Uint64 // operations that were done at the side
 
+	means meanings // on eventual terms
+
 	asideMu sync.Mutex // guards below
 	asides  map[ids.Object]side
-	means   map[named]ids.Object
 	known   map[ids.Object]versions
 }
 
@@ -99,7 +100,7 @@ func (s *Sender) Ask(ctx context.Context, slice ids.Slice, p *pb.Principal, m wi
 		body, err := s.opt.Cluster.Call(ctx, node, wire.Operation, m, req, nil, resp)
 		body.Release()
 		if err == nil && eventual && resp.GetRefusal() == nil {
-			err = s.noteRead(resp)
+			err = s.noteRead(ctx, req, resp)
 		}
 		return resp.GetRefusal(), err
 	}

@@ -40,7 +40,7 @@ func (p part) size() (n int) {
 
 // copyTo brings changes of an operation to other members, and waits for those that
 // answer soon. One that may lack others gets everything, where it was not away.
-func (l *Log) copyTo(ctx context.Context, id ids.Slice, s *slice, serial ids.Serial, changes []tree.SideChange) {
+func (l *Log) copyTo(ctx context.Context, id ids.Slice, s *slice, did part) {
 	var group sync.WaitGroup
 	for _, n := range l.others(id, false) {
 		if l.isAway(n) {
@@ -57,9 +57,9 @@ func (l *Log) copyTo(ctx context.Context, id ids.Slice, s *slice, serial ids.Ser
 			s.mu.Unlock()
 			var err error = fault.E(fault.Again, "side.copyTo", string(n), "it may lack what came before")
 			if has {
-				err = l.copyOne(ctx, n, id, part{serial - 1, serial, changes})
+				err = l.copyOne(ctx, n, id, did)
 			}
-			all := part{serial: serial}
+			all := part{serial: did.serial}
 			if fault.Is(err, fault.Again) {
 				if all = s.everything(); all.changes != nil {
 					err = l.copyOne(ctx, n, id, all)
@@ -119,7 +119,7 @@ func (l *Log) copyOne(ctx context.Context, to ids.Node, id ids.Slice, p part) er
 	for n, rest := uint32(0), p.changes; len(rest) > 0; n++ {
 		req := &pb.SideCopyRequest{Slice: uint32(id), Owner: string(l.o.Self), Serial: uint64(p.serial), After: uint64(p.after), Part: n}
 		for bytes := 0; len(rest) > 0 && bytes < copyBytes; rest = rest[1:] {
-			c := &pb.SideChange{Key: rest[0].Key, Kept: tree.AppendSideChange(nil, &rest[0])}
+			c := onWire(&rest[0])
 			bytes += len(c.Key) + len(c.Kept)
 			req.Changes = append(req.Changes, c)
 		}
@@ -135,20 +135,24 @@ func (l *Log) copyOne(ctx context.Context, to ids.Node, id ids.Slice, p part) er
 	return nil
 }
 
+// onWire is how a change goes to another member, whose program may be an older one.
+func onWire(c *tree.SideChange) *pb.SideChange {
+	bare := *c
+	bare.Serial = 0
+	return &pb.SideChange{Key: c.Key, Kept: tree.AppendSideChange(nil, &bare), Serial: uint64(c.Serial)}
+}
+
 // copied is a copy of another node's side log. What the fields beside the log say is
 // lost with a start: then the copy lacks something, for all that is known.
 type copied struct {
 	*tree.Side
-	at     map[string]ids.Serial // of which operation a key's change is
-	whole  ids.Serial            // it has all changes up to this operation; 0: it may lack any
-	grown  chan struct{}         // closed when whole grows
-	coming part                  // parts of changes of which others are still to come
-	next   uint32                // the part that comes next
+	whole  ids.Serial    // it has all changes up to this operation; 0: it may lack any
+	grown  chan struct{} // closed when whole grows
+	coming part          // parts of changes of which others are still to come
+	next   uint32        // the part that comes next
 }
 
-func newCopied(s *tree.Side) *copied {
-	return &copied{Side: s, at: map[string]ids.Serial{}, grown: make(chan struct{})}
-}
+func newCopied(s *tree.Side) *copied { return &copied{Side: s, grown: make(chan struct{})} }
 
 // Copy takes what another node keeps, or forgets it. Changes whose predecessors are not
 // here are waited for a moment; then the answer is Again.
@@ -161,11 +165,17 @@ func (l *Log) Copy(ctx context.Context, req *pb.SideCopyRequest) (*pb.SideCopyRe
 	if req.Ends {
 		return &pb.SideCopyResponse{}, l.end(id, ids.Serial(req.Serial))
 	}
+	if len(req.Merged) > 0 {
+		return &pb.SideCopyResponse{}, l.forgetMerged(id, req)
+	}
 	changes := make([]tree.SideChange, 0, len(req.Changes))
 	for _, c := range req.Changes {
 		x, err := tree.DecodeSideChange(c.Key, c.Kept)
 		if err != nil {
 			return nil, err
+		}
+		if x.Serial = ids.Serial(c.Serial); x.Serial == 0 { // of an older program
+			x.Serial = ids.Serial(req.Serial)
 		}
 		changes = append(changes, x)
 	}
@@ -182,7 +192,7 @@ func (l *Log) Copy(ctx context.Context, req *pb.SideCopyRequest) (*pb.SideCopyRe
 // takeInTurn takes changes once what came before them is here.
 func (l *Log) takeInTurn(ctx context.Context, id logID, p part) error {
 	const op fault.Op = "side.takeInTurn"
-	patience := time.NewTimer(copyFor)
+	patience := time.NewTimer(copyFor / 2) // the answer must be there before its caller gives up
 	defer patience.Stop()
 	for {
 		s, k, err := l.of(id.slice)
@@ -213,7 +223,7 @@ func (l *Log) end(id logID, shown ids.Serial) error {
 	if s == nil {
 		return nil
 	}
-	if p := l.o.Published(id.slice); p.IsCopy(l.o.Clock()) && ids.Serial(p.Applied.Load()) < shown {
+	if !l.shows(id.slice, shown) {
 		return fault.E(fault.Again, "side.end", string(id.owner), "this copy does not show yet what was merged")
 	}
 	_, err := l.drop(id, s)
@@ -235,14 +245,15 @@ func (l *Log) take(s *slice, k *kept, id logID, p part) (again bool, lacks <-cha
 	if p.after > c.whole {
 		return false, c.grown, nil
 	}
-	newer := slices.DeleteFunc(p.changes, func(x tree.SideChange) bool { return c.at[string(x.Key)] > p.serial })
+	newer := slices.DeleteFunc(p.changes, func(x tree.SideChange) bool {
+		has, is := c.Change(x.Key)
+		return is && has.Serial > x.Serial
+	})
 	if err := k.put(id, newer); err != nil {
 		return false, nil, err
 	}
-	for i := range newer {
-		c.at[string(newer[i].Key)] = p.serial
-	}
 	c.Apply(newer)
+	s.seen = max(s.seen, p.serial)
 	if p.serial > c.whole {
 		c.whole = p.serial
 		close(c.grown)

@@ -58,19 +58,28 @@ func (w *world) Call(ctx context.Context, peer string, _ wire.Class, m wire.Meth
 	return nil, err
 }
 
+// rowOf is a slice of normal members, of which a is the active.
+func rowOf(members ...ids.Node) func(ids.Slice) (geoconfig.SliceRow, bool) {
+	row := geoconfig.SliceRow{ID: theSlice, Active: "a"}
+	for _, n := range members {
+		row.Members = append(row.Members, geoconfig.Member{Node: n, State: geoconfig.Normal})
+	}
+	return func(ids.Slice) (geoconfig.SliceRow, bool) { return row, true }
+}
+
 // open starts a node's log, with its copy of the slice as of a serial.
 func (w *world) open(t *testing.T, self ids.Node, applied uint64) *Log {
 	t.Helper()
 	began := time.Now()
-	row := geoconfig.SliceRow{ID: theSlice, Active: "a", Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Normal}, {Node: "c", State: geoconfig.Normal}}}
+	row, _ := rowOf("a", "b", "c", "d")(theSlice)
 	copied := operate.NewPublished(theSlice, replica.RoleStandby, &row, 0)
 	copied.Applied.Store(applied)
 	l, err := Open(Options{
 		Self: self, Dir: "side", FS: vfs.NewMem(), Bytes: 64 << 20, Caller: w,
 		Published: func(ids.Slice) *operate.Published { return copied },
 		Committed: func(ids.Slice) tree.View { return nothing{} },
-		Row:       func(ids.Slice) (geoconfig.SliceRow, bool) { return row, true },
-		Distance:  func(ids.Node) (time.Duration, bool) { return time.Millisecond, true },
+		Row:       rowOf("a", "b", "c", "d"),
+		Distance:  func(ids.Node) (time.Duration, bool) { return time.Second, true }, // a busy machine is not away
 		Feature:   func(ids.Node) int { return version.Feature },
 		Clock:     func() time.Duration { return time.Since(began) }, HLC: hlc.New(time.Now), Logger: slog.New(slog.DiscardHandler),
 	})
@@ -201,11 +210,11 @@ func TestCopyTo_BringsEverythingToAMemberThatLacksSome(t *testing.T) {
 	w.fails = func(_ string, req *pb.SideCopyRequest) error { sent = append(sent, req.After); return nil }
 	does := func(c tree.SideChange) {
 		s.mu.Lock()
-		b.side(s, logID{theSlice, "b"}).Apply([]tree.SideChange{c})
-		s.serial++
-		serial := s.serial
+		did := part{s.serial, s.next(0), []tree.SideChange{c}}
+		did.changes[0].Serial, s.serial = did.serial, did.serial
+		b.side(s, logID{theSlice, "b"}).Apply(did.changes)
 		s.mu.Unlock()
-		b.copyTo(t.Context(), theSlice, s, serial, []tree.SideChange{c})
+		b.copyTo(t.Context(), theSlice, s, did)
 	}
 	does(change("a", "1"))
 	does(change("b", "1"))

@@ -60,6 +60,17 @@ func (k *kept) put(id logID, changes []tree.SideChange) error {
 	return fault.Wrap(fault.IO, "side.put", "", b.Commit(pebble.Sync))
 }
 
+// forget forgets changes of a log. They may come back with a crash.
+func (k *kept) forget(id logID, changes []tree.SideChange) error {
+	b := k.p.NewBatch()
+	for i := range changes {
+		if err := b.Delete(append(id.key(), changes[i].Key...), nil); err != nil {
+			return fault.Wrap(fault.IO, "side.forget", "", errors.Join(err, b.Close()))
+		}
+	}
+	return fault.Wrap(fault.IO, "side.forget", "", b.Commit(pebble.NoSync))
+}
+
 // drop forgets a log.
 func (k *kept) drop(id logID) error {
 	from := id.key()

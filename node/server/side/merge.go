@@ -100,6 +100,9 @@ func (l *Log) mergeSlice(ctx context.Context, id ids.Slice) (done bool, err erro
 		return true, nil
 	}
 	l.catchUp(ctx, id, s)
+	if err := l.settle(ctx, id, s); err != nil && ctx.Err() == nil {
+		l.o.Logger.Debug("what is merged of a side log is kept for now", logattr.Slice(id), logattr.Err(err))
+	}
 	done = true
 	for _, own := range l.mine(id, s) {
 		over, e := l.mergeSide(ctx, own, s)
@@ -165,19 +168,9 @@ func (l *Log) forget(ctx context.Context, id logID, s *slice) (bool, error) {
 	if p.IsCopy(l.o.Clock()) && ids.Serial(p.Applied.Load()) < until && l.o.Clock() < merged+keepFor {
 		return false, nil
 	}
-	row, _ := l.o.Row(id.slice)
-	ctx, cancel := context.WithTimeout(ctx, sendFor)
-	defer cancel()
-	for _, n := range row.Normals() {
-		if n == l.o.Self || n == id.owner {
-			continue
-		}
-		req := &pb.SideCopyRequest{Slice: uint32(id.slice), Owner: string(id.owner), Serial: uint64(until), Ends: true}
-		b, err := l.o.Caller.Call(ctx, string(n), wire.Operation, method.SideCopy, req, nil, &pb.SideCopyResponse{})
-		b.Release()
-		if err != nil {
-			return false, err
-		}
+	req := &pb.SideCopyRequest{Slice: uint32(id.slice), Owner: string(id.owner), Serial: uint64(until), Ends: true}
+	if err := l.tellAll(ctx, id.slice, id.owner, req); err != nil {
+		return false, err
 	}
 	return l.drop(id, s)
 }
@@ -224,8 +217,9 @@ func (l *Log) mergeOne(ctx context.Context, id logID, s *slice, side *tree.Side,
 			return nil
 		}
 		m, body, err := side.Merge(o, l.o.Nodes, id.owner, l.o.HLC.Now().Wall().UnixNano(), above)
+		waits := err == nil && m != nil && s.waits(id.owner, m, l.o.Committed(id.slice))
 		s.mu.Unlock()
-		if err != nil || m == nil {
+		if err != nil || m == nil || waits {
 			return err
 		}
 		if !l.allKnow(id.slice, version.MergedVersions) {
@@ -250,6 +244,19 @@ func (l *Log) mergeOne(ctx context.Context, id logID, s *slice, side *tree.Side,
 	return nil
 }
 
+// waits reports whether the merge of an object is to wait for that of another side log,
+// over which it was made.
+func (s *slice) waits(owner ids.Node, m *pb.Merge, base tree.View) bool {
+	if m.Fresh || ids.Serial(m.BaseVersion) < tree.FirstOfSide {
+		return false
+	}
+	if a, err := tree.GetAttr(base, ids.Object(m.Object), false, false); err == nil && a.SideVersion >= m.BaseVersion {
+		return false
+	}
+	_, others := s.beside(owner)(tree.RecordKey(ids.Object(m.Object)), 0)
+	return others
+}
+
 // allKnow reports whether the programs of all members of a slice know a feature level.
 func (l *Log) allKnow(id ids.Slice, level int) bool {
 	row, _ := l.o.Row(id)
@@ -258,12 +265,10 @@ func (l *Log) allKnow(id ids.Slice, level int) bool {
 
 // note keeps that an object was merged.
 func (l *Log) note(s *slice, id logID, side *tree.Side, m *pb.Merge, r *pb.Result, serial ids.Serial) error {
-	l.mu.Lock()
-	k := l.kept
-	l.mu.Unlock()
+	k := l.onDisk()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changes, err := side.Merged(m, r)
+	changes, err := side.Merged(m, r, serial)
 	if err != nil {
 		return err
 	}

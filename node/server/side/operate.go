@@ -2,6 +2,7 @@ package side
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -30,7 +31,7 @@ func (l *Log) Operate(ctx context.Context, op *operate.Operation) (*pb.Result, e
 	if r := l.done.get(op.Client, op.Number); r != nil {
 		return r, nil
 	}
-	for _, n := range l.others(op.Slice, true) {
+	for _, n := range l.doers(op) {
 		if l.isAway(n) {
 			continue
 		}
@@ -40,6 +41,41 @@ func (l *Log) Operate(ctx context.Context, op *operate.Operation) (*pb.Result, e
 		}
 	}
 	return l.Here(ctx, op)
+}
+
+// doers are the members that are to do an operation before this node does: the one that
+// has changes of its files which are not merged, if there is one, so that one side log
+// has all of a file; else those that come before this node.
+func (l *Log) doers(op *operate.Operation) []ids.Node {
+	owner, is := l.ownerOf(op.Slice, op.Op)
+	switch {
+	case is && owner == l.o.Self:
+		return nil
+	case is && slices.Contains(l.others(op.Slice, false), owner):
+		return []ids.Node{owner}
+	}
+	return l.others(op.Slice, true)
+}
+
+// ownerOf is the member whose side log has the last change of a file that an operation
+// goes on with; false: none has.
+func (l *Log) ownerOf(id ids.Slice, op *pb.Operation) (owner ids.Node, is bool) {
+	s := l.known(id)
+	if s == nil {
+		return "", false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := under{l, s, id}.view()
+	if s.own != nil {
+		v = tree.Over(s.own, v)
+	}
+	key := tree.GoesOnWith(v, op)
+	if key == nil {
+		return "", false
+	}
+	_, owner = s.newest(key, 0, "")
+	return owner, owner != ""
 }
 
 // others are the normal members of a slice beside its active and this node that can be
@@ -122,12 +158,12 @@ func (l *Log) Here(ctx context.Context, op *operate.Operation) (*pb.Result, erro
 		if err != nil {
 			return nil, err
 		}
-		r, serial, changes, again, err := l.operate(ctx, s, k, op)
+		r, did, again, err := l.operate(ctx, s, k, op)
 		if again {
 			continue
 		}
-		if err == nil && len(changes) > 0 {
-			l.copyTo(ctx, op.Slice, s, serial, changes)
+		if err == nil && len(did.changes) > 0 {
+			l.copyTo(ctx, op.Slice, s, did)
 			l.done.put(op.Client, op.Number, r)
 			l.wakeUp()
 		}
@@ -135,41 +171,42 @@ func (l *Log) Here(ctx context.Context, op *operate.Operation) (*pb.Result, erro
 	}
 }
 
-func (l *Log) operate(ctx context.Context, s *slice, k *kept, op *operate.Operation) (r *pb.Result, serial ids.Serial, changes []tree.SideChange, again bool, err error) {
+func (l *Log) operate(ctx context.Context, s *slice, k *kept, op *operate.Operation) (r *pb.Result, did part, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return nil, 0, nil, true, nil
+		return nil, part{}, true, nil
 	}
 	id := logID{op.Slice, l.o.Self}
 	side := l.side(s, id)
-	c := tree.Context{Slice: op.Slice, Serial: s.serial + 1, Time: l.o.HLC.Now(), Node: l.o.Self, Client: op.Client, Number: op.Number,
+	c := tree.Context{Slice: op.Slice, Serial: s.next(l.serialNow()), Time: l.o.HLC.Now(), Node: l.o.Self, Client: op.Client, Number: op.Number,
 		Principal: op.Principal, Trusted: op.Trusted, OnlyMade: op.OnlyMade}
 	out, changes := side.Evaluate(l.o.Nodes, c, op.Op, op.Body, l.o.Random)
 	switch {
 	case fault.Is(out.Err, fault.NotActive):
-		return &pb.Result{Kind: uint32(fault.TimedOut), Message: "only the slice's active does this, and it is away"}, 0, nil, false, nil
+		return &pb.Result{Kind: uint32(fault.TimedOut), Message: "only the slice's active does this, and it is away"}, part{}, false, nil
 	case out.Err != nil:
-		return nil, 0, nil, false, out.Err
+		return nil, part{}, false, out.Err
 	case !out.Done():
-		return out.Result, 0, nil, false, nil
+		return out.Result, part{}, false, nil
 	}
 	needs, err := chunk.Addresses(out.Needs)
 	if err != nil {
-		return nil, 0, nil, false, err
+		return nil, part{}, false, err
 	}
 	if missing := l.o.Chunks.Missing(nil, needs); len(missing) > 0 {
-		return &pb.Result{Kind: uint32(fault.Missing), Message: fault.Missing.String()}, 0, nil, false, nil
+		return &pb.Result{Kind: uint32(fault.Missing), Message: fault.Missing.String()}, part{}, false, nil
 	}
 	if err := l.keepContent(ctx, out.Inline); err != nil {
-		return nil, 0, nil, false, err
+		return nil, part{}, false, err
 	}
 	if err := k.put(id, changes); err != nil {
-		return nil, 0, nil, false, err
+		return nil, part{}, false, err
 	}
-	s.serial++
+	did = part{s.serial, c.Serial, changes}
+	s.serial = c.Serial
 	side.Apply(changes)
-	return out.Result, s.serial, changes, false, nil
+	return out.Result, did, false, nil
 }
 
 // keepContent writes the chunks that came with an operation to the disk.

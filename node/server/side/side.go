@@ -93,18 +93,22 @@ type Log struct {
 	closed bool
 }
 
-// slice is the side logs of one slice. The node's own lies over the copies.
+// slice is the side logs of one slice. The node's own lies over the copies, but for what
+// one of these changed later.
 type slice struct {
+	self    ids.Node
 	mu      sync.Mutex // guards below, while nothing else is locked
 	own     *tree.Side // nil: there is none
 	copies  map[ids.Node]*copied
 	has     map[ids.Node]bool            // has all of the own one, as far as is known
 	away    map[ids.Node]time.Duration   // boot time since which an owner of a copy is away
 	refused map[ids.Object]time.Duration // until when a change of an object is not sent again
-	serial  ids.Serial                   // of the newest operation
+	serial  ids.Serial                   // of the newest operation of the own one
+	seen    ids.Serial                   // the largest one of the others' that is known
 	since   time.Duration                // boot time of the first change
 	until   ids.Serial                   // the copy shows what was merged once it has this
 	merged  time.Duration                // boot time of the last merge
+	settled time.Duration                // boot time when changes that are merged were forgotten last
 	gone    bool                         // it was forgotten: another one is to be made
 }
 
@@ -132,6 +136,13 @@ func Open(o Options) (*Log, error) {
 			l.slices[id.slice] = s
 		}
 		l.side(s, id).Apply(changes)
+		for i := range changes {
+			if id.owner == l.o.Self {
+				s.serial = max(s.serial, changes[i].Serial)
+			} else {
+				s.seen = max(s.seen, changes[i].Serial)
+			}
+		}
 		l.wakeUp()
 	}
 	return l, nil
@@ -139,7 +150,42 @@ func Open(o Options) (*Log, error) {
 
 func (l *Log) newSlice() *slice {
 	// Numbers of versions are not used twice, whatever was kept before.
-	return &slice{copies: map[ids.Node]*copied{}, has: map[ids.Node]bool{}, away: map[ids.Node]time.Duration{}, refused: map[ids.Object]time.Duration{}, serial: tree.FirstOfSide + ids.Serial(l.o.HLC.Now()>>4), since: l.o.Clock()}
+	return &slice{self: l.o.Self, copies: map[ids.Node]*copied{}, has: map[ids.Node]bool{}, away: map[ids.Node]time.Duration{}, refused: map[ids.Object]time.Duration{}, serial: l.serialNow(), since: l.o.Clock()}
+}
+
+// serialNow is the serial of an operation as of now. Members' clocks are about the
+// same, so are the serials of what they do at the same time.
+func (l *Log) serialNow() ids.Serial { return tree.FirstOfSide + ids.Serial(l.o.HLC.Now()>>4) }
+
+// next is the serial of the slice's next own operation: larger than that of all it may
+// be done over.
+func (s *slice) next(now ids.Serial) ids.Serial { return max(s.serial+1, s.seen+1, now) }
+
+// beside finds the last change of a key by another side log than this owner's, if it is
+// newer than one of its own. Of equal serials the owner's name decides.
+func (s *slice) beside(owner ids.Node) tree.Others {
+	return func(key []byte, than ids.Serial) (tree.SideChange, bool) {
+		c, by := s.newest(key, than, owner)
+		return c, by != owner
+	}
+}
+
+// newest is the last change of a key by any side log, if it is newer than one with this
+// serial and owner, and whose it is; else that owner.
+func (s *slice) newest(key []byte, than ids.Serial, owner ids.Node) (newest tree.SideChange, by ids.Node) {
+	by = owner
+	look := func(n ids.Node, side *tree.Side) {
+		if c, is := side.Change(key); is && n != owner && (c.Serial > than || c.Serial == than && n > by) {
+			newest, than, by = c, c.Serial, n
+		}
+	}
+	for n, c := range s.copies {
+		look(n, c.Side)
+	}
+	if s.own != nil {
+		look(s.self, s.own)
+	}
+	return newest, by
 }
 
 // side returns one side of a slice, with s.mu held or s not known to others yet. It is
@@ -148,13 +194,13 @@ func (l *Log) side(s *slice, id logID) *tree.Side {
 	if id.owner != l.o.Self {
 		c := s.copies[id.owner]
 		if c == nil {
-			c = newCopied(tree.NewSide(id.slice, l.o.Committed(id.slice), nil))
+			c = newCopied(tree.NewSide(id.slice, l.o.Committed(id.slice), s.beside(id.owner), nil))
 			s.copies[id.owner] = c
 		}
 		return c.Side
 	}
 	if s.own == nil {
-		s.own = tree.NewSide(id.slice, under{l, s, id.slice}, nil)
+		s.own = tree.NewSide(id.slice, under{l, s, id.slice}, s.beside(id.owner), nil)
 	}
 	return s.own
 }
@@ -258,6 +304,23 @@ func (s *slice) merges(side *tree.Side) ([][]ids.Object, error) {
 	return side.Merges()
 }
 
+// Unmerged reports whether a side log here has something of an object, or of one of these
+// names in it, that the active is not known to have.
+func (l *Log) Unmerged(o ids.Object, names [][]byte) bool {
+	s := l.known(o.Slice())
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.copies {
+		if c.HasOf(o, names) {
+			return true
+		}
+	}
+	return s.own != nil && s.own.HasOf(o, names)
+}
+
 // size is what all side logs take in memory.
 func (l *Log) size() (n int) {
 	l.mu.Lock()
@@ -278,6 +341,9 @@ func (l *Log) size() (n int) {
 	}
 	return n
 }
+
+// KeepsAny reports whether any side log here has something, merged or not.
+func (l *Log) KeepsAny() bool { return l.size() > 0 }
 
 // View returns the state of a slice with what its side logs have; nil where there are
 // none. Each reading of it is of one moment, two may be of two.
