@@ -26,6 +26,7 @@
 //	inodes       keeps what the kernel knows, and tells it what is old
 //	replies      turns attributes and names into what the kernel is answered
 //	revocation   gives up what leases covered
+//	past         shows the tree as it was, below .Snapshot
 //	traced       counts what the operations of a mount cost
 //	tickets      keeps what nodes sealed for a user
 //	remembered   keeps what nodes said, for where none answers in time

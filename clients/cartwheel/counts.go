@@ -1,21 +1,34 @@
 package cartwheel
 
 import (
+	"time"
+
+	"cartwheel.dev/clients/cartwheel/past"
 	"cartwheel.dev/clients/cartwheel/traced"
 	"cartwheel.dev/clients/content"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/clients/trace"
+	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
 )
 
 // FileSystem is the Client as a kernel's binding gets it: each call is counted
 // by its kind, see Counts.
 func (c *Client) FileSystem() mount.FileSystem {
-	return traced.New(c, traced.Options{Recorder: c.recorder, Path: c.pathOf, StartRead: c.startRead})
+	return traced.New(withPast(c), traced.Options{Recorder: c.recorder, Path: c.pathOf, StartRead: c.startRead})
 }
 
 // Counts returns what the operations through FileSystem cost since Open, by kind.
 func (c *Client) Counts() []trace.Count { return c.recorder.Counts() }
+
+// withPast is the Client with earlier times below .Snapshot.
+func withPast(c *Client) *past.FileSystem {
+	return past.New(c, past.Options{
+		Find: c.nodes.Find, Ask: c.calls, Tickets: c.tickets, Range: c.chunks.Range, Remotely: c.limits.Remotely,
+		Allowed: func(a *pb.Attr, who mount.Caller, mask uint32) bool { return allowed(c, a, who, mask) },
+		Known:   c.opt.KnownFiles, Clock: c.opt.Clock, Wall: c.opt.Wall, Zone: time.Local, Logger: c.opt.Logger,
+	})
+}
 
 // pathOf is the path of a node below the mount, as far as the caches know it,
 // with a name in it.

@@ -114,6 +114,9 @@ func (c *Client) lookupCue(ctx context.Context, id mount.Inode, dir ids.Object, 
 	if err == nil {
 		err = cues.Supported()
 	}
+	if err == nil && q.Name == cue.Snapshot {
+		err = fault.E(fault.NotSupported, op, name, "earlier times are shown by Client.FileSystem")
+	}
 	if err == nil && q.Name == cue.Site && q.Text != cue.RandomSite && !c.siteNamed(ctx, ids.Site(q.Text)) {
 		err = fault.E(fault.Invalid, op, name, "there is no such site; `cartwheel status` lists them")
 	}

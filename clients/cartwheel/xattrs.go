@@ -11,19 +11,6 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// copyOut copies a value by the rule that an empty buf asks for the size.
-func copyOut(buf, value []byte, err error) (int, error) {
-	switch {
-	case err != nil:
-		return 0, err
-	case len(buf) == 0:
-		return len(value), nil
-	case len(buf) < len(value):
-		return len(value), fault.E(fault.TooSmall, "cartwheel.copyOut", "", "")
-	}
-	return copy(buf, value), nil
-}
-
 // GetXattr implements mount.Xattrs.
 func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode, name string, buf []byte) (int, error) {
 	o, cues, ok := c.nodes.Find(id)
@@ -42,10 +29,10 @@ func (c *Client) GetXattr(ctx context.Context, who mount.Caller, id mount.Inode,
 		if last != nil {
 			value, err = xattrs.Known(last, name)
 		}
-		return copyOut(buf, value, err)
+		return xattrs.CopyOut(buf, value, err)
 	}
 	value, err := c.xattrs.Own(ctx, o, name, cues)
-	return copyOut(buf, value, err)
+	return xattrs.CopyOut(buf, value, err)
 }
 
 // ListXattr implements mount.Xattrs.
@@ -65,7 +52,7 @@ func (c *Client) ListXattr(ctx context.Context, who mount.Caller, id mount.Inode
 	if last != nil {
 		list, err = xattrs.ListKnown(last)
 	}
-	return copyOut(buf, list, err)
+	return xattrs.CopyOut(buf, list, err)
 }
 
 // SetXattr implements mount.Xattrs.

@@ -35,12 +35,19 @@ type grammar struct {
 	Conflicts conflictsCmd `cmd:"" help:"List what was kept where both sides of a cut wrote, and what waits to be merged."`
 	Net       netCmd       `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
 	WhatIf    whatIfCmd    `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
-	Where     whereCmd     `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
-	Trace     traceCmd     `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
+	pathCmds
 	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Keep the configuration in a database: make its tables, verify it, move, back up."`
 	Key       keyCmd       `cmd:"" help:"Make a user's key if there is none, and print its identity."`
 	Doctor    doctorCmd    `cmd:"" help:"Check what mounting needs on this machine."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// pathCmds are the commands about paths below a mount.
+type pathCmds struct {
+	History historyCmd `cmd:"" help:"List the versions of a name that are retained, and how to restore one."`
+	Where   whereCmd   `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
+	Space   spaceCmd   `cmd:"" help:"Show what holds space: a tree's files, and what its slices retain, share and collect."`
+	Trace   traceCmd   `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
 }
 
 // Run runs one command and returns its exit code. The first of argv is the

@@ -26,10 +26,17 @@ type nodeView struct {
 	Used      int64    `json:"used_bytes"`
 	Capacity  int64    `json:"capacity_bytes"`
 	ReadOnly  bool     `json:"read_only,omitempty"`
-	Active    int      `json:"slices_active"`
-	Standby   int      `json:"slices_standby"`
-	Junior    int      `json:"slices_junior"`
-	Sessions  int      `json:"sessions"`
+	// Packs is the length of the files that chunks lie in, Waiting what in them waits to
+	// be given back.
+	Packs   int64 `json:"pack_bytes"`
+	Waiting int64 `json:"waiting_bytes"`
+	// Free is what the disk has left, and Disk what holds it, where the caller may see it.
+	Free     int64        `json:"free_bytes"`
+	Disk     *status.Disk `json:"disk,omitempty"`
+	Active   int          `json:"slices_active"`
+	Standby  int          `json:"slices_standby"`
+	Junior   int          `json:"slices_junior"`
+	Sessions int          `json:"sessions"`
 }
 
 // statusView is what status prints.
@@ -138,6 +145,7 @@ func (v *statusView) geoConfig(g status.GeoConfig) {
 func fill(n *nodeView, r status.Node) {
 	n.Reachable, n.Version = true, r.Version
 	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
+	n.Packs, n.Waiting, n.Free, n.Disk = r.PackBytes, r.WaitingBytes, r.FreeBytes, r.Disk
 	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions
 }
 
@@ -180,6 +188,24 @@ func (v statusView) text(w io.Writer) {
 			state = "does not answer"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", n.Site, short(n.ID), state, n.Active, n.Standby, n.Junior, n.Sessions, size(n.Used), size(n.Capacity), n.Version)
+	}
+	_ = t.Flush() // whoever reads it has gone
+	diskText(w, v.Nodes)
+}
+
+// diskText prints what holds the nodes' disks, where that is known.
+func diskText(w io.Writer, nodes []nodeView) {
+	if !gslices.ContainsFunc(nodes, func(n nodeView) bool { return n.Disk != nil }) {
+		return
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "DISK OF\tNODE\tLIVE\tRETAINED\tWAITING\tEMPTY\tJOURNAL\tMETADATA\tFREE")
+	for _, n := range nodes {
+		if d := n.Disk; d != nil {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Site, short(n.ID), size(d.LiveBytes), size(d.RetainedBytes), size(n.Waiting),
+				size(d.EmptyBytes), size(d.JournalBytes), size(d.MetadataBytes), size(n.Free))
+		}
 	}
 	_ = t.Flush() // whoever reads it has gone
 }

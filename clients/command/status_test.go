@@ -1,9 +1,11 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/node/protocol/status"
 )
 
 func TestLacks_SaysWhatIsWrongWithASlice(t *testing.T) {
@@ -33,5 +35,24 @@ func TestMixedVersions_SaysWhichNodesAreBehind(t *testing.T) {
 	got := mixedVersions([]nodeView{node("1.1", true), node("1.0", true), node("1.0", true)})
 	if want := "nodes run different versions (1.0 at 2, 1.1 at 1): features that not all of them know stay off until the older ones are updated"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDiskText_SaysWhatHoldsEachDisk(t *testing.T) {
+	var out strings.Builder
+	diskText(&out, []nodeView{
+		{Site: "oslo", ID: "12D3KooWabcdefgh", Waiting: 3 << 10, Free: 8 << 10, Disk: &status.Disk{LiveBytes: 1 << 10, RetainedBytes: 2 << 10, EmptyBytes: 4 << 10, JournalBytes: 5 << 10, MetadataBytes: 6 << 10}},
+		{Site: "rome", ID: "silent"},
+	})
+	want := `
+DISK OF  NODE       LIVE     RETAINED  WAITING  EMPTY    JOURNAL  METADATA  FREE
+oslo     …abcdefgh  1.0 KiB  2.0 KiB   3.0 KiB  4.0 KiB  5.0 KiB  6.0 KiB   8.0 KiB
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if diskText(&out, []nodeView{{Site: "rome"}}); out.Len() > 0 {
+		t.Errorf("to a user who may not see it: got %q", out.String())
 	}
 }

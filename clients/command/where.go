@@ -19,19 +19,24 @@ func (whereCmd) Help() string { return help("cartwheel where cartwheel-demo/toky
 
 // Run asks the mount.
 func (w whereCmd) Run(e *env) error {
-	const op fault.Op = "command.Run"
-	data, err := getxattr(w.Path, where.Attribute)
-	if err != nil {
-		if errors.Is(err, fault.NoAttribute.Errno()) || errors.Is(err, errors.ErrUnsupported) {
-			return fault.E(fault.NotFound, op, w.Path, "is not below a Cartwheel mount")
-		}
-		return fault.FromOS(op, w.Path, err)
-	}
-	v, err := where.Parse(w.Path, data)
+	v, err := whereOf(w.Path)
 	if err != nil {
 		return err
 	}
 	return e.print(v, func(out io.Writer) { whereText(out, &v) })
+}
+
+// whereOf asks the mount where a path is.
+func whereOf(path string) (where.View, error) {
+	const op fault.Op = "command.whereOf"
+	data, err := getxattr(path, where.Attribute)
+	if err != nil {
+		if errors.Is(err, fault.NoAttribute.Errno()) || errors.Is(err, errors.ErrUnsupported) {
+			return where.View{}, fault.E(fault.NotFound, op, path, "is not below a Cartwheel mount")
+		}
+		return where.View{}, fault.FromOS(op, path, err)
+	}
+	return where.Parse(path, data)
 }
 
 // whereText prints a view for people.

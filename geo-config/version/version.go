@@ -32,8 +32,11 @@ const (
 	// MergedVersions has records of files say what of side logs was merged into them. A
 	// node has an active note that where all members of the slice know this level.
 	MergedVersions = 7
+	// Forgetting has entries that remove versions which nothing retains. A node proposes
+	// them where all members of the slice know this level.
+	Forgetting = 8
 	// Feature is the highest level that this program knows.
-	Feature = MergedVersions
+	Feature = Forgetting
 )
 
 // set is what the build says; empty: it said nothing.

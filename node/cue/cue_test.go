@@ -71,7 +71,7 @@ func TestParse_LeavesOrdinaryNamesAlone(t *testing.T) {
 
 func TestParse_NamesTheBadValueAndWhatIsAllowed(t *testing.T) {
 	const copies = "a whole number from 1 to 16"
-	const ages = "a snapshot's name, a time such as 2026-01-31T12:00, or an age such as -1h (s, m, h, d, w)"
+	const ages = "a time such as 2026-01-31T12:00 (local, or with a zone), or an age such as -1h (s, m, h, d, w)"
 	const sites = "a site's name (letters, digits, '-', '_' and '.'), or random"
 	tests := []struct{ in, want string }{
 		{".Site", ".Site: its value is missing; allowed: " + sites},
@@ -102,7 +102,7 @@ func TestParse_NamesTheBadValueAndWhatIsAllowed(t *testing.T) {
 		{".Snapshot=-1", `.Snapshot: "-1" is no age; allowed: ` + ages},
 		{".Snapshot=-0h", `.Snapshot: "-0h" is no age; allowed: ` + ages},
 		{".Snapshot=-99999w", `.Snapshot: "-99999w" is no age; allowed: ` + ages},
-		{".Snapshot=a:b", `.Snapshot: "a:b" is no snapshot's name and no time; allowed: ` + ages},
+		{".Snapshot=a:b", `.Snapshot: "a:b" is no time; allowed: ` + ages},
 		{".Site=" + strings.Repeat("x", 129), ".Site: its value has 129 bytes, more than 128; allowed: " + sites},
 	}
 	for _, tt := range tests {
@@ -121,14 +121,19 @@ func TestMoment_TellsNamesTimesAndAgesApart(t *testing.T) {
 	tests := []struct{ in, at, age string }{
 		{".Snapshot=nightly", "0001-01-01T00:00:00Z", "0s"},
 		{".Snapshot=2026-13-45", "0001-01-01T00:00:00Z", "0s"}, // no date, so a name
-		{".Snapshot=2026-01-31", "2026-01-31T00:00:00Z", "0s"},
-		{".Snapshot=2026-01-31T12:30", "2026-01-31T12:30:00Z", "0s"},
+		{".Snapshot=2026-01-31", "2026-01-30T22:00:00Z", "0s"},
+		{".Snapshot=2026-01-31T12:30", "2026-01-31T10:30:00Z", "0s"},
+		{".Snapshot=2026-01-31T12:30:07", "2026-01-31T10:30:07Z", "0s"},
+		{".Snapshot=2026-01-31T12.30", "2026-01-31T10:30:00Z", "0s"},
+		{".Snapshot=2026-01-31T12.30.07", "2026-01-31T10:30:07Z", "0s"},
+		{".Snapshot=2026-01-31T12:30Z", "2026-01-31T12:30:00Z", "0s"},
+		{".Snapshot=2026-01-31T12:30:07-05:00", "2026-01-31T17:30:07Z", "0s"},
 		{".Snapshot=-90m", "0001-01-01T00:00:00Z", "1h30m0s"},
 		{".Snapshot=-2d", "0001-01-01T00:00:00Z", "48h0m0s"},
 	}
 	for _, tt := range tests {
 		c, _, err := Parse(tt.in)
-		at, age := c.Moment()
+		at, age := c.Moment(time.FixedZone("two hours east", 7200))
 		if got := at.UTC().Format("2006-01-02T15:04:05Z"); err != nil || got != tt.at || age.String() != tt.age {
 			t.Errorf("%s is %s and %s (%v), want %s and %s", tt.in, got, age, err, tt.at, tt.age)
 		}
@@ -172,7 +177,7 @@ func TestAffects_EqualsTableTwo(t *testing.T) {
 }
 
 func TestName_SaysIfHonouredAndPersistent(t *testing.T) {
-	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true, MaxTime: true, WholeFile: true, EventualConsistency: true, Hotspot: true, WriteOnce: true, Coherence: true}
+	honoured := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, SyncLevel: true, MaxTime: true, WholeFile: true, EventualConsistency: true, Hotspot: true, WriteOnce: true, Coherence: true, Snapshot: true}
 	persistent := map[Name]bool{Site: true, KeepTogether: true, RepSites: true, RepLevel: true, WriteOnce: true, Coherence: true}
 	example := map[Name]int64{RepSites: 1, RepLevel: 1, SyncLevel: 1, MaxTime: 1, Coherence: 1}
 	for _, n := range Names() {

@@ -86,15 +86,16 @@ func parseSnapshot(value string) (c Cue, problem string) {
 		}
 		return Cue{Name: Snapshot, Text: value}, ""
 	}
-	if _, ok := parseTime(value); !ok && !plainName(value) {
-		return Cue{}, quote(value) + " is no snapshot's name and no time"
+	if _, ok := parseTime(value, time.UTC); !ok && !plainName(value) {
+		return Cue{}, quote(value) + " is no time"
 	}
 	return Cue{Name: Snapshot, Text: value}, ""
 }
 
 // Moment tells what a Snapshot cue names: a time, or an age counted back from
-// the caller's now, or, where both are zero, a snapshot by its name.
-func (c Cue) Moment() (at time.Time, age time.Duration) {
+// the caller's now, or, where both are zero, a snapshot by its name. A time that
+// names no zone is one of the location.
+func (c Cue) Moment(in *time.Location) (at time.Time, age time.Duration) {
 	if c.Name != Snapshot || c.Text == "" {
 		return time.Time{}, 0
 	}
@@ -102,7 +103,7 @@ func (c Cue) Moment() (at time.Time, age time.Duration) {
 		age, _ = parseAge(c.Text[1:])
 		return time.Time{}, age
 	}
-	at, _ = parseTime(c.Text)
+	at, _ = parseTime(c.Text, in)
 	return at, 0
 }
 
@@ -134,10 +135,13 @@ func parseAge(s string) (time.Duration, bool) {
 	return time.Duration(v) * unit, true
 }
 
-// parseTime takes RFC 3339, or a date with or without a time of day, in UTC.
-func parseTime(s string) (time.Time, bool) {
-	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
+// parseTime takes RFC 3339, with the seconds or without, or a date with or without a
+// time of day in a location. Windows has no colons in names: there a time of day may
+// have dots instead.
+func parseTime(s string, in *time.Location) (time.Time, bool) {
+	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
+		"2006-01-02T15.04.05", "2006-01-02T15.04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, in); err == nil {
 			return t, true
 		}
 	}

@@ -18,6 +18,7 @@ type nodeFlags struct {
 	Session       *time.Duration `help:"How long a client's cache outlives its last keep-alive."`
 	FailedAfter   *time.Duration `help:"How long a member may be failed before it is replaced."`
 	SiteSpread    *time.Duration `help:"How far apart nodes of one site may be before the site audit reports them."`
+	Retention     *time.Duration `help:"How long what is deleted or overwritten is kept; 0: not for longer than uploads."`
 	CapacityBytes *int64         `help:"What the node may store; 0: what the disk has."`
 	ReserveBytes  *int64         `help:"What stays free on the disk."`
 	MemoryBytes   *int64         `help:"Memory to aim for; caches are sized by it."`
@@ -42,6 +43,7 @@ func (f nodeFlags) values() map[string]any {
 	put(out, "lease", f.Lease)
 	put(out, "session", f.Session)
 	put(out, "failed_after", f.FailedAfter)
+	put(out, "retention", f.Retention)
 	put(out, "site_spread", f.SiteSpread)
 	put(out, "capacity_bytes", f.CapacityBytes)
 	put(out, "reserve_bytes", f.ReserveBytes)

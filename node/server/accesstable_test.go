@@ -81,6 +81,9 @@ func methodRows() []accessRow {
 			}
 			return err
 		}, byRight},
+		{"history", method.History, func(a *asker, x *bobs) error {
+			return a.ask(op, method.History, &pb.HistoryRequest{Header: a.header(x.ticket(x.dir)), Object: x.dir, Name: []byte("x")}, &pb.HistoryResponse{})
+		}, byRight},
 		{"files", method.Files, files, byRight},
 		{"statfs", method.Statfs, asks(op, method.Statfs, &pb.StatfsRequest{}, &pb.StatfsResponse{}), anybody},
 		{"place", method.Place, asks(op, method.Place, &pb.PlaceRequest{Parent: uint64(ids.RootObject)}, &pb.PlaceResponse{}), anybody},
@@ -114,6 +117,7 @@ func methodRows() []accessRow {
 		}, but(adminsOnly, peer, done)}, // a node orders it for the accounts of its API
 		{"drop-caches", method.DropCaches, asks(op, method.DropCaches, &pb.DropCachesRequest{}, &pb.DropCachesResponse{}), adminsOnly},
 		{"conflicts", method.Conflicts, asks(op, method.Conflicts, &pb.ConflictsRequest{}, &pb.ConflictsResponse{}), outcomes(refused, refused, done, done, done)},
+		{"space", method.Space, asks(op, method.Space, &pb.SpaceRequest{Slice: uint32(ids.RootSlice)}, &pb.SpaceResponse{}), outcomes(refused, refused, done, done, done)},
 		{"side", method.Side, sides, byHost},
 		{"sidecopy", method.SideCopy, func(a *asker, _ *bobs) error { // who may is told that it is malformed
 			err := a.ask(op, method.SideCopy, &pb.SideCopyRequest{Slice: 1}, &pb.SideCopyResponse{})
@@ -337,6 +341,9 @@ func operationRows() []accessRow {
 	add("step", refusedToUsers, func(*bobs) *pb.Operation { return &pb.Operation{Op: &pb.Operation_Step{Step: &pb.Step{}}} })
 	add("reap", but(refusedToUsers, peer, done), func(x *bobs) *pb.Operation {
 		return &pb.Operation{Op: &pb.Operation_Reap{Reap: &pb.Reap{Object: x.file, Confirm: true}}}
+	})
+	add("collect", but(refusedToUsers, peer, done), func(*bobs) *pb.Operation {
+		return &pb.Operation{Op: &pb.Operation_Collect{Collect: &pb.Collect{Horizon: 1}}}
 	})
 	add("merge", but(refusedToUsers, peer, done), func(x *bobs) *pb.Operation {
 		return &pb.Operation{Op: &pb.Operation_Merge{Merge: &pb.Merge{Object: x.file, Lost: []*pb.Named{{Dir: x.dir, Name: []byte("no such")}}}}}

@@ -7,6 +7,7 @@ import (
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
@@ -65,8 +66,17 @@ func (s *Server) openAnswers() {
 	elsewhere := &reading.Remote{Self: s.id, Row: s.directory.Slice, Caller: s.net.host}
 	a.reading = &reading.Server{
 		Side:      func(id ids.Slice) tree.View { return s.answers.side.View(id) },
+		Unmerged:  func(o ids.Object, names [][]byte) bool { return s.answers.side.Unmerged(o, names) },
 		Published: published, Row: s.directory.Slice, Clock: s.clock, HLC: s.hlc, Leases: s.readers(),
 		Tickets: tickets, Elsewhere: elsewhere.Attr, Committed: s.committed, Heard: s.heard,
+		Past: reading.Past{
+			View:     func(id ids.Slice, at hlc.Time) tree.View { return s.store.Meta().SliceAt(id, uint64(at)) },
+			Versions: func(id ids.Slice) tree.Versions { return s.store.Meta().Slice(id).Versions },
+			Close: func(ctx context.Context, id ids.Slice, at hlc.Time) error {
+				return operate.CloseTime(ctx, s.loop, id, at)
+			},
+			Retention: s.config.Retention,
+		},
 	}
 	a.access = &access.Control{Peers: s.net.who, Sessions: a.sessions, Tickets: tickets, Reading: a.reading}
 	a.locks = advisory.New(advisory.Options{

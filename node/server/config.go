@@ -106,6 +106,21 @@ type Timing struct {
 	// its place.
 	FailedAfter time.Duration `yaml:"failed_after"`
 
+	// Retention is for how long the node keeps what is deleted or overwritten, in the
+	// slices that it leads, before the space is given back. 0: for as long as
+	// UploadGrace and four leases alone. Set the same value at all nodes.
+	Retention time.Duration `yaml:"retention"`
+	// RetentionLeast is what stays of Retention while the disk of a node that has the
+	// slice is short of space. Until there is room, the node gives up the oldest versions
+	// first. The same as Retention: none is given up, and writes are refused instead. 0:
+	// UploadGrace and four leases alone stay.
+	RetentionLeast time.Duration `yaml:"retention_least"`
+	// UploadGrace is for how long content stays that a client has uploaded, or was told
+	// to be here already, and has not committed. A commit that comes later is refused,
+	// and the client uploads the content again. No content goes for as long after the
+	// node's start.
+	UploadGrace time.Duration `yaml:"upload_grace"`
+
 	// SiteSpread is how far apart, in round-trip time, the nodes of one site may
 	// be before the site audit reports them.
 	SiteSpread time.Duration `yaml:"site_spread"`
@@ -215,6 +230,8 @@ func DefaultConfig() Config {
 			Shared:           5 * time.Second,
 			RegistrationLife: 24 * time.Hour,
 			FailedAfter:      30 * time.Minute,
+			Retention:        24 * time.Hour,
+			UploadGrace:      time.Hour,
 			SiteSpread:       10 * time.Millisecond,
 		},
 		Sizes: Sizes{

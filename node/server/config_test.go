@@ -3,6 +3,7 @@ package server
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/lock"
@@ -52,6 +53,28 @@ func TestConfig_LimitsReachTheLocks(t *testing.T) {
 	for _, key := range []string{"max_locks", "max_waiting_locks"} {
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), key+" is ") {
 			t.Errorf("got %v, want %s in it", err, key)
+		}
+	}
+}
+
+// TestConfig_ChecksForHowLongDeletedContentStays takes both ends of what is allowed, and
+// refuses what is beyond them.
+func TestConfig_ChecksForHowLongDeletedContentStays(t *testing.T) {
+	c := DefaultConfig()
+	c.Data, c.Site = "/data", "a"
+	c.Retention, c.UploadGrace = 0, time.Second
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for key, spoil := range map[string]func(*Config){
+		"retention is -1s": func(c *Config) { c.Retention = -time.Second }, "retention is 8": func(c *Config) { c.Retention = maxRetention + time.Hour },
+		"retention_least is -1s": func(c *Config) { c.RetentionLeast = -time.Second }, "retention_least is 25h0m0s": func(c *Config) { c.RetentionLeast = 25 * time.Hour },
+		"upload_grace is 0s": func(c *Config) { c.UploadGrace = 0 }, "upload_grace is 999ms": func(c *Config) { c.UploadGrace = 999 * time.Millisecond },
+	} {
+		bad := c
+		spoil(&bad)
+		if err := bad.Validate(); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), key) {
+			t.Errorf("got %v, want %q in it", err, key)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 	"cartwheel.dev/node/wire"
 )
@@ -53,3 +55,21 @@ func (s *Server) Ending() <-chan struct{} { return s.life.ctx.Done() }
 
 // Pending counts the creates that the node keeps apart from its log.
 func (s *Server) Pending() int { return s.answers.pending.Len() }
+
+// HasChunk reports whether a chunk is on the node's disk. It does not pin the chunk.
+func (s *Server) HasChunk(a chunk.Address) bool {
+	_, ok := s.store.Packs().Length(a)
+	return ok
+}
+
+// History returns how many versions that are not current a slice has here.
+func (s *Server) History(id ids.Slice) (n int, err error) {
+	f := s.store.Meta().Freeze()
+	rows, err := f.Rows(id, meta.Row{}, 1<<30)
+	for i := range rows {
+		if !rows[i].Plain() && rows[i].Area != meta.Place(true, nil).Area {
+			n++
+		}
+	}
+	return n, errors.Join(err, f.Close())
+}

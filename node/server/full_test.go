@@ -27,7 +27,7 @@ type fullCluster struct {
 	disk string
 }
 
-func startFull(t *testing.T) *fullCluster {
+func startFull(t *testing.T, configure ...func(*server.Config)) *fullCluster {
 	f := &fullCluster{t: t, disk: servertest.SmallDisk(t, 360<<20)}
 	var cancel context.CancelFunc
 	f.ctx, cancel = context.WithTimeout(context.Background(), 3*time.Minute)
@@ -37,6 +37,9 @@ func startFull(t *testing.T) *fullCluster {
 			quick(i, c)
 			c.Data = filepath.Join(f.disk, fmt.Sprint("n", i))
 			c.ReserveBytes, c.CheckpointBytes = 32<<20, 1<<20
+			for _, more := range configure {
+				more(c)
+			}
 		},
 		Depend: func(_ int, d *server.Deps) {
 			d.Disk = func(o *store.Options) {
@@ -148,4 +151,50 @@ func TestFullDisk_ToTheLastByteReadsAndDeletes(t *testing.T) {
 	servertest.Await(f.ctx, t, "writes to go on", func() error { return f.file(fmt.Sprint("after", time.Now().UnixNano()), 20000) })
 	f.alive()
 	checkFiles(f.ctx, t, f.c, f.cl, names[:80])
+}
+
+// TestFullDisk_ComesBackByDeletingAlone fills the disk, deletes most of what is there, and
+// waits until writes go on: collection gives space back on a disk that has none.
+func TestFullDisk_ComesBackByDeletingAlone(t *testing.T) {
+	comesBack(t, startFull(t, func(c *server.Config) { c.Lease, c.Retention, c.UploadGrace = quickLease, 0, time.Second }))
+}
+
+// TestFullDisk_ComesBackThoughRetentionIsLong does the same while retention would keep all
+// that was deleted: it yields.
+func TestFullDisk_ComesBackThoughRetentionIsLong(t *testing.T) {
+	comesBack(t, startFull(t, func(c *server.Config) { c.Lease, c.Retention, c.UploadGrace = quickLease, 10*time.Minute, time.Second }))
+}
+
+// comesBack fills the disk, deletes most of it, waits for room, and checks the rest.
+func comesBack(t *testing.T, f *fullCluster) {
+	t.Helper()
+	var names []string
+	var err error
+	for i := 0; err == nil && i < 2000; i++ {
+		name := fmt.Sprint("file", i)
+		if err = f.file(name, 100_000); err == nil {
+			names = append(names, name)
+		}
+	}
+	if !fault.Is(err, fault.NoSpace) || len(names) < 100 {
+		t.Fatalf("got %v after %d files, want no space", err, len(names))
+	}
+	var kept []string
+	for i, name := range names {
+		if i%20 == 0 {
+			kept = append(kept, name)
+		} else {
+			f.unlink(name)
+		}
+	}
+	servertest.Await(f.ctx, t, "writes to go on", func() error { return f.file(fmt.Sprint("after", time.Now().UnixNano()), 100_000) })
+	f.alive()
+	checkFiles(f.ctx, t, f.c, f.cl, kept)
+	for _, n := range f.c.Nodes {
+		for _, name := range kept {
+			if err := n.Server().CheckCopy(ids.RootObject, []byte(name)); err != nil {
+				t.Errorf("node %d: %s: %v", n.Index, name, err)
+			}
+		}
+	}
 }

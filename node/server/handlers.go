@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/requests"
 	"cartwheel.dev/node/server/sharing"
+	"cartwheel.dev/node/server/usage"
 	"cartwheel.dev/node/wire"
 )
 
@@ -44,6 +45,9 @@ func (s *Server) handle() {
 	h.Spawn(method.GetAttr, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
 		return s.answers.reading.GetAttr(ctx, a.Asker(w, req.Header), req)
 	}))
+	h.Spawn(method.History, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.HistoryRequest) (proto.Message, error) {
+		return s.answers.reading.History(ctx, a.Asker(w, req.Header), req)
+	}))
 	reports, orders := s.newReports(), s.newOrders()
 	h.Spawn(method.Statfs, requests.Client(a, reports.Statfs))
 	h.Spawn(method.Place, requests.Client(a, s.slices.Place))
@@ -63,6 +67,7 @@ func (s *Server) handle() {
 	h.Spawn(method.SliceList, requests.Client(a, reports.SliceList))
 	h.Spawn(method.Where, requests.Client(a, reports.Where))
 	h.Spawn(method.Conflicts, requests.Client(a, reports.Conflicts))
+	h.Spawn(method.Space, requests.Client(a, s.newTeller().Space))
 	h.Spawn(method.HandOver, requests.Client(a, orders.HandOver))
 	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
@@ -107,6 +112,17 @@ func (s *Server) newReports() *admin.Reports {
 			return s.answers.reading.Reached(ctx, &who, o, ticket)
 		},
 		ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
+	})
+}
+
+// newTeller makes what tells what holds the space of the slices.
+func (s *Server) newTeller() *usage.Teller {
+	terms := s.retention()
+	return usage.New(usage.Options{
+		Self: s.id, Row: s.directory.Slice, Committed: s.committed, Meta: s.store.Meta(), Length: s.store.Packs().Length,
+		Has:   func(id ids.Slice) bool { return s.loop.Published(id) != nil },
+		Floor: terms.Floor,
+		HLC:   s.hlc,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/chunks"
 	"cartwheel.dev/node/server/metrics"
+	"cartwheel.dev/node/store/pack"
 	"cartwheel.dev/node/tree"
 )
 
@@ -73,6 +74,9 @@ func (s *Server) CopySum(slice ids.Slice) (ids.Serial, string, error) {
 	}
 	return ids.Serial(p.Applied.Load()), out, nil
 }
+
+// PackSpace is what the node's chunks take.
+func (s *Server) PackSpace() pack.Space { return s.store.Packs().Space() }
 
 // Serves reports whether this node may act for a slice at this moment.
 func (s *Server) Serves(slice ids.Slice) bool {

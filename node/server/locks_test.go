@@ -81,8 +81,12 @@ func (l locker) resolve(ctx context.Context) error {
 
 func TestYield_LockWaitersTakeNoWorker(t *testing.T) {
 	t.Parallel()
-	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) { quick(i, c); fewWorkers(i, c) }})
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	// No session may lapse while a busy machine goes through all that wait.
+	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) {
+		c.Lease, c.Session = quickLease, 5*quickLease
+		fewWorkers(i, c)
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	holder, many := locker{c.Connect("root"), c.Nodes[0].ID()}, locker{c.Connect("root"), c.Nodes[0].ID()}
 	first := holder.first(ctx, t)

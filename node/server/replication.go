@@ -44,7 +44,7 @@ func (s *Server) openLoop(context.Context) error {
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: s.answers.content.Nodes,
 		Leases: s.answers.sessions, Network: s.net.host, Helpers: d, Pending: s.answers.pending, Rows: func(r geoconfig.SliceRow) { s.directory.Learn(r) },
-		Committed: s.answers.content.Staged.Committed, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / ticksALease,
+		Committed: s.answers.content.Staged.Committed, Dropped: s.store.Packs().Doubt, Full: s.space.IsFullFor, Fatal: s.fail, TickEvery: s.config.Lease / ticksALease,
 		QueueLimit: s.config.QueueLimit, QueueBytes: int(s.config.MemoryBytes / 4), MaxUserHolds: s.config.MaxUserHolds, Logger: s.logger,
 	})
 	s.leader = s.newLeader()

@@ -2,10 +2,15 @@ package server
 
 import (
 	"context"
+	"slices"
 
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/allocation"
+	"cartwheel.dev/node/server/collection"
 	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/operate"
@@ -53,5 +58,34 @@ func (s *Server) newKeeper() *upkeep.Keeper {
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
 		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Measure: s.net.survey.Measure, Committed: s.committed, HandOver: s.leader.HandOver, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
 		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.logger,
+	})
+}
+
+// retention is how long this node retains what was replaced or deleted.
+func (s *Server) retention() collection.Terms {
+	return collection.Terms{Retention: s.config.Retention, RetentionLeast: s.config.RetentionLeast, UploadGrace: s.config.UploadGrace, Lease: s.config.Lease}
+}
+
+// newCollector makes what gives back the space of what nothing needs.
+func (s *Server) newCollector() *collection.Collector {
+	return collection.New(collection.Options{
+		Self: s.id, Loop: s.loop, Packs: s.store.Packs(), Meta: s.store.Meta(), Nodes: s.answers.content.Nodes,
+		Leading: s.leader.Slices, Committed: s.committed,
+		Propose: func(ctx context.Context, id ids.Slice, op *pb.Operation) error {
+			a, err := operate.Propose(ctx, s.loop, id, op, 0, 0)
+			if err == nil && a.Result.GetKind() != 0 {
+				err = fault.E(fault.Kind(a.Result.Kind), "server.collect", "", a.Result.Message)
+			}
+			return err
+		},
+		Forgets: func(row *geoconfig.SliceRow) bool {
+			return !slices.ContainsFunc(row.Members, func(m geoconfig.Member) bool {
+				node, known := s.directory.Node(m.Node)
+				return known && node.Feature < version.Forgetting
+			})
+		},
+		Aside:   func() bool { return s.answers.side.KeepsAny() || s.answers.pending.Len() > 0 },
+		Vouched: s.net.stamps.Vouched, Short: s.space.IsFull, ShortFor: s.space.IsFullFor, HLC: s.hlc,
+		Terms: s.retention(), Clock: s.clock, Logger: s.logger,
 	})
 }

@@ -32,6 +32,7 @@
 //	allocation    says which slice a new object goes to, and makes slices
 //	placement     chooses nodes for a slice
 //	failback      hands slices back to their home sites
+//	collection    gives back the space of what nothing needs
 //	upkeep        checkpoints, and adds members that slices lack
 //	diskspace     watches how full the disk is
 //	watchdog      ends the node where the disk does not answer

@@ -45,6 +45,9 @@ func (s *Server) start(ctx context.Context) error {
 	s.life.spawn(s.net.survey.Run)
 	s.life.spawn(s.answers.side.Run)
 	s.life.spawn(s.answers.pending.Run)
+	collector := s.newCollector()
+	s.life.spawn(collector.RunSlices)
+	s.life.spawn(collector.RunPacks)
 	return nil
 }
 
@@ -54,7 +57,7 @@ func (s *Server) openStore(context.Context) error {
 	o := store.Options{
 		Dir: s.config.Data, ClusterID: s.directory.Cluster().ID, NodeID: s.id,
 		Meta:            meta.Options{BlockCacheBytes: memory / 10, ValueCacheBytes: memory / 8, MemtableBytes: 12 << 20},
-		Pack:            pack.Options{ReserveBytes: max(s.config.ReserveBytes/2, 1)},
+		Pack:            pack.Options{ReserveBytes: max(s.config.ReserveBytes/2, 1), Pin: s.config.UploadGrace},
 		CheckpointBytes: s.config.CheckpointBytes, BallastBytes: s.config.ReserveBytes / 4,
 		Clock: s.clock, Wall: s.wall, Logger: s.logger, Fatal: s.fail,
 	}

@@ -13,6 +13,9 @@ import (
 	"cartwheel.dev/node/telemetry"
 )
 
+// maxRetention bounds for how long what is deleted is kept: ten years.
+const maxRetention = 10 * 366 * 24 * time.Hour
+
 // Validate returns one error that lists every problem, or nil.
 func (c Config) Validate() error {
 	const op fault.Op = "server.Validate"
@@ -37,6 +40,9 @@ func (c Config) Validate() error {
 	p.check(c.Session >= 100*time.Millisecond && c.Session <= time.Minute, "session", "is %v; between 100ms and 1m", c.Session)
 	p.check(c.FailedAfter >= time.Second, "failed_after", "is %v; at least 1s", c.FailedAfter)
 	p.check(c.SiteSpread >= 2*time.Millisecond && c.SiteSpread <= time.Minute, "site_spread", "is %v; between 2ms and 1m", c.SiteSpread)
+	p.check(c.Retention >= 0 && c.Retention <= maxRetention, "retention", "is %v; between 0 (give space back soon) and %v", c.Retention, maxRetention)
+	p.check(c.RetentionLeast >= 0 && c.RetentionLeast <= c.Retention, "retention_least", "is %v; between 0 and retention (%v)", c.RetentionLeast, c.Retention)
+	p.check(c.UploadGrace >= time.Second && c.UploadGrace <= maxRetention, "upload_grace", "is %v; between 1s and %v", c.UploadGrace, maxRetention)
 	c.Sizes.validate(&p)
 	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")

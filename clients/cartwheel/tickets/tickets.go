@@ -45,10 +45,11 @@ type Table struct {
 	chunks  generations[chunk.Address, []byte]
 }
 
-// Object has the tickets of one object, and of its last two versions.
+// Object has the tickets of one object, of its last two versions, and of the one that was
+// read last as of an earlier time.
 type Object struct {
-	Reached     []byte // nil: none
-	now, before version
+	Reached           []byte // nil: none
+	now, before, past version
 }
 
 // version is the ticket to read one version of a file.
@@ -99,6 +100,22 @@ func (t *Table) Learn(a *pb.Attr) {
 	t.objects.put(o, x, maxObjects)
 }
 
+// NotePast keeps the ticket to read a version that came with attributes as of an earlier
+// time. Their other tickets do not hold in the present, and are left out.
+func (t *Table) NotePast(a *pb.Attr) {
+	c := a.GetContent()
+	if len(c.GetTicket()) == 0 || len(c.Root) != chunk.AddressSize {
+		return
+	}
+	t.any.Store(true)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := ids.Object(a.Object)
+	x, _ := t.objects.get(o, maxObjects)
+	x.past = version{root: chunk.Address(c.Root), ticket: c.Ticket, at: t.opt.Clock()}
+	t.objects.put(o, x, maxObjects)
+}
+
 // Of returns the tickets of an object, which must not be changed.
 func (t *Table) Of(o ids.Object) Object {
 	if !t.any.Load() {
@@ -137,6 +154,8 @@ func (x Object) version(root chunk.Address) version {
 		return x.now
 	case x.before.root:
 		return x.before
+	case x.past.root:
+		return x.past
 	}
 	return version{}
 }

@@ -137,3 +137,16 @@ func (s *Service) Set(ctx context.Context, who mount.Caller, o ids.Object, cues 
 	}
 	return err
 }
+
+// CopyOut copies a value by the rule that an empty buf asks for the size.
+func CopyOut(buf, value []byte, err error) (int, error) {
+	switch {
+	case err != nil:
+		return 0, err
+	case len(buf) == 0:
+		return len(value), nil
+	case len(buf) < len(value):
+		return len(value), fault.E(fault.TooSmall, "xattrs.CopyOut", "", "")
+	}
+	return copy(buf, value), nil
+}

@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/reading"
@@ -70,7 +71,7 @@ func (c *Control) Caller(peer string) (*identity.Who, error) {
 // own.
 func (c *Control) Asker(w *identity.Who, h *pb.ReadHeader) reading.Asker {
 	return reading.Asker{Principal: Principal(w, h.GetPrincipal()), Trusted: w.Trusted, Session: c.OwnSession(w, h.GetSession()),
-		Client: w.Client, Holder: Holder(w), Named: w.Trusted && h.GetPrincipal().GetUid() != 0, Eventual: h.GetEventual()}
+		Client: w.Client, Holder: Holder(w), Named: w.Trusted && h.GetPrincipal().GetUid() != 0, Eventual: h.GetEventual() && h.GetAsOf() == 0, AsOf: hlc.Time(h.GetAsOf())}
 }
 
 // OwnSession returns the session where it is the caller's and lives, else 0. So

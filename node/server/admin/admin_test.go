@@ -181,5 +181,25 @@ func TestStatus_ShowsClientsOnlyToThoseWhoMay(t *testing.T) {
 		if err := json.Unmarshal(answer.(*pb.StatusResponse).Status, &out); err != nil || len(out.Clients) != c.want {
 			t.Errorf("%s: got %+v, %v, want %d", name, out.Clients, err, c.want)
 		}
+		if shown := out.Disk != nil; shown != (name != "a user") {
+			t.Errorf("%s: what holds the disk is shown: %v", name, shown)
+		}
+	}
+}
+
+func TestDiskOf_BoundsWhatIsLiveAndRetained(t *testing.T) {
+	u := store.Usage{Journal: 1, Meta: 2, Chunks: 1000, Waiting: 100, Packs: 1300}
+	for name, c := range map[string]struct{ stored, live, retained int64 }{
+		"some is retained":               {600, 600, 300},
+		"files share more than retained": {2000, 900, 0},
+		"nothing is live":                {0, 0, 900},
+	} {
+		want := status.Disk{JournalBytes: 1, MetadataBytes: 2, ChunkBytes: 1000, LiveBytes: c.live, RetainedBytes: c.retained, EmptyBytes: 300}
+		if got := diskOf(u, c.stored); *got != want {
+			t.Errorf("%s: got %+v, want %+v", name, *got, want)
+		}
+	}
+	if got := diskOf(store.Usage{Chunks: 10, Packs: 5}, 0); got.EmptyBytes != 0 {
+		t.Errorf("a pack that is measured later: %d bytes are empty", got.EmptyBytes)
 	}
 }

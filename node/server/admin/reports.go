@@ -111,6 +111,9 @@ func NewReports(o ReportsOptions) *Reports { return &Reports{o: o} }
 // clients that they ask for.
 func (s *Reports) Status(ctx context.Context, w *identity.Who, req *pb.StatusRequest) (proto.Message, error) {
 	out := s.Node(ctx)
+	if !w.Admin && !w.Trusted && !w.Node {
+		out.Disk = nil // it tells what others store
+	}
 	if req.Clients > 0 && (w.Admin || w.Node) {
 		out.Clients = s.Clients(int(min(req.Clients, MaxClients)))
 	}
@@ -137,9 +140,15 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
 		Incarnation: s.o.Store.Incarnation(), Addresses: s.o.Host.Addresses(), UptimeNS: s.o.Clock() - s.o.Began,
 		CapacityBytes: s.o.Space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.o.Space.IsFull(),
+		PackBytes: u.Packs, WaitingBytes: u.Waiting,
 		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
 	}
+	live := uint64(0)
 	s.o.Loop.EachPublished(func(p *operate.Published) bool {
+		// A slice that cannot be read here has nothing that is known to be live.
+		if state, err := tree.ReadState(s.o.Committed(p.Slice)); err == nil {
+			live += state.Stored
+		}
 		switch p.Role {
 		case replica.RoleActive, replica.RoleLeading, replica.RoleYielding:
 			out.SlicesActive++
@@ -150,6 +159,7 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		}
 		return true
 	})
+	out.Disk = diskOf(u, int64(live))
 	out.Sessions, out.ObjectLeases = s.o.Sessions()
 	for _, n := range s.o.Roster.Nodes() {
 		if n.ID != s.o.Self {
@@ -158,6 +168,17 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		}
 	}
 	return out
+}
+
+// diskOf tells what the disk is used for. live is what the current files of all slices here
+// store, without holes and before deduplication.
+func diskOf(u store.Usage, live int64) *status.Disk {
+	needed := u.Chunks - u.Waiting
+	live = min(live, needed)
+	return &status.Disk{
+		JournalBytes: u.Journal, MetadataBytes: u.Meta, ChunkBytes: u.Chunks,
+		LiveBytes: live, RetainedBytes: needed - live, EmptyBytes: max(u.Packs-u.Chunks, 0),
+	}
 }
 
 // propertiesLimit bounds how long a report waits for the configuration store. It is

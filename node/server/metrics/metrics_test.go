@@ -28,7 +28,7 @@ func figures() Source {
 	return Source{
 		Node: func(context.Context) status.Node {
 			return status.Node{ID: "n1", Site: "oslo", Cluster: "c", Version: "v1", UptimeNS: 90 * time.Second,
-				CapacityBytes: 1000, UsedBytes: 300, FreeBytes: 600, ReadOnly: true, SlicesActive: 4, SlicesStandby: 5, SlicesJunior: 6,
+				CapacityBytes: 1000, UsedBytes: 300, FreeBytes: 600, ReadOnly: true, Disk: &status.Disk{ChunkBytes: 71, MetadataBytes: 72, LiveBytes: 73, RetainedBytes: 74}, SlicesActive: 4, SlicesStandby: 5, SlicesJunior: 6,
 				Sessions: 7, ObjectLeases: 8, GeoConfig: status.GeoConfig{AwayNS: 12 * time.Second},
 				Findings: make([]status.Finding, 2),
 				Peers:    []status.Peer{{ID: "n2", Site: "rome", Connected: true, RTTNS: 40 * time.Millisecond}, {ID: "n3", Site: "lima"}}}
@@ -76,6 +76,7 @@ func TestHandler_ShowsEachFigure(t *testing.T) {
 	for _, want := range []string{
 		`cartwheel_node_info{cluster="c",node="n1",site="oslo",version="v1"} 1`,
 		"cartwheel_uptime_seconds 90", "cartwheel_capacity_bytes 1000", "cartwheel_used_bytes 300", "cartwheel_disk_free_bytes 600",
+		"cartwheel_chunk_bytes 71", "cartwheel_metadata_bytes 72", "cartwheel_live_most_bytes 73", "cartwheel_retained_least_bytes 74",
 		"cartwheel_read_only 1", "cartwheel_journal_bytes 55",
 		`cartwheel_slices{role="active"} 4`, `cartwheel_slices{role="standby"} 5`, `cartwheel_slices{role="junior"} 6`,
 		"cartwheel_slices_underprotected 1", "cartwheel_sessions 7", "cartwheel_object_leases 8",

@@ -22,6 +22,12 @@ var (
 	capacity  = describe("capacity_bytes", "What the node may store.")
 	used      = describe("used_bytes", "What the node stores: journal, chunks and metadata.")
 	free      = describe("disk_free_bytes", "What is free on the disk.")
+	packs     = describe("pack_bytes", "Length of the files that chunks lie in.")
+	waiting   = describe("waiting_bytes", "Chunks that lost a reference and wait for their pack to be looked at.")
+	chunks    = describe("chunk_bytes", "Chunks that can be read here.")
+	metadata  = describe("metadata_bytes", "Length of the metadata's files.")
+	live      = describe("live_most_bytes", "Chunks of current files, at most: before deduplication.")
+	retained  = describe("retained_least_bytes", "Chunks of older versions, deleted files and uploads that were not committed, at least.")
 	full      = describe("read_only", "1 where the disk is so full that the node takes no writes.")
 	journal   = describe("journal_bytes", "Length of the journal.")
 	parts     = describe("slices", "Slices of which the node has a copy, by its role.", "role")
@@ -44,7 +50,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (n *node) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, sent, waited, allowance, findings} {
+	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, packs, waiting, chunks, metadata, live, retained, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, sent, waited, allowance, findings} {
 		to <- d
 	}
 }
@@ -62,6 +68,14 @@ func (n *node) Collect(to chan<- prometheus.Metric) {
 	gauge(capacity, float64(s.CapacityBytes))
 	gauge(used, float64(s.UsedBytes))
 	gauge(free, float64(s.FreeBytes))
+	gauge(packs, float64(s.PackBytes))
+	gauge(waiting, float64(s.WaitingBytes))
+	if d := s.Disk; d != nil {
+		gauge(chunks, float64(d.ChunkBytes))
+		gauge(metadata, float64(d.MetadataBytes))
+		gauge(live, float64(d.LiveBytes))
+		gauge(retained, float64(d.RetainedBytes))
+	}
 	gauge(full, flag(s.ReadOnly))
 	gauge(journal, float64(n.s.JournalBytes()))
 	gauge(parts, float64(s.SlicesActive), "active")

@@ -18,6 +18,7 @@ func (l *Loop) Reset(id ids.Slice, base replica.EntryID) {
 	s.incoming = &incoming{epoch: base.Epoch}
 	clear(s.unheld)
 	s.pub.Applied.Store(uint64(base.Serial))
+	s.pub.AppliedTime.Store(0)
 }
 
 // CopyPage commits the rows of a page of a slice whose state is copied here, and

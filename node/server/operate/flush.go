@@ -3,6 +3,7 @@ package operate
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -135,7 +136,8 @@ func (l *Loop) apply(applied []replica.Apply) error {
 	}
 	b := l.o.Meta.NewBatch()
 	for i := range applied {
-		if err := l.applySlice(b, &applied[i]); err != nil {
+		var err error
+		if b, err = l.applySlice(b, &applied[i]); err != nil {
 			b.Abandon()
 			return err
 		}
@@ -149,38 +151,67 @@ func (l *Loop) apply(applied []replica.Apply) error {
 	return nil
 }
 
-func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) error {
+// applySlice brings a slice's entries into a batch. It returns the batch that is to be
+// committed, which may be another one.
+func (l *Loop) applySlice(b *meta.Batch, a *replica.Apply) (*meta.Batch, error) {
 	s := l.slice(a.Slice)
-	for _, e := range a.Entries {
+	for i, e := range a.Entries {
 		invariant.Equal(invariant.Violation{Rule: invariant.ApplyFollows, Slice: a.Slice, Serial: e.Serial, File: store.MetaDir,
 			Want: uint64(s.taken) + 1, Got: uint64(e.Serial)})
 		s.taken = e.Serial
-		if err := l.noteUnheld(b, s, e); err != nil {
-			return err
+		mutations, inline, err := contentOf(s, e)
+		if err == nil && slices.ContainsFunc(mutations, func(m tree.Mutation) bool { return tree.IsForgetting(&m) }) {
+			b, err = applyFirst(l, b, a.Entries[:i])
 		}
-		if err := l.applyEntry(b, s, e); err != nil {
-			return err
+		if err == nil {
+			err = l.noteUnheld(b, s, e)
+		}
+		if err == nil {
+			err = l.applyEntry(b, s, e, mutations, inline)
+		}
+		if err != nil {
+			return b, err
 		}
 		if s.incoming != nil {
 			s.incoming.reached(replica.EntryID{Serial: e.Serial, Epoch: e.Epoch})
 		}
 	}
-	return b.SetApplied(a.Slice, a.Entries[len(a.Entries)-1].Serial)
+	return b, b.SetApplied(a.Slice, a.Entries[len(a.Entries)-1].Serial)
 }
 
-func (l *Loop) applyEntry(b *meta.Batch, s *slice, e *replica.Entry) error {
-	if len(e.Data) == 0 || plant.On(plant.LoopSkipsApply) && s.proposed[e.Serial] == nil && e.Serial%41 == 0 {
-		return nil
-	}
-	var mutations []tree.Mutation
-	var inline []tree.Chunk
-	if op := s.proposed[e.Serial]; op != nil {
-		mutations, inline = op.outcome.Mutations, op.outcome.Inline
-	} else {
-		var err error
-		if mutations, inline, err = tree.DecodeData(e.Data); err != nil {
-			return fault.Wrap(fault.Corrupt, "operate.apply", fmt.Sprintf("slices/%d", s.id), err)
+// applyFirst commits what a batch has, with these entries of a slice the last in it, and
+// returns an empty one: the entry behind them looks at what the metadata has.
+func applyFirst(l *Loop, b *meta.Batch, entries []*replica.Entry) (*meta.Batch, error) {
+	if len(entries) > 0 {
+		last := entries[len(entries)-1]
+		if err := b.SetApplied(last.Slice, last.Serial); err != nil {
+			return b, err
 		}
+	}
+	if b.Empty() {
+		return b, nil
+	}
+	if err := b.Commit(); err != nil {
+		return b, err
+	}
+	return l.o.Meta.NewBatch(), nil
+}
+
+// contentOf returns what an entry changes, and the chunks that it carries.
+func contentOf(s *slice, e *replica.Entry) ([]tree.Mutation, []tree.Chunk, error) {
+	if len(e.Data) == 0 || plant.On(plant.LoopSkipsApply) && s.proposed[e.Serial] == nil && e.Serial%41 == 0 {
+		return nil, nil, nil
+	}
+	if op := s.proposed[e.Serial]; op != nil {
+		return op.outcome.Mutations, op.outcome.Inline, nil
+	}
+	mutations, inline, err := tree.DecodeData(e.Data)
+	return mutations, inline, fault.Wrap(fault.Corrupt, "operate.apply", fmt.Sprintf("slices/%d", s.id), err)
+}
+
+func (l *Loop) applyEntry(b *meta.Batch, s *slice, e *replica.Entry, mutations []tree.Mutation, inline []tree.Chunk) error {
+	if len(mutations) == 0 && len(inline) == 0 {
+		return nil
 	}
 	if s.incoming != nil {
 		mutations = s.incoming.missing(mutations, e.Serial)
@@ -189,6 +220,13 @@ func (l *Loop) applyEntry(b *meta.Batch, s *slice, e *replica.Entry) error {
 		return err
 	}
 	l.holds.applied(s.id, mutations)
+	if l.o.Dropped != nil {
+		for i := range mutations {
+			if a, ok := tree.DroppedRef(&mutations[i]); ok {
+				l.o.Dropped(a)
+			}
+		}
+	}
 	if err := l.o.HLC.Observe(e.Time); err != nil && !s.ahead {
 		s.ahead = true // once for each slice
 		l.o.Logger.Warn("the times of a slice are ahead of this node's clock", logattr.Slice(s.id), logattr.Err(err))
@@ -197,7 +235,7 @@ func (l *Loop) applyEntry(b *meta.Batch, s *slice, e *replica.Entry) error {
 }
 
 // ApplyEntry brings one committed entry into a batch and its chunks to the
-// packs. A start that replays the journal does the same.
+// packs. For an entry that forgets versions the batch must be empty.
 func ApplyEntry(b *meta.Batch, chunks Chunks, e *replica.Entry, mutations []tree.Mutation, inline []tree.Chunk) error {
 	if len(inline) > 0 {
 		if err := chunks.PutInline(inline); err != nil {
@@ -206,6 +244,16 @@ func ApplyEntry(b *meta.Batch, chunks Chunks, e *replica.Entry, mutations []tree
 	}
 	for i := range mutations {
 		m := &mutations[i]
+		if tree.IsForgetting(m) {
+			f, err := tree.ForgottenOf(m)
+			if err == nil {
+				err = b.Forget(e.Slice, f.From, f.To, uint64(f.Horizon))
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		at := uint64(m.Time)
 		if at == 0 {
 			at = uint64(e.Time)
@@ -251,8 +299,10 @@ func (l *Loop) afterApply(a *replica.Apply) {
 			s.over.applied(op.outcome.Mutations[i].Key, e.Serial)
 		}
 	}
-	s.applied = a.Entries[len(a.Entries)-1].Serial
+	last := a.Entries[len(a.Entries)-1]
+	s.applied = last.Serial
 	s.pub.Applied.Store(uint64(s.applied))
+	s.pub.AppliedTime.Store(uint64(last.Time))
 	if !s.ready {
 		serve(l, s)
 	}

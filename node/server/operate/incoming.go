@@ -48,10 +48,12 @@ func (in *incoming) lacks(m *tree.Mutation, serial ids.Serial) bool {
 	return plant.On(plant.TransferAppliesAhead)
 }
 
-// missing returns those of an entry's mutations that rows here do not show.
+// missing returns those of an entry's mutations that rows here do not show. Versions that
+// go do so always: rows that are yet to come were read behind that, and where they are
+// here already nothing more goes.
 func (in *incoming) missing(mutations []tree.Mutation, serial ids.Serial) (out []tree.Mutation) {
 	for i := range mutations {
-		if in.lacks(&mutations[i], serial) {
+		if tree.IsForgetting(&mutations[i]) || in.lacks(&mutations[i], serial) {
 			out = append(out, mutations[i])
 		}
 	}

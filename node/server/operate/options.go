@@ -100,6 +100,9 @@ type Options struct {
 	// Committed hears of the chunks, addresses end to end, that an operation
 	// named which is applied now. It must not block. Nil: nobody does.
 	Committed func(addresses []byte)
+	// Dropped hears of chunks that a slice needs no more. It must not block. Nil: nobody
+	// does.
+	Dropped func(chunk.Address)
 	// Full reports whether a slice takes no more content.
 	Full func(ids.Slice) bool
 	// Fatal ends the node: what it promised it can no longer keep.

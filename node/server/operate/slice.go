@@ -65,6 +65,8 @@ type Published struct {
 	Since uint64
 	// Applied is the serial of the last entry in the metadata.
 	Applied atomic.Uint64
+	// AppliedTime is at most the hybrid time of that entry; 0: it is not known.
+	AppliedTime atomic.Uint64
 }
 
 // NewPublished makes what others see of a slice in which the node has a role, and

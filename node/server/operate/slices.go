@@ -64,6 +64,7 @@ func (l *Loop) publish(s *slice) {
 	p := NewPublished(s.id, s.role, s.row, until)
 	p.Since = s.since
 	p.Applied.Store(uint64(s.applied))
+	p.AppliedTime.Store(s.pub.AppliedTime.Load())
 	old := s.pub
 	s.pub = p
 	l.published.Store(s.id, p)

@@ -18,15 +18,22 @@ type Stamps struct {
 	Clock  func() time.Duration
 	Logger *slog.Logger
 
+	vouched atomic.Uint64 // the latest stamp that was not ahead
 	ahead   atomic.Int64  // by Clock: when the last complaint was; 0: never
 	skipped atomic.Uint64 // complaints since then
 }
+
+// Vouched returns the latest time that another clock than this node's has reached, 0 if
+// none is known.
+func (s *Stamps) Vouched() hlc.Time { return hlc.Time(s.vouched.Load()) }
 
 // Observe takes the stamp of a peer's frame in. Any client may send one that is
 // too far ahead with each frame, so the log has one line a minute.
 func (s *Stamps) Observe(peer string, stamp uint64) {
 	err := s.HLC.Observe(hlc.Time(stamp))
 	if err == nil {
+		for last := s.vouched.Load(); stamp > last && !s.vouched.CompareAndSwap(last, stamp); last = s.vouched.Load() {
+		}
 		return
 	}
 	now, last := int64(s.Clock()), s.ahead.Load()

@@ -5,7 +5,6 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
@@ -16,15 +15,12 @@ import (
 // state that the slice had, all of it, and nothing that was never committed. It
 // comes with no lease, waits for nobody, and says how old it may be.
 
-// isCopy reports whether the caller is answered from what this node has, without
-// acting for the slice.
-func (s *Server) isCopy(who *Asker, p *operate.Published) bool {
-	return who.Eventual && p.IsCopy(s.Clock())
-}
-
 // seen is what a caller reads a slice from: of a copy, with what clients wrote at this
-// side of a cut.
+// side of a cut, and for one that asks for an earlier time as of that.
 func (s *Server) seen(who *Asker, p *operate.Published, slice ids.Slice) tree.View {
+	if who.AsOf != 0 {
+		return tree.AsOf(s.Committed(slice), s.Past.View(slice, who.AsOf), who.AsOf)
+	}
 	if s.isCopy(who, p) {
 		if v := s.Side(slice); v != nil {
 			return v
@@ -56,28 +52,4 @@ func (s *Server) ofCopy(p *operate.Published, err error) error {
 		return fault.E(fault.Again, "reading.ofCopy", "", "an operation that is in the way has not ended in this copy")
 	}
 	return err
-}
-
-// getCopy is GetAttr from a copy.
-func (s *Server) getCopy(ctx context.Context, who *Asker, p *operate.Published, req *pb.GetAttrRequest, could chunk.Address) (*pb.GetAttrResponse, error) {
-	attr, err := tree.GetAttr(s.seen(who, p, p.Slice), ids.Object(req.Object), req.Content, req.Xattrs)
-	if err != nil {
-		return nil, s.ofCopy(p, err)
-	}
-	s.Stamp(who, attr, could)
-	withhold(who, attr)
-	out := &pb.GetAttrResponse{Attr: attr}
-	out.Copy, err = s.copied(ctx, who, p)
-	return out, err
-}
-
-// listCopy is List from a copy.
-func (s *Server) listCopy(ctx context.Context, who *Asker, p *operate.Published, req *pb.ListRequest, limit int) (*pb.ListResponse, error) {
-	out := &pb.ListResponse{}
-	err := s.page(out, *who, ids.Object(req.Dir), req.After, limit, func(ids.Object) {})
-	if err != nil {
-		return nil, s.ofCopy(p, err)
-	}
-	out.Copy, err = s.copied(ctx, who, p)
-	return out, err
 }

@@ -71,6 +71,38 @@ func TestCopies_AreNoneWhereTheNodeActs(t *testing.T) {
 	}
 }
 
+// TestCopies_TellOfObjectsThatAreNotMerged asks for an object of which a side log has
+// something, for one of which it has nothing, and for one that is gone.
+func TestCopies_TellOfObjectsThatAreNotMerged(t *testing.T) {
+	b := newBench(t)
+	f := b.file(ids.RootObject, "f", 0o644, root, "hello")
+	g := b.file(ids.RootObject, "g", 0o644, root, "hello")
+	gone := ids.NewObject(rootSlice, 1<<30)
+	b.Unmerged = func(o ids.Object, names [][]byte) bool {
+		return o == f || o == gone || o == ids.RootObject && len(names) == 1 && string(names[0]) == "f"
+	}
+	b.become(rootSlice, replica.RoleStandby)
+	who := eventual(b.within(node()))
+	for o, want := range map[ids.Object]bool{f: true, g: false, gone: true} {
+		out, err := b.GetAttr(t.Context(), who, &pb.GetAttrRequest{Object: uint64(o), GoneToo: true})
+		if err != nil || out.Copy.GetObjectUnmerged() != want || (out.Attr == nil) != (o == gone) {
+			t.Errorf("object %v: got %v, %v, want it unmerged: %v", o, out, err, want)
+		}
+	}
+	for name, want := range map[string]bool{"f": true, "g": false} {
+		out, err := b.GetAttr(t.Context(), who, &pb.GetAttrRequest{Object: uint64(ids.RootObject), Names: [][]byte{[]byte(name)}})
+		if err != nil || out.Copy.GetObjectUnmerged() != want {
+			t.Errorf("the name %s: got %v, %v, want it unmerged: %v", name, out, err, want)
+		}
+	}
+	if _, err := b.GetAttr(t.Context(), who, &pb.GetAttrRequest{Object: uint64(ids.RootObject), Names: make([][]byte, maxNames+1)}); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("too many names: got %v", err)
+	}
+	if out, err := b.GetAttr(t.Context(), who, &pb.GetAttrRequest{Object: uint64(gone)}); err == nil && out.Refusal == nil {
+		t.Errorf("who does not ask for what is gone got %v", out)
+	}
+}
+
 // TestCopies_ComeFromNormalMembersOnly asks nodes of every role.
 func TestCopies_ComeFromNormalMembersOnly(t *testing.T) {
 	b := newBench(t)

@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 )
 
@@ -32,6 +33,10 @@ func (s *Server) List(ctx context.Context, who Asker, req *pb.ListRequest) (*pb.
 			var err error
 			out, err = s.listCopy(ctx, &who, p, req, limit)
 			return err
+		}
+		if who.AsOf != 0 {
+			out = &pb.ListResponse{AsOf: uint64(who.AsOf)}
+			return s.asOf(ctx, &who, p.Slice, func() error { return s.page(out, who, o, req.After, limit, func(ids.Object) {}) })
 		}
 		end, err := s.Leases.Shared(ctx, who.Session, o)
 		if err != nil {
@@ -157,4 +162,15 @@ func entry(v tree.View, dir ids.Object, n *tree.NamedEntry) (*pb.Entry, error) {
 	var err error
 	e.Attr, err = tree.GetAttr(v, n.Object, false, false)
 	return e, err
+}
+
+// listCopy is List from a copy.
+func (s *Server) listCopy(ctx context.Context, who *Asker, p *operate.Published, req *pb.ListRequest, limit int) (*pb.ListResponse, error) {
+	out := &pb.ListResponse{}
+	err := s.page(out, *who, ids.Object(req.Dir), req.After, limit, func(ids.Object) {})
+	if err != nil {
+		return nil, s.ofCopy(p, err)
+	}
+	out.Copy, err = s.copied(ctx, who, p)
+	return out, err
 }

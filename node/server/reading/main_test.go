@@ -84,9 +84,9 @@ func newBench(t *testing.T) *bench {
 	secret := ticket.NewSecret([32]byte{1})
 	b.Server = &Server{
 		Published: b.part, Row: b.row, Clock: clock, HLC: hlc.New(time.Now), Leases: b.sessions,
-		Committed: func(id ids.Slice) tree.View { return operate.Committed(db, id) }, Side: func(ids.Slice) tree.View { return nil },
+		Committed: func(id ids.Slice) tree.View { return operate.Committed(db, id) }, Side: func(ids.Slice) tree.View { return nil }, Unmerged: func(ids.Object, [][]byte) bool { return false },
 		Tickets: &ticket.Sealer{Secret: func() string { return secret }, Wall: func() time.Time { return time.Unix(0, b.wall.Load()) }},
-		Elsewhere: func(_ context.Context, o ids.Object) (*pb.Attr, error) {
+		Elsewhere: func(_ context.Context, o ids.Object, _ hlc.Time) (*pb.Attr, error) {
 			if o.Slice() != otherSlice {
 				return nil, fault.E(fault.Unreachable, "test.Elsewhere", o.String(), "no node acts for it")
 			}

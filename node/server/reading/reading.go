@@ -14,7 +14,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
-	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/operate"
@@ -41,17 +40,34 @@ type Server struct {
 	Published func(ids.Slice) *operate.Published
 	Committed func(ids.Slice) tree.View
 	// Side is a slice's copy with what its side log has; nil where there is none.
-	Side    func(ids.Slice) tree.View
-	Row     func(ids.Slice) (geoconfig.SliceRow, bool)
-	Clock   boottime.Func
-	HLC     *hlc.Clock
-	Leases  Leases
-	Tickets *ticket.Sealer
+	Side func(ids.Slice) tree.View
+	// Unmerged reports whether a side log has something of an object, or of one of these
+	// names in it, that is not merged.
+	Unmerged func(o ids.Object, names [][]byte) bool
+	Row      func(ids.Slice) (geoconfig.SliceRow, bool)
+	Clock    boottime.Func
+	HLC      *hlc.Clock
+	Leases   Leases
+	Tickets  *ticket.Sealer
 	// Elsewhere reads the attributes of an object for whose slice another node
-	// acts.
-	Elsewhere func(context.Context, ids.Object) (*pb.Attr, error)
+	// acts, as of a time where that is not 0.
+	Elsewhere func(context.Context, ids.Object, hlc.Time) (*pb.Attr, error)
+	Past      Past
 	// Heard is how long ago this node heard the active of a slice.
 	Heard func(context.Context, ids.Slice) (time.Duration, error)
+}
+
+// Past is what a Server needs to read slices as of earlier times. All of it must be set.
+type Past struct {
+	// View is a slice's versioned keys as of a time.
+	View func(ids.Slice, hlc.Time) tree.View
+	// Versions gives a key's versions.
+	Versions func(ids.Slice) tree.Versions
+	// Close returns once no later commit has a time at or before that one.
+	Close func(context.Context, ids.Slice, hlc.Time) error
+	// Retention is for how long versions are kept in a slice that does not say since
+	// when it has them all.
+	Retention time.Duration
 }
 
 // Asker is who asks, as the connection proves it.
@@ -63,6 +79,7 @@ type Asker struct {
 	Named     bool           // a trusted host says itself that it asks for somebody who is not root
 	Holder    *ticket.Holder // for whom tickets are sealed; nil: nodes and trusted hosts, which need none
 	Eventual  bool           // it takes what a normal member has, where that does not act for the slice
+	AsOf      hlc.Time       // it reads the tree as of this time; 0: the present one
 }
 
 // maxNames bounds one walk.
@@ -84,6 +101,12 @@ func (s *Server) admit(slice ids.Slice, who *Asker, epoch uint64) (*operate.Publ
 		return nil, s.refusal(slice, p, fault.WrongEpoch, "the slice has another epoch")
 	}
 	return p, nil
+}
+
+// isCopy reports whether the caller is answered from what this node has, without
+// acting for the slice.
+func (s *Server) isCopy(who *Asker, p *operate.Published) bool {
+	return who.Eventual && p.IsCopy(s.Clock())
 }
 
 // still reports whether what was read under an admission counts.
@@ -161,47 +184,6 @@ func pause(ctx, limit context.Context, wait time.Duration) error {
 	}
 }
 
-// Resolve walks names from a directory, as far as this node acts for the
-// slices met.
-func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest) (*pb.ResolveResponse, error) {
-	const op fault.Op = "reading.Resolve"
-	h := header(req.Header)
-	if len(req.Names) > maxNames {
-		return nil, fault.Errorf(fault.TooLarge, op, "", "%d names in one request", len(req.Names))
-	}
-	if err := s.Reached(ctx, &who, ids.Object(req.Dir), h.Ticket); err != nil {
-		return nil, err
-	}
-	var out *pb.ResolveResponse
-	for range 3 { // the role may change meanwhile; twice is rare
-		admitted, refused := s.admit(ids.Object(req.Dir).Slice(), &who, h.Epoch)
-		if refused != nil {
-			return &pb.ResolveResponse{Refusal: refused}, nil
-		}
-		w := walk{s: s, who: who, content: req.Content, below: int(req.BelowBytes), out: &pb.ResolveResponse{}}
-		err := again(ctx, func() error {
-			w.reset()
-			defer w.release()
-			return s.ofCopy(admitted, w.run(ctx, ids.Object(req.Dir), req.Names, admitted))
-		})
-		if err != nil {
-			return nil, err
-		}
-		if w.stands() {
-			if w.out.Copy, err = s.copied(ctx, &who, admitted); err != nil {
-				return nil, err
-			}
-			out = w.out
-			break
-		}
-	}
-	if out == nil {
-		return &pb.ResolveResponse{Refusal: s.refusal(ids.Object(req.Dir).Slice(), nil, fault.NotActive, "the slice changes hands")}, nil
-	}
-	out.Hlc = uint64(s.HLC.Last())
-	return out, nil
-}
-
 // header is a request's header, with nothing in it where it has none.
 func header(h *pb.ReadHeader) *pb.ReadHeader {
 	if h == nil {
@@ -210,73 +192,9 @@ func header(h *pb.ReadHeader) *pb.ReadHeader {
 	return h
 }
 
-// GetAttr reads one object's attributes.
-func (s *Server) GetAttr(ctx context.Context, who Asker, req *pb.GetAttrRequest) (*pb.GetAttrResponse, error) {
-	h, o := header(req.Header), ids.Object(req.Object)
-	out := &pb.GetAttrResponse{}
-	could, err := s.couldRead(ctx, &who, req)
-	if err != nil {
-		return nil, err
-	}
-	err = again(ctx, func() error {
-		p, refused := s.admit(o.Slice(), &who, h.Epoch)
-		if refused != nil {
-			out = &pb.GetAttrResponse{Refusal: refused}
-			return nil
-		}
-		if s.isCopy(&who, p) {
-			out, err = s.getCopy(ctx, &who, p, req, could)
-			return err
-		}
-		if req.Opening && !s.Leases.Opened(who.Session, o) {
-			return fault.E(fault.Busy, "reading.GetAttr", o.String(), "it is about to lose its last name")
-		}
-		out.Grants = s.grant(nil, who, p, o, pb.Grant_FILE)
-		attr, err := tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs)
-		if err == nil && attr.Mode&tree.TypeMask == tree.TypeDir {
-			end, err := s.Leases.Shared(ctx, who.Session, o)
-			if err != nil {
-				return err
-			}
-			defer end()
-			out.Grants = s.grant(nil, who, p, o, pb.Grant_NAMES)
-			if attr, err = tree.GetAttr(s.Committed(o.Slice()), o, req.Content, req.Xattrs); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return err
-		}
-		s.Stamp(&who, attr, could)
-		withhold(&who, attr)
-		out.Attr = attr
-		if !s.still(o.Slice()) {
-			out = &pb.GetAttrResponse{Refusal: s.refusal(o.Slice(), p, fault.NotActive, "the lease has lapsed")}
-			return nil
-		}
-		out.Copy, err = s.copied(ctx, &who, p)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	out.Hlc = uint64(s.HLC.Last())
-	return out, nil
-}
-
-// couldRead checks that a user reached what it asks for, and returns the root of
-// the version that it shows it could read.
-func (s *Server) couldRead(ctx context.Context, who *Asker, req *pb.GetAttrRequest) (could chunk.Address, err error) {
-	o := ids.Object(req.Object)
-	if who.Holder != nil && len(req.Root) == chunk.AddressSize && s.Tickets.OpenReadable(req.Readable, *who.Holder, o, chunk.Address(req.Root)) {
-		return chunk.Address(req.Root), nil
-	}
-	return could, s.Reached(ctx, who, o, req.Header.GetTicket())
-}
-
 // grant adds a lease for the caller's session to grants, where it gets one.
 func (s *Server) grant(grants []*pb.Grant, who Asker, p *operate.Published, o ids.Object, what pb.Grant_What) []*pb.Grant {
-	if who.Session == 0 {
+	if who.Session == 0 || who.AsOf != 0 {
 		return grants
 	}
 	if g := s.Leases.Grant(who.Session, o.Slice(), p.Row.Epoch, o, what); g != nil {

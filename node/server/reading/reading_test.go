@@ -132,15 +132,15 @@ func TestRemote_AsksTheActive(t *testing.T) {
 	active := ids.Node("b")
 	r := &Remote{Self: "a", Caller: n, Row: func(id ids.Slice) (geoconfig.SliceRow, bool) { return geoconfig.SliceRow{ID: id, Active: active}, true }}
 	o := ids.NewObject(2, 7)
-	if a, err := r.Attr(t.Context(), o); err != nil || a.Object != 7 || n.asked != "b" {
+	if a, err := r.Attr(t.Context(), o, 0); err != nil || a.Object != 7 || n.asked != "b" {
 		t.Errorf("got %v, %v of %q, want the active's answer", a, err, n.asked)
 	}
 	n.answer = &pb.GetAttrResponse{Refusal: &pb.Refusal{}}
-	if _, err := r.Attr(t.Context(), o); !fault.Is(err, fault.Again) {
+	if _, err := r.Attr(t.Context(), o, 0); !fault.Is(err, fault.Again) {
 		t.Errorf("a refusal: got %v, want again", err)
 	}
 	active, n.asked = "a", ""
-	if _, err := r.Attr(t.Context(), o); !fault.Is(err, fault.Again) || n.asked != "" {
+	if _, err := r.Attr(t.Context(), o, 0); !fault.Is(err, fault.Again) || n.asked != "" {
 		t.Errorf("where the row names this node: got %v, asked %q, want again", err, n.asked)
 	}
 }

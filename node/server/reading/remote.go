@@ -8,6 +8,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/wire"
@@ -25,9 +26,9 @@ type Remote struct {
 	Caller Caller
 }
 
-// Attr reads the attributes of an object at the node that acts for its slice. It
-// gives its worker back while it waits.
-func (r *Remote) Attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
+// Attr reads the attributes of an object at the node that acts for its slice, as of a
+// time where that is not 0. It gives its worker back while it waits.
+func (r *Remote) Attr(ctx context.Context, o ids.Object, asOf hlc.Time) (*pb.Attr, error) {
 	const op fault.Op = "reading.Attr"
 	row, ok := r.Row(o.Slice())
 	if !ok || row.Active == r.Self {
@@ -40,7 +41,7 @@ func (r *Remote) Attr(ctx context.Context, o ids.Object) (*pb.Attr, error) {
 	defer resume()
 	var answer pb.GetAttrResponse
 	b, err := r.Caller.Call(ctx, string(row.Active), wire.Operation, method.GetAttr,
-		&pb.GetAttrRequest{Header: &pb.ReadHeader{Slice: uint32(row.ID)}, Object: uint64(o)}, nil, &answer)
+		&pb.GetAttrRequest{Header: &pb.ReadHeader{Slice: uint32(row.ID), AsOf: uint64(asOf)}, Object: uint64(o)}, nil, &answer)
 	b.Release()
 	switch {
 	case err != nil:

@@ -36,8 +36,8 @@ func (s *Server) HasReached(who *Asker, o ids.Object, t []byte) bool {
 	if who.Holder == nil || o == ids.RootObject {
 		return true
 	}
-	_, _, ok := s.Tickets.OpenReached(t, *who.Holder, o)
-	return ok
+	rights, _, ok := s.Tickets.OpenReached(t, *who.Holder, o)
+	return ok && (rights&ticket.Past == 0 || who.AsOf != 0)
 }
 
 // searchAbove walks up from an object and wants each directory searchable.
@@ -89,11 +89,15 @@ func (s *Server) MayMake(ctx context.Context, who *Asker, apart *pb.MakeObject) 
 
 // attr reads an object's attributes here or, where another node acts for its
 // slice, there.
-func (s *Server) attr(ctx context.Context, who *Asker, o ids.Object) (*pb.Attr, error) {
+func (s *Server) attr(ctx context.Context, who *Asker, o ids.Object) (a *pb.Attr, err error) {
 	if p := s.Published(o.Slice()); p.Serves(s.Clock()) || s.isCopy(who, p) {
-		return tree.GetAttr(s.seen(who, p, o.Slice()), o, false, false)
+		err = s.asOf(ctx, who, o.Slice(), func() (err error) {
+			a, err = tree.GetAttr(s.seen(who, p, o.Slice()), o, false, false)
+			return err
+		})
+		return a, err
 	}
-	return s.Elsewhere(ctx, o)
+	return s.Elsewhere(ctx, o, who.AsOf)
 }
 
 // Stamp gives a user the tickets of an object whose attributes it is about to
@@ -129,6 +133,9 @@ func withhold(who *Asker, a *pb.Attr) {
 }
 
 func (s *Server) reachedTicket(who *Asker, a *pb.Attr) []byte {
+	if who.AsOf != 0 {
+		return s.Name(who, ids.Object(a.Object))
+	}
 	var rights ticket.Rights
 	var gid uint32
 	if a.Mode&tree.TypeMask == tree.TypeDir {
@@ -147,7 +154,11 @@ func (s *Server) Name(who *Asker, o ids.Object) []byte {
 	if who.Holder == nil || o == 0 {
 		return nil
 	}
-	return s.Tickets.Reached(*who.Holder, o, 0, 0)
+	var rights ticket.Rights
+	if who.AsOf != 0 {
+		rights = ticket.Past
+	}
+	return s.Tickets.Reached(*who.Holder, o, rights, 0)
 }
 
 // mayRead reports whether a user may have a file's bytes. An owner may, who

@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/ticket"
 	"cartwheel.dev/node/tree"
@@ -72,7 +73,7 @@ func TestReached_EndsInALoopOfDirectories(t *testing.T) {
 		"a directory in none":           {1: dir(1, 0)},
 	} {
 		asked := 0
-		b.Elsewhere = func(_ context.Context, o ids.Object) (*pb.Attr, error) {
+		b.Elsewhere = func(_ context.Context, o ids.Object, _ hlc.Time) (*pb.Attr, error) {
 			if asked++; asked > 2*maxDepth {
 				return nil, fault.E(fault.Loop, "test.Elsewhere", o.String(), "the walk does not end")
 			}

@@ -11,6 +11,49 @@ import (
 	"cartwheel.dev/node/tree"
 )
 
+// Resolve walks names from a directory, as far as this node acts for the
+// slices met.
+func (s *Server) Resolve(ctx context.Context, who Asker, req *pb.ResolveRequest) (*pb.ResolveResponse, error) {
+	const op fault.Op = "reading.Resolve"
+	h := header(req.Header)
+	if len(req.Names) > maxNames {
+		return nil, fault.Errorf(fault.TooLarge, op, "", "%d names in one request", len(req.Names))
+	}
+	if err := s.Reached(ctx, &who, ids.Object(req.Dir), h.Ticket); err != nil {
+		return nil, err
+	}
+	var out *pb.ResolveResponse
+	for range 3 { // the role may change meanwhile; twice is rare
+		admitted, refused := s.admit(ids.Object(req.Dir).Slice(), &who, h.Epoch)
+		if refused != nil {
+			return &pb.ResolveResponse{Refusal: refused}, nil
+		}
+		w := walk{s: s, who: who, content: req.Content, below: int(req.BelowBytes), out: &pb.ResolveResponse{}}
+		err := again(ctx, func() error {
+			w.reset()
+			defer w.release()
+			return s.asOf(ctx, &who, admitted.Slice, func() error {
+				return s.ofCopy(admitted, w.run(ctx, ids.Object(req.Dir), req.Names, admitted))
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		if w.stands() {
+			if w.out.Copy, err = s.copied(ctx, &who, admitted); err != nil {
+				return nil, err
+			}
+			out = w.out
+			break
+		}
+	}
+	if out == nil {
+		return &pb.ResolveResponse{Refusal: s.refusal(ids.Object(req.Dir).Slice(), nil, fault.NotActive, "the slice changes hands")}, nil
+	}
+	out.Hlc = uint64(s.HLC.Last())
+	return out, nil
+}
+
 // walk is one Resolve.
 type walk struct {
 	s       *Server
@@ -23,14 +66,14 @@ type walk struct {
 }
 
 func (w *walk) reset() {
-	w.out = &pb.ResolveResponse{}
+	w.out = &pb.ResolveResponse{AsOf: uint64(w.who.AsOf)}
 	w.met = w.met[:0]
 }
 
 // names takes the lease on a directory's names once nobody else is alone in it,
 // and reports whether it got one.
 func (w *walk) names(ctx context.Context, p *operate.Published, dir ids.Object) (leased bool, err error) {
-	if w.s.isCopy(&w.who, p) {
+	if w.who.AsOf != 0 || w.s.isCopy(&w.who, p) {
 		return false, nil
 	}
 	end, err := w.s.Leases.Shared(ctx, w.who.Session, dir)
@@ -87,7 +130,9 @@ func (w *walk) run(ctx context.Context, dir ids.Object, names [][]byte, p *opera
 		step := &pb.ResolveResponse_Step{Object: uint64(e.Object), TypeMode: e.Type}
 		w.out.Steps = append(w.out.Steps, step)
 		if e.Object.Slice() != dir.Slice() {
-			if p = w.s.Published(e.Object.Slice()); !p.Serves(w.s.Clock()) && !w.s.isCopy(&w.who, p) {
+			// Of each slice the time that is read must be closed: a walk through the past
+			// ends where its slice does.
+			if p = w.s.Published(e.Object.Slice()); w.who.AsOf != 0 || !p.Serves(w.s.Clock()) && !w.s.isCopy(&w.who, p) {
 				step.Ticket = w.s.Name(&w.who, e.Object)
 				return nil // only its ID is known here
 			}

@@ -80,6 +80,9 @@ const (
 	MayAdd Rights = 1 << 0
 	// Inherits: what is made in the directory gets its group.
 	Inherits Rights = 1 << 1
+	// Past: the object was reached in the tree of an earlier time. That opens it in
+	// such trees alone: the directories above it may be closed by now.
+	Past Rights = 1 << 2
 )
 
 // Sealer seals and opens tickets with the cluster's secret.

@@ -40,6 +40,7 @@ func (k *Keeper) refill(ctx context.Context) {
 			}
 			continue
 		}
+		change.From = row.Epoch // measuring takes time, and the row may change meanwhile
 		k.o.Loop.Do(func(core *replica.Node, now replica.Time) {
 			if kind := core.Reconfigure(now, row.ID, change); kind != fault.None && kind != fault.Again {
 				k.o.Logger.Debug("a slice could not be changed now", logattr.Slice(row.ID), slog.String("why", kind.String()))

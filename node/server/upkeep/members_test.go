@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/placement"
 )
 
@@ -105,6 +106,64 @@ func TestWanted_ReplacesAMemberThatFailedForTooLong(t *testing.T) {
 	row.Policy.Level = 3
 	if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
 		t.Errorf("got %+v for a slice that lacks a member, want c added", change)
+	}
+}
+
+// atOnce runs each call on a replica core at once, in the calling goroutine.
+type atOnce struct {
+	Loop
+	core *replica.Node
+	now  replica.Time
+}
+
+func (l *atOnce) Do(fn func(*replica.Node, replica.Time)) bool { fn(l.core, l.now); return true }
+
+// settle has the disk catch up, and returns the swaps that the core asked for.
+func (l *atOnce) settle() (swaps []replica.Swap) {
+	for range 20 {
+		l.now += 50 * time.Millisecond
+		l.core.Tick(l.now)
+		out := l.core.Flush(l.now)
+		if n := len(out.Records); n > 0 {
+			l.core.Persisted(l.now, out.Records[n-1].Position)
+		}
+		swaps = append(swaps, out.Swaps...)
+	}
+	return swaps
+}
+
+type made struct{ Slices }
+
+func (made) Candidates() []placement.Candidate {
+	return []placement.Candidate{{Node: "a"}, {Node: "b"}, {Node: "c"}}
+}
+
+// TestRefill_ChangesOnlyTheRowThatItLookedAt has upkeep choose a member for a slice
+// with one too few. In one of two runs another node joins while distances are
+// measured, and upkeep must not add its own choice.
+func TestRefill_ChangesOnlyTheRowThatItLookedAt(t *testing.T) {
+	for _, changes := range []bool{false, true} {
+		l := &atOnce{core: replica.New(replica.Config{Self: "a", Incarnation: 1, Boot: 1, Start: time.Hour}), now: time.Hour}
+		row := geoconfig.SliceRow{ID: ids.RootSlice, Epoch: 1, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2},
+			Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal, Incarnation: 1}}}
+		l.core.Learn(l.now, &row)
+		l.settle()
+		k := New(Options{Self: "a", Loop: l, Roster: nodes{}, Slices: made{}, Logger: slog.New(slog.DiscardHandler),
+			Leading: func() []geoconfig.SliceRow { return []geoconfig.SliceRow{row.Clone()} },
+			Clock:   func() time.Duration { return 0 }, Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false },
+			Measure: func(context.Context, ids.Node, []ids.Node) map[ids.Node]time.Duration {
+				if changes {
+					next := row.Clone()
+					next.Epoch, next.Members = 2, append(next.Members, geoconfig.Member{Node: "c", State: geoconfig.Migrating, Incarnation: 4})
+					l.core.Learn(l.now, &next)
+					l.settle()
+				}
+				return nil
+			}})
+		k.refill(t.Context())
+		if swaps := l.settle(); (len(swaps) == 0) != changes {
+			t.Errorf("the row changed meanwhile: %v; got the swaps %+v", changes, swaps)
+		}
 	}
 }
 
