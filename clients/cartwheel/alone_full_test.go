@@ -68,6 +68,7 @@ func (d *fullDisk) set(full bool) {
 // has everything as the file system in memory does. In the end both mounts show the
 // same, whatever was refused.
 func TestAlone_AFullDiskIsTold(t *testing.T) {
+	t.Parallel()
 	d := startFullDisk(t)
 	on, other := opened(t, d.c, cartwheel.Options{Site: "a"}), clientOf(t, d.c, "a")
 	t.Cleanup(func() {

@@ -21,6 +21,7 @@ import (
 // the mount's lease has run out, and has the mount get another lease before the
 // attributes come. The kernel may not keep the name under that one.
 func TestLookup_NameIsCachedUnderItsOwnLease(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	other, cl := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "h", "other", 0)

@@ -148,6 +148,7 @@ func (l *lagged) isStale(name string) {
 // alone. It is read all the same, also when a member restarted; without the hindrance
 // all have it.
 func TestCoherence_OthersFollow(t *testing.T) {
+	t.Parallel()
 	l := newLagged(t, servertest.Options{})
 	put(t, l.maker, l.made, "free", content(2), 0)
 	l.awaitLacking("all have what is not hidden", 0)
@@ -171,6 +172,7 @@ func TestCoherence_OthersFollow(t *testing.T) {
 // lack content. Those files answer ESTALE, and all else goes on. When it returns, they
 // can be read.
 func TestCoherence_WhatTheActiveTookAlongIsStale(t *testing.T) {
+	t.Parallel()
 	l := newLagged(t, servertest.Options{})
 	l.hide()
 	for _, name := range []string{"late", "written", "removed"} {
@@ -205,6 +207,7 @@ func TestCoherence_WhatTheActiveTookAlongIsStale(t *testing.T) {
 
 // TestCoherence_WhatOthersHaveStays has the active go away behind the lag.
 func TestCoherence_WhatOthersHaveStays(t *testing.T) {
+	t.Parallel()
 	l := newLagged(t, servertest.Options{})
 	put(t, l.maker, l.made, "free", content(7), 0)
 	l.awaitLacking("all have it", 0)
@@ -233,6 +236,7 @@ func (h *heard) has(what string) bool {
 // TestCoherence_ALossIsSaid has the active never return. Another node takes its place
 // with a copy that lacks the same content, and the log says what was lost.
 func TestCoherence_ALossIsSaid(t *testing.T) {
+	t.Parallel()
 	var log heard
 	l := newLagged(t, servertest.Options{
 		Sites: []string{"a", "b", "c", "d"}, Configure: func(_ int, c *server.Config) { c.FailedAfter, c.MissedBytes = 2*time.Second, 4096 },

@@ -36,6 +36,7 @@ func actsForRoot(t *testing.T, c *servertest.Cluster, n *servertest.Node, try fu
 // TestNodes_MountFindsOneThatJoinedLater hands the root over to a node that was
 // not there when the mount began.
 func TestNodes_MountFindsOneThatJoinedLater(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: 20 * time.Second})
 	put(t, cl, mount.Root, "before", "x", 0)

@@ -16,6 +16,7 @@ import (
 // node can be reached. The caller is interrupted, and need not wait until the
 // bytes are given up.
 func TestDropCaches_EndsOnASignal(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: time.Minute})
 	e := put(t, cl, mount.Root, "f", "content", 0)

@@ -347,6 +347,7 @@ func TestExclusive_DeadClientHoldsUpNoOthers(t *testing.T) {
 // TestExclusive_TakeoverLearnsOfNewFiles kills the active while files are open
 // that were not published to it. Its successor learns of them.
 func TestExclusive_TakeoverLearnsOfNewFiles(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: quick})
 	active := c.Active(ids.RootSlice)
 	cl, other := clientOf(t, c, ""), clientOf(t, c, "")
@@ -400,6 +401,7 @@ func TestExclusive_PublishesNewFilesByItself(t *testing.T) {
 // TestExclusive_LostAnswerMakesNothingTwice loses answers of operations that
 // publish new files.
 func TestExclusive_LostAnswerMakesNothingTwice(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	d := ownDir(t, cl, "d")
@@ -424,6 +426,7 @@ func TestExclusive_LostAnswerMakesNothingTwice(t *testing.T) {
 // TestExclusive_NewFilesSurviveACrash ends a client that could not publish its
 // files. The next one with its folder does, content and all.
 func TestExclusive_NewFilesSurviveACrash(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: quick})
 	o := cartwheel.Options{Site: "a", CacheDir: t.TempDir(), OpTimeout: 2 * time.Second}
 	cl := opened(t, c, o)

@@ -81,6 +81,7 @@ func textOf(cl *cartwheel.Client, dir mount.Inode, name string) (string, error) 
 // TestOperation_LostAnswerDoesNothingTwice loses answers of operations. What was
 // done is not done again, and its first result comes.
 func TestOperation_LostAnswerDoesNothingTwice(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := clientOf(t, c, "a")
 	put(t, cl, mount.Root, "warm", "x", 0)
@@ -108,6 +109,7 @@ func TestOperation_LostAnswerDoesNothingTwice(t *testing.T) {
 // TestOperation_IdleClientRegistersAnew lets a client's registration expire
 // while others work. What it does next, all at once, succeeds, and is done once.
 func TestOperation_IdleClientRegistersAnew(t *testing.T) {
+	t.Parallel()
 	const life = 2 * time.Second // the load of a busy machine must not outlast it
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.RegistrationLife = life }})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
@@ -309,7 +311,7 @@ func TestLease_CutOffClientServesNothingOld(t *testing.T) {
 // TestLock_OutlivesATakeover kills the node that keeps a lock. Its successor
 // gives it to no other client.
 func TestLock_OutlivesATakeover(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{Configure: quick})
+	c := servertest.Start(t, servertest.Options{}) // its sessions outlive the stalls of a busy machine
 	active := c.Active(ids.RootSlice)
 	holder, rival := clientOf(t, c, ""), clientOf(t, c, "") // of no site: all goes to the root's slice
 	ctx := context.Background()

@@ -119,6 +119,7 @@ func TestPlace_FindsAnotherSliceWhenOneIsFull(t *testing.T) {
 // TestPlace_RecoversAFileWhoseSliceIsFull ends a client that could not publish a
 // file. Others fill the slice before the next one comes.
 func TestPlace_RecoversAFileWhoseSliceIsFull(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(i int, c *server.Config) {
 		quick(i, c)
 		c.MaxSliceObjects = 20
@@ -170,6 +171,7 @@ func TestPlace_RecoversAFileWhoseSliceIsFull(t *testing.T) {
 // TestPlace_RetriesUntilItIsAnswered fills a slice and loses the questions where
 // the next file goes, twice to each node. The file is made when one is answered.
 func TestPlace_RetriesUntilItIsAnswered(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"},
 		Configure: func(_ int, c *server.Config) { c.MaxSliceObjects = 5 }})
 	cl := opened(t, c, cartwheel.Options{Site: "b", OpTimeout: 2 * time.Minute})

@@ -16,6 +16,7 @@ import (
 // commits it as the user's, which clears the bits. What was written through an
 // open file counts, whatever the file's mode is by now.
 func TestLeftovers_AreCommittedAsTheirWriter(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	other := clientOf(t, c, "a")
 	ctx := context.Background()

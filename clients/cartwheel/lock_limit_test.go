@@ -13,6 +13,7 @@ import (
 
 // TestLock_NodesLimitIsMet takes a lock more than a node may hold.
 func TestLock_NodesLimitIsMet(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, conf *server.Config) { conf.MaxLocks = 1 }})
 	cl := clientOf(t, c, "a")
 	put(t, cl, mount.Root, "f", "x", 0)

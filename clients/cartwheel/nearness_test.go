@@ -52,6 +52,7 @@ func farActive(t *testing.T, lag time.Duration) (c *servertest.Cluster, active *
 }
 
 func TestNearest_ContentIsReadAndWrittenThere(t *testing.T) {
+	t.Parallel()
 	c, active, answered := farActive(t, 80*time.Millisecond)
 	cl := clientOf(t, c, "") // of no site: what it makes goes to the root's slice
 	awaitNear(t, cl, active)
@@ -115,6 +116,7 @@ func awaitNear(t *testing.T, cl *cartwheel.Client, active *servertest.Node) {
 }
 
 func TestNearest_PassesOverAReplicaThatIsGone(t *testing.T) {
+	t.Parallel()
 	c, active, answered := farActive(t, 40*time.Millisecond)
 	cl := clientOf(t, c, "")
 	awaitNear(t, cl, active)
@@ -144,6 +146,7 @@ func TestNearest_PassesOverAReplicaThatIsGone(t *testing.T) {
 // TestRelay_ClientGoesAroundABrokenLink cuts a client off from the active, which
 // the other nodes still reach.
 func TestRelay_ClientGoesAroundABrokenLink(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Socket = "none" }})
 	active := c.Active(ids.RootSlice)
 	cl := clientOf(t, c, string(rune('a'+(active.Index+1)%3)))

@@ -81,6 +81,7 @@ func contents(t *testing.T, cl *cartwheel.Client, e mount.Entry, h mount.Handle)
 // TestLock_ShowsWhatWasWrittenBeforeIt writes a file elsewhere while it is being
 // opened, and asks for its attributes before a lock is taken.
 func TestLock_ShowsWhatWasWrittenBeforeIt(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 	put(t, other, mount.Root, "f", "old", 0)
@@ -142,6 +143,7 @@ func reaped(t *testing.T, cl *cartwheel.Client, e mount.Entry) {
 // TestOpen_FileRemovedMeanwhileStaysReadable removes the last name of a file
 // elsewhere, in the ways there are, at the moment in which it is opened.
 func TestOpen_FileRemovedMeanwhileStaysReadable(t *testing.T) {
+	t.Parallel()
 	for what, remove := range map[string]func(*testing.T, *cartwheel.Client){
 		"unlinked": func(t *testing.T, other *cartwheel.Client) {
 			if err := other.Unlink(context.Background(), nobody, mount.Root, "f"); err != nil {
@@ -211,6 +213,7 @@ func openedOrStale(t *testing.T, cl *cartwheel.Client, e mount.Entry) (check fun
 // attributes are known while a removal of the same client is under way: the open
 // is refused, and the kernel looks the name up again, or the file stays.
 func TestOpen_BesideItsOwnClientsRemoval(t *testing.T) {
+	t.Parallel()
 	for what, remove := range map[string]func(*cartwheel.Client) error{
 		"unlinked": func(cl *cartwheel.Client) error {
 			return cl.Unlink(context.Background(), nobody, mount.Root, "f")
@@ -241,6 +244,7 @@ func TestOpen_BesideItsOwnClientsRemoval(t *testing.T) {
 // client's change waits for a third, so that no lease on it is given: when the
 // change removes the file, and when the file is removed behind it.
 func TestOpen_BesideAChangeByAnother(t *testing.T) {
+	t.Parallel()
 	for what, change := range map[string]struct {
 		under, behind func(*cartwheel.Client) error
 	}{
@@ -316,9 +320,11 @@ func TestCreate_BesideARemovalByAnother(t *testing.T) {
 // elsewhere between its lookup and its open, whatever lease the lookup had. If
 // it is not opened after all, it goes in the end.
 func TestOpen_FindsAFileRemovedAfterItsLookup(t *testing.T) {
+	t.Parallel()
 	for _, listed := range []bool{false, true} {
 		for _, opens := range []bool{false, true} {
 			t.Run(fmt.Sprintf("listed before %v, opened %v", listed, opens), func(t *testing.T) {
+				t.Parallel()
 				c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 				cl, other := clientOf(t, c, "a"), clientOf(t, c, "a")
 				put(t, other, mount.Root, "f", "old", 0)

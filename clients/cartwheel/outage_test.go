@@ -74,6 +74,7 @@ func TestOutage_WritesArriveAfterIt(t *testing.T) {
 // that wrote through a memory map has ended. The error names the file, and the
 // next mount with the same cache folder sends it.
 func TestOutage_CloseNamesUnsavedFiles(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	reader := clientOf(t, c, "a")
 	put(t, reader, mount.Root, "mapped", strings.Repeat("old ", 1000), 0)
@@ -115,6 +116,7 @@ func TestOutage_CloseNamesUnsavedFiles(t *testing.T) {
 // TestOutage_SoftMountGivesAWriteUp shows that only a soft mount forgets what
 // its nodes did not take.
 func TestOutage_SoftMountGivesAWriteUp(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	cl := opened(t, c, cartwheel.Options{Site: "a", OpTimeout: time.Second, Soft: true})
 	put(t, cl, mount.Root, "f", "old", 0)

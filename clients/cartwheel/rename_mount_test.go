@@ -129,6 +129,7 @@ func (r *race) asked(least int) {
 // TestRename_NameIsOneObject replaces the source of a rename at another mount
 // when the kernel of this one has looked it up.
 func TestRename_NameIsOneObject(t *testing.T) {
+	t.Parallel()
 	for what, in := range map[string]struct {
 		make  func(r *race, point, name, id string)
 		flags uint

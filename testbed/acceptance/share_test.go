@@ -137,13 +137,13 @@ func TestCues_DecideWhereAFileGoes(t *testing.T) {
 			t.Errorf("%s: does not say which copy was read and why: %s", path, text)
 		}
 	}
-	for _, bad := range []string{".RepLevel=0", ".RepLevel=many", ".Site=atlantis", ".SyncLevel=-1"} {
+	for _, bad := range []string{".RepLevel=0", ".RepLevel=many", ".Site=atlantis", ".SyncLevel=-1", ".Snapshot=-1x"} {
 		err := os.WriteFile(filepath.Join(d.mount("tokyo"), bad, "x"), nil, 0o644)
 		if !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%s: got %v, want EINVAL", bad, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(d.mount("tokyo"), ".Snapshot=-1h", "made-below-cues")); !errors.Is(err, syscall.EOPNOTSUPP) {
-		t.Errorf(".Snapshot: got %v, want EOPNOTSUPP until it is built", err)
+	if _, err := os.Stat(filepath.Join(d.mount("tokyo"), ".Snapshot=nightly")); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf("a snapshot by its name: got %v, want EOPNOTSUPP until it is built", err)
 	}
 }

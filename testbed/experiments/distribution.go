@@ -25,7 +25,7 @@ func distribution() experiment.Experiment {
 		Summary: "all hosts read one file of one site at once: without a cue, below .Hotspot/.WholeFile, by HTTP and by BitTorrent",
 		Settings: []experiment.Setting{
 			{Name: "topology", Default: "emulab-5x3", Help: "the file is at its last site, and hosts of the others read it"},
-			{Name: "bytes", Default: "50000000", Help: "bytes of the file (2,000,000 in the short form)"},
+			{Name: "bytes", Default: "50000000", Help: "bytes of the file (600,000 in the short form)"},
 			{Name: "replicas", Default: "1", Help: "replicas of the file"},
 			{Name: "ways", Default: distributionAll, Help: "which reads: one host alone, all without a cue, all below the cues, all by HTTP, all by BitTorrent (the first three in the short form)"},
 		},
@@ -69,7 +69,7 @@ func planDistribution(env *experiment.Env) (p distributionPlan, err error) {
 		return p, err
 	}
 	if env.Short {
-		bytes = min(bytes, 2e6)
+		bytes = min(bytes, 6e5)
 	}
 	p.bytes, p.replicas = int(bytes), int(replicas)
 	if p.bytes < 1 || p.replicas < 1 {

@@ -41,7 +41,7 @@ func TestDistribution_TakesWaysAndRefusesNonsense(t *testing.T) {
 	}
 	env := distributionEnv(t, nil)
 	env.Short = true
-	if p, err := planDistribution(env); err != nil || p.bytes != 2e6 || len(p.ways) != 3 {
+	if p, err := planDistribution(env); err != nil || p.bytes != 6e5 || len(p.ways) != 3 {
 		t.Errorf("the short form: %+v, %v", p, err)
 	}
 }

@@ -19,7 +19,7 @@ func pingsReport(p pingsPlan, t *topology.Topology, records []pingsRecord, o out
 		SetUp: fmt.Sprintf("%d hosts, one a city. Every %v each measures its round trips and replaces the file in its own directory, whose home is its site, and reads the files of all others. "+
 			"%s loses its wide area for %v after %v. A program without cues and one with run side by side.", len(t.Sites), p.every, p.cut, p.off, p.calm),
 		Notes: []string{
-			".EventualConsistency, which the paper's program uses, does not work yet: a host that is cut off cannot write or read, so it waits, or is answered by an error with .MaxTime.",
+			"With .EventualConsistency, which the paper's program uses, a host that is cut off goes on to write and to read what its site has. Without it the host waits, or is answered by an error with .MaxTime.",
 			"An operation without cues waits up to 60 s, the mounts' --op-timeout.",
 		},
 		Tables: []report.Table{pingsSeen(p, records, o), pingsErrors(p, records), pingsMatrix(t, records)},

@@ -20,6 +20,8 @@ type Limits struct {
 	FlightBytes, MessageBytes           int
 	DiskDelay                           time.Duration
 	Reserve                             int64 // bytes of the disk
+	Retention, UploadGrace              time.Duration
+	PackBytes                           int64
 }
 
 func drawLimits(r *rand.Rand) Limits {
@@ -40,18 +42,19 @@ func drawLimits(r *rand.Rand) Limits {
 		FlightBytes: between(4<<10, 64<<10), MessageBytes: between(1<<10, 16<<10),
 		Reserve: int64(between(16, 256)) << 10, DiskDelay: time.Duration(between(50, most)) * time.Microsecond,
 		PageBytes: between(1<<10, 64<<10),
+		Retention: ms(0, 5000) * time.Duration(r.IntN(2)), UploadGrace: ms(1000, 4000), PackBytes: int64(between(48, 512)) << 12,
 	}
 }
 
 // shrink makes a store's parts small.
 func (l *Limits) shrink(o *store.Options) {
 	o.Journal.SegmentBytes, o.Journal.QueueBytes = l.SegmentBytes, l.QueueBytes
-	o.Pack.PackBytes, o.Pack.ReserveBytes = 4<<20, -1
+	o.Pack.PackBytes, o.Pack.ReserveBytes = l.PackBytes, -1
 	o.Meta.MemtableBytes = 256 << 10
 }
 
 // String tells the limits on one line.
 func (l Limits) String() string {
-	return fmt.Sprintf("lease %v, session %v, silence %v, failed after %v, missed %d, page %d, checkpoint %d, segment %d, queue %d, objects %d, uncommitted %d, flight %d, message %d, disk %v",
-		l.Lease, l.Session, l.Silence, l.FailedAfter, l.MissedBytes, l.PageBytes, l.CheckpointBytes, l.SegmentBytes, l.QueueBytes, l.SliceObjects, l.Uncommitted, l.FlightBytes, l.MessageBytes, l.DiskDelay)
+	return fmt.Sprintf("lease %v, session %v, silence %v, failed after %v, missed %d, page %d, checkpoint %d, segment %d, queue %d, objects %d, uncommitted %d, flight %d, message %d, disk %v, retention %v, upload grace %v, pack %d",
+		l.Lease, l.Session, l.Silence, l.FailedAfter, l.MissedBytes, l.PageBytes, l.CheckpointBytes, l.SegmentBytes, l.QueueBytes, l.SliceObjects, l.Uncommitted, l.FlightBytes, l.MessageBytes, l.DiskDelay, l.Retention, l.UploadGrace, l.PackBytes)
 }

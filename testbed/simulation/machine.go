@@ -176,6 +176,7 @@ func (m *machine) configuration() server.Config {
 	c.TransferPageBytes = l.PageBytes
 	c.MemoryBytes, c.MaxSliceObjects = 64<<20, l.SliceObjects
 	c.ReserveBytes = l.Reserve
+	c.Retention, c.UploadGrace = l.Retention, l.UploadGrace
 	return c
 }
 
