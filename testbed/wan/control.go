@@ -4,13 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"net"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -99,9 +93,9 @@ func (n *Network) call(ctx context.Context, r Request) (*Reply, error) {
 	reply, err := call(ctx, n.run, r)
 	if errors.Is(err, context.DeadlineExceeded) && asked.Err() == nil && n.cmd != nil {
 		// It stands still, and will not go on: its stacks tell why.
-		do := threads(n.cmd.Process.Pid)
+		do := standstill(n.cmd.Process.Pid)
 		_ = n.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended meanwhile
-		return nil, fault.E(fault.Unreachable, "wan.call", n.run.String(), "the emulator does not answer, and was ended: see the stacks that it wrote; its threads: "+do)
+		return nil, fault.E(fault.Unreachable, "wan.call", n.run.String(), "the emulator does not answer, and was ended: see the stacks that it wrote; "+do)
 	}
 	select {
 	case <-n.gone:
@@ -112,31 +106,3 @@ func (n *Network) call(ctx context.Context, r Request) (*Reply, error) {
 	}
 	return reply, err
 }
-
-// threads counts the threads of a process by what they do: their state, where in the
-// kernel they wait, their real-time priority and their policy.
-func threads(pid int) string {
-	dirs, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	count := map[string]int{}
-	for _, dir := range dirs {
-		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-		if err != nil {
-			continue // it has ended
-		}
-		_, after, _ := strings.Cut(string(stat), ") ")
-		fields := strings.Fields(after)
-		if len(fields) <= statPolicy {
-			continue
-		}
-		wait, _ := os.ReadFile(filepath.Join(dir, "wchan")) // not every kernel tells
-		count[fmt.Sprintf("%s %s priority %s policy %s", fields[0], wait, fields[statPriority], fields[statPolicy])]++
-	}
-	var out []string
-	for _, what := range slices.Sorted(maps.Keys(count)) {
-		out = append(out, fmt.Sprintf("%d %s", count[what], what))
-	}
-	return strings.Join(out, ", ")
-}
-
-// Fields of a thread's stat in /proc, behind its name.
-const statPriority, statPolicy = 37, 38

@@ -240,7 +240,7 @@ func TestNetwork_TellsWhyAnEmulatorIsSilent(t *testing.T) {
 	if _, err := n.Stats(short); err == nil || strings.Contains(err.Error(), "threads") {
 		t.Errorf("who waits for a moment only hears %v", err)
 	}
-	if _, err := n.Stats(t.Context()); !fault.Is(err, fault.Unreachable) || !strings.Contains(err.Error(), " T do_signal_stop priority 20 policy 1") {
+	if _, err := n.Stats(t.Context()); !fault.Is(err, fault.Unreachable) || !strings.Contains(err.Error(), " T do_signal_stop priority 20 policy 2; they used ") {
 		t.Errorf("got %v, want what the stopped threads do", err)
 	}
 	must(t, syscall.Kill(emulators[0], syscall.SIGCONT))

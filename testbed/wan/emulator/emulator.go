@@ -149,12 +149,14 @@ func raiseAll(list func() ([]int, error), raise func(tid int) (bool, error)) err
 	return nil
 }
 
-// prioritize raises a thread, and tells whether there was need.
+// prioritize raises a thread, and tells whether there was need. It takes turns with
+// others of its rank: several emulators may run on a machine, and their threads are
+// more than its processors.
 func prioritize(tid int) (did bool, err error) {
-	if a, err := unix.SchedGetAttr(tid, 0); err != nil || a.Policy == unix.SCHED_FIFO && a.Priority == priority {
+	if a, err := unix.SchedGetAttr(tid, 0); err != nil || a.Policy == unix.SCHED_RR && a.Priority == priority {
 		return false, err
 	}
-	return true, unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}, 0)
+	return true, unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: priority}, 0)
 }
 
 func (e *Emulator) serve(ctx context.Context, l net.Listener) error {

@@ -1,6 +1,8 @@
 package emulator
 
 import (
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -52,5 +54,33 @@ func TestRaiseAll_LeavesNoThreadBehind(t *testing.T) {
 	endless := &threads{raised: map[int]bool{}, next: 5, left: 100 * mostThreads, ending: -1}
 	if err := raiseAll(endless.list, endless.raise); err == nil || !strings.Contains(err.Error(), "there are more") {
 		t.Errorf("got %v of a process without end", err)
+	}
+}
+
+// TestPrioritize_TakesTurns wants threads that let others of their rank go on: two
+// emulators with much to do once kept a third from both processors.
+func TestPrioritize_TakesTurns(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("real-time priority needs root")
+	}
+	type result struct {
+		did, again bool
+		attr       *unix.SchedAttr
+		err        error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with this
+		tid := unix.Gettid()
+		var r result
+		if r.did, r.err = prioritize(tid); r.err == nil {
+			r.again, r.err = prioritize(tid)
+		}
+		r.attr, _ = unix.SchedGetAttr(0, 0)
+		done <- r
+	}()
+	r := <-done
+	if r.err != nil || !r.did || r.again || r.attr.Policy != unix.SCHED_RR || r.attr.Priority != priority {
+		t.Errorf("got %+v, attributes %+v", r, r.attr)
 	}
 }
