@@ -35,8 +35,11 @@ const (
 	// Forgetting has entries that remove versions which nothing retains. A node proposes
 	// them where all members of the slice know this level.
 	Forgetting = 8
+	// MovedNames has merges of side logs say which files live on that lost a name to
+	// another one. A node tells that where all members of the slice know this level.
+	MovedNames = 9
 	// Feature is the highest level that this program knows.
-	Feature = Forgetting
+	Feature = MovedNames
 )
 
 // set is what the build says; empty: it said nothing.

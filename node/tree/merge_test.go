@@ -79,8 +79,11 @@ func (p *parted) merge() {
 		if round == 3 {
 			p.t.Fatalf("the merge does not end: %v is left", list)
 		}
-		for _, o := range slices.Concat(list...) {
-			p.mergeOne(o)
+		for _, wave := range list {
+			p.rng.Shuffle(len(wave), func(i, j int) { wave[i], wave[j] = wave[j], wave[i] }) // a wave's go all at once
+			for _, o := range wave {
+				p.mergeOne(o)
+			}
 		}
 	}
 }
@@ -429,6 +432,9 @@ func (p *parted) checkMerged(seed uint64, base, active, side, got map[string]str
 		}
 		if text != "/" && got[name] == text && (a && active[name] == text && !holds(side, text) || s && side[name] == text && !holds(active, text)) {
 			p.t.Errorf("seed %d: %s was removed on one side, and is there", seed, name)
+		}
+		if text != "/" && holds(active, text) && holds(side, text) && !texts[text] {
+			p.t.Errorf("seed %d: %s with %.20q is on both sides, and is lost", seed, name, text)
 		}
 		if !holds(active, text) && !holds(side, text) {
 			met["removed"]++

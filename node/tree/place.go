@@ -79,14 +79,37 @@ func (g *merging) place(n *pb.Named, exists bool) (dir ids.Object, name []byte, 
 	if err != nil {
 		return 0, nil, err
 	}
-	if n.Replaced == uint64(e.Object) && other != nil && (!other.IsRegular() || other.Version == n.ReplacedVersion) {
+	moved := n.ReplacedLives && n.Replaced == uint64(e.Object) && other != nil && !other.IsDir() && other.Nlink <= 1
+	if moved {
+		if done, err := g.exchange(dir, n.Name); err != nil || done {
+			return dir, nil, err
+		}
+	}
+	if !moved && n.Replaced == uint64(e.Object) && other != nil && (!other.IsRegular() || other.Version == n.ReplacedVersion) {
 		unlink := &pb.Unlink{Dir: uint64(dir), Name: n.Name, Object: n.Replaced, Directory: other.IsDir()}
 		kind, err := g.try(&pb.Operation{Op: &pb.Operation_Unlink{Unlink: unlink}}, nil)
 		if err != nil || kind == fault.None {
 			return dir, n.Name, err
 		}
 	}
-	return g.contend(n, dir, e, other, exists)
+	return g.contend(n, dir, e, other, exists || moved)
+}
+
+// exchange gives what has a name one that the side took from this object, which gets
+// that name for it.
+func (g *merging) exchange(dir ids.Object, name []byte) (bool, error) {
+	for _, l := range g.m.Given {
+		if has, err := g.has(l); err != nil || !has {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		swap := &pb.Rename{Dir: l.Dir, Name: l.Name, NewDir: uint64(dir), NewName: name, Object: g.m.Object, Exchange: true}
+		kind, err := g.try(&pb.Operation{Op: &pb.Operation_Rename{Rename: swap}}, nil)
+		return kind == fault.None, err
+	}
+	return false, nil
 }
 
 // contend decides who has a name that another object has here.

@@ -196,79 +196,6 @@ func (s *Side) nameMeans(key, value []byte) {
 	keys[string(key)] = struct{}{}
 }
 
-// Merges lists the objects that the side changed, in waves: what is in directories
-// that it made comes in a later one than they do.
-func (s *Side) Merges() ([][]ids.Object, error) {
-	touched := map[ids.Object]struct{}{}
-	for i := range s.over.list {
-		if key := s.over.list[i].Key; key[0] == keyInode || key[0] == keyXattr {
-			touched[objectOf(key)] = struct{}{}
-		}
-	}
-	for o := range s.named {
-		touched[o] = struct{}{}
-	}
-	waves := map[int][]ids.Object{}
-	for o := range touched {
-		m, err := s.changed(o)
-		if err != nil {
-			return nil, err
-		}
-		if m != nil && (m.Attr != nil || !s.isReplaced(o)) {
-			d := s.depth(m)
-			waves[d] = append(waves[d], o)
-		}
-	}
-	var out [][]ids.Object
-	for _, d := range slices.Sorted(maps.Keys(waves)) {
-		slices.Sort(waves[d])
-		out = append(out, waves[d])
-	}
-	return out, nil
-}
-
-// isReplaced reports whether a name of an object was given to another one, which is not
-// merged yet. What is gone comes behind that one, so that the name is never missing.
-func (s *Side) isReplaced(o ids.Object) bool {
-	for key := range s.named[o] {
-		if was, is, err := s.entry([]byte(key)); err == nil && was.Object == o && is.Object != o && is.Object != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// depth orders merges: what is made or changed, by how many directories of the side's
-// own lie above it; then what is gone, which may be directories of what is gone too.
-func (s *Side) depth(m *pb.Merge) int {
-	gone := 0
-	if m.Attr == nil {
-		gone = maxDepth
-	}
-	all := append(slices.Clone(m.Gained), m.Lost...)
-	if len(all) == 0 {
-		return gone
-	}
-	d := 1
-	for at := ids.Object(all[0].Dir); d < maxDepth; d++ {
-		was, is, err := s.inodes(at)
-		if err != nil || was != nil && gone == 0 || is == nil && was == nil {
-			break
-		}
-		if is == nil {
-			is = was
-		}
-		if at == is.Parent || is.Parent.Slice() != s.slice {
-			break
-		}
-		at = is.Parent
-	}
-	if gone > 0 {
-		return 2*maxDepth - d // children first
-	}
-	return d
-}
-
 // entry is what a name meant when the side changed it first, and what it means.
 func (s *Side) entry(key []byte) (was, is Entry, err error) {
 	if before := s.begun[string(key)].before; before != nil {
@@ -374,18 +301,21 @@ func (s *Side) fillNames(o ids.Object, m *pb.Merge) (between []*pb.Named, err er
 		n := &pb.Named{Dir: uint64(objectOf([]byte(key))), Name: []byte(key[9:])}
 		switch o {
 		case was.Object:
-			if is.Object == 0 { // else that one's merge takes it from this one
+			if is.Object == 0 {
 				m.Lost = append(m.Lost, n)
+			} else { // that one's merge takes it from this one
+				m.Given = append(m.Given, n)
 			}
 		case is.Object:
 			if n.Replaced = uint64(was.Object); was.Object != 0 {
-				before, _, err := s.inodes(was.Object)
+				before, now, err := s.inodes(was.Object)
 				if err != nil {
 					return nil, err
 				}
 				if before != nil {
 					n.ReplacedVersion = before.Version
 				}
+				n.ReplacedLives = now != nil && now.Nlink > 0
 			}
 			m.Gained = append(m.Gained, n)
 		default:

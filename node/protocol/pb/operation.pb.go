@@ -2286,7 +2286,10 @@ type Merge struct {
 	Above       []*Way                 `protobuf:"bytes,14,rep,name=above,proto3" json:"above,omitempty"`                                // of the directories that are named
 	// The version that the content has at the side, which the active is to remember; 0
 	// where a member of the slice cannot.
-	SideVersion   uint64 `protobuf:"varint,15,opt,name=side_version,json=sideVersion,proto3" json:"side_version,omitempty"`
+	SideVersion uint64 `protobuf:"varint,15,opt,name=side_version,json=sideVersion,proto3" json:"side_version,omitempty"`
+	// Names that the side took from the object for others. Where two have each other's,
+	// they are exchanged.
+	Given         []*Named `protobuf:"bytes,16,rep,name=given,proto3" json:"given,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2424,6 +2427,13 @@ func (x *Merge) GetSideVersion() uint64 {
 		return x.SideVersion
 	}
 	return 0
+}
+
+func (x *Merge) GetGiven() []*Named {
+	if x != nil {
+		return x.Given
+	}
+	return nil
 }
 
 // Where a directory is at the side: its own name, that of its parent, and so on
@@ -2698,8 +2708,11 @@ type Named struct {
 	Name            []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Replaced        uint64                 `protobuf:"fixed64,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	ReplacedVersion uint64                 `protobuf:"varint,4,opt,name=replaced_version,json=replacedVersion,proto3" json:"replaced_version,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What was replaced is at the side yet, by another name: it keeps its last name here
+	// until that is merged.
+	ReplacedLives bool `protobuf:"varint,5,opt,name=replaced_lives,json=replacedLives,proto3" json:"replaced_lives,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Named) Reset() {
@@ -2758,6 +2771,13 @@ func (x *Named) GetReplacedVersion() uint64 {
 		return x.ReplacedVersion
 	}
 	return 0
+}
+
+func (x *Named) GetReplacedLives() bool {
+	if x != nil {
+		return x.ReplacedLives
+	}
+	return false
 }
 
 type GrantRange struct {
@@ -3191,7 +3211,7 @@ const file_operation_proto_rawDesc = "" +
 	"\rFactsResponse\x12\x14\n" +
 	"\x05facts\x18\x01 \x01(\fR\x05facts\x12\x10\n" +
 	"\x03hlc\x18\x02 \x01(\x06R\x03hlc\x12\x12\n" +
-	"\x04kind\x18\x03 \x01(\rR\x04kind\"\x81\x04\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\"\xac\x04\n" +
 	"\x05Merge\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\x06R\x06object\x12\x14\n" +
 	"\x05fresh\x18\x02 \x01(\bR\x05fresh\x12&\n" +
@@ -3208,7 +3228,8 @@ const file_operation_proto_rawDesc = "" +
 	"\x05at_ns\x18\f \x01(\x10R\x04atNs\x12\x12\n" +
 	"\x04node\x18\r \x01(\tR\x04node\x12'\n" +
 	"\x05above\x18\x0e \x03(\v2\x11.cartwheel.v1.WayR\x05above\x12!\n" +
-	"\fside_version\x18\x0f \x01(\x04R\vsideVersion\"<\n" +
+	"\fside_version\x18\x0f \x01(\x04R\vsideVersion\x12)\n" +
+	"\x05given\x18\x10 \x03(\v2\x13.cartwheel.v1.NamedR\x05given\"<\n" +
 	"\x03Way\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12#\n" +
 	"\x02up\x18\x02 \x03(\v2\x13.cartwheel.v1.NamedR\x02up\"\x8d\x02\n" +
@@ -3227,12 +3248,13 @@ const file_operation_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04kept\x18\x02 \x01(\fR\x04kept\x12\x16\n" +
 	"\x06serial\x18\x03 \x01(\x04R\x06serial\"\x12\n" +
-	"\x10SideCopyResponse\"t\n" +
+	"\x10SideCopyResponse\"\x9b\x01\n" +
 	"\x05Named\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x1a\n" +
 	"\breplaced\x18\x03 \x01(\x06R\breplaced\x12)\n" +
-	"\x10replaced_version\x18\x04 \x01(\x04R\x0freplacedVersion\"L\n" +
+	"\x10replaced_version\x18\x04 \x01(\x04R\x0freplacedVersion\x12%\n" +
+	"\x0ereplaced_lives\x18\x05 \x01(\bR\rreplacedLives\"L\n" +
 	"\n" +
 	"GrantRange\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
@@ -3350,18 +3372,19 @@ var file_operation_proto_depIdxs = []int32{
 	26, // 36: cartwheel.v1.Merge.gained:type_name -> cartwheel.v1.Named
 	26, // 37: cartwheel.v1.Merge.name:type_name -> cartwheel.v1.Named
 	22, // 38: cartwheel.v1.Merge.above:type_name -> cartwheel.v1.Way
-	26, // 39: cartwheel.v1.Way.up:type_name -> cartwheel.v1.Named
-	24, // 40: cartwheel.v1.SideCopyRequest.changes:type_name -> cartwheel.v1.SideChange
-	24, // 41: cartwheel.v1.SideCopyRequest.merged:type_name -> cartwheel.v1.SideChange
-	38, // 42: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
-	38, // 43: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
-	38, // 44: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
-	28, // 45: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	26, // 39: cartwheel.v1.Merge.given:type_name -> cartwheel.v1.Named
+	26, // 40: cartwheel.v1.Way.up:type_name -> cartwheel.v1.Named
+	24, // 41: cartwheel.v1.SideCopyRequest.changes:type_name -> cartwheel.v1.SideChange
+	24, // 42: cartwheel.v1.SideCopyRequest.merged:type_name -> cartwheel.v1.SideChange
+	38, // 43: cartwheel.v1.Result.attr:type_name -> cartwheel.v1.Attr
+	38, // 44: cartwheel.v1.Result.dir:type_name -> cartwheel.v1.Attr
+	38, // 45: cartwheel.v1.Result.new_dir:type_name -> cartwheel.v1.Attr
+	28, // 46: cartwheel.v1.Result.results:type_name -> cartwheel.v1.Result
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_operation_proto_init() }

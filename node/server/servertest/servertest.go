@@ -178,10 +178,15 @@ func (c *Cluster) AwaitRoot(ctx context.Context) {
 	})
 }
 
+// awaitLimit is for how long Await polls at most: what has not come by then does not.
+const awaitLimit = 3 * time.Minute
+
 // Await polls until check returns nil, and fails the test with its last error
-// when ctx ends.
+// when ctx ends, or after awaitLimit.
 func Await(ctx context.Context, t testing.TB, what string, check func() error) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, awaitLimit)
+	defer cancel()
 	for {
 		err := check()
 		if err == nil {

@@ -225,6 +225,12 @@ func (l *Log) mergeOne(ctx context.Context, id logID, s *slice, side *tree.Side,
 		if !l.allKnow(id.slice, version.MergedVersions) {
 			m.SideVersion = 0
 		}
+		if !l.allKnow(id.slice, version.MovedNames) {
+			m.Given = nil
+			for _, n := range m.Gained {
+				n.ReplacedLives = false
+			}
+		}
 		r, serial, err := l.send(ctx, id.slice, m, body)
 		switch {
 		case err != nil:
