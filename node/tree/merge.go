@@ -1,12 +1,10 @@
 package tree
 
 import (
-	"bytes"
 	"errors"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
-	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/protocol/pb"
 )
 
@@ -255,101 +253,6 @@ func (g *merging) find(dir uint64, name []byte) (Entry, bool, error) {
 	return firstEntry(value)
 }
 
-// content brings what the side wrote into a file that is here.
-func (g *merging) content(x *Inode) error {
-	same, err := g.isSame(x)
-	if err != nil || same {
-		return err
-	}
-	if x.Sealed {
-		g.lost = true
-		return g.keepSide(x.Object, "the file is write-once, and was written elsewhere first")
-	}
-	if (x.Version != g.m.BaseVersion || g.m.Fresh) && !g.goesOn(x) {
-		if g.m.AtNs <= x.Ctime && !(g.m.Fresh && x.Size == 0) {
-			g.lost = true
-			return g.keepSide(x.Object, "a newer version was written elsewhere")
-		}
-		if !g.m.Fresh || x.Size > 0 { // else its maker sent it to the active too, empty
-			if err := g.keepHere(x); err != nil {
-				return err
-			}
-		}
-	}
-	whole := &pb.Commit{Object: g.m.Object, Extents: g.m.Content.GetExtents(), Size: new(uint64), Extend: g.m.Content.Extend, MtimeNs: g.m.Attr.MtimeNs}
-	return g.do(&pb.Operation{Op: &pb.Operation_Commit{Commit: whole}}, g.body)
-}
-
-// goesOn reports whether the side wrote over what another side log had of a file, and
-// the file is here as that one's merge left it.
-func (g *merging) goesOn(x *Inode) bool {
-	return ids.Serial(g.m.BaseVersion) >= FirstOfSide && x.Side.Merged == g.m.BaseVersion && x.Side.Began == x.Version
-}
-
-// isSame reports whether a file has the side's content.
-func (g *merging) isSame(x *Inode) (bool, error) {
-	c := g.m.Attr.GetContent()
-	if !x.IsRegular() || x.Size != c.GetSize() {
-		return false, nil
-	}
-	if x.Size == 0 {
-		return true, nil
-	}
-	if !x.Beside && len(c.Inline) == 0 {
-		return bytes.Equal(x.Root[:], c.Root), nil
-	}
-	here, err := g.oneChunk(x)
-	side := chunk.Sum(c.Inline)
-	if list := g.m.Content.GetExtents(); len(c.Inline) == 0 {
-		if len(list) != 1 || list[0].Length != x.Size || list[0].ChunkOffset != 0 {
-			return false, err
-		}
-		if side, err = g.addressOf(list[0]); err != nil {
-			return false, err
-		}
-	}
-	return here == side, err
-}
-
-// addressOf is the address of an extent's chunk, or of its bytes.
-func (g *merging) addressOf(e *pb.Extent) (chunk.Address, error) {
-	src, inBody := e.Source.(*pb.Extent_BodyOffset)
-	if !inBody {
-		return chunk.AddressOf(e.GetChunk())
-	}
-	if src.BodyOffset > uint64(len(g.body)) || e.Length > uint64(len(g.body))-src.BodyOffset {
-		return chunk.Address{}, refusal(fault.Invalid)
-	}
-	return chunk.Sum(g.body[src.BodyOffset:][:e.Length]), nil
-}
-
-// oneChunk is the address of a small file's bytes, which lie beside the record or are
-// one chunk; zero: they are neither.
-func (g *merging) oneChunk(x *Inode) (chunk.Address, error) {
-	if x.Beside {
-		value, _, err := g.layer.Get(objectKey(keyContent, x.Object))
-		return chunk.Sum(value), err
-	}
-	list, err := chunk.Extents(g.batch, x.root(), 0, x.Size, 2)
-	if err != nil || len(list) != 1 || list[0].ChunkOffset != 0 || list[0].Length != uint64(list[0].ChunkSize) {
-		return chunk.Address{}, err
-	}
-	return list[0].Chunk, nil
-}
-
-// ChunkExtents names extents of stored chunks as a commit does. Holes are left out.
-func ChunkExtents(list []chunk.Extent) (out []*pb.Extent) {
-	for i := range list {
-		e := &list[i]
-		if e.Chunk.IsZero() {
-			continue
-		}
-		out = append(out, &pb.Extent{Offset: e.Offset, Length: e.Length, ChunkOffset: uint64(e.ChunkOffset), ChunkSize: e.ChunkSize,
-			Source: &pb.Extent_Chunk{Chunk: bytes.Clone(e.Chunk[:])}})
-	}
-	return out
-}
-
 // keep makes a file beside what won.
 func (g *merging) keep(won, dir ids.Object, name, spare []byte, why string, content *pb.Commit, a *pb.Attr, body []byte) error {
 	create := &pb.Create{Dir: uint64(dir), Name: spare, Mode: TypeRegular | a.Mode&0o777, Commit: content, Exclusive: true}
@@ -427,58 +330,4 @@ func (g *merging) missing() error {
 		return err
 	}
 	return g.keep(0, dir, n.Name, name, why, g.m.Content, g.m.Attr, g.body)
-}
-
-// attributes gives the object the side's mode, owner, times and extended attributes,
-// where the side changed them last.
-func (g *merging) attributes(newer bool) error {
-	if !newer {
-		return nil
-	}
-	a, o := g.m.Attr, g.m.Object
-	for _, x := range g.m.Xattrs {
-		set := &pb.SetXattr{Object: o, Name: x.Name, Value: x.Value}
-		if err := g.do(&pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: set}}, nil); err != nil {
-			return err
-		}
-	}
-	if err := g.dropXattrs(); err != nil {
-		return err
-	}
-	mode := a.Mode & 0o7777
-	set := &pb.SetAttr{Object: o, Uid: &a.Uid, Gid: &a.Gid, AtimeNs: &a.AtimeNs, MtimeNs: &a.MtimeNs}
-	if a.Mode&TypeMask != TypeLink {
-		set.Mode = &mode
-	}
-	return g.do(&pb.Operation{Op: &pb.Operation_SetAttr{SetAttr: set}}, nil)
-}
-
-// dropXattrs removes the extended attributes that the side does not have.
-func (g *merging) dropXattrs() error {
-	known := map[string]bool{}
-	for _, x := range g.m.Xattrs {
-		known[x.Name] = true
-	}
-	var gone []string
-	n, err := readInode(g.layer, ids.Object(g.m.Object))
-	if err != nil || n == nil {
-		return err
-	}
-	for _, x := range n.acls() {
-		if !known[x.Name] {
-			gone = append(gone, x.Name)
-		}
-	}
-	err = scanXattrs(g.layer, n.Object, func(name string, _ []byte) bool {
-		if !known[name] {
-			gone = append(gone, name)
-		}
-		return true
-	})
-	for _, name := range gone {
-		if err == nil {
-			err = g.do(&pb.Operation{Op: &pb.Operation_SetXattr{SetXattr: &pb.SetXattr{Object: g.m.Object, Name: name, Remove: true}}}, nil)
-		}
-	}
-	return err
 }
