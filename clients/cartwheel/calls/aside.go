@@ -32,12 +32,15 @@ func mayBeAside(op *pb.Operation) bool {
 	return false
 }
 
+// errLacksName is for a node that has not heard yet of a name that this client gave.
+var errLacksName = fault.E(fault.Again, "calls", "", "this node lacks a name that the client gave")
+
 // eventually runs an operation at the active of its slice, or at the side.
 func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte,
 	atActive func(context.Context) (*pb.OperateResponse, ids.Node, error)) (resp *pb.OperateResponse, by ids.Node, err error) {
 	active := func(ctx context.Context) (err error) {
 		s.setBase(req.Operation)
-		s.setNames(ctx, req.Operation, true)
+		mayLack := s.setNames(ctx, req.Operation, true)
 		req.ValidNs = 0
 		if end, ok := ctx.Deadline(); ok { // what comes later was done aside
 			req.Hlc, req.ValidNs = uint64(s.opt.HLC.Now()), uint64(max(time.Until(end), 1))
@@ -49,6 +52,9 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 		}
 		if k := fault.Kind(resp.GetResult().GetKind()); err == nil && (k == fault.Stale || k == fault.NotFound || k == fault.Again) {
 			err = fault.E(k, "calls.eventually", "", resp.Result.Message) // a side may have it
+			if k == fault.NotFound && mayLack {
+				err = errLacksName
+			}
 		}
 		return err
 	}
@@ -68,7 +74,7 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 	if aside != nil && s.isAside(ctx, req.Operation) {
 		// What was done to them is not at the active yet: this comes behind it.
 		s.setBase(req.Operation)
-		if s.setNames(ctx, req.Operation, true); req.Operation.SideBase == 0 && len(req.Operation.NameWas)+len(req.Operation.NewNameWas) == 0 {
+		if mayLack := s.setNames(ctx, req.Operation, true); !mayLack && req.Operation.SideBase == 0 && len(req.Operation.NameWas)+len(req.Operation.NewNameWas) == 0 {
 			active = nil // it cannot tell whether it has all of that
 		}
 		err = s.opt.Router.Aside(ctx, slice, active, aside)
@@ -95,7 +101,7 @@ func (s *Sender) IsAway(slice ids.Slice) bool { return s.opt.Router.IsAway(slice
 func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte, nodes []ids.Node) (*pb.OperateResponse, ids.Node, error) {
 	nodes = s.opt.Cluster.KeepSides(nodes)
 	s.setBase(req.Operation)
-	s.setNames(ctx, req.Operation, false)
+	mayLack := s.setNames(ctx, req.Operation, false)
 	number := s.sides.Add(1)
 	var err error = fault.E(fault.Unreachable, "calls.aside", "", "no node with a copy of the slice keeps side logs")
 	for _, n := range nodes {
@@ -116,6 +122,9 @@ func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequ
 		}
 		if e == nil && fault.Kind(resp.Result.GetKind()) == fault.TimedOut {
 			return nil, "", fault.E(fault.NotActive, "calls.aside", "", resp.Result.Message)
+		}
+		if e == nil && mayLack && fault.Kind(resp.Result.GetKind()) == fault.NotFound {
+			e = errLacksName
 		}
 		if e == nil {
 			for _, o := range doubted(req.Operation, resp.Result) {

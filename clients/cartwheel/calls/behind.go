@@ -254,14 +254,19 @@ func (s *Sender) Means(dir ids.Object, name string) ids.Object {
 }
 
 // setNames has a node refuse an operation where one of its names means what this client
-// took that from. What is merged, an active has. Copies may lack also what it did.
-func (s *Sender) setNames(ctx context.Context, op *pb.Operation, active bool) {
+// took that from. What is merged, an active has. Copies may lack also what it did. It
+// returns whether the node may lack the name that is to be moved or removed, and that
+// this client gave.
+func (s *Sender) setNames(ctx context.Context, op *pb.Operation, active bool) (mayLack bool) {
 	op.NameWas, op.NewNameWas = nil, nil
+	takes := op.GetUnlink() != nil || op.GetRename() != nil
 	for i, n := range namesIn(op) {
 		m := s.means.get(n)
-		if len(m.was) == 0 || !s.isLate(ctx, n, m, active) {
+		own := takes && i == 0 && m.own
+		if !own && len(m.was) == 0 || !s.isLate(ctx, n, m, active) {
 			continue
 		}
+		mayLack = mayLack || own
 		var was []uint64
 		for _, o := range m.was {
 			was = append(was, uint64(o))
@@ -272,6 +277,7 @@ func (s *Sender) setNames(ctx context.Context, op *pb.Operation, active bool) {
 			op.NewNameWas = was
 		}
 	}
+	return mayLack
 }
 
 // isLate reports whether a node may lack what this client did to a name.

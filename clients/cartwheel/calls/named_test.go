@@ -128,6 +128,32 @@ func TestSetNames_SaysWhatNamesMeantBefore(t *testing.T) {
 	}
 }
 
+// TestSetNames_SaysWhichOwnNamesMayBeMissing has nodes lack a name that the client gave: that
+// it is not there is no answer then, to who moves or removes it.
+func TestSetNames_SaysWhichOwnNamesMayBeMissing(t *testing.T) {
+	check := func(d *desk, what string, op *pb.Operation, active, want bool) {
+		t.Helper()
+		if got := d.setNames(t.Context(), op, active); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	d := newDesk(t)
+	d.did(create("new"), moved)
+	check(d, "a move, at a copy", rename("new", "f"), false, true)
+	check(d, "a removal, at a copy", unlink("new"), false, true)
+	check(d, "a move, at the active", rename("new", "f"), true, false)
+	check(d, "a move to the name, at a copy", rename("f", "new"), false, false)
+	check(d, "a create, at a copy", create("new"), false, false)
+	d.aside("new")
+	check(d, "a move, at the active, while a side has it", rename("new", "f"), true, true)
+	d.NoteName(folder, "new", later)
+	check(d, "a name that another client gave since", rename("new", "f"), false, false)
+	d = newDesk(t)
+	d.did(create("new"), moved)
+	d.now += copiesFor
+	check(d, "a move, at a copy, later", rename("new", "f"), false, false)
+}
+
 func TestMeanings_ForgetsWhatItCannotTell(t *testing.T) {
 	d := newDesk(t)
 	d.did(create("a"), moved)
