@@ -61,10 +61,11 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 	}
 	ctx, done := timeouts.Within(ctx, cues.Terms())
 	defer done()
+	later := emptiesLater(ctx, flags)
 	for try := 1; ; try++ {
 		m, err := c.maker.Make(ctx, creation.Request{Dir: dir, Cues: cues, Name: name, Who: who, Call: cue.Open, Writes: flags.Writes(), Create: &pb.Create{
 			Mode: mode&^mount.TypeMask | mount.TypeRegular, Exclusive: flags&mount.OpenExclusive != 0,
-			Truncate: flags&mount.OpenTruncate != 0, Open: true}})
+			Truncate: flags&mount.OpenTruncate != 0 && !later, Open: true}})
 		if err == nil && m.Attr.Mode&mount.TypeMask != mount.TypeRegular {
 			// The kernel opens what is no regular file itself.
 			err = fault.E(fault.Stale, "cartwheel.Create", name, "is no regular file")
@@ -80,10 +81,17 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 			err = mayWrite(m.Attr, flags)
 		}
 		if err == nil {
+			out := c.opened(ctx, who, b, m.Attr, flags, cues)
+			if later && m.Existed {
+				if err = c.empty(ctx, e.Node, out.Handle, m.Attr); err != nil {
+					c.nodes.Forget(e.Node, 1)
+					return mount.Entry{}, mount.Opened{}, err
+				}
+			}
 			if m.Existed {
 				e.Attr, _ = c.replies.Stat(m.Attr)
 			}
-			return e, c.opened(ctx, who, b, m.Attr, flags, cues), nil
+			return e, out, nil
 		}
 		if l, isLast := c.holds.EndOpen(b.Object, flags); isLast {
 			c.holds.Release(l)
@@ -100,7 +108,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 // returns in m what it is like now that its open is counted. One that was made
 // needs neither: its active heard of the open with that.
 func (c *Client) openExisting(ctx context.Context, who mount.Caller, b *inodes.Opening, m *creation.Made, cues cue.Set, flags mount.OpenFlags) (err error) {
-	if m.Existed && flags&mount.OpenTruncate != 0 && m.Attr.Size > 0 { // it lives in another slice
+	if m.Existed && flags&mount.OpenTruncate != 0 && m.Attr.Size > 0 && !emptiesLater(ctx, flags) { // it lives in another slice
 		if m.Attr, err = c.opens.Truncate(ctx, who, b.Object, cues); err != nil {
 			return err
 		}

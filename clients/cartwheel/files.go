@@ -36,9 +36,11 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	hold := c.engine.Hold(o)
 	defer hold.Release()
 	var a *pb.Attr
+	later := emptiesLater(ctx, flags)
 	if flags&mount.OpenTruncate != 0 {
-		c.nodes.AwaitFill(id)
-		a, err = c.opens.Truncate(ctx, who, o, cues)
+		if c.nodes.AwaitFill(id); !later {
+			a, err = c.opens.Truncate(ctx, who, o, cues)
+		}
 	}
 	if err == nil {
 		a, err = c.opens.Attr(ctx, o, hold)
@@ -58,7 +60,11 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 		}
 		return mount.Opened{}, err
 	}
-	return c.opened(ctx, who, b, a, flags, cues), nil
+	opened := c.opened(ctx, who, b, a, flags, cues)
+	if later {
+		err = c.empty(ctx, id, opened.Handle, a)
+	}
+	return opened, err
 }
 
 // opened makes a handle of a file whose current attributes are known.

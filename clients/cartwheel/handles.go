@@ -76,15 +76,18 @@ func (t *handles) remove(id mount.Handle) *handle {
 }
 
 // isWritten reports whether any handle may write to a file.
-func (t *handles) isWritten(o ids.Object) bool {
+func (t *handles) isWritten(o ids.Object) bool { return t.writer(o) != nil }
+
+// writer returns a handle that may write to a file; nil: there is none.
+func (t *handles) writer(o ids.Object) *handle {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, h := range t.byID {
 		if h.object == o && h.flags.Writes() {
-			return true
+			return h
 		}
 	}
-	return false
+	return nil
 }
 
 // terms are those of operations on a handle.
