@@ -219,6 +219,18 @@ func TestEventual_EndsWhereNobodyAnswers(t *testing.T) {
 	}
 }
 
+// TestEventual_WritesEndWhereNobodyAnswers stops all nodes. A program hears what it does
+// of a slow one: its host may have a way to them.
+func TestEventual_WritesEndWhereNobodyAnswers(t *testing.T) {
+	e := newEventual(t, "c", ".EventualConsistency/.MaxTime=500")
+	for _, n := range e.c.Nodes {
+		n.Stop()
+	}
+	if _, err := e.cl.Mkdir(context.Background(), nobody, e.dir, "d", 0o755); !fault.Is(err, fault.TimedOut) {
+		t.Errorf("got %v, want TimedOut", err)
+	}
+}
+
 // TestEventual_TakesWhatItReadLast cuts all nodes off once a file was read through the
 // cue.
 func TestEventual_TakesWhatItReadLast(t *testing.T) {

@@ -81,7 +81,7 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 	} else {
 		err = s.opt.Router.Otherwise(ctx, slice, active, aside)
 	}
-	if fault.Is(err, fault.NotActive) {
+	if fault.Is(err, fault.NotActive) || fault.Is(err, fault.Unreachable) {
 		err = &fault.Error{Kind: fault.TimedOut, Op: "calls.eventually", Cause: err} // it is not for a program to hear
 	}
 	return resp, by, err
