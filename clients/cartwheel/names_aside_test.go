@@ -3,11 +3,15 @@
 package cartwheel_test
 
 import (
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/server/servertest"
+	"cartwheel.dev/node/wire"
 )
 
 // TestEventual_NamesThatASideTookStayTaken has a client move a file at the side, and then
@@ -54,4 +58,34 @@ func TestEventual_NamesThatASideTookStayTaken(t *testing.T) {
 			s.reported()
 		})
 	}
+}
+
+// TestEventual_RemovesOnceWhereNoAnswerComes loses the answer of a side that removed a
+// file. The next one has heard of that, and has no such name: the file is removed.
+func TestEventual_RemovesOnceWhereNoAnswerComes(t *testing.T) {
+	s, heal := newSide(t)
+	defer heal()
+	if text, err := textOf(s.cl, s.dir, "small"); err != nil || text != "small" {
+		t.Fatal(text, err)
+	}
+	var silent atomic.Pointer[servertest.Node] // once it was to answer the client
+	for _, n := range s.c.Nodes {
+		n.Server().Host().SetFilter(func(peer string, _ wire.Class, m wire.Method) wire.Verdict {
+			node := slices.ContainsFunc(s.c.Nodes, func(n *servertest.Node) bool { return string(n.ID()) == peer })
+			if m == method.Side && !node {
+				silent.CompareAndSwap(nil, n)
+			}
+			first := silent.Load()
+			drop := m == method.Side && first != nil && (n == first || peer == string(first.ID()))
+			return wire.Verdict{Drop: drop || m == method.Operate && peer == string(s.active.ID())}
+		})
+	}
+	if err := s.cl.Unlink(t.Context(), nobody, s.dir, "small"); err != nil || silent.Load() == nil {
+		t.Fatalf("removing the file: %v; an answer was lost: %v", err, silent.Load() != nil)
+	}
+	if err := s.cl.Unlink(t.Context(), nobody, s.dir, "small"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("removing it again: got %v, want NotFound", err)
+	}
+	heal()
+	s.merged(map[string]string{"large": s.large, "link": "->"})
 }

@@ -38,6 +38,7 @@ var errLacksName = fault.E(fault.Again, "calls", "", "this node lacks a name tha
 // eventually runs an operation at the active of its slice, or at the side.
 func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte,
 	atActive func(context.Context) (*pb.OperateResponse, ids.Node, error)) (resp *pb.OperateResponse, by ids.Node, err error) {
+	open := false // an attempt may have been done, and got no answer
 	active := func(ctx context.Context) (err error) {
 		s.setBase(req.Operation)
 		mayLack := s.setNames(ctx, req.Operation, true)
@@ -46,6 +47,10 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 			req.Hlc, req.ValidNs = uint64(s.opt.HLC.Now()), uint64(max(time.Until(end), 1))
 		}
 		resp, by, err = atActive(ctx)
+		if isDone(req.Operation, resp.GetResult(), open) {
+			resp.Result = &pb.Result{}
+		}
+		open = open || gotNoAnswer(err)
 		if err == nil {
 			s.noteVersion(resp.Result.GetAttr())
 			s.means.done(req.Operation, resp.Result, "", s.opt.Cluster.Now())
@@ -59,7 +64,7 @@ func (s *Sender) eventually(ctx context.Context, slice ids.Slice, req *pb.Operat
 		return err
 	}
 	aside := func(ctx context.Context, nodes []ids.Node) (err error) {
-		resp, by, err = s.aside(ctx, slice, req, body, nodes)
+		resp, by, err = s.aside(ctx, slice, req, body, nodes, &open)
 		return err
 	}
 	if create := req.Operation.GetCreate(); create != nil && create.Object == 0 && len(s.opt.Cluster.KeepSides([]ids.Node{s.activeOf(slice)})) > 0 {
@@ -96,9 +101,21 @@ func (s *Sender) activeOf(slice ids.Slice) ids.Node {
 // IsAway reports whether the active of a slice did not answer a moment ago.
 func (s *Sender) IsAway(slice ids.Slice) bool { return s.opt.Router.IsAway(slice) }
 
+// gotNoAnswer reports whether a node may have done what it was sent, for all that is known.
+func gotNoAnswer(err error) bool {
+	return fault.Is(err, fault.TimedOut) || fault.Is(err, fault.Canceled)
+}
+
+// isDone reports whether a node that answers so says that an earlier attempt, which got
+// no answer, was done: another node removed the name, and this one has heard of it. A move
+// of which that is so says that it is done.
+func isDone(op *pb.Operation, r *pb.Result, open bool) bool {
+	return open && op.GetUnlink().GetObject() != 0 && fault.Kind(r.GetKind()) == fault.NotFound
+}
+
 // aside runs an operation at the first of some nodes that does it. Each gets two thirds of
-// the time that is left.
-func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte, nodes []ids.Node) (*pb.OperateResponse, ids.Node, error) {
+// the time that is left. It sets open where one may have done it, and did not answer.
+func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequest, body [][]byte, nodes []ids.Node, open *bool) (*pb.OperateResponse, ids.Node, error) {
 	nodes = s.opt.Cluster.KeepSides(nodes)
 	s.setBase(req.Operation)
 	mayLack := s.setNames(ctx, req.Operation, false)
@@ -123,6 +140,10 @@ func (s *Sender) aside(ctx context.Context, slice ids.Slice, req *pb.OperateRequ
 		if e == nil && fault.Kind(resp.Result.GetKind()) == fault.TimedOut {
 			return nil, "", fault.E(fault.NotActive, "calls.aside", "", resp.Result.Message)
 		}
+		if isDone(req.Operation, resp.Result, *open) {
+			resp.Result = &pb.Result{}
+		}
+		*open = *open || gotNoAnswer(e)
 		if e == nil && mayLack && fault.Kind(resp.Result.GetKind()) == fault.NotFound {
 			e = errLacksName
 		}
