@@ -224,8 +224,10 @@ func untarReport(rows []untarRow, a archive) report.Result {
 		{Name: "compiled", Unit: "s"}, {Name: "deleted", Unit: "s"}, {Name: "names removed", Unit: "per s"},
 		{Name: "JuiceFS, metadata", Unit: "op/s", Source: juiceSource},
 	}}
-	bars := report.Plot{Name: "speed", Title: "Files unpacked and names removed a second", Y: report.Axis{Label: "per second", FromZero: true},
-		Groups: []string{"unpacked", "deleted"}}
+	plots := []report.Plot{
+		{Name: "unpacked", Title: "Files unpacked a second", X: report.Axis{Label: "round trip between sites, ms", FromZero: true}, Y: report.Axis{Label: "files, /s", Log: true}},
+		{Name: "deleted", Title: "Names removed a second", X: report.Axis{Label: "round trip between sites, ms", FromZero: true}, Y: report.Axis{Label: "names, /s", Log: true}},
+	}
 	for _, r := range rows {
 		theirs := report.None()
 		if r.RTT == 22 && !r.local {
@@ -234,12 +236,23 @@ func untarReport(rows []untarRow, a archive) report.Result {
 		unpacked, deleted := float64(r.Files)/r.Unpack, float64(r.Files)/r.Delete
 		t.Add(report.Number(r.RTT), report.Text(r.Name), report.Number(r.Unpack), report.Number(unpacked), report.Number(r.Saved), report.Number(r.Compile),
 			report.Number(r.Delete), report.Number(deleted), theirs)
-		bars.Bars = append(bars.Bars, report.Bar{Name: fmt.Sprintf("%g ms, %s", r.RTT, r.Name), Y: report.Values{unpacked, deleted}})
+		addUntarPoint(&plots[0], r, unpacked)
+		addUntarPoint(&plots[1], r, deleted)
 	}
 	return report.Result{
 		Title: "untar: a source tree whose replicas are far away",
 		SetUp: fmt.Sprintf("The sources of Go's package %s and of what it needs: %d files and folders, %.1f MB. Three sites of one node, a replica at each; "+
 			"tar, sync, the Go compiler with an empty cache, and rm -r run one after the other at the site of the tree's home.", a.pkg, a.count, float64(a.bytes)/1e6),
-		Tables: []report.Table{t}, Plots: []report.Plot{bars}, Figures: rows,
+		Tables: []report.Table{t}, Plots: plots, Figures: rows,
 	}
+}
+
+// addUntarPoint adds a point to the line of where the tree was unpacked.
+func addUntarPoint(p *report.Plot, r untarRow, rate float64) {
+	i := slices.IndexFunc(p.Lines, func(l report.Line) bool { return l.Name == r.Name })
+	if i < 0 {
+		i = len(p.Lines)
+		p.Lines = append(p.Lines, report.Line{Name: r.Name, Dashed: r.local})
+	}
+	p.Lines[i].X, p.Lines[i].Y = append(p.Lines[i].X, r.RTT), append(p.Lines[i].Y, rate)
 }
