@@ -232,3 +232,14 @@ func (m *Memory) Damage(name string, bit int64) {
 		}
 	}
 }
+
+// Cut takes the end of a file away, live and durable, as a bad repair of the file system
+// would.
+func (m *Memory) Cut(name string, size int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.names[name]
+	for _, p := range []*pages{&f.live, &f.durable} {
+		p.cut(size)
+	}
+}

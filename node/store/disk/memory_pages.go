@@ -29,6 +29,18 @@ func (p *pages) grow(size int64) {
 	}
 }
 
+// cut takes what lies from size on away.
+func (p *pages) cut(size int64) {
+	if size >= p.size {
+		return
+	}
+	p.size = size
+	p.list = p.list[:(size+pageBytes-1)/pageBytes]
+	if rest := size % pageBytes; rest > 0 && p.list[len(p.list)-1] != nil {
+		clear(p.own(int64(len(p.list) - 1)).b[rest:])
+	}
+}
+
 // own returns a page that may be changed.
 func (p *pages) own(i int64) *page {
 	switch was := p.list[i]; {

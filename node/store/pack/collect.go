@@ -322,29 +322,41 @@ func (r *reclaim) publish(f *file, b *batch) {
 
 // chunksOf lists the chunks of a full pack that the index finds in it, in their order.
 func (p *Packs) chunksOf(f *file) ([]placed, error) {
+	list, _, err := p.listOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return p.found(f, list), nil
+}
+
+// listOf lists the chunks of a full pack as its index file does, or without one as the pack
+// itself does. isIndexed tells which.
+func (p *Packs) listOf(f *file) (list []placed, isIndexed bool, err error) {
 	g := &file{id: f.id, key: f.key, size: f.size, next: 1}
 	g.turn = sync.NewCond(&g.mu)
 	f.reading.RLock()
 	defer f.reading.RUnlock()
 	if f.r == nil {
-		return nil, nil
+		return nil, true, nil
 	}
 	g.r = f.r
-	sealed, err := p.readIndex(g)
-	if err == nil && !sealed {
+	isIndexed, err = p.readIndex(g)
+	if err == nil && !isIndexed {
 		g.chunks, g.next = nil, 1
 		err = p.scan(g)
 	}
-	if err != nil {
-		return nil, err
-	}
-	out := g.chunks[:0]
-	for _, c := range g.chunks {
+	return g.chunks, isIndexed, err
+}
+
+// found leaves those chunks in a list that the index finds in a pack. It changes the list.
+func (p *Packs) found(f *file, list []placed) []placed {
+	out := list[:0]
+	for _, c := range list {
 		if at, ok := p.index.get(&c.address); ok && at == newLocation(f.id, c.offset, int(c.length)) {
 			out = append(out, c)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // remove takes away a pack in which the index finds nothing. The index file goes first:
@@ -395,4 +407,70 @@ func (p *Packs) Space() Space {
 	}
 	s.Doubted = min(s.Doubted, s.Chunks)
 	return s
+}
+
+// pinsKept bounds one generation of pins; a full one pins every chunk until it
+// has expired, which errs on the safe side.
+const pinsKept = 1 << 18
+
+// pins remember which chunks must not be collected. They live in memory and yet
+// outlive a crash: for the whole limit after a start, every chunk is pinned.
+// Two generations, each as long as the limit, are enough to forget the rest.
+type pins struct {
+	now   func() time.Duration
+	limit time.Duration
+
+	mu       sync.Mutex // guards what follows
+	all      time.Duration
+	turned   time.Duration
+	young    map[pinKey]struct{}
+	old      map[pinKey]struct{}
+	youngAll bool
+	oldAll   bool
+}
+
+// pinKey is a part of an address: a false match keeps a chunk a little longer.
+type pinKey [8]byte
+
+func newPins(now func() time.Duration, limit time.Duration) *pins {
+	t := now()
+	return &pins{now: now, limit: limit, all: t + limit, turned: t, young: map[pinKey]struct{}{}, old: map[pinKey]struct{}{}}
+}
+
+func (p *pins) turn(t time.Duration) {
+	if t-p.turned < p.limit {
+		return
+	}
+	p.old, p.oldAll = p.young, p.youngAll
+	if t-p.turned >= 2*p.limit {
+		p.old, p.oldAll = map[pinKey]struct{}{}, false
+	}
+	p.young, p.youngAll = map[pinKey]struct{}{}, false
+	p.turned = t
+}
+
+func (p *pins) add(a *chunk.Address) {
+	t := p.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn(t)
+	if len(p.young) >= pinsKept {
+		p.youngAll = true
+		return
+	}
+	p.young[pinKey(a[:8])] = struct{}{}
+}
+
+func (p *pins) has(a *chunk.Address) bool {
+	t := p.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn(t)
+	if t < p.all || p.youngAll || p.oldAll {
+		return true
+	}
+	k := pinKey(a[:8])
+	_, young := p.young[k]
+	_, old := p.old[k]
+	return young || old
 }

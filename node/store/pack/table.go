@@ -105,6 +105,12 @@ func (t *table) remove(a *chunk.Address, at location) bool {
 	if !ok || s.slots[i].at != at {
 		return false
 	}
+	s.clearLocked(i)
+	return true
+}
+
+// clearLocked empties a slot and closes the gap. Callers hold mu.
+func (s *tableShard) clearLocked(i int) {
 	mask := len(s.slots) - 1
 	for j := (i + 1) & mask; s.slots[j].at != 0; j = (j + 1) & mask {
 		home := int(s.slots[j].a) & mask
@@ -115,7 +121,26 @@ func (t *table) remove(a *chunk.Address, at location) bool {
 	}
 	s.slots[i] = slot{}
 	s.used--
-	return true
+}
+
+// dropBut takes out the chunks that lie in a pack at none of the locations to keep. It
+// returns how many they are, and their bytes.
+func (t *table) dropBut(pack uint32, keep map[location]bool) (count int, bytes int64) {
+	for n := range t.shards {
+		s := &t.shards[n]
+		s.mu.Lock()
+		for i := 0; i < len(s.slots); {
+			e := s.slots[i]
+			if e.at == 0 || e.at.pack() != pack || keep[e.at] {
+				i++
+				continue
+			}
+			s.clearLocked(i) // another chunk may have come to this slot
+			count, bytes = count+1, bytes+int64(e.at.length())
+		}
+		s.mu.Unlock()
+	}
+	return count, bytes
 }
 
 // find returns the slot of a chunk, or the empty one where it would go.
