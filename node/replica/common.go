@@ -36,6 +36,7 @@ type common struct {
 	copying
 	rowChange
 	succession
+	holding holding // of a standby
 }
 
 func (c *common) memberOf(p ids.Node) *member {

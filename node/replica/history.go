@@ -118,6 +118,8 @@ func (c *common) applyUpTo(upTo ids.Serial) {
 			return
 		}
 		upTo = min(upTo, c.applyLimit)
+	} else if c.phase == phaseStandby && c.n.now < c.holding.until {
+		upTo = min(upTo, c.holding.upTo)
 	}
 	if c.applied >= upTo {
 		return
@@ -141,6 +143,15 @@ func (c *common) applyUpTo(upTo ids.Serial) {
 	}
 	if k := len(out.entries); k > start {
 		out.Applied = append(out.Applied, Apply{Slice: c.id, Entries: out.entries[start:k:k]})
+	}
+}
+
+// release applies what a Hold held back.
+func (c *common) release() {
+	if c.holding.until != 0 {
+		c.holding = holding{}
+		c.applyUpTo(c.commit)
+		c.markDirty()
 	}
 }
 

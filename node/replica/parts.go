@@ -111,6 +111,14 @@ type copying struct {
 	transferNotBefore             Time
 }
 
+// holding is where a standby stands still for a moment, so that its state can be compared
+// with another member's as of one serial. Nobody waits for it: what it acknowledges is what
+// is on its disk, applied or not.
+type holding struct {
+	upTo  ids.Serial // no later entry is applied
+	until Time       // before this; 0: nothing is held
+}
+
 // rowChange is the compare-and-swap of the row that this node has under way.
 //
 // Invariant: the pending swap starts from the row's epoch and makes the next.

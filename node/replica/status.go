@@ -77,7 +77,7 @@ func (n *Node) Applied(s ids.Slice) (EntryID, bool) {
 // whole; a copy of that would replace a better one.
 func (n *Node) MayGive(s ids.Slice) bool {
 	g := n.groups[s]
-	if g == nil || g.incomplete || g.self < 0 {
+	if g == nil || g.incomplete || g.diverged || g.self < 0 {
 		return false
 	}
 	return g.members[g.self].incarnation == n.c.Incarnation && !g.lacksEntries()

@@ -13,6 +13,9 @@ import (
 func (g *group) tickStandby() {
 	n := g.n
 	g.tickCompare()
+	if n.now >= g.holding.until {
+		g.release()
+	}
 	if g.stuck || n.halted() || n.quiet() || g.isMute() || g.hasDecided() || g.incomplete {
 		return
 	}
