@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/protocol/status"
 )
 
 // Severity ranks causes.
@@ -33,6 +34,8 @@ const (
 	NoRoot       Kind = "no_root"
 	SliceLacking Kind = "slice_lacking"
 	SliceSilent  Kind = "slice_silent"
+	ChunksLost   Kind = "chunks_lost"
+	StateDiffers Kind = "state_differs"
 	// Misplaced comes from the site audit.
 	Misplaced Kind = "site_misplaced"
 )
@@ -59,6 +62,23 @@ func Silent(id ids.Node, site ids.Site) Cause {
 // Full is a node that has no space.
 func Full(id ids.Node, site ids.Site) Cause {
 	return Cause{NodeFull, Critical, fmt.Sprintf("the node at %s is full and read-only", site), "nodes/" + string(id)}
+}
+
+// Scrubbed is what a node's scrub found that is still so: chunks that no member has given,
+// and slices whose state differs from other members'. A node that tells nothing of it has
+// neither.
+func Scrubbed(id ids.Node, site ids.Site, s *status.Scrub) (out []Cause) {
+	if s == nil {
+		return nil
+	}
+	subject := "nodes/" + string(id)
+	if s.LostChunks > 0 {
+		out = append(out, Cause{ChunksLost, Critical, fmt.Sprintf("the node at %s lacks %d chunks that no member has given", site, s.LostChunks), subject})
+	}
+	for _, d := range s.Different {
+		out = append(out, Cause{StateDiffers, Warning, fmt.Sprintf("the state of slice %d at %s differs from that of other members", d.Slice, site), subject})
+	}
+	return out
 }
 
 // Away is a configuration store that nodes do not reach.

@@ -116,6 +116,7 @@ func methodRows() []accessRow {
 			return err
 		}, but(adminsOnly, peer, done)}, // a node orders it for the accounts of its API
 		{"drop-caches", method.DropCaches, asks(op, method.DropCaches, &pb.DropCachesRequest{}, &pb.DropCachesResponse{}), adminsOnly},
+		{"scrub", method.Scrub, asks(op, method.Scrub, &pb.ScrubRequest{}, &pb.ScrubResponse{}), but(adminsOnly, peer, done)},
 		{"conflicts", method.Conflicts, asks(op, method.Conflicts, &pb.ConflictsRequest{}, &pb.ConflictsResponse{}), outcomes(refused, refused, done, done, done)},
 		{"space", method.Space, asks(op, method.Space, &pb.SpaceRequest{Slice: uint32(ids.RootSlice)}, &pb.SpaceResponse{}), outcomes(refused, refused, done, done, done)},
 		{"side", method.Side, sides, byHost},

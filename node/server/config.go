@@ -121,6 +121,11 @@ type Timing struct {
 	// node's start.
 	UploadGrace time.Duration `yaml:"upload_grace"`
 
+	// ScrubPeriod is within what time the node reads all chunks that it stores from its
+	// disk, and repairs from other nodes those that are damaged or missing. 0: only where an
+	// administrator orders it (cartwheel scrub).
+	ScrubPeriod time.Duration `yaml:"scrub_period"`
+
 	// SiteSpread is how far apart, in round-trip time, the nodes of one site may
 	// be before the site audit reports them.
 	SiteSpread time.Duration `yaml:"site_spread"`
@@ -232,6 +237,7 @@ func DefaultConfig() Config {
 			FailedAfter:      30 * time.Minute,
 			Retention:        24 * time.Hour,
 			UploadGrace:      time.Hour,
+			ScrubPeriod:      14 * 24 * time.Hour,
 			SiteSpread:       10 * time.Millisecond,
 		},
 		Sizes: Sizes{

@@ -69,6 +69,7 @@ func TestConfig_ChecksForHowLongDeletedContentStays(t *testing.T) {
 	for key, spoil := range map[string]func(*Config){
 		"retention is -1s": func(c *Config) { c.Retention = -time.Second }, "retention is 8": func(c *Config) { c.Retention = maxRetention + time.Hour },
 		"retention_least is -1s": func(c *Config) { c.RetentionLeast = -time.Second }, "retention_least is 25h0m0s": func(c *Config) { c.RetentionLeast = 25 * time.Hour },
+		"scrub_period is -1s": func(c *Config) { c.ScrubPeriod = -time.Second }, "scrub_period is 59s": func(c *Config) { c.ScrubPeriod = 59 * time.Second },
 		"upload_grace is 0s": func(c *Config) { c.UploadGrace = 0 }, "upload_grace is 999ms": func(c *Config) { c.UploadGrace = 999 * time.Millisecond },
 	} {
 		bad := c

@@ -73,3 +73,28 @@ func (s *Server) History(id ids.Slice) (n int, err error) {
 	}
 	return n, errors.Join(err, f.Close())
 }
+
+// Spoil takes a chunk away, as damage that a read finds does.
+func (s *Server) Spoil(a chunk.Address) { s.store.Packs().Forget(a) }
+
+// SpoilRecord changes the mode in an object's record below everything that knows of it.
+func (s *Server) SpoilRecord(ctx context.Context, o ids.Object) error {
+	var failed error
+	err := s.loop.Ask(ctx, func(*replica.Node, replica.Time) {
+		key := tree.RecordKey(o)
+		value, at, _, err := s.store.Meta().Slice(o.Slice()).GetTime(key)
+		var n *tree.Inode
+		if err == nil {
+			n, err = tree.DecodeInode(o, value)
+		}
+		if err == nil {
+			n.Mode ^= 0o111
+			b := s.store.Meta().NewBatch()
+			if err = b.Put(o.Slice(), key, tree.AppendInode(nil, n), at); err == nil {
+				err = b.Commit()
+			}
+		}
+		failed = err
+	})
+	return errors.Join(err, failed)
+}

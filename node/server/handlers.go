@@ -71,6 +71,7 @@ func (s *Server) handle() {
 	h.Spawn(method.HandOver, requests.Client(a, orders.HandOver))
 	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
+	h.Spawn(method.Scrub, requests.Client(a, orders.StartScrub))
 
 	h.Spawn(method.Intent, requests.Node(isNode, s.intents.Intent))
 	h.Spawn(method.Facts, requests.Node(isNode, s.intents.Facts))
@@ -111,7 +112,7 @@ func (s *Server) newReports() *admin.Reports {
 			who := s.answers.access.Asker(w, nil)
 			return s.answers.reading.Reached(ctx, &who, o, ticket)
 		},
-		ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
+		Scrub: s.scrub.Report, ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
 	})
 }
 
@@ -135,6 +136,6 @@ func (s *Server) newOrders() *admin.Orders {
 			s.answers.shared.Drop()
 			s.store.Meta().DropCache()
 		},
-		Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall,
+		Scrub: s.scrub.Start, Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall,
 	}
 }

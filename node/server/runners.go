@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -9,18 +10,20 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/collection"
 	"cartwheel.dev/node/server/failback"
 	"cartwheel.dev/node/server/intents"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/scrub"
 	"cartwheel.dev/node/server/upkeep"
 	"cartwheel.dev/node/server/watchdog"
 	"cartwheel.dev/node/wire"
 )
 
 // openRunners makes the parts that act on their own.
-func (s *Server) openRunners() {
+func (s *Server) openRunners() error {
 	s.slices = allocation.New(allocation.Options{
 		Self: s.id, Site: ids.Site(s.config.Site), Roster: s.directory, Sites: s.directory.Sites,
 		Generation: func() ids.Generation { return s.directory.Cluster().Generation },
@@ -39,6 +42,38 @@ func (s *Server) openRunners() {
 		Leading: s.leader.Slices, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.wall, HLC: s.hlc, Random: s.chance.Uint64,
 		Go: s.life.spawn, Logger: s.logger,
 	})
+	return s.openScrub()
+}
+
+// hasWhole reports whether this node's copy of a slice has all that it says to have.
+func (s *Server) hasWhole(ctx context.Context, id ids.Slice) (whole bool) {
+	err := s.loop.Ask(ctx, func(core *replica.Node, _ replica.Time) { _, whole = core.Snapshot(id) })
+	return err == nil && whole
+}
+
+// openScrub makes what reads all that the node stores.
+func (s *Server) openScrub() (err error) {
+	dir := "scrub"
+	if s.sideFiles == nil {
+		dir = filepath.Join(s.config.Data, dir)
+	}
+	s.scrub, err = scrub.Open(scrub.Options{
+		Self: s.id, Period: s.config.ScrubPeriod, Dir: dir, FS: s.sideFiles, Whole: s.hasWhole, Packs: s.store.Packs(), Meta: s.store.Meta(),
+		Nodes: s.answers.content.Nodes, Row: s.directory.Slice, Committed: s.committed, Fetch: s.driver.fetcher.FetchOnce,
+		Comparing: scrub.Comparing{
+			Rows: s.directory.Slices,
+			Compare: func(ctx context.Context, id ids.Slice, with ids.Node, rest func(context.Context, int) error) (ids.Serial, bool, error) {
+				c, err := s.driver.receiver.CompareWith(ctx, id, string(with), rest)
+				return c.Serial, c.Equal, err
+			},
+			Distrust: func(ctx context.Context, id ids.Slice) (done bool) {
+				err := s.loop.Ask(ctx, func(core *replica.Node, now replica.Time) { done = core.Distrust(now, id) })
+				return err == nil && done
+			},
+		},
+		Clock: s.clock, Wall: s.wall, Logger: s.logger,
+	})
+	return err
 }
 
 // newWatchdog makes what ends the node once its disk does not answer.

@@ -33,6 +33,7 @@
 //	placement     chooses nodes for a slice
 //	failback      hands slices back to their home sites
 //	collection    gives back the space of what nothing needs
+//	scrub         reads all that the node stores, and repairs what is damaged
 //	upkeep        checkpoints, and adds members that slices lack
 //	diskspace     watches how full the disk is
 //	watchdog      ends the node where the disk does not answer
@@ -79,6 +80,7 @@ import (
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/replog"
+	"cartwheel.dev/node/server/scrub"
 	"cartwheel.dev/node/server/sharing"
 	"cartwheel.dev/node/server/side"
 	"cartwheel.dev/node/server/snapshot"
@@ -156,6 +158,7 @@ type Server struct {
 	intents *intents.Runner
 	slices  *allocation.Allocator
 	strays  failback.Observer
+	scrub   *scrub.Scrubber
 }
 
 // connections are a node's ties to the other processes of its cluster. The host

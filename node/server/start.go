@@ -48,6 +48,7 @@ func (s *Server) start(ctx context.Context) error {
 	collector := s.newCollector()
 	s.life.spawn(collector.RunSlices)
 	s.life.spawn(collector.RunPacks)
+	s.life.spawn(s.scrub.Run)
 	return nil
 }
 
@@ -78,7 +79,9 @@ func (s *Server) openStore(context.Context) error {
 
 // openServices registers what the node answers, and starts the loop.
 func (s *Server) openServices(context.Context) error {
-	s.openRunners()
+	if err := s.openRunners(); err != nil {
+		return err
+	}
 	s.handle()
 	s.life.spawn(s.loop.Run)
 	s.life.spawn(s.answers.sessions.Run)

@@ -43,6 +43,7 @@ func (c Config) Validate() error {
 	p.check(c.Retention >= 0 && c.Retention <= maxRetention, "retention", "is %v; between 0 (give space back soon) and %v", c.Retention, maxRetention)
 	p.check(c.RetentionLeast >= 0 && c.RetentionLeast <= c.Retention, "retention_least", "is %v; between 0 and retention (%v)", c.RetentionLeast, c.Retention)
 	p.check(c.UploadGrace >= time.Second && c.UploadGrace <= maxRetention, "upload_grace", "is %v; between 1s and %v", c.UploadGrace, maxRetention)
+	p.check(c.ScrubPeriod == 0 || c.ScrubPeriod >= time.Minute && c.ScrubPeriod <= maxRetention, "scrub_period", "is %v; 0 (only when ordered), or between 1m and %v", c.ScrubPeriod, maxRetention)
 	c.Sizes.validate(&p)
 	p.check(c.RegistrationLife >= time.Second, "registration_life", "is %v; at least 1s", c.RegistrationLife)
 	p.check(c.MaxSliceObjects >= 1, "max_slice_objects", "is 0")

@@ -57,6 +57,7 @@ func (s *Reads) judge(ctx context.Context) judged {
 		if r.Value.ReadOnly {
 			j.causes = append(j.causes, health.Full(n.ID, n.Site))
 		}
+		j.causes = append(j.causes, health.Scrubbed(n.ID, n.Site, r.Value.Scrub)...)
 	}
 	j.counts.Nodes, j.counts.Sites, j.counts.SitesUp = len(nodes), len(sites), len(sitesUp)
 	if j.counts.NodesUp > 0 {

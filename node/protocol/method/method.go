@@ -70,6 +70,7 @@ const (
 	Net        wire.Method = 53 // NetRequest: the node's coordinate and distances
 	Conflicts  wire.Method = 54 // ConflictsRequest: what merges of side logs kept beside what won
 	Space      wire.Method = 55 // SpaceRequest: what holds the space of a slice, a page at a time
+	Scrub      wire.Method = 56 // ScrubRequest: has the node read all that it stores
 )
 
 // Between nodes.

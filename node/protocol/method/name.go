@@ -13,7 +13,7 @@ var names = map[wire.Method]string{
 	Hello: "hello", KeepAlive: "keepalive", Revoke: "revoke", Claim: "claim", Lock: "lock",
 	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files", Side: "side", SideCopy: "sidecopy", Hold: "hold", History: "history", Conflicts: "conflicts",
 	Have: "have", Put: "put", Get: "get", Range: "range",
-	Status: "status", SliceList: "slicelist", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net", Space: "space",
+	Status: "status", SliceList: "slicelist", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net", Space: "space", Scrub: "scrub",
 	Intent: "intent", Transfer: "transfer", Facts: "facts",
 }
 

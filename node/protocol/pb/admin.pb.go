@@ -453,6 +453,97 @@ func (*DropCachesResponse) Descriptor() ([]byte, []int) {
 	return file_admin_proto_rawDescGZIP(), []int{9}
 }
 
+// Has the node read all that it stores, from now on, at a rate in bytes a second; 0: as fast
+// as it does so by itself at most. Status tells how far it is. A round that was ordered
+// before and is under way goes on, at the new rate.
+type ScrubRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RateBytes     uint64                 `protobuf:"varint,1,opt,name=rate_bytes,json=rateBytes,proto3" json:"rate_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScrubRequest) Reset() {
+	*x = ScrubRequest{}
+	mi := &file_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScrubRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScrubRequest) ProtoMessage() {}
+
+func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScrubRequest.ProtoReflect.Descriptor instead.
+func (*ScrubRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ScrubRequest) GetRateBytes() uint64 {
+	if x != nil {
+		return x.RateBytes
+	}
+	return 0
+}
+
+type ScrubResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Round         uint64                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScrubResponse) Reset() {
+	*x = ScrubResponse{}
+	mi := &file_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScrubResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScrubResponse) ProtoMessage() {}
+
+func (x *ScrubResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScrubResponse.ProtoReflect.Descriptor instead.
+func (*ScrubResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ScrubResponse) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
 // What a node measured and predicts of its distances. With probes, it measures
 // the nodes named (none: all) so many times first.
 type NetRequest struct {
@@ -465,7 +556,7 @@ type NetRequest struct {
 
 func (x *NetRequest) Reset() {
 	*x = NetRequest{}
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +568,7 @@ func (x *NetRequest) String() string {
 func (*NetRequest) ProtoMessage() {}
 
 func (x *NetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +581,7 @@ func (x *NetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetRequest.ProtoReflect.Descriptor instead.
 func (*NetRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{10}
+	return file_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NetRequest) GetProbes() uint32 {
@@ -516,7 +607,7 @@ type NetResponse struct {
 
 func (x *NetResponse) Reset() {
 	*x = NetResponse{}
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +619,7 @@ func (x *NetResponse) String() string {
 func (*NetResponse) ProtoMessage() {}
 
 func (x *NetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +632,7 @@ func (x *NetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetResponse.ProtoReflect.Descriptor instead.
 func (*NetResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{11}
+	return file_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *NetResponse) GetNet() []byte {
@@ -564,7 +655,7 @@ type SpaceRequest struct {
 
 func (x *SpaceRequest) Reset() {
 	*x = SpaceRequest{}
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +667,7 @@ func (x *SpaceRequest) String() string {
 func (*SpaceRequest) ProtoMessage() {}
 
 func (x *SpaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +680,7 @@ func (x *SpaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceRequest.ProtoReflect.Descriptor instead.
 func (*SpaceRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{12}
+	return file_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SpaceRequest) GetSlice() uint32 {
@@ -626,7 +717,7 @@ type SpaceResponse struct {
 
 func (x *SpaceResponse) Reset() {
 	*x = SpaceResponse{}
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +729,7 @@ func (x *SpaceResponse) String() string {
 func (*SpaceResponse) ProtoMessage() {}
 
 func (x *SpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +742,7 @@ func (x *SpaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceResponse.ProtoReflect.Descriptor instead.
 func (*SpaceResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{13}
+	return file_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SpaceResponse) GetSpace() []byte {
@@ -693,7 +784,7 @@ type IntentRequest struct {
 
 func (x *IntentRequest) Reset() {
 	*x = IntentRequest{}
-	mi := &file_admin_proto_msgTypes[14]
+	mi := &file_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +796,7 @@ func (x *IntentRequest) String() string {
 func (*IntentRequest) ProtoMessage() {}
 
 func (x *IntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[14]
+	mi := &file_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +809,7 @@ func (x *IntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentRequest.ProtoReflect.Descriptor instead.
 func (*IntentRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{14}
+	return file_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *IntentRequest) GetIntent() uint64 {
@@ -744,7 +835,7 @@ type IntentResponse struct {
 
 func (x *IntentResponse) Reset() {
 	*x = IntentResponse{}
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +847,7 @@ func (x *IntentResponse) String() string {
 func (*IntentResponse) ProtoMessage() {}
 
 func (x *IntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +860,7 @@ func (x *IntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentResponse.ProtoReflect.Descriptor instead.
 func (*IntentResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{15}
+	return file_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *IntentResponse) GetPhase() uint32 {
@@ -800,7 +891,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +903,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +916,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{16}
+	return file_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TransferRequest) GetSlice() uint32 {
@@ -872,7 +963,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +975,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +988,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{17}
+	return file_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TransferResponse) GetToken() uint64 {
@@ -967,7 +1058,7 @@ type BudgetReport struct {
 
 func (x *BudgetReport) Reset() {
 	*x = BudgetReport{}
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1070,7 @@ func (x *BudgetReport) String() string {
 func (*BudgetReport) ProtoMessage() {}
 
 func (x *BudgetReport) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1083,7 @@ func (x *BudgetReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport.ProtoReflect.Descriptor instead.
 func (*BudgetReport) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{18}
+	return file_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BudgetReport) GetLines() []*BudgetReport_Line {
@@ -1014,7 +1105,7 @@ type BudgetReport_Line struct {
 
 func (x *BudgetReport_Line) Reset() {
 	*x = BudgetReport_Line{}
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1117,7 @@ func (x *BudgetReport_Line) String() string {
 func (*BudgetReport_Line) ProtoMessage() {}
 
 func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1130,7 @@ func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport_Line.ProtoReflect.Descriptor instead.
 func (*BudgetReport_Line) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{18, 0}
+	return file_admin_proto_rawDescGZIP(), []int{20, 0}
 }
 
 func (x *BudgetReport_Line) GetFrom() string {
@@ -1092,7 +1183,12 @@ const file_admin_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\tR\x02to\"\x12\n" +
 	"\x10HandOverResponse\"\x13\n" +
 	"\x11DropCachesRequest\"\x14\n" +
-	"\x12DropCachesResponse\":\n" +
+	"\x12DropCachesResponse\"-\n" +
+	"\fScrubRequest\x12\x1d\n" +
+	"\n" +
+	"rate_bytes\x18\x01 \x01(\x04R\trateBytes\"%\n" +
+	"\rScrubResponse\x12\x14\n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\":\n" +
 	"\n" +
 	"NetRequest\x12\x16\n" +
 	"\x06probes\x18\x01 \x01(\rR\x06probes\x12\x14\n" +
@@ -1147,7 +1243,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -1159,19 +1255,21 @@ var file_admin_proto_goTypes = []any{
 	(*HandOverResponse)(nil),   // 7: cartwheel.v1.HandOverResponse
 	(*DropCachesRequest)(nil),  // 8: cartwheel.v1.DropCachesRequest
 	(*DropCachesResponse)(nil), // 9: cartwheel.v1.DropCachesResponse
-	(*NetRequest)(nil),         // 10: cartwheel.v1.NetRequest
-	(*NetResponse)(nil),        // 11: cartwheel.v1.NetResponse
-	(*SpaceRequest)(nil),       // 12: cartwheel.v1.SpaceRequest
-	(*SpaceResponse)(nil),      // 13: cartwheel.v1.SpaceResponse
-	(*IntentRequest)(nil),      // 14: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 15: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 16: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 17: cartwheel.v1.TransferResponse
-	(*BudgetReport)(nil),       // 18: cartwheel.v1.BudgetReport
-	(*BudgetReport_Line)(nil),  // 19: cartwheel.v1.BudgetReport.Line
+	(*ScrubRequest)(nil),       // 10: cartwheel.v1.ScrubRequest
+	(*ScrubResponse)(nil),      // 11: cartwheel.v1.ScrubResponse
+	(*NetRequest)(nil),         // 12: cartwheel.v1.NetRequest
+	(*NetResponse)(nil),        // 13: cartwheel.v1.NetResponse
+	(*SpaceRequest)(nil),       // 14: cartwheel.v1.SpaceRequest
+	(*SpaceResponse)(nil),      // 15: cartwheel.v1.SpaceResponse
+	(*IntentRequest)(nil),      // 16: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),     // 17: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 18: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 19: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),       // 20: cartwheel.v1.BudgetReport
+	(*BudgetReport_Line)(nil),  // 21: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
-	19, // 0: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	21, // 0: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
 	1,  // [1:1] is the sub-list for method output_type
 	1,  // [1:1] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
@@ -1190,7 +1288,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -35,6 +35,10 @@ type Node struct {
 	// Disk is what holds the node's disk; nil: the caller may not see it.
 	Disk *Disk `json:"disk,omitempty"`
 
+	// Scrub is how far the node is with reading all that it stores, and what it found.
+	// A node of an earlier version has none.
+	Scrub *Scrub `json:"scrub,omitempty"`
+
 	SlicesActive  int `json:"slices_active"`
 	SlicesStandby int `json:"slices_standby"`
 	SlicesJunior  int `json:"slices_junior"`

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -42,6 +43,10 @@ func (o *office) orders() *Orders {
 			return o.kind, nil
 		},
 		Drop: func() { o.done = append(o.done, "drop") },
+		Scrub: func(rate int64) uint64 {
+			o.done = append(o.done, fmt.Sprint("scrub at ", rate))
+			return 7
+		},
 		Apply: func(_ context.Context, b geoconfig.Batch) (ids.Revision, error) {
 			o.done = append(o.done, "record "+b.Audit[0].Action+" by "+b.Audit[0].Who)
 			return 1, o.audit
@@ -93,6 +98,31 @@ func TestRecord_ComesBeforeWhatIsOrdered(t *testing.T) {
 	}
 	if want := []string{"record node.drop-caches by chief", "record node.drop-caches by chief", "drop"}; !slices.Equal(o.done, want) {
 		t.Errorf("got %q, want %q", o.done, want)
+	}
+}
+
+func TestStartScrub_IsForAdministratorsAndNodes(t *testing.T) {
+	o := &office{}
+	for name, x := range map[string]struct {
+		who  identity.Who
+		want fault.Kind
+	}{
+		"a user":           {identity.Who{User: "ann"}, fault.Permission},
+		"a trusted host":   {identity.Who{User: "host", Trusted: true}, fault.Permission},
+		"a node":           {identity.Who{User: "node", Node: true}, fault.None},
+		"an administrator": {*chief, fault.None},
+	} {
+		o.done = nil
+		a, err := o.orders().StartScrub(t.Context(), &x.who, &pb.ScrubRequest{RateBytes: 9})
+		if fault.KindOf(err) != x.want {
+			t.Errorf("%s: got %v, want %v", name, err, x.want)
+		}
+		if x.want == fault.None && (a.(*pb.ScrubResponse).Round != 7 || !slices.Equal(o.done, []string{"record node.scrub by " + string(x.who.User), "scrub at 9"})) {
+			t.Errorf("%s: %v, %q", name, a, o.done)
+		}
+	}
+	if _, err := o.orders().StartScrub(t.Context(), chief, &pb.ScrubRequest{RateBytes: 1 << 63}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a rate beyond all bounds: %v", err)
 	}
 }
 
@@ -159,6 +189,9 @@ func TestStatus_ShowsClientsOnlyToThoseWhoMay(t *testing.T) {
 	s := NewReports(ReportsOptions{Self: "a", Loop: fakeLoop{}, Roster: fakeRoster{}, Store: quiet{}, Space: quiet{}, Host: quiet{},
 		Cluster: func() ids.Cluster { return "c" }, Away: func() time.Time { return time.Unix(1, 0) }, Clock: func() time.Duration { return 1 },
 		Sessions: func() (int, int) { return 0, 0 }, Findings: func() []status.Finding { return nil },
+		Scrub: func(lost int) status.Scrub {
+			return status.Scrub{LostChunks: 2000, Lost: make([]status.LostChunk, min(lost, 2000))}
+		},
 		Clients: func(limit int) []identity.Who {
 			return []identity.Who{{User: "ann", Name: "laptop"}, {User: "bob"}}[:min(limit, 2)]
 		}})
@@ -180,6 +213,9 @@ func TestStatus_ShowsClientsOnlyToThoseWhoMay(t *testing.T) {
 		var out status.Node
 		if err := json.Unmarshal(answer.(*pb.StatusResponse).Status, &out); err != nil || len(out.Clients) != c.want {
 			t.Errorf("%s: got %+v, %v, want %d", name, out.Clients, err, c.want)
+		}
+		if lost := len(out.Scrub.Lost); out.Scrub.LostChunks != 2000 || lost != 0 && (name == "a user" || lost != maxLost) || lost == 0 && name != "a user" {
+			t.Errorf("%s: %d lost chunks are listed", name, lost)
 		}
 		if shown := out.Disk != nil; shown != (name != "a user") {
 			t.Errorf("%s: what holds the disk is shown: %v", name, shown)

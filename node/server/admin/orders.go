@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -31,6 +32,9 @@ type Orders struct {
 	Pass func(ctx context.Context, id ids.Slice, to ids.Node) (fault.Kind, error)
 	// Drop empties what the node keeps in memory to serve reads.
 	Drop func()
+	// Scrub has the node read all that it stores, at a rate in bytes a second, and returns
+	// the round's number.
+	Scrub func(rate int64) uint64
 	// Apply writes to the configuration, Key names a batch of some kind.
 	Apply func(context.Context, geoconfig.Batch) (ids.Revision, error)
 	Key   func(kind string) string
@@ -117,6 +121,26 @@ func (s *Orders) DropCaches(ctx context.Context, w *identity.Who, _ *pb.DropCach
 	}
 	s.Drop()
 	return &pb.DropCachesResponse{}, nil
+}
+
+// StartScrub has the node read all that it stores. An administrator may order it, and a
+// node, for the accounts of its API.
+func (s *Orders) StartScrub(ctx context.Context, w *identity.Who, req *pb.ScrubRequest) (proto.Message, error) {
+	const op fault.Op = "admin.StartScrub"
+	if err := w.Order(op); err != nil && !w.Node {
+		return nil, err
+	}
+	if req.RateBytes > math.MaxInt64 {
+		return nil, fault.E(fault.Invalid, op, "rate_bytes", "is too large")
+	}
+	detail := ""
+	if req.RateBytes > 0 {
+		detail = fmt.Sprintf("at %d bytes a second", req.RateBytes)
+	}
+	if err := s.record(ctx, w, "node.scrub", geoconfig.Node{ID: s.Self}.Key().String(), detail); err != nil {
+		return nil, err
+	}
+	return &pb.ScrubResponse{Round: s.Scrub(int64(req.RateBytes))}, nil
 }
 
 // record writes into the audit log that a user ordered something. What cannot

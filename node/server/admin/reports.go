@@ -94,6 +94,9 @@ type ReportsOptions struct {
 	Committed func(ids.Slice) tree.View
 	// Reached refuses a user an object that it may not reach.
 	Reached func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error
+	// Scrub tells how far the reading of all that is stored is, with at most so many of
+	// the chunks that are lost.
+	Scrub func(lost int) status.Scrub
 	// ReserveBytes of the disk are never given to clients.
 	ReserveBytes int64
 	// Began is when the node started, by Clock.
@@ -113,6 +116,7 @@ func (s *Reports) Status(ctx context.Context, w *identity.Who, req *pb.StatusReq
 	out := s.Node(ctx)
 	if !w.Admin && !w.Trusted && !w.Node {
 		out.Disk = nil // it tells what others store
+		out.Scrub.Lost = nil
 	}
 	if req.Clients > 0 && (w.Admin || w.Node) {
 		out.Clients = s.Clients(int(min(req.Clients, MaxClients)))
@@ -120,6 +124,9 @@ func (s *Reports) Status(ctx context.Context, w *identity.Who, req *pb.StatusReq
 	encoded, err := json.Marshal(out)
 	return &pb.StatusResponse{Status: encoded}, fault.Wrap(fault.Corrupt, "admin.Status", "", err)
 }
+
+// maxLost bounds the list of lost chunks in a report. Of more, the first ones are listed.
+const maxLost = 100
 
 // MaxClients bounds a list of clients. Of more, the first ones are listed.
 const MaxClients = 10_000
@@ -140,7 +147,7 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
 		Incarnation: s.o.Store.Incarnation(), Addresses: s.o.Host.Addresses(), UptimeNS: s.o.Clock() - s.o.Began,
 		CapacityBytes: s.o.Space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.o.Space.IsFull(),
-		PackBytes: u.Packs, WaitingBytes: u.Waiting,
+		PackBytes: u.Packs, WaitingBytes: u.Waiting, Scrub: new(s.o.Scrub(maxLost)),
 		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
 	}
 	live := uint64(0)

@@ -31,7 +31,9 @@ func figures() Source {
 				CapacityBytes: 1000, UsedBytes: 300, FreeBytes: 600, ReadOnly: true, Disk: &status.Disk{ChunkBytes: 71, MetadataBytes: 72, LiveBytes: 73, RetainedBytes: 74}, SlicesActive: 4, SlicesStandby: 5, SlicesJunior: 6,
 				Sessions: 7, ObjectLeases: 8, GeoConfig: status.GeoConfig{AwayNS: 12 * time.Second},
 				Findings: make([]status.Finding, 2),
-				Peers:    []status.Peer{{ID: "n2", Site: "rome", Connected: true, RTTNS: 40 * time.Millisecond}, {ID: "n3", Site: "lima"}}}
+				Scrub: &status.Scrub{Running: true, DoneShare: 0.25, EndedAtNS: 82e9, LostChunks: 89, Different: make([]status.DifferentState, 1),
+					Total: status.ScrubCounts{ReadBytes: 81, Damaged: 83, Missing: 84, Repaired: 85, Unneeded: 86, ReadErrors: 87, Different: 88}},
+				Peers: []status.Peer{{ID: "n2", Site: "rome", Connected: true, RTTNS: 40 * time.Millisecond}, {ID: "n3", Site: "lima"}}}
 		},
 		Leading: func() []geoconfig.SliceRow {
 			normal := geoconfig.Member{State: geoconfig.Normal}
@@ -90,6 +92,10 @@ func TestHandler_ShowsEachFigure(t *testing.T) {
 		"cartwheel_shared_served_bytes_total 63", "cartwheel_shared_fetched_bytes_total 64", "cartwheel_shared_kept_bytes 65",
 		`cartwheel_site_sent_bytes_total{class="repair",to="rome"} 67`, `cartwheel_site_waited_seconds_total{class="repair",to="rome"} 68`,
 		`cartwheel_site_sent_bytes_total{class="foreground",to="rome"} 0`, `cartwheel_site_budget_bytes_per_second{to="rome"} 66`,
+		"cartwheel_scrub_read_bytes_total 81", "cartwheel_scrub_last_end_seconds 82", "cartwheel_scrub_done_ratio 0.25",
+		`cartwheel_scrub_found_total{what="damaged"} 83`, `cartwheel_scrub_found_total{what="missing"} 84`, `cartwheel_scrub_found_total{what="repaired"} 85`,
+		`cartwheel_scrub_found_total{what="unneeded"} 86`, `cartwheel_scrub_found_total{what="read_error"} 87`, `cartwheel_scrub_found_total{what="different"} 88`,
+		"cartwheel_scrub_lost_chunks 89", "cartwheel_scrub_different_slices 1",
 		"go_goroutines", "process_open_fds",
 	} {
 		if !strings.Contains(text, want) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/budget"
 )
 
@@ -45,12 +46,18 @@ var (
 	sent      = describe("site_sent_bytes_total", "Content that went to another site, by why it went: foreground, replication, repair or rebalancing.", "to", "class")
 	waited    = describe("site_waited_seconds_total", "Time that content waited for the budget with another site, of all requests added up.", "to", "class")
 	allowance = describe("site_budget_bytes_per_second", "This node's part of the budget with another site; none where no budget holds.", "to")
+	scrubbed  = describe("scrub_read_bytes_total", "Bytes that the node read from its disk to check what it stores.")
+	scrubEnd  = describe("scrub_last_end_seconds", "When the node had last read all that it stores, in Unix time; 0: never.")
+	scrubDone = describe("scrub_done_ratio", "The part of its chunks that the round under way has read; 1 where none is.")
+	found     = describe("scrub_found_total", "What the node's scrub found and did: damaged, missing, repaired or unneeded chunks, errors of reads, and different states of slices.", "what")
+	lost      = describe("scrub_lost_chunks", "Chunks that records name and no member of their slices has given.")
+	different = describe("scrub_different_slices", "Slices whose state differs here from the active's.")
 	findings  = describe("site_findings", "What the site audit found that contradicts the sites as they are declared.")
 )
 
 // Describe implements prometheus.Collector.
 func (n *node) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, packs, waiting, chunks, metadata, live, retained, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, sent, waited, allowance, findings} {
+	for _, d := range []*prometheus.Desc{info, uptime, capacity, used, free, packs, waiting, chunks, metadata, live, retained, full, journal, parts, under, sessions, leases, reachable, away, connected, rtt, kept, asked, served, fetched, sent, waited, allowance, scrubbed, scrubEnd, scrubDone, found, lost, different, findings} {
 		to <- d
 	}
 }
@@ -87,6 +94,7 @@ func (n *node) Collect(to chan<- prometheus.Metric) {
 	gauge(reachable, flag(s.GeoConfig.Reachable))
 	gauge(away, s.GeoConfig.AwayNS.Seconds())
 	gauge(findings, float64(len(s.Findings)))
+	collectScrub(to, s.Scrub)
 	n.collectShared(to)
 	n.collectSent(to)
 	for _, p := range s.Peers {
@@ -95,6 +103,34 @@ func (n *node) Collect(to chan<- prometheus.Metric) {
 			gauge(rtt, p.RTTNS.Seconds(), string(p.ID), string(p.Site))
 		}
 	}
+}
+
+// collectScrub gives the figures of what the node read to check what it stores.
+func collectScrub(to chan<- prometheus.Metric, s *status.Scrub) {
+	if s == nil {
+		return
+	}
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge := func(d *prometheus.Desc, v float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	done := 1.0
+	if s.Running {
+		done = s.DoneShare
+	}
+	count(scrubbed, s.Total.ReadBytes)
+	gauge(scrubEnd, float64(s.EndedAtNS)/1e9)
+	gauge(scrubDone, done)
+	count(found, s.Total.Damaged, "damaged")
+	count(found, s.Total.Missing, "missing")
+	count(found, s.Total.Repaired, "repaired")
+	count(found, s.Total.Unneeded, "unneeded")
+	count(found, s.Total.ReadErrors, "read_error")
+	count(found, s.Total.Different, "different")
+	gauge(lost, float64(s.LostChunks))
+	gauge(different, float64(len(s.Different)))
 }
 
 // collectShared gives the figures of what nodes share.

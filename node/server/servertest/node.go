@@ -13,6 +13,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/store"
+	"cartwheel.dev/node/store/disk"
 	"cartwheel.dev/node/wire"
 )
 
@@ -34,6 +35,7 @@ func (n *Node) Start() {
 	n.c.t.Helper()
 	c := server.DefaultConfig()
 	c.Data, c.Site, c.Listen, c.ExpectedNodes = n.Dir, n.c.o.Sites[n.Index], []string{n.Address()}, n.c.o.Expected
+	c.ScrubPeriod = 0 // what a test counts is not read beside it
 	if n.c.o.Configure != nil {
 		n.c.o.Configure(n.Index, &c)
 	}
@@ -66,6 +68,10 @@ func (n *Node) Start() {
 	n.server, n.seat, n.listen = s, seat, s.Addresses()[0]
 	n.mu.Unlock()
 }
+
+// Files are the node's packs and journal in memory, for tests that damage them. A node that
+// keeps its data in a folder has none.
+func (n *Node) Files() *disk.Memory { return n.disk.files }
 
 // Move has a stopped node start at another address.
 func (n *Node) Move() {
