@@ -31,6 +31,7 @@ type grammar struct {
 	API       apiCmd       `cmd:"" name:"api" help:"Ask a node's admin API, for scripts."`
 	Audit     auditCmd     `cmd:"" help:"Show who changed what in the configuration."`
 	Status    statusCmd    `cmd:"" help:"Show cluster health."`
+	Scrub     scrubCmd     `cmd:"" help:"Have nodes read all that they store and repair it, or show what they found."`
 	Slice     sliceCmd     `cmd:"" help:"List slices, and hand them over."`
 	Conflicts conflictsCmd `cmd:"" help:"List what was kept where both sides of a cut wrote, and what waits to be merged."`
 	Net       netCmd       `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`

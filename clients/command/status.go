@@ -37,6 +37,8 @@ type nodeView struct {
 	Standby  int          `json:"slices_standby"`
 	Junior   int          `json:"slices_junior"`
 	Sessions int          `json:"sessions"`
+	// Scrub is how far the node is with reading all that it stores.
+	Scrub *status.Scrub `json:"scrub,omitempty"`
 }
 
 // statusView is what status prints.
@@ -88,6 +90,7 @@ func (statusCmd) Run(e *env) error {
 			if n.ReadOnly {
 				troubles = append(troubles, health.Full(a.id, row.Site))
 			}
+			troubles = append(troubles, health.Scrubbed(a.id, row.Site, n.Scrub)...)
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
@@ -146,6 +149,7 @@ func fill(n *nodeView, r status.Node) {
 	n.Reachable, n.Version = true, r.Version
 	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
 	n.Packs, n.Waiting, n.Free, n.Disk = r.PackBytes, r.WaitingBytes, r.FreeBytes, r.Disk
+	n.Scrub = r.Scrub
 	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions
 }
 
@@ -191,6 +195,14 @@ func (v statusView) text(w io.Writer) {
 	}
 	_ = t.Flush() // whoever reads it has gone
 	diskText(w, v.Nodes)
+	scrubs := scrubView{Nodes: make([]scrubNode, len(v.Nodes))}
+	for i, n := range v.Nodes {
+		scrubs.Nodes[i] = scrubNode{Node: n.ID, Site: n.Site, Scrub: n.Scrub}
+	}
+	if scrubs.tells() {
+		fmt.Fprintln(w)
+		scrubText(w, scrubs.Nodes)
+	}
 }
 
 // diskText prints what holds the nodes' disks, where that is known.
