@@ -77,11 +77,8 @@ func (n *Node) Files() *disk.Memory { return n.disk.files }
 func (n *Node) Move() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listen = anyPort
+	n.listen = freeAddress(n.c.t)
 }
-
-// anyPort is where a node listens that has not listened before.
-const anyPort = "/ip4/127.0.0.1/tcp/0"
 
 type testWriter struct{ t testing.TB }
 

@@ -106,7 +106,7 @@ func Start(t testing.TB, o Options) *Cluster {
 
 // add makes a node that does not run yet.
 func (c *Cluster) add(index int) *Node {
-	n := &Node{c: c, Index: index, Key: newKey(c.t), Dir: c.t.TempDir(), listen: anyPort}
+	n := &Node{c: c, Index: index, Key: newKey(c.t), Dir: c.t.TempDir(), listen: freeAddress(c.t)}
 	if !c.o.Folders {
 		n.disk = newStorage()
 	}
