@@ -94,7 +94,7 @@ func (c *Client) SetAttr(ctx context.Context, who mount.Caller, id mount.Inode, 
 	if a, ok := c.handles.keeper.Owe(o, set, who); ok {
 		return c.replies.Attr(a), nil
 	}
-	if r, ok := c.cutLater(ctx, who, o, set); ok {
+	if r, ok := cutLater(ctx, c, who, o, set); ok {
 		return r, nil
 	}
 	if err := c.opens.Flush(ctx, o); err != nil {

@@ -83,7 +83,7 @@ func (c *Client) Create(ctx context.Context, who mount.Caller, id mount.Inode, n
 		if err == nil {
 			out := c.opened(ctx, who, b, m.Attr, flags, cues)
 			if later && m.Existed {
-				if err = c.empty(ctx, e.Node, out.Handle, m.Attr); err != nil {
+				if err = empty(ctx, c, e.Node, out.Handle, m.Attr); err != nil {
 					c.nodes.Forget(e.Node, 1)
 					return mount.Entry{}, mount.Opened{}, err
 				}

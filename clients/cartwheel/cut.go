@@ -24,13 +24,13 @@ func emptiesLater(ctx context.Context, flags mount.OpenFlags) bool {
 
 // empty takes all content away from a file that was opened so. The handle is released
 // where that fails.
-func (c *Client) empty(ctx context.Context, id mount.Inode, at mount.Handle, a *pb.Attr) error {
+func empty(ctx context.Context, c *Client, id mount.Inode, at mount.Handle, a *pb.Attr) error {
 	if now, _ := c.replies.Stat(a); now.Size == 0 {
 		return nil
 	}
 	h, err := c.handles.file(at)
 	if err == nil {
-		err = c.cut(ctx, h, 0)
+		err = h.cut(ctx, c.limits, 0)
 	}
 	if err != nil {
 		c.Release(id, at, 0, false)
@@ -38,15 +38,15 @@ func (c *Client) empty(ctx context.Context, id mount.Inode, at mount.Handle, a *
 	return err
 }
 
-func (c *Client) cut(ctx context.Context, h *handle, size uint64) error {
-	out, cancel := c.limits.UntilTaken(ctx)
+func (h *handle) cut(ctx context.Context, limits *timeouts.Limits, size uint64) error {
+	out, cancel := limits.UntilTaken(ctx)
 	defer cancel()
 	return h.content.Truncate(out, size)
 }
 
 // cutLater gives a file another size with the next commit, where that is all that is to
 // change. False: its node is to do it.
-func (c *Client) cutLater(ctx context.Context, who mount.Caller, o ids.Object, set *pb.SetAttr) (mount.AttrReply, bool) {
+func cutLater(ctx context.Context, c *Client, who mount.Caller, o ids.Object, set *pb.SetAttr) (mount.AttrReply, bool) {
 	others := set.Mode != nil || set.Uid != nil || set.Gid != nil || set.AtimeNs != nil || set.AtimeNow
 	if !timeouts.Eventual(ctx) || set.Size == nil || others {
 		return mount.AttrReply{}, false
@@ -58,7 +58,7 @@ func (c *Client) cutLater(ctx context.Context, who mount.Caller, o ids.Object, s
 	out, cancel := c.limits.Remotely(ctx)
 	a, err := c.calls.Attr(out, o)
 	cancel()
-	if err != nil || !set.ByHandle && !allowed(c, a, who, writeAccess) || c.cut(ctx, h, *set.Size) != nil {
+	if err != nil || !set.ByHandle && !allowed(c, a, who, writeAccess) || h.cut(ctx, c.limits, *set.Size) != nil {
 		return mount.AttrReply{}, false
 	}
 	return c.replies.Attr(a), true

@@ -62,7 +62,7 @@ func (c *Client) Open(ctx context.Context, who mount.Caller, id mount.Inode, fla
 	}
 	opened := c.opened(ctx, who, b, a, flags, cues)
 	if later {
-		err = c.empty(ctx, id, opened.Handle, a)
+		err = empty(ctx, c, id, opened.Handle, a)
 	}
 	return opened, err
 }
