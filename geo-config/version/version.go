@@ -38,8 +38,11 @@ const (
 	// MovedNames has merges of side logs say which files live on that lost a name to
 	// another one. A node tells that where all members of the slice know this level.
 	MovedNames = 9
+	// Snapshots has entries and rows of slices that tell which times snapshots keep.
+	// Snapshots are made once the whole cluster knows this level.
+	Snapshots = 10
 	// Feature is the highest level that this program knows.
-	Feature = MovedNames
+	Feature = Snapshots
 )
 
 // set is what the build says; empty: it said nothing.

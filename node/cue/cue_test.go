@@ -71,7 +71,7 @@ func TestParse_LeavesOrdinaryNamesAlone(t *testing.T) {
 
 func TestParse_NamesTheBadValueAndWhatIsAllowed(t *testing.T) {
 	const copies = "a whole number from 1 to 16"
-	const ages = "a time such as 2026-01-31T12:00 (local, or with a zone), or an age such as -1h (s, m, h, d, w)"
+	const ages = "a time such as 2026-01-31T12:00 (local, or with a zone), an age such as -1h (s, m, h, d, w), or a name that a snapshot has"
 	const sites = "a site's name (letters, digits, '-', '_' and '.'), or random"
 	tests := []struct{ in, want string }{
 		{".Site", ".Site: its value is missing; allowed: " + sites},

@@ -86,7 +86,7 @@ func (n Name) row() row {
 	case Coherence:
 		return row{".Coherence", numberValue, 1, MaxCoherence, "whole seconds from 1 to 86400", true, true, copying}
 	case Snapshot:
-		return row{".Snapshot", textValue, 0, 0, "a time such as 2026-01-31T12:00 (local, or with a zone), or an age such as -1h (s, m, h, d, w)", false, true, every}
+		return row{".Snapshot", textValue, 0, 0, "a time such as 2026-01-31T12:00 (local, or with a zone), an age such as -1h (s, m, h, d, w), or a name that a snapshot has", false, true, every}
 	}
 	return row{}
 }

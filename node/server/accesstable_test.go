@@ -119,6 +119,15 @@ func methodRows() []accessRow {
 		{"scrub", method.Scrub, asks(op, method.Scrub, &pb.ScrubRequest{}, &pb.ScrubResponse{}), but(adminsOnly, peer, done)},
 		{"conflicts", method.Conflicts, asks(op, method.Conflicts, &pb.ConflictsRequest{}, &pb.ConflictsResponse{}), outcomes(refused, refused, done, done, done)},
 		{"space", method.Space, asks(op, method.Space, &pb.SpaceRequest{Slice: uint32(ids.RootSlice)}, &pb.SpaceResponse{}), outcomes(refused, refused, done, done, done)},
+		{"snapshots", method.Snapshots, asks(op, method.Snapshots, &pb.SnapshotsRequest{}, &pb.SnapshotsResponse{}), anybody},
+		{"make a snapshot", method.Snapshot, asks(op, method.Snapshot, &pb.SnapshotRequest{Make: "daily", DryRun: true}, &pb.SnapshotResponse{}), adminsOnly},
+		{"delete a snapshot", method.Snapshot, func(a *asker, _ *bobs) error { // who may is told that there is none
+			err := a.ask(op, method.Snapshot, &pb.SnapshotRequest{Delete: "none", DryRun: true}, &pb.SnapshotResponse{})
+			if fault.Is(err, fault.NotFound) {
+				return nil
+			}
+			return err
+		}, adminsOnly},
 		{"side", method.Side, sides, byHost},
 		{"sidecopy", method.SideCopy, func(a *asker, _ *bobs) error { // who may is told that it is malformed
 			err := a.ask(op, method.SideCopy, &pb.SideCopyRequest{Slice: 1}, &pb.SideCopyResponse{})

@@ -16,6 +16,7 @@ import (
 	"cartwheel.dev/node/server/budget"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/survey"
@@ -24,6 +25,9 @@ import (
 
 // configurationFile keeps the cluster's configuration beside the data.
 const configurationFile = "configuration.json"
+
+// snapshotsFile keeps the list of snapshots there.
+const snapshotsFile = "snapshots.json"
 
 // openConfiguration makes the host and reads the cluster's configuration, from
 // the store or, if that is away, from beside the data.
@@ -70,7 +74,11 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 		SignLife: func(peer string) int { return wire.SignLife(s.net.host, peer, wire.Chunk) },
 		Clock:    s.clock, Wall: s.wall, Logger: s.logger,
 	})
-	return nil
+	s.snapshots, err = named.New(named.Options{
+		Store: s.geo, File: filepath.Join(s.config.Data, snapshotsFile),
+		Key: s.batchKey, Vouched: s.net.stamps.Vouched, HLC: s.hlc, Lease: s.config.Lease, Clock: s.clock, Wall: s.wall, Logger: s.logger,
+	})
+	return err
 }
 
 // openHost makes the node's connections. They call the gate back, which is shut

@@ -43,6 +43,9 @@ func (s *Server) handle() {
 	listing := &requests.Listing{Access: a, Page: s.answers.reading.List, Send: h.Send}
 	h.Spawn(method.List, listing.List)
 	h.Spawn(method.GetAttr, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
+		if err := s.nameTime(ctx, req.Header); err != nil {
+			return nil, err
+		}
 		return s.answers.reading.GetAttr(ctx, a.Asker(w, req.Header), req)
 	}))
 	h.Spawn(method.History, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.HistoryRequest) (proto.Message, error) {
@@ -68,6 +71,8 @@ func (s *Server) handle() {
 	h.Spawn(method.Where, requests.Client(a, reports.Where))
 	h.Spawn(method.Conflicts, requests.Client(a, reports.Conflicts))
 	h.Spawn(method.Space, requests.Client(a, s.newTeller().Space))
+	h.Spawn(method.Snapshots, requests.Client(a, orders.Snapshots))
+	h.Spawn(method.Snapshot, requests.Client(a, orders.Snapshot))
 	h.Spawn(method.HandOver, requests.Client(a, orders.HandOver))
 	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
@@ -77,6 +82,22 @@ func (s *Server) handle() {
 	h.Spawn(method.Facts, requests.Node(isNode, s.intents.Facts))
 	h.Spawn(method.Transfer, s.sender.Send)
 	h.Message(method.Budget, s.hearBudget)
+}
+
+// nameTime puts the time of a snapshot where a request has its name.
+func (s *Server) nameTime(ctx context.Context, h *pb.ReadHeader) error {
+	name := h.GetAsOfName()
+	if name == "" {
+		return nil
+	}
+	resume, err := wire.Yield(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	at, err := s.snapshots.Resolve(ctx, name)
+	h.AsOf = uint64(at)
+	return err
 }
 
 // hearBudget takes in another node's report.
@@ -136,6 +157,6 @@ func (s *Server) newOrders() *admin.Orders {
 			s.answers.shared.Drop()
 			s.store.Meta().DropCache()
 		},
-		Scrub: s.scrub.Start, Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall,
+		Scrub: s.scrub.Start, Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall, List: s.snapshots,
 	}
 }

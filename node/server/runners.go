@@ -113,6 +113,7 @@ func (s *Server) newCollector() *collection.Collector {
 			}
 			return err
 		},
+		Snapshots: s.snapshots.Kept,
 		Forgets: func(row *geoconfig.SliceRow) bool {
 			return !slices.ContainsFunc(row.Members, func(m geoconfig.Member) bool {
 				node, known := s.directory.Node(m.Node)

@@ -75,6 +75,7 @@ import (
 	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/leases"
 	"cartwheel.dev/node/server/metrics"
+	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/reading"
@@ -136,7 +137,8 @@ type Server struct {
 	geo       geoconfig.Store
 	directory *cluster.Directory
 
-	net connections
+	net       connections
+	snapshots *named.List
 	// budgets has content wait that goes to other sites.
 	budgets *budget.Keeper
 

@@ -39,6 +39,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	s.life.spawn(s.directory.Run)
 	s.life.spawn(s.budgets.Run)
+	s.life.spawn(s.snapshots.Run)
 	s.life.spawn(s.newWatchdog().Run)
 	s.life.spawn(s.space.Run)
 	s.life.spawn(s.newKeeper().Run)

@@ -29,6 +29,8 @@ const maxWalked = MaxCollected
 type collection struct {
 	*txn
 	changes refChanges // chunks holds what the counts fall by
+	horizon hlc.Time
+	keeps   []hlc.Time // effective ones
 }
 
 // collect walks dead manifests, drops counts of zero, and says which versions go.
@@ -41,8 +43,12 @@ func (t *collection) collect(op *pb.Collect) error {
 	if err != nil || horizon >= t.c.Time || len(op.Dead) > maxWalked || len(unused) > MaxCollected {
 		return refusal(fault.Invalid)
 	}
+	t.horizon = horizon
+	if t.keeps, err = t.effective(op); err != nil {
+		return err
+	}
 	if len(op.ForgetFrom) > 0 || len(op.ForgetTo) > 0 {
-		f := Forgotten{From: op.ForgetFrom, To: op.ForgetTo, Horizon: horizon}
+		f := Forgotten{From: op.ForgetFrom, To: op.ForgetTo, Horizon: horizon, Keeps: t.keeps}
 		if bytes.Compare(f.From, f.To) >= 0 {
 			return refusal(fault.Invalid)
 		}
@@ -52,11 +58,11 @@ func (t *collection) collect(op *pb.Collect) error {
 		if i > 0 && bytes.Compare(op.Dead[i-1], key) >= 0 {
 			return refusal(fault.Invalid) // what is named twice would be walked twice
 		}
-		if err := t.walk(key, horizon); err != nil {
+		if err := t.walk(key); err != nil {
 			return err
 		}
 	}
-	if err := t.write(horizon); err != nil {
+	if err := t.write(); err != nil {
 		return err
 	}
 	for i := range unused {
@@ -67,26 +73,32 @@ func (t *collection) collect(op *pb.Collect) error {
 		if err != nil {
 			return err
 		}
-		if ok && isUnused(refs, horizon) {
+		if ok && isUnused(refs, horizon, t.keeps) {
 			t.remove(refsKey(&unused[i]))
 		}
 	}
-	if len(t.mutations) == 0 {
+	took := len(t.mutations) > 0
+	if op.Kept {
+		if err := t.noteKept(); err != nil {
+			return err
+		}
+	}
+	if !took {
 		return nil
 	}
 	return t.raiseWhole(horizon)
 }
 
 // isUnused reports whether no version of a file that is retained uses an address.
-func isUnused(r Refs, horizon hlc.Time) bool {
-	return r.Count == 0 && (r.Time <= horizon || plant.On(plant.CollectIgnoresTime))
+func isUnused(r Refs, horizon hlc.Time, keeps []hlc.Time) bool {
+	return r.Count == 0 && (r.Time <= horizon || plant.On(plant.CollectIgnoresTime)) && !Keep(keeps, r.Since, r.Time)
 }
 
 // walk takes the reference of a dead manifest off its root, and those of the root
 // off what it names.
-func (t *collection) walk(key []byte, horizon hlc.Time) error {
+func (t *collection) walk(key []byte) error {
 	d, ok := deadTime(key)
-	if !ok || d > horizon {
+	if !ok || d > t.horizon {
 		return refusal(fault.Invalid)
 	}
 	value, ok, err := t.view.Get(key)
@@ -96,6 +108,9 @@ func (t *collection) walk(key []byte, horizon hlc.Time) error {
 	dead, err := decodeDead(key, value)
 	if err != nil {
 		return err
+	}
+	if Keep(t.keeps, dead.Since, dead.Time) {
+		return refusal(fault.Invalid)
 	}
 	data, err := t.nodes.Node(dead.Root)
 	if fault.Is(err, fault.Missing) {
@@ -108,18 +123,36 @@ func (t *collection) walk(key []byte, horizon hlc.Time) error {
 	if !plant.On(plant.CollectWalksTwice) {
 		t.remove(key)
 	}
-	t.changes.at(dead.Root).chunks += count
-	return chunk.Refs(data, func(a chunk.Address, isNode bool) {
-		if isNode {
-			noteDead(t.txn, dead.Time, a, count)
-		} else {
-			t.changes.at(a).chunks += count
+	t.lose(dead.Root, count, dead.Time)
+	var bad error
+	err = chunk.Refs(data, func(a chunk.Address, isNode bool) {
+		if !isNode {
+			t.lose(a, count, dead.Time)
+			return
 		}
+		// It may be older than what named it last.
+		refs, err := ReadRefs(t.view, a)
+		if err != nil {
+			bad = err
+		}
+		noteDead(t.txn, dead.Time, refs.Since, a, count)
 	})
+	if err == nil {
+		err = bad
+	}
+	return err
 }
 
-// write lowers the counts. The time of a count stays: a walk is no change of a file.
-func (t *collection) write(horizon hlc.Time) error {
+// lose notes that what a file lost at a time had an address so often.
+func (t *collection) lose(a chunk.Address, count int, at hlc.Time) {
+	c := t.changes.at(a)
+	c.chunks += count
+	c.lost = max(c.lost, at)
+}
+
+// write lowers the counts. The time of a count becomes that at which a file lost it, where
+// that is later: until then some version used it.
+func (t *collection) write() error {
 	for i := range t.changes.list {
 		c := &t.changes.list[i]
 		refs, ok, err := t.refs(&c.address)
@@ -131,10 +164,11 @@ func (t *collection) write(horizon hlc.Time) error {
 			return fault.Errorf(fault.Corrupt, "tree.collect", c.address.String(), "it is counted %d times, and a dead manifest has it %d times", refs.Count, c.chunks)
 		}
 		refs.Count -= uint64(c.chunks)
-		if isUnused(refs, horizon) {
+		refs.Time = max(refs.Time, c.lost)
+		if isUnused(refs, t.horizon, t.keeps) {
 			t.remove(refsKey(&c.address))
 		} else {
-			t.put(refsKey(&c.address), appendRefs(make([]byte, 0, 12), refs))
+			t.put(refsKey(&c.address), appendRefs(make([]byte, 0, 16), refs))
 		}
 	}
 	return nil
@@ -151,16 +185,21 @@ func (t *collection) refs(a *chunk.Address) (refs Refs, ok bool, err error) {
 }
 
 // Forgotten are versions that go: those of the keys from From to before To which no
-// reading as of the horizon or later sees. A mutation says so, for the metadata of all
-// members to remove the same.
+// reading as of the horizon or later sees, and none as of a kept time. A mutation says so,
+// for the metadata of all members to remove the same.
 type Forgotten struct {
 	From, To []byte
 	Horizon  hlc.Time
+	Keeps    []hlc.Time // they ascend
 }
 
 func appendForgotten(dst []byte, f *Forgotten) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(f.Horizon))
-	return appendBytes(appendBytes(dst, f.From), f.To)
+	dst = appendBytes(appendBytes(dst, f.From), f.To)
+	if len(f.Keeps) > 0 { // programs of before there were kept times end here
+		dst = appendTimes(dst, f.Keeps)
+	}
+	return dst
 }
 
 // IsForgetting reports whether a mutation says that versions go.
@@ -170,6 +209,9 @@ func IsForgetting(m *Mutation) bool { return len(m.Key) == 1 && m.Key[0] == keyF
 func ForgottenOf(m *Mutation) (Forgotten, error) {
 	r := reader{data: m.Value}
 	f := Forgotten{Horizon: hlc.Time(r.uint64()), From: r.bytes(), To: r.bytes()}
+	for !r.bad && !r.done() {
+		f.Keeps = append(f.Keeps, hlc.Time(r.uint64()))
+	}
 	if !r.done() {
 		return Forgotten{}, fault.E(fault.Corrupt, "tree.ForgottenOf", "", "what is to be forgotten is malformed")
 	}
@@ -203,7 +245,11 @@ func decodeDead(key, value []byte) (Dead, error) {
 	r := reader{data: value}
 	d := Dead{Key: append([]byte(nil), key...), Root: chunk.Address(r.take(chunk.AddressSize)), Count: r.uvarint()}
 	var ok bool
-	if d.Time, ok = deadTime(key); !ok || !r.done() || d.Count == 0 || d.Count > 1<<31 {
+	d.Time, ok = deadTime(key)
+	if !r.done() {
+		d.Since = d.Time - hlc.Time(r.uvarint())
+	}
+	if !ok || !r.done() || d.Count == 0 || d.Count > 1<<31 {
 		return Dead{}, fault.E(fault.Corrupt, "tree.ListDead", "", "a dead manifest is malformed")
 	}
 	return d, nil
@@ -222,10 +268,10 @@ func DroppedRef(m *Mutation) (chunk.Address, bool) {
 	return chunk.Address(m.Key[1:]), true
 }
 
-// Unused returns the addresses whose counts became zero at or before the horizon, of
-// those behind one of them, up to limit rows of any count. last is where the next call
+// Unused returns the addresses whose counts became zero at or before the horizon, and which
+// no kept time needs, of those behind one of them, up to limit rows of any count. last is where the next call
 // goes on; zero: there are no more.
-func Unused(v View, behind chunk.Address, horizon hlc.Time, limit int) (unused []chunk.Address, last chunk.Address, err error) {
+func Unused(v View, behind chunk.Address, horizon hlc.Time, keeps []hlc.Time, limit int) (unused []chunk.Address, last chunk.Address, err error) {
 	var bad error
 	seen := 0
 	err = v.Scan(append(refsKey(&behind), 0), []byte{keyRefs + 1}, func(key, value []byte) bool {
@@ -237,7 +283,7 @@ func Unused(v View, behind chunk.Address, horizon hlc.Time, limit int) (unused [
 			return false
 		}
 		last = chunk.Address(key[1:])
-		if isUnused(refs, horizon) {
+		if isUnused(refs, horizon, keeps) {
 			unused = append(unused, last)
 		}
 		return len(unused) < MaxCollected

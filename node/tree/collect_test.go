@@ -16,6 +16,7 @@ import (
 type formerly struct {
 	object ids.Object
 	root   chunk.Address
+	since  hlc.Time
 	until  hlc.Time
 }
 
@@ -23,13 +24,16 @@ type formerly struct {
 type collecting struct {
 	*pair
 	current  map[ids.Object]chunk.Address
+	began    map[ids.Object]hlc.Time
 	former   []formerly
+	keeps    map[ids.Slice][]hlc.Time
 	horizons map[ids.Slice]hlc.Time // of the latest collection
 	dropped  int
 }
 
 func newCollecting(t testing.TB, seed uint64, places int) *collecting {
-	c := &collecting{pair: newPair(t, seed, places), current: map[ids.Object]chunk.Address{}, horizons: map[ids.Slice]hlc.Time{}}
+	c := &collecting{pair: newPair(t, seed, places), current: map[ids.Object]chunk.Address{},
+		began: map[ids.Object]hlc.Time{}, keeps: map[ids.Slice][]hlc.Time{}, horizons: map[ids.Slice]hlc.Time{}}
 	c.committed = c.note
 	return c
 }
@@ -50,7 +54,10 @@ func (p *collecting) note(mutations []Mutation, at hlc.Time) {
 			root = n.Root
 		}
 		if was := p.current[o]; was != root && !was.IsZero() {
-			p.former = append(p.former, formerly{o, was, at})
+			p.former = append(p.former, formerly{o, was, p.began[o], at})
+		}
+		if p.current[o] != root {
+			p.began[o] = at
 		}
 		p.current[o] = root
 	}
@@ -63,9 +70,16 @@ func (p *collecting) collect(id ids.Slice, behind int) (changed bool) {
 	q := p.places[id]
 	c := p.context(q, Principal{})
 	horizon := max(c.Time-hlc.Time(1+behind), p.horizons[id])
-	op := &pb.Collect{Horizon: uint64(horizon)}
-	err := ListDead(q.state, func(d Dead) bool {
-		if d.Time <= horizon {
+	op := &pb.Collect{Horizon: uint64(horizon), Kept: true}
+	for _, at := range p.keeps[id] {
+		op.Keeps = append(op.Keeps, uint64(at))
+	}
+	keeps, err := Keepable(q.state, horizon, p.keeps[id])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	err = ListDead(q.state, nil, func(d Dead) bool {
+		if d.Time <= horizon && !Keep(keeps, d.Since, d.Time) {
 			op.Dead = append(op.Dead, d.Key)
 		}
 		return d.Time <= horizon && len(op.Dead) < 1+p.rng.IntN(5)
@@ -73,7 +87,7 @@ func (p *collecting) collect(id ids.Slice, behind int) (changed bool) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	unused, _, err := Unused(q.state, chunk.Address{}, horizon, 1+p.rng.IntN(200))
+	unused, _, err := Unused(q.state, chunk.Address{}, horizon, keeps, 1+p.rng.IntN(200))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -124,10 +138,24 @@ func (p *collecting) hasRow(a chunk.Address) bool {
 	return false
 }
 
-// retained demands that every content that a file had behind the horizon is there.
+// keep makes a snapshot of a slice now and then, and deletes one.
+func (p *collecting) keep(id ids.Slice) {
+	switch list := p.keeps[id]; {
+	case p.rng.IntN(40) == 0:
+		p.keeps[id] = append(list, p.context(p.places[id], Principal{}).Time)
+	case p.rng.IntN(60) == 0 && len(list) > 0:
+		i := p.rng.IntN(len(list))
+		p.keeps[id] = slices.Delete(list, i, i+1)
+	}
+}
+
+// retained demands that every content is there that a file had behind the horizon, or at a
+// kept time.
 func (p *collecting) retained() {
 	p.t.Helper()
-	p.former = slices.DeleteFunc(p.former, func(v formerly) bool { return v.until <= p.horizons[v.object.Slice()] })
+	p.former = slices.DeleteFunc(p.former, func(v formerly) bool {
+		return v.until <= p.horizons[v.object.Slice()] && !Keep(p.keeps[v.object.Slice()], v.since, v.until)
+	})
 	check := func(o ids.Object, root chunk.Address) {
 		var visit func(a chunk.Address, isNode bool) error
 		visit = func(a chunk.Address, isNode bool) error {
@@ -167,6 +195,7 @@ func (p *collecting) retained() {
 func (p *collecting) collectAll() {
 	p.t.Helper()
 	p.recover()
+	clear(p.keeps)
 	for id := range p.places {
 		for n := 0; p.collect(id, 0); n++ {
 			p.flush(p.places[id])
@@ -179,7 +208,7 @@ func (p *collecting) collectAll() {
 	p.retained()
 	live := map[chunk.Address]bool{}
 	for id, q := range p.places {
-		if err := ListDead(q.state, func(d Dead) bool {
+		if err := ListDead(q.state, nil, func(d Dead) bool {
 			p.t.Errorf("slice %d: the dead manifest %v is left", id, d.Root)
 			return true
 		}); err != nil {
@@ -216,6 +245,7 @@ func TestCollect_KeepsWhatIsNeededAndNothingElse(t *testing.T) {
 				p.crash = c.crash
 				for i := range 900 {
 					p.step()
+					p.keep(ids.Slice(1 + p.rng.IntN(c.places)))
 					if p.rng.IntN(3) == 0 {
 						p.collect(ids.Slice(1+p.rng.IntN(c.places)), p.rng.IntN(60))
 						p.sweepChunks()
@@ -261,6 +291,7 @@ func TestCollect_WalksManifestsOfSeveralLevels(t *testing.T) {
 				highest = max(highest, uint8(a.Content.Height))
 			}
 			for range p.rng.IntN(12) {
+				p.keep(1)
 				p.collect(1, p.rng.IntN(40))
 			}
 			p.sweepChunks()

@@ -138,7 +138,7 @@ func (p *pair) books(id ids.Slice, q *place) {
 			p.t.Errorf("a key %q is left over", k)
 		}
 	}
-	if err := ListDead(q.state, func(d Dead) bool { count(d.Root, d.Count); return true }); err != nil {
+	if err := ListDead(q.state, nil, func(d Dead) bool { count(d.Root, d.Count); return true }); err != nil {
 		p.t.Fatal(err)
 	}
 	for o := range p.taken {

@@ -191,7 +191,7 @@ func (s *splice) run() error {
 	var err error
 	switch {
 	case size == 0:
-		s.clear()
+		err = s.clear()
 	case n.Root.IsZero() && !s.stored && size <= MaxInline:
 		err = s.runInline(int(size))
 	default:
@@ -203,15 +203,18 @@ func (s *splice) run() error {
 }
 
 // clear makes the file empty.
-func (s *splice) clear() {
+func (s *splice) clear() error {
 	n := s.n
 	if n.Beside {
 		s.remove(objectKey(keyContent, n.Object))
 	}
 	if !n.Root.IsZero() {
-		s.dead(n.Root, 1)
+		if err := s.dead(n.Root, 1); err != nil {
+			return err
+		}
 	}
 	n.Root, n.Height, n.Beside, n.Size, n.Stored = chunk.Address{}, 0, false, 0, 0
+	return nil
 }
 
 // inlineBytes reads what lies beside the record, cut where the change cuts it.

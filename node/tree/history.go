@@ -17,8 +17,9 @@ type EntryVersion struct {
 }
 
 // EntryHistory returns up to limit versions of a name of a directory, newest first, and
-// whether there are more.
-func EntryHistory(v Versions, dir ids.Object, name []byte, limit int) (out []EntryVersion, more bool, err error) {
+// whether there are more. It ends with the one that was current at a time: of what was
+// before, only snapshots have something.
+func EntryHistory(v Versions, dir ids.Object, name []byte, since hlc.Time, limit int) (out []EntryVersion, more bool, err error) {
 	const op fault.Op = "tree.EntryHistory"
 	var bad error
 	err = v(nameKey(keyEntry, dir, name), func(ts uint64, value []byte) bool {
@@ -30,7 +31,7 @@ func EntryHistory(v Versions, dir ids.Object, name []byte, limit int) (out []Ent
 			x.Entry, _, bad = firstEntry(value)
 		}
 		out = append(out, x)
-		return bad == nil
+		return bad == nil && x.Time > since
 	})
 	if err == nil {
 		err = bad
@@ -45,8 +46,8 @@ type RecordVersion struct {
 }
 
 // RecordHistory returns up to limit versions of an object's record, newest first, and
-// whether there are more.
-func RecordHistory(v Versions, o ids.Object, limit int) (out []RecordVersion, more bool, err error) {
+// whether there are more. It ends as EntryHistory does.
+func RecordHistory(v Versions, o ids.Object, since hlc.Time, limit int) (out []RecordVersion, more bool, err error) {
 	const op fault.Op = "tree.RecordHistory"
 	var bad error
 	err = v(objectKey(keyInode, o), func(ts uint64, value []byte) bool {
@@ -60,7 +61,7 @@ func RecordHistory(v Versions, o ids.Object, limit int) (out []RecordVersion, mo
 			}
 		}
 		out = append(out, x)
-		return bad == nil
+		return bad == nil && x.Time > since
 	})
 	if err == nil {
 		err = bad

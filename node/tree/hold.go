@@ -131,7 +131,9 @@ func (t *txn) reapNow(n *Inode) error {
 		t.remove(objectKey(keyContent, n.Object))
 	}
 	if !n.Root.IsZero() {
-		t.dead(n.Root, 1)
+		if err := t.dead(n.Root, 1); err != nil {
+			return err
+		}
 	}
 	if n.Xattrs > 0 {
 		err := scanXattrs(t.view, n.Object, func(name string, _ []byte) bool {

@@ -34,6 +34,7 @@ const (
 
 	keyConflict = 'm' // time, index -> what a merge kept beside what won
 	keyWhole    = 'w' // -> the time from which on no version is forgotten
+	keyKept     = 'y' // -> the times before that as of which nothing is forgotten
 )
 
 // Versioned reports whether a key is kept with its history.

@@ -35,9 +35,10 @@ func (r *recorder) Node(a chunk.Address) ([]byte, error) {
 // some file as well: the two kinds of occurrences are counted apart.
 type refChange struct {
 	address chunk.Address
-	chunks  int // occurrences as a chunk
-	nodes   int // occurrences as a node
-	walked  int // nodes with this address that were written, less those read
+	chunks  int      // occurrences as a chunk
+	nodes   int      // occurrences as a node
+	walked  int      // nodes with this address that were written, less those read
+	lost    hlc.Time // of a collection: the latest time at which a file lost it
 }
 
 // refChanges is a small set; most commits change two or three addresses.
@@ -109,7 +110,9 @@ func (t *txn) countRefs(before, after chunk.Root, read, written []chunk.NewNode)
 	for i := range c.list {
 		r := &c.list[i]
 		if r.nodes < r.walked { // some went without being read
-			t.dead(r.address, r.walked-r.nodes)
+			if err := t.dead(r.address, r.walked-r.nodes); err != nil {
+				return err
+			}
 		}
 		if err := t.addRefs(&r.address, r.chunks+max(r.nodes, r.walked)); err != nil {
 			return err
@@ -129,41 +132,65 @@ func (t *txn) addRefs(a *chunk.Address, by int) error {
 	}
 	var refs Refs
 	if ok {
-		if refs, err = DecodeRefs(value); err != nil {
-			return err
-		}
+		refs, err = DecodeRefs(value)
+	} else {
+		refs.Since, err = since(t)
+	}
+	if err != nil {
+		return err
 	}
 	refs.Count = uint64(max(int64(refs.Count)+int64(by), 0))
 	refs.Time = t.c.Time
-	t.put(key, appendRefs(make([]byte, 0, 12), refs))
+	t.put(key, appendRefs(make([]byte, 0, 16), refs))
 	return nil
 }
 
 // dead notes manifests that lost a file, for the collector.
-func (t *txn) dead(a chunk.Address, count int) { noteDead(t, t.c.Time, a, count) }
+func (t *txn) dead(a chunk.Address, count int) error {
+	refs, err := ReadRefs(t.view, a)
+	if err == nil {
+		noteDead(t, t.c.Time, refs.Since, a, count)
+	}
+	return err
+}
 
-// noteDead is dead for manifests that were lost at some time, this or an earlier one.
-func noteDead(t *txn, since hlc.Time, a chunk.Address, count int) {
+// noteDead is dead for manifests that were lost at some time, this or an earlier one, and
+// that files had since a time; 0: it is not known.
+func noteDead(t *txn, lost, since hlc.Time, a chunk.Address, count int) {
 	at := t.before + len(t.mutations)
-	key := append(pairKey(keyDead, uint64(since), uint64(t.c.Serial)), byte(at>>8), byte(at))
-	t.put(key, binary.AppendUvarint(append(make([]byte, 0, 34), a[:]...), uint64(count)))
+	key := append(pairKey(keyDead, uint64(lost), uint64(t.c.Serial)), byte(at>>8), byte(at))
+	value := binary.AppendUvarint(append(make([]byte, 0, 44), a[:]...), uint64(count))
+	if since != 0 && since <= lost {
+		value = binary.AppendUvarint(value, uint64(lost-since))
+	}
+	t.put(key, value)
 }
 
 // Refs is how often the slice's current files use an address, and when that
-// last changed.
+// last changed by a change of a file.
 type Refs struct {
 	Count uint64
 	Time  hlc.Time
+	// Since is when the count left zero, or an earlier time; 0: it is not known. No version
+	// from before it uses the address.
+	Since hlc.Time
 }
 
 func appendRefs(dst []byte, r Refs) []byte {
-	return binary.BigEndian.AppendUint64(binary.AppendUvarint(dst, r.Count), uint64(r.Time))
+	dst = binary.BigEndian.AppendUint64(binary.AppendUvarint(dst, r.Count), uint64(r.Time))
+	if r.Since != 0 && r.Since <= r.Time {
+		dst = binary.AppendUvarint(dst, uint64(r.Time-r.Since))
+	}
+	return dst
 }
 
 // DecodeRefs reads the value of a count.
 func DecodeRefs(value []byte) (Refs, error) {
 	r := reader{data: value}
 	out := Refs{Count: r.uvarint(), Time: hlc.Time(r.uint64())}
+	if !r.done() {
+		out.Since = out.Time - hlc.Time(r.uvarint())
+	}
 	if !r.done() {
 		return out, fault.E(fault.Corrupt, "tree.DecodeRefs", "", "a count of references is malformed")
 	}
@@ -186,13 +213,19 @@ type Dead struct {
 	Root  chunk.Address
 	Count uint64
 	Time  hlc.Time
+	// Since is from when on files had it, or an earlier time; 0: it is not known.
+	Since hlc.Time
 }
 
-// ListDead calls fn for the dead manifests, the oldest first, until it returns
-// false.
-func ListDead(v View, fn func(Dead) bool) error {
+// ListDead calls fn for the dead manifests behind a key, the oldest first, until it returns
+// false; a nil key is the beginning.
+func ListDead(v View, behind []byte, fn func(Dead) bool) error {
 	var bad error
-	err := v.Scan([]byte{keyDead}, []byte{keyDead + 1}, func(key, value []byte) bool {
+	from := []byte{keyDead}
+	if behind != nil {
+		from = append(append([]byte(nil), behind...), 0)
+	}
+	err := v.Scan(from, []byte{keyDead + 1}, func(key, value []byte) bool {
 		var d Dead
 		if d, bad = decodeDead(key, value); bad != nil {
 			return false

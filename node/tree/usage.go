@@ -24,6 +24,8 @@ type Usage struct {
 	// version needs which is retained.
 	Older   Amount `json:"older"`
 	Waiting Amount `json:"waiting"`
+	// Snapshots are those of Older that nothing needs but snapshots.
+	Snapshots Amount `json:"snapshots"`
 	// Missing counts the chunks that have a row and are not here.
 	Missing uint64 `json:"missing"`
 	// Deleted and Replaced are the deleted files and the older versions of files that are
@@ -52,7 +54,7 @@ func (c *Amount) add(bytes uint64) {
 // Add adds what another part holds.
 func (u *Usage) Add(o *Usage) {
 	for _, x := range [...]struct{ to, from *Amount }{
-		{&u.Named, &o.Named}, {&u.Older, &o.Older}, {&u.Waiting, &o.Waiting},
+		{&u.Named, &o.Named}, {&u.Older, &o.Older}, {&u.Waiting, &o.Waiting}, {&u.Snapshots, &o.Snapshots},
 		{&u.Deleted, &o.Deleted}, {&u.Replaced, &o.Replaced}, {&u.OldRows, &o.OldRows},
 	} {
 		x.to.Count += x.from.Count
@@ -66,7 +68,7 @@ func (u *Usage) Add(o *Usage) {
 
 // AddRefs adds the rows of references behind an address, at most limit. length tells the
 // stored length of a chunk. last is where the next call goes on; zero: there are no more.
-func (u *Usage) AddRefs(v View, behind chunk.Address, horizon hlc.Time, limit int, length func(chunk.Address) (int, bool)) (last chunk.Address, err error) {
+func (u *Usage) AddRefs(v View, behind chunk.Address, horizon hlc.Time, keeps []hlc.Time, limit int, length func(chunk.Address) (int, bool)) (last chunk.Address, err error) {
 	var bad error
 	seen, more := 0, false
 	err = v.Scan(append(refsKey(&behind), 0), []byte{keyRefs + 1}, func(key, value []byte) bool {
@@ -80,7 +82,7 @@ func (u *Usage) AddRefs(v View, behind chunk.Address, horizon hlc.Time, limit in
 		}
 		last = chunk.Address(key[1:])
 		n, here := length(last)
-		u.addRefs(refs, horizon, uint64(n), here)
+		u.addRefs(refs, horizon, keeps, uint64(n), here)
 		return true
 	})
 	if err == nil {
@@ -92,7 +94,7 @@ func (u *Usage) AddRefs(v View, behind chunk.Address, horizon hlc.Time, limit in
 	return last, fault.Wrap(fault.IO, "tree.AddRefs", "", err)
 }
 
-func (u *Usage) addRefs(refs Refs, horizon hlc.Time, bytes uint64, here bool) {
+func (u *Usage) addRefs(refs Refs, horizon hlc.Time, keeps []hlc.Time, bytes uint64, here bool) {
 	switch {
 	case !here:
 		u.Missing++
@@ -101,6 +103,9 @@ func (u *Usage) addRefs(refs Refs, horizon hlc.Time, bytes uint64, here bool) {
 		u.Repeated += (refs.Count - 1) * bytes
 	case refs.Time > horizon:
 		u.Older.add(bytes)
+	case Keep(keeps, refs.Since, refs.Time):
+		u.Older.add(bytes)
+		u.Snapshots.add(bytes)
 	default:
 		u.Waiting.add(bytes)
 	}
@@ -108,24 +113,32 @@ func (u *Usage) addRefs(refs Refs, horizon hlc.Time, bytes uint64, here bool) {
 
 // AddDead adds the dead manifests behind a key, at most limit; a nil key is the beginning.
 // last is where the next call goes on; nil: there are no more.
-func (u *Usage) AddDead(v View, behind []byte, horizon hlc.Time, limit int) (last []byte, err error) {
+func (u *Usage) AddDead(v View, behind []byte, horizon hlc.Time, keeps []hlc.Time, limit int) (last []byte, err error) {
 	from := []byte{keyDead}
 	if behind != nil {
 		from = append(bytes.Clone(behind), 0)
 	}
+	var bad error
 	seen, more := 0, false
-	err = v.Scan(from, []byte{keyDead + 1}, func(key, _ []byte) bool {
+	err = v.Scan(from, []byte{keyDead + 1}, func(key, value []byte) bool {
 		if more = seen == limit; more {
 			return false
 		}
 		seen++
 		u.Unwalked++
-		if at, ok := deadTime(key); ok && at <= horizon {
+		var d Dead
+		if d, bad = decodeDead(key, value); bad != nil {
+			return false
+		}
+		if d.Time <= horizon && !Keep(keeps, d.Since, d.Time) {
 			u.WaitingWalks++
 		}
 		last = append(last[:0], key...)
 		return true
 	})
+	if err == nil {
+		err = bad
+	}
 	if !more {
 		last = nil
 	}

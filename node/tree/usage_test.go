@@ -18,11 +18,13 @@ func TestAddRefs_TellsWhatEachChunkIsKeptFor(t *testing.T) {
 		refs  Refs
 		bytes int
 	}{
-		"once":        {Refs{1, 50}, 1},
-		"three times": {Refs{3, 150}, 10},
-		"older":       {Refs{0, 101}, 100},
-		"waiting":     {Refs{0, 100}, 1000},
-		"not here":    {Refs{2, 50}, 0},
+		"once":        {Refs{Count: 1, Time: 50}, 1},
+		"three times": {Refs{Count: 3, Time: 150}, 10},
+		"older":       {Refs{Time: 101}, 100},
+		"waiting":     {Refs{Time: 100, Since: 90}, 1000},
+		"in between":  {Refs{Time: 90, Since: 81}, 10_000},
+		"a snapshot":  {Refs{Time: 90, Since: 70}, 100_000},
+		"not here":    {Refs{Count: 2, Time: 50}, 0},
 	} {
 		a := chunk.Sum([]byte(name))
 		if x.bytes > 0 {
@@ -32,14 +34,14 @@ func TestAddRefs_TellsWhatEachChunkIsKeptFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := Usage{Named: Amount{2, 11}, Repeated: 20, Older: Amount{1, 100}, Waiting: Amount{1, 1000}, Missing: 1}
-	for limit := 1; limit <= 6; limit++ {
+	want := Usage{Named: Amount{2, 11}, Repeated: 20, Older: Amount{2, 100_100}, Snapshots: Amount{1, 100_000}, Waiting: Amount{2, 11_000}, Missing: 1}
+	for limit := 1; limit <= 8; limit++ {
 		var got Usage
 		var behind chunk.Address
 		for calls := 1; ; calls++ {
 			var page Usage
-			last, err := page.AddRefs(m, behind, horizon, limit, func(a chunk.Address) (int, bool) { n, ok := sizes[a]; return n, ok })
-			if err != nil || calls > 6 {
+			last, err := page.AddRefs(m, behind, horizon, []hlc.Time{80}, limit, func(a chunk.Address) (int, bool) { n, ok := sizes[a]; return n, ok })
+			if err != nil || calls > 8 {
 				t.Fatalf("limit %d, call %d: %v", limit, calls, err)
 			}
 			if n := page.Named.Count + page.Older.Count + page.Waiting.Count + page.Missing; int(n) > limit {
@@ -60,7 +62,7 @@ func TestAddDead_TellsWhichWalksWait(t *testing.T) {
 	m := newMemory()
 	for i := range 5 {
 		key := append(pairKey(keyDead, uint64(98+i), 7), 0, byte(i))
-		if err := m.apply([]Mutation{{Key: key, Value: []byte("not read")}}, 1); err != nil {
+		if err := m.apply([]Mutation{{Key: key, Value: append(make([]byte, 32), 1)}}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +71,7 @@ func TestAddDead_TellsWhichWalksWait(t *testing.T) {
 		var behind []byte
 		for calls := 1; ; calls++ {
 			var err error
-			if behind, err = got.AddDead(m, behind, 100, limit); err != nil || calls > 6 {
+			if behind, err = got.AddDead(m, behind, 100, nil, limit); err != nil || calls > 6 {
 				t.Fatalf("limit %d, call %d: %v", limit, calls, err)
 			}
 			if behind == nil {

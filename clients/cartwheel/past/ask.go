@@ -9,6 +9,7 @@ import (
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 )
@@ -56,6 +57,24 @@ func (f *FileSystem) ask(ctx context.Context, n *node, xattrs bool) (*pb.Attr, e
 		return nil, fault.E(fault.Corrupt, "past.ask", n.object.String(), "the answer has no attributes")
 	}
 	return resp.Attr, nil
+}
+
+// named returns the time of a snapshot, as the active of a directory's slice knows it.
+// NotFound: there is none of this name.
+func (f *FileSystem) named(ctx context.Context, name string, dir ids.Object) (hlc.Time, error) {
+	var resp *pb.GetAttrResponse
+	_, err := f.opt.Ask.Ask(ctx, dir.Slice(), nil, method.GetAttr, func(h *pb.ReadHeader) (proto.Message, calls.Answer) {
+		resp = &pb.GetAttrResponse{}
+		h.AsOfName, h.Session, h.Eventual, h.Ticket = name, 0, false, f.opt.Tickets.Of(dir).Reached
+		return &pb.GetAttrRequest{Header: h, Object: uint64(dir)}, resp
+	})
+	switch {
+	case fault.Is(err, fault.Stale):
+		return 0, fault.E(fault.NotFound, "past.named", name, "the directory did not exist then")
+	case err == nil && resp.AsOf == 0:
+		return 0, fault.E(fault.NotSupported, "past.named", name, "the node knows no snapshots by name: upgrade it")
+	}
+	return hlc.Time(resp.GetAsOf()), err
 }
 
 // learn keeps what was answered of a node, small content apart, and returns it as it is

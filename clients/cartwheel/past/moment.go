@@ -1,9 +1,9 @@
 package past
 
 import (
+	"context"
 	"time"
 
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/hlc"
@@ -12,13 +12,16 @@ import (
 // ageValid is how long the kernel may believe the name of an age.
 const ageValid = time.Second
 
+// nameValid is the same of a snapshot's name, which may be deleted.
+const nameValid = time.Second
+
 // logical is the bits of a hybrid time that count events: a time of a path includes all
 // of its tick.
 const logical = 1<<16 - 1
 
 // moment returns the hybrid time that a cue names in a directory, and how long the kernel
-// may believe the name.
-func (f *FileSystem) moment(q cue.Cue, dir ids.Object, cues cue.Set) (hlc.Time, time.Duration, error) {
+// may believe the name. For the name of a snapshot it asks the directory's active.
+func (f *FileSystem) moment(ctx context.Context, q cue.Cue, dir ids.Object, cues cue.Set) (hlc.Time, time.Duration, error) {
 	switch at, back := q.Moment(f.opt.Zone); {
 	case back > 0:
 		at := hlc.FromWall(f.opt.Wall().Add(-back)) | logical
@@ -26,6 +29,6 @@ func (f *FileSystem) moment(q cue.Cue, dir ids.Object, cues cue.Set) (hlc.Time, 
 	case !at.IsZero():
 		return hlc.FromWall(at) | logical, valid, nil
 	}
-	return 0, 0, fault.E(fault.NotSupported, "past.moment", q.String(),
-		"snapshots have no names yet; give a time such as 2026-01-31T12:00 or an age such as -1h")
+	at, err := f.named(ctx, q.Text, dir)
+	return at, nameValid, err
 }

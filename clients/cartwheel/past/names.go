@@ -83,8 +83,10 @@ func (f *FileSystem) show(ctx context.Context, dir *node, name string, x found) 
 func (f *FileSystem) enter(ctx context.Context, p place, dir mount.Inode, name string, q cue.Cue, err error) (mount.Entry, error) {
 	const op fault.Op = "past.enter"
 	keep := valid
+	ctx, done := within(ctx, &node{place: p})
+	defer done()
 	if err == nil {
-		p.at, keep, err = f.moment(q, p.object, p.cues)
+		p.at, keep, err = f.moment(ctx, q, p.object, p.cues)
 	}
 	if err == nil {
 		p.cues, err = p.cues.With(q)
@@ -93,8 +95,6 @@ func (f *FileSystem) enter(ctx context.Context, p place, dir mount.Inode, name s
 		return mount.Entry{}, f.refuse(name, err)
 	}
 	n := f.table.look(p, dir, name)
-	ctx, done := within(ctx, n)
-	defer done()
 	a, err := f.attr(ctx, n)
 	switch {
 	case fault.Is(err, fault.Stale):

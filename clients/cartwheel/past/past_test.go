@@ -32,14 +32,10 @@ func TestMoment_IsOfTheZoneAndIncludesItsTick(t *testing.T) {
 		if !is || err != nil {
 			t.Fatalf("%s: %v, %v", name, is, err)
 		}
-		got, _, err := f.moment(q, 7, cue.Set{})
+		got, _, err := f.moment(t.Context(), q, 7, cue.Set{})
 		if err != nil || got < hlc.FromWall(want) || got.Wall() != hlc.FromWall(want).Wall() || got.Logical() != logical {
 			t.Errorf("%s is %v, %v, want the end of the tick of %v", name, got, err, want)
 		}
-	}
-	q, _, _ := isCue(".Snapshot=nightly")
-	if _, _, err := f.moment(q, 7, cue.Set{}); !fault.Is(err, fault.NotSupported) {
-		t.Errorf("a name: got %v, want NotSupported", err)
 	}
 	for _, name := range []string{"", ".Snapshots=x", ".Site=a", "Snapshot=x", ".Snap"} {
 		if _, is, _ := isCue(name); is {

@@ -71,6 +71,8 @@ const (
 	Conflicts  wire.Method = 54 // ConflictsRequest: what merges of side logs kept beside what won
 	Space      wire.Method = 55 // SpaceRequest: what holds the space of a slice, a page at a time
 	Scrub      wire.Method = 56 // ScrubRequest: has the node read all that it stores
+	Snapshots  wire.Method = 57 // SnapshotsRequest: the named snapshots
+	Snapshot   wire.Method = 58 // SnapshotRequest: make or delete one
 )
 
 // Between nodes.

@@ -773,6 +773,278 @@ func (x *SpaceResponse) GetStoredBytes() uint64 {
 	return 0
 }
 
+// A name for the tree as of a hybrid time, which is kept.
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Hlc           uint64                 `protobuf:"fixed64,2,opt,name=hlc,proto3" json:"hlc,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`                                  // who made it
+	ExpiresNs     int64                  `protobuf:"fixed64,4,opt,name=expires_ns,json=expiresNs,proto3" json:"expires_ns,omitempty"` // when it is deleted, since 1970; 0: never
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Snapshot) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Snapshot) GetHlc() uint64 {
+	if x != nil {
+		return x.Hlc
+	}
+	return 0
+}
+
+func (x *Snapshot) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Snapshot) GetExpiresNs() int64 {
+	if x != nil {
+		return x.ExpiresNs
+	}
+	return 0
+}
+
+// The snapshots of the cluster, as the node that answers knows them.
+type SnapshotsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotsRequest) Reset() {
+	*x = SnapshotsRequest{}
+	mi := &file_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotsRequest) ProtoMessage() {}
+
+func (x *SnapshotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotsRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{17}
+}
+
+type SnapshotsResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Snapshots []*Snapshot            `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"` // the oldest first
+	// How long ago the node read the list; negative: not since it started.
+	AgeNs         int64 `protobuf:"fixed64,2,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotsResponse) Reset() {
+	*x = SnapshotsResponse{}
+	mi := &file_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotsResponse) ProtoMessage() {}
+
+func (x *SnapshotsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotsResponse.ProtoReflect.Descriptor instead.
+func (*SnapshotsResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SnapshotsResponse) GetSnapshots() []*Snapshot {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
+func (x *SnapshotsResponse) GetAgeNs() int64 {
+	if x != nil {
+		return x.AgeNs
+	}
+	return 0
+}
+
+// Makes a snapshot of the whole tree as of now, or deletes one. One of both is set.
+type SnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Make          string                 `protobuf:"bytes,1,opt,name=make,proto3" json:"make,omitempty"`
+	Delete        string                 `protobuf:"bytes,2,opt,name=delete,proto3" json:"delete,omitempty"`
+	KeepNs        int64                  `protobuf:"fixed64,3,opt,name=keep_ns,json=keepNs,proto3" json:"keep_ns,omitempty"` // after which it is deleted; 0: never
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`  // only tell what would be
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
+	mi := &file_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRequest) ProtoMessage() {}
+
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SnapshotRequest) GetMake() string {
+	if x != nil {
+		return x.Make
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetDelete() string {
+	if x != nil {
+		return x.Delete
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetKeepNs() int64 {
+	if x != nil {
+		return x.KeepNs
+	}
+	return 0
+}
+
+func (x *SnapshotRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type SnapshotResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotResponse) Reset() {
+	*x = SnapshotResponse{}
+	mi := &file_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotResponse) ProtoMessage() {}
+
+func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
+func (*SnapshotResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SnapshotResponse) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
 // Between nodes: a coordinator asks the active of a slice how an intent stands.
 type IntentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -784,7 +1056,7 @@ type IntentRequest struct {
 
 func (x *IntentRequest) Reset() {
 	*x = IntentRequest{}
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +1068,7 @@ func (x *IntentRequest) String() string {
 func (*IntentRequest) ProtoMessage() {}
 
 func (x *IntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +1081,7 @@ func (x *IntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentRequest.ProtoReflect.Descriptor instead.
 func (*IntentRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{16}
+	return file_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *IntentRequest) GetIntent() uint64 {
@@ -835,7 +1107,7 @@ type IntentResponse struct {
 
 func (x *IntentResponse) Reset() {
 	*x = IntentResponse{}
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +1119,7 @@ func (x *IntentResponse) String() string {
 func (*IntentResponse) ProtoMessage() {}
 
 func (x *IntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +1132,7 @@ func (x *IntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentResponse.ProtoReflect.Descriptor instead.
 func (*IntentResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{17}
+	return file_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *IntentResponse) GetPhase() uint32 {
@@ -891,7 +1163,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1175,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1188,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{18}
+	return file_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TransferRequest) GetSlice() uint32 {
@@ -963,7 +1235,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1247,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1260,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{19}
+	return file_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TransferResponse) GetToken() uint64 {
@@ -1058,7 +1330,7 @@ type BudgetReport struct {
 
 func (x *BudgetReport) Reset() {
 	*x = BudgetReport{}
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1342,7 @@ func (x *BudgetReport) String() string {
 func (*BudgetReport) ProtoMessage() {}
 
 func (x *BudgetReport) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1355,7 @@ func (x *BudgetReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport.ProtoReflect.Descriptor instead.
 func (*BudgetReport) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{20}
+	return file_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BudgetReport) GetLines() []*BudgetReport_Line {
@@ -1105,7 +1377,7 @@ type BudgetReport_Line struct {
 
 func (x *BudgetReport_Line) Reset() {
 	*x = BudgetReport_Line{}
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1389,7 @@ func (x *BudgetReport_Line) String() string {
 func (*BudgetReport_Line) ProtoMessage() {}
 
 func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1402,7 @@ func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport_Line.ProtoReflect.Descriptor instead.
 func (*BudgetReport_Line) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{20, 0}
+	return file_admin_proto_rawDescGZIP(), []int{25, 0}
 }
 
 func (x *BudgetReport_Line) GetFrom() string {
@@ -1203,7 +1475,24 @@ const file_admin_proto_rawDesc = "" +
 	"\x05space\x18\x01 \x01(\fR\x05space\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\fR\x04next\x12\x18\n" +
 	"\aobjects\x18\x03 \x01(\x04R\aobjects\x12!\n" +
-	"\fstored_bytes\x18\x04 \x01(\x04R\vstoredBytes\"=\n" +
+	"\fstored_bytes\x18\x04 \x01(\x04R\vstoredBytes\"_\n" +
+	"\bSnapshot\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03hlc\x18\x02 \x01(\x06R\x03hlc\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x1d\n" +
+	"\n" +
+	"expires_ns\x18\x04 \x01(\x10R\texpiresNs\"\x12\n" +
+	"\x10SnapshotsRequest\"`\n" +
+	"\x11SnapshotsResponse\x124\n" +
+	"\tsnapshots\x18\x01 \x03(\v2\x16.cartwheel.v1.SnapshotR\tsnapshots\x12\x15\n" +
+	"\x06age_ns\x18\x02 \x01(\x10R\x05ageNs\"o\n" +
+	"\x0fSnapshotRequest\x12\x12\n" +
+	"\x04make\x18\x01 \x01(\tR\x04make\x12\x16\n" +
+	"\x06delete\x18\x02 \x01(\tR\x06delete\x12\x17\n" +
+	"\akeep_ns\x18\x03 \x01(\x10R\x06keepNs\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"F\n" +
+	"\x10SnapshotResponse\x122\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x16.cartwheel.v1.SnapshotR\bsnapshot\"=\n" +
 	"\rIntentRequest\x12\x16\n" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
@@ -1243,7 +1532,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -1261,20 +1550,27 @@ var file_admin_proto_goTypes = []any{
 	(*NetResponse)(nil),        // 13: cartwheel.v1.NetResponse
 	(*SpaceRequest)(nil),       // 14: cartwheel.v1.SpaceRequest
 	(*SpaceResponse)(nil),      // 15: cartwheel.v1.SpaceResponse
-	(*IntentRequest)(nil),      // 16: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 17: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 18: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 19: cartwheel.v1.TransferResponse
-	(*BudgetReport)(nil),       // 20: cartwheel.v1.BudgetReport
-	(*BudgetReport_Line)(nil),  // 21: cartwheel.v1.BudgetReport.Line
+	(*Snapshot)(nil),           // 16: cartwheel.v1.Snapshot
+	(*SnapshotsRequest)(nil),   // 17: cartwheel.v1.SnapshotsRequest
+	(*SnapshotsResponse)(nil),  // 18: cartwheel.v1.SnapshotsResponse
+	(*SnapshotRequest)(nil),    // 19: cartwheel.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),   // 20: cartwheel.v1.SnapshotResponse
+	(*IntentRequest)(nil),      // 21: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),     // 22: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 23: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 24: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),       // 25: cartwheel.v1.BudgetReport
+	(*BudgetReport_Line)(nil),  // 26: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
-	21, // 0: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
-	1,  // [1:1] is the sub-list for method output_type
-	1,  // [1:1] is the sub-list for method input_type
-	1,  // [1:1] is the sub-list for extension type_name
-	1,  // [1:1] is the sub-list for extension extendee
-	0,  // [0:1] is the sub-list for field type_name
+	16, // 0: cartwheel.v1.SnapshotsResponse.snapshots:type_name -> cartwheel.v1.Snapshot
+	16, // 1: cartwheel.v1.SnapshotResponse.snapshot:type_name -> cartwheel.v1.Snapshot
+	26, // 2: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	3,  // [3:3] is the sub-list for method output_type
+	3,  // [3:3] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -1288,7 +1584,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

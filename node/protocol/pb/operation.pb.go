@@ -2075,6 +2075,8 @@ type Collect struct {
 	Unused        []byte                 `protobuf:"bytes,3,opt,name=unused,proto3" json:"unused,omitempty"`                           // addresses, end to end
 	ForgetFrom    []byte                 `protobuf:"bytes,4,opt,name=forget_from,json=forgetFrom,proto3" json:"forget_from,omitempty"` // of these keys and those before forget_to no version that is not retained stays
 	ForgetTo      []byte                 `protobuf:"bytes,5,opt,name=forget_to,json=forgetTo,proto3" json:"forget_to,omitempty"`
+	Keeps         []uint64               `protobuf:"fixed64,6,rep,packed,name=keeps,proto3" json:"keeps,omitempty"` // ascending: what a reading as of these shows stays
+	Kept          bool                   `protobuf:"varint,7,opt,name=kept,proto3" json:"kept,omitempty"`           // the programs of all members know of such times
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2142,6 +2144,20 @@ func (x *Collect) GetForgetTo() []byte {
 		return x.ForgetTo
 	}
 	return nil
+}
+
+func (x *Collect) GetKeeps() []uint64 {
+	if x != nil {
+		return x.Keeps
+	}
+	return nil
+}
+
+func (x *Collect) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
 }
 
 // Raw state that a coordinator asks of another slice's active (tree.ReadFacts).
@@ -3196,14 +3212,16 @@ const file_operation_proto_rawDesc = "" +
 	"\x03dir\x18\x03 \x01(\x06R\x03dir\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\fR\x04name\x12\x18\n" +
 	"\aconfirm\x18\x05 \x01(\bR\aconfirm\x12\x16\n" +
-	"\x06forget\x18\x06 \x01(\bR\x06forget\"\x8d\x01\n" +
+	"\x06forget\x18\x06 \x01(\bR\x06forget\"\xb7\x01\n" +
 	"\aCollect\x12\x18\n" +
 	"\ahorizon\x18\x01 \x01(\x06R\ahorizon\x12\x12\n" +
 	"\x04dead\x18\x02 \x03(\fR\x04dead\x12\x16\n" +
 	"\x06unused\x18\x03 \x01(\fR\x06unused\x12\x1f\n" +
 	"\vforget_from\x18\x04 \x01(\fR\n" +
 	"forgetFrom\x12\x1b\n" +
-	"\tforget_to\x18\x05 \x01(\fR\bforgetTo\"N\n" +
+	"\tforget_to\x18\x05 \x01(\fR\bforgetTo\x12\x14\n" +
+	"\x05keeps\x18\x06 \x03(\x06R\x05keeps\x12\x12\n" +
+	"\x04kept\x18\a \x01(\bR\x04kept\"N\n" +
 	"\fFactsRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +

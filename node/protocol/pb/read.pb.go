@@ -37,7 +37,9 @@ type ReadHeader struct {
 	// Not 0: the answer is as of this hybrid time, which it repeats (earlier programs know
 	// no such time), and changes no more. It grants no leases, and its tickets open
 	// nothing of the present.
-	AsOf          uint64 `protobuf:"fixed64,8,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	AsOf uint64 `protobuf:"fixed64,8,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// Of a GetAttr: as of the time of the snapshot with this name, instead.
+	AsOfName      string `protobuf:"bytes,9,opt,name=as_of_name,json=asOfName,proto3" json:"as_of_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -126,6 +128,13 @@ func (x *ReadHeader) GetAsOf() uint64 {
 		return x.AsOf
 	}
 	return 0
+}
+
+func (x *ReadHeader) GetAsOfName() string {
+	if x != nil {
+		return x.AsOfName
+	}
+	return ""
 }
 
 // How new an answer to an eventual request is.
@@ -2053,7 +2062,7 @@ var File_read_proto protoreflect.FileDescriptor
 const file_read_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\xea\x01\n" +
+	"read.proto\x12\fcartwheel.v1\x1a\fcommon.proto\"\x88\x02\n" +
 	"\n" +
 	"ReadHeader\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
@@ -2063,7 +2072,9 @@ const file_read_proto_rawDesc = "" +
 	"\x06client\x18\x05 \x01(\x06R\x06client\x12\x16\n" +
 	"\x06ticket\x18\x06 \x01(\fR\x06ticket\x12\x1a\n" +
 	"\beventual\x18\a \x01(\bR\beventual\x12\x13\n" +
-	"\x05as_of\x18\b \x01(\x06R\x04asOf\"\x90\x01\n" +
+	"\x05as_of\x18\b \x01(\x06R\x04asOf\x12\x1c\n" +
+	"\n" +
+	"as_of_name\x18\t \x01(\tR\basOfName\"\x90\x01\n" +
 	"\x04Copy\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\x04R\x06serial\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +

@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/leadership"
+	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/wire"
 )
 
@@ -39,6 +40,8 @@ type Orders struct {
 	Apply func(context.Context, geoconfig.Batch) (ids.Revision, error)
 	Key   func(kind string) string
 	Wall  func() time.Time
+	// List has the named snapshots.
+	List *named.List
 }
 
 // HandOver hands this node's slice over to the member that the request names, or to

@@ -60,6 +60,8 @@ type Options struct {
 	// Propose runs an operation of the node's own at a slice that it acts for, and
 	// returns nil once it is committed.
 	Propose func(ctx context.Context, id ids.Slice, op *pb.Operation) error
+	// Snapshots tells what snapshots there are.
+	Snapshots func() Snapshots
 	// Forgets reports whether the programs of all members of a slice can forget versions.
 	Forgets func(*geoconfig.SliceRow) bool
 	// Aside reports whether operations are kept beside the log, which may name chunks.
@@ -75,6 +77,21 @@ type Options struct {
 	Clock  boottime.Func
 	Logger *slog.Logger
 }
+
+// Snapshots are the times that are kept, as this node heard of them last.
+type Snapshots struct {
+	// Times ascend.
+	Times []hlc.Time
+	// Heard is a moment of the boot clock: every snapshot that was made before it is among
+	// the times. 0: nothing was heard yet.
+	Heard time.Duration
+	// Known says that the programs of all nodes know of snapshots.
+	Known bool
+}
+
+// Margin is for how long before Heard a snapshot's time may lie that is not among the times:
+// it was being made then. Making one takes less, or it is undone.
+func Margin(lease time.Duration) time.Duration { return leases * lease }
 
 // Terms say how long a node retains what was replaced or deleted.
 type Terms struct {
@@ -97,6 +114,8 @@ type Collector struct {
 	// scans is where the search for counts of zero is, in the slices led here; RunSlices
 	// alone uses it.
 	scans map[ids.Slice]*scan
+	// seen are the snapshots as of this step; RunSlices alone uses it.
+	seen Snapshots
 	// yields are the slices whose retention yields, or has; RunSlices alone uses it.
 	yields map[ids.Slice]*yielding
 	// reclaiming says that packs have something to give back.

@@ -1,6 +1,7 @@
 package collection
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"log/slog"
@@ -23,15 +24,18 @@ import (
 
 // world is what a collector sees, as a test sets it.
 type world struct {
-	clock   time.Duration
-	wall    time.Time
-	vouched hlc.Time
-	aside   bool
-	old     bool // a member's program cannot forget
-	short   bool // of space
-	failing bool // proposals do
-	done    []*pb.Collect
-	db      *meta.DB
+	clock     time.Duration
+	wall      time.Time
+	vouched   hlc.Time
+	aside     bool
+	old       bool // a member's program cannot forget
+	short     bool // of space
+	failing   bool // proposals do
+	snapshots []hlc.Time
+	heard     time.Duration // when the list of those was read, before now
+	unheard   bool          // it was never
+	done      []*pb.Collect
+	db        *meta.DB
 }
 
 func (w *world) Ask(_ context.Context, f func(*replica.Node, replica.Time)) error {
@@ -55,6 +59,12 @@ func newCollector(t *testing.T) (*world, *Collector) {
 			}
 			w.done = append(w.done, op.GetCollect())
 			return nil
+		},
+		Snapshots: func() Snapshots {
+			if w.unheard {
+				return Snapshots{}
+			}
+			return Snapshots{Times: w.snapshots, Heard: w.clock - w.heard, Known: true}
 		},
 		Forgets: func(*geoconfig.SliceRow) bool { return !w.old },
 		Aside:   func() bool { return w.aside }, Vouched: func() hlc.Time { return w.vouched }, Short: func() bool { return w.short }, ShortFor: func(ids.Slice) bool { return w.short },
@@ -114,6 +124,77 @@ func TestHorizon_GoesByNoWallClockAlone(t *testing.T) {
 	w.clock += time.Minute
 	w.wall = true0.Add(time.Hour) // set back, but the hybrid clock has been further
 	want("a clock set back", true0.Add(2*time.Hour+time.Minute+time.Second))
+}
+
+// TestHorizon_StandsBehindTheListOfSnapshots lets the list get old.
+func TestHorizon_StandsBehindTheListOfSnapshots(t *testing.T) {
+	w, c := newCollector(t)
+	w.vouched = hlc.FromWall(w.wall)
+	row := rowOf(geoconfig.Normal)
+	want := func(what string, age time.Duration) {
+		t.Helper()
+		if got := w.wall.Sub(c.horizon(t.Context(), row).Wall()).Round(time.Millisecond); got != age {
+			t.Errorf("%s: the horizon is %v ago, want %v", what, got, age)
+		}
+	}
+	want("heard just now", 24*time.Hour)
+	w.heard = 30 * time.Hour
+	w.clock += 40 * time.Hour
+	w.vouched = hlc.FromWall(w.wall)
+	want("heard 30 hours ago", 30*time.Hour+12*time.Second)
+	w.short = true
+	want("with disks short of space", 30*time.Hour+12*time.Second)
+	w.unheard = true
+	if h := c.horizon(t.Context(), row); h != 0 {
+		t.Errorf("never heard: the horizon is %v, want none", h)
+	}
+}
+
+// TestStep_KeepsWhatSnapshotsNeed has rows of chunks that snapshots need and do not.
+func TestStep_KeepsWhatSnapshotsNeed(t *testing.T) {
+	w, c := newCollector(t)
+	w.vouched = hlc.FromWall(w.wall)
+	ago := func(h int) hlc.Time { return hlc.FromWall(w.wall.Add(-time.Duration(h) * time.Hour)) }
+	before, seen, after := chunk.Sum([]byte("before")), chunk.Sum([]byte("seen")), chunk.Sum([]byte("after"))
+	w.snapshots = []hlc.Time{ago(50)}
+	row := rowOf(geoconfig.Normal, geoconfig.Normal)
+	for a, span := range map[chunk.Address][2]hlc.Time{before: {ago(70), ago(60)}, seen: {ago(55), ago(45)}, after: {ago(40), ago(30)}} {
+		w.putSince(t, a, span[0], span[1])
+	}
+	c.step(t.Context(), row)
+	if len(w.done) != 1 || len(w.done[0].Unused) > 0 || !w.done[0].Kept {
+		t.Fatalf("got %v, want the list of kept times first", w.done)
+	}
+	w.done = nil
+	w.set(t, []byte{'y'}, []byte{1})
+	c.step(t.Context(), row)
+	if len(w.done) != 1 || len(w.done[0].Unused) != 2*chunk.AddressSize || bytes.Contains(w.done[0].Unused, seen[:]) ||
+		!w.done[0].Kept || len(w.done[0].Keeps) != 1 || hlc.Time(w.done[0].Keeps[0]) != w.snapshots[0] {
+		t.Fatalf("got %v, want all but what the snapshot needs", w.done)
+	}
+	w.done, w.snapshots = nil, nil
+	c.step(t.Context(), row)
+	if len(w.done) != 1 || !bytes.Contains(w.done[0].Unused, seen[:]) {
+		t.Errorf("without the snapshot: got %v, want the rest at once", w.done)
+	}
+}
+
+// putSince keeps a row of references whose count was above zero for a time.
+func (w *world) putSince(t *testing.T, a chunk.Address, since, until hlc.Time) {
+	t.Helper()
+	w.set(t, tree.RefsKey(a), binary.AppendUvarint(binary.BigEndian.AppendUint64([]byte{0}, uint64(until)), uint64(until-since)))
+}
+
+// set writes a row without versions.
+func (w *world) set(t *testing.T, key, value []byte) {
+	t.Helper()
+	b := w.db.NewBatch()
+	if err := b.Set(1, key, value); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestFloor_RetainsLongEnoughForMembersThatLag(t *testing.T) {

@@ -43,6 +43,7 @@ func newHorizons() horizons { return horizons{slices: map[ids.Slice]anchor{}} }
 // horizon returns the time before which no version of a slice is retained; 0: it is not
 // known yet.
 func (c *Collector) horizon(ctx context.Context, row *geoconfig.SliceRow) hlc.Time {
+	c.look()
 	h, now := &c.horizons, c.o.Clock()
 	if vouched := c.o.Vouched(); vouched > h.others.now(now) {
 		h.others = anchor{vouched, now}
@@ -57,7 +58,17 @@ func (c *Collector) horizon(ctx context.Context, row *geoconfig.SliceRow) hlc.Ti
 		h.slices[row.ID] = own
 	}
 	at := h.reached(row.ID, now, c.o.HLC.Now())
-	return c.yielded(row, at, before(at, c.o.Floor(row)))
+	return min(c.yielded(row, at, before(at, c.o.Floor(row))), c.unheard(at, now))
+}
+
+// unheard is the time up to which this node knows all snapshots, where at is the time that
+// is reached; 0: there is none. Of what came to be behind it a snapshot may be that this node
+// has not heard of. While geo-config is away it stands still.
+func (c *Collector) unheard(at hlc.Time, now time.Duration) hlc.Time {
+	if c.seen.Heard == 0 {
+		return 0
+	}
+	return before(at, now-c.seen.Heard+Margin(c.o.Lease))
 }
 
 // reached is the time that is reached at least in a slice led here, by the boot clock; it is

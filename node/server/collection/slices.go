@@ -2,6 +2,7 @@ package collection
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -11,6 +12,7 @@ import (
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/tree"
 )
 
@@ -29,6 +31,8 @@ const (
 
 // scan is where the searches in a slice are.
 type scan struct {
+	dead     []byte        // the key behind which that for dead manifests goes on
+	walk     time.Duration // when that begins again, by the clock
 	behind   chunk.Address
 	next     time.Duration // by the clock, when the search for counts of zero begins again
 	versions []byte        // the key where that for old versions goes on
@@ -62,29 +66,84 @@ func (c *Collector) step(ctx context.Context, row *geoconfig.SliceRow) bool {
 	if horizon == 0 {
 		return false
 	}
-	dead, err := c.dead(row.ID, horizon)
-	if err == nil && len(dead) > 0 {
-		return c.propose(ctx, row.ID, &pb.Collect{Horizon: uint64(horizon), Dead: dead})
-	}
+	keeps, err := tree.Keepable(c.o.Committed(row.ID), horizon, c.seen.Times)
 	if err != nil {
-		c.o.Logger.Error("dead manifests could not be read", logattr.Slice(row.ID), logattr.Err(err))
+		c.o.Logger.Error("what a slice keeps could not be read", logattr.Slice(row.ID), logattr.Err(err))
 		return false
 	}
-	if c.scan(ctx, row, horizon) || c.forgetVersions(ctx, row, horizon) {
+	at := past{horizon, keeps}
+	if c.begin(ctx, row, at) || c.walkDead(ctx, row, at) || c.scan(ctx, row, at) || c.forgetVersions(ctx, row, at) {
 		return true
 	}
 	c.yield(row)
 	return false
 }
 
-// dead lists dead manifests to be walked at once, the oldest first. Those whose node is
-// not here, or damaged, wait: another active may have it. The nodes are in memory then,
-// so that the loop need not read them from the disk.
-func (c *Collector) dead(id ids.Slice, horizon hlc.Time) (keys [][]byte, err error) {
+// past is what collection leaves of the past: all as of the horizon and later, and what the
+// kept times need.
+type past struct {
+	horizon hlc.Time
+	keeps   []hlc.Time
+}
+
+// begin has a slice note its first list of kept times once there is a snapshot. From then on
+// counts say since when they are above zero.
+func (c *Collector) begin(ctx context.Context, row *geoconfig.SliceRow, at past) bool {
+	if !c.seen.Known || len(c.seen.Times) == 0 {
+		return false
+	}
+	_, ok, err := tree.Kept(c.o.Committed(row.ID))
+	return err == nil && !ok && c.propose(ctx, row.ID, &pb.Collect{Horizon: uint64(at.horizon)})
+}
+
+// look takes in what snapshots there are. After a change all is searched anew.
+func (c *Collector) look() {
+	was := c.seen.Times
+	if c.seen = c.o.Snapshots(); !slices.Equal(was, c.seen.Times) {
+		clear(c.scans)
+	}
+}
+
+// walkDead goes on in the walks of dead manifests.
+func (c *Collector) walkDead(ctx context.Context, row *geoconfig.SliceRow, at past) bool {
+	s, now := c.searches(row.ID), c.o.Clock()
+	if now < s.walk {
+		return false
+	}
+	keys, kept, last, err := c.dead(row.ID, at, s.dead)
+	if err != nil {
+		c.o.Logger.Error("dead manifests could not be read", logattr.Slice(row.ID), logattr.Err(err))
+		return false
+	}
+	if len(keys) > 0 {
+		return c.propose(ctx, row.ID, &pb.Collect{Horizon: uint64(at.horizon), Dead: keys})
+	}
+	if kept && last == nil {
+		s.walk = now + c.between(row)
+	}
+	s.dead = last
+	return last != nil
+}
+
+// dead lists dead manifests behind a key that are to be walked at once, the oldest first.
+// Those whose node is not here, or damaged, wait: another active may have it. The nodes are
+// in memory then, so that the loop need not read them from the disk. kept says that a
+// snapshot needs some; last is where the next look goes on where none is to be walked, nil:
+// there are no more.
+func (c *Collector) dead(id ids.Slice, at past, behind []byte) (keys [][]byte, kept bool, last []byte, err error) {
 	refs, passed := 0, 0
-	err = tree.ListDead(c.o.Committed(id), func(d tree.Dead) bool {
-		if passed++; d.Time > horizon || passed > deadMost {
+	err = tree.ListDead(c.o.Committed(id), behind, func(d tree.Dead) bool {
+		if d.Time > at.horizon {
+			last = nil
 			return false
+		}
+		if passed++; passed > deadMost {
+			return false
+		}
+		last = d.Key
+		if tree.Keep(at.keeps, d.Since, d.Time) {
+			kept = true
+			return true
 		}
 		data, err := c.o.Nodes.Node(d.Root)
 		if err != nil {
@@ -100,16 +159,19 @@ func (c *Collector) dead(id ids.Slice, horizon hlc.Time) (keys [][]byte, err err
 		keys = append(keys, d.Key)
 		return len(keys) < deadTaken
 	})
-	return keys, err
+	if passed <= deadMost {
+		last = nil
+	}
+	return keys, kept, last, err
 }
 
 // scan goes on in the search for counts of zero.
-func (c *Collector) scan(ctx context.Context, row *geoconfig.SliceRow, horizon hlc.Time) bool {
+func (c *Collector) scan(ctx context.Context, row *geoconfig.SliceRow, at past) bool {
 	s, now := c.searches(row.ID), c.o.Clock()
 	if now < s.next {
 		return false
 	}
-	unused, last, err := tree.Unused(c.o.Committed(row.ID), s.behind, horizon, scanMost)
+	unused, last, err := tree.Unused(c.o.Committed(row.ID), s.behind, at.horizon, at.keeps, scanMost)
 	if err != nil {
 		c.o.Logger.Error("counts of references could not be read", logattr.Slice(row.ID), logattr.Err(err))
 		return false
@@ -120,7 +182,7 @@ func (c *Collector) scan(ctx context.Context, row *geoconfig.SliceRow, horizon h
 	if len(unused) == 0 {
 		return !last.IsZero()
 	}
-	return c.propose(ctx, row.ID, &pb.Collect{Horizon: uint64(horizon), Unused: chunk.AppendAddresses(nil, unused...)})
+	return c.propose(ctx, row.ID, &pb.Collect{Horizon: uint64(at.horizon), Unused: chunk.AppendAddresses(nil, unused...)})
 }
 
 // searches returns where the searches in a slice are.
@@ -139,12 +201,12 @@ func (c *Collector) between(row *geoconfig.SliceRow) time.Duration {
 }
 
 // forgetVersions goes on in the search for versions that nothing retains.
-func (c *Collector) forgetVersions(ctx context.Context, row *geoconfig.SliceRow, horizon hlc.Time) bool {
+func (c *Collector) forgetVersions(ctx context.Context, row *geoconfig.SliceRow, at past) bool {
 	s, now := c.searches(row.ID), c.o.Clock()
 	if now < s.again || !c.o.Forgets(row) {
 		return false
 	}
-	stale, err := c.o.Meta.FindStale(row.ID, s.versions, uint64(horizon), forgetMost)
+	stale, err := c.o.Meta.FindStale(row.ID, s.versions, operate.RetainedOf(at.horizon, at.keeps), forgetMost)
 	if err != nil {
 		c.o.Logger.Error("old versions could not be read", logattr.Slice(row.ID), logattr.Err(err))
 		return false
@@ -162,6 +224,10 @@ func (c *Collector) forgetVersions(ctx context.Context, row *geoconfig.SliceRow,
 func (c *Collector) propose(ctx context.Context, id ids.Slice, op *pb.Collect) bool {
 	ctx, cancel := context.WithTimeout(ctx, proposeWithin)
 	defer cancel()
+	op.Kept = c.seen.Known
+	for _, at := range c.seen.Times {
+		op.Keeps = append(op.Keeps, uint64(at))
+	}
 	err := c.o.Propose(ctx, id, &pb.Operation{Op: &pb.Operation_Collect{Collect: op}})
 	if err != nil && !fault.Is(err, fault.NotActive) {
 		c.o.Logger.Debug("a collection was not done: it is tried again", logattr.Slice(id), logattr.Err(err))

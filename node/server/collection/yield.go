@@ -70,7 +70,7 @@ func (c *Collector) yielded(row *geoconfig.SliceRow, at, normal hlc.Time) hlc.Ti
 func (c *Collector) searchAnew(id ids.Slice, y *yielding) {
 	y.since = c.o.Clock()
 	s := c.searches(id)
-	s.next, s.again = 0, 0
+	s.next, s.again, s.walk = 0, 0, 0
 }
 
 // yield moves the horizon of a slice one step on, where space is short and all before it

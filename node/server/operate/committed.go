@@ -2,6 +2,7 @@ package operate
 
 import (
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/tree"
 )
@@ -32,4 +33,13 @@ func (c committed) Scan(from, to []byte, fn func(key, value []byte) bool) error 
 		return c.view.Scan(from, to, fn)
 	}
 	return c.db.ScanPlain(c.slice, from, to, fn)
+}
+
+// RetainedOf are the readings that collection leaves as they are, for the metadata.
+func RetainedOf(horizon hlc.Time, keeps []hlc.Time) meta.Retained {
+	r := meta.Retained{Horizon: uint64(horizon)}
+	for _, at := range keeps {
+		r.Keeps = append(r.Keeps, uint64(at))
+	}
+	return r
 }

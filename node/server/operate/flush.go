@@ -247,7 +247,7 @@ func ApplyEntry(b *meta.Batch, chunks Chunks, e *replica.Entry, mutations []tree
 		if tree.IsForgetting(m) {
 			f, err := tree.ForgottenOf(m)
 			if err == nil {
-				err = b.Forget(e.Slice, f.From, f.To, uint64(f.Horizon))
+				err = b.Forget(e.Slice, f.From, f.To, RetainedOf(f.Horizon, f.Keeps))
 			}
 			if err != nil {
 				return err

@@ -59,7 +59,11 @@ func (s *Server) nameHistory(out *pb.HistoryResponse, dir ids.Object, name []byt
 	if len(name) > tree.MaxName {
 		return fault.E(fault.NameTooLong, "reading.History", "", "")
 	}
-	list, more, err := tree.EntryHistory(s.Past.Versions(dir.Slice()), dir, name, maxVersions)
+	since, _, err := tree.WholeSince(s.Committed(dir.Slice()))
+	if err != nil {
+		return err
+	}
+	list, more, err := tree.EntryHistory(s.Past.Versions(dir.Slice()), dir, name, since, maxVersions)
 	out.More = more
 	for _, x := range list {
 		out.Versions = append(out.Versions, &pb.HistoryResponse_Version{Hlc: uint64(x.Time), Object: uint64(x.Object), Mode: x.Type})
@@ -69,7 +73,11 @@ func (s *Server) nameHistory(out *pb.HistoryResponse, dir ids.Object, name []byt
 
 // recordHistory fills in what an object's record was.
 func (s *Server) recordHistory(out *pb.HistoryResponse, o ids.Object) error {
-	list, more, err := tree.RecordHistory(s.Past.Versions(o.Slice()), o, maxVersions)
+	since, _, err := tree.WholeSince(s.Committed(o.Slice()))
+	if err != nil {
+		return err
+	}
+	list, more, err := tree.RecordHistory(s.Past.Versions(o.Slice()), o, since, maxVersions)
 	out.More = more
 	for _, x := range list {
 		v := &pb.HistoryResponse_Version{Hlc: uint64(x.Time)}

@@ -2,6 +2,7 @@ package reading
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -19,8 +20,8 @@ import (
 //   - an entry with a time after T is applied (operate.CloseTime says why nothing at or
 //     before T can commit then, under no later active either);
 //   - no intent that may have a time at or before T holds what is read (tree.AsOf);
-//   - T is not before the time from which on the slice has all its versions, neither
-//     before nor after the reading.
+//   - T is not before the time from which on the slice has all its versions, or it is one
+//     that a snapshot keeps there, both before and after the reading.
 
 // asOf runs a reading of a slice at the time that the caller asks for, if it asks for one.
 func (s *Server) asOf(ctx context.Context, who *Asker, slice ids.Slice, read func() error) error {
@@ -70,9 +71,16 @@ func (s *Server) retained(slice ids.Slice, at hlc.Time) error {
 	if !ok {
 		since = hlc.FromWall(s.HLC.Now().Wall().Add(-s.Past.Retention))
 	}
-	if at < since {
+	if at >= since {
+		return nil
+	}
+	kept, _, err := tree.Kept(s.Committed(slice))
+	if err != nil {
+		return err
+	}
+	if _, is := slices.BinarySearch(kept, at); !is {
 		first := since.Wall().Add(time.Second - 1).UTC().Format(time.RFC3339)
-		return fault.Errorf(fault.Invalid, "reading.retained", timeText(at), "what was there then is not retained; the earliest time to be had is %s", first)
+		return fault.Errorf(fault.Invalid, "reading.retained", timeText(at), "what was there then is not retained, and no snapshot keeps it; the earliest time to be had is %s", first)
 	}
 	return nil
 }

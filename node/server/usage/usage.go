@@ -91,7 +91,11 @@ func (t *Teller) Space(ctx context.Context, w *identity.Who, req *pb.SpaceReques
 		limit = MaxRows
 	}
 	p := page{o: &t.o, row: &row, limit: limit, horizon: horizonAt(t.o.HLC.Now(), t.o.Floor(&row))}
-	var err error
+	kept, _, err := tree.Kept(t.o.Committed(id))
+	if err != nil {
+		return nil, err
+	}
+	p.keeps = kept
 	if out.Next, err = p.read(req.Behind); err != nil {
 		return nil, err
 	}
@@ -134,6 +138,7 @@ type page struct {
 	row     *geoconfig.SliceRow
 	limit   int
 	horizon hlc.Time
+	keeps   []hlc.Time
 	usage   tree.Usage
 }
 
@@ -164,7 +169,7 @@ func (p *page) refs(at []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	last, err := p.usage.AddRefs(p.o.Committed(p.row.ID), behind, p.horizon, p.limit, p.o.Length)
+	last, err := p.usage.AddRefs(p.o.Committed(p.row.ID), behind, p.horizon, p.keeps, p.limit, p.o.Length)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +185,7 @@ func (p *page) dead(at []byte) ([]byte, error) {
 	} else if !tree.IsDead(at) {
 		return nil, noPlace
 	}
-	last, err := p.usage.AddDead(p.o.Committed(p.row.ID), at, p.horizon, p.limit)
+	last, err := p.usage.AddDead(p.o.Committed(p.row.ID), at, p.horizon, p.keeps, p.limit)
 	if err != nil {
 		return nil, err
 	}

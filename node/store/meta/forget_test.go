@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -47,14 +48,15 @@ func history(t *testing.T, db *DB) (n int) {
 
 // TestForget_ChangesNoReadingFromTheHorizonOn compares readings as of every time before
 // and after versions are forgotten, in parts as FindStale gives them. What is left is the
-// same whatever the parts, and no more than the readings need.
+// same whatever the parts, and no more than the readings need. Readings as of kept times
+// stay, too, until these are kept no longer.
 func TestForget_ChangesNoReadingFromTheHorizonOn(t *testing.T) {
 	removed := 0
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		const last = 400
-		var left [2]int
-		for way, limit := range []int{1 << 20, 2 + rng.IntN(9)} {
+		var left [3]int
+		for way, limit := range []int{1 << 20, 2 + rng.IntN(9), 1 << 20} {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			db, err := Open("meta", Options{FS: vfs.NewMem()})
 			if err != nil {
@@ -80,16 +82,31 @@ func TestForget_ChangesNoReadingFromTheHorizonOn(t *testing.T) {
 			}
 			horizon := uint64(50 + rng.IntN(last))
 			var before [][]string
+			var kept []string // readings as of the kept times
+			retained := Retained{Horizon: horizon}
+			for range rng.IntN(6) * int(seed%3) * (1 - way/2) {
+				retained.Keeps = append(retained.Keeps, rng.Uint64N(last+20))
+			}
+			slices.Sort(retained.Keeps)
+			for _, at := range retained.Keeps {
+				kept = append(kept, fmt.Sprint(shown(t, db, at)))
+			}
 			for at := horizon; at <= last+1; at++ {
 				before = append(before, shown(t, db, at))
 			}
 			rows := history(t, db)
-			removed += forgetAll(t, db, horizon, limit)
+			removed += forgetAll(t, db, retained, limit)
 			for i := range before {
 				if got := shown(t, db, horizon+uint64(i)); fmt.Sprint(got) != fmt.Sprint(before[i]) {
 					t.Fatalf("seed %d, as of %d, horizon %d: got %v, want %v", seed, horizon+uint64(i), horizon, got, before[i])
 				}
 			}
+			for i, at := range retained.Keeps {
+				if got := fmt.Sprint(shown(t, db, at)); got != kept[i] {
+					t.Fatalf("seed %d, as of the kept %d, horizon %d: got %v, want %v", seed, at, horizon, got, kept[i])
+				}
+			}
+			removed += forgetAll(t, db, Retained{Horizon: horizon}, limit)
 			if left[way] = history(t, db); left[way] >= rows {
 				t.Errorf("seed %d: %d rows of history of %d are left", seed, left[way], rows)
 			}
@@ -97,8 +114,8 @@ func TestForget_ChangesNoReadingFromTheHorizonOn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if left[0] != left[1] {
-			t.Errorf("seed %d: %d rows are left at once, %d in parts", seed, left[0], left[1])
+		if left[0] != left[1] || left[0] != left[2] {
+			t.Errorf("seed %d: %d rows are left at once, %d in parts, %d where none was kept", seed, left[0], left[1], left[2])
 		}
 	}
 	if removed < 1000 {
@@ -107,11 +124,11 @@ func TestForget_ChangesNoReadingFromTheHorizonOn(t *testing.T) {
 }
 
 // forgetAll forgets part by part until nothing is left to forget.
-func forgetAll(t *testing.T, db *DB, horizon uint64, limit int) (removed int) {
+func forgetAll(t *testing.T, db *DB, retained Retained, limit int) (removed int) {
 	t.Helper()
 	var from []byte
 	for n := 0; ; n++ {
-		part, err := db.FindStale(1, from, horizon, limit)
+		part, err := db.FindStale(1, from, retained, limit)
 		if err != nil || n > 10_000 {
 			t.Fatalf("after %d parts: %v", n, err)
 		}
@@ -121,13 +138,13 @@ func forgetAll(t *testing.T, db *DB, horizon uint64, limit int) (removed int) {
 		if part.Rows > 0 {
 			before := history(t, db)
 			b := db.NewBatch()
-			if err := b.Forget(1, part.From, part.To, part.Horizon); err != nil {
+			if err := b.Forget(1, part.From, part.To, Retained{part.Horizon, retained.Keeps}); err != nil {
 				t.Fatal(err)
 			}
 			if err := b.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if got := before - history(t, db); got != part.Rows && (got != part.Rows+1 || part.Horizon == horizon) {
+			if got := before - history(t, db); got != part.Rows && (got != part.Rows+1 || part.Horizon == retained.Horizon) {
 				t.Errorf("%d rows went, %d were found", got, part.Rows)
 			}
 		}
@@ -149,7 +166,7 @@ func TestForget_RefusesABatchWithChanges(t *testing.T) {
 	if err := b.Set(1, []byte("p"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Forget(1, []byte("a"), []byte("b"), 5); !fault.Is(err, fault.Invalid) {
+	if err := b.Forget(1, []byte("a"), []byte("b"), Retained{Horizon: 5}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v, want Invalid", err)
 	}
 }

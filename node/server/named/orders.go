@@ -1,0 +1,159 @@
+package named
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/version"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/server/collection"
+)
+
+// needed is the feature level of snapshots.
+const needed = version.Snapshots
+
+// Resolve returns the time of a snapshot. Errors: NotFound, or those of the store where the
+// name is not known and geo-config cannot be asked. It may wait for geo-config.
+func (l *List) Resolve(ctx context.Context, name string) (hlc.Time, error) {
+	const op fault.Op = "named.Resolve"
+	if s, ok := l.find(name); ok {
+		return s.Time, nil
+	}
+	if err := l.refresh(ctx); err != nil {
+		return 0, &fault.Error{Kind: fault.KindOf(err), Op: op, Subject: name, Cause: err,
+			Public: "this node knows no snapshot of this name, and geo-config does not answer: try again once it is back"}
+	}
+	s, ok := l.find(name)
+	if !ok {
+		return 0, missing(op, name)
+	}
+	return s.Time, nil
+}
+
+func missing(op fault.Op, name string) error {
+	return fault.E(fault.NotFound, op, name, "there is no snapshot of this name; `cartwheel snapshot list` lists those that there are")
+}
+
+// Make makes a snapshot of the whole tree as of now and returns it. It is deleted after keep;
+// 0: never. With dryRun it only looks. Errors: Exists (the name is taken), Invalid,
+// NotSupported (a node's program is too old), TooLarge, TimedOut (it is not made), and those
+// of geo-config: the outcome may be unknown then, which the list tells.
+func (l *List) Make(ctx context.Context, by, name string, keep time.Duration, dryRun bool) (Snapshot, error) {
+	const op fault.Op = "named.Make"
+	if err := valid(name, keep); err != nil {
+		return Snapshot{}, err
+	}
+	if err := l.refresh(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	if level := l.knows(); level < needed {
+		return Snapshot{}, fault.Errorf(fault.NotSupported, op, name,
+			"the cluster uses features of level %d, and snapshots are of level %d: update the nodes of older versions, which `cartwheel status` shows", level, needed)
+	}
+	if s, taken := l.find(name); taken {
+		return Snapshot{}, fault.Errorf(fault.Exists, op, name, "a snapshot of this name was made at %s by %s: choose another name, or delete that one with `cartwheel snapshot delete %s`",
+			s.Time.Wall().UTC().Format(time.RFC3339), s.By, name)
+	}
+	if all, _ := l.All(); len(all) >= Most {
+		return Snapshot{}, fault.Errorf(fault.TooLarge, op, name, "there are %d snapshots, and no more can be kept: delete one that is not needed", len(all))
+	}
+	began := l.o.Clock()
+	s := Snapshot{Name: name, Time: l.o.HLC.Now(), By: by}
+	if keep > 0 {
+		s.ExpiresNS = s.Time.Wall().Add(keep).UnixNano()
+	}
+	if dryRun {
+		return s, nil
+	}
+	body, err := json.Marshal(s)
+	if err != nil {
+		return Snapshot{}, fault.Wrap(fault.Invalid, op, name, err)
+	}
+	r := geoconfig.Record{Kind: kind, Name: name, Form: form, Body: body, ExpiresNS: s.ExpiresNS}
+	if s.revision, err = l.o.Store.Apply(ctx, geoconfig.Batch{Key: l.o.Key("snapshot"), Records: []geoconfig.Record{r}, Audit: l.audit(by, "snapshot.create", name)}); err != nil {
+		if fault.Is(err, fault.Conflict) {
+			return Snapshot{}, fault.E(fault.Exists, op, name, "a snapshot of this name was made just now: choose another name")
+		}
+		return Snapshot{}, err
+	}
+	if took := l.o.Clock() - began; took > collection.Margin(l.o.Lease)/2 {
+		// Collection may have passed its time before its record was there.
+		if err := l.remove(ctx, s, by); err != nil {
+			return Snapshot{}, err
+		}
+		return Snapshot{}, fault.Errorf(fault.TimedOut, op, name, "geo-config took %v, and a part of the past may be given up by now, so it is not made: try again", took.Round(time.Millisecond))
+	}
+	return s, l.refresh(ctx)
+}
+
+// valid checks what a snapshot is to be.
+func valid(name string, keep time.Duration) error {
+	const op fault.Op = "named.valid"
+	q, is, err := cue.Parse(cue.Snapshot.String() + "=" + name)
+	if err != nil || !is {
+		return fault.E(fault.Invalid, op, name, "is no name for a snapshot: it has letters, digits, and behind the first ._-, 128 at most")
+	}
+	if at, age := q.Moment(time.UTC); age != 0 || !at.IsZero() {
+		return fault.E(fault.Invalid, op, name, "means a time or an age, so it cannot be a snapshot's name: choose another one")
+	}
+	if keep < 0 {
+		return fault.E(fault.Invalid, op, name, "is to be kept for less than nothing")
+	}
+	return nil
+}
+
+// Delete deletes a snapshot and returns what it was. What only it kept goes with the next
+// collections. With dryRun it only looks. Errors: NotFound, and those of geo-config.
+func (l *List) Delete(ctx context.Context, by, name string, dryRun bool) (Snapshot, error) {
+	const op fault.Op = "named.Delete"
+	if err := l.refresh(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	s, ok := l.find(name)
+	if !ok {
+		return Snapshot{}, missing(op, name)
+	}
+	if dryRun {
+		return s, nil
+	}
+	if err := l.remove(ctx, s, by); err != nil {
+		return Snapshot{}, err
+	}
+	return s, l.refresh(ctx)
+}
+
+// remove takes a snapshot's record away.
+func (l *List) remove(ctx context.Context, s Snapshot, by string) error {
+	key := geoconfig.RecordKey{Kind: kind, Name: s.Name}
+	_, err := l.o.Store.Apply(ctx, geoconfig.Batch{Key: l.o.Key("snapshot"),
+		Remove: []geoconfig.Removal{{Key: key.Row(), Revision: s.revision}}, Audit: l.audit(by, "snapshot.delete", s.Name)})
+	return err
+}
+
+// audit is the record of a change.
+func (l *List) audit(by, action, name string) []geoconfig.AuditRecord {
+	return []geoconfig.AuditRecord{{AtNS: l.o.Wall().UnixNano(), Who: by, Action: action, Subject: geoconfig.RecordKey{Kind: kind, Name: name}.Row().String()}}
+}
+
+// expire deletes the snapshots whose time is over by this node's clock and by another
+// machine's. A clock that is ahead alone deletes nothing.
+func (l *List) expire(ctx context.Context) {
+	now := l.o.HLC.Now()
+	if vouched := l.o.Vouched(); vouched != 0 {
+		now = min(now, vouched)
+	}
+	all, _ := l.All()
+	for _, s := range all {
+		if s.ExpiresNS == 0 || now.Wall().UnixNano() < s.ExpiresNS {
+			continue
+		}
+		// Another node may have done it just now; the next look tells.
+		if err := l.remove(ctx, s, "expiry"); err == nil {
+			_ = l.refresh(ctx) // Run reads it again soon
+		}
+	}
+}
