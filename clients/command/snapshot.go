@@ -1,0 +1,205 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	gslices "slices"
+	"text/tabwriter"
+	"time"
+
+	"cartwheel.dev/clients/contact"
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/hlc"
+	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/wire"
+)
+
+type snapshotCmd struct {
+	Create  snapshotCreateCmd  `cmd:"" help:"Keep the whole tree as it is now, under a name."`
+	List    snapshotListCmd    `cmd:"" help:"List the snapshots."`
+	Delete  snapshotDeleteCmd  `cmd:"" help:"Delete a snapshot: what only it kept is collected."`
+	Diff    snapshotDiffCmd    `cmd:"" help:"Show how a directory changed between two snapshots, or since one."`
+	Restore snapshotRestoreCmd `cmd:"" help:"Copy what a snapshot has of a path back."`
+}
+
+// snapshotView is one snapshot as the commands print it.
+type snapshotView struct {
+	Name    string    `json:"name"`
+	Time    time.Time `json:"time"`
+	By      string    `json:"by"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+func viewSnapshot(s *pb.Snapshot) snapshotView {
+	v := snapshotView{Name: s.GetName(), Time: hlc.Time(s.GetHlc()).Wall().UTC(), By: s.GetBy()}
+	if s.GetExpiresNs() != 0 {
+		v.Expires = time.Unix(0, s.ExpiresNs).UTC()
+	}
+	return v
+}
+
+// snapshotLimit bounds an order, geo-config's part included.
+const snapshotLimit = 30 * time.Second
+
+// orderSnapshot has a node make or delete a snapshot. It asks the nearest one that answers
+// another question first, so that the order is given once.
+func (e *env) orderSnapshot(req *pb.SnapshotRequest) (snapshotView, error) {
+	const op fault.Op = "command.orderSnapshot"
+	c, err := e.connect()
+	if err != nil {
+		return snapshotView{}, err
+	}
+	defer leave(c)
+	at := ids.Node("")
+	for _, a := range askAll(e, c, snapshotsOf) {
+		if a.err == nil && at == "" {
+			at = a.id
+		}
+	}
+	if at == "" {
+		return snapshotView{}, fault.E(fault.Unreachable, op, cmp.Or(req.Make, req.Delete), "no node answers that knows snapshots")
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, snapshotLimit)
+	defer cancel()
+	a := &pb.SnapshotResponse{}
+	body, err := c.Call(ctx, at, wire.Operation, method.Snapshot, req, nil, a)
+	body.Release()
+	return viewSnapshot(a.Snapshot), err
+}
+
+// snapshotsOf asks one node for the snapshots that it knows.
+func snapshotsOf(ctx context.Context, c *contact.Cluster, id ids.Node) (*pb.SnapshotsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	a := &pb.SnapshotsResponse{}
+	body, err := c.Call(ctx, id, wire.Operation, method.Snapshots, &pb.SnapshotsRequest{}, nil, a)
+	body.Release()
+	return a, err
+}
+
+type snapshotCreateCmd struct {
+	Name   string `arg:"" help:"The snapshot's name: letters, digits, and behind the first also . _ -"`
+	Keep   string `placeholder:"AGE" help:"Delete it after so long, such as 12h, 30d or 8w (default: never)."`
+	DryRun bool   `help:"Only check whether it can be made."`
+}
+
+// Help shows how it is called.
+func (snapshotCreateCmd) Help() string {
+	return help(`cartwheel snapshot create before-upgrade --keep 30d
+
+Nobody waits for it. Read it below .Snapshot=before-upgrade in any directory. What a mount has not sent yet is not in it.`)
+}
+
+// Run has a node make it.
+func (c snapshotCreateCmd) Run(e *env) error {
+	keep, err := parseKeep(c.Keep)
+	if err != nil {
+		return err
+	}
+	v, err := e.orderSnapshot(&pb.SnapshotRequest{Make: c.Name, KeepNs: int64(keep), DryRun: c.DryRun})
+	if err != nil {
+		return err
+	}
+	until := "until it is deleted"
+	if !v.Expires.IsZero() {
+		until = "until " + v.Expires.Local().Format(time.DateTime)
+	}
+	verb := "is kept"
+	if c.DryRun {
+		verb = "would be kept"
+	}
+	return e.done(v, "%s %s %s: the tree as of %s", v.Name, verb, until, v.Time.Local().Format(time.DateTime))
+}
+
+// parseKeep reads an age as the cue .Snapshot has it; empty is 0.
+func parseKeep(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	q, is, err := cue.Parse(cue.Snapshot.String() + "=-" + text)
+	if err != nil || !is {
+		return 0, fault.E(fault.Usage, "command.parseKeep", text, "is no age such as 12h, 30d or 8w")
+	}
+	_, age := q.Moment(time.UTC)
+	return age, nil
+}
+
+type snapshotListCmd struct{}
+
+// Help shows how it is called.
+func (snapshotListCmd) Help() string { return help("cartwheel snapshot list --json") }
+
+// snapshotList is what the command prints.
+type snapshotList struct {
+	Snapshots []snapshotView `json:"snapshots"`
+	// AgeSeconds is how old the list is; negative: not known.
+	AgeSeconds float64 `json:"age_seconds"`
+}
+
+// Run prints the newest list that a node has.
+func (snapshotListCmd) Run(e *env) error {
+	c, err := e.connect()
+	if err != nil {
+		return err
+	}
+	defer leave(c)
+	var best *pb.SnapshotsResponse
+	for _, a := range askAll(e, c, snapshotsOf) {
+		if a.err == nil && (best == nil || a.value.AgeNs >= 0 && (best.AgeNs < 0 || a.value.AgeNs < best.AgeNs)) {
+			best = a.value
+		}
+	}
+	if best == nil {
+		return fault.E(fault.Unreachable, "command.Run", "snapshots", "no node answers that knows snapshots")
+	}
+	out := snapshotList{Snapshots: []snapshotView{}, AgeSeconds: time.Duration(best.AgeNs).Seconds()}
+	for _, s := range best.Snapshots {
+		out.Snapshots = append(out.Snapshots, viewSnapshot(s))
+	}
+	gslices.SortStableFunc(out.Snapshots, func(a, b snapshotView) int { return a.Time.Compare(b.Time) })
+	return e.print(out, func(w io.Writer) { snapshotsText(w, &out) })
+}
+
+// snapshotsText prints the list for people.
+func snapshotsText(w io.Writer, list *snapshotList) {
+	if len(list.Snapshots) == 0 {
+		fmt.Fprintln(w, "no snapshots")
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tAS OF\tMADE BY\tUNTIL")
+	for _, s := range list.Snapshots {
+		until := "deleted"
+		if !s.Expires.IsZero() {
+			until = s.Expires.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Time.Local().Format(time.DateTime), s.By, until)
+	}
+	_ = t.Flush() // whoever reads it has gone
+}
+
+type snapshotDeleteCmd struct {
+	Name   string `arg:"" help:"The snapshot's name."`
+	DryRun bool   `help:"Only check whether it is there."`
+}
+
+// Help shows how it is called.
+func (snapshotDeleteCmd) Help() string { return help("cartwheel snapshot delete before-upgrade") }
+
+// Run has a node delete it.
+func (c snapshotDeleteCmd) Run(e *env) error {
+	v, err := e.orderSnapshot(&pb.SnapshotRequest{Delete: c.Name, DryRun: c.DryRun})
+	if err != nil {
+		return err
+	}
+	verb := "is deleted"
+	if c.DryRun {
+		verb = "would be deleted"
+	}
+	return e.done(v, "%s of %s %s: what only it kept goes with the next collections", v.Name, v.Time.Local().Format(time.DateTime), verb)
+}
