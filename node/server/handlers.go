@@ -139,7 +139,7 @@ func (s *Server) newReports() *admin.Reports {
 
 // newTeller makes what tells what holds the space of the slices.
 func (s *Server) newTeller() *usage.Teller {
-	terms := s.retention()
+	terms := retention(&s.config)
 	return usage.New(usage.Options{
 		Self: s.id, Row: s.directory.Slice, Committed: s.committed, Meta: s.store.Meta(), Length: s.store.Packs().Length,
 		Has:   func(id ids.Slice) bool { return s.loop.Published(id) != nil },

@@ -96,9 +96,9 @@ func (s *Server) newKeeper() *upkeep.Keeper {
 	})
 }
 
-// retention is how long this node retains what was replaced or deleted.
-func (s *Server) retention() collection.Terms {
-	return collection.Terms{Retention: s.config.Retention, RetentionLeast: s.config.RetentionLeast, UploadGrace: s.config.UploadGrace, Lease: s.config.Lease}
+// retention is how long a node retains what was replaced or deleted.
+func retention(c *Config) collection.Terms {
+	return collection.Terms{Retention: c.Retention, RetentionLeast: c.RetentionLeast, UploadGrace: c.UploadGrace, Lease: c.Lease}
 }
 
 // newCollector makes what gives back the space of what nothing needs.
@@ -122,6 +122,6 @@ func (s *Server) newCollector() *collection.Collector {
 		},
 		Aside:   func() bool { return s.answers.side.KeepsAny() || s.answers.pending.Len() > 0 },
 		Vouched: s.net.stamps.Vouched, Short: s.space.IsFull, ShortFor: s.space.IsFullFor, HLC: s.hlc,
-		Terms: s.retention(), Clock: s.clock, Logger: s.logger,
+		Terms: retention(&s.config), Clock: s.clock, Logger: s.logger,
 	})
 }
