@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/wire"
 )
 
@@ -107,7 +108,8 @@ const opMayChange fault.Op = "daemon.mayChange"
 
 // mayChange lets admins change everything, and a node what it must: slices, the
 // audit log, its own row, a site that nobody has named, the cluster's secret where
-// it has none, and a higher feature level. Whoever takes a node's key makes no users
+// it has none, a higher feature level, and snapshots, which an administrator orders
+// from a node. Whoever takes a node's key makes no users
 // with it, and no accounts or sessions, by which it could become an administrator
 // elsewhere.
 func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
@@ -129,10 +131,16 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 		what = "a site that is there"
 	case len(b.Users) > 0:
 		what = "the users"
-	case len(b.Records) > 0:
-		what = b.Records[0].Key().String()
-	case len(b.Remove) > 0:
-		what = b.Remove[0].Key.String() + ", which is to go"
+	}
+	for i := range b.Records {
+		if key := b.Records[i].Key(); !named.IsSnapshot(key) {
+			what = key.String()
+		}
+	}
+	for i := range b.Remove {
+		if key := b.Remove[i].Key; !named.IsSnapshot(key) {
+			what = key.String() + ", which is to go"
+		}
 	}
 	for i := range b.Nodes {
 		if string(b.Nodes[i].ID) != peer {

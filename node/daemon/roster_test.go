@@ -26,7 +26,9 @@ func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 	}
 	r.take(geoconfig.Rows{Cluster: &geoconfig.Cluster{Secret: "made"}, Nodes: []geoconfig.Node{{ID: "n1"}, {ID: "n2"}}})
 	for what, b := range map[string]geoconfig.Batch{
-		"":                                    {Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}}},
+		"": {Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}},
+			Records: []geoconfig.Record{{Kind: "snapshot", Name: "nightly"}}, Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "snapshot", Name: "old"}.Key()}}},
+		"records/snapshots/eve":               {Records: []geoconfig.Record{{Kind: "snapshot", Name: "nightly"}, {Kind: "snapshots", Name: "eve"}}},
 		"records/account/eve":                 {Records: []geoconfig.Record{{Kind: "account", Name: "eve"}}},
 		"records/session/s":                   {Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "session", Name: "s"}.Key()}}},
 		"the cluster's row":                   {Cluster: &geoconfig.Cluster{}},

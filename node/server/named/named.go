@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,11 @@ const (
 	// readWithin bounds one reading of the list.
 	readWithin = 10 * time.Second
 )
+
+// IsSnapshot reports whether a row of geo-config is a snapshot's.
+func IsSnapshot(key geoconfig.RowKey) bool {
+	return key.Table == geoconfig.RecordsTable && strings.HasPrefix(key.Name, kind+"/")
+}
 
 // Store is what a List asks of geo-config.
 type Store interface {
