@@ -84,7 +84,7 @@ func (d *Directory) save() {
 		f.Users = append(f.Users, u)
 	}
 	d.mu.Unlock()
-	if err := replace(d.o.File, f); err != nil {
+	if err := Replace(d.o.File, f); err != nil {
 		d.mu.Lock()
 		d.dirty = true
 		d.mu.Unlock()
@@ -92,8 +92,9 @@ func (d *Directory) save() {
 	}
 }
 
-// replace writes a file anew, so that a crash leaves the old or the new one.
-func replace(name string, content any) error {
+// Replace writes a file anew with content as JSON, so that a crash leaves the old or the
+// new one. Errors are the operating system's.
+func Replace(name string, content any) error {
 	data, err := json.Marshal(content)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/server/cluster"
 )
 
 // file is the form in which the list lies beside the data: JSON, version 1.
@@ -49,28 +50,7 @@ func (l *List) save(list []Snapshot) {
 	if l.o.File == "" {
 		return
 	}
-	data, err := json.Marshal(file{Version: fileVersion, Snapshots: list})
-	if err == nil {
-		err = replace(l.o.File, data)
-	}
-	if err != nil {
+	if err := cluster.Replace(l.o.File, file{Version: fileVersion, Snapshots: list}); err != nil {
 		l.o.Logger.Warn("the list of snapshots could not be kept beside the data", logattr.Path(l.o.File), logattr.Err(err))
 	}
-}
-
-// replace writes a file anew, so that a crash leaves the old or the new one.
-func replace(name string, data []byte) error {
-	temporary := name + ".new"
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, name)
 }
