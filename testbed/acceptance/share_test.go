@@ -143,7 +143,25 @@ func TestCues_DecideWhereAFileGoes(t *testing.T) {
 			t.Errorf("%s: got %v, want EINVAL", bad, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(d.mount("tokyo"), ".Snapshot=nightly")); !errors.Is(err, syscall.EOPNOTSUPP) {
-		t.Errorf("a snapshot by its name: got %v, want EOPNOTSUPP until it is built", err)
+	if _, err := os.Stat(filepath.Join(d.mount("tokyo"), ".Snapshot=nightly")); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("a snapshot that nobody made: got %v, want ENOENT", err)
+	}
+}
+
+func TestCues_ASnapshotKeepsWhatIsRemoved(t *testing.T) {
+	d := startDemo(t)
+	file := filepath.Join(d.mount("tokyo"), "kept")
+	if err := os.WriteFile(file, []byte("as it was"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.cartwheel("snapshot", "create", "nightly")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, site := range []string{"tokyo", "paris"} {
+		got, err := os.ReadFile(filepath.Join(d.mount(site), ".Snapshot=nightly", "kept"))
+		if err != nil || string(got) != "as it was" {
+			t.Errorf("at %s: got %q, %v, want what was there before", site, got, err)
+		}
 	}
 }
