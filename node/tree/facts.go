@@ -72,22 +72,24 @@ func ReadFacts(v View, asks []byte) ([]byte, error) {
 	return out, nil
 }
 
-// AskedNames lists the directories whose names a coordinator's questions are
-// about; none where they are malformed.
-func AskedNames(asks []byte) []ids.Object {
+// AskedNames lists the directories whose names a coordinator's questions are about, and
+// those of which it asks whether they are empty; none where they are malformed.
+func AskedNames(asks []byte) (named, emptied []ids.Object) {
 	r := reader{data: asks}
 	_, count := r.uint64(), r.count(3)
-	var out []ids.Object
 	for range min(count, maxAsks) {
 		a := ask{kind: r.byte(), key: r.bytes()}
 		if r.bad || len(a.key) < 9 {
-			return nil
+			return nil, nil
 		}
-		if o := objectOf(a.key); (a.kind == askEmpty || a.key[0] == keyEntry) && !slices.Contains(out, o) {
-			out = append(out, o)
+		switch o := objectOf(a.key); {
+		case a.kind == askEmpty && !slices.Contains(emptied, o):
+			emptied = append(emptied, o)
+		case a.kind != askEmpty && a.key[0] == keyEntry && !slices.Contains(named, o):
+			named = append(named, o)
 		}
 	}
-	return out
+	return named, emptied
 }
 
 // readable answers Busy where an intent other than mine holds what is asked for.

@@ -154,6 +154,26 @@ func (p *Publisher) flushFor(ctx context.Context, op *pb.Operation) {
 	for _, o := range method.Names(op) {
 		_ = p.opt.Stream.FlushSlice(ctx, ids.Object(o).Slice()) // the operation's own wait ends as well
 	}
+	if o := p.victim(op); o != 0 { // names may have been removed in it just now
+		_ = p.opt.Stream.FlushSlice(ctx, o.Slice())
+	}
+}
+
+// victim returns the object whose name an operation removes or replaces, as far as that is
+// known here; 0: it is not.
+func (p *Publisher) victim(op *pb.Operation) ids.Object {
+	var dir, known uint64
+	var name []byte
+	switch {
+	case op.GetUnlink() != nil:
+		dir, name, known = op.GetUnlink().Dir, op.GetUnlink().Name, op.GetUnlink().Object
+	case op.GetRename() != nil:
+		dir, name, known = op.GetRename().NewDir, op.GetRename().NewName, op.GetRename().Target
+	}
+	if e, _, ok := p.opt.Names.Lookup(ids.Object(dir), string(name)); ok && known == 0 {
+		return e.Object
+	}
+	return ids.Object(known)
 }
 
 // PublishOld tells actives of files that stay open, until the Client ends.

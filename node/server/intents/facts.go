@@ -32,11 +32,18 @@ func (r *Runner) facts(ctx context.Context, id ids.Slice, session uint64, asks [
 	if !r.o.Loop.Published(id).Serves(r.o.Clock()) {
 		return nil, fault.E(fault.NotActive, op, "", "this node does not act for the slice now")
 	}
-	end, err := r.o.Sessions.Shared(ctx, session, tree.AskedNames(asks)...)
+	named, emptied := tree.AskedNames(asks)
+	end, err := r.o.Sessions.Shared(ctx, session, named...)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	// Of what goes if it is empty, the client's own changes may be on their way, too.
+	endEmptied, err := r.o.Sessions.Shared(ctx, 0, emptied...)
+	if err != nil {
+		return nil, err
+	}
+	defer endEmptied()
 	facts, err := tree.ReadFacts(r.o.Committed(id), asks)
 	if err == nil && !r.o.Loop.Published(id).Serves(r.o.Clock()) {
 		err = fault.E(fault.NotActive, op, "", "the lease lapsed meanwhile")
