@@ -13,6 +13,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/chunk"
 	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
@@ -62,7 +63,8 @@ func handOver(ctx context.Context, t *testing.T, c *servertest.Cluster, to *serv
 }
 
 // TestPast_IsWholeAtANewMember has a node become the active that got the slice's state
-// from another one, and not its log.
+// from another one, and not its log. It has the content of what was removed and of what
+// was overwritten.
 func TestPast_IsWholeAtANewMember(t *testing.T) {
 	t.Parallel()
 	copied := heard{what: "a slice's state was copied", then: make(chan struct{}, 1), n: new(atomic.Int32)}
@@ -72,11 +74,23 @@ func TestPast_IsWholeAtANewMember(t *testing.T) {
 	defer cancel()
 	cl := c.Connect("root")
 	names, _ := makeFiles(ctx, t, cl, "old", 20) // more than the log keeps
+	var before [][]byte
+	var objects []uint64
+	for i := range 5 {
+		name := fmt.Sprint("over", i)
+		names, before = append(names, name), append(before, contentOf(uint64(i), 200_000))
+		objects = append(objects, do(ctx, t, cl, ids.RootSlice, create(name)).Attr.Object)
+		overwrite(ctx, t, cl, objects[i], before[i], false)
+		overwrite(ctx, t, cl, objects[i], contentOf(uint64(50+i), 200_000), true)
+	}
 	awaitWhole(ctx, t, c)
 	at := hlc.FromWall(time.Now())
 	want := rootAsOf(ctx, t, c, cl, at)
 	if len(want) != len(names) {
 		t.Fatalf("got %v before anything changed, want %d files", want, len(names))
+	}
+	for i, o := range objects {
+		overwrite(ctx, t, cl, o, contentOf(uint64(100+i), 200_000), false)
 	}
 	for _, name := range names[:10] {
 		if gone, err := cl.Operate(ctx, ids.RootSlice, unlinked(name), nil); err != nil || gone.Kind != 0 {
@@ -100,6 +114,21 @@ func TestPast_IsWholeAtANewMember(t *testing.T) {
 	handOver(ctx, t, c, fourth)
 	if got := rootAsOf(ctx, t, c, c.Connect("root"), at); !maps.Equal(got, want) {
 		t.Errorf("at the new member the past has %v, want %v", got, want)
+	}
+	for i, body := range before {
+		if !fourth.Server().HasChunk(chunk.Sum(body)) {
+			t.Errorf("the new member has not what the beginning of file %d was before", i)
+		}
+	}
+}
+
+// overwrite writes at the beginning of a file, or at its end.
+func overwrite(ctx context.Context, t *testing.T, cl *servertest.Client, object uint64, body []byte, atEnd bool) {
+	t.Helper()
+	op := commit(object, len(body))
+	op.GetCommit().Append = atEnd
+	if wrote, err := cl.Operate(ctx, ids.RootSlice, op, body); err != nil || wrote.Kind != 0 {
+		t.Fatal(wrote, err)
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *Scrubber) readRecords(ctx context.Context, round uint64) int64 {
 }
 
 // absent looks at some records of a slice behind one, and returns the chunks of current
-// versions that are not here. last is the record to go on behind; nil: there are no more.
+// and older versions that are not here. last is the record to go on behind; nil: there are no more.
 func (s *Scrubber) absent(id ids.Slice, behind []byte) (looked int, last []byte, missing []chunk.Address, err error) {
 	if !s.isMember(id) {
 		return 0, nil, nil, nil
@@ -75,7 +75,7 @@ func (s *Scrubber) absent(id ids.Slice, behind []byte) (looked int, last []byte,
 		}
 		looked++
 		last = append(last[:0], key...)
-		if a, is := tree.RefAddress(key, value); is && !s.isHere(a) {
+		if a, _, is := tree.RefAddress(key, value); is && !s.isHere(a) {
 			missing = append(missing, a)
 		}
 		return true
@@ -107,7 +107,7 @@ func (s *Scrubber) certain(id ids.Slice, list []chunk.Address) ([]chunk.Address,
 		if value, is, err = s.o.Meta.Plain(id, key); err != nil || !is || coming[a] {
 			continue
 		}
-		if _, is = tree.RefAddress(key, value); is && !s.isHere(a) {
+		if _, _, is = tree.RefAddress(key, value); is && !s.isHere(a) {
 			out = append(out, a)
 		}
 	}

@@ -16,18 +16,25 @@ import (
 func (f *Fetcher) FetchOnce(ctx context.Context, slice ids.Slice, missing []chunk.Address) (left []chunk.Address, answered bool) {
 	run := &fetch{s: f, slice: slice, gate: f.bulk, got: &fetched{}}
 	row, _ := f.o.Row(slice)
-	answered = !slices.ContainsFunc(row.Members, func(m geoconfig.Member) bool {
+	failed := slices.ContainsFunc(row.Members, func(m geoconfig.Member) bool {
 		return m.Node != f.o.Self && m.State == geoconfig.Failed
 	})
-	left = slices.Clone(missing)
-	for _, source := range f.sources(slice, "") {
+	left, answered = run.once(ctx, missing)
+	return left, answered && !failed
+}
+
+// once asks each member that has not failed for chunks that are not here. It returns those
+// that none gave, and whether all of them answered for each of those.
+func (f *fetch) once(ctx context.Context, missing []chunk.Address) (left []chunk.Address, answered bool) {
+	left, answered = slices.Clone(missing), true
+	for _, source := range f.s.sources(f.slice, f.first) {
 		if len(left) == 0 || ctx.Err() != nil {
 			break
 		}
 		for batch := range slices.Chunk(slices.Clone(left), fetchBatch) {
-			answered = run.eachOf(ctx, source, batch) && answered
+			answered = f.eachOf(ctx, source, batch) && answered
 		}
-		left = f.o.Packs.Missing(left[:0], slices.Clone(left))
+		left = f.s.o.Packs.Missing(left[:0], slices.Clone(left))
 	}
 	return left, answered && ctx.Err() == nil
 }

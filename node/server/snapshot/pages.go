@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
+	"time"
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/chunk"
+	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/replica"
@@ -21,7 +24,7 @@ import (
 func (t *receiving) all(ctx context.Context, first *pb.TransferResponse, body []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	wanted, done := make(chan []chunk.Address, wantedPages), make(chan error, 1)
+	wanted, done := make(chan named, wantedPages), make(chan error, 1)
 	go func() {
 		err := t.chunks(ctx, wanted)
 		if err != nil {
@@ -42,13 +45,13 @@ func (t *receiving) all(ctx context.Context, first *pb.TransferResponse, body []
 
 // pages writes the pages to the metadata, in the order of their rows. The caller
 // passes the first page; the others are asked for.
-func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- []chunk.Address) error {
+func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- named) error {
 	p := operate.Page{}
 	for {
-		var named []chunk.Address
+		var chunks named
 		var err error
 		p.Last, p.At = answer.Last, replica.EntryID{Serial: ids.Serial(answer.Serial), Epoch: ids.Epoch(answer.Epoch)}
-		if named, err = t.restore(body, &p); err != nil {
+		if chunks, err = t.restore(body, &p); err != nil {
 			return err
 		}
 		var refused error
@@ -59,7 +62,7 @@ func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body
 			return err
 		}
 		select {
-		case wanted <- named:
+		case wanted <- chunks:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -76,23 +79,54 @@ func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body
 	}
 }
 
+// named are the chunks that a page's rows name: those that current files use, and those of
+// older versions alone.
+type named struct{ current, past []chunk.Address }
+
 // chunks fetches what pages name, from the copy's source first.
-func (t *receiving) chunks(ctx context.Context, wanted <-chan []chunk.Address) error {
-	for named := range wanted {
+func (t *receiving) chunks(ctx context.Context, wanted <-chan named) error {
+	for chunks := range wanted {
 		if plant.On(plant.TransferSkipsChunks) {
 			continue
 		}
-		missing := t.s.o.Fetcher.o.Packs.Missing(nil, named)
+		missing := t.s.o.Fetcher.o.Packs.Missing(nil, chunks.current)
 		f := fetch{s: t.s.o.Fetcher, slice: t.id, first: t.peer, gate: t.s.o.Fetcher.bulk, timeout: copyTimeout, without: t.away.without, got: &t.fetched}
-		if err := f.run(ctx, missing); err != nil {
+		err := f.run(ctx, missing)
+		if err == nil {
+			err = t.past(ctx, &f, chunks.past)
+		}
+		if err != nil {
 			return fault.Wrap(fault.Missing, opReceive, "", err)
 		}
 	}
 	return nil
 }
 
+// past fetches chunks that only older versions use. One that no member has keeps nobody from
+// being one: it was collected meanwhile, or is lost, which a scrub finds.
+func (t *receiving) past(ctx context.Context, f *fetch, chunks []chunk.Address) error {
+	began := t.s.o.Clock()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		left, answered := f.once(ctx, f.missing(chunks))
+		if len(left) > 0 && answered {
+			t.s.o.Logger.Warn("no member has some chunks of older versions", logattr.Slice(t.id), slog.Any("chunks", len(left)))
+		}
+		switch {
+		case len(left) == 0 || answered:
+			return nil
+		case t.s.o.Clock()-began > copyTimeout:
+			return fault.Errorf(fault.Missing, opReceive, left[0].String(), "%d chunks of older versions that no member gives", len(left))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
 // restore puts a page's rows into a batch and returns the chunks that they name.
-func (t *receiving) restore(body []byte, p *operate.Page) (named []chunk.Address, err error) {
+func (t *receiving) restore(body []byte, p *operate.Page) (chunks named, err error) {
 	b := t.s.o.Meta.NewBatch()
 	for len(body) > 0 {
 		r := meta.Row{Area: body[0]}
@@ -102,7 +136,7 @@ func (t *receiving) restore(body []byte, p *operate.Page) (named []chunk.Address
 		r.Value, body, ok2 = cutBytes(body)
 		if !ok1 || !ok2 || r.Compare(p.End) <= 0 {
 			b.Abandon()
-			return nil, fault.E(fault.Corrupt, opReceive, "", "a page is malformed")
+			return chunks, fault.E(fault.Corrupt, opReceive, "", "a page is malformed")
 		}
 		p.End = meta.Row{Area: r.Area, Key: r.Key}
 		note := r.Plain() && t.away.note(&r)
@@ -110,18 +144,21 @@ func (t *receiving) restore(body []byte, p *operate.Page) (named []chunk.Address
 			continue
 		}
 		if r.Plain() && !note {
-			if a, ok := tree.RefAddress(r.Key, r.Value); ok {
-				named = append(named, a)
+			switch a, current, is := tree.RefAddress(r.Key, r.Value); {
+			case is && current:
+				chunks.current = append(chunks.current, a)
+			case is:
+				chunks.past = append(chunks.past, a)
 			}
 		}
 		if err := b.Restore(t.id, r); err != nil {
 			b.Abandon()
-			return nil, err
+			return chunks, err
 		}
 		t.rows++
 	}
 	p.Rows = b
-	return named, nil
+	return chunks, nil
 }
 
 // cutBytes cuts what begins with its length off b.
