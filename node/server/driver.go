@@ -29,6 +29,7 @@ type driver struct {
 	sessions *leases.Sessions
 	locks    *advisory.Server
 	leader   *leadership.Leader
+	doubtAll func()      // has all packs looked at for chunks that nothing needs
 	fail     func(error) // ends the node
 }
 
@@ -97,5 +98,6 @@ func (d *driver) Removed(slice ids.Slice) {
 		d.fail(err)
 		return
 	}
+	d.doubtAll() // no entry says which chunks the slice used
 	d.loop.Reset(slice, replica.EntryID{})
 }

@@ -39,7 +39,7 @@ func (s *Server) openLoop(context.Context) error {
 	if err := s.openPending(); err != nil {
 		return err
 	}
-	d := &driver{life: &s.life, meta: s.store.Meta(), sessions: s.answers.sessions, locks: s.answers.locks, fail: s.fail}
+	d := &driver{life: &s.life, meta: s.store.Meta(), sessions: s.answers.sessions, locks: s.answers.locks, doubtAll: s.store.Packs().DoubtAll, fail: s.fail}
 	s.driver = d
 	s.loop = operate.New(operate.Options{
 		Self: s.id, Core: core, Clock: s.clock, HLC: s.hlc, Disk: s.ledger, Meta: s.store.Meta(), Chunks: s.answers.content.Nodes,

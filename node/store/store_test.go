@@ -208,10 +208,10 @@ func (m *machine) work(n int, rng *rand.Rand) ids.Serial {
 
 // compact moves all chunks of a pack to another one. What finds no room for that stays.
 func (m *machine) compact() error {
-	id, ok := m.s.Packs().Next(0, -1)
+	id, ok := m.s.Packs().Next(0, -1, -1)
 	for tries := 0; !ok && tries < 2000; tries++ {
 		runtime.Gosched() // the pack that was written is being sealed
-		id, ok = m.s.Packs().Next(0, -1)
+		id, ok = m.s.Packs().Next(0, -1, -1)
 	}
 	if !ok {
 		return nil

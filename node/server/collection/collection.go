@@ -41,7 +41,7 @@ type Loop interface {
 
 // Packs are the node's packs; *pack.Packs are.
 type Packs interface {
-	Next(share float64, age time.Duration) (uint32, bool)
+	Next(share float64, age, soon time.Duration) (uint32, bool)
 	Reclaim(ctx context.Context, id uint32, rules pack.Rules) (pack.Reclaimed, error)
 }
 

@@ -46,7 +46,7 @@ func (c *Collector) reclaim(ctx context.Context) bool {
 	if c.o.Short() {
 		share = shortShare
 	}
-	id, ok := c.o.Packs.Next(share, againAfter*c.o.UploadGrace)
+	id, ok := c.o.Packs.Next(share, againAfter*c.o.UploadGrace, c.o.UploadGrace)
 	if !ok {
 		return false
 	}

@@ -53,10 +53,14 @@ func (p *Packs) Doubt(a chunk.Address) {
 	}
 }
 
+// DoubtAll notes that many chunks lost references, so that every pack is looked at sooner.
+func (p *Packs) DoubtAll() { p.allDoubted.Store(int64(p.opts.Clock())) }
+
 // Next returns the pack to be reclaimed next: the one with most doubts, if they are a
-// share of its length, else one that was not looked at for age, or not since the start.
+// share of its length, else one that was not looked at for age, or not since the start, or
+// not for soon and not since all were doubted.
 // ok is false where there is none. The pack that chunks go to now is closed where it has such doubts.
-func (p *Packs) Next(share float64, age time.Duration) (id uint32, ok bool) {
+func (p *Packs) Next(share float64, age, soon time.Duration) (id uint32, ok bool) {
 	now := p.opts.Clock()
 	var most, oldest *file
 	for _, f := range *p.files.Load() {
@@ -75,7 +79,9 @@ func (p *Packs) Next(share float64, age time.Duration) (id uint32, ok bool) {
 			most = f
 		}
 		since := f.looked.Load()
-		if (since == neverLooked || now-time.Duration(since) >= age) && (oldest == nil || since < oldest.looked.Load()) {
+		unseen := now - time.Duration(since)
+		due := since == neverLooked || unseen >= age || since < p.allDoubted.Load() && unseen >= soon
+		if due && (oldest == nil || since < oldest.looked.Load()) {
 			oldest = f
 		}
 	}

@@ -99,7 +99,7 @@ func (k *keeper) judgedBy(share float64, judge func(context.Context, []chunk.Add
 func (k *keeper) collect(share float64) (freed int64, err error) {
 	for {
 		k.p.sealer.Wait()
-		id, ok := k.p.Next(share, time.Hour)
+		id, ok := k.p.Next(share, time.Hour, time.Hour)
 		if !ok {
 			return freed, nil
 		}
@@ -131,7 +131,7 @@ func (k *keeper) useless(needed, others int) {
 		k.drop(needed + i)
 	}
 	k.unpin()
-	k.p.Next(0, -1) // closes the pack that chunks go to
+	k.p.Next(0, -1, -1) // closes the pack that chunks go to
 	k.p.sealer.Wait()
 }
 
@@ -232,8 +232,8 @@ func TestReclaim_KeepsWhatWasAnsweredToBePresent(t *testing.T) {
 				return needed, err
 			}
 			k.p.sealer.Wait()
-			id, ok := k.p.Next(0.25, time.Hour)
-			for ; !ok; id, ok = k.p.Next(0.25, time.Hour) {
+			id, ok := k.p.Next(0.25, time.Hour, time.Hour)
+			for ; !ok; id, ok = k.p.Next(0.25, time.Hour, time.Hour) {
 				k.p.sealer.Wait()
 			}
 			_, err := k.p.Reclaim(context.Background(), id, k.judgedBy(0.25, judge))
@@ -312,7 +312,7 @@ func TestReclaim_JudgesAnewWhatItJudgedLongAgo(t *testing.T) {
 		k.drop(i)
 	}
 	k.unpin()
-	for id, ok := k.p.Next(0.25, time.Hour); ; id, ok = k.p.Next(0.25, time.Hour) {
+	for id, ok := k.p.Next(0.25, time.Hour, time.Hour); ; id, ok = k.p.Next(0.25, time.Hour, time.Hour) {
 		k.p.sealer.Wait()
 		if !ok {
 			continue
@@ -382,7 +382,7 @@ func TestReclaim_WorksBesideReadsAndWrites(t *testing.T) {
 	}
 	moved := int64(0)
 	for rounds := 0; moved < 8<<20 && rounds < 1_000_000 && !t.Failed(); rounds++ {
-		if id, ok := k.p.Next(0, -1); ok {
+		if id, ok := k.p.Next(0, -1, -1); ok {
 			r, err := k.p.Reclaim(context.Background(), id, k.judgedBy(-1, all))
 			if err != nil {
 				t.Error(err)
@@ -471,7 +471,7 @@ func collectOnce(t *testing.T, site disk.Site, seed uint64) bool {
 
 // everything looks at every pack, so that nothing is left that is not needed.
 func (k *keeper) everything() (freed int64, err error) {
-	k.p.Next(0, -1) // closes the pack that chunks go to
+	k.p.Next(0, -1, -1) // closes the pack that chunks go to
 	k.p.sealer.Wait()
 	ids := slices.Sorted(maps.Keys(*k.p.files.Load()))
 	for _, id := range ids {
@@ -588,5 +588,44 @@ func TestReclaim_KeepsAPackWithADamagedChunk(t *testing.T) {
 	}
 	if _, ok := (*k.p.files.Load())[at.pack()]; !ok {
 		t.Error("the pack is gone")
+	}
+}
+
+// TestReclaim_LooksAtAllWhenAllAreInDoubt has chunks lose what needed them, and nobody says
+// of which. The packs are looked at again soon, and not again and again.
+func TestReclaim_LooksAtAllWhenAllAreInDoubt(t *testing.T) {
+	k := newKeeper(t, disk.NewMemory())
+	if err := k.put(0, 60); err != nil {
+		t.Fatal(err)
+	}
+	k.unpin()
+	k.p.Next(0, -1, -1) // closes the pack that chunks go to
+	k.p.sealer.Wait()
+	next := func() bool { _, ok := k.p.Next(0.25, time.Hour, time.Minute); return ok }
+	look := func() (looks int) {
+		for ; next(); looks++ {
+			id, _ := k.p.Next(0.25, time.Hour, time.Minute)
+			if _, err := k.p.Reclaim(context.Background(), id, k.rules(0.25)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return looks
+	}
+	k.p.DoubtAll()
+	if looks := look(); looks == 0 || k.p.Count() != 60 {
+		t.Errorf("%d chunks of 60 are left after %d looks", k.p.Count(), looks)
+	}
+	clear(k.needed)
+	k.clock.add(2 * time.Second)
+	if next() {
+		t.Error("a pack is looked at that nobody doubts")
+	}
+	k.p.DoubtAll()
+	if next() {
+		t.Error("a pack is looked at again too soon")
+	}
+	k.clock.add(time.Minute)
+	if looks := look(); looks == 0 || k.p.Count() > 20 { // what one pack holds: chunks go there now
+		t.Errorf("%d chunks are left after %d looks", k.p.Count(), looks)
 	}
 }

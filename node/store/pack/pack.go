@@ -89,6 +89,8 @@ type Packs struct {
 	writers chan struct{} // holds a token per running writer
 	buffers sync.Pool     // of *[]byte, aligned, writeBuffer long
 	bytes   atomic.Int64  // bodies in the index
+	// allDoubted is when DoubtAll was called last, by Options.Clock.
+	allDoubted atomic.Int64
 
 	// files is replaced, never changed: readers load it without a lock.
 	files atomic.Pointer[map[uint32]*file]
