@@ -20,23 +20,27 @@ import (
 )
 
 type snapshotCmd struct {
-	Create  snapshotCreateCmd  `cmd:"" help:"Keep the whole tree as it is now, under a name."`
-	List    snapshotListCmd    `cmd:"" help:"List the snapshots."`
-	Delete  snapshotDeleteCmd  `cmd:"" help:"Delete a snapshot: what only it kept is collected."`
-	Diff    snapshotDiffCmd    `cmd:"" help:"Show how a directory changed between two snapshots, or since one."`
-	Restore snapshotRestoreCmd `cmd:"" help:"Copy what a snapshot has of a path back."`
+	Create   snapshotCreateCmd   `cmd:"" help:"Keep the whole tree as it is now, under a name."`
+	Schedule snapshotScheduleCmd `cmd:"" help:"Have snapshots made again and again."`
+	List     snapshotListCmd     `cmd:"" help:"List the snapshots and the schedules."`
+	Delete   snapshotDeleteCmd   `cmd:"" help:"Delete a snapshot: what only it kept is collected. Or end a schedule."`
+	Diff     snapshotDiffCmd     `cmd:"" help:"Show how a directory changed between two snapshots, or since one."`
+	Restore  snapshotRestoreCmd  `cmd:"" help:"Copy what a snapshot has of a path back."`
 }
 
 // snapshotView is one snapshot as the commands print it.
 type snapshotView struct {
 	Name    string    `json:"name"`
-	Time    time.Time `json:"time"`
+	Time    time.Time `json:"time,omitzero"` // zero: it is a schedule
 	By      string    `json:"by"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
 func viewSnapshot(s *pb.Snapshot) snapshotView {
-	v := snapshotView{Name: s.GetName(), Time: hlc.Time(s.GetHlc()).Wall().UTC(), By: s.GetBy()}
+	v := snapshotView{Name: s.GetName(), By: s.GetBy()}
+	if s.GetHlc() != 0 {
+		v.Time = hlc.Time(s.Hlc).Wall().UTC()
+	}
 	if s.GetExpiresNs() != 0 {
 		v.Expires = time.Unix(0, s.ExpiresNs).UTC()
 	}
@@ -62,7 +66,7 @@ func (e *env) orderSnapshot(req *pb.SnapshotRequest) (snapshotView, error) {
 		}
 	}
 	if at == "" {
-		return snapshotView{}, fault.E(fault.Unreachable, op, cmp.Or(req.Make, req.Delete), "no node answers that knows snapshots")
+		return snapshotView{}, fault.E(fault.Unreachable, op, cmp.Or(req.Make, req.Schedule, req.Delete), "no node answers that knows snapshots")
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, snapshotLimit)
 	defer cancel()
@@ -137,6 +141,7 @@ func (snapshotListCmd) Help() string { return help("cartwheel snapshot list --js
 // snapshotList is what the command prints.
 type snapshotList struct {
 	Snapshots []snapshotView `json:"snapshots"`
+	Schedules []scheduleView `json:"schedules"`
 	// AgeSeconds is how old the list is; negative: not known.
 	AgeSeconds float64 `json:"age_seconds"`
 }
@@ -157,12 +162,18 @@ func (snapshotListCmd) Run(e *env) error {
 	if best == nil {
 		return fault.E(fault.Unreachable, "command.Run", "snapshots", "no node answers that knows snapshots")
 	}
-	out := snapshotList{Snapshots: []snapshotView{}, AgeSeconds: time.Duration(best.AgeNs).Seconds()}
+	out := snapshotList{Snapshots: []snapshotView{}, Schedules: []scheduleView{}, AgeSeconds: time.Duration(best.AgeNs).Seconds()}
 	for _, s := range best.Snapshots {
 		out.Snapshots = append(out.Snapshots, viewSnapshot(s))
 	}
+	for _, s := range best.Schedules {
+		out.Schedules = append(out.Schedules, viewSchedule(s))
+	}
 	gslices.SortStableFunc(out.Snapshots, func(a, b snapshotView) int { return a.Time.Compare(b.Time) })
-	return e.print(out, func(w io.Writer) { snapshotsText(w, &out) })
+	return e.print(out, func(w io.Writer) {
+		snapshotsText(w, &out)
+		schedulesText(w, out.Schedules)
+	})
 }
 
 // snapshotsText prints the list for people.
@@ -184,7 +195,7 @@ func snapshotsText(w io.Writer, list *snapshotList) {
 }
 
 type snapshotDeleteCmd struct {
-	Name   string `arg:"" help:"The snapshot's name."`
+	Name   string `arg:"" help:"The snapshot's or the schedule's name."`
 	DryRun bool   `help:"Only check whether it is there."`
 }
 
@@ -200,6 +211,9 @@ func (c snapshotDeleteCmd) Run(e *env) error {
 	verb := "is deleted"
 	if c.DryRun {
 		verb = "would be deleted"
+	}
+	if v.Time.IsZero() {
+		return e.done(v, "the schedule %s %s: what it made stays until it expires", v.Name, verb)
 	}
 	return e.done(v, "%s of %s %s: what only it kept goes with the next collections", v.Name, v.Time.Local().Format(time.DateTime), verb)
 }

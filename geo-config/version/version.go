@@ -41,8 +41,11 @@ const (
 	// Snapshots has entries and rows of slices that tell which times snapshots keep.
 	// Snapshots are made once the whole cluster knows this level.
 	Snapshots = 10
+	// Schedules has nodes make snapshots again and again. Schedules are made once the
+	// whole cluster knows this level.
+	Schedules = 11
 	// Feature is the highest level that this program knows.
-	Feature = Snapshots
+	Feature = Schedules
 )
 
 // set is what the build says; empty: it said nothing.

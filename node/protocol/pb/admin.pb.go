@@ -883,7 +883,8 @@ type SnapshotsResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Snapshots []*Snapshot            `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"` // the oldest first
 	// How long ago the node read the list; negative: not since it started.
-	AgeNs         int64 `protobuf:"fixed64,2,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	AgeNs         int64       `protobuf:"fixed64,2,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	Schedules     []*Schedule `protobuf:"bytes,3,rep,name=schedules,proto3" json:"schedules,omitempty"` // by name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -932,20 +933,99 @@ func (x *SnapshotsResponse) GetAgeNs() int64 {
 	return 0
 }
 
-// Makes a snapshot of the whole tree as of now, or deletes one. One of both is set.
+func (x *SnapshotsResponse) GetSchedules() []*Schedule {
+	if x != nil {
+		return x.Schedules
+	}
+	return nil
+}
+
+// What has snapshots made again and again.
+type Schedule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	EveryNs       int64                  `protobuf:"fixed64,3,opt,name=every_ns,json=everyNs,proto3" json:"every_ns,omitempty"`
+	KeepNs        int64                  `protobuf:"fixed64,4,opt,name=keep_ns,json=keepNs,proto3" json:"keep_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Schedule) Reset() {
+	*x = Schedule{}
+	mi := &file_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Schedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Schedule) ProtoMessage() {}
+
+func (x *Schedule) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
+func (*Schedule) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Schedule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Schedule) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Schedule) GetEveryNs() int64 {
+	if x != nil {
+		return x.EveryNs
+	}
+	return 0
+}
+
+func (x *Schedule) GetKeepNs() int64 {
+	if x != nil {
+		return x.KeepNs
+	}
+	return 0
+}
+
+// Makes a snapshot of the whole tree as of now or a schedule, or deletes one of either. One
+// of make, schedule and delete is set.
 type SnapshotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Make          string                 `protobuf:"bytes,1,opt,name=make,proto3" json:"make,omitempty"`
 	Delete        string                 `protobuf:"bytes,2,opt,name=delete,proto3" json:"delete,omitempty"`
 	KeepNs        int64                  `protobuf:"fixed64,3,opt,name=keep_ns,json=keepNs,proto3" json:"keep_ns,omitempty"` // after which it is deleted; 0: never
 	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`  // only tell what would be
+	Schedule      string                 `protobuf:"bytes,5,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	EveryNs       int64                  `protobuf:"fixed64,6,opt,name=every_ns,json=everyNs,proto3" json:"every_ns,omitempty"` // of a schedule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1037,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1050,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{19}
+	return file_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SnapshotRequest) GetMake() string {
@@ -1001,6 +1081,20 @@ func (x *SnapshotRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *SnapshotRequest) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetEveryNs() int64 {
+	if x != nil {
+		return x.EveryNs
+	}
+	return 0
+}
+
 type SnapshotResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
@@ -1010,7 +1104,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1116,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1129,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{20}
+	return file_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SnapshotResponse) GetSnapshot() *Snapshot {
@@ -1056,7 +1150,7 @@ type IntentRequest struct {
 
 func (x *IntentRequest) Reset() {
 	*x = IntentRequest{}
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1162,7 @@ func (x *IntentRequest) String() string {
 func (*IntentRequest) ProtoMessage() {}
 
 func (x *IntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1175,7 @@ func (x *IntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentRequest.ProtoReflect.Descriptor instead.
 func (*IntentRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{21}
+	return file_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *IntentRequest) GetIntent() uint64 {
@@ -1107,7 +1201,7 @@ type IntentResponse struct {
 
 func (x *IntentResponse) Reset() {
 	*x = IntentResponse{}
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1213,7 @@ func (x *IntentResponse) String() string {
 func (*IntentResponse) ProtoMessage() {}
 
 func (x *IntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1226,7 @@ func (x *IntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentResponse.ProtoReflect.Descriptor instead.
 func (*IntentResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{22}
+	return file_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *IntentResponse) GetPhase() uint32 {
@@ -1163,7 +1257,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1269,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1282,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{23}
+	return file_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TransferRequest) GetSlice() uint32 {
@@ -1235,7 +1329,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1341,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1354,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{24}
+	return file_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TransferResponse) GetToken() uint64 {
@@ -1330,7 +1424,7 @@ type BudgetReport struct {
 
 func (x *BudgetReport) Reset() {
 	*x = BudgetReport{}
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1436,7 @@ func (x *BudgetReport) String() string {
 func (*BudgetReport) ProtoMessage() {}
 
 func (x *BudgetReport) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1449,7 @@ func (x *BudgetReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport.ProtoReflect.Descriptor instead.
 func (*BudgetReport) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{25}
+	return file_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BudgetReport) GetLines() []*BudgetReport_Line {
@@ -1377,7 +1471,7 @@ type BudgetReport_Line struct {
 
 func (x *BudgetReport_Line) Reset() {
 	*x = BudgetReport_Line{}
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1483,7 @@ func (x *BudgetReport_Line) String() string {
 func (*BudgetReport_Line) ProtoMessage() {}
 
 func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1496,7 @@ func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport_Line.ProtoReflect.Descriptor instead.
 func (*BudgetReport_Line) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{25, 0}
+	return file_admin_proto_rawDescGZIP(), []int{26, 0}
 }
 
 func (x *BudgetReport_Line) GetFrom() string {
@@ -1482,15 +1576,23 @@ const file_admin_proto_rawDesc = "" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x1d\n" +
 	"\n" +
 	"expires_ns\x18\x04 \x01(\x10R\texpiresNs\"\x12\n" +
-	"\x10SnapshotsRequest\"`\n" +
+	"\x10SnapshotsRequest\"\x96\x01\n" +
 	"\x11SnapshotsResponse\x124\n" +
 	"\tsnapshots\x18\x01 \x03(\v2\x16.cartwheel.v1.SnapshotR\tsnapshots\x12\x15\n" +
-	"\x06age_ns\x18\x02 \x01(\x10R\x05ageNs\"o\n" +
+	"\x06age_ns\x18\x02 \x01(\x10R\x05ageNs\x124\n" +
+	"\tschedules\x18\x03 \x03(\v2\x16.cartwheel.v1.ScheduleR\tschedules\"b\n" +
+	"\bSchedule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x19\n" +
+	"\bevery_ns\x18\x03 \x01(\x10R\aeveryNs\x12\x17\n" +
+	"\akeep_ns\x18\x04 \x01(\x10R\x06keepNs\"\xa6\x01\n" +
 	"\x0fSnapshotRequest\x12\x12\n" +
 	"\x04make\x18\x01 \x01(\tR\x04make\x12\x16\n" +
 	"\x06delete\x18\x02 \x01(\tR\x06delete\x12\x17\n" +
 	"\akeep_ns\x18\x03 \x01(\x10R\x06keepNs\x12\x17\n" +
-	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"F\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1a\n" +
+	"\bschedule\x18\x05 \x01(\tR\bschedule\x12\x19\n" +
+	"\bevery_ns\x18\x06 \x01(\x10R\aeveryNs\"F\n" +
 	"\x10SnapshotResponse\x122\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x16.cartwheel.v1.SnapshotR\bsnapshot\"=\n" +
 	"\rIntentRequest\x12\x16\n" +
@@ -1532,7 +1634,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -1553,24 +1655,26 @@ var file_admin_proto_goTypes = []any{
 	(*Snapshot)(nil),           // 16: cartwheel.v1.Snapshot
 	(*SnapshotsRequest)(nil),   // 17: cartwheel.v1.SnapshotsRequest
 	(*SnapshotsResponse)(nil),  // 18: cartwheel.v1.SnapshotsResponse
-	(*SnapshotRequest)(nil),    // 19: cartwheel.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),   // 20: cartwheel.v1.SnapshotResponse
-	(*IntentRequest)(nil),      // 21: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 22: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 23: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 24: cartwheel.v1.TransferResponse
-	(*BudgetReport)(nil),       // 25: cartwheel.v1.BudgetReport
-	(*BudgetReport_Line)(nil),  // 26: cartwheel.v1.BudgetReport.Line
+	(*Schedule)(nil),           // 19: cartwheel.v1.Schedule
+	(*SnapshotRequest)(nil),    // 20: cartwheel.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),   // 21: cartwheel.v1.SnapshotResponse
+	(*IntentRequest)(nil),      // 22: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),     // 23: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 24: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 25: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),       // 26: cartwheel.v1.BudgetReport
+	(*BudgetReport_Line)(nil),  // 27: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
 	16, // 0: cartwheel.v1.SnapshotsResponse.snapshots:type_name -> cartwheel.v1.Snapshot
-	16, // 1: cartwheel.v1.SnapshotResponse.snapshot:type_name -> cartwheel.v1.Snapshot
-	26, // 2: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
-	3,  // [3:3] is the sub-list for method output_type
-	3,  // [3:3] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	19, // 1: cartwheel.v1.SnapshotsResponse.schedules:type_name -> cartwheel.v1.Schedule
+	16, // 2: cartwheel.v1.SnapshotResponse.snapshot:type_name -> cartwheel.v1.Snapshot
+	27, // 3: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	4,  // [4:4] is the sub-list for method output_type
+	4,  // [4:4] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -1584,7 +1688,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -13,13 +13,16 @@ import (
 	"cartwheel.dev/node/wire"
 )
 
-// Snapshots lists the named snapshots. Whoever may ask the node may know them: their names
+// Snapshots lists the named snapshots and the schedules. Whoever may ask the node may know them: their names
 // stand in paths.
 func (s *Orders) Snapshots(context.Context, *identity.Who, *pb.SnapshotsRequest) (proto.Message, error) {
 	list, age := s.List.All()
 	out := &pb.SnapshotsResponse{AgeNs: int64(age)}
 	for i := range list {
 		out.Snapshots = append(out.Snapshots, snapshotView(&list[i]))
+	}
+	for _, x := range s.List.Schedules() {
+		out.Schedules = append(out.Schedules, &pb.Schedule{Name: x.Name, By: x.By, EveryNs: int64(x.Every), KeepNs: int64(x.Keep)})
 	}
 	return out, nil
 }
@@ -28,14 +31,20 @@ func snapshotView(s *named.Snapshot) *pb.Snapshot {
 	return &pb.Snapshot{Name: s.Name, Hlc: uint64(s.Time), By: s.By, ExpiresNs: s.ExpiresNS}
 }
 
-// Snapshot makes or deletes a snapshot, for administrators.
+// Snapshot makes or deletes a snapshot or a schedule, for administrators.
 func (s *Orders) Snapshot(ctx context.Context, w *identity.Who, req *pb.SnapshotRequest) (proto.Message, error) {
 	const op fault.Op = "admin.Snapshot"
 	if err := w.Order(op); err != nil {
 		return nil, err
 	}
-	if (req.Make == "") == (req.Delete == "") {
-		return nil, fault.E(fault.Invalid, op, "", "either a name to make or one to delete is needed")
+	given := 0
+	for _, name := range []string{req.Make, req.Schedule, req.Delete} {
+		if name != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, fault.E(fault.Invalid, op, "", "one name is needed: of what to make, to schedule or to delete")
 	}
 	resume, err := wire.Yield(ctx)
 	if err != nil {
@@ -43,9 +52,13 @@ func (s *Orders) Snapshot(ctx context.Context, w *identity.Who, req *pb.Snapshot
 	}
 	defer resume()
 	var made named.Snapshot
-	if req.Make != "" {
+	switch {
+	case req.Schedule != "":
+		made = named.Snapshot{Name: req.Schedule, By: string(w.User)}
+		err = s.List.MakeSchedule(ctx, named.Schedule{Name: req.Schedule, By: made.By, Every: time.Duration(req.EveryNs), Keep: time.Duration(req.KeepNs)}, req.DryRun)
+	case req.Make != "":
 		made, err = s.List.Make(ctx, string(w.User), req.Make, time.Duration(req.KeepNs), req.DryRun)
-	} else {
+	default:
 		made, err = s.List.Delete(ctx, string(w.User), req.Delete, req.DryRun)
 	}
 	if err != nil {

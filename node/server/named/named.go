@@ -85,15 +85,22 @@ type List struct {
 	times []hlc.Time // ascending; replaced, never changed
 	heard time.Duration
 	level int // the feature level of the cluster, as it was read
+
+	schedules []Schedule // by name; replaced, never changed
+
+	// By schedule, the snapshot that was due last and that there is or was, and the one
+	// whose failure was told. Run owns both.
+	seen, failed map[string]string
 }
 
 // New returns the list as it is kept beside the data.
 func New(o Options) (*List, error) {
-	l := &List{o: o}
+	l := &List{o: o, seen: map[string]string{}, failed: map[string]string{}}
 	return l, l.load()
 }
 
-// Run reads the list again and again until ctx ends, and deletes what has expired.
+// Run reads the list again and again until ctx ends. It deletes what has expired, and makes
+// what is due.
 func (l *List) Run(ctx context.Context) {
 	told := false // that it cannot be read
 	for {
@@ -104,6 +111,7 @@ func (l *List) Run(ctx context.Context) {
 		told = err != nil
 		if err == nil {
 			l.expire(ctx)
+			l.makeDue(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -167,7 +175,7 @@ func (l *List) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	began := l.o.Clock()
-	list, level := []Snapshot{}, 0
+	list, schedules, level := []Snapshot{}, []Schedule{}, 0
 	q := geoconfig.Query{Records: geoconfig.MaxRecordPage, RecordKind: kind}
 	for more := true; more; {
 		rows, err := l.o.Store.Read(ctx, q)
@@ -178,20 +186,29 @@ func (l *List) refresh(ctx context.Context) error {
 			level = rows.Cluster.Feature
 		}
 		for _, r := range rows.Records {
+			q.RecordsAfter = r.Name
+			if r.Form == scheduleForm {
+				s, err := decodeSchedule(&r)
+				if err != nil {
+					return err
+				}
+				schedules = append(schedules, s)
+				continue
+			}
 			s, err := decode(&r)
 			if err != nil {
 				return err
 			}
-			list, q.RecordsAfter = append(list, s), r.Name
+			list = append(list, s)
 		}
 		more = rows.MoreRecords
 	}
-	l.take(list, level, began)
+	l.take(list, schedules, level, began)
 	return nil
 }
 
 // take makes a list the current one.
-func (l *List) take(list []Snapshot, level int, heard time.Duration) {
+func (l *List) take(list []Snapshot, schedules []Schedule, level int, heard time.Duration) {
 	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Compare(a.Name, b.Name) })
 	var times []hlc.Time
 	for _, s := range list {
@@ -201,6 +218,7 @@ func (l *List) take(list []Snapshot, level int, heard time.Duration) {
 	l.mu.Lock()
 	changed := !slices.Equal(l.list, list)
 	l.list, l.times, l.heard, l.level = list, slices.Compact(times), heard, level
+	l.schedules = schedules
 	l.mu.Unlock()
 	if changed {
 		l.save(list)
@@ -211,7 +229,7 @@ func (l *List) take(list []Snapshot, level int, heard time.Duration) {
 func decode(r *geoconfig.Record) (Snapshot, error) {
 	const op fault.Op = "named.decode"
 	if r.Form > form {
-		return Snapshot{}, fault.Errorf(fault.NewerVersion, op, r.Key().String(), "is of form %d, and this program knows %d: install the newer program", r.Form, form)
+		return Snapshot{}, fault.Errorf(fault.NewerVersion, op, r.Key().String(), "is of form %d, and this program knows %d: install the newer program", r.Form, scheduleForm)
 	}
 	s := Snapshot{}
 	if err := json.Unmarshal(r.Body, &s); err != nil || s.Time == 0 {

@@ -7,6 +7,7 @@ import (
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/hlc"
@@ -50,13 +51,8 @@ func (l *List) Make(ctx context.Context, by, name string, keep time.Duration, dr
 	if err := l.refresh(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	if level := l.knows(); level < needed {
-		return Snapshot{}, fault.Errorf(fault.NotSupported, op, name,
-			"the cluster uses features of level %d, and snapshots are of level %d: update the nodes of older versions, which `cartwheel status` shows", level, needed)
-	}
-	if s, taken := l.find(name); taken {
-		return Snapshot{}, fault.Errorf(fault.Exists, op, name, "a snapshot of this name was made at %s by %s: choose another name, or delete that one with `cartwheel snapshot delete %s`",
-			s.Time.Wall().UTC().Format(time.RFC3339), s.By, name)
+	if err := l.allows(name, needed, "snapshots"); err != nil {
+		return Snapshot{}, err
 	}
 	if all, _ := l.All(); len(all) >= Most {
 		return Snapshot{}, fault.Errorf(fault.TooLarge, op, name, "there are %d snapshots, and no more can be kept: delete one that is not needed", len(all))
@@ -82,7 +78,7 @@ func (l *List) Make(ctx context.Context, by, name string, keep time.Duration, dr
 	}
 	if took := l.o.Clock() - began; took > collection.Margin(l.o.Lease)/2 {
 		// Collection may have passed its time before its record was there.
-		if err := l.remove(ctx, s, by); err != nil {
+		if err := l.remove(ctx, name, s.revision, "snapshot.delete", by); err != nil {
 			return Snapshot{}, err
 		}
 		return Snapshot{}, fault.Errorf(fault.TimedOut, op, name, "geo-config took %v, and a part of the past may be given up by now, so it is not made: try again", took.Round(time.Millisecond))
@@ -107,30 +103,36 @@ func valid(name string, keep time.Duration) error {
 }
 
 // Delete deletes a snapshot and returns what it was. What only it kept goes with the next
-// collections. With dryRun it only looks. Errors: NotFound, and those of geo-config.
+// collections. A schedule of the name ends, and what it made stays until it expires. With
+// dryRun it only looks. Errors: NotFound, and those of geo-config.
 func (l *List) Delete(ctx context.Context, by, name string, dryRun bool) (Snapshot, error) {
 	const op fault.Op = "named.Delete"
 	if err := l.refresh(ctx); err != nil {
 		return Snapshot{}, err
 	}
 	s, ok := l.find(name)
+	action := "snapshot.delete"
 	if !ok {
-		return Snapshot{}, missing(op, name)
+		var schedule Schedule
+		if schedule, ok = l.schedule(name); !ok {
+			return Snapshot{}, missing(op, name)
+		}
+		s, action = Snapshot{Name: name, By: schedule.By, revision: schedule.revision}, "schedule.delete"
 	}
 	if dryRun {
 		return s, nil
 	}
-	if err := l.remove(ctx, s, by); err != nil {
+	if err := l.remove(ctx, name, s.revision, action, by); err != nil {
 		return Snapshot{}, err
 	}
 	return s, l.refresh(ctx)
 }
 
-// remove takes a snapshot's record away.
-func (l *List) remove(ctx context.Context, s Snapshot, by string) error {
-	key := geoconfig.RecordKey{Kind: kind, Name: s.Name}
+// remove takes a record away.
+func (l *List) remove(ctx context.Context, name string, revision ids.Revision, action, by string) error {
+	key := geoconfig.RecordKey{Kind: kind, Name: name}
 	_, err := l.o.Store.Apply(ctx, geoconfig.Batch{Key: l.o.Key("snapshot"),
-		Remove: []geoconfig.Removal{{Key: key.Row(), Revision: s.revision}}, Audit: l.audit(by, "snapshot.delete", s.Name)})
+		Remove: []geoconfig.Removal{{Key: key.Row(), Revision: revision}}, Audit: l.audit(by, action, name)})
 	return err
 }
 
@@ -139,20 +141,16 @@ func (l *List) audit(by, action, name string) []geoconfig.AuditRecord {
 	return []geoconfig.AuditRecord{{AtNS: l.o.Wall().UnixNano(), Who: by, Action: action, Subject: geoconfig.RecordKey{Kind: kind, Name: name}.Row().String()}}
 }
 
-// expire deletes the snapshots whose time is over by this node's clock and by another
-// machine's. A clock that is ahead alone deletes nothing.
+// expire deletes the snapshots whose time is over.
 func (l *List) expire(ctx context.Context) {
-	now := l.o.HLC.Now()
-	if vouched := l.o.Vouched(); vouched != 0 {
-		now = min(now, vouched)
-	}
+	now := l.now().Wall().UnixNano()
 	all, _ := l.All()
 	for _, s := range all {
-		if s.ExpiresNS == 0 || now.Wall().UnixNano() < s.ExpiresNS {
+		if s.ExpiresNS == 0 || now < s.ExpiresNS {
 			continue
 		}
 		// Another node may have done it just now; the next look tells.
-		if err := l.remove(ctx, s, "expiry"); err == nil {
+		if err := l.remove(ctx, s.Name, s.revision, "snapshot.delete", "expiry"); err == nil {
 			_ = l.refresh(ctx) // Run reads it again soon
 		}
 	}
