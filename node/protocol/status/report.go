@@ -32,6 +32,9 @@ type Node struct {
 	// the chunks in them lost a reference, and may go once its pack was looked at.
 	PackBytes    int64 `json:"pack_bytes"`
 	WaitingBytes int64 `json:"waiting_bytes"`
+	// MovedBytes is the content that the node sent since its start to members of slices
+	// that lacked it: they were away, replace lost ones, or take the place of others.
+	MovedBytes int64 `json:"moved_bytes"`
 	// Disk is what holds the node's disk; nil: the caller may not see it.
 	Disk *Disk `json:"disk,omitempty"`
 

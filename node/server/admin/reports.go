@@ -97,6 +97,8 @@ type ReportsOptions struct {
 	// Scrub tells how far the reading of all that is stored is, with at most so many of
 	// the chunks that are lost.
 	Scrub func(lost int) status.Scrub
+	// Moved is how much content went to members that lacked it, in bytes.
+	Moved func() int64
 	// ReserveBytes of the disk are never given to clients.
 	ReserveBytes int64
 	// Began is when the node started, by Clock.
@@ -147,7 +149,7 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
 		Incarnation: s.o.Store.Incarnation(), Addresses: s.o.Host.Addresses(), UptimeNS: s.o.Clock() - s.o.Began,
 		CapacityBytes: s.o.Space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.o.Space.IsFull(),
-		PackBytes: u.Packs, WaitingBytes: u.Waiting, Scrub: new(s.o.Scrub(maxLost)),
+		PackBytes: u.Packs, WaitingBytes: u.Waiting, MovedBytes: s.o.Moved(), Scrub: new(s.o.Scrub(maxLost)),
 		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
 	}
 	live := uint64(0)

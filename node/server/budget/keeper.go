@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -53,6 +54,7 @@ type Options struct {
 type Keeper struct {
 	o     Options
 	signs signs
+	moved atomic.Int64
 
 	mu    sync.Mutex // guards below; taken before a line's
 	pairs map[ids.Site]*pair
@@ -275,3 +277,7 @@ func (k *Keeper) Passed() map[ids.Site]Sent {
 	}
 	return out
 }
+
+// Moved returns how many bytes of content this node sent, to its own site too, to
+// members that were away, that replace lost ones or that take the place of others.
+func (k *Keeper) Moved() int64 { return k.moved.Load() }

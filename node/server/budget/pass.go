@@ -19,6 +19,9 @@ const (
 // the handler's worker back meanwhile, and tells the peer that the answer comes.
 // Errors: that of ctx, Overloaded and Closed.
 func (k *Keeper) Answer(ctx context.Context, peer string, c Class, bytes int) error {
+	if c == Repair || c == Rebalancing {
+		k.moved.Add(int64(bytes))
+	}
 	p := k.between(peer)
 	if p == nil {
 		return nil
