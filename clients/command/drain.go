@@ -18,8 +18,9 @@ import (
 // drainFlags are those of the commands that drain.
 type drainFlags struct {
 	adminFlags
+	rateFlag
 	Wait   bool `help:"Wait until the nodes are left, and say how far it is."`
-	DryRun bool `help:"Only say what stands in the way."`
+	DryRun bool `help:"Only say what would be copied and what stands in the way."`
 	Force  bool `help:"Begin although something stands in the way."`
 }
 
@@ -104,7 +105,7 @@ func (f drainFlags) drain(e *env, choose func([]geoconfig.Node) ([]ids.Node, err
 		return err
 	}
 	if f.DryRun {
-		return e.print(v, func(w io.Writer) { verdictText(w, v) })
+		return f.preview(e, v, state)
 	}
 	if len(v.Obstacles) > 0 && !f.Force {
 		return fault.Errorf(fault.Busy, op, fmt.Sprint(len(nodes), " nodes"), "%s; --force begins all the same", v.Obstacles[0].Text)
@@ -121,6 +122,28 @@ func (f drainFlags) drain(e *env, choose func([]geoconfig.Node) ([]ids.Node, err
 	return e.print(v, func(w io.Writer) {
 		verdictText(w, v)
 		fmt.Fprintln(w, "The nodes are being left. `cartwheel node ls` shows how many slices they still have.")
+	})
+}
+
+// drainPreview is what a drain would do.
+type drainPreview struct {
+	drain.Verdict
+	preview
+}
+
+// preview prints what stands in the way and what would be copied.
+func (f drainFlags) preview(e *env, v drain.Verdict, state whatif.State) error {
+	for i := range state.Nodes {
+		n := &state.Nodes[i]
+		n.Draining = n.Draining || gslices.Contains(v.Nodes, n.ID)
+	}
+	p, err := f.previewOf(state)
+	if err != nil {
+		return err
+	}
+	return e.print(drainPreview{v, p}, func(w io.Writer) {
+		verdictText(w, v)
+		p.text(w)
 	})
 }
 

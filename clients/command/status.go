@@ -6,14 +6,20 @@ import (
 	gslices "slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"cartwheel.dev/clients/contact"
 	geoconfig "cartwheel.dev/geo-config"
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/health"
 	"cartwheel.dev/node/protocol/status"
 )
 
-type statusCmd struct{}
+type statusCmd struct {
+	Wait    bool          `help:"Wait until all is well and every copy is where it should be, and say how far it is."`
+	Timeout time.Duration `help:"Stop waiting after this time (0: wait until it ends)."`
+}
 
 // nodeView is one node in the status.
 type nodeView struct {
@@ -30,6 +36,8 @@ type nodeView struct {
 	// be given back.
 	Packs   int64 `json:"pack_bytes"`
 	Waiting int64 `json:"waiting_bytes"`
+	// Moved is the content that it sent since its start to members that lacked it.
+	Moved int64 `json:"moved_bytes"`
 	// Free is what the disk has left, and Disk what holds it, where the caller may see it.
 	Free     int64        `json:"free_bytes"`
 	Disk     *status.Disk `json:"disk,omitempty"`
@@ -57,18 +65,32 @@ type statusView struct {
 	Warnings []warning        `json:"warnings"`
 	// Mixed says that nodes run different versions; empty: they do not.
 	Mixed string `json:"mixed_versions,omitempty"`
+	// Waited is what happened while the command waited.
+	Waited *waitView `json:"waited,omitempty"`
 }
 
 // Help shows how it is called.
-func (statusCmd) Help() string { return help("cartwheel status --json") }
+func (statusCmd) Help() string { return help("cartwheel status --wait --timeout 10m") }
 
-// Run asks every node and sums up.
-func (statusCmd) Run(e *env) error {
+// Run asks every node and sums up; with --wait until all is well.
+func (s statusCmd) Run(e *env) error {
+	if s.Timeout != 0 && !s.Wait || s.Timeout < 0 {
+		return fault.E(fault.Usage, "command.Run", "--timeout", "bounds --wait: give both, and a time above 0")
+	}
 	c, err := e.connect()
 	if err != nil {
 		return err
 	}
 	defer leave(c)
+	if s.Wait {
+		return s.wait(e, c)
+	}
+	v, _ := survey(e, c)
+	return e.print(v, v.text)
+}
+
+// survey asks every node how it is and what its slices are.
+func survey(e *env, c *contact.Cluster) (statusView, []sliceView) {
 	var v statusView
 	v.Sites = c.Sites()
 	v.GeoConfig.Reachable = true
@@ -110,7 +132,7 @@ func (statusCmd) Run(e *env) error {
 	v.Mixed = mixedVersions(v.Nodes)
 	v.Healthy = len(troubles) == 0
 	v.Sentence = health.Sentence(troubles, len(v.Nodes), len(v.Sites))
-	return e.print(v, v.text)
+	return v, views
 }
 
 // mixedVersions says that the nodes which answer run different versions.
@@ -149,7 +171,7 @@ func fill(n *nodeView, r status.Node) {
 	n.Reachable, n.Version = true, r.Version
 	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
 	n.Packs, n.Waiting, n.Free, n.Disk = r.PackBytes, r.WaitingBytes, r.FreeBytes, r.Disk
-	n.Scrub = r.Scrub
+	n.Scrub, n.Moved = r.Scrub, r.MovedBytes
 	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions
 }
 
@@ -174,6 +196,9 @@ func (v sliceView) lacks() string {
 
 func (v statusView) text(w io.Writer) {
 	fmt.Fprintln(w, v.Sentence)
+	if v.Waited != nil {
+		v.Waited.text(w)
+	}
 	if v.GeoConfig.Warning != "" {
 		fmt.Fprintln(w, "Note:", v.GeoConfig.Warning)
 	}

@@ -26,7 +26,7 @@ func (v whatIfView) text(w io.Writer) {
 	fmt.Fprintln(w, criticalSites(v.After.Critical))
 	v.sites(w)
 	v.changes(w)
-	v.copies(w)
+	copiesText(w, v.Copies, v.CopyNS)
 	for _, n := range v.Notes {
 		fmt.Fprintln(w, "\nNote:", n)
 	}
@@ -150,15 +150,15 @@ func copiesOf(s whatif.SliceState) string {
 	return at
 }
 
-// copies shows which bytes go where.
-func (v whatIfView) copies(w io.Writer) {
-	if len(v.Copies) == 0 {
+// copiesText shows which bytes go where.
+func copiesText(w io.Writer, copies []whatif.Copies, took time.Duration) {
+	if len(copies) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "\nCopies to make:")
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "FROM\tTO\tSLICES\tBYTES")
-	for _, c := range v.Copies {
+	for _, c := range copies {
 		amount := size(c.Bytes)
 		switch {
 		case c.Unknown == c.Slices:
@@ -169,7 +169,7 @@ func (v whatIfView) copies(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", c.From, c.To, c.Slices, amount)
 	}
 	_ = t.Flush() // whoever reads it has gone
-	if v.CopyNS > 0 {
-		fmt.Fprintf(w, "They take %v, at the rate given, on all links at once.\n", v.CopyNS.Round(time.Second))
+	if took > 0 {
+		fmt.Fprintf(w, "They take %v, at the rate given, on all links at once.\n", took.Round(time.Second))
 	}
 }
