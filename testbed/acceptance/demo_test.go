@@ -209,6 +209,21 @@ func (d *demo) cartwheel(args ...string) string {
 	return d.run(binary(d.t, "cartwheel"), append(args, "--contact", d.Contact)...)
 }
 
+// cartwheelSays is what a command prints on standard output alone.
+func (d *demo) cartwheelSays(args ...string) string {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary(d.t, "cartwheel"), append(args, "--contact", d.Contact)...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		d.t.Fatalf("cartwheel %s: %v\n%s%s", strings.Join(args, " "), err, out, errs.Bytes())
+	}
+	return string(out)
+}
+
 func (d *demo) mount(name string) string {
 	d.t.Helper()
 	return d.site(name).Mount
