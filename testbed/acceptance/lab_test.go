@@ -204,6 +204,11 @@ func TestLab_IsAClusterOnAWideArea(t *testing.T) {
 		t.Errorf("got %+v, want boston's node killed and its mount alive", s.Hosts[1])
 	}
 	l.must("fault", "start", "boston")
+	l.must("fault", "stop", "boston")
+	if s := l.status(); s.Hosts[1].Processes["node"] != "stopped" {
+		t.Errorf("got %+v, want boston's node stopped in order", s.Hosts[1])
+	}
+	l.must("fault", "start", "boston")
 	l.must("fault", "pause", "tokyo", "--what", "mount")
 	if s := l.status(); s.Hosts[1].Processes["node"] != "runs" || s.Hosts[0].Processes["mount"] != "paused" {
 		t.Errorf("got %+v, want boston's node back and tokyo's mount paused", s.Hosts)

@@ -17,7 +17,8 @@ type faultCmd struct {
 	Unplug   faultUnplugCmd   `cmd:"" help:"Take a host's cable out."`
 	Plug     faultPlugCmd     `cmd:"" help:"Put a host's cable in again."`
 	Kill     faultKillCmd     `cmd:"" help:"Kill a host's node (or mount, or geo-config), as a loss of power would."`
-	Pause    faultPauseCmd    `cmd:"" help:"Stop a host's node (or mount, or geo-config) without ending it, as a machine that hangs would."`
+	Stop     faultStopCmd     `cmd:"" help:"End a host's node (or mount, or geo-config) in order, as when a machine is shut down."`
+	Pause    faultPauseCmd    `cmd:"" help:"Halt a host's node (or mount, or geo-config) without ending it, as a machine that hangs would."`
 	Start    faultStartCmd    `cmd:"" help:"Resume what is paused at a host, and start what does not run."`
 }
 
@@ -173,6 +174,14 @@ func (faultKillCmd) Help() string { return help("cartwheel-testbed fault kill s1
 
 // Run kills.
 func (c faultKillCmd) Run(e *env) error { return e.ask(c.fault(lab.Kill)) }
+
+type faultStopCmd struct{ whichFlag }
+
+// Help shows how it is called.
+func (faultStopCmd) Help() string { return help("cartwheel-testbed fault stop s1-1") }
+
+// Run stops.
+func (c faultStopCmd) Run(e *env) error { return e.ask(c.fault(lab.Stop)) }
 
 type faultPauseCmd struct{ whichFlag }
 

@@ -25,13 +25,14 @@ const (
 	Unplug   Verb = "unplug"   // host A has no carrier
 	Plug     Verb = "plug"     // it has one again
 	Kill     Verb = "kill"     // processes of host A are killed
-	Pause    Verb = "pause"    // they stop without ending
+	Stop     Verb = "stop"     // they end in order, as when a machine is shut down
+	Pause    Verb = "pause"    // they halt without ending
 	Start    Verb = "start"    // they go on, and those that do not run are started
 )
 
 // Verbs are all of them.
 func Verbs() []Verb {
-	return []Verb{Cut, Heal, Off, Blackout, Set, Unplug, Plug, Kill, Pause, Start}
+	return []Verb{Cut, Heal, Off, Blackout, Set, Unplug, Plug, Kill, Stop, Pause, Start}
 }
 
 // Fault is one thing done to a lab that is up.
@@ -142,7 +143,7 @@ func (f Fault) Check(t *topology.Topology) error {
 		return fault.E(fault.Usage, op, string(f.Do), "is no fault"+topology.SuggestOf(string(f.Do), verbs))
 	}
 	switch f.Do {
-	case Unplug, Plug, Kill, Pause, Start:
+	case Unplug, Plug, Kill, Stop, Pause, Start:
 		if _, ok := t.Host(f.A); !ok {
 			return unknownHost(t, f.A)
 		}
@@ -221,6 +222,8 @@ func (l *Lab) do(ctx context.Context, f Fault) error {
 		return l.network.HostLink(h.Name, f.Do == Plug)
 	case Kill:
 		return h.kill(l.which(h, f))
+	case Stop:
+		return h.stop(l.which(h, f))
 	case Pause:
 		return h.pause(l.which(h, f))
 	}

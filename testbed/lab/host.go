@@ -77,7 +77,29 @@ func (h *host) kill(which []Process) error {
 	return nil
 }
 
-// pause stops processes without ending them, as a machine that hangs would.
+// stop asks processes to end, and waits until they have. It kills one that makes no
+// progress.
+func (h *host) stop(which []Process) error {
+	h.acting.Lock()
+	defer h.acting.Unlock()
+	stopped := false
+	for i := len(which) - 1; i >= 0; i-- { // a mount sends what is unsent while its node runs
+		c := h.child(which[i])
+		if !c.Running() {
+			continue
+		}
+		if err := c.End(nil); err != nil {
+			return err
+		}
+		stopped = true
+	}
+	if !stopped {
+		return fault.Errorf(fault.NotFound, "lab.stop", h.Name, "none of %v runs there: start it first", which)
+	}
+	return nil
+}
+
+// pause halts processes without ending them, as a machine that hangs would.
 func (h *host) pause(which []Process) error {
 	return h.signal(which, syscall.SIGSTOP, true)
 }
@@ -118,6 +140,8 @@ func (h *host) condition(p Process) string {
 		return "paused"
 	case c.Running():
 		return "runs"
+	case c.Expected() && c.Command.ProcessState.Success():
+		return "stopped"
 	case c.Expected():
 		return "killed"
 	}

@@ -25,7 +25,7 @@ type Status struct {
 }
 
 // HostStatus is how one host is: its processes by name, `runs`, `paused`,
-// `killed` or `died`.
+// `stopped`, `killed` or `died`.
 type HostStatus struct {
 	Name      string             `json:"name"`
 	Site      string             `json:"site"`
