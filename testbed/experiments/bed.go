@@ -155,6 +155,19 @@ type outcome struct {
 // mark says in the report how it went.
 func (o outcome) mark(r *report.Result) { r.Void, r.Earlier = o.void, o.earlier }
 
+// add takes in how the attempts of one part of an experiment went.
+func (o *outcome) add(part string, one outcome) {
+	if one.void != "" {
+		if o.void != "" {
+			o.void += "; "
+		}
+		o.void += part + ": " + one.void
+	}
+	for _, v := range one.earlier {
+		o.earlier = append(o.earlier, part+": "+v)
+	}
+}
+
 // repeat makes an attempt, and again where it is void and what it found is not
 // final, up to so many in all. say is told why there will be another one.
 func repeat(most int, attempt func() (void string, final bool, err error), say func(void string)) (o outcome, err error) {

@@ -1,0 +1,113 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
+)
+
+// sliceMember is one member of a slice, as `cartwheel slice ls` shows it.
+type sliceMember struct {
+	Node  ids.Node `json:"node"`
+	Site  string   `json:"site"`
+	State string   `json:"state"`
+}
+
+// sliceState is what `cartwheel slice ls` shows of one slice.
+type sliceState struct {
+	ID      ids.Slice     `json:"id"`
+	Active  sliceMember   `json:"active"`
+	Members []sliceMember `json:"members"`
+	Serving *bool         `json:"serving"` // nil: its active did not answer
+	Objects uint64        `json:"objects"`
+}
+
+// normalState is the state of a member that has every committed operation.
+const normalState = "N"
+
+// isWhole reports whether the slice serves with so many members, all of them normal.
+func (s sliceState) isWhole(level int) bool {
+	return s.Serving != nil && *s.Serving && len(s.Members) == level &&
+		!slices.ContainsFunc(s.Members, func(m sliceMember) bool { return m.State != normalState })
+}
+
+// has reports whether a node of that site is a member.
+func (s sliceState) has(site string) bool {
+	return slices.ContainsFunc(s.Members, func(m sliceMember) bool { return m.Site == site })
+}
+
+// sliceOf is the slice that holds what lies at a path of a mount.
+func sliceOf(path string) (ids.Slice, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, fault.FromOS("experiments.sliceOf", path, err)
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, fault.E(fault.Other, "experiments.sliceOf", path, "has no inode number")
+	}
+	return ids.Object(s.Ino).Slice(), nil
+}
+
+// slice asks the nodes that answer for the state of a slice.
+func (p place) slice(ctx context.Context, id ids.Slice) (sliceState, error) {
+	const op fault.Op = "experiments.slice"
+	out, err := p.run(ctx, p.programs.Cartwheel, "--json", "--contact", p.contact, "slice", "ls")
+	if err != nil {
+		return sliceState{}, err
+	}
+	var all []sliceState
+	if err := json.Unmarshal(out, &all); err != nil {
+		return sliceState{}, fault.Wrap(fault.Other, op, "cartwheel slice ls", err)
+	}
+	for _, s := range all {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return sliceState{}, fault.Errorf(fault.NotFound, op, "cartwheel slice ls", "does not list slice %d", id)
+}
+
+// slicePoll is the time between two questions for the state of a slice: the least time
+// that can be told apart.
+const slicePoll = 100 * time.Millisecond
+
+// await asks for the state of a slice until holds has been true of it for so long. It
+// returns when that began, and false where limit passed before. Questions that fail
+// meanwhile count as not true: nodes are away.
+func (p place) await(ctx context.Context, id ids.Slice, long, limit time.Duration, holds func(sliceState) bool) (since time.Time, ok bool, err error) {
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		s, err := p.slice(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			return since, false, ctx.Err()
+		case err != nil || !holds(s):
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now() // what is said now may have been so a little longer
+		}
+		if !since.IsZero() && time.Since(since) >= long {
+			return since, true, nil
+		}
+		if err := sleep(ctx, slicePoll); err != nil {
+			return since, false, err
+		}
+	}
+	return since, false, nil
+}
+
+// hostOf is the name of the host with a node.
+func (b *bed) hostOf(id ids.Node) (string, error) {
+	for _, n := range b.Nodes() {
+		if n.ID == id {
+			return n.Host, nil
+		}
+	}
+	return "", fault.E(fault.NotFound, "experiments.hostOf", string(id), "is no node of this lab")
+}
