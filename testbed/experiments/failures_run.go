@@ -88,9 +88,8 @@ func (f *failuresBed) make(ctx context.Context) error {
 func (f *failuresBed) once(ctx context.Context, k failuresKind) (failuresRow, error) {
 	const op fault.Op = "experiments.once"
 	r := failuresRow{Lease: f.lease, Kind: k}
-	atHome := func(s sliceState) bool { return s.isWhole(f.level) && s.Active.Site == failuresHome }
-	if _, ok, err := f.watcher().await(ctx, f.slice, f.lease, f.p.limit, atHome); err != nil || !ok {
-		return r, orTimedOut(err, op, string(k), "the slice is not at its home with all members normal after %v", f.p.limit)
+	if err := f.settle(ctx, op); err != nil {
+		return r, err
 	}
 	for _, w := range f.writers {
 		r.Writers = append(r.Writers, w.site)
@@ -110,6 +109,16 @@ func (f *failuresBed) once(ctx context.Context, k failuresKind) (failuresRow, er
 		return r, err
 	}
 	return r, f.judge(ctx, &r)
+}
+
+// settle waits until the slice is at its home with all members normal.
+func (f *failuresBed) settle(ctx context.Context, op fault.Op) error {
+	atHome := func(s sliceState) bool { return s.isWhole(f.level) && s.Active.Site == failuresHome }
+	_, ok, err := f.watcher().await(ctx, f.slice, f.lease, f.p.limit, atHome)
+	if err != nil || !ok {
+		return orTimedOut(err, op, f.folder, "its slice is not at its home with all members normal after %v", f.p.limit)
+	}
+	return nil
 }
 
 // orTimedOut is err, or an error that says what did not come in time.

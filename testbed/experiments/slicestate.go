@@ -26,6 +26,7 @@ type sliceState struct {
 	Members []sliceMember `json:"members"`
 	Serving *bool         `json:"serving"` // nil: its active did not answer
 	Objects uint64        `json:"objects"`
+	Commit  uint64        `json:"commit"` // serial of the last committed entry
 }
 
 // normalState is the state of a member that has every committed operation.
