@@ -72,9 +72,9 @@ func runs(t *testing.T, name, form string) {
 	complete(t, folders[0], !withoutLab[name])
 }
 
-// withoutLab are the experiments in virtual time only: they have no topology, and no
-// program writes a log.
-var withoutLab = map[string]bool{"availability": true, "placement": true}
+// withoutLab are the experiments in virtual time, or on files alone: they have no topology,
+// and no program writes a log.
+var withoutLab = map[string]bool{"availability": true, "dedup": true, "placement": true}
 
 // complete looks whether everything is in a run's folder.
 func complete(t *testing.T, folder string, lab bool) {
