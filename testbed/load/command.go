@@ -126,6 +126,7 @@ type flags struct {
 	Mail     mailFlags    `cmd:"" help:"Send mail by SMTP and read it by IMAP, and note what was answered."`
 	Boxes    mailboxFlags `cmd:"" help:"Read the maildirs of all users."`
 	Volumes  volumeFlags  `cmd:"" help:"Create, read and delete files of volumes or directories."`
+	Words    wordFlags    `cmd:"" help:"Write texts, count their words into partial results, and merge these."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
@@ -185,6 +186,8 @@ func (f *flags) run(ctx context.Context, name string, out io.Writer) (any, error
 		return orNothing(Mailboxes(ctx, f.Boxes.Dir))
 	case "volumes":
 		return f.Volumes.run(ctx)
+	case "words":
+		return f.Words.run(ctx)
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":
