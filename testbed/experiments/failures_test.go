@@ -7,6 +7,7 @@ import (
 
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/lab"
 	"cartwheel.dev/testbed/load"
 )
 
@@ -46,21 +47,20 @@ func TestFailures_PutsGeoConfigWhereNothingFails(t *testing.T) {
 	}
 }
 
-func TestSliceState_IsWholeWithAllMembersNormal(t *testing.T) {
-	yes, no := true, false
-	normal := []sliceMember{{Site: "a", State: "N"}, {Site: "b", State: "N"}}
-	for name, c := range map[string]struct {
-		s    sliceState
-		want bool
-	}{
-		"whole":             {sliceState{Serving: &yes, Members: normal}, true},
-		"nobody answers":    {sliceState{Members: normal}, false},
-		"it does not serve": {sliceState{Serving: &no, Members: normal}, false},
-		"one failed":        {sliceState{Serving: &yes, Members: []sliceMember{{Site: "a", State: "N"}, {Site: "b", State: "F"}}}, false},
-		"one is missing":    {sliceState{Serving: &yes, Members: normal[:1]}, false},
-	} {
-		if got := c.s.isWhole(2); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
+func TestFailures_BringBackWhatFailed(t *testing.T) {
+	for _, k := range failuresKinds() {
+		do := k.verbs()
+		if back := map[lab.Verb]lab.Verb{lab.Kill: lab.Start, lab.Stop: lab.Start, lab.Pause: lab.Start, lab.Unplug: lab.Plug}[do[0]]; back == "" || do[1] != back {
+			t.Errorf("%s does %v", k, do)
+		}
+		if k.hitsTwo() && do[0] != lab.Kill {
+			t.Errorf("%s does %v, want two that are killed", k, do)
+		}
+	}
+	p := failuresPlan{calm: 10 * time.Second, away: 30 * time.Second, after: 5 * time.Second}
+	for k, want := range map[failuresKind]time.Duration{failuresKill: 45 * time.Second, failuresTwo: time.Minute, failuresRestart: 25 * time.Second} {
+		if got := p.length(k); got != want {
+			t.Errorf("the writers of %s work for %v, want %v", k, got, want)
 		}
 	}
 }
