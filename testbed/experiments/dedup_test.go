@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,7 +41,22 @@ func TestDedup_RefusesNonsense(t *testing.T) {
 	}
 }
 
-// tree makes a directory with files.
+func TestDedup_RefusesTooLargeATree(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "sparse"))
+	if err == nil {
+		err = errors.Join(f.Truncate(dedupMost+1), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := dedupPlan{trees: []string{dir}, cuts: []dedupCut{{Name: "product"}}}
+	if _, err := p.measure(t.Context(), dedupArchives, io.Discard); !fault.Is(err, fault.Usage) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want an error of usage that names the tree", err)
+	}
+}
+
+// dedupDir makes a directory with files.
 func dedupDir(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -89,7 +89,7 @@ func TestFailures_ReportsGapsAndLosses(t *testing.T) {
 }
 
 func TestFailures_CountsAnOperationThatSpansTheEnd(t *testing.T) {
-	events := []load.Event{at(1000, ""), {Op: load.OpCreate, At: zero.UnixMicro(), Took: 9e6}}
+	events := []load.Event{at(1000, ""), {Op: load.OpCreate, At: zero.UnixMicro(), Took: 9e6}, at(8000, "")}
 	if got := longest(events, zero, zero.Add(9*time.Second)); got != 9000 {
 		t.Errorf("the longest operation took %v ms, want 9000", got)
 	}

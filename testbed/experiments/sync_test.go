@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/load"
 )
@@ -39,6 +40,7 @@ func TestSync_ReadsTheReturnInTheLog(t *testing.T) {
 	log := `time=2026-01-02T03:04:00.000Z level=INFO msg="part in a slice" node=x slice=2 was=none is=junior epoch=1
 time=2026-01-02T03:04:05.000Z level=INFO msg="part in a slice" node=x slice=2 was=none is=standby epoch=3
 time=2026-01-02T03:04:05.100Z level=INFO msg="part in a slice" node=x slice=22 was=none is=junior epoch=3
+time=2026-01-02T03:04:05.200Z level=INFO msg="part in a slice" node=x slice=5 was=none is=standby epoch=3
 time=2026-01-02T03:04:06.000Z level=INFO msg="part in a slice" node=x slice=2 was=none is=junior epoch=5
 time=2026-01-02T03:04:06.400Z level=INFO msg="part in a slice" node=x slice=2 was=junior is=standby epoch=6
 `
@@ -47,8 +49,10 @@ time=2026-01-02T03:04:06.400Z level=INFO msg="part in a slice" node=x slice=2 wa
 	if err != nil || junior.Sub(start) != 2*time.Second || normal.Sub(start) != 2400*time.Millisecond {
 		t.Errorf("got %v and %v, %v; want 2 s and 2.4 s after the start", junior, normal, err)
 	}
-	if junior, normal, _ := returnIn(strings.NewReader(log), 3, start); !junior.IsZero() || !normal.IsZero() {
-		t.Errorf("another slice became %v and %v", junior, normal)
+	for _, id := range []ids.Slice{3, 5} { // one that the log does not name, and one that was no junior
+		if junior, normal, _ := returnIn(strings.NewReader(log), id, start); !junior.IsZero() || !normal.IsZero() {
+			t.Errorf("slice %d became %v and %v", id, junior, normal)
+		}
 	}
 }
 

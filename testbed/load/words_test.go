@@ -58,7 +58,7 @@ func TestWords_MergeSeesWhatIsWrong(t *testing.T) {
 		data []byte
 		kind fault.Kind
 	}{
-		"cut off":       {good[:len(good)-2], fault.Corrupt},
+		"cut off":       {good[:len(good)-1], fault.Corrupt},
 		"no count":      {[]byte("ba\n"), fault.Corrupt},
 		"another count": {append([]byte("ba 1\n"), good...), fault.None},
 	} {
