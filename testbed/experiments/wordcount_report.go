@@ -85,14 +85,10 @@ func wordcountSum(rows []wordcountRow) report.Table {
 
 // ends are the times of all partial results, in seconds from the first start, in order.
 func (r wordcountRow) ends() []float64 {
-	began := r.Each[0].Began
 	var all []float64
 	for _, e := range r.Each {
-		began = min(began, e.Began)
-	}
-	for _, e := range r.Each {
 		for _, at := range e.Ends {
-			all = append(all, float64(at-began)/1e6)
+			all = append(all, float64(at-r.began())/1e6)
 		}
 	}
 	return cumulative("", all).X
@@ -118,7 +114,7 @@ func wordcountOverTime(p wordcountPlan, rows []wordcountRow) report.Plot {
 		}
 		plot.Lines = append(plot.Lines, l)
 		if r.Killed != nil {
-			from := r.Killed.Sub(time.UnixMicro(r.Each[0].Began)).Seconds()
+			from := r.Killed.Sub(time.UnixMicro(r.began())).Seconds()
 			wait := takeoverWait * p.failures.leases[0].Seconds()
 			plot.Bands = append(plot.Bands, report.Band{Name: "1.2 leases after the kill", From: from, To: from + wait})
 		}

@@ -55,14 +55,23 @@ type wordcountRow struct {
 	Right  bool              `json:"right"` // the merged counts are those of the texts
 }
 
+// began is when the first program started, in microseconds since 1970.
+func (r wordcountRow) began() int64 {
+	first := r.Each[0].Began
+	for _, e := range r.Each {
+		first = min(first, e.Began)
+	}
+	return first
+}
+
 // counting is how long the programs took, from the first start to the last end, in
 // seconds.
 func (r wordcountRow) counting() float64 {
-	began, ended := r.Each[0].Began, r.Each[0].Ended
+	ended := r.Each[0].Ended
 	for _, e := range r.Each {
-		began, ended = min(began, e.Began), max(ended, e.Ended)
+		ended = max(ended, e.Ended)
 	}
-	return float64(ended-began) / 1e6
+	return float64(ended-r.began()) / 1e6
 }
 
 // merging is how long the merge took, in seconds.

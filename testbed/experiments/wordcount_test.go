@@ -37,7 +37,7 @@ func TestWordcount_ComparesBothKinds(t *testing.T) {
 	}
 	run := func(round int, second int64, ends ...int64) wordcountRow {
 		r := wordcountRow{Round: round, Right: true, Merged: load.WordResult{Began: 0, Ended: 5e5, Words: 1000, Distinct: 10}}
-		r.Each = []load.WordResult{{Began: 1e6, Ended: 2e6}, {Began: 15e5, Ended: 1e6 + second*1e6, Ends: ends}}
+		r.Each = []load.WordResult{{Began: 15e5, Ended: 2e6}, {Began: 1e6, Ended: 1e6 + second*1e6, Ends: ends}}
 		return r
 	}
 	killed := time.UnixMicro(2e6)

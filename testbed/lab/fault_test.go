@@ -39,6 +39,8 @@ func TestFault_NamesWhatCannotBe(t *testing.T) {
 		{Fault{Do: Cut, A: "tokyo-1", B: "boston"}, fault.NotFound, "its site is tokyo"},
 		{Fault{Do: Off, A: "paris"}, fault.NotFound, "there are tokyo, boston"},
 		{Fault{Do: Kill, A: "tokyo"}, fault.NotFound, "tokyo-1"},
+		{Fault{Do: Stop, A: "boston"}, fault.None, ""},
+		{Fault{Do: Stop, A: "tokyo"}, fault.NotFound, "tokyo-1"},
 		{Fault{Do: Blackout, A: "tokyo", Down: 2 * time.Second, Every: time.Second}, fault.Usage, "at most the whole"},
 		{Fault{Do: Set, A: "tokyo", B: "boston"}, fault.Usage, "nothing is changed"},
 		{Fault{Do: Set, A: "tokyo", B: "boston", Change: Change{Delay: &ms}}, fault.None, ""},
