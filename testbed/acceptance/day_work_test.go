@@ -96,10 +96,21 @@ func (w *dayWorker) work(t *testing.T, over <-chan struct{}) {
 		w.resting.RUnlock()
 		if err != nil {
 			t.Errorf("%s after %d operations: %s: %v", w.name, w.done, kind, err)
+			w.tellAll(t)
 			return
 		}
 		w.kinds[kind]++
 		w.done++
+	}
+}
+
+// tellAll logs what each mount shows once an operation has failed: the worker's tree has it
+// done.
+func (w *dayWorker) tellAll(t *testing.T) {
+	<-time.After(3 * time.Second)
+	mounts := filepath.Dir(filepath.Dir(w.root))
+	for _, site := range daySites {
+		t.Logf("%s shows at %s: %v", w.name, site, w.tree.differs(filepath.Join(mounts, site, w.name)))
 	}
 }
 
