@@ -39,10 +39,12 @@ func (r relays) Allow(from, to string) error {
 	return r.host.options.MayRelay(from, to)
 }
 
-// Drops implements relay.Host.
+// Drops implements relay.Host. What the gater refuses by now gets no bytes either.
 func (r relays) Drops(peer string) bool {
-	filter := r.host.filter.Load()
-	return filter != nil && (*filter)(peer, Chunk, MethodRelay).Drop
+	if filter := r.host.filter.Load(); filter != nil && (*filter)(peer, Chunk, MethodRelay).Drop {
+		return true
+	}
+	return r.host.admit(peer) != nil
 }
 
 const opRelay fault.Op = "wire.relay"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,6 +168,32 @@ func TestRelay_MayRefuse(t *testing.T) {
 	if sends(t, a, b, wire.Operation, 8) {
 		t.Error("a call came through")
 	}
+}
+
+// TestRelay_PassesNothingOnForTheRefused has the relay's gater refuse everybody at once: what
+// it passed on ends too.
+func TestRelay_PassesNothingOnForTheRefused(t *testing.T) {
+	t.Parallel()
+	var shut atomic.Bool
+	m := relayed(t, 3, nil, func(i int, o *wire.Options) {
+		if i == 2 {
+			o.Gater = func(id string) error {
+				if shut.Load() {
+					return fault.E(fault.Unreachable, "test", id, "nobody gets through")
+				}
+				return nil
+			}
+		}
+	})
+	a, b, c := m.Hosts[0], m.Hosts[1], m.Hosts[2]
+	m.Cut(0, 1, true)
+	m.Cut(1, 0, true)
+	wiretest.Wait(t, "an answer through the relay", func() bool { return sends(t, a, b, wire.Operation, 8) })
+	shut.Store(true)
+	c.Recheck()
+	wiretest.Wait(t, "the end of what went through the relay", func() bool {
+		return c.Relayed() == 0 && !a.Connected(b.KeyID(), wire.Operation)
+	})
 }
 
 func TestRelay_ConnectionsAreBounded(t *testing.T) {
