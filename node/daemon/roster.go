@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/drill"
 	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/wire"
 )
@@ -108,8 +109,8 @@ const opMayChange fault.Op = "daemon.mayChange"
 
 // mayChange lets admins change everything, and a node what it must: slices, the
 // audit log, its own row, a site that nobody has named, the cluster's secret where
-// it has none, a higher feature level, and snapshots, which an administrator orders
-// from a node. Whoever takes a node's key makes no users
+// it has none, a higher feature level, and snapshots and the history of drills, which
+// an administrator orders from a node. Whoever takes a node's key makes no users
 // with it, and no accounts or sessions, by which it could become an administrator
 // elsewhere.
 func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
@@ -133,12 +134,12 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 		what = "the users"
 	}
 	for i := range b.Records {
-		if key := b.Records[i].Key(); !named.IsSnapshot(key) {
+		if key := b.Records[i].Key(); !mayKeep(key) {
 			what = key.String()
 		}
 	}
 	for i := range b.Remove {
-		if key := b.Remove[i].Key; !named.IsSnapshot(key) {
+		if key := b.Remove[i].Key; !mayKeep(key) {
 			what = key.String() + ", which is to go"
 		}
 	}
@@ -152,6 +153,9 @@ func (r *roster) mayChange(peer string, b *geoconfig.Batch) error {
 	}
 	return nil
 }
+
+// mayKeep reports whether nodes keep records of this kind for administrators.
+func mayKeep(key geoconfig.RowKey) bool { return named.IsSnapshot(key) || drill.IsRecord(key) }
 
 // mayChange lets a token add one node at its site, with its own row gone in the
 // same batch, so that it does so once.

@@ -27,7 +27,9 @@ func TestRoster_NodeChangesNothingOfOthers(t *testing.T) {
 	r.take(geoconfig.Rows{Cluster: &geoconfig.Cluster{Secret: "made"}, Nodes: []geoconfig.Node{{ID: "n1"}, {ID: "n2"}}})
 	for what, b := range map[string]geoconfig.Batch{
 		"": {Slices: []geoconfig.SliceSwap{{}}, Audit: []geoconfig.AuditRecord{{}}, Nodes: []geoconfig.Node{{ID: "n1"}},
-			Records: []geoconfig.Record{{Kind: "snapshot", Name: "nightly"}}, Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "snapshot", Name: "old"}.Key()}}},
+			Records: []geoconfig.Record{{Kind: "snapshot", Name: "nightly"}, {Kind: "drill", Name: "x"}},
+			Remove:  []geoconfig.Removal{{Key: geoconfig.Record{Kind: "snapshot", Name: "old"}.Key()}, {Key: geoconfig.Record{Kind: "drill", Name: "old"}.Key()}}},
+		"records/drills/eve":                  {Records: []geoconfig.Record{{Kind: "drills", Name: "eve"}}},
 		"records/snapshots/eve":               {Records: []geoconfig.Record{{Kind: "snapshot", Name: "nightly"}, {Kind: "snapshots", Name: "eve"}}},
 		"records/account/eve":                 {Records: []geoconfig.Record{{Kind: "account", Name: "eve"}}},
 		"records/session/s":                   {Remove: []geoconfig.Removal{{Key: geoconfig.Record{Kind: "session", Name: "s"}.Key()}}},

@@ -117,6 +117,8 @@ func methodRows() []accessRow {
 		}, but(adminsOnly, peer, done)}, // a node orders it for the accounts of its API
 		{"drop-caches", method.DropCaches, asks(op, method.DropCaches, &pb.DropCachesRequest{}, &pb.DropCachesResponse{}), adminsOnly},
 		{"scrub", method.Scrub, asks(op, method.Scrub, &pb.ScrubRequest{}, &pb.ScrubResponse{}), but(adminsOnly, peer, done)},
+		{"take part in a drill", method.Drill, asks(op, method.Drill, &pb.DrillRequest{Id: "x", Kind: "geo-config", ForNs: 1, Check: true}, &pb.DrillResponse{}), adminsOnly},
+		{"drills", method.Drills, asks(op, method.Drills, &pb.DrillsRequest{}, &pb.DrillsResponse{}), adminsOnly},
 		{"conflicts", method.Conflicts, asks(op, method.Conflicts, &pb.ConflictsRequest{}, &pb.ConflictsResponse{}), outcomes(refused, refused, done, done, done)},
 		{"space", method.Space, asks(op, method.Space, &pb.SpaceRequest{Slice: uint32(ids.RootSlice)}, &pb.SpaceResponse{}), outcomes(refused, refused, done, done, done)},
 		{"snapshots", method.Snapshots, asks(op, method.Snapshots, &pb.SnapshotsRequest{}, &pb.SnapshotsResponse{}), anybody},

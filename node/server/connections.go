@@ -17,6 +17,7 @@ import (
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/named"
+	"cartwheel.dev/node/server/outage"
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/registration"
 	"cartwheel.dev/node/server/survey"
@@ -44,9 +45,11 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 	if err := s.openHost(); err != nil {
 		return err
 	}
-	if s.geo, err = s.deps.Store(s.net.host); err != nil {
+	store, err := s.deps.Store(s.net.host)
+	if err != nil {
 		return err
 	}
+	s.geo = s.net.stage.Store(store)
 	s.directory, err = cluster.New(cluster.Options{
 		Store: s.geo, File: filepath.Join(s.config.Data, configurationFile), Logger: s.logger,
 		Slices: s.learn, Nodes: s.meet, Users: s.net.gate.Recheck,
@@ -84,6 +87,9 @@ func (s *Server) openConfiguration(ctx context.Context) error {
 // openHost makes the node's connections. They call the gate back, which is shut
 // yet.
 func (s *Server) openHost() error {
+	s.net.stage = outage.New(outage.Options{
+		Self: s.id, Site: ids.Site(s.config.Site), SiteOf: s.net.siteOf, Recheck: func() { s.net.host.Recheck() }, Clock: s.clock, Logger: s.logger,
+	})
 	s.net.stamps = &peers.Stamps{HLC: s.hlc, Clock: s.clock, Logger: s.logger}
 	var counted func(wire.Method, time.Duration, fault.Kind)
 	if m := s.deps.Metrics; m != nil {
@@ -91,6 +97,7 @@ func (s *Server) openHost() error {
 	}
 	host, err := wire.New(wire.Options{
 		Key: s.deps.Key, Listen: s.config.Listen, Limits: s.config.limits(), Times: s.deps.Times, Logger: s.logger,
+		Gater:     s.net.stage.Admit,
 		Inner:     func(peer string) bool { return s.net.who.IsNode(peer) },
 		HLC:       func() uint64 { return uint64(s.hlc.Last()) },
 		OnHLC:     s.net.stamps.Observe,
@@ -102,7 +109,7 @@ func (s *Server) openHost() error {
 		Relays:    s.net.gate.Relays,
 		Admit:     s.net.gate.Admit,
 		Hello:     method.Hello,
-		MayRelay:  s.net.gate.MayRelay,
+		MayRelay:  s.net.mayRelay,
 		Network:   s.deps.Network,
 	})
 	if err != nil {
@@ -113,6 +120,24 @@ func (s *Server) openHost() error {
 	s.net.endpoint = &registration.Endpoint{Self: s.id, Host: host, Data: s.config.Data, Socket: s.config.Socket,
 		Advertise: s.config.Advertise, Logger: s.logger}
 	return nil
+}
+
+// siteOf returns where a peer stands, empty where that is not known yet.
+func (c *connections) siteOf(peer string) ids.Site {
+	if !c.gate.IsOpen() {
+		return ""
+	}
+	return c.who.SiteOf(peer)
+}
+
+// mayRelay asks the gate, and lets nothing around a drill.
+func (c *connections) mayRelay(from, to string) error {
+	for _, peer := range []string{from, to} {
+		if err := c.stage.Admit(peer); err != nil {
+			return err
+		}
+	}
+	return c.gate.MayRelay(from, to)
 }
 
 // readsWide reports whether a node's row says that its program reads coordinates

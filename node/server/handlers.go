@@ -21,7 +21,7 @@ import (
 func (s *Server) handle() {
 	h, a, isNode := s.net.host, s.answers.access, s.net.who.Node
 	greeter := &requests.Greeter{Self: s.id, Site: s.config.Site, Cluster: s.Cluster, Clients: s.net.who,
-		Session: s.config.Session, KeepAlive: s.answers.sessions.KeepAlive}
+		Session: s.config.Session, KeepAlive: s.answers.sessions.KeepAlive, Greet: s.net.stage.Greet}
 	h.Inline(method.Hello, greeter.Hello)
 	h.Inline(method.KeepAlive, greeter.Prolong)
 	operations := s.newOperations()
@@ -77,6 +77,8 @@ func (s *Server) handle() {
 	h.Spawn(method.Net, requests.Client(a, s.net.survey.Net))
 	h.Spawn(method.DropCaches, requests.Client(a, orders.DropCaches))
 	h.Spawn(method.Scrub, requests.Client(a, orders.StartScrub))
+	h.Spawn(method.Drill, requests.Client(a, orders.Drill))
+	h.Spawn(method.Drills, requests.Client(a, orders.Drills))
 
 	h.Spawn(method.Intent, requests.Node(isNode, s.intents.Intent))
 	h.Spawn(method.Facts, requests.Node(isNode, s.intents.Facts))
@@ -158,5 +160,6 @@ func (s *Server) newOrders() *admin.Orders {
 			s.store.Meta().DropCache()
 		},
 		Scrub: s.scrub.Start, Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall, List: s.snapshots,
+		Stage: s.net.stage, History: s.geo,
 	}
 }

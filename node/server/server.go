@@ -37,6 +37,7 @@
 //	upkeep        checkpoints, and adds members that slices lack
 //	diskspace     watches how full the disk is
 //	watchdog      ends the node where the disk does not answer
+//	outage        behaves as if something had failed, in a drill
 //	admin         answers the people who run the cluster
 //
 // Open makes them in an order in which each finds what it needs; start.go has the
@@ -77,6 +78,7 @@ import (
 	"cartwheel.dev/node/server/metrics"
 	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/outage"
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/registration"
@@ -168,6 +170,7 @@ type Server struct {
 // node knows its cluster.
 type connections struct {
 	gate      peers.Gate // shut until the parts that it tells of peers are there
+	stage     *outage.Stage
 	host      *wire.Host
 	stamps    *peers.Stamps
 	contacts  *peers.Contacts

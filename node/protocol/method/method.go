@@ -73,6 +73,8 @@ const (
 	Scrub      wire.Method = 56 // ScrubRequest: has the node read all that it stores
 	Snapshots  wire.Method = 57 // SnapshotsRequest: the named snapshots
 	Snapshot   wire.Method = 58 // SnapshotRequest: make or delete one
+	Drill      wire.Method = 59 // DrillRequest: takes part in a drill, and answers when it is over
+	Drills     wire.Method = 60 // DrillsRequest: the drills that are over
 )
 
 // Between nodes.

@@ -1139,6 +1139,234 @@ func (x *SnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+// Has the node take part in a drill (package drill) until its time is over, the call is
+// canceled or its connection ends. The node answers then. All nodes get the same request.
+type DrillRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // of kill-active
+	Site          string                 `protobuf:"bytes,4,opt,name=site,proto3" json:"site,omitempty"` // of cut
+	ForNs         int64                  `protobuf:"fixed64,5,opt,name=for_ns,json=forNs,proto3" json:"for_ns,omitempty"`
+	Check         bool                   `protobuf:"varint,6,opt,name=check,proto3" json:"check,omitempty"` // only tell whether the node would take part
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrillRequest) Reset() {
+	*x = DrillRequest{}
+	mi := &file_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrillRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrillRequest) ProtoMessage() {}
+
+func (x *DrillRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrillRequest.ProtoReflect.Descriptor instead.
+func (*DrillRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *DrillRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DrillRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DrillRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DrillRequest) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *DrillRequest) GetForNs() int64 {
+	if x != nil {
+		return x.ForNs
+	}
+	return 0
+}
+
+func (x *DrillRequest) GetCheck() bool {
+	if x != nil {
+		return x.Check
+	}
+	return false
+}
+
+type DrillResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LastedNs      int64                  `protobuf:"fixed64,1,opt,name=lasted_ns,json=lastedNs,proto3" json:"lasted_ns,omitempty"`
+	Whole         bool                   `protobuf:"varint,2,opt,name=whole,proto3" json:"whole,omitempty"` // as long as it was to
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrillResponse) Reset() {
+	*x = DrillResponse{}
+	mi := &file_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrillResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrillResponse) ProtoMessage() {}
+
+func (x *DrillResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrillResponse.ProtoReflect.Descriptor instead.
+func (*DrillResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DrillResponse) GetLastedNs() int64 {
+	if x != nil {
+		return x.LastedNs
+	}
+	return 0
+}
+
+func (x *DrillResponse) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+// The drills that are over, the oldest first, as JSON of drill.Record. With add, an
+// administrator adds one before.
+type DrillsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Add           []byte                 `protobuf:"bytes,1,opt,name=add,proto3" json:"add,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrillsRequest) Reset() {
+	*x = DrillsRequest{}
+	mi := &file_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrillsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrillsRequest) ProtoMessage() {}
+
+func (x *DrillsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrillsRequest.ProtoReflect.Descriptor instead.
+func (*DrillsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *DrillsRequest) GetAdd() []byte {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+type DrillsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drills        [][]byte               `protobuf:"bytes,1,rep,name=drills,proto3" json:"drills,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrillsResponse) Reset() {
+	*x = DrillsResponse{}
+	mi := &file_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrillsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrillsResponse) ProtoMessage() {}
+
+func (x *DrillsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrillsResponse.ProtoReflect.Descriptor instead.
+func (*DrillsResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *DrillsResponse) GetDrills() [][]byte {
+	if x != nil {
+		return x.Drills
+	}
+	return nil
+}
+
 // Between nodes: a coordinator asks the active of a slice how an intent stands.
 type IntentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1150,7 +1378,7 @@ type IntentRequest struct {
 
 func (x *IntentRequest) Reset() {
 	*x = IntentRequest{}
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1390,7 @@ func (x *IntentRequest) String() string {
 func (*IntentRequest) ProtoMessage() {}
 
 func (x *IntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1403,7 @@ func (x *IntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentRequest.ProtoReflect.Descriptor instead.
 func (*IntentRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{22}
+	return file_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *IntentRequest) GetIntent() uint64 {
@@ -1201,7 +1429,7 @@ type IntentResponse struct {
 
 func (x *IntentResponse) Reset() {
 	*x = IntentResponse{}
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1441,7 @@ func (x *IntentResponse) String() string {
 func (*IntentResponse) ProtoMessage() {}
 
 func (x *IntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1454,7 @@ func (x *IntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IntentResponse.ProtoReflect.Descriptor instead.
 func (*IntentResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{23}
+	return file_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *IntentResponse) GetPhase() uint32 {
@@ -1257,7 +1485,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1497,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1510,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{24}
+	return file_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TransferRequest) GetSlice() uint32 {
@@ -1329,7 +1557,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1569,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1582,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{25}
+	return file_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TransferResponse) GetToken() uint64 {
@@ -1424,7 +1652,7 @@ type BudgetReport struct {
 
 func (x *BudgetReport) Reset() {
 	*x = BudgetReport{}
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1664,7 @@ func (x *BudgetReport) String() string {
 func (*BudgetReport) ProtoMessage() {}
 
 func (x *BudgetReport) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1677,7 @@ func (x *BudgetReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport.ProtoReflect.Descriptor instead.
 func (*BudgetReport) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{26}
+	return file_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BudgetReport) GetLines() []*BudgetReport_Line {
@@ -1471,7 +1699,7 @@ type BudgetReport_Line struct {
 
 func (x *BudgetReport_Line) Reset() {
 	*x = BudgetReport_Line{}
-	mi := &file_admin_proto_msgTypes[27]
+	mi := &file_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1711,7 @@ func (x *BudgetReport_Line) String() string {
 func (*BudgetReport_Line) ProtoMessage() {}
 
 func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[27]
+	mi := &file_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1724,7 @@ func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReport_Line.ProtoReflect.Descriptor instead.
 func (*BudgetReport_Line) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{26, 0}
+	return file_admin_proto_rawDescGZIP(), []int{30, 0}
 }
 
 func (x *BudgetReport_Line) GetFrom() string {
@@ -1594,7 +1822,21 @@ const file_admin_proto_rawDesc = "" +
 	"\bschedule\x18\x05 \x01(\tR\bschedule\x12\x19\n" +
 	"\bevery_ns\x18\x06 \x01(\x10R\aeveryNs\"F\n" +
 	"\x10SnapshotResponse\x122\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x16.cartwheel.v1.SnapshotR\bsnapshot\"=\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x16.cartwheel.v1.SnapshotR\bsnapshot\"\x87\x01\n" +
+	"\fDrillRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
+	"\x04site\x18\x04 \x01(\tR\x04site\x12\x15\n" +
+	"\x06for_ns\x18\x05 \x01(\x10R\x05forNs\x12\x14\n" +
+	"\x05check\x18\x06 \x01(\bR\x05check\"B\n" +
+	"\rDrillResponse\x12\x1b\n" +
+	"\tlasted_ns\x18\x01 \x01(\x10R\blastedNs\x12\x14\n" +
+	"\x05whole\x18\x02 \x01(\bR\x05whole\"!\n" +
+	"\rDrillsRequest\x12\x10\n" +
+	"\x03add\x18\x01 \x01(\fR\x03add\"(\n" +
+	"\x0eDrillsResponse\x12\x16\n" +
+	"\x06drills\x18\x01 \x03(\fR\x06drills\"=\n" +
 	"\rIntentRequest\x12\x16\n" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
@@ -1634,7 +1876,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
@@ -1658,18 +1900,22 @@ var file_admin_proto_goTypes = []any{
 	(*Schedule)(nil),           // 19: cartwheel.v1.Schedule
 	(*SnapshotRequest)(nil),    // 20: cartwheel.v1.SnapshotRequest
 	(*SnapshotResponse)(nil),   // 21: cartwheel.v1.SnapshotResponse
-	(*IntentRequest)(nil),      // 22: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 23: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 24: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 25: cartwheel.v1.TransferResponse
-	(*BudgetReport)(nil),       // 26: cartwheel.v1.BudgetReport
-	(*BudgetReport_Line)(nil),  // 27: cartwheel.v1.BudgetReport.Line
+	(*DrillRequest)(nil),       // 22: cartwheel.v1.DrillRequest
+	(*DrillResponse)(nil),      // 23: cartwheel.v1.DrillResponse
+	(*DrillsRequest)(nil),      // 24: cartwheel.v1.DrillsRequest
+	(*DrillsResponse)(nil),     // 25: cartwheel.v1.DrillsResponse
+	(*IntentRequest)(nil),      // 26: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),     // 27: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),    // 28: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),   // 29: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),       // 30: cartwheel.v1.BudgetReport
+	(*BudgetReport_Line)(nil),  // 31: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
 	16, // 0: cartwheel.v1.SnapshotsResponse.snapshots:type_name -> cartwheel.v1.Snapshot
 	19, // 1: cartwheel.v1.SnapshotsResponse.schedules:type_name -> cartwheel.v1.Schedule
 	16, // 2: cartwheel.v1.SnapshotResponse.snapshot:type_name -> cartwheel.v1.Snapshot
-	27, // 3: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	31, // 3: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
 	4,  // [4:4] is the sub-list for method output_type
 	4,  // [4:4] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
@@ -1688,7 +1934,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -11,10 +11,12 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/drill"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/named"
+	"cartwheel.dev/node/server/outage"
 	"cartwheel.dev/node/wire"
 )
 
@@ -42,6 +44,9 @@ type Orders struct {
 	Wall  func() time.Time
 	// List has the named snapshots.
 	List *named.List
+	// Stage takes part in drills, and History keeps those that are over.
+	Stage   *outage.Stage
+	History drill.Store
 }
 
 // HandOver hands this node's slice over to the member that the request names, or to

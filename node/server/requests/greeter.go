@@ -24,6 +24,8 @@ type Greeter struct {
 	Site    string
 	Cluster func() ids.Cluster
 	Clients Clients
+	// Greet says why a client of a site may not be greeted now; nil: it may.
+	Greet func(ids.Site) error
 	// Session is how long a session outlives its last keep-alive, at most.
 	Session time.Duration
 	// KeepAlive opens or prolongs a user's session.
@@ -37,7 +39,11 @@ func (g *Greeter) Hello(r *wire.Request) {
 	if !decode(r, &req) {
 		return
 	}
-	w, err := g.Clients.Hello(r.Peer, &req)
+	err := g.Greet(ids.Site(req.Site))
+	var w *identity.Who
+	if err == nil {
+		w, err = g.Clients.Hello(r.Peer, &req)
+	}
 	if err != nil {
 		r.Fail(err)
 		return
