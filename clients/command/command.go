@@ -35,12 +35,18 @@ type grammar struct {
 	Slice     sliceCmd     `cmd:"" help:"List slices, and hand them over."`
 	Conflicts conflictsCmd `cmd:"" help:"List what was kept where both sides of a cut wrote, and what waits to be merged."`
 	Net       netCmd       `cmd:"" help:"Show the round trips between nodes: measured, predicted, measured now."`
-	WhatIf    whatIfCmd    `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
+	lossCmds
 	pathCmds
 	GeoConfig geoConfigCmd `cmd:"" name:"geo-config" help:"Keep the configuration in a database: make its tables, verify it, move, back up."`
 	Key       keyCmd       `cmd:"" help:"Make a user's key if there is none, and print its identity."`
 	Doctor    doctorCmd    `cmd:"" help:"Check what mounting needs on this machine."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// lossCmds are the commands about what a loss costs.
+type lossCmds struct {
+	WhatIf whatIfCmd `cmd:"" name:"what-if" help:"Predict what the loss of a site, a new site, or another layout would do."`
+	Drill  drillCmd  `cmd:"" help:"Fail a part of the running cluster for a time, and measure what clients notice."`
 }
 
 // pathCmds are the commands about paths below a mount.

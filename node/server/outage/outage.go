@@ -1,6 +1,6 @@
 // Package outage has a node take part in a drill: for a bounded time it behaves as if
 // its process were dead, its site cut off, or geo-config away (docs/design.md, section
-// 5.4). It fails nothing for real. It refuses connections and cuts those that there are,
+// 4.14). It fails nothing for real. It refuses connections and cuts those that there are,
 // so that replication, leases and clients meet what they meet in the real case. Nothing
 // of it is on the disk: a restart ends it. A Stage is safe for concurrent use.
 package outage
