@@ -66,6 +66,7 @@ var roles = map[string]Role{
 	"GET /api/v1/slices/{id}":            Viewer,
 	"GET /api/v1/network":                Viewer,
 	"GET /api/v1/activity":               Viewer,
+	"GET /api/v1/drills":                 Viewer,
 	"GET /api/v1/clients":                Viewer,
 	"GET /api/v1/operations":             Viewer,
 	"GET /api/v1/users":                  Viewer,

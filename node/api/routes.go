@@ -25,6 +25,7 @@ func (s *Server) register() {
 	route(s, http.MethodGet, base+"/slices/{id}", "get-slice", "Show a slice, and why its copies are where they are", s.reads.GetSlice)
 	route(s, http.MethodGet, base+"/network", "get-network", "Show the distances between the nodes", s.reads.GetNetwork)
 	route(s, http.MethodGet, base+"/activity", "list-activity", "List the audit log, the newest first", s.reads.ListActivity)
+	route(s, http.MethodGet, base+"/drills", "list-drills", "List the drills that are over, the newest first", s.reads.ListDrills)
 	route(s, http.MethodGet, base+"/clients", "list-clients", "List the clients connected to each node", s.reads.ListClients)
 	route(s, http.MethodGet, base+"/operations", "list-operations", "List the work under way", s.reads.ListOperations)
 	route(s, http.MethodGet, base+"/users", "list-users", "List the users' keys", s.reads.ListUsers)

@@ -28,15 +28,20 @@ func IsRecord(key geoconfig.RowKey) bool {
 	return key.Table == geoconfig.RecordsTable && strings.HasPrefix(key.Name, kind+"/")
 }
 
-// Store is what the history asks of geo-config.
-type Store interface {
+// Reader is what reading the history asks of geo-config.
+type Reader interface {
 	Read(context.Context, geoconfig.Query) (geoconfig.Rows, error)
+}
+
+// Store is what adding to the history asks of geo-config.
+type Store interface {
+	Reader
 	Apply(context.Context, geoconfig.Batch) (ids.Revision, error)
 }
 
 // Read returns the history, the oldest drill first. The errors are those of the store,
 // Corrupt, and NewerVersion for a record of a newer program.
-func Read(ctx context.Context, s Store) ([]Record, error) {
+func Read(ctx context.Context, s Reader) ([]Record, error) {
 	rows, err := rows(ctx, s)
 	if err != nil {
 		return nil, err
@@ -52,7 +57,7 @@ func Read(ctx context.Context, s Store) ([]Record, error) {
 }
 
 // rows reads the records as they are stored, by name: an ID begins with the time.
-func rows(ctx context.Context, s Store) ([]geoconfig.Record, error) {
+func rows(ctx context.Context, s Reader) ([]geoconfig.Record, error) {
 	var out []geoconfig.Record
 	q := geoconfig.Query{Records: geoconfig.MaxRecordPage, RecordKind: kind}
 	for more := true; more; {

@@ -81,6 +81,7 @@ type Reads struct {
 	lists    *gather.Nodes[[]status.Slice]
 	clients  *gather.Nodes[[]status.Client]
 	database databaseCache
+	drills   drillCache
 	activity *auditlog.Log
 	runs     *runs.Folder
 	// predicting and probing have room for the one under way.
