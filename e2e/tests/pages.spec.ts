@@ -16,6 +16,7 @@ const pages: [string, string, string][] = [
   ["slice", "/slices/1", "Slice 1"],
   ["operations", "/operations", "Operations"],
   ["activity", "/activity", "Activity"],
+  ["drills", "/drills", "Drills"],
   ["clients", "/clients", "Clients"],
   ["files", "/tree", "Files"],
   ["files-properties", "/tree?show=/", "Files"],

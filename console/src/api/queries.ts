@@ -40,6 +40,7 @@ export const queries = {
       getNextPageParam: (last) => last.next || undefined,
       placeholderData: keepPreviousData,
     }),
+  drills: () => queryOptions({ queryKey: ["drills"], queryFn: ({ signal }) => answered(sdk.listDrills({ signal })) }),
   clients: () => queryOptions({ queryKey: ["clients"], queryFn: ({ signal }) => answered(sdk.listClients({ signal })) }),
   users: () => queryOptions({ queryKey: ["users"], queryFn: ({ signal }) => answered(sdk.listUsers({ signal })) }),
   tokens: () => queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => answered(sdk.listTokens({ signal })) }),

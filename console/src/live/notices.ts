@@ -22,7 +22,7 @@ export function keysOf(name: string, data: unknown): string[] | "all" {
     case "heartbeat":
       return [];
     case "audit":
-      return ["activity"];
+      return ["activity", "drills"];
     case "status":
       return ["overview", "nodes", "sites", "network", "slices", "operations", "database", "clients", "what-if"];
     case "revision": {

@@ -144,3 +144,26 @@ export function network(): sdk.Network {
     freshness,
   };
 }
+
+const stream = (site: string, write: number): sdk.DrillStream => ({ site, usual_ms: 70, write_pause_ms: write, read_pause_ms: write + 40, acknowledged: 210, reads: 230, lost: 0 });
+
+/** Drills of half a year, the newest first: pauses that get shorter, one that was too long, and one without geo-config. */
+export const drills: sdk.Drill[] = [3870, 4010, 70, 31_200, 5240, 6100].map((write, i) => ({
+  id: `2026010${6 - i}T100000Z-00${i}a`,
+  kind: i === 2 ? "geo-config" : i === 3 ? "cut" : "kill-active",
+  path: i === 2 ? "/" : "/reports",
+  slice: 7,
+  ...(i === 2 ? {} : i === 3 ? { site: "nairobi" } : { node: nodes[0]!.id }),
+  who: i === 3 ? "bert" : "anna",
+  started_at: `2026-01-0${6 - i}T10:00:00Z`,
+  planned_ms: 15_000,
+  lasted_ms: i === 3 ? 30_050 : 15_020,
+  stopped: i === 3 ? "pause" : "time",
+  reason: i === 3 ? "a stream of the probe paused for more than 30s" : "it lasted as long as it was to",
+  write_pause_ms: write,
+  read_pause_ms: write + 40,
+  acknowledged: 420,
+  lost: 0,
+  ...(i === 3 ? {} : { whole_ms: 1250 }),
+  streams: [stream("amsterdam", write), stream("boston", write - 20)],
+}));
