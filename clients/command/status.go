@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	gslices "slices"
@@ -63,6 +64,8 @@ type statusView struct {
 	Nodes    []nodeView       `json:"nodes"`
 	Sites    []geoconfig.Site `json:"sites"`
 	Warnings []warning        `json:"warnings"`
+	// Drill is under way; nil: none is.
+	Drill *status.Drill `json:"drill,omitempty"`
 	// Mixed says that nodes run different versions; empty: they do not.
 	Mixed string `json:"mixed_versions,omitempty"`
 	// Waited is what happened while the command waited.
@@ -108,6 +111,7 @@ func survey(e *env, c *contact.Cluster) (statusView, []sliceView) {
 			v.Cluster = a.value.Cluster
 			fill(&n, a.value)
 			v.geoConfig(a.value.GeoConfig)
+			v.Drill = cmp.Or(v.Drill, a.value.Drill)
 			findings = append(findings, a.value.Findings...)
 			if n.ReadOnly {
 				troubles = append(troubles, health.Full(a.id, row.Site))
@@ -204,6 +208,9 @@ func (v statusView) text(w io.Writer) {
 	}
 	if v.Mixed != "" {
 		fmt.Fprintln(w, "Note:", v.Mixed)
+	}
+	if d := v.Drill; d != nil {
+		fmt.Fprintf(w, "Note: drill %s (%s) is under way, for %.0f s more at the most: what fails now may fail on purpose\n", d.ID, d.Kind, d.LeftNS.Seconds())
 	}
 	for _, x := range v.Warnings {
 		fmt.Fprintln(w, "Warning:", x.Text)

@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 	"testing"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/node/protocol/status"
@@ -24,6 +25,14 @@ func TestLacks_SaysWhatIsWrongWithASlice(t *testing.T) {
 		if got := c.v.lacks(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestStatus_TellsOfADrill(t *testing.T) {
+	v := statusView{Sentence: "All well.", Drill: &status.Drill{ID: "x", Kind: "cut", LeftNS: 12 * time.Second}}
+	var out strings.Builder
+	if v.text(&out); !strings.Contains(out.String(), "Note: drill x (cut) is under way, for 12 s more at the most") {
+		t.Errorf("got %s", out.String())
 	}
 }
 

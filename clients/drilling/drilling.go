@@ -76,7 +76,8 @@ func New(o Options) *Conductor {
 func (c *Conductor) Plan() drill.Plan { return c.plan }
 
 // Check says for people why the drill must not begin now; none: it may. Errors: Invalid
-// and NotSupported (of the plan), NotFound (the path or the site), and those of asking.
+// and NotSupported (of the plan), NotFound (the path or the site), Permission, and those
+// of asking.
 func (c *Conductor) Check(ctx context.Context) ([]string, error) {
 	const op fault.Op = "drilling.Check"
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
@@ -93,6 +94,11 @@ func (c *Conductor) Check(ctx context.Context) ([]string, error) {
 	}
 	seen := look(ctx, c.o.Cluster)
 	seen.check(ctx, c.o.Cluster, c.plan)
+	for i := range seen.Nodes { // such a refusal is of the order, and not of the cluster
+		if err := seen.Nodes[i].Refuses; fault.Is(err, fault.Permission) || fault.Is(err, fault.Invalid) {
+			return nil, err
+		}
+	}
 	return seen.Obstacles(c.plan, c.o.AcceptPause), nil
 }
 

@@ -206,6 +206,32 @@ func TestRun_StopsByItself(t *testing.T) {
 	}
 }
 
+// refusesOthers checks that a user who is no administrator is told so.
+func (w *world) refusesOthers() {
+	w.t.Helper()
+	file := w.file
+	file.UserKey = filepath.Join(w.t.TempDir(), "host.key")
+	encoded, err := w.c.Users["host"].Marshal()
+	if err == nil {
+		err = os.WriteFile(file.UserKey, encoded, 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	commander, err := contact.New(contact.Options{File: file, Name: "commander"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer commander.Close()
+	if err := commander.Connect(w.ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	o := drilling.Options{Cluster: commander, Open: w.open, Kind: drill.GeoConfig, For: time.Second, Path: "/", StopAfter: time.Second, Wall: time.Now}
+	if _, err := drilling.New(o).Check(w.ctx); !fault.Is(err, fault.Permission) {
+		w.t.Errorf("no administrator: got %v, want permission denied", err)
+	}
+}
+
 // TestCheck_RefusesWhatIsNotThere asks for drills of what the cluster does not have.
 func TestCheck_RefusesWhatIsNotThere(t *testing.T) {
 	t.Parallel()
@@ -225,6 +251,7 @@ func TestCheck_RefusesWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, x.want)
 		}
 	}
+	w.refusesOthers()
 	w.c.Nodes[2].Kill()
 	servertest.Await(w.ctx, t, "obstacles", func() error {
 		why, err := drilling.New(drilling.Options{Cluster: w.commander, Open: w.open, Kind: drill.GeoConfig, For: time.Second, Path: "/", StopAfter: time.Second, Wall: time.Now}).Check(w.ctx)

@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 )
@@ -249,6 +250,13 @@ func TestDrill_IsRefused(t *testing.T) {
 		if _, err := d.ask(n, x.req); !fault.Is(err, x.want) {
 			t.Errorf("a drill %s: got %v, want %v", x.name, err, x.want)
 		}
+	}
+	hasty := servertest.Start(t, servertest.Options{Sites: []string{"a"}, Configure: func(_ int, c *server.Config) { c.FailedAfter = time.Minute }})
+	b, err := hasty.Connect("root").Call(d.ctx, hasty.Nodes[0].ID(), wire.Operation, method.Drill,
+		&pb.DrillRequest{Id: "test", Kind: string(drill.GeoConfig), ForNs: int64(31 * time.Second)}, nil, &pb.DrillResponse{})
+	b.Release()
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("a drill so long that the node is replaced: got %v, want invalid", err)
 	}
 	d.begin(&pb.DrillRequest{Kind: string(drill.GeoConfig), ForNs: int64(3 * quickLease)})
 	if _, err := d.ask(n, &pb.DrillRequest{Id: "second", Kind: string(drill.GeoConfig), ForNs: 1}); !fault.Is(err, fault.Busy) {

@@ -135,7 +135,7 @@ func (s *Server) newReports() *admin.Reports {
 			who := s.answers.access.Asker(w, nil)
 			return s.answers.reading.Reached(ctx, &who, o, ticket)
 		},
-		Scrub: s.scrub.Report, Moved: s.budgets.Moved, ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
+		Scrub: s.scrub.Report, Moved: s.budgets.Moved, Drill: s.net.stage.Report, ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
 	})
 }
 
@@ -160,6 +160,6 @@ func (s *Server) newOrders() *admin.Orders {
 			s.store.Meta().DropCache()
 		},
 		Scrub: s.scrub.Start, Apply: s.geo.Apply, Key: s.batchKey, Wall: s.wall, List: s.snapshots,
-		Stage: s.net.stage, History: s.geo,
+		Stage: s.net.stage, History: s.geo, FailedAfter: s.config.FailedAfter,
 	}
 }

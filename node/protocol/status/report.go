@@ -41,6 +41,8 @@ type Node struct {
 	// Scrub is how far the node is with reading all that it stores, and what it found.
 	// A node of an earlier version has none.
 	Scrub *Scrub `json:"scrub,omitempty"`
+	// Drill is the one that the node takes part in; nil: none.
+	Drill *Drill `json:"drill,omitempty"`
 
 	SlicesActive  int `json:"slices_active"`
 	SlicesStandby int `json:"slices_standby"`
@@ -54,6 +56,15 @@ type Node struct {
 	// Clients are those connected to the node, where a caller that may see them
 	// asks; at most as many as it asks for.
 	Clients []Client `json:"clients,omitempty"`
+}
+
+// Drill is a drill that is under way.
+type Drill struct {
+	ID string `json:"id"`
+	// Kind is that of package drill.
+	Kind string `json:"kind"`
+	// LeftNS is how much longer it lasts at the most.
+	LeftNS time.Duration `json:"left_ns"`
 }
 
 // Disk is what a node's disk is used for, in bytes.

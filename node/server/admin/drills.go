@@ -20,12 +20,16 @@ import (
 // Drill has the node take part in a drill, for administrators. It answers when that is
 // over. With check it only says whether the node would.
 func (s *Orders) Drill(ctx context.Context, w *identity.Who, req *pb.DrillRequest) (proto.Message, error) {
-	if err := w.Order("admin.Drill"); err != nil {
+	const op fault.Op = "admin.Drill"
+	if err := w.Order(op); err != nil {
 		return nil, err
 	}
 	p := drill.Plan{ID: req.Id, Kind: drill.Kind(req.Kind), Node: ids.Node(req.Node), Site: ids.Site(req.Site), For: time.Duration(req.ForNs)}
 	if err := p.Check(); err != nil {
 		return nil, err
+	}
+	if p.For > s.FailedAfter/2 {
+		return nil, fault.Errorf(fault.Invalid, op, p.ID, "after failed_after (%v) other nodes would take a silent one's place for good: let the drill last half of that at most", s.FailedAfter)
 	}
 	if err := s.Stage.Busy(); err != nil {
 		return nil, err

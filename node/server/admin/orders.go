@@ -47,6 +47,8 @@ type Orders struct {
 	// Stage takes part in drills, and History keeps those that are over.
 	Stage   *outage.Stage
 	History drill.Store
+	// FailedAfter is when other nodes take a silent one's place: no drill may last as long.
+	FailedAfter time.Duration
 }
 
 // HandOver hands this node's slice over to the member that the request names, or to

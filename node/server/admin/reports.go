@@ -99,6 +99,8 @@ type ReportsOptions struct {
 	Scrub func(lost int) status.Scrub
 	// Moved is how much content went to members that lacked it, in bytes.
 	Moved func() int64
+	// Drill tells of the drill that the node takes part in; nil: of none.
+	Drill func() *status.Drill
 	// ReserveBytes of the disk are never given to clients.
 	ReserveBytes int64
 	// Began is when the node started, by Clock.
@@ -149,7 +151,7 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
 		Incarnation: s.o.Store.Incarnation(), Addresses: s.o.Host.Addresses(), UptimeNS: s.o.Clock() - s.o.Began,
 		CapacityBytes: s.o.Space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.o.Space.IsFull(),
-		PackBytes: u.Packs, WaitingBytes: u.Waiting, MovedBytes: s.o.Moved(), Scrub: new(s.o.Scrub(maxLost)),
+		PackBytes: u.Packs, WaitingBytes: u.Waiting, MovedBytes: s.o.Moved(), Scrub: new(s.o.Scrub(maxLost)), Drill: s.o.Drill(),
 		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
 	}
 	live := uint64(0)

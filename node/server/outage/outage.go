@@ -17,6 +17,7 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/drill"
 	"cartwheel.dev/node/protocol/method"
+	"cartwheel.dev/node/protocol/status"
 )
 
 // Options are what a Stage is made of. Every field is needed, and none changes.
@@ -45,7 +46,8 @@ type Stage struct {
 
 // act is a drill that is under way.
 type act struct {
-	plan drill.Plan
+	plan  drill.Plan
+	until time.Duration // by the node's clock
 	// commander is the number of the client that ordered it, which always gets through.
 	commander uint64
 }
@@ -65,6 +67,15 @@ func (s *Stage) Busy() error {
 	return nil
 }
 
+// Report tells of the drill that is under way; nil: there is none.
+func (s *Stage) Report() *status.Drill {
+	a := s.now.Load()
+	if a == nil {
+		return nil
+	}
+	return &status.Drill{ID: a.plan.ID, Kind: string(a.plan.Kind), LeftNS: max(a.until-s.o.Clock(), 0)}
+}
+
 func busy(a *act) error {
 	return fault.E(fault.Busy, "outage.Busy", a.plan.ID, "this drill is under way: wait until it is over")
 }
@@ -74,14 +85,14 @@ func busy(a *act) error {
 // played dead, and ctx ends with its connection. Run returns how long the drill lasted
 // here and whether it lasted as long as it was to. Errors: Busy.
 func (s *Stage) Run(ctx context.Context, p drill.Plan, commander uint64) (lasted time.Duration, whole bool, err error) {
-	a := &act{p, commander}
+	began := s.o.Clock()
+	a := &act{p, began + p.For, commander}
 	for !s.now.CompareAndSwap(nil, a) {
 		if other := s.now.Load(); other != nil {
 			return 0, false, busy(other)
 		}
 	}
 	log := s.o.Logger.With(slog.String("drill", p.ID), slog.String("kind", string(p.Kind)))
-	began := s.o.Clock()
 	timer := time.NewTimer(p.For)
 	defer timer.Stop()
 	if s.losesGeoConfig(a) {

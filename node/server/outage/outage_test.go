@@ -93,7 +93,14 @@ func TestRun_EndsByItself(t *testing.T) {
 		if err != nil || !whole || lasted != 90*time.Second {
 			t.Errorf("got %v, %v, %v, want 90 seconds", lasted, whole, err)
 		}
+		if got := s.Report(); got != nil {
+			t.Errorf("got %+v where there is no drill", got)
+		}
 		end := play(t, s, drill.Plan{Kind: drill.GeoConfig})
+		time.Sleep(20 * time.Second)
+		if got := s.Report(); got == nil || got.ID != "test" || got.Kind != "geo-config" || got.LeftNS != 40*time.Second {
+			t.Errorf("got %+v, want a drill with 40 seconds left", got)
+		}
 		if _, _, err := s.Run(t.Context(), drill.Plan{ID: "y", Kind: drill.GeoConfig, For: 1}, 1); !fault.Is(err, fault.Busy) || !fault.Is(s.Busy(), fault.Busy) {
 			t.Errorf("a second drill: got %v, want busy", err)
 		}
