@@ -94,6 +94,21 @@ func TestStream_MeasuresThePause(t *testing.T) {
 	})
 }
 
+// TestStream_WaitsForWritesAndReads looks at either wait.
+func TestStream_WaitsForWritesAndReads(t *testing.T) {
+	s := &stream{writes: gauge{last: 9 * time.Second}, reads: gauge{last: 4 * time.Second}}
+	if got := s.waits(10 * time.Second); got != 6*time.Second {
+		t.Errorf("reads wait the longest: got %v, want 6 s", got)
+	}
+	s.writes.last = time.Second
+	if got := s.waits(10 * time.Second); got != 9*time.Second {
+		t.Errorf("writes wait the longest: got %v, want 9 s", got)
+	}
+	if s.answeredSince(2*time.Second) || !s.answeredSince(time.Second/2) {
+		t.Error("a stream goes on only once both were answered")
+	}
+}
+
 // TestVerify_CountsWhatIsMissingOrWrong damages what was acknowledged.
 func TestVerify_CountsWhatIsMissingOrWrong(t *testing.T) {
 	for name, x := range map[string]struct {

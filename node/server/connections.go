@@ -109,7 +109,7 @@ func (s *Server) openHost() error {
 		Relays:    s.net.gate.Relays,
 		Admit:     s.net.gate.Admit,
 		Hello:     method.Hello,
-		MayRelay:  s.net.mayRelay,
+		MayRelay:  s.net.gate.MayRelay,
 		Network:   s.deps.Network,
 	})
 	if err != nil {
@@ -128,16 +128,6 @@ func (c *connections) siteOf(peer string) ids.Site {
 		return ""
 	}
 	return c.who.SiteOf(peer)
-}
-
-// mayRelay asks the gate, and lets nothing around a drill.
-func (c *connections) mayRelay(from, to string) error {
-	for _, peer := range []string{from, to} {
-		if err := c.stage.Admit(peer); err != nil {
-			return err
-		}
-	}
-	return c.gate.MayRelay(from, to)
 }
 
 // readsWide reports whether a node's row says that its program reads coordinates

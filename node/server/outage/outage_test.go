@@ -76,7 +76,10 @@ func TestAdmit_RefusesWhomTheDrillKeepsAway(t *testing.T) {
 					t.Errorf("%s: a client at %q: got %v, want that it gets through: %v", x.name, site, err, want)
 				}
 			}
-			end()
+			before := time.Now()
+			if end(); time.Since(before) > 0 {
+				t.Errorf("%s: it went on for %v after its order ended", x.name, time.Since(before))
+			}
 			for peer := range x.want {
 				if err := s.Admit(peer); err != nil {
 					t.Errorf("%s: peer %s after the end: %v", x.name, peer, err)
