@@ -44,11 +44,9 @@ type Node struct {
 	// Drill is the one that the node takes part in; nil: none.
 	Drill *Drill `json:"drill,omitempty"`
 
-	SlicesActive  int `json:"slices_active"`
-	SlicesStandby int `json:"slices_standby"`
-	SlicesJunior  int `json:"slices_junior"`
-	Sessions      int `json:"sessions"`
-	ObjectLeases  int `json:"object_leases"`
+	Parts
+	Sessions     int `json:"sessions"`
+	ObjectLeases int `json:"object_leases"`
 
 	Peers []Peer `json:"peers"`
 	// Findings are what this node measured against what is declared.
@@ -65,6 +63,13 @@ type Drill struct {
 	Kind string `json:"kind"`
 	// LeftNS is how much longer it lasts at the most.
 	LeftNS time.Duration `json:"left_ns"`
+}
+
+// Parts counts the slices of which a node has a copy, by what it is to them.
+type Parts struct {
+	SlicesActive  int `json:"slices_active"`
+	SlicesStandby int `json:"slices_standby"`
+	SlicesJunior  int `json:"slices_junior"`
 }
 
 // Disk is what a node's disk is used for, in bytes.
