@@ -9,6 +9,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/founding"
+	"cartwheel.dev/geo-config/ids"
 	geoserver "cartwheel.dev/node/geo/serve"
 	"cartwheel.dev/node/wire"
 )
@@ -20,6 +21,13 @@ type geoConfigCmd struct {
 	Data   string   `help:"Directory of the server's key, and of the embedded store." required:"" type:"path"`
 	Listen []string `help:"Addresses to listen on, such as /ip4/127.0.0.1/tcp/7300." required:"" sep:"none"`
 	Admin  []string `help:"Identity (peer ID) of a further key that may change everything, as users that are administrators may. A node of the roster may change slices and its own row." sep:"none"`
+}
+
+// superseded is why a server ends whose store was rebuilt elsewhere.
+func superseded(data, peer string, by ids.Generation) error {
+	return fault.Errorf(fault.WrongCluster, "daemon.geoConfig", data,
+		"this configuration was rebuilt: node %s obeys generation %d and later, which this store is not. Move this store away, and start the rebuilt one",
+		ids.Node(peer).Short(), by)
 }
 
 // run serves until ctx ends or the store fails.
@@ -53,13 +61,18 @@ func (c *geoConfigCmd) run(ctx context.Context, stdio Stdio) (err error) {
 		return fault.Wrap(fault.Invalid, op, "--listen", err)
 	}
 	defer host.Close()
-	server := geoserver.Serve(host, rostered{store, r}, geoserver.Options{Allow: r.allow, MayChange: r.mayChange})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	server := geoserver.Serve(host, rostered{store, r}, geoserver.Options{Allow: r.allow, MayChange: r.mayChange,
+		Superseded: func(peer string, by ids.Generation) {
+			if r.isTrusted(peer) {
+				cancel(superseded(c.Data, peer, by))
+			}
+		}})
 	defer server.Close()
 	if err := host.Listen(); err != nil {
 		return fault.Wrap(fault.Busy, op, "--listen", err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var following sync.WaitGroup
 	following.Add(1)
 	go func() {

@@ -103,6 +103,14 @@ func (r *roster) tokenLocked(peer string) (joinToken, bool) {
 // isAdminLocked reports whether a peer may administer the cluster. r.mu is held.
 func (r *roster) isAdminLocked(peer string) bool { return r.given[peer] || r.admins[peer] }
 
+// isTrusted reports whether a peer is a node of the roster or an admin. One with a
+// token is not: anybody may have that.
+func (r *roster) isTrusted(peer string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.nodes[peer] || r.isAdminLocked(peer)
+}
+
 const opRoster fault.Op = "daemon.admit"
 
 const opMayChange fault.Op = "daemon.mayChange"

@@ -121,6 +121,19 @@ func TestRoster_TokenAddsOneNode(t *testing.T) {
 	refused("t's", true, fault.Unauthorized)
 }
 
+// TestRoster_TrustsNoTokenOnGenerations: whoever is trusted may end the server by
+// obeying a later one.
+func TestRoster_TrustsNoTokenOnGenerations(t *testing.T) {
+	r := newRoster([]string{"given"}, time.Now)
+	r.take(geoconfig.Rows{Nodes: []geoconfig.Node{{ID: "n1"}}, Users: []geoconfig.User{
+		{Name: "ann", Key: "ann-key", Admin: true}, {Name: "t1", Key: "token-key", Join: &geoconfig.Join{Site: "paris", ExpiresNS: 1 << 62}}}})
+	for peer, want := range map[string]bool{"given": true, "ann-key": true, "n1": true, "token-key": false, "stranger": false} {
+		if got := r.isTrusted(peer); got != want {
+			t.Errorf("%s: got %v, want %v", peer, got, want)
+		}
+	}
+}
+
 func TestRoster_KnowsAChangeBeforeItIsAnswered(t *testing.T) {
 	inner := inmem.New()
 	defer inner.Close()

@@ -98,10 +98,16 @@ func (s *Server) restoreCore(restored []replica.Restored) (*replica.Node, error)
 // swapped tells the core how a change of a slice's row ended, and takes in the
 // row that is there now.
 func (s *Server) swapped(sw replica.Swap, o replica.Outcome, row *geoconfig.SliceRow) {
-	s.loop.Do(func(core *replica.Node, now replica.Time) { core.Swapped(now, sw, o, row) })
-	if row != nil {
-		s.directory.Learn(*row)
+	tell := func() {
+		s.loop.Do(func(core *replica.Node, now replica.Time) { core.Swapped(now, sw, o, row) })
 	}
+	if row != nil && s.directory.LearnSwapped(*row, tell) {
+		return
+	}
+	if row != nil { // the store is lost for this node, and so is what it says
+		o, row = replica.Void, nil
+	}
+	tell()
 }
 
 // newLeader makes what acts for the node's slices.

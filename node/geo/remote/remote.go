@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -55,6 +56,7 @@ type Store struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	once    sync.Once
+	known   atomic.Uint64 // see Know
 }
 
 // Open returns the store that a server holds. It does not connect yet.
@@ -71,6 +73,16 @@ func Open(h *wire.Host, o Options) *Store {
 	s := &Store{host: h, options: o, seed: maphash.MakeSeed()}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
+}
+
+// Know has each call tell that its caller obeys no store of a lower generation. A
+// server whose store is of one refuses it, as WrongCluster. It never falls.
+func (s *Store) Know(g ids.Generation) {
+	for was := s.known.Load(); uint64(g) > was; was = s.known.Load() {
+		if s.known.CompareAndSwap(was, uint64(g)) {
+			return
+		}
+	}
 }
 
 // Close implements geoconfig.Store. The server's store stays open.
@@ -189,7 +201,7 @@ func (s *Store) Read(ctx context.Context, q geoconfig.Query) (geoconfig.Rows, er
 	}
 	var rows geoconfig.Rows
 	err = s.call(ctx, request{op: op, method: method.GeoRead, rows: &rows,
-		message: &pb.GeoReadRequest{Cluster: string(s.options.Cluster), Query: query}})
+		message: &pb.GeoReadRequest{Cluster: string(s.options.Cluster), Generation: s.known.Load(), Query: query}})
 	if err != nil {
 		return geoconfig.Rows{}, err
 	}
@@ -205,7 +217,7 @@ func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, err
 	}
 	var answer pb.GeoApplyResponse
 	err = s.call(ctx, request{op: op, method: method.GeoApply, answer: &answer, body: body,
-		message: &pb.GeoApplyRequest{Cluster: string(s.options.Cluster)}})
+		message: &pb.GeoApplyRequest{Cluster: string(s.options.Cluster), Generation: s.known.Load()}})
 	if err != nil {
 		return 0, err
 	}
@@ -216,7 +228,7 @@ func (s *Store) Apply(ctx context.Context, b geoconfig.Batch) (ids.Revision, err
 func (s *Store) Settle(ctx context.Context, key string) (ids.Revision, bool, error) {
 	var answer pb.GeoSettleResponse
 	err := s.call(ctx, request{op: "remote.Settle", method: method.GeoSettle, answer: &answer,
-		message: &pb.GeoSettleRequest{Cluster: string(s.options.Cluster), Key: key}})
+		message: &pb.GeoSettleRequest{Cluster: string(s.options.Cluster), Generation: s.known.Load(), Key: key}})
 	if err != nil {
 		return 0, false, err
 	}
@@ -228,7 +240,7 @@ func (s *Store) Follow(ctx context.Context, since ids.Revision, limit int) (geoc
 	for {
 		var rows geoconfig.Rows
 		err := s.call(ctx, request{op: "remote.Follow", method: method.GeoFollow, rows: &rows, hold: s.options.Hold,
-			message: &pb.GeoFollowRequest{Cluster: string(s.options.Cluster), Since: uint64(since),
+			message: &pb.GeoFollowRequest{Cluster: string(s.options.Cluster), Generation: s.known.Load(), Since: uint64(since),
 				Limit: uint32(max(limit, 0)), HoldNs: int64(s.options.Hold)}})
 		if err != nil {
 			return geoconfig.Rows{}, err
@@ -244,7 +256,7 @@ func (s *Store) Properties(ctx context.Context) (geoconfig.Properties, error) {
 	const op fault.Op = "remote.Properties"
 	var answer pb.GeoPropertiesResponse
 	err := s.call(ctx, request{op: op, method: method.GeoProperties, answer: &answer,
-		message: &pb.GeoPropertiesRequest{Cluster: string(s.options.Cluster)}})
+		message: &pb.GeoPropertiesRequest{Cluster: string(s.options.Cluster), Generation: s.known.Load()}})
 	if err != nil {
 		return geoconfig.Properties{}, err
 	}

@@ -233,3 +233,26 @@ func TestFollow_LargeAnswersComeInPieces(t *testing.T) {
 		t.Fatalf("reading them at once: got %v, want too large", err)
 	}
 }
+
+func TestKnow_EndsWhatAnOlderStoreIsAsked(t *testing.T) {
+	r := newRig(t, nil, serve.Options{})
+	ctx := within(t, 10*time.Second)
+	if _, err := r.store.Apply(ctx, first()); err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]func() error{
+		"read":       func() error { _, err := r.store.Read(ctx, geoconfig.Query{}); return err },
+		"apply":      func() error { _, err := r.store.Apply(ctx, first()); return err },
+		"settle":     func() error { _, _, err := r.store.Settle(ctx, "first"); return err },
+		"follow":     func() error { _, err := r.store.Follow(ctx, 0, 0); return err },
+		"properties": func() error { _, err := r.store.Properties(ctx); return err },
+	}
+	for _, g := range []ids.Generation{1, 3, 2} { // it never falls
+		r.store.Know(g)
+		for name, call := range calls {
+			if err := call(); fault.Is(err, fault.WrongCluster) != (g > 1) {
+				t.Errorf("%s after generation %d: %v", name, g, err)
+			}
+		}
+	}
+}

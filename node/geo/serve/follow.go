@@ -47,7 +47,7 @@ func (s *Server) wait(r *wire.Request, m *pb.GeoFollowRequest) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	defer context.AfterFunc(s.ctx, stop)()
-	if err := s.admit(ctx, r.Peer, m.Cluster, false); err != nil {
+	if err := s.admit(ctx, r.Peer, m, false); err != nil {
 		r.Fail(err)
 		return
 	}

@@ -32,6 +32,10 @@ type Options struct {
 	// MayChange says whether a peer that Allow lets change something may make
 	// this change. Nil allows all. It must not block.
 	MayChange func(peer string, b *geoconfig.Batch) error
+	// Superseded hears of a caller that Allow lets read and that obeys only stores of
+	// this generation and later, which the store is not: another one took its place.
+	// Nil: nobody hears it. It must not block.
+	Superseded func(peer string, by ids.Generation)
 	// Followers bounds the calls that wait for changes; further ones are
 	// answered Overloaded and come again. 0 means 4096.
 	Followers int
@@ -49,7 +53,9 @@ type Server struct {
 	mu        sync.Mutex // guards below
 	closed    bool
 	followers int
-	cluster   ids.Cluster // "" until the store has one; then it never changes
+	// cluster is the store's row as it was read last; nil: the store has had none.
+	// Its ID never changes, and its generation never falls.
+	cluster *geoconfig.Cluster
 }
 
 // Serve registers the store's methods on a host.
@@ -78,8 +84,14 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// admit checks the peer, and that both mean the same cluster.
-func (s *Server) admit(ctx context.Context, peer, cluster string, change bool) error {
+// caller is what every request says of whom it means.
+type caller interface {
+	GetCluster() string
+	GetGeneration() uint64
+}
+
+// admit checks the peer, and that both mean the same cluster and no later store.
+func (s *Server) admit(ctx context.Context, peer string, c caller, change bool) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
@@ -88,24 +100,32 @@ func (s *Server) admit(ctx context.Context, peer, cluster string, change bool) e
 			return err
 		}
 	}
-	if cluster == "" {
+	if c.GetCluster() == "" && c.GetGeneration() == 0 {
 		return nil
 	}
 	s.mu.Lock()
 	own := s.cluster
 	s.mu.Unlock()
-	if own == "" {
+	wanted := ids.Generation(c.GetGeneration())
+	if own == nil || own.Generation < wanted {
 		rows, err := s.store.Read(ctx, geoconfig.Query{})
 		if err != nil || rows.Cluster == nil {
 			return err
 		}
-		own = rows.Cluster.ID
+		own = rows.Cluster
 		s.mu.Lock()
 		s.cluster = own
 		s.mu.Unlock()
 	}
-	if string(own) != cluster {
-		return fault.Errorf(fault.WrongCluster, op, cluster, "this geo-config is of cluster %s, not %s: check the address", own, cluster)
+	switch {
+	case c.GetCluster() != "" && string(own.ID) != c.GetCluster():
+		return fault.Errorf(fault.WrongCluster, op, c.GetCluster(), "this geo-config is of cluster %s, not %s: check the address", own.ID, c.GetCluster())
+	case own.Generation < wanted:
+		if s.options.Superseded != nil {
+			s.options.Superseded(peer, wanted)
+		}
+		return fault.Errorf(fault.WrongCluster, op, string(own.ID),
+			"this geo-config is of generation %d, and one of generation %d took its place: stop it, and start the newer one", own.Generation, wanted)
 	}
 	return nil
 }
@@ -115,7 +135,7 @@ func (s *Server) read(ctx context.Context, r *wire.Request) {
 	var q geoconfig.Query
 	err := r.Decode(&m)
 	if err == nil {
-		err = s.admit(ctx, r.Peer, m.Cluster, false)
+		err = s.admit(ctx, r.Peer, &m, false)
 	}
 	if err == nil {
 		err = decode(m.Query, &q)
@@ -145,7 +165,7 @@ func (s *Server) apply(ctx context.Context, r *wire.Request) {
 	var b geoconfig.Batch
 	err := r.Decode(&m)
 	if err == nil {
-		err = s.admit(ctx, r.Peer, m.Cluster, true)
+		err = s.admit(ctx, r.Peer, &m, true)
 	}
 	if err == nil {
 		err = decode(r.Body(), &b)
@@ -169,7 +189,7 @@ func (s *Server) settle(ctx context.Context, r *wire.Request) {
 	var m pb.GeoSettleRequest
 	err := r.Decode(&m)
 	if err == nil {
-		err = s.admit(ctx, r.Peer, m.Cluster, true)
+		err = s.admit(ctx, r.Peer, &m, true)
 	}
 	if err != nil {
 		r.Fail(err)
@@ -187,7 +207,7 @@ func (s *Server) properties(ctx context.Context, r *wire.Request) {
 	var m pb.GeoPropertiesRequest
 	err := r.Decode(&m)
 	if err == nil {
-		err = s.admit(ctx, r.Peer, m.Cluster, false)
+		err = s.admit(ctx, r.Peer, &m, false)
 	}
 	var body []byte
 	if err == nil {

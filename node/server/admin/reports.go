@@ -80,6 +80,8 @@ type ReportsOptions struct {
 	// there.
 	GeoConfig GeoConfig
 	Away      func() time.Time
+	// Refused is why the store that answers is not obeyed; nil: it is, or none answers.
+	Refused func() error
 	// Sessions counts the clients' sessions and their leases.
 	Sessions func() (sessions, leases int)
 	// Clients lists the clients that are connected, at most limit.
@@ -199,6 +201,9 @@ const propertiesLimit = 500 * time.Millisecond
 
 // geoConfig tells whether the configuration store is there, and of what kind.
 func (s *Reports) geoConfig(ctx context.Context) status.GeoConfig {
+	if err := s.o.Refused(); err != nil {
+		return status.GeoConfig{AwayNS: time.Since(s.o.Away()), Warning: "the geo-config that answers was replaced, and is refused: start the newer one; changes wait"}
+	}
 	if away := s.o.Away(); !away.IsZero() {
 		return status.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}
 	}

@@ -9,6 +9,7 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,15 +49,22 @@ type Directory struct {
 	sites   map[ids.Site]geoconfig.Site
 	users   map[string]geoconfig.User // by key
 	away    time.Time                 // since when the store is not reachable; zero: it is
+	refused error                     // why the store that answers is not obeyed; nil: it is, or none answers
+	stale   map[geoconfig.RowKey]bool // rows of the former generation that the new one has not brought yet
 	dirty   bool                      // something is not in the file yet
 	changed chan struct{}             // closed and replaced when rows change
 	feeds   map[*Feed]struct{}        // hear which rows changed
+
+	saving sync.Mutex // held while the file is written, taken before mu
 }
 
 // kept is what the file holds besides the tables.
 type kept struct {
 	Cluster  *geoconfig.Cluster `json:"cluster"`
 	Revision ids.Revision       `json:"revision"`
+	// Floor is the generation that the node has promised to an administrator: it
+	// obeys no store of a lower one.
+	Floor ids.Generation `json:"floor,omitempty"`
 }
 
 // New reads the file, if there is one. Run then follows the store.
@@ -67,11 +75,16 @@ func New(o Options) (*Directory, error) {
 	d := &Directory{o: o, changed: make(chan struct{}),
 		slices: map[ids.Slice]geoconfig.SliceRow{}, nodes: map[ids.Node]geoconfig.Node{},
 		sites: map[ids.Site]geoconfig.Site{}, users: map[string]geoconfig.User{}}
-	return d, d.load()
+	err := d.load()
+	d.tellStore()
+	return d, err
 }
 
-// Run follows the store until ctx ends.
+// Run follows the store until ctx ends, and keeps what peers tell, too.
 func (d *Directory) Run(ctx context.Context) {
+	var keeping sync.WaitGroup
+	keeping.Go(func() { d.keep(ctx) })
+	defer keeping.Wait()
 	wait := d.o.Retry
 	for ctx.Err() == nil {
 		d.mu.Lock()
@@ -80,6 +93,9 @@ func (d *Directory) Run(ctx context.Context) {
 		rows, err := d.o.Store.Follow(ctx, since, 0)
 		if ctx.Err() != nil {
 			break
+		}
+		if err == nil {
+			err = d.check(&rows)
 		}
 		if err != nil {
 			d.failed(err)
@@ -93,9 +109,9 @@ func (d *Directory) Run(ctx context.Context) {
 		wait = d.o.Retry
 		d.reached()
 		d.take(rows)
-		d.save()
+		d.logSave(d.save())
 	}
-	d.save()
+	d.logSave(d.save())
 }
 
 // Refresh reads everything once, so that a start with the store at hand knows
@@ -107,31 +123,46 @@ func (d *Directory) Refresh(ctx context.Context) error {
 		d.mu.Unlock()
 		q := geoconfig.Query{}
 		rows, err := d.o.Store.Read(ctx, q)
+		if err == nil {
+			err = d.check(&rows)
+		}
 		if err != nil {
 			d.failed(err)
 			return fault.Wrap(fault.Unreachable, "cluster.Refresh", "geo-config", err)
 		}
 		d.reached()
 		if rows.Revision <= since {
-			d.save()
+			d.logSave(d.save())
 			return nil
 		}
-		if rows, err = d.o.Store.Follow(ctx, since, 0); err != nil {
+		if rows, err = d.o.Store.Follow(ctx, since, 0); err == nil {
+			err = d.check(&rows)
+		}
+		if err != nil {
 			return fault.Wrap(fault.Unreachable, "cluster.Refresh", "geo-config", err)
 		}
 		d.take(rows)
 	}
 }
 
-// failed notes that the store did not answer.
+// failed notes that the store did not answer, or is not to be obeyed.
 func (d *Directory) failed(err error) {
+	superseded := fault.Is(err, fault.WrongCluster)
 	d.mu.Lock()
 	first := d.away.IsZero()
 	if first {
 		d.away = time.Now()
 	}
+	firstRefusal := superseded && d.refused == nil
+	d.refused = nil
+	if superseded {
+		d.refused = err
+	}
 	d.mu.Unlock()
-	if first {
+	switch {
+	case firstRefusal:
+		d.o.Logger.Error("this geo-config is refused: another one took its place; stop it, and start the newer one", logattr.Err(err))
+	case first:
 		d.o.Logger.Warn("geo-config is away: what is configured goes on, changes wait", logattr.Err(err))
 	}
 }
@@ -140,7 +171,7 @@ func (d *Directory) failed(err error) {
 func (d *Directory) reached() {
 	d.mu.Lock()
 	was := d.away
-	d.away = time.Time{}
+	d.away, d.refused = time.Time{}, nil
 	d.mu.Unlock()
 	if !was.IsZero() {
 		d.o.Logger.Info("geo-config is back", slog.Duration("away", time.Since(was)))
@@ -159,9 +190,11 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	d.notify.Lock()
 	defer d.notify.Unlock()
 	d.mu.Lock()
-	if rows.Cluster != nil {
-		d.rows.Cluster = rows.Cluster
+	if Obeyed(rows.Cluster, d.floorLocked()) != nil {
+		d.mu.Unlock()
+		return // a promise came between the store's answer and now
 	}
+	rises := d.takeClusterLocked(rows.Cluster)
 	for _, s := range rows.Sites {
 		d.sites[s.Name] = s
 	}
@@ -175,12 +208,16 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	for _, r := range rows.Removed {
 		d.removeLocked(r.Key)
 	}
+	rows.Removed = append(rows.Removed, d.sweepLocked(&rows)...)
 	newer := d.keepNewerLocked(rows.Slices)
 	d.rows.Revision = max(d.rows.Revision, rows.Revision)
 	d.dirty = true
 	d.wakeLocked()
 	d.feedLocked(rows)
 	d.mu.Unlock()
+	if rises {
+		d.tellStore()
+	}
 	if len(newer) > 0 && d.o.Slices != nil {
 		d.o.Slices(newer)
 	}
@@ -219,6 +256,10 @@ func (d *Directory) removeLocked(key geoconfig.RowKey) {
 		delete(d.nodes, ids.Node(key.Name))
 	case geoconfig.UsersTable:
 		d.dropUserLocked(ids.User(key.Name))
+	case geoconfig.SlicesTable: // of a lost store alone: no store removes one
+		if id, ok := SliceOf(key); ok {
+			delete(d.slices, id)
+		}
 	}
 }
 
@@ -237,17 +278,43 @@ func (d *Directory) wakeLocked() {
 	d.changed = make(chan struct{})
 }
 
-// Learn takes in slice rows that a peer or a swap of this node brought.
+// Learn takes in slice rows that a peer brought or that this node wrote. A slice that
+// was not known and is of a lost store stays unknown: the new store may give its
+// number to another one.
 func (d *Directory) Learn(rows ...geoconfig.SliceRow) {
 	d.notify.Lock()
 	defer d.notify.Unlock()
+	d.learn(rows, func() {})
+}
+
+// LearnSwapped takes in the row that a swap of this node found or wrote, and calls
+// tell before anybody else hears of it. It does neither, and returns false, where
+// the node has promised meanwhile to obey only a later store than the row's.
+func (d *Directory) LearnSwapped(row geoconfig.SliceRow, tell func()) bool {
+	d.notify.Lock()
+	defer d.notify.Unlock()
+	if isLost(&row, d.Floor()) {
+		return false
+	}
+	d.learn([]geoconfig.SliceRow{row}, tell)
+	return true
+}
+
+// learn takes in rows. tell is called once they are here. d.notify is held.
+func (d *Directory) learn(rows []geoconfig.SliceRow, tell func()) {
 	d.mu.Lock()
+	floor := d.floorLocked()
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r geoconfig.SliceRow) bool {
+		_, known := d.slices[r.ID]
+		return !known && isLost(&r, floor)
+	})
 	newer := d.keepNewerLocked(rows)
 	if len(newer) > 0 {
 		d.wakeLocked()
 		d.feedLocked(geoconfig.Rows{Slices: newer})
 	}
 	d.mu.Unlock()
+	tell()
 	if len(newer) > 0 && d.o.Slices != nil {
 		d.o.Slices(newer)
 	}

@@ -1,14 +1,18 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/store/disk"
 )
 
 // file is the form in which the rows lie beside the data: JSON, version 1.
@@ -58,16 +62,18 @@ func (d *Directory) load() error {
 	return nil
 }
 
-// save writes the file where something changed. A failure is told and tried
-// again with the next change: the file is a help, the store the authority.
-func (d *Directory) save() {
+// save writes the file where something changed. What was not written is tried again
+// with the next change.
+func (d *Directory) save() error {
 	if d.o.File == "" {
-		return
+		return nil
 	}
+	d.saving.Lock()
+	defer d.saving.Unlock()
 	d.mu.Lock()
 	if !d.dirty {
 		d.mu.Unlock()
-		return
+		return nil
 	}
 	d.dirty = false
 	f := file{Version: fileVersion, kept: d.rows}
@@ -84,16 +90,47 @@ func (d *Directory) save() {
 		f.Users = append(f.Users, u)
 	}
 	d.mu.Unlock()
-	if err := Replace(d.o.File, f); err != nil {
+	err := Replace(d.o.File, f)
+	if err != nil {
 		d.mu.Lock()
 		d.dirty = true
 		d.mu.Unlock()
+	}
+	return fault.Wrap(fault.IO, "cluster.save", d.o.File, err)
+}
+
+// logSave tells that the file could not be written. That ends nothing: the file is a
+// help, the store the authority.
+func (d *Directory) logSave(err error) {
+	if err != nil {
 		d.o.Logger.Warn("the configuration could not be kept beside the data", logattr.Path(d.o.File), logattr.Err(err))
 	}
 }
 
+// keepEvery is the least pause between two writes of the file for what peers tell.
+const keepEvery = time.Second
+
+// keep writes the file soon after peers told something, until ctx ends. While
+// geo-config is away nothing else would, and a rebuild needs the newest rows.
+func (d *Directory) keep(ctx context.Context) {
+	for {
+		changed := d.Changed()
+		d.logSave(d.save())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(keepEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Replace writes a file anew with content as JSON, so that a crash leaves the old or the
-// new one. Errors are the operating system's.
+// new one, and the new one once it returns. Errors are the operating system's.
 func Replace(name string, content any) error {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -111,5 +148,8 @@ func Replace(name string, content any) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temporary, name)
+	if err := os.Rename(temporary, name); err != nil {
+		return err
+	}
+	return disk.SyncDirectory(filepath.Dir(name))
 }

@@ -97,7 +97,7 @@ func (d *Real) MakeDir(site Site, dir string) error {
 
 // SyncDir implements Disk.
 func (d *Real) SyncDir(_ Site, dir string) error {
-	return translate("disk.SyncDir", d.Path(dir), syncDirectory(d.Path(dir)))
+	return translate("disk.SyncDir", d.Path(dir), SyncDirectory(d.Path(dir)))
 }
 
 // Usage implements Measurer.

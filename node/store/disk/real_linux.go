@@ -33,7 +33,9 @@ func allocate(f *os.File, size int64) error {
 	return err
 }
 
-func syncDirectory(path string) error {
+// SyncDirectory makes the names in a directory durable, such as one that a file was
+// renamed to. Errors are the operating system's.
+func SyncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
