@@ -24,6 +24,9 @@ type geoConfigCmd struct {
 	Export geoConfigExportCmd `cmd:"" help:"Write all of a store into a file, to move it."`
 	Import geoConfigImportCmd `cmd:"" help:"Fill an empty store from an export, or go on with an import that ended early."`
 	Backup geoConfigBackupCmd `cmd:"" help:"Write a copy of a store into a directory, under a name of its own."`
+
+	Rebuild geoConfigRebuildCmd `cmd:"" help:"Make a new store from what the nodes remember, after its data is lost."`
+	Settle  geoConfigSettleCmd  `cmd:"" help:"Let slices go on that wait since a rebuild for members which were silent."`
 }
 
 // databaseFlags name a database.

@@ -119,6 +119,7 @@ func methodRows() []accessRow {
 		{"scrub", method.Scrub, asks(op, method.Scrub, &pb.ScrubRequest{}, &pb.ScrubResponse{}), but(adminsOnly, peer, done)},
 		{"take part in a drill", method.Drill, asks(op, method.Drill, &pb.DrillRequest{Id: "x", Kind: "geo-config", ForNs: 1, Check: true}, &pb.DrillResponse{}), adminsOnly},
 		{"drills", method.Drills, asks(op, method.Drills, &pb.DrillsRequest{}, &pb.DrillsResponse{}), adminsOnly},
+		{"recall", method.Recall, asks(op, method.Recall, &pb.RecallRequest{}, &pb.RecallResponse{}), adminsOnly}, // it has the cluster's secret
 		{"conflicts", method.Conflicts, asks(op, method.Conflicts, &pb.ConflictsRequest{}, &pb.ConflictsResponse{}), outcomes(refused, refused, done, done, done)},
 		{"space", method.Space, asks(op, method.Space, &pb.SpaceRequest{Slice: uint32(ids.RootSlice)}, &pb.SpaceResponse{}), outcomes(refused, refused, done, done, done)},
 		{"snapshots", method.Snapshots, asks(op, method.Snapshots, &pb.SnapshotsRequest{}, &pb.SnapshotsResponse{}), anybody},

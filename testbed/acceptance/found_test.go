@@ -21,13 +21,19 @@ type founders struct {
 	t      *testing.T
 	dir    string
 	nodes  map[string]*exec.Cmd // by the names of their machines
+	geo    *exec.Cmd            // geo-config, on the first machine
 	killed map[*exec.Cmd]bool
 }
 
 // kill ends the node of a machine as a crash does.
 func (m *founders) kill(name string) {
 	m.t.Helper()
-	cmd := m.nodes[name]
+	m.crash(m.nodes[name])
+}
+
+// crash ends a daemon as a crash does.
+func (m *founders) crash(cmd *exec.Cmd) {
+	m.t.Helper()
 	m.killed[cmd] = true
 	if err := cmd.Process.Kill(); err != nil {
 		m.t.Fatal(err)
@@ -143,7 +149,7 @@ func foundClusterOn(t *testing.T, database string, sites ...string) (*founders, 
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		t.Fatal(err)
 	}
-	m.serve(first, append([]string{"geo-config", "--data", made.GeoConfigData, "--listen", made.GeoConfigListen}, made.GeoConfigDatabase...)...)
+	m.geo = m.serve(first, append([]string{"geo-config", "--data", made.GeoConfigData, "--listen", made.GeoConfigListen}, made.GeoConfigDatabase...)...)
 	m.nodes[first] = m.serve(first, "node", "--config", made.NodeConfig)
 	for _, name := range sites[1:] {
 		m.join(name, made)

@@ -75,6 +75,7 @@ const (
 	Snapshot   wire.Method = 58 // SnapshotRequest: make or delete one
 	Drill      wire.Method = 59 // DrillRequest: takes part in a drill, and answers when it is over
 	Drills     wire.Method = 60 // DrillsRequest: the drills that are over
+	Recall     wire.Method = 61 // RecallRequest: what the node remembers of the configuration
 )
 
 // Between nodes.

@@ -23,7 +23,7 @@ var numbers = map[string]struct {
 	"Have": {method.Have, 32}, "Put": {method.Put, 33}, "Get": {method.Get, 34}, "Range": {method.Range, 35},
 	"Status": {method.Status, 48}, "SliceList": {method.SliceList, 49}, "Where": {method.Where, 50},
 	"HandOver": {method.HandOver, 51}, "DropCaches": {method.DropCaches, 52}, "Net": {method.Net, 53}, "Space": {method.Space, 55}, "Scrub": {method.Scrub, 56},
-	"Snapshots": {method.Snapshots, 57}, "Snapshot": {method.Snapshot, 58}, "Drill": {method.Drill, 59}, "Drills": {method.Drills, 60},
+	"Snapshots": {method.Snapshots, 57}, "Snapshot": {method.Snapshot, 58}, "Drill": {method.Drill, 59}, "Drills": {method.Drills, 60}, "Recall": {method.Recall, 61},
 	"Replica": {method.Replica, 64}, "Beacon": {method.Beacon, 65}, "Intent": {method.Intent, 66}, "Transfer": {method.Transfer, 67}, "Facts": {method.Facts, 68}, "Budget": {method.Budget, 69},
 	"GeoRead": {method.GeoRead, 80}, "GeoApply": {method.GeoApply, 81}, "GeoSettle": {method.GeoSettle, 82}, "GeoFollow": {method.GeoFollow, 83}, "GeoProperties": {method.GeoProperties, 84},
 }

@@ -14,7 +14,7 @@ var names = map[wire.Method]string{
 	Operate: "operate", Resolve: "resolve", List: "list", GetAttr: "getattr", Statfs: "statfs", Place: "place", Rows: "rows", Files: "files", Side: "side", SideCopy: "sidecopy", Hold: "hold", History: "history", Conflicts: "conflicts",
 	Have: "have", Put: "put", Get: "get", Range: "range",
 	Status: "status", SliceList: "slicelist", Where: "where", HandOver: "handover", DropCaches: "dropcaches", Net: "net", Space: "space", Scrub: "scrub",
-	Snapshots: "snapshots", Snapshot: "snapshot", Drill: "drill", Drills: "drills",
+	Snapshots: "snapshots", Snapshot: "snapshot", Drill: "drill", Drills: "drills", Recall: "recall",
 	Intent: "intent", Transfer: "transfer", Facts: "facts",
 }
 

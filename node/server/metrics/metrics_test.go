@@ -29,7 +29,7 @@ func figures() Source {
 		Node: func(context.Context) status.Node {
 			return status.Node{ID: "n1", Site: "oslo", Cluster: "c", Version: "v1", UptimeNS: 90 * time.Second,
 				CapacityBytes: 1000, UsedBytes: 300, FreeBytes: 600, ReadOnly: true, Disk: &status.Disk{ChunkBytes: 71, MetadataBytes: 72, LiveBytes: 73, RetainedBytes: 74},
-				Parts: status.Parts{SlicesActive: 4, SlicesStandby: 5, SlicesJunior: 6},
+				Parts:    status.Parts{SlicesActive: 4, SlicesStandby: 5, SlicesJunior: 6},
 				Sessions: 7, ObjectLeases: 8, GeoConfig: status.GeoConfig{AwayNS: 12 * time.Second},
 				Findings: make([]status.Finding, 2),
 				Scrub: &status.Scrub{Running: true, DoneShare: 0.25, EndedAtNS: 82e9, LostChunks: 89, Different: make([]status.DifferentState, 1),

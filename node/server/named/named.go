@@ -149,6 +149,29 @@ func (l *List) All() ([]Snapshot, time.Duration) {
 	return out, now - l.heard
 }
 
+// Records returns the list as the records that geo-config has, for whoever rebuilds it.
+func (l *List) Records() ([]geoconfig.Record, error) {
+	l.mu.Lock()
+	list := slices.Clone(l.list)
+	l.mu.Unlock()
+	out := make([]geoconfig.Record, len(list))
+	for i, s := range list {
+		r, err := s.record()
+		if err != nil {
+			return nil, err
+		}
+		out[i] = r
+	}
+	return out, nil
+}
+
+// record encodes a snapshot for geo-config.
+func (s Snapshot) record() (geoconfig.Record, error) {
+	body, err := json.Marshal(s)
+	return geoconfig.Record{Kind: kind, Name: s.Name, Form: form, Body: body, ExpiresNS: s.ExpiresNS, Revision: s.revision},
+		fault.Wrap(fault.Invalid, "named.record", s.Name, err)
+}
+
 // find returns a snapshot of the list.
 func (l *List) find(name string) (Snapshot, bool) {
 	l.mu.Lock()

@@ -2,7 +2,6 @@ package named
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -65,11 +64,10 @@ func (l *List) Make(ctx context.Context, by, name string, keep time.Duration, dr
 	if dryRun {
 		return s, nil
 	}
-	body, err := json.Marshal(s)
+	r, err := s.record()
 	if err != nil {
-		return Snapshot{}, fault.Wrap(fault.Invalid, op, name, err)
+		return Snapshot{}, err
 	}
-	r := geoconfig.Record{Kind: kind, Name: name, Form: form, Body: body, ExpiresNS: s.ExpiresNS}
 	if s.revision, err = l.o.Store.Apply(ctx, geoconfig.Batch{Key: l.o.Key("snapshot"), Records: []geoconfig.Record{r}, Audit: l.audit(by, "snapshot.create", name)}); err != nil {
 		if fault.Is(err, fault.Conflict) {
 			return Snapshot{}, fault.E(fault.Exists, op, name, "a snapshot of this name was made just now: choose another name")
