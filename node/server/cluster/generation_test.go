@@ -48,6 +48,10 @@ func TestPromise_HoldsOverARestart(t *testing.T) {
 	if store.told != 2 {
 		t.Errorf("the store was told %d, want 2", store.told)
 	}
+	// Also one that has nothing to tell.
+	if err := d.Refresh(t.Context()); !fault.Is(err, fault.WrongCluster) {
+		t.Errorf("at the same revision: got %v", err)
+	}
 	b.apply(made(7))
 	for name, d := range map[string]*cluster.Directory{"at once": d, "after a restart": b.open(func(o *cluster.Options) { o.File = file })} {
 		if err := d.Refresh(t.Context()); !fault.Is(err, fault.WrongCluster) || d.Refused() == nil || d.Away().IsZero() {
@@ -188,6 +192,56 @@ func TestRefresh_DropsWhatANewGenerationLacks(t *testing.T) {
 	}
 	if heard.nodes != 2 || heard.users != 1 || d.Floor() != 2 {
 		t.Errorf("told %+v, with a floor of %d: want nodes twice, users once, and 2", heard, d.Floor())
+	}
+}
+
+func TestRun_FollowsNoStoreThatWasReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		d := b.open(nil)
+		if err := d.Promise(2); err != nil {
+			t.Fatal(err)
+		}
+		follow(t, d)
+		synctest.Wait()
+		if d.Refused() == nil || d.Away().IsZero() || d.Revision() != 0 {
+			t.Errorf("refused: %v, at revision %d", d.Refused(), d.Revision())
+		}
+		b.raised()
+		<-time.After(time.Minute)
+		if d.Refused() != nil || d.Revision() != 2 {
+			t.Errorf("the new store: refused %v, at revision %d", d.Refused(), d.Revision())
+		}
+	})
+}
+
+// promising is a handler of logs that has a node promise something when it hears that
+// geo-config is back: its answer was judged then, and is not taken in yet.
+type promising struct {
+	slog.Handler
+	d **cluster.Directory
+}
+
+func (p promising) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "geo-config is back" {
+		return (*p.d).Promise(2)
+	}
+	return nil
+}
+
+func (promising) Enabled(context.Context, slog.Level) bool { return true }
+
+func TestRefresh_TakesNothingOldAfterAPromise(t *testing.T) {
+	b := newBench(t)
+	store := &away{Store: b.store}
+	var d *cluster.Directory
+	d = b.open(func(o *cluster.Options) { o.Store, o.Logger = store, slog.New(promising{slog.DiscardHandler, &d}) })
+	store.fail(fault.E(fault.Unreachable, "", "", ""))
+	_ = d.Refresh(t.Context()) // is away
+	store.fail(nil)
+	err := d.Refresh(t.Context())
+	if d.Floor() != 2 || d.Revision() != 0 || len(d.Nodes()) != 0 {
+		t.Errorf("got %v with floor %d: revision %d and %d nodes, want none", err, d.Floor(), d.Revision(), len(d.Nodes()))
 	}
 }
 
