@@ -144,7 +144,7 @@ func TestLearn_TakesNoNewSliceOfALostStore(t *testing.T) {
 }
 
 // replaced is a store that another one takes the place of.
-type replaced struct{ geoconfig.Store }
+type replaced struct{ knowing }
 
 // pages is a store whose content comes in pages, each at a revision of its own.
 type pages struct {
@@ -190,8 +190,8 @@ func TestRefresh_DropsWhatANewGenerationLacks(t *testing.T) {
 	if r, _ := d.Slice(7); gone || !there || lost || len(d.Nodes()) != 2 || len(d.Sites()) != 1 || r.Epoch != 50 {
 		t.Errorf("ann: %v, bob: %v, slice 8: %v, nodes %v, sites %v, slice 7 in epoch %d", gone, there, lost, d.Nodes(), d.Sites(), r.Epoch)
 	}
-	if heard.nodes != 2 || heard.users != 1 || d.Floor() != 2 {
-		t.Errorf("told %+v, with a floor of %d: want nodes twice, users once, and 2", heard, d.Floor())
+	if heard.nodes != 2 || heard.users != 1 || d.Floor() != 2 || store.told != 2 {
+		t.Errorf("told %+v, with a floor of %d that the store knows as %d: want nodes twice, users once, and 2", heard, d.Floor(), store.told)
 	}
 }
 
@@ -231,18 +231,21 @@ func (p promising) Handle(_ context.Context, r slog.Record) error {
 
 func (promising) Enabled(context.Context, slog.Level) bool { return true }
 
-func TestRefresh_TakesNothingOldAfterAPromise(t *testing.T) {
-	b := newBench(t)
-	store := &away{Store: b.store}
-	var d *cluster.Directory
-	d = b.open(func(o *cluster.Options) { o.Store, o.Logger = store, slog.New(promising{slog.DiscardHandler, &d}) })
-	store.fail(fault.E(fault.Unreachable, "", "", ""))
-	_ = d.Refresh(t.Context()) // is away
-	store.fail(nil)
-	err := d.Refresh(t.Context())
-	if d.Floor() != 2 || d.Revision() != 0 || len(d.Nodes()) != 0 {
-		t.Errorf("got %v with floor %d: revision %d and %d nodes, want none", err, d.Floor(), d.Revision(), len(d.Nodes()))
-	}
+func TestRun_TakesNothingOldAfterAPromise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		store := &away{Store: b.store}
+		var d *cluster.Directory
+		d = b.open(func(o *cluster.Options) { o.Store, o.Logger = store, slog.New(promising{slog.DiscardHandler, &d}) })
+		store.fail(fault.E(fault.Unreachable, "", "", ""))
+		follow(t, d)
+		synctest.Wait()
+		store.fail(nil)
+		<-time.After(time.Minute)
+		if d.Floor() != 2 || d.Revision() != 0 || len(d.Nodes()) != 0 {
+			t.Errorf("with floor %d: revision %d and %d nodes, want none", d.Floor(), d.Revision(), len(d.Nodes()))
+		}
+	})
 }
 
 func TestRun_TellsOnceThatAStoreWasReplaced(t *testing.T) {
