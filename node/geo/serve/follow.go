@@ -103,6 +103,10 @@ func (s *Server) held(ctx context.Context, m *pb.GeoFollowRequest, limit int) (g
 	if now.Revision > since {
 		return s.store.Follow(ctx, since, limit)
 	}
+	if now.Revision < since {
+		return geoconfig.Rows{}, fault.Errorf(fault.WrongCluster, op, "geo-config",
+			"its database is at revision %d, and this follower has come to %d: the database is empty or an old copy. Stop it, and make a new one with cartwheel geo-config rebuild", now.Revision, since)
+	}
 	short, stop := context.WithTimeout(ctx, min(max(time.Duration(m.HoldNs), 0), MaxHold))
 	defer stop()
 	rows, err := s.store.Follow(short, since, limit)

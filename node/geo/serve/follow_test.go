@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -48,9 +49,17 @@ func TestFollow_AnswersNoRowsAfterTheHold(t *testing.T) {
 			t.Errorf("a hold of %d ns: got %+v, want nothing since revision 1", ns, rows)
 		}
 	}
-	// The revision is the one asked from, even where the store is behind it.
-	if rows := b.rows(method.GeoFollow, &pb.GeoFollowRequest{Since: 9}); rows.Revision != 9 {
-		t.Errorf("since 9: got revision %d, want 9", rows.Revision)
+}
+
+// TestFollow_RefusesWhoHasComeFurther: the store is an empty one, or an old copy.
+func TestFollow_RefusesWhoHasComeFurther(t *testing.T) {
+	b := newBench(t, serve.Options{})
+	b.founded()
+	for _, ns := range []int64{0, hold} {
+		_, err := b.call(method.GeoFollow, &pb.GeoFollowRequest{Since: 9, HoldNs: ns}, nil, nil)
+		if !fault.Is(err, fault.WrongCluster) || !strings.Contains(err.Error(), "geo-config rebuild") {
+			t.Errorf("since 9 with a hold of %d ns: got %v, want kind %v", ns, err, fault.WrongCluster)
+		}
 	}
 }
 

@@ -202,7 +202,7 @@ const propertiesLimit = 500 * time.Millisecond
 // geoConfig tells whether the configuration store is there, and of what kind.
 func (s *Reports) geoConfig(ctx context.Context) status.GeoConfig {
 	if err := s.o.Refused(); err != nil {
-		return status.GeoConfig{AwayNS: time.Since(s.o.Away()), Warning: "the geo-config that answers was replaced, and is refused: start the newer one; changes wait"}
+		return status.GeoConfig{AwayNS: time.Since(s.o.Away()), Warning: "the geo-config that answers is refused, and changes wait: " + fault.Explain(err)}
 	}
 	if away := s.o.Away(); !away.IsZero() {
 		return status.GeoConfig{AwayNS: time.Since(away), Warning: "geo-config is away: what is configured goes on, changes wait"}

@@ -161,7 +161,7 @@ func (d *Directory) failed(err error) {
 	d.mu.Unlock()
 	switch {
 	case firstRefusal:
-		d.o.Logger.Error("this geo-config is refused: another one took its place; stop it, and start the newer one", logattr.Err(err))
+		d.o.Logger.Error("this geo-config is refused: its database is not the newest of the cluster", logattr.Err(err))
 	case first:
 		d.o.Logger.Warn("geo-config is away: what is configured goes on, changes wait", logattr.Err(err))
 	}

@@ -259,7 +259,7 @@ func TestRun_TellsOnceThatAStoreWasReplaced(t *testing.T) {
 		for range 3 {
 			_ = d.Refresh(t.Context()) // is refused
 		}
-		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "another one took its place") {
+		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "not the newest of the cluster") {
 			t.Errorf("told %d times:\n%s", n, log.String())
 		}
 	})
