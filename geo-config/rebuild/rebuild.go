@@ -15,6 +15,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
+const opNew fault.Op = "rebuild.New"
+
 // EpochLeap is how far a rebuilt row's epoch is above the highest that was seen. A
 // node that did not answer may know a higher row, from swaps that no other node
 // heard of. It must not know so many of them that its row counts as the newer one.
@@ -85,13 +87,12 @@ type Plan struct {
 // WrongCluster (the copies are of several clusters), Invalid (the generation is not
 // above those of the copies).
 func New(copies []Copy, o Options) (*Plan, error) {
-	const op fault.Op = "rebuild.New"
 	base, err := newest(copies)
 	if err != nil {
 		return nil, err
 	}
 	if o.Generation <= base.Rows.Cluster.Generation {
-		return nil, fault.Errorf(fault.Invalid, op, base.Node.Short(), "the node knows generation %d already, so %d is no new one", base.Rows.Cluster.Generation, o.Generation)
+		return nil, fault.Errorf(fault.Invalid, opNew, base.Node.Short(), "the node knows generation %d already, so %d is no new one", base.Rows.Cluster.Generation, o.Generation)
 	}
 	p := &Plan{Cluster: *base.Rows.Cluster, Sites: base.Rows.Sites, Nodes: base.Rows.Nodes, Users: base.Rows.Users,
 		Records: records(copies), From: base.Node, options: o}
@@ -113,21 +114,20 @@ func New(copies []Copy, o Options) (*Plan, error) {
 // newest returns the copy that has followed the store furthest. A copy is the store
 // as of its revision, removed rows gone, so the newest one needs no other beside it.
 func newest(copies []Copy) (*Copy, error) {
-	const op fault.Op = "rebuild.New"
 	var best *Copy
 	for i := range copies {
 		c := &copies[i]
 		switch {
 		case c.Rows.Cluster == nil:
 		case best != nil && c.Rows.Cluster.ID != best.Rows.Cluster.ID:
-			return nil, fault.Errorf(fault.WrongCluster, op, c.Node.Short(), "the node is of cluster %s, and %s is of %s: name nodes of one cluster",
+			return nil, fault.Errorf(fault.WrongCluster, opNew, c.Node.Short(), "the node is of cluster %s, and %s is of %s: name nodes of one cluster",
 				c.Rows.Cluster.ID, best.Node.Short(), best.Rows.Cluster.ID)
 		case best == nil || cmp.Or(cmp.Compare(c.Rows.Cluster.Generation, best.Rows.Cluster.Generation), cmp.Compare(c.Rows.Revision, best.Rows.Revision)) > 0:
 			best = c
 		}
 	}
 	if best == nil {
-		return nil, fault.E(fault.NotFound, op, "", "no node that answered remembers a cluster: start the nodes with their data directories first")
+		return nil, fault.E(fault.NotFound, opNew, "", "no node that answered remembers a cluster: start the nodes with their data directories first")
 	}
 	return best, nil
 }

@@ -79,7 +79,7 @@ func (s *Server) handle() {
 	h.Spawn(method.Scrub, requests.Client(a, orders.StartScrub))
 	h.Spawn(method.Drill, requests.Client(a, orders.Drill))
 	h.Spawn(method.Drills, requests.Client(a, orders.Drills))
-	h.Spawn(method.Recall, requests.Client(a, s.newMemory().Recall))
+	h.Spawn(method.Recall, requests.Client(a, newMemory(s).Recall))
 
 	h.Spawn(method.Intent, requests.Node(isNode, s.intents.Intent))
 	h.Spawn(method.Facts, requests.Node(isNode, s.intents.Facts))
@@ -152,7 +152,7 @@ func (s *Server) newTeller() *usage.Teller {
 }
 
 // newMemory makes what tells an administrator the node's copy of the configuration.
-func (s *Server) newMemory() *admin.Memory {
+func newMemory(s *Server) *admin.Memory {
 	return &admin.Memory{Self: s.id, Configuration: s.directory, Records: s.snapshots.Records, Store: s.geo, GeoConfig: s.config.GeoConfig, Logger: s.logger}
 }
 
