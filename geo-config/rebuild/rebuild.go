@@ -105,7 +105,7 @@ func New(copies []Copy, o Options) (*Plan, error) {
 		}
 	}
 	p.Silent = Silent(base.Rows.Nodes, copies)
-	for _, row := range highest(copies) {
+	for _, row := range highestOf(copies) {
 		p.Slices = append(p.Slices, decide(row, p.Silent, o))
 	}
 	return p, nil
@@ -166,14 +166,22 @@ func records(copies []Copy) []geoconfig.Record {
 	return out
 }
 
-// highest returns the highest row of each slice that a node knows, by ID.
-func highest(copies []Copy) []geoconfig.SliceRow {
-	best := map[ids.Slice]geoconfig.SliceRow{}
+// highestOf returns the highest row of each slice that a node knows, by ID.
+func highestOf(copies []Copy) []geoconfig.SliceRow {
+	var all []geoconfig.SliceRow
 	for i := range copies {
-		for _, r := range copies[i].Rows.Slices {
-			if old, ok := best[r.ID]; !ok || compareRows(&r, &old) > 0 {
-				best[r.ID] = r
-			}
+		all = append(all, copies[i].Rows.Slices...)
+	}
+	return Highest(all)
+}
+
+// Highest returns the highest row of each slice among some, by ID. The rows share
+// their members with those given.
+func Highest(rows []geoconfig.SliceRow) []geoconfig.SliceRow {
+	best := map[ids.Slice]geoconfig.SliceRow{}
+	for _, r := range rows {
+		if old, ok := best[r.ID]; !ok || compareRows(&r, &old) > 0 {
+			best[r.ID] = r
 		}
 	}
 	out := make([]geoconfig.SliceRow, 0, len(best))

@@ -98,7 +98,7 @@ func least(r *geoconfig.SliceRow) int {
 // holds by old rows, from copies that were made later. Each slice of the answer has
 // the highest row that is known; From of its swap is the stored row's epoch.
 func Settle(stored []geoconfig.SliceRow, copies []Copy, roster []geoconfig.Node, o Options) []Slice {
-	known := highest(append(slices.Clone(copies), Copy{Rows: geoconfig.Rows{Slices: stored}}))
+	known := highestOf(append(slices.Clone(copies), Copy{Rows: geoconfig.Rows{Slices: stored}}))
 	quiet := Silent(roster, copies)
 	var out []Slice
 	for _, row := range known {

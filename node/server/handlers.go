@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/protocol/method"
@@ -153,7 +154,8 @@ func (s *Server) newTeller() *usage.Teller {
 
 // newMemory makes what tells an administrator the node's copy of the configuration.
 func newMemory(s *Server) *admin.Memory {
-	return &admin.Memory{Self: s.id, Configuration: s.directory, Records: s.snapshots.Records, Store: s.geo, GeoConfig: s.config.GeoConfig, Logger: s.logger}
+	return &admin.Memory{Self: s.id, Configuration: s.directory, Records: s.snapshots.Records, Store: s.geo, GeoConfig: s.config.GeoConfig, Logger: s.logger,
+		Held: func(ctx context.Context) ([]geoconfig.SliceRow, error) { return admin.HeldRows(ctx, s.loop) }}
 }
 
 // newOrders makes what carries out the orders of administrators.

@@ -13,8 +13,10 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/rebuild"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/operate"
 )
 
 // slicesOfAnswer bounds the slices in one answer of Recall, so that it fits into a
@@ -36,6 +38,9 @@ type Configuration interface {
 type Memory struct {
 	Self          ids.Node
 	Configuration Configuration
+	// Held returns the rows by which the node acts in the slices that it has a copy of.
+	// After a crash they may be newer than its copy of the configuration.
+	Held func(context.Context) ([]geoconfig.SliceRow, error)
 	// Records returns the records that the node knows.
 	Records func() ([]geoconfig.Record, error)
 	// Store is the configuration store, which may be away.
@@ -61,11 +66,15 @@ func (m *Memory) Recall(ctx context.Context, w *identity.Who, req *pb.RecallRequ
 		}
 		m.Logger.Warn("geo-config is rebuilt: this node obeys no earlier one", slog.Uint64("generation", req.Generation), slog.String("by", string(w.User)))
 	}
+	held, err := m.Held(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c := rebuild.Copy{Node: m.Self, GeoConfig: m.GeoConfig, Rows: m.Configuration.Copy()}
 	c.Floor = m.Configuration.Floor()
+	c.Rows.Slices = rebuild.Highest(append(c.Rows.Slices, held...))
 	c.Rows.Slices, c.Rows.More = page(c.Rows.Slices, ids.Slice(req.SlicesFrom))
 	if req.SlicesFrom == 0 {
-		var err error
 		if c.Rows.Records, err = m.Records(); err != nil {
 			return nil, err
 		}
@@ -83,6 +92,21 @@ func (m *Memory) reaches(ctx context.Context, floor ids.Generation) bool {
 	defer cancel()
 	rows, err := m.Store.Read(ctx, geoconfig.Query{})
 	return err == nil && cluster.Obeyed(rows.Cluster, floor) == nil
+}
+
+// HeldRows returns the rows of the slices that a node has a copy of, as its replica
+// core has them.
+func HeldRows(ctx context.Context, loop Loop) ([]geoconfig.SliceRow, error) {
+	var out []geoconfig.SliceRow
+	err := loop.Ask(ctx, func(core *replica.Node, _ replica.Time) {
+		loop.EachPublished(func(p *operate.Published) bool {
+			if st, ok := core.Status(p.Slice); ok && st.Row != nil {
+				out = append(out, st.Row.Clone())
+			}
+			return true
+		})
+	})
+	return out, err
 }
 
 // page returns the rows from a slice on that one answer takes, and whether there are
