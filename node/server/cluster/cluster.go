@@ -194,7 +194,11 @@ func (d *Directory) take(rows geoconfig.Rows) {
 		d.mu.Unlock()
 		return // a promise came between the store's answer and now
 	}
-	rises := d.takeClusterLocked(rows.Cluster)
+	if d.takeClusterLocked(rows.Cluster) {
+		d.mu.Unlock()
+		d.tellStore()
+		return // all of the new store comes next, from its beginning
+	}
 	for _, s := range rows.Sites {
 		d.sites[s.Name] = s
 	}
@@ -215,9 +219,6 @@ func (d *Directory) take(rows geoconfig.Rows) {
 	d.wakeLocked()
 	d.feedLocked(rows)
 	d.mu.Unlock()
-	if rises {
-		d.tellStore()
-	}
 	if len(newer) > 0 && d.o.Slices != nil {
 		d.o.Slices(newer)
 	}

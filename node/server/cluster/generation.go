@@ -80,8 +80,8 @@ func (d *Directory) tellStore() {
 }
 
 // takeClusterLocked takes the cluster's row in, and reports whether its generation
-// rises. Then all that is known is of a lost store: what the new one does not bring
-// goes in the end. d.mu is held.
+// rises. Then all that is known is of a lost store. The new one is followed from its
+// beginning, and what it does not bring goes in the end. d.mu is held.
 func (d *Directory) takeClusterLocked(c *geoconfig.Cluster) bool {
 	if c == nil {
 		return false
@@ -91,6 +91,7 @@ func (d *Directory) takeClusterLocked(c *geoconfig.Cluster) bool {
 	if was == nil || c.Generation <= was.Generation {
 		return false
 	}
+	d.rows.Revision, d.dirty = 0, true
 	d.stale = map[geoconfig.RowKey]bool{}
 	for _, s := range d.sites {
 		d.stale[s.Key()] = true

@@ -195,6 +195,22 @@ func TestRefresh_DropsWhatANewGenerationLacks(t *testing.T) {
 	}
 }
 
+// TestRefresh_KeepsWhatANewGenerationHas raises the generation of a store whose other
+// rows stay as they are.
+func TestRefresh_KeepsWhatANewGenerationHas(t *testing.T) {
+	b := newBench(t)
+	b.apply(made(7))
+	d := b.open(nil)
+	refresh(t, d)
+	b.raised()
+	refresh(t, d)
+	_, user := d.User("k1")
+	_, slice := d.Slice(7)
+	if d.Floor() != 2 || !user || !slice || len(d.Nodes()) != 3 || len(d.Sites()) != 2 || d.Revision() != 3 {
+		t.Errorf("user %v, slice %v, nodes %v, sites %v, revision %d", user, slice, d.Nodes(), d.Sites(), d.Revision())
+	}
+}
+
 func TestRun_FollowsNoStoreThatWasReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
