@@ -66,6 +66,25 @@ func TestRebuild_WritesWhatTheNodesRemember(t *testing.T) {
 	if code != 0 || strings.HasPrefix(out, "All well") || !strings.Contains(out, "was replaced") {
 		t.Errorf("status: %d, %s%s", code, out, said)
 	}
+	raise(t, c, 3) // as if it were the one that was rebuilt last, with a slice that waits
+	a.await("word of the slice that waits", func() bool {
+		code, out, said = a.run("status")
+		return code == 0 && strings.Contains(out, "slice 1 waits since geo-config was rebuilt") && !strings.Contains(out, "All well")
+	})
+}
+
+// raise gives the cluster's store another generation.
+func raise(t *testing.T, c *servertest.Cluster, g ids.Generation) {
+	t.Helper()
+	servertest.Await(t.Context(), t, "the store to change", func() error {
+		rows, err := c.Store.Read(t.Context(), geoconfig.Query{})
+		if err != nil {
+			return err
+		}
+		rows.Cluster.Generation = g
+		_, err = c.Store.Apply(t.Context(), geoconfig.Batch{Key: "raise", Cluster: rows.Cluster})
+		return err
+	})
 }
 
 // filledStore returns the directory of a store that holds another cluster.

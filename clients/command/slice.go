@@ -34,6 +34,8 @@ type sliceView struct {
 	Members []member         `json:"members"`
 	Policy  geoconfig.Policy `json:"policy"`
 	Closed  bool             `json:"closed"`
+	// Generation is that of the geo-config which wrote the row.
+	Generation ids.Generation `json:"generation"`
 	// Serving says whether its active acts for it now; nobody answered for it
 	// where that is not known.
 	Serving *bool      `json:"serving,omitempty"`
@@ -111,7 +113,7 @@ func newestRows(answers []asked[[]status.Slice]) []newestRow {
 func sliceViews(c *contact.Cluster, answers []asked[[]status.Slice]) []sliceView {
 	out := []sliceView{}
 	for _, s := range newestRows(answers) {
-		v := sliceView{ID: s.ID, Epoch: s.Epoch, Policy: s.Policy, Closed: s.Closed, Objects: s.Objects, Commit: s.Commit}
+		v := sliceView{ID: s.ID, Epoch: s.Epoch, Policy: s.Policy, Closed: s.Closed, Generation: s.Generation, Objects: s.Objects, Commit: s.Commit}
 		v.Active = member{Node: s.Active, Site: siteOf(c, s.Active), State: geoconfig.Normal.String()}
 		for _, m := range s.SliceRow.Members {
 			v.Members = append(v.Members, member{Node: m.Node, Site: siteOf(c, m.Node), State: m.State.String()})

@@ -60,6 +60,8 @@ type statusView struct {
 		Kind        string `json:"kind"`
 		SinglePoint bool   `json:"single_point"`
 		Warning     string `json:"warning,omitempty"`
+		// Generation rises with each rebuild.
+		Generation ids.Generation `json:"generation"`
 	} `json:"geo_config"`
 	Nodes    []nodeView       `json:"nodes"`
 	Sites    []geoconfig.Site `json:"sites"`
@@ -128,7 +130,11 @@ func survey(e *env, c *contact.Cluster) (statusView, []sliceView) {
 		troubles = append(troubles, health.Rootless())
 	}
 	for _, s := range views {
-		if lacks := s.lacks(); lacks != "" {
+		lacks := s.lacks()
+		if lacks == "" && s.Generation < v.GeoConfig.Generation {
+			lacks = "waits since geo-config was rebuilt, and its members cannot change: `cartwheel geo-config settle`"
+		}
+		if lacks != "" {
 			troubles = append(troubles, health.Lacking(s.ID, s.Serving != nil && *s.Serving, lacks))
 		}
 	}
@@ -169,6 +175,7 @@ func (v *statusView) geoConfig(g status.GeoConfig) {
 	if g.Warning != "" {
 		v.GeoConfig.Warning = g.Warning
 	}
+	v.GeoConfig.Generation = max(v.GeoConfig.Generation, g.Generation)
 }
 
 func fill(n *nodeView, r status.Node) {

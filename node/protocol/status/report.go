@@ -104,6 +104,9 @@ type GeoConfig struct {
 	// Kind and SinglePoint are the store's own words, empty while it is away.
 	Kind        string `json:"kind,omitempty"`
 	SinglePoint bool   `json:"single_point,omitempty"`
+	// Generation is that of the store which the node follows. A slice whose row is of
+	// a lower one waits to be settled after a rebuild.
+	Generation ids.Generation `json:"generation,omitempty"`
 }
 
 // Peer is another node as this one sees it.

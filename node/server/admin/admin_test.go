@@ -187,7 +187,7 @@ func (fakeLoop) EachPublished(func(*operate.Published) bool) {}
 
 func TestStatus_ShowsClientsOnlyToThoseWhoMay(t *testing.T) {
 	s := NewReports(ReportsOptions{Self: "a", Loop: fakeLoop{}, Roster: fakeRoster{}, Store: quiet{}, Space: quiet{}, Host: quiet{},
-		Cluster: func() ids.Cluster { return "c" }, Away: func() time.Time { return time.Unix(1, 0) }, Refused: func() error { return nil }, Clock: func() time.Duration { return 1 },
+		Cluster: func() ids.Cluster { return "c" }, Away: func() time.Time { return time.Unix(1, 0) }, Refused: func() error { return nil }, Generation: func() ids.Generation { return 1 }, Clock: func() time.Duration { return 1 },
 		Sessions: func() (int, int) { return 0, 0 }, Findings: func() []status.Finding { return nil },
 		Drill: func() *status.Drill { return nil },
 		Scrub: func(lost int) status.Scrub {

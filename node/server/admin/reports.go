@@ -82,6 +82,8 @@ type ReportsOptions struct {
 	Away      func() time.Time
 	// Refused is why the store that answers is not obeyed; nil: it is, or none answers.
 	Refused func() error
+	// Generation is that of the configuration that the node knows.
+	Generation func() ids.Generation
 	// Sessions counts the clients' sessions and their leases.
 	Sessions func() (sessions, leases int)
 	// Clients lists the clients that are connected, at most limit.
@@ -156,6 +158,7 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		PackBytes: u.Packs, WaitingBytes: u.Waiting, MovedBytes: s.o.Moved(), Scrub: new(s.o.Scrub(maxLost)), Drill: s.o.Drill(),
 		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
 	}
+	out.GeoConfig.Generation = s.o.Generation()
 	live := uint64(0)
 	s.o.Loop.EachPublished(func(p *operate.Published) bool {
 		// A slice that cannot be read here has nothing that is known to be live.
