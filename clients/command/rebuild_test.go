@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/rebuild"
+	"cartwheel.dev/geo-config/storetest/postgrestest"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -163,5 +164,30 @@ Slices that wait go on as their old members allow. Once silent nodes are back, r
 	var out strings.Builder
 	if v.write(&out); out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestRebuild_FillsADatabase(t *testing.T) {
+	url := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(url, []byte(postgrestest.Start(t)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := servertest.Start(t, servertest.Options{})
+	c.Away(true)
+	a := askerOf(t, c, "root")
+	words := []string{"geo-config", "rebuild", "--database-file", url}
+	if code, out, said := a.run(words...); code != fault.ExitUsage || !strings.Contains(said, "geo-config init") || c.Nodes[0].Server().Directory().Floor() != 1 {
+		t.Errorf("without tables: status %d, %s%s", code, out, said)
+	}
+	if code, out, said := a.run("geo-config", "init", "--database-file", url); code != 0 {
+		t.Fatalf("init: status %d, %s%s", code, out, said)
+	}
+	var v rebuiltView
+	a.json(&v, words...)
+	if v.Generation != 2 || v.Answered != 3 || v.Server != "" || len(v.Slices) != 1 {
+		t.Errorf("got %+v", v)
+	}
+	if code, out, said := a.run(words...); code != fault.ExitRefused || !strings.Contains(said, "the database: holds cluster test at generation 2") {
+		t.Errorf("once more: status %d, %s%s", code, out, said)
 	}
 }
