@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,4 +129,62 @@ func replaceRow(ctx context.Context, t *testing.T, c *servertest.Cluster, plan *
 			Slices: []geoconfig.SliceSwap{{From: rows.Slices[0].Epoch, Row: plan.Slices[0].Row, AcceptLoss: true}}})
 		return err
 	})
+}
+
+// TestRebuild_LossyGoesOnAlone accepts the loss of two of three members. The third one
+// acts alone and writes. When the others return, they drop what they have and get the
+// slice anew.
+func TestRebuild_LossyGoesOnAlone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	c := servertest.Start(t, servertest.Options{Log: testing.Verbose(), Configure: quick})
+	awaitWhole(ctx, t, c)
+	cl := c.Connect("root")
+	names, _ := makeFiles(ctx, t, cl, "before", 5)
+	active := c.Active(ids.RootSlice)
+	left := c.Nodes[(active.Index+1)%3]
+	c.Away(true)
+	for _, n := range c.Nodes {
+		if n != left {
+			n.Kill()
+		}
+	}
+	d := left.Server().Directory()
+	if err := d.Promise(2); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := rebuild.New([]rebuild.Copy{{Node: left.ID(), Floor: d.Floor(), Rows: d.Copy()}},
+		rebuild.Options{Generation: 2, Who: "test", At: time.Now(), Accept: func(ids.Slice) bool { return true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := plan.Slices[0]; s.Verdict != rebuild.Lossy || s.Row.Active != left.ID() || len(s.Row.Members) != 1 {
+		t.Fatalf("the plan is %+v", s)
+	}
+	replaceRow(ctx, t, c, plan)
+	c.Away(false)
+	c.AwaitRoot(ctx)
+	checkFiles(ctx, t, c, cl, names)
+	more, _ := makeFiles(ctx, t, cl, "after", 5)
+	for _, n := range c.Nodes {
+		if n != left {
+			n.Start()
+		}
+	}
+	awaitWhole(ctx, t, c)
+	checkFiles(ctx, t, c, cl, append(names, more...))
+	for _, n := range c.Nodes {
+		servertest.Await(ctx, t, "the copies to be equal", func() error {
+			_, want, err := left.Server().CopySum(ids.RootSlice)
+			if err != nil {
+				return err
+			}
+			_, got, err := n.Server().CopySum(ids.RootSlice)
+			if err == nil && got != want {
+				err = fmt.Errorf("node %d has %s, want %s", n.Index, got, want)
+			}
+			return err
+		})
+	}
 }
