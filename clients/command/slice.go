@@ -24,6 +24,7 @@ import (
 type sliceCmd struct {
 	Ls       sliceLsCmd       `cmd:"" help:"List the slices with their members."`
 	HandOver sliceHandOverCmd `cmd:"" name:"hand-over" help:"Make another member the active, without waiting for a lease to end."`
+	Recover  sliceRecoverCmd  `cmd:"" help:"Let a slice go on without its up-to-date members, from the freshest other one."`
 }
 
 // sliceView is one slice in the list.

@@ -128,6 +128,10 @@ type Slice struct {
 	Commit  ids.Serial `json:"commit"`
 	Applied ids.Serial `json:"applied"`
 	Objects uint64     `json:"objects"`
+	// Whole says that the answering node is a member with a copy that it could act by,
+	// up to Applied; of Lacking entries it lacks content.
+	Whole   bool `json:"whole,omitempty"`
+	Lacking int  `json:"lacking,omitempty"`
 	// StoredBytes is what one copy stores; nil: the answering node has none.
 	StoredBytes *int64   `json:"stored_bytes,omitempty"`
 	Members     []Member `json:"member_sites"`

@@ -286,7 +286,10 @@ func notServing(role replica.RoleKind, known bool) string {
 func (s *Reports) slice(row geoconfig.SliceRow, st replica.Status, known bool) status.Slice {
 	out := status.Slice{SliceRow: row, Role: "none", Members: s.members(row)}
 	if known {
-		out.Role, out.Commit = st.Role.String(), st.Commit
+		out.Role, out.Commit, out.Lacking = st.Role.String(), st.Commit, st.Lacking
+		m, listed := row.Member(s.o.Self)
+		// A wiped disk looks whole, and is of another incarnation.
+		out.Whole = st.Whole && listed && m.Incarnation == s.o.Store.Incarnation()
 	}
 	if p := s.o.Loop.Published(row.ID); p != nil {
 		out.Applied = ids.Serial(p.Applied.Load())
