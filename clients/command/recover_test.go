@@ -87,6 +87,9 @@ func TestSliceRecover_GoesOnFromAJunior(t *testing.T) {
 		t.Fatalf("a dry run: %+v, and the row is %+v", plan, row)
 	}
 	a.json(&done, "slice", "recover", "1", "--admin", admin, "--accept-loss")
+	if row, err := c.Row(t.Context(), ids.RootSlice); err != nil || row.Active != junior.ID() || len(row.Members) != 1 {
+		t.Errorf("the row is %+v, %v, want the junior alone", row, err)
+	}
 	c.AwaitRoot(t.Context())
 	create("after")
 	active.Start()
@@ -105,6 +108,16 @@ func TestSliceRecover_GoesOnFromAJunior(t *testing.T) {
 	rows, err := c.Store.Read(t.Context(), geoconfig.Query{Audit: 100})
 	if text, _ := json.Marshal(rows.Audit); err != nil || strings.Count(string(text), `"slice.recover"`) != 1 {
 		t.Errorf("the audit log is %s, %v", text, err)
+	}
+	raise(t, c, 2)
+	if code, out, said := a.run("slice", "recover", "1", "--admin", admin, "--accept-loss"); code != fault.ExitRefused || !strings.Contains(said, "geo-config settle") {
+		t.Errorf("a slice that waits: status %d, %s%s", code, out, said)
+	}
+	if code, out, said := a.run("geo-config", "settle", "--admin", admin); code != 0 || !strings.Contains(out, "1 of 1 slices go on") {
+		t.Errorf("settling: status %d, %s%s", code, out, said)
+	}
+	if row, err := c.Row(t.Context(), ids.RootSlice); err != nil || row.Generation != 2 {
+		t.Errorf("the row is %+v, %v, want one of generation 2", row, err)
 	}
 	if code, _, _ := a.run("slice", "recover", "99", "--admin", admin, "--accept-loss"); code != fault.ExitNotFound {
 		t.Errorf("a slice that is not there: status %d", code)

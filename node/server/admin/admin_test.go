@@ -240,3 +240,23 @@ func TestDiskOf_BoundsWhatIsLiveAndRetained(t *testing.T) {
 		t.Errorf("a pack that is measured later: %d bytes are empty", got.EmptyBytes)
 	}
 }
+
+func TestSlice_IsWholeOnTheRowsDiskAlone(t *testing.T) {
+	s := NewReports(ReportsOptions{Self: "a", Loop: fakeLoop{}, Roster: fakeRoster{}, Store: quiet{}, Clock: func() time.Duration { return 9 },
+		Committed: func(ids.Slice) tree.View { return emptyView{} }})
+	for name, c := range map[string]struct {
+		member      ids.Node
+		incarnation ids.Incarnation
+		whole, want bool
+	}{
+		"a member":              {"a", 1, true, true},
+		"an unfinished copy":    {"a", 1, false, false},
+		"a disk that was wiped": {"a", 2, true, false},
+		"a member no more":      {"b", 1, true, false},
+	} {
+		row := geoconfig.SliceRow{ID: 1, Active: "b", Members: []geoconfig.Member{{Node: c.member, State: geoconfig.Failed, Incarnation: c.incarnation}}}
+		if got := s.slice(row, replica.Status{Whole: c.whole, Lacking: 3}, true); got.Whole != c.want || got.Lacking != 3 {
+			t.Errorf("%s: whole %v, lacking %d, want %v and 3", name, got.Whole, got.Lacking, c.want)
+		}
+	}
+}
