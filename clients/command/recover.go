@@ -13,6 +13,8 @@ import (
 	"cartwheel.dev/node/protocol/status"
 )
 
+const opRecover fault.Op = "command.recover"
+
 type sliceRecoverCmd struct {
 	adminFlags
 	Slice      uint32 `arg:"" help:"The slice's number."`
@@ -44,7 +46,6 @@ type recovery struct {
 
 // Run recovers the slice.
 func (c sliceRecoverCmd) Run(e *env) error {
-	const op fault.Op = "command.recover"
 	return administered(e, c.adminFlags, func(ctx context.Context, a *administration) error {
 		row, err := c.row(ctx, a)
 		if err != nil {
@@ -68,7 +69,7 @@ func (c sliceRecoverCmd) Run(e *env) error {
 		}
 		if !c.AcceptLoss {
 			r.text(e.stdio.Err)
-			return fault.E(fault.ReadOnly, op, r.subject(), "its up-to-date members may come back with what is missing: bring them back, or say --accept-loss")
+			return fault.E(fault.ReadOnly, opRecover, r.subject(), "its up-to-date members may come back with what is missing: bring them back, or say --accept-loss")
 		}
 		if err := a.recover(ctx, row, r); err != nil {
 			return err
@@ -79,16 +80,15 @@ func (c sliceRecoverCmd) Run(e *env) error {
 
 // row reads the slice's row.
 func (c sliceRecoverCmd) row(ctx context.Context, a *administration) (geoconfig.SliceRow, error) {
-	const op fault.Op = "command.recover"
 	subject := fmt.Sprint("slice ", c.Slice)
 	rows, err := a.Read(ctx, geoconfig.Query{SliceIDs: []ids.Slice{ids.Slice(c.Slice)}})
 	switch {
 	case err != nil:
 		return geoconfig.SliceRow{}, err
 	case len(rows.Slices) != 1:
-		return geoconfig.SliceRow{}, fault.E(fault.NotFound, op, subject, "there is no such slice; `cartwheel slice ls` lists them")
+		return geoconfig.SliceRow{}, fault.E(fault.NotFound, opRecover, subject, "there is no such slice; `cartwheel slice ls` lists them")
 	case rows.Slices[0].Generation < rows.Cluster.Generation:
-		return geoconfig.SliceRow{}, fault.E(fault.ReadOnly, op, subject, "waits since geo-config was rebuilt: run `cartwheel geo-config settle` first")
+		return geoconfig.SliceRow{}, fault.E(fault.ReadOnly, opRecover, subject, "waits since geo-config was rebuilt: run `cartwheel geo-config settle` first")
 	}
 	return rows.Slices[0], nil
 }
@@ -96,7 +96,6 @@ func (c sliceRecoverCmd) row(ctx context.Context, a *administration) (geoconfig.
 // planRecovery chooses the member that goes on. Errors: NotEmpty where an up-to-date
 // member answers, NotFound where no other member has a copy to go on from.
 func planRecovery(row geoconfig.SliceRow, answers []asked[[]status.Slice], site func(ids.Node) ids.Site) (recovery, error) {
-	const op fault.Op = "command.recover"
 	r := recovery{Slice: row.ID, Silent: []member{}}
 	told := map[ids.Node]status.Slice{}
 	for _, a := range answers {
@@ -113,7 +112,7 @@ func planRecovery(row geoconfig.SliceRow, answers []asked[[]status.Slice], site 
 		shown := member{Node: m.Node, Site: site(m.Node), State: m.State.String()}
 		switch {
 		case m.State == geoconfig.Normal && answers:
-			return r, fault.E(fault.NotEmpty, op, r.subject(), fmt.Sprintf("its member %s at %s is up to date and answers: nothing is to be recovered, the slice goes on once enough members are back", short(m.Node), site(m.Node)))
+			return r, fault.E(fault.NotEmpty, opRecover, r.subject(), fmt.Sprintf("its member %s at %s is up to date and answers: nothing is to be recovered, the slice goes on once enough members are back", short(m.Node), site(m.Node)))
 		case m.State == geoconfig.Normal:
 			r.Silent = append(r.Silent, shown)
 		case answers && (best == "" || cmp.Or(cmp.Compare(s.Applied, told[best].Applied), cmp.Compare(m.Node, best)) > 0):
@@ -121,7 +120,7 @@ func planRecovery(row geoconfig.SliceRow, answers []asked[[]status.Slice], site 
 		}
 	}
 	if best == "" {
-		return r, fault.E(fault.NotFound, op, r.subject(), "no member that answers has a whole copy of it: start the nodes that have one, even an old one")
+		return r, fault.E(fault.NotFound, opRecover, r.subject(), "no member that answers has a whole copy of it: start the nodes that have one, even an old one")
 	}
 	return r, nil
 }
@@ -135,7 +134,7 @@ func (r recovery) checkGone(answers []asked[status.Node]) error {
 		}
 		for _, a := range answers {
 			if gslices.ContainsFunc(a.value.Peers, func(p status.Peer) bool { return p.ID == m.Node && p.Connected }) {
-				return fault.E(fault.NotEmpty, "command.recover", r.subject(), fmt.Sprintf("its up-to-date member %s at %s does not answer this machine, and node %s reaches it: run this where all nodes are reached, or stop that member", short(m.Node), m.Site, short(a.id)))
+				return fault.E(fault.NotEmpty, opRecover, r.subject(), fmt.Sprintf("its up-to-date member %s at %s does not answer this machine, and node %s reaches it: run this where all nodes are reached, or stop that member", short(m.Node), m.Site, short(a.id)))
 			}
 		}
 	}

@@ -84,6 +84,23 @@ func TestCopy_FollowsMoreThanItsMemoryHolds(t *testing.T) {
 	}
 }
 
+func TestStatus_IsWholeOnceTheCopyIs(t *testing.T) {
+	c := newCopied(t)
+	if st, _ := c.Status(1); st.Whole {
+		t.Error("a copy under way counts as whole")
+	}
+	c.TransferHold(c.now, 1, math.MaxUint64)
+	c.turn()
+	c.TransferDone(c.now, 1, c.base)
+	if st, _ := c.Status(1); !st.Whole {
+		t.Error("a copy that is done does not count as whole")
+	}
+	c.groups[1].diverged = true
+	if st, _ := c.Status(1); st.Whole {
+		t.Error("a copy that differs from others counts as whole")
+	}
+}
+
 func TestCopy_AppliesNothingBeyondItsHold(t *testing.T) {
 	c := newCopied(t)
 	held := ids.Serial(copiedBase)
