@@ -131,9 +131,10 @@ func (s *Server) newOperations() *requests.Operations {
 func (s *Server) newReports() *admin.Reports {
 	return admin.NewReports(admin.ReportsOptions{
 		Self: s.id, Site: ids.Site(s.config.Site), Cluster: s.Cluster, Version: s.deps.Version, Loop: s.loop, Roster: s.directory,
-		Store: s.store, Space: s.space, Host: s.net.host, GeoConfig: s.geo, Away: s.directory.Away, Refused: s.directory.Refused,
-		Generation: func() ids.Generation { return s.directory.Cluster().Generation },
-		Sessions:   s.answers.sessions.Len, Clients: s.net.who.Clients, Findings: s.net.survey.Findings, Leading: s.leader.Slices, Waiting: s.answers.side.Waiting, Committed: s.committed,
+		Store: s.store, Space: s.space, Host: s.net.host,
+		Standing: admin.Standing{GeoConfig: s.geo, Away: s.directory.Away, Refused: s.directory.Refused,
+			Generation: func() ids.Generation { return s.directory.Cluster().Generation }},
+		Sessions: s.answers.sessions.Len, Clients: s.net.who.Clients, Findings: s.net.survey.Findings, Leading: s.leader.Slices, Waiting: s.answers.side.Waiting, Committed: s.committed,
 		Reached: func(ctx context.Context, w *identity.Who, o ids.Object, ticket []byte) error {
 			who := s.answers.access.Asker(w, nil)
 			return s.answers.reading.Reached(ctx, &who, o, ticket)

@@ -76,14 +76,7 @@ type ReportsOptions struct {
 	Store   Store
 	Space   Space
 	Host    Host
-	// GeoConfig is the configuration store, which is away since Away; zero: it is
-	// there.
-	GeoConfig GeoConfig
-	Away      func() time.Time
-	// Refused is why the store that answers is not obeyed; nil: it is, or none answers.
-	Refused func() error
-	// Generation is that of the configuration that the node knows.
-	Generation func() ids.Generation
+	Standing
 	// Sessions counts the clients' sessions and their leases.
 	Sessions func() (sessions, leases int)
 	// Clients lists the clients that are connected, at most limit.
@@ -110,6 +103,18 @@ type ReportsOptions struct {
 	// Began is when the node started, by Clock.
 	Began time.Duration
 	Clock func() time.Duration
+}
+
+// Standing tells how the configuration stands with the node. Every field is needed.
+type Standing struct {
+	// GeoConfig is the configuration store, which is away since Away; zero: it is
+	// there.
+	GeoConfig GeoConfig
+	Away      func() time.Time
+	// Refused is why the store that answers is not obeyed; nil: it is, or none answers.
+	Refused func() error
+	// Generation is that of the configuration that the node knows.
+	Generation func() ids.Generation
 }
 
 // Reports tell what a node knows. They change nothing.
