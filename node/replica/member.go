@@ -20,6 +20,7 @@ type member struct {
 	// have.
 	hasCompared bool
 	lastStep    lastStep
+	toldAt      Time // when it was told last why the member is not normal
 
 	progress
 	lease

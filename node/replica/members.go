@@ -11,6 +11,7 @@ const hearLeases = 20
 // silent members out, takes members back that answer again, and makes equal
 // juniors normal.
 func (l *leading) tickMembers() {
+	l.tellLate()
 	if l.swap != nil || l.handover != nil || l.isMute() {
 		return
 	}
@@ -37,6 +38,40 @@ func (l *leading) tickMembers() {
 			l.proposeRow(row, "slice.hear")
 		}
 	}
+}
+
+// tellAfter is after how many leases it is told why a junior is not normal yet, and again.
+const tellAfter = 20
+
+// tellLate tells of juniors that are not normal yet, for people who wait for them.
+func (l *leading) tellLate() {
+	for i := range l.members {
+		m := &l.members[i]
+		if m.peer == nil || !m.state.Junior() || l.n.now-max(m.stateSince, m.toldAt) < tellAfter*l.n.c.Lease {
+			continue
+		}
+		m.toldAt = l.n.now
+		l.n.event(l.common, "not normal yet: "+l.whyJunior(m), m.node)
+	}
+}
+
+// whyJunior says why a junior is not normal yet.
+func (l *leading) whyJunior(m *member) string {
+	switch {
+	case l.swap != nil:
+		return "the row is being changed"
+	case l.phase != phaseLead || l.handover != nil || l.isMute():
+		return "the active does not lead just now"
+	case !l.isReachable(m) || !l.isSteady(m.peer):
+		return "it does not answer in time"
+	case m.incomplete || m.behind:
+		return "its state is not whole"
+	case m.match < l.log.last:
+		return "it lacks entries"
+	case !l.hasAll(m):
+		return "it lacks content"
+	}
+	return "it could be at once"
 }
 
 // isSilent reports whether a standby is to be taken out. It answered no beacon
