@@ -386,7 +386,7 @@ func (l *Loop) stepDown(s *slice) {
 	for _, op := range s.parked {
 		l.finish(op, refused)
 	}
-	s.parked = nil
+	s.parked, s.aborted = nil, nil
 	l.holds.drop(s.id)
 	if !s.row.StaysActive(l.o.Self) {
 		l.o.Leases.Void(s.id)

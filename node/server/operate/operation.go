@@ -31,6 +31,9 @@ func (l *Loop) operate(op *Operation) {
 	if op.Client != 0 && !l.known(s, op) {
 		return
 	}
+	if refuseAborted(l, s, op) {
+		return
+	}
 	serial, floor := l.o.Core.Next(s.id)
 	if step := op.Op.GetStep(); step != nil { // an intent's time is below that of the steps that write it
 		if err := l.stepAhead(step); err != nil {

@@ -7,6 +7,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/replica"
+	"cartwheel.dev/node/tree"
 )
 
 // slice is what the loop keeps of one slice.
@@ -30,6 +31,8 @@ type slice struct {
 	answers []lateAnswer
 	// parked operations wait for an intent, or for the time of notBefore.
 	parked []*Operation
+	// aborted are intents of other slices that were aborted here, the newest last.
+	aborted []tree.Intent
 	// decisive is the serial of the last proposal that isDecisive.
 	decisive ids.Serial
 	// completing counts the operations of complete that are not applied: while there
