@@ -23,7 +23,12 @@ func TestJournal_ATornHeaderLeavesNoHole(t *testing.T) {
 		i++
 		return err
 	}
-	for len(j.live) < 4 {
+	segments := func() (live, free int) { // beside the goroutine that prepares spare ones
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return len(j.live), len(j.free)
+	}
+	for live, _ := segments(); live < 4; live, _ = segments() {
 		if err := write(); err != nil {
 			t.Fatal(err)
 		}
@@ -31,8 +36,8 @@ func TestJournal_ATornHeaderLeavesNoHole(t *testing.T) {
 	if err := j.Trim(last); err != nil {
 		t.Fatal(err)
 	}
-	if len(j.free) < 3 {
-		t.Fatalf("%d segments are free, want 3", len(j.free))
+	if _, free := segments(); free < 3 {
+		t.Fatalf("%d segments are free, want 3", free)
 	}
 	d.Fail(disk.Rule{Site: disk.JournalHeader, Times: 1, Kind: fault.IO, Keep: 30})
 	kept := last
