@@ -161,3 +161,23 @@ func TestStore_IsAwayForTheTime(t *testing.T) {
 		})
 	}
 }
+
+// knowing is a store that notes which generation the node obeys.
+type knowing struct {
+	geoconfig.Store
+	floor ids.Generation
+}
+
+func (k *knowing) Know(g ids.Generation) { k.floor = g }
+
+func TestStore_PassesOnWhichGenerationIsObeyed(t *testing.T) {
+	inner := &knowing{}
+	stage := newStage()
+	wrapped, ok := stage.Store(inner).(interface{ Know(ids.Generation) })
+	if !ok {
+		t.Fatal("the node cannot say which generation it obeys")
+	}
+	if wrapped.Know(7); inner.floor != 7 {
+		t.Errorf("got %d, want 7", inner.floor)
+	}
+}

@@ -77,3 +77,11 @@ func (s *store) Follow(ctx context.Context, since ids.Revision, limit int) (geoc
 func (s *store) Properties(ctx context.Context) (geoconfig.Properties, error) {
 	return call(ctx, s, s.Store.Properties)
 }
+
+// Know tells the inner store the lowest generation that the node obeys, where it wants to
+// know that.
+func (s *store) Know(g ids.Generation) {
+	if k, ok := s.Store.(interface{ Know(ids.Generation) }); ok {
+		k.Know(g)
+	}
+}
