@@ -48,7 +48,7 @@ func TestWorstDay_GeoConfigIsRebuilt(t *testing.T) {
 	rebuilt := m.serve("tokyo", serve...)
 	m.awaitStatus("tokyo", made, "All well: 3 nodes at 3 sites")
 	m.get(filepath.Join(point, "before", "file"), "before")
-	m.put(filepath.Join(point, ".Site=paris", "after"), "after") // a new slice
+	m.put(filepath.Join(point, ".RepLevel=2", "after"), "after") // no slice has this policy: it is a new one
 	if log := m.cartwheel("tokyo", "audit", "--admin", made.AdminFile); !strings.Contains(log, "geo-config.rebuild") || !strings.Contains(log, "slice.create") {
 		t.Errorf("the audit log is\n%s", log)
 	}
