@@ -99,7 +99,7 @@ func TestSliceRecover_GoesOnFromAJunior(t *testing.T) {
 		for name, want := range map[string]bool{"kept": true, "lost": false, "after": true} {
 			servertest.Await(t.Context(), t, name, func() error {
 				if err := n.Server().CheckCopy(ids.RootObject, []byte(name)); (err == nil) != want {
-					return fmt.Errorf("node %d: %v, want it there: %v", n.Index, err, want)
+					return fmt.Errorf("node %d: %w, want it there: %v", n.Index, err, want)
 				}
 				return nil
 			})

@@ -38,11 +38,6 @@ func (s sliceState) isWhole(level int) bool {
 		!slices.ContainsFunc(s.Members, func(m sliceMember) bool { return m.State != normalState })
 }
 
-// has reports whether a node of that site is a member.
-func (s sliceState) has(site string) bool {
-	return slices.ContainsFunc(s.Members, func(m sliceMember) bool { return m.Site == site })
-}
-
 // sliceOf is the slice that holds what lies at a path of a mount.
 func sliceOf(path string) (ids.Slice, error) {
 	info, err := os.Stat(path)
