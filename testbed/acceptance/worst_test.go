@@ -48,9 +48,19 @@ func TestWorstDay_GeoConfigIsRebuilt(t *testing.T) {
 	rebuilt := m.serve("tokyo", serve...)
 	m.awaitStatus("tokyo", made, "All well: 3 nodes at 3 sites")
 	m.get(filepath.Join(point, "before", "file"), "before")
-	m.put(filepath.Join(point, ".RepLevel=2", "after"), "after") // no slice has this policy: it is a new one
-	if log := m.cartwheel("tokyo", "audit", "--admin", made.AdminFile); !strings.Contains(log, "geo-config.rebuild") || !strings.Contains(log, "slice.create") {
-		t.Errorf("the audit log is\n%s", log)
+	m.put(filepath.Join(point, "after"), "after")
+	// No slice has this policy: it is a new one, once the nodes follow the new store.
+	end := time.Now().Add(time.Minute)
+	for i := 0; ; i++ {
+		m.put(filepath.Join(point, ".RepLevel=2", fmt.Sprint("more", i)), "more")
+		log := m.cartwheel("tokyo", "audit", "--admin", made.AdminFile)
+		if strings.Contains(log, "geo-config.rebuild") && strings.Contains(log, "slice.create") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the audit log is\n%s", log)
+		}
+		<-time.After(500 * time.Millisecond)
 	}
 	m.awaitSnapshot(made, "tokyo", "kept")
 
