@@ -74,9 +74,9 @@ func (p place) slice(ctx context.Context, id ids.Slice) (sliceState, error) {
 // that can be told apart.
 const slicePoll = 100 * time.Millisecond
 
-// await asks for the state of a slice until holds has been true of it for so long. It
-// returns when that began, and false where limit passed before. Questions that fail
-// meanwhile count as not true: nodes are away.
+// await asks for the state of a slice again and again, until holds was true of it for as
+// long as long says. It returns since when holds is true, and false where limit passed
+// before. A question that fails counts as not true: its node may be away.
 func (p place) await(ctx context.Context, id ids.Slice, long, limit time.Duration, holds func(sliceState) bool) (since time.Time, ok bool, err error) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		s, err := p.slice(ctx, id)

@@ -29,7 +29,7 @@ type Drill struct {
 	Streams   []DrillStream `json:"streams" nullable:"false"`
 }
 
-// DrillStream is what the probe's client at one site saw.
+// DrillStream is what one client of the probe saw: each site has one.
 type DrillStream struct {
 	Site    ids.Site `json:"site"`
 	UsualMS int64    `json:"usual_ms" doc:"The longest pause of writes before the drill."`
