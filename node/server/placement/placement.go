@@ -33,6 +33,8 @@ type Candidate struct {
 	// RTT is how far the node is from the slice's active, for Extend; Choose
 	// asks for it. 0: not known.
 	RTT time.Duration
+
+	shares *sharing // of the whole cluster; nil: as if no two nodes shared a slice
 }
 
 // Candidates lists nodes with their loads and failure domains. A member counts
@@ -47,9 +49,9 @@ func Candidates(nodes []geoconfig.Node, rows []geoconfig.SliceRow, away func(geo
 		load[rows[i].Active]++
 	}
 	var out []Candidate
-	domains := Domains(nodes)
+	domains, shares := Domains(nodes), &sharing{rows: rows, width: ScatterWidth}
 	for _, n := range nodes {
-		out = append(out, Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n), Leaving: n.Draining})
+		out = append(out, Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n), Leaving: n.Draining, shares: shares})
 	}
 	return out
 }
@@ -133,8 +135,9 @@ func less(a, b Candidate) bool {
 // site that has the fewest, the home site first among equals once every site
 // has one; sites beyond the policy's number are left alone. Far enough to fail
 // apart comes before that: a node of a failure domain that has no member yet;
-// near enough to acknowledge comes after: the least round trip to the active,
-// in steps within which the load decides.
+// near enough to acknowledge comes after: the least round trip to the active, in
+// steps. Within one, nodes that share slices with the members come first, once one
+// of the two shares them with ScatterWidth others, and then the load decides.
 func Extend(p geoconfig.Policy, candidates []Candidate, members []ids.Node, active ids.Node, apart Distance) []ids.Node {
 	candidates = measured(candidates, active, apart)
 	out := append([]ids.Node(nil), members...)
@@ -261,11 +264,14 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 			}
 		}
 	}
-	inDomain := map[int]int{}
+	inDomain, strangers := map[int]int{}, map[ids.Node]int{}
 	for _, c := range candidates {
 		if taken[c.Node] {
 			inDomain[c.Domain]++
 		}
+	}
+	for _, c := range open {
+		strangers[c.Node] = c.shares.strangers(c.Node, taken)
 	}
 	sort.Slice(open, func(i, j int) bool {
 		a, b := open[i], open[j]
@@ -286,6 +292,9 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 		}
 		if step(a.RTT) != step(b.RTT) {
 			return step(a.RTT) < step(b.RTT)
+		}
+		if strangers[a.Node] != strangers[b.Node] {
+			return strangers[a.Node] < strangers[b.Node]
 		}
 		return less(a, b)
 	})
