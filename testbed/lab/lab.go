@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"cartwheel.dev/clients/bootstrap"
 	"cartwheel.dev/clients/supervisor"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -104,6 +105,12 @@ func (l *Lab) Dir() string { return l.opt.Dir }
 
 // Contact is the contact file, of use to programs inside the hosts.
 func (l *Lab) Contact() string { return filepath.Join(l.opt.Dir, "contact.json") }
+
+// AdminFile is the administrator's file, of use to programs inside the hosts.
+func (l *Lab) AdminFile() string { return filepath.Join(l.opt.Dir, bootstrap.AdminName) }
+
+// DataFolder is where the node of a host keeps its data while the lab is up.
+func (l *Lab) DataFolder(host string) string { return l.path("data", host) }
 
 // Network is the wide area, for what Do has no word for and for its Stats.
 func (l *Lab) Network() *wan.Network { return l.network }
@@ -200,7 +207,7 @@ func (l *Lab) Run(ctx context.Context, name string, argv ...string) ([]byte, err
 // environ is what programs inside a host find.
 func (l *Lab) environ(h *host) []string {
 	return append([]string{
-		"CARTWHEEL_CONTACT=" + l.Contact(), "CARTWHEEL_SITE=" + h.Site, "CARTWHEEL_RUN_DIR=" + filepath.Join(l.opt.Dir, "run"),
+		"CARTWHEEL_CONTACT=" + l.Contact(), "CARTWHEEL_ADMIN=" + l.AdminFile(), "CARTWHEEL_SITE=" + h.Site, "CARTWHEEL_RUN_DIR=" + filepath.Join(l.opt.Dir, "run"),
 		"CARTWHEEL_HOST=" + h.Name, "PATH=" + filepath.Dir(l.opt.Programs.Cartwheel) + string(os.PathListSeparator) + os.Getenv("PATH"),
 	}, l.opt.Environ...)
 }

@@ -67,7 +67,7 @@ func (l *Lab) startGeoConfig(ctx context.Context, admin string) error {
 // spawnNode starts cartwheeld of a host; it is not ready yet.
 func (l *Lab) spawnNode(h *host) (*supervisor.Child, error) {
 	return l.spawn(h, NodeProcess, append([]string{
-		l.opt.Programs.Cartwheeld, "node", "--data", l.path("data", h.Name), "--site", l.opt.Topology.Declared(h.Site), "--listen", h.listen(),
+		l.opt.Programs.Cartwheeld, "node", "--data", l.DataFolder(h.Name), "--site", l.opt.Topology.Declared(h.Site), "--listen", h.listen(),
 		"--socket", filepath.Join(l.state.dir, h.Name, "wire.sock"), "--geo-config", l.geoAddress,
 		"--expected-nodes", fmt.Sprint(l.opt.Topology.Nodes()), "--lease", l.opt.Topology.Lease.String(),
 	}, l.opt.NodeFlags...))

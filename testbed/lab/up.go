@@ -183,6 +183,13 @@ func (l *Lab) found(ctx context.Context) error {
 	if err := file.Save(l.Contact()); err != nil {
 		return err
 	}
+	key, err := filepath.Abs(plan.AdminKey)
+	if err != nil {
+		return fault.FromOS("lab.Up", plan.AdminKey, err)
+	}
+	if err := (bootstrap.Admin{Cluster: l.cluster, GeoConfig: []string{l.geoAddress}, Key: key}).Save(l.AdminFile()); err != nil {
+		return err
+	}
 	var await Enrolment
 	await.Contact = l.Contact()
 	for _, n := range plan.Nodes {
