@@ -78,7 +78,8 @@ func (r Row) Compare(o Row) int {
 // Plain reports whether a row is one of the unversioned ones.
 func (r *Row) Plain() bool { return r.Area == areaPlain }
 
-// Restore writes a row of Frozen.Rows into a slice that was dropped before.
+// Restore writes a row of Frozen.Rows into a slice that was dropped before, or over what
+// is there under its key.
 func (b *Batch) Restore(s ids.Slice, r Row) error {
 	if r.Area != areaCurrent && r.Area != areaHistory && r.Area != areaPlain {
 		return fault.E(fault.Corrupt, "meta.Restore", "", "a row of no known area")
@@ -88,6 +89,74 @@ func (b *Batch) Restore(s ids.Slice, r Row) error {
 	}
 	b.dropped = true // what the cache knows of the slice is void
 	return fault.Wrap(fault.IO, "meta.Restore", "", b.b.Set(append(appendPrefix(nil, r.Area, s), r.Key...), r.Value, nil))
+}
+
+// Remove removes a row of Frozen.Rows, whatever its area keeps with it.
+func (b *Batch) Remove(s ids.Slice, r Row) error {
+	if r.Area != areaCurrent && r.Area != areaHistory && r.Area != areaPlain {
+		return fault.E(fault.Corrupt, "meta.Remove", "", "a row of no known area")
+	}
+	if _, err := b.rows.write(b.b); err != nil {
+		return err
+	}
+	b.dropped = true // what the cache knows of the slice is void
+	return fault.Wrap(fault.IO, "meta.Remove", "", b.b.Delete(append(appendPrefix(nil, r.Area, s), r.Key...), nil))
+}
+
+// RemoveBehind removes all rows of a slice that Frozen.Rows gives behind a row, but the
+// unversioned ones whose keys begin with a byte.
+func (b *Batch) RemoveBehind(s ids.Slice, behind Row, spared byte) error {
+	if _, err := b.rows.write(b.b); err != nil {
+		return err
+	}
+	b.dropped = true
+	for _, area := range [...]byte{areaCurrent, areaHistory, areaPlain} {
+		if area < behind.Area {
+			continue
+		}
+		from := appendPrefix(nil, area, s)
+		if area == behind.Area {
+			from = append(append(from, behind.Key...), 0)
+		}
+		cuts := [][]byte{from, after(area, s)}
+		if area == areaPlain {
+			prefix := appendPrefix(nil, area, s)
+			first, next := append(bytes.Clone(prefix), spared), append(bytes.Clone(prefix), spared+1)
+			cuts = [][]byte{from, first, maxKey(from, next), after(area, s)}
+		}
+		for ; len(cuts) > 0; cuts = cuts[2:] {
+			if bytes.Compare(cuts[0], cuts[1]) >= 0 {
+				continue
+			}
+			if err := b.b.DeleteRange(cuts[0], cuts[1], nil); err != nil {
+				return fault.Wrap(fault.IO, "meta.RemoveBehind", "", err)
+			}
+		}
+	}
+	return nil
+}
+
+func maxKey(a, b []byte) []byte {
+	if bytes.Compare(a, b) > 0 {
+		return a
+	}
+	return b
+}
+
+// RemoveMarks removes what is not of a slice's state but of its copy here: the serial of
+// the last entry, and the unversioned rows whose keys begin with a byte.
+func (b *Batch) RemoveMarks(s ids.Slice, first byte) error {
+	if _, err := b.rows.write(b.b); err != nil {
+		return err
+	}
+	b.dropped = true
+	prefix := append(appendPrefix(nil, areaPlain, s), first)
+	end := append(appendPrefix(nil, areaPlain, s), first+1)
+	err := b.b.DeleteRange(prefix, end, nil)
+	if err == nil {
+		err = b.b.Delete(appendPrefix(nil, areaApplied, s), nil)
+	}
+	return fault.Wrap(fault.IO, "meta.RemoveMarks", "", err)
 }
 
 // DropCache forgets the values kept in memory, for measurements.

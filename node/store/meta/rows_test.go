@@ -3,10 +3,12 @@ package meta
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 )
 
@@ -133,5 +135,70 @@ func TestRows_EqualHashesAreKeptApart(t *testing.T) {
 		if w, _ := r.noted([]byte(k)); w == nil || string(w.value) != want {
 			t.Errorf("got %v for %q, want the value %q", w, k, want)
 		}
+	}
+}
+
+func TestRows_AreRemoved(t *testing.T) {
+	db := opened(t, vfs.NewMem())
+	defer db.Close()
+	next := ids.Slice(0)
+	fill := func() ids.Slice {
+		b := db.NewBatch()
+		next++
+		for _, k := range []string{"a", "b", "c"} {
+			must(t, b.Put(next, []byte(k), []byte("v"), 5))
+			must(t, b.Put(next, []byte(k), []byte("w"), 9))
+			must(t, b.Set(next, []byte(k), []byte("v")))
+		}
+		must(t, b.Set(next, []byte("\x00own"), nil))
+		must(t, b.SetApplied(next, 9))
+		must(t, b.Commit())
+		return next
+	}
+	left := func(s ids.Slice) []Row {
+		f := db.Freeze()
+		rows, err := f.Rows(s, Row{}, 1<<20)
+		must(t, err)
+		must(t, f.Close())
+		return rows
+	}
+	all, after := left(fill()), fill() // three of each area, and the own one
+	if len(all) != 10 {
+		t.Fatalf("got %d rows, want 10", len(all))
+	}
+	changed := func(f func(b *Batch, s ids.Slice) error) []Row {
+		t.Helper()
+		b, s := db.NewBatch(), fill()
+		beside := fill()
+		must(t, f(b, s))
+		must(t, b.Commit())
+		if x, y := len(left(beside)), len(left(after)); x != 10 || y != 10 {
+			t.Fatalf("other slices have %d and %d rows, want 10", x, y)
+		}
+		return left(s)
+	}
+	for i := range all {
+		got := changed(func(b *Batch, s ids.Slice) error { return b.Remove(s, all[i]) })
+		if len(got) != 9 || slices.ContainsFunc(got, func(r Row) bool { return r.Compare(all[i]) == 0 }) {
+			t.Errorf("without row %d there are %d rows", i, len(got))
+		}
+		spared := 0
+		if i < 6 {
+			spared = 1 // the own row is behind it
+		}
+		if got = changed(func(b *Batch, s ids.Slice) error { return b.RemoveBehind(s, all[i], 0) }); len(got) != i+1+spared {
+			t.Errorf("behind row %d: %d rows are left, want %d", i, len(got), i+1+spared)
+		}
+	}
+	if got := changed(func(b *Batch, s ids.Slice) error { return b.RemoveMarks(s, 0) }); len(got) != 9 {
+		t.Errorf("without marks there are %d rows, want 9", len(got))
+	}
+	if serial, err := db.Applied(next - 1); err != nil || serial != 0 {
+		t.Errorf("applied is %d, %v; want none", serial, err)
+	}
+	b := db.NewBatch()
+	defer b.Abandon()
+	if err := b.Remove(1, Row{Area: 3}); !fault.Is(err, fault.Corrupt) {
+		t.Errorf("a row of no known area: %v", err)
 	}
 }
