@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestWorstDay_GeoConfigIsRebuilt loses the data of geo-config for good and rebuilds
-// it from three running nodes. The tree is whole and grows, and when the old database
+// TestWorstDay_GeoConfigIsRebuilt loses the data of geo-config for good, kills all nodes,
+// and rebuilds it from what their disks have: they start without it. The tree is whole and grows, and when the old database
 // comes back, its server ends and no node obeys it.
 func TestWorstDay_GeoConfigIsRebuilt(t *testing.T) {
 	m, made := foundCluster(t, "tokyo", "boston", "paris")
@@ -38,6 +38,14 @@ func TestWorstDay_GeoConfigIsRebuilt(t *testing.T) {
 		t.Errorf("a store that holds a cluster was overwritten: %v", err)
 	}
 	m.move(made.GeoConfigData, old, "geo-config.db*", "founding.json")
+	configs := map[string]string{"tokyo": made.NodeConfig, "boston": m.path("boston", "node.yaml"), "paris": m.path("paris", "node.yaml")}
+	for name := range configs {
+		m.kill(name)
+		_ = m.nodes[name].Wait() // it was killed
+	}
+	for name, config := range configs {
+		m.nodes[name] = m.serve(name, "node", "--config", config)
+	}
 	if plan := m.must("tokyo", append(rebuild, "--dry-run")...); !strings.Contains(plan, "generation 2, from what 3 nodes") || !strings.Contains(plan, "Nothing was written") {
 		t.Errorf("the plan is\n%s", plan)
 	}
