@@ -19,8 +19,9 @@ func standbys() experiment.Experiment {
 		Name:    "standbys",
 		Summary: "what each standby more costs: durable creates in slices of one to five members, in one place and over a wide area",
 		Settings: []experiment.Setting{
-			{Name: "rtts", Default: "0,20", Help: "round trips between the members' sites, ms, each in a lab of its own; 0: all in one place (the first in the short form)"},
+			{Name: "rtts", Default: "0,20", Help: "round trips between the members' sites, ms, each in a lab of its own; 0: all in one place (the last in the short form)"},
 			{Name: "levels", Default: "1,2,3,4,5", Help: "members of the slice, one after the other, up to five (the first and the last in the short form)"},
+			{Name: "actives", Default: "1,2,3", Help: "slices of three members, each at home at a site of its own with a client there, at work at once, up to five; not in one place (the first and the last in the short form)"},
 			{Name: "workers", Default: "16", Help: "workers of the client, which is beside the active (4 in the short form)"},
 			{Name: "seconds", Default: "10", Help: "how long they create, each time (1 in the short form)"},
 			{Name: "rounds", Default: "3", Help: "times that each number of members has its turn (1 in the short form)"},
@@ -35,7 +36,7 @@ const standbysMost = 5
 // standbysPlan is what is done, and over what.
 type standbysPlan struct {
 	rtts            []float64
-	levels          []int
+	levels, actives []int
 	workers, rounds int
 	length          time.Duration
 }
@@ -47,15 +48,19 @@ func planStandbys(env *experiment.Env) (standbysPlan, error) {
 	if p.rtts, err = numbers(env.Text("rtts"), 0, 1000); err != nil {
 		return p, err
 	}
-	levels, err := numbers(env.Text("levels"), 1, standbysMost)
-	if err != nil {
-		return p, err
-	}
-	for _, l := range levels {
-		if l != float64(int(l)) {
-			return p, fault.Errorf(fault.Usage, op, "levels", "%g is no whole number", l)
+	for name, into := range map[string]*[]int{"levels": &p.levels, "actives": &p.actives} {
+		list, err := numbers(env.Text(name), 1, standbysMost)
+		if err != nil {
+			return p, err
 		}
-		p.levels = append(p.levels, int(l))
+		for _, l := range list {
+			if l != float64(int(l)) {
+				return p, fault.Errorf(fault.Usage, op, name, "%g is no whole number", l)
+			}
+			*into = append(*into, int(l))
+		}
+		slices.Sort(*into)
+		*into = slices.Compact(*into)
 	}
 	v := map[string]float64{}
 	for _, name := range []string{"workers", "seconds", "rounds"} {
@@ -66,10 +71,9 @@ func planStandbys(env *experiment.Env) (standbysPlan, error) {
 			return p, fault.Errorf(fault.Usage, op, name, "%s=%s is not from 1 to 3600", name, env.Text(name))
 		}
 	}
-	slices.Sort(p.levels)
-	p.levels = slices.Compact(p.levels)
 	if env.Short {
-		p.rtts, p.levels = p.rtts[:1], slices.Compact([]int{p.levels[0], p.levels[len(p.levels)-1]})
+		ends := func(l []int) []int { return slices.Compact([]int{l[0], l[len(l)-1]}) }
+		p.rtts, p.levels, p.actives = p.rtts[len(p.rtts)-1:], ends(p.levels), ends(p.actives)
 		v["workers"], v["seconds"], v["rounds"] = min(v["workers"], 4), 1, 1
 	}
 	p.workers, p.rounds, p.length = int(v["workers"]), int(v["rounds"]), time.Duration(v["seconds"]*float64(time.Second))
@@ -139,6 +143,7 @@ func runStandbys(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	var rows []standbysRow
+	var actives []activesRow
 	var o outcome
 	for _, rtt := range p.rtts {
 		t, err := p.topology(rtt)
@@ -146,28 +151,46 @@ func runStandbys(ctx context.Context, env *experiment.Env) error {
 			return err
 		}
 		var got []standbysRow
+		var more []activesRow
 		out, err := withLab(ctx, env, f, t, func(ctx context.Context, b *bed) (err error) {
-			got, err = p.in(ctx, b, rtt)
-			b.final = slices.ContainsFunc(got, func(r standbysRow) bool { _, lost := r.failed(); return len(lost) > 0 })
+			if got, err = p.in(ctx, b, rtt); err == nil && rtt > 0 {
+				more, err = p.moreActives(ctx, b, rtt)
+			}
+			b.final = lostOf(got, more) != ""
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		rows = append(rows, got...)
+		rows, actives = append(rows, got...), append(actives, more...)
 		o.add(fmt.Sprintf("%g ms", rtt), out)
 	}
-	r := standbysReport(p, rows)
+	r := standbysReport(p, rows, actives)
 	o.mark(&r)
 	if err := f.Finish(r, env.Out); err != nil {
 		return err
 	}
-	for _, row := range rows {
-		if _, lost := row.failed(); len(lost) > 0 {
-			return fault.Errorf(fault.Corrupt, "experiments.runStandbys", fmt.Sprint(row.Level), "%d acknowledged creates do not show: %s", len(lost), lost[0])
-		}
+	if lost := lostOf(rows, actives); lost != "" {
+		return fault.E(fault.Corrupt, "experiments.runStandbys", lost, "was acknowledged and does not show")
 	}
 	return nil
+}
+
+// lostOf names one create that was acknowledged and does not show, if there is any.
+func lostOf(rows []standbysRow, actives []activesRow) string {
+	for _, r := range rows {
+		if _, lost := r.failed(); len(lost) > 0 {
+			return fmt.Sprintf("%d members: %s", r.Level, lost[0])
+		}
+	}
+	for _, r := range actives {
+		for _, turn := range r.Rounds {
+			if len(turn.Lost) > 0 {
+				return fmt.Sprintf("%d actives: %s", r.Clients, turn.Lost[0])
+			}
+		}
+	}
+	return ""
 }
 
 // in has every number of members take its turn in one lab, round by round, so that what
@@ -180,7 +203,7 @@ func (p standbysPlan) in(ctx context.Context, b *bed, rtt float64) ([]standbysRo
 	var rows []standbysRow
 	for _, level := range p.levels {
 		cues := fmt.Sprintf("/.Site=%s/.RepLevel=%d/.KeepTogether", standbysSite, level)
-		if err := at.work(ctx, nil, append(p.words("make", at, level, b.env.Seed), "--cues", cues)...); err != nil {
+		if err := at.work(ctx, nil, append(p.words("make", at, levelFolder(level), b.env.Seed), "--cues", cues)...); err != nil {
 			return nil, err
 		}
 		rows = append(rows, standbysRow{RTT: rtt, Level: level})
@@ -190,7 +213,7 @@ func (p standbysPlan) in(ctx context.Context, b *bed, rtt float64) ([]standbysRo
 			r := &rows[i]
 			b.say("standbys: %g ms, %d members, round %d", rtt, r.Level, round+1)
 			var got load.BoxResult
-			words := append(p.words("work", at, r.Level, b.env.Seed), "--worker", fmt.Sprintf("round-%d", round+1), "--workers", strconv.Itoa(p.workers), "--for", p.length.String())
+			words := append(p.words("work", at, levelFolder(r.Level), b.env.Seed), "--worker", fmt.Sprintf("round-%d", round+1), "--workers", strconv.Itoa(p.workers), "--for", p.length.String())
 			if err := at.work(ctx, &got, words...); err != nil {
 				return nil, err
 			}
@@ -203,10 +226,13 @@ func (p standbysPlan) in(ctx context.Context, b *bed, rtt float64) ([]standbysRo
 	return rows, nil
 }
 
+// levelFolder is the folder of the slice with so many members.
+func levelFolder(level int) string { return fmt.Sprintf("level-%d", level) }
+
 // words are those of the work: creates alone, of 4 kB, in ordinary directories.
-func (p standbysPlan) words(way string, at place, level int, seed uint64) []string {
+func (p standbysPlan) words(way string, at place, folder string, seed uint64) []string {
 	return []string{
-		"volumes", way, "--contact", at.contact, "--site", at.site, "--folder", fmt.Sprintf("level-%d", level), "--plain", "--sizes", string(load.SmallSizesBox),
+		"volumes", way, "--contact", at.contact, "--site", at.site, "--folder", folder, "--plain", "--sizes", string(load.SmallSizesBox),
 		"--boxes", strconv.Itoa(p.workers), "--planted", "1", "--create", "1", "--read", "0", "--delete", "0", "--seed", strconv.FormatUint(seed, 10),
 	}
 }

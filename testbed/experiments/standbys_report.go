@@ -13,7 +13,7 @@ const (
 	mamsStandbys = "CFS with MAMS on one LAN, Figure 9: about 4 % for each standby; its journal alone, Figure 8: 3 % for each replica (docs/experiments.md, Figures of others)"
 )
 
-func standbysReport(p standbysPlan, rows []standbysRow) report.Result {
+func standbysReport(p standbysPlan, rows []standbysRow, actives []activesRow) report.Result {
 	t := report.Table{Name: "standbys", Title: "Durable creates of 4 kB, by the members of their slice", Columns: []report.Column{
 		{Name: "round trip", Unit: "ms"}, {Name: "members"}, {Name: "creates", Unit: "/s"}, {Name: "median", Unit: "ms"}, {Name: "p99", Unit: "ms"},
 		{Name: "of the fewest members' rate", Unit: "%"}, {Name: "each standby more costs", Unit: "%"}, {Name: "creates that failed"}, {Name: "MAMS, a standby costs in %", Source: mamsStandbys},
@@ -50,12 +50,13 @@ func standbysReport(p standbysPlan, rows []standbysRow) report.Result {
 	return report.Result{
 		Title: "standbys: what each standby more costs",
 		SetUp: fmt.Sprintf("Five nodes, in one place (round trip 0) or at sites of their own. A slice of each number of members has its active at the first site. "+
-			"%d workers of a client there create files of 4 kB, each on the disks of all members when it is acknowledged. Each number of members has %d turns of %v; the rate is the middle one.",
+			"%d workers of a client there create files of 4 kB, each on the disks of all members when it is acknowledged. Each number of members has %d turns of %v; the rate is the middle one. "+
+			"Then more and more clients with as many workers, each beside another node, create files in slices of their own with three members.",
 			p.workers, p.rounds, p.length),
 		Notes: []string{
 			"All nodes share the processors and the disk of one machine, so that a standby's own work slows the others: on machines of their own it costs less.",
 		},
-		Tables: []report.Table{t}, Plots: []report.Plot{plot}, Figures: rows,
+		Tables: []report.Table{t, activesTable(p, actives)}, Plots: []report.Plot{plot, activesPlot(p, actives)}, Figures: map[string]any{"standbys": rows, "actives": actives},
 	}
 }
 
