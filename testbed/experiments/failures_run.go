@@ -84,9 +84,15 @@ func (f *failuresBed) make(ctx context.Context) error {
 }
 
 // once has the writers work while members fail and return, and looks for what was
-// acknowledged. It starts where the slice is at its home with all members normal.
+// acknowledged.
 func (f *failuresBed) once(ctx context.Context, k failuresKind) (failuresRow, error) {
-	const op fault.Op = "experiments.once"
+	return f.under(ctx, k, f.disturb)
+}
+
+// under has the writers work while act happens, and looks for what was acknowledged. It
+// starts where the slice is at its home with all members normal.
+func (f *failuresBed) under(ctx context.Context, k failuresKind, act func(context.Context, *failuresRow) error) (failuresRow, error) {
+	const op fault.Op = "experiments.under"
 	r := failuresRow{Lease: f.lease, Kind: k}
 	if err := f.settle(ctx, op); err != nil {
 		return r, err
@@ -104,7 +110,7 @@ func (f *failuresBed) once(ctx context.Context, k failuresKind) (failuresRow, er
 			return w.work(gctx, nil, append([]string{"writers"}, f.words(k, w, w, i)...)...)
 		})
 	}
-	g.Go(func() error { return f.disturb(gctx, &r) })
+	g.Go(func() error { return act(gctx, &r) })
 	if err := g.Wait(); err != nil {
 		return r, err
 	}
