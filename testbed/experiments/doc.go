@@ -10,5 +10,5 @@ import "cartwheel.dev/testbed/experiment"
 
 // All returns the experiments of this package.
 func All() []experiment.Experiment {
-	return []experiment.Experiment{coordinatesExperiment(), kerneltree(), untar(), garage(), pipe(), saturate(), blackout(), forecast(), scalability(), distribution(), pings(), webcache(), mail(), placementExperiment(), volumes(), availabilityExperiment(), failures(), standbys(), syncExperiment(), dedup(), wordcount(), moves()}
+	return []experiment.Experiment{coordinatesExperiment(), kerneltree(), untar(), garage(), pipe(), saturate(), blackout(), forecast(), scalability(), distribution(), pings(), webcache(), mail(), placementExperiment(), volumes(), availabilityExperiment(), failures(), standbys(), syncExperiment(), dedup(), wordcount(), moves(), scale()}
 }

@@ -51,23 +51,28 @@ func sliceOf(path string) (ids.Slice, error) {
 	return ids.Object(s.Ino).Slice(), nil
 }
 
-// slice asks the nodes that answer for the state of a slice.
-func (p place) slice(ctx context.Context, id ids.Slice) (sliceState, error) {
-	const op fault.Op = "experiments.slice"
+// slices asks the nodes that answer for the states of all slices.
+func (p place) slices(ctx context.Context) ([]sliceState, error) {
 	out, err := p.run(ctx, p.programs.Cartwheel, "--json", "--contact", p.contact, "slice", "ls")
 	if err != nil {
-		return sliceState{}, err
+		return nil, err
 	}
 	var all []sliceState
-	if err := json.Unmarshal(out, &all); err != nil {
-		return sliceState{}, fault.Wrap(fault.Other, op, "cartwheel slice ls", err)
+	return all, fault.Wrap(fault.Other, "experiments.slices", "cartwheel slice ls", json.Unmarshal(out, &all))
+}
+
+// slice asks the nodes that answer for the state of a slice.
+func (p place) slice(ctx context.Context, id ids.Slice) (sliceState, error) {
+	all, err := p.slices(ctx)
+	if err != nil {
+		return sliceState{}, err
 	}
 	for _, s := range all {
 		if s.ID == id {
 			return s, nil
 		}
 	}
-	return sliceState{}, fault.Errorf(fault.NotFound, op, "cartwheel slice ls", "does not list slice %d", id)
+	return sliceState{}, fault.Errorf(fault.NotFound, "experiments.slice", "cartwheel slice ls", "does not list slice %d", id)
 }
 
 // slicePoll is the time between two questions for the state of a slice: the least time
@@ -78,12 +83,29 @@ const slicePoll = 100 * time.Millisecond
 // long as long says. It returns since when holds is true, and false where limit passed
 // before. A question that fails counts as not true: its node may be away.
 func (p place) await(ctx context.Context, id ids.Slice, long, limit time.Duration, holds func(sliceState) bool) (since time.Time, ok bool, err error) {
-	for end := time.Now().Add(limit); time.Now().Before(end); {
+	return lasting(ctx, long, limit, func(ctx context.Context) bool {
 		s, err := p.slice(ctx, id)
+		return err == nil && holds(s)
+	})
+}
+
+// awaitAll is await for all slices at once.
+func (p place) awaitAll(ctx context.Context, long, limit time.Duration, holds func(sliceState) bool) (since time.Time, ok bool, err error) {
+	return lasting(ctx, long, limit, func(ctx context.Context) bool {
+		all, err := p.slices(ctx)
+		return err == nil && !slices.ContainsFunc(all, func(s sliceState) bool { return !holds(s) })
+	})
+}
+
+// lasting looks again and again, until what it looks for was true for as long as long
+// says. It returns since when it is true, and false where limit passed before.
+func lasting(ctx context.Context, long, limit time.Duration, holds func(context.Context) bool) (since time.Time, ok bool, err error) {
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		is := holds(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return since, false, ctx.Err()
-		case err != nil || !holds(s):
+		case !is:
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now() // what is said now may have been so a little longer

@@ -109,6 +109,22 @@ type sessionFlags struct {
 	Every   time.Duration `help:"From one keep-alive to the next." default:"200ms"`
 }
 
+type nameFlags struct {
+	Way     string `arg:"" enum:"make,list" help:"make or list."`
+	Dir     string `arg:"" help:"The folder, which is there." type:"path"`
+	First   int    `help:"Number of the first file that is made." default:"0"`
+	Count   int    `help:"Files that are made." default:"1000"`
+	Each    int    `help:"Files of each folder in it." default:"1000"`
+	Workers int    `help:"Workers at once." default:"8"`
+}
+
+func (f nameFlags) run(ctx context.Context) (any, error) {
+	if f.Way == "list" {
+		return orNothing(ListNames(ctx, f.Dir))
+	}
+	return orNothing(MakeNames(ctx, NameOptions{Dir: f.Dir, First: f.First, Count: f.Count, Each: f.Each, Workers: f.Workers}))
+}
+
 // flags are the works; Main runs one of them.
 type flags struct {
 	Tree     treeFlags    `cmd:"" help:"Copy, list, search or delete a tree."`
@@ -127,6 +143,7 @@ type flags struct {
 	Boxes    mailboxFlags `cmd:"" help:"Read the maildirs of all users."`
 	Volumes  volumeFlags  `cmd:"" help:"Create, read and delete files of volumes or directories."`
 	Words    wordFlags    `cmd:"" help:"Write texts, count their words into partial results, and merge these."`
+	Names    nameFlags    `cmd:"" help:"Make very many empty files, or list a folder."`
 	Cold     struct {
 		Dir string `arg:"" help:"A folder of the mount." type:"path"`
 	} `cmd:"" help:"Drop a mount's caches and the kernel's."`
@@ -188,6 +205,8 @@ func (f *flags) run(ctx context.Context, name string, out io.Writer) (any, error
 		return f.Volumes.run(ctx)
 	case "words":
 		return f.Words.run(ctx)
+	case "names":
+		return f.Names.run(ctx)
 	case "writers":
 		return nil, f.Writers.write(ctx)
 	case "verify":
