@@ -35,6 +35,8 @@ type heard struct {
 	what string
 	then chan struct{}
 	n    *atomic.Int32
+	// tell gets the record; nil: nobody wants it.
+	tell func(slog.Record)
 }
 
 func (h heard) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
@@ -44,6 +46,9 @@ func (h heard) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h heard) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == h.what {
 		h.n.Add(1)
+		if h.tell != nil {
+			h.tell(r)
+		}
 		select {
 		case h.then <- struct{}{}:
 		default:

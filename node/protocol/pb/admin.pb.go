@@ -1574,11 +1574,13 @@ func (x *IntentResponse) GetPhase() uint32 {
 // In the end the states are compared: with compare the source keeps its state of
 // a serial, and names it; calls with its token sum it up, until one has the sum.
 type TransferRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slice         uint32                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
-	Token         uint64                 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
-	AtLeast       uint64                 `protobuf:"varint,4,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
-	Compare       bool                   `protobuf:"varint,5,opt,name=compare,proto3" json:"compare,omitempty"`
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Slice         uint32                   `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Token         uint64                   `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
+	AtLeast       uint64                   `protobuf:"varint,4,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	Compare       bool                     `protobuf:"varint,5,opt,name=compare,proto3" json:"compare,omitempty"`
+	Have          []*TransferRequest_Range `protobuf:"bytes,6,rep,name=have,proto3" json:"have,omitempty"`  // the first begins behind the row that the body names
+	More          bool                     `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"` // there are more rows behind these ranges
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1641,6 +1643,20 @@ func (x *TransferRequest) GetCompare() bool {
 	return false
 }
 
+func (x *TransferRequest) GetHave() []*TransferRequest_Range {
+	if x != nil {
+		return x.Have
+	}
+	return nil
+}
+
+func (x *TransferRequest) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 type TransferResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         uint64                 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`    // where compare is asked for
@@ -1650,7 +1666,9 @@ type TransferResponse struct {
 	Time          uint64                 `protobuf:"fixed64,5,opt,name=time,proto3" json:"time,omitempty"`     // with the first page
 	Clients       []byte                 `protobuf:"bytes,6,opt,name=clients,proto3" json:"clients,omitempty"` // with the first page
 	Incarnation   uint64                 `protobuf:"varint,7,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Sum           []byte                 `protobuf:"bytes,8,opt,name=sum,proto3" json:"sum,omitempty"` // BLAKE3 of serial, epoch, time, clients and all rows, once it is made
+	Sum           []byte                 `protobuf:"bytes,8,opt,name=sum,proto3" json:"sum,omitempty"`    // BLAKE3 of serial, epoch, time, clients and all rows, once it is made
+	Same          uint32                 `protobuf:"varint,9,opt,name=same,proto3" json:"same,omitempty"` // so many of the request's ranges are alike; the rows are behind these
+	End           []byte                 `protobuf:"bytes,10,opt,name=end,proto3" json:"end,omitempty"`   // up to this row there are no others than those that are alike, and the body's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1741,6 +1759,20 @@ func (x *TransferResponse) GetSum() []byte {
 	return nil
 }
 
+func (x *TransferResponse) GetSame() uint32 {
+	if x != nil {
+		return x.Same
+	}
+	return 0
+}
+
+func (x *TransferResponse) GetEnd() []byte {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
 // Once a second between the nodes of two sites that have a budget, one-way: what the
 // sender wants to send, and what rate it keeps to, both in bytes per second.
 type BudgetReport struct {
@@ -1787,6 +1819,59 @@ func (x *BudgetReport) GetLines() []*BudgetReport_Line {
 	return nil
 }
 
+// Range is what the receiver has already: the rows behind the range before.
+type TransferRequest_Range struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	End           []byte                 `protobuf:"bytes,1,opt,name=end,proto3" json:"end,omitempty"` // the last of its rows: area and key
+	Sum           []byte                 `protobuf:"bytes,2,opt,name=sum,proto3" json:"sum,omitempty"` // the first 16 bytes of the BLAKE3 of its rows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransferRequest_Range) Reset() {
+	*x = TransferRequest_Range{}
+	mi := &file_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransferRequest_Range) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransferRequest_Range) ProtoMessage() {}
+
+func (x *TransferRequest_Range) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransferRequest_Range.ProtoReflect.Descriptor instead.
+func (*TransferRequest_Range) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{30, 0}
+}
+
+func (x *TransferRequest_Range) GetEnd() []byte {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *TransferRequest_Range) GetSum() []byte {
+	if x != nil {
+		return x.Sum
+	}
+	return nil
+}
+
 type BudgetReport_Line struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`             // the site that content leaves
@@ -1799,7 +1884,7 @@ type BudgetReport_Line struct {
 
 func (x *BudgetReport_Line) Reset() {
 	*x = BudgetReport_Line{}
-	mi := &file_admin_proto_msgTypes[33]
+	mi := &file_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1896,7 @@ func (x *BudgetReport_Line) String() string {
 func (*BudgetReport_Line) ProtoMessage() {}
 
 func (x *BudgetReport_Line) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[33]
+	mi := &file_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,12 +2034,17 @@ const file_admin_proto_rawDesc = "" +
 	"\x06intent\x18\x01 \x01(\x06R\x06intent\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\rR\x05slice\"&\n" +
 	"\x0eIntentResponse\x12\x14\n" +
-	"\x05phase\x18\x01 \x01(\rR\x05phase\"x\n" +
+	"\x05phase\x18\x01 \x01(\rR\x05phase\"\xf2\x01\n" +
 	"\x0fTransferRequest\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\rR\x05slice\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x12\x19\n" +
 	"\bat_least\x18\x04 \x01(\x04R\aatLeast\x12\x18\n" +
-	"\acompare\x18\x05 \x01(\bR\acompareJ\x04\b\x03\x10\x04\"\xcc\x01\n" +
+	"\acompare\x18\x05 \x01(\bR\acompare\x127\n" +
+	"\x04have\x18\x06 \x03(\v2#.cartwheel.v1.TransferRequest.RangeR\x04have\x12\x12\n" +
+	"\x04more\x18\a \x01(\bR\x04more\x1a+\n" +
+	"\x05Range\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\fR\x03end\x12\x10\n" +
+	"\x03sum\x18\x02 \x01(\fR\x03sumJ\x04\b\x03\x10\x04\"\xf2\x01\n" +
 	"\x10TransferResponse\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x04R\x05token\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\bR\x04last\x12\x16\n" +
@@ -1963,7 +2053,10 @@ const file_admin_proto_rawDesc = "" +
 	"\x04time\x18\x05 \x01(\x06R\x04time\x12\x18\n" +
 	"\aclients\x18\x06 \x01(\fR\aclients\x12 \n" +
 	"\vincarnation\x18\a \x01(\x04R\vincarnation\x12\x10\n" +
-	"\x03sum\x18\b \x01(\fR\x03sum\"\x9f\x01\n" +
+	"\x03sum\x18\b \x01(\fR\x03sum\x12\x12\n" +
+	"\x04same\x18\t \x01(\rR\x04same\x12\x10\n" +
+	"\x03end\x18\n" +
+	" \x01(\fR\x03end\"\x9f\x01\n" +
 	"\fBudgetReport\x125\n" +
 	"\x05lines\x18\x01 \x03(\v2\x1f.cartwheel.v1.BudgetReport.LineR\x05lines\x1aX\n" +
 	"\x04Line\x12\x12\n" +
@@ -1984,53 +2077,55 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_admin_proto_goTypes = []any{
-	(*StatusRequest)(nil),      // 0: cartwheel.v1.StatusRequest
-	(*StatusResponse)(nil),     // 1: cartwheel.v1.StatusResponse
-	(*SliceListRequest)(nil),   // 2: cartwheel.v1.SliceListRequest
-	(*SliceListResponse)(nil),  // 3: cartwheel.v1.SliceListResponse
-	(*WhereRequest)(nil),       // 4: cartwheel.v1.WhereRequest
-	(*WhereResponse)(nil),      // 5: cartwheel.v1.WhereResponse
-	(*HandOverRequest)(nil),    // 6: cartwheel.v1.HandOverRequest
-	(*HandOverResponse)(nil),   // 7: cartwheel.v1.HandOverResponse
-	(*DropCachesRequest)(nil),  // 8: cartwheel.v1.DropCachesRequest
-	(*DropCachesResponse)(nil), // 9: cartwheel.v1.DropCachesResponse
-	(*ScrubRequest)(nil),       // 10: cartwheel.v1.ScrubRequest
-	(*ScrubResponse)(nil),      // 11: cartwheel.v1.ScrubResponse
-	(*NetRequest)(nil),         // 12: cartwheel.v1.NetRequest
-	(*NetResponse)(nil),        // 13: cartwheel.v1.NetResponse
-	(*SpaceRequest)(nil),       // 14: cartwheel.v1.SpaceRequest
-	(*SpaceResponse)(nil),      // 15: cartwheel.v1.SpaceResponse
-	(*Snapshot)(nil),           // 16: cartwheel.v1.Snapshot
-	(*SnapshotsRequest)(nil),   // 17: cartwheel.v1.SnapshotsRequest
-	(*SnapshotsResponse)(nil),  // 18: cartwheel.v1.SnapshotsResponse
-	(*Schedule)(nil),           // 19: cartwheel.v1.Schedule
-	(*SnapshotRequest)(nil),    // 20: cartwheel.v1.SnapshotRequest
-	(*SnapshotResponse)(nil),   // 21: cartwheel.v1.SnapshotResponse
-	(*DrillRequest)(nil),       // 22: cartwheel.v1.DrillRequest
-	(*DrillResponse)(nil),      // 23: cartwheel.v1.DrillResponse
-	(*DrillsRequest)(nil),      // 24: cartwheel.v1.DrillsRequest
-	(*DrillsResponse)(nil),     // 25: cartwheel.v1.DrillsResponse
-	(*RecallRequest)(nil),      // 26: cartwheel.v1.RecallRequest
-	(*RecallResponse)(nil),     // 27: cartwheel.v1.RecallResponse
-	(*IntentRequest)(nil),      // 28: cartwheel.v1.IntentRequest
-	(*IntentResponse)(nil),     // 29: cartwheel.v1.IntentResponse
-	(*TransferRequest)(nil),    // 30: cartwheel.v1.TransferRequest
-	(*TransferResponse)(nil),   // 31: cartwheel.v1.TransferResponse
-	(*BudgetReport)(nil),       // 32: cartwheel.v1.BudgetReport
-	(*BudgetReport_Line)(nil),  // 33: cartwheel.v1.BudgetReport.Line
+	(*StatusRequest)(nil),         // 0: cartwheel.v1.StatusRequest
+	(*StatusResponse)(nil),        // 1: cartwheel.v1.StatusResponse
+	(*SliceListRequest)(nil),      // 2: cartwheel.v1.SliceListRequest
+	(*SliceListResponse)(nil),     // 3: cartwheel.v1.SliceListResponse
+	(*WhereRequest)(nil),          // 4: cartwheel.v1.WhereRequest
+	(*WhereResponse)(nil),         // 5: cartwheel.v1.WhereResponse
+	(*HandOverRequest)(nil),       // 6: cartwheel.v1.HandOverRequest
+	(*HandOverResponse)(nil),      // 7: cartwheel.v1.HandOverResponse
+	(*DropCachesRequest)(nil),     // 8: cartwheel.v1.DropCachesRequest
+	(*DropCachesResponse)(nil),    // 9: cartwheel.v1.DropCachesResponse
+	(*ScrubRequest)(nil),          // 10: cartwheel.v1.ScrubRequest
+	(*ScrubResponse)(nil),         // 11: cartwheel.v1.ScrubResponse
+	(*NetRequest)(nil),            // 12: cartwheel.v1.NetRequest
+	(*NetResponse)(nil),           // 13: cartwheel.v1.NetResponse
+	(*SpaceRequest)(nil),          // 14: cartwheel.v1.SpaceRequest
+	(*SpaceResponse)(nil),         // 15: cartwheel.v1.SpaceResponse
+	(*Snapshot)(nil),              // 16: cartwheel.v1.Snapshot
+	(*SnapshotsRequest)(nil),      // 17: cartwheel.v1.SnapshotsRequest
+	(*SnapshotsResponse)(nil),     // 18: cartwheel.v1.SnapshotsResponse
+	(*Schedule)(nil),              // 19: cartwheel.v1.Schedule
+	(*SnapshotRequest)(nil),       // 20: cartwheel.v1.SnapshotRequest
+	(*SnapshotResponse)(nil),      // 21: cartwheel.v1.SnapshotResponse
+	(*DrillRequest)(nil),          // 22: cartwheel.v1.DrillRequest
+	(*DrillResponse)(nil),         // 23: cartwheel.v1.DrillResponse
+	(*DrillsRequest)(nil),         // 24: cartwheel.v1.DrillsRequest
+	(*DrillsResponse)(nil),        // 25: cartwheel.v1.DrillsResponse
+	(*RecallRequest)(nil),         // 26: cartwheel.v1.RecallRequest
+	(*RecallResponse)(nil),        // 27: cartwheel.v1.RecallResponse
+	(*IntentRequest)(nil),         // 28: cartwheel.v1.IntentRequest
+	(*IntentResponse)(nil),        // 29: cartwheel.v1.IntentResponse
+	(*TransferRequest)(nil),       // 30: cartwheel.v1.TransferRequest
+	(*TransferResponse)(nil),      // 31: cartwheel.v1.TransferResponse
+	(*BudgetReport)(nil),          // 32: cartwheel.v1.BudgetReport
+	(*TransferRequest_Range)(nil), // 33: cartwheel.v1.TransferRequest.Range
+	(*BudgetReport_Line)(nil),     // 34: cartwheel.v1.BudgetReport.Line
 }
 var file_admin_proto_depIdxs = []int32{
 	16, // 0: cartwheel.v1.SnapshotsResponse.snapshots:type_name -> cartwheel.v1.Snapshot
 	19, // 1: cartwheel.v1.SnapshotsResponse.schedules:type_name -> cartwheel.v1.Schedule
 	16, // 2: cartwheel.v1.SnapshotResponse.snapshot:type_name -> cartwheel.v1.Snapshot
-	33, // 3: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
-	4,  // [4:4] is the sub-list for method output_type
-	4,  // [4:4] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	33, // 3: cartwheel.v1.TransferRequest.have:type_name -> cartwheel.v1.TransferRequest.Range
+	34, // 4: cartwheel.v1.BudgetReport.lines:type_name -> cartwheel.v1.BudgetReport.Line
+	5,  // [5:5] is the sub-list for method output_type
+	5,  // [5:5] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -2044,7 +2139,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

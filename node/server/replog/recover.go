@@ -68,7 +68,10 @@ func SaveBase(b *meta.Batch, s ids.Slice, at replica.Snapshot) error {
 }
 
 // Own reports whether a key of the plain area is the ledger's, not the tree's.
-func Own(key []byte) bool { return len(key) > 0 && key[0] == 0 }
+func Own(key []byte) bool { return len(key) > 0 && key[0] == OwnFirst }
+
+// OwnFirst is the first byte of the keys for which Own holds.
+const OwnFirst byte = 0
 
 // recovering is what is known of a slice while the journal is read.
 type recovering struct {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"cartwheel.dev/node/replica"
-	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/store/meta"
@@ -31,26 +30,8 @@ func copied(t *testing.T, from, to *store.Store, at replica.Snapshot, change fun
 	t.Helper()
 	kept := &keptState{slice: 7, frozen: from.Meta().Freeze(), sum: newCopySum(at)}
 	defer kept.close()
-	got := &receiving{s: &Receiver{o: ReceiverOptions{Meta: to.Meta()}}, id: 7, peer: "source"}
-	for p := (operate.Page{}); ; {
-		rows, err := kept.frozen.Rows(7, p.End, 100<<10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(rows) == 0 {
-			break
-		}
-		var body []byte
-		for i := range rows {
-			body = appendRow(body, &rows[i])
-		}
-		if _, err := got.restore(body, &p); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Rows.Commit(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	got := receivingFrom(to, rangeBytes)
+	takeAll(t, got, kept.frozen, 100<<10)
 	b := to.Meta().NewBatch()
 	if err := change(b); err != nil {
 		t.Fatal(err)

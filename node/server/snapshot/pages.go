@@ -17,7 +17,6 @@ import (
 	"cartwheel.dev/node/server/operate"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/store/meta"
-	"cartwheel.dev/node/tree"
 )
 
 // all takes every page, and every chunk that their rows name.
@@ -48,10 +47,8 @@ func (t *receiving) all(ctx context.Context, first *pb.TransferResponse, body []
 func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body []byte, wanted chan<- named) error {
 	p := operate.Page{}
 	for {
-		var chunks named
-		var err error
-		p.Last, p.At = answer.Last, replica.EntryID{Serial: ids.Serial(answer.Serial), Epoch: ids.Epoch(answer.Epoch)}
-		if chunks, err = t.restore(body, &p); err != nil {
+		chunks, err := t.restore(answer, body, &p)
+		if err != nil {
 			return err
 		}
 		var refused error
@@ -73,15 +70,15 @@ func (t *receiving) pages(ctx context.Context, answer *pb.TransferResponse, body
 		if err != nil {
 			return err
 		}
-		if answer, body, err = t.ask(ctx, &pb.TransferRequest{Slice: uint32(t.id), AtLeast: uint64(applied)}, append([]byte{p.End.Area}, p.End.Key...)); err != nil {
+		req, err := t.old.request(applied, p.End)
+		if err != nil {
+			return err
+		}
+		if answer, body, err = t.ask(ctx, req, nameOf(&p.End)); err != nil {
 			return err
 		}
 	}
 }
-
-// named are the chunks that a page's rows name: those that current files use, and those of
-// older versions alone.
-type named struct{ current, past []chunk.Address }
 
 // chunks fetches what pages name, from the copy's source first.
 func (t *receiving) chunks(ctx context.Context, wanted <-chan named) error {
@@ -125,9 +122,46 @@ func (t *receiving) past(ctx context.Context, f *fetch, chunks []chunk.Address) 
 	}
 }
 
-// restore puts a page's rows into a batch and returns the chunks that they name.
-func (t *receiving) restore(body []byte, p *operate.Page) (chunks named, err error) {
+// restore puts a page's rows into a batch and returns the chunks that they name. The page
+// that it makes begins behind the end of the one before.
+func (t *receiving) restore(answer *pb.TransferResponse, body []byte, p *operate.Page) (chunks named, err error) {
+	p.Last, p.At = answer.Last, replica.EntryID{Serial: ids.Serial(answer.Serial), Epoch: ids.Epoch(answer.Epoch)}
+	if err := t.old.alike(int(answer.Same), &p.End, &chunks); err != nil {
+		return chunks, err
+	}
+	behind := p.End
+	t.rowBytes += int64(len(body))
+	rows, err := t.rowsOf(body, p, &chunks)
+	if err != nil {
+		return chunks, err
+	}
+	if end, given := rowNamed(answer.End); given {
+		if end.Compare(p.End) < 0 {
+			return chunks, malformed()
+		}
+		p.End = end
+	}
 	b := t.s.o.Meta.NewBatch()
+	if t.old.there {
+		err = t.old.over(b, behind, rows, p.End, p.Last)
+	} else {
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = b.Restore(t.id, rows[i])
+		}
+	}
+	if err != nil {
+		b.Abandon()
+		return chunks, err
+	}
+	p.Rows = b
+	return chunks, nil
+}
+
+func malformed() error { return fault.E(fault.Corrupt, opReceive, "", "a page is malformed") }
+
+// rowsOf takes the rows of a page apart, but for those that each node keeps for itself, and
+// notes the chunks that they name. The page ends with the last of them.
+func (t *receiving) rowsOf(body []byte, p *operate.Page, chunks *named) (rows []meta.Row, err error) {
 	for len(body) > 0 {
 		r := meta.Row{Area: body[0]}
 		body = body[1:]
@@ -135,30 +169,20 @@ func (t *receiving) restore(body []byte, p *operate.Page) (chunks named, err err
 		r.Key, body, ok1 = cutBytes(body)
 		r.Value, body, ok2 = cutBytes(body)
 		if !ok1 || !ok2 || r.Compare(p.End) <= 0 {
-			b.Abandon()
-			return chunks, fault.E(fault.Corrupt, opReceive, "", "a page is malformed")
+			return nil, malformed()
 		}
 		p.End = meta.Row{Area: r.Area, Key: r.Key}
 		note := r.Plain() && t.away.note(&r)
 		if !note && r.Plain() && replog.Own(r.Key) || plant.On(plant.TransferLosesRows) && len(r.Key)%5 == 0 && r.Key[len(r.Key)-1]%16 == 3 {
 			continue
 		}
-		if r.Plain() && !note {
-			switch a, current, is := tree.RefAddress(r.Key, r.Value); {
-			case is && current:
-				chunks.current = append(chunks.current, a)
-			case is:
-				chunks.past = append(chunks.past, a)
-			}
+		if !note {
+			chunks.note(&r)
 		}
-		if err := b.Restore(t.id, r); err != nil {
-			b.Abandon()
-			return chunks, err
-		}
+		rows = append(rows, r)
 		t.rows++
 	}
-	p.Rows = b
-	return chunks, nil
+	return rows, nil
 }
 
 // cutBytes cuts what begins with its length off b.

@@ -9,6 +9,7 @@ package snapshot
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -77,11 +78,34 @@ type ReceiverOptions struct {
 type Receiver struct {
 	o      ReceiverOptions
 	places chan struct{} // bounds the states copied here at once
+	ranges int           // about how many bytes of rows a range has that a source compares
+
+	mu sync.Mutex // guards below
+	// spoilt are the slices whose last copy differed from its source: the next one does not
+	// build on what lies here.
+	spoilt map[ids.Slice]bool
 }
 
 // NewReceiver returns a receiver that copies nothing yet.
 func NewReceiver(o ReceiverOptions) *Receiver {
-	return &Receiver{o: o, places: make(chan struct{}, maxReceived)}
+	return &Receiver{o: o, places: make(chan struct{}, maxReceived), ranges: rangeBytes, spoilt: map[ids.Slice]bool{}}
+}
+
+func (s *Receiver) isSpoilt(id ids.Slice) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spoilt[id]
+}
+
+// spoil notes how a copy ended.
+func (s *Receiver) spoil(id ids.Slice, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fault.Is(err, fault.Corrupt) {
+		s.spoilt[id] = true
+	} else if err == nil {
+		delete(s.spoilt, id)
+	}
 }
 
 // Receive copies a slice's state here from the first source that sends it. It
@@ -95,10 +119,11 @@ func (s *Receiver) Receive(ctx context.Context, t replica.Transfer) {
 		return
 	}
 	for _, source := range t.Sources {
-		err := s.receiveFrom(ctx, t.Slice, string(source))
+		err := s.receiveFrom(ctx, t.Slice, string(source), !t.Diverged && !s.isSpoilt(t.Slice))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+		s.spoil(t.Slice, err)
 		s.o.Logger.Warn("a slice's state could not be copied", logattr.Slice(t.Slice), logattr.Peer(string(source)), logattr.Err(err))
 	}
 	s.o.Loop.Do(func(core *replica.Node, now replica.Time) { core.TransferFailed(now, t.Slice) })
@@ -108,12 +133,17 @@ func (s *Receiver) Receive(ctx context.Context, t replica.Transfer) {
 // the other, each of the moment when it was asked for, and the log is applied to
 // those that are here (operate.Page). The chunks that they name are fetched
 // beside. Then the copy is compared with its source, and made durable. A copy
-// that begins again finds the chunks that it had got.
-func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string) error {
+// that begins again finds the chunks that it had got. With build, the copy takes from the
+// state that lies here what is alike.
+func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string, build bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := &receiving{s: s, id: id, peer: peer, began: s.o.Clock(), said: s.o.Clock()}
-	first, body, err := t.ask(ctx, &pb.TransferRequest{Slice: uint32(id)}, nil)
+	t := &receiving{s: s, id: id, peer: peer, began: s.o.Clock(), said: s.o.Clock(), old: old{db: s.o.Meta, id: id, ranges: s.ranges}}
+	req, err := t.old.first(build)
+	if err != nil {
+		return err
+	}
+	first, body, err := t.ask(ctx, req, nil)
 	if err != nil {
 		return err
 	}
@@ -122,7 +152,7 @@ func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string) e
 		t.base.Clients = nil
 	}
 	s.o.Logger.Info("a slice's state is being copied", logattr.Slice(id), logattr.Peer(peer), slog.Uint64("serial", first.Serial))
-	if err := t.void(ctx); err != nil {
+	if err := t.void(ctx, build); err != nil {
 		return err
 	}
 	if err := t.all(ctx, first, body); err != nil {
@@ -134,27 +164,31 @@ func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string) e
 	if err := t.finish(ctx); err != nil {
 		return err
 	}
+	s.spoil(id, nil)
 	t.say("a slice's state was copied")
 	return nil
 }
 
 // receiving is one copy on its way in.
 type receiving struct {
-	s       *Receiver
-	id      ids.Slice
-	peer    string
-	base    replica.Snapshot // of the first page
-	began   time.Duration
-	rows    int
-	fetched fetched
-	away    away
-	said    time.Duration
+	s     *Receiver
+	id    ids.Slice
+	peer  string
+	base  replica.Snapshot // of the first page
+	began time.Duration
+	rows  int
+	// rowBytes are those of the pages that travelled.
+	rowBytes int64
+	fetched  fetched
+	away     away
+	old      old
+	said     time.Duration
 }
 
 // say logs how far the copy is.
 func (t *receiving) say(what string) {
 	t.said = t.s.o.Clock()
-	t.s.o.Logger.Info(what, logattr.Slice(t.id), logattr.Peer(t.peer), slog.Any("rows", t.rows),
+	t.s.o.Logger.Info(what, logattr.Slice(t.id), logattr.Peer(t.peer), slog.Any("rows", t.rows), slog.Any("row_bytes", t.rowBytes), slog.Any("alike", t.old.kept),
 		slog.Any("chunks", t.fetched.chunks.Load()), slog.Any("bytes", t.fetched.bytes.Load()), slog.Any("took", t.said-t.began))
 }
 
@@ -188,8 +222,9 @@ func (t *receiving) hold(ctx context.Context) (applied ids.Serial, err error) {
 	return applied, err
 }
 
-// void throws away what was here, once a crash would find that it is void.
-func (t *receiving) void(ctx context.Context) error {
+// void makes void what was here, once a crash would find that it is. Its rows stay where
+// the copy builds on them.
+func (t *receiving) void(ctx context.Context, build bool) error {
 	ctx, cancel := context.WithTimeout(ctx, voidTimeout)
 	defer cancel()
 	wanted := false
@@ -211,13 +246,5 @@ func (t *receiving) void(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if plant.On(plant.TransferKeepsOld) {
-		return nil
-	}
-	drop := t.s.o.Meta.NewBatch()
-	if err := drop.DropSlice(t.id); err != nil {
-		drop.Abandon()
-		return err
-	}
-	return drop.Commit()
+	return t.old.keep(build)
 }

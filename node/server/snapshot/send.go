@@ -130,13 +130,12 @@ func (s *Sender) freeze(ctx context.Context, req *pb.TransferRequest, answer *pb
 	return frozen, err
 }
 
-// page returns the rows behind the one that the body of the request names.
+// page returns the rows behind the one that the body of the request names, or behind those
+// of its ranges that are alike.
 func (s *Sender) page(ctx context.Context, req *pb.TransferRequest, behind []byte, answer *pb.TransferResponse) ([]byte, error) {
-	var from meta.Row
+	from, more := rowNamed(behind)
 	var describe func()
-	if len(behind) > 0 {
-		from.Area, from.Key = behind[0], behind[1:]
-	} else {
+	if !more {
 		describe = func() {
 			if at, known := s.o.Loop.Snapshot(ids.Slice(req.Slice)); known {
 				answer.Time, answer.Clients = uint64(at.Time), at.Clients
@@ -147,7 +146,7 @@ func (s *Sender) page(ctx context.Context, req *pb.TransferRequest, behind []byt
 	if err != nil {
 		return nil, err
 	}
-	rows, err := frozen.Rows(ids.Slice(req.Slice), from, s.o.PageBytes)
+	rows, err := s.behind(frozen, req, from, answer)
 	if e := frozen.Close(); err == nil {
 		err = e
 	}
@@ -158,8 +157,47 @@ func (s *Sender) page(ctx context.Context, req *pb.TransferRequest, behind []byt
 	for i := range rows {
 		body = appendRow(body, &rows[i])
 	}
-	answer.Last = len(rows) == 0
+	answer.Last = len(rows) == 0 && answer.End == nil
 	return body, nil
+}
+
+// behind returns the rows of a page, and says in the answer which ranges before it are
+// alike, and where it ends if that is not its last row.
+func (s *Sender) behind(frozen *meta.Frozen, req *pb.TransferRequest, from meta.Row, answer *pb.TransferResponse) ([]meta.Row, error) {
+	id := ids.Slice(req.Slice)
+	same, from, err := alike(frozen, id, from, req.Have)
+	if err != nil {
+		return nil, err
+	}
+	answer.Same = uint32(same)
+	if same == len(req.Have) && req.More {
+		answer.End = nameOf(&from) // what follows is asked for with more ranges
+		return nil, nil
+	}
+	rows, err := frozen.Rows(id, from, s.o.PageBytes)
+	if err != nil || same == len(req.Have) {
+		return rows, err
+	}
+	end, _ := rowNamed(req.Have[same].End) // alike has looked at it
+	for i := range rows {
+		if rows[i].Compare(end) > 0 {
+			answer.End = req.Have[same].End
+			return rows[:i], nil
+		}
+	}
+	if left, err := frozen.Rows(id, lastOf(rows, from), 1); err != nil || len(left) > 0 && left[0].Compare(end) <= 0 {
+		return rows, err // the page is full
+	}
+	answer.End = req.Have[same].End
+	return rows, nil
+}
+
+// lastOf is the last of some rows, or another one where there are none.
+func lastOf(rows []meta.Row, none meta.Row) meta.Row {
+	if len(rows) == 0 {
+		return none
+	}
+	return rows[len(rows)-1]
 }
 
 // keepState keeps a slice's state for calls with the token that it answers.
