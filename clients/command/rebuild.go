@@ -42,6 +42,9 @@ type rebuiltView struct {
 	Answered   int             `json:"answered"`
 	Silent     []silentView    `json:"silent"`
 	Slices     []rebuild.Slice `json:"slices"`
+	// Cut is the time up to which the slices that lost changes have all of them; zero:
+	// none did, or it is not known.
+	Cut time.Time `json:"cut,omitzero"`
 	// Server is the identity of the server whose key is in the data directory, and
 	// Strangers are the nodes that trust another one.
 	Server    string     `json:"server,omitempty"`
@@ -81,7 +84,7 @@ func (c *geoConfigRebuildCmd) Run(e *env) error {
 	}
 	if c.DryRun {
 		v := viewOf(plan, heard)
-		v.DryRun = true
+		v.DryRun, v.Cut = true, cutOf(plan.Slices, askAll(e, reach, slices))
 		return e.print(v, v.write)
 	}
 	if err := stillThere(heard.copies); err != nil {
@@ -171,11 +174,12 @@ func (c *geoConfigRebuildCmd) rebuild(e *env, reach *contact.Cluster, o rebuild.
 	if err != nil {
 		return err
 	}
+	cut := cutOf(plan.Slices, askAll(e, reach, slices)) // before the slices go on
 	if err := c.load(e, plan); err != nil {
 		return err
 	}
 	v := viewOf(plan, heard)
-	v.into = c.place()
+	v.into, v.Cut = c.place(), cut
 	if c.Data != "" {
 		key, err := wire.MakeKey(filepath.Join(c.Data, "node.key"))
 		if err != nil {
@@ -263,6 +267,7 @@ func (v *rebuiltView) write(w io.Writer) {
 		fmt.Fprintf(w, "Silent: node %s at %s: %s\n", s.Node.Short(), s.Site, s.Why)
 	}
 	waits := writeSlices(w, v.Slices)
+	writeCut(w, v.Cut)
 	switch {
 	case v.DryRun:
 		fmt.Fprintln(w, "Nothing was written.")

@@ -149,6 +149,7 @@ func TestRebuiltText_SaysWhatToDo(t *testing.T) {
 		return s
 	}
 	v := rebuiltView{Cluster: "c1", Generation: 2, Answered: 2, into: "/data/geo-config.db", Server: "12D3KooWnew",
+		Cut:    time.Date(2026, 11, 22, 10, 0, 0, 123_900_000, time.UTC),
 		Silent: []silentView{{Node: "12D3KooWabcdefgh", Site: "paris", Why: "does not answer"}},
 		Slices: []rebuild.Slice{slice(1, rebuild.Kept, false), slice(2, rebuild.Reduced, false), slice(3, rebuild.Waiting, false), slice(4, rebuild.Waiting, true), slice(5, rebuild.Lossy, false)}}
 	want := `Cluster c1, generation 2, from what 2 nodes remember.
@@ -158,6 +159,7 @@ slice 3  waits for abcdefgh
 slice 4  waits for abcdefgh, its only up-to-date members
 slice 5  goes on without abcdefgh; what only that has is lost
 1 of 5 slices go on with all their members.
+The whole tree as it was then is below .Snapshot=2026-11-22T10:00:00.123Z, for as long as old versions are kept; ` + "`cartwheel snapshot restore`" + ` copies from there.
 Written to /data/geo-config.db. Start cartwheeld geo-config with it.
 Slices that wait go on as their old members allow. Once silent nodes are back, run ` + "`cartwheel geo-config settle`" + `; where they are gone for good, with --accept-loss.
 `

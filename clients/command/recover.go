@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	gslices "slices"
+	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
@@ -36,6 +37,9 @@ type recovery struct {
 	// From goes on, with all changes up to Serial.
 	From   member     `json:"from"`
 	Serial ids.Serial `json:"serial"`
+	// Time is that of the last of these; zero: it is not known. As of then the whole tree
+	// is consistent, as far as this slice is concerned.
+	Time time.Time `json:"time,omitzero"`
 	// Known is the highest serial of which a member that answers has heard.
 	Known ids.Serial `json:"known"`
 	// Lacking counts changes whose content From has not got.
@@ -116,7 +120,7 @@ func planRecovery(row geoconfig.SliceRow, answers []asked[[]status.Slice], site 
 		case m.State == geoconfig.Normal:
 			r.Silent = append(r.Silent, shown)
 		case answers && (best == "" || cmp.Or(cmp.Compare(s.Applied, told[best].Applied), cmp.Compare(m.Node, best)) > 0):
-			best, r.From, r.Serial, r.Lacking = m.Node, shown, s.Applied, s.Lacking
+			best, r.From, r.Serial, r.Time, r.Lacking = m.Node, shown, s.Applied, s.AppliedTime, s.Lacking
 		}
 	}
 	if best == "" {
@@ -167,7 +171,11 @@ func (r recovery) text(w io.Writer) {
 	if r.DryRun {
 		verb = "would go on from"
 	}
-	fmt.Fprintf(w, "Slice %d %s node %s at %s, with all changes up to serial %d.\n", r.Slice, verb, short(r.From.Node), r.From.Site, r.Serial)
+	at := ""
+	if !r.Time.IsZero() {
+		at = ", made at " + cutText(r.Time)
+	}
+	fmt.Fprintf(w, "Slice %d %s node %s at %s, with all changes up to serial %d%s.\n", r.Slice, verb, short(r.From.Node), r.From.Site, r.Serial, at)
 	for _, m := range r.Silent {
 		fmt.Fprintf(w, "Silent or without its copy: the up-to-date member %s at %s\n", short(m.Node), m.Site)
 	}
@@ -178,4 +186,5 @@ func (r recovery) text(w io.Writer) {
 	if r.Lacking > 0 {
 		fmt.Fprintf(w, "Content of %d changes is not at this node; `cartwheel scrub` tells which files lack it.\n", r.Lacking)
 	}
+	writeCut(w, r.Time)
 }

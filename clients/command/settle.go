@@ -53,6 +53,7 @@ func (c geoConfigSettleCmd) Run(e *env) error {
 		if err := c.unknown(v.Slices); err != nil {
 			return err
 		}
+		v.Cut = cutOf(v.Slices, askAll(e, reach, slices)) // before the slices go on
 		if !c.DryRun {
 			if err := a.settle(ctx, stored, v.Slices); err != nil {
 				return err

@@ -128,6 +128,8 @@ type Slice struct {
 	Commit  ids.Serial `json:"commit"`
 	Applied ids.Serial `json:"applied"`
 	Objects uint64     `json:"objects"`
+	// AppliedTime is that of the last change up to Applied; zero: it is not known.
+	AppliedTime time.Time `json:"applied_time,omitzero"`
 	// Whole says that the answering node is a member with a copy that it could act by,
 	// up to Applied; of Lacking entries it lacks content.
 	Whole   bool `json:"whole,omitempty"`
