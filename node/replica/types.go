@@ -178,7 +178,7 @@ type Swap struct {
 	After geoconfig.SliceRow
 	// Attempt tells apart swaps that this node proposed at the same epoch.
 	Attempt uint64
-	// Why is for the log and the audit record: takeover, member.failed, ...
+	// Why is for the log and the action of the audit record: slice.takeover, member.failed, ...
 	Why string
 }
 

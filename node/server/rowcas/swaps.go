@@ -94,7 +94,7 @@ func (r *Runner) apply(ctx context.Context, s replica.Swap, key string) (replica
 	rev, err := r.Store.Apply(call, geoconfig.Batch{
 		Key:    key,
 		Slices: []geoconfig.SliceSwap{{From: s.From, Row: s.After}},
-		Audit: []geoconfig.AuditRecord{{AtNS: r.Wall().UnixNano(), Who: string(r.Self), Action: "slice." + s.Why,
+		Audit: []geoconfig.AuditRecord{{AtNS: r.Wall().UnixNano(), Who: string(r.Self), Action: s.Why,
 			Subject: fmt.Sprintf("slices/%d", s.Slice), Detail: fmt.Sprintf("epoch %d", s.After.Epoch)}},
 	})
 	switch fault.KindOf(err) {

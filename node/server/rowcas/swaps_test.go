@@ -49,7 +49,7 @@ func TestRun_VoidOnlyIfTheStoreNeverGotTheSwap(t *testing.T) {
 	got := make(chan replica.Outcome, 1)
 	r := &rowcas.Runner{Store: store, Self: "n", Boot: 1, Wall: func() time.Time { return time.Unix(1, 0) },
 		Done: func(_ replica.Swap, o replica.Outcome, _ *geoconfig.SliceRow) { got <- o }}
-	s := replica.Swap{Slice: 1, From: 1, After: geoconfig.SliceRow{ID: 1, Epoch: 2}, Attempt: 1, Why: "takeover"}
+	s := replica.Swap{Slice: 1, From: 1, After: geoconfig.SliceRow{ID: 1, Epoch: 2}, Attempt: 1, Why: "slice.takeover"}
 	for _, step := range []struct {
 		what          string
 		reads, writes bool
@@ -65,6 +65,33 @@ func TestRun_VoidOnlyIfTheStoreNeverGotTheSwap(t *testing.T) {
 		r.Wait()
 		if o := <-got; o != step.want || store.applied != step.applied {
 			t.Errorf("%s: got outcome %v after %d calls, want %v after %d", step.what, o, store.applied, step.want, step.applied)
+		}
+	}
+}
+
+// noted keeps the batches that it is given.
+type noted struct {
+	geoconfig.Store
+	batches []geoconfig.Batch
+}
+
+func (n *noted) Apply(_ context.Context, b geoconfig.Batch) (ids.Revision, error) {
+	n.batches = append(n.batches, b)
+	return 1, nil
+}
+
+func TestRun_AuditsWhatTheSwapIsFor(t *testing.T) {
+	store := &noted{Store: inmem.New()}
+	got := make(chan replica.Outcome, 1)
+	r := &rowcas.Runner{Store: store, Self: "n", Boot: 1, Wall: func() time.Time { return time.Unix(1, 0) },
+		Done: func(_ replica.Swap, o replica.Outcome, _ *geoconfig.SliceRow) { got <- o }}
+	for _, why := range []string{"slice.takeover", "member.normal"} {
+		r.Run(t.Context(), replica.Swap{Slice: 1, From: 1, After: geoconfig.SliceRow{ID: 1, Epoch: 2}, Attempt: 1, Why: why})
+		r.Wait()
+		<-got
+		last := store.batches[len(store.batches)-1]
+		if len(last.Audit) != 1 || last.Audit[0].Action != why || last.Audit[0].Subject != "slices/1" {
+			t.Errorf("the audit record of %s is %+v", why, last.Audit)
 		}
 	}
 }
