@@ -59,9 +59,10 @@ func (l *Leader) Leave(ctx context.Context, useless func() bool) {
 }
 
 // handAllOver asks for a hand-over of every slice that this node acts for, and
-// reports whether there was one that another node can take.
+// reports whether there was one that another node can take, or is about to: the
+// clients' leases are being taken back then, and the node serves the slice no more.
 func (l *Leader) handAllOver() bool {
-	asked := false
+	asked := l.yields()
 	for _, row := range l.Slices() {
 		to := slices.DeleteFunc(Successors(row, l.o.Self), func(id ids.Node) bool { return !l.o.Connected(id) })
 		if len(to) == 0 {
@@ -77,6 +78,15 @@ func (l *Leader) handAllOver() bool {
 		})
 	}
 	return asked
+}
+
+// yields reports whether a slice is being handed over. That ends, also where the other
+// member goes away: the core gives up after two leases.
+func (l *Leader) yields() bool {
+	return slices.ContainsFunc(l.o.Roster.Slices(), func(row geoconfig.SliceRow) bool {
+		p := l.o.Loop.Published(row.ID)
+		return row.Active == l.o.Self && p != nil && p.Role == replica.RoleYielding
+	})
 }
 
 // standing says that this node leaves, and returns in how many slices it still

@@ -15,7 +15,10 @@ import (
 
 // stoppedLoop is a loop that takes nothing in any more. Until says for which
 // slices the node may act, and until when.
-type stoppedLoop struct{ until map[ids.Slice]replica.Time }
+type stoppedLoop struct {
+	until    map[ids.Slice]replica.Time
+	yielding ids.Slice // is being handed over
+}
 
 func (stoppedLoop) Ask(context.Context, func(*replica.Node, replica.Time)) error {
 	return fault.E(fault.Closed, "", "", "")
@@ -24,6 +27,9 @@ func (stoppedLoop) Ask(context.Context, func(*replica.Node, replica.Time)) error
 func (stoppedLoop) Do(func(*replica.Node, replica.Time)) bool { return false }
 
 func (l stoppedLoop) Published(id ids.Slice) *operate.Published {
+	if id == l.yielding {
+		return operate.NewPublished(id, replica.RoleYielding, nil, 0)
+	}
 	until, ok := l.until[id]
 	if !ok {
 		return nil
@@ -73,6 +79,12 @@ func TestHandAllOver_NeedsAConnectedSuccessor(t *testing.T) {
 	}
 	if newLeader(loop, row("c")).handAllOver() {
 		t.Error("a member that is not connected was asked")
+	}
+	if !newLeader(stoppedLoop{yielding: 1}, row("b")).handAllOver() {
+		t.Error("a hand-over under way counts for nothing")
+	}
+	if newLeader(stoppedLoop{yielding: 1}, geoconfig.SliceRow{ID: 1, Active: "b"}).handAllOver() {
+		t.Error("a slice that another node acts for by now counts")
 	}
 }
 
