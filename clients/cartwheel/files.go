@@ -8,8 +8,10 @@ import (
 	"cartwheel.dev/clients/cartwheel/timeouts"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/wire"
 )
 
 var _ mount.PieceReader = (*Client)(nil)
@@ -88,7 +90,7 @@ func (c *Client) Read(ctx context.Context, _ mount.Caller, _ mount.Inode, id mou
 	}
 	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
-	out, cancel := c.limits.Remotely(ctx)
+	out, cancel := c.limits.WhileComing(ctx, comingFor(c, h.object))
 	defer cancel()
 	return h.content.ReadAt(out, buf, uint64(offset))
 }
@@ -101,9 +103,23 @@ func (c *Client) ReadPieces(ctx context.Context, _ mount.Caller, _ mount.Inode, 
 	}
 	ctx, done := timeouts.Within(ctx, h.terms)
 	defer done()
-	out, cancel := c.limits.Remotely(ctx)
+	out, cancel := c.limits.WhileComing(ctx, comingFor(c, h.object))
 	defer cancel()
 	return h.content.ReadPieces(out, buf, uint64(offset))
+}
+
+// comingFor counts what comes from the nodes that an object may be read from: the
+// members of its slice, and those at this client's site, which share what they have.
+func comingFor(c *Client, o ids.Object) func() uint64 {
+	return func() (sum uint64) {
+		row, _ := c.router.Known(o.Slice())
+		for _, n := range c.cluster.Nodes() {
+			if _, member := row.Member(n.ID); member || n.Site == c.cluster.Site() {
+				sum += wire.Came(c.cluster.Host(), string(n.ID), wire.Chunk)
+			}
+		}
+		return sum
+	}
 }
 
 // toRead finds a handle; O_DIRECT reads what is current, lease or not.

@@ -63,13 +63,16 @@ func (g *grace) extend(deadline *int64, came uint64) bool {
 // large or others come before it. It ends after most in any case, and with ctx. The
 // caller calls cancel.
 func Patient(ctx context.Context, h *Host, peer string, class Class, stall, most time.Duration) (context.Context, context.CancelFunc) {
-	came := func() uint64 { // over the present connection
-		if l := h.currentLink(peer, class); l != nil {
-			return l.conn.raw.came.Load()
-		}
-		return 0
+	return patient(ctx, func() uint64 { return Came(h, peer, class) }, stall, most)
+}
+
+// Came returns how many bytes the present connection of a class to a peer has brought,
+// heartbeats and all; 0: there is none.
+func Came(h *Host, peer string, class Class) uint64 {
+	if l := h.currentLink(peer, class); l != nil {
+		return l.conn.raw.came.Load()
 	}
-	return patient(ctx, came, stall, most)
+	return 0
 }
 
 // patient is Patient over a counter.
