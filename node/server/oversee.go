@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/cluster"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/usage"
 	"cartwheel.dev/node/wire"
 )
 
@@ -25,10 +26,13 @@ type Overseer struct {
 	s       *Server
 	reports *admin.Reports
 	orders  *admin.Orders
+	teller  *usage.Teller
 }
 
 // Overseer returns one that asks in the node's name.
-func (s *Server) Overseer() *Overseer { return &Overseer{s, s.newReports(), s.newOrders()} }
+func (s *Server) Overseer() *Overseer {
+	return &Overseer{s, s.newReports(), s.newOrders(), s.answers.teller}
+}
 
 // Directory is the node's copy of the configuration.
 func (s *Server) Directory() *cluster.Directory { return s.directory }
@@ -115,7 +119,7 @@ func (o *Overseer) call(ctx context.Context, id ids.Node, m wire.Method, request
 func (o *Overseer) HandOver(ctx context.Context, row geoconfig.SliceRow, to ids.Node) error {
 	req := &pb.HandOverRequest{Slice: uint32(row.ID), To: string(to)}
 	if row.Active == o.s.id {
-		_, err := o.orders.HandOver(ctx, &identity.Who{User: "node", Trusted: true, Node: true}, req)
+		_, err := o.orders.HandOver(ctx, o.self(), req)
 		return err
 	}
 	return o.call(ctx, row.Active, method.HandOver, req, &pb.HandOverResponse{})

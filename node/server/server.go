@@ -88,6 +88,7 @@ import (
 	"cartwheel.dev/node/server/side"
 	"cartwheel.dev/node/server/snapshot"
 	"cartwheel.dev/node/server/survey"
+	"cartwheel.dev/node/server/usage"
 	"cartwheel.dev/node/server/watchdog"
 	"cartwheel.dev/node/store"
 	"cartwheel.dev/node/wire"
@@ -194,6 +195,7 @@ type answers struct {
 	reading  *reading.Server
 	side     *side.Log
 	pending  *creates.Table
+	teller   *usage.Teller
 }
 
 func (d Deps) withDefaults() Deps {

@@ -95,6 +95,7 @@ type List struct {
 
 // New returns the list as it is kept beside the data.
 func New(o Options) (*List, error) {
+	o.Store = ordered{o.Store}
 	l := &List{o: o, seen: map[string]string{}, failed: map[string]string{}}
 	return l, l.load()
 }
