@@ -13,6 +13,9 @@ import (
 	"cartwheel.dev/node/people"
 )
 
+// contextKey names what a request's context has of the API.
+type contextKey int
+
 const (
 	// secureCookie holds a session's token where the browser speaks https. By its
 	// prefix browsers take it from this host alone, and over https alone.

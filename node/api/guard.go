@@ -28,9 +28,6 @@ const (
 	requestLimit = 15 * time.Second
 )
 
-// contextKey names what the guard puts into a request's context.
-type contextKey int
-
 const (
 	idKey contextKey = iota
 	principalKey

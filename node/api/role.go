@@ -6,6 +6,14 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
+// base is the path of all routes but those about the process itself.
+const base = "/api/v1"
+
+// changePath is what a server beside the API, such as the console's gateway, asks
+// before it changes something for a visitor. It passes the visitor's headers on,
+// and they are checked like those of a change of the API.
+const changePath = base + "/session/change"
+
 // Role is what a caller may do. A higher role may do all that a lower one may.
 type Role int
 
@@ -67,6 +75,10 @@ var roles = map[string]Role{
 	"GET /api/v1/network":                Viewer,
 	"GET /api/v1/activity":               Viewer,
 	"GET /api/v1/drills":                 Viewer,
+	"GET /api/v1/snapshots":              Viewer,
+	"GET /api/v1/schedules":              Viewer,
+	"GET /api/v1/scrub":                  Viewer,
+	"GET /api/v1/space":                  Viewer,
 	"GET /api/v1/clients":                Viewer,
 	"GET /api/v1/operations":             Viewer,
 	"GET /api/v1/users":                  Viewer,
@@ -83,6 +95,12 @@ var roles = map[string]Role{
 	"POST /api/v1/sites/{name}/undrain":  Operator,
 	"PUT /api/v1/slices/{id}/policy":     Operator,
 	"POST /api/v1/slices/{id}/hand-over": Operator,
+	"POST /api/v1/snapshots":             Administrator,
+	"DELETE /api/v1/snapshots/{name}":    Administrator,
+	"POST /api/v1/schedules":             Administrator,
+	"DELETE /api/v1/schedules/{name}":    Administrator,
+	"POST /api/v1/nodes/{id}/scrub":      Administrator,
+	"POST /api/v1/space":                 Operator,
 	"POST /api/v1/users":                 Administrator,
 	"PUT /api/v1/users/{name}/role":      Administrator,
 	"DELETE /api/v1/users/{name}":        Administrator,

@@ -35,10 +35,26 @@ func (s *Server) register() {
 	route(s, http.MethodGet, base+"/experiments", "list-experiments", "List the runs of experiments, the newest first", s.reads.ListExperiments)
 	route(s, http.MethodGet, base+"/experiments/{run}", "get-experiment", "Show a run of an experiment", s.reads.GetExperiment)
 	route(s, http.MethodGet, base+"/experiments/{run}/figures/{file}", "get-figure", "Show a figure of a run, as SVG", s.reads.GetFigure)
+	s.registerPast()
 	s.registerChanges()
 	s.registerPeople()
 	s.registerIssuer()
 	s.registerEvents()
+}
+
+// registerPast adds the routes of snapshots, and of what is stored and read.
+func (s *Server) registerPast() {
+	p := pastRoutes{&s.o}
+	route(s, http.MethodGet, base+"/snapshots", "list-snapshots", "List the named snapshots, the newest first", s.reads.ListSnapshots)
+	route(s, http.MethodPost, base+"/snapshots", "add-snapshot", "Keep the whole tree as it is now, under a name", p.addSnapshot)
+	route(s, http.MethodDelete, base+"/snapshots/{name}", "remove-snapshot", "Delete a snapshot: what only it kept is collected", p.removeSnapshot)
+	route(s, http.MethodGet, base+"/schedules", "list-schedules", "List the schedules of snapshots", s.reads.ListSchedules)
+	route(s, http.MethodPost, base+"/schedules", "add-schedule", "Have snapshots made again and again", p.addSchedule)
+	route(s, http.MethodDelete, base+"/schedules/{name}", "remove-schedule", "End a schedule: what it made stays until it expires", p.removeSchedule)
+	route(s, http.MethodGet, base+"/scrub", "list-scrubs", "Show how far the nodes are with reading all that they store, and what they found", s.listScrubs)
+	route(s, http.MethodPost, base+"/nodes/{id}/scrub", "scrub-node", "Have a node read all that it stores", s.scrubNode)
+	route(s, http.MethodGet, base+"/space", "get-space", "Show what holds the nodes' disks and the space of the slices", s.reads.GetSpace)
+	route(s, http.MethodPost, base+"/space", "count-space", "Begin to count what holds the space of the slices", s.reads.CountSpace)
 }
 
 // registerChanges adds the routes that change something, and three that only measure

@@ -17,20 +17,22 @@ import (
 	"cartwheel.dev/node/api/events"
 	"cartwheel.dev/node/api/problem"
 	"cartwheel.dev/node/api/reads"
+	"cartwheel.dev/node/api/tally"
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/logattr"
 	"cartwheel.dev/node/people"
 	"cartwheel.dev/node/people/issuer"
 )
 
-// base is the path of all routes but those about the process itself.
-const base = "/api/v1"
-
 // Asker asks nodes, the serving one among them, what they know, and orders.
 type Asker interface {
 	reads.Asker
 	// HandOver has a slice's active hand it over; empty: to any other member.
 	HandOver(ctx context.Context, row geoconfig.SliceRow, to ids.Node) error
+	// Scrub has a node read all that it stores, at a rate in bytes a second; 0: the usual
+	// one. It returns the round's number.
+	Scrub(ctx context.Context, id ids.Node, rate int64) (uint64, error)
+	tally.Asker
 }
 
 // Options are what a Server is made of. Self, Site, Directory, Asker and Store are
@@ -48,6 +50,9 @@ type Options struct {
 	// GeoConfig; nil: sites, nodes, users and tokens cannot be changed here.
 	Admin     geoconfig.Store
 	GeoConfig []string
+	// Past has the snapshots and the schedules, and makes and deletes them; nil: they are
+	// not shown.
+	Past Past
 	// Auth says who calls; nil: only public routes answer.
 	Auth Authenticator
 	// People are those who sign in to the console; nil: none.
@@ -97,7 +102,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{o: o, events: events.New(), requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams), stop: func() {}}
 	s.reads = reads.New(reads.Options{Self: o.Self, Site: o.Site, Version: o.Version, Directory: o.Directory, Store: o.Store,
-		Asker: o.Asker, Settings: o.Settings, Experiments: o.Experiments, Events: s.events, Wall: o.Wall})
+		Asker: o.Asker, Spaces: o.Asker, Past: o.Past, Settings: o.Settings, Experiments: o.Experiments, Events: s.events, Wall: o.Wall})
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, config())
 	s.api.UseMiddleware(s.authorize)

@@ -39,6 +39,7 @@ type fleet struct {
 	away      atomic.Pointer[ids.Node] // does not answer
 	api       *api.Server
 	ahead     atomic.Int64 // how far the clock was put forward
+	past      pastOf
 }
 
 // forgetAnswers lets so much time pass that the nodes are asked again.
@@ -79,7 +80,9 @@ func (f *fleet) silent(id ids.Node) error {
 }
 
 func (f *fleet) Status(_ context.Context, id ids.Node) (status.Node, error) {
-	return status.Node{ID: id, Version: "v1", CapacityBytes: 100, UsedBytes: 40, FreeBytes: 60, Sessions: 2, GeoConfig: status.GeoConfig{Reachable: true}}, f.silent(id)
+	s := status.Node{ID: id, Version: "v1", CapacityBytes: 100, UsedBytes: 40, FreeBytes: 60, Sessions: 2, GeoConfig: status.GeoConfig{Reachable: true}}
+	f.past.tell(&s)
+	return s, f.silent(id)
 }
 
 func (f *fleet) Net(_ context.Context, id ids.Node) (status.Net, error) {
@@ -150,7 +153,7 @@ func newFleet(t testing.TB, slices int) *fleet {
 		t.Fatal(err)
 	}
 	f.api = api.New(api.Options{Self: "n1", Site: "oslo", Version: "v1", Directory: f.directory, Store: f.store, Asker: f, Auth: headerAuth{}, People: people.New(people.Options{Store: f.store}),
-		Admin: f.store, GeoConfig: []string{"/ip4/127.0.0.1/tcp/1/p2p/ID"},
+		Past: newPast(f), Admin: f.store, GeoConfig: []string{"/ip4/127.0.0.1/tcp/1/p2p/ID"},
 		Wall:     func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) },
 		Settings: []view.Setting{{Key: "site", Value: "oslo"}, {Key: "lease", Value: "2s"}, {Key: "failed_after", Value: "10m0s"}}})
 	t.Cleanup(func() { _ = f.api.Close() })

@@ -77,11 +77,6 @@ func (s *Server) getSession(ctx context.Context, _ *view.None) (*view.Answer[Ses
 	return &view.Answer[SessionView]{Body: v}, err
 }
 
-// changePath is what a server beside the API, such as the console's gateway, asks
-// before it changes something for a visitor. It passes the visitor's headers on,
-// and they are checked like those of a change of the API.
-const changePath = base + "/session/change"
-
 // mayChange names the account that may change something.
 type mayChange struct {
 	Account string `header:"X-Cartwheel-Account" doc:"The account that is signed in, for logs."`

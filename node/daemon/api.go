@@ -119,8 +119,9 @@ func (a administration) show(s *server.Server, c *server.Config, key wire.Key, l
 		return func() {}
 	}
 	persons := people.New(people.Options{Store: a.keeper(s), Witness: witness{key, s.ID(), s.Directory()}})
+	overseer := s.Overseer()
 	options := api.Options{Self: s.ID(), Site: ids.Site(c.Site), Version: version.String(), Directory: s.Directory(), Store: s.GeoConfig(),
-		Asker: s.Overseer(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), Experiments: c.Experiments, GeoConfig: c.GeoConfig, Logger: log}
+		Asker: overseer, Past: overseer.Past(), Auth: api.Sessions{People: persons, Programs: a.auth}, People: persons, Issuer: a.issuer, Hosts: c.APIHosts, Proxies: proxiesOf(c), Settings: settings(c), Experiments: c.Experiments, GeoConfig: c.GeoConfig, Logger: log}
 	if a.admin != nil {
 		options.Admin = a.admin
 	}

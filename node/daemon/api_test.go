@@ -64,7 +64,7 @@ func TestAPI_OfARunningNode(t *testing.T) {
 	if o.Counts.Nodes != 1 || o.Counts.NodesUp != 1 || string(o.Served.Node) != node.Ready.ID || !o.Freshness.GeoConfig.Reachable {
 		t.Errorf("got %+v", o)
 	}
-	for _, path := range []string{"/nodes", "/sites", "/slices", "/network", "/activity", "/clients", "/operations", "/users", "/tokens", "/database", "/settings"} {
+	for _, path := range []string{"/nodes", "/sites", "/slices", "/network", "/activity", "/clients", "/operations", "/users", "/tokens", "/database", "/settings", "/snapshots", "/schedules", "/scrub", "/space"} {
 		answer, done := askAPI(t, at+"/api/v1"+path, data)
 		done()
 		if answer.StatusCode != http.StatusOK {

@@ -16,9 +16,11 @@ import (
 	"cartwheel.dev/node/api/gather"
 	"cartwheel.dev/node/api/index"
 	"cartwheel.dev/node/api/runs"
+	"cartwheel.dev/node/api/tally"
 	"cartwheel.dev/node/api/view"
 	"cartwheel.dev/node/protocol/status"
 	"cartwheel.dev/node/server/cluster"
+	"cartwheel.dev/node/server/named"
 )
 
 // statusEvery is how often the state of the nodes is looked at while someone reads
@@ -57,7 +59,19 @@ type Store interface {
 	Properties(context.Context) (geoconfig.Properties, error)
 }
 
-// Options are what Reads are made of. Every field is needed but Settings and Experiments.
+// Past is the node's list of named snapshots and schedules.
+type Past interface {
+	// Refresh reads the list anew. Where it fails the list is as it was.
+	Refresh(context.Context) error
+	// All returns the snapshots, the oldest first, and how long ago the list was read;
+	// negative: it was not read since the node started.
+	All() ([]named.Snapshot, time.Duration)
+	// Schedules returns the schedules, by name. Callers do not change them.
+	Schedules() []named.Schedule
+}
+
+// Options are what Reads are made of. Every field is needed but Past, Settings and
+// Experiments.
 type Options struct {
 	Self      ids.Node
 	Site      ids.Site
@@ -65,7 +79,11 @@ type Options struct {
 	Directory Directory
 	Store     Store
 	Asker     Asker
-	Settings  []view.Setting
+	// Spaces asks nodes what holds the space of slices.
+	Spaces tally.Asker
+	// Past has the snapshots and the schedules; nil: they are not shown.
+	Past     Past
+	Settings []view.Setting
 	// Experiments is the folder with the runs of experiments; empty: none.
 	Experiments string
 	Events      *events.Hub
@@ -84,6 +102,7 @@ type Reads struct {
 	drills   drillCache
 	activity *auditlog.Log
 	runs     *runs.Folder
+	tally    *tally.Tally
 	// predicting and probing have room for the one under way.
 	predicting, probing chan struct{}
 
@@ -100,6 +119,7 @@ func New(o Options) *Reads {
 	s.nets = gather.New(o.Wall, o.Asker.Net)
 	s.lists = gather.New(o.Wall, o.Asker.Slices)
 	s.clients = gather.New(o.Wall, o.Asker.Clients)
+	s.tally = tally.New(tally.Options{Asker: o.Spaces, Wall: o.Wall})
 	feed, unwatch := o.Directory.Watch()
 	s.takeChanges(feed)
 	s.done.Go(func() {
@@ -118,6 +138,7 @@ func (s *Reads) Close() {
 	s.nets.Close()
 	s.lists.Close()
 	s.clients.Close()
+	s.tally.Close()
 	s.done.Wait()
 }
 

@@ -63,6 +63,14 @@ func ListOf[T any](items []T, f Freshness) *Answer[List[T]] {
 	return &Answer[List[T]]{Body: List[T]{Items: NotNil(items), Total: len(items), Revision: f.GeoConfig.Revision, Freshness: f}}
 }
 
+// NotNil returns a list that is [] in JSON where it has no items.
+func NotNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
 // Site is a place with its nodes.
 type Site struct {
 	Name          ids.Site     `json:"name"`

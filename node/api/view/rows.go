@@ -62,14 +62,6 @@ func OfCoordinate(c status.Coordinate) Coordinate {
 	return Coordinate{VectorMS: NotNil(c.Vector), HeightMS: c.Height, Error: c.Error}
 }
 
-// NotNil returns a list that is [] in JSON where it has no items.
-func NotNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // memberState is a member's state in words.
 func memberState(m geoconfig.Member) string {
 	switch m.State {
