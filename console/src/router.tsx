@@ -78,6 +78,7 @@ const routes = [
   createRoute({ ...page("/operations"), component: lazyRouteComponent(() => import("./pages/Operations"), "Operations") }),
   createRoute({ ...page("/activity"), validateSearch: activitySchema, component: lazyRouteComponent(() => import("./pages/Activity"), "Activity") }),
   createRoute({ ...page("/drills"), component: lazyRouteComponent(() => import("./pages/Drills"), "Drills") }),
+  createRoute({ ...page("/snapshots"), component: lazyRouteComponent(() => import("./pages/Snapshots"), "Snapshots") }),
   createRoute({ ...page("/clients"), component: lazyRouteComponent(() => import("./pages/Clients"), "Clients") }),
   createRoute({ ...page("/tree"), validateSearch: z.object({ path: z.string().max(4096).default("/").catch("/"), show: z.string().max(4096).optional().catch(undefined), preview: z.string().max(4096).optional().catch(undefined) }), component: lazyRouteComponent(() => import("./pages/Files"), "Files") }),
   createRoute({ ...page("/experiments"), validateSearch: z.object({ q: text, runs: runNames, compare: flag, column: text }), component: lazyRouteComponent(() => import("./pages/Experiments"), "Experiments") }),

@@ -40,7 +40,7 @@ test("an operator drains a site, which the list of nodes shows", async ({ page }
   await page.getByRole("button", { name: /^Begin to drain/ }).click();
   await expect(page.getByRole("status").filter({ hasText: "All its nodes are being drained" })).toBeVisible();
   await page.goto("/nodes");
-  await expect(page.getByRole("row").filter({ hasText: "boston" })).toContainText("Draining");
+  await expect(page.getByRole("table", { name: "Nodes" }).getByRole("row").filter({ hasText: "boston" })).toContainText("Draining");
   await page.goto("/sites/boston");
   await page.getByRole("button", { name: "End the drain" }).click();
   await expect(page.getByRole("button", { name: "Drain…" })).toBeVisible();

@@ -17,6 +17,7 @@ const pages: [string, string, string][] = [
   ["operations", "/operations", "Operations"],
   ["activity", "/activity", "Activity"],
   ["drills", "/drills", "Drills"],
+  ["snapshots", "/snapshots", "Snapshots"],
   ["clients", "/clients", "Clients"],
   ["files", "/tree", "Files"],
   ["files-properties", "/tree?show=/", "Files"],

@@ -14,6 +14,9 @@ export function activityPage(query: ActivityQuery, cursor: string, limit: number
   return answered(sdk.listActivity({ signal, query: { ...query, limit, ...(cursor ? { cursor: Number(cursor) } : {}) } }));
 }
 
+/** How often, in milliseconds, work under way at the nodes is asked for: no event tells of its progress. */
+const workEvery = 2000;
+
 /** Every question that a page asks. */
 export const queries = {
   overview: () => queryOptions({ queryKey: ["overview"], queryFn: ({ signal }) => answered(sdk.getOverview({ signal })) }),
@@ -41,6 +44,10 @@ export const queries = {
       placeholderData: keepPreviousData,
     }),
   drills: () => queryOptions({ queryKey: ["drills"], queryFn: ({ signal }) => answered(sdk.listDrills({ signal })) }),
+  snapshots: () => queryOptions({ queryKey: ["snapshots"], queryFn: ({ signal }) => answered(sdk.listSnapshots({ signal })) }),
+  schedules: () => queryOptions({ queryKey: ["schedules"], queryFn: ({ signal }) => answered(sdk.listSchedules({ signal })) }),
+  scrubs: () => queryOptions({ queryKey: ["scrub"], queryFn: ({ signal }) => answered(sdk.listScrubs({ signal })), refetchInterval: (q) => (q.state.data?.items.some((s) => s.report?.running) ? workEvery : false) }),
+  space: () => queryOptions({ queryKey: ["space"], queryFn: ({ signal }) => answered(sdk.getSpace({ signal })), refetchInterval: (q) => (q.state.data?.counting ? workEvery : false) }),
   clients: () => queryOptions({ queryKey: ["clients"], queryFn: ({ signal }) => answered(sdk.listClients({ signal })) }),
   users: () => queryOptions({ queryKey: ["users"], queryFn: ({ signal }) => answered(sdk.listUsers({ signal })) }),
   tokens: () => queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => answered(sdk.listTokens({ signal })) }),

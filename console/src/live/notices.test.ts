@@ -9,6 +9,13 @@ test("a changed slice makes the slices and the overview old, not the users", () 
   expect(keys).not.toContain("users");
 });
 
+test("a changed record makes the snapshots and the schedules old", () => {
+  const keys = keysOf("revision", { revision: 5, tables: ["records"], keys: ["records/snapshot/nightly"], complete: true });
+  expect(keys).toEqual(expect.arrayContaining(["snapshots", "schedules", "accounts"]));
+  expect(keys).not.toContain("slices");
+  expect(keysOf("audit", {})).toEqual(expect.arrayContaining(["snapshots", "schedules"]));
+});
+
 test("what cannot be told apart makes everything old", () => {
   expect(keysOf("gap", {})).toBe("all");
   expect(keysOf("revision", {})).toBe("all");

@@ -13,7 +13,7 @@ const byTable: Record<string, string[]> = {
   nodes: ["nodes", "sites", "overview", "network", "operations", "what-if"],
   slices: ["slices", "overview", "sites", "operations", "what-if"],
   users: ["users", "tokens"],
-  records: ["accounts", "sessions"],
+  records: ["accounts", "sessions", "snapshots", "schedules"],
 };
 
 /** The first parts of the keys that a notice makes old; "all" where it does not say. */
@@ -22,9 +22,9 @@ export function keysOf(name: string, data: unknown): string[] | "all" {
     case "heartbeat":
       return [];
     case "audit":
-      return ["activity", "drills"];
+      return ["activity", "drills", "snapshots", "schedules"]; // records make no notice of their own
     case "status":
-      return ["overview", "nodes", "sites", "network", "slices", "operations", "database", "clients", "what-if"];
+      return ["overview", "nodes", "sites", "network", "slices", "operations", "database", "clients", "what-if", "scrub", "space"];
     case "revision": {
       const parsed = revision.safeParse(data);
       if (!parsed.success) return "all";

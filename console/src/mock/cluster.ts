@@ -167,3 +167,75 @@ export const drills: sdk.Drill[] = [3870, 4010, 70, 31_200, 5240, 6100].map((wri
   ...(i === 3 ? {} : { whole_ms: 1250 }),
   streams: [stream("amsterdam", write), stream("boston", write - 20)],
 }));
+
+const day = 86_400_000;
+
+/** Snapshots, the newest first: two of a schedule, and one that somebody made. */
+export const snapshots: sdk.Snapshot[] = [
+  { name: "hourly-20260115T1200Z", taken_at: now, made_by: "schedule hourly of anna", expires_at: "2026-01-17T12:00:00Z", revision: 4200 },
+  { name: "hourly-20260115T1100Z", taken_at: "2026-01-15T11:00:00Z", made_by: "schedule hourly of anna", expires_at: "2026-01-17T11:00:00Z", revision: 4100 },
+  { name: "before-upgrade", taken_at: "2026-01-02T08:30:00Z", made_by: "bert", revision: 3000 },
+];
+
+/** Schedules by name. */
+export const schedules: sdk.Schedule[] = [
+  { name: "daily", made_by: "bert", every_ms: day, keep_ms: 30 * day, most_snapshots: 31, next_at: "2026-01-16T00:00:00Z", revision: 3100 },
+  { name: "hourly", made_by: "anna", every_ms: day / 24, keep_ms: 2 * day, most_snapshots: 49, next_at: "2026-01-15T13:00:00Z", revision: 3101 },
+];
+
+const found = (damaged: number, repaired: number): sdk.ScrubCounts => ({ read_bytes: 4e11, chunks: 6_200_000, records: 6_100_000, states: 88, damaged, missing: 0, repaired, unneeded: 0, read_errors: 0, different: 0 });
+
+/** What the nodes read: one is in a round, one lost a chunk, and one has said nothing. */
+export const scrubs: sdk.Scrub[] = nodes.map((n, i) => ({
+  node: n.id,
+  site: n.site,
+  ...(n.id === silent
+    ? {}
+    : {
+        report: {
+          as_of_at: now,
+          period_ms: 14 * day,
+          round: i === 1 ? 8 : 7,
+          running: i === 1,
+          ordered: i === 1,
+          ...(i === 1 ? { phase: "chunks" } : {}),
+          done_share: i === 1 ? 0.42 : 0,
+          began_at: "2026-01-13T10:00:00Z",
+          ended_round: 7,
+          ended_at: "2026-01-14T20:00:00Z",
+          took_ms: 1.4 * day,
+          now: found(0, 0),
+          last: found(i === 2 ? 3 : 0, i === 2 ? 2 : 0),
+          total: found(i === 2 ? 4 : 0, i === 2 ? 3 : 0),
+          lost_chunks: i === 2 ? 1 : 0,
+          ...(i === 2 ? { lost: [{ chunk: "8f0c2a", slices: [41], since_at: "2026-01-14T19:00:00Z", objects: ["41/7"], unasked: true }] } : {}),
+          different: i === 5 ? [{ slice: 12, serial: 880, with: names[0]!.id, found_at: "2026-01-14T19:30:00Z", active_differs: true }] : [],
+        },
+      }),
+}));
+
+const disk = (share: number): sdk.DiskSpace => ({ journal_bytes: 6.7e7, metadata_bytes: 9e8 * share, chunk_bytes: 4e11 * share, live_most_bytes: 2.9e11 * share, retained_least_bytes: 9e10 * share, waiting_bytes: 2e10 * share, pack_empty_bytes: 5e8 });
+
+/** What holds the disks, and the slices in one copy of each. */
+export const space: sdk.Space = {
+  nodes: nodes.map((n, i) => ({ node: n.id, site: n.site, as_of_at: n.live!.as_of_at, disk: disk(1 + (i % 7)) })),
+  sum: disk(57),
+  count: {
+    began_at: "2026-01-15T11:40:00Z",
+    ended_at: "2026-01-15T11:52:00Z",
+    slices: 4200,
+    failed: [{ slice: 41, text: "no node that answers has a copy" }],
+    failed_total: 1,
+    objects: 51_000_000,
+    live_bytes: 6.1e12,
+    chunk_bytes: 5.4e12,
+    shared_bytes: 9e11,
+    older_bytes: 1.7e12,
+    snapshot_bytes: 1.2e12,
+    waiting_bytes: 3e11,
+    deleted_files: { count: 41_000, bytes: 8e11 },
+    older_versions: { count: 320_000, bytes: 1.3e12 },
+    missing_chunks: 0,
+  },
+  freshness,
+};

@@ -2,7 +2,7 @@
 // with the cluster of cluster.ts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin } from "vite";
-import { availability, drills, freshness, network, nodes, now, slice, sliceCount, sites } from "./cluster.ts";
+import { availability, drills, freshness, network, nodes, now, schedules, scrubs, slice, sliceCount, sites, snapshots, space } from "./cluster.ts";
 
 type Answer = object | undefined;
 
@@ -51,6 +51,10 @@ const fixed: Record<string, Answer> = {
   "/operations": list([{ kind: "copy", slice: 41, node: nodes[4]!.id, site: nodes[4]!.site, text: "copies slice 41 to boston", total_bytes: 3.2e9, behind: 412 }]),
   "/activity": list(Array.from({ length: 12 }, (_, i) => ({ number: 90 - i, recorded_at: now, who: "mock", action: i % 2 ? "site.set" : "slice.hand-over", subject: i % 2 ? "sites/tokyo" : `slices/${i + 1}`, revision: 4211 - i }))),
   "/drills": list(drills),
+  "/snapshots": list(snapshots),
+  "/schedules": list(schedules),
+  "/scrub": list(scrubs),
+  "/space": space,
   "/clients": list([{ node: nodes[0]!.id, site: "amsterdam", user: "anna", name: "laptop:/home/anna/cartwheel", from_site: "amsterdam" }]),
   "/users": list([{ name: "anna", key: nodes[0]!.id, uid: 1000, gids: [1000], trusted_host: false, role: "user", revision: 9 }]),
   "/tokens": list([]),

@@ -14,6 +14,7 @@ import { ChangeFailure, Empty, Shown } from "../ui/states";
 import { type Column, Table } from "../ui/Table";
 import { DrainButton, DrainNotice, DrainPanel } from "./Drain";
 import { Confirmed } from "./People";
+import { NodeScrub, Scrubs } from "./Scrub";
 
 const states: Record<Node["state"], [Tone, string]> = { up: ["ok", "Up"], unreachable: ["bad", "No answer"], never_started: ["idle", "Never started"] };
 
@@ -74,6 +75,7 @@ export function Nodes() {
           }
         </Shown>
       </Card>
+      <Scrubs />
     </Page>
   );
 }
@@ -117,11 +119,14 @@ export function NodeDetail() {
               <Tile label="Sessions" value={count(n.live?.sessions)} note={n.live ? `${count(n.live.object_leases)} object leases` : undefined} />
             </div>
             <div className="grid grid-cols-1 items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">
-              <Card title="Peers" flush>
-                <Shown query={network} what="its peers">
-                  {(net) => <Table label="Peers" columns={peerColumns} rows={net.links.filter((l) => l.from === id && l.to !== id)} rowKey={(l) => l.to} />}
-                </Shown>
-              </Card>
+              <div className="flex min-w-0 flex-col gap-5">
+                <Card title="Peers" flush>
+                  <Shown query={network} what="its peers">
+                    {(net) => <Table label="Peers" columns={peerColumns} rows={net.links.filter((l) => l.from === id && l.to !== id)} rowKey={(l) => l.to} />}
+                  </Shown>
+                </Card>
+                <NodeScrub id={id} />
+              </div>
               <Card title="What it is">
                 <Facts
                   items={[

@@ -26,6 +26,7 @@ export const places: Place[][] = [
     { path: "/operations", name: "Operations", key: "p", icon: "M4 10h3l2-5 3 10 2-5h2" },
     { path: "/activity", name: "Activity", key: "a", icon: "M10 5v5l3 2M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14Z" },
     { path: "/drills", name: "Drills", key: "r", icon: "M3 16h14M4 12l4-5 3 3 5-6M13 4h3v3" },
+    { path: "/snapshots", name: "Snapshots", key: "t", icon: "M10 6.500v4l2.500 1.500M4 7a7 7 0 1 1-.700 5M3.500 3.500V7H7" },
     { path: "/clients", name: "Clients", key: "c", icon: "M3 5h14v8H3zM7 16h6M10 13v3" },
     { path: "/tree", name: "Files", key: "f", icon: "M3 5h5l2 2h7v8.500H3z" },
   ],
