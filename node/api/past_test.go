@@ -191,6 +191,12 @@ func TestSchedule_IsSetListedAndEnded(t *testing.T) {
 			t.Errorf("%v: got %d %s, want %d that says %q", test.body, w.Code, w.Body, test.code, test.says)
 		}
 	}
+	if w := f.post("/schedules", "", map[string]any{"name": "x", "every_ms": 60_000, "keep_ms": 60_000, "dry_run": true}); w.Code != http.StatusOK {
+		t.Errorf("a dry run: got %d %s", w.Code, w.Body)
+	}
+	if l := get[view.List[view.Schedule]](f, "/schedules"); l.Total != 1 {
+		t.Errorf("got %+v, want that nothing refused or dry is there", l)
+	}
 	remove := func(path string) *httptest.ResponseRecorder {
 		return f.request(http.MethodDelete, "/api/v1"+path, "administrator", nil, "Idempotency-Key", "r")
 	}

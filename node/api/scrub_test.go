@@ -137,11 +137,18 @@ func TestSpace_ShowsDisksAndCountsSlices(t *testing.T) {
 	if w := f.request(http.MethodPost, "/api/v1/space", "viewer", nil); w.Code != http.StatusForbidden {
 		t.Errorf("counted by a viewer: got %d", w.Code)
 	}
+	if w := f.request(http.MethodPost, "/api/v1/slices/2/hand-over", "operator", map[string]string{"node": "n2"}); w.Code != http.StatusOK {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for get[view.List[view.Slice]](f, "/slices?q=2").Items[0].Active != "n2" && time.Now().Before(deadline) {
+		f.refresh()
+	}
 	f.away.Store(new(ids.Node("n1"))) // n2 is asked then
 	if w := f.request(http.MethodPost, "/api/v1/space", "operator", nil); w.Code != http.StatusOK {
 		t.Fatalf("got %d %s", w.Code, w.Body)
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.Count == nil && time.Now().Before(deadline); {
+	for s.Count == nil && time.Now().Before(deadline) {
 		s = get[view.Space](f, "/space")
 	}
 	c := s.Count
@@ -151,7 +158,8 @@ func TestSpace_ShowsDisksAndCountsSlices(t *testing.T) {
 	if c.Objects != 8 || c.LiveBytes != 2000 || c.ChunkBytes != 1600 || c.SharedBytes != 400 || c.OlderBytes != 600 || c.SnapshotBytes != 200 || c.WaitingBytes != 100 || c.DeletedFiles.Bytes != 140 || c.OlderVersions.Count != 2 {
 		t.Errorf("got %+v, want the sums of two slices", c)
 	}
-	// Slice 3 has one up-to-date copy: the other one is not asked.
+	// The answering node comes first, also where it is not the active. Slice 3 has one
+	// up-to-date copy: the other one is not asked.
 	if want := []string{"n1 1", "n2 1", "n1 2", "n2 2", "n1 3"}; !slices.Equal(f.past.counted, want) {
 		t.Errorf("asked %q, want %q", f.past.counted, want)
 	}

@@ -23,6 +23,7 @@ type cluster struct {
 	refuse map[string]fault.Kind // by node and slice
 	busy   int                   // answers that are Overloaded before all others
 	hold   chan struct{}         // nil: nothing is held
+	takes  time.Duration         // how long each page does
 }
 
 func (c *cluster) Space(ctx context.Context, node ids.Node, slice ids.Slice, behind []byte) (usage.Told, error) {
@@ -33,6 +34,7 @@ func (c *cluster) Space(ctx context.Context, node ids.Node, slice ids.Slice, beh
 			return usage.Told{}, fault.Wrap(fault.Canceled, "tally.Space", "", ctx.Err())
 		}
 	}
+	time.Sleep(c.takes)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := fmt.Sprintf("%s/%d", node, slice)
@@ -133,6 +135,21 @@ func TestTally_MakesOneCountAtATime(t *testing.T) {
 		pass(time.Second)
 		if last, _ := tally.Known(); last == first || last.FailedTotal != 1 {
 			t.Errorf("got %+v, want the newer count", last)
+		}
+	})
+}
+
+func TestTally_RestsAsLongAsAPageTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for takes, want := range map[time.Duration]time.Duration{0: 2 * restLeast, 50 * time.Millisecond: 200 * time.Millisecond, 3 * time.Second: 6*time.Second + 2*restMost} {
+			tally := newTally(t, &cluster{takes: takes})
+			if err := tally.Start([]Slice{{1, []ids.Node{"a"}}}); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Minute)
+			if last, _ := tally.Known(); last == nil || last.EndedAt.Sub(last.BeganAt) != want {
+				t.Errorf("two pages of %v: got %+v, want %v", takes, last, want)
+			}
 		}
 	})
 }
