@@ -36,7 +36,7 @@ type Change struct {
 // facts are what tells whether something is the same.
 type facts struct {
 	info fs.FileInfo
-	stamp
+	Stamp
 	target string
 }
 
@@ -57,23 +57,23 @@ func Diff(ctx context.Context, dir, from, to string) ([]Change, error) {
 	out := []Change{}
 	gone := map[uint64]string{} // numbers of what has no name of before any more
 	for path, f := range before {
-		if a, there := after[path]; (!there || a.number != f.number) && f.number != 0 {
-			gone[f.number] = path
+		if a, there := after[path]; (!there || a.Number != f.Number) && f.Number != 0 {
+			gone[f.Number] = path
 		}
 	}
 	moved := map[string]string{} // to where a path went
 	for path, f := range after {
-		if b, there := before[path]; there && b.number == f.number {
+		if b, there := before[path]; there && b.Number == f.Number {
 			continue
 		}
-		if was, ok := gone[f.number]; ok && f.number != 0 {
+		if was, ok := gone[f.Number]; ok && f.Number != 0 {
 			moved[was] = path
 		}
 	}
 	for path, f := range before {
 		a, there := after[path]
 		switch {
-		case there && a.number == f.number:
+		case there && a.Number == f.Number:
 			if what := changed(&f, &a); what != "" {
 				out = append(out, Change{What: what, Path: path, Kind: kindOf(a.info.Mode()), Size: a.info.Size()})
 			}
@@ -94,7 +94,7 @@ func Diff(ctx context.Context, dir, from, to string) ([]Change, error) {
 		arrived[path] = true
 	}
 	for path, f := range after {
-		if b, there := before[path]; !arrived[path] && (!there || b.number != f.number) {
+		if b, there := before[path]; !arrived[path] && (!there || b.Number != f.Number) {
 			out = append(out, Change{What: Added, Path: path, Kind: kindOf(f.info.Mode()), Size: f.info.Size()})
 		}
 	}
@@ -116,9 +116,9 @@ func changed(a, b *facts) string {
 		return Content
 	case m.IsRegular() && (a.info.Size() != b.info.Size() || !a.info.ModTime().Equal(b.info.ModTime())):
 		return Content
-	case m != b.info.Mode() || a.owner != b.owner:
+	case m != b.info.Mode() || a.Owner != b.Owner:
 		return Attributes
-	case !m.IsDir() && a.links == b.links && a.changed != b.changed:
+	case !m.IsDir() && a.Links == b.Links && a.Changed != b.Changed:
 		return Attributes // an extended attribute, or an ACL
 	}
 	return ""
@@ -134,7 +134,7 @@ func read(ctx context.Context, root string) (map[string]facts, error) {
 	}
 	// The numbers of a tree are other ones at each time. They differ by the same bits
 	// within one time, so that the root's takes them out.
-	mask := stampOf(top).number
+	mask := StampOf(top).Number
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fault.FromOS(op, path, err)
@@ -149,9 +149,9 @@ func read(ctx context.Context, root string) (map[string]facts, error) {
 		if err != nil {
 			return fault.FromOS(op, path, err)
 		}
-		f := facts{info: info, stamp: stampOf(info)}
-		if f.number != 0 {
-			f.number ^= mask
+		f := facts{info: info, Stamp: StampOf(info)}
+		if f.Number != 0 {
+			f.Number ^= mask
 		}
 		if info.Mode()&fs.ModeSymlink != 0 {
 			if f.target, err = os.Readlink(path); err != nil {

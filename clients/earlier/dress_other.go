@@ -9,9 +9,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
-// makeSpecial fails: the system has no such files.
-func makeSpecial(to string, _ fs.FileInfo) error {
-	return fault.E(fault.NotSupported, "earlier.Restore", to, "this system has no such files: restore it from another machine")
+// MakeSpecial fails: the system has no such files.
+func MakeSpecial(to string, _ fs.FileMode, _ uint64) error {
+	return fault.E(fault.NotSupported, "earlier.MakeSpecial", to, "this system has no such files: restore it from another machine")
 }
 
 // dress gives a copy the mode and the times of what it is a copy of: what the system has.

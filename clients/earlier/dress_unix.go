@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeSpecial makes a pipe, a socket or a device.
-func makeSpecial(to string, info fs.FileInfo) error {
+// MakeSpecial makes a pipe, a socket or a device that only its owner may use yet. Errors are
+// those of the system.
+func MakeSpecial(to string, mode fs.FileMode, device uint64) error {
 	kind := map[fs.FileMode]uint32{
 		fs.ModeNamedPipe: unix.S_IFIFO, fs.ModeSocket: unix.S_IFSOCK, fs.ModeDevice: unix.S_IFBLK, fs.ModeDevice | fs.ModeCharDevice: unix.S_IFCHR,
-	}[info.Mode().Type()]
-	return unix.Mknod(to, kind|0o600, int(stampOf(info).device))
+	}[mode.Type()]
+	return unix.Mknod(to, kind|0o600, int(device))
 }
 
 // dress gives a copy the owner, the extended attributes with the ACLs, the mode and the times
 // of what it is a copy of.
 func dress(from, to string, info fs.FileInfo) error {
-	s := stampOf(info)
-	if err := os.Lchown(to, int(s.owner[0]), int(s.owner[1])); err != nil && !isOwner(to, s) {
+	s := StampOf(info)
+	if err := os.Lchown(to, int(s.Owner[0]), int(s.Owner[1])); err != nil && !isOwner(to, s) {
 		return err
 	}
 	if err := copyXattrs(from, to); err != nil {
@@ -42,9 +43,9 @@ func dress(from, to string, info fs.FileInfo) error {
 }
 
 // isOwner reports whether a copy has its owner already: others than root may not set it.
-func isOwner(to string, want stamp) bool {
+func isOwner(to string, want Stamp) bool {
 	info, err := os.Lstat(to)
-	return err == nil && stampOf(info).owner == want.owner
+	return err == nil && StampOf(info).Owner == want.Owner
 }
 
 // copyXattrs copies the extended attributes, the ACLs among them.

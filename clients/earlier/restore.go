@@ -99,15 +99,15 @@ func (c *copying) tree(from, to string) error {
 		return fault.FromOS(op, from, err)
 	}
 	c.out.Names++
-	s := stampOf(info)
-	if !info.IsDir() && s.links > 1 {
-		if first, ok := c.linked[s.number]; ok {
+	s := StampOf(info)
+	if !info.IsDir() && s.Links > 1 {
+		if first, ok := c.linked[s.Number]; ok {
 			if c.dry {
 				return nil
 			}
 			return fault.FromOS(op, to, os.Link(first, to))
 		}
-		c.linked[s.number] = to
+		c.linked[s.Number] = to
 	}
 	if info.Mode().IsRegular() {
 		c.out.Bytes += info.Size()
@@ -150,7 +150,7 @@ func (c *copying) make(from, to string, info fs.FileInfo) error {
 			err = os.Symlink(target, to)
 		}
 	default:
-		err = makeSpecial(to, info)
+		err = MakeSpecial(to, m, StampOf(info).Device)
 	}
 	return fault.FromOS(op, to, err)
 }

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-func stampOf(info fs.FileInfo) stamp {
+func StampOf(info fs.FileInfo) Stamp {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return stamp{}
+		return Stamp{}
 	}
-	return stamp{number: s.Ino, links: uint64(s.Nlink), owner: [2]uint32{s.Uid, s.Gid}, changed: s.Ctimespec.Nano(), device: uint64(uint32(s.Rdev))}
+	return Stamp{Number: s.Ino, Links: uint64(s.Nlink), Owner: [2]uint32{s.Uid, s.Gid}, Changed: s.Ctimespec.Nano(), Device: uint64(uint32(s.Rdev))}
 }

@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-func stampOf(info fs.FileInfo) stamp {
+func StampOf(info fs.FileInfo) Stamp {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return stamp{}
+		return Stamp{}
 	}
-	return stamp{number: s.Ino, links: unsigned(s.Nlink), owner: [2]uint32{s.Uid, s.Gid}, changed: s.Ctim.Nano(), device: unsigned(s.Rdev)}
+	return Stamp{Number: s.Ino, Links: unsigned(s.Nlink), Owner: [2]uint32{s.Uid, s.Gid}, Changed: s.Ctim.Nano(), Device: unsigned(s.Rdev)}
 }
 
 // unsigned converts a field whose type differs between machines.

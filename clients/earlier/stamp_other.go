@@ -4,5 +4,5 @@ package earlier
 
 import "io/fs"
 
-// stampOf tells nothing here: the system does not say it.
-func stampOf(fs.FileInfo) stamp { return stamp{} }
+// StampOf tells nothing here: the system does not say it.
+func StampOf(fs.FileInfo) Stamp { return Stamp{} }
