@@ -6,13 +6,35 @@
 package earlier
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/cue"
+	"cartwheel.dev/node/hlc"
 )
+
+// MomentAttribute is, of anything below .Snapshot at a mount, the extended attribute with the
+// Moment that is shown there.
+const MomentAttribute = "user.cartwheel.moment"
+
+// Moment is the hybrid time of what is below .Snapshot, and the object that is shown.
+type Moment struct {
+	Time   hlc.Time   `json:"hlc"`
+	Object ids.Object `json:"object"`
+}
+
+// ParseMoment reads the value of MomentAttribute. It answers Corrupt where that is no Moment.
+func ParseMoment(path string, value []byte) (Moment, error) {
+	var m Moment
+	if err := json.Unmarshal(value, &m); err != nil || m.Time == 0 {
+		return m, fault.E(fault.Corrupt, "earlier.ParseMoment", path, "what the mount answers is no moment")
+	}
+	return m, nil
+}
 
 // Now is the name that stands for the present where that of a snapshot is asked for.
 const Now = "now"

@@ -2,11 +2,13 @@ package past
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
 	"cartwheel.dev/clients/cartwheel/xattrs"
+	"cartwheel.dev/clients/earlier"
 	"cartwheel.dev/clients/mount"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
@@ -137,6 +139,8 @@ func (f *FileSystem) xattr(ctx context.Context, n *node, name string) ([]byte, e
 		return []byte(n.cues.String()), nil
 	case name == versionName:
 		return strconv.AppendUint(nil, a.Version, 10), nil
+	case name == earlier.MomentAttribute:
+		return json.Marshal(earlier.Moment{Time: n.at, Object: n.object})
 	}
 	list, err := f.xattrs(ctx, n, a, name == mount.AccessACL || name == mount.DefaultACL)
 	for _, x := range list {
