@@ -89,16 +89,23 @@ func (f *FileSystem) block(ctx context.Context, h *handle, at uint64) (data []by
 	case len(c.Root) == 0:
 		data, err = f.blocks.get(ctx, blockKey{object: h.node.object, at: h.node.at}, func() ([]byte, error) { return f.small(ctx, h) })
 	default:
-		root := chunk.Root{Address: chunk.Address(c.Root), Height: uint8(c.Height), Size: h.attr.Size, Stored: c.Stored}
+		root := rootOf(h)
 		from = at / rangeBytes * rangeBytes
 		data, err = f.blocks.get(ctx, blockKey{root: root.Address, index: at / rangeBytes}, func() ([]byte, error) {
-			return f.rangeOf(ctx, h, content.Query{Root: root, Offset: from, Length: min(rangeBytes, root.Size-from), Data: true})
+			a, err := f.rangeOf(ctx, h, content.Query{Root: root, Offset: from, Length: min(rangeBytes, root.Size-from), Data: true})
+			return a.Data, err
 		})
 	}
 	if err == nil && at-from >= uint64(len(data)) {
 		err = fault.E(fault.Corrupt, "past.block", h.node.object.String(), "fewer bytes came than the file has")
 	}
 	return data, from, err
+}
+
+// rootOf is the manifest of a file that has one.
+func rootOf(h *handle) chunk.Root {
+	c := h.attr.Content
+	return chunk.Root{Address: chunk.Address(c.Root), Height: uint8(c.Height), Size: h.attr.Size, Stored: c.Stored}
 }
 
 // small asks for content that came with attributes and is not kept any more.
@@ -109,7 +116,7 @@ func (f *FileSystem) small(ctx context.Context, h *handle) ([]byte, error) {
 
 // rangeOf reads a range of a version. Where a user's ticket for the version has run out,
 // it gets a new one, once.
-func (f *FileSystem) rangeOf(ctx context.Context, h *handle, q content.Query) ([]byte, error) {
+func (f *FileSystem) rangeOf(ctx context.Context, h *handle, q content.Query) (content.Answer, error) {
 	ctx, cancel := f.opt.Remotely(ctx)
 	defer cancel()
 	a, err := f.opt.Range(ctx, h.node.object, q)
@@ -121,7 +128,7 @@ func (f *FileSystem) rangeOf(ctx context.Context, h *handle, q content.Query) ([
 	if fault.Is(err, fault.Missing) {
 		err = fault.Wrap(fault.Stale, "past.Read", h.node.object.String(), err) // it was collected: no longer retained
 	}
-	return a.Data, err
+	return a, err
 }
 
 // ReadPieces implements mount.PieceReader.
@@ -160,7 +167,7 @@ func (f *FileSystem) Fsync(ctx context.Context, who mount.Caller, id mount.Inode
 	return f.Inner.Fsync(ctx, who, id, h, dataOnly)
 }
 
-// Seek implements mount.Files. Of the past it knows no holes but the one behind the end.
+// Seek implements mount.Files.
 func (f *FileSystem) Seek(ctx context.Context, who mount.Caller, id mount.Inode, hid mount.Handle, offset int64, whence mount.Whence) (int64, error) {
 	const op fault.Op = "past.Seek"
 	if !isPast(id) {
@@ -172,10 +179,49 @@ func (f *FileSystem) Seek(ctx context.Context, who mount.Caller, id mount.Inode,
 		return 0, err
 	case offset < 0 || uint64(offset) >= h.attr.Size:
 		return 0, fault.E(fault.NoDevice, op, "", "")
-	case whence == mount.SeekHole:
-		return int64(h.attr.Size), nil
 	}
-	return offset, nil
+	ctx, done := within(ctx, h.node)
+	defer done()
+	at, err := seek(ctx, f, h, uint64(offset), whence != mount.SeekHole)
+	return int64(at), err
+}
+
+// seek returns the first byte from an offset on that is data, or that is in a hole; the end
+// counts as one. A small file has no holes but that.
+func seek(ctx context.Context, f *FileSystem, h *handle, offset uint64, data bool) (uint64, error) {
+	const op fault.Op = "past.seek"
+	size := h.attr.Size
+	switch c := h.attr.Content; {
+	case c == nil || c.Withheld:
+		return 0, fault.E(fault.Permission, op, h.node.object.String(), "its content may not be read")
+	case len(c.Root) == 0 && data:
+		return offset, nil
+	case len(c.Root) == 0:
+		return size, nil
+	}
+	var list []chunk.Extent
+	for at := offset; at < size; {
+		a, err := f.rangeOf(ctx, h, content.Query{Root: rootOf(h), Offset: at, Length: size - at, Extents: true})
+		if err == nil {
+			list, err = chunk.DecodeExtents(list[:0], a.Extents, at)
+		}
+		if err == nil && len(list) == 0 {
+			err = fault.E(fault.Corrupt, op, h.node.object.String(), "an answer has no extents")
+		}
+		if err != nil {
+			return 0, fault.Wrap(fault.IO, op, h.node.object.String(), err)
+		}
+		for _, x := range list {
+			if x.IsHole() != data {
+				return x.Offset, nil
+			}
+			at = x.Offset + x.Length
+		}
+	}
+	if data {
+		return 0, fault.E(fault.NoDevice, op, "", "")
+	}
+	return size, nil
 }
 
 // GetLock implements mount.Locks.
