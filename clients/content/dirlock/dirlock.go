@@ -11,6 +11,9 @@ import (
 	"cartwheel.dev/geo-config/fault"
 )
 
+// Name is that of the file that is locked.
+const Name = "lock"
+
 // Lock is a held lock.
 type Lock struct{ file *os.File }
 
@@ -21,7 +24,7 @@ func Take(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.FromOS(op, dir, err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, Name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fault.FromOS(op, dir, err)
 	}
