@@ -54,7 +54,7 @@ type pathCmds struct {
 	History  historyCmd  `cmd:"" help:"List the versions of a name that are retained, and how to restore one."`
 	Where    whereCmd    `cmd:"" help:"Show where a file is: its cues, slice, active, standbys, and which copy is read."`
 	Space    spaceCmd    `cmd:"" help:"Show what holds space: a tree's files, and what its slices retain, share and collect."`
-	Snapshot snapshotCmd `cmd:"" help:"Make, list, delete, compare and restore snapshots of the tree."`
+	Snapshot snapshotCmd `cmd:"" help:"Make, list, delete, compare, restore, send and receive snapshots of the tree."`
 	Trace    traceCmd    `cmd:"" help:"Run a command and count what its file operations cost: round trips to other sites, bytes, time."`
 }
 

@@ -26,6 +26,8 @@ type snapshotCmd struct {
 	Delete   snapshotDeleteCmd   `cmd:"" help:"Delete a snapshot: what only it kept is collected. Or end a schedule."`
 	Diff     snapshotDiffCmd     `cmd:"" help:"Show how a directory changed between two snapshots, or since one."`
 	Restore  snapshotRestoreCmd  `cmd:"" help:"Copy what a snapshot has of a path back."`
+	Send     snapshotSendCmd     `cmd:"" help:"Write a snapshot of a path, or what changed since another one, as a file for a copy elsewhere."`
+	Receive  snapshotReceiveCmd  `cmd:"" help:"Make a copy of what snapshot send wrote, or make one current."`
 }
 
 // snapshotView is one snapshot as the commands print it.
