@@ -44,8 +44,11 @@ const (
 	// Schedules has nodes make snapshots again and again. Schedules are made once the
 	// whole cluster knows this level.
 	Schedules = 11
+	// Parts has snapshots of a part of the tree. They are made once the whole cluster knows
+	// this level.
+	Parts = 12
 	// Feature is the highest level that this program knows.
-	Feature = Schedules
+	Feature = Parts
 )
 
 // set is what the build says; empty: it said nothing.

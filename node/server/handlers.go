@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/admin"
 	"cartwheel.dev/node/server/identity"
+	"cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/server/requests"
 	"cartwheel.dev/node/server/sharing"
 	"cartwheel.dev/node/server/usage"
@@ -43,12 +44,7 @@ func (s *Server) handle() {
 	}))
 	listing := &requests.Listing{Access: a, Page: s.answers.reading.List, Send: h.Send}
 	h.Spawn(method.List, listing.List)
-	h.Spawn(method.GetAttr, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
-		if err := s.nameTime(ctx, req.Header); err != nil {
-			return nil, err
-		}
-		return s.answers.reading.GetAttr(ctx, a.Asker(w, req.Header), req)
-	}))
+	h.Spawn(method.GetAttr, requests.Client(a, s.getAttr))
 	h.Spawn(method.History, requests.Client(a, func(ctx context.Context, w *identity.Who, req *pb.HistoryRequest) (proto.Message, error) {
 		return s.answers.reading.History(ctx, a.Asker(w, req.Header), req)
 	}))
@@ -89,20 +85,35 @@ func (s *Server) handle() {
 	h.Message(method.Budget, s.hearBudget)
 }
 
-// nameTime puts the time of a snapshot where a request has its name.
-func (s *Server) nameTime(ctx context.Context, h *pb.ReadHeader) error {
+// getAttr tells the attributes of an object, also as of the time of a snapshot.
+func (s *Server) getAttr(ctx context.Context, w *identity.Who, req *pb.GetAttrRequest) (proto.Message, error) {
+	root, err := nameTime(ctx, s.snapshots, req.Header)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.answers.reading.GetAttr(ctx, s.answers.access.Asker(w, req.Header), req)
+	if err != nil {
+		return nil, err
+	}
+	out.AsOfRoot = uint64(root)
+	return out, nil
+}
+
+// nameTime puts the time of a snapshot where a request has its name. It returns the directory
+// that the snapshot is of; 0: the whole tree.
+func nameTime(ctx context.Context, list *named.List, h *pb.ReadHeader) (ids.Object, error) {
 	name := h.GetAsOfName()
 	if name == "" {
-		return nil
+		return 0, nil
 	}
 	resume, err := wire.Yield(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resume()
-	at, err := s.snapshots.Resolve(ctx, name)
-	h.AsOf = uint64(at)
-	return err
+	found, err := list.Resolve(ctx, name)
+	h.AsOf = uint64(found.Time)
+	return found.Root, err
 }
 
 // hearBudget takes in another node's report.

@@ -780,6 +780,8 @@ type Snapshot struct {
 	Hlc           uint64                 `protobuf:"fixed64,2,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`                                  // who made it
 	ExpiresNs     int64                  `protobuf:"fixed64,4,opt,name=expires_ns,json=expiresNs,proto3" json:"expires_ns,omitempty"` // when it is deleted, since 1970; 0: never
+	Path          string                 `protobuf:"bytes,5,opt,name=path,proto3" json:"path,omitempty"`                              // of a part of the tree: where that was, for people
+	Root          uint64                 `protobuf:"fixed64,6,opt,name=root,proto3" json:"root,omitempty"`                            // the directory of the part; 0: the whole tree
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -838,6 +840,20 @@ func (x *Snapshot) GetBy() string {
 func (x *Snapshot) GetExpiresNs() int64 {
 	if x != nil {
 		return x.ExpiresNs
+	}
+	return 0
+}
+
+func (x *Snapshot) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Snapshot) GetRoot() uint64 {
+	if x != nil {
+		return x.Root
 	}
 	return 0
 }
@@ -1009,7 +1025,7 @@ func (x *Schedule) GetKeepNs() int64 {
 	return 0
 }
 
-// Makes a snapshot of the whole tree as of now or a schedule, or deletes one of either. One
+// Makes a snapshot of the tree or a part of it as of now or a schedule, or deletes one of either. One
 // of make, schedule and delete is set.
 type SnapshotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1019,6 +1035,8 @@ type SnapshotRequest struct {
 	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`  // only tell what would be
 	Schedule      string                 `protobuf:"bytes,5,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	EveryNs       int64                  `protobuf:"fixed64,6,opt,name=every_ns,json=everyNs,proto3" json:"every_ns,omitempty"` // of a schedule
+	Path          string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`                        // with make: of a part of the tree, as in Snapshot
+	Root          uint64                 `protobuf:"fixed64,8,opt,name=root,proto3" json:"root,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,6 +1109,20 @@ func (x *SnapshotRequest) GetSchedule() string {
 func (x *SnapshotRequest) GetEveryNs() int64 {
 	if x != nil {
 		return x.EveryNs
+	}
+	return 0
+}
+
+func (x *SnapshotRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetRoot() uint64 {
+	if x != nil {
+		return x.Root
 	}
 	return 0
 }
@@ -1982,13 +2014,15 @@ const file_admin_proto_rawDesc = "" +
 	"\x05space\x18\x01 \x01(\fR\x05space\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\fR\x04next\x12\x18\n" +
 	"\aobjects\x18\x03 \x01(\x04R\aobjects\x12!\n" +
-	"\fstored_bytes\x18\x04 \x01(\x04R\vstoredBytes\"_\n" +
+	"\fstored_bytes\x18\x04 \x01(\x04R\vstoredBytes\"\x87\x01\n" +
 	"\bSnapshot\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03hlc\x18\x02 \x01(\x06R\x03hlc\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x1d\n" +
 	"\n" +
-	"expires_ns\x18\x04 \x01(\x10R\texpiresNs\"\x12\n" +
+	"expires_ns\x18\x04 \x01(\x10R\texpiresNs\x12\x12\n" +
+	"\x04path\x18\x05 \x01(\tR\x04path\x12\x12\n" +
+	"\x04root\x18\x06 \x01(\x06R\x04root\"\x12\n" +
 	"\x10SnapshotsRequest\"\x96\x01\n" +
 	"\x11SnapshotsResponse\x124\n" +
 	"\tsnapshots\x18\x01 \x03(\v2\x16.cartwheel.v1.SnapshotR\tsnapshots\x12\x15\n" +
@@ -1998,14 +2032,16 @@ const file_admin_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x19\n" +
 	"\bevery_ns\x18\x03 \x01(\x10R\aeveryNs\x12\x17\n" +
-	"\akeep_ns\x18\x04 \x01(\x10R\x06keepNs\"\xa6\x01\n" +
+	"\akeep_ns\x18\x04 \x01(\x10R\x06keepNs\"\xce\x01\n" +
 	"\x0fSnapshotRequest\x12\x12\n" +
 	"\x04make\x18\x01 \x01(\tR\x04make\x12\x16\n" +
 	"\x06delete\x18\x02 \x01(\tR\x06delete\x12\x17\n" +
 	"\akeep_ns\x18\x03 \x01(\x10R\x06keepNs\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1a\n" +
 	"\bschedule\x18\x05 \x01(\tR\bschedule\x12\x19\n" +
-	"\bevery_ns\x18\x06 \x01(\x10R\aeveryNs\"F\n" +
+	"\bevery_ns\x18\x06 \x01(\x10R\aeveryNs\x12\x12\n" +
+	"\x04path\x18\a \x01(\tR\x04path\x12\x12\n" +
+	"\x04root\x18\b \x01(\x06R\x04root\"F\n" +
 	"\x10SnapshotResponse\x122\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x16.cartwheel.v1.SnapshotR\bsnapshot\"\x87\x01\n" +
 	"\fDrillRequest\x12\x0e\n" +

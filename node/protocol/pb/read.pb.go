@@ -835,7 +835,8 @@ type GetAttrResponse struct {
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Hlc           uint64                 `protobuf:"fixed64,3,opt,name=hlc,proto3" json:"hlc,omitempty"`
 	Copy          *Copy                  `protobuf:"bytes,4,opt,name=copy,proto3" json:"copy,omitempty"`
-	AsOf          uint64                 `protobuf:"fixed64,5,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"` // of the request's header
+	AsOf          uint64                 `protobuf:"fixed64,5,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`               // of the request's header
+	AsOfRoot      uint64                 `protobuf:"fixed64,6,opt,name=as_of_root,json=asOfRoot,proto3" json:"as_of_root,omitempty"` // of a snapshot's name: the directory that the snapshot is of; 0: all
 	Refusal       *Refusal               `protobuf:"bytes,15,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -902,6 +903,13 @@ func (x *GetAttrResponse) GetCopy() *Copy {
 func (x *GetAttrResponse) GetAsOf() uint64 {
 	if x != nil {
 		return x.AsOf
+	}
+	return 0
+}
+
+func (x *GetAttrResponse) GetAsOfRoot() uint64 {
+	if x != nil {
+		return x.AsOfRoot
 	}
 	return 0
 }
@@ -2139,13 +2147,15 @@ const file_read_proto_rawDesc = "" +
 	"\breadable\x18\x06 \x01(\fR\breadable\x12\x18\n" +
 	"\aopening\x18\a \x01(\bR\aopening\x12\x19\n" +
 	"\bgone_too\x18\b \x01(\bR\agoneToo\x12\x14\n" +
-	"\x05names\x18\t \x03(\fR\x05names\"\xe6\x01\n" +
+	"\x05names\x18\t \x03(\fR\x05names\"\x84\x02\n" +
 	"\x0fGetAttrResponse\x12&\n" +
 	"\x04attr\x18\x01 \x01(\v2\x12.cartwheel.v1.AttrR\x04attr\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.cartwheel.v1.GrantR\x06grants\x12\x10\n" +
 	"\x03hlc\x18\x03 \x01(\x06R\x03hlc\x12&\n" +
 	"\x04copy\x18\x04 \x01(\v2\x12.cartwheel.v1.CopyR\x04copy\x12\x13\n" +
-	"\x05as_of\x18\x05 \x01(\x06R\x04asOf\x12/\n" +
+	"\x05as_of\x18\x05 \x01(\x06R\x04asOf\x12\x1c\n" +
+	"\n" +
+	"as_of_root\x18\x06 \x01(\x06R\basOfRoot\x12/\n" +
 	"\arefusal\x18\x0f \x01(\v2\x15.cartwheel.v1.RefusalR\arefusal\"\x93\x01\n" +
 	"\fFilesRequest\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.cartwheel.v1.ReadHeaderR\x06header\x12\x18\n" +

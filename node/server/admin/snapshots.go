@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"cartwheel.dev/geo-config/fault"
+	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 	"cartwheel.dev/node/server/identity"
 	"cartwheel.dev/node/server/named"
@@ -28,7 +29,7 @@ func (s *Orders) Snapshots(context.Context, *identity.Who, *pb.SnapshotsRequest)
 }
 
 func snapshotView(s *named.Snapshot) *pb.Snapshot {
-	return &pb.Snapshot{Name: s.Name, Hlc: uint64(s.Time), By: s.By, ExpiresNs: s.ExpiresNS}
+	return &pb.Snapshot{Name: s.Name, Hlc: uint64(s.Time), By: s.By, ExpiresNs: s.ExpiresNS, Path: s.Path, Root: uint64(s.Root)}
 }
 
 // Snapshot makes or deletes a snapshot or a schedule, for administrators.
@@ -57,7 +58,8 @@ func (s *Orders) Snapshot(ctx context.Context, w *identity.Who, req *pb.Snapshot
 		made = named.Snapshot{Name: req.Schedule, By: string(w.User)}
 		err = s.List.MakeSchedule(ctx, named.Schedule{Name: req.Schedule, By: made.By, Every: time.Duration(req.EveryNs), Keep: time.Duration(req.KeepNs)}, req.DryRun)
 	case req.Make != "":
-		made, err = s.List.Make(ctx, string(w.User), req.Make, time.Duration(req.KeepNs), req.DryRun)
+		made = named.Snapshot{Name: req.Make, By: string(w.User), Path: req.Path, Root: ids.Object(req.Root)}
+		made, err = s.List.Make(ctx, made, time.Duration(req.KeepNs), req.DryRun)
 	default:
 		made, err = s.List.Delete(ctx, string(w.User), req.Delete, req.DryRun)
 	}

@@ -27,7 +27,10 @@ import (
 
 const (
 	kind = "snapshot" // of the records
-	form = 1          // of their bodies
+	form = 1          // of their bodies; 2 is that of schedules
+	// partForm is the form of snapshots of a part of the tree, which programs of earlier
+	// levels would take for the whole.
+	partForm = 3
 
 	// Most bounds the snapshots of a cluster: every collection brings their times along.
 	Most = 256
@@ -70,6 +73,10 @@ type Snapshot struct {
 	By   string   `json:"by"`
 	// ExpiresNS is when it is deleted, in nanoseconds since 1970; 0: never.
 	ExpiresNS int64 `json:"expires_ns,omitempty"`
+	// Root is the directory that it is of; 0: the whole tree. Path is where that was, from
+	// the root of the tree on, for people.
+	Root ids.Object `json:"root,omitempty"`
+	Path string     `json:"path,omitempty"`
 
 	revision ids.Revision
 }
@@ -169,7 +176,11 @@ func (l *List) Records() ([]geoconfig.Record, error) {
 // record encodes a snapshot for geo-config.
 func (s Snapshot) record() (geoconfig.Record, error) {
 	body, err := json.Marshal(s)
-	return geoconfig.Record{Kind: kind, Name: s.Name, Form: form, Body: body, ExpiresNS: s.ExpiresNS, Revision: s.revision},
+	of := form
+	if s.Root != 0 {
+		of = partForm
+	}
+	return geoconfig.Record{Kind: kind, Name: s.Name, Form: of, Body: body, ExpiresNS: s.ExpiresNS, Revision: s.revision},
 		fault.Wrap(fault.Invalid, "named.record", s.Name, err)
 }
 
@@ -252,11 +263,11 @@ func (l *List) take(list []Snapshot, schedules []Schedule, level int, heard time
 // decode reads a record.
 func decode(r *geoconfig.Record) (Snapshot, error) {
 	const op fault.Op = "named.decode"
-	if r.Form > form {
-		return Snapshot{}, fault.Errorf(fault.NewerVersion, op, r.Key().String(), "is of form %d, and this program knows %d: install the newer program", r.Form, scheduleForm)
+	if r.Form > partForm {
+		return Snapshot{}, fault.Errorf(fault.NewerVersion, op, r.Key().String(), "is of form %d, and this program knows %d: install the newer program", r.Form, partForm)
 	}
 	s := Snapshot{}
-	if err := json.Unmarshal(r.Body, &s); err != nil || s.Time == 0 {
+	if err := json.Unmarshal(r.Body, &s); err != nil || s.Time == 0 || (s.Root != 0) != (r.Form == partForm) {
 		return Snapshot{}, fault.E(fault.Corrupt, op, r.Key().String(), "the record of a snapshot is malformed")
 	}
 	s.Name, s.ExpiresNS, s.revision = r.Name, r.ExpiresNS, r.Revision

@@ -9,55 +9,63 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/cue"
-	"cartwheel.dev/node/hlc"
 	"cartwheel.dev/node/server/collection"
 )
 
 // needed is the feature level of snapshots.
 const needed = version.Snapshots
 
-// Resolve returns the time of a snapshot. Errors: NotFound, or those of the store where the
+// maxPath bounds the path of a part of the tree.
+const maxPath = 4096
+
+// Resolve returns a snapshot. Errors: NotFound, or those of the store where the
 // name is not known and geo-config cannot be asked. It may wait for geo-config.
-func (l *List) Resolve(ctx context.Context, name string) (hlc.Time, error) {
+func (l *List) Resolve(ctx context.Context, name string) (Snapshot, error) {
 	const op fault.Op = "named.Resolve"
 	if s, ok := l.find(name); ok {
-		return s.Time, nil
+		return s, nil
 	}
 	if err := l.refresh(ctx); err != nil {
-		return 0, &fault.Error{Kind: fault.KindOf(err), Op: op, Subject: name, Cause: err,
+		return Snapshot{}, &fault.Error{Kind: fault.KindOf(err), Op: op, Subject: name, Cause: err,
 			Public: "this node knows no snapshot of this name, and geo-config does not answer: try again once it is back"}
 	}
 	s, ok := l.find(name)
 	if !ok {
-		return 0, missing(op, name)
+		return Snapshot{}, missing(op, name)
 	}
-	return s.Time, nil
+	return s, nil
 }
 
 func missing(op fault.Op, name string) error {
 	return fault.E(fault.NotFound, op, name, "there is no snapshot of this name; `cartwheel snapshot list` lists those that there are")
 }
 
-// Make makes a snapshot of the whole tree as of now and returns it. It is deleted after keep;
-// 0: never. With dryRun it only looks. Errors: Exists (the name is taken), Invalid,
+// Make makes a snapshot of the tree as of now and returns it: one with the name, the maker and
+// the part of the tree that s has. It is deleted after keep; 0: never. One of a part keeps the
+// versions of the whole tree, too: a slice does not know what lies below a directory. With dryRun it only looks. Errors: Exists (the name is taken), Invalid,
 // NotSupported (a node's program is too old), TooLarge, TimedOut (it is not made), and those
 // of geo-config: the outcome may be unknown then, which the list tells.
-func (l *List) Make(ctx context.Context, by, name string, keep time.Duration, dryRun bool) (Snapshot, error) {
+func (l *List) Make(ctx context.Context, s Snapshot, keep time.Duration, dryRun bool) (Snapshot, error) {
 	const op fault.Op = "named.Make"
-	if err := valid(name, keep); err != nil {
+	name, by := s.Name, s.By
+	if err := s.valid(keep); err != nil {
 		return Snapshot{}, err
 	}
 	if err := l.refresh(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	if err := l.allows(name, needed, "snapshots"); err != nil {
+	needs, what := needed, "snapshots"
+	if s.Root != 0 {
+		needs, what = version.Parts, "snapshots of a part of the tree"
+	}
+	if err := l.allows(name, needs, what); err != nil {
 		return Snapshot{}, err
 	}
 	if all, _ := l.All(); len(all) >= Most {
 		return Snapshot{}, fault.Errorf(fault.TooLarge, op, name, "there are %d snapshots, and no more can be kept: delete one that is not needed", len(all))
 	}
 	began := l.o.Clock()
-	s := Snapshot{Name: name, Time: l.o.HLC.Now(), By: by}
+	s.Time, s.ExpiresNS = l.o.HLC.Now(), 0
 	if keep > 0 {
 		s.ExpiresNS = s.Time.Wall().Add(keep).UnixNano()
 	}
@@ -85,6 +93,14 @@ func (l *List) Make(ctx context.Context, by, name string, keep time.Duration, dr
 }
 
 // valid checks what a snapshot is to be.
+func (s Snapshot) valid(keep time.Duration) error {
+	if (s.Root != 0) != (s.Path != "") || s.Path != "" && s.Path[0] != '/' || len(s.Path) > maxPath {
+		return fault.Errorf(fault.Invalid, "named.valid", s.Path, "is no part of the tree: a directory and its path from / on are needed, which has %d bytes at most", maxPath)
+	}
+	return valid(s.Name, keep)
+}
+
+// valid checks a snapshot's name, and for how long it is kept.
 func valid(name string, keep time.Duration) error {
 	const op fault.Op = "named.valid"
 	q, is, err := cue.Parse(cue.Snapshot.String() + "=" + name)

@@ -160,7 +160,7 @@ func (l *List) makeDue(ctx context.Context) {
 			continue
 		}
 		if _, there := l.find(name); !there {
-			_, err := l.Make(ctx, fmt.Sprintf("schedule %s of %s", s.Name, s.By), name, s.Keep, false)
+			_, err := l.Make(ctx, Snapshot{Name: name, By: fmt.Sprintf("schedule %s of %s", s.Name, s.By)}, s.Keep, false)
 			if err != nil && !fault.Is(err, fault.Exists) {
 				if ctx.Err() == nil && l.failed[s.Name] != name {
 					l.o.Logger.Warn("a snapshot that is due could not be made; the node tries again", slog.String("snapshot", name), logattr.Err(err))

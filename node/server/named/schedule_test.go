@@ -172,7 +172,7 @@ func TestSchedule_FollowsTwoClocks(t *testing.T) {
 func TestSchedule_RefusesWhatCannotBe(t *testing.T) {
 	x := startScheduled(t, 1, version.Schedules)
 	x.make("hourly", time.Hour, 100*time.Hour)
-	if _, err := x.lists[0].Make(x.ctx, "eve", "nightly", 0, false); err != nil {
+	if _, err := x.lists[0].Make(x.ctx, Snapshot{Name: "nightly", By: "eve"}, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -203,7 +203,7 @@ func TestSchedule_RefusesWhatCannotBe(t *testing.T) {
 	if got := x.lists[0].Schedules(); len(got) != 1 {
 		t.Errorf("got %+v, want that nothing refused or dry is there", got)
 	}
-	if _, err := x.lists[0].Make(x.ctx, "eve", "hourly", 0, false); !fault.Is(err, fault.Exists) {
+	if _, err := x.lists[0].Make(x.ctx, Snapshot{Name: "hourly", By: "eve"}, 0, false); !fault.Is(err, fault.Exists) {
 		t.Errorf("a snapshot of a schedule's name: got %v, want %v", err, fault.Exists)
 	}
 	x = startScheduled(t, 1, version.Snapshots)
