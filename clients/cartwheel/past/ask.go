@@ -59,9 +59,9 @@ func (f *FileSystem) ask(ctx context.Context, n *node, xattrs bool) (*pb.Attr, e
 	return resp.Attr, nil
 }
 
-// named returns the time of a snapshot, as the active of a directory's slice knows it.
-// NotFound: there is none of this name.
-func (f *FileSystem) named(ctx context.Context, name string, dir ids.Object) (hlc.Time, error) {
+// named returns the time of a snapshot, as the active of a directory's slice knows it, and the
+// directory that it is of; 0: the whole tree. NotFound: there is none of this name.
+func (f *FileSystem) named(ctx context.Context, name string, dir ids.Object) (hlc.Time, ids.Object, error) {
 	var resp *pb.GetAttrResponse
 	_, err := f.opt.Ask.Ask(ctx, dir.Slice(), nil, method.GetAttr, func(h *pb.ReadHeader) (proto.Message, calls.Answer) {
 		resp = &pb.GetAttrResponse{}
@@ -70,11 +70,11 @@ func (f *FileSystem) named(ctx context.Context, name string, dir ids.Object) (hl
 	})
 	switch {
 	case fault.Is(err, fault.Stale):
-		return 0, fault.E(fault.NotFound, "past.named", name, "the directory did not exist then")
+		return 0, 0, fault.E(fault.NotFound, "past.named", name, "the directory did not exist then")
 	case err == nil && resp.AsOf == 0:
-		return 0, fault.E(fault.NotSupported, "past.named", name, "the node knows no snapshots by name: upgrade it")
+		return 0, 0, fault.E(fault.NotSupported, "past.named", name, "the node knows no snapshots by name: upgrade it")
 	}
-	return hlc.Time(resp.GetAsOf()), err
+	return hlc.Time(resp.GetAsOf()), ids.Object(resp.GetAsOfRoot()), err
 }
 
 // learn keeps what was answered of a node, small content apart, and returns it as it is

@@ -29,6 +29,9 @@ func (f *FileSystem) moment(ctx context.Context, q cue.Cue, dir ids.Object, cues
 	case !at.IsZero():
 		return hlc.FromWall(at) | logical, valid, nil
 	}
-	at, err := f.named(ctx, q.Text, dir)
+	at, root, err := f.named(ctx, q.Text, dir)
+	if err == nil && root != 0 {
+		err = inPart(ctx, f, place{dir, at, cues}, root, q.Text)
+	}
 	return at, nameValid, err
 }

@@ -78,6 +78,7 @@ type counted struct {
 type table struct {
 	limit int
 	ages  ages
+	parts parts
 
 	mu        sync.Mutex // guards below
 	next      mount.Inode
