@@ -36,10 +36,12 @@ type snapshotView struct {
 	Time    time.Time `json:"time,omitzero"` // zero: it is a schedule
 	By      string    `json:"by"`
 	Expires time.Time `json:"expires,omitzero"`
+	// Path is of a snapshot of a part of the tree: where that was.
+	Path string `json:"path,omitempty"`
 }
 
 func viewSnapshot(s *pb.Snapshot) snapshotView {
-	v := snapshotView{Name: s.GetName(), By: s.GetBy()}
+	v := snapshotView{Name: s.GetName(), By: s.GetBy(), Path: s.GetPath()}
 	if s.GetHlc() != 0 {
 		v.Time = hlc.Time(s.Hlc).Wall().UTC()
 	}
@@ -90,6 +92,7 @@ func snapshotsOf(ctx context.Context, c *contact.Cluster, id ids.Node) (*pb.Snap
 
 type snapshotCreateCmd struct {
 	Name   string `arg:"" help:"The snapshot's name: letters, digits, and behind the first also . _ -"`
+	Path   string `arg:"" optional:"" type:"path" help:"A directory below a mount, to keep a part of the tree under the name (default: all)."`
 	Keep   string `placeholder:"AGE" help:"Delete it after so long, such as 12h, 30d or 8w (default: never)."`
 	DryRun bool   `help:"Only check whether it can be made."`
 }
@@ -107,9 +110,20 @@ func (c snapshotCreateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	v, err := e.orderSnapshot(&pb.SnapshotRequest{Make: c.Name, KeepNs: int64(keep), DryRun: c.DryRun})
+	req := &pb.SnapshotRequest{Make: c.Name, KeepNs: int64(keep), DryRun: c.DryRun}
+	if c.Path != "" {
+		root := ids.Object(0)
+		if req.Path, root, err = partAt(c.Path); err != nil {
+			return err
+		}
+		req.Root = uint64(root)
+	}
+	v, err := e.orderSnapshot(req)
 	if err != nil {
 		return err
+	}
+	if v.Path != req.Path {
+		return fault.E(fault.NotSupported, "command.Run", c.Name, "was made of the whole tree, by a node of an earlier version: delete it, and update the node")
 	}
 	until := "until it is deleted"
 	if !v.Expires.IsZero() {
@@ -119,7 +133,11 @@ func (c snapshotCreateCmd) Run(e *env) error {
 	if c.DryRun {
 		verb = "would be kept"
 	}
-	return e.done(v, "%s %s %s: the tree as of %s", v.Name, verb, until, v.Time.Local().Format(time.DateTime))
+	what := "the tree"
+	if v.Path != "" {
+		what = v.Path
+	}
+	return e.done(v, "%s %s %s: %s as of %s", v.Name, verb, until, what, v.Time.Local().Format(time.DateTime))
 }
 
 // parseKeep reads an age as the cue .Snapshot has it; empty is 0.
@@ -150,19 +168,9 @@ type snapshotList struct {
 
 // Run prints the newest list that a node has.
 func (snapshotListCmd) Run(e *env) error {
-	c, err := e.connect()
+	best, err := e.newestSnapshots()
 	if err != nil {
 		return err
-	}
-	defer leave(c)
-	var best *pb.SnapshotsResponse
-	for _, a := range askAll(e, c, snapshotsOf) {
-		if a.err == nil && (best == nil || a.value.AgeNs >= 0 && (best.AgeNs < 0 || a.value.AgeNs < best.AgeNs)) {
-			best = a.value
-		}
-	}
-	if best == nil {
-		return fault.E(fault.Unreachable, "command.Run", "snapshots", "no node answers that knows snapshots")
 	}
 	out := snapshotList{Snapshots: []snapshotView{}, Schedules: []scheduleView{}, AgeSeconds: time.Duration(best.AgeNs).Seconds()}
 	for _, s := range best.Snapshots {
@@ -178,6 +186,25 @@ func (snapshotListCmd) Run(e *env) error {
 	})
 }
 
+// newestSnapshots returns the newest list that a node has.
+func (e *env) newestSnapshots() (*pb.SnapshotsResponse, error) {
+	c, err := e.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer leave(c)
+	var best *pb.SnapshotsResponse
+	for _, a := range askAll(e, c, snapshotsOf) {
+		if a.err == nil && (best == nil || a.value.AgeNs >= 0 && (best.AgeNs < 0 || a.value.AgeNs < best.AgeNs)) {
+			best = a.value
+		}
+	}
+	if best == nil {
+		return nil, fault.E(fault.Unreachable, "command.newestSnapshots", "snapshots", "no node answers that knows snapshots")
+	}
+	return best, nil
+}
+
 // snapshotsText prints the list for people.
 func snapshotsText(w io.Writer, list *snapshotList) {
 	if len(list.Snapshots) == 0 {
@@ -185,13 +212,13 @@ func snapshotsText(w io.Writer, list *snapshotList) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tAS OF\tMADE BY\tUNTIL")
+	fmt.Fprintln(t, "NAME\tAS OF\tMADE BY\tUNTIL\tOF")
 	for _, s := range list.Snapshots {
 		until := "deleted"
 		if !s.Expires.IsZero() {
 			until = s.Expires.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Time.Local().Format(time.DateTime), s.By, until)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, s.Time.Local().Format(time.DateTime), s.By, until, cmp.Or(s.Path, "/"))
 	}
 	_ = t.Flush() // whoever reads it has gone
 }

@@ -15,7 +15,7 @@ import (
 type snapshotDiffCmd struct {
 	From string `arg:"" help:"A snapshot's name, or a time or an age as .Snapshot has it."`
 	To   string `arg:"" help:"The same, or \"now\"."`
-	Path string `arg:"" optional:"" default:"." type:"path" help:"A directory below a mount (default: here)."`
+	Path string `arg:"" optional:"" type:"path" help:"A directory below a mount (default: the part that a snapshot is of, or here)."`
 }
 
 // Help shows how it is called.
@@ -33,6 +33,7 @@ type snapshotDiff struct {
 
 // Run compares the directory at both times.
 func (c snapshotDiffCmd) Run(e *env) error {
+	c.Path = e.orPart(c.Path, c.From, c.To)
 	defer e.progress("comparing %s", c.Path)()
 	out := snapshotDiff{Path: c.Path, From: c.From, To: c.To}
 	var err error
@@ -50,7 +51,7 @@ func noSnapshot(err error) error {
 		return err
 	}
 	return fault.Errorf(fault.KindOf(err), "command.Run", fault.SubjectOf(err),
-		"is not to be had: the path was not there then, or is below no mount, or there is no such snapshot, which `cartwheel snapshot list` tells, or the time is not retained")
+		"is not to be had: the path was not there then, or is below no mount, or there is no such snapshot or it is of another part of the tree, which `cartwheel snapshot list` tells, or the time is not retained")
 }
 
 // diffText prints changes for people.
@@ -78,7 +79,7 @@ func diffText(w io.Writer, changes []earlier.Change) {
 
 type snapshotRestoreCmd struct {
 	Name    string `arg:"" help:"The snapshot's name, or a time or an age as .Snapshot has it."`
-	Path    string `arg:"" type:"path" help:"A file or directory below a mount. It may have been removed."`
+	Path    string `arg:"" optional:"" type:"path" help:"A file or directory below a mount (default: the part that the snapshot is of). It may have been removed."`
 	To      string `type:"path" placeholder:"PATH" help:"Where the copy goes (default: the same path)."`
 	Replace bool   `help:"Move aside what is at the place now: its name gets .replaced at the end."`
 	DryRun  bool   `help:"Only say what would be written."`
@@ -95,6 +96,11 @@ It writes over nothing. The copy appears under its name once it is whole.`)
 func (c snapshotRestoreCmd) Run(e *env) error {
 	if c.Name == earlier.Now {
 		return fault.E(fault.Usage, "command.Run", c.Name, "is no snapshot")
+	}
+	if c.Path == "" {
+		if c.Path = e.partOf(c.Name); c.Path == "" {
+			return fault.E(fault.Usage, "command.Run", c.Name, "is of the whole tree, or of none that is known here: name the path that is to be restored")
+		}
 	}
 	to := c.To
 	if to == "" {

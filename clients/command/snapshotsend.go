@@ -18,7 +18,7 @@ const standard = "-"
 type snapshotSendCmd struct {
 	Name   string `arg:"" help:"The snapshot's name, or a time as .Snapshot has it."`
 	File   string `arg:"" type:"path" help:"The file that is written; - is standard output."`
-	Path   string `arg:"" optional:"" default:"." type:"path" help:"A file or directory below a mount (default: here). It may have been removed."`
+	Path   string `arg:"" optional:"" type:"path" help:"A file or directory below a mount (default: the part that the snapshot is of, or here). It may have been removed."`
 	Since  string `placeholder:"NAME" help:"Send the difference from this earlier snapshot alone: the receiver has a copy of it."`
 	Resume bool   `help:"Continue a file that was not finished."`
 	From   int64  `placeholder:"BYTES" help:"Leave out the first bytes of the stream: the receiver has them."`
@@ -42,6 +42,7 @@ func (c snapshotSendCmd) Run(e *env) error {
 	if c.From < 0 || c.Resume && (c.From > 0 || c.File == standard) {
 		return fault.E(fault.Usage, "command.Run", c.File, "is a file that --resume continues, or what --from leaves bytes out of, which are 0 or more")
 	}
+	c.Path = e.orPart(c.Path, c.Name)
 	p := &sending.Progress{}
 	defer progressOf(e.stdio.Err, func() string { return howFar("sending "+c.Name, p) })()
 	_, root := mountOf(c.Path)
