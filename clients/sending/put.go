@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -40,22 +41,48 @@ func (x *receiver) put() error {
 				Public: "the difference is received, and only a part of it is put to its place: mend the cause, and receive the same stream again to finish it"}
 		}
 	}
-	rec := Record{Version: fileVersion, Header: x.st.Header, Plain: x.st.Plain}
-	if err := save(x.p.Path+receivedSuffix, &rec, x.p.unsynced); err != nil {
-		return err
-	}
 	tree := filepath.Join(x.dir, treeName)
 	if there, err := exists(tree); err != nil {
 		return err
 	} else if there && !isDifference {
-		os.Remove(x.p.Path) // an empty directory
+		if err := clearPlace(x.p.Path); err != nil {
+			return err
+		}
 		if err := os.Rename(tree, x.p.Path); err != nil {
 			return fault.FromOS(op, x.p.Path, err)
 		}
 	}
+	if !x.p.unsynced {
+		if err := syncDir(filepath.Dir(x.p.Path)); err != nil {
+			return fault.FromOS(op, x.p.Path, err)
+		}
+	}
+	rec := Record{Version: fileVersion, Header: x.st.Header, Plain: x.st.Plain}
+	if err := save(x.p.Path+receivedSuffix, &rec, x.p.unsynced); err != nil {
+		return err
+	}
 	x.close()
 	os.Remove(filepath.Join(x.dir, stateName)) // without it the rest means nothing
 	return fault.FromOS(op, x.dir, os.RemoveAll(x.dir))
+}
+
+// clearPlace makes room for a whole tree where an empty directory is. Whatever else came there
+// since the place was looked at stays.
+func clearPlace(path string) error {
+	const op fault.Op = "sending.clearPlace"
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && info.IsDir() {
+		err = os.Remove(path)
+	} else if err == nil {
+		err = fs.ErrExist
+	}
+	if err != nil {
+		return fault.E(fault.NotEmpty, op, path, "something came there meanwhile: move it away, and receive the same stream again, which is received and only has to be put to its place")
+	}
+	return nil
 }
 
 // replay reads the journal.

@@ -320,3 +320,25 @@ func TestReceive_IsAloneAtItsPlace(t *testing.T) {
 	must(t, other.Close())
 	w.receive(stream, to)
 }
+
+// TestReceive_ReplacesNothingThatCameMeanwhile has something come to the place once the stream
+// was received and before it gets there.
+func TestReceive_ReplacesNothingThatCameMeanwhile(t *testing.T) {
+	w := plant(t)
+	stream, to := w.send("one", ""), filepath.Join(t.TempDir(), "copy")
+	x := &receiver{ctx: t.Context(), p: &Place{Path: to, unsynced: true, Progress: &Progress{}}, dir: to + receivingSuffix, r: reader{in: bytes.NewReader(stream)}}
+	h, err := x.begin(false)
+	must(t, err, x.check(&h, false), x.open(&h, false), x.all(), os.WriteFile(to, []byte("mine"), 0o600))
+	refused(t, "at a file", x.publish(), fault.NotEmpty, "move it away")
+	x.close()
+	absent(t, to+receivedSuffix)
+	if data, err := os.ReadFile(to); err != nil || string(data) != "mine" {
+		t.Fatalf("the file became %q, %v", data, err)
+	}
+	must(t, os.Remove(to), os.Mkdir(to, 0o755), os.WriteFile(filepath.Join(to, "mine"), nil, 0o600))
+	_, err = w.try(stream, to, 0, false)
+	refused(t, "at a directory", err, fault.NotEmpty, "move it away")
+	must(t, os.Remove(filepath.Join(to, "mine")))
+	w.receive(stream, to)
+	same(t, "the copy", to, described(t, w.at("one")))
+}
