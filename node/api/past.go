@@ -17,7 +17,7 @@ import (
 // carry its Order.
 type Past interface {
 	reads.Past
-	Make(ctx context.Context, by, name string, keep time.Duration, dryRun bool) (snapshots.Snapshot, error)
+	Make(ctx context.Context, s snapshots.Snapshot, keep time.Duration, dryRun bool) (snapshots.Snapshot, error)
 	MakeSchedule(ctx context.Context, s snapshots.Schedule, dryRun bool) error
 	Delete(ctx context.Context, by, name string, dryRun bool) (snapshots.Snapshot, error)
 }
@@ -72,7 +72,7 @@ func (p pastRoutes) addSnapshot(ctx context.Context, in *addSnapshotInput) (*vie
 		return nil, err
 	}
 	if !repeated {
-		made, err := p.o.Past.Make(ctx, o.Who, b.Name, time.Duration(b.KeepMS)*time.Millisecond, b.DryRun)
+		made, err := p.o.Past.Make(ctx, snapshots.Snapshot{Name: b.Name, By: o.Who}, time.Duration(b.KeepMS)*time.Millisecond, b.DryRun)
 		if err != nil {
 			return nil, err
 		}

@@ -174,7 +174,7 @@ const day = 86_400_000;
 export const snapshots: sdk.Snapshot[] = [
   { name: "hourly-20260115T1200Z", taken_at: now, made_by: "schedule hourly of anna", expires_at: "2026-01-17T12:00:00Z", revision: 4200 },
   { name: "hourly-20260115T1100Z", taken_at: "2026-01-15T11:00:00Z", made_by: "schedule hourly of anna", expires_at: "2026-01-17T11:00:00Z", revision: 4100 },
-  { name: "before-upgrade", taken_at: "2026-01-02T08:30:00Z", made_by: "bert", revision: 3000 },
+  { name: "before-upgrade", taken_at: "2026-01-02T08:30:00Z", made_by: "bert", path: "/reports", revision: 3000 },
 ];
 
 /** Schedules by name. */

@@ -106,7 +106,7 @@ export function DeleteSnapshot({ snapshot, close }: { snapshot: sdk.Snapshot; cl
         }}
       >
         <p>
-          <Code>{snapshot.name}</Code> has the whole tree as it was <Age at={snapshot.taken_at} />. It can then no longer be read or restored from.
+          <Code>{snapshot.name}</Code> has {snapshot.path ? <Code>{snapshot.path}</Code> : "the whole tree"} as it was <Age at={snapshot.taken_at} />. It can then no longer be read or restored from.
         </p>
         <p>What files had at that time and nothing else keeps is lost, at all sites. Nobody can bring it back. Current files stay as they are, and so do other snapshots.</p>
         <label className="flex flex-col gap-1">

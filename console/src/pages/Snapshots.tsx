@@ -21,6 +21,7 @@ const columns: Column<sdk.Snapshot>[] = [
   { id: "name", name: "Snapshot", value: (s) => s.name, cell: (s) => <Code>{s.name}</Code> },
   { id: "taken", name: "As of", value: (s) => s.taken_at, cell: (s) => <span className="whitespace-nowrap">{new Date(s.taken_at).toLocaleString(undefined, zoned)}</span> },
   { id: "age", name: "Age", cell: (s) => <Age at={s.taken_at} /> },
+  { id: "of", name: "Of", value: (s) => s.path ?? "", cell: (s) => (s.path ? <Code>{s.path}</Code> : <span className="text-faint">the whole tree</span>) },
   { id: "by", name: "Made by", value: (s) => s.made_by, cell: (s) => s.made_by },
   { id: "ends", name: "Is deleted", value: (s) => s.expires_at, cell: (s) => (s.expires_at ? <Age at={s.expires_at} /> : <span className="text-faint">only by order</span>) },
 ];
@@ -30,7 +31,7 @@ export function Snapshots() {
   const snapshots = useQuery(queries.snapshots());
   const schedules = useQuery(queries.schedules());
   return (
-    <Page title="Snapshots" purpose="The whole tree as it was at a time, kept under a name. Any directory shows it below .Snapshot=NAME." actions={snapshots.data ? <CsvButtons name="snapshots" columns={columns} rows={snapshots.data.items} /> : null}>
+    <Page title="Snapshots" purpose="The tree, or a directory of it, as it was at a time, kept under a name. Any directory of it shows that below .Snapshot=NAME." actions={snapshots.data ? <CsvButtons name="snapshots" columns={columns} rows={snapshots.data.items} /> : null}>
       <Card title="All snapshots" flush>
         <Shown query={snapshots} what="the snapshots">{(list) => <SnapshotTable list={list.items} />}</Shown>
         <NewSnapshot snapshots={snapshots.data?.items ?? []} schedules={schedules.data?.items ?? []} />

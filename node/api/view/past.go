@@ -7,18 +7,20 @@ import (
 	"cartwheel.dev/node/server/named"
 )
 
-// Snapshot is the whole tree as it was at a time, kept under a name.
+// Snapshot is the tree, or a directory with all below it, as it was at a time, kept under
+// a name.
 type Snapshot struct {
 	Name      string       `json:"name"`
 	TakenAt   time.Time    `json:"taken_at" doc:"As of when it shows the tree."`
 	By        string       `json:"made_by" doc:"An account or a user, or a schedule and who made that."`
+	Path      string       `json:"path,omitempty" doc:"The directory that it is of, from the root of the tree on; absent: the whole tree."`
 	ExpiresAt *time.Time   `json:"expires_at,omitempty" doc:"When it is deleted; absent: only by order."`
 	Revision  ids.Revision `json:"revision"`
 }
 
 // OfSnapshot shows a snapshot of the list.
 func OfSnapshot(s *named.Snapshot) Snapshot {
-	out := Snapshot{Name: s.Name, TakenAt: s.Time.Wall().UTC(), By: s.By, Revision: s.Revision()}
+	out := Snapshot{Name: s.Name, TakenAt: s.Time.Wall().UTC(), By: s.By, Path: s.Path, Revision: s.Revision()}
 	if s.ExpiresNS != 0 {
 		out.ExpiresAt = new(time.Unix(0, s.ExpiresNS).UTC())
 	}

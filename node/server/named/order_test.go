@@ -14,7 +14,7 @@ func TestOrder_MakesAChangeOnceAndRecordsIt(t *testing.T) {
 	x := startScheduled(t, 2, version.Schedules)
 	l := x.lists[0]
 	ctx := With(x.ctx, Order{Key: "k", From: "192.0.2.1"})
-	s, err := l.Make(ctx, "eve", "nightly", time.Hour, false)
+	s, err := l.Make(ctx, Snapshot{Name: "nightly", By: "eve"}, time.Hour, false)
 	if err != nil {
 		t.Fatal(err)
 	}
