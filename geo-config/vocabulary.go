@@ -157,7 +157,9 @@ type Site struct {
 	Location string   `json:"location,omitempty"`
 	// Budgets bound the content between this site and those with later names, in
 	// the order of these.
-	Budgets  []Budget     `json:"budgets,omitempty"`
+	Budgets []Budget `json:"budgets,omitempty"`
+	// Balance says when the site's nodes give slices away; nil: DefaultBalance.
+	Balance  *Balance     `json:"balance,omitempty"`
 	Revision ids.Revision `json:"revision"`
 }
 
@@ -188,7 +190,11 @@ type Node struct {
 	Apart    []ids.Node `json:"apart,omitempty"`
 	// Draining nodes are to be left: their slices' members go to other nodes, and
 	// no new ones are placed here. An administrator says so.
-	Draining bool         `json:"draining,omitempty"`
+	Draining bool `json:"draining,omitempty"`
+	// Fill is how full the node found its disk by its site's marks.
+	Fill Fill `json:"fill,omitempty"`
+	// Giving is the slice of which the node gives its copy away now; nil: none.
+	Giving   *Giving      `json:"giving,omitempty"`
 	Revision ids.Revision `json:"revision"`
 }
 

@@ -75,6 +75,7 @@ func Cases() []Case {
 		{"the number of records is bounded", testRecordBound},
 		{"budgets are set, followed and removed", testBudgets},
 		{"budgets that make no sense are refused", testBudgetValidation},
+		{"marks of disks and what nodes give away are kept", testBalance},
 	}
 }
 

@@ -98,6 +98,11 @@ func checkSite(s geoconfig.Site) error {
 	if len(s.Location) > maxTextBytes || !utf8.ValidString(s.Location) {
 		return invalid(s.Key(), "the location is no text of at most %d bytes", maxTextBytes)
 	}
+	if s.Balance != nil {
+		if wrong := s.Balance.Check(); wrong != "" {
+			return invalid(s.Key(), "%s", wrong)
+		}
+	}
 	return checkBudgets(s)
 }
 
@@ -148,6 +153,9 @@ func checkNode(n geoconfig.Node) error {
 	}
 	if n.CapacityBytes < 0 || n.UsedBytes < 0 || len(n.Version) > maxKeyBytes {
 		return invalid(n.Key(), "a size is negative or the version is no version")
+	}
+	if g := n.Giving; g != nil && (g.Slice == 0 || g.Slice > ids.MaxSlice || !sane(string(g.To), idMarks, maxIDBytes)) {
+		return invalid(n.Key(), "the node gives away what is no slice, or to what is no node")
 	}
 	return nil
 }
