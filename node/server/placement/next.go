@@ -21,8 +21,12 @@ type Step struct {
 // drained. A copy is made before another one leaves: a member leaves only where
 // as many normal members stay as the policy asks for. Members that failed are
 // not replaced here, since only time shows whether they come back. A node that is
-// added is measured before, where there is a probe.
+// added is measured before, where there is a probe. A slice that lacks nothing also
+// leaves the node that gives it away.
 func Next(row *geoconfig.SliceRow, candidates []Candidate, apart Distance, probe Probe) Step {
+	if step, given := give(row, candidates); given {
+		return step
+	}
 	g := newGroup(row, candidates)
 	if leaves(candidates, row.Active) {
 		if to, ok := g.successor(row.Active); ok {
@@ -171,7 +175,7 @@ func (g *group) keptSites() []ids.Site {
 
 // surplus says which member leaves where there are more than the policy asks for:
 // one that failed, else one at a site beyond the policy's number, else one at the
-// site with the most, of those the one with the most load. The last one at home
+// site with the most, of those the one with the fullest disk or the most load. The last one at home
 // stays. Nobody leaves while a member catches up: that one may be about to
 // take another's place.
 func (g *group) surplus() Step {

@@ -28,6 +28,12 @@ type Candidate struct {
 	// Leaving nodes are drained: they take no replica, and the ones that they
 	// have count for nothing.
 	Leaving bool
+	// Filling says that the node's disk is above its low mark, High that it is above the
+	// high one, and Full that it has no room. Nodes above their high mark come after
+	// others where distance and load alone would decide, and full ones come last.
+	Filling, High, Full bool
+	// Gives is the slice of which the node gives its copy away, and to whom.
+	Gives geoconfig.Giving
 	// Domain numbers what fails together: Domains says which nodes do.
 	Domain int
 	// RTT is how far the node is from the slice's active, for Extend; Choose
@@ -51,14 +57,20 @@ func Candidates(nodes []geoconfig.Node, rows []geoconfig.SliceRow, away func(geo
 	var out []Candidate
 	domains, shares := Domains(nodes), &sharing{rows: rows, width: ScatterWidth}
 	for _, n := range nodes {
-		out = append(out, Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n), Leaving: n.Draining, shares: shares})
+		c := Candidate{Node: n.ID, Site: n.Site, Load: load[n.ID], Domain: domains[n.ID], Away: away(n), Leaving: n.Draining, shares: shares,
+			Filling: n.Fill != geoconfig.Roomy, High: n.Fill == geoconfig.High, Full: n.Fill == geoconfig.Full}
+		if n.Giving != nil {
+			c.Gives = *n.Giving
+		}
+		out = append(out, c)
 	}
 	return out
 }
 
 // Choose picks the members of a new slice, the active first. The active is
 // prefer where that stands at the home site, else the least-loaded node there,
-// else, where the home site can take none, a node elsewhere. The others are
+// else, where the home site can take none, a node elsewhere. A node above the high
+// mark of its disk comes after the others of its site, and a full one last. The others are
 // spread over as many sites as the policy asks for; where there are fewer
 // sites than replicas, the home site gets the first extra one. No two are in
 // one failure domain where that can be avoided, and of what is left the nearest
@@ -89,13 +101,19 @@ func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.N
 	rank := func(c Candidate) int {
 		switch {
 		case c.Away:
-			return 3
-		case c.Site == home && c.Node == prefer:
+			return 6
+		case c.Full:
+			return 5
+		case c.Site != home:
+			return 4
+		case c.Node == prefer && !c.High:
 			return 0
-		case c.Site == home:
+		case !c.High:
 			return 1
+		case c.Node == prefer:
+			return 2
 		}
-		return 2
+		return 3
 	}
 	for _, c := range candidates {
 		if !found || rank(c) < rank(best) || rank(c) == rank(best) && less(c, best) {
@@ -106,7 +124,7 @@ func chooseActive(home ids.Site, candidates []Candidate, prefer ids.Node) (ids.N
 }
 
 // Compare orders nodes by which of them is to have more: those that answer before the
-// others, then the least loaded.
+// others, then those whose disks are not above the high mark, then the least loaded.
 func Compare(a, b Candidate) int {
 	switch {
 	case less(a, b):
@@ -124,10 +142,25 @@ func less(a, b Candidate) bool {
 	if a.Silent != b.Silent {
 		return b.Silent
 	}
+	if a.crowded() != b.crowded() {
+		return a.crowded() < b.crowded()
+	}
 	if a.Load != b.Load {
 		return a.Load < b.Load
 	}
 	return a.Node < b.Node
+}
+
+// crowded ranks how much a disk speaks against a node: 0 up to its high mark, so that
+// nodes below it are chosen by load alone.
+func (c *Candidate) crowded() int {
+	switch {
+	case c.Full:
+		return 2
+	case c.High:
+		return 1
+	}
+	return 0
 }
 
 // Extend adds members to those that a slice has until the policy's level is
@@ -256,8 +289,9 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 			open = append(open, c)
 		}
 	}
-	if !slices.ContainsFunc(open, func(c Candidate) bool { return !c.Away && !c.Silent }) {
-		// No node answers where the policy wants one: any other is better than none.
+	if !slices.ContainsFunc(open, func(c Candidate) bool { return !c.Away && !c.Silent && !c.Full }) {
+		// No node with room answers where the policy wants one: any other is better than
+		// none, and a slice with a member whose disk is full takes no content.
 		for _, c := range candidates {
 			if !c.Leaving && !taken[c.Node] {
 				open = append(open, c)
@@ -281,6 +315,9 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 		if a.Silent != b.Silent {
 			return b.Silent
 		}
+		if a.Full != b.Full {
+			return b.Full
+		}
 		if inDomain[a.Domain] != inDomain[b.Domain] {
 			return inDomain[a.Domain] < inDomain[b.Domain]
 		}
@@ -289,6 +326,9 @@ func nextMember(candidates []Candidate, taken map[ids.Node]bool, perSite map[ids
 		}
 		if (a.Site == home) != (b.Site == home) {
 			return a.Site == home
+		}
+		if a.crowded() != b.crowded() {
+			return a.crowded() < b.crowded()
 		}
 		if step(a.RTT) != step(b.RTT) {
 			return step(a.RTT) < step(b.RTT)
