@@ -196,6 +196,7 @@ func (s *Server) describe(n *geoconfig.Node) {
 	n.CapacityBytes = s.space.Capacity(usage)
 	n.UsedBytes = n.CapacityBytes - max(s.space.Free(usage), 0)
 	s.net.survey.FillRow(n)
+	s.giver.FillRow(n)
 }
 
 // learn takes in slice rows that are newer than what was known.

@@ -42,6 +42,7 @@ func (s *Server) openRunners() error {
 		Leading: s.leader.Slices, StepTimeout: s.deps.StepTimeout, Clock: s.clock, Wall: s.wall, HLC: s.hlc, Random: s.chance.Uint64,
 		Go: s.life.spawn, Logger: s.logger,
 	})
+	s.giver = newGiver(s)
 	return s.openScrub()
 }
 

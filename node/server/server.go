@@ -35,6 +35,7 @@
 //	collection    gives back the space of what nothing needs
 //	scrub         reads all that the node stores, and repairs what is damaged
 //	upkeep        checkpoints, and adds members that slices lack
+//	relief        gives slices away while the disk is above its high mark
 //	diskspace     watches how full the disk is
 //	watchdog      ends the node where the disk does not answer
 //	outage        behaves as if something had failed, in a drill
@@ -82,6 +83,7 @@ import (
 	"cartwheel.dev/node/server/peers"
 	"cartwheel.dev/node/server/reading"
 	"cartwheel.dev/node/server/registration"
+	"cartwheel.dev/node/server/relief"
 	"cartwheel.dev/node/server/replog"
 	"cartwheel.dev/node/server/scrub"
 	"cartwheel.dev/node/server/sharing"
@@ -164,6 +166,7 @@ type Server struct {
 	slices  *allocation.Allocator
 	strays  failback.Observer
 	scrub   *scrub.Scrubber
+	giver   *relief.Giver
 }
 
 // connections are a node's ties to the other processes of its cluster. The host

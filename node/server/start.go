@@ -43,6 +43,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.life.spawn(s.newWatchdog().Run)
 	s.life.spawn(s.space.Run)
 	s.life.spawn(s.newKeeper().Run)
+	s.life.spawn(s.giver.Run)
 	s.life.spawn(s.net.survey.Run)
 	s.life.spawn(s.answers.side.Run)
 	s.life.spawn(s.answers.pending.Run)

@@ -43,8 +43,8 @@ type Node struct {
 	Scrub *Scrub `json:"scrub,omitempty"`
 	// Drill is the one that the node takes part in; nil: none.
 	Drill *Drill `json:"drill,omitempty"`
-
 	Parts
+	Moves
 	Sessions     int `json:"sessions"`
 	ObjectLeases int `json:"object_leases"`
 
@@ -63,6 +63,30 @@ type Drill struct {
 	Kind string `json:"kind"`
 	// LeftNS is how much longer it lasts at the most.
 	LeftNS time.Duration `json:"left_ns"`
+}
+
+// Moves are how slices come to a node and leave it.
+type Moves struct {
+	// Balance is how the node's disk stands to the marks of its site. A node of an
+	// earlier version has none.
+	Balance *Balance `json:"balance,omitempty"`
+}
+
+// Balance is how a node's disk stands to its marks, and what the node does about it.
+type Balance struct {
+	// HighPercent and LowPercent are the marks, in percent of the disk. Off: nobody
+	// gives slices away at the site.
+	HighPercent int  `json:"high_percent"`
+	LowPercent  int  `json:"low_percent"`
+	Off         bool `json:"off,omitempty"`
+	// Fill is that of package geoconfig: roomy, middling, high or full.
+	Fill string `json:"fill"`
+	// Giving is the slice that the node gives away now, to the node To; 0: none.
+	Giving ids.Slice `json:"giving,omitempty"`
+	To     ids.Node  `json:"to,omitempty"`
+	// Remedy says why nothing is given although the disk is above the high mark, and
+	// what would help; empty: something is, or the disk is not.
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // Parts counts the slices of which a node has a copy, by what it is to them.
