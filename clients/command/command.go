@@ -17,14 +17,13 @@ import (
 type grammar struct {
 	flags
 
-	Demo      demoCmd      `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
-	Mount     mountCmd     `cmd:"" help:"Mount the tree."`
-	Umount    umountCmd    `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
-	Cluster   clusterCmd   `cmd:"" help:"Found a cluster, and let machines join it."`
-	Site      siteCmd      `cmd:"" help:"List, add, drain and remove sites."`
-	Node      nodeCmd      `cmd:"" help:"List, drain and remove nodes."`
-	Policy    policyCmd    `cmd:"" help:"List and change what slices must satisfy."`
-	Budget    budgetCmd    `cmd:"" help:"List and change what sites may send each other."`
+	Demo    demoCmd    `cmd:"" help:"Run three sites on this machine, and fail and heal them."`
+	Mount   mountCmd   `cmd:"" help:"Mount the tree."`
+	Umount  umountCmd  `cmd:"" help:"Unmount, and wait until everything written is at the nodes."`
+	Cluster clusterCmd `cmd:"" help:"Found a cluster, and let machines join it."`
+	Site    siteCmd    `cmd:"" help:"List, add, drain and remove sites."`
+	Node    nodeCmd    `cmd:"" help:"List, drain and remove nodes."`
+	ruleCmds
 	User      userCmd      `cmd:"" help:"List, add and revoke users."`
 	Account   accountCmd   `cmd:"" help:"List, add and change the accounts of the console."`
 	Console   consoleCmd   `cmd:"" help:"Let somebody in to the console."`
@@ -41,6 +40,13 @@ type grammar struct {
 	Key       keyCmd       `cmd:"" help:"Make a user's key if there is none, and print its identity."`
 	Doctor    doctorCmd    `cmd:"" help:"Check what mounting needs on this machine."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// ruleCmds are the commands about the rules by which nodes copy and move slices.
+type ruleCmds struct {
+	Policy  policyCmd  `cmd:"" help:"List and change what slices must satisfy."`
+	Budget  budgetCmd  `cmd:"" help:"List and change what sites may send each other."`
+	Balance balanceCmd `cmd:"" help:"List how full nodes are, and change when they give slices away."`
 }
 
 // lossCmds are the commands about what a loss costs.

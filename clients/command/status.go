@@ -48,6 +48,8 @@ type nodeView struct {
 	Sessions int          `json:"sessions"`
 	// Scrub is how far the node is with reading all that it stores.
 	Scrub *status.Scrub `json:"scrub,omitempty"`
+	// Balance is how the node's disk stands to its marks.
+	Balance *status.Balance `json:"balance,omitempty"`
 }
 
 // statusView is what status prints.
@@ -66,6 +68,9 @@ type statusView struct {
 	Nodes    []nodeView       `json:"nodes"`
 	Sites    []geoconfig.Site `json:"sites"`
 	Warnings []warning        `json:"warnings"`
+	// Balancing says which nodes give slices away because their disks fill up, and why
+	// others do not.
+	Balancing []string `json:"balancing,omitempty"`
 	// Drill is under way; nil: none is.
 	Drill *status.Drill `json:"drill,omitempty"`
 	// Mixed says that nodes run different versions; empty: they do not.
@@ -121,6 +126,9 @@ func survey(e *env, c *contact.Cluster) (statusView, []sliceView) {
 			troubles = append(troubles, health.Scrubbed(a.id, row.Site, n.Scrub)...)
 		}
 		v.Nodes = append(v.Nodes, n)
+		if text := n.balancing(c.Demo()); text != "" {
+			v.Balancing = append(v.Balancing, text)
+		}
 	}
 	if answered && !v.GeoConfig.Reachable {
 		troubles = append(troubles, health.Away())
@@ -182,7 +190,7 @@ func fill(n *nodeView, r status.Node) {
 	n.Reachable, n.Version = true, r.Version
 	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
 	n.Packs, n.Waiting, n.Free, n.Disk = r.PackBytes, r.WaitingBytes, r.FreeBytes, r.Disk
-	n.Scrub, n.Moved = r.Scrub, r.MovedBytes
+	n.Scrub, n.Moved, n.Balance = r.Scrub, r.MovedBytes, r.Balance
 	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions
 }
 
@@ -218,6 +226,9 @@ func (v statusView) text(w io.Writer) {
 	}
 	if d := v.Drill; d != nil {
 		fmt.Fprintf(w, "Note: drill %s (%s) is under way, for %.0f s more at the most: what fails now may fail on purpose\n", d.ID, d.Kind, d.LeftNS.Seconds())
+	}
+	for _, text := range v.Balancing {
+		fmt.Fprintln(w, "Note:", text)
 	}
 	for _, x := range v.Warnings {
 		fmt.Fprintln(w, "Warning:", x.Text)
