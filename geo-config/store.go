@@ -64,6 +64,8 @@ const (
 	MaxBatchBytes = 4 << 20
 	// MaxNeighbours bounds each list of nodes in a node's row.
 	MaxNeighbours = 256
+	// MaxFirst is how many slices of one site an administrator may have repaired first.
+	MaxFirst = 1000
 	// KeptKeys is how many keys of batches a store remembers at least.
 	KeptKeys = 100_000
 )

@@ -158,6 +158,9 @@ type Site struct {
 	// Budgets bound the content between this site and those with later names, in
 	// the order of these.
 	Budgets []Budget `json:"budgets,omitempty"`
+	// First are the slices at home here whose repair goes before that of others with as
+	// many copies left, by number. An administrator says so.
+	First []ids.Slice `json:"first,omitempty"`
 	// Balance says when the site's nodes give slices away; nil: DefaultBalance.
 	Balance  *Balance     `json:"balance,omitempty"`
 	Revision ids.Revision `json:"revision"`

@@ -98,6 +98,14 @@ func checkSite(s geoconfig.Site) error {
 	if len(s.Location) > maxTextBytes || !utf8.ValidString(s.Location) {
 		return invalid(s.Key(), "the location is no text of at most %d bytes", maxTextBytes)
 	}
+	if len(s.First) > geoconfig.MaxFirst {
+		return invalid(s.Key(), "%d slices are repaired first, more than %d", len(s.First), geoconfig.MaxFirst)
+	}
+	for i, id := range s.First {
+		if id == 0 || id > ids.MaxSlice || i > 0 && s.First[i-1] >= id {
+			return invalid(s.Key(), "slice %d is no slice, is there twice, or is out of order", id)
+		}
+	}
 	if s.Balance != nil {
 		if wrong := s.Balance.Check(); wrong != "" {
 			return invalid(s.Key(), "%s", wrong)

@@ -207,6 +207,7 @@ func (s *Server) learn(rows []geoconfig.SliceRow) {
 	}
 	for _, row := range rows {
 		s.strays.Note(row, s.clock(), siteOf)
+		s.losses.Note(&row, s.clock())
 	}
 	s.net.gate.Learn(rows) // openServices passes on what comes before that is open
 }

@@ -151,7 +151,7 @@ func (s *Server) newReports() *admin.Reports {
 			who := s.answers.access.Asker(w, nil)
 			return s.answers.reading.Reached(ctx, &who, o, ticket)
 		},
-		Scrub: s.scrub.Report, Moved: s.budgets.Moved, Drill: s.net.stage.Report, Balance: s.giver.Report, ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
+		Scrub: s.scrub.Report, Moved: s.budgets.Moved, Drill: s.net.stage.Report, Balance: s.giver.Report, Copies: s.driver.receiver.Report, ReserveBytes: s.config.ReserveBytes, Began: s.began, Clock: s.clock,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/plant"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/leadership"
 	"cartwheel.dev/node/server/operate"
@@ -53,7 +54,7 @@ func (s *Server) openLoop(context.Context) error {
 		Self: s.id, Row: s.directory.Slice, Host: s.net.host, Patient: s.patient, Packs: s.store.Packs(), Clock: s.clock, Logger: s.logger,
 	})
 	d.receiver = snapshot.NewReceiver(snapshot.ReceiverOptions{
-		Loop: s.loop, Copies: s.loop, Host: s.net.host, Meta: s.store.Meta(), Fetcher: d.fetcher, Clock: s.clock, Logger: s.logger,
+		Loop: s.loop, Copies: s.loop, Host: s.net.host, Meta: s.store.Meta(), Fetcher: d.fetcher, Claim: func(id ids.Slice) repair.Claim { return claim(s, id) }, Clock: s.clock, Logger: s.logger,
 	})
 	s.sender = snapshot.NewSender(snapshot.SenderOptions{
 		Loop: s.loop, Meta: s.store.Meta(), Node: s.net.who.Node, PageBytes: s.config.TransferPageBytes, Random: s.chance.Uint64,

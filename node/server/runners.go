@@ -10,6 +10,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/allocation"
 	"cartwheel.dev/node/server/collection"
@@ -92,7 +93,8 @@ func (s *Server) newKeeper() *upkeep.Keeper {
 	})
 	return upkeep.New(upkeep.Options{
 		Self: s.id, Loop: s.loop, Ledger: s.ledger, NeedsCheckpoint: s.store.NeedsCheckpoint, Roster: s.directory, Slices: s.slices,
-		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Measure: s.net.survey.Measure, Committed: s.committed, HandOver: s.leader.HandOver, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
+		Leading: s.leader.Slices, Distance: s.net.survey.Distance, Measure: s.net.survey.Measure, Committed: s.committed, HandOver: s.leader.HandOver,
+		Claim: func(row *geoconfig.SliceRow) repair.Claim { return claimOf(s, row) }, FailBack: home.Step, Refresh: s.net.registrar.Refresh,
 		MaxSliceObjects: s.config.MaxSliceObjects, FailedAfter: s.config.FailedAfter, Clock: s.clock, Logger: s.logger,
 	})
 }

@@ -34,6 +34,7 @@
 //	failback      hands slices back to their home sites
 //	collection    gives back the space of what nothing needs
 //	scrub         reads all that the node stores, and repairs what is damaged
+//	turns         has copies of slices made here one at a time, in their order
 //	upkeep        checkpoints, and adds members that slices lack
 //	relief        gives slices away while the disk is above its high mark
 //	diskspace     watches how full the disk is
@@ -61,6 +62,7 @@ import (
 	"cartwheel.dev/geo-config/version"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/access"
 	"cartwheel.dev/node/server/advisory"
@@ -165,6 +167,7 @@ type Server struct {
 	intents *intents.Runner
 	slices  *allocation.Allocator
 	strays  failback.Observer
+	losses  repair.Losses
 	scrub   *scrub.Scrubber
 	giver   *relief.Giver
 }

@@ -70,6 +70,28 @@ type Moves struct {
 	// Balance is how the node's disk stands to the marks of its site. A node of an
 	// earlier version has none.
 	Balance *Balance `json:"balance,omitempty"`
+	// Copies are those that the node makes or waits to make, in their order.
+	Copies []Copy `json:"copies,omitempty"`
+}
+
+// Copy is the copy of a slice that a node makes, or waits to make.
+type Copy struct {
+	Slice ids.Slice `json:"slice"`
+	// Copies are the whole ones that the slice has, of Level that its policy asks for.
+	// As many: the copy takes the place of one of them.
+	Copies int `json:"copies"`
+	Level  int `json:"level"`
+	// First says that an operator wants it before others with as many copies.
+	First bool `json:"first,omitempty"`
+	// LackingNS is for how long the slice has lacked copies, as far as the node saw.
+	LackingNS time.Duration `json:"lacking_ns"`
+	// Running says that the copy is made now, From a node, since TookNS. Rows and Bytes of
+	// content have come. Otherwise it waits for its turn.
+	Running bool          `json:"running"`
+	From    ids.Node      `json:"from,omitempty"`
+	TookNS  time.Duration `json:"took_ns,omitempty"`
+	Rows    int64         `json:"rows,omitempty"`
+	Bytes   int64         `json:"bytes,omitempty"`
 }
 
 // Balance is how a node's disk stands to its marks, and what the node does about it.

@@ -189,8 +189,8 @@ func TestStatus_ShowsClientsOnlyToThoseWhoMay(t *testing.T) {
 	s := NewReports(ReportsOptions{Self: "a", Loop: fakeLoop{}, Roster: fakeRoster{}, Store: quiet{}, Space: quiet{}, Host: quiet{},
 		Cluster: func() ids.Cluster { return "c" }, Standing: Standing{Away: func() time.Time { return time.Unix(1, 0) }, Refused: func() error { return nil }, Generation: func() ids.Generation { return 1 }}, Clock: func() time.Duration { return 1 },
 		Sessions: func() (int, int) { return 0, 0 }, Findings: func() []status.Finding { return nil },
-		Balance: func() status.Balance { return status.Balance{} },
-		Drill:   func() *status.Drill { return nil }, Moved: func() int64 { return 0 },
+		Balance: func() status.Balance { return status.Balance{} }, Copies: func() []status.Copy { return nil },
+		Drill: func() *status.Drill { return nil }, Moved: func() int64 { return 0 },
 		Scrub: func(lost int) status.Scrub {
 			return status.Scrub{LostChunks: 2000, Lost: make([]status.LostChunk, min(lost, 2000))}
 		},

@@ -98,6 +98,8 @@ type ReportsOptions struct {
 	Moved func() int64
 	// Drill tells of the drill that the node takes part in; nil: of none.
 	Drill func() *status.Drill
+	// Copies lists the copies of slices that the node makes, and those that wait.
+	Copies func() []status.Copy
 	// Balance tells how the node's disk stands to its marks.
 	Balance func() status.Balance
 	// ReserveBytes of the disk are never given to clients.
@@ -162,7 +164,7 @@ func (s *Reports) Node(ctx context.Context) status.Node {
 		ID: s.o.Self, Site: s.o.Site, Cluster: s.o.Cluster(), Version: s.o.Version,
 		Incarnation: s.o.Store.Incarnation(), Addresses: s.o.Host.Addresses(), UptimeNS: s.o.Clock() - s.o.Began,
 		CapacityBytes: s.o.Space.Capacity(u), UsedBytes: u.Journal + u.Chunks + u.Meta, FreeBytes: u.Disk.Free, ReadOnly: s.o.Space.IsFull(),
-		PackBytes: u.Packs, WaitingBytes: u.Waiting, MovedBytes: s.o.Moved(), Scrub: new(s.o.Scrub(maxLost)), Drill: s.o.Drill(), Moves: status.Moves{Balance: new(s.o.Balance())},
+		PackBytes: u.Packs, WaitingBytes: u.Waiting, MovedBytes: s.o.Moved(), Scrub: new(s.o.Scrub(maxLost)), Drill: s.o.Drill(), Moves: status.Moves{Balance: new(s.o.Balance()), Copies: s.o.Copies()},
 		GeoConfig: s.geoConfig(ctx), Findings: s.o.Findings(),
 	}
 	out.GeoConfig.Generation = s.o.Generation()

@@ -180,7 +180,7 @@ func (t *receiving) rowsOf(body []byte, p *operate.Page, chunks *named) (rows []
 			chunks.note(&r)
 		}
 		rows = append(rows, r)
-		t.rows++
+		t.rows.Add(1)
 	}
 	return rows, nil
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cartwheel.dev/geo-config/fault"
@@ -19,15 +20,16 @@ import (
 	"cartwheel.dev/node/plant"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/protocol/status"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/operate"
+	"cartwheel.dev/node/server/turns"
 	"cartwheel.dev/node/store/meta"
 	"cartwheel.dev/node/wire"
 )
 
 const (
-	// maxReceived bounds the states copied here at once.
-	maxReceived = 2
 	// pageStall is for how long nothing may come of one page, and pageMost bounds it.
 	pageStall = 20 * time.Second
 	pageMost  = 5 * time.Minute
@@ -69,16 +71,19 @@ type ReceiverOptions struct {
 	Host    Caller
 	Meta    *meta.DB
 	Fetcher *Fetcher
-	Clock   func() time.Duration
-	Logger  *slog.Logger
+	// Claim says how urgent the copy of a slice is.
+	Claim  func(ids.Slice) repair.Claim
+	Clock  func() time.Duration
+	Logger *slog.Logger
 }
 
-// Receiver copies slices' states to this node. It owns the bound of the copies
-// at once; all else belongs to one copy.
+// Receiver copies slices' states to this node, one at a time. It owns whose turn it
+// is; all else belongs to one copy.
 type Receiver struct {
 	o      ReceiverOptions
-	places chan struct{} // bounds the states copied here at once
-	ranges int           // about how many bytes of rows a range has that a source compares
+	turns  *turns.Queue
+	now    atomic.Pointer[receiving] // the copy that is made; nil: none
+	ranges int                       // about how many bytes of rows a range has that a source compares
 
 	mu sync.Mutex // guards below
 	// spoilt are the slices whose last copy differed from its source: the next one does not
@@ -88,7 +93,7 @@ type Receiver struct {
 
 // NewReceiver returns a receiver that copies nothing yet.
 func NewReceiver(o ReceiverOptions) *Receiver {
-	return &Receiver{o: o, places: make(chan struct{}, maxReceived), ranges: rangeBytes, spoilt: map[ids.Slice]bool{}}
+	return &Receiver{o: o, turns: turns.New(o.Claim, o.Clock), ranges: rangeBytes, spoilt: map[ids.Slice]bool{}}
 }
 
 func (s *Receiver) isSpoilt(id ids.Slice) bool {
@@ -108,23 +113,33 @@ func (s *Receiver) spoil(id ids.Slice, err error) {
 	}
 }
 
-// Receive copies a slice's state here from the first source that sends it. It
-// waits while enough states are being copied. The loop hears how it ended, unless
-// ctx ends first.
+// Receive copies a slice's state here from the first source that sends it. It waits
+// while another one is copied, and gives way to one that must not wait for it. The
+// loop hears how it ended, unless ctx ends first, and asks again where it failed.
 func (s *Receiver) Receive(ctx context.Context, t replica.Transfer) {
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	case <-ctx.Done():
+	mine, end, err := s.turns.Take(ctx, t.Slice)
+	if err != nil {
 		return
 	}
+	defer end()
+	failed := false
 	for _, source := range t.Sources {
-		err := s.receiveFrom(ctx, t.Slice, string(source), !t.Diverged && !s.isSpoilt(t.Slice))
+		err := s.receiveFrom(mine, t.Slice, string(source), !t.Diverged && !s.isSpoilt(t.Slice))
 		if err == nil || ctx.Err() != nil {
+			s.turns.Note(t.Slice, false)
 			return
 		}
+		if mine.Err() != nil {
+			s.o.Logger.Info("the copy of a slice's state waits", logattr.Slice(t.Slice), logattr.Err(context.Cause(mine)))
+			failed = false
+			break
+		}
 		s.spoil(t.Slice, err)
+		failed = failed || !fault.Is(err, fault.Canceled) // the slice may have been taken from this node
 		s.o.Logger.Warn("a slice's state could not be copied", logattr.Slice(t.Slice), logattr.Peer(string(source)), logattr.Err(err))
+	}
+	if failed {
+		s.turns.Note(t.Slice, true)
 	}
 	s.o.Loop.Do(func(core *replica.Node, now replica.Time) { core.TransferFailed(now, t.Slice) })
 }
@@ -139,6 +154,8 @@ func (s *Receiver) receiveFrom(ctx context.Context, id ids.Slice, peer string, b
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &receiving{s: s, id: id, peer: peer, began: s.o.Clock(), said: s.o.Clock(), old: old{db: s.o.Meta, id: id, ranges: s.ranges}}
+	s.now.Store(t)
+	defer s.now.Store(nil)
 	req, err := t.old.first(build)
 	if err != nil {
 		return err
@@ -176,7 +193,7 @@ type receiving struct {
 	peer  string
 	base  replica.Snapshot // of the first page
 	began time.Duration
-	rows  int
+	rows  atomic.Int64
 	// rowBytes are those of the pages that travelled.
 	rowBytes int64
 	fetched  fetched
@@ -188,8 +205,25 @@ type receiving struct {
 // say logs how far the copy is.
 func (t *receiving) say(what string) {
 	t.said = t.s.o.Clock()
-	t.s.o.Logger.Info(what, logattr.Slice(t.id), logattr.Peer(t.peer), slog.Any("rows", t.rows), slog.Any("row_bytes", t.rowBytes), slog.Any("alike", t.old.kept),
+	t.s.turns.Look()
+	t.s.o.Logger.Info(what, logattr.Slice(t.id), logattr.Peer(t.peer), slog.Any("rows", t.rows.Load()), slog.Any("row_bytes", t.rowBytes), slog.Any("alike", t.old.kept),
 		slog.Any("chunks", t.fetched.chunks.Load()), slog.Any("bytes", t.fetched.bytes.Load()), slog.Any("took", t.said-t.began))
+}
+
+// Report tells which slices are copied to this node, and which wait for it, in the
+// order in which their turns come.
+func (s *Receiver) Report() []status.Copy {
+	claims, running := s.turns.List()
+	out := make([]status.Copy, len(claims))
+	for i, c := range claims {
+		out[i] = status.Copy{Slice: c.Slice, Copies: c.Copies, Level: c.Level, First: c.First, LackingNS: s.o.Clock() - c.Since}
+	}
+	if t := s.now.Load(); t != nil && running && out[0].Slice == t.id {
+		x := &out[0]
+		x.Running, x.From, x.TookNS = true, ids.Node(t.peer), s.o.Clock()-t.began
+		x.Rows, x.Bytes = t.rows.Load(), t.fetched.bytes.Load()
+	}
+	return out
 }
 
 // ask sends a request to the source. It repeats the request while the source has

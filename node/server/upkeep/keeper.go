@@ -14,6 +14,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/server/replog"
@@ -70,6 +71,8 @@ type Options struct {
 	Committed func(ids.Slice) tree.View
 	// HandOver begins a hand-over; None: it was begun.
 	HandOver func(ctx context.Context, id ids.Slice, to ids.Node) (fault.Kind, error)
+	// Claim says how urgent a copy of a slice is.
+	Claim func(*geoconfig.SliceRow) repair.Claim
 	// FailBack hands slices back to their homes.
 	FailBack func(context.Context)
 	// Refresh writes the node's own row anew.

@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/logattr"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/placement"
 	"cartwheel.dev/node/tree"
@@ -22,18 +23,24 @@ const passAgain = 10 * time.Second
 
 // refill checks the slices that this node leads. It closes a slice that is full.
 // It replaces a member that has been failed for too long. It has members come and
-// go as the policy and the nodes that are drained want it, a copy before a loss.
+// go as the policy and the nodes that are drained want it, a copy before a loss. Slices
+// with the fewest copies left come first, and a bounded number of copies is made at once.
 func (k *Keeper) refill(ctx context.Context) {
 	if !k.o.Roster.Away().IsZero() {
 		return
 	}
 	candidates := k.o.Slices.Candidates()
 	forgetFailures(k.failedSince, k.o.Self, k.o.Roster.Slices())
-	for _, row := range k.o.Leading() {
+	turns, room := k.inTurn(candidates)
+	for _, x := range turns {
 		if ctx.Err() != nil {
 			return
 		}
-		change, ok := k.wanted(ctx, row, candidates)
+		row := x.row
+		change, ok := k.wanted(ctx, row, candidates, room.Has(x.claim))
+		if len(change.Add) > 0 {
+			room.Take(x.claim)
+		}
 		if !ok {
 			if to := placement.Next(&row, candidates, k.o.Distance, nil).HandOver; to != "" {
 				k.passOn(ctx, row.ID, to)
@@ -49,15 +56,41 @@ func (k *Keeper) refill(ctx context.Context) {
 	}
 }
 
+// turn is a slice that this node leads, and how urgent a copy of it is.
+type turn struct {
+	row   geoconfig.SliceRow
+	claim repair.Claim
+}
+
+// inTurn lists the slices that this node leads, the most urgent first, and the room that
+// the copies leave which are being made. A copy at a node that does not answer takes none.
+func (k *Keeper) inTurn(candidates []placement.Candidate) (turns []turn, room *repair.Room) {
+	room = &repair.Room{}
+	away := map[ids.Node]bool{}
+	for _, c := range candidates {
+		away[c.Node] = c.Away
+	}
+	for _, row := range k.o.Leading() {
+		t := turn{row, k.o.Claim(&row)}
+		turns = append(turns, t)
+		if slices.ContainsFunc(row.Members, func(m geoconfig.Member) bool { return m.State == geoconfig.Migrating && !away[m.Node] }) {
+			room.Take(t.claim)
+		}
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return repair.Compare(a.claim, b.claim) })
+	return turns, room
+}
+
 // maxSliceBytes closes a slice to creation, as its number of objects does.
 const maxSliceBytes = 64 << 30
 
-// wanted says what to change in a slice's row, if anything.
-func (k *Keeper) wanted(ctx context.Context, row geoconfig.SliceRow, candidates []placement.Candidate) (replica.Change, bool) {
+// wanted says what to change in a slice's row, if anything. No member is added, and no
+// distance measured for one, where there is no room for another copy.
+func (k *Keeper) wanted(ctx context.Context, row geoconfig.SliceRow, candidates []placement.Candidate, room bool) (replica.Change, bool) {
 	if !row.Closed && k.isFull(row.ID) {
 		return replica.Change{Close: true}, true
 	}
-	if dead, ok := k.longFailed(row); ok {
+	if dead, ok := k.longFailed(row); ok && room {
 		kept := row.Clone()
 		kept.Members = slices.DeleteFunc(kept.Members, func(m geoconfig.Member) bool { return m.Node == dead })
 		others := slices.DeleteFunc(slices.Clone(candidates), func(c placement.Candidate) bool { return c.Node == dead })
@@ -65,11 +98,15 @@ func (k *Keeper) wanted(ctx context.Context, row geoconfig.SliceRow, candidates 
 			return replica.Change{Add: []geoconfig.Member{add}, Remove: []ids.Node{dead}}, true
 		}
 	}
-	step := placement.Next(&row, candidates, k.o.Distance, k.probe(ctx))
+	var probe placement.Probe
+	if room {
+		probe = k.probe(ctx)
+	}
+	step := placement.Next(&row, candidates, k.o.Distance, probe)
 	if step.Remove != "" {
 		return replica.Change{Remove: []ids.Node{step.Remove}}, true
 	}
-	if node, ok := k.o.Roster.Node(step.Add); step.Add != "" && ok {
+	if node, ok := k.o.Roster.Node(step.Add); step.Add != "" && ok && room {
 		return replica.Change{Add: []geoconfig.Member{newMember(node)}}, true
 	}
 	return replica.Change{}, false

@@ -10,6 +10,7 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
+	"cartwheel.dev/node/repair"
 	"cartwheel.dev/node/replica"
 	"cartwheel.dev/node/server/placement"
 )
@@ -64,14 +65,14 @@ func TestWanted_AddsTheNearerByMeasurement(t *testing.T) {
 		candidates := []placement.Candidate{{Node: "a", Site: "a"}, {Node: "b", Site: "b"}, {Node: "c", Site: "c"}, {Node: "d", Site: "d"}, {Node: "e", Site: "e"}}
 		row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 3},
 			Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Normal}}}
-		if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].Node != "d" {
+		if change, ok := k.wanted(t.Context(), row, candidates, true); !ok || len(change.Add) != 1 || change.Add[0].Node != "d" {
 			t.Errorf("got %+v for a slice that lacks a member, want d added", change)
 		}
 		row.Policy.Level, row.Members[1].State = 2, geoconfig.Failed
 		now = 0
-		k.wanted(t.Context(), row, candidates)
+		k.wanted(t.Context(), row, candidates, true)
 		now = time.Minute + 1
-		if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].Node != "d" || len(change.Remove) != 1 {
+		if change, ok := k.wanted(t.Context(), row, candidates, true); !ok || len(change.Add) != 1 || change.Add[0].Node != "d" || len(change.Remove) != 1 {
 			t.Errorf("got %+v for a member that failed, want d in its place", change)
 		}
 	}
@@ -84,27 +85,27 @@ func TestWanted_ReplacesAMemberThatFailedForTooLong(t *testing.T) {
 	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2, Kind: geoconfig.Ordinary},
 		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Failed}}}
 	candidates := []placement.Candidate{{Node: "a"}, {Node: "b"}, {Node: "c"}}
-	if change, ok := k.wanted(t.Context(), row, candidates); ok {
+	if change, ok := k.wanted(t.Context(), row, candidates, true); ok {
 		t.Errorf("got %+v when the member was first seen failed, want no change", change)
 	}
 	now = time.Minute
-	if change, ok := k.wanted(t.Context(), row, candidates); ok {
+	if change, ok := k.wanted(t.Context(), row, candidates, true); ok {
 		t.Errorf("got %+v at the limit, want no change", change)
 	}
 	now++
-	change, ok := k.wanted(t.Context(), row, candidates)
+	change, ok := k.wanted(t.Context(), row, candidates, true)
 	if !ok || len(change.Add) != 1 || change.Add[0].Node != "c" || change.Add[0].Incarnation != 4 || !slices.Equal(change.Remove, []ids.Node{"b"}) {
 		t.Errorf("got %+v, want c in the place of b", change)
 	}
-	if change, ok := k.wanted(t.Context(), row, candidates[:2]); ok {
+	if change, ok := k.wanted(t.Context(), row, candidates[:2], true); ok {
 		t.Errorf("got %+v where no node can take its place, want no change", change)
 	}
 	row.Members[1].State = geoconfig.Normal
-	if change, ok := k.wanted(t.Context(), row, candidates); ok || len(k.failedSince) != 0 {
+	if change, ok := k.wanted(t.Context(), row, candidates, true); ok || len(k.failedSince) != 0 {
 		t.Errorf("got %+v after the member came back, want no change and nothing remembered", change)
 	}
 	row.Policy.Level = 3
-	if change, ok := k.wanted(t.Context(), row, candidates); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
+	if change, ok := k.wanted(t.Context(), row, candidates, true); !ok || len(change.Add) != 1 || change.Add[0].State != geoconfig.Migrating || len(change.Remove) != 0 {
 		t.Errorf("got %+v for a slice that lacks a member, want c added", change)
 	}
 }
@@ -149,8 +150,8 @@ func TestRefill_ChangesOnlyTheRowThatItLookedAt(t *testing.T) {
 		l.core.Learn(l.now, &row)
 		l.settle()
 		k := New(Options{Self: "a", Loop: l, Roster: nodes{}, Slices: made{}, Logger: slog.New(slog.DiscardHandler),
-			Leading: func() []geoconfig.SliceRow { return []geoconfig.SliceRow{row.Clone()} },
-			Clock:   func() time.Duration { return 0 }, Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false },
+			Leading: func() []geoconfig.SliceRow { return []geoconfig.SliceRow{row.Clone()} }, Claim: claimOf,
+			Clock: func() time.Duration { return 0 }, Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false },
 			Measure: func(context.Context, ids.Node, []ids.Node) map[ids.Node]time.Duration {
 				if changes {
 					next := row.Clone()
@@ -164,6 +165,69 @@ func TestRefill_ChangesOnlyTheRowThatItLookedAt(t *testing.T) {
 		if swaps := l.settle(); (len(swaps) == 0) != changes {
 			t.Errorf("the row changed meanwhile: %v; got the swaps %+v", changes, swaps)
 		}
+	}
+}
+
+// claimOf knows nothing of ages and orders.
+func claimOf(row *geoconfig.SliceRow) repair.Claim {
+	return repair.Claim{Slice: row.ID, Copies: len(row.Normals()), Level: row.Policy.Level}
+}
+
+// TestInTurn_BeginsWithTheFewestCopies has an active of four slices, one of which has a
+// copy on its way to a node that answers, and one to a node that does not.
+func TestInTurn_BeginsWithTheFewestCopies(t *testing.T) {
+	row := func(id ids.Slice, level int, states ...geoconfig.MemberState) geoconfig.SliceRow {
+		r := geoconfig.SliceRow{ID: id, Active: "a", Policy: geoconfig.Policy{Level: level}}
+		for i, s := range states {
+			r.Members = append(r.Members, geoconfig.Member{Node: ids.Node(rune('a' + i)), State: s})
+		}
+		return r
+	}
+	const n, m, f = geoconfig.Normal, geoconfig.Migrating, geoconfig.Failed
+	k := New(Options{Claim: claimOf, Leading: func() []geoconfig.SliceRow {
+		return []geoconfig.SliceRow{row(1, 3, n, n), row(2, 1, n), row(3, 3, n, n, m), row(4, 2, n), row(5, 3, n, n, f, m)}
+	}})
+	turns, room := k.inTurn([]placement.Candidate{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "d", Away: true}})
+	var order []ids.Slice
+	for _, x := range turns {
+		order = append(order, x.row.ID)
+	}
+	if !slices.Equal(order, []ids.Slice{4, 1, 3, 5, 2}) {
+		t.Errorf("got the order %v", order)
+	}
+	two := repair.Claim{Copies: 2, Level: 3}
+	for range repair.Most - 2 {
+		room.Take(two)
+	}
+	if !room.Has(two) {
+		t.Error("the copy at the node that is away takes room")
+	}
+	if room.Take(two); room.Has(two) {
+		t.Error("the copy that is being made takes no room")
+	}
+}
+
+func TestWanted_AddsNobodyWithoutRoom(t *testing.T) {
+	var now time.Duration
+	k := New(Options{Self: "a", Roster: nodes{}, FailedAfter: time.Minute, Clock: func() time.Duration { return now },
+		Distance: func(ids.Node, ids.Node) (time.Duration, bool) { return 0, false },
+		Measure: func(context.Context, ids.Node, []ids.Node) map[ids.Node]time.Duration {
+			t.Error("distances were measured for a copy that is not made now")
+			return nil
+		}})
+	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 3},
+		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Failed}}}
+	candidates := []placement.Candidate{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "d"}}
+	for now = range 3 {
+		now *= time.Minute
+		if change, ok := k.wanted(t.Context(), row, candidates, false); ok {
+			t.Errorf("got %+v after %v", change, now)
+		}
+	}
+	row.Policy.Level = 1
+	row.Members = append(row.Members, geoconfig.Member{Node: "c", State: geoconfig.Normal})
+	if change, ok := k.wanted(t.Context(), row, candidates, false); !ok || len(change.Remove) != 1 {
+		t.Errorf("got %+v, want a surplus member to leave all the same", change)
 	}
 }
 
@@ -192,12 +256,12 @@ func TestWanted_FollowsTheStep(t *testing.T) {
 	row := geoconfig.SliceRow{ID: ids.RootSlice, Active: "a", Closed: true, Policy: geoconfig.Policy{Level: 2},
 		Members: []geoconfig.Member{{Node: "a", State: geoconfig.Normal}, {Node: "b", State: geoconfig.Normal}}}
 	candidates := []placement.Candidate{{Node: "a"}, {Node: "b", Leaving: true}, {Node: "c"}}
-	change, ok := k.wanted(t.Context(), row, candidates)
+	change, ok := k.wanted(t.Context(), row, candidates, true)
 	if !ok || len(change.Add) != 1 || change.Add[0].Node != "c" || len(change.Remove) != 0 {
 		t.Errorf("got %+v, want c beside b, which is drained", change)
 	}
 	row.Members = append(row.Members, geoconfig.Member{Node: "c", State: geoconfig.Normal})
-	if change, ok := k.wanted(t.Context(), row, candidates); !ok || !slices.Equal(change.Remove, []ids.Node{"b"}) || len(change.Add) != 0 {
+	if change, ok := k.wanted(t.Context(), row, candidates, true); !ok || !slices.Equal(change.Remove, []ids.Node{"b"}) || len(change.Add) != 0 {
 		t.Errorf("got %+v once c is normal, want b removed", change)
 	}
 }
