@@ -24,6 +24,7 @@ import (
 type sliceCmd struct {
 	Ls       sliceLsCmd       `cmd:"" help:"List the slices with their members."`
 	HandOver sliceHandOverCmd `cmd:"" name:"hand-over" help:"Make another member the active, without waiting for a lease to end."`
+	Repair   sliceRepairCmd   `cmd:"" help:"Make a slice's missing copies before those of others, or in turn."`
 	Recover  sliceRecoverCmd  `cmd:"" help:"Let a slice go on without its up-to-date members, from the freshest other one."`
 }
 

@@ -50,6 +50,8 @@ type nodeView struct {
 	Scrub *status.Scrub `json:"scrub,omitempty"`
 	// Balance is how the node's disk stands to its marks.
 	Balance *status.Balance `json:"balance,omitempty"`
+	// Copies are those that the node makes, or waits to make: statusView has them.
+	Copies []status.Copy `json:"-"`
 }
 
 // statusView is what status prints.
@@ -66,6 +68,7 @@ type statusView struct {
 		Generation ids.Generation `json:"generation"`
 	} `json:"geo_config"`
 	Nodes    []nodeView       `json:"nodes"`
+	Copies   []copyView       `json:"copies"`
 	Sites    []geoconfig.Site `json:"sites"`
 	Warnings []warning        `json:"warnings"`
 	// Balancing says which nodes give slices away because their disks fill up, and why
@@ -133,7 +136,9 @@ func survey(e *env, c *contact.Cluster) (statusView, []sliceView) {
 	if answered && !v.GeoConfig.Reachable {
 		troubles = append(troubles, health.Away())
 	}
-	views := sliceViews(c, askAll(e, c, slices))
+	listed := askAll(e, c, slices)
+	views := sliceViews(c, listed)
+	v.Copies = copyViews(v.Nodes, storedBytes(listed))
 	if answered && len(views) == 0 {
 		troubles = append(troubles, health.Rootless())
 	}
@@ -190,7 +195,7 @@ func fill(n *nodeView, r status.Node) {
 	n.Reachable, n.Version = true, r.Version
 	n.Used, n.Capacity, n.ReadOnly = r.UsedBytes, r.CapacityBytes, r.ReadOnly
 	n.Packs, n.Waiting, n.Free, n.Disk = r.PackBytes, r.WaitingBytes, r.FreeBytes, r.Disk
-	n.Scrub, n.Moved, n.Balance = r.Scrub, r.MovedBytes, r.Balance
+	n.Scrub, n.Moved, n.Balance, n.Copies = r.Scrub, r.MovedBytes, r.Balance, r.Copies
 	n.Active, n.Standby, n.Junior, n.Sessions = r.SlicesActive, r.SlicesStandby, r.SlicesJunior, r.Sessions
 }
 
@@ -244,6 +249,7 @@ func (v statusView) text(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", n.Site, short(n.ID), state, n.Active, n.Standby, n.Junior, n.Sessions, size(n.Used), size(n.Capacity), n.Version)
 	}
 	_ = t.Flush() // whoever reads it has gone
+	copyText(w, v.Copies)
 	diskText(w, v.Nodes)
 	scrubs := scrubView{Nodes: make([]scrubNode, len(v.Nodes))}
 	for i, n := range v.Nodes {
