@@ -38,12 +38,12 @@ func cutOf(list []rebuild.Slice, answers []asked[[]status.Slice]) time.Time {
 		told := false
 		for _, a := range answers {
 			m, _ := list[i].Row.Member(a.id)
-			at := gslices.IndexFunc(a.value, func(s status.Slice) bool { return s.ID == list[i].Row.ID && s.Whole && !s.AppliedTime.IsZero() })
+			at := gslices.IndexFunc(a.value, func(s status.Slice) bool { return s.ID == list[i].Row.ID && s.Whole && !s.LastTime.IsZero() })
 			if m.State != geoconfig.Normal || at < 0 {
 				continue // it does not go on from this copy
 			}
 			told = true
-			if until := a.value[at].AppliedTime; cut.IsZero() || until.Before(cut) {
+			if until := a.value[at].LastTime; cut.IsZero() || until.Before(cut) {
 				cut = until
 			}
 		}

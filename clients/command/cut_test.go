@@ -25,7 +25,7 @@ func TestCut_IsTheEarliestOfTheLossy(t *testing.T) {
 		return asked[[]status.Slice]{id: id, value: copies}
 	}
 	held := func(id ids.Slice, whole bool, at time.Time) status.Slice {
-		return status.Slice{SliceRow: geoconfig.SliceRow{ID: id}, Whole: whole, AppliedTime: at}
+		return status.Slice{SliceRow: geoconfig.SliceRow{ID: id}, Whole: whole, LastTime: at}
 	}
 	answers := []asked[[]status.Slice]{
 		answer("a", held(1, true, at(1)), held(2, true, at(20)), held(3, true, at(30))),

@@ -119,8 +119,8 @@ func planRecovery(row geoconfig.SliceRow, answers []asked[[]status.Slice], site 
 			return r, fault.E(fault.NotEmpty, opRecover, r.subject(), fmt.Sprintf("its member %s at %s is up to date and answers: nothing is to be recovered, the slice goes on once enough members are back", short(m.Node), site(m.Node)))
 		case m.State == geoconfig.Normal:
 			r.Silent = append(r.Silent, shown)
-		case answers && (best == "" || cmp.Or(cmp.Compare(s.Applied, told[best].Applied), cmp.Compare(m.Node, best)) > 0):
-			best, r.From, r.Serial, r.Time, r.Lacking = m.Node, shown, s.Applied, s.AppliedTime, s.Lacking
+		case answers && (best == "" || cmp.Or(cmp.Compare(reaches(s), reaches(told[best])), cmp.Compare(m.Node, best)) > 0):
+			best, r.From, r.Serial, r.Time, r.Lacking = m.Node, shown, reaches(s), s.LastTime, s.Lacking
 		}
 	}
 	if best == "" {
@@ -128,6 +128,10 @@ func planRecovery(row geoconfig.SliceRow, answers []asked[[]status.Slice], site 
 	}
 	return r, nil
 }
+
+// reaches is up to which serial a copy has the changes: a member that goes on applies its
+// whole log. Nodes of older versions tell only what is applied.
+func reaches(s status.Slice) ids.Serial { return max(s.Applied, s.Last) }
 
 // checkGone refuses, as NotEmpty, where a node is connected to an up-to-date member that
 // this machine does not reach: it acts for the slice, perhaps.

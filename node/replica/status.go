@@ -112,7 +112,7 @@ type Status struct {
 	Members  []MemberStatus // as the active sees them; none elsewhere
 	Lacking  int            // entries whose chunks are not all on this disk
 	Whole    bool           // the copy has all that it was given: no transfer is unfinished, and it differs from no other
-	Applied  hlc.Time       // time of the last applied entry; 0: none
+	LastTime hlc.Time       // time of the entry Last; 0: there is none
 	Heard    Time           // when the active was last heard here, or the row learned; now where this node acts
 }
 
@@ -130,7 +130,7 @@ func (n *Node) Status(s ids.Slice) (Status, bool) {
 	if g == nil {
 		return Status{}, false
 	}
-	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil, Lacking: len(g.unheld), Whole: !g.incomplete && !g.diverged, Muted: g.isMute(), Applied: g.appliedTime, Heard: g.waitFrom}
+	st := Status{Row: g.row, Role: g.role(), Last: g.log.last, Commit: g.commit, Until: n.Until(s), Swapping: g.swap != nil, Lacking: len(g.unheld), Whole: !g.incomplete && !g.diverged, Muted: g.isMute(), LastTime: g.log.time, Heard: g.waitFrom}
 	if g.isActing() {
 		st.Heard = n.now
 		for i := range g.members {

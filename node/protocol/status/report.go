@@ -174,8 +174,10 @@ type Slice struct {
 	Commit  ids.Serial `json:"commit"`
 	Applied ids.Serial `json:"applied"`
 	Objects uint64     `json:"objects"`
-	// AppliedTime is that of the last change up to Applied; zero: it is not known.
-	AppliedTime time.Time `json:"applied_time,omitzero"`
+	// Last is the last change in the answering node's log, and LastTime the time of that;
+	// zero: it is not known. Those after Applied may be committed or not.
+	Last     ids.Serial `json:"last,omitempty"`
+	LastTime time.Time  `json:"last_time,omitzero"`
 	// Whole says that the answering node is a member with a copy that it could act by,
 	// up to Applied; of Lacking entries it lacks content.
 	Whole   bool `json:"whole,omitempty"`

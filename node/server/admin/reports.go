@@ -296,8 +296,8 @@ func (s *Reports) slice(row geoconfig.SliceRow, st replica.Status, known bool) s
 	out := status.Slice{SliceRow: row, Role: "none", Members: s.members(row)}
 	if known {
 		out.Role, out.Commit, out.Lacking = st.Role.String(), st.Commit, st.Lacking
-		if st.Applied != 0 {
-			out.AppliedTime = st.Applied.Wall().UTC()
+		if out.Last = st.Last; st.LastTime != 0 {
+			out.LastTime = st.LastTime.Wall().UTC()
 		}
 		m, listed := row.Member(s.o.Self)
 		// A wiped disk looks whole, and is of another incarnation.
