@@ -8,6 +8,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/server"
+	snapshots "cartwheel.dev/node/server/named"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -33,7 +34,7 @@ func TestOverseer_OrdersAndCountsAtAllNodes(t *testing.T) {
 	if _, err := o.Space(ctx, c.Nodes[0].ID(), 99, nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a slice that is not there: got %v", err)
 	}
-	if _, err := o.Past().Make(ctx, "ann", "kept", 0, false); err != nil {
+	if _, err := o.Past().Make(ctx, snapshots.Snapshot{Name: "kept", By: "ann"}, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	if all, age := o.Past().All(); len(all) != 1 || all[0].Name != "kept" || age < 0 {
