@@ -51,7 +51,8 @@ type Roster interface {
 
 // Disk is how full the node's disk is, in bytes.
 type Disk struct {
-	// Used is what counts against Capacity, Waiting what of it goes by itself.
+	// Used counts against Capacity. Waiting is the part of it that the node frees without
+	// giving a slice away.
 	Used, Waiting, Capacity int64
 	// Full says that writes are refused.
 	Full bool

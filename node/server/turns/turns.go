@@ -44,7 +44,7 @@ func New(claim func(ids.Slice) repair.Claim, clock func() time.Duration) *Queue 
 	return &Queue{claim: claim, clock: clock}
 }
 
-// failure is that of a slice's last copies, one after the other.
+// failure says how long a slice waits after its last copies failed, one after the other.
 type failure struct {
 	rest  time.Duration // how long the slice rests
 	until time.Duration

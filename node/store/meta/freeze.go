@@ -143,8 +143,8 @@ func maxKey(a, b []byte) []byte {
 	return b
 }
 
-// RemoveMarks removes what is not of a slice's state but of its copy here: the serial of
-// the last entry, and the unversioned rows whose keys begin with a byte.
+// RemoveMarks removes what a node notes about its own copy of a slice: the serial of the
+// last entry that is applied, and the unversioned rows whose keys begin with the byte first.
 func (b *Batch) RemoveMarks(s ids.Slice, first byte) error {
 	if _, err := b.rows.write(b.b); err != nil {
 		return err
