@@ -51,6 +51,7 @@ type took struct{ d, at time.Duration }
 func (r *Router) forActive(ctx context.Context, row geoconfig.SliceRow, change bool) time.Duration {
 	share := r.activeShare(row.Active)
 	if share == 0 {
+		r.seek(row)
 		return 0
 	}
 	if change {

@@ -49,6 +49,36 @@ func TestEventually_AnActiveThatWasSilentComesLast(t *testing.T) {
 	}
 }
 
+// TestEventually_FindsTheNewActive ends the active of a slice, of which clients that wait
+// for half a second only read meanwhile. They come to know who acts for it then.
+func TestEventually_FindsTheNewActive(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+	defer r.Close()
+	row, err := r.Row(t.Context(), ids.RootSlice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := row.Active
+	active := func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+		if node == old {
+			return nil, waits(ctx)
+		}
+		return nil, nil
+	}
+	copied := func(context.Context, ids.Node, ids.Epoch) (*pb.Refusal, error) { return nil, nil }
+	c.Active(ids.RootSlice).Kill()
+	servertest.Await(t.Context(), t, "the new active to be known", func() error {
+		if err := r.Eventually(within(t, 500*time.Millisecond), ids.RootSlice, active, copied); err != nil {
+			return err
+		}
+		if row, _ := r.Known(ids.RootSlice); row.Active == old {
+			return fault.E(fault.Again, "", "", "the old one is")
+		}
+		return nil
+	})
+}
+
 // TestEventually_NobodyWaitsForASliceThatIsLost has no member answer a request. The next
 // ones fail at once, but for one in a second, until one is answered.
 func TestEventually_NobodyWaitsForASliceThatIsLost(t *testing.T) {

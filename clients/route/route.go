@@ -55,6 +55,9 @@ type Router struct {
 	// each slice, however many ask.
 	asking map[ids.Slice]chan struct{}
 
+	// sought says when the new active of a slice may be sought again, by the cluster's
+	// clock, where the one that is known was away.
+	sought map[ids.Slice]time.Duration
 	// doubts are the slices whose active is slow to answer.
 	doubts map[ids.Slice]*doubt
 	// away are the nodes that are not asked first, because they did not answer a request
@@ -75,7 +78,7 @@ type Router struct {
 func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
 	life, end := context.WithCancel(context.Background())
 	return &Router{life: life, end: end, cluster: cluster, logger: logger, onRow: onRow, rows: map[ids.Slice]geoconfig.SliceRow{},
-		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, doubts: map[ids.Slice]*doubt{}, away: map[ids.Node]absence{}}
+		waits: map[ids.Slice]map[*waiting]struct{}{}, asking: map[ids.Slice]chan struct{}{}, sought: map[ids.Slice]time.Duration{}, doubts: map[ids.Slice]*doubt{}, away: map[ids.Node]absence{}}
 }
 
 // Learn keeps a row if it is newer than the known one, and reports whether it was.
