@@ -34,11 +34,11 @@ const (
 	pingFor = 500 * time.Millisecond
 )
 
-// absence is what is known of an active that did not answer.
+// absence is what is known of an active, or of all members of a slice, that did not answer.
 type absence struct {
-	until time.Duration // by the cluster's clock: others are asked first till then
-	asked bool          // a ping is on its way
-	lives bool          // it answered one since: a request may try it
+	until time.Duration // by the cluster's clock: till then it is asked for nothing
+	asked bool          // a question for a sign of life is on its way
+	lives bool          // it gave one since: a request may try it
 }
 
 // took is how long the active of a slice takes to answer operations, and since when that

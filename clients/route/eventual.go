@@ -2,7 +2,6 @@ package route
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	geoconfig "cartwheel.dev/geo-config"
@@ -10,10 +9,6 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
 )
-
-// lostFor is how long nobody waits for a slice of which no member answered, but for one
-// request.
-const lostFor = time.Second
 
 // Eventually runs an attempt at the node that acts for a slice, as Active does, and
 // where that one does not answer within a share of the time, runs copied at the other
@@ -24,7 +19,7 @@ func (r *Router) Eventually(ctx context.Context, id ids.Slice, attempt, copied A
 	if err != nil {
 		return err
 	}
-	if r.isLost(id) {
+	if r.isLost(row) {
 		return nobodyAnswers
 	}
 	err = r.anyMember(ctx, id, row, attempt, copied)
@@ -72,7 +67,7 @@ func (r *Router) Otherwise(ctx context.Context, id ids.Slice, attempt func(conte
 	if err != nil {
 		return err
 	}
-	if r.isLost(id) {
+	if r.isLost(row) {
 		return nobodyAnswers
 	}
 	if has := r.forActive(ctx, row, true); has > 0 { // aside takes longer than a read elsewhere
@@ -222,39 +217,4 @@ func during(ctx context.Context, d time.Duration, f func(context.Context) error)
 	part, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return f(part)
-}
-
-// maxLost bounds the slices that are noted as lost; with more, all are asked for again.
-const maxLost = 1024
-
-var nobodyAnswers = fault.E(fault.TimedOut, "route.Eventually", "", "no member of the slice answered a moment ago")
-
-// isLost reports whether no member of a slice answered a moment ago. Then nobody waits
-// for one, but for one request in a second.
-func (r *Router) isLost(id ids.Slice) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	until, lost := r.lost[id]
-	now := r.cluster.Now()
-	if lost && now >= until {
-		r.lost[id] = now + lostFor
-		return false
-	}
-	return lost
-}
-
-// noteLost notes whether a member of a slice answered, as an eventual read ended so. One
-// whose caller gave it up says nothing.
-func (r *Router) noteLost(ctx context.Context, id ids.Slice, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case !again(err):
-		delete(r.lost, id)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		if r.lost == nil || len(r.lost) >= maxLost {
-			r.lost = map[ids.Slice]time.Duration{}
-		}
-		r.lost[id] = r.cluster.Now() + lostFor
-	}
 }

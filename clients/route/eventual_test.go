@@ -3,6 +3,7 @@ package route_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,10 +81,11 @@ func TestEventually_FindsTheNewActive(t *testing.T) {
 }
 
 // TestEventually_NobodyWaitsForASliceThatIsLost has no member answer a request. The next
-// ones fail at once, but for one in a second, until one is answered.
+// ones fail at once, until a member has given a sign of life; then one tries.
 func TestEventually_NobodyWaitsForASliceThatIsLost(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{})
-	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+	var clock skipping
+	r := route.New(connectedBy(t.Context(), t, c, clock.now), slog.New(slog.DiscardHandler), nil)
 	defer r.Close()
 	asked, answers := 0, false
 	member := func(ctx context.Context, _ ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
@@ -112,11 +114,29 @@ func TestEventually_NobodyWaitsForASliceThatIsLost(t *testing.T) {
 	if err := r.Otherwise(ctx, ids.RootSlice, func(context.Context) error { asked++; return nil }, nil); !fault.Is(err, fault.TimedOut) {
 		t.Errorf("an operation: got %v, want TimedOut", err)
 	}
+	live := slices.Clone(c.Nodes)
+	for _, n := range live {
+		n.Kill()
+	}
+	answers = true
+	for range 3 { // signs of life that nobody gives
+		clock.skip(3 * time.Second)
+		if err := ask(time.Minute); !fault.Is(err, fault.TimedOut) {
+			t.Errorf("while no member lives: got %v, want TimedOut", err)
+		}
+		r.AwaitPings()
+	}
 	if asked != before {
 		t.Errorf("members were asked %d times more, want none", asked-before)
 	}
-	answers = true
-	servertest.Await(t.Context(), t, "one request in a second to go through", func() error { return ask(time.Minute) })
+	for _, n := range live {
+		n.Start()
+	}
+	servertest.Await(t.Context(), t, "a request to go through", func() error {
+		clock.skip(3 * time.Second)
+		defer r.AwaitPings()
+		return ask(time.Minute)
+	})
 	if err := ask(time.Minute); err != nil {
 		t.Errorf("once one was answered: %v", err)
 	}

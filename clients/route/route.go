@@ -64,9 +64,9 @@ type Router struct {
 	// that takes what other members have.
 	away map[ids.Node]absence
 	took map[ids.Slice]took
-	// lost says until when, by the same clock, nobody waits for the members of a slice,
-	// because none answered an eventual read.
-	lost map[ids.Slice]time.Duration
+	// lost are the slices for whose members nobody waits, because none answered an
+	// eventual read.
+	lost map[ids.Slice]absence
 
 	watchers sync.WaitGroup
 	life     context.Context // ends with Close
