@@ -2,31 +2,23 @@ package servertest
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"testing"
+
+	"cartwheel.dev/geo-config/freeport"
 )
 
-// Ports from firstPort to lastPort are for services. Connections that begin here get
-// others from the kernel: so no connection has the port of a node that is stopped when
-// that starts again.
-const firstPort, lastPort = 10_000, 32_767
-
-// portTries bounds the ports that are tried.
-const portTries = 100
+// ports are those of this process's nodes. They are for services: connections that begin
+// here get others from the kernel, so no connection has the port of a node that is stopped
+// when that starts again. No node has the port of another, of this process or one beside
+// it, between its choice and its listening.
+var ports freeport.Pool
 
 // freeAddress is where a node may listen that has not listened before.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	var err error
-	for range portTries {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		var l net.Listener
-		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			l.Close()
-			return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", port)
-		}
+	port, err := ports.Take()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no port is free: %v", err)
-	return ""
+	return fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", port)
 }
