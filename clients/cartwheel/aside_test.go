@@ -183,6 +183,7 @@ func splitNames(list string) (out []string) {
 // directory and one file. The others at a side see that side's. Afterwards everything
 // that was written is there, and what was removed is not.
 func TestEventual_WritesOnBothSides(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	ctx, cl := t.Context(), s.cl
 	put(t, cl, s.dir, "new", "the side's", 0)
@@ -234,6 +235,7 @@ func TestEventual_WritesOnBothSides(t *testing.T) {
 // TestEventual_SideSurvivesItsNodes has all nodes of a side end as in a loss of power.
 // What was acknowledged there is there when they are back, and is merged.
 func TestEventual_SideSurvivesItsNodes(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	put(t, s.cl, s.dir, "new", "the side's", 0)
 	put(t, s.cl, s.dir, "small", "the side's second", mount.OpenTruncate)
@@ -259,6 +261,7 @@ func TestEventual_SideSurvivesItsNodes(t *testing.T) {
 // TestEventual_OtherMembersHaveTheSide has the node that keeps the side log end. The
 // other member at the side shows what was written, and takes more.
 func TestEventual_OtherMembersHaveTheSide(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	put(t, s.cl, s.dir, "new", "the side's", 0)
 	head := s.head()
@@ -290,6 +293,7 @@ func TestEventual_OtherMembersHaveTheSide(t *testing.T) {
 // which does not hear of that one for a while, go on with it. Where the name shows the
 // whole file does, and what is merged afterwards is one file.
 func TestEventual_MembersTakeTurns(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	ctx := t.Context()
 	head := s.head()
@@ -345,6 +349,7 @@ func TestEventual_MembersTakeTurns(t *testing.T) {
 // TestEventual_AnotherMemberMergesTheSide has the node that keeps the side log end for
 // good. The member that has it too merges it.
 func TestEventual_AnotherMemberMergesTheSide(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t, func(_ int, c *server.Config) { c.FailedAfter = 2 * time.Second })
 	put(t, s.cl, s.dir, "new", "the side's", 0)
 	s.head().Kill()
@@ -355,6 +360,7 @@ func TestEventual_AnotherMemberMergesTheSide(t *testing.T) {
 // TestEventual_ASiteAloneWrites cuts a site with one member and one client off from all
 // others. Its writes go on, and are merged afterwards.
 func TestEventual_ASiteAloneWrites(t *testing.T) {
+	t.Parallel()
 	e := newEventual(t, "c", ".EventualConsistency")
 	alone := string(e.c.Nodes[2].ID()) // of site c
 	if alone == string(e.active.ID()) {
@@ -400,6 +406,7 @@ func TestEventual_ASiteAloneWrites(t *testing.T) {
 
 // TestEventual_FullSideRefuses fills what a node keeps of side logs.
 func TestEventual_FullSideRefuses(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t, func(_ int, c *server.Config) { c.SideLogBytes = 8000 })
 	want := map[string]string{"new": "the side's", "small": "small", "large": s.large, "link": "->"}
 	put(t, s.cl, s.dir, "new", "the side's", 0)
@@ -420,6 +427,7 @@ func TestEventual_FullSideRefuses(t *testing.T) {
 // TestEventual_WritesThroughTheEndOfACut has a file open that was made at the side while
 // the cut ends: what is written then is not lost.
 func TestEventual_WritesThroughTheEndOfACut(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	ctx := t.Context()
 	e, h, err := s.cl.Create(ctx, nobody, s.dir, "new", 0o644, mount.OpenWrite)
@@ -448,6 +456,7 @@ func TestEventual_WritesThroughTheEndOfACut(t *testing.T) {
 // side, and moved once the client reaches the active again, but the side is not merged.
 // Nobody may see the new name without the content.
 func TestEventual_NamesComeBehindTheirContent(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	ctx := t.Context()
 	put(t, s.maker, s.made, "temporary", "", 0)
@@ -474,6 +483,7 @@ func TestEventual_NamesComeBehindTheirContent(t *testing.T) {
 // TestEventual_MovesWhatOnlyTheSideHas moves a file that was made at the side once the
 // client reaches the active again, and removes another one.
 func TestEventual_MovesWhatOnlyTheSideHas(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	put(t, s.cl, s.dir, "temporary", "all of it", 0)
 	put(t, s.cl, s.dir, "gone", "", 0)
@@ -494,6 +504,7 @@ func TestEventual_MovesWhatOnlyTheSideHas(t *testing.T) {
 // TestEventual_LeavesToTheActiveWhatOnlyItDoes moves a directory and exchanges names
 // while the active is away.
 func TestEventual_LeavesToTheActiveWhatOnlyItDoes(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	defer heal()
 	if _, err := s.cl.Mkdir(t.Context(), nobody, s.dir, "d", 0o755); err != nil {

@@ -98,6 +98,7 @@ func stepwise(t *testing.T, fs mount.FileSystem) {
 // and the open brings the content. Where names do not come along it takes one
 // for each.
 func TestWalk_ResolvesADeepPathInOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	c, _, o := deep(t)
 	cl := met(t, c, o)
 	by, wan := trips(cl, func() { stepwise(t, cl.FileSystem()) })
@@ -133,6 +134,7 @@ func TestWalk_ResolvesADeepPathInOneRoundTrip(t *testing.T) {
 }
 
 func TestWalk_SaysWhereItEnds(t *testing.T) {
+	t.Parallel()
 	c, _, o := deep(t)
 	cl := met(t, c, o)
 	ctx := context.Background()
@@ -161,6 +163,7 @@ func TestWalk_SaysWhereItEnds(t *testing.T) {
 // TestWalk_GivesUpWhatCameAlong changes what came along with an answer. The
 // client that got it sees the change.
 func TestWalk_GivesUpWhatCameAlong(t *testing.T) {
+	t.Parallel()
 	c, _, o := deep(t)
 	cl, other := met(t, c, o), met(t, c, o)
 	ctx := context.Background()
@@ -189,6 +192,7 @@ func TestWalk_GivesUpWhatCameAlong(t *testing.T) {
 // exclusive directory in which another client makes files. That client goes on
 // making them by itself.
 func TestWalk_LeavesExclusiveDirectoriesAlone(t *testing.T) {
+	t.Parallel()
 	c, near, o := deep(t)
 	maker := met(t, c, near)
 	ctx := context.Background()

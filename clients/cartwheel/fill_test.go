@@ -142,6 +142,7 @@ func TestFill_FirstOpenBringsASmallFile(t *testing.T) {
 // TestFill_MeetsAWriteElsewhere writes from another machine right before the
 // content is given and while it is. The kernel is left with none of the old.
 func TestFill_MeetsAWriteElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"before", "while"} {
 		t.Run(when, func(t *testing.T) {
 			maker, cl, p, e := filled(t, "old")
@@ -174,6 +175,7 @@ const answeredLate = 200 * time.Millisecond
 // TestFill_ExcludesChanges sends requests that would change the file, or have it
 // open, while its content is given. They wait.
 func TestFill_ExcludesChanges(t *testing.T) {
+	t.Parallel()
 	for what, request := range map[string]func(*testing.T, *cartwheel.Client, mount.Entry){
 		"an open for writing": func(t *testing.T, cl *cartwheel.Client, e mount.Entry) { open(t, cl, e, mount.OpenReadWrite) },
 		"an open for reading": func(t *testing.T, cl *cartwheel.Client, e mount.Entry) {

@@ -18,6 +18,7 @@ import (
 // reach the active, which has not merged that. The client finds no file by the old name,
 // and what it makes under that name is a file of its own.
 func TestEventual_NamesThatASideTookStayTaken(t *testing.T) {
+	t.Parallel()
 	for what, remove := range map[string]bool{"moved": false, "removed": true} {
 		t.Run(what, func(t *testing.T) {
 			s, heal := newSide(t)
@@ -63,6 +64,7 @@ func TestEventual_NamesThatASideTookStayTaken(t *testing.T) {
 // TestEventual_RemovesOnceWhereNoAnswerComes loses the answer of a side that removed a
 // file. The next one has heard of that, and has no such name: the file is removed.
 func TestEventual_RemovesOnceWhereNoAnswerComes(t *testing.T) {
+	t.Parallel()
 	s, heal := newSide(t)
 	defer heal()
 	if text, err := textOf(s.cl, s.dir, "small"); err != nil || text != "small" {

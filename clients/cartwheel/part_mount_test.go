@@ -18,6 +18,7 @@ import (
 // another site. Its name works there and below, also where a directory was moved out of it
 // since, and nowhere else.
 func TestSnapshot_OfAPartShowsNothingElse(t *testing.T) {
+	t.Parallel()
 	mounttest.NeedFUSE(t)
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	point := mounted(t, clientOf(t, c, "a"))

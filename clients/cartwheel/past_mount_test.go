@@ -128,6 +128,7 @@ func changePast(t *testing.T, tree string) {
 // TestPast_IsTheTreeAsItWas compares a changed tree with what it was before, by way of
 // .Snapshot, at two mounts, after a takeover of the root's slice, and with diff.
 func TestPast_IsTheTreeAsItWas(t *testing.T) {
+	t.Parallel()
 	mounttest.NeedFUSE(t)
 	c := servertest.Start(t, servertest.Options{})
 	one, two := mounted(t, clientOf(t, c, "a")), mounted(t, clientOf(t, c, "b"))
@@ -200,6 +201,7 @@ func refusesChanges(t *testing.T, past, present string) {
 
 // TestPast_RefusesTimesThatCannotBeHad names the errors of bad times.
 func TestPast_RefusesTimesThatCannotBeHad(t *testing.T) {
+	t.Parallel()
 	mounttest.NeedFUSE(t)
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	point := mounted(t, clientOf(t, c, "a"))
@@ -237,6 +239,7 @@ func kindsOf(t *testing.T, path string) (history.History, string) {
 // TestHistory_FollowsANameOverSites makes, writes, removes and renames files of one name,
 // and reads each version where its history says that it is.
 func TestHistory_FollowsANameOverSites(t *testing.T) {
+	t.Parallel()
 	mounttest.NeedFUSE(t)
 	c := servertest.Start(t, servertest.Options{})
 	one, two := mounted(t, clientOf(t, c, "a")), mounted(t, clientOf(t, c, "b"))

@@ -46,6 +46,7 @@ func readPath(t *testing.T, f mount.FileSystem, who mount.Caller, path string) (
 // TestPast_AnAgeIsFixedWhileItIsUsed looks at one age again and again while the file
 // below it changes, and once more after a rest.
 func TestPast_AnAgeIsFixedWhileItIsUsed(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a"}})
 	const hour = time.Hour
 	began := time.Now()
@@ -83,6 +84,7 @@ func TestPast_AnAgeIsFixedWhileItIsUsed(t *testing.T) {
 // TestPast_IsForUsersToo reads an old version with the tickets of a user, of a directory
 // that is closed to the user now.
 func TestPast_IsForUsersToo(t *testing.T) {
+	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	admin := clientOf(t, c, "a")
 	user := openedAs(t, c, "ann", cartwheel.Options{Site: ids.Site("b")})

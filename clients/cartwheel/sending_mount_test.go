@@ -32,6 +32,7 @@ func momentAt(path string) (earlier.Moment, error) {
 // TestSending_CopiesASnapshotAndWhatChanged sends a tree over two sites, all of which changed
 // since, and then the difference to a later snapshot. Each copy is the tree as it was.
 func TestSending_CopiesASnapshotAndWhatChanged(t *testing.T) {
+	t.Parallel()
 	mounttest.NeedFUSE(t)
 	c := servertest.Start(t, servertest.Options{Sites: []string{"a", "b"}})
 	one, two := mounted(t, clientOf(t, c, "a")), mounted(t, clientOf(t, c, "b"))

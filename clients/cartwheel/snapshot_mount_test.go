@@ -41,6 +41,7 @@ func orderSnapshot(t *testing.T, c *servertest.Cluster, req *pb.SnapshotRequest)
 // and after a takeover. It tells what changed, and a restore is the same again. Once it is
 // deleted, its name is refused.
 func TestSnapshot_IsTheTreeAsItWas(t *testing.T) {
+	t.Parallel()
 	mounttest.NeedFUSE(t)
 	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) {
 		c.Lease, c.Session, c.Retention, c.UploadGrace = time.Second, time.Second, 0, time.Second
