@@ -133,16 +133,7 @@ func runBlackout(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := blackoutReport(p, began, records, outages)
-	out.mark(&r)
-	if err := f.Finish(r, env.Out); err != nil {
-		return err
-	}
-	for _, s := range records {
-		if len(s.Verdict.Lost) > 0 {
-			return fault.Errorf(fault.Corrupt, "experiments.blackout", s.Site, "%d acknowledged changes were lost: %s", len(s.Verdict.Lost), s.Verdict.Lost[0])
-		}
-	}
-	return nil
+	return out.end(f, env, r, lost(records, func(s siteRecord) (string, load.Verdict) { return s.Site, s.Verdict }))
 }
 
 // eventsFile is where the writers of a site note what was acknowledged.

@@ -132,8 +132,7 @@ func runDistribution(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := distributionReport(p, t, rows)
-	out.mark(&r)
-	return f.Finish(r, env.Out)
+	return out.end(f, env, r, nil)
 }
 
 // readers are a place at each host with a mount, but for the last site's, and that

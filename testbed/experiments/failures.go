@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/load"
 )
 
 func failures() experiment.Experiment {
@@ -60,14 +60,5 @@ func runFailures(ctx context.Context, env *experiment.Env) error {
 		o.add(fmt.Sprintf("lease %v", lease), out)
 	}
 	r := failuresReport(p, rows)
-	o.mark(&r)
-	if err := f.Finish(r, env.Out); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if len(r.Verdict.Lost) > 0 {
-			return fault.Errorf(fault.Corrupt, "experiments.runFailures", string(r.Kind), "%d acknowledged changes were lost: %s", len(r.Verdict.Lost), r.Verdict.Lost[0])
-		}
-	}
-	return nil
+	return o.end(f, env, r, lost(rows, func(r failuresRow) (string, load.Verdict) { return string(r.Kind), r.Verdict }))
 }

@@ -75,8 +75,7 @@ func runForecast(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := forecastReport(rows, size)
-	out.mark(&r)
-	return f.Finish(r, env.Out)
+	return out.end(f, env, r, nil)
 }
 
 // forecastMoves has one member after the other become the active. It predicts each

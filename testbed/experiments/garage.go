@@ -81,8 +81,7 @@ func runGarage(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := garageReport(rows, o)
-	out.mark(&r)
-	return f.Finish(r, env.Out)
+	return out.end(f, env, r, nil)
 }
 
 func objectOptions(env *experiment.Env) (load.ObjectOptions, error) {

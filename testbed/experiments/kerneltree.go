@@ -125,8 +125,7 @@ func runKerneltree(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := treeReport(rows, tree)
-	went.mark(&r)
-	return f.Finish(r, env.Out)
+	return went.end(f, env, r, nil)
 }
 
 // sources finds the tree: what was named, else Go's.

@@ -11,6 +11,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
 	"cartwheel.dev/testbed/lab"
+	"cartwheel.dev/testbed/load"
 )
 
 // What happens to a slice under writers, by order of an operator.
@@ -133,16 +134,7 @@ func runMoves(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := movesReport(p, rows)
-	out.mark(&r)
-	if err := f.Finish(r, env.Out); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if lost := row.Move.Verdict.Lost; len(lost) > 0 {
-			return fault.Errorf(fault.Corrupt, "experiments.runMoves", string(row.Move.Kind), "%d acknowledged changes were lost: %s", len(lost), lost[0])
-		}
-	}
-	return nil
+	return out.end(f, env, r, lost(rows, func(r movesRow) (string, load.Verdict) { return string(r.Move.Kind), r.Move.Verdict }))
 }
 
 // all makes every move with every number of objects.

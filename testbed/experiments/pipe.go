@@ -101,8 +101,7 @@ func runPipe(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := pipeReport(rows, int64(size), losses)
-	out.mark(&r)
-	return f.Finish(r, env.Out)
+	return out.end(f, env, r, nil)
 }
 
 // pipeOnce writes one file whose only replica is at the far site, and reads it

@@ -116,8 +116,7 @@ func runSaturate(ctx context.Context, env *experiment.Env) error {
 		}
 	}
 	r := saturateReport(rows, length)
-	outcome{strings.Join(voids, "; "), earlier}.mark(&r)
-	return f.Finish(r, env.Out)
+	return outcome{strings.Join(voids, "; "), earlier}.end(f, env, r, nil)
 }
 
 // controlled is the topology with a congestion control.

@@ -140,8 +140,7 @@ func runScalability(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := scalabilityReport(p, rows)
-	out.mark(&r)
-	return f.Finish(r, env.Out)
+	return out.end(f, env, r, nil)
 }
 
 func scalabilityRounds(ctx context.Context, b *bed, p scalabilityPlan) ([]scalabilityRow, error) {

@@ -142,14 +142,5 @@ func runScale(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := scaleReport(p, rows)
-	o.mark(&r)
-	if err := f.Finish(r, env.Out); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if len(row.Verdict.Lost) > 0 {
-			return fault.Errorf(fault.Corrupt, "experiments.runScale", fmt.Sprint(row.Files), "%d acknowledged changes are lost: %s", len(row.Verdict.Lost), row.Verdict.Lost[0])
-		}
-	}
-	return nil
+	return o.end(f, env, r, lost(rows, func(r scaleRow) (string, load.Verdict) { return fmt.Sprint(r.Files), r.Verdict }))
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/testbed/experiment"
+	"cartwheel.dev/testbed/load"
 )
 
 func syncExperiment() experiment.Experiment {
@@ -51,14 +51,5 @@ func runSync(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := syncReport(p, missed, sizes)
-	out.mark(&r)
-	if err := f.Finish(r, env.Out); err != nil {
-		return err
-	}
-	for _, s := range sizes {
-		if lost := s.Failure.Verdict.Lost; len(lost) > 0 {
-			return fault.Errorf(fault.Corrupt, "experiments.runSync", fmt.Sprint(s.Objects), "%d acknowledged changes were lost: %s", len(lost), lost[0])
-		}
-	}
-	return nil
+	return out.end(f, env, r, lost(sizes, func(s syncSize) (string, load.Verdict) { return fmt.Sprint(s.Objects), s.Failure.Verdict }))
 }

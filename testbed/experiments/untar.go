@@ -99,8 +99,7 @@ func runUntar(ctx context.Context, env *experiment.Env) error {
 		return err
 	}
 	r := untarReport(rows, a)
-	went.mark(&r)
-	return f.Finish(r, env.Out)
+	return went.end(f, env, r, nil)
 }
 
 // archive is a source tree, packed.
