@@ -34,17 +34,6 @@ const (
 	pingFor = 500 * time.Millisecond
 )
 
-// absence is what is known of an active, or of all members of a slice, that did not answer.
-type absence struct {
-	until time.Duration // by the cluster's clock: till then it is asked for nothing
-	asked bool          // a question for a sign of life is on its way
-	lives bool          // it gave one since: a request may try it
-}
-
-// took is how long the active of a slice takes to answer operations, and since when that
-// is known.
-type took struct{ d, at time.Duration }
-
 // forActive returns for how long a request may wait for the active of a slice; 0: not at
 // all, for it was away a moment ago, another request tries it now, or it is too far. A
 // change leaves more of its time to the others than a read does.

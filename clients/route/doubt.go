@@ -9,15 +9,6 @@ import (
 	"cartwheel.dev/node/protocol/pb"
 )
 
-// doubt is of the active of one slice: attempts wait long for its answer. The
-// other members are asked for a newer row for all of these attempts together,
-// so that a node that is slow because it has much to do does not get as many
-// questions more as there are operations that wait for it, nor do the others.
-type doubt struct {
-	attempts int // that wait; guarded by the router's mutex
-	end      context.CancelFunc
-}
-
 // watched runs one attempt. If it takes long, the other members are asked for
 // a newer row, and one that names another active ends the attempt.
 func (r *Router) watched(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error) {
@@ -85,5 +76,24 @@ func (r *Router) suspect(ctx context.Context, id ids.Slice) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// waitLocked has an attempt end with the first row that names another active,
+// and at once where that is known already. r.mu is held.
+func (r *Router) waitLocked(id ids.Slice, w *waiting) {
+	if r.waits[id] == nil {
+		r.waits[id] = map[*waiting]struct{}{}
+	}
+	r.waits[id][w] = struct{}{}
+	if r.rows[id].Active != w.active {
+		w.cancel()
+	}
+}
+
+// leaveLocked forgets an attempt that has ended. r.mu is held.
+func (r *Router) leaveLocked(id ids.Slice, w *waiting) {
+	if delete(r.waits[id], w); len(r.waits[id]) == 0 {
+		delete(r.waits, id)
 	}
 }

@@ -183,24 +183,6 @@ func (r *Router) atMembers(ctx context.Context, row geoconfig.SliceRow, attempt,
 	return err
 }
 
-// beside are the normal members but the active, the nearest first.
-func (r *Router) beside(row geoconfig.SliceRow) []ids.Node {
-	nodes := r.copies(row)
-	return nodes[:len(nodes)-1]
-}
-
-// copies are the normal members, the nearest first and the active last.
-func (r *Router) copies(row geoconfig.SliceRow) []ids.Node {
-	var out []ids.Node
-	for _, n := range row.Normals() {
-		if n != row.Active {
-			out = append(out, n)
-		}
-	}
-	r.cluster.Sort(out)
-	return append(out, row.Active)
-}
-
 // within runs f within a part of what is left of the context's time.
 func within(ctx context.Context, parts int, f func(context.Context) error) error {
 	left := DefaultLimit

@@ -73,6 +73,32 @@ type Router struct {
 	end      context.CancelFunc
 }
 
+// absence is what is known of an active, or of all members of a slice, that did not answer.
+type absence struct {
+	until time.Duration // by the cluster's clock: till then it is asked for nothing
+	asked bool          // a question for a sign of life is on its way
+	lives bool          // it gave one since: a request may try it
+}
+
+// took is how long the active of a slice takes to answer operations, and since when that
+// is known.
+type took struct{ d, at time.Duration }
+
+// waiting is an attempt of Wait.
+type waiting struct {
+	active ids.Node
+	cancel context.CancelFunc
+}
+
+// doubt is of the active of one slice: attempts wait long for its answer. The
+// other members are asked for a newer row for all of these attempts together,
+// so that a node that is slow because it has much to do does not get as many
+// questions more as there are operations that wait for it, nor do the others.
+type doubt struct {
+	attempts int // that wait; guarded by the router's mutex
+	end      context.CancelFunc
+}
+
 // New makes a Router. onRow, if not nil, hears of each row that is newer than
 // the one before, which is the zero row at first.
 func New(cluster *contact.Cluster, logger *slog.Logger, onRow func(old, row geoconfig.SliceRow)) *Router {
@@ -191,6 +217,30 @@ func (r *Router) ask(ctx context.Context, id ids.Slice, nodes []ids.Node, except
 	return failed
 }
 
+// askTogether asks the members for a newer row, or waits for the answer to such
+// a question that is under way. If none knows better, the next attempt tells.
+func (r *Router) askTogether(ctx context.Context, row geoconfig.SliceRow) {
+	r.mu.Lock()
+	under, ok := r.asking[row.ID]
+	if !ok {
+		under = make(chan struct{})
+		r.asking[row.ID] = under
+	}
+	r.mu.Unlock()
+	if ok {
+		select {
+		case <-under:
+		case <-ctx.Done():
+		}
+		return
+	}
+	_ = r.ask(ctx, row.ID, r.others(row), "")
+	r.mu.Lock()
+	delete(r.asking, row.ID)
+	r.mu.Unlock()
+	close(under)
+}
+
 func (r *Router) askOne(ctx context.Context, id ids.Slice, from ids.Node) (newer bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rowsLimit)
 	defer cancel()
@@ -218,117 +268,8 @@ func (r *Router) learnJSON(data []byte) bool {
 // error worth trying again.
 type Attempt func(ctx context.Context, node ids.Node, epoch ids.Epoch) (*pb.Refusal, error)
 
-// Active runs attempts at the node that acts for the slice until one is
-// answered. Kinds besides the node's own answer: TimedOut and Canceled, after
-// which the outcome is unknown if any attempt was sent, and NotFound for a
-// slice that nobody knows.
-func (r *Router) Active(ctx context.Context, id ids.Slice, attempt Attempt) error {
-	return r.active(ctx, id, attempt, r.watched)
-}
-
 // runner runs one attempt.
 type runner func(ctx context.Context, row geoconfig.SliceRow, attempt Attempt) (*pb.Refusal, error)
-
-func (r *Router) active(ctx context.Context, id ids.Slice, attempt Attempt, run runner) error {
-	const op fault.Op = "route.active"
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, DefaultLimit)
-		defer cancel()
-	}
-	wait := firstWait
-	var last error
-	for {
-		row, err := r.Row(ctx, id)
-		if err == nil {
-			var refusal *pb.Refusal
-			refusal, err = run(ctx, row, attempt)
-			if err == nil && refusal == nil {
-				return nil
-			}
-			if err == nil {
-				err = fault.E(fault.Kind(refusal.Kind), op, string(row.Active), refusal.Message)
-				if len(refusal.Row) > 0 && r.learnJSON(refusal.Row) {
-					continue // it points to somebody else: no need to wait
-				}
-			} else if !again(err) {
-				return err
-			}
-		} else if fault.Is(err, fault.NotFound) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return r.giveUp(ctx, id, err, last)
-		}
-		last = err
-		if now, ok := r.Known(id); ok && now.Epoch != row.Epoch {
-			continue // learned while waiting
-		}
-		if err := r.pause(ctx, wait); err != nil {
-			return r.giveUp(ctx, id, err, last)
-		}
-		wait = min(2*wait, lastWait)
-		if row.ID != 0 && !fault.Is(err, fault.Overloaded) { // who has too much to do still acts for it
-			r.askTogether(ctx, row)
-		}
-	}
-}
-
-// again reports whether an attempt that failed so may be made again: nobody
-// answered, or the answer asks for it.
-func again(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.Unreachable, fault.Overloaded, fault.Again, fault.NotActive, fault.WrongEpoch, fault.Closed:
-		return true
-	case fault.TimedOut, fault.Canceled:
-		return true // by the watcher; the caller's own context is looked at apart
-	}
-	return false
-}
-
-func (r *Router) giveUp(ctx context.Context, id ids.Slice, err, last error) error {
-	kind := fault.TimedOut
-	if fault.Is(context.Cause(ctx), fault.Canceled) {
-		kind = fault.Canceled
-	}
-	if last == nil {
-		last = err
-	}
-	return &fault.Error{Kind: kind, Op: "route.Active", Subject: r.subject(id), Public: "no answer within the limit; whether it was done is not known", Cause: last}
-}
-
-func (r *Router) subject(id ids.Slice) string {
-	row, _ := r.Known(id)
-	return "slice " + geoconfig.SliceKey(row.ID).Name + " at " + string(row.Active)
-}
-
-// jitter draws a time around d.
-func (r *Router) jitter(d time.Duration) time.Duration { return r.cluster.Jitter(d) }
-
-// pause waits, with jitter, so that clients do not come back all at once.
-func (r *Router) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(r.jitter(d))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// others are the members besides the active, the nearest first, then the
-// active itself.
-func (r *Router) others(row geoconfig.SliceRow) []ids.Node {
-	var out []ids.Node
-	for _, m := range row.Members {
-		if m.Node != row.Active {
-			out = append(out, m.Node)
-		}
-	}
-	r.cluster.Sort(out)
-	return append(out, row.Active)
-}
 
 // Close waits for the goroutines that watch attempts; the attempts must have
 // ended.
