@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -36,9 +37,10 @@ func (s *skipping) now() time.Duration { return boottime.Default()() + time.Dura
 func (s *skipping) skip(d time.Duration) { s.by.Add(int64(d)) }
 
 // TestOtherwise_TriesADeadActiveNoMore has an active be silent, first dead and then alive
-// again. No operation tries it before a ping has shown that it lives.
+// again. No operation tries it before a ping has shown that it lives. Nobody takes over
+// meanwhile.
 func TestOtherwise_TriesADeadActiveNoMore(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{})
+	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = time.Minute, time.Minute }})
 	var clock skipping
 	r := route.New(connectedBy(t.Context(), t, c, clock.now), slog.New(slog.DiscardHandler), nil)
 	defer r.Close()

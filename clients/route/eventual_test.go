@@ -12,6 +12,7 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -53,7 +54,7 @@ func TestEventually_AnActiveThatWasSilentComesLast(t *testing.T) {
 // TestEventually_FindsTheNewActive ends the active of a slice, of which clients that wait
 // for half a second only read meanwhile. They come to know who acts for it then.
 func TestEventually_FindsTheNewActive(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{})
+	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }})
 	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
 	defer r.Close()
 	row, err := r.Row(t.Context(), ids.RootSlice)
