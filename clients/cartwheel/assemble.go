@@ -47,6 +47,7 @@ func (c *Client) assemble() {
 	c.revocation = revocation.New(revocation.Options{
 		Names: c.names, Nodes: c.nodes, Kernel: c.kernel, Deferred: c.deferred, Locks: c.locks, Sessions: c.sessions, Router: c.router,
 		Engine: func() *content.Engine { return c.engine }, Clock: c.opt.Clock, Spawn: c.life.spawn,
+		Dropped: c.resolver.Dropped,
 	})
 	c.space = space.New(space.Options{Nodes: c.cluster, Clock: c.opt.Clock, Remotely: c.limits.Remotely, Copies: func() int {
 		row, _ := c.router.Known(ids.RootSlice)

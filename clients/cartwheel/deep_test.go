@@ -133,6 +133,19 @@ func TestWalk_ResolvesADeepPathInOneRoundTrip(t *testing.T) {
 	}
 }
 
+// TestWalk_NamesComeAlongAfterALapse has the session end with which a path is known. Nobody
+// changed it, so its names come along once more.
+func TestWalk_NamesComeAlongAfterALapse(t *testing.T) {
+	t.Parallel()
+	c, _, o := deep(t)
+	cl := met(t, c, o)
+	stepwise(t, cl.FileSystem())
+	cl.Lapse(c.Active(ids.RootSlice).ID())
+	if by, wan := trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan > 2 {
+		t.Errorf("%d round trips, want 2: %+v", wan, by)
+	}
+}
+
 func TestWalk_SaysWhereItEnds(t *testing.T) {
 	t.Parallel()
 	c, _, o := deep(t)

@@ -27,7 +27,7 @@ func (c *Client) DropCaches(caller context.Context) {
 	}
 	_ = c.deferred.PublishEverything(ctx) // their closes tell
 	c.names.Clear()
-	c.resolver.DropCaches()
+	c.resolver.Dropped()
 	c.engine.DropCaches()
 	c.revocation.DropAll(c.opt.Clock())
 }

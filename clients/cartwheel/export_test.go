@@ -124,3 +124,9 @@ func (c *Client) Cached() int64 { return c.engine.Usage().CacheBytes }
 // Streamed is how many operations this client did by itself, without files that it
 // made.
 func (c *Client) Streamed() uint64 { return c.alone.Sent() + uint64(c.alone.Len()) }
+
+// Lapse has all names be void, as where the session with a node ends.
+func (c *Client) Lapse(node ids.Node) {
+	c.names.Clear()
+	c.revocation.Lapsed(node)
+}

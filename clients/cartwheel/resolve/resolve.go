@@ -51,9 +51,9 @@ type Resolver struct {
 // New returns a Resolver that has seen no names.
 func New(o Options) *Resolver { return &Resolver{opt: o, below: prefetch.NewBelow(o.Clock)} }
 
-// DropCaches hears that all names were dropped on purpose: those below a directory
-// may come along again at once.
-func (r *Resolver) DropCaches() { r.below.Clear() }
+// Dropped hears that names were dropped that no other client changed: those below a
+// directory may come along again at once.
+func (r *Resolver) Dropped() { r.below.Clear() }
 
 const (
 	// eagerAfter is how many names of one directory are asked for one by one

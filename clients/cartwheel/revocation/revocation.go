@@ -40,6 +40,8 @@ type Options struct {
 	Clock  boottime.Func
 	// Spawn runs a function in a goroutine that the client joins.
 	Spawn func(func()) bool
+	// Dropped hears that names were dropped that no other client changed.
+	Dropped func()
 }
 
 // Handler gives leases up. It has no state and is safe for use by many goroutines.
@@ -127,6 +129,7 @@ func (h *Handler) isOwn(o ids.Object) bool {
 // is looked at anew, and the locks that went with it are lost, unless another node
 // acts for their slice by now: that one had them claimed.
 func (h *Handler) Lapsed(node ids.Node) {
+	h.opt.Dropped()
 	h.opt.Locks.Doubt(node)
 	h.opt.Deferred.PublishSoon(func(f *pending.File) bool {
 		row, ok := h.opt.Router.Known(f.Dir.Slice())
@@ -144,6 +147,7 @@ func (h *Handler) NewRow(old, row geoconfig.SliceRow) {
 		return
 	}
 	h.opt.Sessions.Void(row.ID)
+	h.opt.Dropped()
 	h.opt.Deferred.PublishSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, nil, func() {})
 	h.opt.Spawn(func() {
 		h.lookAnew(func(o ids.Object) bool { return o.Slice() == row.ID })

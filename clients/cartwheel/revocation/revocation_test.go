@@ -84,7 +84,7 @@ func newFixture(t *testing.T) *fixture {
 		UntilKnown: func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
 	})
 	f.Handler = New(Options{
-		Names: cache, Nodes: table, Kernel: k, Deferred: publisher, Engine: func() *content.Engine { return nil }, Clock: clock, Spawn: spawn,
+		Names: cache, Nodes: table, Kernel: k, Deferred: publisher, Engine: func() *content.Engine { return nil }, Clock: clock, Spawn: spawn, Dropped: func() {},
 	})
 	m := cache.MarkDir(dir)
 	cache.Learn(&m, active, []*pb.Grant{{Object: uint64(dir), What: pb.Grant_NAMES}, {Object: uint64(dir), What: pb.Grant_ALONE}}, func(l *names.Learner) { l.Complete(dir) })
