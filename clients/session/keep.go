@@ -61,6 +61,9 @@ func (m *Manager) keep(s *nodeSession) {
 				due = soon
 				t.Reset(time.Until(soon))
 			}
+		case <-s.hurry:
+			due = time.Now()
+			t.Reset(0)
 		case <-t.C:
 			due = time.Now().Add(wait)
 			t.Reset(wait)

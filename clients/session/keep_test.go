@@ -245,3 +245,41 @@ func TestExceptions_StandUntilTheListChanges(t *testing.T) {
 		valid("a grant after it", m.Valid(grant(2)), true)
 	})
 }
+
+// TestHurry_BringsTheListAtOnce has a node act for a slice that it excepted. A client that
+// has heard of that need not wait for the next keep-alive to have leases there.
+func TestHurry_BringsTheListAtOnce(t *testing.T) {
+	const way = 10 * time.Millisecond
+	held(t, way, time.Hour, func(t *testing.T, m *Manager, n *farNode, _ func() int) {
+		say := func(list uint64, except ...uint32) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.list, n.except = list, except
+		}
+		say(1, 2)
+		elapse(t, 2*period)
+		valid := func() bool {
+			st, _ := m.Accept("far", m.Before(), &pb.Grant{Object: uint64(ids.NewObject(2, 5)), Session: m.Current("far"), Serial: 9})
+			return m.Valid(st)
+		}
+		for range 8 { // whenever the next one is due
+			say(2)
+			m.Hurry("far")
+			m.Hurry("far")
+			elapse(t, 3*way)
+			if !valid() {
+				t.Fatal("the slice is still excepted")
+			}
+			say(3, 2)
+			elapse(t, period+3*way)
+			if valid() {
+				t.Fatal("the slice is not excepted again")
+			}
+			elapse(t, period/8)
+		}
+		m.Hurry("another node")
+		if most, opened := n.counts(); most > 3 || opened != 1 {
+			t.Errorf("%d keep-alives were under way at once, and %d sessions opened", most, opened)
+		}
+	})
+}

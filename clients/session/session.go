@@ -85,6 +85,8 @@ type nodeSession struct {
 	floor   uint64 // grants at or below it are not taken
 	opened  chan struct{}
 	isOpen  bool
+
+	hurry chan struct{} // has room for one
 }
 
 // Caller reaches nodes; a *contact.Cluster is one. Call is as there, and Client
@@ -132,6 +134,22 @@ func (m *Manager) Current(id ids.Node) uint64 {
 	return 0
 }
 
+// Hurry sends the next keep-alive of a session that there is now. The node acts for one
+// more slice, and what it grants there counts once a keep-alive says so: the session lives
+// no longer than the node may act for what it does not except.
+func (m *Manager) Hurry(id ids.Node) {
+	m.mu.RLock()
+	s := m.nodes[id]
+	m.mu.RUnlock()
+	if s == nil {
+		return
+	}
+	select {
+	case s.hurry <- struct{}{}:
+	default: // one is due already
+	}
+}
+
 func (m *Manager) session(id ids.Node) *nodeSession {
 	m.mu.RLock()
 	s, ok := m.nodes[id]
@@ -144,7 +162,7 @@ func (m *Manager) session(id ids.Node) *nodeSession {
 	if s, ok = m.nodes[id]; ok {
 		return s
 	}
-	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, granted: map[ids.Slice]struct{}{}, opened: make(chan struct{})}
+	s = &nodeSession{id: id, revoked: map[uint64]uint64{}, granted: map[ids.Slice]struct{}{}, opened: make(chan struct{}), hurry: make(chan struct{}, 1)}
 	m.nodes[id] = s
 	if m.ctx.Err() == nil {
 		m.loops.Add(1)

@@ -147,6 +147,7 @@ func (h *Handler) NewRow(old, row geoconfig.SliceRow) {
 		return
 	}
 	h.opt.Sessions.Void(row.ID)
+	h.opt.Sessions.Hurry(row.Active)
 	h.opt.Dropped()
 	h.opt.Deferred.PublishSoon(func(f *pending.File) bool { return f.Dir.Slice() == row.ID }, nil, func() {})
 	h.opt.Spawn(func() {
