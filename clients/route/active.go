@@ -47,6 +47,9 @@ func (r *Router) active(ctx context.Context, id ids.Slice, attempt Attempt, run 
 			return err
 		}
 		if ctx.Err() != nil {
+			if row.ID != 0 {
+				r.seek(row) // with less time than it takes to doubt an active, nobody else would
+			}
 			return r.giveUp(ctx, id, err, last)
 		}
 		last = err

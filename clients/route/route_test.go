@@ -15,6 +15,7 @@ import (
 	"cartwheel.dev/node/boottime"
 	"cartwheel.dev/node/protocol/method"
 	"cartwheel.dev/node/protocol/pb"
+	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 	"cartwheel.dev/node/wire"
 	"go.uber.org/goleak"
@@ -102,4 +103,25 @@ func TestActive_AwaitsTheRootOfANewCluster(t *testing.T) {
 	if err := <-asked; err != nil {
 		t.Errorf("the root of a new cluster: %v", err)
 	}
+}
+
+// TestActive_FindsTheNewActiveInLittleTime ends the active of a slice, to which requests go
+// that have a tenth of a second each. They come to go to the node that took over.
+func TestActive_FindsTheNewActiveInLittleTime(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }})
+	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+	defer r.Close()
+	row, err := r.Row(t.Context(), ids.RootSlice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Active(ids.RootSlice).Kill()
+	servertest.Await(t.Context(), t, "a request to reach another node", func() error {
+		return r.Active(within(t, 100*time.Millisecond), ids.RootSlice, func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
+			if node == row.Active {
+				return nil, waits(ctx)
+			}
+			return nil, nil
+		})
+	})
 }

@@ -9,10 +9,10 @@ import (
 // seekEvery is the time from one search for a slice's new active to the next.
 const seekEvery = 500 * time.Millisecond
 
-// seek looks in the background whether another member acts for a slice by now. Requests on
-// eventual terms go to the copies meanwhile. They end before an attempt at the active would
-// be doubted, and what a copy answers is not cached: without this each of them would go
-// over the wide area for as long as the old active is away.
+// seek looks in the background whether another member acts for a slice by now, for requests
+// that end before an attempt at the active is doubted: those below .MaxTime, and on eventual
+// terms. Without this the first would fail, and the others go over the wide area to copies,
+// whose answers are not cached, for as long as the old active is away.
 func (r *Router) seek(row geoconfig.SliceRow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
