@@ -133,16 +133,21 @@ func TestWalk_ResolvesADeepPathInOneRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWalk_NamesComeAlongAfterALapse has the session end with which a path is known. Nobody
-// changed it, so its names come along once more.
+// TestWalk_NamesComeAlongAfterALapse has the session end with which a path is known, and
+// another node act for it. Nobody changed the path, so its names come along once more.
 func TestWalk_NamesComeAlongAfterALapse(t *testing.T) {
 	t.Parallel()
 	c, _, o := deep(t)
 	cl := met(t, c, o)
-	stepwise(t, cl.FileSystem())
-	cl.Lapse(c.Active(ids.RootSlice).ID())
-	if by, wan := trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan > 2 {
-		t.Errorf("%d round trips, want 2: %+v", wan, by)
+	for what, void := range map[string]func(){
+		"a lapse":    func() { cl.Lapse(c.Active(ids.RootSlice).ID()) },
+		"a takeover": cl.TakenOver,
+	} {
+		stepwise(t, cl.FileSystem())
+		void()
+		if by, wan := trips(cl, func() { stepwise(t, cl.FileSystem()) }); wan != 2 {
+			t.Errorf("after %s: %d round trips, want 2: %+v", what, wan, by)
+		}
 	}
 }
 

@@ -130,3 +130,11 @@ func (c *Client) Lapse(node ids.Node) {
 	c.names.Clear()
 	c.revocation.Lapsed(node)
 }
+
+// TakenOver has the client hear that the root's active took over from another node.
+func (c *Client) TakenOver() {
+	row, _ := c.router.Known(ids.RootSlice)
+	old := row
+	old.Active = "another node"
+	c.revocation.NewRow(old, row)
+}

@@ -12,7 +12,6 @@ import (
 	"cartwheel.dev/geo-config/fault"
 	"cartwheel.dev/geo-config/ids"
 	"cartwheel.dev/node/protocol/pb"
-	"cartwheel.dev/node/server"
 	"cartwheel.dev/node/server/servertest"
 )
 
@@ -54,14 +53,7 @@ func TestEventually_AnActiveThatWasSilentComesLast(t *testing.T) {
 // TestEventually_FindsTheNewActive ends the active of a slice, of which clients that wait
 // for half a second only read meanwhile. They come to know who acts for it then.
 func TestEventually_FindsTheNewActive(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }})
-	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
-	defer r.Close()
-	row, err := r.Row(t.Context(), ids.RootSlice)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := row.Active
+	r, old := killed(t)
 	active := func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
 		if node == old {
 			return nil, waits(ctx)
@@ -69,7 +61,6 @@ func TestEventually_FindsTheNewActive(t *testing.T) {
 		return nil, nil
 	}
 	copied := func(context.Context, ids.Node, ids.Epoch) (*pb.Refusal, error) { return nil, nil }
-	c.Active(ids.RootSlice).Kill()
 	servertest.Await(t.Context(), t, "the new active to be known", func() error {
 		if err := r.Eventually(within(t, 500*time.Millisecond), ids.RootSlice, active, copied); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"cartwheel.dev/geo-config/ids"
 )
 
-// A slice of which no member answered an eventual read is lost for a while: nobody waits
-// for its members, because programs would wait in every step of a path.
+// A slice of which no member answered an eventual read is lost for a while: no request waits
+// for its members. Else a program would wait again at every step of a path.
 
 const (
 	// lostFor is how long no member is asked at all.

@@ -23,6 +23,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// killed is a router that knows a slice's active, which then ends. Another node takes over
+// within seconds.
+func killed(t *testing.T) (r *route.Router, old ids.Node) {
+	t.Helper()
+	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }})
+	r = route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
+	t.Cleanup(r.Close)
+	row, err := r.Row(t.Context(), ids.RootSlice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Active(ids.RootSlice).Kill()
+	return r, row.Active
+}
+
 // connected is a client's connections to a cluster, until the test ends.
 func connected(ctx context.Context, t *testing.T, c *servertest.Cluster) *contact.Cluster {
 	t.Helper()
@@ -108,17 +123,10 @@ func TestActive_AwaitsTheRootOfANewCluster(t *testing.T) {
 // TestActive_FindsTheNewActiveInLittleTime ends the active of a slice, to which requests go
 // that have a tenth of a second each. They come to go to the node that took over.
 func TestActive_FindsTheNewActiveInLittleTime(t *testing.T) {
-	c := servertest.Start(t, servertest.Options{Configure: func(_ int, c *server.Config) { c.Lease, c.Session = time.Second, time.Second }})
-	r := route.New(connected(t.Context(), t, c), slog.New(slog.DiscardHandler), nil)
-	defer r.Close()
-	row, err := r.Row(t.Context(), ids.RootSlice)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Active(ids.RootSlice).Kill()
+	r, old := killed(t)
 	servertest.Await(t.Context(), t, "a request to reach another node", func() error {
 		return r.Active(within(t, 100*time.Millisecond), ids.RootSlice, func(ctx context.Context, node ids.Node, _ ids.Epoch) (*pb.Refusal, error) {
-			if node == row.Active {
+			if node == old {
 				return nil, waits(ctx)
 			}
 			return nil, nil

@@ -6,8 +6,13 @@ import (
 	geoconfig "cartwheel.dev/geo-config"
 )
 
-// seekEvery is the time from one search for a slice's new active to the next.
-const seekEvery = 500 * time.Millisecond
+const (
+	// seekEvery is the time from one search for a slice's new active to the next.
+	seekEvery = 500 * time.Millisecond
+	// maxSought bounds the slices for which the time of the next search is kept; with more,
+	// all are searched for again.
+	maxSought = 1024
+)
 
 // seek looks in the background whether another member acts for a slice by now, for requests
 // that end before an attempt at the active is doubted: those below .MaxTime, and on eventual
@@ -26,6 +31,3 @@ func (r *Router) seek(row geoconfig.SliceRow) {
 	r.sought[row.ID] = now + seekEvery
 	r.watchers.Go(func() { r.askTogether(r.life, row) })
 }
-
-// maxSought bounds the slices of which it is remembered when their active was sought.
-const maxSought = 1024

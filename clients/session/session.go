@@ -134,9 +134,9 @@ func (m *Manager) Current(id ids.Node) uint64 {
 	return 0
 }
 
-// Hurry sends the next keep-alive of a session that there is now. The node acts for one
-// more slice, and what it grants there counts once a keep-alive says so: the session lives
-// no longer than the node may act for what it does not except.
+// Hurry has the next keep-alive to a node be sent now, where there is a session with it.
+// It is for a node that has begun to act for a slice: the leases that it grants there count
+// only once a keep-alive's answer no longer excepts the slice.
 func (m *Manager) Hurry(id ids.Node) {
 	m.mu.RLock()
 	s := m.nodes[id]

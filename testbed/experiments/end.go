@@ -7,8 +7,8 @@ import (
 	"cartwheel.dev/testbed/report"
 )
 
-// end keeps the report of an experiment with how that went, and then returns wrong: what
-// the experiment found that must not be, nil where it found nothing.
+// end writes an experiment's report, which says how the run went. Then it returns wrong,
+// the error about what the experiment showed to be broken; nil: nothing was.
 func (o outcome) end(f *report.Folder, env *experiment.Env, r report.Result, wrong error) error {
 	o.mark(&r)
 	if err := f.Finish(r, env.Out); err != nil {

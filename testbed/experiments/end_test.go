@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"strings"
 	"testing"
 
 	"cartwheel.dev/geo-config/fault"
@@ -12,7 +13,8 @@ func TestLost_NamesTheFirst(t *testing.T) {
 	if err := lost([]load.Verdict{{}, {}}, of); err != nil {
 		t.Errorf("nothing was lost: got %v", err)
 	}
-	if err := lost([]load.Verdict{{}, {Lost: []string{"first", "second"}}}, of); !fault.Is(err, fault.Corrupt) {
-		t.Errorf("two changes were lost: got %v, want Corrupt", err)
+	err := lost([]load.Verdict{{}, {Lost: []string{"first", "second"}}, {Lost: []string{"third"}}}, of)
+	if !fault.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "a run: 2 acknowledged changes were lost: first") {
+		t.Errorf("changes were lost in two runs: got %v, want Corrupt with the first", err)
 	}
 }
